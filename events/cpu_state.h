@@ -1,0 +1,104 @@
+#pragma once
+// Everything inside the processor that decides what it does next: the part of the initial machine
+// state (IMS) that is not memory.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace citcat {
+
+/// General registers in encoding order (Intel SDM vol. 2, 2.1.5).
+enum Gpr { kEax, kEcx, kEdx, kEbx, kEsp, kEbp, kEsi, kEdi };
+/// Segment registers in encoding order.
+enum SegmentRegister { kEs, kCs, kSs, kDs, kFs, kGs };
+
+/// A segment register with its hidden descriptor cache.
+struct Segment {
+  std::uint16_t selector = 0;
+  std::uint32_t base = 0;
+  std::uint32_t limit = 0xffff;  ///< byte granular: already scaled by G
+  /// Descriptor bits 40..55 shifted down: 0-3 type, 4 S, 5-6 DPL, 7 P, 12 AVL, 14 D/B, 15 G.
+  std::uint16_t attributes = 0x93;
+  bool unusable = false;  ///< null selector was loaded in protected mode
+  bool operator==(const Segment&) const = default;
+};
+
+/// GDTR or IDTR.
+struct TableRegister {
+  std::uint32_t base = 0;
+  std::uint16_t limit = 0xffff;
+  bool operator==(const TableRegister&) const = default;
+};
+
+struct Msr {
+  std::uint32_t index = 0;
+  std::uint64_t value = 0;
+  bool operator==(const Msr&) const = default;
+};
+
+struct CpuidLeaf {
+  std::uint32_t leaf = 0;
+  std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+  bool operator==(const CpuidLeaf&) const = default;
+};
+
+/// The captured processor. Chooses undefined results, faults and features (docs/fidelity.md).
+enum class CpuModel : std::uint8_t {
+  unknown, i8088, i286, i386, i486, pentium, p6,
+};
+/// "8088", "286", "386", "486", "pentium", "p6"; nullopt for a name that is none of them.
+std::optional<CpuModel> parse_cpu_model(std::string_view name);
+std::string_view cpu_model_name(CpuModel model);
+
+/// State of the processor at one instruction boundary. 16-bit processors use the low halves.
+struct CpuState {
+  CpuModel model = CpuModel::unknown;
+  std::array<std::uint32_t, 8> gpr{};
+  std::uint32_t eip = 0;
+  std::uint32_t eflags = 2;
+  std::array<Segment, 6> segment{};
+  Segment ldtr{0, 0, 0xffff, 0x82, false};
+  Segment tr{0, 0, 0xffff, 0x8b, false};
+  TableRegister gdtr;
+  TableRegister idtr{0, 0x3ff};
+  std::uint32_t cr0 = 0x10, cr2 = 0, cr3 = 0, cr4 = 0;
+  std::array<std::uint32_t, 8> dr{0, 0, 0, 0, 0, 0, 0xffff0ff0, 0x400};
+  std::uint32_t a20_mask = 0xffffffff;
+  bool halted = false;
+  bool in_smm = false;
+  std::uint32_t smbase = 0x30000;
+  std::uint64_t tsc = 0;
+  /// FXSAVE image (Intel SDM vol. 1, 10.5.1): x87, MMX, SSE, MXCSR. Also used for processors that
+  /// have no FXSAVE; the SSE part is then zero.
+  std::array<std::uint8_t, 512> fx = default_fx();
+  std::vector<Msr> msrs;           ///< sorted by index
+  std::vector<CpuidLeaf> cpuid;    ///< sorted by leaf
+  std::uint32_t ram_bytes = 0;     ///< 0 when the dump does not say
+  bool ignore_cr0_cd = false;      ///< the monitor's cache model ignored CR0.CD
+
+  /// Names of registers that nobody dumped ("ebx", "ss.limit", ...), in the order of
+  /// register_names(). A replay that reads one before writing it says so.
+  std::vector<std::string> unknown;
+
+  bool operator==(const CpuState&) const = default;
+  static std::array<std::uint8_t, 512> default_fx();
+};
+
+/// Sets or reads a register by its name in lower case: eax..edi, ax..di, ip/eip, flags/eflags,
+/// cs..gs (selector; in real mode also sets the base), cs.base, cs.limit, cs.attributes, cr0..cr4,
+/// dr0..dr7, gdtr.base, gdtr.limit, idtr.*, ldtr.*, tr.*, a20_mask, tsc.
+/// Returns false (set) or nullopt (get) for a name that is none of these.
+bool set_register(CpuState& state, std::string_view name, std::uint64_t value);
+std::optional<std::uint64_t> get_register(const CpuState& state, std::string_view name);
+
+/// Reads the initial-state file of docs/cli.md:
+/// {"cpu":"8088","registers":{"cs":"0x0f23",...}}. Registers not named are listed in `unknown`
+/// (segment bases follow from selectors in real mode, SP's upper half is zero, and so on).
+/// Throws FormatError with the file name and the offending key.
+CpuState load_state_json(const std::string& path);
+
+}  // namespace citcat

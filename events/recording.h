@@ -1,0 +1,140 @@
+#pragma once
+// A recording: initial machine state (IMS), asynchronous event schedule (AES) and evidence.
+// From the first two the run is recomputed; by the third we know that it is the right run.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "events/bus_transaction.h"
+#include "events/cpu_state.h"
+#include "events/memory_image.h"
+#include "events/position.h"
+
+namespace citcat {
+
+/// Where an event stands among the transactions the replay reproduces in order, for captures that
+/// have no counter. Each field counts items before the event.
+struct BusAnchor {
+  std::uint64_t writes = 0;      ///< bytes of captured memory writes (not write-backs)
+  std::uint64_t io = 0;          ///< I/O reads and writes
+  std::uint64_t interrupts = 0;  ///< interrupt acknowledges
+  std::uint64_t reads = 0;       ///< data-read transactions
+  bool operator==(const BusAnchor&) const = default;
+};
+
+/// An interrupt from outside: INTR with its vector, NMI (vector 2) or SMI.
+struct Interrupt {
+  enum class Kind : std::uint8_t { external, nmi, smi };
+  Kind kind = Kind::external;
+  std::uint8_t vector = 0;
+  bool position_known = false;
+  Position position;
+  BusAnchor anchor;
+  std::uint64_t transaction = 0;  ///< index of the acknowledge in the capture
+};
+
+/// Memory that changed without the processor writing it: DMA, or a memory-mapped device. Seen when
+/// a read returned something else than the last known value. The window is (last access to these
+/// bytes, the read that showed it]; the canonical position is just before that read.
+struct ExternalWrite {
+  PhysAddr address;
+  std::vector<std::uint8_t> data;
+  bool position_known = false;
+  Position position;
+  BusAnchor anchor;               ///< of the read that showed it
+  BusAnchor window_begin;         ///< of the last access that still showed the old value
+  std::uint64_t transaction = 0;  ///< the read that showed it
+};
+
+/// A value the processor read from a port. The replay consumes them in order; port and size must
+/// match.
+struct IoRead {
+  std::uint16_t port = 0;
+  std::uint8_t size = 1;  ///< bytes: 1, 2 or 4
+  std::uint32_t value = 0;
+  bool position_known = false;
+  Position position;
+  std::uint64_t transaction = 0;
+};
+
+/// A value that crosses no bus, from a monitor that knows it; consumed in order like I/O.
+struct InternalRead {
+  enum class Op : std::uint8_t { rdtsc, rdmsr, wrmsr, cpuid, rdpmc };
+  Op op = Op::rdtsc;
+  bool position_known = false;
+  Position position;
+  std::uint32_t eip = 0;  ///< of the instruction, offset in CS
+  std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;  ///< after the instruction
+};
+
+/// What of the processor's traffic reaches the monitor.
+enum class CacheForm : std::uint8_t {
+  none,           ///< every access is on the bus
+  write_through,  ///< all writes, and reads that miss
+  write_back,     ///< line fills and write-backs; writes only where uncacheable
+};
+
+/// The declared cache of the captured machine, as far as the capture tells.
+struct BusModel {
+  CacheForm form = CacheForm::none;
+  std::uint32_t line_bytes = 0;
+  std::uint32_t bus_bytes = 4;  ///< data bus width: transfers are split at multiples of it
+  /// Physical address bits that were captured; an 8088 without its A19 probe has 0x7ffff. The
+  /// replay compares addresses under this mask and mirrors memory over the missing bits.
+  std::uint32_t address_mask = 0xffffffff;
+};
+
+struct Provenance {
+  struct File {
+    std::string name;  ///< as given, without folders
+    std::uint64_t bytes = 0;
+    std::string xxh3;  ///< XXH3-128 of the file as read, hexadecimal
+  };
+  std::vector<File> files;
+  std::string format;   ///< capture format identifier, e.g. "sigrok"
+  std::string options;  ///< import options that shaped the result, as JSON text
+};
+
+/// Stream of the evidence, in bus order: everything the replay must reproduce. Reads and fetches
+/// carry no data (it is in the image or the schedule); everything else is whole.
+class EvidenceReader {
+ public:
+  virtual ~EvidenceReader() = default;
+  /// False at the clean end. Throws FormatError when the archive is damaged.
+  virtual bool next(BusTransaction& out) = 0;
+};
+
+/// Receives transactions while a capture is read.
+class EvidenceWriter {
+ public:
+  virtual ~EvidenceWriter() = default;
+  virtual void write(const BusTransaction& transaction) = 0;
+};
+
+struct RecordingTotals {
+  std::uint64_t transactions = 0;
+  std::uint64_t reads = 0, writes = 0, write_backs = 0, line_fills = 0;
+  std::uint64_t io_reads = 0, io_writes = 0, interrupts = 0, specials = 0;
+  std::uint64_t instruction_starts = 0;  ///< hardware instruction stream, prefixes not counted
+};
+
+struct Recording {
+  Provenance provenance;
+  CpuState initial;
+  BusModel bus;
+  MemoryImage image;
+  std::vector<Interrupt> interrupts;          ///< in bus order
+  std::vector<ExternalWrite> external_writes; ///< in bus order of the read that showed them
+  std::vector<IoRead> io_reads;
+  std::vector<InternalRead> internal_reads;
+  RecordingTotals totals;
+  /// Instructions the evidence reaches, when the monitor counted: the replay stops there.
+  std::optional<std::uint64_t> instructions;
+  /// What a capture without positions gives instead: the replay stops when evidence is used up.
+  std::vector<std::string> warnings;
+};
+
+}  // namespace citcat
