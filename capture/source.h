@@ -1,0 +1,103 @@
+#pragma once
+// The seam between captures and everything that uses them: whatever a person recorded — pins by a
+// logic analyser, records of a hardware collector, a driver's file — comes out of a CaptureReader
+// as one stream of BusTransactions in bus order. The formats are one table, in format_list.cc.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "events/bus_transaction.h"
+#include "events/cpu_state.h"
+#include "events/recording.h"
+
+namespace citcat {
+
+/// What a capture says of itself. `warnings` and the hashes in `files` are complete when the reader
+/// has returned false; the rest is known as soon as the capture is open.
+struct CaptureInfo {
+  std::string format;                   ///< identifier in the table of formats, e.g. "sigrok"
+  CpuModel cpu = CpuModel::unknown;     ///< as captured or as the caller declared
+  std::uint32_t address_mask = 0xffffffff;  ///< physical address bits that were captured
+  bool has_positions = false;           ///< events carry kPositionKnown wherever it is exact
+  bool has_data = true;                 ///< false: addresses only, which cannot be replayed
+  bool has_clock = false;               ///< transactions carry kClockKnown
+  BusModel bus;                         ///< bus.address_mask equals address_mask
+  std::vector<std::string> warnings;    ///< one line each, for people
+  std::vector<Provenance::File> files;  ///< in the order given
+};
+
+/// A capture being read, from first to last transaction. Memory does not grow with its length.
+class CaptureReader {
+ public:
+  virtual ~CaptureReader() = default;
+  CaptureReader() = default;
+  CaptureReader(const CaptureReader&) = delete;
+  CaptureReader& operator=(const CaptureReader&) = delete;
+
+  virtual const CaptureInfo& info() const = 0;
+
+  /// The next transaction of this segment. False at its clean end; FormatError where the input is
+  /// not what its format says or ends inside a record.
+  virtual bool next(BusTransaction& out) = 0;
+
+  /// After next() returned false: goes on to the following segment of an analyser that was drained
+  /// and started again. False when there is none. Indexes go on; positions start again from zero,
+  /// and nothing is known of what happened between two segments.
+  virtual bool next_segment() { return false; }
+
+  /// The processor state the capture itself carries for the first transaction of the segment (a
+  /// single-step test, a dump by the driver), if it carries one.
+  virtual std::optional<CpuState> initial_state() const { return std::nullopt; }
+};
+
+/// How to read a capture. Everything may be left to the capture itself.
+struct CaptureOptions {
+  std::string format;                ///< identifier of the format; "" decides by content
+  CpuModel cpu = CpuModel::unknown;  ///< overrides what the capture says or suggests
+  std::string channel_map_path;      ///< JSON file, see docs/channel-maps.md; "" uses the presets
+  std::string internal_path;         ///< values that cross no bus (`--internal`), "" when none
+  std::optional<CacheForm> cache;    ///< declares the cache of the captured machine
+};
+
+/// What detection looks at: the beginning of a capture, after decompression.
+struct CaptureProbe {
+  std::string_view name;                 ///< file name without folders and compression suffix
+  std::span<const std::uint8_t> prefix;  ///< up to kProbeBytes; empty for a directory
+  std::string path;                      ///< as given
+  bool is_directory = false;
+  std::uint64_t file_bytes = 0;  ///< size of the file as stored; 0 when unknown (a pipe)
+};
+inline constexpr std::size_t kProbeBytes = 65536;
+
+/// One row of the table of formats.
+struct CaptureFormat {
+  std::string_view id;           ///< for --format
+  std::string_view description;  ///< one line
+  /// 0: certainly not; 100: certainly (a magic number and a checked structure).
+  int (*detect)(const CaptureProbe& probe);
+  std::unique_ptr<CaptureReader> (*open)(const std::vector<std::string>& paths,
+                                         const CaptureOptions& options);
+};
+
+/// All formats, in the order in which detection prefers them when confidences are equal.
+std::span<const CaptureFormat> capture_formats();
+
+/// The format with this identifier, or nullptr.
+const CaptureFormat* find_capture_format(std::string_view id);
+
+/// The format the content speaks for most, or nullptr when no format wants it. Throws IoError when
+/// the path cannot be read.
+const CaptureFormat* detect_capture_format(const std::string& path);
+
+/// Opens one or several files (segments, or the channels of one capture) as one capture. Throws
+/// UsageError for an unknown format name, FormatError when nothing recognises the content or the
+/// capture is not of an x86 bus, IoError when a file cannot be read.
+std::unique_ptr<CaptureReader> open_capture(const std::vector<std::string>& paths,
+                                            const CaptureOptions& options);
+
+}  // namespace citcat
