@@ -1,0 +1,446 @@
+#include "replay/engine.h"
+
+#include <unicorn/unicorn.h>
+#include <unicorn/x86.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include "formats/error.h"
+#include "replay/engine_proof.h"
+
+// The library's uc_ctl macros convert out-of-range numbers to an enumeration.
+#pragma GCC diagnostic ignored "-Wconversion"
+
+namespace citcat {
+
+namespace {
+
+using namespace env_layout;
+
+/// Where uc_struct keeps its CPU object, and where that keeps its register state (Unicorn 2.1.x,
+/// x86-64 hosts). Proven by find_env() before use.
+constexpr std::size_t kCpuPointerInUc = 416;
+constexpr std::size_t kEnvInCpu = 35408;
+
+/// Exceptions intercepted by the guest-mode mechanism arrive as 0x40 + vector + 0x100
+/// (SVM_EXIT_EXCP_BASE, AMD APM vol. 2, appendix C).
+constexpr std::uint32_t kInterceptedException = 0x140;
+
+/// Above any 32-bit physical address: the engine writes the address of an intercepted page fault
+/// into the control block (EXITINFO2, offset 0x80 in AMD APM vol. 2, appendix B).
+constexpr std::uint64_t kVmcbBase = 0x2'0000'0000;
+constexpr std::size_t kVmcbExitInfo2 = 0x80;
+
+/// Code cache. The library's default of 1 GiB costs seconds at first use; 128 MiB holds the
+/// translated code of a whole operating system.
+constexpr std::uint32_t kCodeCacheBytes = 128u << 20;
+
+void check(uc_err error, const char* doing) {
+  if (error != UC_ERR_OK) {
+    throw InternalError(std::string("engine: cannot ") + doing + ": " + uc_strerror(error));
+  }
+}
+
+int cpu_model_number(CpuModel model) {
+  switch (model) {
+    case CpuModel::i8088:
+    case CpuModel::i286:
+    case CpuModel::i386:
+    case CpuModel::i486:
+      return UC_CPU_X86_486;
+    case CpuModel::pentium:
+      return UC_CPU_X86_PENTIUM;
+    case CpuModel::p6:
+    case CpuModel::unknown:
+      break;
+  }
+  return UC_CPU_X86_QEMU64;
+}
+
+struct Mapping {
+  std::uintptr_t begin, end;
+};
+
+std::vector<Mapping> writable_mappings() {
+  std::vector<Mapping> result;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    char mode[8] = {};
+    if (std::sscanf(line.c_str(), "%lx-%lx %7s", &begin, &end, mode) == 3 && mode[0] == 'r' &&
+        mode[1] == 'w') {
+      result.push_back({begin, end});
+    }
+  }
+  return result;
+}
+
+bool readable(const std::vector<Mapping>& maps, std::uintptr_t at, std::size_t size) {
+  return std::any_of(maps.begin(), maps.end(), [&](const Mapping& m) {
+    return at >= m.begin && at < m.end && m.end - at >= size;
+  });
+}
+
+}  // namespace
+
+/// The engine's callbacks, as it wants them.
+struct Engine::Hooks {
+  static void code(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    e.guarded([&] { e.client_.on_instruction(static_cast<std::uint32_t>(address), size); });
+  }
+  static void block(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    e.guarded([&] { e.client_.on_block(static_cast<std::uint32_t>(address), size); });
+  }
+  static void interrupt(uc_engine*, std::uint32_t number, void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    e.guarded([&] {
+      const bool intercepted = number >= kInterceptedException && number < kInterceptedException + 32;
+      const bool software = !intercepted && e.get<std::uint32_t>(kExceptionIsInt) != 0;
+      // Left set, these make the next exception look like a software interrupt or a double fault.
+      e.put<std::uint32_t>(kExceptionIsInt, 0);
+      e.put<std::uint32_t>(kOldException, 0xffffffff);
+      e.client_.on_exception(intercepted ? number - kInterceptedException : number, software);
+    });
+  }
+  static std::uint32_t in(uc_engine*, std::uint32_t port, int size, void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    std::uint32_t value = 0;
+    e.guarded([&] {
+      value = e.client_.on_in(static_cast<std::uint16_t>(port), static_cast<std::uint32_t>(size));
+    });
+    return value;
+  }
+  static void out(uc_engine*, std::uint32_t port, int size, std::uint32_t value, void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    e.guarded([&] {
+      const std::uint32_t mask = size >= 4 ? 0xffffffffu : (1u << (8 * size)) - 1;
+      e.client_.on_out(static_cast<std::uint16_t>(port), static_cast<std::uint32_t>(size),
+                       value & mask);
+    });
+  }
+  static bool unmapped(uc_engine*, uc_mem_type type, std::uint64_t address, int, std::int64_t,
+                       void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    e.failed_address_ = PhysAddr{static_cast<std::uint32_t>(address)};
+    e.unmapped_ = type == UC_MEM_WRITE_UNMAPPED   ? EngineStop::unmapped_write
+                  : type == UC_MEM_FETCH_UNMAPPED ? EngineStop::unmapped_fetch
+                                                  : EngineStop::unmapped_read;
+    return false;
+  }
+};
+
+template <class F>
+void Engine::guarded(F&& body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    if (!pending_) pending_ = std::current_exception();
+    uc_emu_stop(uc_);
+  }
+}
+
+std::string Engine::version() {
+  unsigned major = 0, minor = 0;
+  const unsigned v = uc_version(&major, &minor);
+  return std::to_string(v >> 24 & 0xff) + "." + std::to_string(v >> 16 & 0xff) + "." +
+         std::to_string(v >> 8 & 0xff);
+}
+
+Engine::Engine(CpuModel model, HookMode mode, EngineClient& client)
+    : Engine(RawTag{}, model, mode, client) {
+  static std::once_flag proven;
+  std::call_once(proven, prove_engine);
+}
+
+Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
+    : client_(client), host_pages_(std::size_t{1} << 20) {
+  // 32-bit mode for every guest: in 16-bit mode the library reports linear addresses as IP.
+  check(uc_open(UC_ARCH_X86, UC_MODE_32, &uc_), "open");
+  try {
+    check(uc_ctl_set_cpu_model(uc_, cpu_model_number(model)), "choose the processor model");
+    check(uc_ctl_set_tcg_buffer_size(uc_, kCodeCacheBytes), "size the code cache");
+    find_env();
+    vmcb_ = map_tracked(kVmcbBase, 2 * kPageSize);
+    check(uc_ctl_exits_enable(uc_), "disable the end address");
+    install_hooks(mode);
+    put<std::uint64_t>(kVmVmcb, kVmcbBase);
+    put<std::uint32_t>(kInterceptExceptions, 0xffffffff);
+    put<std::uint32_t>(kOldException, 0xffffffff);
+    put<std::uint64_t>(kIntercept, 0);
+    put<std::uint16_t>(kInterceptDrWrite, 0xffff);
+  } catch (...) {
+    uc_close(uc_);
+    throw;
+  }
+}
+
+Engine::~Engine() { uc_close(uc_); }
+
+void Engine::install_hooks(HookMode mode) {
+  uc_hook hook = 0;
+  void* self = this;
+  // A range that begins after it ends means "everywhere" to the library.
+  const auto add = [&](int type, auto* function) {
+    check(uc_hook_add(uc_, &hook, type, reinterpret_cast<void*>(function), self, 1, 0),
+          "install a hook");
+  };
+  add(UC_HOOK_INTR, &Hooks::interrupt);
+  add(UC_HOOK_MEM_UNMAPPED, &Hooks::unmapped);
+  check(uc_hook_add(uc_, &hook, UC_HOOK_INSN, reinterpret_cast<void*>(&Hooks::in), self, 1, 0,
+                    UC_X86_INS_IN),
+        "hook IN");
+  check(uc_hook_add(uc_, &hook, UC_HOOK_INSN, reinterpret_cast<void*>(&Hooks::out), self, 1, 0,
+                    UC_X86_INS_OUT),
+        "hook OUT");
+  if (mode == HookMode::instructions) add(UC_HOOK_CODE, &Hooks::code);
+  if (mode == HookMode::blocks) add(UC_HOOK_BLOCK, &Hooks::block);
+}
+
+void Engine::find_env() {
+  // A first register access makes the library build its CPU object.
+  constexpr std::array<int, 8> kNames = {UC_X86_REG_EAX, UC_X86_REG_ECX, UC_X86_REG_EDX,
+                                         UC_X86_REG_EBX, UC_X86_REG_ESP, UC_X86_REG_EBP,
+                                         UC_X86_REG_ESI, UC_X86_REG_EDI};
+  std::uint32_t pattern = 0xa5c30001;
+  for (const int name : kNames) {
+    check(uc_reg_write(uc_, name, &pattern), "write a register");
+    pattern += 0x01010101;
+  }
+  const std::vector<Mapping> maps = writable_mappings();
+  const std::uintptr_t slot = reinterpret_cast<std::uintptr_t>(uc_) + kCpuPointerInUc;
+  std::uintptr_t cpu = 0;
+  if (readable(maps, slot, sizeof cpu)) std::memcpy(&cpu, reinterpret_cast<void*>(slot), sizeof cpu);
+  if (!readable(maps, cpu + kEnvInCpu, 8192)) {
+    throw InternalError("engine: the register state of Unicorn " + version() +
+                        " is not where 2.1.1 keeps it");
+  }
+  env_ = reinterpret_cast<char*>(cpu + kEnvInCpu);
+  pattern = 0xa5c30001;
+  for (int i = 0; i < 8; ++i, pattern += 0x01010101) {
+    if (gpr(i) != pattern) {
+      throw InternalError("engine: the general registers of Unicorn " + version() +
+                          " are not where 2.1.1 keeps them");
+    }
+    set_gpr(i, 0);
+  }
+}
+
+std::uint8_t* Engine::map_tracked(std::uint64_t base, std::uint64_t size) {
+  // Taking a memory snapshot raises the level at which regions count as new. Memory mapped after
+  // that never loses its "check every store" mark, so patched code is always noticed, while loads
+  // stay fast (docs/engine.md).
+  check(uc_ctl_context_mode(uc_, UC_CTL_CONTEXT_MEMORY), "choose the snapshot mode");
+  uc_context* context = nullptr;
+  check(uc_context_alloc(uc_, &context), "allocate a snapshot");
+  const uc_err saved = uc_context_save(uc_, context);
+  uc_context_free(context);
+  check(saved, "take a snapshot");
+  check(uc_ctl_context_mode(uc_, UC_CTL_CONTEXT_CPU), "choose the snapshot mode");
+
+  const std::vector<Mapping> before = writable_mappings();
+  check(uc_mem_map(uc_, base, size, UC_PROT_ALL), "map memory");
+  // No call gives the host address of mapped memory: write a mark and look for it.
+  std::array<std::uint64_t, 4> mark = {0x9e3779b97f4a7c15 ^ base, 0xbf58476d1ce4e5b9,
+                                       0x94d049bb133111eb, size};
+  check(uc_mem_write(uc_, base, mark.data(), sizeof mark), "write memory");
+  const auto find_in = [&](std::uintptr_t begin, std::uintptr_t end) -> std::uint8_t* {
+    for (std::uintptr_t a = begin; a + size <= end; a += kPageSize) {
+      if (std::memcmp(reinterpret_cast<void*>(a), mark.data(), sizeof mark) == 0) {
+        return reinterpret_cast<std::uint8_t*>(a);
+      }
+    }
+    return nullptr;
+  };
+  std::uint8_t* host = nullptr;
+  // New mappings first, then all: a small region may come out of an older mapping.
+  for (const bool only_new : {true, false}) {
+    for (const Mapping& m : writable_mappings()) {
+      const bool known = std::any_of(before.begin(), before.end(), [&](const Mapping& b) {
+        return b.begin == m.begin && b.end == m.end;
+      });
+      if (only_new && known) continue;
+      host = find_in(m.begin, m.end);
+      if (host != nullptr) break;
+    }
+    if (host != nullptr) break;
+  }
+  if (host == nullptr) throw InternalError("engine: mapped memory was not found in this process");
+  std::memset(host, 0, sizeof mark);
+  return host;
+}
+
+void Engine::map(PhysAddr base, std::uint64_t size) {
+  std::uint8_t* host = map_tracked(base.value, size);
+  for (std::uint64_t page = 0; page < size / kPageSize; ++page) {
+    host_pages_[base.page() + page] = host + page * kPageSize;
+  }
+}
+
+void Engine::invalidate_code(PhysAddr address, std::uint32_t size) {
+  // The library looks translated code up by linear address through the guest's own page tables,
+  // changing accessed bits on the way. With paging off the lookup is by physical address and
+  // touches nothing.
+  const std::uint32_t cr0 = cr(0);
+  const std::uint32_t unpaged = cr0 & 0x7fffffff;
+  if (unpaged != cr0) check(uc_reg_write(uc_, UC_X86_REG_CR0, &unpaged), "switch paging off");
+  uc_ctl_remove_cache(uc_, std::uint64_t{address.value}, std::uint64_t{address.value} + size);
+  if (unpaged != cr0) check(uc_reg_write(uc_, UC_X86_REG_CR0, &cr0), "switch paging on");
+  put<std::uint32_t>(kOldException, 0xffffffff);
+  sync_mode();
+}
+
+void Engine::flush_tlb() { check(uc_ctl_flush_tlb(uc_), "flush the TLB"); }
+void Engine::flush_code() { check(uc_ctl_flush_tb(uc_), "flush translated code"); }
+
+EngineStop Engine::run() {
+  pending_ = nullptr;
+  unmapped_ = EngineStop::requested;
+  failure_.clear();
+  const uc_err error = uc_emu_start(uc_, eip(), 0, 0, 0);
+  if (pending_) std::rethrow_exception(pending_);
+  if (error == UC_ERR_OK) return EngineStop::requested;
+  failure_ = uc_strerror(error);
+  if (unmapped_ != EngineStop::requested) return unmapped_;
+  return EngineStop::failure;
+}
+
+void Engine::stop() { uc_emu_stop(uc_); }
+
+std::uint32_t Engine::eflags() const {
+  std::uint32_t v = 0;
+  uc_reg_read(uc_, UC_X86_REG_EFLAGS, &v);
+  return v | 2;
+}
+
+void Engine::set_eflags(std::uint32_t v) {
+  check(uc_reg_write(uc_, UC_X86_REG_EFLAGS, &v), "write EFLAGS");
+}
+
+void Engine::set_a20_mask(std::uint32_t mask) {
+  put<std::uint64_t>(kA20Mask, static_cast<std::uint64_t>(static_cast<std::int64_t>(
+                                   static_cast<std::int32_t>(mask))));
+}
+
+std::uint32_t Engine::fault_address() const {
+  std::uint32_t v = 0;
+  std::memcpy(&v, vmcb_ + kVmcbExitInfo2, sizeof v);
+  return v;
+}
+
+Segment Engine::read_segment(std::size_t offset) const {
+  const std::uint32_t flags = get<std::uint32_t>(offset + 20);
+  Segment s;
+  s.selector = static_cast<std::uint16_t>(get<std::uint32_t>(offset));
+  s.base = get<std::uint32_t>(offset + 8);
+  s.limit = get<std::uint32_t>(offset + 16);
+  s.attributes = static_cast<std::uint16_t>(flags >> 8 & 0xf0ff);
+  s.unusable = (flags & 0x8000) == 0;
+  return s;
+}
+
+void Engine::write_segment(std::size_t offset, const Segment& s) {
+  put<std::uint32_t>(offset, s.selector);
+  put<std::uint64_t>(offset + 8, s.base);
+  put<std::uint32_t>(offset + 16, s.limit);
+  put<std::uint32_t>(offset + 20, s.unusable ? 0 : std::uint32_t{s.attributes} << 8);
+}
+
+TableRegister Engine::read_table(std::size_t offset) const {
+  return {get<std::uint32_t>(offset + 8),
+          static_cast<std::uint16_t>(get<std::uint32_t>(offset + 16))};
+}
+
+void Engine::write_table(std::size_t offset, TableRegister t) {
+  put<std::uint64_t>(offset + 8, t.base);
+  put<std::uint32_t>(offset + 16, t.limit);
+}
+
+void Engine::sync_mode() {
+  const std::uint32_t flags = system_flags();
+  const std::uint32_t cr0 = cr(0);
+  const bool pe = (cr0 & 1) != 0;
+  const bool vm = (flags & 0x20000) != 0;
+  std::uint32_t h = hflags() & ~std::uint32_t{kHfCpl | kHfCs32 | kHfSs32 | kHfAddSeg | kHfPe |
+                                              kHfMp | kHfEm | kHfTs | kHfOsFxsr};
+  // Intel SDM vol. 3, 5.5: CPL is the DPL of SS in protected mode, 3 in virtual-8086 mode.
+  if (pe) h |= vm ? 3u : (segment_flags(kSs) >> 13 & 3u);
+  if ((segment_flags(kCs) & 1u << 22) != 0) h |= kHfCs32;
+  if ((segment_flags(kSs) & 1u << 22) != 0) h |= kHfSs32;
+  if (!pe || vm || (h & kHfCs32) == 0 ||
+      (segment_base(kDs) | segment_base(kEs) | segment_base(kSs)) != 0) {
+    h |= kHfAddSeg;
+  }
+  if (pe) h |= kHfPe;
+  h |= (cr0 >> 1 & 7) << 9;
+  if ((cr(4) & 0x200) != 0) h |= kHfOsFxsr;
+  set_hflags(h | kHfGuest);
+}
+
+void Engine::read_fx(std::span<std::uint8_t, 512> image) const {
+  std::fill(image.begin(), image.end(), std::uint8_t{0});
+  const auto store = [&](std::size_t at, auto v) { std::memcpy(&image[at], &v, sizeof v); };
+  const std::uint32_t top = get<std::uint32_t>(kFpTop) & 7;
+  const auto status = get<std::uint16_t>(kFpStatus);
+  store(0, get<std::uint16_t>(kFpControl));
+  store(2, static_cast<std::uint16_t>((status & ~0x3800) | top << 11));
+  std::uint8_t tags = 0;
+  for (std::size_t i = 0; i < 8; ++i) {
+    if (env_[kFpTags + i] == 0) tags = static_cast<std::uint8_t>(tags | 1u << i);
+    std::memcpy(&image[32 + 16 * i], env_ + kFpRegs + 16 * ((top + i) & 7), 10);
+    std::memcpy(&image[160 + 16 * i], env_ + kXmm + kXmmBytes * i, 16);
+  }
+  store(4, tags);
+  store(6, static_cast<std::uint16_t>(get<std::uint16_t>(kFpOpcode) & 0x7ff));
+  store(8, get<std::uint32_t>(kFpIp));
+  store(12, get<std::uint16_t>(kFpCs));
+  store(16, get<std::uint32_t>(kFpDp));
+  store(20, get<std::uint16_t>(kFpDs));
+  std::uint32_t mxcsr = 0;
+  uc_reg_read(uc_, UC_X86_REG_MXCSR, &mxcsr);
+  store(24, mxcsr);
+}
+
+void Engine::write_fx(std::span<const std::uint8_t, 512> image) {
+  const auto load = [&]<class T>(std::size_t at, T) {
+    T v;
+    std::memcpy(&v, &image[at], sizeof v);
+    return v;
+  };
+  std::uint16_t control = load(0, std::uint16_t{});
+  check(uc_reg_write(uc_, UC_X86_REG_FPCW, &control), "write the x87 control word");
+  const std::uint16_t status = load(2, std::uint16_t{});
+  const std::uint32_t top = status >> 11 & 7u;
+  put<std::uint16_t>(kFpStatus, static_cast<std::uint16_t>(status & ~0x3800));
+  put<std::uint32_t>(kFpTop, top);
+  for (std::size_t i = 0; i < 8; ++i) {
+    env_[kFpTags + i] = static_cast<char>((image[4] >> i & 1) == 0);
+    std::memcpy(env_ + kFpRegs + 16 * ((top + i) & 7), &image[32 + 16 * i], 10);
+    std::memcpy(env_ + kXmm + kXmmBytes * i, &image[160 + 16 * i], 16);
+  }
+  put<std::uint16_t>(kFpOpcode, load(6, std::uint16_t{}));
+  put<std::uint64_t>(kFpIp, load(8, std::uint32_t{}));
+  put<std::uint16_t>(kFpCs, load(12, std::uint16_t{}));
+  put<std::uint64_t>(kFpDp, load(16, std::uint32_t{}));
+  put<std::uint16_t>(kFpDs, load(20, std::uint16_t{}));
+  const std::uint32_t mxcsr = load(24, std::uint32_t{});
+  check(uc_reg_write(uc_, UC_X86_REG_MXCSR, &mxcsr), "write MXCSR");
+}
+
+std::uint64_t Engine::msr(std::uint32_t index) const {
+  uc_x86_msr m{index, 0};
+  check(uc_reg_read(uc_, UC_X86_REG_MSR, &m), "read an MSR");
+  return m.value;
+}
+
+void Engine::set_msr(std::uint32_t index, std::uint64_t value) {
+  const uc_x86_msr m{index, value};
+  check(uc_reg_write(uc_, UC_X86_REG_MSR, &m), "write an MSR");
+}
+
+}  // namespace citcat

@@ -1,0 +1,239 @@
+#pragma once
+// The one place that knows Unicorn.
+//
+// Unicorn executes x86 code; it does not deliver exceptions or interrupts, it hides most of the
+// processor's state, and 2.1.1 runs stale code unless memory is mapped in a particular way
+// (docs/engine.md). Engine owns one instance, proves at start-up that everything relied on is true
+// of the library found, and gives direct access to registers and memory.
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "events/address.h"
+#include "events/cpu_state.h"
+
+struct uc_struct;
+
+namespace citcat {
+
+/// Offsets into the engine's CPU state, as laid out by Unicorn 2.1.x for x86 (CPUX86State of
+/// qemu/target/i386/cpu.h). Engine proves each of them at start-up.
+namespace env_layout {
+inline constexpr std::size_t kRegs = 0;  ///< 16 x u64: EAX ECX EDX EBX ESP EBP ESI EDI ...
+inline constexpr std::size_t kEip = 128;
+inline constexpr std::size_t kEflags = 136;
+inline constexpr std::size_t kHflags = 176;
+inline constexpr std::size_t kSegments = 184;
+inline constexpr std::size_t kSegmentBytes = 24;
+inline constexpr std::size_t kLdt = 328;
+inline constexpr std::size_t kTr = 352;
+inline constexpr std::size_t kGdt = 376;
+inline constexpr std::size_t kIdt = 400;
+inline constexpr std::size_t kCr = 424;
+inline constexpr std::size_t kA20Mask = 464;
+inline constexpr std::size_t kFpTop = 572;
+inline constexpr std::size_t kFpStatus = 576;
+inline constexpr std::size_t kFpControl = 578;
+inline constexpr std::size_t kFpTags = 580;
+inline constexpr std::size_t kFpRegs = 592;
+inline constexpr std::size_t kFpOpcode = 720;
+inline constexpr std::size_t kFpCs = 722;
+inline constexpr std::size_t kFpDs = 724;
+inline constexpr std::size_t kFpIp = 728;
+inline constexpr std::size_t kFpDp = 736;
+inline constexpr std::size_t kXmm = 792;
+inline constexpr std::size_t kXmmBytes = 64;
+inline constexpr std::size_t kErrorCode = 5352;
+inline constexpr std::size_t kExceptionIsInt = 5356;
+inline constexpr std::size_t kDr = 5368;
+inline constexpr std::size_t kOldException = 5464;
+inline constexpr std::size_t kVmVmcb = 5472;
+inline constexpr std::size_t kIntercept = 5488;
+inline constexpr std::size_t kInterceptDrWrite = 5502;
+inline constexpr std::size_t kInterceptExceptions = 5504;
+}  // namespace env_layout
+
+/// Bits of the engine's `hflags` word (qemu/target/i386/cpu.h, HF_*).
+enum HiddenFlag : std::uint32_t {
+  kHfCpl = 3,
+  kHfInhibitIrq = 1u << 3,
+  kHfCs32 = 1u << 4,
+  kHfSs32 = 1u << 5,
+  kHfAddSeg = 1u << 6,
+  kHfPe = 1u << 7,
+  kHfMp = 1u << 9,
+  kHfEm = 1u << 10,
+  kHfTs = 1u << 11,
+  kHfGuest = 1u << 21,
+  kHfOsFxsr = 1u << 22,
+};
+
+/// What the engine tells while it runs. All members are called inside the engine's loop; an
+/// exception thrown by one stops the run and is rethrown by Engine::run().
+class EngineClient {
+ public:
+  virtual ~EngineClient() = default;
+  /// Before each instruction, and before each iteration of a REP instruction (plus once for its
+  /// final count check). `linear` is CS.base + EIP.
+  virtual void on_instruction(std::uint32_t linear, std::uint32_t size) = 0;
+  /// Before each translated block.
+  virtual void on_block(std::uint32_t linear, std::uint32_t size) = 0;
+  /// Exception or software interrupt. `vector` 0..255; `software` for INT n, INT3, INTO (EIP is
+  /// then the next instruction), else EIP is the faulting instruction, or the next one for #DB.
+  virtual void on_exception(std::uint32_t vector, bool software) = 0;
+  virtual std::uint32_t on_in(std::uint16_t port, std::uint32_t size) = 0;
+  virtual void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) = 0;
+};
+
+enum class HookMode {
+  none,          ///< no observation between exceptions and port accesses
+  blocks,        ///< on_block
+  instructions,  ///< on_instruction
+};
+
+/// Why Engine::run() came back.
+enum class EngineStop {
+  requested,       ///< stop() was called by the client
+  unmapped_read,   ///< physical memory nothing was mapped at
+  unmapped_write,
+  unmapped_fetch,
+  failure,         ///< anything else; see Engine::failure()
+};
+
+class Engine {
+ public:
+  /// Opens an engine for `model` and runs the start-up proof once per process. Throws
+  /// InternalError with the reason when the library is not what is relied on.
+  Engine(CpuModel model, HookMode mode, EngineClient& client);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Version of the library, e.g. "2.1.1".
+  static std::string version();
+
+  /// Maps `size` bytes (a multiple of 4096) of memory at `base`, zeroed, such that stores to code
+  /// are always noticed. Must not overlap what is mapped.
+  void map(PhysAddr base, std::uint64_t size);
+  /// Host address of the page frame, or nullptr where nothing is mapped. Stable for the engine's
+  /// life. Writes through it need invalidate_code() when the frame may hold executed code.
+  std::uint8_t* host_page(std::uint32_t page) const { return host_pages_[page]; }
+
+  /// Forgets code translated from these physical bytes.
+  void invalidate_code(PhysAddr address, std::uint32_t size);
+  /// Forgets all cached address translations. Needed after changing page tables from outside and
+  /// after changing CR0, CR3 or CR4 through the accessors below.
+  void flush_tlb();
+  /// Forgets all translated code; slow (a fraction of a millisecond).
+  void flush_code();
+
+  /// Runs from the current CS:EIP until a client stops it or it fails.
+  EngineStop run();
+  /// Ends the run before the instruction or block being reported (call inside a client member).
+  void stop();
+  /// The physical address of an unmapped access, or the engine's error text, after run().
+  PhysAddr failed_address() const { return failed_address_; }
+  const std::string& failure() const { return failure_; }
+
+  // Registers, read and written in place. Between runs, and inside on_exception, everything may be
+  // written; inside on_instruction and on_block reading is exact but writing takes effect only
+  // after stop().
+  std::uint32_t gpr(int i) const { return get<std::uint32_t>(env_layout::kRegs + 8u * index(i)); }
+  void set_gpr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kRegs + 8u * index(i), v); }
+  /// The register file as the engine holds it: 8 x u64 in Gpr order, low halves valid.
+  const std::uint64_t* gprs() const { return reinterpret_cast<const std::uint64_t*>(env_); }
+  std::uint32_t eip() const { return get<std::uint32_t>(env_layout::kEip); }
+  void set_eip(std::uint32_t v) { put<std::uint64_t>(env_layout::kEip, v); }
+  std::uint32_t eflags() const;
+  void set_eflags(std::uint32_t v);
+  /// EFLAGS without the arithmetic flags (those are computed lazily): cheap.
+  std::uint32_t system_flags() const { return get<std::uint32_t>(env_layout::kEflags); }
+  std::uint32_t hflags() const { return get<std::uint32_t>(env_layout::kHflags); }
+  void set_hflags(std::uint32_t v) { put(env_layout::kHflags, v); }
+  std::uint32_t cr(int i) const { return get<std::uint32_t>(env_layout::kCr + 8u * index(i)); }
+  void set_cr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kCr + 8u * index(i), v); }
+  std::uint32_t segment_base(int i) const {
+    return get<std::uint32_t>(segment_offset(i) + 8);
+  }
+  std::uint32_t segment_flags(int i) const { return get<std::uint32_t>(segment_offset(i) + 20); }
+  std::uint16_t segment_selector(int i) const {
+    return static_cast<std::uint16_t>(get<std::uint32_t>(segment_offset(i)));
+  }
+  std::uint32_t segment_limit(int i) const { return get<std::uint32_t>(segment_offset(i) + 16); }
+  Segment segment(int i) const { return read_segment(segment_offset(i)); }
+  void set_segment(int i, const Segment& s) { write_segment(segment_offset(i), s); }
+  Segment ldtr() const { return read_segment(env_layout::kLdt); }
+  void set_ldtr(const Segment& s) { write_segment(env_layout::kLdt, s); }
+  Segment tr() const { return read_segment(env_layout::kTr); }
+  void set_tr(const Segment& s) { write_segment(env_layout::kTr, s); }
+  TableRegister gdtr() const { return read_table(env_layout::kGdt); }
+  void set_gdtr(TableRegister t) { write_table(env_layout::kGdt, t); }
+  TableRegister idtr() const { return read_table(env_layout::kIdt); }
+  void set_idtr(TableRegister t) { write_table(env_layout::kIdt, t); }
+  void set_a20_mask(std::uint32_t mask);
+  std::uint32_t a20_mask() const { return get<std::uint32_t>(env_layout::kA20Mask); }
+  std::uint32_t error_code() const { return get<std::uint32_t>(env_layout::kErrorCode); }
+  /// CR2 of the page fault being reported; the register itself is not changed by the engine.
+  std::uint32_t fault_address() const;
+  /// x87, MMX and SSE state as an FXSAVE image (Intel SDM vol. 1, 10.5.1).
+  void read_fx(std::span<std::uint8_t, 512> image) const;
+  void write_fx(std::span<const std::uint8_t, 512> image);
+  std::uint64_t msr(std::uint32_t index) const;
+  void set_msr(std::uint32_t index, std::uint64_t value);
+
+  /// Recomputes the derived mode bits (CPL, code and stack width, ...) after segments, CR0, CR4 or
+  /// EFLAGS.VM were written.
+  void sync_mode();
+  /// After the next instruction the engine reports again (single-instruction blocks), as after
+  /// STI: used where a block must not be translated beyond one instruction.
+  void step_once() { set_hflags(hflags() | kHfInhibitIrq); }
+  void clear_inhibit() { set_hflags(hflags() & ~std::uint32_t{kHfInhibitIrq}); }
+  bool inhibited() const { return (hflags() & kHfInhibitIrq) != 0; }
+
+ private:
+  friend void prove_engine();
+  struct RawTag {};
+  Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client);
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  static std::size_t segment_offset(int i) {
+    return env_layout::kSegments + env_layout::kSegmentBytes * index(i);
+  }
+  template <class T>
+  T get(std::size_t offset) const {
+    T v;
+    std::memcpy(&v, env_ + offset, sizeof v);
+    return v;
+  }
+  template <class T>
+  void put(std::size_t offset, T v) {
+    std::memcpy(env_ + offset, &v, sizeof v);
+  }
+  Segment read_segment(std::size_t offset) const;
+  void write_segment(std::size_t offset, const Segment& s);
+  TableRegister read_table(std::size_t offset) const;
+  void write_table(std::size_t offset, TableRegister t);
+  void install_hooks(HookMode mode);
+  void find_env();
+  std::uint8_t* map_tracked(std::uint64_t base, std::uint64_t size);
+  /// Runs `body` for a hook: an exception must never cross the engine's frames.
+  template <class F>
+  void guarded(F&& body) noexcept;
+  struct Hooks;
+
+  uc_struct* uc_ = nullptr;
+  char* env_ = nullptr;
+  EngineClient& client_;
+  std::vector<std::uint8_t*> host_pages_;
+  std::uint8_t* vmcb_ = nullptr;  ///< scratch page where the engine leaves fault addresses
+  std::exception_ptr pending_;
+  std::string failure_;
+  PhysAddr failed_address_;
+  EngineStop unmapped_ = EngineStop::requested;
+};
+
+}  // namespace citcat

@@ -1,0 +1,142 @@
+#include "replay/engine_proof.h"
+
+#include <unicorn/unicorn.h>
+#include <unicorn/x86.h>
+
+#include <array>
+#include <cstring>
+#include <initializer_list>
+
+#include "formats/error.h"
+#include "replay/engine.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kCode = 0x1000;
+constexpr std::uint32_t kFunction = 0x1080;
+constexpr std::uint32_t kStack = 0x8000;
+
+/// Stops at the first exception and keeps what was said of it.
+class ProofClient : public EngineClient {
+ public:
+  void on_instruction(std::uint32_t, std::uint32_t) override { ++instructions; }
+  void on_block(std::uint32_t, std::uint32_t) override {}
+  void on_exception(std::uint32_t vector_, bool software_) override {
+    vector = vector_;
+    software = software_;
+    eip = engine->eip();
+    error = engine->error_code();
+    engine->stop();
+  }
+  std::uint32_t on_in(std::uint16_t port, std::uint32_t) override { return port + 1u; }
+  void on_out(std::uint16_t, std::uint32_t, std::uint32_t value) override { out = value; }
+
+  Engine* engine = nullptr;
+  std::uint32_t vector = 0, eip = 0, error = 0, out = 0, instructions = 0;
+  bool software = false;
+};
+
+void expect(bool holds, const char* property) {
+  if (!holds) {
+    throw InternalError("engine: Unicorn " + Engine::version() +
+                        " is not one this program can rely on: " + property);
+  }
+}
+
+Segment flat(std::uint16_t selector, std::uint16_t attributes) {
+  return {selector, 0, 0xffffffff, attributes, false};
+}
+
+}  // namespace
+
+void prove_engine() {
+  ProofClient client;
+  Engine engine(Engine::RawTag{}, CpuModel::p6, HookMode::instructions, client);
+  client.engine = &engine;
+  engine.map(PhysAddr{0}, 0x20000);
+  std::uint8_t* ram = engine.host_page(0);
+
+  const auto poke = [&](std::uint32_t at, std::initializer_list<int> bytes) {
+    for (const int b : bytes) ram[at++] = static_cast<std::uint8_t>(b);
+  };
+  const auto start = [&](std::uint32_t eip) {
+    engine.invalidate_code(PhysAddr{kCode}, kFunction - kCode);
+    engine.set_eip(eip);
+    engine.set_gpr(kEsp, kStack);
+    expect(engine.run() == EngineStop::requested, "a short program did not run");
+  };
+
+  // Named registers must be where the accessors look.
+  std::uint32_t value = 0x00345000;
+  uc_reg_write(engine.uc_, UC_X86_REG_CR3, &value);
+  expect(engine.cr(3) == value, "CR3 is elsewhere");
+  value = 0xd1b2c3d4;
+  uc_reg_write(engine.uc_, UC_X86_REG_DR1, &value);
+  expect(engine.get<std::uint32_t>(env_layout::kDr + 8) == value, "DR1 is elsewhere");
+  uc_x86_mmr table{0, 0x87654321, 0x7ff, 0};
+  uc_reg_write(engine.uc_, UC_X86_REG_IDTR, &table);
+  expect(engine.idtr() == (TableRegister{0x87654321, 0x7ff}), "IDTR is elsewhere");
+  table.base = 0x2000;
+  uc_reg_write(engine.uc_, UC_X86_REG_GDTR, &table);
+  expect(engine.gdtr() == (TableRegister{0x2000, 0x7ff}), "GDTR is elsewhere");
+  std::array<std::uint64_t, 2> xmm = {0x1122334455667788, 0x99aabbccddeeff00};
+  uc_reg_write(engine.uc_, UC_X86_REG_XMM1, xmm.data());
+  std::array<std::uint8_t, 512> fx{};
+  engine.read_fx(fx);
+  expect(std::memcmp(&fx[160 + 16], xmm.data(), 16) == 0, "XMM1 is elsewhere");
+
+  engine.set_segment(kCs, flat(8, 0xc09b));
+  for (const int s : {kEs, kSs, kDs, kFs, kGs}) engine.set_segment(s, flat(16, 0xc093));
+  engine.set_cr(0, 0x11);
+  engine.set_cr(3, 0);
+  engine.sync_mode();
+
+  // Code patched after data was stored beside it: the function returns 1, 1, then 2.
+  poke(kFunction, {0xb8, 1, 0, 0, 0, 0xc3});
+  poke(kCode, {0xe8, 0x7b, 0, 0, 0, 0xa3, 0, 0x11, 0, 0, 0xe8, 0x71, 0, 0, 0,
+               0xc6, 0x05, 0x81, 0x10, 0, 0, 2, 0xe8, 0x65, 0, 0, 0, 0xcd, 0x21});
+  start(kCode);
+  expect(client.vector == 0x21 && client.software, "INT n is not reported as software interrupt");
+  expect(client.eip == kCode + 29, "INT n does not leave EIP behind it");
+  expect(engine.gpr(kEax) == 2, "patched code is not noticed");
+
+  // Port values travel both ways.
+  poke(kCode, {0xe5, 0x60, 0xe7, 0x80, 0xcd, 0x21});
+  start(kCode);
+  expect(client.out == 0x61, "port accesses are not reported");
+
+  // A bad selector faults with its error code, at the instruction.
+  poke(kCode, {0x66, 0xb8, 0xf4, 0x0f, 0x8e, 0xd8, 0xf4});
+  start(kCode);
+  expect(client.vector == 13 && !client.software, "a bad selector does not raise #GP");
+  expect(client.error == 0xff4 && client.eip == kCode + 4, "#GP lacks error code or place");
+
+  // An undefined opcode needs no other hook.
+  poke(kCode, {0x0f, 0x0b});
+  start(kCode);
+  expect(client.vector == 6 && client.eip == kCode, "UD2 does not raise #UD");
+
+  // Paging translates, sets accessed bits and reports the faulting address without touching CR2.
+  constexpr std::uint32_t kDirectory = 0x10000, kTable = 0x11000, kUnmapped = 0x5123;
+  const auto word = [&](std::uint32_t at, std::uint32_t v) { std::memcpy(ram + at, &v, 4); };
+  word(kDirectory, kTable | 7);
+  for (std::uint32_t page = 0; page < 16; ++page) word(kTable + 4 * page, page * kPageSize | 7);
+  word(kTable + 4 * (kUnmapped / kPageSize), 0);
+  engine.set_cr(0, 0x80000011);
+  engine.set_cr(3, kDirectory);
+  engine.set_cr(2, 0x55);
+  engine.sync_mode();
+  engine.flush_tlb();
+  poke(kCode, {0xa1, 0x23, 0x51, 0, 0});
+  start(kCode);
+  expect(client.vector == 14 && client.eip == kCode, "an absent page does not raise #PF");
+  expect(engine.fault_address() == kUnmapped, "the address of a page fault is elsewhere");
+  expect(engine.cr(2) == 0x55, "an intercepted page fault changes CR2");
+  std::uint32_t entry = 0;
+  std::memcpy(&entry, ram + kTable + 4 * (kCode / kPageSize), 4);
+  expect((entry & 0x20) != 0, "the page walk does not set accessed bits");
+}
+
+}  // namespace citcat
