@@ -1,0 +1,58 @@
+# What all targets of ours have in common, and the one way to add a component.
+
+# citcat_target(NAME): warnings, sanitizers and definitions. Private: nothing here is exported.
+function(citcat_target name)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
+  if(CITCAT_WERROR)
+    target_compile_options(${name} PRIVATE -Werror)
+  endif()
+  target_compile_definitions(${name} PRIVATE CITCAT_VERSION="${PROJECT_VERSION}")
+  if(CITCAT_SANITIZE)
+    set(flags -fsanitize=${CITCAT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_compile_options(${name} PRIVATE ${flags})
+    target_link_options(${name} PRIVATE ${flags})
+  endif()
+  if(CITCAT_FUZZ)
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
+endfunction()
+
+# citcat_component(NAME [INTERNAL] [PUBLIC lib...] [PRIVATE lib...] [EXCLUDE file...])
+#
+# The static library citcat_NAME of all sources below NAME/, with headers included from the root of
+# the tree ("formats/kt.h"). Its headers are installed, except with INTERNAL and except those named
+# *_internal.h. A component that has no sources yet is an interface library.
+function(citcat_component component)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "" "PUBLIC;PRIVATE;EXCLUDE")
+  set(name citcat_${component})
+  set(folder ${PROJECT_SOURCE_DIR}/${component})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${folder}/*.h)
+  list(FILTER headers EXCLUDE REGEX "_internal\\.h$")
+  foreach(file IN LISTS arg_EXCLUDE)
+    list(REMOVE_ITEM sources ${folder}/${file})
+  endforeach()
+
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    citcat_target(${name})
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON EXPORT_NAME ${component})
+    target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+    target_compile_features(${name} PUBLIC cxx_std_20)
+    set(visibility PUBLIC)
+  else()
+    add_library(${name} INTERFACE)
+    set_target_properties(${name} PROPERTIES EXPORT_NAME ${component})
+    target_link_libraries(${name} INTERFACE ${arg_PUBLIC})
+    set(visibility INTERFACE)
+  endif()
+  add_library(citcat::${component} ALIAS ${name})
+
+  if(arg_INTERNAL)
+    target_include_directories(${name} ${visibility} ${PROJECT_SOURCE_DIR})
+  else()
+    target_sources(${name} ${visibility}
+      FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+    set_property(GLOBAL APPEND PROPERTY CITCAT_INSTALLED_COMPONENTS ${name})
+  endif()
+endfunction()
