@@ -1,0 +1,72 @@
+#include "cli/console.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <utility>
+
+#include "formats/error.h"
+
+namespace citcat {
+namespace {
+
+/// Messages quote file names and file contents, which may hold anything: control characters must
+/// not reach the terminal as commands.
+std::string printable(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (const char character : text) {
+    const auto byte = static_cast<unsigned char>(character);
+    if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else {
+      result += character;
+    }
+  }
+  return result;
+}
+
+void say(std::string_view kind, std::string_view text) {
+  const std::string line = fmt::format("citcat: {}{}\n", kind, printable(text));
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+[[noreturn]] void throw_stdout_failed() {
+  throw IoError(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+}
+
+}  // namespace
+
+void Console::print(std::string_view text) const {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_stdout_failed();
+}
+
+void Console::print_json(const nlohmann::ordered_json& value) const {
+  print(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+void Console::note(std::string_view text) const {
+  if (!quiet_) say("", text);
+}
+
+void Console::warn(std::string_view text) const { say("warning: ", text); }
+
+void Console::error(std::string_view text) const { say("error: ", text); }
+
+Progress Console::progress(std::string label, std::string unit, std::uint64_t total) const {
+  const bool visible = !quiet_ && isatty(STDERR_FILENO) == 1;
+  return Progress(visible, std::move(label), std::move(unit), total);
+}
+
+void Console::flush() const {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout.flush()) {
+    throw_stdout_failed();
+  }
+}
+
+}  // namespace citcat

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "cli/progress.h"
+
+namespace citcat {
+
+/// Where a command talks to people: results to stdout, everything else to stderr.
+class Console {
+ public:
+  explicit Console(bool quiet) : quiet_(quiet) {}
+
+  /// A result, as it is. Add the line end yourself.
+  void print(std::string_view text) const;
+  /// A result for programs: one line of JSON, keys in the order they were put in. Text that is not
+  /// UTF-8 (file names may be anything) is replaced by U+FFFD.
+  void print_json(const nlohmann::ordered_json& value) const;
+
+  /// Something worth knowing, as "citcat: text" on stderr. --quiet silences it.
+  void note(std::string_view text) const;
+  /// Something that makes the result less than it seems; never silenced.
+  void warn(std::string_view text) const;
+  /// Why the command failed. main() calls this; commands throw instead.
+  void error(std::string_view text) const;
+
+  /// A progress line, seen only when stderr is a terminal and not under --quiet.
+  Progress progress(std::string label, std::string unit, std::uint64_t total = 0) const;
+
+  /// Makes sure all results reached their destination. Throws IoError when stdout failed, as it
+  /// does on a full disk.
+  void flush() const;
+
+ private:
+  bool quiet_;
+};
+
+}  // namespace citcat

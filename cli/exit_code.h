@@ -1,0 +1,15 @@
+#pragma once
+
+namespace citcat {
+
+/// What the program's exit status says. The numbers are a contract: scripts test them.
+enum class ExitCode {
+  ok = 0,             ///< done; where there was a question, the answer is yes
+  answer_is_no = 1,   ///< diverged, differs, damaged: an answer, not a failure
+  usage = 2,          ///< the command line makes no sense
+  bad_input = 3,      ///< a file is not what its format says
+  system = 4,         ///< I/O, memory, or an engine that is not what we rely on
+  interrupted = 130,  ///< by Ctrl-C, as shells report it: 128 + SIGINT
+};
+
+}  // namespace citcat

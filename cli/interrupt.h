@@ -1,0 +1,20 @@
+#pragma once
+
+#include <exception>
+
+namespace citcat {
+
+/// Thrown by check_interrupt() after Ctrl-C, so that unfinished outputs are removed on the way out.
+class Interrupted : public std::exception {
+ public:
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
+/// From here on Ctrl-C asks the program to stop at its next check. A second Ctrl-C ends it at once.
+void install_interrupt_handler();
+
+/// Throws Interrupted when Ctrl-C was pressed. Cheap: call it in every long loop, or let
+/// Progress::update() do so.
+void check_interrupt();
+
+}  // namespace citcat

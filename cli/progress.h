@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace citcat {
+
+/// One line on the terminal that says how far a long command is; nothing when it is not to be seen.
+/// The line goes to stderr and is wiped by the destructor, so results and errors start clean.
+class Progress {
+ public:
+  /// `label` names the work ("replaying"), `unit` what is counted ("instructions"); `total` is 0
+  /// when it is not known beforehand.
+  Progress(bool visible, std::string label, std::string unit, std::uint64_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// `done` units are done so far. Draws at most a few times a second. Throws Interrupted after
+  /// Ctrl-C, visible or not.
+  void update(std::uint64_t done);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void draw(std::uint64_t done, Clock::time_point now);
+
+  const bool visible_;
+  const std::string label_;
+  const std::string unit_;
+  const std::uint64_t total_;
+  const Clock::time_point start_;
+  Clock::time_point next_draw_;
+  bool drawn_ = false;
+};
+
+}  // namespace citcat
