@@ -1,0 +1,140 @@
+#include "formats/zip_reader.h"
+
+#include <zip.h>
+
+#include <array>
+#include <utility>
+
+#include "formats/error.h"
+
+namespace citcat {
+namespace {
+
+// More members than any analyser writes: a session of 1 TB in chunks of 4 MiB.
+constexpr zip_int64_t kMaxEntries = 1 << 18;
+
+std::string zip_error_text(int code) {
+  zip_error_t error;
+  zip_error_init_with_code(&error, code);
+  std::string text = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  return text;
+}
+
+}  // namespace
+
+struct ZipReader::Archive {
+  zip_t* handle = nullptr;
+  ~Archive() {
+    if (handle != nullptr) zip_discard(handle);
+  }
+};
+
+struct ZipReader::Member::State {
+  zip_file_t* handle = nullptr;
+  std::string name;
+  std::uint64_t offset = 0;
+  ~State() {
+    if (handle != nullptr) zip_fclose(handle);
+  }
+};
+
+ZipReader::ZipReader(const std::string& path) : name_(path), archive_(new Archive) {
+  int code = 0;
+  archive_->handle = zip_open(path.c_str(), ZIP_RDONLY, &code);
+  if (archive_->handle == nullptr) {
+    if (code == ZIP_ER_OPEN || code == ZIP_ER_NOENT || code == ZIP_ER_READ)
+      throw IoError(path + ": cannot open: " + zip_error_text(code));
+    throw FormatError(path, 0, "expected a ZIP file, found: " + zip_error_text(code));
+  }
+  load_directory();
+}
+
+ZipReader::ZipReader(std::string name, std::span<const std::uint8_t> bytes)
+    : name_(std::move(name)), archive_(new Archive) {
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  if (source != nullptr) {
+    archive_->handle = zip_open_from_source(source, ZIP_RDONLY, &error);
+    if (archive_->handle == nullptr) zip_source_free(source);
+  }
+  const std::string text = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  if (archive_->handle == nullptr)
+    throw FormatError(name_, 0, "expected a ZIP file, found: " + text);
+  load_directory();
+}
+
+ZipReader::~ZipReader() = default;
+
+void ZipReader::load_directory() {
+  const zip_int64_t count = zip_get_num_entries(archive_->handle, 0);
+  if (count < 0 || count > kMaxEntries)
+    throw FormatError(name_, 0, "expected at most " + std::to_string(kMaxEntries) +
+                                    " members, found " + std::to_string(count));
+  entries_.reserve(static_cast<std::size_t>(count));
+  for (zip_int64_t i = 0; i < count; ++i) {
+    zip_stat_t stat;
+    zip_stat_init(&stat);
+    if (zip_stat_index(archive_->handle, static_cast<zip_uint64_t>(i), 0, &stat) != 0 ||
+        (stat.valid & ZIP_STAT_NAME) == 0)
+      throw FormatError(name_, 0, "member " + std::to_string(i) + " has no readable entry");
+    entries_.push_back({stat.name, (stat.valid & ZIP_STAT_SIZE) != 0 ? stat.size : 0});
+  }
+}
+
+int ZipReader::find(const std::string& member) const {
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (entries_[i].name == member) return static_cast<int>(i);
+  return -1;
+}
+
+std::string ZipReader::read_text(const std::string& member, std::size_t max_bytes) const {
+  const int entry = find(member);
+  if (entry < 0) throw FormatError(name_, 0, "expected a member '" + member + "', found none");
+  Member stream(*this, static_cast<std::size_t>(entry));
+  std::string text;
+  std::array<std::uint8_t, 4096> part;
+  for (;;) {
+    const std::size_t n = stream.read(part);
+    text.append(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(n));
+    if (text.size() > max_bytes)
+      throw FormatError(stream.name(), max_bytes,
+                        "expected at most " + std::to_string(max_bytes) + " bytes, found more");
+    if (n < part.size()) return text;
+  }
+}
+
+ZipReader::Member::Member(const ZipReader& zip, std::size_t entry) : state_(new State) {
+  state_->name = zip.name() + "/" + zip.entries().at(entry).name;
+  state_->handle = zip_fopen_index(zip.archive_->handle, entry, 0);
+  if (state_->handle == nullptr)
+    throw FormatError(state_->name, 0,
+                      std::string("expected a readable member, found: ") +
+                          zip_strerror(zip.archive_->handle));
+}
+
+ZipReader::Member::~Member() = default;
+ZipReader::Member::Member(Member&&) noexcept = default;
+ZipReader::Member& ZipReader::Member::operator=(Member&&) noexcept = default;
+const std::string& ZipReader::Member::name() const { return state_->name; }
+std::uint64_t ZipReader::Member::offset() const { return state_->offset; }
+
+std::size_t ZipReader::Member::read(std::span<std::uint8_t> out) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const auto rest = out.subspan(done);
+    const zip_int64_t n = zip_fread(state_->handle, rest.data(), rest.size());
+    if (n < 0)
+      throw FormatError(state_->name, state_->offset,
+                        std::string("expected intact data, found: ") +
+                            zip_file_strerror(state_->handle));
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+    state_->offset += static_cast<std::uint64_t>(n);
+  }
+  return done;
+}
+
+}  // namespace citcat
