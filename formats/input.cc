@@ -1,0 +1,413 @@
+#include "formats/input.h"
+
+#include <fcntl.h>
+#include <lzma.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "formats/error.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
+/// An xz or zstd header may ask for any window; more than this is refused.
+constexpr std::uint64_t kMaxDecoderMemory = std::uint64_t{1} << 30;
+constexpr int kMaxZstdWindowLog = 30;
+
+bool starts_with(std::span<const std::uint8_t> bytes, std::span<const std::uint8_t> magic) {
+  return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
+}
+
+/// RFC 1952, 2.3.1 (and method 8, the only one defined).
+constexpr std::array<std::uint8_t, 3> kGzipMagic{0x1f, 0x8b, 8};
+/// The .xz File Format, 2.1.1.1.
+constexpr std::array<std::uint8_t, 6> kXzMagic{0xfd, '7', 'z', 'X', 'Z', 0};
+/// RFC 8878, 3.1.1; a file may also begin with one of 16 kinds of skippable frame (3.1.2).
+constexpr std::array<std::uint8_t, 4> kZstdMagic{0x28, 0xb5, 0x2f, 0xfd};
+constexpr std::array<std::uint8_t, 3> kZstdSkippableTail{0x2a, 0x4d, 0x18};
+
+Compression detect(std::span<const std::uint8_t> bytes) {
+  if (starts_with(bytes, kGzipMagic)) return Compression::gzip;
+  if (starts_with(bytes, kXzMagic)) return Compression::xz;
+  if (starts_with(bytes, kZstdMagic)) return Compression::zstd;
+  if (bytes.size() >= 4 && (bytes[0] & 0xf0) == 0x50 &&
+      starts_with(bytes.subspan(1), kZstdSkippableTail)) {
+    return Compression::zstd;
+  }
+  return Compression::none;
+}
+
+}  // namespace
+
+std::string_view compression_name(Compression compression) {
+  switch (compression) {
+    case Compression::none:
+      return "none";
+    case Compression::gzip:
+      return "gzip";
+    case Compression::xz:
+      return "xz";
+    case Compression::zstd:
+      return "zstd";
+  }
+  return "?";
+}
+
+/// The bytes as stored: a descriptor read in large pieces, or memory. Counts and hashes them.
+class InputStream::Source {
+ public:
+  Source(int descriptor, bool owned, std::string name)
+      : descriptor_(descriptor), owned_(owned), name_(std::move(name)), buffer_(kBufferBytes) {}
+  Source(std::span<const std::uint8_t> memory, std::string name)
+      : name_(std::move(name)), memory_(memory) {}
+  ~Source() {
+    if (owned_) ::close(descriptor_);
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  /// Unconsumed bytes; reads more when there are none. Empty at the end of the file.
+  std::span<const std::uint8_t> available() {
+    if (begin_ == end_) refill();
+    return window().subspan(begin_, end_ - begin_);
+  }
+  void consume(std::size_t n) { begin_ += n; }
+
+  const std::string& name() const { return name_; }
+  /// Offset of the first unconsumed byte.
+  std::uint64_t position() const { return total_ - (end_ - begin_); }
+  std::uint64_t total() const { return total_; }
+  Hash128 hash() const { return hasher_.value(); }
+
+  [[noreturn]] void fail(Compression compression, const std::string& message) const {
+    throw FormatError(name_, position(),
+                      "in the " + std::string(compression_name(compression)) +
+                          " compressed file (offset before decompression): " + message);
+  }
+
+ private:
+  std::span<const std::uint8_t> window() const {
+    return descriptor_ < 0 ? memory_ : std::span<const std::uint8_t>(buffer_);
+  }
+
+  void refill() {
+    if (descriptor_ < 0) {
+      // Hashed in one piece, at the first look.
+      if (end_ == 0) advance(0, memory_.size());
+      return;
+    }
+    // A pipe may deliver its first bytes one by one; the magic number is wanted whole.
+    const std::size_t wanted = total_ == 0 ? kXzMagic.size() : 1;
+    std::size_t got = 0;
+    while (got < wanted) {
+      const std::size_t piece = read_descriptor(std::span(buffer_).subspan(got));
+      if (piece == 0) break;
+      got += piece;
+    }
+    advance(0, got);
+  }
+
+  std::size_t read_descriptor(std::span<std::uint8_t> out) {
+    for (;;) {
+      const ssize_t got = ::read(descriptor_, out.data(), out.size());
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EINTR) throw IoError(name_ + ": cannot read: " + std::strerror(errno));
+    }
+  }
+
+  void advance(std::size_t begin, std::size_t end) {
+    begin_ = begin;
+    end_ = end;
+    total_ += end - begin;
+    hasher_.update(window().subspan(begin, end - begin));
+  }
+
+  int descriptor_ = -1;
+  bool owned_ = false;
+  std::string name_;
+  std::vector<std::uint8_t> buffer_;
+  std::span<const std::uint8_t> memory_;
+  std::size_t begin_ = 0, end_ = 0;
+  std::uint64_t total_ = 0;
+  Hasher128 hasher_;
+};
+
+/// Turns stored bytes into plain ones. decode() returns 0 only at the clean end of the last member.
+class InputStream::Decoder {
+ public:
+  virtual ~Decoder() = default;
+  Decoder() = default;
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+  virtual std::size_t decode(Source& source, std::span<std::uint8_t> out) = 0;
+};
+
+class InputStream::GzipDecoder : public Decoder {
+ public:
+  GzipDecoder() {
+    // 16: a gzip header and trailer (with CRC-32) are expected around the deflate stream.
+    if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw std::bad_alloc();
+  }
+  ~GzipDecoder() override { inflateEnd(&stream_); }
+
+  std::size_t decode(Source& source, std::span<std::uint8_t> out) override {
+    stream_.next_out = out.data();
+    stream_.avail_out = static_cast<uInt>(out.size());
+    while (stream_.avail_out == out.size()) {
+      const auto in = source.available();
+      if (in.empty()) {
+        if (!inside_member_) return 0;
+        source.fail(Compression::gzip, "expected more data, found the end of the file");
+      }
+      if (!inside_member_ && !begin_member(source, in)) continue;
+      step(source, in);
+    }
+    return out.size() - stream_.avail_out;
+  }
+
+ private:
+  /// Between members: gzip allows padding with zeros after the last one (as tape drives left it).
+  bool begin_member(Source& source, std::span<const std::uint8_t> in) {
+    if (in[0] == 0 && members_ > 0) {
+      source.consume(1);
+      return false;
+    }
+    inflateReset(&stream_);
+    inside_member_ = true;
+    return true;
+  }
+
+  void step(Source& source, std::span<const std::uint8_t> in) {
+    // zlib's interface is not const-correct; it only reads.
+    stream_.next_in = const_cast<Bytef*>(in.data());
+    stream_.avail_in = static_cast<uInt>(in.size());
+    const int status = inflate(&stream_, Z_NO_FLUSH);
+    source.consume(in.size() - stream_.avail_in);
+    if (status == Z_STREAM_END) {
+      inside_member_ = false;
+      ++members_;
+    } else if (status == Z_MEM_ERROR) {
+      throw std::bad_alloc();
+    } else if (status != Z_OK && status != Z_BUF_ERROR) {
+      source.fail(Compression::gzip, stream_.msg != nullptr ? stream_.msg : "damaged data");
+    }
+  }
+
+  z_stream stream_{};
+  bool inside_member_ = false;
+  std::uint64_t members_ = 0;
+};
+
+class InputStream::XzDecoder : public Decoder {
+ public:
+  XzDecoder() {
+    if (lzma_stream_decoder(&stream_, kMaxDecoderMemory, LZMA_CONCATENATED) != LZMA_OK) {
+      throw std::bad_alloc();
+    }
+  }
+  ~XzDecoder() override { lzma_end(&stream_); }
+
+  std::size_t decode(Source& source, std::span<std::uint8_t> out) override {
+    stream_.next_out = out.data();
+    stream_.avail_out = out.size();
+    while (stream_.avail_out == out.size() && !ended_) step(source);
+    return out.size() - stream_.avail_out;
+  }
+
+ private:
+  void step(Source& source) {
+    const auto in = source.available();
+    stream_.next_in = in.data();
+    stream_.avail_in = in.size();
+    const lzma_ret status = lzma_code(&stream_, in.empty() ? LZMA_FINISH : LZMA_RUN);
+    source.consume(in.size() - stream_.avail_in);
+    switch (status) {
+      case LZMA_OK:
+        return;
+      case LZMA_STREAM_END:
+        ended_ = true;
+        return;
+      case LZMA_MEM_ERROR:
+        throw std::bad_alloc();
+      case LZMA_MEMLIMIT_ERROR:
+        source.fail(Compression::xz, "needs more than " + std::to_string(kMaxDecoderMemory) +
+                                         " bytes of memory to decompress");
+      case LZMA_BUF_ERROR:
+        source.fail(Compression::xz, "expected more data, found the end of the file");
+      default:
+        source.fail(Compression::xz, "damaged data");
+    }
+  }
+
+  lzma_stream stream_ = LZMA_STREAM_INIT;
+  bool ended_ = false;
+};
+
+class InputStream::ZstdDecoder : public Decoder {
+ public:
+  ZstdDecoder() : context_(ZSTD_createDCtx()) {
+    if (!context_) throw std::bad_alloc();
+    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxZstdWindowLog);
+  }
+
+  std::size_t decode(Source& source, std::span<std::uint8_t> out) override {
+    ZSTD_outBuffer target{out.data(), out.size(), 0};
+    while (target.pos == 0) {
+      const auto in = source.available();
+      // The library keeps plain bytes back when `out` is full; they come without further input.
+      if (in.empty() && !pending_output_) {
+        if (!inside_frame_) return 0;
+        source.fail(Compression::zstd, "expected more data, found the end of the file");
+      }
+      ZSTD_inBuffer from{in.data(), in.size(), 0};
+      const std::size_t status = ZSTD_decompressStream(context_.get(), &target, &from);
+      source.consume(from.pos);
+      if (ZSTD_isError(status)) source.fail(Compression::zstd, ZSTD_getErrorName(status));
+      // 0: a frame is complete and all of it was handed out.
+      inside_frame_ = status != 0;
+      pending_output_ = inside_frame_ && target.pos == target.size;
+    }
+    return target.pos;
+  }
+
+ private:
+  struct Free {
+    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+  };
+  std::unique_ptr<ZSTD_DCtx, Free> context_;
+  bool inside_frame_ = false;
+  bool pending_output_ = false;
+};
+
+InputStream::InputStream(const std::string& path) : name_(path == "-" ? "(standard input)" : path) {
+  if (path == "-") {
+    source_ = std::make_unique<Source>(STDIN_FILENO, false, name_);
+  } else {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) throw IoError(path + ": cannot open: " + std::strerror(errno));
+    source_ = std::make_unique<Source>(descriptor, true, name_);
+    struct stat status {};
+    if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
+      throw IoError(path + ": expected a file, found a directory");
+    }
+  }
+  start();
+}
+
+InputStream::InputStream(std::span<const std::uint8_t> stored, std::string name)
+    : name_(std::move(name)), source_(std::make_unique<Source>(stored, name_)) {
+  start();
+}
+
+InputStream::~InputStream() = default;
+
+void InputStream::start() {
+  buffer_.resize(kBufferBytes);
+  compression_ = detect(source_->available());
+  switch (compression_) {
+    case Compression::none:
+      break;
+    case Compression::gzip:
+      decoder_ = std::make_unique<GzipDecoder>();
+      break;
+    case Compression::xz:
+      decoder_ = std::make_unique<XzDecoder>();
+      break;
+    case Compression::zstd:
+      decoder_ = std::make_unique<ZstdDecoder>();
+      break;
+  }
+}
+
+std::size_t InputStream::produce(std::span<std::uint8_t> out) {
+  if (decoder_) return decoder_->decode(*source_, out);
+  const auto in = source_->available();
+  const std::size_t n = std::min(in.size(), out.size());
+  std::copy_n(in.begin(), n, out.begin());
+  source_->consume(n);
+  return n;
+}
+
+bool InputStream::fill() {
+  if (begin_ != 0) {
+    std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
+              buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  const std::size_t got = produce(std::span(buffer_).subspan(end_));
+  end_ += got;
+  return got != 0;
+}
+
+std::size_t InputStream::read(std::span<std::uint8_t> out) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const auto block = peek(1);
+    if (block.empty()) break;
+    const std::size_t n = std::min(end_ - begin_, out.size() - done);
+    std::memcpy(out.subspan(done).data(), std::span(buffer_).subspan(begin_).data(), n);
+    consume(n);
+    done += n;
+  }
+  return done;
+}
+
+void InputStream::read_exact(std::span<std::uint8_t> out, std::string_view field) {
+  const std::uint64_t start = offset_;
+  const std::size_t got = read(out);
+  if (got == out.size()) return;
+  throw FormatError(name_, start,
+                    std::string(field) + ": expected " + std::to_string(out.size()) +
+                        " bytes, found " + std::to_string(got));
+}
+
+std::span<const std::uint8_t> InputStream::peek(std::size_t n) {
+  CITCAT_ASSERT(n <= kMaxPeek);
+  if (buffer_.size() < n) buffer_.resize(n);
+  while (end_ - begin_ < n && fill()) {
+  }
+  return std::span<const std::uint8_t>(buffer_).subspan(begin_, std::min(n, end_ - begin_));
+}
+
+std::span<const std::uint8_t> InputStream::next_block() {
+  if (peek(1).empty()) return {};
+  const auto block = std::span<const std::uint8_t>(buffer_).subspan(begin_, end_ - begin_);
+  consume(block.size());
+  return block;
+}
+
+void InputStream::consume(std::size_t n) {
+  CITCAT_ASSERT(n <= end_ - begin_);
+  begin_ += n;
+  offset_ += n;
+}
+
+std::uint64_t InputStream::stored_bytes() const { return source_->total(); }
+
+Hash128 InputStream::stored_hash() const { return source_->hash(); }
+
+std::vector<std::uint8_t> read_whole_file(const std::string& path, std::uint64_t max_bytes) {
+  InputStream input(path);
+  std::vector<std::uint8_t> all;
+  for (auto block = input.next_block(); !block.empty(); block = input.next_block()) {
+    if (block.size() > max_bytes - all.size()) {
+      throw FormatError(input.name(), all.size(),
+                        "expected at most " + std::to_string(max_bytes) + " bytes, found more");
+    }
+    all.insert(all.end(), block.begin(), block.end());
+  }
+  return all;
+}
+
+}  // namespace citcat

@@ -1,0 +1,87 @@
+#pragma once
+// Reading a file or stream from beginning to end, whatever it is compressed with. Compression is
+// recognised by content (gzip, xz, zstd), never by name.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/hash.h"
+
+namespace citcat {
+
+enum class Compression : std::uint8_t { none, gzip, xz, zstd };
+/// "none", "gzip", "xz", "zstd".
+std::string_view compression_name(Compression compression);
+
+/// A forward stream of bytes. Memory: two buffers and the decompressor's window.
+///
+/// A compressed file that ends inside a member, frame or block, fails its checksum or is followed
+/// by something else throws FormatError; the offset is then that of the *compressed* file and the
+/// message says so. Errors of the operating system throw IoError.
+class InputStream {
+ public:
+  /// Opens `path`; "-" is the standard input. Several concatenated members or frames are one
+  /// stream.
+  explicit InputStream(const std::string& path);
+  /// Reads from memory that the caller keeps alive; `name` is for messages.
+  InputStream(std::span<const std::uint8_t> stored, std::string name);
+  ~InputStream();
+  InputStream(const InputStream&) = delete;
+  InputStream& operator=(const InputStream&) = delete;
+
+  /// Fills `out` and returns its size; returns less only at the end of the stream.
+  std::size_t read(std::span<std::uint8_t> out);
+  /// Fills `out` or throws FormatError naming `field`.
+  void read_exact(std::span<std::uint8_t> out, std::string_view field);
+  /// The next `n` bytes (at most kMaxPeek) without consuming them; fewer only when the stream ends
+  /// before. Valid until the next call of any member.
+  std::span<const std::uint8_t> peek(std::size_t n);
+  /// Consumes and returns what is buffered, at least one byte; empty at the end. Valid until the
+  /// next call of any member. The fastest way to read all.
+  std::span<const std::uint8_t> next_block();
+  /// Consumes `n` bytes of what peek() returned.
+  void consume(std::size_t n);
+  /// True when not one byte is left.
+  bool at_end() { return peek(1).empty(); }
+
+  /// Bytes consumed so far, after decompression.
+  std::uint64_t offset() const { return offset_; }
+  /// For messages: the path as given, "(standard input)" for "-".
+  const std::string& name() const { return name_; }
+  Compression compression() const { return compression_; }
+  /// Bytes of the file as stored, read so far; all of them once the end was reached.
+  std::uint64_t stored_bytes() const;
+  /// XXH3-128 of those bytes.
+  Hash128 stored_hash() const;
+
+  static constexpr std::size_t kMaxPeek = std::size_t{1} << 20;
+
+ private:
+  class Source;
+  class Decoder;
+  class GzipDecoder;
+  class XzDecoder;
+  class ZstdDecoder;
+
+  void start();
+  bool fill();
+  std::size_t produce(std::span<std::uint8_t> out);
+
+  std::string name_;
+  std::unique_ptr<Source> source_;
+  std::unique_ptr<Decoder> decoder_;  ///< null for a file that is not compressed
+  Compression compression_ = Compression::none;
+  std::vector<std::uint8_t> buffer_;
+  std::size_t begin_ = 0, end_ = 0;  ///< unread part of buffer_
+  std::uint64_t offset_ = 0;
+};
+
+/// The whole of a stream, decompressed. More than `max_bytes` throws FormatError.
+std::vector<std::uint8_t> read_whole_file(const std::string& path, std::uint64_t max_bytes);
+
+}  // namespace citcat
