@@ -1,0 +1,319 @@
+#include "events/recording_builder.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace citcat {
+namespace {
+
+// Pieces handed to the memory model never cross this boundary, so that the mask of a piece lies in
+// one word of `known`. No real transfer crosses it: it is the largest line.
+constexpr std::uint32_t kPieceBytes = 32;
+
+std::uint64_t piece_mask(std::uint32_t offset, std::uint32_t size) {
+  return ((std::uint64_t{1} << size) - 1) << (offset % 64);
+}
+
+/// Calls `fn(first, size)` for the pieces of a transaction's bytes.
+template <typename Fn>
+void for_pieces(const BusTransaction& t, Fn fn) {
+  const std::uint32_t room = kPieceBytes - t.address.value % kPieceBytes;
+  if (t.size <= room) [[likely]] {
+    fn(0u, std::uint32_t{t.size});
+    return;
+  }
+  fn(0u, room);
+  fn(room, t.size - room);
+}
+
+unsigned granule_shift(const BusModel& bus) { return bus.bus_bytes < 4 ? 0 : 2; }
+
+}  // namespace
+
+RecordingBuilder::RecordingBuilder(const BuilderOptions& options, EvidenceWriter* evidence)
+    : options_(options), evidence_(evidence), model_(granule_shift(options.bus)) {}
+
+void RecordingBuilder::observe(const BusTransaction& t) {
+  if (!t.is_memory() || t.has(kStateWindow)) return;
+  saw_line_ |= t.has(kLine);
+  saw_write_back_ |= t.has(kWriteBack);
+  for_pieces(t, [&](std::uint32_t first, std::uint32_t size) {
+    const PhysAddr address = t.address + first;
+    MemoryModel::Page& page = model_.page(address.page());
+    std::memcpy(page.value.data() + address.offset_in_page(), t.data.data() + first, size);
+    page.known[address.offset_in_page() / 64] |= piece_mask(address.offset_in_page(), size);
+  });
+}
+
+void RecordingBuilder::start(const Position& base) {
+  base_ = base;
+  before_ = model_.snapshot();
+  model_.clear();
+}
+
+Position RecordingBuilder::rebase(Position position) const {
+  if (position.instruction == base_.instruction) {
+    return {0, position.iteration - std::min(position.iteration, base_.iteration)};
+  }
+  return {position.instruction - std::min(position.instruction, base_.instruction),
+          position.iteration};
+}
+
+void RecordingBuilder::add(const BusTransaction& captured) {
+  BusTransaction t = captured;
+  t.position = t.has(kPositionKnown) ? rebase(t.position) : Position{};
+  clock_.tick(counts_);
+  switch (t.op) {
+    case BusOp::code_read:
+    case BusOp::data_read:
+      read(t);
+      break;
+    case BusOp::data_write:
+      write(t);
+      break;
+    case BusOp::io_read:
+      add_io_read(t);
+      break;
+    case BusOp::interrupt_acknowledge:
+      add_interrupt(t, Interrupt::Kind::external);
+      break;
+    case BusOp::nmi:
+      add_interrupt(t, Interrupt::Kind::nmi);
+      break;
+    case BusOp::smi:
+      add_interrupt(t, Interrupt::Kind::smi);
+      break;
+    case BusOp::io_write:
+    case BusOp::halt:
+    case BusOp::shutdown:
+    case BusOp::flush:
+    case BusOp::reset:
+    case BusOp::instruction_start:
+      break;
+  }
+  count_position(t);
+  count(t);
+  pass_on(t);
+}
+
+void RecordingBuilder::read(const BusTransaction& t) {
+  saw_line_ |= t.has(kLine);
+  for_pieces(t, [&](std::uint32_t first, std::uint32_t size) { read_part(t, first, size); });
+}
+
+void RecordingBuilder::read_part(const BusTransaction& t, std::uint32_t first, std::uint32_t size) {
+  const PhysAddr address = t.address + first;
+  const std::uint32_t offset = address.offset_in_page();
+  MemoryModel::Page& page = model_.page(address.page());
+  const std::uint64_t mask = piece_mask(offset, size);
+  if ((page.known[offset / 64] & mask) != mask ||
+      std::memcmp(page.value.data() + offset, t.data.data() + first, size) != 0) {
+    reconcile(t, page, first, size);
+  }
+  model_.touch(page, offset, size, clock_.epoch());
+}
+
+/// A read that shows something new: bytes never seen, or bytes that somebody else changed.
+void RecordingBuilder::reconcile(const BusTransaction& t, MemoryModel::Page& page,
+                                 std::uint32_t first, std::uint32_t size) {
+  std::uint32_t changed_first = size, changed_last = 0;
+  const std::uint32_t offset = (t.address + first).offset_in_page();
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const std::uint8_t value = t.data[first + i];
+    const bool changed = page.is_known(offset + i) ? page.value[offset + i] != value
+                                                   : first_read(t.address + first + i, page, value);
+    if (!changed) continue;
+    changed_first = std::min(changed_first, i);
+    changed_last = i;
+  }
+  // Bytes between two changed ones belong to the event too: they hold what they held.
+  if (changed_first < size) add_external(t, page, first + changed_first, first + changed_last);
+  std::memcpy(page.value.data() + offset, t.data.data() + first, size);
+  page.known[offset / 64] |= piece_mask(offset, size);
+}
+
+/// Puts a byte read for the first time since the start into the image. Returns whether somebody
+/// changed it since it was seen before the start. Without a cache that does not matter: nobody can
+/// have read it since, so it may as well have changed before the start.
+bool RecordingBuilder::first_read(PhysAddr address, MemoryModel::Page& page, std::uint8_t value) {
+  std::uint8_t initial = value;
+  if (has_cache() && !before_.empty()) initial = before_.byte(address).value_or(value);
+  set_image(address, page, initial);
+  return initial != value;
+}
+
+void RecordingBuilder::set_image(PhysAddr address, MemoryModel::Page& page, std::uint8_t value) {
+  if (page.image == nullptr) page.image = &recording_.image.page(address.page());
+  page.image->data[address.offset_in_page()] = value;
+  page.image->valid.set(address.offset_in_page());
+}
+
+void RecordingBuilder::write(const BusTransaction& t) {
+  saw_line_ |= t.has(kLine);
+  saw_write_back_ |= t.has(kWriteBack);
+  for_pieces(t, [&](std::uint32_t first, std::uint32_t size) { write_part(t, first, size); });
+}
+
+void RecordingBuilder::write_part(const BusTransaction& t, std::uint32_t first,
+                                  std::uint32_t size) {
+  const PhysAddr address = t.address + first;
+  const std::uint32_t offset = address.offset_in_page();
+  MemoryModel::Page& page = model_.page(address.page());
+  const std::uint64_t mask = piece_mask(offset, size);
+  if ((page.known[offset / 64] & mask) != mask) {
+    // A cached byte seen before the start may have been read since then, off the bus.
+    for (std::uint32_t i = 0; has_cache() && !before_.empty() && i < size; ++i) {
+      if (page.is_known(offset + i)) continue;
+      if (const auto initial = before_.byte(address + i)) set_image(address + i, page, *initial);
+    }
+    page.known[offset / 64] |= mask;
+  }
+  std::memcpy(page.value.data() + offset, t.data.data() + first, size);
+  model_.touch(page, offset, size, clock_.epoch());
+}
+
+void RecordingBuilder::add_external(const BusTransaction& t, const MemoryModel::Page& page,
+                                    std::uint32_t first, std::uint32_t last) {
+  const PhysAddr address = t.address + first;
+  // Several writers may have changed these bytes: the window that holds them all.
+  std::uint32_t epoch = clock_.epoch();
+  for (std::uint32_t i = first; i <= last; ++i) {
+    epoch = std::min(epoch, model_.last_access(page, (t.address + i).offset_in_page()));
+  }
+  const auto from = t.data.begin() + first;
+  const auto to = t.data.begin() + last + 1;
+  // Reads that follow each other directly leave no room for an access between them: one event.
+  if (!recording_.external_writes.empty() && last_external_end_ == t.index) {
+    ExternalWrite& previous = recording_.external_writes.back();
+    if (previous.address + static_cast<std::uint32_t>(previous.data.size()) == address) {
+      previous.data.insert(previous.data.end(), from, to);
+      last_external_end_ = t.index + 1;
+      return;
+    }
+  }
+  ExternalWrite event;
+  event.address = address;
+  event.data.assign(from, to);
+  event.position_known = t.has(kPositionKnown);
+  event.position = t.position;
+  event.anchor = counts_;
+  event.window_begin = clock_.begin_of(epoch);
+  event.transaction = t.index;
+  recording_.external_writes.push_back(std::move(event));
+  last_external_end_ = t.index + 1;
+}
+
+void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind kind) {
+  Interrupt event;
+  event.kind = kind;
+  constexpr std::uint8_t kNmiVector = 2;  // Intel SDM vol. 3, table 6-1
+  event.vector = kind == Interrupt::Kind::nmi ? kNmiVector : t.data[0];
+  event.position_known = t.has(kPositionKnown);
+  event.position = t.position;
+  event.anchor = counts_;
+  event.transaction = t.index;
+  recording_.interrupts.push_back(event);
+}
+
+void RecordingBuilder::add_io_read(const BusTransaction& t) {
+  IoRead read;
+  read.port = static_cast<std::uint16_t>(t.address.value);
+  read.size = t.size;
+  read.value = t.value();
+  read.position_known = t.has(kPositionKnown);
+  read.position = t.position;
+  read.transaction = t.index;
+  recording_.io_reads.push_back(read);
+}
+
+/// The instruction a transaction belongs to is one the evidence reaches. An interrupt belongs to
+/// none: it says how many are complete, but not that the monitor counts at other transactions.
+void RecordingBuilder::count_position(const BusTransaction& t) {
+  if (!t.has(kPositionKnown) || t.op == BusOp::interrupt_acknowledge || t.op == BusOp::nmi ||
+      t.op == BusOp::smi) {
+    return;
+  }
+  // An instruction that was seen to start need not have ended.
+  const bool only_started = t.op == BusOp::instruction_start;
+  const std::uint64_t reached = t.position.instruction + (only_started ? 0 : 1);
+  instructions_ = std::max(instructions_.value_or(0), reached);
+}
+
+void RecordingBuilder::count(const BusTransaction& t) {
+  RecordingTotals& totals = recording_.totals;
+  ++totals.transactions;
+  switch (t.op) {
+    case BusOp::data_read:
+      ++counts_.reads;
+      [[fallthrough]];
+    case BusOp::code_read:
+      ++(t.has(kLine) ? totals.line_fills : totals.reads);
+      break;
+    case BusOp::data_write:
+      if (t.has(kWriteBack)) {
+        ++totals.write_backs;
+      } else {
+        ++totals.writes;
+        counts_.writes += t.size;
+      }
+      break;
+    case BusOp::io_read:
+      ++totals.io_reads;
+      ++counts_.io;
+      break;
+    case BusOp::io_write:
+      ++totals.io_writes;
+      ++counts_.io;
+      break;
+    case BusOp::interrupt_acknowledge:
+      ++totals.interrupts;
+      ++counts_.interrupts;
+      break;
+    case BusOp::instruction_start:
+      if (!t.has(kPrefix)) ++totals.instruction_starts;
+      break;
+    case BusOp::halt:
+    case BusOp::shutdown:
+    case BusOp::flush:
+    case BusOp::reset:
+    case BusOp::nmi:
+    case BusOp::smi:
+      ++totals.specials;
+      break;
+  }
+}
+
+void RecordingBuilder::pass_on(const BusTransaction& t) {
+  if (evidence_ == nullptr) return;
+  if (t.op != BusOp::code_read && t.op != BusOp::data_read) {
+    evidence_->write(t);
+    return;
+  }
+  BusTransaction bare = t;
+  bare.data.fill(0);
+  evidence_->write(bare);
+}
+
+Recording RecordingBuilder::finish() {
+  if (has_cache()) {
+    for (const auto& [number, known] : before_.pages()) {
+      MemoryModel::Page& page = model_.page(number);
+      for (std::uint32_t i = 0; i < kPageSize; ++i) {
+        if (!known->valid[i] || page.is_known(i)) continue;
+        set_image(PhysAddr{number * kPageSize + i}, page, known->data[i]);
+      }
+    }
+  }
+  recording_.bus = options_.bus;
+  if (saw_write_back_) {
+    recording_.bus.form = CacheForm::write_back;
+  } else if (saw_line_ && recording_.bus.form == CacheForm::none) {
+    recording_.bus.form = CacheForm::write_through;
+  }
+  recording_.instructions = instructions_;
+  Recording done = std::move(recording_);
+  *this = RecordingBuilder(options_, evidence_);
+  return done;
+}
+
+}  // namespace citcat

@@ -1,0 +1,82 @@
+#pragma once
+// A bus shows what left the caches, not what the processor executed. A read that hits a cache is
+// invisible, so the first visible read of a byte is the only evidence of its initial value; a read
+// that contradicts what the processor itself last put there can only mean that somebody else wrote.
+// By these two rules a stream of transactions becomes a recording. docs/derivation.md has them all.
+
+#include <cstdint>
+#include <optional>
+
+#include "events/access_clock.h"
+#include "events/bus_transaction.h"
+#include "events/memory_model.h"
+#include "events/recording.h"
+
+namespace citcat {
+
+struct BuilderOptions {
+  /// As far as it is known when the capture is opened. A line burst in the stream shows a cache,
+  /// whatever is declared here.
+  BusModel bus;
+};
+
+/// Derives a Recording from transactions in bus order. Memory grows with the distinct bytes touched
+/// and the number of events. CpuState, provenance and internal reads are the caller's to fill in.
+class RecordingBuilder {
+ public:
+  /// Evidence goes to `evidence` as it is found; null drops it. Not owned.
+  RecordingBuilder(const BuilderOptions& options, EvidenceWriter* evidence);
+
+  /// A transaction before the start of the recording. It does not enter the recording; where the
+  /// captured machine has a cache, what it shows of memory does, because the processor may read
+  /// those bytes after the start without asking the bus.
+  void observe(const BusTransaction& transaction);
+
+  /// Ends the transactions before the start. Positions are counted from `base` on: one in the same
+  /// instruction loses the iterations that were complete at `base` (a REP instruction interrupted
+  /// there starts again from zero), later ones lose its instructions. Not calling it is the same as
+  /// calling it first with position zero.
+  void start(const Position& base);
+
+  /// The next transaction of the recording. Its `position` is as the monitor counted.
+  void add(const BusTransaction& transaction);
+
+  /// The recording. The builder is empty afterwards. `bus` is set from what was declared and seen.
+  Recording finish();
+
+  /// Position after rebasing by start().
+  Position rebase(Position position) const;
+
+ private:
+  void read(const BusTransaction& t);
+  void read_part(const BusTransaction& t, std::uint32_t first, std::uint32_t size);
+  void reconcile(const BusTransaction& t, MemoryModel::Page& page, std::uint32_t first,
+                 std::uint32_t size);
+  bool first_read(PhysAddr address, MemoryModel::Page& page, std::uint8_t value);
+  void write(const BusTransaction& t);
+  void write_part(const BusTransaction& t, std::uint32_t first, std::uint32_t size);
+  void set_image(PhysAddr address, MemoryModel::Page& page, std::uint8_t value);
+  void add_external(const BusTransaction& t, const MemoryModel::Page& page, std::uint32_t first,
+                    std::uint32_t last);
+  void add_interrupt(const BusTransaction& t, Interrupt::Kind kind);
+  void add_io_read(const BusTransaction& t);
+  void count_position(const BusTransaction& t);
+  void count(const BusTransaction& t);
+  void pass_on(const BusTransaction& t);
+  bool has_cache() const { return saw_line_ || options_.bus.form != CacheForm::none; }
+
+  BuilderOptions options_;
+  EvidenceWriter* evidence_;
+  Recording recording_;
+  MemoryModel model_;
+  AccessClock clock_;
+  MemoryImage before_;  ///< memory as the transactions before the start left it
+  BusAnchor counts_;    ///< items before the current transaction
+  Position base_;
+  std::optional<std::uint64_t> instructions_;
+  std::uint64_t last_external_end_ = 0;  ///< index after the read the last external write is of
+  bool saw_line_ = false;
+  bool saw_write_back_ = false;
+};
+
+}  // namespace citcat
