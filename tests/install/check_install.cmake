@@ -1,0 +1,39 @@
+# Installs a build tree into an empty prefix, then builds and runs the consumer beside this file
+# against it, by find_package and by pkg-config. Run by ctest as
+#   cmake -D BUILD_DIR=... -D CXX=... -P check_install.cmake
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output
+    ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${command}\nfailed (${result}):\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+set(work ${BUILD_DIR}/install_test)
+set(prefix ${work}/prefix)
+file(REMOVE_RECURSE ${work})
+
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
+
+run(${prefix}/bin/citcat --version)
+message(STATUS "installed program: ${output}")
+
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/consumer -G Ninja
+  -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug)
+run(${CMAKE_COMMAND} --build ${work}/consumer)
+run(${work}/consumer/consumer)
+message(STATUS "by find_package: ${output}")
+
+# The .pc file names the configured prefix; pkg-config can be told another one.
+file(GLOB_RECURSE pc_file ${prefix}/*/citcat.pc)
+cmake_path(GET pc_file PARENT_PATH pc_dir)
+set(ENV{PKG_CONFIG_PATH} ${pc_dir})
+run(pkg-config --define-variable=prefix=${prefix} --cflags --libs citcat)
+string(STRIP "${output}" flags)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+run(${CXX} ${CMAKE_CURRENT_LIST_DIR}/consumer.cc -o ${work}/consumer_pc ${flags})
+run(${work}/consumer_pc)
+message(STATUS "by pkg-config: ${output}")
