@@ -1,0 +1,95 @@
+#include "replay/memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/error.h"
+
+namespace citcat {
+
+namespace {
+/// Frames mapped together: fewer engine regions, at the price of a few unused frames.
+constexpr std::uint32_t kChunkPages = 16;
+}  // namespace
+
+Memory::Memory(Engine& engine, std::uint32_t captured_mask, unsigned address_bits)
+    : engine_(engine), captured_mask_(captured_mask), states_(std::size_t{1} << 20) {
+  const std::uint32_t pins =
+      address_bits >= 32 ? 0xffffffffu : (std::uint32_t{1} << address_bits) - 1;
+  const std::uint32_t missing = pins & ~captured_mask;
+  // Every combination of the missing bits, by counting through the mask.
+  std::uint32_t extra = 0;
+  do {
+    alias_bits_.push_back(extra);
+    extra = (extra - missing) & missing;
+  } while (extra != 0 && alias_bits_.size() < 16);
+}
+
+void Memory::map_range(std::uint32_t first_page, std::uint32_t pages) {
+  engine_.map(PhysAddr{first_page * kPageSize}, std::uint64_t{pages} * kPageSize);
+  for (std::uint32_t p = first_page; p < first_page + pages; ++p) mapped_.push_back(p);
+  std::sort(mapped_.begin(), mapped_.end());
+}
+
+bool Memory::ensure_mapped(std::uint32_t page) {
+  if (is_mapped(page)) return false;
+  const std::uint32_t chunk = page / kChunkPages * kChunkPages;
+  std::uint32_t first = page, last = page;
+  while (first > chunk && !is_mapped(first - 1)) --first;
+  while (last + 1 < chunk + kChunkPages && !is_mapped(last + 1)) ++last;
+  map_range(first, last - first + 1);
+  return true;
+}
+
+void Memory::load(const MemoryImage& image, std::uint32_t ram_bytes) {
+  if (ram_bytes >= kPageSize) map_range(0, ram_bytes / kPageSize);
+  for (const auto& [number, page] : image.pages()) {
+    for_each_alias(PhysAddr{number * kPageSize}, [&, &bytes = *page](PhysAddr a) {
+      ensure_mapped(a.page());
+      std::memcpy(host(a), bytes.data.data(), kPageSize);
+      PageState& state = states_[a.page()];
+      state.all_defined = bytes.valid.all();
+      if (!state.all_defined) state.defined = std::make_unique<Bits>(bytes.valid);
+    });
+  }
+}
+
+bool Memory::partly_defined(const Bits& bits, PhysAddr address, std::uint32_t size) {
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (!bits[address.offset_in_page() + i]) return false;
+  }
+  return true;
+}
+
+void Memory::mark_partly(PageState& state, PhysAddr address, std::uint32_t size) {
+  if (!state.defined) state.defined = std::make_unique<Bits>();
+  bool changed = false;
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const std::uint32_t at = address.offset_in_page() + i;
+    changed |= !(*state.defined)[at];
+    state.defined->set(at);
+  }
+  if (changed && state.defined->all()) {
+    state.all_defined = true;
+    state.defined.reset();
+  }
+}
+
+void Memory::store(PhysAddr address, std::span<const std::uint8_t> data) {
+  while (!data.empty()) {
+    const auto room = static_cast<std::size_t>(kPageSize - address.offset_in_page());
+    const std::size_t n = std::min(room, data.size());
+    ensure_mapped(address.page());
+    std::memcpy(host(address), data.data(), n);
+    mark_defined(address, static_cast<std::uint32_t>(n));
+    engine_.invalidate_code(address, static_cast<std::uint32_t>(n));
+    address = address + static_cast<std::uint32_t>(n);
+    data = data.subspan(n);
+  }
+}
+
+void Memory::external_write(PhysAddr captured_address, std::span<const std::uint8_t> data) {
+  for_each_alias(captured_address, [&](PhysAddr a) { store(a, data); });
+}
+
+}  // namespace citcat

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "events/address.h"
+#include "events/memory_image.h"
+#include "replay/engine.h"
+
+namespace citcat {
+
+/// Physical memory of the replayed machine: the engine's frames, with a record of which bytes some
+/// evidence defines. A byte that was never read on the bus before it was written has no defined
+/// value until the replay writes it; reading it earlier means that the replay has left the
+/// evidence, and is reported instead of being taken as zero.
+class Memory {
+ public:
+  /// `captured_mask`: physical address bits the monitor recorded (BusModel::address_mask). Bits
+  /// within `address_bits` that it lacks make captured addresses ambiguous: the image is then
+  /// placed at every address it may belong to.
+  Memory(Engine& engine, std::uint32_t captured_mask, unsigned address_bits);
+
+  /// Maps RAM from 0 and everything the image knows, and copies the image in.
+  void load(const MemoryImage& image, std::uint32_t ram_bytes);
+
+  /// Makes sure that the frame is mapped; true when it had to be mapped now (the engine must not be
+  /// inside a run).
+  bool ensure_mapped(std::uint32_t page);
+  bool is_mapped(std::uint32_t page) const { return engine_.host_page(page) != nullptr; }
+  std::uint8_t* host(PhysAddr a) const {
+    std::uint8_t* page = engine_.host_page(a.page());
+    return page == nullptr ? nullptr : page + a.offset_in_page();
+  }
+
+  /// True when every byte of [address, address+size), which must not cross a frame, is defined.
+  bool is_defined(PhysAddr address, std::uint32_t size) const {
+    const PageState& state = states_[address.page()];
+    if (state.all_defined) return true;
+    return state.defined != nullptr && partly_defined(*state.defined, address, size);
+  }
+  /// The replay wrote these bytes; must not cross a frame.
+  void mark_defined(PhysAddr address, std::uint32_t size) {
+    PageState& state = states_[address.page()];
+    if (!state.all_defined) mark_partly(state, address, size);
+  }
+
+  /// Writes from outside the processor (DMA, devices), at every address the captured one may
+  /// mean; invalidates translated code. The engine must not be inside a run.
+  void external_write(PhysAddr captured, std::span<const std::uint8_t> data);
+  /// Writes by the processor that the engine did not make itself. Code is invalidated.
+  void store(PhysAddr address, std::span<const std::uint8_t> data);
+
+  /// What the monitor shows for this address.
+  PhysAddr captured(PhysAddr a) const { return PhysAddr{a.value & captured_mask_}; }
+
+  /// The addresses a captured address may mean, lowest first.
+  template <class F>
+  void for_each_alias(PhysAddr captured, F&& visit) const {
+    for (const std::uint32_t extra : alias_bits_) visit(PhysAddr{captured.value | extra});
+  }
+
+  /// The byte at a physical address when some evidence or the replay defines it.
+  std::optional<std::uint8_t> defined_byte(PhysAddr a) const {
+    if (!is_mapped(a.page()) || !is_defined(a, 1)) return std::nullopt;
+    return *host(a);
+  }
+  /// Number of every mapped frame, ascending.
+  const std::vector<std::uint32_t>& mapped_pages() const { return mapped_; }
+
+ private:
+  using Bits = std::bitset<kPageSize>;
+  struct PageState {
+    bool all_defined = false;
+    std::unique_ptr<Bits> defined;
+  };
+  static bool partly_defined(const Bits& bits, PhysAddr address, std::uint32_t size);
+  static void mark_partly(PageState& state, PhysAddr address, std::uint32_t size);
+  void map_range(std::uint32_t first_page, std::uint32_t pages);
+
+  Engine& engine_;
+  std::uint32_t captured_mask_;
+  std::vector<std::uint32_t> alias_bits_;
+  std::vector<PageState> states_;
+  std::vector<std::uint32_t> mapped_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,247 @@
+#include "replay/mmu.h"
+
+#include <cstring>
+
+namespace citcat {
+
+namespace {
+
+// Bits of page-table entries (Intel SDM vol. 3, tables 4-4 to 4-6).
+constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kAccessed = 0x20, kDirty = 0x40,
+                        kLarge = 0x80, kGlobal = 0x100;
+
+constexpr std::uint32_t kCr0Wp = 1u << 16, kCr0Pg = 1u << 31;
+constexpr std::uint32_t kCr4Pse = 1u << 4, kCr4Pae = 1u << 5, kCr4Pge = 1u << 7;
+
+}  // namespace
+
+struct Mmu::Walk {
+  std::uint32_t frame = 0;   ///< of the 4 KiB page
+  std::uint32_t rights = 0;  ///< kWritable and kUser of all levels together
+  std::uint32_t leaf = 0;
+  Held held;
+};
+
+Mmu::Mmu(Engine& engine, Memory& memory, WalkObserver& observer)
+    : engine_(engine), memory_(memory), observer_(observer) {}
+
+void Mmu::flush_all() {
+  for (Entry& e : itlb_) e.tag = kInvalid;
+  for (Entry& e : dtlb_) e.tag = kInvalid;
+}
+
+void Mmu::invalidate_page(LinearAddr page) {
+  for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
+    Entry& e = (*tlb)[page.page() & (tlb->size() - 1)];
+    if (e.tag == tag(page)) e.tag = kInvalid;
+  }
+}
+
+void Mmu::control_changed(bool reload_cr3) {
+  const std::uint32_t cr0 = engine_.cr(0), cr4 = engine_.cr(4);
+  const bool paging = (cr0 & kCr0Pg) != 0, wp = (cr0 & kCr0Wp) != 0;
+  const bool pse = (cr4 & kCr4Pse) != 0, pae = (cr4 & kCr4Pae) != 0, pge = (cr4 & kCr4Pge) != 0;
+  const bool mode_changed = paging != paging_ || wp != write_protect_ || pse != large_pages_ ||
+                            pae != pae_ || pge != global_pages_;
+  paging_ = paging;
+  write_protect_ = wp;
+  large_pages_ = pse;
+  pae_ = pae;
+  global_pages_ = pge;
+  cr3_ = engine_.cr(3);
+  a20_mask_ = engine_.a20_mask();
+  if (mode_changed) {
+    flush_all();
+  } else if (reload_cr3) {
+    // Intel SDM vol. 3, 4.10.4.1: a CR3 load keeps global entries when CR4.PGE is set.
+    for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
+      for (Entry& e : *tlb) {
+        if (!e.global || !global_pages_) e.tag = kInvalid;
+      }
+    }
+  }
+  if (paging_ && pae_ && (mode_changed || reload_cr3)) load_pdptes();
+}
+
+void Mmu::load_pdptes() {
+  // Intel SDM vol. 3, 4.4.1: the four entries are read when CR3 is loaded and kept.
+  for (unsigned i = 0; i < 4; ++i) {
+    const PhysAddr at{(cr3_ & ~0x1fu) + 8 * i};
+    pdptes_[i].reset();
+    if (!memory_.is_mapped(at.page()) || !memory_.is_defined(at, 8)) continue;
+    std::uint64_t value = 0;
+    std::memcpy(&value, memory_.host(at), 8);
+    observer_.walk_read(at, 8);
+    pdptes_[i] = value;
+  }
+}
+
+std::uint64_t Mmu::pdpte(LinearAddr address) {
+  const unsigned index = address.value >> 30;
+  std::optional<std::uint64_t>& entry = pdptes_[index];
+  if (!entry) {
+    const PhysAddr at{(cr3_ & ~0x1fu) + 8 * index};
+    entry = observer_.missing_pdpte(index, address);
+    if (!entry) throw UndefinedMemory{at, 8, "page-directory-pointer entry"};
+    // The engine reads it from memory at each walk: give it the same. It stays undefined.
+    memory_.ensure_mapped(at.page());
+    std::memcpy(memory_.host(at), &*entry, 8);
+  }
+  return *entry;
+}
+
+std::uint32_t Mmu::read_entry(PhysAddr at) {
+  if (!memory_.is_mapped(at.page()) || !memory_.is_defined(at, 4)) {
+    throw UndefinedMemory{at, 4, "page-table entry"};
+  }
+  std::uint32_t value = 0;
+  std::memcpy(&value, memory_.host(at), 4);
+  return value;
+}
+
+void Mmu::write_entry(PhysAddr at, std::uint32_t value) {
+  std::memcpy(memory_.host(at), &value, 4);
+  std::array<std::uint8_t, 4> bytes;
+  std::memcpy(bytes.data(), &value, 4);
+  observer_.walk_write(at, bytes);
+}
+
+void Mmu::fault(LinearAddr address, Access access, bool user, bool present, bool reserved) const {
+  // Intel SDM vol. 3, figure 4-12. Instruction fetches are marked only with NX, which is off here.
+  throw PageFault{address.value, (present ? 1u : 0u) | (access == Access::write ? 2u : 0u) |
+                                     (user ? 4u : 0u) | (reserved ? 8u : 0u)};
+}
+
+bool Mmu::permitted(std::uint32_t rights, Access access, bool user) const {
+  if (user && (rights & kUser) == 0) return false;
+  if (access != Access::write || (rights & kWritable) != 0) return true;
+  return !user && !write_protect_;
+}
+
+std::uint8_t Mmu::rights_to_allowed(std::uint32_t rights, bool dirty) const {
+  std::uint8_t allowed = kSupervisorRead;
+  if ((rights & kUser) != 0) allowed |= kUserRead;
+  // A write to a clean page walks again, to set the dirty bit.
+  if (dirty) {
+    if (permitted(rights, Access::write, false)) allowed |= kSupervisorWrite;
+    if (permitted(rights, Access::write, true)) allowed |= kUserWrite;
+  }
+  return allowed;
+}
+
+Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, bool user) {
+  const PhysAddr pde_at{(cr3_ & ~kPageMask) + (address.value >> 22 << 2)};
+  std::uint32_t pde = read_entry(pde_at);
+  observer_.walk_read(pde_at, 4);
+  if ((pde & kPresent) == 0) fault(address, access, user, false);
+  Walk walk;
+  if ((pde & kLarge) != 0 && large_pages_) {
+    walk.rights = pde & (kWritable | kUser);
+    if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
+    const std::uint32_t updated = pde | kAccessed | (access == Access::write ? kDirty : 0);
+    if (updated != pde) write_entry(pde_at, updated);
+    walk.frame = (pde & 0xffc00000) | (address.value & 0x003ff000);
+    walk.leaf = updated;
+    walk.held = {updated, 0, true};
+    return walk;
+  }
+  const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 10 & 0xffc)};
+  const std::uint32_t pte = read_entry(pte_at);
+  observer_.walk_read(pte_at, 4);
+  if ((pte & kPresent) == 0) fault(address, access, user, false);
+  walk.rights = pde & pte & (kWritable | kUser);
+  if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
+  if ((pde & kAccessed) == 0) write_entry(pde_at, pde |= kAccessed);
+  const std::uint32_t updated = pte | kAccessed | (access == Access::write ? kDirty : 0);
+  if (updated != pte) write_entry(pte_at, updated);
+  walk.frame = pte & ~kPageMask;
+  walk.leaf = updated;
+  walk.held = {pde, updated, false};
+  return walk;
+}
+
+Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user) {
+  const std::uint64_t pointer = pdpte(address);
+  if ((pointer & kPresent) == 0) fault(address, access, user, false);
+  const auto low = [&](PhysAddr at) {
+    const std::uint32_t entry = read_entry(at);
+    if ((entry & kPresent) != 0 && read_entry(at + 4) != 0) {
+      throw UndefinedMemory{at, 8, "page-table entry beyond 4 GiB"};
+    }
+    observer_.walk_read(at, 8);
+    return entry;
+  };
+  const PhysAddr pde_at{(static_cast<std::uint32_t>(pointer) & ~kPageMask) +
+                        (address.value >> 18 & 0xff8)};
+  std::uint32_t pde = low(pde_at);
+  if ((pde & kPresent) == 0) fault(address, access, user, false);
+  Walk walk;
+  if ((pde & kLarge) != 0) {
+    walk.rights = pde & (kWritable | kUser);
+    if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
+    const std::uint32_t updated = pde | kAccessed | (access == Access::write ? kDirty : 0);
+    if (updated != pde) write_entry(pde_at, updated);
+    walk.frame = (pde & 0xffe00000) | (address.value & 0x001ff000);
+    walk.leaf = updated;
+    walk.held = {updated, 0, true};
+    return walk;
+  }
+  const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 9 & 0xff8)};
+  const std::uint32_t pte = low(pte_at);
+  if ((pte & kPresent) == 0) fault(address, access, user, false);
+  walk.rights = pde & pte & (kWritable | kUser);
+  if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
+  if ((pde & kAccessed) == 0) write_entry(pde_at, pde |= kAccessed);
+  const std::uint32_t updated = pte | kAccessed | (access == Access::write ? kDirty : 0);
+  if (updated != pte) write_entry(pte_at, updated);
+  walk.frame = pte & ~kPageMask;
+  walk.leaf = updated;
+  walk.held = {pde, updated, false};
+  return walk;
+}
+
+PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user) {
+  Walk walk;
+  try {
+    walk = pae_ ? walk_pae(address, access, user) : walk_two_level(address, access, user);
+  } catch (const PageFault&) {
+    // Intel SDM vol. 3, 4.10.4.1: a page fault drops the cached translation of its page.
+    if (entry.tag == tag(address)) entry.tag = kInvalid;
+    throw;
+  }
+  entry.tag = tag(address);
+  entry.frame = walk.frame;
+  entry.allowed = rights_to_allowed(walk.rights, (walk.leaf & kDirty) != 0);
+  entry.global = global_pages_ && (walk.leaf & kGlobal) != 0;
+  entry.held = walk.held;
+  observer_.mapping_used(LinearAddr{tag(address)}, PhysAddr{walk.frame});
+  return PhysAddr{(walk.frame | address.offset_in_page()) & a20_mask_};
+}
+
+std::optional<Mmu::Held> Mmu::held(LinearAddr page, Access access, bool user) const {
+  for (const std::vector<Entry>* tlb : {&dtlb_, &itlb_}) {
+    const Entry& e = (*tlb)[page.page() & (tlb->size() - 1)];
+    const std::uint8_t need = needed(access, user);
+    if (e.tag == tag(page) && (e.allowed & need) == need) return e.held;
+  }
+  return std::nullopt;
+}
+
+bool Mmu::supply_undefined(LinearAddr page, const Held& held) {
+  const auto supply = [&](PhysAddr at, std::uint32_t value) {
+    memory_.ensure_mapped(at.page());
+    std::uint32_t now = 0;
+    std::memcpy(&now, memory_.host(at), 4);
+    if (memory_.is_defined(at, 4)) return (now & kPresent) != 0;
+    std::memcpy(memory_.host(at), &value, 4);
+    return true;
+  };
+  if (pae_) return false;
+  const PhysAddr pde_at{(cr3_ & ~kPageMask) + (page.value >> 22 << 2)};
+  if (!supply(pde_at, held.directory_entry)) return false;
+  if (held.large) return true;
+  const PhysAddr pte_at{(held.directory_entry & ~kPageMask) + (page.value >> 10 & 0xffc)};
+  return supply(pte_at, held.table_entry);
+}
+
+}  // namespace citcat

@@ -1,0 +1,129 @@
+#pragma once
+// Address translation as the captured processor does it: page walks with accessed and dirty bits
+// (Intel SDM vol. 3, chapter 4) and a TLB that keeps global pages over a CR3 load.
+//
+// The engine has a page walker of its own, but it cannot be observed, it drops global pages at
+// every CR3 load, and it sets an accessed bit before it refuses a write. Here every walk happens
+// before the engine makes the access, so that the engine finds the bits set and the order of
+// events is the processor's.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "replay/engine.h"
+#include "replay/memory.h"
+#include "replay/observer.h"
+
+namespace citcat {
+
+enum class Access : std::uint8_t { read, write, execute };
+
+/// A page fault as the architecture reports it.
+struct PageFault {
+  std::uint32_t address = 0;  ///< for CR2
+  std::uint32_t error_code = 0;
+};
+
+/// Thrown when a translation or read needs memory that no evidence defines, or that does not
+/// exist: the replay has left the evidence.
+struct UndefinedMemory {
+  PhysAddr address;
+  std::uint32_t size = 0;
+  const char* what = "";
+};
+
+/// Told of page-walk accesses.
+class WalkObserver {
+ public:
+  virtual ~WalkObserver() = default;
+  virtual void walk_read(PhysAddr entry, std::uint32_t size) = 0;
+  virtual void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) = 0;
+  virtual void mapping_used(LinearAddr page, PhysAddr frame) = 0;
+  /// A page-directory-pointer entry that no evidence defines: PAE processors read these at the
+  /// CR3 load, which may have been before the capture began. Returns its value when it can be
+  /// told from the evidence.
+  virtual std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted) = 0;
+};
+
+class Mmu {
+ public:
+  Mmu(Engine& engine, Memory& memory, WalkObserver& observer);
+
+  /// Takes the paging mode over from the engine's CR0, CR3, CR4. `reload_cr3`: CR3 was written.
+  void control_changed(bool reload_cr3);
+  /// Drops everything, as a TLB flush including global pages does.
+  void flush_all();
+  void invalidate_page(LinearAddr page);
+
+  /// Translates one byte's address. Throws PageFault, or UndefinedMemory.
+  PhysAddr translate(LinearAddr address, Access access, bool user) {
+    if (!paging_) [[unlikely]] return PhysAddr{address.value & a20_mask_};
+    std::vector<Entry>& tlb = access == Access::execute ? itlb_ : dtlb_;
+    Entry& entry = tlb[address.page() & (tlb.size() - 1)];
+    const std::uint8_t need = needed(access, user);
+    if (entry.tag == tag(address) && (entry.allowed & need) == need) [[likely]] {
+      return PhysAddr{(entry.frame | address.offset_in_page()) & a20_mask_};
+    }
+    return walk_and_fill(entry, address, access, user);
+  }
+
+  /// Translation still held for `page`, whatever memory says now. Used when the engine, which
+  /// forgets more than the processor, faults on a page the processor still knows.
+  struct Held {
+    std::uint32_t directory_entry = 0;
+    std::uint32_t table_entry = 0;
+    bool large = false;
+  };
+  std::optional<Held> held(LinearAddr page, Access access, bool user) const;
+  /// Writes the entries of `held` where the engine's walk will look, in memory nothing defines.
+  /// False when defined memory says otherwise.
+  bool supply_undefined(LinearAddr page, const Held& held);
+
+  bool paging() const { return paging_; }
+  void set_a20_mask(std::uint32_t mask) { a20_mask_ = mask; }
+
+ private:
+  // Entry::allowed: what may be done without another walk.
+  enum : std::uint8_t { kSupervisorRead = 1, kSupervisorWrite = 2, kUserRead = 4, kUserWrite = 8 };
+  static constexpr std::uint32_t kInvalid = 1;  // a tag with a low bit is no page
+  struct Entry {
+    std::uint32_t tag = kInvalid;
+    std::uint32_t frame = 0;
+    std::uint8_t allowed = 0;
+    bool global = false;
+    Held held;
+  };
+  static std::uint32_t tag(LinearAddr a) { return a.value & ~kPageMask; }
+  static std::uint8_t needed(Access access, bool user) {
+    if (access == Access::write) return user ? kUserWrite : kSupervisorWrite;
+    return user ? kUserRead : kSupervisorRead;
+  }
+  struct Walk;
+  PhysAddr walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user);
+  Walk walk_two_level(LinearAddr address, Access access, bool user);
+  Walk walk_pae(LinearAddr address, Access access, bool user);
+  void load_pdptes();
+  std::uint64_t pdpte(LinearAddr address);
+  std::uint32_t read_entry(PhysAddr at);
+  void write_entry(PhysAddr at, std::uint32_t value);
+  [[noreturn]] void fault(LinearAddr address, Access access, bool user, bool present,
+                          bool reserved = false) const;
+  bool permitted(std::uint32_t rights, Access access, bool user) const;
+  std::uint8_t rights_to_allowed(std::uint32_t rights, bool dirty) const;
+
+  Engine& engine_;
+  Memory& memory_;
+  WalkObserver& observer_;
+  bool paging_ = false, write_protect_ = false, large_pages_ = false, pae_ = false,
+       global_pages_ = false;
+  std::uint32_t cr3_ = 0;
+  std::uint32_t a20_mask_ = 0xffffffff;
+  std::array<std::optional<std::uint64_t>, 4> pdptes_{};
+  // Direct-mapped and large: entries live until something drops them, as software must assume.
+  std::vector<Entry> itlb_ = std::vector<Entry>(1024);
+  std::vector<Entry> dtlb_ = std::vector<Entry>(2048);
+};
+
+}  // namespace citcat

@@ -1,0 +1,71 @@
+#pragma once
+// What the replay tells about the run it recomputes. Everything that wants the trace - the KT
+// writer, the verifier, statistics - is a Sink.
+
+#include <cstdint>
+#include <span>
+
+#include "events/address.h"
+#include "events/position.h"
+#include "replay/instruction_info.h"
+
+namespace citcat {
+
+/// Why the processor touched memory.
+enum class AccessKind : std::uint8_t {
+  data,      ///< an operand, including stack
+  walk,      ///< page tables: entries read, accessed and dirty bits written
+  system,    ///< descriptor tables, task segments, interrupt frames, SMM state
+};
+
+/// An instruction, or one iteration of a REP string instruction, that completed.
+struct ExecutedInstruction {
+  const InstructionInfo* info = nullptr;
+  std::uint32_t linear = 0;  ///< of its first byte
+  std::uint32_t eip = 0;     ///< offset in CS
+  PhysAddr physical;         ///< of its first byte
+  std::uint8_t ea_count = 0;
+  std::uint32_t ea[2] = {0, 0};  ///< linear, per docs/formats/kt.md
+};
+
+/// An exception, interrupt or software interrupt that was delivered.
+struct DeliveredEvent {
+  enum class Kind : std::uint8_t { exception, external, software, nmi, smi } kind = Kind::exception;
+  std::uint8_t vector = 0;
+  std::uint32_t error_code = 0;  ///< 0 where the vector has none
+  std::uint16_t cs = 0;
+  std::uint32_t eip = 0;  ///< faulting instruction; instruction that would run next; INT n itself
+  std::uint32_t cr2 = 0;
+  std::uint32_t eflags = 0;
+};
+
+/// Observer of a replay. Members are called in program order; `now` is the position of what is
+/// reported (instructions completed before it).
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  /// Asks for read(), fetch() and walk reads too; they cost time.
+  virtual bool wants_reads() const { return false; }
+
+  virtual void instruction(const ExecutedInstruction&, Position) {}
+  virtual void fetch(PhysAddr, std::uint32_t /*size*/, Position) {}
+  virtual void read(PhysAddr, std::uint32_t /*size*/, AccessKind, Position) {}
+  virtual void write(PhysAddr, std::span<const std::uint8_t>, AccessKind, Position) {}
+  virtual void io_read(std::uint16_t /*port*/, std::uint32_t /*size*/, std::uint32_t /*value*/,
+                       Position) {}
+  virtual void io_write(std::uint16_t /*port*/, std::uint32_t /*size*/, std::uint32_t /*value*/,
+                        Position) {}
+  virtual void delivered(const DeliveredEvent&, Position) {}
+  virtual void halted(Position) {}
+  virtual void cache_flushed(bool /*write_back*/, Position) {}
+  virtual void shutdown(Position) {}
+  /// CR3 was loaded (also by a task switch).
+  virtual void address_space(std::uint32_t /*cr3*/, Position) {}
+  /// First use of a page since it was mapped differently or the translation was dropped.
+  virtual void mapping(LinearAddr /*page*/, PhysAddr /*frame*/, Position) {}
+  /// The replay is about to pass position `next`; called at every instruction boundary after the
+  /// retirement of the instruction before it.
+  virtual void boundary(Position /*next*/) {}
+};
+
+}  // namespace citcat
