@@ -191,7 +191,7 @@ struct InstructionInfo {
   bool lock = false;                ///< F0 present
   bool lock_ignored = false;        ///< F0 present and without effect on this processor (286 and
                                     ///< 8088 on any form): an engine that refuses it must not see it
-  bool aliased = false;             ///< an undocumented encoding; `canonical` holds the documented one
+  bool aliased = false;             ///< an undocumented encoding; `canonical` has the documented one
   bool operand_prefix = false;      ///< 66 present
   bool address_prefix = false;      ///< 67 present
   std::uint8_t mandatory_prefix = 0;  ///< last of 66, F2, F3 that selects an SSE form, else 0
@@ -208,6 +208,7 @@ struct InstructionInfo {
   std::int32_t target_displacement = 0;  ///< direct near branch: from the next instruction
   std::uint32_t far_offset = 0;     ///< direct far branch
   std::uint16_t far_selector = 0;
+  bool real_or_v86 = true;          ///< CodeMode it was decoded in
   std::int32_t stack_delta = 0;     ///< change of ESP when it completes; LEAVE, IRET and loads of
                                     ///< ESP itself are not described (0)
 
@@ -217,10 +218,10 @@ struct InstructionInfo {
   std::uint8_t ea_count = 0;        ///< E of the KT record
   std::array<EaSlot, 2> ea{};
 
-  /// The documented encoding of an alias (F6 /1 as F6 /0, ..), same length; equal to `bytes`
-  /// otherwise. Ignored LOCK prefixes are replaced by harmless ones (a repeated segment prefix is
-  /// not possible everywhere, so they become 3E on forms without memory and are listed by
-  /// lock_ignored).
+  /// The same instruction, of the same length, in an encoding every engine accepts: documented in
+  /// place of alias (F6 /1 as F6 /0, ..), and each LOCK replaced by a segment prefix that names the
+  /// segment in use anyway. Equal to `bytes` when there is neither. One processor alone on its bus
+  /// computes the same with and without LOCK.
   std::array<std::uint8_t, kMaxInstructionBytes> canonical{};
 
   bool is_repeated() const { return repeat != RepeatPrefix::none; }
