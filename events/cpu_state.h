@@ -48,7 +48,13 @@ struct CpuidLeaf {
 
 /// The captured processor. Chooses undefined results, faults and features (docs/fidelity.md).
 enum class CpuModel : std::uint8_t {
-  unknown, i8088, i286, i386, i486, pentium, p6,
+  unknown,
+  i8088,
+  i286,
+  i386,
+  i486,
+  pentium,
+  p6,
 };
 /// "8088", "286", "386", "486", "pentium", "p6"; nullopt for a name that is none of them.
 std::optional<CpuModel> parse_cpu_model(std::string_view name);
@@ -75,10 +81,10 @@ struct CpuState {
   /// FXSAVE image (Intel SDM vol. 1, 10.5.1): x87, MMX, SSE, MXCSR. Also used for processors that
   /// have no FXSAVE; the SSE part is then zero.
   std::array<std::uint8_t, 512> fx = default_fx();
-  std::vector<Msr> msrs;           ///< sorted by index
-  std::vector<CpuidLeaf> cpuid;    ///< sorted by leaf
-  std::uint32_t ram_bytes = 0;     ///< 0 when the dump does not say
-  bool ignore_cr0_cd = false;      ///< the monitor's cache model ignored CR0.CD
+  std::vector<Msr> msrs;         ///< sorted by index
+  std::vector<CpuidLeaf> cpuid;  ///< sorted by leaf
+  std::uint32_t ram_bytes = 0;   ///< 0 when the dump does not say
+  bool ignore_cr0_cd = false;    ///< the monitor's cache model ignored CR0.CD
 
   /// Names of registers that nobody dumped ("ebx", "ss.limit", ...), in the order of
   /// register_names(). A replay that reads one before writing it says so.
@@ -88,17 +94,25 @@ struct CpuState {
   static std::array<std::uint8_t, 512> default_fx();
 };
 
+/// The 32-bit names under which registers are listed in CpuState::unknown, in this order: general
+/// registers, eip, eflags, segments with .base .limit .attributes, tables, control and debug
+/// registers, a20_mask, tsc, fx (the whole FXSAVE image). Only those `model` has; all for unknown.
+std::vector<std::string> register_names(CpuModel model);
+
 /// Sets or reads a register by its name in lower case: eax..edi, ax..di, ip/eip, flags/eflags,
 /// cs..gs (selector; in real mode also sets the base), cs.base, cs.limit, cs.attributes, cr0..cr4,
 /// dr0..dr7, gdtr.base, gdtr.limit, idtr.*, ldtr.*, tr.*, a20_mask, tsc.
+/// 16-bit names set the low half and leave the upper one. Values are cut to the register's width.
 /// Returns false (set) or nullopt (get) for a name that is none of these.
 bool set_register(CpuState& state, std::string_view name, std::uint64_t value);
 std::optional<std::uint64_t> get_register(const CpuState& state, std::string_view name);
 
-/// Reads the initial-state file of docs/cli.md:
-/// {"cpu":"8088","registers":{"cs":"0x0f23",...}}. Registers not named are listed in `unknown`
-/// (segment bases follow from selectors in real mode, SP's upper half is zero, and so on).
-/// Throws FormatError with the file name and the offending key.
+/// Reads an initial-state file: {"cpu":"8088","registers":{"cs":"0x0f23",...}}, optionally with
+/// "msrs":{"0x174":"0x60"}, "ram_bytes":N and "comment". Numbers are JSON integers or texts,
+/// decimal or with 0x. Registers not named keep their defaults and are listed in `unknown`, except
+/// what follows from what is named: the upper half of a register named by its 16-bit name is zero,
+/// and in real mode a named selector gives base, limit and attributes. Throws FormatError with the
+/// file name, the byte offset and the offending key.
 CpuState load_state_json(const std::string& path);
 
 }  // namespace citcat

@@ -1,0 +1,359 @@
+#include "events/cpu_state.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <variant>
+
+#include "formats/error.h"
+#include "formats/input.h"
+
+namespace citcat {
+
+namespace {
+
+struct ModelName {
+  CpuModel model;
+  std::string_view name;
+};
+constexpr std::array<ModelName, 6> kModelNames{{
+    {CpuModel::i8088, "8088"},
+    {CpuModel::i286, "286"},
+    {CpuModel::i386, "386"},
+    {CpuModel::i486, "486"},
+    {CpuModel::pentium, "pentium"},
+    {CpuModel::p6, "p6"},
+}};
+
+constexpr std::array<std::string_view, 8> kGprNames{"eax", "ecx", "edx", "ebx",
+                                                    "esp", "ebp", "esi", "edi"};
+constexpr std::array<std::string_view, 6> kSegmentNames{"es", "cs", "ss", "ds", "fs", "gs"};
+
+constexpr std::uint32_t kCr0ProtectedMode = 1;  // CR0.PE, Intel SDM vol. 3, 2.5
+
+/// Where a register lies in a CpuState.
+using Location = std::variant<std::monostate, std::uint16_t*, std::uint32_t*, std::uint64_t*>;
+
+template <std::size_t N>
+std::size_t position_of(const std::array<std::string_view, N>& names, std::string_view name) {
+  return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+Location locate_segment_part(Segment& segment, std::string_view part) {
+  if (part.empty()) return &segment.selector;
+  if (part == "base") return &segment.base;
+  if (part == "limit") return &segment.limit;
+  if (part == "attributes") return &segment.attributes;
+  return {};
+}
+
+Location locate_table_part(TableRegister& table, std::string_view part) {
+  if (part == "base") return &table.base;
+  if (part == "limit") return &table.limit;
+  return {};
+}
+
+/// cr0, cr2, cr3, cr4, dr0..dr7.
+Location locate_numbered(CpuState& state, std::string_view name) {
+  if (name == "cr0") return &state.cr0;
+  if (name == "cr2") return &state.cr2;
+  if (name == "cr3") return &state.cr3;
+  if (name == "cr4") return &state.cr4;
+  if (name.size() == 3 && name.starts_with("dr") && name[2] >= '0' && name[2] <= '7') {
+    return &state.dr[static_cast<std::size_t>(name[2] - '0')];
+  }
+  return {};
+}
+
+/// The register with this 32-bit name; 16-bit names are the caller's.
+Location locate(CpuState& state, std::string_view name) {
+  const std::size_t dot = std::min(name.find('.'), name.size());
+  const std::string_view whole = name.substr(0, dot);
+  const std::string_view part = name.substr(std::min(dot + 1, name.size()));
+  if (dot + 1 == name.size()) return {};
+  const std::size_t segment = position_of(kSegmentNames, whole);
+  if (segment < kSegmentNames.size()) return locate_segment_part(state.segment[segment], part);
+  if (whole == "ldtr") return locate_segment_part(state.ldtr, part);
+  if (whole == "tr") return locate_segment_part(state.tr, part);
+  if (whole == "gdtr") return locate_table_part(state.gdtr, part);
+  if (whole == "idtr") return locate_table_part(state.idtr, part);
+  const std::size_t gpr = position_of(kGprNames, name);
+  if (gpr < kGprNames.size()) return &state.gpr[gpr];
+  if (name == "eip") return &state.eip;
+  if (name == "eflags") return &state.eflags;
+  if (name == "a20_mask") return &state.a20_mask;
+  if (name == "tsc") return &state.tsc;
+  return locate_numbered(state, name);
+}
+
+/// "ax" -> "eax", "ip" -> "eip", "flags" -> "eflags"; empty when `name` is no 16-bit name.
+std::string wide_name(std::string_view name) {
+  const std::string wide = "e" + std::string(name);
+  const bool known =
+      position_of(kGprNames, wide) < kGprNames.size() || wide == "eip" || wide == "eflags";
+  return known ? wide : std::string();
+}
+
+unsigned width_in_bits(const Location& location) {
+  constexpr std::array<unsigned, 4> kBits{0, 16, 32, 64};
+  return kBits[location.index()];
+}
+
+void store(const Location& location, std::uint64_t value) {
+  if (const auto* const p16 = std::get_if<std::uint16_t*>(&location)) {
+    **p16 = static_cast<std::uint16_t>(value);
+  } else if (const auto* const p32 = std::get_if<std::uint32_t*>(&location)) {
+    **p32 = static_cast<std::uint32_t>(value);
+  } else if (const auto* const p64 = std::get_if<std::uint64_t*>(&location)) {
+    **p64 = value;
+  }
+}
+
+std::uint64_t fetch(const Location& location) {
+  if (const auto* const p16 = std::get_if<std::uint16_t*>(&location)) return **p16;
+  if (const auto* const p32 = std::get_if<std::uint32_t*>(&location)) return **p32;
+  if (const auto* const p64 = std::get_if<std::uint64_t*>(&location)) return **p64;
+  return 0;
+}
+
+bool is_real_mode(const CpuState& state) { return (state.cr0 & kCr0ProtectedMode) == 0; }
+
+bool is_selector(std::string_view name) {
+  return position_of(kSegmentNames, name) < kSegmentNames.size();
+}
+
+}  // namespace
+
+std::optional<CpuModel> parse_cpu_model(std::string_view name) {
+  for (const ModelName& row : kModelNames) {
+    if (row.name == name) return row.model;
+  }
+  return std::nullopt;
+}
+
+std::string_view cpu_model_name(CpuModel model) {
+  for (const ModelName& row : kModelNames) {
+    if (row.model == model) return row.name;
+  }
+  return "unknown";
+}
+
+std::array<std::uint8_t, 512> CpuState::default_fx() {
+  // As FNINIT and reset leave it: Intel SDM vol. 2 (FINIT) and vol. 3, 9.1.1 (MXCSR); the layout is
+  // that of FXSAVE, vol. 1, table 10-2. The abridged tag byte 0 means that all registers are empty.
+  std::array<std::uint8_t, 512> fx{};
+  fx[0] = 0x7f;
+  fx[1] = 0x03;
+  fx[24] = 0x80;
+  fx[25] = 0x1f;
+  return fx;
+}
+
+std::vector<std::string> register_names(CpuModel model) {
+  const bool any = model == CpuModel::unknown;
+  const bool has_protection = any || model >= CpuModel::i286;
+  const bool is_32_bit = any || model >= CpuModel::i386;
+  std::vector<std::string> names(kGprNames.begin(), kGprNames.end());
+  names.insert(names.end(), {"eip", "eflags"});
+  const auto add_segment = [&names](const std::string& name) {
+    names.insert(names.end(), {name, name + ".base", name + ".limit", name + ".attributes"});
+  };
+  const std::size_t segments = is_32_bit ? kSegmentNames.size() : 4;
+  for (std::size_t i = 0; i < segments; ++i) add_segment(std::string(kSegmentNames[i]));
+  if (has_protection) {
+    add_segment("ldtr");
+    add_segment("tr");
+    names.insert(names.end(), {"gdtr.base", "gdtr.limit", "idtr.base", "idtr.limit", "cr0"});
+  }
+  if (is_32_bit) names.insert(names.end(), {"cr2", "cr3"});
+  // CR4 and the time-stamp counter came with the Pentium; late 486 have them too.
+  if (any || model >= CpuModel::i486) names.emplace_back("cr4");
+  if (is_32_bit) {
+    for (const char digit : std::string_view("01234567"))
+      names.push_back(std::string("dr") + digit);
+  }
+  if (has_protection) names.emplace_back("a20_mask");
+  if (any || model >= CpuModel::pentium) names.emplace_back("tsc");
+  names.emplace_back("fx");
+  return names;
+}
+
+bool set_register(CpuState& state, std::string_view name, std::uint64_t value) {
+  if (const std::string wide = wide_name(name); !wide.empty()) {
+    const Location location = locate(state, wide);
+    store(location, (fetch(location) & ~std::uint64_t{0xffff}) | (value & 0xffff));
+    return true;
+  }
+  const Location location = locate(state, name);
+  if (width_in_bits(location) == 0) return false;
+  store(location, value);
+  if (is_selector(name) && is_real_mode(state)) {
+    Segment& segment = state.segment[position_of(kSegmentNames, name)];
+    segment.base = std::uint32_t{segment.selector} << 4;
+  }
+  return true;
+}
+
+std::optional<std::uint64_t> get_register(const CpuState& state, std::string_view name) {
+  // locate() serves both directions; through this path nothing is written.
+  auto& mutable_state = const_cast<CpuState&>(state);
+  if (const std::string wide = wide_name(name); !wide.empty()) {
+    return fetch(locate(mutable_state, wide)) & 0xffff;
+  }
+  const Location location = locate(mutable_state, name);
+  if (width_in_bits(location) == 0) return std::nullopt;
+  return fetch(location);
+}
+
+namespace {
+
+constexpr std::uint64_t kMaxStateFileBytes = std::uint64_t{1} << 20;
+
+/// Reads one initial-state file. Errors point at the key's text.
+class StateFile {
+ public:
+  explicit StateFile(const std::string& path) : path_(path) {
+    const std::vector<std::uint8_t> bytes = read_whole_file(path, kMaxStateFileBytes);
+    text_.assign(bytes.begin(), bytes.end());
+  }
+
+  CpuState parse() {
+    const nlohmann::json root = parse_json();
+    if (!root.is_object()) fail_at(0, "expected a JSON object, found " + kind(root));
+    for (const auto& [key, value] : root.items()) {
+      if (key == "cpu") {
+        parse_model(value);
+      } else if (key == "ram_bytes") {
+        state_.ram_bytes = static_cast<std::uint32_t>(number(key, value, 32));
+      } else if (key == "msrs") {
+        parse_msrs(value);
+      } else if (key != "registers" && key != "comment") {
+        fail(key, "expected \"cpu\", \"registers\", \"msrs\", \"ram_bytes\" or \"comment\"");
+      }
+    }
+    const auto registers = root.find("registers");
+    if (registers == root.end()) fail_at(0, "expected the key \"registers\"");
+    parse_registers(*registers);
+    list_unknown();
+    return std::move(state_);
+  }
+
+ private:
+  nlohmann::json parse_json() const {
+    try {
+      return nlohmann::json::parse(text_);
+    } catch (const nlohmann::json::parse_error& error) {
+      fail_at(error.byte > 0 ? error.byte - 1 : 0, "expected JSON text, found something else");
+    }
+  }
+
+  void parse_model(const nlohmann::json& value) {
+    if (!value.is_string()) fail("cpu", "expected a text, found " + kind(value));
+    const auto model = parse_cpu_model(value.get_ref<const std::string&>());
+    if (!model)
+      fail("cpu", "expected 8088, 286, 386, 486, pentium or p6, found " + printable(value));
+    state_.model = *model;
+  }
+
+  void parse_msrs(const nlohmann::json& value) {
+    if (!value.is_object()) fail("msrs", "expected an object, found " + kind(value));
+    for (const auto& [key, content] : value.items()) {
+      Msr msr;
+      msr.index = static_cast<std::uint32_t>(number(key, nlohmann::json(key), 32));
+      msr.value = number(key, content, 64);
+      state_.msrs.push_back(msr);
+    }
+    std::sort(state_.msrs.begin(), state_.msrs.end(),
+              [](const Msr& a, const Msr& b) { return a.index < b.index; });
+  }
+
+  // What decides the mode comes first, then selectors, then the parts of segments that a person
+  // gives besides.
+  void parse_registers(const nlohmann::json& registers) {
+    if (!registers.is_object()) fail("registers", "expected an object, found " + kind(registers));
+    for (int pass = 0; pass < 3; ++pass) {
+      for (const auto& [key, value] : registers.items()) {
+        const int its_pass = is_selector(key) ? 1 : key.find('.') != std::string::npos ? 2 : 0;
+        if (its_pass == pass) parse_register(key, value);
+      }
+    }
+  }
+
+  void parse_register(const std::string& key, const nlohmann::json& value) {
+    const std::string wide = wide_name(key);
+    const std::string& name = wide.empty() ? key : wide;
+    const unsigned bits = wide.empty() ? width_in_bits(locate(state_, key)) : 16;
+    if (bits == 0) fail(key, "expected the name of a register");
+    if (is_known(name)) fail(key, "expected each register once, found it again");
+    set_register(state_, key, number(key, value, bits));
+    known_.push_back(name);
+  }
+
+  bool is_known(const std::string& name) const {
+    return std::find(known_.begin(), known_.end(), name) != known_.end();
+  }
+
+  void list_unknown() {
+    for (const std::string& name : register_names(state_.model)) {
+      const std::string selector = name.substr(0, name.find('.'));
+      const bool follows =
+          is_selector(selector) && name != selector && is_real_mode(state_) && is_known(selector);
+      if (!is_known(name) && !follows) state_.unknown.push_back(name);
+    }
+  }
+
+  std::uint64_t number(const std::string& key, const nlohmann::json& value, unsigned bits) const {
+    const std::uint64_t limit = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+    std::optional<std::uint64_t> result;
+    if (value.is_number_unsigned()) result = value.get<std::uint64_t>();
+    if (value.is_string()) result = parse_number(value.get_ref<const std::string&>());
+    if (!result || *result > limit) {
+      fail(key,
+           "expected a number of " + std::to_string(bits) + " bits, found " + printable(value));
+    }
+    return *result;
+  }
+
+  static std::optional<std::uint64_t> parse_number(std::string_view text) {
+    int base = 10;
+    if (text.starts_with("0x") || text.starts_with("0X")) {
+      base = 16;
+      text.remove_prefix(2);
+    }
+    std::uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+    if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
+    return value;
+  }
+
+  static std::string kind(const nlohmann::json& value) { return value.type_name(); }
+  static std::string printable(const nlohmann::json& value) {
+    // The library prints by recursion, and a file may nest as deep as it likes.
+    if (value.is_structured()) return kind(value);
+    return value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  }
+
+  /// Points at the first place where the key stands in quotes; escapes inside keys are not
+  /// followed.
+  [[noreturn]] void fail(const std::string& key, const std::string& message) const {
+    const std::size_t at = text_.find('"' + key + '"');
+    fail_at(at == std::string::npos ? 0 : at, "\"" + key + "\": " + message);
+  }
+  [[noreturn]] void fail_at(std::uint64_t offset, const std::string& message) const {
+    throw FormatError(path_, offset, message);
+  }
+
+  std::string path_;
+  std::string text_;
+  CpuState state_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace
+
+CpuState load_state_json(const std::string& path) { return StateFile(path).parse(); }
+
+}  // namespace citcat

@@ -1,0 +1,56 @@
+#include "events/memory_image.h"
+
+#include <algorithm>
+
+namespace citcat {
+
+MemoryImage::Page& MemoryImage::page(std::uint32_t number) {
+  if (number == cached_number_) return *cached_;
+  std::unique_ptr<Page>& slot = pages_[number];
+  if (!slot) slot = std::make_unique<Page>();
+  cached_number_ = number;
+  cached_ = slot.get();
+  return *slot;
+}
+
+std::optional<std::uint8_t> MemoryImage::byte(PhysAddr address) const {
+  const Page* const known = find(address.page());
+  if (known == nullptr || !known->valid[address.offset_in_page()]) return std::nullopt;
+  return known->data[address.offset_in_page()];
+}
+
+void MemoryImage::set(PhysAddr address, std::uint8_t value) {
+  Page& target = page(address.page());
+  target.data[address.offset_in_page()] = value;
+  target.valid[address.offset_in_page()] = true;
+}
+
+void MemoryImage::set(PhysAddr address, std::span<const std::uint8_t> bytes) {
+  while (!bytes.empty()) {
+    Page& target = page(address.page());
+    const std::uint32_t offset = address.offset_in_page();
+    const auto n = static_cast<std::uint32_t>(
+        std::min<std::size_t>(bytes.size(), std::size_t{kPageSize} - offset));
+    std::copy_n(bytes.begin(), n, target.data.begin() + offset);
+    for (std::uint32_t i = 0; i < n; ++i) target.valid[offset + i] = true;
+    bytes = bytes.subspan(n);
+    // Beyond the last byte of the address space the processor's addresses wrap to 0.
+    address = address + n;
+  }
+}
+
+std::uint64_t MemoryImage::byte_count() const {
+  std::uint64_t count = 0;
+  for (const auto& [number, known] : pages_) count += known->valid.count();
+  return count;
+}
+
+MemoryImage MemoryImage::clone() const {
+  MemoryImage copy;
+  for (const auto& [number, known] : pages_) {
+    copy.pages_.emplace(number, std::make_unique<Page>(*known));
+  }
+  return copy;
+}
+
+}  // namespace citcat
