@@ -1,0 +1,158 @@
+// What every command owes the user, asked of all commands that the program's own table lists: a new
+// command is covered the moment it is added there.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cctype>
+#include <sstream>
+
+#include "cli/command.h"
+#include "golden/process.h"
+
+namespace citcat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::vector<std::string> split_words(const std::string& line) {
+  std::istringstream stream(line);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+/// The command lines of an example, backslash continuations joined, without the program's name and
+/// cut at a pipe or redirection.
+std::vector<std::vector<std::string>> example_lines(const Command& command) {
+  std::string joined = command.example;
+  for (std::size_t at; (at = joined.find("\\\n")) != std::string::npos;) joined.erase(at, 2);
+  std::istringstream stream(joined);
+  std::vector<std::vector<std::string>> lines;
+  for (std::string line; std::getline(stream, line);) {
+    std::vector<std::string> words = split_words(line.substr(0, line.find_first_of("|<>#")));
+    if (words.empty() || words.front() != "citcat") continue;
+    words.erase(words.begin());
+    lines.push_back(words);
+  }
+  return lines;
+}
+
+/// True for words of an example that name a file: "boot.sr", but neither "--cpu" nor "8088".
+bool names_file(const std::string& word) {
+  const std::size_t dot = word.rfind('.');
+  return word.front() != '-' && dot != std::string::npos && dot + 1 < word.size() &&
+         std::isalpha(static_cast<unsigned char>(word[dot + 1])) != 0;
+}
+
+class EveryCommand : public ::testing::TestWithParam<const Command*> {
+ protected:
+  const Command& command() const { return *GetParam(); }
+};
+
+TEST(Program, ListsEveryCommandInItsHelp) {
+  const ProcessResult result = run_citcat({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, IsEmpty());
+  ASSERT_THAT(command_list(), Not(IsEmpty()));
+  for (const Command* command : command_list()) {
+    EXPECT_THAT(result.out, HasSubstr(std::string("\n  ") + command->name + " "));
+    EXPECT_THAT(result.out, HasSubstr(command->summary));
+  }
+}
+
+TEST(Program, SaysItsVersion) {
+  const ProcessResult result = run_citcat({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, StartsWith("citcat " CITCAT_VERSION));
+}
+
+TEST(Program, WithoutACommandIsAUsageError) {
+  const ProcessResult result = run_citcat({});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.out, IsEmpty());
+  EXPECT_THAT(result.err, StartsWith("citcat: error: "));
+}
+
+TEST(Program, NamesTheCommandItDoesNotKnow) {
+  const ProcessResult result = run_citcat({"no-such-command"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("no-such-command"));
+}
+
+TEST(Program, NeverSendsControlCharactersOfAFileNameToTheTerminal) {
+  const ProcessResult result = run_citcat({"info", "\x1b[31mred.citcat"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.err, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(result.err, HasSubstr("\\x1b[31mred.citcat"));
+}
+
+TEST_P(EveryCommand, HelpHasItsSummaryAndAnExample) {
+  const ProcessResult result = run_citcat({command().name, "--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, IsEmpty());
+  EXPECT_THAT(result.out, HasSubstr(command().summary));
+  EXPECT_THAT(result.out, HasSubstr(std::string("EXAMPLE\n  citcat ") + command().name + " "));
+  EXPECT_THAT(result.out, HasSubstr("--quiet"));
+}
+
+TEST_P(EveryCommand, SummaryIsOneImperativeLine) {
+  const std::string summary = command().summary;
+  EXPECT_THAT(summary, Not(HasSubstr("\n")));
+  EXPECT_NE(summary.back(), '.');
+  EXPECT_TRUE(std::isupper(static_cast<unsigned char>(summary.front())));
+}
+
+TEST_P(EveryCommand, UnknownOptionIsAUsageError) {
+  const ProcessResult result = run_citcat({command().name, "--no-such-option"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.out, IsEmpty());
+  EXPECT_THAT(result.err, StartsWith("citcat: error: "));
+}
+
+TEST_P(EveryCommand, ExampleParsesAndMissingFilesAreASystemErrorThatNamesOne) {
+  ASSERT_THAT(example_lines(command()), Not(IsEmpty()));
+  for (const std::vector<std::string>& line : example_lines(command())) {
+    const TemporaryFolder folder;
+    const ProcessResult result = run_citcat(line, folder.path());
+    EXPECT_EQ(result.exit_code, 4) << result.err;
+    EXPECT_THAT(result.out, IsEmpty());
+    EXPECT_THAT(result.err, StartsWith("citcat: error: "));
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "an output was left behind";
+  }
+}
+
+TEST_P(EveryCommand, EmptyFilesAreBadInputAndOutputsStayUntouched) {
+  for (const std::vector<std::string>& line : example_lines(command())) {
+    const TemporaryFolder folder;
+    for (const std::string& word : line) {
+      if (!names_file(word)) continue;
+      std::filesystem::create_directories((folder.path() / word).parent_path());
+      write_file(folder.path() / word, "");
+    }
+    const ProcessResult result = run_citcat(line, folder.path());
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_THAT(result.out, IsEmpty());
+    EXPECT_THAT(result.err, StartsWith("citcat: error: "));
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
+      if (entry.is_regular_file()) EXPECT_EQ(entry.file_size(), 0u) << entry.path();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(CommandLine, EveryCommand, ::testing::ValuesIn(command_list()),
+                         [](const ::testing::TestParamInfo<const Command*>& info) {
+                           std::string name = info.param->name;
+                           for (char& c : name) {
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           }
+                           return name;
+                         });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryCommand);
+
+}  // namespace
+}  // namespace citcat::testing
