@@ -34,7 +34,7 @@ ExitCode run_program(int argc, char** argv) {
       "Run 'citcat COMMAND --help' for its options and an example.\n"
       "Exit status: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 I/O or system, "
       "130 interrupted.");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none at all is reported below, in words of ours
 
   bool quiet = false;
   CommandRun chosen;
@@ -57,6 +57,7 @@ ExitCode run_program(int argc, char** argv) {
     }
     throw UsageError(std::string(error.what()) + " (see citcat --help)");
   }
+  if (!chosen) throw UsageError("no command given (see citcat --help)");
   return chosen(Console(quiet));
 }
 

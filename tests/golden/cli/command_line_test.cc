@@ -49,6 +49,15 @@ bool names_file(const std::string& word) {
          std::isalpha(static_cast<unsigned char>(word[dot + 1])) != 0;
 }
 
+/// GoogleTest allows letters, digits and underscores only.
+std::string test_name(const ::testing::TestParamInfo<const Command*>& parameter) {
+  std::string name = parameter.param->name;
+  for (char& character : name) {
+    if (std::isalnum(static_cast<unsigned char>(character)) == 0) character = '_';
+  }
+  return name;
+}
+
 class EveryCommand : public ::testing::TestWithParam<const Command*> {
  protected:
   const Command& command() const { return *GetParam(); }
@@ -139,19 +148,13 @@ TEST_P(EveryCommand, EmptyFilesAreBadInputAndOutputsStayUntouched) {
     EXPECT_THAT(result.out, IsEmpty());
     EXPECT_THAT(result.err, StartsWith("citcat: error: "));
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
-      if (entry.is_regular_file()) EXPECT_EQ(entry.file_size(), 0u) << entry.path();
+      if (!entry.is_regular_file()) continue;
+      EXPECT_EQ(entry.file_size(), 0u) << entry.path();
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(CommandLine, EveryCommand, ::testing::ValuesIn(command_list()),
-                         [](const ::testing::TestParamInfo<const Command*>& info) {
-                           std::string name = info.param->name;
-                           for (char& c : name) {
-                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-                           }
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(CommandLine, EveryCommand, ::testing::ValuesIn(command_list()), test_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryCommand);
 
 }  // namespace
