@@ -216,6 +216,10 @@ bool is_lockable(const InstructionInfo& info) {
 // ---------------------------------------------------------------------------------------------
 // Step 4: meaning.
 
+/// What FXSAVE and FXRSTOR touch of their 512-byte area outside 64-bit mode: header, eight x87 and
+/// eight XMM registers (SDM vol. 1, table 10-2). The rest is reserved or the program's own.
+constexpr unsigned kFxBytes = 32 + 8 * 16 + 8 * 16;
+
 std::int8_t gpr_number(ZydisRegister reg) {
   if (reg == ZYDIS_REGISTER_NONE) return kNoRegister;
   const ZyanI8 id = ZydisRegisterGetId(reg);
@@ -315,12 +319,16 @@ class Describer {
   }
 
   /// Offset and selector of a far pointer in memory: two accesses, each wrapping on its own.
-  void add_far_pointer() {
-    if (add_explicit(word_, true, false) == nullptr) return;
-    MemoryOperand selector = info_.operands[info_.operand_count - 1];
+  void add_far_pointer(bool selector_first) {
+    std::optional<MemoryOperand> offset = make_explicit();
+    if (!offset) return;
+    offset->size = word_;
+    offset->read = true;
+    MemoryOperand selector = *offset;
     selector.displacement += word_;
     selector.size = 2;
-    add(selector);
+    add(selector_first ? selector : *offset);
+    add(selector_first ? *offset : selector);
   }
 
   /// `count` pushes of `slot` bytes, of which `size` are written.
@@ -528,8 +536,11 @@ class Describer {
 
   void describe_load_far_pointer(SegmentRegister segment) {
     info_.kind = Kind::load_far_pointer;
-    add_far_pointer();
-    add_ea_operand(0);
+    // LDS and its like read the offset first on the 80286's bus (single-step suite, C4 and C5); the
+    // later machines seen read the selector first.
+    const bool selector_first = !is_16_bit_processor(model_);
+    add_far_pointer(selector_first);
+    add_ea_operand(selector_first ? 1 : 0);
     const std::uint8_t reg = info_.reg_field;
     info_.rm_field = reg;  // the general register; the address is in the operands
     info_.reg_field = segment;
@@ -621,7 +632,7 @@ class Describer {
       case 3:
         info_.kind = Kind::far_call;
         info_.indirect = true;
-        add_far_pointer();
+        add_far_pointer(false);
         add_ea_operand(0);
         add_ea(EaSource::stack_push, word_);
         return add_push(word_, 2);
@@ -632,7 +643,7 @@ class Describer {
       case 5:
         info_.kind = Kind::far_jump;
         info_.indirect = true;
-        add_far_pointer();
+        add_far_pointer(false);
         return add_ea_operand(0);
       case 6:
         add_ea(EaSource::stack_push, word_);
@@ -802,6 +813,7 @@ class Describer {
     }
     if (reg == 7) {
       info_.kind = Kind::invlpg;
+      add_explicit(1, false, false);  // names a page, touches nothing
       return;
     }
     if (reg < 4) {
@@ -818,8 +830,8 @@ class Describer {
   void describe_group15() {
     if (info_.register_form) return;  // fences
     switch (info_.reg_field) {
-      case 0: info_.kind = Kind::fxsave; add_explicit(512, false, true); break;
-      case 1: info_.kind = Kind::fxrstor; add_explicit(512, true, false); break;
+      case 0: info_.kind = Kind::fxsave; add_explicit(kFxBytes, false, true); break;
+      case 1: info_.kind = Kind::fxrstor; add_explicit(kFxBytes, true, false); break;
       case 2: info_.kind = Kind::ldmxcsr; add_explicit(4, true, false); break;
       case 3: info_.kind = Kind::stmxcsr; add_explicit(4, false, true); break;
       default: break;  // CLFLUSH: no data

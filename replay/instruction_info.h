@@ -135,7 +135,7 @@ enum class AddressWidth : std::uint8_t { bits16, bits32, stack };  ///< stack: b
 /// One access of an instruction, or `count` accesses `stride` bytes apart.
 struct MemoryOperand {
   std::int32_t displacement = 0;
-  std::uint16_t size = 0;               ///< bytes of one access (1..512)
+  std::uint16_t size = 0;               ///< bytes of one access (1..288)
   OperandKind kind = OperandKind::address;
   AddressWidth width = AddressWidth::bits32;
   SegmentRegister segment = kDs;
@@ -301,6 +301,7 @@ void for_each_access(const InstructionInfo& info, const std::uint64_t* regs,
   }
   for (unsigned n = 0; n < info.operand_count; ++n) {
     const MemoryOperand& operand = info.operands[n];
+    if (!operand.read && !operand.write) continue;  // INVLPG: an address, no access
     const bool paired = operand.interleaved && n + 1 < info.operand_count;
     for (unsigned i = 0; i < operand.count; ++i) {
       access(n, i, !operand.read);

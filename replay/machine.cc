@@ -1,0 +1,683 @@
+#include "replay/machine.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "formats/error.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kFlagVm = 1u << 17, kFlagRf = 1u << 16;
+
+/// Address pins of each processor: 8088 20, 286 24, later 32 (their data sheets).
+unsigned address_pins(CpuModel model) {
+  switch (model) {
+    case CpuModel::i8088:
+      return 20;
+    case CpuModel::i286:
+      return 24;
+    default:
+      return 32;
+  }
+}
+
+/// True for a shift or rotate by zero, which writes nothing (measured on an 80286: 9,193 of 9,193
+/// single-step tests; docs/fidelity.md). Intel masks the count to five bits from the 286 on.
+bool shift_count_is_zero(const InstructionInfo& info, std::uint32_t ecx, CpuModel model) {
+  switch (info.flag_rule) {
+    case FlagRule::shift_left:
+    case FlagRule::shift_right:
+    case FlagRule::shift_arithmetic:
+    case FlagRule::rotate_left:
+    case FlagRule::rotate_right:
+    case FlagRule::rotate_carry_left:
+    case FlagRule::rotate_carry_right:
+    case FlagRule::double_shift:
+      break;
+    default:
+      return false;
+  }
+  const bool immediate = info.opcode_map == 0 ? info.opcode <= 0xc1 : (info.opcode & 1) == 0;
+  const std::uint32_t count = (immediate ? info.immediate : ecx) & 0xff;
+  return (model == CpuModel::i8088 ? count : count & 0x1f) == 0;
+}
+
+/// How often the engine may fault at one place where the processor would not, before that counts as
+/// a disagreement: once each for a translation block that reaches into the next page, and for a
+/// page-table entry of each level that only the processor's TLB still knew.
+constexpr unsigned kMaxNativeRetries = 8;
+
+}  // namespace
+
+Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink)
+    : model_(model),
+      environment_(environment),
+      sink_(sink),
+      engine_(model, HookMode::instructions, *this),
+      memory_(engine_, bus.address_mask, address_pins(model)),
+      mmu_(engine_, memory_, *this) {
+  wants_reads_ = sink_ != nullptr && sink_->wants_reads();
+}
+
+Machine::~Machine() = default;
+
+void Machine::load(const CpuState& state, const MemoryImage& image) {
+  loaded_ = state;
+  msrs_ = state.msrs;
+  cpuid_ = state.cpuid;
+  tsc_ = state.tsc;
+  dr_ = state.dr;
+  memory_.load(image, state.ram_bytes);
+  for (int i = 0; i < 8; ++i) engine_.set_gpr(i, state.gpr[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < 6; ++i) engine_.set_segment(i, state.segment[static_cast<std::size_t>(i)]);
+  engine_.set_ldtr(state.ldtr);
+  engine_.set_tr(state.tr);
+  engine_.set_gdtr(state.gdtr);
+  engine_.set_idtr(state.idtr);
+  engine_.set_eip(state.eip);
+  engine_.set_eflags(state.eflags);
+  engine_.set_cr(0, state.cr0);
+  engine_.set_cr(2, state.cr2);
+  engine_.set_cr(3, state.cr3);
+  engine_.set_cr(4, state.cr4);
+  // 8086-class and 286 machines gate A20 outside the processor; 20 pins wrap by themselves.
+  engine_.set_a20_mask(model_ == CpuModel::i8088 ? 0xfffff : state.a20_mask);
+  engine_.write_fx(state.fx);
+  std::uint32_t mxcsr_mask = 0;
+  std::memcpy(&mxcsr_mask, &state.fx[28], 4);
+  if (mxcsr_mask != 0) policy_.mxcsr_mask = mxcsr_mask;
+  policy_.segment_push_is_16_bit = model_ != CpuModel::i8088 && model_ != CpuModel::i286;
+  engine_.sync_mode();
+  engine_.flush_tlb();
+  mmu_.control_changed(true);
+  mmu_.flush_all();
+  halted_ = state.halted;
+}
+
+CpuState Machine::save() const {
+  CpuState s = loaded_;
+  for (int i = 0; i < 8; ++i) s.gpr[static_cast<std::size_t>(i)] = engine_.gpr(i);
+  for (int i = 0; i < 6; ++i) s.segment[static_cast<std::size_t>(i)] = engine_.segment(i);
+  s.ldtr = engine_.ldtr();
+  s.tr = engine_.tr();
+  s.gdtr = engine_.gdtr();
+  s.idtr = engine_.idtr();
+  s.eip = engine_.eip();
+  s.eflags = engine_.eflags();
+  s.cr0 = engine_.cr(0);
+  s.cr2 = engine_.cr(2);
+  s.cr3 = engine_.cr(3);
+  s.cr4 = engine_.cr(4);
+  s.a20_mask = engine_.a20_mask();
+  s.dr = dr_;
+  s.msrs = msrs_;
+  s.tsc = tsc_;
+  s.halted = halted_;
+  engine_.read_fx(s.fx);
+  return s;
+}
+
+bool Machine::protected_mode() const {
+  return (engine_.hflags() & kHfPe) != 0 && (engine_.system_flags() & kFlagVm) == 0;
+}
+
+CodeMode Machine::code_mode() const {
+  return {(engine_.hflags() & kHfCs32) != 0, !protected_mode()};
+}
+
+// ---------------------------------------------------------------------------------------------
+// The run loop
+
+void Machine::run(Position until) {
+  until_ = until;
+  while (!halted_ && !shut_down_) {
+    action_ = Action::none;
+    EngineStop stop;
+    try {
+      stop = engine_.run();
+    } catch (const UndefinedMemory& u) {
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      in_flight_ = false;
+      char text[160];
+      std::snprintf(text, sizeof text,
+                    "read of memory that no evidence defines (%s, %u bytes at physical %08x)",
+                    u.what, u.size, u.address.value);
+      throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
+    }
+    if (stop != EngineStop::requested) {
+      char text[160];
+      std::snprintf(text, sizeof text, "the engine stopped: %s (physical %08x, EIP %08x)",
+                    engine_.failure().c_str(), engine_.failed_address().value, engine_.eip());
+      throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
+    }
+    if (action_ == Action::at_position) {
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      return;
+    }
+    finish_run_step();
+    if (action_ == Action::at_position) return;
+  }
+}
+
+void Machine::finish_run_step() {
+  switch (action_) {
+    case Action::emulate:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      try {
+        emulate();
+      } catch (const PageFault& f) {
+        raise({14, f.error_code, f.address}, engine_.eip(), DeliveredEvent::Kind::exception);
+      } catch (const CpuException& e) {
+        raise(e, engine_.eip(), DeliveredEvent::Kind::exception);
+      }
+      break;
+    case Action::raise:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      raise(exception_, engine_.eip(), DeliveredEvent::Kind::exception);
+      break;
+    case Action::map_page:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      memory_.ensure_mapped(page_to_map_);
+      break;
+    case Action::fix_flags:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      engine_.set_eflags(fix_flags_);
+      break;
+    case Action::native_fault:
+      handle_native_fault();
+      break;
+    case Action::at_position:
+    case Action::none:
+      throw InternalError("the engine stopped without a reason");
+  }
+}
+
+void Machine::request(Action action) {
+  action_ = action;
+  engine_.stop();
+}
+
+bool Machine::boundary_stop() {
+  if (position_ >= until_) return true;
+  return polling_ && environment_.wants_stop(position_);
+}
+
+// ---------------------------------------------------------------------------------------------
+// The life of an instruction: prepared, executed by the engine, completed
+
+void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
+  if (resuming_) {
+    resuming_ = false;
+    if (in_flight_ && linear == linear_) return;
+  }
+  if (in_flight_) {
+    complete_in_flight(linear);
+    if (action_ != Action::none) {  // flags to be set right first
+      linear_ = linear;
+      engine_.stop();
+      return;
+    }
+  }
+  if (in_flight_) return;  // the final count check of a REP
+  const bool mid_repeat = position_.iteration != 0;
+  if (!mid_repeat || linear == linear_) {
+    if (boundary_stop()) {
+      linear_ = linear;
+      request(Action::at_position);
+      return;
+    }
+  }
+  linear_ = linear;
+  try {
+    prepare(linear);
+  } catch (const PageFault& f) {
+    exception_ = {14, f.error_code, f.address};
+    request(Action::raise);
+  } catch (const CpuException& e) {
+    exception_ = e;
+    request(Action::raise);
+  } catch (const NeedsMapping& n) {
+    page_to_map_ = n.page;
+    in_flight_ = false;
+    request(Action::map_page);
+  }
+}
+
+bool Machine::repeat_count_is_zero() const {
+  const std::uint32_t count = engine_.gpr(kEcx);
+  return (info_->address_bits == 32 ? count : count & 0xffff) == 0;
+}
+
+void Machine::complete_in_flight(std::uint32_t next_linear) {
+  const bool same = next_linear == linear_;
+  if (iterating_) {
+    // A store into the REP's own bytes makes the engine report the iteration again, unchanged.
+    if (same && engine_.gpr(kEcx) == count_before_) {
+      in_flight_ = false;
+      iterating_ = false;
+      return;
+    }
+    report_completed();
+    iterating_ = false;
+    ++position_.iteration;
+    if (!same) {
+      retire();
+    } else if (repeat_count_is_zero()) {
+      repeat_done_ = true;
+    } else {
+      in_flight_ = false;
+    }
+    return;
+  }
+  if (repeat_done_) {
+    repeat_done_ = false;
+    if (position_.iteration == 0) report_completed();  // a count of zero from the start
+    retire();
+    return;
+  }
+  if (same && !info_->control_flow) {
+    // The same for any other instruction that stores into itself: it has not completed yet.
+    in_flight_ = false;
+    return;
+  }
+  report_completed();
+  flags_after(*info_);
+  retire();
+}
+
+void Machine::report_completed() {
+  if (restore_segment_push_) {
+    restore_segment_push_ = false;
+    const Store& s = stores_[0];
+    std::memcpy(memory_.host(s.physical + s.size), &segment_push_upper_, 2);
+  }
+  for (std::size_t i = 0; i < store_count_; ++i) {
+    const Store& s = stores_[i];
+    memory_.mark_defined(s.physical, s.size);
+    if (sink_ != nullptr) {
+      sink_->write(s.physical, {memory_.host(s.physical), s.size}, AccessKind::data, position_);
+    }
+  }
+  if (sink_ != nullptr) {
+    ExecutedInstruction e;
+    e.info = info_;
+    e.linear = linear_;
+    e.eip = linear_ - code_base_;
+    e.physical = physical_;
+    e.ea_count = ea_count_;
+    e.ea[0] = ea_[0];
+    e.ea[1] = ea_[1];
+    sink_->instruction(e, position_);
+  }
+}
+
+void Machine::retire() {
+  in_flight_ = false;
+  iterating_ = false;
+  repeat_done_ = false;
+  native_retries_ = 0;
+  resume_flag_ = false;
+  if (info_->ends_block || info_->kind != InstructionClass::plain) after_system(*info_);
+  ++position_.instruction;
+  position_.iteration = 0;
+}
+
+void Machine::discard_in_flight() {
+  in_flight_ = false;
+  iterating_ = false;
+  repeat_done_ = false;
+  restore_segment_push_ = false;
+  position_.iteration = 0;
+}
+
+void Machine::prepare(std::uint32_t linear) {
+  code_base_ = engine_.segment_base(kCs);
+  info_ = &fetch(linear);
+  const InstructionInfo& info = *info_;
+  store_count_ = 0;
+  ea_count_ = 0;
+  if (info.state != DecodeState::ok) {
+    if (info.reason == InvalidReason::too_long) throw CpuException{13, 0u, 0};
+    throw CpuException{6, std::nullopt, 0};
+  }
+  const std::uint32_t eip = linear - code_base_;
+  const std::uint32_t limit = engine_.segment_limit(kCs);
+  if (eip > limit || limit - eip < info.length - 1u) throw CpuException{13, 0u, 0};
+  in_flight_ = true;
+  if (emulated(info.kind)) {
+    in_flight_ = true;
+    request(Action::emulate);
+    return;
+  }
+  if (info.flag_rule != FlagRule::none) flags_before_ = engine_.eflags();
+  if (info.is_repeated()) {
+    count_before_ = engine_.gpr(kEcx);
+    if (repeat_count_is_zero()) {
+      repeat_done_ = true;
+      return;
+    }
+    iterating_ = true;
+  }
+  try {
+    prepare_operands();
+  } catch (...) {
+    in_flight_ = false;
+    iterating_ = false;
+    throw;
+  }
+}
+
+void Machine::prepare_operands() {
+  const InstructionInfo& info = *info_;
+  if (info.operand_count == 0 && info.ea_count == 0) return;
+  std::array<std::uint32_t, 6> bases;
+  for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
+  const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
+  const std::uint64_t* regs = engine_.gprs();
+  ea_count_ = info.ea_count;
+  for (unsigned i = 0; i < info.ea_count; ++i) {
+    ea_[i] = kt_address(info, i, linear_ - code_base_, regs, bases.data(), stack32);
+  }
+  if (info.kind == InstructionClass::invlpg) {
+    invlpg_linear_ = operand_linear(info.operands[0], regs, bases.data(), stack32);
+  }
+  for_each_access(info, regs, bases.data(), stack32,
+                  [&](const DataAccess& a) { access(a, info.operands[a.operand]); });
+  if (info.kind == InstructionClass::push_segment && info.operand_bytes == 4 &&
+      policy_.segment_push_is_16_bit && store_count_ == 1) {
+    std::memcpy(&segment_push_upper_, memory_.host(stores_[0].physical + stores_[0].size), 2);
+    restore_segment_push_ = true;
+  }
+}
+
+void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
+  check_segment(a, operand);
+  if (a.write) {
+    if (operand.conditional_write && shift_count_is_zero(*info_, engine_.gpr(kEcx), model_)) return;
+    access_pages(a, Access::write, false);
+  } else {
+    // A read-modify-write asks for write permission before it reads: a page it may not write is
+    // left without its accessed bit.
+    access_pages(a, operand.write ? Access::write : Access::read, true);
+  }
+}
+
+void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
+  const bool user = user_mode();
+  std::uint32_t linear = a.linear;
+  std::uint32_t left = a.size;
+  while (left != 0) {
+    const std::uint32_t n = std::min(left, kPageSize - (linear & kPageMask));
+    const PhysAddr at = mmu_.translate(LinearAddr{linear}, kind, user);
+    if (!memory_.is_mapped(at.page())) {
+      if (is_read) throw UndefinedMemory{at, n, "data"};
+      throw NeedsMapping{at.page()};
+    }
+    if (is_read) {
+      if (!memory_.is_defined(at, n)) throw UndefinedMemory{at, n, "data"};
+      if (wants_reads_) sink_->read(at, n, AccessKind::data, position_);
+    } else {
+      CITCAT_ASSERT(store_count_ < stores_.size());
+      stores_[store_count_++] = {at, n};
+    }
+    linear += n;
+    left -= n;
+  }
+}
+
+void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand) const {
+  // Intel SDM vol. 3, 5.3 and 5.4. The engine checks neither limits nor types.
+  const int s = operand.segment;
+  const std::uint32_t limit = engine_.segment_limit(s);
+  const std::uint32_t flags = engine_.segment_flags(s);
+  const bool expand_down = (flags & 0x1c00) == 0x1400;  // S, data, E
+  bool good;
+  if (!expand_down) {
+    good = a.offset <= limit && limit - a.offset >= a.size - 1u;
+  } else {
+    const std::uint32_t top = (flags & 1u << 22) != 0 ? 0xffffffff : 0xffff;
+    good = a.offset > limit && a.offset <= top && top - a.offset >= a.size - 1u;
+  }
+  if (good && protected_mode()) {
+    const bool present = (flags & 0x8000) != 0;
+    const bool code = (flags & 0x800) != 0;
+    const bool bit = (flags & 0x200) != 0;  // writable data, readable code
+    good = present && (a.write ? !code && bit : !code || bit);
+  }
+  if (!good) throw CpuException{static_cast<std::uint8_t>(s == kSs ? 12 : 13), 0u, 0};
+}
+
+const InstructionInfo& Machine::fetch(std::uint32_t linear) {
+  const bool user = user_mode();
+  if ((linear & ~kPageMask) != code_page_) {
+    code_frame_ = mmu_.translate(LinearAddr{linear & ~kPageMask}, Access::execute, user);
+    code_host_ = memory_.host(code_frame_);
+    if (code_host_ == nullptr) throw UndefinedMemory{code_frame_, 1, "code"};
+    code_page_ = linear & ~kPageMask;
+  }
+  const std::uint32_t offset = linear & kPageMask;
+  physical_ = code_frame_ + offset;
+  const CodeMode mode = code_mode();
+  Decoded& slot = decoded_[(linear ^ linear >> 13) & (decoded_.size() - 1)];
+  const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
+  if (slot.valid && slot.linear == linear && slot.mode == mode && slot.info.length <= here &&
+      std::memcmp(slot.info.bytes.data(), code_host_ + offset, slot.info.length) == 0) [[likely]] {
+    if (!memory_.is_defined(physical_, slot.info.length)) {
+      throw UndefinedMemory{physical_, slot.info.length, "code"};
+    }
+    if (wants_reads_) sink_->fetch(physical_, slot.info.length, position_);
+    return slot.info;
+  }
+  slot.valid = false;
+  std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
+  std::memcpy(bytes.data(), code_host_ + offset, here);
+  slot.info = decode_instruction({bytes.data(), here}, mode, model_);
+  std::uint32_t first = slot.info.state == DecodeState::ok ? slot.info.length : here;
+  std::uint32_t second = 0;
+  PhysAddr next;
+  if (slot.info.state == DecodeState::needs_more_bytes && here < kMaxInstructionBytes) {
+    next = mmu_.translate(LinearAddr{linear + here}, Access::execute, user);
+    const std::uint8_t* host = memory_.host(next);
+    if (host == nullptr) throw UndefinedMemory{next, 1, "code"};
+    std::memcpy(&bytes[here], host, bytes.size() - here);
+    slot.info = decode_instruction(bytes, mode, model_);
+    if (slot.info.state == DecodeState::ok) second = slot.info.length - here;
+  } else if (slot.info.state != DecodeState::ok) {
+    first = 1;  // how many bytes an invalid instruction takes is not defined
+  }
+  if (!memory_.is_defined(physical_, first)) throw UndefinedMemory{physical_, first, "code"};
+  if (second != 0 && !memory_.is_defined(next, second)) {
+    throw UndefinedMemory{next, second, "code"};
+  }
+  if (wants_reads_) {
+    sink_->fetch(physical_, first, position_);
+    if (second != 0) sink_->fetch(next, second, position_);
+  }
+  slot.linear = linear;
+  slot.mode = mode;
+  slot.valid = slot.info.state == DecodeState::ok;
+  return slot.info;
+}
+
+// ---------------------------------------------------------------------------------------------
+// After an instruction
+
+std::uint32_t Machine::wanted_flags(const InstructionInfo& info, std::uint32_t before,
+                                    std::uint32_t after) const {
+  constexpr std::uint32_t kCf = 1, kPf = 4, kArithmetic = 0x8d5;
+  if (info.flag_rule == FlagRule::bit_test) {
+    return (after & ~(kArithmetic & ~kCf)) | (before & kArithmetic & ~kCf);
+  }
+  if (info.flag_rule == FlagRule::bit_scan) {
+    constexpr std::uint32_t kZf = 0x40;
+    if ((after & kZf) != 0) return (after & ~kArithmetic) | (before & kArithmetic) | kZf;
+    const std::uint32_t result = engine_.gpr(info.reg_field) & 0xff;
+    const bool even = (__builtin_popcount(result) & 1) == 0;
+    return (after & ~kArithmetic) | (even ? kPf : 0);
+  }
+  return after;
+}
+
+void Machine::flags_after(const InstructionInfo& info) {
+  if (info.flag_rule == FlagRule::none) return;
+  const std::uint32_t now = engine_.eflags();
+  const std::uint32_t wanted = wanted_flags(info, flags_before_, now);
+  if (wanted == now) return;
+  fix_flags_ = wanted;
+  action_ = Action::fix_flags;
+}
+
+void Machine::after_system(const InstructionInfo& info) {
+  switch (info.kind) {
+    case InstructionClass::mov_to_cr:
+      code_page_ = kNoPage;
+      mmu_.control_changed(info.reg_field == 3);
+      if (sink_ != nullptr && (info.reg_field == 3 || info.reg_field == 0)) {
+        sink_->address_space(engine_.cr(3), position_);
+      }
+      break;
+    case InstructionClass::lmsw:
+    case InstructionClass::clts:
+      mmu_.control_changed(false);
+      break;
+    case InstructionClass::invlpg:
+      code_page_ = kNoPage;
+      mmu_.invalidate_page(LinearAddr{invlpg_linear_});
+      break;
+    case InstructionClass::cache_flush:
+      if (sink_ != nullptr) sink_->cache_flushed(info.opcode == 0x09, position_);
+      break;
+    case InstructionClass::iret:
+      resume_flag_ = (engine_.system_flags() & kFlagRf) != 0;
+      [[fallthrough]];
+    case InstructionClass::far_jump:
+    case InstructionClass::far_call:
+    case InstructionClass::far_return:
+      code_page_ = kNoPage;
+      if (protected_mode()) mark_code_accessed();
+      break;
+    default:
+      break;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// What the engine reports by itself
+
+void Machine::on_exception(std::uint32_t vector, bool software) {
+  native_vector_ = vector;
+  native_software_ = software;
+  request(Action::native_fault);
+}
+
+void Machine::handle_native_fault() {
+  const std::uint32_t linear = engine_.segment_base(kCs) + engine_.eip();
+  // #DB after a single step, and any fault elsewhere, mean that the instruction in flight is done.
+  if (in_flight_ && (linear != linear_ || native_vector_ == 1)) {
+    action_ = Action::none;
+    complete_in_flight(native_vector_ == 1 && !iterating_ ? linear_ + 1 : linear);
+    if (action_ == Action::fix_flags) engine_.set_eflags(fix_flags_);
+    action_ = Action::none;
+  }
+  if (!in_flight_ && native_vector_ != 1) {
+    // Something scheduled for this boundary comes first; the fault will come again.
+    linear_ = linear;
+    if (boundary_stop()) {
+      action_ = Action::at_position;
+      return;
+    }
+  }
+  if (native_vector_ == 14) {
+    resolve_page_fault();
+    return;
+  }
+  CpuException e{static_cast<std::uint8_t>(native_vector_), std::nullopt, 0};
+  // Intel SDM vol. 3, table 6-1: vectors with an error code.
+  if (native_vector_ == 8 || (native_vector_ >= 10 && native_vector_ <= 13) ||
+      native_vector_ == 17) {
+    e.error_code = engine_.error_code();
+  }
+  if (native_vector_ == 1) dr_[6] |= 1u << 14;  // BS, SDM vol. 3, 17.2.3
+  raise(e, engine_.eip(), DeliveredEvent::Kind::exception);
+}
+
+void Machine::resolve_page_fault() {
+  const LinearAddr address{engine_.fault_address()};
+  const std::uint32_t error = engine_.error_code();
+  const std::uint32_t linear = engine_.segment_base(kCs) + engine_.eip();
+  const bool user = user_mode();
+  const bool prepared = in_flight_ && linear == linear_;
+  if (!prepared) {
+    linear_ = linear;
+    try {
+      fetch(linear);
+    } catch (const PageFault& f) {
+      raise({14, f.error_code, f.address}, engine_.eip(), DeliveredEvent::Kind::exception);
+      return;
+    }
+  }
+  if (++native_retries_ > kMaxNativeRetries) {
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "the engine faults at linear %08x (error %x) where the page tables allow it",
+                  address.value, error);
+    throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
+  }
+  // The processor may still know a page of which the engine has forgotten everything.
+  const Access access = (error & 2) != 0 ? Access::write : Access::read;
+  const bool by_user = (error & 4) != 0;
+  if (const auto held = mmu_.held(address, access, by_user)) {
+    if (mmu_.supply_undefined(address, *held)) {
+      resuming_ = prepared;
+      return;
+    }
+  }
+  if (!prepared) {
+    // The block being translated reaches into an absent page, the next instruction does not.
+    engine_.step_once();
+    return;
+  }
+  // An access that is not among the operands (descriptor, task segment): walk as it does.
+  try {
+    mmu_.translate(address, access, by_user && user);
+    resuming_ = true;
+  } catch (const PageFault& f) {
+    raise({14, f.error_code, f.address}, engine_.eip(), DeliveredEvent::Kind::exception);
+  }
+}
+
+std::uint32_t Machine::on_in(std::uint16_t port, std::uint32_t size) {
+  const std::uint32_t value = environment_.port_read(port, size, position_);
+  if (sink_ != nullptr) sink_->io_read(port, size, value, position_);
+  return value;
+}
+
+void Machine::on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) {
+  environment_.port_write(port, size, value, position_);
+  if (sink_ != nullptr) sink_->io_write(port, size, value, position_);
+}
+
+void Machine::walk_read(PhysAddr entry, std::uint32_t size) {
+  if (wants_reads_) sink_->read(entry, size, AccessKind::walk, position_);
+}
+
+void Machine::walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) {
+  if (sink_ != nullptr) sink_->write(entry, bytes, AccessKind::walk, position_);
+}
+
+void Machine::mapping_used(LinearAddr page, PhysAddr frame) {
+  if (sink_ != nullptr) sink_->mapping(page, frame, position_);
+}
+
+std::optional<std::uint64_t> Machine::missing_pdpte(unsigned index, LinearAddr wanted) {
+  return environment_.missing_pdpte(index, wanted, position_);
+}
+
+void Machine::external_write(PhysAddr captured, std::span<const std::uint8_t> data) {
+  memory_.external_write(captured, data);
+}
+
+}  // namespace citcat

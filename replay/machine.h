@@ -1,0 +1,236 @@
+#pragma once
+// The replayed processor: Unicorn's execution, completed to what the architecture says.
+//
+// Every instruction passes on_instruction() before the engine executes it. There its memory
+// operands are translated and checked by our own Mmu, so that faults, accessed bits and the order
+// of accesses are the processor's; instructions the engine does not do right are executed here;
+// and whatever completed since is reported to the Sink.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "events/recording.h"
+#include "replay/engine.h"
+#include "replay/instruction_info.h"
+#include "replay/memory.h"
+#include "replay/mmu.h"
+#include "replay/observer.h"
+
+namespace citcat {
+
+/// A fault, trap or abort on its way to the guest.
+struct CpuException {
+  std::uint8_t vector = 0;
+  std::optional<std::uint32_t> error_code;
+  std::uint32_t cr2 = 0;
+};
+
+/// The replay cannot go on: it needs something no evidence gives, or did something the evidence
+/// denies. Thrown through Machine::run(); the machine stays at the position it names.
+struct ReplayStopped {
+  Position position;
+  std::string reason;
+  std::uint64_t transaction = ~std::uint64_t{0};  ///< of the capture, where one is concerned
+  std::string expected, found;
+};
+
+/// Supplies what comes from outside the processor.
+class Environment {
+ public:
+  virtual ~Environment() = default;
+  virtual std::uint32_t port_read(std::uint16_t port, std::uint32_t size, Position now) = 0;
+  virtual void port_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
+                          Position now) = 0;
+  /// The value of an instruction that reads what crosses no bus, or nullopt when nobody knows it.
+  virtual std::optional<InternalRead> internal_read(InternalRead::Op op, Position now) = 0;
+  /// A page-directory-pointer entry the processor loaded before the capture began.
+  virtual std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted,
+                                                     Position now) = 0;
+  /// Asked at every boundary while Machine::set_polling(true): true stops the run there.
+  virtual bool wants_stop(Position next) = 0;
+};
+
+/// What Machine does where implementations of the architecture differ.
+struct MachinePolicy {
+  std::uint32_t mxcsr_mask = 0xffff;  ///< stored by FXSAVE
+  bool segment_push_is_16_bit = true; ///< PUSH Sreg with 32-bit operand leaves the upper half
+};
+
+class Machine final : private EngineClient, private WalkObserver {
+ public:
+  /// `sink` may be null; both must outlive the machine.
+  Machine(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink);
+  ~Machine() override;
+
+  void load(const CpuState& state, const MemoryImage& image);
+  CpuState save() const;
+
+  Memory& memory() { return memory_; }
+  Engine& engine() { return engine_; }
+  const Engine& engine() const { return engine_; }
+
+  Position position() const { return position_; }
+  bool halted() const { return halted_; }
+  bool shut_down() const { return shut_down_; }
+
+  /// Runs until the position is `until` or later, the processor halts or shuts down, or the
+  /// environment wants a stop. Throws ReplayStopped.
+  void run(Position until);
+  void set_polling(bool on) { polling_ = on; }
+
+  /// Delivers an interrupt from outside at the current position; wakes from HLT.
+  void interrupt(std::uint8_t vector, DeliveredEvent::Kind kind);
+  /// Changes memory as another bus master does.
+  void external_write(PhysAddr captured, std::span<const std::uint8_t> data);
+
+ private:
+  // EngineClient
+  void on_instruction(std::uint32_t linear, std::uint32_t size) override;
+  void on_block(std::uint32_t, std::uint32_t) override {}
+  void on_exception(std::uint32_t vector, bool software) override;
+  std::uint32_t on_in(std::uint16_t port, std::uint32_t size) override;
+  void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) override;
+  // WalkObserver
+  void walk_read(PhysAddr entry, std::uint32_t size) override;
+  void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) override;
+  void mapping_used(LinearAddr page, PhysAddr frame) override;
+  std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted) override;
+
+  /// What run() must do after the engine stopped.
+  enum class Action : std::uint8_t {
+    none, at_position, emulate, raise, native_fault, fix_flags, map_page,
+  };
+  /// A store goes to a frame nothing was mapped at so far.
+  struct NeedsMapping {
+    std::uint32_t page = 0;
+  };
+  static constexpr std::uint32_t kNoPage = 1;  ///< never equal to a page's address
+
+  struct Decoded {
+    std::uint32_t linear = 1;  // odd start of an unused slot never equals with `length` 0
+    bool valid = false;
+    CodeMode mode;
+    InstructionInfo info;
+  };
+  struct Store {
+    PhysAddr physical;
+    std::uint32_t size = 0;
+  };
+
+  // machine.cc: the life of an instruction
+  void request(Action action);
+  void complete_in_flight(std::uint32_t next_linear);
+  void report_completed();
+  void retire();
+  bool boundary_stop();
+  void prepare(std::uint32_t linear);
+  void prepare_operands();
+  void access(const DataAccess& a, const MemoryOperand& operand);
+  void access_pages(const DataAccess& a, Access kind, bool is_read);
+  const InstructionInfo& fetch(std::uint32_t linear);
+  void check_segment(const DataAccess& a, const MemoryOperand& operand) const;
+  bool repeat_count_is_zero() const;
+  void finish_run_step();
+  void handle_native_fault();
+  void resolve_page_fault();
+  bool user_mode() const { return (engine_.hflags() & kHfCpl) == 3; }
+  CodeMode code_mode() const;
+  bool protected_mode() const;
+  void flags_after(const InstructionInfo& info);
+  std::uint32_t wanted_flags(const InstructionInfo& info, std::uint32_t before,
+                             std::uint32_t after) const;
+  void after_system(const InstructionInfo& info);
+  void discard_in_flight();
+
+  // machine_emulation.cc: instructions executed here
+  static bool emulated(InstructionClass kind);
+  void emulate();
+  void emulate_internal_read(InternalRead::Op op);
+  void emulate_cpuid();
+  void emulate_sysenter();
+  void emulate_sysexit();
+  void emulate_software_interrupt();
+  void complete_emulated();
+  void finish_mode_switch();
+  std::optional<std::uint64_t> find_msr(std::uint32_t index) const;
+  void set_msr(std::uint32_t index, std::uint64_t value);
+  unsigned debug_register_number(unsigned encoded) const;
+  void write_debug_register(unsigned encoded, std::uint32_t value);
+
+  // machine_delivery.cc: exceptions and interrupts (Intel SDM vol. 3, chapter 6)
+  /// False when another exception was delivered instead, or the processor shut down.
+  bool raise(CpuException exception, std::uint32_t return_eip, DeliveredEvent::Kind kind);
+  void deliver(const CpuException& exception, std::uint32_t return_eip, DeliveredEvent::Kind kind);
+  void deliver_real(std::uint8_t vector, std::uint32_t return_eip);
+  void deliver_protected(const CpuException& exception, std::uint32_t return_eip,
+                         DeliveredEvent::Kind kind);
+  struct Descriptor;
+  Descriptor read_descriptor(std::uint16_t selector, std::uint8_t fault, std::uint32_t ext);
+  void mark_accessed(const Descriptor& d);
+  void mark_code_accessed();
+  void task_switch(std::uint16_t selector, CpuException exception, std::uint32_t return_eip);
+  std::uint32_t pushed_flags(DeliveredEvent::Kind kind, std::uint8_t vector) const;
+  std::uint32_t system_read(std::uint32_t linear, std::uint32_t size);
+  void system_write(std::uint32_t linear, std::uint32_t value, std::uint32_t size);
+
+  CpuModel model_;
+  Environment& environment_;
+  Sink* sink_;
+  Engine engine_;
+  Memory memory_;
+  Mmu mmu_;
+
+  Position position_;
+  Position until_;
+  bool polling_ = false;
+  bool wants_reads_ = false;
+  bool halted_ = false;
+  bool shut_down_ = false;
+  bool resume_flag_ = false;  ///< EFLAGS.RF was loaded by the IRET just completed
+
+  // The instruction between its report and its completion.
+  const InstructionInfo* info_ = nullptr;
+  std::uint32_t linear_ = 0;
+  std::uint32_t flags_before_ = 0;
+  PhysAddr physical_;
+  bool in_flight_ = false;
+  bool resuming_ = false;       ///< the engine reports again what is already prepared
+  bool iterating_ = false;      ///< an iteration of a REP is in flight
+  bool repeat_done_ = false;    ///< its final count check is in flight
+  std::uint32_t count_before_ = 0;
+  std::array<std::uint32_t, 2> ea_{};
+  std::uint8_t ea_count_ = 0;
+  std::array<Store, 40> stores_;
+  std::size_t store_count_ = 0;
+  std::uint16_t segment_push_upper_ = 0;
+  bool restore_segment_push_ = false;
+
+  Action action_ = Action::none;
+  std::uint32_t fix_flags_ = 0;
+  std::uint32_t page_to_map_ = 0;
+  std::uint32_t invlpg_linear_ = 0;
+  CpuException exception_;
+  std::uint32_t native_vector_ = 0;
+  bool native_software_ = false;
+  unsigned native_retries_ = 0;
+
+  std::vector<Decoded> decoded_ = std::vector<Decoded>(std::size_t{1} << 15);
+  // The code page being executed.
+  std::uint32_t code_base_ = 0;
+  std::uint32_t code_page_ = kNoPage;
+  PhysAddr code_frame_;
+  const std::uint8_t* code_host_ = nullptr;
+
+  std::vector<Msr> msrs_;
+  std::vector<CpuidLeaf> cpuid_;
+  std::uint64_t tsc_ = 0;
+  std::array<std::uint32_t, 8> dr_{};
+  CpuState loaded_;
+  MachinePolicy policy_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,435 @@
+// Delivery of exceptions and interrupts: Intel SDM vol. 3, chapter 6. The engine stops where one
+// arises; everything from the gate to the first instruction of the handler happens here, access by
+// access, because those accesses are on the bus and are checked like any other.
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/error.h"
+#include "replay/machine.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kFlagTf = 1u << 8, kFlagIf = 1u << 9, kFlagNt = 1u << 14,
+                        kFlagRf = 1u << 16, kFlagVm = 1u << 17, kFlagAc = 1u << 18;
+
+// Second dword of a descriptor.
+constexpr std::uint32_t kDescAccessed = 1u << 8, kDescWritable = 1u << 9, kDescConforming = 1u << 10,
+                        kDescCode = 1u << 11, kDescSegment = 1u << 12, kDescPresent = 1u << 15;
+
+constexpr std::uint8_t kDoubleFault = 8, kInvalidTss = 10, kNotPresent = 11, kStackFault = 12,
+                       kProtection = 13, kPageFaultVector = 14;
+
+bool contributory(std::uint8_t vector) {
+  return vector == 0 || (vector >= kInvalidTss && vector <= kProtection);
+}
+
+/// SDM vol. 3, table 6-5: what becomes of a second fault while the first is being delivered.
+CpuException combine(const CpuException& first, const CpuException& second) {
+  const bool to_double =
+      (contributory(first.vector) && contributory(second.vector)) ||
+      (first.vector == kPageFaultVector &&
+       (contributory(second.vector) || second.vector == kPageFaultVector));
+  if (to_double) return {kDoubleFault, 0u, 0};
+  return second;
+}
+
+}  // namespace
+
+struct Machine::Descriptor {
+  std::uint16_t selector = 0;
+  std::uint32_t low = 0, high = 0;
+  std::uint32_t linear = 0;
+  bool present() const { return (high & kDescPresent) != 0; }
+  bool is_code() const { return (high & (kDescSegment | kDescCode)) == (kDescSegment | kDescCode); }
+  bool is_writable_data() const {
+    return (high & (kDescSegment | kDescCode | kDescWritable)) == (kDescSegment | kDescWritable);
+  }
+  bool conforming() const { return (high & kDescConforming) != 0; }
+  std::uint32_t dpl() const { return high >> 13 & 3; }
+  Segment segment(std::uint16_t with_selector) const {
+    Segment s;
+    s.selector = with_selector;
+    s.base = low >> 16 | (high & 0xff) << 16 | (high & 0xff000000);
+    s.limit = (low & 0xffff) | (high & 0xf0000);
+    if ((high & 1u << 23) != 0) s.limit = s.limit << 12 | 0xfff;
+    s.attributes = static_cast<std::uint16_t>((high >> 8 & 0xf0ff) | 1u);
+    return s;
+  }
+};
+
+// ---------------------------------------------------------------------------------------------
+// Memory as the processor itself uses it: always with supervisor rights
+
+std::uint32_t Machine::system_read(std::uint32_t linear, std::uint32_t size) {
+  std::uint32_t value = 0;
+  for (std::uint32_t i = 0; i < size;) {
+    const std::uint32_t n = std::min(size - i, kPageSize - ((linear + i) & kPageMask));
+    const PhysAddr at = mmu_.translate(LinearAddr{linear + i}, Access::read, false);
+    if (!memory_.is_mapped(at.page()) || !memory_.is_defined(at, n)) {
+      throw UndefinedMemory{at, n, "descriptor table, task segment or interrupt vector"};
+    }
+    std::memcpy(reinterpret_cast<std::uint8_t*>(&value) + i, memory_.host(at), n);
+    if (wants_reads_) sink_->read(at, n, AccessKind::system, position_);
+    i += n;
+  }
+  return value;
+}
+
+void Machine::system_write(std::uint32_t linear, std::uint32_t value, std::uint32_t size) {
+  std::array<std::uint8_t, 4> bytes;
+  std::memcpy(bytes.data(), &value, 4);
+  for (std::uint32_t i = 0; i < size;) {
+    const std::uint32_t n = std::min(size - i, kPageSize - ((linear + i) & kPageMask));
+    const PhysAddr at = mmu_.translate(LinearAddr{linear + i}, Access::write, false);
+    memory_.store(at, std::span(bytes).subspan(i, n));
+    if (sink_ != nullptr) {
+      sink_->write(at, std::span(bytes).subspan(i, n), AccessKind::system, position_);
+    }
+    i += n;
+  }
+}
+
+Machine::Descriptor Machine::read_descriptor(std::uint16_t selector, std::uint8_t fault,
+                                             std::uint32_t ext) {
+  const std::uint32_t error = (selector & 0xfffcu) | ext;
+  std::uint32_t base = 0, limit = 0;
+  if ((selector & 4) != 0) {
+    const Segment ldt = engine_.ldtr();
+    base = ldt.base;
+    limit = ldt.unusable ? 0 : ldt.limit;
+  } else {
+    const TableRegister gdt = engine_.gdtr();
+    base = gdt.base;
+    limit = gdt.limit;
+  }
+  if ((selector & 0xfff8u) + 7 > limit) throw CpuException{fault, error, 0};
+  Descriptor d;
+  d.selector = selector;
+  d.linear = base + (selector & 0xfff8u);
+  d.low = system_read(d.linear, 4);
+  d.high = system_read(d.linear + 4, 4);
+  return d;
+}
+
+void Machine::mark_accessed(const Descriptor& d) {
+  if ((d.high & kDescAccessed) != 0) return;
+  system_write(d.linear + 4, d.high | kDescAccessed, 4);
+}
+
+void Machine::mark_code_accessed() {
+  // The engine loads CS by far jumps and returns without setting the descriptor's accessed bit.
+  const std::uint16_t selector = engine_.segment_selector(kCs);
+  if ((selector & 0xfffc) == 0) return;
+  try {
+    const Descriptor d = read_descriptor(selector, kProtection, 0);
+    if (d.is_code()) mark_accessed(d);
+  } catch (const PageFault&) {
+    // The processor read this descriptor a moment ago: it cannot be absent now.
+    throw InternalError("the descriptor of the code segment just loaded is not mapped");
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+
+std::uint32_t Machine::pushed_flags(DeliveredEvent::Kind kind, std::uint8_t vector) const {
+  // SDM vol. 3, 17.3.1.1: faults push RF set, so that the restarted instruction does not hit its
+  // breakpoint again; an interrupt between iterations of a REP does the same. RF also survives
+  // until one instruction has completed after an IRET that loaded it.
+  std::uint32_t flags = engine_.eflags() & ~kFlagRf;
+  const bool fault = kind == DeliveredEvent::Kind::exception && vector != 1 && vector != 3 &&
+                     vector != 4 && vector != kDoubleFault;
+  if (fault || resume_flag_ || (kind != DeliveredEvent::Kind::software && position_.iteration != 0)) {
+    flags |= kFlagRf;
+  }
+  return flags;
+}
+
+bool Machine::raise(CpuException exception, std::uint32_t return_eip, DeliveredEvent::Kind kind) {
+  if (exception.vector == kPageFaultVector) engine_.set_cr(2, exception.cr2);
+  DeliveredEvent event;
+  event.kind = kind;
+  event.vector = exception.vector;
+  event.error_code = exception.error_code.value_or(0);
+  event.cs = engine_.segment_selector(kCs);
+  event.eip = kind == DeliveredEvent::Kind::software ? engine_.eip() : return_eip;
+  event.cr2 = engine_.cr(2);
+  event.eflags = engine_.eflags();
+  if (sink_ != nullptr) sink_->delivered(event, position_);
+  bool as_requested = true;
+  for (;;) {
+    CpuException second;
+    try {
+      deliver(exception, return_eip, kind);
+      break;
+    } catch (const PageFault& f) {
+      second = {kPageFaultVector, f.error_code, f.address};
+      engine_.set_cr(2, f.address);
+    } catch (const CpuException& e) {
+      second = e;
+    }
+    as_requested = false;
+    if (exception.vector == kDoubleFault && kind == DeliveredEvent::Kind::exception) {
+      shut_down_ = true;  // SDM vol. 3, 6.15, interrupt 8: a third fault ends in shutdown
+      if (sink_ != nullptr) sink_->shutdown(position_);
+      break;
+    }
+    exception = combine(exception, second);
+    // A fault while a software interrupt is delivered restarts the INT n itself.
+    if (kind == DeliveredEvent::Kind::software) return_eip = engine_.eip();
+    kind = DeliveredEvent::Kind::exception;
+    event.kind = kind;
+    event.vector = exception.vector;
+    event.error_code = exception.error_code.value_or(0);
+    event.eip = return_eip;
+    event.cr2 = engine_.cr(2);
+    if (sink_ != nullptr) sink_->delivered(event, position_);
+  }
+  discard_in_flight();
+  resume_flag_ = false;
+  code_page_ = kNoPage;
+  return as_requested;
+}
+
+void Machine::deliver(const CpuException& exception, std::uint32_t return_eip,
+                      DeliveredEvent::Kind kind) {
+  if ((engine_.cr(0) & 1) == 0) {
+    deliver_real(exception.vector, return_eip);
+  } else {
+    deliver_protected(exception, return_eip, kind);
+  }
+  engine_.clear_inhibit();
+}
+
+void Machine::deliver_real(std::uint8_t vector, std::uint32_t return_eip) {
+  const TableRegister idt = engine_.idtr();
+  if (vector * 4u + 3 > idt.limit) throw CpuException{kDoubleFault, std::nullopt, 0};
+  const std::uint32_t target = system_read(idt.base + vector * 4u, 4);
+  const std::uint32_t ss = engine_.segment_base(kSs);
+  std::uint32_t sp = engine_.gpr(kEsp) & 0xffff;
+  const std::uint32_t flags = engine_.eflags();
+  const auto push = [&](std::uint32_t value) {
+    sp = (sp - 2) & 0xffff;
+    system_write(ss + sp, value & 0xffff, 2);
+  };
+  push(flags);
+  push(engine_.segment_selector(kCs));
+  push(return_eip);
+  engine_.set_gpr(kEsp, (engine_.gpr(kEsp) & 0xffff0000) | sp);
+  engine_.set_eflags(flags & ~(kFlagIf | kFlagTf | kFlagRf | kFlagAc));
+  Segment cs = engine_.segment(kCs);
+  cs.selector = static_cast<std::uint16_t>(target >> 16);
+  cs.base = (target >> 16) << 4;
+  engine_.set_segment(kCs, cs);
+  engine_.set_eip(target & 0xffff);
+  engine_.sync_mode();
+}
+
+void Machine::deliver_protected(const CpuException& exception, std::uint32_t return_eip,
+                                DeliveredEvent::Kind kind) {
+  const std::uint8_t vector = exception.vector;
+  const bool software = kind == DeliveredEvent::Kind::software;
+  const std::uint32_t ext = software ? 0 : 1;
+  const std::uint32_t idt_error = vector * 8u + 2 + ext;
+  const TableRegister idt = engine_.idtr();
+  if (vector * 8u + 7 > idt.limit) throw CpuException{kProtection, idt_error, 0};
+  const std::uint32_t gate_low = system_read(idt.base + vector * 8u, 4);
+  const std::uint32_t gate_high = system_read(idt.base + vector * 8u + 4, 4);
+  const std::uint32_t type = gate_high >> 8 & 0x1f;
+  // SDM vol. 3, figure 6-2: 5 task, 6/7 16-bit, 14/15 32-bit interrupt and trap gates.
+  const bool task_gate = type == 5;
+  if (!task_gate && type != 6 && type != 7 && type != 14 && type != 15) {
+    throw CpuException{kProtection, idt_error, 0};
+  }
+  const std::uint32_t old_flags = engine_.eflags();
+  const bool from_v86 = (old_flags & kFlagVm) != 0;
+  const std::uint32_t cpl = from_v86 ? 3 : engine_.hflags() & 3;
+  if (software && (gate_high >> 13 & 3) < cpl) throw CpuException{kProtection, idt_error, 0};
+  if ((gate_high & kDescPresent) == 0) throw CpuException{kNotPresent, idt_error, 0};
+  const auto selector = static_cast<std::uint16_t>(gate_low >> 16);
+  if (task_gate) {
+    task_switch(selector, exception, return_eip);
+    return;
+  }
+  if ((selector & 0xfffc) == 0) throw CpuException{kProtection, ext, 0};
+  const Descriptor code = read_descriptor(selector, kProtection, ext);
+  const std::uint32_t selector_error = (selector & 0xfffcu) | ext;
+  if (!code.is_code() || code.dpl() > cpl) throw CpuException{kProtection, selector_error, 0};
+  if (!code.present()) throw CpuException{kNotPresent, selector_error, 0};
+  const bool inner = !code.conforming() && code.dpl() < cpl;
+  if (from_v86 && (!inner || code.dpl() != 0)) throw CpuException{kProtection, selector_error, 0};
+  const bool wide = (type & 8) != 0;
+  const std::uint32_t width = wide ? 4 : 2;
+  const std::uint32_t flags_to_push = pushed_flags(kind, vector);
+
+  Segment stack = engine_.segment(kSs);
+  std::uint32_t esp = engine_.gpr(kEsp);
+  std::optional<Descriptor> stack_descriptor;
+  if (inner) {
+    // SDM vol. 3, 6.12.1: the stack of the handler's privilege level is in the task segment.
+    const Segment tr = engine_.tr();
+    const bool tss32 = (tr.attributes & 8) != 0;
+    const std::uint32_t at = tss32 ? 4 + 8 * code.dpl() : 2 + 4 * code.dpl();
+    const std::uint32_t tss_error = (tr.selector & 0xfffcu) | ext;
+    if (at + (tss32 ? 7 : 3) > tr.limit) throw CpuException{kInvalidTss, tss_error, 0};
+    esp = system_read(tr.base + at, tss32 ? 4 : 2);
+    const auto ss = static_cast<std::uint16_t>(system_read(tr.base + at + (tss32 ? 4 : 2), 2));
+    const std::uint32_t ss_error = (ss & 0xfffcu) | ext;
+    if ((ss & 0xfffc) == 0) throw CpuException{kInvalidTss, ext, 0};
+    stack_descriptor = read_descriptor(ss, kInvalidTss, ext);
+    if ((ss & 3u) != code.dpl() || stack_descriptor->dpl() != code.dpl() ||
+        !stack_descriptor->is_writable_data()) {
+      throw CpuException{kInvalidTss, ss_error, 0};
+    }
+    if (!stack_descriptor->present()) throw CpuException{kStackFault, ss_error, 0};
+    stack = stack_descriptor->segment(ss);
+  }
+  const std::uint32_t mask = (stack.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
+  const auto push = [&](std::uint32_t value) {
+    const std::uint32_t top = (esp - width) & mask;
+    const bool expand_down = (stack.attributes & 0x0c) == 0x04;
+    if (!expand_down && (top > stack.limit || stack.limit - top < width - 1)) {
+      throw CpuException{kStackFault, inner ? ((stack.selector & 0xfffcu) | ext) : ext, 0};
+    }
+    esp = (esp & ~mask) | top;
+    system_write(stack.base + top, value, width);
+  };
+  if (from_v86) {
+    for (const int s : {kGs, kFs, kDs, kEs}) push(engine_.segment_selector(s));
+  }
+  if (inner) {
+    push(engine_.segment_selector(kSs));
+    push(engine_.gpr(kEsp));
+  }
+  push(flags_to_push);
+  push(engine_.segment_selector(kCs));
+  push(return_eip);
+  if (exception.error_code && !software) push(*exception.error_code);
+
+  // From here on nothing can fault: take the handler's context over.
+  if (from_v86) {
+    for (const int s : {kGs, kFs, kDs, kEs}) engine_.set_segment(s, {0, 0, 0, 0, true});
+  }
+  const std::uint32_t new_cpl = inner ? code.dpl() : cpl;
+  if (stack_descriptor) {
+    mark_accessed(*stack_descriptor);
+    engine_.set_segment(kSs, stack);
+  }
+  mark_accessed(code);
+  engine_.set_segment(kCs, code.segment(static_cast<std::uint16_t>((selector & ~3u) | new_cpl)));
+  engine_.set_gpr(kEsp, esp);
+  std::uint32_t flags = old_flags & ~(kFlagTf | kFlagNt | kFlagRf | kFlagVm);
+  if ((type & 1) == 0) flags &= ~kFlagIf;
+  engine_.set_eflags(flags);
+  const std::uint32_t offset = (gate_low & 0xffff) | (wide ? gate_high & 0xffff0000 : 0);
+  engine_.set_eip(offset);
+  engine_.sync_mode();
+}
+
+void Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
+  halted_ = false;
+  in_flight_ = false;
+  raise({vector, std::nullopt, 0}, engine_.eip(), kind);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Task switch through a task gate (SDM vol. 3, 7.3)
+
+void Machine::task_switch(std::uint16_t selector, CpuException exception,
+                          std::uint32_t return_eip) {
+  const std::uint32_t error = (selector & 0xfffcu) | 1;
+  const Descriptor d = read_descriptor(selector, kProtection, 1);
+  const std::uint32_t type = d.high >> 8 & 0x1f;
+  if ((selector & 4) != 0 || (type != 9 && type != 1)) throw CpuException{kProtection, error, 0};
+  if (!d.present()) throw CpuException{kNotPresent, error, 0};
+  const Segment next = d.segment(selector);
+  const bool wide = type == 9;
+  if (next.limit < (wide ? 103u : 43u)) throw CpuException{kInvalidTss, error, 0};
+  const Segment old = engine_.tr();
+  const bool old_wide = (old.attributes & 8) != 0;
+
+  // Save the outgoing task (SDM vol. 3, figures 7-2 and 7-10).
+  const std::uint32_t flags = engine_.eflags();
+  const std::uint32_t save_width = old_wide ? 4 : 2;
+  std::uint32_t at = old.base + (old_wide ? 32 : 14);
+  const auto save = [&](std::uint32_t value, std::uint32_t size) {
+    system_write(at, value, size);
+    at += save_width;
+  };
+  save(return_eip, save_width);
+  save(flags, save_width);
+  for (int i = 0; i < 8; ++i) save(engine_.gpr(i), save_width);
+  for (int i = 0; i < (old_wide ? 6 : 4); ++i) save(engine_.segment_selector(i), 2);
+
+  // Load the incoming one.
+  const std::uint32_t width = wide ? 4 : 2;
+  at = next.base + (wide ? 28 : 14);
+  const auto load = [&](std::uint32_t size) {
+    const std::uint32_t value = system_read(at, size);
+    at += width;
+    return value;
+  };
+  const std::uint32_t cr3 = wide ? load(4) : 0;
+  const std::uint32_t eip = load(width);
+  const std::uint32_t new_flags = load(width);
+  std::array<std::uint32_t, 8> gpr;
+  for (std::uint32_t& r : gpr) r = load(width);
+  std::array<std::uint16_t, 6> selectors{};
+  for (std::size_t i = 0; i < (wide ? 6u : 4u); ++i) {
+    selectors[i] = static_cast<std::uint16_t>(load(2));
+  }
+  const auto ldt_selector =
+      static_cast<std::uint16_t>(system_read(next.base + (wide ? 96 : 42), 2));
+  system_write(next.base, old.selector, 2);
+  system_write(d.linear + 4, d.high | 1u << 9, 4);  // busy
+
+  Segment tr = next;
+  tr.attributes = static_cast<std::uint16_t>(tr.attributes | 2u);
+  engine_.set_tr(tr);
+  if (wide && (engine_.cr(0) & 1u << 31) != 0) {
+    engine_.set_cr(3, cr3);
+    engine_.flush_tlb();
+    mmu_.control_changed(true);
+    if (sink_ != nullptr) sink_->address_space(cr3, position_);
+  }
+  engine_.set_cr(0, engine_.cr(0) | 8u);  // TS
+  for (int i = 0; i < 8; ++i) {
+    const std::uint32_t old_high = wide ? 0 : engine_.gpr(i) & 0xffff0000;
+    engine_.set_gpr(i, old_high | gpr[static_cast<std::size_t>(i)]);
+  }
+  engine_.set_eip(eip);
+  engine_.set_eflags(new_flags | kFlagNt);
+  const auto load_segment = [&](std::uint16_t s, std::uint8_t fault) -> Segment {
+    if ((new_flags & kFlagVm) != 0) {
+      return {s, std::uint32_t{s} << 4, 0xffff, 0xf3, false};
+    }
+    if ((s & 0xfffc) == 0) return {s, 0, 0, 0, true};
+    const Descriptor segment = read_descriptor(s, kInvalidTss, 1);
+    if (!segment.present()) throw CpuException{fault, (s & 0xfffcu) | 1, 0};
+    mark_accessed(segment);
+    return segment.segment(s);
+  };
+  if ((ldt_selector & 0xfffc) != 0) {
+    Segment ldt = read_descriptor(ldt_selector, kInvalidTss, 1).segment(ldt_selector);
+    ldt.attributes = static_cast<std::uint16_t>(ldt.attributes & ~1u);
+    engine_.set_ldtr(ldt);
+  } else {
+    engine_.set_ldtr({ldt_selector, 0, 0, 0, true});
+  }
+  for (const int s : {kSs, kCs, kDs, kEs, kFs, kGs}) {
+    engine_.set_segment(s, load_segment(selectors[static_cast<std::size_t>(s)],
+                                        s == kSs ? kStackFault : kNotPresent));
+  }
+  engine_.sync_mode();
+  if (exception.error_code) {
+    const Segment ss = engine_.segment(kSs);
+    const std::uint32_t mask = (ss.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
+    const std::uint32_t esp = (engine_.gpr(kEsp) - width) & mask;
+    system_write(ss.base + esp, *exception.error_code, width);
+    engine_.set_gpr(kEsp, (engine_.gpr(kEsp) & ~mask) | esp);
+  }
+}
+
+}  // namespace citcat

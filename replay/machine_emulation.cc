@@ -1,0 +1,295 @@
+// Instructions executed here instead of by the engine: those it does not know, those whose result
+// comes from outside, and those it does differently from the processor (docs/fidelity.md).
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "formats/error.h"
+#include "replay/machine.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kFlagTf = 1u << 8, kFlagIf = 1u << 9, kFlagOf = 1u << 11,
+                        kFlagRf = 1u << 16, kFlagVm = 1u << 17;
+constexpr std::uint32_t kMsrTsc = 0x10, kMsrSysenterCs = 0x174, kMsrSysenterEsp = 0x175,
+                        kMsrSysenterEip = 0x176;
+constexpr std::uint32_t kCr4Tsd = 1u << 2;
+
+const char* internal_op_name(InternalRead::Op op) {
+  switch (op) {
+    case InternalRead::Op::rdtsc:
+      return "RDTSC";
+    case InternalRead::Op::rdmsr:
+      return "RDMSR";
+    case InternalRead::Op::wrmsr:
+      return "WRMSR";
+    case InternalRead::Op::cpuid:
+      return "CPUID";
+    case InternalRead::Op::rdpmc:
+      return "RDPMC";
+  }
+  return "?";
+}
+
+}  // namespace
+
+bool Machine::emulated(InstructionClass kind) {
+  switch (kind) {
+    case InstructionClass::hlt:
+    case InstructionClass::int_n:
+    case InstructionClass::int3:
+    case InstructionClass::into:
+    case InstructionClass::icebp:
+    case InstructionClass::sysenter:
+    case InstructionClass::sysexit:
+    case InstructionClass::cpuid:
+    case InstructionClass::rdtsc:
+    case InstructionClass::rdpmc:
+    case InstructionClass::rdmsr:
+    case InstructionClass::wrmsr:
+    case InstructionClass::mov_to_dr:
+    case InstructionClass::mov_from_dr:
+    case InstructionClass::mov_test_register:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Machine::emulate() {
+  const InstructionInfo& info = *info_;
+  const bool privileged = protected_mode() || (engine_.cr(0) & 1) != 0;
+  const auto require_ring0 = [&] {
+    if (privileged && (engine_.hflags() & kHfCpl) != 0) throw CpuException{13, 0u, 0};
+  };
+  prepare_operands();
+  switch (info.kind) {
+    case InstructionClass::hlt:
+      require_ring0();
+      if (sink_ != nullptr) sink_->halted(position_);
+      halted_ = true;
+      break;
+    case InstructionClass::int_n:
+    case InstructionClass::int3:
+    case InstructionClass::into:
+    case InstructionClass::icebp:
+      emulate_software_interrupt();
+      return;
+    case InstructionClass::sysenter:
+      emulate_sysenter();
+      return;
+    case InstructionClass::sysexit:
+      emulate_sysexit();
+      return;
+    case InstructionClass::cpuid:
+      emulate_cpuid();
+      break;
+    case InstructionClass::rdtsc:
+      if ((engine_.cr(4) & kCr4Tsd) != 0) require_ring0();
+      emulate_internal_read(InternalRead::Op::rdtsc);
+      break;
+    case InstructionClass::rdpmc:
+      emulate_internal_read(InternalRead::Op::rdpmc);
+      break;
+    case InstructionClass::rdmsr:
+      require_ring0();
+      emulate_internal_read(InternalRead::Op::rdmsr);
+      break;
+    case InstructionClass::wrmsr:
+      require_ring0();
+      environment_.internal_read(InternalRead::Op::wrmsr, position_);
+      set_msr(engine_.gpr(kEcx),
+              std::uint64_t{engine_.gpr(kEdx)} << 32 | engine_.gpr(kEax));
+      break;
+    case InstructionClass::mov_to_dr:
+      require_ring0();
+      write_debug_register(info.reg_field, engine_.gpr(info.rm_field));
+      break;
+    case InstructionClass::mov_from_dr:
+      require_ring0();
+      engine_.set_gpr(info.rm_field, dr_[debug_register_number(info.reg_field)]);
+      break;
+    case InstructionClass::mov_test_register:
+      require_ring0();
+      break;
+    default:
+      throw InternalError("an instruction class is announced as emulated but is not");
+  }
+  complete_emulated();
+}
+
+void Machine::complete_emulated() {
+  const std::uint32_t flags = engine_.system_flags();
+  const bool wide = (engine_.hflags() & kHfCs32) != 0;
+  const std::uint32_t next = engine_.eip() + info_->length;
+  engine_.set_eip(wide ? next : next & 0xffff);
+  engine_.clear_inhibit();
+  report_completed();
+  retire();
+  if ((flags & kFlagTf) != 0) {
+    dr_[6] |= 1u << 14;
+    raise({1, std::nullopt, 0}, engine_.eip(), DeliveredEvent::Kind::exception);
+  }
+}
+
+std::optional<std::uint64_t> Machine::find_msr(std::uint32_t index) const {
+  const auto it = std::lower_bound(msrs_.begin(), msrs_.end(), index,
+                                   [](const Msr& m, std::uint32_t i) { return m.index < i; });
+  if (it == msrs_.end() || it->index != index) return std::nullopt;
+  return it->value;
+}
+
+void Machine::set_msr(std::uint32_t index, std::uint64_t value) {
+  const auto it = std::lower_bound(msrs_.begin(), msrs_.end(), index,
+                                   [](const Msr& m, std::uint32_t i) { return m.index < i; });
+  if (it != msrs_.end() && it->index == index) {
+    it->value = value;
+  } else {
+    msrs_.insert(it, Msr{index, value});
+  }
+}
+
+void Machine::emulate_internal_read(InternalRead::Op op) {
+  const std::optional<InternalRead> known = environment_.internal_read(op, position_);
+  if (known) {
+    engine_.set_gpr(kEax, known->eax);
+    engine_.set_gpr(kEdx, known->edx);
+    if (op == InternalRead::Op::rdmsr) {
+      set_msr(engine_.gpr(kEcx), std::uint64_t{known->edx} << 32 | known->eax);
+    }
+    return;
+  }
+  if (op == InternalRead::Op::rdmsr && engine_.gpr(kEcx) != kMsrTsc) {
+    if (const auto value = find_msr(engine_.gpr(kEcx))) {
+      engine_.set_gpr(kEax, static_cast<std::uint32_t>(*value));
+      engine_.set_gpr(kEdx, static_cast<std::uint32_t>(*value >> 32));
+      return;
+    }
+  }
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "%s at EIP %08x needs a value that crosses no bus, and the recording has none left "
+                "(import with --internal FILE)",
+                internal_op_name(op), engine_.eip());
+  throw ReplayStopped{position_, text, ~std::uint64_t{0}, internal_op_name(op), "nothing"};
+}
+
+void Machine::emulate_cpuid() {
+  if (const auto known = environment_.internal_read(InternalRead::Op::cpuid, position_)) {
+    engine_.set_gpr(kEax, known->eax);
+    engine_.set_gpr(kEbx, known->ebx);
+    engine_.set_gpr(kEcx, known->ecx);
+    engine_.set_gpr(kEdx, known->edx);
+    return;
+  }
+  const std::uint32_t leaf = engine_.gpr(kEax);
+  const CpuidLeaf* answer = nullptr;
+  for (const CpuidLeaf& l : cpuid_) {
+    if (l.leaf == leaf) answer = &l;
+  }
+  if (answer == nullptr && !cpuid_.empty()) {
+    // SDM vol. 2, CPUID: beyond the highest leaf the data of the highest basic leaf is returned.
+    for (const CpuidLeaf& l : cpuid_) {
+      if (l.leaf < 0x80000000) answer = &l;
+    }
+  }
+  if (answer == nullptr) {
+    throw ReplayStopped{position_,
+                        "CPUID needs the answers of the captured processor, which neither the "
+                        "state dump nor the recording has (import with --internal FILE)",
+                        ~std::uint64_t{0}, "CPUID", "nothing"};
+  }
+  engine_.set_gpr(kEax, answer->eax);
+  engine_.set_gpr(kEbx, answer->ebx);
+  engine_.set_gpr(kEcx, answer->ecx);
+  engine_.set_gpr(kEdx, answer->edx);
+}
+
+void Machine::emulate_sysenter() {
+  // SDM vol. 2, SYSENTER.
+  const std::uint32_t cs = static_cast<std::uint32_t>(find_msr(kMsrSysenterCs).value_or(0));
+  if ((engine_.cr(0) & 1) == 0 || (cs & 0xfffc) == 0) throw CpuException{13, 0u, 0};
+  report_completed();
+  engine_.set_eflags(engine_.eflags() & ~(kFlagVm | kFlagIf | kFlagRf));
+  const auto selector = static_cast<std::uint16_t>(cs & 0xfffc);
+  engine_.set_segment(kCs, {selector, 0, 0xffffffff, 0xc09b, false});
+  engine_.set_segment(kSs,
+                      {static_cast<std::uint16_t>(selector + 8), 0, 0xffffffff, 0xc093, false});
+  engine_.set_gpr(kEsp, static_cast<std::uint32_t>(find_msr(kMsrSysenterEsp).value_or(0)));
+  engine_.set_eip(static_cast<std::uint32_t>(find_msr(kMsrSysenterEip).value_or(0)));
+  finish_mode_switch();
+}
+
+void Machine::emulate_sysexit() {
+  // SDM vol. 2, SYSEXIT.
+  const std::uint32_t cs = static_cast<std::uint32_t>(find_msr(kMsrSysenterCs).value_or(0));
+  if ((engine_.cr(0) & 1) == 0 || (cs & 0xfffc) == 0 || (engine_.hflags() & kHfCpl) != 0) {
+    throw CpuException{13, 0u, 0};
+  }
+  report_completed();
+  const auto selector = static_cast<std::uint16_t>((cs & 0xfffc) + 16);
+  engine_.set_segment(kCs, {static_cast<std::uint16_t>(selector | 3), 0, 0xffffffff, 0xc0fb, false});
+  engine_.set_segment(
+      kSs, {static_cast<std::uint16_t>((selector + 8) | 3), 0, 0xffffffff, 0xc0f3, false});
+  engine_.set_gpr(kEsp, engine_.gpr(kEcx));
+  engine_.set_eip(engine_.gpr(kEdx));
+  finish_mode_switch();
+}
+
+void Machine::finish_mode_switch() {
+  engine_.sync_mode();
+  engine_.clear_inhibit();
+  code_page_ = kNoPage;
+  retire();
+}
+
+void Machine::emulate_software_interrupt() {
+  const InstructionInfo& info = *info_;
+  const std::uint32_t flags = engine_.eflags();
+  std::uint8_t vector = 3;
+  bool software = true;
+  if (info.kind == InstructionClass::int_n) {
+    vector = static_cast<std::uint8_t>(info.immediate);
+    // SDM vol. 3, 20.2.3: virtual-8086 tasks need IOPL 3 for INT n.
+    if ((flags & kFlagVm) != 0 && (flags >> 12 & 3) != 3) throw CpuException{13, 0u, 0};
+  } else if (info.kind == InstructionClass::into) {
+    if ((flags & kFlagOf) == 0) {
+      complete_emulated();
+      return;
+    }
+    vector = 4;
+  } else if (info.kind == InstructionClass::icebp) {
+    vector = 1;
+    software = false;  // SDM vol. 2, INT1: no privilege check of the gate
+  }
+  const std::uint32_t next = engine_.eip() + info.length;
+  const InstructionInfo completed = info;  // the handler may decode over this slot
+  const bool delivered =
+      raise({vector, std::nullopt, 0}, (engine_.hflags() & kHfCs32) != 0 ? next : next & 0xffff,
+            software ? DeliveredEvent::Kind::software : DeliveredEvent::Kind::exception);
+  if (!delivered) return;
+  info_ = &completed;
+  report_completed();
+  retire();
+  info_ = nullptr;
+}
+
+unsigned Machine::debug_register_number(unsigned encoded) const {
+  if (encoded != 4 && encoded != 5) return encoded;
+  // SDM vol. 3, 17.2.2: DR4 and DR5 are DR6 and DR7 unless CR4.DE reserves them.
+  if ((engine_.cr(4) & 8) != 0) throw CpuException{6, std::nullopt, 0};
+  return encoded + 2;
+}
+
+void Machine::write_debug_register(unsigned encoded, std::uint32_t value) {
+  const unsigned number = debug_register_number(encoded);
+  // SDM vol. 3, 17.2.3 and 17.2.4: reserved bits read as they are wired.
+  if (number == 6) value = (value & 0xe00f) | 0xffff0ff0;
+  if (number == 7) value = (value & 0xffff2fff) | 0x400;
+  dr_[number] = value;
+}
+
+}  // namespace citcat
