@@ -43,13 +43,25 @@ struct Prefixes {
 /// True when `byte` is a prefix of `model`, which is then noted in `prefixes`.
 bool take_prefix(std::uint8_t byte, CpuModel model, Prefixes& prefixes) {
   switch (byte) {
-    case 0x26: prefixes.segment = kEs; return true;
-    case 0x2e: prefixes.segment = kCs; return true;
-    case 0x36: prefixes.segment = kSs; return true;
-    case 0x3e: prefixes.segment = kDs; return true;
-    case 0xf0: prefixes.lock = true; return true;
+    case 0x26:
+      prefixes.segment = kEs;
+      return true;
+    case 0x2e:
+      prefixes.segment = kCs;
+      return true;
+    case 0x36:
+      prefixes.segment = kSs;
+      return true;
+    case 0x3e:
+      prefixes.segment = kDs;
+      return true;
+    case 0xf0:
+      prefixes.lock = true;
+      return true;
     case 0xf2:
-    case 0xf3: prefixes.repeat = byte; return true;
+    case 0xf3:
+      prefixes.repeat = byte;
+      return true;
     case 0xf1:  // the 8088 decodes F0 and F1 alike
       if (model != CpuModel::i8088) return false;
       prefixes.lock = true;
@@ -64,7 +76,8 @@ bool take_prefix(std::uint8_t byte, CpuModel model, Prefixes& prefixes) {
       if (is_16_bit_processor(model)) return false;
       (byte == 0x66 ? prefixes.operand : prefixes.address) = true;
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -72,9 +85,9 @@ bool is_lock_byte(std::uint8_t byte, CpuModel model) {
   return byte == 0xf0 || (byte == 0xf1 && model == CpuModel::i8088);
 }
 
-std::uint8_t segment_prefix_byte(std::int8_t segment) {
+std::uint8_t segment_prefix_byte(SegmentRegister segment) {
   constexpr std::array<std::uint8_t, 6> kBytes = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65};
-  return kBytes[static_cast<std::size_t>(segment)];
+  return kBytes[segment];
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -87,17 +100,29 @@ void resolve_8088_alias(std::span<std::uint8_t> code) {
   };
   const unsigned reg = code.size() > 1 ? (code[1] >> 3) & 7 : 0;
   switch (code[0]) {
-    case 0xc0: code[0] = 0xc2; break;
-    case 0xc1: code[0] = 0xc3; break;
-    case 0xc8: code[0] = 0xca; break;
-    case 0xc9: code[0] = 0xcb; break;
+    case 0xc0:
+      code[0] = 0xc2;
+      break;
+    case 0xc1:
+      code[0] = 0xc3;
+      break;
+    case 0xc8:
+      code[0] = 0xca;
+      break;
+    case 0xc9:
+      code[0] = 0xcb;
+      break;
     case 0x8c:
-    case 0x8e: set_reg(reg & 3); break;  // three bits name four registers
+    case 0x8e:
+      set_reg(reg & 3);
+      break;  // three bits name four registers
     case 0x8f:
     case 0xc6:
-    case 0xc7: set_reg(0); break;        // ModRM.reg is not decoded
-    case 0xfe:                           // /2../7 drive the word circuits with a byte operand; the
-      if (reg >= 2) code[0] = 0xff;      // word form has the same length and the same addresses
+    case 0xc7:
+      set_reg(0);
+      break;                         // ModRM.reg is not decoded
+    case 0xfe:                       // /2../7 drive the word circuits with a byte operand; the
+      if (reg >= 2) code[0] = 0xff;  // word form has the same length and the same addresses
       if (reg == 7) set_reg(6);
       break;
     case 0xff:
@@ -122,16 +147,51 @@ void resolve_alias(std::span<std::uint8_t> code, CpuModel model) {
 /// 0F opcodes of the 80386 (Programmer's Reference Manual, appendix A), as a bit per opcode.
 bool has_386_0f_opcode(unsigned opcode, unsigned reg) {
   switch (opcode) {
-    case 0x00: return reg <= 5;
-    case 0x01: return reg <= 4 || reg == 6;
-    case 0x02: case 0x03: case 0x06: return true;
-    case 0x20: case 0x21: case 0x22: case 0x23: case 0x24: case 0x26: return true;
-    case 0xa0: case 0xa1: case 0xa3: case 0xa4: case 0xa5: return true;
-    case 0xa8: case 0xa9: case 0xab: case 0xac: case 0xad: case 0xaf: return true;
-    case 0xb2: case 0xb3: case 0xb4: case 0xb5: case 0xb6: case 0xb7: return true;
-    case 0xba: return reg >= 4;
-    case 0xbb: case 0xbc: case 0xbd: case 0xbe: case 0xbf: return true;
-    default: return opcode >= 0x80 && opcode <= 0x9f;
+    case 0x00:
+      return reg <= 5;
+    case 0x01:
+      return reg <= 4 || reg == 6;
+    case 0x02:
+    case 0x03:
+    case 0x06:
+      return true;
+    case 0x20:
+    case 0x21:
+    case 0x22:
+    case 0x23:
+    case 0x24:
+    case 0x26:
+      return true;
+    case 0xa0:
+    case 0xa1:
+    case 0xa3:
+    case 0xa4:
+    case 0xa5:
+      return true;
+    case 0xa8:
+    case 0xa9:
+    case 0xab:
+    case 0xac:
+    case 0xad:
+    case 0xaf:
+      return true;
+    case 0xb2:
+    case 0xb3:
+    case 0xb4:
+    case 0xb5:
+    case 0xb6:
+    case 0xb7:
+      return true;
+    case 0xba:
+      return reg >= 4;
+    case 0xbb:
+    case 0xbc:
+    case 0xbd:
+    case 0xbe:
+    case 0xbf:
+      return true;
+    default:
+      return opcode >= 0x80 && opcode <= 0x9f;
   }
 }
 
@@ -150,11 +210,38 @@ bool has_pentium_0f_opcode(unsigned opcode, unsigned reg, std::uint8_t mandatory
                    (opcode >= 0x71 && opcode <= 0x77) || opcode == 0x7e || opcode == 0x7f;
   if (mmx) return true;
   switch (opcode) {
-    case 0xd1: case 0xd2: case 0xd3: case 0xd5: case 0xd8: case 0xd9: case 0xdb: case 0xdc:
-    case 0xdd: case 0xdf: case 0xe1: case 0xe2: case 0xe5: case 0xe8: case 0xe9: case 0xeb:
-    case 0xec: case 0xed: case 0xef: case 0xf1: case 0xf2: case 0xf3: case 0xf5: case 0xf8:
-    case 0xf9: case 0xfa: case 0xfc: case 0xfd: case 0xfe: return true;
-    default: return false;
+    case 0xd1:
+    case 0xd2:
+    case 0xd3:
+    case 0xd5:
+    case 0xd8:
+    case 0xd9:
+    case 0xdb:
+    case 0xdc:
+    case 0xdd:
+    case 0xdf:
+    case 0xe1:
+    case 0xe2:
+    case 0xe5:
+    case 0xe8:
+    case 0xe9:
+    case 0xeb:
+    case 0xec:
+    case 0xed:
+    case 0xef:
+    case 0xf1:
+    case 0xf2:
+    case 0xf3:
+    case 0xf5:
+    case 0xf8:
+    case 0xf9:
+    case 0xfa:
+    case 0xfc:
+    case 0xfd:
+    case 0xfe:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -168,13 +255,16 @@ bool has_0f_opcode(const InstructionInfo& info, CpuModel model) {
     case CpuModel::i286:
       return (opcode == 0x00 && reg <= 5) || (opcode == 0x01 && (reg <= 4 || reg == 6)) ||
              opcode == 0x02 || opcode == 0x03 || opcode == 0x06;
-    case CpuModel::i386: return has_386_0f_opcode(opcode, reg);
-    case CpuModel::i486: return has_386_0f_opcode(opcode, reg) || has_486_0f_opcode(opcode, reg);
+    case CpuModel::i386:
+      return has_386_0f_opcode(opcode, reg);
+    case CpuModel::i486:
+      return has_386_0f_opcode(opcode, reg) || has_486_0f_opcode(opcode, reg);
     case CpuModel::pentium:
       return opcode != 0x24 && opcode != 0x26 &&
              (has_386_0f_opcode(opcode, reg) || has_486_0f_opcode(opcode, reg) ||
               has_pentium_0f_opcode(opcode, reg, info.mandatory_prefix));
-    default: return opcode != 0x24 && opcode != 0x26;
+    default:
+      return opcode != 0x24 && opcode != 0x26;
   }
 }
 
@@ -183,11 +273,18 @@ bool has_one_byte_opcode(const InstructionInfo& info, CpuModel model) {
   const unsigned reg = info.reg_field;
   if (model == CpuModel::i8088) return true;  // nothing is undefined there
   switch (info.opcode) {
-    case 0x8c: return reg <= (model == CpuModel::i286 ? 3 : 5);
-    case 0x8e: return reg != kCs && reg <= (model == CpuModel::i286 ? 3 : 5);
-    case 0x8f: case 0xc6: case 0xc7: return reg == 0;
-    case 0xf1: return model != CpuModel::i286;
-    default: return true;
+    case 0x8c:
+      return reg <= (model == CpuModel::i286 ? 3 : 5);
+    case 0x8e:
+      return reg != kCs && reg <= (model == CpuModel::i286 ? 3 : 5);
+    case 0x8f:
+    case 0xc6:
+    case 0xc7:
+      return reg == 0;
+    case 0xf1:
+      return model != CpuModel::i286;
+    default:
+      return true;
   }
 }
 
@@ -197,19 +294,39 @@ bool is_lockable(const InstructionInfo& info) {
   const unsigned reg = info.reg_field;
   if (info.opcode_map == 1) {
     switch (info.opcode) {
-      case 0xab: case 0xb3: case 0xbb: case 0xb0: case 0xb1: case 0xc0: case 0xc1: return true;
-      case 0xba: return reg >= 5;
-      case 0xc7: return reg == 1;
-      default: return false;
+      case 0xab:
+      case 0xb3:
+      case 0xbb:
+      case 0xb0:
+      case 0xb1:
+      case 0xc0:
+      case 0xc1:
+        return true;
+      case 0xba:
+        return reg >= 5;
+      case 0xc7:
+        return reg == 1;
+      default:
+        return false;
     }
   }
   if (info.opcode_map != 0) return false;
   switch (info.opcode) {
-    case 0x80: case 0x81: case 0x83: return reg != 7;
-    case 0x86: case 0x87: return true;
-    case 0xf6: case 0xf7: return reg == 2 || reg == 3;
-    case 0xfe: case 0xff: return reg <= 1;
-    default: return info.opcode < 0x32 && (info.opcode & 7) <= 1;  // ADD .. XOR, memory destination
+    case 0x80:
+    case 0x81:
+    case 0x83:
+      return reg != 7;
+    case 0x86:
+    case 0x87:
+      return true;
+    case 0xf6:
+    case 0xf7:
+      return reg == 2 || reg == 3;
+    case 0xfe:
+    case 0xff:
+      return reg <= 1;
+    default:
+      return info.opcode < 0x32 && (info.opcode & 7) <= 1;  // ADD .. XOR, memory destination
   }
 }
 
@@ -228,12 +345,18 @@ std::int8_t gpr_number(ZydisRegister reg) {
 
 SegmentRegister segment_number(ZydisRegister reg) {
   switch (reg) {
-    case ZYDIS_REGISTER_ES: return kEs;
-    case ZYDIS_REGISTER_CS: return kCs;
-    case ZYDIS_REGISTER_SS: return kSs;
-    case ZYDIS_REGISTER_FS: return kFs;
-    case ZYDIS_REGISTER_GS: return kGs;
-    default: return kDs;
+    case ZYDIS_REGISTER_ES:
+      return kEs;
+    case ZYDIS_REGISTER_CS:
+      return kCs;
+    case ZYDIS_REGISTER_SS:
+      return kSs;
+    case ZYDIS_REGISTER_FS:
+      return kFs;
+    case ZYDIS_REGISTER_GS:
+      return kGs;
+    default:
+      return kDs;
   }
 }
 
@@ -395,23 +518,52 @@ class Describer {
     if (opcode < 0x40) return describe_arithmetic_rows();
     if (opcode < 0x60) return describe_register_rows();
     switch (opcode) {
-      case 0x60: return describe_stack_all(true);
-      case 0x61: return describe_stack_all(false);
-      case 0x62: return describe_bound();
-      case 0x68: case 0x6a: case 0x9c: return describe_push();
-      case 0x8f: return describe_pop_operand();
-      case 0x9a: case 0xea: return describe_far_direct();
-      case 0x9d: return describe_popf();
-      case 0xc2: case 0xc3: case 0xca: case 0xcb: return describe_return();
-      case 0xc4: case 0xc5: return describe_load_far_pointer(opcode == 0xc4 ? kEs : kDs);
-      case 0xc8: return describe_enter();
-      case 0xc9: return describe_leave();
-      case 0xcc: case 0xcd: case 0xce: case 0xf1: return describe_interrupt();
-      case 0xcf: return describe_iret();
-      case 0xd7: return describe_xlat();
-      case 0xe8: case 0xe9: case 0xeb: return describe_near_direct();
-      case 0xff: return describe_group5();
-      default: break;
+      case 0x60:
+        return describe_stack_all(true);
+      case 0x61:
+        return describe_stack_all(false);
+      case 0x62:
+        return describe_bound();
+      case 0x68:
+      case 0x6a:
+      case 0x9c:
+        return describe_push();
+      case 0x8f:
+        return describe_pop_operand();
+      case 0x9a:
+      case 0xea:
+        return describe_far_direct();
+      case 0x9d:
+        return describe_popf();
+      case 0xc2:
+      case 0xc3:
+      case 0xca:
+      case 0xcb:
+        return describe_return();
+      case 0xc4:
+      case 0xc5:
+        return describe_load_far_pointer(opcode == 0xc4 ? kEs : kDs);
+      case 0xc8:
+        return describe_enter();
+      case 0xc9:
+        return describe_leave();
+      case 0xcc:
+      case 0xcd:
+      case 0xce:
+      case 0xf1:
+        return describe_interrupt();
+      case 0xcf:
+        return describe_iret();
+      case 0xd7:
+        return describe_xlat();
+      case 0xe8:
+      case 0xe9:
+      case 0xeb:
+        return describe_near_direct();
+      case 0xff:
+        return describe_group5();
+      default:
+        break;
     }
     if (opcode >= 0x70 && opcode <= 0x7f) return describe_conditional(Kind::jcc);
     if (opcode >= 0xe0 && opcode <= 0xe3) return describe_conditional(Kind::loop);
@@ -428,11 +580,20 @@ class Describer {
     const unsigned opcode = info_.opcode;
     if ((opcode & 7) >= 6) {
       switch (opcode) {
-        case 0x27: info_.flag_rule = FlagRule::daa; return;
-        case 0x2f: info_.flag_rule = FlagRule::das; return;
-        case 0x37: info_.flag_rule = FlagRule::aaa; return;
-        case 0x3f: info_.flag_rule = FlagRule::aas; return;
-        default: break;
+        case 0x27:
+          info_.flag_rule = FlagRule::daa;
+          return;
+        case 0x2f:
+          info_.flag_rule = FlagRule::das;
+          return;
+        case 0x37:
+          info_.flag_rule = FlagRule::aaa;
+          return;
+        case 0x3f:
+          info_.flag_rule = FlagRule::aas;
+          return;
+        default:
+          break;
       }
       info_.reg_field = static_cast<std::uint8_t>(opcode >> 3 & 3);
       return (opcode & 1) == 0 ? describe_push_segment() : describe_pop_segment();
@@ -587,10 +748,17 @@ class Describer {
 
   void describe_interrupt() {
     switch (info_.opcode) {
-      case 0xcc: info_.kind = Kind::int3; break;
-      case 0xcd: info_.kind = Kind::int_n; break;
-      case 0xce: info_.kind = Kind::into; break;
-      default: info_.kind = Kind::icebp;
+      case 0xcc:
+        info_.kind = Kind::int3;
+        break;
+      case 0xcd:
+        info_.kind = Kind::int_n;
+        break;
+      case 0xce:
+        info_.kind = Kind::into;
+        break;
+      default:
+        info_.kind = Kind::icebp;
     }
     add_ea(EaSource::stack_push, word_);
   }
@@ -628,7 +796,8 @@ class Describer {
 
   void describe_group5() {
     switch (info_.reg_field) {
-      case 2: return describe_indirect_call();
+      case 2:
+        return describe_indirect_call();
       case 3:
         info_.kind = Kind::far_call;
         info_.indirect = true;
@@ -649,7 +818,8 @@ class Describer {
         add_ea(EaSource::stack_push, word_);
         if (add_explicit(word_, true, false) != nullptr) add_ea_operand(0);
         return add_push(word_);
-      default: return describe_plain_one_byte();
+      default:
+        return describe_plain_one_byte();
     }
   }
 
@@ -673,13 +843,29 @@ class Describer {
     info_.kind = Kind::string;
     note_repeat();
     switch (opcode & 0xfe) {
-      case 0x6c: info_.kind = Kind::ins; add_string(false, size, true); break;
-      case 0x6e: info_.kind = Kind::outs; add_string(true, size, false); break;
-      case 0xa4: add_string(true, size, false); add_string(false, size, true); break;
-      case 0xa6: return describe_compare_strings(size);
-      case 0xaa: add_string(false, size, true); break;
-      case 0xac: add_string(true, size, false); break;
-      default: add_string(false, size, false); break;  // SCAS
+      case 0x6c:
+        info_.kind = Kind::ins;
+        add_string(false, size, true);
+        break;
+      case 0x6e:
+        info_.kind = Kind::outs;
+        add_string(true, size, false);
+        break;
+      case 0xa4:
+        add_string(true, size, false);
+        add_string(false, size, true);
+        break;
+      case 0xa6:
+        return describe_compare_strings(size);
+      case 0xaa:
+        add_string(false, size, true);
+        break;
+      case 0xac:
+        add_string(true, size, false);
+        break;
+      default:
+        add_string(false, size, false);
+        break;  // SCAS
     }
     for (unsigned i = 0; i < info_.operand_count; ++i) add_ea_operand(i);
   }
@@ -708,32 +894,82 @@ class Describer {
     if (opcode != 0x8d) operand = add_explicit();  // LEA computes an address, no more
     if (opcode >= 0xd8 && opcode <= 0xdf) info_.kind = Kind::x87;
     switch (opcode) {
-      case 0x80: case 0x81: case 0x83: set_group1_flags(); break;
-      case 0x84: case 0x85: case 0xa8: case 0xa9: info_.flag_rule = FlagRule::logic; break;
-      case 0x69: case 0x6b: info_.flag_rule = FlagRule::imul_two_operand; break;
-      case 0x63: if (operand != nullptr) operand->conditional_write = true; break;
-      case 0x86: case 0x87: break;
-      case 0x8c: if (operand != nullptr) operand->size = 2; break;
+      case 0x80:
+      case 0x81:
+      case 0x83:
+        set_group1_flags();
+        break;
+      case 0x84:
+      case 0x85:
+      case 0xa8:
+      case 0xa9:
+        info_.flag_rule = FlagRule::logic;
+        break;
+      case 0x69:
+      case 0x6b:
+        info_.flag_rule = FlagRule::imul_two_operand;
+        break;
+      case 0x63:
+        if (operand != nullptr) operand->conditional_write = true;
+        break;
+      case 0x86:
+      case 0x87:
+        break;
+      case 0x8c:
+        if (operand != nullptr) operand->size = 2;
+        break;
       case 0x8e:
         if (operand != nullptr) operand->size = 2;
         info_.kind = Kind::mov_to_segment;
         note_segment_load();
         break;
-      case 0x9b: info_.kind = Kind::fwait; break;
-      case 0xc0: case 0xc1: case 0xd0: case 0xd1: case 0xd2: case 0xd3:
+      case 0x9b:
+        info_.kind = Kind::fwait;
+        break;
+      case 0xc0:
+      case 0xc1:
+      case 0xd0:
+      case 0xd1:
+      case 0xd2:
+      case 0xd3:
         // /6 shifts left from the 286 on; the 8088 sets all bits.
         if (model_ != CpuModel::i8088 || info_.reg_field != 6) set_shift_flags();
         if (operand != nullptr) operand->conditional_write = opcode != 0xd0 && opcode != 0xd1;
         break;
-      case 0xd4: info_.flag_rule = FlagRule::aam; break;
-      case 0xd5: info_.flag_rule = FlagRule::aad; break;
-      case 0xe4: case 0xe5: case 0xec: case 0xed: info_.kind = Kind::in; break;
-      case 0xe6: case 0xe7: case 0xee: case 0xef: info_.kind = Kind::out; break;
-      case 0xf4: info_.kind = Kind::hlt; break;
-      case 0xf6: case 0xf7: set_group3_flags(); break;
-      case 0xfa: info_.kind = Kind::cli; break;
-      case 0xfb: info_.kind = Kind::sti; info_.shadows_interrupts = true; break;
-      default: break;
+      case 0xd4:
+        info_.flag_rule = FlagRule::aam;
+        break;
+      case 0xd5:
+        info_.flag_rule = FlagRule::aad;
+        break;
+      case 0xe4:
+      case 0xe5:
+      case 0xec:
+      case 0xed:
+        info_.kind = Kind::in;
+        break;
+      case 0xe6:
+      case 0xe7:
+      case 0xee:
+      case 0xef:
+        info_.kind = Kind::out;
+        break;
+      case 0xf4:
+        info_.kind = Kind::hlt;
+        break;
+      case 0xf6:
+      case 0xf7:
+        set_group3_flags();
+        break;
+      case 0xfa:
+        info_.kind = Kind::cli;
+        break;
+      case 0xfb:
+        info_.kind = Kind::sti;
+        info_.shadows_interrupts = true;
+        break;
+      default:
+        break;
     }
     if (operand != nullptr) add_ea_operand(0);
   }
@@ -745,16 +981,16 @@ class Describer {
 
   void set_shift_flags() {
     constexpr std::array<FlagRule, 8> kRules = {
-        FlagRule::rotate_left,       FlagRule::rotate_right, FlagRule::rotate_carry_left,
-        FlagRule::rotate_carry_right, FlagRule::shift_left,  FlagRule::shift_right,
-        FlagRule::shift_left,        FlagRule::shift_arithmetic};
+        FlagRule::rotate_left,        FlagRule::rotate_right,    FlagRule::rotate_carry_left,
+        FlagRule::rotate_carry_right, FlagRule::shift_left,      FlagRule::shift_right,
+        FlagRule::shift_left,         FlagRule::shift_arithmetic};
     info_.flag_rule = kRules[info_.reg_field];
   }
 
   void set_group3_flags() {
-    constexpr std::array<FlagRule, 8> kRules = {
-        FlagRule::logic, FlagRule::logic, FlagRule::none, FlagRule::none,
-        FlagRule::mul,   FlagRule::imul,  FlagRule::div,  FlagRule::idiv};
+    constexpr std::array<FlagRule, 8> kRules = {FlagRule::logic, FlagRule::logic, FlagRule::none,
+                                                FlagRule::none,  FlagRule::mul,   FlagRule::imul,
+                                                FlagRule::div,   FlagRule::idiv};
     info_.flag_rule = kRules[info_.reg_field];
   }
 
@@ -764,35 +1000,98 @@ class Describer {
     const unsigned opcode = info_.opcode;
     if (opcode >= 0x80 && opcode <= 0x8f) return describe_conditional(Kind::jcc);
     switch (opcode) {
-      case 0x00: case 0x01: return describe_system_group();
-      case 0x02: case 0x03: add_explicit(2, true, false); return add_operand_eas();
-      case 0x06: info_.kind = Kind::clts; return;
-      case 0x08: case 0x09: info_.kind = Kind::cache_flush; return;
-      case 0x0d: case 0x18: case 0x19: case 0x1a: case 0x1b: case 0x1c: case 0x1d: case 0x1e:
-      case 0x1f: return;  // hints and no-operations: no access
-      case 0x20: info_.kind = Kind::mov_from_cr; return;
-      case 0x21: info_.kind = Kind::mov_from_dr; return;
-      case 0x22: info_.kind = Kind::mov_to_cr; return;
-      case 0x23: info_.kind = Kind::mov_to_dr; return;
-      case 0x24: case 0x26: info_.kind = Kind::mov_test_register; return;
-      case 0x30: info_.kind = Kind::wrmsr; return;
-      case 0x31: info_.kind = Kind::rdtsc; return;
-      case 0x32: info_.kind = Kind::rdmsr; return;
-      case 0x33: info_.kind = Kind::rdpmc; return;
-      case 0x34: info_.kind = Kind::sysenter; return;
-      case 0x35: info_.kind = Kind::sysexit; return;
-      case 0x77: info_.kind = Kind::emms; return;
-      case 0xa0: case 0xa8: info_.reg_field = segment_of_fs_gs(); return describe_push_segment();
-      case 0xa1: case 0xa9: info_.reg_field = segment_of_fs_gs(); return describe_pop_segment();
-      case 0xa2: info_.kind = Kind::cpuid; return;
-      case 0xaa: info_.kind = Kind::rsm; return;
-      case 0xae: return describe_group15();
-      case 0xb2: return describe_load_far_pointer(kSs);
-      case 0xb4: return describe_load_far_pointer(kFs);
-      case 0xb5: return describe_load_far_pointer(kGs);
-      case 0xa3: case 0xab: case 0xb3: case 0xbb: return describe_bit_string();
-      case 0xf7: return describe_masked_move();
-      default: break;
+      case 0x00:
+      case 0x01:
+        return describe_system_group();
+      case 0x02:
+      case 0x03:
+        add_explicit(2, true, false);
+        return add_operand_eas();
+      case 0x06:
+        info_.kind = Kind::clts;
+        return;
+      case 0x08:
+      case 0x09:
+        info_.kind = Kind::cache_flush;
+        return;
+      case 0x0d:
+      case 0x18:
+      case 0x19:
+      case 0x1a:
+      case 0x1b:
+      case 0x1c:
+      case 0x1d:
+      case 0x1e:
+      case 0x1f:
+        return;  // hints and no-operations: no access
+      case 0x20:
+        info_.kind = Kind::mov_from_cr;
+        return;
+      case 0x21:
+        info_.kind = Kind::mov_from_dr;
+        return;
+      case 0x22:
+        info_.kind = Kind::mov_to_cr;
+        return;
+      case 0x23:
+        info_.kind = Kind::mov_to_dr;
+        return;
+      case 0x24:
+      case 0x26:
+        info_.kind = Kind::mov_test_register;
+        return;
+      case 0x30:
+        info_.kind = Kind::wrmsr;
+        return;
+      case 0x31:
+        info_.kind = Kind::rdtsc;
+        return;
+      case 0x32:
+        info_.kind = Kind::rdmsr;
+        return;
+      case 0x33:
+        info_.kind = Kind::rdpmc;
+        return;
+      case 0x34:
+        info_.kind = Kind::sysenter;
+        return;
+      case 0x35:
+        info_.kind = Kind::sysexit;
+        return;
+      case 0x77:
+        info_.kind = Kind::emms;
+        return;
+      case 0xa0:
+      case 0xa8:
+        info_.reg_field = segment_of_fs_gs();
+        return describe_push_segment();
+      case 0xa1:
+      case 0xa9:
+        info_.reg_field = segment_of_fs_gs();
+        return describe_pop_segment();
+      case 0xa2:
+        info_.kind = Kind::cpuid;
+        return;
+      case 0xaa:
+        info_.kind = Kind::rsm;
+        return;
+      case 0xae:
+        return describe_group15();
+      case 0xb2:
+        return describe_load_far_pointer(kSs);
+      case 0xb4:
+        return describe_load_far_pointer(kFs);
+      case 0xb5:
+        return describe_load_far_pointer(kGs);
+      case 0xa3:
+      case 0xab:
+      case 0xb3:
+      case 0xbb:
+        return describe_bit_string();
+      case 0xf7:
+        return describe_masked_move();
+      default:
+        break;
     }
     describe_plain_two_byte();
   }
@@ -830,11 +1129,24 @@ class Describer {
   void describe_group15() {
     if (info_.register_form) return;  // fences
     switch (info_.reg_field) {
-      case 0: info_.kind = Kind::fxsave; add_explicit(kFxBytes, false, true); break;
-      case 1: info_.kind = Kind::fxrstor; add_explicit(kFxBytes, true, false); break;
-      case 2: info_.kind = Kind::ldmxcsr; add_explicit(4, true, false); break;
-      case 3: info_.kind = Kind::stmxcsr; add_explicit(4, false, true); break;
-      default: break;  // CLFLUSH: no data
+      case 0:
+        info_.kind = Kind::fxsave;
+        add_explicit(kFxBytes, false, true);
+        break;
+      case 1:
+        info_.kind = Kind::fxrstor;
+        add_explicit(kFxBytes, true, false);
+        break;
+      case 2:
+        info_.kind = Kind::ldmxcsr;
+        add_explicit(4, true, false);
+        break;
+      case 3:
+        info_.kind = Kind::stmxcsr;
+        add_explicit(4, false, true);
+        break;
+      default:
+        break;  // CLFLUSH: no data
     }
     add_operand_eas();
   }
@@ -865,20 +1177,32 @@ class Describer {
   void describe_plain_two_byte() {
     MemoryOperand* operand = add_explicit();
     switch (info_.opcode) {
-      case 0xa4: case 0xa5: case 0xac: case 0xad:
+      case 0xa4:
+      case 0xa5:
+      case 0xac:
+      case 0xad:
         info_.flag_rule = FlagRule::double_shift;
         if (operand != nullptr) operand->conditional_write = true;
         break;
-      case 0xaf: info_.flag_rule = FlagRule::imul_two_operand; break;
-      case 0xb0: case 0xb1:  // writes in either case: the old value back when unequal
+      case 0xaf:
+        info_.flag_rule = FlagRule::imul_two_operand;
+        break;
+      case 0xb0:
+      case 0xb1:  // writes in either case: the old value back when unequal
         if (operand != nullptr) operand->read = operand->write = true;
         break;
-      case 0xba: info_.flag_rule = FlagRule::bit_test; break;
-      case 0xbc: case 0xbd: info_.flag_rule = FlagRule::bit_scan; break;
+      case 0xba:
+        info_.flag_rule = FlagRule::bit_test;
+        break;
+      case 0xbc:
+      case 0xbd:
+        info_.flag_rule = FlagRule::bit_scan;
+        break;
       case 0xc7:
         if (operand != nullptr) operand->read = operand->write = true;
         break;
-      default: break;
+      default:
+        break;
     }
     if (operand != nullptr) add_ea_operand(0);
     classify_vector();
@@ -912,19 +1236,51 @@ class Describer {
 
   void finish() {
     switch (info_.kind) {
-      case Kind::jcc: case Kind::loop: case Kind::jump: case Kind::call: case Kind::ret:
-      case Kind::far_jump: case Kind::far_call: case Kind::far_return: case Kind::iret:
-      case Kind::int_n: case Kind::int3: case Kind::into: case Kind::icebp: case Kind::sysenter:
-      case Kind::sysexit: case Kind::rsm: case Kind::loadall:
+      case Kind::jcc:
+      case Kind::loop:
+      case Kind::jump:
+      case Kind::call:
+      case Kind::ret:
+      case Kind::far_jump:
+      case Kind::far_call:
+      case Kind::far_return:
+      case Kind::iret:
+      case Kind::int_n:
+      case Kind::int3:
+      case Kind::into:
+      case Kind::icebp:
+      case Kind::sysenter:
+      case Kind::sysexit:
+      case Kind::rsm:
+      case Kind::loadall:
         info_.control_flow = true;
         info_.ends_block = true;
         info_.operand_bytes = word_;
         break;
-      case Kind::hlt: case Kind::in: case Kind::out: case Kind::ins: case Kind::outs:
-      case Kind::mov_to_cr: case Kind::mov_to_dr: case Kind::mov_test_register: case Kind::lmsw:
-      case Kind::clts: case Kind::invlpg: case Kind::cache_flush: case Kind::lgdt: case Kind::lidt:
-      case Kind::lldt: case Kind::ltr: case Kind::cpuid: case Kind::rdtsc: case Kind::rdpmc:
-      case Kind::rdmsr: case Kind::wrmsr: case Kind::cli: case Kind::sti: case Kind::popf:
+      case Kind::hlt:
+      case Kind::in:
+      case Kind::out:
+      case Kind::ins:
+      case Kind::outs:
+      case Kind::mov_to_cr:
+      case Kind::mov_to_dr:
+      case Kind::mov_test_register:
+      case Kind::lmsw:
+      case Kind::clts:
+      case Kind::invlpg:
+      case Kind::cache_flush:
+      case Kind::lgdt:
+      case Kind::lidt:
+      case Kind::lldt:
+      case Kind::ltr:
+      case Kind::cpuid:
+      case Kind::rdtsc:
+      case Kind::rdpmc:
+      case Kind::rdmsr:
+      case Kind::wrmsr:
+      case Kind::cli:
+      case Kind::sti:
+      case Kind::popf:
         info_.ends_block = true;
         break;
       default:
@@ -983,7 +1339,8 @@ class InstructionDecoder {
   InstructionInfo decode() {
     info_.real_or_v86 = mode_.real_or_v86;
     const std::size_t limit = length_limit(model_);
-    while (prefixes_.count < bytes_.size() && take_prefix(bytes_[prefixes_.count], model_, prefixes_)) {
+    while (prefixes_.count < bytes_.size() &&
+           take_prefix(bytes_[prefixes_.count], model_, prefixes_)) {
       ++prefixes_.count;
     }
     if (prefixes_.count >= limit) return fail(InvalidReason::too_long);
@@ -1041,8 +1398,13 @@ class InstructionDecoder {
     if (model_ == CpuModel::i286 && opcode >= 0x64 && opcode <= 0x67) {
       return fail(InvalidReason::undefined_opcode);
     }
-    const bool second = opcode == 0x0f && opcode_at_ + 1 < stripped_size_;
-    const std::uint8_t next = second ? stripped_[opcode_at_ + 1] : 0;
+    const bool more = opcode_at_ + 1 < stripped_size_;
+    const std::uint8_t next = more ? stripped_[opcode_at_ + 1] : 0;
+    // BOUND, LES and LDS with a register, and POP /1../7: prefixes of later processors to Zydis.
+    const bool vector_prefix = opcode == 0x62 || opcode == 0xc4 || opcode == 0xc5;
+    if (vector_prefix && next >= 0xc0) return not_in_zydis();
+    if (opcode == 0x8f && (next & 0x38) != 0) return not_in_zydis();
+    const bool second = opcode == 0x0f && more;
     if ((model_ == CpuModel::i286 && second && next == 0x05) ||
         (model_ == CpuModel::i386 && second && next == 0x07)) {
       return load_all();
@@ -1109,7 +1471,7 @@ class InstructionDecoder {
       return fail(reason);
     }
     Describer(info_, model_, decoded, std::span(operands).first(decoded.operand_count)).run();
-    make_canonical(decoded, operands);
+    make_canonical(harmless_segment(decoded, operands));
     return info_;
   }
 
@@ -1131,6 +1493,7 @@ class InstructionDecoder {
     info_.reg_field = modrm >> 3 & 7;
     info_.rm_field = modrm & 7;
     info_.operand_bytes = 2;
+    make_canonical(prefixes_.segment < 0 ? kDs : static_cast<SegmentRegister>(prefixes_.segment));
     if (info_.opcode == 0x8e) {
       info_.kind = Kind::mov_to_segment;
       info_.control_flow = info_.reg_field == kCs;
@@ -1146,11 +1509,20 @@ class InstructionDecoder {
   void store_encoding(const ZydisDecodedInstruction& decoded) {
     info_.opcode = decoded.opcode;
     switch (decoded.opcode_map) {
-      case ZYDIS_OPCODE_MAP_0F: info_.opcode_map = 1; break;
-      case ZYDIS_OPCODE_MAP_0F38: info_.opcode_map = 2; break;
-      case ZYDIS_OPCODE_MAP_0F3A: info_.opcode_map = 3; break;
-      case ZYDIS_OPCODE_MAP_0F0F: info_.opcode_map = 4; break;
-      default: info_.opcode_map = 0;
+      case ZYDIS_OPCODE_MAP_0F:
+        info_.opcode_map = 1;
+        break;
+      case ZYDIS_OPCODE_MAP_0F38:
+        info_.opcode_map = 2;
+        break;
+      case ZYDIS_OPCODE_MAP_0F3A:
+        info_.opcode_map = 3;
+        break;
+      case ZYDIS_OPCODE_MAP_0F0F:
+        info_.opcode_map = 4;
+        break;
+      default:
+        info_.opcode_map = 0;
     }
     info_.has_modrm = (decoded.attributes & ZYDIS_ATTRIB_HAS_MODRM) != 0;
     if (info_.has_modrm) {
@@ -1190,9 +1562,12 @@ class InstructionDecoder {
 
   InvalidReason check_model(const ZydisDecodedInstruction& decoded) {
     switch (decoded.mnemonic) {
-      case ZYDIS_MNEMONIC_UD0: case ZYDIS_MNEMONIC_UD1: case ZYDIS_MNEMONIC_UD2:
+      case ZYDIS_MNEMONIC_UD0:
+      case ZYDIS_MNEMONIC_UD1:
+      case ZYDIS_MNEMONIC_UD2:
         return InvalidReason::undefined_opcode;
-      default: break;
+      default:
+        break;
     }
     const bool present =
         info_.opcode_map == 0 ? has_one_byte_opcode(info_, model_) : has_0f_opcode(info_, model_);
@@ -1204,26 +1579,29 @@ class InstructionDecoder {
     return InvalidReason::none;
   }
 
+  /// The segment that the instruction uses, or may be told to use without a difference.
+  SegmentRegister harmless_segment(const ZydisDecodedInstruction& decoded,
+                                   std::span<const ZydisDecodedOperand> operands) const {
+    if (prefixes_.segment >= 0) return static_cast<SegmentRegister>(prefixes_.segment);
+    for (const ZydisDecodedOperand& operand : operands.first(decoded.operand_count)) {
+      if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY) continue;
+      if (operand.visibility != ZYDIS_OPERAND_VISIBILITY_EXPLICIT) continue;
+      return segment_number(operand.mem.segment);
+    }
+    return kDs;
+  }
+
   /// Puts the documented opcode and harmless prefixes into `canonical`.
-  void make_canonical(const ZydisDecodedInstruction& decoded,
-                      std::span<const ZydisDecodedOperand> operands) {
-    std::int8_t segment = prefixes_.segment;
-    for (std::size_t i = 0; segment < 0 && i < decoded.operand_count; ++i) {
-      if (operands[i].type != ZYDIS_OPERAND_TYPE_MEMORY) continue;
-      if (operands[i].visibility != ZYDIS_OPERAND_VISIBILITY_EXPLICIT) continue;
-      segment = static_cast<std::int8_t>(segment_number(operands[i].mem.segment));
-    }
-    if (segment < 0) segment = kDs;
+  void make_canonical(SegmentRegister segment) {
     for (std::size_t i = 0; i < prefixes_.count; ++i) {
-      if (is_lock_byte(bytes_[i], model_)) info_.canonical[i] = segment_prefix_byte(segment);
+      if (is_lock_byte(bytes_[i], model_)) {
+        info_.canonical[i] = segment_prefix_byte(segment);
+      }
     }
-    std::copy_n(stripped_.begin() + static_cast<std::ptrdiff_t>(opcode_at_),
-                info_.length - prefixes_.count,
-                info_.canonical.begin() + static_cast<std::ptrdiff_t>(prefixes_.count));
-    info_.aliased = !std::equal(
-        info_.bytes.begin() + static_cast<std::ptrdiff_t>(prefixes_.count),
-        info_.bytes.begin() + info_.length,
-        info_.canonical.begin() + static_cast<std::ptrdiff_t>(prefixes_.count));
+    for (std::size_t i = prefixes_.count; i < info_.length; ++i) {
+      info_.canonical[i] = stripped_[opcode_at_ + i - prefixes_.count];
+      info_.aliased = info_.aliased || info_.canonical[i] != info_.bytes[i];
+    }
   }
 
   std::span<const std::uint8_t> bytes_;
@@ -1270,9 +1648,9 @@ std::uint32_t special_operand_offset(const MemoryOperand& operand, const std::ui
   } else if (operand.kind == OperandKind::bit_string) {
     // Bits are numbered from the base address in both directions, in units of the operand.
     const auto bits = static_cast<std::uint32_t>(regs[operand.bit_register]);
-    const std::int32_t unit = operand.size == 4
-                                  ? static_cast<std::int32_t>(bits) >> 5
-                                  : static_cast<std::int16_t>(static_cast<std::uint16_t>(bits)) >> 4;
+    const std::int32_t unit =
+        operand.size == 4 ? static_cast<std::int32_t>(bits) >> 5
+                          : static_cast<std::int16_t>(static_cast<std::uint16_t>(bits)) >> 4;
     offset += static_cast<std::uint32_t>(unit * static_cast<std::int32_t>(operand.size));
   }
   return wrap_offset(offset, operand.width, stack32);
@@ -1289,10 +1667,14 @@ std::uint32_t kt_address(const InstructionInfo& info, unsigned slot, std::uint32
   switch (ea.source) {
     case EaSource::operand:
       return operand_linear(info.operands[ea.argument], regs, segment_bases, stack32);
-    case EaSource::target: return kt_target(info, eip, segment_bases);
-    case EaSource::stack_push: return stack(kEsp, ea.argument);
-    case EaSource::stack_pop: return stack(kEsp, 0);
-    case EaSource::frame: return stack(kEbp, 0);
+    case EaSource::target:
+      return kt_target(info, eip, segment_bases);
+    case EaSource::stack_push:
+      return stack(kEsp, ea.argument);
+    case EaSource::stack_pop:
+      return stack(kEsp, 0);
+    case EaSource::frame:
+      return stack(kEbp, 0);
     case EaSource::reg: {
       const auto offset = static_cast<std::uint32_t>(regs[ea.argument]);
       return segment_bases[kCs] + (info.operand_bytes == 2 ? offset & 0xffff : offset);

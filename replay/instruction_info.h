@@ -15,8 +15,8 @@ namespace citcat {
 
 /// How the processor interprets code bytes at the time.
 struct CodeMode {
-  bool bits32 = false;       ///< CS.D: default operand and address size is 32 bits
-  bool real_or_v86 = true;   ///< CR0.PE clear or EFLAGS.VM set
+  bool bits32 = false;      ///< CS.D: default operand and address size is 32 bits
+  bool real_or_v86 = true;  ///< CR0.PE clear or EFLAGS.VM set
   bool operator==(const CodeMode&) const = default;
 };
 
@@ -43,16 +43,16 @@ enum class InstructionClass : std::uint8_t {
   out,
   hlt,
   // Control flow.
-  jcc,          ///< conditional jump, direct
-  loop,         ///< LOOP LOOPE LOOPNE JCXZ
-  jump,         ///< near, direct or indirect
-  call,         ///< near, direct or indirect
-  ret,          ///< near
-  far_jump,     ///< direct or through memory
+  jcc,       ///< conditional jump, direct
+  loop,      ///< LOOP LOOPE LOOPNE JCXZ
+  jump,      ///< near, direct or indirect
+  call,      ///< near, direct or indirect
+  ret,       ///< near
+  far_jump,  ///< direct or through memory
   far_call,
   far_return,
   iret,
-  int_n,        ///< INT imm8; InstructionInfo::immediate is the vector
+  int_n,  ///< INT imm8; InstructionInfo::immediate is the vector
   int3,
   into,
   icebp,
@@ -60,14 +60,14 @@ enum class InstructionClass : std::uint8_t {
   sysenter,
   sysexit,
   rsm,
-  loadall,      ///< 80286 0F 05
+  loadall,  ///< 80286 0F 05
   // Segments.
   push_segment,
   pop_segment,       ///< InstructionInfo::reg_field is the SegmentRegister
   mov_to_segment,    ///< the same
   load_far_pointer,  ///< LES LDS LSS LFS LGS; the same
   // System.
-  mov_to_cr,    ///< InstructionInfo::reg_field is the number
+  mov_to_cr,  ///< InstructionInfo::reg_field is the number
   mov_from_cr,
   mov_to_dr,
   mov_from_dr,
@@ -90,14 +90,14 @@ enum class InstructionClass : std::uint8_t {
   pushf,
   popf,
   // Floating point and vectors.
-  x87,          ///< D8..DF, with FWAIT as `fwait`
+  x87,  ///< D8..DF, with FWAIT as `fwait`
   fwait,
   fxsave,
   fxrstor,
   emms,
   mmx,
-  sse_fp,       ///< arithmetic, comparison or conversion of floating point: touches MXCSR
-  sse,          ///< moves, shuffles, logic and integer: no MXCSR flag can change
+  sse_fp,  ///< arithmetic, comparison or conversion of floating point: touches MXCSR
+  sse,     ///< moves, shuffles, logic and integer: no MXCSR flag can change
   ldmxcsr,
   stmxcsr,
 };
@@ -107,11 +107,28 @@ enum class RepeatPrefix : std::uint8_t { none, rep, repne };  ///< rep is also R
 /// Which rule decides the flags that the manuals leave undefined (replay/undefined_flags.h).
 enum class FlagRule : std::uint8_t {
   none,  ///< all flags defined, or none touched
-  logic, shift_left, shift_right, shift_arithmetic, rotate_left, rotate_right,
-  rotate_carry_left, rotate_carry_right, double_shift,
-  mul, imul, imul_two_operand, div, idiv,
-  daa, das, aaa, aas, aam, aad,
-  bit_scan, bit_test,
+  logic,
+  shift_left,
+  shift_right,
+  shift_arithmetic,
+  rotate_left,
+  rotate_right,
+  rotate_carry_left,
+  rotate_carry_right,
+  double_shift,
+  mul,
+  imul,
+  imul_two_operand,
+  div,
+  idiv,
+  daa,
+  das,
+  aaa,
+  aas,
+  aam,
+  aad,
+  bit_scan,
+  bit_test,
 };
 
 enum class OperandKind : std::uint8_t {
@@ -135,30 +152,30 @@ enum class AddressWidth : std::uint8_t { bits16, bits32, stack };  ///< stack: b
 /// One access of an instruction, or `count` accesses `stride` bytes apart.
 struct MemoryOperand {
   std::int32_t displacement = 0;
-  std::uint16_t size = 0;               ///< bytes of one access (1..288)
+  std::uint16_t size = 0;  ///< bytes of one access (1..288)
   OperandKind kind = OperandKind::address;
   AddressWidth width = AddressWidth::bits32;
   SegmentRegister segment = kDs;
-  std::int8_t base = kNoRegister;       ///< Gpr
-  std::int8_t index = kNoRegister;      ///< Gpr
-  std::uint8_t shift = 0;               ///< log2 of the scale
+  std::int8_t base = kNoRegister;          ///< Gpr
+  std::int8_t index = kNoRegister;         ///< Gpr
+  std::uint8_t shift = 0;                  ///< log2 of the scale
   std::int8_t bit_register = kNoRegister;  ///< Gpr with the bit offset, for bit_string
-  std::uint8_t count = 1;               ///< accesses; 2 for BOUND, 8 for PUSHA ...
-  std::int8_t stride = 0;               ///< from one access to the next
+  std::uint8_t count = 1;                  ///< accesses; 2 for BOUND, 8 for PUSHA ...
+  std::int8_t stride = 0;                  ///< from one access to the next
   bool read = false;
-  bool write = false;                   ///< with `read`: read-modify-write, the write comes last
-  bool conditional_write = false;       ///< may leave memory alone (shift by 0, MASKMOVQ)
-  bool interleaved = false;             ///< access i of the next operand follows access i of this
+  bool write = false;              ///< with `read`: read-modify-write, the write comes last
+  bool conditional_write = false;  ///< may leave memory alone (shift by 0, MASKMOVQ)
+  bool interleaved = false;        ///< access i of the next operand follows access i of this
 };
 
 /// Where an effective address of a KT record comes from (docs/formats/kt.md).
 enum class EaSource : std::uint8_t {
-  operand,      ///< argument is a number into InstructionInfo::operands
-  target,       ///< branch target, taken or not
-  stack_push,   ///< ESP - argument: first pushed item
-  stack_pop,    ///< ESP
-  frame,        ///< EBP
-  reg,          ///< CS base + Gpr number `argument`: indirect jump or call through a register
+  operand,     ///< argument is a number into InstructionInfo::operands
+  target,      ///< branch target, taken or not
+  stack_push,  ///< ESP - argument: first pushed item
+  stack_pop,   ///< ESP
+  frame,       ///< EBP
+  reg,         ///< CS base + Gpr number `argument`: indirect jump or call through a register
 };
 
 struct EaSlot {
@@ -180,20 +197,20 @@ struct InstructionInfo {
   std::uint8_t length = 0;  ///< with prefixes; 0 unless state is ok
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
 
-  std::uint8_t opcode = 0;          ///< last opcode byte, as executed (aliases resolved)
-  std::uint8_t opcode_map = 0;      ///< 0 one byte, 1 after 0F, 2 after 0F 38, 3 after 0F 3A
-  std::uint8_t modrm = 0;           ///< 0 when there is none
+  std::uint8_t opcode = 0;      ///< last opcode byte, as executed (aliases resolved)
+  std::uint8_t opcode_map = 0;  ///< 0 one byte, 1 after 0F, 2 after 0F 38, 3 after 0F 3A
+  std::uint8_t modrm = 0;       ///< 0 when there is none
   bool has_modrm = false;
-  bool register_form = false;       ///< has_modrm and mod = 3
-  std::uint8_t reg_field = 0;       ///< ModRM.reg, or the segment register of 06/07/0E/16/..
-  std::uint8_t rm_field = 0;        ///< ModRM.rm, or the register in the opcode (40..5F, 90..97 ..)
-  std::uint8_t prefix_bytes = 0;    ///< bytes before the opcode (before 0F where there is one)
-  bool lock = false;                ///< F0 present
-  bool lock_ignored = false;        ///< F0 present and without effect on this processor (286 and
-                                    ///< 8088 on any form): an engine that refuses it must not see it
-  bool aliased = false;             ///< an undocumented encoding; `canonical` has the documented one
-  bool operand_prefix = false;      ///< 66 present
-  bool address_prefix = false;      ///< 67 present
+  bool register_form = false;     ///< has_modrm and mod = 3
+  std::uint8_t reg_field = 0;     ///< ModRM.reg, or the segment register of 06/07/0E/16/..
+  std::uint8_t rm_field = 0;      ///< ModRM.rm, or the register in the opcode (40..5F, 90..97 ..)
+  std::uint8_t prefix_bytes = 0;  ///< bytes before the opcode (before 0F where there is one)
+  bool lock = false;              ///< F0 present
+  bool lock_ignored = false;      ///< F0 present and without effect on this processor (286 and
+                                  ///< 8088 on any form): an engine that refuses it must not see it
+  bool aliased = false;           ///< an undocumented encoding; `canonical` has the documented one
+  bool operand_prefix = false;    ///< 66 present
+  bool address_prefix = false;    ///< 67 present
   std::uint8_t mandatory_prefix = 0;  ///< last of 66, F2, F3 that selects an SSE form, else 0
   std::int8_t segment_override = -1;  ///< SegmentRegister, or -1
   std::uint8_t operand_bytes = 0;   ///< effective: 1, 2 or 4 for integer, else size of the operand
@@ -204,18 +221,18 @@ struct InstructionInfo {
   bool indirect = false;            ///< jump or call through a register or memory
   bool shadows_interrupts = false;  ///< POP SS, MOV SS, STI: the next instruction runs first
 
-  std::uint32_t immediate = 0;      ///< zero-extended first immediate (vector, port, count, ..)
+  std::uint32_t immediate = 0;  ///< zero-extended first immediate (vector, port, count, ..)
   std::int32_t target_displacement = 0;  ///< direct near branch: from the next instruction
-  std::uint32_t far_offset = 0;     ///< direct far branch
+  std::uint32_t far_offset = 0;          ///< direct far branch
   std::uint16_t far_selector = 0;
-  bool real_or_v86 = true;          ///< CodeMode it was decoded in
-  std::int32_t stack_delta = 0;     ///< change of ESP when it completes; LEAVE, IRET and loads of
-                                    ///< ESP itself are not described (0)
+  bool real_or_v86 = true;       ///< CodeMode it was decoded in
+  std::int32_t stack_delta = 0;  ///< change of ESP when it completes; LEAVE, IRET and loads of
+                                 ///< ESP itself are not described (0)
 
   std::uint8_t operand_count = 0;
   std::array<MemoryOperand, kMaxOperands> operands{};  ///< in the order of the accesses
 
-  std::uint8_t ea_count = 0;        ///< E of the KT record
+  std::uint8_t ea_count = 0;  ///< E of the KT record
   std::array<EaSlot, 2> ea{};
 
   /// The same instruction, of the same length, in an encoding every engine accepts: documented in
@@ -253,7 +270,8 @@ inline std::uint32_t operand_offset(const MemoryOperand& operand, const std::uin
   }
   std::uint32_t offset = static_cast<std::uint32_t>(operand.displacement);
   if (operand.base >= 0) offset += static_cast<std::uint32_t>(regs[operand.base]);
-  if (operand.index >= 0) offset += static_cast<std::uint32_t>(regs[operand.index]) << operand.shift;
+  if (operand.index >= 0)
+    offset += static_cast<std::uint32_t>(regs[operand.index]) << operand.shift;
   return wrap_offset(offset, operand.width, stack32);
 }
 
