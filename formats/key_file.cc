@@ -50,8 +50,9 @@ unsigned long key_number(const KeyFile::Group& group, const std::string& key, un
     if (valid) number = number * 10 + static_cast<unsigned long>(c - '0');
   }
   if (!valid || number > max)
-    throw FormatError(name, 0, "expected '" + key + "' to be a number up to " +
-                                   std::to_string(max) + ", found '" + text + "'");
+    throw FormatError(name, 0,
+                      "expected '" + key + "' to be a number up to " + std::to_string(max) +
+                          ", found '" + text + "'");
   return number;
 }
 

@@ -14,11 +14,20 @@ double parse_sample_rate(const std::string& text) {
   while (!unit.empty() && unit.front() == ' ') unit.erase(0, 1);
   if (unit.empty()) return number;
   switch (unit.front()) {
-    case 'H': case 'h': return number;
-    case 'k': case 'K': return number * 1e3;
-    case 'm': case 'M': return number * 1e6;
-    case 'g': case 'G': return number * 1e9;
-    default: return 0;
+    case 'H':
+    case 'h':
+      return number;
+    case 'k':
+    case 'K':
+      return number * 1e3;
+    case 'm':
+    case 'M':
+      return number * 1e6;
+    case 'g':
+    case 'G':
+      return number * 1e9;
+    default:
+      return 0;
   }
 }
 

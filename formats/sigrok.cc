@@ -63,16 +63,18 @@ class SigrokSource final : public SampleSource {
       read_device(group, name);
       return;
     }
-    throw FormatError(name, 0, "expected a device with a 'capturefile', found none: this session "
-                               "holds no logic samples");
+    throw FormatError(name, 0,
+                      "expected a device with a 'capturefile', found none: this session "
+                      "holds no logic samples");
   }
 
   void read_device(const KeyFile::Group& group, const std::string& name) {
     const auto channels = key_number(group, "total probes", kMaxChannels, name);
     info_.unit_bytes = key_number(group, "unitsize", kMaxChannels / 8, name);
     if (channels == 0 || info_.unit_bytes * 8 < channels)
-      throw FormatError(name, 0, "expected 'unitsize' to hold all " + std::to_string(channels) +
-                                     " probes, found " + std::to_string(info_.unit_bytes));
+      throw FormatError(name, 0,
+                        "expected 'unitsize' to hold all " + std::to_string(channels) +
+                            " probes, found " + std::to_string(info_.unit_bytes));
     // Unused probes have no name: their bits are there all the same.
     for (unsigned long i = 1; i <= channels; ++i)
       info_.channels.push_back(KeyFile::value(group, "probe" + std::to_string(i)));
@@ -100,9 +102,9 @@ class SigrokSource final : public SampleSource {
     std::sort(numbered.begin(), numbered.end());
     for (std::size_t i = 0; i < numbered.size(); ++i) {
       if (numbered[i].first != i + 1)
-        throw FormatError(info_.name, 0, "expected member '" + prefix + std::to_string(i + 1) +
-                                             "', found '" + prefix +
-                                             std::to_string(numbered[i].first) + "'");
+        throw FormatError(info_.name, 0,
+                          "expected member '" + prefix + std::to_string(i + 1) + "', found '" +
+                              prefix + std::to_string(numbered[i].first) + "'");
       chunks_.push_back(numbered[i].second);
     }
     if (chunks_.empty())

@@ -71,8 +71,9 @@ ZipReader::~ZipReader() = default;
 void ZipReader::load_directory() {
   const zip_int64_t count = zip_get_num_entries(archive_->handle, 0);
   if (count < 0 || count > kMaxEntries)
-    throw FormatError(name_, 0, "expected at most " + std::to_string(kMaxEntries) +
-                                    " members, found " + std::to_string(count));
+    throw FormatError(name_, 0,
+                      "expected at most " + std::to_string(kMaxEntries) + " members, found " +
+                          std::to_string(count));
   entries_.reserve(static_cast<std::size_t>(count));
   for (zip_int64_t i = 0; i < count; ++i) {
     zip_stat_t stat;
@@ -110,9 +111,9 @@ ZipReader::Member::Member(const ZipReader& zip, std::size_t entry) : state_(new 
   state_->name = zip.name() + "/" + zip.entries().at(entry).name;
   state_->handle = zip_fopen_index(zip.archive_->handle, entry, 0);
   if (state_->handle == nullptr)
-    throw FormatError(state_->name, 0,
-                      std::string("expected a readable member, found: ") +
-                          zip_strerror(zip.archive_->handle));
+    throw FormatError(
+        state_->name, 0,
+        std::string("expected a readable member, found: ") + zip_strerror(zip.archive_->handle));
 }
 
 ZipReader::Member::~Member() = default;
@@ -127,9 +128,9 @@ std::size_t ZipReader::Member::read(std::span<std::uint8_t> out) {
     const auto rest = out.subspan(done);
     const zip_int64_t n = zip_fread(state_->handle, rest.data(), rest.size());
     if (n < 0)
-      throw FormatError(state_->name, state_->offset,
-                        std::string("expected intact data, found: ") +
-                            zip_file_strerror(state_->handle));
+      throw FormatError(
+          state_->name, state_->offset,
+          std::string("expected intact data, found: ") + zip_file_strerror(state_->handle));
     if (n == 0) break;
     done += static_cast<std::size_t>(n);
     state_->offset += static_cast<std::uint64_t>(n);

@@ -1,0 +1,92 @@
+// The table of capture formats: one row each, and the choice among them.
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "capture/sample_formats.h"
+#include "capture/source.h"
+#include "formats/error.h"
+#include "formats/input.h"
+
+namespace citcat {
+namespace {
+
+const CaptureFormat kFormats[] = {
+    {"sigrok", "sigrok session (.sr), versions 1 and 2", detect_sigrok, open_sigrok_capture},
+};
+
+/// File name without folders and without the suffix of a compression.
+std::string bare_name(const std::string& path) {
+  const std::filesystem::path name = std::filesystem::path(path).filename();
+  const std::string suffix = name.extension().string();
+  return suffix == ".gz" || suffix == ".xz" || suffix == ".zst" ? name.stem().string()
+                                                                : name.string();
+}
+
+std::string format_names() {
+  std::string names;
+  for (const CaptureFormat& format : kFormats)
+    names += (names.empty() ? "" : ", ") + std::string(format.id);
+  return names;
+}
+
+}  // namespace
+
+std::span<const CaptureFormat> capture_formats() { return kFormats; }
+
+const CaptureFormat* find_capture_format(std::string_view id) {
+  const auto it = std::find_if(std::begin(kFormats), std::end(kFormats),
+                               [&](const CaptureFormat& format) { return format.id == id; });
+  return it == std::end(kFormats) ? nullptr : &*it;
+}
+
+const CaptureFormat* detect_capture_format(const std::string& path) {
+  const std::string name = bare_name(path);
+  CaptureProbe probe;
+  probe.name = name;
+  probe.path = path;
+  std::error_code ignored;
+  probe.is_directory = std::filesystem::is_directory(path, ignored);
+  std::vector<std::uint8_t> prefix;
+  if (!probe.is_directory) {
+    const auto size = std::filesystem::file_size(path, ignored);
+    if (!ignored) probe.file_bytes = size;
+    InputStream input(path);
+    const auto peeked = input.peek(kProbeBytes);
+    prefix.assign(peeked.begin(), peeked.end());
+    probe.prefix = prefix;
+  }
+  const CaptureFormat* best = nullptr;
+  int confidence = 0;
+  for (const CaptureFormat& format : kFormats) {
+    const int found = format.detect(probe);
+    if (found <= confidence) continue;
+    best = &format;
+    confidence = found;
+  }
+  return best;
+}
+
+std::unique_ptr<CaptureReader> open_capture(const std::vector<std::string>& paths,
+                                            const CaptureOptions& options) {
+  if (paths.empty()) throw UsageError("no capture file was given");
+  const CaptureFormat* format = nullptr;
+  if (!options.format.empty()) {
+    format = find_capture_format(options.format);
+    if (format == nullptr)
+      throw UsageError("unknown capture format '" + options.format + "'; known are " +
+                       format_names());
+  } else {
+    if (paths.front() == "-")
+      throw UsageError("a capture on the standard input needs --format, one of " + format_names());
+    format = detect_capture_format(paths.front());
+    if (format == nullptr)
+      throw FormatError(
+          paths.front(), 0,
+          "expected a capture in one of the formats " + format_names() + ", found none of them");
+  }
+  return format->open(paths, options);
+}
+
+}  // namespace citcat

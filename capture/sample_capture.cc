@@ -1,0 +1,166 @@
+#include "capture/sample_capture.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "capture/hex.h"
+#include "formats/error.h"
+#include "formats/input.h"
+
+namespace citcat {
+namespace {
+
+/// Name, size and hash of the file as stored.
+Provenance::File describe_file(const std::string& path) {
+  InputStream input(path);
+  while (!input.next_block().empty()) {
+  }
+  return {std::filesystem::path(path).filename().string(), input.stored_bytes(),
+          input.stored_hash().hex()};
+}
+
+// A line that never rises in so many bytes of samples is taken for one that was not connected.
+constexpr std::uint64_t kScanBytes = std::uint64_t{1} << 28;
+
+/// Levels that ever were high, one bit a channel.
+std::vector<std::uint8_t> ever_high(SampleSource& source) {
+  const std::size_t unit = source.info().unit_bytes;
+  std::vector<std::uint8_t> high(unit);
+  SampleBlock block;
+  for (std::uint64_t bytes = 0; bytes < kScanBytes && source.next(block);
+       bytes += block.bytes.size())
+    for (std::size_t i = 0; i + unit <= block.bytes.size(); i += unit)
+      for (std::size_t j = 0; j < unit; ++j) high[j] |= block.bytes[i + j];
+  return high;
+}
+
+class SampleCapture final : public CaptureReader {
+ public:
+  SampleCapture(std::string format, const std::vector<std::string>& paths,
+                const CaptureOptions& options, SampleOpener open,
+                std::function<void(const PinCycle&)> on_cycle)
+      : paths_(paths), options_(options), open_(std::move(open)), on_cycle_(std::move(on_cycle)) {
+    if (paths_.empty()) throw UsageError("no capture file was given");
+    info_.format = std::move(format);
+    if (!options_.channel_map_path.empty()) map_ = load_channel_map(options_.channel_map_path);
+    open_segment(0);
+  }
+
+  const CaptureInfo& info() const override { return info_; }
+
+  bool next(BusTransaction& out) override {
+    while (decoder_) {
+      if (decoder_->take(out)) {
+        out.index = index_++;
+        if (assignment_.address_mask != match_.bus->address_mask && out.is_memory())
+          out.address.value &= assignment_.address_mask;
+        return true;
+      }
+      if (ended_) {
+        close_segment();
+        break;
+      }
+      SampleBlock block;
+      if (source_->next(block)) {
+        any_samples_ = true;
+        decoder_->decode(block);
+      } else {
+        decoder_->finish();
+        ended_ = true;
+      }
+    }
+    return false;
+  }
+
+  bool next_segment() override {
+    if (decoder_ || segment_ + 1 >= paths_.size()) return false;
+    open_segment(segment_ + 1);
+    return true;
+  }
+
+ private:
+  void open_segment(std::size_t segment) {
+    segment_ = segment;
+    source_ = open_(paths_[segment]);
+    match_ = choose_bus(source_->info(), map_, options_.cpu);
+    assignment_ = assign_pins(match_, map_);
+    info_.cpu = match_.bus->cpu;
+    info_.has_clock = true;
+    info_.bus.bus_bytes = match_.bus->bus_bytes;
+    explain_missing();
+    find_dead_line();
+    info_.address_mask = info_.bus.address_mask = assignment_.address_mask;
+    decoder_ = match_.bus->make(source_->info(), {*match_.bus, assignment_});
+    decoder_->on_cycle = on_cycle_;
+    info_.has_positions = decoder_->has_positions();
+    ended_ = any_samples_ = false;
+    info_.files.push_back(describe_file(paths_[segment]));
+  }
+
+  void explain_missing() {
+    std::string last_cost, names;
+    const auto flush = [&] {
+      if (!names.empty()) info_.warnings.push_back("not captured: " + names + ": " + last_cost);
+      names.clear();
+    };
+    for (const PinMatch& pin : match_.pins) {
+      if (pin.channel >= 0) continue;
+      if (pin.pin->cost != last_cost) flush();
+      last_cost = pin.pin->cost;
+      names += (names.empty() ? "" : ", ") + pin.pin->name;
+    }
+    flush();
+  }
+
+  /// The 8086 shows S6, always low, on the pin of its highest address line, so that a probe that
+  /// was not connected looks like a program that never went there. Only the whole capture can
+  /// tell; a line that a channel map names explicitly is believed.
+  void find_dead_line() {
+    if (match_.bus->dead_line == nullptr || paths_[segment_] == "-") return;
+    for (const PinMatch& pin : match_.pins) {
+      if (pin.pin->name != match_.bus->dead_line || pin.channel < 0) continue;
+      if (map_.pins.count(pin.pin->name) != 0) return;
+      const auto channel = static_cast<std::size_t>(pin.channel);
+      const auto high = ever_high(*open_(paths_[segment_]));
+      if (((high[channel / 8] >> (channel % 8)) & 1) != 0) return;
+      assignment_.address_mask &= ~(std::uint32_t{1} << pin.pin->address_bit);
+      info_.warnings.push_back(
+          pin.pin->name + " never rises: taken as not captured, addresses are known modulo " +
+          hex(assignment_.address_mask + 1, 5) + " (a channel map that names it overrides this)");
+    }
+  }
+
+  void close_segment() {
+    for (const std::string& line : decoder_->warnings()) info_.warnings.push_back(line);
+    for (const std::string& line : source_->warnings()) info_.warnings.push_back(line);
+    decoder_.reset();
+    if (!any_samples_) throw FormatError(source_->info().name, 0, "expected samples, found none");
+    source_.reset();
+  }
+
+  std::vector<std::string> paths_;
+  CaptureOptions options_;
+  SampleOpener open_;
+  std::function<void(const PinCycle&)> on_cycle_;
+  ChannelMap map_;
+  CaptureInfo info_;
+  std::size_t segment_ = 0;
+  std::unique_ptr<SampleSource> source_;
+  BusMatch match_;
+  PinAssignment assignment_;
+  std::unique_ptr<BusDecoder> decoder_;
+  bool ended_ = false, any_samples_ = false;
+  std::uint64_t index_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<CaptureReader> open_sample_capture(std::string format,
+                                                   const std::vector<std::string>& paths,
+                                                   const CaptureOptions& options, SampleOpener open,
+                                                   std::function<void(const PinCycle&)> on_cycle) {
+  return std::make_unique<SampleCapture>(std::move(format), paths, options, std::move(open),
+                                         std::move(on_cycle));
+}
+
+}  // namespace citcat
