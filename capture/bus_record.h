@@ -1,0 +1,110 @@
+#pragma once
+// The 40-byte bus record, which both the headerless captures of a virtual bus monitor and the
+// native capture format are made of. docs/formats/capture.md has the layout.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "events/bus_transaction.h"
+#include "events/recording.h"
+#include "formats/input.h"
+
+namespace citcat {
+
+inline constexpr std::size_t kBusRecordBytes = 40;
+/// `instructions` of a record whose position was not counted.
+inline constexpr std::uint64_t kNoCount = ~std::uint64_t{0};
+/// Data bytes in one record: half a 32-byte line.
+inline constexpr std::size_t kBusRecordData = 16;
+
+/// Codes of the `type` field.
+enum class BusRecordType : std::uint8_t {
+  code_read = 1,
+  data_read = 2,
+  data_write = 3,
+  io_read = 4,
+  io_write = 5,
+  interrupt_acknowledge = 6,
+  halt = 7,
+  shutdown = 8,
+  flush = 9,
+  nmi = 10,
+  reset = 11,
+  smi = 12,
+  instruction_start = 13,
+  end = 255,  ///< native format only: the last record, see docs/formats/capture.md
+};
+
+/// Name in the CSV form ("MEM_RD"), or "" when the code has none.
+std::string_view bus_record_type_name(std::uint8_t type);
+/// The code of a name of the CSV form, or 0.
+std::uint8_t bus_record_type_of(std::string_view name);
+
+/// A record as it stands in a file, not yet judged.
+struct BusRecord {
+  std::uint64_t instructions = 0;  ///< completed before it, or kNoCount
+  std::uint32_t clock = 0;         ///< wraps
+  std::uint32_t address = 0;
+  std::uint32_t iterations = 0;  ///< of the REP instruction in flight, completed
+  std::uint8_t type = 0;
+  std::uint8_t size = 0;
+  std::uint8_t flags = 0;
+  std::uint8_t burst = 0;  ///< index of the 16-byte part within its line
+  std::array<std::uint8_t, kBusRecordData> data{};
+};
+
+BusRecord unpack_bus_record(std::span<const std::uint8_t, kBusRecordBytes> bytes);
+void pack_bus_record(const BusRecord& record, std::span<std::uint8_t, kBusRecordBytes> bytes);
+
+/// What is wrong with a record, naming the field, or "" when nothing is. A single transfer that
+/// crosses an aligned word of `bus_bytes`, unknown codes, data beyond the size and the like are
+/// wrong: they show a damaged file, or one that is something else.
+std::string check_bus_record(const BusRecord& record, std::uint32_t bus_bytes);
+
+/// Turns checked records into transactions: counts them, unwraps the clock, and remembers what they
+/// tell of the machine's cache.
+class BusRecordDecoder {
+ public:
+  void decode(const BusRecord& record, BusTransaction& out);
+
+  /// The cache the records so far give away. Without a single line burst there is none to see.
+  BusModel seen() const;
+  /// The next capture segment begins: its clock starts anew.
+  void begin_segment() { high_clock_ = 0, last_clock_ = 0; }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  std::uint64_t count_ = 0;
+  std::uint64_t high_clock_ = 0;
+  std::uint32_t last_clock_ = 0;
+  bool saw_line_ = false, saw_second_part_ = false, saw_write_back_ = false;
+  std::uint8_t widest_ = 0;  ///< largest single transfer
+};
+
+/// Reads raw records from a stream, many at a time.
+class BusRecordSource {
+ public:
+  explicit BusRecordSource(InputStream& input) : input_(&input) {}
+  /// The bytes of the next record. False at the clean end; FormatError inside a record.
+  bool next(std::span<const std::uint8_t, kBusRecordBytes>& out) {
+    if (block_.size() - used_ < kBusRecordBytes && !refill()) return false;
+    out = block_.subspan(used_).first<kBusRecordBytes>();
+    used_ += kBusRecordBytes;
+    return true;
+  }
+  /// Offset in the stream of the record next() returned last.
+  std::uint64_t offset() const { return input_->offset() + used_ - kBusRecordBytes; }
+  const std::string& name() const { return input_->name(); }
+
+ private:
+  bool refill();
+
+  InputStream* input_;
+  std::span<const std::uint8_t> block_{};
+  std::size_t used_ = 0;
+};
+
+}  // namespace citcat

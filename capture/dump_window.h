@@ -1,0 +1,75 @@
+#pragma once
+// The state dump that a driver writes into its reserved window (driver-kmod/uapi/citcat_dump.h),
+// found in the stream of bus transactions: by the monitor's mark, or by its two magic words.
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "events/bus_transaction.h"
+#include "events/cpu_state.h"
+#include "events/memory_image.h"
+
+namespace citcat {
+
+/// A processor state as dumped.
+struct DumpedState {
+  CpuState state;                 ///< `unknown` names the registers of words that are missing
+  PhysAddr base;                  ///< of the window
+  std::uint32_t end = 0;          ///< bytes of the dump
+  std::vector<std::string> warnings;
+};
+
+/// Processor model of a CPUID family (leaf 1, EAX bits 8-11), unknown when there is no such leaf.
+CpuModel cpu_model_of(const std::vector<CpuidLeaf>& leaves);
+
+/// Watches the writes of a capture for a state dump. Writes may come in any order and size, and
+/// other traffic may stand before and between them. Memory grows with the distinct bytes written
+/// until the dump is found.
+class DumpFinder {
+ public:
+  /// Takes the next transaction. Returns true when it is a write into a window. Goes on being
+  /// useful when the dump is complete: for the driver's markers.
+  bool take(const BusTransaction& transaction);
+
+  /// The driver's start marker was written: the recording begins after that store.
+  bool started() const { return started_; }
+  /// The driver's stop marker was written after the dump.
+  bool stopped() const { return stopped_; }
+
+  /// All words of a dump have been written.
+  bool complete() const { return complete_.has_value(); }
+  /// Enough was written to say that there is a dump, though words may still be missing: the monitor
+  /// marked it, or both magic words stand where they belong.
+  bool found() const;
+
+  /// The state. Call it when found(); words never written become `unknown` and warnings. Nullopt
+  /// when what is missing makes the layout unreadable, or for a layout version that is not known.
+  std::optional<DumpedState> state() const;
+
+ private:
+  /// A place that may be a window.
+  struct Candidate {
+    std::uint32_t base = 0;
+    bool marked = false;                 ///< by the monitor
+    std::optional<std::uint32_t> end;    ///< offset of the end word, once the layout is known
+    std::set<std::uint32_t> missing;     ///< offsets of words not yet written, when `end` is known
+  };
+
+  std::optional<std::uint32_t> word(std::uint32_t base, std::uint32_t offset) const;
+  std::optional<std::uint32_t> end_by_counts(std::uint32_t base) const;
+  std::optional<std::uint32_t> end_by_magic(std::uint32_t base) const;
+  void note_magic(const BusTransaction& t);
+  void note_mark(const BusTransaction& t);
+  bool update(Candidate& candidate, const BusTransaction& t);
+  const Candidate* best() const;
+
+  MemoryImage written_;
+  std::vector<Candidate> candidates_;
+  std::optional<std::size_t> complete_;  ///< index into candidates_
+  bool started_ = false, stopped_ = false;
+};
+
+}  // namespace citcat

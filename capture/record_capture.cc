@@ -1,0 +1,108 @@
+#include "capture/record_capture.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "formats/error.h"
+
+namespace citcat {
+namespace {
+
+class RecordCapture final : public CaptureReader {
+ public:
+  RecordCapture(std::string format, const std::vector<std::string>& paths,
+                const CaptureOptions& options, RecordFileOpener open)
+      : paths_(paths), options_(options), open_(std::move(open)) {
+    if (paths_.empty()) throw UsageError("no capture file was given");
+    info_.format = std::move(format);
+    open_file(0);
+  }
+
+  const CaptureInfo& info() const override { return info_; }
+
+  bool next(BusTransaction& out) override {
+    if (!file_) return false;
+    BusRecord record;
+    if (!file_->next(record)) {
+      close_file();
+      return false;
+    }
+    if (const std::string wrong = check_bus_record(record, bus_bytes_); !wrong.empty()) {
+      throw FormatError(file_->input().name(), file_->where(), "bus record: " + wrong);
+    }
+    decoder_.decode(record, out);
+    if (!info_.has_clock) out.flags &= static_cast<std::uint16_t>(~kClockKnown);
+    return true;
+  }
+
+  bool next_segment() override {
+    if (file_ || segment_ + 1 >= paths_.size()) return false;
+    open_file(segment_ + 1);
+    decoder_.begin_segment();
+    return true;
+  }
+
+ private:
+  void open_file(std::size_t segment) {
+    segment_ = segment;
+    file_ = open_(paths_[segment]);
+    const RecordDeclaration& declared = file_->declaration();
+    info_.cpu = options_.cpu != CpuModel::unknown ? options_.cpu : declared.cpu;
+    info_.has_positions = declared.has_positions;
+    info_.has_clock = declared.has_clock;
+    info_.bus = declared.bus;
+    if (options_.cache) info_.bus.form = *options_.cache;
+    info_.address_mask = info_.bus.address_mask;
+    // Without a declaration any width up to the widest processor bus is believed.
+    constexpr std::uint32_t kWidestBus = 8;
+    bus_bytes_ = declared.bus_declared ? declared.bus.bus_bytes : kWidestBus;
+  }
+
+  void close_file() {
+    const InputStream& input = file_->input();
+    info_.files.push_back({std::filesystem::path(input.name()).filename().string(),
+                           input.stored_bytes(), input.stored_hash().hex()});
+    if (!file_->declaration().bus_declared) {
+      const BusModel seen = decoder_.seen();
+      info_.bus.line_bytes = seen.line_bytes;
+      info_.bus.bus_bytes = seen.bus_bytes;
+      if (!options_.cache) info_.bus.form = seen.form;
+    }
+    file_.reset();
+  }
+
+  std::vector<std::string> paths_;
+  CaptureOptions options_;
+  RecordFileOpener open_;
+  CaptureInfo info_;
+  std::size_t segment_ = 0;
+  std::uint32_t bus_bytes_ = 4;
+  std::unique_ptr<RecordFile> file_;
+  BusRecordDecoder decoder_;
+};
+
+}  // namespace
+
+std::unique_ptr<CaptureReader> open_record_capture(std::string format,
+                                                   const std::vector<std::string>& paths,
+                                                   const CaptureOptions& options,
+                                                   RecordFileOpener open) {
+  return std::make_unique<RecordCapture>(std::move(format), paths, options, std::move(open));
+}
+
+int rate_bus_records(std::span<const std::uint8_t> prefix, int most) {
+  constexpr std::size_t kEnough = 64;
+  const std::size_t whole = std::min(prefix.size() / kBusRecordBytes, kEnough);
+  std::size_t valid = 0;
+  for (std::size_t i = 0; i < whole; ++i) {
+    const auto bytes = prefix.subspan(i * kBusRecordBytes).first<kBusRecordBytes>();
+    if (check_bus_record(unpack_bus_record(bytes), 8).empty()) ++valid;
+  }
+  // A damaged record is for the reader to name. One valid record can be chance, a few cannot: half
+  // the bytes of each are fixed.
+  if (valid * 4 < whole * 3) return 0;
+  constexpr std::size_t kConvincing = 4;
+  return most * static_cast<int>(std::min(valid, kConvincing)) / static_cast<int>(kConvincing);
+}
+
+}  // namespace citcat

@@ -1,0 +1,59 @@
+#pragma once
+// Captures made of bus records: one CaptureReader for all their file forms (headerless binary,
+// native, CSV), which differ only in how a record is read.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/bus_record.h"
+#include "capture/source.h"
+#include "formats/input.h"
+
+namespace citcat {
+
+/// What a file of records declares about the machine, where its form has a place for it.
+struct RecordDeclaration {
+  CpuModel cpu = CpuModel::unknown;
+  BusModel bus;
+  bool bus_declared = false;  ///< false: the cache is inferred from the records
+  bool has_positions = true;
+  bool has_clock = true;
+};
+
+/// One file of records, from first to last.
+class RecordFile {
+ public:
+  explicit RecordFile(const std::string& path) : input_(path) {}
+  virtual ~RecordFile() = default;
+  RecordFile(const RecordFile&) = delete;
+  RecordFile& operator=(const RecordFile&) = delete;
+
+  /// The next record, which need not make sense. False at the clean end; FormatError for a file
+  /// that ends early or is not of this form.
+  virtual bool next(BusRecord& out) = 0;
+  /// For messages: offset or line of the record returned last.
+  virtual std::uint64_t where() const = 0;
+
+  const RecordDeclaration& declaration() const { return declaration_; }
+  const InputStream& input() const { return input_; }
+
+ protected:
+  InputStream input_;
+  RecordDeclaration declaration_;
+};
+
+using RecordFileOpener = std::function<std::unique_ptr<RecordFile>(const std::string& path)>;
+
+/// A capture of one or several such files, each a segment. `format` is its identifier.
+std::unique_ptr<CaptureReader> open_record_capture(std::string format,
+                                                   const std::vector<std::string>& paths,
+                                                   const CaptureOptions& options,
+                                                   RecordFileOpener open);
+
+/// How sure a headerless run of binary records looks: 0 when `prefix` does not begin with whole
+/// valid records, else up to `most`.
+int rate_bus_records(std::span<const std::uint8_t> prefix, int most);
+
+}  // namespace citcat

@@ -1,0 +1,89 @@
+#include "capture/side_values.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "capture/text_lines.h"
+#include "formats/error.h"
+#include "formats/input.h"
+
+namespace citcat {
+namespace {
+
+constexpr std::string_view kHeader = "icount,op,eip,eax,ebx,ecx,edx";
+
+std::optional<InternalRead::Op> parse_op(std::string_view name) {
+  struct Row {
+    std::string_view name;
+    InternalRead::Op op;
+  };
+  constexpr std::array<Row, 5> kOps{{
+      {"RDTSC", InternalRead::Op::rdtsc},
+      {"RDMSR", InternalRead::Op::rdmsr},
+      {"WRMSR", InternalRead::Op::wrmsr},
+      {"CPUID", InternalRead::Op::cpuid},
+      {"RDPMC", InternalRead::Op::rdpmc},
+  }};
+  const auto* const row =
+      std::find_if(kOps.begin(), kOps.end(), [&](const Row& r) { return r.name == name; });
+  return row == kOps.end() ? std::nullopt : std::optional(row->op);
+}
+
+std::uint32_t register_field(const LineReader& lines, std::string_view name,
+                             std::string_view field) {
+  const auto value = parse_number(field, 16, 0xffffffff);
+  if (!value) {
+    lines.fail(std::string(name) + ": expected a 32-bit hexadecimal number, found \"" +
+               std::string(field) + "\"");
+  }
+  return static_cast<std::uint32_t>(*value);
+}
+
+InternalRead parse_line(const LineReader& lines, const std::vector<std::string_view>& fields) {
+  constexpr std::size_t kFields = 7;
+  if (fields.size() != kFields) {
+    lines.fail("expected the 7 fields " + std::string(kHeader) + ", found " +
+               std::to_string(fields.size()));
+  }
+  InternalRead read;
+  if (!fields[0].empty()) {
+    const auto count = parse_number(fields[0], 10);
+    if (!count) lines.fail("icount: expected a decimal number, found \"" + std::string(fields[0]) + "\"");
+    read.position_known = true;
+    read.position.instruction = *count;
+  }
+  const auto op = parse_op(fields[1]);
+  if (!op) lines.fail("op: expected RDTSC, RDMSR, WRMSR, CPUID or RDPMC, found \"" + std::string(fields[1]) + "\"");
+  read.op = *op;
+  read.eip = register_field(lines, "eip", fields[2]);
+  read.eax = register_field(lines, "eax", fields[3]);
+  read.ebx = register_field(lines, "ebx", fields[4]);
+  read.ecx = register_field(lines, "ecx", fields[5]);
+  read.edx = register_field(lines, "edx", fields[6]);
+  return read;
+}
+
+}  // namespace
+
+std::vector<InternalRead> load_side_values(const std::string& path) {
+  InputStream input(path);
+  LineReader lines(input);
+  std::string_view line;
+  if (!lines.next(line) || line != kHeader) {
+    throw FormatError(path, 1, "expected the header " + std::string(kHeader));
+  }
+  std::vector<InternalRead> reads;
+  std::vector<std::string_view> fields;
+  while (lines.next(line)) {
+    if (line.empty()) continue;
+    split_fields(line, fields);
+    reads.push_back(parse_line(lines, fields));
+    if (reads.size() > 1 && reads.back().position < reads[reads.size() - 2].position) {
+      lines.fail("icount: counts must not decrease");
+    }
+  }
+  return reads;
+}
+
+}  // namespace citcat
