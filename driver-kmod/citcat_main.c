@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * citcat: tells a bus monitor the state of the processor, then starts and stops a traced section.
+ *
+ * The state goes to a window of physical memory that was kept away from the kernel at boot
+ * (memmap=64K$0x6000000), see uapi/citcat_dump.h for its layout and docs/driver.md for the use.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/atomic.h>
+#include <linux/cpu.h>
+#include <linux/cpumask.h>
+#include <linux/fs.h>
+#include <linux/io.h>
+#include <linux/ioport.h>
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
+#include <linux/lockdep.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <linux/workqueue.h>
+#include <asm/special_insns.h>
+
+#include "citcat.h"
+#include "uapi/citcat_ioctl.h"
+
+static ulong phys;
+module_param(phys, ulong, 0444);
+MODULE_PARM_DESC(phys, "physical base of the window, reserved by memmap= or reserve= (needed)");
+
+static ulong size = 0x10000;
+module_param(size, ulong, 0444);
+MODULE_PARM_DESC(size, "bytes of the window, at least 32768 (default 65536)");
+
+static void __iomem *window;
+static struct resource *claim;
+static atomic_t controlled = ATOMIC_INIT(0);
+
+/* Guards what follows, and that one dump or marker is written at a time. */
+static DEFINE_MUTEX(trace_lock);
+static u32 segments;
+static bool running;
+static bool flush_caches = true;
+static u32 redump_every_ms;
+
+static void stop_work_run(struct work_struct *work);
+static DECLARE_DELAYED_WORK(stop_work, stop_work_run);
+static void redump_work_run(struct work_struct *work);
+static DECLARE_DELAYED_WORK(redump_work, redump_work_run);
+
+/* Everything that can go wrong goes wrong before the dump: inside it nothing may fail. */
+static int dump_and_start(void)
+{
+	unsigned long flags;
+
+	lockdep_assert_held(&trace_lock);
+	citcat_dump_memory_map(window);
+
+	cpus_read_lock();
+	if (num_online_cpus() != 1) {
+		cpus_read_unlock();
+		pr_err("%u processors are online; a trace needs one: boot with maxcpus=1 or take the others offline\n",
+		       num_online_cpus());
+		return -EBUSY;
+	}
+	segments++;
+	running = true;
+	local_irq_save(flags);
+	citcat_dump_state(window);
+	citcat_switch(window, segments, flush_caches);
+	local_irq_restore(flags);
+	cpus_read_unlock();
+	return 0;
+}
+
+static int stop(void)
+{
+	lockdep_assert_held(&trace_lock);
+	if (!running)
+		return -EINVAL;
+	writel(CITCAT_MARK_STOP, window + CITCAT_MARK_OFFSET);
+	running = false;
+	redump_every_ms = 0;
+	return 0;
+}
+
+static void stop_work_run(struct work_struct *work)
+{
+	mutex_lock(&trace_lock);
+	stop();
+	mutex_unlock(&trace_lock);
+}
+
+static void redump_work_run(struct work_struct *work)
+{
+	mutex_lock(&trace_lock);
+	if (running && redump_every_ms && !dump_and_start())
+		schedule_delayed_work(&redump_work, msecs_to_jiffies(redump_every_ms));
+	mutex_unlock(&trace_lock);
+}
+
+static int start(struct citcat_start *request)
+{
+	int err;
+
+	if (request->flags & ~CITCAT_START_NO_CACHE_FLUSH)
+		return -EINVAL;
+
+	cancel_delayed_work_sync(&stop_work);
+	cancel_delayed_work_sync(&redump_work);
+	mutex_lock(&trace_lock);
+	flush_caches = !(request->flags & CITCAT_START_NO_CACHE_FLUSH);
+	redump_every_ms = request->redump_every_ms;
+	request->segment = segments + 1;
+	/* Timers are set before the dump, so that setting them is no part of the trace. */
+	if (request->stop_after_ms)
+		schedule_delayed_work(&stop_work, msecs_to_jiffies(request->stop_after_ms));
+	if (redump_every_ms)
+		schedule_delayed_work(&redump_work, msecs_to_jiffies(redump_every_ms));
+	err = dump_and_start();
+	mutex_unlock(&trace_lock);
+	if (err) {
+		cancel_delayed_work_sync(&stop_work);
+		cancel_delayed_work_sync(&redump_work);
+	}
+	return err;
+}
+
+static int stop_now(void)
+{
+	int err;
+
+	/* The marker first: cancelling takes instructions that nobody wants traced. */
+	mutex_lock(&trace_lock);
+	err = stop();
+	mutex_unlock(&trace_lock);
+	cancel_delayed_work_sync(&stop_work);
+	cancel_delayed_work_sync(&redump_work);
+	return err;
+}
+
+static void fill_info(struct citcat_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->version = CITCAT_INTERFACE_VERSION;
+	info->state_bits = IS_ENABLED(CONFIG_X86_64) ? 64 : 32;
+	info->window_base = phys;
+	info->window_bytes = size;
+	info->first_traced = (unsigned long)citcat_first_traced;
+	mutex_lock(&trace_lock);
+	info->segments = segments;
+	info->running = running;
+	mutex_unlock(&trace_lock);
+}
+
+static long citcat_ioctl(struct file *file, unsigned int command, unsigned long argument)
+{
+	void __user *user = (void __user *)argument;
+	struct citcat_start request;
+	struct citcat_info info;
+	int err;
+
+	if (command != CITCAT_IOC_INFO && !(file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	switch (command) {
+	case CITCAT_IOC_START:
+		if (copy_from_user(&request, user, sizeof(request)))
+			return -EFAULT;
+		err = start(&request);
+		if (!err && copy_to_user(user, &request, sizeof(request)))
+			return -EFAULT;
+		return err;
+	case CITCAT_IOC_STOP:
+		return stop_now();
+	case CITCAT_IOC_INFO:
+		fill_info(&info);
+		return copy_to_user(user, &info, sizeof(info)) ? -EFAULT : 0;
+	default:
+		return -ENOTTY;
+	}
+}
+
+/* Whoever opens it for writing controls the trace, alone; reading is asking for information. */
+static int citcat_open(struct inode *inode, struct file *file)
+{
+	if (!(file->f_mode & FMODE_WRITE))
+		return 0;
+	return atomic_cmpxchg(&controlled, 0, 1) ? -EBUSY : 0;
+}
+
+static int citcat_release(struct inode *inode, struct file *file)
+{
+	if (file->f_mode & FMODE_WRITE)
+		atomic_set(&controlled, 0);
+	return 0;
+}
+
+static const struct file_operations citcat_fops = {
+	.owner = THIS_MODULE,
+	.open = citcat_open,
+	.release = citcat_release,
+	.unlocked_ioctl = citcat_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+};
+
+/* echo start, dump or stop > /sys/class/misc/citcat/trigger: for scripts without the tool. */
+static ssize_t trigger_store(struct device *dev, struct device_attribute *attr, const char *text,
+			     size_t count)
+{
+	struct citcat_start request = { 0 };
+	int err;
+
+	if (sysfs_streq(text, "start") || sysfs_streq(text, "dump"))
+		err = start(&request);
+	else if (sysfs_streq(text, "stop"))
+		err = stop_now();
+	else
+		err = -EINVAL;
+	return err ? err : count;
+}
+static DEVICE_ATTR_WO(trigger);
+
+static ssize_t segments_show(struct device *dev, struct device_attribute *attr, char *text)
+{
+	return sysfs_emit(text, "%u\n", segments);
+}
+static DEVICE_ATTR_RO(segments);
+
+static ssize_t running_show(struct device *dev, struct device_attribute *attr, char *text)
+{
+	return sysfs_emit(text, "%d\n", running);
+}
+static DEVICE_ATTR_RO(running);
+
+static struct attribute *citcat_attrs[] = {
+	&dev_attr_trigger.attr,
+	&dev_attr_segments.attr,
+	&dev_attr_running.attr,
+	NULL,
+};
+ATTRIBUTE_GROUPS(citcat);
+
+static struct miscdevice citcat_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "citcat",
+	.fops = &citcat_fops,
+	.groups = citcat_groups,
+	.mode = 0600,
+};
+
+/*
+ * The window must have been taken from the kernel at boot. Both memmap=SIZE$BASE and
+ * reserve=BASE,SIZE leave a range called "Reserved" or "reserved"; whatever else lies there (RAM,
+ * devices, firmware tables) is not ours to write to.
+ */
+static bool is_reserved(phys_addr_t first, phys_addr_t last)
+{
+	const struct resource *range;
+
+	for (range = iomem_resource.child; range; range = range->sibling) {
+		if (range->start <= first && last <= range->end)
+			return !strcasecmp(range->name, "reserved") && !range->child;
+	}
+	return false;
+}
+
+static int check_window(void)
+{
+	phys_addr_t last = (phys_addr_t)phys + size - 1;
+
+	if (!phys) {
+		pr_err("parameter phys is missing: the base of the window reserved by memmap=\n");
+		return -EINVAL;
+	}
+	if (size < CITCAT_WINDOW_MIN_BYTES || !PAGE_ALIGNED(phys) || !PAGE_ALIGNED(size) ||
+	    last < phys || last > U32_MAX) {
+		pr_err("window %#lx of %#lx bytes: whole pages below 4 GiB are needed, at least %#x bytes\n",
+		       phys, size, CITCAT_WINDOW_MIN_BYTES);
+		return -EINVAL;
+	}
+	if (!is_reserved(phys, last)) {
+		pr_err("window %#lx of %#lx bytes is not reserved; boot with memmap=%luK$%#lx\n",
+		       phys, size, size >> 10, phys);
+		return -EADDRNOTAVAIL;
+	}
+	return 0;
+}
+
+static int __init citcat_init(void)
+{
+	int err = check_window();
+
+	if (err)
+		return err;
+	/* Not exclusive for the range itself, which firmware or the command line owns. */
+	claim = request_mem_region(phys, size, KBUILD_MODNAME);
+	if (!claim) {
+		pr_err("window %#lx of %#lx bytes is in use by another driver\n", phys, size);
+		return -EBUSY;
+	}
+	window = ioremap(phys, size);
+	if (!window) {
+		err = -ENOMEM;
+		goto release_claim;
+	}
+	err = misc_register(&citcat_device);
+	if (err)
+		goto unmap;
+	pr_info("window %#lx of %#lx bytes, %d-bit state\n", phys, size,
+		IS_ENABLED(CONFIG_X86_64) ? 64 : 32);
+	return 0;
+
+unmap:
+	iounmap(window);
+release_claim:
+	release_mem_region(phys, size);
+	return err;
+}
+
+static void __exit citcat_exit(void)
+{
+	misc_deregister(&citcat_device);
+	stop_now();
+	iounmap(window);
+	release_mem_region(phys, size);
+}
+
+module_init(citcat_init);
+module_exit(citcat_exit);
+
+MODULE_DESCRIPTION("Processor state for bus traces");
+MODULE_AUTHOR("citcat maintainers");
+MODULE_LICENSE("GPL");
+MODULE_VERSION("1");
