@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "capture/moo_capture.h"
 #include "capture/sample_formats.h"
 #include "capture/source.h"
 #include "formats/error.h"
@@ -13,6 +14,8 @@ namespace citcat {
 namespace {
 
 const CaptureFormat kFormats[] = {
+    {"moo", "single-step tests of real processors (MOO), each test a segment", detect_moo,
+     open_moo_capture},
     {"sigrok", "sigrok session (.sr), versions 1 and 2", detect_sigrok, open_sigrok_capture},
 };
 
