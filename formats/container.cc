@@ -278,11 +278,6 @@ void require_chunk_size(std::size_t plain_bytes) {
                    std::to_string(plain_bytes));
 }
 
-/// A frame that is not smaller than its content is not worth keeping.
-bool worth_compressing(std::size_t frame_bytes, std::uint64_t plain_bytes) {
-  return frame_bytes < plain_bytes;
-}
-
 }  // namespace
 
 std::string chunk_kind_name(ChunkKind kind) {
@@ -308,26 +303,40 @@ ContainerWriter::~ContainerWriter() = default;
 void ContainerWriter::add(ChunkKind kind, std::vector<std::uint8_t> plain,
                           const ZstdOptions& options) {
   require_chunk_size(plain.size());
+  add(
+      kind, [plain = std::move(plain)]() mutable { return std::move(plain); }, options);
+}
+
+void ContainerWriter::add(ChunkKind kind, std::function<std::vector<std::uint8_t>()> make,
+                          const ZstdOptions& options) {
   const std::size_t threads = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
   drain(threads);
   Pending chunk;
   chunk.kind = kind;
-  chunk.plain_bytes = plain.size();
-  chunk.frame = std::async(std::launch::async, [plain = std::move(plain), options]() mutable {
-    std::vector<std::uint8_t> frame = zstd_compress(plain, options);
-    return worth_compressing(frame.size(), plain.size()) ? std::move(frame) : std::move(plain);
-  });
+  chunk.payload = std::async(std::launch::async,
+                             [make = std::move(make), options] { return pack(make(), options); });
   pending_.push_back(std::move(chunk));
+}
+
+ContainerWriter::Payload ContainerWriter::pack(std::vector<std::uint8_t> plain,
+                                               const ZstdOptions& options) {
+  require_chunk_size(plain.size());
+  Payload payload;
+  payload.plain_bytes = plain.size();
+  payload.stored = zstd_compress(plain, options);
+  // A frame that is not smaller than its content is not worth keeping.
+  payload.compressed = payload.stored.size() < plain.size();
+  if (!payload.compressed) payload.stored = std::move(plain);
+  return payload;
 }
 
 void ContainerWriter::drain(std::size_t leave) {
   while (pending_.size() > leave) {
     Pending next = std::move(pending_.front());
     pending_.pop_front();
-    std::vector<std::uint8_t> stored = next.frame.get();
-    const bool compressed = worth_compressing(stored.size(), next.plain_bytes);
-    const EncodedChunk chunk =
-        place_chunk(layout_, next.kind, std::move(stored), next.plain_bytes, compressed);
+    Payload payload = next.payload.get();
+    const EncodedChunk chunk = place_chunk(layout_, next.kind, std::move(payload.stored),
+                                           payload.plain_bytes, payload.compressed);
     file_.write(chunk.header);
     file_.write(chunk.payload);
   }
@@ -459,14 +468,11 @@ ContainerAppender::~ContainerAppender() {
   ::close(descriptor_);
 }
 
-void ContainerAppender::add(ChunkKind kind, std::span<const std::uint8_t> plain,
+void ContainerAppender::add(ChunkKind kind, std::vector<std::uint8_t> plain,
                             const ZstdOptions& options) {
-  require_chunk_size(plain.size());
-  std::vector<std::uint8_t> stored = zstd_compress(plain, options);
-  const bool compressed = worth_compressing(stored.size(), plain.size());
-  if (!compressed) stored.assign(plain.begin(), plain.end());
-  const EncodedChunk chunk =
-      place_chunk(layout_, kind, std::move(stored), plain.size(), compressed);
+  ContainerWriter::Payload payload = ContainerWriter::pack(std::move(plain), options);
+  const EncodedChunk chunk = place_chunk(layout_, kind, std::move(payload.stored),
+                                         payload.plain_bytes, payload.compressed);
   write(chunk.header);
   write(chunk.payload);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -63,6 +64,10 @@ class ContainerWriter {
 
   /// Throws UsageError beyond kMaxChunkBytes.
   void add(ChunkKind kind, std::vector<std::uint8_t> plain, const ZstdOptions& options);
+  /// The same for a payload that is itself worth making beside the caller. What `make` throws
+  /// arrives from a later call or from finish().
+  void add(ChunkKind kind, std::function<std::vector<std::uint8_t>()> make,
+           const ZstdOptions& options);
   /// Takes chunks over from another container as they are stored there.
   void copy(const RandomAccessFile& from, std::span<const ChunkInfo> chunks);
   /// Writes index and end and gives the file its name.
@@ -72,11 +77,17 @@ class ContainerWriter {
 
  private:
   friend class ContainerAppender;
+  /// A payload as it will be stored.
+  struct Payload {
+    std::vector<std::uint8_t> stored;
+    std::uint64_t plain_bytes = 0;
+    bool compressed = false;
+  };
   struct Pending {
     ChunkKind kind = 0;
-    std::uint64_t plain_bytes = 0;
-    std::future<std::vector<std::uint8_t>> frame;
+    std::future<Payload> payload;
   };
+  static Payload pack(std::vector<std::uint8_t> plain, const ZstdOptions& options);
   /// Where the next chunk goes, and what the index will say.
   struct Layout {
     std::uint64_t offset = 0;
@@ -133,7 +144,7 @@ class ContainerAppender {
   ContainerAppender(const ContainerAppender&) = delete;
   ContainerAppender& operator=(const ContainerAppender&) = delete;
 
-  void add(ChunkKind kind, std::span<const std::uint8_t> plain, const ZstdOptions& options);
+  void add(ChunkKind kind, std::vector<std::uint8_t> plain, const ZstdOptions& options);
   void finish();
 
  private:

@@ -1,0 +1,69 @@
+#pragma once
+// The parts of a recording as payloads of archive chunks (docs/formats/archive.md, section 3).
+// Every decoder throws FormatError when the payload is not what it should be; what it allocates is
+// bounded by the payload.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "events/recording.h"
+#include "formats/byte_reader.h"
+#include "formats/container.h"
+
+namespace citcat {
+
+inline constexpr ChunkKind kMetaChunk = chunk_kind("META");
+inline constexpr ChunkKind kCpuChunk = chunk_kind("CPUS");
+inline constexpr ChunkKind kImageChunk = chunk_kind("IMGP");
+inline constexpr ChunkKind kInterruptChunk = chunk_kind("INTR");
+inline constexpr ChunkKind kExternalWriteChunk = chunk_kind("EXTW");
+inline constexpr ChunkKind kIoReadChunk = chunk_kind("IORD");
+inline constexpr ChunkKind kInternalReadChunk = chunk_kind("INTN");
+inline constexpr ChunkKind kEvidenceChunk = chunk_kind("EVID");
+inline constexpr ChunkKind kDigestChunk = chunk_kind("DIGS");
+inline constexpr ChunkKind kCheckpointChunk = chunk_kind("CHKP");
+
+/// What the archive keeps of the evidence.
+enum class EvidenceMode : std::uint8_t {
+  full = 0,     ///< every transaction, as EvidenceReader gives them
+  digests = 1,  ///< digests of what a replay must reproduce, at intervals
+};
+
+/// What an archive says of itself beside the recording.
+struct ArchiveMeta {
+  std::string engine;  ///< who wrote it: program and versions
+  EvidenceMode evidence = EvidenceMode::full;
+  /// Events carry no provenance: anchors of events whose position is known, and transactions.
+  bool lean = false;
+};
+
+/// Rows of an event chunk; writers begin another chunk when it is full.
+inline constexpr std::size_t kEventChunkRows = std::size_t{1} << 18;
+/// Page frames of an image chunk.
+inline constexpr std::size_t kImageChunkPages = 4096;
+
+/// META holds every field of the recording that has no chunk of its own.
+std::vector<std::uint8_t> encode_meta(const Recording& recording, const ArchiveMeta& meta);
+void decode_meta(ByteReader& in, Recording& recording, ArchiveMeta& meta);
+
+std::vector<std::uint8_t> encode_cpu(const CpuState& state);
+CpuState decode_cpu(ByteReader& in);
+
+/// Page frames `begin` to `end` (ordinals in the image's order). Decoding adds to the image.
+std::vector<std::uint8_t> encode_image(const MemoryImage& image, std::size_t begin,
+                                       std::size_t end);
+void decode_image(ByteReader& in, MemoryImage& image);
+
+// Events. `lean` leaves out what ArchiveMeta::lean says. Decoding appends.
+std::vector<std::uint8_t> encode_interrupts(std::span<const Interrupt> events, bool lean);
+void decode_interrupts(ByteReader& in, std::vector<Interrupt>& events);
+std::vector<std::uint8_t> encode_external_writes(std::span<const ExternalWrite> events, bool lean);
+void decode_external_writes(ByteReader& in, std::vector<ExternalWrite>& events);
+std::vector<std::uint8_t> encode_io_reads(std::span<const IoRead> events, bool lean);
+void decode_io_reads(ByteReader& in, std::vector<IoRead>& events);
+std::vector<std::uint8_t> encode_internal_reads(std::span<const InternalRead> events, bool lean);
+void decode_internal_reads(ByteReader& in, std::vector<InternalRead>& events);
+
+}  // namespace citcat

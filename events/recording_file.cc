@@ -1,0 +1,157 @@
+#include "events/recording_file.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "formats/error.h"
+
+#ifndef CITCAT_VERSION
+#define CITCAT_VERSION "0.1.0"
+#endif
+
+namespace citcat {
+
+namespace {
+
+// Chosen by measuring (docs/compression.md): events and image are small and written once.
+constexpr ZstdOptions kSmallCompression{19, 0};
+constexpr ZstdOptions kImageCompression{19, 24};
+
+/// Calls `encode` for pieces of `events` that fit a chunk and adds them.
+template <typename Event, typename Encode>
+void add_events(ContainerWriter& container, ChunkKind kind, const std::vector<Event>& events,
+                bool lean, Encode encode) {
+  std::span<const Event> rest(events);
+  while (!rest.empty()) {
+    const auto piece = rest.first(std::min(rest.size(), kEventChunkRows));
+    container.add(kind, encode(piece, lean), kSmallCompression);
+    rest = rest.subspan(piece.size());
+  }
+}
+
+void add_image(ContainerWriter& container, const MemoryImage& image) {
+  const std::size_t pages = image.pages().size();
+  for (std::size_t begin = 0; begin < pages; begin += kImageChunkPages) {
+    const std::size_t end = std::min(pages, begin + kImageChunkPages);
+    container.add(kImageChunk, encode_image(image, begin, end), kImageCompression);
+  }
+}
+
+/// Reads the evidence chunks of an archive one after the other.
+class FileEvidenceReader final : public EvidenceReader {
+ public:
+  explicit FileEvidenceReader(std::shared_ptr<const ContainerReader> container)
+      : container_(std::move(container)) {}
+
+  bool next(BusTransaction& out) override {
+    while (!chunk_.next(out)) {
+      if (!load_next_chunk()) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool load_next_chunk() {
+    const std::vector<ChunkInfo>& chunks = container_->chunks();
+    while (at_ < chunks.size() && chunks[at_].kind != kEvidenceChunk) ++at_;
+    if (at_ == chunks.size()) return false;
+    const ChunkInfo& info = chunks[at_++];
+    const std::vector<std::uint8_t> payload = container_->read(info);
+    ByteReader in(payload, container_->path(), info.offset);
+    chunk_ = EvidenceChunk(in);
+    return true;
+  }
+
+  std::shared_ptr<const ContainerReader> container_;
+  std::size_t at_ = 0;
+  EvidenceChunk chunk_;
+};
+
+}  // namespace
+
+std::string default_engine_identity() { return "citcat " CITCAT_VERSION; }
+
+RecordingFileWriter::RecordingFileWriter(const std::string& path, RecordingFileOptions options)
+    : options_(std::move(options)), container_(path) {}
+
+RecordingFileWriter::~RecordingFileWriter() = default;
+
+void RecordingFileWriter::write(const BusTransaction& transaction) {
+  evidence_.add(transaction);
+  if (evidence_.full()) flush_evidence();
+}
+
+void RecordingFileWriter::flush_evidence() {
+  if (evidence_.size() == 0) return;
+  container_.add(
+      kEvidenceChunk,
+      [columns = std::exchange(evidence_, EvidenceColumns())] { return columns.encode(); },
+      ZstdOptions{options_.evidence_level, 0});
+}
+
+void RecordingFileWriter::finish(const Recording& recording) {
+  flush_evidence();
+  ArchiveMeta meta;
+  meta.engine = options_.engine;
+  meta.evidence = options_.evidence;
+  container_.add(kMetaChunk, encode_meta(recording, meta), kSmallCompression);
+  container_.add(kCpuChunk, encode_cpu(recording.initial), kSmallCompression);
+  add_image(container_, recording.image);
+  add_events(container_, kInterruptChunk, recording.interrupts, meta.lean, encode_interrupts);
+  add_events(container_, kExternalWriteChunk, recording.external_writes, meta.lean,
+             encode_external_writes);
+  add_events(container_, kIoReadChunk, recording.io_reads, meta.lean, encode_io_reads);
+  add_events(container_, kInternalReadChunk, recording.internal_reads, meta.lean,
+             encode_internal_reads);
+  container_.finish();
+}
+
+RecordingFile RecordingFile::open(const std::string& path) {
+  RecordingFile file;
+  file.container_ = std::make_shared<const ContainerReader>(path);
+  for (const ChunkInfo& chunk : file.container_->chunks()) file.load(chunk);
+  file.require_chunks();
+  return file;
+}
+
+void RecordingFile::load(const ChunkInfo& chunk) {
+  if (chunk.kind == kEvidenceChunk || chunk.kind == kCheckpointChunk) return;
+  const std::vector<std::uint8_t> payload = container_->read(chunk);
+  ByteReader in(payload, container_->path(), chunk.offset);
+  if (chunk.kind == kMetaChunk) {
+    decode_meta(in, recording_, meta_);
+    has_meta_ = true;
+  } else if (chunk.kind == kCpuChunk) {
+    recording_.initial = decode_cpu(in);
+    has_cpu_ = true;
+  } else if (chunk.kind == kImageChunk) {
+    decode_image(in, recording_.image);
+  } else if (chunk.kind == kInterruptChunk) {
+    decode_interrupts(in, recording_.interrupts);
+  } else if (chunk.kind == kExternalWriteChunk) {
+    decode_external_writes(in, recording_.external_writes);
+  } else if (chunk.kind == kIoReadChunk) {
+    decode_io_reads(in, recording_.io_reads);
+  } else if (chunk.kind == kInternalReadChunk) {
+    decode_internal_reads(in, recording_.internal_reads);
+  } else {
+    in.fail("expected a chunk of a recording, found " + chunk_kind_name(chunk.kind));
+  }
+}
+
+void RecordingFile::require_chunks() const {
+  if (has_meta_ && has_cpu_) return;
+  throw FormatError(container_->path(), 0,
+                    std::string("expected a recording, found an archive without the ") +
+                        (has_meta_ ? "CPUS" : "META") + " chunk");
+}
+
+std::unique_ptr<EvidenceReader> RecordingFile::evidence() const {
+  if (meta_.evidence != EvidenceMode::full) {
+    throw UsageError(container_->path() + " holds digests in place of the evidence");
+  }
+  return std::make_unique<FileEvidenceReader>(container_);
+}
+
+}  // namespace citcat
