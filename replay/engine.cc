@@ -30,11 +30,6 @@ constexpr std::size_t kEnvInCpu = 35408;
 /// (SVM_EXIT_EXCP_BASE, AMD APM vol. 2, appendix C).
 constexpr std::uint32_t kInterceptedException = 0x140;
 
-/// Above any 32-bit physical address: the engine writes the address of an intercepted page fault
-/// into the control block (EXITINFO2, offset 0x80 in AMD APM vol. 2, appendix B).
-constexpr std::uint64_t kVmcbBase = 0x2'0000'0000;
-constexpr std::size_t kVmcbExitInfo2 = 0x80;
-
 /// Code cache. The library's default of 1 GiB costs seconds at first use; 128 MiB holds the
 /// translated code of a whole operating system.
 constexpr std::uint32_t kCodeCacheBytes = 128u << 20;
@@ -124,6 +119,30 @@ struct Engine::Hooks {
                        value & mask);
     });
   }
+  static bool translate(uc_engine*, std::uint64_t address, uc_mem_type type, uc_tlb_entry* result,
+                        void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    const auto page = static_cast<std::uint32_t>(address);
+    const EngineAccess access = type == UC_MEM_FETCH   ? EngineAccess::fetch
+                                : type == UC_MEM_WRITE ? EngineAccess::write
+                                                       : EngineAccess::read;
+    std::optional<Translation> translation;
+    if (e.identity_) {
+      translation = Translation{PhysAddr{page}, true};
+    } else {
+      e.guarded([&] { translation = e.client_.on_translate(page, access); });
+    }
+    if (!translation) {
+      e.translation_fault_ = true;
+      e.fault_page_ = page;
+      e.fault_access_ = access;
+      return false;
+    }
+    result->paddr = translation->frame.value;
+    result->perms = static_cast<uc_prot>(UC_PROT_READ | UC_PROT_EXEC |
+                                         (translation->writable ? UC_PROT_WRITE : 0));
+    return true;
+  }
   static bool unmapped(uc_engine*, uc_mem_type type, std::uint64_t address, int, std::int64_t,
                        void* user) {
     Engine& e = *static_cast<Engine*>(user);
@@ -166,10 +185,9 @@ Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
     check(uc_ctl_set_cpu_model(uc_, cpu_model_number(model)), "choose the processor model");
     check(uc_ctl_set_tcg_buffer_size(uc_, kCodeCacheBytes), "size the code cache");
     find_env();
-    vmcb_ = map_tracked(kVmcbBase, 2 * kPageSize);
     check(uc_ctl_exits_enable(uc_), "disable the end address");
+    check(uc_ctl_tlb_mode(uc_, UC_TLB_VIRTUAL), "take address translation over");
     install_hooks(mode);
-    put<std::uint64_t>(kVmVmcb, kVmcbBase);
     put<std::uint32_t>(kInterceptExceptions, 0xffffffff);
     put<std::uint32_t>(kOldException, 0xffffffff);
     put<std::uint64_t>(kIntercept, 0);
@@ -192,6 +210,7 @@ void Engine::install_hooks(HookMode mode) {
   };
   add(UC_HOOK_INTR, &Hooks::interrupt);
   add(UC_HOOK_MEM_UNMAPPED, &Hooks::unmapped);
+  add(UC_HOOK_TLB_FILL, &Hooks::translate);
   check(uc_hook_add(uc_, &hook, UC_HOOK_INSN, reinterpret_cast<void*>(&Hooks::in), self, 1, 0,
                     UC_X86_INS_IN),
         "hook IN");
@@ -283,16 +302,13 @@ void Engine::map(PhysAddr base, std::uint64_t size) {
 }
 
 void Engine::invalidate_code(PhysAddr address, std::uint32_t size) {
-  // The library looks translated code up by linear address through the guest's own page tables,
-  // changing accessed bits on the way. With paging off the lookup is by physical address and
-  // touches nothing.
-  const std::uint32_t cr0 = cr(0);
-  const std::uint32_t unpaged = cr0 & 0x7fffffff;
-  if (unpaged != cr0) check(uc_reg_write(uc_, UC_X86_REG_CR0, &unpaged), "switch paging off");
+  // The library looks translated code up by linear address; with translation made the identity for
+  // the moment, that is by physical address.
+  flush_tlb();
+  identity_ = true;
   uc_ctl_remove_cache(uc_, std::uint64_t{address.value}, std::uint64_t{address.value} + size);
-  if (unpaged != cr0) check(uc_reg_write(uc_, UC_X86_REG_CR0, &cr0), "switch paging on");
-  put<std::uint32_t>(kOldException, 0xffffffff);
-  sync_mode();
+  identity_ = false;
+  flush_tlb();
 }
 
 void Engine::flush_tlb() { check(uc_ctl_flush_tlb(uc_), "flush the TLB"); }
@@ -301,10 +317,12 @@ void Engine::flush_code() { check(uc_ctl_flush_tb(uc_), "flush translated code")
 EngineStop Engine::run() {
   pending_ = nullptr;
   unmapped_ = EngineStop::requested;
+  translation_fault_ = false;
   failure_.clear();
   const uc_err error = uc_emu_start(uc_, eip(), 0, 0, 0);
   if (pending_) std::rethrow_exception(pending_);
   if (error == UC_ERR_OK) return EngineStop::requested;
+  if (translation_fault_) return EngineStop::translation_fault;
   failure_ = uc_strerror(error);
   if (unmapped_ != EngineStop::requested) return unmapped_;
   return EngineStop::failure;
@@ -325,12 +343,6 @@ void Engine::set_eflags(std::uint32_t v) {
 void Engine::set_a20_mask(std::uint32_t mask) {
   put<std::uint64_t>(kA20Mask, static_cast<std::uint64_t>(static_cast<std::int64_t>(
                                    static_cast<std::int32_t>(mask))));
-}
-
-std::uint32_t Engine::fault_address() const {
-  std::uint32_t v = 0;
-  std::memcpy(&v, vmcb_ + kVmcbExitInfo2, sizeof v);
-  return v;
 }
 
 Segment Engine::read_segment(std::size_t offset) const {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -73,6 +74,14 @@ enum HiddenFlag : std::uint32_t {
   kHfOsFxsr = 1u << 22,
 };
 
+enum class EngineAccess : std::uint8_t { read, write, fetch };
+
+/// An address translation for the engine to keep until its next TLB flush.
+struct Translation {
+  PhysAddr frame;
+  bool writable = false;  ///< stores may use it too
+};
+
 /// What the engine tells while it runs. All members are called inside the engine's loop; an
 /// exception thrown by one stops the run and is rethrown by Engine::run().
 class EngineClient {
@@ -86,6 +95,10 @@ class EngineClient {
   /// Exception or software interrupt. `vector` 0..255; `software` for INT n, INT3, INTO (EIP is
   /// then the next instruction), else EIP is the faulting instruction, or the next one for #DB.
   virtual void on_exception(std::uint32_t vector, bool software) = 0;
+  /// The engine needs a translation for the page at `linear`. nullopt ends the run with
+  /// EngineStop::translation_fault before the access, with EIP at its instruction (for a fetch: at
+  /// the instruction the block being translated begins with).
+  virtual std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) = 0;
   virtual std::uint32_t on_in(std::uint16_t port, std::uint32_t size) = 0;
   virtual void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) = 0;
 };
@@ -98,11 +111,12 @@ enum class HookMode {
 
 /// Why Engine::run() came back.
 enum class EngineStop {
-  requested,       ///< stop() was called by the client
-  unmapped_read,   ///< physical memory nothing was mapped at
+  requested,          ///< stop() was called by the client
+  translation_fault,  ///< on_translate() had none; see Engine::fault_page()
+  unmapped_read,      ///< physical memory nothing was mapped at
   unmapped_write,
   unmapped_fetch,
-  failure,         ///< anything else; see Engine::failure()
+  failure,            ///< anything else; see Engine::failure()
 };
 
 class Engine {
@@ -178,8 +192,9 @@ class Engine {
   void set_a20_mask(std::uint32_t mask);
   std::uint32_t a20_mask() const { return get<std::uint32_t>(env_layout::kA20Mask); }
   std::uint32_t error_code() const { return get<std::uint32_t>(env_layout::kErrorCode); }
-  /// CR2 of the page fault being reported; the register itself is not changed by the engine.
-  std::uint32_t fault_address() const;
+  /// Linear page and kind of the access that ended the run with translation_fault.
+  std::uint32_t fault_page() const { return fault_page_; }
+  EngineAccess fault_access() const { return fault_access_; }
   /// x87, MMX and SSE state as an FXSAVE image (Intel SDM vol. 1, 10.5.1).
   void read_fx(std::span<std::uint8_t, 512> image) const;
   void write_fx(std::span<const std::uint8_t, 512> image);
@@ -229,7 +244,10 @@ class Engine {
   char* env_ = nullptr;
   EngineClient& client_;
   std::vector<std::uint8_t*> host_pages_;
-  std::uint8_t* vmcb_ = nullptr;  ///< scratch page where the engine leaves fault addresses
+  bool identity_ = false;  ///< translations are asked for by physical address just now
+  bool translation_fault_ = false;
+  std::uint32_t fault_page_ = 0;
+  EngineAccess fault_access_ = EngineAccess::read;
   std::exception_ptr pending_;
   std::string failure_;
   PhysAddr failed_address_;

@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint32_t kCode = 0x1000;
 constexpr std::uint32_t kFunction = 0x1080;
 constexpr std::uint32_t kStack = 0x8000;
+constexpr std::uint32_t kAbsent = 0x5000, kMoved = 0x6000, kMovedTo = 0x7000;
 
 /// Stops at the first exception and keeps what was said of it.
 class ProofClient : public EngineClient {
@@ -29,6 +30,10 @@ class ProofClient : public EngineClient {
     eip = engine->eip();
     error = engine->error_code();
     engine->stop();
+  }
+  std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess) override {
+    if (linear == kAbsent) return std::nullopt;
+    return Translation{PhysAddr{linear == kMoved ? kMovedTo : linear}, true};
   }
   std::uint32_t on_in(std::uint16_t port, std::uint32_t) override { return port + 1u; }
   void on_out(std::uint16_t, std::uint32_t, std::uint32_t value) override { out = value; }
@@ -118,25 +123,18 @@ void prove_engine() {
   start(kCode);
   expect(client.vector == 6 && client.eip == kCode, "UD2 does not raise #UD");
 
-  // Paging translates, sets accessed bits and reports the faulting address without touching CR2.
-  constexpr std::uint32_t kDirectory = 0x10000, kTable = 0x11000, kUnmapped = 0x5123;
-  const auto word = [&](std::uint32_t at, std::uint32_t v) { std::memcpy(ram + at, &v, 4); };
-  word(kDirectory, kTable | 7);
-  for (std::uint32_t page = 0; page < 16; ++page) word(kTable + 4 * page, page * kPageSize | 7);
-  word(kTable + 4 * (kUnmapped / kPageSize), 0);
-  engine.set_cr(0, 0x80000011);
-  engine.set_cr(3, kDirectory);
-  engine.set_cr(2, 0x55);
-  engine.sync_mode();
-  engine.flush_tlb();
-  poke(kCode, {0xa1, 0x23, 0x51, 0, 0});
-  start(kCode);
-  expect(client.vector == 14 && client.eip == kCode, "an absent page does not raise #PF");
-  expect(engine.fault_address() == kUnmapped, "the address of a page fault is elsewhere");
-  expect(engine.cr(2) == 0x55, "an intercepted page fault changes CR2");
-  std::uint32_t entry = 0;
-  std::memcpy(&entry, ram + kTable + 4 * (kCode / kPageSize), 4);
-  expect((entry & 0x20) != 0, "the page walk does not set accessed bits");
+  // Translation is ours: a page may lie elsewhere, or be absent, and then the run ends before the
+  // instruction.
+  ram[kMovedTo + 0x123] = 0x5a;
+  poke(kCode, {0xa0, 0x23, 0x61, 0, 0, 0x8a, 0x0d, 0x23, 0x51, 0, 0});
+  engine.invalidate_code(PhysAddr{kCode}, kFunction - kCode);
+  engine.set_eip(kCode);
+  engine.set_gpr(kEcx, 0x77);
+  expect(engine.run() == EngineStop::translation_fault, "an absent page does not end the run");
+  expect(engine.gpr(kEax) % 256 == 0x5a, "translations given are not used");
+  expect(engine.fault_page() == kAbsent && engine.fault_access() == EngineAccess::read &&
+             engine.eip() == kCode + 5 && engine.gpr(kEcx) == 0x77,
+         "the place of an absent page is not precise");
 }
 
 }  // namespace citcat

@@ -45,9 +45,8 @@ bool shift_count_is_zero(const InstructionInfo& info, std::uint32_t ecx, CpuMode
   return (model == CpuModel::i8088 ? count : count & 0x1f) == 0;
 }
 
-/// How often the engine may fault at one place where the processor would not, before that counts as
-/// a disagreement: once each for a translation block that reaches into the next page, and for a
-/// page-table entry of each level that only the processor's TLB still knew.
+/// How often the engine may ask again for a page at one place before that counts as a
+/// disagreement: translation blocks that reach into an absent page, system accesses.
 constexpr unsigned kMaxNativeRetries = 8;
 
 }  // namespace
@@ -133,33 +132,40 @@ CodeMode Machine::code_mode() const {
 
 void Machine::run(Position until) {
   until_ = until;
-  while (!halted_ && !shut_down_) {
-    action_ = Action::none;
-    EngineStop stop;
-    try {
-      stop = engine_.run();
-    } catch (const UndefinedMemory& u) {
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
-      in_flight_ = false;
-      char text[160];
-      std::snprintf(text, sizeof text,
-                    "read of memory that no evidence defines (%s, %u bytes at physical %08x)",
-                    u.what, u.size, u.address.value);
-      throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
+  try {
+    while (!halted_ && !shut_down_) {
+      if (!run_step()) return;
     }
-    if (stop != EngineStop::requested) {
-      char text[160];
-      std::snprintf(text, sizeof text, "the engine stopped: %s (physical %08x, EIP %08x)",
-                    engine_.failure().c_str(), engine_.failed_address().value, engine_.eip());
-      throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
-    }
-    if (action_ == Action::at_position) {
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
-      return;
-    }
-    finish_run_step();
-    if (action_ == Action::at_position) return;
+  } catch (const UndefinedMemory& u) {
+    engine_.set_eip(linear_ - engine_.segment_base(kCs));
+    in_flight_ = false;
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "read of memory that no evidence defines (%s, %u bytes at physical %08x)", u.what,
+                  u.size, u.address.value);
+    throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
   }
+}
+
+bool Machine::run_step() {
+  action_ = Action::none;
+  const EngineStop stop = engine_.run();
+  if (stop == EngineStop::translation_fault) {
+    resolve_translation_fault();
+    return action_ != Action::at_position;
+  }
+  if (stop != EngineStop::requested) {
+    char text[160];
+    std::snprintf(text, sizeof text, "the engine stopped: %s (physical %08x, EIP %08x)",
+                  engine_.failure().c_str(), engine_.failed_address().value, engine_.eip());
+    throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
+  }
+  if (action_ == Action::at_position) {
+    engine_.set_eip(linear_ - engine_.segment_base(kCs));
+    return false;
+  }
+  finish_run_step();
+  return action_ != Action::at_position;
 }
 
 void Machine::finish_run_step() {
@@ -573,15 +579,18 @@ void Machine::on_exception(std::uint32_t vector, bool software) {
   request(Action::native_fault);
 }
 
+void Machine::settle_in_flight(std::uint32_t linear, bool completed) {
+  if (!in_flight_ || (linear == linear_ && !completed)) return;
+  action_ = Action::none;
+  complete_in_flight(completed && !iterating_ ? linear_ + 1 : linear);
+  if (action_ == Action::fix_flags) engine_.set_eflags(fix_flags_);
+  action_ = Action::none;
+}
+
 void Machine::handle_native_fault() {
   const std::uint32_t linear = engine_.segment_base(kCs) + engine_.eip();
   // #DB after a single step, and any fault elsewhere, mean that the instruction in flight is done.
-  if (in_flight_ && (linear != linear_ || native_vector_ == 1)) {
-    action_ = Action::none;
-    complete_in_flight(native_vector_ == 1 && !iterating_ ? linear_ + 1 : linear);
-    if (action_ == Action::fix_flags) engine_.set_eflags(fix_flags_);
-    action_ = Action::none;
-  }
+  settle_in_flight(linear, native_vector_ == 1);
   if (!in_flight_ && native_vector_ != 1) {
     // Something scheduled for this boundary comes first; the fault will come again.
     linear_ = linear;
@@ -589,10 +598,6 @@ void Machine::handle_native_fault() {
       action_ = Action::at_position;
       return;
     }
-  }
-  if (native_vector_ == 14) {
-    resolve_page_fault();
-    return;
   }
   CpuException e{static_cast<std::uint8_t>(native_vector_), std::nullopt, 0};
   // Intel SDM vol. 3, table 6-1: vectors with an error code.
@@ -604,46 +609,72 @@ void Machine::handle_native_fault() {
   raise(e, engine_.eip(), DeliveredEvent::Kind::exception);
 }
 
-void Machine::resolve_page_fault() {
-  const LinearAddr address{engine_.fault_address()};
-  const std::uint32_t error = engine_.error_code();
-  const std::uint32_t linear = engine_.segment_base(kCs) + engine_.eip();
-  const bool user = user_mode();
-  const bool prepared = in_flight_ && linear == linear_;
-  if (!prepared) {
-    linear_ = linear;
-    try {
-      fetch(linear);
-    } catch (const PageFault& f) {
-      raise({14, f.error_code, f.address}, engine_.eip(), DeliveredEvent::Kind::exception);
-      return;
-    }
+bool Machine::touches_system_tables() const {
+  switch (info_->kind) {
+    case InstructionClass::pop_segment:
+    case InstructionClass::mov_to_segment:
+    case InstructionClass::load_far_pointer:
+    case InstructionClass::far_jump:
+    case InstructionClass::far_call:
+    case InstructionClass::far_return:
+    case InstructionClass::iret:
+    case InstructionClass::in:
+    case InstructionClass::out:
+    case InstructionClass::ins:
+    case InstructionClass::outs:
+      return true;
+    default:
+      // LAR, LSL and the 0F 00 group look descriptors up too.
+      return info_->opcode_map == 1 && (info_->opcode == 0 || info_->opcode == 2 ||
+                                        info_->opcode == 3);
   }
+}
+
+std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAccess kind) {
+  const bool user = user_mode();
+  const LinearAddr page{linear};
+  // The walk of a fetch is made when the instruction is prepared, that of an operand before.
+  const Access access = kind == EngineAccess::write ? Access::write
+                        : kind == EngineAccess::fetch ? Access::execute
+                                                      : Access::read;
+  if (auto known = mmu_.peek(page, access, user)) return known;
+  if (kind == EngineAccess::fetch || !in_flight_ || !touches_system_tables()) return std::nullopt;
+  // Descriptor tables and task segments are reached with supervisor rights.
+  try {
+    mmu_.translate(page, access, false);
+  } catch (const PageFault&) {
+    return std::nullopt;
+  }
+  return mmu_.peek(page, access, false);
+}
+
+void Machine::resolve_translation_fault() {
+  const std::uint32_t linear = engine_.segment_base(kCs) + engine_.eip();
+  settle_in_flight(linear, false);
   if (++native_retries_ > kMaxNativeRetries) {
     char text[160];
     std::snprintf(text, sizeof text,
-                  "the engine faults at linear %08x (error %x) where the page tables allow it",
-                  address.value, error);
+                  "the engine finds no translation for linear page %08x where there is one",
+                  engine_.fault_page());
     throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
   }
-  // The processor may still know a page of which the engine has forgotten everything.
-  const Access access = (error & 2) != 0 ? Access::write : Access::read;
-  const bool by_user = (error & 4) != 0;
-  if (const auto held = mmu_.held(address, access, by_user)) {
-    if (mmu_.supply_undefined(address, *held)) {
-      resuming_ = prepared;
+  try {
+    if (in_flight_) {
+      const Access access =
+          engine_.fault_access() == EngineAccess::write ? Access::write : Access::read;
+      mmu_.translate(LinearAddr{engine_.fault_page()}, access,
+                     user_mode() && !touches_system_tables());
+      resuming_ = true;
       return;
     }
-  }
-  if (!prepared) {
-    // The block being translated reaches into an absent page, the next instruction does not.
+    linear_ = linear;
+    if (boundary_stop()) {
+      action_ = Action::at_position;
+      return;
+    }
+    fetch(linear);
+    // The block being translated reaches into an absent page, its first instruction does not.
     engine_.step_once();
-    return;
-  }
-  // An access that is not among the operands (descriptor, task segment): walk as it does.
-  try {
-    mmu_.translate(address, access, by_user && user);
-    resuming_ = true;
   } catch (const PageFault& f) {
     raise({14, f.error_code, f.address}, engine_.eip(), DeliveredEvent::Kind::exception);
   }

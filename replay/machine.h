@@ -92,6 +92,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void on_instruction(std::uint32_t linear, std::uint32_t size) override;
   void on_block(std::uint32_t, std::uint32_t) override {}
   void on_exception(std::uint32_t vector, bool software) override;
+  std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) override;
   std::uint32_t on_in(std::uint16_t port, std::uint32_t size) override;
   void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) override;
   // WalkObserver
@@ -134,9 +135,12 @@ class Machine final : private EngineClient, private WalkObserver {
   const InstructionInfo& fetch(std::uint32_t linear);
   void check_segment(const DataAccess& a, const MemoryOperand& operand) const;
   bool repeat_count_is_zero() const;
+  bool run_step();
   void finish_run_step();
   void handle_native_fault();
-  void resolve_page_fault();
+  void resolve_translation_fault();
+  void settle_in_flight(std::uint32_t linear, bool completed);
+  bool touches_system_tables() const;
   bool user_mode() const { return (engine_.hflags() & kHfCpl) == 3; }
   CodeMode code_mode() const;
   bool protected_mode() const;

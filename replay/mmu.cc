@@ -19,7 +19,6 @@ struct Mmu::Walk {
   std::uint32_t frame = 0;   ///< of the 4 KiB page
   std::uint32_t rights = 0;  ///< kWritable and kUser of all levels together
   std::uint32_t leaf = 0;
-  Held held;
 };
 
 Mmu::Mmu(Engine& engine, Memory& memory, WalkObserver& observer)
@@ -76,16 +75,13 @@ void Mmu::load_pdptes() {
   }
 }
 
-std::uint64_t Mmu::pdpte(LinearAddr address) {
+std::uint64_t Mmu::pdpte(LinearAddr address, bool effects) {
   const unsigned index = address.value >> 30;
   std::optional<std::uint64_t>& entry = pdptes_[index];
   if (!entry) {
     const PhysAddr at{(cr3_ & ~0x1fu) + 8 * index};
-    entry = observer_.missing_pdpte(index, address);
+    if (effects) entry = observer_.missing_pdpte(index, address);
     if (!entry) throw UndefinedMemory{at, 8, "page-directory-pointer entry"};
-    // The engine reads it from memory at each walk: give it the same. It stays undefined.
-    memory_.ensure_mapped(at.page());
-    std::memcpy(memory_.host(at), &*entry, 8);
   }
   return *entry;
 }
@@ -129,46 +125,54 @@ std::uint8_t Mmu::rights_to_allowed(std::uint32_t rights, bool dirty) const {
   return allowed;
 }
 
-Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, bool user) {
+Mmu::Walk Mmu::walk(LinearAddr address, Access access, bool user, bool effects) {
+  return pae_ ? walk_pae(address, access, user, effects)
+              : walk_two_level(address, access, user, effects);
+}
+
+void Mmu::read_noted(PhysAddr at, std::uint32_t size, bool effects) {
+  if (effects) observer_.walk_read(at, size);
+}
+
+Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, bool user,
+                               bool effects) {
   const PhysAddr pde_at{(cr3_ & ~kPageMask) + (address.value >> 22 << 2)};
   std::uint32_t pde = read_entry(pde_at);
-  observer_.walk_read(pde_at, 4);
+  read_noted(pde_at, 4, effects);
   if ((pde & kPresent) == 0) fault(address, access, user, false);
   Walk walk;
   if ((pde & kLarge) != 0 && large_pages_) {
     walk.rights = pde & (kWritable | kUser);
     if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
     const std::uint32_t updated = pde | kAccessed | (access == Access::write ? kDirty : 0);
-    if (updated != pde) write_entry(pde_at, updated);
+    if (effects && updated != pde) write_entry(pde_at, updated);
     walk.frame = (pde & 0xffc00000) | (address.value & 0x003ff000);
-    walk.leaf = updated;
-    walk.held = {updated, 0, true};
+    walk.leaf = effects ? updated : pde;
     return walk;
   }
   const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 10 & 0xffc)};
   const std::uint32_t pte = read_entry(pte_at);
-  observer_.walk_read(pte_at, 4);
+  read_noted(pte_at, 4, effects);
   if ((pte & kPresent) == 0) fault(address, access, user, false);
   walk.rights = pde & pte & (kWritable | kUser);
   if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
-  if ((pde & kAccessed) == 0) write_entry(pde_at, pde |= kAccessed);
+  if (effects && (pde & kAccessed) == 0) write_entry(pde_at, pde |= kAccessed);
   const std::uint32_t updated = pte | kAccessed | (access == Access::write ? kDirty : 0);
-  if (updated != pte) write_entry(pte_at, updated);
+  if (effects && updated != pte) write_entry(pte_at, updated);
   walk.frame = pte & ~kPageMask;
-  walk.leaf = updated;
-  walk.held = {pde, updated, false};
+  walk.leaf = effects ? updated : pte;
   return walk;
 }
 
-Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user) {
-  const std::uint64_t pointer = pdpte(address);
+Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effects) {
+  const std::uint64_t pointer = pdpte(address, effects);
   if ((pointer & kPresent) == 0) fault(address, access, user, false);
   const auto low = [&](PhysAddr at) {
     const std::uint32_t entry = read_entry(at);
     if ((entry & kPresent) != 0 && read_entry(at + 4) != 0) {
       throw UndefinedMemory{at, 8, "page-table entry beyond 4 GiB"};
     }
-    observer_.walk_read(at, 8);
+    read_noted(at, 8, effects);
     return entry;
   };
   const PhysAddr pde_at{(static_cast<std::uint32_t>(pointer) & ~kPageMask) +
@@ -180,10 +184,9 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user) {
     walk.rights = pde & (kWritable | kUser);
     if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
     const std::uint32_t updated = pde | kAccessed | (access == Access::write ? kDirty : 0);
-    if (updated != pde) write_entry(pde_at, updated);
+    if (effects && updated != pde) write_entry(pde_at, updated);
     walk.frame = (pde & 0xffe00000) | (address.value & 0x001ff000);
-    walk.leaf = updated;
-    walk.held = {updated, 0, true};
+    walk.leaf = effects ? updated : pde;
     return walk;
   }
   const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 9 & 0xff8)};
@@ -191,57 +194,51 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user) {
   if ((pte & kPresent) == 0) fault(address, access, user, false);
   walk.rights = pde & pte & (kWritable | kUser);
   if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
-  if ((pde & kAccessed) == 0) write_entry(pde_at, pde |= kAccessed);
+  if (effects && (pde & kAccessed) == 0) write_entry(pde_at, pde |= kAccessed);
   const std::uint32_t updated = pte | kAccessed | (access == Access::write ? kDirty : 0);
-  if (updated != pte) write_entry(pte_at, updated);
+  if (effects && updated != pte) write_entry(pte_at, updated);
   walk.frame = pte & ~kPageMask;
-  walk.leaf = updated;
-  walk.held = {pde, updated, false};
+  walk.leaf = effects ? updated : pte;
   return walk;
 }
 
 PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user) {
-  Walk walk;
+  Walk result;
   try {
-    walk = pae_ ? walk_pae(address, access, user) : walk_two_level(address, access, user);
+    result = walk(address, access, user, true);
   } catch (const PageFault&) {
     // Intel SDM vol. 3, 4.10.4.1: a page fault drops the cached translation of its page.
     if (entry.tag == tag(address)) entry.tag = kInvalid;
     throw;
   }
   entry.tag = tag(address);
-  entry.frame = walk.frame;
-  entry.allowed = rights_to_allowed(walk.rights, (walk.leaf & kDirty) != 0);
-  entry.global = global_pages_ && (walk.leaf & kGlobal) != 0;
-  entry.held = walk.held;
-  observer_.mapping_used(LinearAddr{tag(address)}, PhysAddr{walk.frame});
-  return PhysAddr{(walk.frame | address.offset_in_page()) & a20_mask_};
+  entry.frame = result.frame;
+  entry.allowed = rights_to_allowed(result.rights, (result.leaf & kDirty) != 0);
+  entry.global = global_pages_ && (result.leaf & kGlobal) != 0;
+  observer_.mapping_used(LinearAddr{tag(address)}, PhysAddr{result.frame});
+  return PhysAddr{(result.frame | address.offset_in_page()) & a20_mask_};
 }
 
-std::optional<Mmu::Held> Mmu::held(LinearAddr page, Access access, bool user) const {
+std::optional<Translation> Mmu::peek(LinearAddr address, Access access, bool user) {
+  if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
+  const std::uint8_t need = needed(access, user);
+  const std::uint8_t to_write = needed(Access::write, user);
   for (const std::vector<Entry>* tlb : {&dtlb_, &itlb_}) {
-    const Entry& e = (*tlb)[page.page() & (tlb->size() - 1)];
-    const std::uint8_t need = needed(access, user);
-    if (e.tag == tag(page) && (e.allowed & need) == need) return e.held;
+    const Entry& e = (*tlb)[address.page() & (tlb->size() - 1)];
+    if (e.tag == tag(address) && (e.allowed & need) == need) {
+      return Translation{PhysAddr{e.frame & a20_mask_}, (e.allowed & to_write) == to_write};
+    }
   }
-  return std::nullopt;
-}
-
-bool Mmu::supply_undefined(LinearAddr page, const Held& held) {
-  const auto supply = [&](PhysAddr at, std::uint32_t value) {
-    memory_.ensure_mapped(at.page());
-    std::uint32_t now = 0;
-    std::memcpy(&now, memory_.host(at), 4);
-    if (memory_.is_defined(at, 4)) return (now & kPresent) != 0;
-    std::memcpy(memory_.host(at), &value, 4);
-    return true;
-  };
-  if (pae_) return false;
-  const PhysAddr pde_at{(cr3_ & ~kPageMask) + (page.value >> 22 << 2)};
-  if (!supply(pde_at, held.directory_entry)) return false;
-  if (held.large) return true;
-  const PhysAddr pte_at{(held.directory_entry & ~kPageMask) + (page.value >> 10 & 0xffc)};
-  return supply(pte_at, held.table_entry);
+  try {
+    const Walk result = walk(address, access, user, false);
+    const std::uint8_t allowed = rights_to_allowed(result.rights, (result.leaf & kDirty) != 0);
+    if ((allowed & need) != need) return std::nullopt;
+    return Translation{PhysAddr{result.frame & a20_mask_}, (allowed & to_write) == to_write};
+  } catch (const PageFault&) {
+    return std::nullopt;
+  } catch (const UndefinedMemory&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace citcat

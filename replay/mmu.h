@@ -3,9 +3,8 @@
 // (Intel SDM vol. 3, chapter 4) and a TLB that keeps global pages over a CR3 load.
 //
 // The engine has a page walker of its own, but it cannot be observed, it drops global pages at
-// every CR3 load, and it sets an accessed bit before it refuses a write. Here every walk happens
-// before the engine makes the access, so that the engine finds the bits set and the order of
-// events is the processor's.
+// every CR3 load, and it sets an accessed bit before it refuses a write. So the engine asks here,
+// and the walks that the processor makes happen before the engine touches memory.
 
 #include <array>
 #include <cstdint>
@@ -69,17 +68,8 @@ class Mmu {
     return walk_and_fill(entry, address, access, user);
   }
 
-  /// Translation still held for `page`, whatever memory says now. Used when the engine, which
-  /// forgets more than the processor, faults on a page the processor still knows.
-  struct Held {
-    std::uint32_t directory_entry = 0;
-    std::uint32_t table_entry = 0;
-    bool large = false;
-  };
-  std::optional<Held> held(LinearAddr page, Access access, bool user) const;
-  /// Writes the entries of `held` where the engine's walk will look, in memory nothing defines.
-  /// False when defined memory says otherwise.
-  bool supply_undefined(LinearAddr page, const Held& held);
+  /// The same without any effect: what the engine is told. nullopt where translate() would fault.
+  std::optional<Translation> peek(LinearAddr address, Access access, bool user);
 
   bool paging() const { return paging_; }
   void set_a20_mask(std::uint32_t mask) { a20_mask_ = mask; }
@@ -93,7 +83,6 @@ class Mmu {
     std::uint32_t frame = 0;
     std::uint8_t allowed = 0;
     bool global = false;
-    Held held;
   };
   static std::uint32_t tag(LinearAddr a) { return a.value & ~kPageMask; }
   static std::uint8_t needed(Access access, bool user) {
@@ -102,10 +91,12 @@ class Mmu {
   }
   struct Walk;
   PhysAddr walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user);
-  Walk walk_two_level(LinearAddr address, Access access, bool user);
-  Walk walk_pae(LinearAddr address, Access access, bool user);
+  Walk walk(LinearAddr address, Access access, bool user, bool effects);
+  Walk walk_two_level(LinearAddr address, Access access, bool user, bool effects);
+  Walk walk_pae(LinearAddr address, Access access, bool user, bool effects);
+  void read_noted(PhysAddr at, std::uint32_t size, bool effects);
   void load_pdptes();
-  std::uint64_t pdpte(LinearAddr address);
+  std::uint64_t pdpte(LinearAddr address, bool effects);
   std::uint32_t read_entry(PhysAddr at);
   void write_entry(PhysAddr at, std::uint32_t value);
   [[noreturn]] void fault(LinearAddr address, Access access, bool user, bool present,

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include "formats/kt.h"
+#include "replay/observer.h"
+
+namespace citcat {
+
+struct KtOptions {
+  std::uint64_t from = 0;                 ///< first instruction position written
+  std::uint64_t to = ~std::uint64_t{0};   ///< first one not written
+  bool offsets = false;                   ///< offsets in CS instead of linear addresses
+  bool process_records = false;           ///< PID and MMU records (docs/formats/kt.md)
+  bool zero_count_repeats = true;         ///< a REP that did nothing gets a record with E = 0
+};
+
+/// Writes the instruction stream of a replay as KT.
+class KtSink final : public Sink {
+ public:
+  KtSink(KtWriter& writer, const KtOptions& options) : writer_(writer), options_(options) {}
+
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  void address_space(std::uint32_t cr3, Position now) override;
+  void mapping(LinearAddr page, PhysAddr frame, Position now) override;
+
+ private:
+  bool wanted(Position now) const {
+    return now.instruction >= options_.from && now.instruction < options_.to;
+  }
+  KtWriter& writer_;
+  KtOptions options_;
+};
+
+}  // namespace citcat

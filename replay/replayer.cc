@@ -1,0 +1,233 @@
+#include "replay/replayer.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "formats/error.h"
+
+namespace citcat {
+
+namespace {
+
+std::string port_text(const char* kind, std::uint32_t port, std::uint32_t size) {
+  char text[80];
+  std::snprintf(text, sizeof text, "%s of %u bytes at port %04x", kind, size, port);
+  return text;
+}
+
+std::string position_text(Position p) {
+  std::string text = "instruction " + std::to_string(p.instruction);
+  if (p.iteration != 0) text += " iteration " + std::to_string(p.iteration);
+  return text;
+}
+
+constexpr std::uint64_t kEndless = ~std::uint64_t{0};
+
+}  // namespace
+
+const char* replay_end_name(ReplayReport::End end) {
+  switch (end) {
+    case ReplayReport::End::complete:
+      return "complete";
+    case ReplayReport::End::stopped:
+      return "stopped";
+    case ReplayReport::End::diverged:
+      return "diverged";
+  }
+  return "?";
+}
+
+class Replayer::Tally final : public Sink {
+ public:
+  void write(PhysAddr, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
+    written_bytes += bytes.size();
+  }
+  void delivered(const DeliveredEvent& event, Position) override {
+    const bool outside = event.kind != DeliveredEvent::Kind::exception &&
+                         event.kind != DeliveredEvent::Kind::software;
+    ++(outside ? interrupts : exceptions);
+  }
+  std::uint64_t written_bytes = 0, interrupts = 0, exceptions = 0;
+};
+
+Replayer::Replayer(const Recording& recording, Sink* sink, ReplayOptions options)
+    : recording_(recording),
+      options_(std::move(options)),
+      tally_(std::make_unique<Tally>()),
+      machine_((sinks_.add(*tally_), sink != nullptr ? sinks_.add(*sink) : void(),
+                recording.initial.model),
+               recording.bus, *this, &sinks_) {
+  machine_.load(recording.initial, recording.image);
+  const bool anchored =
+      std::any_of(recording.external_writes.begin(), recording.external_writes.end(),
+                  [](const ExternalWrite& w) { return !w.position_known; });
+  machine_.set_polling(anchored);
+}
+
+Replayer::~Replayer() = default;
+
+ReplayReport Replayer::run() {
+  try {
+    loop();
+    report_.end = finished() ? ReplayReport::End::complete : ReplayReport::End::stopped;
+  } catch (const ReplayStopped& stop) {
+    report_.end = ReplayReport::End::diverged;
+    report_.divergence = Divergence{stop.position, stop.transaction, stop.reason,
+                                    stop.expected, stop.found,       {}};
+  }
+  report_.instructions = machine_.position().instruction;
+  report_.interrupts = tally_->interrupts;
+  report_.exceptions = tally_->exceptions;
+  return report_;
+}
+
+bool Replayer::finished() const {
+  if (recording_.instructions) return machine_.position().instruction >= *recording_.instructions;
+  return next_interrupt_ == recording_.interrupts.size() && next_io_ == recording_.io_reads.size();
+}
+
+Position Replayer::next_stop() const {
+  Position stop{std::min(options_.to, recording_.instructions.value_or(kEndless)), 0};
+  if (next_interrupt_ < recording_.interrupts.size()) {
+    const Interrupt& next = recording_.interrupts[next_interrupt_];
+    if (next.position_known) stop = std::min(stop, next.position);
+  }
+  if (next_external_ < recording_.external_writes.size()) {
+    const ExternalWrite& next = recording_.external_writes[next_external_];
+    if (next.position_known) stop = std::min(stop, next.position);
+  }
+  return stop;
+}
+
+void Replayer::loop() {
+  const std::uint64_t end = std::min(options_.to, recording_.instructions.value_or(kEndless));
+  std::uint64_t next_report = options_.progress_interval;
+  for (;;) {
+    while (apply_due()) {
+    }
+    const Position now = machine_.position();
+    if (machine_.shut_down() || now.instruction >= end) return;
+    if (machine_.halted()) {
+      if (next_interrupt_ >= recording_.interrupts.size()) return;
+      throw ReplayStopped{now, "the processor halted where no interrupt wakes it",
+                          recording_.interrupts[next_interrupt_].transaction,
+                          "interrupt at " +
+                              position_text(recording_.interrupts[next_interrupt_].position),
+                          "HLT"};
+    }
+    Position stop = next_stop();
+    if (options_.progress) stop = std::min(stop, Position{next_report, 0});
+    machine_.run(stop);
+    if (options_.progress && machine_.position().instruction >= next_report) {
+      next_report = machine_.position().instruction + options_.progress_interval;
+      if (!options_.progress(machine_.position())) return;
+    }
+  }
+}
+
+bool Replayer::reached(const BusAnchor& anchor) const {
+  return tally_->written_bytes >= anchor.writes && io_done_ >= anchor.io &&
+         tally_->interrupts >= anchor.interrupts;
+}
+
+bool Replayer::interrupt_is_due() const {
+  if (next_interrupt_ >= recording_.interrupts.size()) return false;
+  const Interrupt& next = recording_.interrupts[next_interrupt_];
+  return next.position_known && next.position <= machine_.position();
+}
+
+bool Replayer::external_write_is_due() const {
+  if (next_external_ >= recording_.external_writes.size()) return false;
+  const ExternalWrite& next = recording_.external_writes[next_external_];
+  return next.position_known ? next.position <= machine_.position() : reached(next.anchor);
+}
+
+bool Replayer::wants_stop(Position) { return external_write_is_due(); }
+
+bool Replayer::apply_due() {
+  const bool interrupt = interrupt_is_due();
+  const bool external = external_write_is_due();
+  if (external && interrupt) {
+    // At one position the bus decides.
+    if (recording_.interrupts[next_interrupt_].transaction <
+        recording_.external_writes[next_external_].transaction) {
+      deliver_interrupt();
+      return true;
+    }
+  }
+  if (external) {
+    const ExternalWrite& w = recording_.external_writes[next_external_++];
+    machine_.external_write(w.address, w.data);
+    ++report_.external_writes;
+    return true;
+  }
+  if (interrupt) deliver_interrupt();
+  return interrupt;
+}
+
+void Replayer::deliver_interrupt() {
+  const Interrupt& event = recording_.interrupts[next_interrupt_];
+  const Position now = machine_.position();
+  if (event.position != now) {
+    throw ReplayStopped{now, "an interrupt falls where the replay has no boundary",
+                        event.transaction, position_text(event.position), position_text(now)};
+  }
+  constexpr std::uint32_t kFlagIf = 0x200;
+  if (event.kind == Interrupt::Kind::external &&
+      (machine_.engine().system_flags() & kFlagIf) == 0) {
+    throw ReplayStopped{now, "an interrupt was acknowledged while the replay has them disabled",
+                        event.transaction, "EFLAGS.IF set", "EFLAGS.IF clear"};
+  }
+  ++next_interrupt_;
+  machine_.interrupt(event.vector, event.kind == Interrupt::Kind::nmi
+                                       ? DeliveredEvent::Kind::nmi
+                                       : DeliveredEvent::Kind::external);
+}
+
+std::uint32_t Replayer::port_read(std::uint16_t port, std::uint32_t size, Position now) {
+  const std::string found = port_text("read", port, size);
+  if (next_io_ >= recording_.io_reads.size()) {
+    throw ReplayStopped{now, "the replay reads a port and the evidence has no read left",
+                        ~std::uint64_t{0}, "no port read", found};
+  }
+  const IoRead& next = recording_.io_reads[next_io_];
+  if (next.port != port || next.size != size) {
+    throw ReplayStopped{now, "the replay reads another port than the processor did",
+                        next.transaction, port_text("read", next.port, next.size), found};
+  }
+  if (next.position_known && next.position != now) {
+    throw ReplayStopped{now, "a port is read at another instruction than in the capture",
+                        next.transaction, found + " at " + position_text(next.position),
+                        "at " + position_text(now)};
+  }
+  ++next_io_;
+  ++io_done_;
+  ++report_.io_reads;
+  return next.value;
+}
+
+void Replayer::port_write(std::uint16_t, std::uint32_t, std::uint32_t, Position) {
+  ++io_done_;
+  ++report_.io_writes;
+}
+
+std::optional<InternalRead> Replayer::internal_read(InternalRead::Op op, Position now) {
+  if (next_internal_ >= recording_.internal_reads.size()) return std::nullopt;
+  const InternalRead& next = recording_.internal_reads[next_internal_];
+  // A monitor may report fewer kinds than the program uses: what it did not report is not here.
+  if (next.op != op || (next.position_known && next.position.instruction > now.instruction)) {
+    return std::nullopt;
+  }
+  if (next.position_known && next.position.instruction != now.instruction) {
+    throw ReplayStopped{now, "a value that crosses no bus is read at another instruction",
+                        ~std::uint64_t{0}, position_text(next.position), position_text(now)};
+  }
+  ++next_internal_;
+  return next;
+}
+
+std::optional<std::uint64_t> Replayer::missing_pdpte(unsigned, LinearAddr, Position) {
+  return std::nullopt;
+}
+
+}  // namespace citcat

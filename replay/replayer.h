@@ -1,0 +1,118 @@
+#pragma once
+// Drives the machine along a recording's schedule: every external event at its exact place.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "events/recording.h"
+#include "replay/machine.h"
+
+namespace citcat {
+
+/// The first point where replay and evidence cannot both be right.
+struct Divergence {
+  Position position;
+  std::uint64_t transaction = ~std::uint64_t{0};  ///< of the capture; all ones when none
+  std::string reason;
+  std::string expected, found;
+  std::vector<std::string> causes;
+};
+
+struct ReplayReport {
+  enum class End : std::uint8_t { complete, stopped, diverged };
+  End end = End::complete;
+  std::uint64_t instructions = 0;
+  std::uint64_t interrupts = 0;  ///< from outside
+  std::uint64_t exceptions = 0;  ///< including software interrupts
+  std::uint64_t io_reads = 0;
+  std::uint64_t io_writes = 0;
+  std::uint64_t external_writes = 0;
+  std::optional<Divergence> divergence;
+};
+const char* replay_end_name(ReplayReport::End end);
+
+/// Hands what it is told to several sinks, in their order.
+class SinkList final : public Sink {
+ public:
+  void add(Sink& sink) { sinks_.push_back(&sink); }
+  bool wants_reads() const override;
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  void fetch(PhysAddr a, std::uint32_t size, Position now) override;
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override;
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
+                Position now) override;
+  void delivered(const DeliveredEvent& event, Position now) override;
+  void halted(Position now) override;
+  void cache_flushed(bool write_back, Position now) override;
+  void shutdown(Position now) override;
+  void address_space(std::uint32_t cr3, Position now) override;
+  void mapping(LinearAddr page, PhysAddr frame, Position now) override;
+  void boundary(Position next) override;
+
+ private:
+  template <class F>
+  void each(F&& f) {
+    for (Sink* s : sinks_) f(*s);
+  }
+  std::vector<Sink*> sinks_;
+};
+
+struct ReplayOptions {
+  /// Stop before this instruction; all ones: at the end of the evidence.
+  std::uint64_t to = ~std::uint64_t{0};
+  /// Called now and then with the position; false interrupts the replay (End::stopped).
+  std::function<bool(Position)> progress;
+  std::uint64_t progress_interval = 1u << 20;  ///< instructions
+};
+
+class Replayer final : private Environment {
+ public:
+  /// `recording` must outlive the replayer; `sink` may be null.
+  Replayer(const Recording& recording, Sink* sink, ReplayOptions options);
+  ~Replayer() override;
+
+  /// Runs to the end, the stop or the first divergence.
+  ReplayReport run();
+  Machine& machine() { return machine_; }
+
+ private:
+  std::uint32_t port_read(std::uint16_t port, std::uint32_t size, Position now) override;
+  void port_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
+                  Position now) override;
+  std::optional<InternalRead> internal_read(InternalRead::Op op, Position now) override;
+  std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted,
+                                             Position now) override;
+  bool wants_stop(Position next) override;
+
+  /// Counts what anchors are made of, and events for the report.
+  class Tally;
+
+  void loop();
+  Position next_stop() const;
+  bool apply_due();
+  bool interrupt_is_due() const;
+  bool external_write_is_due() const;
+  bool reached(const BusAnchor& anchor) const;
+  void deliver_interrupt();
+  bool finished() const;
+
+  const Recording& recording_;
+  ReplayOptions options_;
+  SinkList sinks_;
+  std::unique_ptr<Tally> tally_;
+  Machine machine_;
+  ReplayReport report_;
+  std::size_t next_interrupt_ = 0;
+  std::size_t next_external_ = 0;
+  std::size_t next_io_ = 0;
+  std::size_t next_internal_ = 0;
+  std::uint64_t io_done_ = 0;
+};
+
+}  // namespace citcat
