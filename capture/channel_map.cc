@@ -46,9 +46,16 @@ ChannelMap::Pin parse_pin(const json& value, const std::string& key, const std::
   return pin;
 }
 
-/// "AD": [..] is AD0, AD1, ... in the order of the list; "A8": [..] begins with A8.
+/// "AD": [..] is AD0, AD1, ... in the order of the list; "A8": [..] begins with A8. "A": "ADDR"
+/// stands for channels ADDR0, ADDR1, ... as far as there are any: they are found by that stem.
 void parse_lanes(const json& lanes, const std::string& stem, ChannelMap& map) {
-  if (!lanes.is_array()) fail(map.path, "expected 'lanes." + stem + "' to be a list of channels");
+  if (lanes.is_string()) {
+    map.stems[stem] = lanes.get<std::string>();
+    return;
+  }
+  if (!lanes.is_array())
+    fail(map.path,
+         "expected 'lanes." + stem + "' to be a list of channels or the stem of their names");
   const auto digits = stem.find_last_not_of("0123456789") + 1;
   const std::string letters = stem.substr(0, digits);
   std::size_t number =
@@ -99,7 +106,14 @@ int find_channel(const std::string& wanted, const SampleInfo& samples) {
   return std::stoi(wanted);
 }
 
-int match_by_name(const PinDescription& pin, const std::map<std::string, int>& channels) {
+int match_by_name(const PinDescription& pin, const std::map<std::string, int>& channels,
+                  const ChannelMap& map) {
+  const auto digits = pin.name.find_last_not_of("0123456789") + 1;
+  const auto stem = map.stems.find(pin.name.substr(0, digits));
+  if (stem != map.stems.end()) {
+    const auto it = channels.find(normalised_pin_name(stem->second + pin.name.substr(digits)));
+    return it == channels.end() ? -1 : it->second;
+  }
   std::istringstream names(pin.name + " " + pin.aliases);
   for (std::string name; names >> name;) {
     const auto it = channels.find(normalised_pin_name(name));
@@ -166,6 +180,16 @@ ChannelMap parse_channel_map(const std::string& text, const std::string& name) {
 }
 
 ChannelMap load_channel_map(const std::string& path) {
+  constexpr std::string_view kPreset = "preset:";
+  if (path.compare(0, kPreset.size(), kPreset) == 0) {
+    std::string names;
+    for (const ChannelPreset& preset : channel_presets()) {
+      if (path.substr(kPreset.size()) == preset.name) return parse_channel_map(preset.json, path);
+      names += (names.empty() ? "" : ", ") + std::string(preset.name);
+    }
+    throw UsageError("unknown channel preset '" + path.substr(kPreset.size()) + "'; known are " +
+                     names);
+  }
   const auto bytes = read_whole_file(path, kMaxMapBytes);
   return parse_channel_map(std::string(bytes.begin(), bytes.end()), path);
 }
@@ -182,7 +206,7 @@ BusMatch match_bus(const BusDescription& bus, const SampleInfo& samples, const C
     known.insert(pin.name);
     const auto chosen = map.pins.find(pin.name);
     if (chosen == map.pins.end()) {
-      entry.channel = match_by_name(pin, channels);
+      entry.channel = match_by_name(pin, channels, map);
     } else {
       entry.inverted = chosen->second.inverted;
       if (chosen->second.channel) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,23 @@ struct ChannelMap {
   std::string bus;   ///< identifier of the bus, "" decides by the pins
   std::optional<ClockEdge> edge;
   std::map<std::string, Pin> pins;
+  std::map<std::string, std::string> stems;  ///< stem of pin names to stem of channel names
 };
 
 /// Reads a channel map. FormatError names the key that is wrong.
 ChannelMap load_channel_map(const std::string& path);
-/// The same from text, for files given inline; `name` is for messages.
+/// The same from text; `name` is for messages.
 ChannelMap parse_channel_map(const std::string& text, const std::string& name);
+
+/// A map that comes with the program, for a probe set-up whose channels have no names. Chosen as
+/// "preset:NAME" in place of a file, or by itself where the samples decode with it.
+struct ChannelPreset {
+  const char* name;
+  const char* description;
+  std::size_t channels;  ///< of the capture
+  const char* json;
+};
+std::span<const ChannelPreset> channel_presets();
 
 /// What became of one pin, for --explain-channels.
 struct PinMatch {

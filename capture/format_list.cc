@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "capture/machine_records.h"
 #include "capture/moo_capture.h"
 #include "capture/sample_formats.h"
 #include "capture/source.h"
@@ -14,9 +15,15 @@ namespace citcat {
 namespace {
 
 const CaptureFormat kFormats[] = {
+    {"machine", "bus records of a virtual bus monitor (40 bytes each)", detect_machine_records,
+     open_machine_records},
     {"moo", "single-step tests of real processors (MOO), each test a segment", detect_moo,
      open_moo_capture},
     {"sigrok", "sigrok session (.sr), versions 1 and 2", detect_sigrok, open_sigrok_capture},
+    {"vcd", "value change dump (IEEE 1364)", detect_vcd, open_vcd_capture},
+    {"ols", "Logic Sniffer client file (OLS, SUMP)", detect_ols, open_ols_capture},
+    {"csv", "comma-separated samples of libsigrok, DSView, Saleae, or any table of states",
+     detect_csv, open_csv_capture},
 };
 
 /// File name without folders and without the suffix of a compression.

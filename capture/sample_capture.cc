@@ -82,6 +82,7 @@ class SampleCapture final : public CaptureReader {
   void open_segment(std::size_t segment) {
     segment_ = segment;
     source_ = open_(paths_[segment]);
+    if (options_.channel_map_path.empty()) try_presets();
     match_ = choose_bus(source_->info(), map_, options_.cpu);
     assignment_ = assign_pins(match_, map_);
     info_.cpu = match_.bus->cpu;
@@ -95,6 +96,45 @@ class SampleCapture final : public CaptureReader {
     info_.has_positions = decoder_->has_positions();
     ended_ = any_samples_ = false;
     info_.files.push_back(describe_file(paths_[segment]));
+  }
+
+  /// Channels without names may be those of a known set-up: the samples themselves tell.
+  void try_presets() {
+    const auto& channels = source_->info().channels;
+    const bool unnamed = std::all_of(channels.begin(), channels.end(), [](const std::string& name) {
+      return name.find_first_not_of("0123456789") == std::string::npos;
+    });
+    if (!unnamed || paths_[segment_] == "-") return;
+    for (const ChannelPreset& preset : channel_presets()) {
+      if (preset.channels != channels.size() || !decodes_with(preset)) continue;
+      const std::string name = std::string("preset:") + preset.name;
+      map_ = load_channel_map(name);
+      info_.warnings.push_back("the channels have no names: taken as " + name + " (" +
+                               preset.description + "), with which they decode");
+      return;
+    }
+  }
+
+  bool decodes_with(const ChannelPreset& preset) const {
+    constexpr std::uint64_t kTrialBytes = 1 << 20;
+    constexpr std::size_t kConvincing = 64;
+    try {
+      const ChannelMap map = load_channel_map(std::string("preset:") + preset.name);
+      const auto source = open_(paths_[segment_]);
+      const BusMatch match = choose_bus(source->info(), map, options_.cpu);
+      const PinAssignment assignment = assign_pins(match, map);
+      const auto decoder = match.bus->make(source->info(), {*match.bus, assignment});
+      SampleBlock block;
+      std::size_t transactions = 0;
+      for (std::uint64_t bytes = 0; bytes < kTrialBytes && source->next(block);
+           bytes += block.bytes.size()) {
+        decoder->decode(block);
+        for (BusTransaction ignored; decoder->take(ignored);) ++transactions;
+      }
+      return transactions >= kConvincing;
+    } catch (const FormatError&) {
+      return false;
+    }
   }
 
   void explain_missing() {
@@ -119,7 +159,9 @@ class SampleCapture final : public CaptureReader {
     if (match_.bus->dead_line == nullptr || paths_[segment_] == "-") return;
     for (const PinMatch& pin : match_.pins) {
       if (pin.pin->name != match_.bus->dead_line || pin.channel < 0) continue;
-      if (map_.pins.count(pin.pin->name) != 0) return;
+      const bool by_person =
+          !options_.channel_map_path.empty() && options_.channel_map_path.rfind("preset:", 0) != 0;
+      if (by_person && map_.pins.count(pin.pin->name) != 0) return;
       const auto channel = static_cast<std::size_t>(pin.channel);
       const auto high = ever_high(*open_(paths_[segment_]));
       if (((high[channel / 8] >> (channel % 8)) & 1) != 0) return;

@@ -13,4 +13,16 @@ int detect_sigrok(const CaptureProbe& probe);
 std::unique_ptr<CaptureReader> open_sigrok_capture(const std::vector<std::string>& paths,
                                                    const CaptureOptions& options);
 
+int detect_vcd(const CaptureProbe& probe);
+std::unique_ptr<CaptureReader> open_vcd_capture(const std::vector<std::string>& paths,
+                                                const CaptureOptions& options);
+
+int detect_csv(const CaptureProbe& probe);
+std::unique_ptr<CaptureReader> open_csv_capture(const std::vector<std::string>& paths,
+                                                const CaptureOptions& options);
+
+int detect_ols(const CaptureProbe& probe);
+std::unique_ptr<CaptureReader> open_ols_capture(const std::vector<std::string>& paths,
+                                                const CaptureOptions& options);
+
 }  // namespace citcat

@@ -1,0 +1,316 @@
+#include "formats/sample_csv.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "formats/error.h"
+#include "formats/line_reader.h"
+#include "formats/sample_buffer.h"
+
+namespace citcat {
+namespace {
+
+/// Splits at commas (or semicolons or tabs, whichever the header has), quotes and blanks removed.
+std::vector<std::string_view> split(std::string_view line, char separator) {
+  std::vector<std::string_view> fields;
+  for (;;) {
+    const auto end = line.find(separator);
+    std::string_view field = trimmed(line.substr(0, end));
+    if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
+      field = trimmed(field.substr(1, field.size() - 2));
+    fields.push_back(field);
+    if (end == std::string_view::npos) return fields;
+    line.remove_prefix(end + 1);
+  }
+}
+
+char separator_of(std::string_view line) {
+  for (const char c : {',', '\t', ';'})
+    if (line.find(c) != std::string_view::npos) return c;
+  return ',';
+}
+
+bool begins_with(std::string_view text, std::string_view begin) {
+  return text.substr(0, begin.size()) == begin;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return out;
+}
+
+/// "Time", "Time [s]", "Time(s)", "Timestamp", "Sample", "Line", "State Number": no channel.
+bool names_a_position(std::string_view column) {
+  const std::string name = lower(column);
+  return begins_with(name, "time") || name == "sample" || name == "line" ||
+         name == "sample number" || begins_with(name, "state number") || name == "index";
+}
+
+double parse_real(std::string_view text) {
+  double value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  return result.ec == std::errc() && result.ptr == text.data() + text.size() && std::isfinite(value)
+             ? value
+             : -1;
+}
+
+bool is_value(std::string_view field) {
+  std::uint64_t value = 0;
+  return parse_hexadecimal(field, value) || parse_real(field) >= 0;
+}
+
+class CsvSource final : public SampleSource {
+ public:
+  explicit CsvSource(std::unique_ptr<InputStream> input) : lines_(std::move(input)) {
+    info_.name = lines_.name();
+    read_head();
+    info_.unit_bytes = (info_.channels.size() + 7) / 8;
+    sample_.resize(info_.unit_bytes);
+    buffer_ = SampleBuffer(info_.unit_bytes, changes_only_);
+  }
+
+  const SampleInfo& info() const override { return info_; }
+
+  bool next(SampleBlock& out) override {
+    buffer_.clear();
+    while (!buffer_.full()) {
+      if (!row_pending_ && !lines_.next(row_)) break;
+      row_pending_ = false;
+      if (trimmed(row_).empty() || row_[0] == ';' || row_[0] == '#') continue;
+      read_row(row_);
+    }
+    if (buffer_.empty()) return false;
+    out = buffer_.take();
+    return true;
+  }
+
+ private:
+  struct Column {
+    std::string name;
+    bool time = false;
+    std::size_t first_channel = 0;
+    std::size_t bits = 0;
+  };
+
+  /// Comments, the line of column names if there is one, and the first row.
+  void read_head() {
+    std::vector<std::string> names;
+    while (lines_.next(row_)) {
+      if (trimmed(row_).empty()) continue;
+      if (row_[0] == ';' || row_[0] == '#') {
+        read_comment(row_);
+        continue;
+      }
+      if (columns_.empty()) separator_ = separator_of(row_);
+      const auto fields = split(row_, separator_);
+      const bool header = columns_.empty() && !std::all_of(fields.begin(), fields.end(), is_value);
+      if (!header) {
+        first_row(fields);
+        row_pending_ = true;
+        return;
+      }
+      name_columns(fields);
+    }
+    lines_.fail("expected a table of samples, found no row of values");
+  }
+
+  void read_comment(std::string_view line) {
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos) return;
+    const std::string key = lower(trimmed(line.substr(1, colon - 1)));
+    const std::string_view value = trimmed(line.substr(colon + 1));
+    if (key == "samplerate" || key == "sample rate") {
+      info_.sample_rate_hz = parse_sample_rate(std::string(value));
+    } else if (begins_with(key, "channels (") && value.find(',') != std::string_view::npos) {
+      listed_.clear();
+      for (const auto name : split(value, ',')) listed_.emplace_back(name);
+    }
+    if (line.find("DSView") != std::string_view::npos) changes_only_ = true;
+  }
+
+  void name_columns(const std::vector<std::string_view>& fields) {
+    if (fields.size() > kMaxChannels) lines_.fail("expected fewer columns");
+    for (const auto field : fields) {
+      Column column;
+      column.name = std::string(field);
+      column.time = names_a_position(field);
+      columns_.push_back(column);
+    }
+    // Saleae Logic 2 writes one row a change: "Time [s],Channel 0,...".
+    if (columns_[0].time && lower(columns_[0].name) == "time [s]") changes_only_ = true;
+    name_from_list();
+  }
+
+  /// libsigrok's header may say nothing but "logic": its comment has the names.
+  void name_from_list() {
+    std::size_t unnamed = 0, channels = 0;
+    for (const Column& column : columns_) {
+      if (column.time) continue;
+      ++channels;
+      if (column.name == "logic") ++unnamed;
+    }
+    if (unnamed != channels || listed_.size() != channels) return;
+    std::size_t i = 0;
+    for (Column& column : columns_)
+      if (!column.time) column.name = listed_[i++];
+  }
+
+  /// The first values tell how wide the columns are.
+  void first_row(const std::vector<std::string_view>& fields) {
+    if (columns_.empty()) {
+      if (fields.size() > kMaxChannels) lines_.fail("expected fewer columns");
+      for (std::size_t i = 0; i < fields.size(); ++i)
+        columns_.push_back(
+            {listed_.size() == fields.size() ? listed_[i] : std::to_string(i), false, 0, 0});
+    }
+    if (fields.size() != columns_.size())
+      lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found " +
+                  std::to_string(fields.size()));
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      Column& column = columns_[i];
+      if (column.time) continue;
+      column.first_channel = info_.channels.size();
+      if (fields[i] == "0" || fields[i] == "1") {
+        column.bits = 1;
+        info_.channels.push_back(column.name);
+        continue;
+      }
+      std::uint64_t value = 0;
+      if (!parse_hexadecimal(fields[i], value)) {
+        // Disassembly, symbols: columns for people.
+        column.time = true;
+        continue;
+      }
+      std::string_view digits = fields[i];
+      if (begins_with(digits, "0x") || begins_with(digits, "0X")) digits.remove_prefix(2);
+      if (digits.size() > 1 && (digits.back() == 'h' || digits.back() == 'H'))
+        digits.remove_suffix(1);
+      column.bits = digits.size() * 4;
+      for (std::size_t bit = 0; bit < column.bits; ++bit)
+        info_.channels.push_back(column.name + std::to_string(bit));
+    }
+    if (info_.channels.empty() || info_.channels.size() > kMaxChannels)
+      lines_.fail("expected columns with 1 to " + std::to_string(kMaxChannels) +
+                  " bits in all, found " + std::to_string(info_.channels.size()));
+    time_column_ = !columns_[0].time ? -1 : 0;
+    if (changes_only_ && time_column_ < 0)
+      lines_.fail("expected a column of times in a file of changes, found none");
+  }
+
+  void read_row(std::string_view line) {
+    std::size_t i = 0;
+    std::string_view time;
+    for (;; ++i) {
+      const auto end = line.find(separator_);
+      if (i >= columns_.size()) break;
+      const Column& column = columns_[i];
+      std::string_view field = line.substr(0, end);
+      if (column.time) {
+        if (i == 0) time = trimmed(field);
+      } else if (column.bits == 1 && field.size() == 1) {
+        if (field[0] != '0' && field[0] != '1') bad_value(column, field);
+        set_level(sample_, column.first_channel, field[0] == '1');
+      } else {
+        read_value(column, field);
+      }
+      if (end == std::string_view::npos) break;
+      line.remove_prefix(end + 1);
+    }
+    if (i + 1 != columns_.size())
+      lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found " +
+                  (i >= columns_.size() ? "more" : std::to_string(i + 1)));
+    buffer_.add(sample_, changes_only_ ? number_of(time) : 0);
+  }
+
+  void read_value(const Column& column, std::string_view field) {
+    field = trimmed(field);
+    if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
+      field = field.substr(1, field.size() - 2);
+    std::uint64_t value = 0;
+    if (!parse_hexadecimal(field, value) || (column.bits < 64 && (value >> column.bits) != 0))
+      bad_value(column, field);
+    for (std::size_t bit = 0; bit < column.bits; ++bit)
+      set_level(sample_, column.first_channel + bit, ((value >> bit) & 1) != 0);
+  }
+
+  [[noreturn]] void bad_value(const Column& column, std::string_view field) const {
+    lines_.fail("expected a value of " + std::to_string(column.bits) + " bits in column '" +
+                column.name + "', found '" + std::string(field.substr(0, 40)) + "'");
+  }
+
+  /// Sample number of a time in seconds: samples where the rate is known, else nanoseconds.
+  std::uint64_t number_of(std::string_view time) {
+    // Times before the trigger are negative: count from the first one.
+    const bool negative = !time.empty() && time.front() == '-';
+    double seconds = parse_real(negative ? time.substr(1) : time);
+    if (seconds < 0)
+      lines_.fail("expected a time, found '" + std::string(time.substr(0, 40)) + "'");
+    if (negative) seconds = -seconds;
+    if (!any_) begin_ = std::min(seconds, 0.0);
+    constexpr double kNanoseconds = 1e9;
+    const double rate = info_.sample_rate_hz > 0 ? info_.sample_rate_hz : kNanoseconds;
+    const double scaled = std::round((seconds - begin_) * rate);
+    if (scaled < 0 || scaled > 9e18) lines_.fail("expected a time within the capture");
+    const auto number = static_cast<std::uint64_t>(scaled);
+    if (any_ && number < number_)
+      lines_.fail("expected times to rise, found '" + std::string(time.substr(0, 40)) + "'");
+    number_ = any_ && number == number_ ? number_ + 1 : number;
+    any_ = true;
+    return number_;
+  }
+
+  LineReader lines_;
+  SampleInfo info_;
+  char separator_ = ',';
+  std::vector<std::string> listed_;  ///< channel names of a comment
+  std::vector<Column> columns_;
+  int time_column_ = -1;
+  bool changes_only_ = false;
+  std::string_view row_;
+  bool row_pending_ = false;
+  std::vector<std::uint8_t> sample_;
+  SampleBuffer buffer_{1, false};
+  double begin_ = 0;
+  std::uint64_t number_ = 0;
+  bool any_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<SampleSource> open_sample_csv(std::unique_ptr<InputStream> input) {
+  return std::make_unique<CsvSource>(std::move(input));
+}
+
+int rate_sample_csv(std::span<const std::uint8_t> prefix) {
+  const std::string_view text(reinterpret_cast<const char*>(prefix.data()), prefix.size());
+  if (text.find('\0') != std::string_view::npos) return 0;
+  if (text.find("CSV generated by libsigrok") < 64 || text.find("generated by DSView") < 64 ||
+      begins_with(text, "Time [s],"))
+    return 95;
+  // Any table: the same number of separators in the first lines, values in the second.
+  std::size_t rows = 0, columns = 0;
+  for (std::size_t begin = 0; begin < text.size() && rows < 8;) {
+    const auto end = text.find('\n', begin);
+    if (end == std::string_view::npos) break;
+    std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (line.empty() || line[0] == ';' || line[0] == '#') continue;
+    const auto fields = split(line, separator_of(line));
+    if (fields.size() < 2 || (columns != 0 && fields.size() != columns)) return 0;
+    columns = fields.size();
+    const auto values = std::count_if(fields.begin(), fields.end(), is_value);
+    if (rows > 0 && values == 0) return 0;
+    ++rows;
+  }
+  return rows >= 2 ? 30 : 0;
+}
+
+}  // namespace citcat
