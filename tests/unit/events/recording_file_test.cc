@@ -1,0 +1,162 @@
+#include "events/recording_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "formats/error.h"
+#include "unit/events/random_recording.h"
+
+namespace citcat {
+namespace {
+
+using test::RandomRecording;
+
+class RecordingFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path() const { return (folder_ / "test.citcat").string(); }
+
+  void write(const Recording& recording, const std::vector<BusTransaction>& evidence) {
+    RecordingFileWriter writer(path());
+    for (const BusTransaction& t : evidence) writer.write(t);
+    writer.finish(recording);
+  }
+
+  std::string load() const {
+    std::ifstream in(path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void store(const std::string& bytes) const {
+    std::ofstream(path(), std::ios::binary | std::ios::trunc) << bytes;
+  }
+
+  /// Reads all there is to read; the first error, or "" when there was none.
+  std::string read_all() const {
+    try {
+      const RecordingFile file = RecordingFile::open(path());
+      const auto evidence = file.evidence();
+      for (BusTransaction t; evidence->next(t);) {
+      }
+      if (file.container().unfinished_append()) return "unfinished append";
+      return "";
+    } catch (const FormatError& error) {
+      return error.what();
+    }
+  }
+
+  /// A small archive with something in every chunk.
+  void write_small() {
+    RandomRecording random(7);
+    const Recording recording = random.recording();
+    std::vector<BusTransaction> evidence;
+    for (std::uint64_t i = 0; i < 20; ++i) evidence.push_back(random.transaction(i));
+    write(recording, evidence);
+  }
+
+  std::filesystem::path folder_ = std::filesystem::temp_directory_path() /
+                                  ("citcat-recording-" + std::to_string(::getpid()) + "-" +
+                                   ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(RecordingFileTest, GivesBackEveryFieldOfRandomRecordings) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomRecording random(seed);
+    const Recording expected = random.recording();
+    std::vector<BusTransaction> evidence;
+    for (std::uint64_t i = 0; i < seed * 10; ++i) {
+      evidence.push_back(random.transaction(seed % 3 == 0 ? i * i : i));
+    }
+    write(expected, evidence);
+    const RecordingFile file = RecordingFile::open(path());
+    test::expect_equal(expected, file.recording());
+    const auto reader = file.evidence();
+    BusTransaction found;
+    for (const BusTransaction& t : evidence) {
+      ASSERT_TRUE(reader->next(found));
+      test::expect_equal_evidence(t, found);
+    }
+    EXPECT_FALSE(reader->next(found));
+  }
+}
+
+TEST_F(RecordingFileTest, StreamsEvidenceOfManyChunksWithSeveralCursors) {
+  constexpr std::uint64_t kCount = 3 * kEvidenceChunkTransactions + 17;
+  {
+    RecordingFileWriter writer(path());
+    RandomRecording random(1);
+    for (std::uint64_t i = 0; i < kCount; ++i) writer.write(random.transaction(i));
+    writer.finish(Recording{});
+  }
+  const RecordingFile file = RecordingFile::open(path());
+  const auto first = file.evidence();
+  const auto second = file.evidence();
+  RandomRecording random(1);
+  BusTransaction a, b;
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(first->next(a));
+    ASSERT_TRUE(second->next(b));
+    test::expect_equal_evidence(random.transaction(i), a);
+    ASSERT_EQ(a.address, b.address);
+  }
+  EXPECT_FALSE(first->next(a));
+  EXPECT_FALSE(second->next(b));
+}
+
+TEST_F(RecordingFileTest, IsTheSameBytesForTheSameRecording) {
+  write_small();
+  const std::string once = load();
+  write_small();
+  EXPECT_EQ(once, load());
+}
+
+TEST_F(RecordingFileTest, LeavesTheOldFileWhenItIsNotFinished) {
+  store("old");
+  {
+    RecordingFileWriter writer(path());
+    RandomRecording random(1);
+    for (std::uint64_t i = 0; i < 2 * kEvidenceChunkTransactions; ++i) {
+      writer.write(random.transaction(i));
+    }
+  }
+  EXPECT_EQ(load(), "old");
+  const auto files = std::filesystem::directory_iterator(folder_);
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+}
+
+TEST_F(RecordingFileTest, FindsACutAtEveryLength) {
+  write_small();
+  const std::string whole = load();
+  EXPECT_EQ(read_all(), "");
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    store(whole.substr(0, length));
+    EXPECT_NE(read_all(), "") << "cut to " << length << " bytes";
+  }
+}
+
+TEST_F(RecordingFileTest, FindsAFlipOfEveryByte) {
+  write_small();
+  const std::string whole = load();
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string flipped = whole;
+    flipped[i] = static_cast<char>(flipped[i] ^ (1 << i % 8));
+    store(flipped);
+    EXPECT_NE(read_all(), "") << "byte " << i;
+  }
+}
+
+TEST_F(RecordingFileTest, SaysWhatIsMissingFromAnArchiveOfSomethingElse) {
+  ContainerWriter other(path());
+  other.add(chunk_kind("INTR"), std::vector<std::uint8_t>{0}, ZstdOptions{});
+  other.finish();
+  EXPECT_THAT(read_all(), ::testing::HasSubstr("expected a recording"));
+}
+
+}  // namespace
+}  // namespace citcat
