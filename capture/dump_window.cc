@@ -234,9 +234,9 @@ bool DumpFinder::take(const BusTransaction& t) {
   bool inside = t.has(kStateWindow);
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (in_block(candidates_[i].base, t)) {
-      inside |= candidates_[i].end.has_value() || candidates_[i].marked;
+      inside = true;
       if (!complete_ && update(candidates_[i], t)) complete_ = i;
-    } else if (candidates_[i].end && t.address.value - candidates_[i].base == CITCAT_MARK_OFFSET) {
+    } else if (t.address.value - candidates_[i].base == CITCAT_MARK_OFFSET && candidates_[i].end) {
       inside = true;
       started_ |= t.value() == CITCAT_MARK_START;
       stopped_ |= t.value() == CITCAT_MARK_STOP;
@@ -305,9 +305,17 @@ const DumpFinder::Candidate* DumpFinder::best() const {
 
 bool DumpFinder::found() const { return best() != nullptr; }
 
-std::optional<DumpedState> DumpFinder::state() const {
+bool DumpFinder::expects_marker() const {
   const Candidate* const window = best();
-  if (window == nullptr) return std::nullopt;
+  return window != nullptr && (word(window->base, CITCAT_MARK_SEGMENT).has_value() ||
+                               word(window->base, CITCAT_MEMORY_MAP_COUNT).has_value());
+}
+
+std::optional<DumpedState> DumpFinder::take_state() {
+  if (best() == nullptr) return std::nullopt;
+  candidates_ = {*best()};
+  complete_ = 0;
+  const Candidate* const window = candidates_.data();
   auto end = window->end;
   if (!end) end = end_by_magic(window->base);
   if (!end) end = end_by_counts(window->base);

@@ -45,9 +45,13 @@ class DumpFinder {
   /// marked it, or both magic words stand where they belong.
   bool found() const;
 
+  /// What was written beside the state shows a driver that ends its dump with the start marker.
+  bool expects_marker() const;
+
   /// The state. Call it when found(); words never written become `unknown` and warnings. Nullopt
-  /// when what is missing makes the layout unreadable, or for a layout version that is not known.
-  std::optional<DumpedState> state() const;
+  /// when the begin word or the layout version is another one. From then on only writes into this
+  /// window are recognised.
+  std::optional<DumpedState> take_state();
 
  private:
   /// A place that may be a window.

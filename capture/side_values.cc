@@ -30,7 +30,7 @@ std::optional<InternalRead::Op> parse_op(std::string_view name) {
   return row == kOps.end() ? std::nullopt : std::optional(row->op);
 }
 
-std::uint32_t register_field(const LineReader& lines, std::string_view name,
+std::uint32_t register_field(const TextLines& lines, std::string_view name,
                              std::string_view field) {
   const auto value = parse_number(field, 16, 0xffffffff);
   if (!value) {
@@ -40,7 +40,7 @@ std::uint32_t register_field(const LineReader& lines, std::string_view name,
   return static_cast<std::uint32_t>(*value);
 }
 
-InternalRead parse_line(const LineReader& lines, const std::vector<std::string_view>& fields) {
+InternalRead parse_line(const TextLines& lines, const std::vector<std::string_view>& fields) {
   constexpr std::size_t kFields = 7;
   if (fields.size() != kFields) {
     lines.fail("expected the 7 fields " + std::string(kHeader) + ", found " +
@@ -68,7 +68,7 @@ InternalRead parse_line(const LineReader& lines, const std::vector<std::string_v
 
 std::vector<InternalRead> load_side_values(const std::string& path) {
   InputStream input(path);
-  LineReader lines(input);
+  TextLines lines(input);
   std::string_view line;
   if (!lines.next(line) || line != kHeader) {
     throw FormatError(path, 1, "expected the header " + std::string(kHeader));

@@ -7,7 +7,7 @@
 
 namespace citcat {
 
-bool LineReader::next(std::string_view& line) {
+bool TextLines::next(std::string_view& line) {
   constexpr std::size_t kMaxLine = 65536;
   constexpr std::size_t kFirstLook = 1024;
   for (std::size_t look = kFirstLook;; look *= 4) {
@@ -26,7 +26,7 @@ bool LineReader::next(std::string_view& line) {
   }
 }
 
-void LineReader::fail(const std::string& message) const {
+void TextLines::fail(const std::string& message) const {
   throw FormatError(input_->name(), number_, message);
 }
 

@@ -13,9 +13,9 @@
 namespace citcat {
 
 /// Lines of a text stream, without their ends (LF or CR LF).
-class LineReader {
+class TextLines {
  public:
-  explicit LineReader(InputStream& input) : input_(&input) {}
+  explicit TextLines(InputStream& input) : input_(&input) {}
   /// The next line, valid until the next call. False at the end. A line longer than 64 KiB throws
   /// FormatError with its number.
   bool next(std::string_view& line);

@@ -1,0 +1,81 @@
+#pragma once
+// The whole way from capture files to a recording: open, find where it starts and with what state,
+// decide which counts can be believed, derive, write.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/source.h"
+#include "events/recording.h"
+
+namespace citcat {
+
+/// A place in a capture, as `--start` and `--stop` name it: `kind:number`.
+struct Where {
+  enum class Kind : std::uint8_t {
+    interrupt,    ///< the number-th interrupt acknowledge of the capture, from 0
+    transaction,  ///< the transaction with this index
+    sample,       ///< the first transaction that begins at this sample or later
+    instruction,  ///< the first transaction counted to this instruction or a later one
+    clock,        ///< the first transaction at this bus clock or later
+  };
+  Kind kind = Kind::transaction;
+  std::uint64_t number = 0;
+};
+/// Throws UsageError for a text that is no place.
+Where parse_where(std::string_view text);
+std::string where_text(const Where& where);
+
+/// Counts to disregard although the capture has them: shows that a replay can do without.
+enum class IgnoreCounts : std::uint8_t { none, all_but_interrupts, all };
+
+struct ImportOptions {
+  CaptureOptions capture;
+  std::string initial_state_path;  ///< "" when the capture carries the state
+  std::optional<Where> start;      ///< nothing: the beginning, or the end of the state dump
+  std::optional<Where> stop;       ///< nothing: the end of the capture, or the stop marker
+  IgnoreCounts ignore_counts = IgnoreCounts::none;
+  std::uint32_t segment = 0;  ///< which segment of the capture becomes the recording
+  /// Called now and then with the transactions read so far.
+  std::function<void(std::uint64_t)> progress;
+};
+
+/// What an import tells; the fields of `citcat import --json`.
+struct ImportResult {
+  std::string format;
+  CpuModel cpu = CpuModel::unknown;
+  std::uint64_t transactions = 0;
+  std::optional<std::uint64_t> instructions;
+  std::uint64_t image_bytes = 0;
+  std::uint64_t interrupts = 0;
+  std::uint64_t io_reads = 0;
+  std::uint64_t external_writes = 0;
+  std::vector<std::string> warnings;
+};
+ImportResult summarize(const Recording& recording);
+
+/// Derives a recording from an open capture. Evidence goes to `evidence` (may be null) on the way.
+/// Throws UsageError for a start that the capture never reaches or a state that nothing tells,
+/// FormatError for damaged captures.
+Recording import_from(CaptureReader& reader, const ImportOptions& options,
+                      EvidenceWriter* evidence);
+
+/// The same from files to an archive. Nothing is left of it when something throws.
+ImportResult import_capture(const std::vector<std::string>& paths, const ImportOptions& options,
+                            const std::string& out_path);
+
+/// A recording held in memory, for tests and tools.
+struct ImportedRecording {
+  Recording recording;
+  std::vector<BusTransaction> evidence;
+  std::unique_ptr<EvidenceReader> read_evidence() const;  ///< valid while this object lives
+};
+ImportedRecording import_to_memory(const std::vector<std::string>& paths,
+                                   const ImportOptions& options);
+
+}  // namespace citcat
