@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "formats/error.h"
+#include "replay/host_fpu.h"
 
 namespace citcat {
 
@@ -58,6 +59,7 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
       engine_(model, HookMode::instructions, *this),
       memory_(engine_, bus.address_mask, address_pins(model)),
       mmu_(engine_, memory_, *this) {
+  fpu_ = std::make_unique<HostFpu>();
   wants_reads_ = sink_ != nullptr && sink_->wants_reads();
 }
 
@@ -87,7 +89,7 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
   engine_.write_fx(state.fx);
   std::uint32_t mxcsr_mask = 0;
   std::memcpy(&mxcsr_mask, &state.fx[28], 4);
-  if (mxcsr_mask != 0) policy_.mxcsr_mask = mxcsr_mask;
+  fpu_->set_mxcsr_mask(mxcsr_mask);
   policy_.segment_push_is_16_bit = model_ != CpuModel::i8088 && model_ != CpuModel::i286;
   engine_.sync_mode();
   engine_.flush_tlb();
@@ -116,6 +118,7 @@ CpuState Machine::save() const {
   s.tsc = tsc_;
   s.halted = halted_;
   engine_.read_fx(s.fx);
+  std::copy_n(loaded_.fx.begin() + 28, 4, s.fx.begin() + 28);  // MXCSR_MASK never changes
   return s;
 }
 
@@ -423,7 +426,9 @@ void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
       throw NeedsMapping{at.page()};
     }
     if (is_read) {
-      if (!memory_.is_defined(at, n)) throw UndefinedMemory{at, n, "data"};
+      if (!memory_.is_defined(at, n) && info_->kind != InstructionClass::fxrstor) {
+        throw UndefinedMemory{at, n, "data"};
+      }
       if (wants_reads_) sink_->read(at, n, AccessKind::data, position_);
     } else {
       CITCAT_ASSERT(store_count_ < stores_.size());
@@ -459,10 +464,12 @@ void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand) c
 const InstructionInfo& Machine::fetch(std::uint32_t linear) {
   const bool user = user_mode();
   if ((linear & ~kPageMask) != code_page_) {
-    code_frame_ = mmu_.translate(LinearAddr{linear & ~kPageMask}, Access::execute, user);
+    code_frame_ = mmu_.translate(LinearAddr{linear}, Access::execute, user);
+    code_frame_.value &= ~kPageMask;
     code_host_ = memory_.host(code_frame_);
     if (code_host_ == nullptr) throw UndefinedMemory{code_frame_, 1, "code"};
     code_page_ = linear & ~kPageMask;
+    memory_.note_code(code_frame_.page());
   }
   const std::uint32_t offset = linear & kPageMask;
   physical_ = code_frame_ + offset;
@@ -637,7 +644,10 @@ std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAcc
   const Access access = kind == EngineAccess::write ? Access::write
                         : kind == EngineAccess::fetch ? Access::execute
                                                       : Access::read;
-  if (auto known = mmu_.peek(page, access, user)) return known;
+  if (auto known = mmu_.peek(page, access, user)) {
+    if (kind == EngineAccess::fetch) memory_.note_code(known->frame.page());
+    return known;
+  }
   if (kind == EngineAccess::fetch || !in_flight_ || !touches_system_tables()) return std::nullopt;
   // Descriptor tables and task segments are reached with supervisor rights.
   try {

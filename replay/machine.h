@@ -38,6 +38,8 @@ struct ReplayStopped {
   std::string expected, found;
 };
 
+class HostFpu;
+
 /// Supplies what comes from outside the processor.
 class Environment {
  public:
@@ -56,7 +58,6 @@ class Environment {
 
 /// What Machine does where implementations of the architecture differ.
 struct MachinePolicy {
-  std::uint32_t mxcsr_mask = 0xffff;  ///< stored by FXSAVE
   bool segment_push_is_16_bit = true; ///< PUSH Sreg with 32-bit operand leaves the upper half
 };
 
@@ -158,6 +159,10 @@ class Machine final : private EngineClient, private WalkObserver {
   void emulate_sysenter();
   void emulate_sysexit();
   void emulate_software_interrupt();
+  void emulate_floating_point();
+  void check_fpu_available(InstructionClass kind) const;
+  void read_operand(std::uint32_t linear, std::span<std::uint8_t> out);
+  void write_stores(std::span<const std::uint8_t> bytes);
   void complete_emulated();
   void finish_mode_switch();
   std::optional<std::uint64_t> find_msr(std::uint32_t index) const;
@@ -187,6 +192,8 @@ class Machine final : private EngineClient, private WalkObserver {
   Engine engine_;
   Memory memory_;
   Mmu mmu_;
+
+  std::unique_ptr<HostFpu> fpu_;
 
   Position position_;
   Position until_;

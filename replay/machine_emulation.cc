@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "formats/error.h"
+#include "replay/host_fpu.h"
 #include "replay/machine.h"
 
 namespace citcat {
@@ -34,6 +35,21 @@ const char* internal_op_name(InternalRead::Op op) {
   return "?";
 }
 
+bool is_floating_point(InstructionClass kind) {
+  switch (kind) {
+    case InstructionClass::x87:
+    case InstructionClass::fwait:
+    case InstructionClass::fxsave:
+    case InstructionClass::fxrstor:
+    case InstructionClass::sse_fp:
+    case InstructionClass::ldmxcsr:
+    case InstructionClass::stmxcsr:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 bool Machine::emulated(InstructionClass kind) {
@@ -53,6 +69,13 @@ bool Machine::emulated(InstructionClass kind) {
     case InstructionClass::mov_to_dr:
     case InstructionClass::mov_from_dr:
     case InstructionClass::mov_test_register:
+    case InstructionClass::x87:
+    case InstructionClass::fwait:
+    case InstructionClass::fxsave:
+    case InstructionClass::fxrstor:
+    case InstructionClass::sse_fp:
+    case InstructionClass::ldmxcsr:
+    case InstructionClass::stmxcsr:
       return true;
     default:
       return false;
@@ -65,6 +88,7 @@ void Machine::emulate() {
   const auto require_ring0 = [&] {
     if (privileged && (engine_.hflags() & kHfCpl) != 0) throw CpuException{13, 0u, 0};
   };
+  if (is_floating_point(info.kind)) check_fpu_available(info.kind);
   prepare_operands();
   switch (info.kind) {
     case InstructionClass::hlt:
@@ -114,6 +138,15 @@ void Machine::emulate() {
       break;
     case InstructionClass::mov_test_register:
       require_ring0();
+      break;
+    case InstructionClass::x87:
+    case InstructionClass::fwait:
+    case InstructionClass::fxsave:
+    case InstructionClass::fxrstor:
+    case InstructionClass::sse_fp:
+    case InstructionClass::ldmxcsr:
+    case InstructionClass::stmxcsr:
+      emulate_floating_point();
       break;
     default:
       throw InternalError("an instruction class is announced as emulated but is not");
@@ -275,6 +308,87 @@ void Machine::emulate_software_interrupt() {
   report_completed();
   retire();
   info_ = nullptr;
+}
+
+void Machine::check_fpu_available(InstructionClass kind) const {
+  // SDM vol. 3, table 2-2 and 13.1: what CR0.EM, MP, TS and CR4.OSFXSR make of the instruction.
+  constexpr std::uint32_t kMp = 2, kEm = 4, kTs = 8, kOsFxsr = 0x200;
+  const std::uint32_t cr0 = engine_.cr(0);
+  const bool sse = kind == InstructionClass::sse_fp || kind == InstructionClass::ldmxcsr ||
+                   kind == InstructionClass::stmxcsr;
+  if (sse && ((cr0 & kEm) != 0 || (engine_.cr(4) & kOsFxsr) == 0)) {
+    throw CpuException{6, std::nullopt, 0};
+  }
+  const std::uint32_t not_available =
+      kind == InstructionClass::fwait ? ((cr0 & kMp) != 0 ? kTs : 0) : kEm | kTs;
+  if ((cr0 & not_available) != 0) throw CpuException{7, std::nullopt, 0};
+}
+
+void Machine::read_operand(std::uint32_t linear, std::span<std::uint8_t> out) {
+  while (!out.empty()) {
+    const std::size_t n = std::min<std::size_t>(out.size(), kPageSize - (linear & kPageMask));
+    const PhysAddr at = mmu_.translate(LinearAddr{linear}, Access::read, user_mode());
+    std::memcpy(out.data(), memory_.host(at), n);
+    out = out.subspan(n);
+    linear += static_cast<std::uint32_t>(n);
+  }
+}
+
+void Machine::write_stores(std::span<const std::uint8_t> bytes) {
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < store_count_; ++i) {
+    Store& s = stores_[i];
+    s.size = static_cast<std::uint32_t>(std::min<std::size_t>(s.size, bytes.size()));
+    if (s.size == 0) break;
+    memory_.store(s.physical, bytes.first(s.size));
+    bytes = bytes.subspan(s.size);
+    ++used;
+  }
+  store_count_ = used;
+}
+
+void Machine::emulate_floating_point() {
+  const InstructionInfo& info = *info_;
+  const FpuForm form = fpu_->prepare(info);
+  if (form.action == FpuForm::Action::unsupported) {
+    throw ReplayStopped{position_, "a floating-point instruction that is not supported",
+                        ~std::uint64_t{0}, "", ""};
+  }
+  FpuOperands operands;
+  engine_.read_fx(fpu_->image());
+  operands.code_selector = engine_.segment_selector(kCs);
+  operands.code_offset = engine_.eip();
+  operands.save_sse = (engine_.cr(4) & 0x200) != 0;
+  if (form.gpr != kNoRegister) operands.gpr = engine_.gpr(form.gpr);
+  if (form.writes_eflags) operands.eflags = engine_.eflags();
+  if (info.operand_count != 0) {
+    const MemoryOperand& operand = info.operands[0];
+    operands.data_selector = engine_.segment_selector(operand.segment);
+    operands.data_offset =
+        operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0);
+    if (operand.read) {
+      read_operand(engine_.segment_base(operand.segment) + operands.data_offset,
+                   std::span(operands.memory).first(operand.size));
+    }
+  }
+  const FpuResult result = fpu_->execute(form, operands);
+  switch (result.fault) {
+    case FpuResult::Fault::none:
+      break;
+    case FpuResult::Fault::pending:
+      throw CpuException{16, std::nullopt, 0};
+    case FpuResult::Fault::simd:
+      engine_.write_fx(fpu_->image());
+      // SDM vol. 3, 6.15, interrupt 19: #UD where the system does not take #XM.
+      throw CpuException{static_cast<std::uint8_t>((engine_.cr(4) & 0x400) != 0 ? 19 : 6),
+                         std::nullopt, 0};
+    case FpuResult::Fault::protection:
+      throw CpuException{13, 0u, 0};
+  }
+  engine_.write_fx(fpu_->image());
+  if (form.writes_gpr) engine_.set_gpr(form.gpr, operands.gpr);
+  if (form.writes_eflags) engine_.set_eflags(operands.eflags);
+  write_stores(std::span(operands.memory).first(result.store_bytes));
 }
 
 unsigned Machine::debug_register_number(unsigned encoded) const {

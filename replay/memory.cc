@@ -82,7 +82,9 @@ void Memory::store(PhysAddr address, std::span<const std::uint8_t> data) {
     ensure_mapped(address.page());
     std::memcpy(host(address), data.data(), n);
     mark_defined(address, static_cast<std::uint32_t>(n));
-    engine_.invalidate_code(address, static_cast<std::uint32_t>(n));
+    if (states_[address.page()].code) {
+      engine_.invalidate_code(address, static_cast<std::uint32_t>(n));
+    }
     address = address + static_cast<std::uint32_t>(n);
     data = data.subspan(n);
   }

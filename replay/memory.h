@@ -47,6 +47,9 @@ class Memory {
     if (!state.all_defined) mark_partly(state, address, size);
   }
 
+  /// Instructions of this frame may have been translated: stores made here must tell the engine.
+  void note_code(std::uint32_t page) { states_[page].code = true; }
+
   /// Writes from outside the processor (DMA, devices), at every address the captured one may
   /// mean; invalidates translated code. The engine must not be inside a run.
   void external_write(PhysAddr captured, std::span<const std::uint8_t> data);
@@ -74,6 +77,7 @@ class Memory {
   using Bits = std::bitset<kPageSize>;
   struct PageState {
     bool all_defined = false;
+    bool code = false;
     std::unique_ptr<Bits> defined;
   };
   static bool partly_defined(const Bits& bits, PhysAddr address, std::uint32_t size);
