@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/import.h"
+#include "cli/command.h"
+#include "events/recording_file.h"
+#include "formats/error.h"
+
+namespace citcat {
+namespace {
+
+struct ImportArguments {
+  std::vector<std::string> captures;
+  std::string output, format, cpu, initial_state, channels, start, stop, internal, bus;
+  std::string ignore_counts = "none";
+  std::uint32_t segment = 0;
+  bool json = false;
+};
+
+CpuModel cpu_option(const std::string& name) {
+  if (name.empty()) return CpuModel::unknown;
+  const auto model = parse_cpu_model(name);
+  if (!model) throw UsageError("--cpu: expected 8088, 286, 386, 486, pentium or p6, found " + name);
+  return *model;
+}
+
+std::optional<CacheForm> bus_option(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  if (name == "none") return CacheForm::none;
+  if (name == "write-through") return CacheForm::write_through;
+  if (name == "write-back") return CacheForm::write_back;
+  throw UsageError("--bus: expected none, write-through or write-back, found " + name);
+}
+
+IgnoreCounts ignore_counts_option(const std::string& name) {
+  if (name == "none") return IgnoreCounts::none;
+  if (name == "all-but-interrupts") return IgnoreCounts::all_but_interrupts;
+  if (name == "all") return IgnoreCounts::all;
+  throw UsageError("--ignore-counts: expected none, all-but-interrupts or all, found " + name);
+}
+
+ImportOptions import_options(const ImportArguments& arguments) {
+  ImportOptions options;
+  options.capture.format = arguments.format;
+  options.capture.cpu = cpu_option(arguments.cpu);
+  options.capture.channel_map_path = arguments.channels;
+  options.capture.internal_path = arguments.internal;
+  options.capture.cache = bus_option(arguments.bus);
+  options.initial_state_path = arguments.initial_state;
+  if (!arguments.start.empty()) options.start = parse_where(arguments.start);
+  if (!arguments.stop.empty()) options.stop = parse_where(arguments.stop);
+  options.ignore_counts = ignore_counts_option(arguments.ignore_counts);
+  options.segment = arguments.segment;
+  return options;
+}
+
+void print_json(const ImportResult& result, const Console& console) {
+  nlohmann::ordered_json json;
+  json["format"] = result.format;
+  json["cpu"] = cpu_model_name(result.cpu);
+  json["transactions"] = result.transactions;
+  json["instructions"] = nullptr;
+  if (result.instructions) json["instructions"] = *result.instructions;
+  json["image_bytes"] = result.image_bytes;
+  json["interrupts"] = result.interrupts;
+  json["io_reads"] = result.io_reads;
+  json["external_writes"] = result.external_writes;
+  json["warnings"] = result.warnings;
+  console.print_json(json);
+}
+
+void print_text(const ImportResult& result, const std::string& output, const Console& console) {
+  console.print(fmt::format("{}: {} capture of a {}, {} transactions\n", output, result.format,
+                            cpu_model_name(result.cpu), result.transactions));
+  if (result.instructions) {
+    console.print(fmt::format("  instructions     {}\n", *result.instructions));
+  }
+  console.print(fmt::format(
+      "  image            {} bytes\n  interrupts       {}\n  I/O reads        {}\n"
+      "  external writes  {}\n",
+      result.image_bytes, result.interrupts, result.io_reads, result.external_writes));
+}
+
+ExitCode run_import(const ImportArguments& arguments, const Console& console) {
+  ImportOptions options = import_options(arguments);
+  Progress progress = console.progress("importing", "transactions");
+  options.progress = [&progress](std::uint64_t done) { progress.update(done); };
+  const ImportResult result = import_capture(arguments.captures, options, arguments.output);
+  for (const std::string& text : result.warnings) console.warn(text);
+  if (arguments.json) {
+    print_json(result, console);
+  } else {
+    print_text(result, arguments.output, console);
+  }
+  return ExitCode::ok;
+}
+
+CommandRun define_import(CLI::App& app) {
+  auto arguments = std::make_shared<ImportArguments>();
+  app.add_option("CAPTURE", arguments->captures, "Capture files; .gz .xz .zst are read as they are")
+      ->required();
+  app.add_option("-o,--output", arguments->output, "Recording to write")->required();
+  app.add_option("--format", arguments->format, "Capture format (default: by content)");
+  app.add_option("--cpu", arguments->cpu, "8088, 286, 386, 486, pentium or p6");
+  app.add_option("--initial-state", arguments->initial_state,
+                 "Processor state at the start, when no driver dumped it");
+  app.add_option("--channels", arguments->channels, "Channel map: which channel is which pin");
+  app.add_option("--start", arguments->start,
+                 "interrupt:N, transaction:N, sample:N, instruction:N or clock:N");
+  app.add_option("--stop", arguments->stop, "Where the recording ends, as --start");
+  app.add_option("--segment", arguments->segment, "Segment of the capture, from 0");
+  app.add_option("--internal", arguments->internal,
+                 "Values that cross no bus (RDTSC, RDMSR, CPUID), as a monitor wrote them");
+  app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back");
+  app.add_option("--ignore-counts", arguments->ignore_counts,
+                 "Instruction counts to disregard: none, all-but-interrupts or all");
+  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  return [arguments](const Console& console) { return run_import(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kImportCommand{
+    "import", "Make a recording from captures",
+    "citcat import boot.sr -o boot.citcat --initial-state state.json --start interrupt:0",
+    define_import};
+
+}  // namespace citcat
