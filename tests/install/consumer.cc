@@ -1,5 +1,5 @@
-// Uses a type of each installed layer, so that headers, libraries and what they stand on must all be
-// found.
+// Uses a type of each installed layer, so that headers, libraries and what they stand on must all
+// be found.
 #include <events/memory_image.h>
 #include <formats/error.h>
 
