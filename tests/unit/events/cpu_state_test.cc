@@ -1,0 +1,161 @@
+#include "events/cpu_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "events/bus_transaction.h"
+#include "formats/error.h"
+#include "unit/temporary_folder.h"
+
+namespace citcat {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(CpuModelName, ReadsBackEveryNameAndNothingElse) {
+  for (const char* name : {"8088", "286", "386", "486", "pentium", "p6"}) {
+    const auto model = parse_cpu_model(name);
+    ASSERT_TRUE(model.has_value()) << name;
+    EXPECT_EQ(cpu_model_name(*model), name);
+  }
+  for (const char* name : {"", "unknown", "80386", "P6", "4866"}) {
+    EXPECT_FALSE(parse_cpu_model(name).has_value()) << name;
+  }
+}
+
+TEST(BusOpName, IsThereForEveryKind) {
+  EXPECT_EQ(bus_op_name(BusOp::data_write), "data_write");
+  EXPECT_EQ(bus_op_name(BusOp::instruction_start), "instruction_start");
+  for (int i = 0; i < kBusOpCount; ++i) EXPECT_NE(bus_op_name(static_cast<BusOp>(i)), "");
+}
+
+TEST(Registers, AreSetAndReadByEveryListedName) {
+  CpuState state;
+  for (const std::string& name : register_names(CpuModel::unknown)) {
+    if (name == "fx") continue;
+    ASSERT_TRUE(set_register(state, name, 0x1234)) << name;
+    EXPECT_EQ(get_register(state, name), 0x1234U) << name;
+  }
+}
+
+TEST(Registers, AreDistinct) {
+  CpuState state;
+  state.cr0 = 1;  // protected mode: a selector does not set the base
+  std::uint64_t value = 0;
+  for (const std::string& name : register_names(CpuModel::unknown)) {
+    if (name != "cr0") set_register(state, name, ++value);
+  }
+  value = 0;
+  for (const std::string& name : register_names(CpuModel::unknown)) {
+    if (name == "cr0" || name == "fx") continue;
+    EXPECT_EQ(get_register(state, name), ++value) << name;
+  }
+}
+
+TEST(Registers, HaveSixteenBitNames) {
+  CpuState state;
+  state.gpr[kEbx] = 0xaabbccdd;
+  EXPECT_TRUE(set_register(state, "bx", 0x91122));
+  EXPECT_EQ(state.gpr[kEbx], 0xaabb1122U);
+  EXPECT_EQ(get_register(state, "bx"), 0x1122U);
+  EXPECT_TRUE(set_register(state, "flags", 0xf246));
+  EXPECT_EQ(state.eflags, 0xf246U);
+}
+
+TEST(Registers, RefuseOtherNames) {
+  CpuState state;
+  const CpuState before = state;
+  for (const char* name : {"", "e", "eex", "cs.", "cs.foo", "gdtr", "gdtr.selector", "dr8", "dr",
+                           "cr1", "CS", "eax.base", ".base", "fx"}) {
+    EXPECT_FALSE(set_register(state, name, 1)) << name;
+    EXPECT_FALSE(get_register(state, name).has_value()) << name;
+  }
+  EXPECT_TRUE(state == before);
+}
+
+TEST(Registers, GiveTheBaseOfASelectorInRealModeOnly) {
+  CpuState state;
+  set_register(state, "cs", 0xf000);
+  EXPECT_EQ(state.segment[kCs].base, 0xf0000U);
+  state.cr0 |= 1;
+  set_register(state, "cs", 0x10);
+  EXPECT_EQ(state.segment[kCs].base, 0xf0000U);
+}
+
+TEST(FpuState, IsAsAfterFninit) {
+  const auto fx = CpuState::default_fx();
+  EXPECT_EQ(fx[0] | fx[1] << 8, 0x037f);
+  EXPECT_EQ(fx[24] | fx[25] << 8, 0x1f80);
+  EXPECT_EQ(fx[4], 0);  // abridged tags: all empty
+}
+
+class StateJson : public test::TemporaryFolder {
+ protected:
+  CpuState parse(const std::string& text) {
+    store("state.json", text);
+    return load_state_json(path("state.json"));
+  }
+  std::string error(const std::string& text) {
+    try {
+      parse(text);
+    } catch (const FormatError& e) {
+      const std::string what = e.what();
+      return what.substr(what.find("state.json"));
+    }
+    return "accepted";
+  }
+};
+
+TEST_F(StateJson, SetsWhatIsNamedAndListsTheRest) {
+  const CpuState state = parse(
+      R"({"cpu":"8088","registers":{"cs":"0x0f23","ip":"0x0a48","flags":"0xf246","ax":15,
+          "bx":"2","cx":"3","dx":"4","sp":"0xfffe","ss":"0x1589","ds":"0","es":"0"}})");
+  EXPECT_EQ(state.model, CpuModel::i8088);
+  EXPECT_EQ(state.segment[kCs].selector, 0x0f23);
+  EXPECT_EQ(state.segment[kCs].base, 0xf230U);
+  EXPECT_EQ(state.eip, 0xa48U);
+  EXPECT_EQ(state.eflags, 0xf246U);
+  EXPECT_EQ(state.gpr[kEax], 15U);
+  EXPECT_THAT(state.unknown, ElementsAre("ebp", "esi", "edi", "fx"));
+}
+
+TEST_F(StateJson, TakesTheModeFromCr0BeforeSelectors) {
+  const CpuState state =
+      parse(R"({"cpu":"386","registers":{"ds":"0x10","cr0":"0x11","ds.base":"0x400"}})");
+  EXPECT_EQ(state.segment[kDs].base, 0x400U);
+  EXPECT_THAT(state.unknown, Contains("ds.limit"));
+  EXPECT_THAT(state.unknown, Contains("cs.base"));
+  EXPECT_THAT(state.unknown, Not(Contains("ds.base")));
+}
+
+TEST_F(StateJson, ReadsMsrsInOrder) {
+  const CpuState state = parse(
+      R"({"cpu":"p6","comment":"x","ram_bytes":4096,"msrs":{"0x176":"7","0x174":"0x60"},"registers":{}})");
+  ASSERT_EQ(state.msrs.size(), 2U);
+  EXPECT_EQ(state.msrs[0].index, 0x174U);
+  EXPECT_EQ(state.msrs[0].value, 0x60U);
+  EXPECT_EQ(state.ram_bytes, 4096U);
+}
+
+TEST_F(StateJson, NamesTheOffendingKey) {
+  EXPECT_THAT(error(R"({"registers":{"eex":"1"}})"), HasSubstr("state.json:14: \"eex\""));
+  EXPECT_THAT(error(R"({"registers":{"cs":"0x10000"}})"), HasSubstr("a number of 16 bits"));
+  EXPECT_THAT(error(R"({"registers":{"eax":-1}})"), HasSubstr("\"eax\""));
+  EXPECT_THAT(error(R"({"registers":{"eax":"12x"}})"), HasSubstr("\"12x\""));
+  EXPECT_THAT(error(R"({"registers":{"eax":"1","ax":"1"}})"), HasSubstr("once"));
+  EXPECT_THAT(error(R"({"cpu":"z80","registers":{}})"), HasSubstr("z80"));
+  EXPECT_THAT(error(R"({"cpu":"386"})"), HasSubstr("\"registers\""));
+  EXPECT_THAT(error(R"({"registers":{},"extra":1})"), HasSubstr("\"extra\""));
+  EXPECT_THAT(error(R"([])"), HasSubstr("expected a JSON object"));
+  EXPECT_THAT(error("{\"registers\":"), HasSubstr("expected JSON"));
+  EXPECT_THAT(error(""), HasSubstr("expected JSON"));
+  EXPECT_THAT(
+      error(R"({"registers":{"eax":)" + std::string(100000, '[') + std::string(100000, ']') + "}}"),
+      HasSubstr("array"));
+}
+
+}  // namespace
+}  // namespace citcat
