@@ -1,0 +1,33 @@
+// KtReader on any bytes; what it accepts must come out of KtWriter as it went in, but for padding.
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "formats/kt.h"
+
+namespace {
+
+/// Counts bytes; the fuzzer's process needs no file.
+void write_again(citcat::KtWriter& writer, const citcat::KtRecord& record) {
+  using Kind = citcat::KtRecord::Kind;
+  if (record.kind == Kind::instruction) writer.instruction(record.instruction);
+  if (record.kind == Kind::process) writer.process(record.pid);
+  if (record.kind == Kind::translation) writer.translation(record.frame, record.page);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  citcat::NullSink sink;
+  citcat::KtWriter writer(sink);
+  try {
+    citcat::KtReader reader({data, size}, "input");
+    citcat::KtRecord record;
+    while (reader.next(record)) {
+      write_again(writer, record);
+      if (writer.size() != reader.offset()) std::abort();
+    }
+  } catch (const citcat::FormatError&) {
+  }
+  return 0;
+}
