@@ -273,7 +273,7 @@ void ExecutionTracker::begin_data(BusTransaction transaction) {
     if (entry_) abandon_entry("an interrupt was acknowledged before the entry of another ended");
     close_instruction();
     cycle_item_ = push(transaction, false);
-    entry_.emplace();
+    entry_ = Entry{};
     entry_->item = cycle_item_;
     return;
   }
@@ -452,6 +452,10 @@ void ExecutionTracker::queue_status(QueueStatus status, std::uint64_t clock) {
 void ExecutionTracker::start_instruction(const Fetched& byte, std::uint64_t clock) {
   close_instruction();
   settle_break();
+  if (entry_ && !entry_->vector_known)
+    fail(clock,
+         "expected the second interrupt acknowledge, found the start of an instruction "
+         "(check QS0, QS1, S0, S1 and S2 in the channel map)");
   if (entry_) abandon_entry("interrupt handler began before its entry was complete");
   entry_position_.reset();
   return_address_.reset();
@@ -477,7 +481,7 @@ void ExecutionTracker::start_instruction(const Fetched& byte, std::uint64_t cloc
     return;
   }
   const std::uint8_t opcode = byte.byte;
-  current_.emplace();
+  current_ = Current{};
   current_->opcode = opcode;
   current_->address = byte.address;
   current_->end = (byte.address + 1) & setup_.address_mask;

@@ -62,7 +62,6 @@ class ExecutionTracker {
   /// The instruction being executed.
   struct Current {
     std::uint64_t item = 0;         ///< sequence number of its entry in items_
-    std::uint64_t first_item = 0;   ///< of its first prefix, or of itself
     std::uint32_t address = 0;      ///< of the opcode
     std::uint32_t end = 0;          ///< address after its last byte so far
     std::uint32_t last_prefix = 0;  ///< address of the prefix just before the opcode
@@ -122,7 +121,6 @@ class ExecutionTracker {
   bool in_prefix_ = false;
   bool rep_prefix_ = false;
   std::uint32_t prefix_address_ = 0;
-  std::uint64_t prefix_item_ = 0;
   std::optional<Current> current_;
   std::optional<Entry> entry_;
   bool broken_off_ = false;  ///< the repeated instruction in progress will be restarted

@@ -100,7 +100,6 @@ const MooBus& bus_of(MooCpu cpu) {
 
 constexpr std::uint8_t kFirstState = 1;
 constexpr std::uint8_t kPinHighLane = 2;  // BHE#, active low
-constexpr std::uint8_t kReadOrWrite = 5;  // of memory_status and io_status
 constexpr std::uint32_t kShutdownAddress = 0;
 
 std::optional<BusOp> op_of(StatusCode status) {

@@ -1,0 +1,17 @@
+#include <cstdint>
+
+#include "capture/moo_capture.h"
+#include "formats/error.h"
+#include "formats/moo.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const citcat::MooFile file = citcat::parse_moo({data, size}, "fuzz");
+    for (const citcat::MooTest& test : file.tests) {
+      citcat::initial_state_of(test, file.cpu);
+      citcat::transactions_of(test, file.cpu);
+    }
+  } catch (const citcat::FormatError&) {
+  }
+  return 0;
+}
