@@ -62,8 +62,8 @@ bool take_prefix(std::uint8_t byte, CpuModel model, Prefixes& prefixes) {
     case 0xf3:
       prefixes.repeat = byte;
       return true;
-    case 0xf1:  // the 8088 decodes F0 and F1 alike
-      if (model != CpuModel::i8088) return false;
+    case 0xf1:  // the 8088 decodes F0 and F1 alike; a prefix without effect on the 80286 too
+      if (!is_16_bit_processor(model)) return false;
       prefixes.lock = true;
       return true;
     case 0x64:
@@ -82,7 +82,7 @@ bool take_prefix(std::uint8_t byte, CpuModel model, Prefixes& prefixes) {
 }
 
 bool is_lock_byte(std::uint8_t byte, CpuModel model) {
-  return byte == 0xf0 || (byte == 0xf1 && model == CpuModel::i8088);
+  return byte == 0xf0 || (byte == 0xf1 && is_16_bit_processor(model));
 }
 
 std::uint8_t segment_prefix_byte(SegmentRegister segment) {
@@ -281,8 +281,6 @@ bool has_one_byte_opcode(const InstructionInfo& info, CpuModel model) {
     case 0xc6:
     case 0xc7:
       return reg == 0;
-    case 0xf1:
-      return model != CpuModel::i286;
     default:
       return true;
   }
@@ -649,7 +647,13 @@ class Describer {
       return add_push(word_, 8);
     }
     add_ea(EaSource::stack_pop);
-    add_pop(word_, 8);
+    // The 80286 fetches AX, the last word, before the others (its bus in the single-step suite).
+    if (model_ != CpuModel::i286) return add_pop(word_, 8);
+    info_.stack_delta = 7 * word_;
+    add_pop(word_);
+    info_.stack_delta = 0;
+    add_pop(word_, 7);
+    info_.stack_delta = 8 * word_;
   }
 
   void describe_bound() {
@@ -763,10 +767,23 @@ class Describer {
     add_ea(EaSource::stack_push, word_);
   }
 
+  // The 80286 reads FLAGS, IP, CS (its bus in the single-step suite); later machines seen read
+  // upward in real mode and FLAGS, CS, EIP in protected mode.
   void describe_iret() {
     info_.kind = Kind::iret;
-    add_pop(word_, 3);
     add_ea(EaSource::stack_pop);
+    if (model_ == CpuModel::i286) {
+      info_.stack_delta = 2 * word_;
+      add_pop(word_);
+      info_.stack_delta = 0;
+      add_pop(word_, 2);
+      info_.stack_delta = 3 * word_;
+      return;
+    }
+    add_pop(word_, 3);
+    if (info_.real_or_v86) return;
+    info_.operands[0].displacement = 2 * word_;
+    info_.operands[0].stride = static_cast<std::int8_t>(-static_cast<int>(word_));
   }
 
   void describe_xlat() {
