@@ -104,6 +104,12 @@ std::uint8_t bus_record_type_of(std::string_view name) {
   return row == std::end(kTypes) ? std::uint8_t{0} : static_cast<std::uint8_t>(row->type);
 }
 
+std::uint8_t bus_record_type_of(BusOp op) {
+  const auto* const row = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                       [&](const TypeRow& t) { return t.op == op; });
+  return row == std::end(kTypes) ? std::uint8_t{0} : static_cast<std::uint8_t>(row->type);
+}
+
 BusRecord unpack_bus_record(std::span<const std::uint8_t, kBusRecordBytes> bytes) {
   BusRecord r;
   r.instructions = load<std::uint64_t, 0>(bytes);
@@ -179,14 +185,19 @@ void BusRecordDecoder::decode(const BusRecord& r, BusTransaction& out) {
   }
   std::copy(r.data.begin(), r.data.end(), out.data.begin());
   std::fill(out.data.begin() + kBusRecordData, out.data.end(), std::uint8_t{0});
+  learnt_ = false;
   if (!out.is_memory()) return;
-  if ((r.flags & kLine) != 0) {
-    saw_line_ = true;
-    saw_second_part_ |= r.burst == 1;
-    saw_write_back_ |= (r.flags & (kWriteBack | kStoreFill)) != 0;
-  } else {
+  if ((r.flags & kLine) == 0) {
+    learnt_ = r.size > widest_;
     widest_ = std::max(widest_, r.size);
+    return;
   }
+  const bool second_part = r.burst == 1;
+  const bool write_back = (r.flags & (kWriteBack | kStoreFill)) != 0;
+  learnt_ = !saw_line_ || (second_part && !saw_second_part_) || (write_back && !saw_write_back_);
+  saw_line_ = true;
+  saw_second_part_ |= second_part;
+  saw_write_back_ |= write_back;
 }
 
 BusModel BusRecordDecoder::seen() const {

@@ -42,6 +42,7 @@ enum class BusRecordType : std::uint8_t {
 std::string_view bus_record_type_name(std::uint8_t type);
 /// The code of a name of the CSV form, or 0.
 std::uint8_t bus_record_type_of(std::string_view name);
+std::uint8_t bus_record_type_of(BusOp op);
 
 /// A record as it stands in a file, not yet judged.
 struct BusRecord {
@@ -72,6 +73,8 @@ class BusRecordDecoder {
 
   /// The cache the records so far give away. Without a single line burst there is none to see.
   BusModel seen() const;
+  /// Whether seen() would tell more than it did after the record before.
+  bool learnt() const { return learnt_; }
   /// The next capture segment begins: its clock starts anew.
   void begin_segment() { high_clock_ = 0, last_clock_ = 0; }
   std::uint64_t count() const { return count_; }
@@ -80,6 +83,7 @@ class BusRecordDecoder {
   std::uint64_t count_ = 0;
   std::uint64_t high_clock_ = 0;
   std::uint32_t last_clock_ = 0;
+  bool learnt_ = false;
   bool saw_line_ = false, saw_second_part_ = false, saw_write_back_ = false;
   std::uint8_t widest_ = 0;  ///< largest single transfer
 };

@@ -6,6 +6,8 @@
 
 #include "capture/machine_records.h"
 #include "capture/moo_capture.h"
+#include "capture/native.h"
+#include "capture/record_csv.h"
 #include "capture/sample_formats.h"
 #include "capture/source.h"
 #include "formats/error.h"
@@ -15,6 +17,8 @@ namespace citcat {
 namespace {
 
 const CaptureFormat kFormats[] = {
+    {"native", "citcat's own capture format", detect_native, open_native_capture},
+    {"record-csv", "bus records as comma-separated text", detect_record_csv, open_record_csv},
     {"machine", "bus records of a virtual bus monitor (40 bytes each)", detect_machine_records,
      open_machine_records},
     {"moo", "single-step tests of real processors (MOO), each test a segment", detect_moo,

@@ -31,6 +31,7 @@ class RecordCapture final : public CaptureReader {
       throw FormatError(file_->input().name(), file_->where(), "bus record: " + wrong);
     }
     decoder_.decode(record, out);
+    if (decoder_.learnt()) learn();
     if (!info_.has_clock) out.flags &= static_cast<std::uint16_t>(~kClockKnown);
     return true;
   }
@@ -55,19 +56,22 @@ class RecordCapture final : public CaptureReader {
     info_.address_mask = info_.bus.address_mask;
     // Without a declaration any width up to the widest processor bus is believed.
     constexpr std::uint32_t kWidestBus = 8;
-    bus_bytes_ = declared.bus_declared ? declared.bus.bus_bytes : kWidestBus;
+    bus_bytes_ = declared.width_declared ? declared.bus.bus_bytes : kWidestBus;
+  }
+
+  /// What the records show of the machine, where the file does not declare it.
+  void learn() {
+    const BusModel seen = decoder_.seen();
+    if (!file_->declaration().width_declared) info_.bus.bus_bytes = seen.bus_bytes;
+    if (file_->declaration().cache_declared) return;
+    info_.bus.line_bytes = seen.line_bytes;
+    if (!options_.cache) info_.bus.form = seen.form;
   }
 
   void close_file() {
     const InputStream& input = file_->input();
     info_.files.push_back({std::filesystem::path(input.name()).filename().string(),
                            input.stored_bytes(), input.stored_hash().hex()});
-    if (!file_->declaration().bus_declared) {
-      const BusModel seen = decoder_.seen();
-      info_.bus.line_bytes = seen.line_bytes;
-      info_.bus.bus_bytes = seen.bus_bytes;
-      if (!options_.cache) info_.bus.form = seen.form;
-    }
     file_.reset();
   }
 

@@ -17,7 +17,8 @@ namespace citcat {
 struct RecordDeclaration {
   CpuModel cpu = CpuModel::unknown;
   BusModel bus;
-  bool bus_declared = false;  ///< false: the cache is inferred from the records
+  bool width_declared = false;  ///< false: any bus width is believed, and inferred
+  bool cache_declared = false;  ///< false: the cache is inferred from the records
   bool has_positions = true;
   bool has_clock = true;
 };

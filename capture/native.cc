@@ -1,0 +1,150 @@
+#include "capture/native.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "capture/record_capture.h"
+#include "formats/byte_reader.h"
+#include "formats/error.h"
+
+namespace citcat {
+namespace {
+
+constexpr std::array<std::uint8_t, 8> kMagic{0x93, 'C', 'I', 'T', 'C', 'A', 'P', '\n'};
+// History: 1 is the first.
+constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kHeaderBytes = 64;
+constexpr std::uint16_t kHasPositions = 1;
+constexpr std::uint16_t kHasClock = 2;
+
+template <typename T, std::size_t N>
+T pick(const std::array<T, N>& values, std::uint8_t code, ByteReader& in, const char* field) {
+  if (code >= N) {
+    in.fail(std::string(field) + ": expected at most " + std::to_string(N - 1) + ", found " +
+            std::to_string(code));
+  }
+  return values[code];
+}
+
+RecordDeclaration parse_header(ByteReader& in) {
+  in.skip(kMagic.size(), "magic");
+  const std::uint16_t version = in.u16("version");
+  if (version != kVersion) {
+    in.fail_at(8, "native capture: expected version 1, found " + std::to_string(version));
+  }
+  if (in.u16("header size") != kHeaderBytes || in.u16("record size") != kBusRecordBytes) {
+    in.fail_at(10, "native capture: expected a header of 64 bytes and records of 40");
+  }
+  RecordDeclaration declared;
+  const std::uint16_t flags = in.u16("flags");
+  if ((flags & ~(kHasPositions | kHasClock)) != 0) {
+    in.fail_at(14, "flags: unknown bits in " + std::to_string(flags));
+  }
+  declared.has_positions = (flags & kHasPositions) != 0;
+  declared.has_clock = (flags & kHasClock) != 0;
+  constexpr std::array kCpus{CpuModel::unknown, CpuModel::i8088,   CpuModel::i286, CpuModel::i386,
+                             CpuModel::i486,    CpuModel::pentium, CpuModel::p6};
+  declared.cpu = pick(kCpus, in.u8("cpu"), in, "cpu");
+  constexpr std::array kForms{CacheForm::none, CacheForm::none, CacheForm::write_through,
+                              CacheForm::write_back};
+  const std::uint8_t cache = in.u8("cache");
+  declared.width_declared = true;
+  declared.cache_declared = cache != 0;
+  declared.bus.form = pick(kForms, cache, in, "cache");
+  declared.bus.bus_bytes = in.u8("bus width");
+  if (declared.bus.bus_bytes != 1 && declared.bus.bus_bytes != 2 && declared.bus.bus_bytes != 4 &&
+      declared.bus.bus_bytes != 8) {
+    in.fail("bus width: expected 1, 2, 4 or 8, found " + std::to_string(declared.bus.bus_bytes));
+  }
+  declared.bus.line_bytes = in.u8("line size");
+  if (declared.bus.line_bytes != 0 && declared.bus.line_bytes != 16 &&
+      declared.bus.line_bytes != 32) {
+    in.fail("line size: expected 0, 16 or 32, found " + std::to_string(declared.bus.line_bytes));
+  }
+  declared.bus.address_mask = in.u32("address mask");
+  return declared;
+}
+
+class NativeRecordFile final : public RecordFile {
+ public:
+  explicit NativeRecordFile(const std::string& path) : RecordFile(path), source_(input_) {
+    std::array<std::uint8_t, kHeaderBytes> header{};
+    input_.read_exact(header, "header of a native capture");
+    if (!std::equal(kMagic.begin(), kMagic.end(), header.begin())) {
+      throw FormatError(path, 0, "expected the magic number of a native capture, found another");
+    }
+    ByteReader in(header, input_.name());
+    declaration_ = parse_header(in);
+  }
+
+  bool next(BusRecord& out) override {
+    std::span<const std::uint8_t, kBusRecordBytes> bytes(kNothing);
+    if (!source_.next(bytes)) {
+      throw FormatError(input_.name(), input_.offset(),
+                        "the capture ends without an end record, after " +
+                            std::to_string(records_) + " records");
+    }
+    out = unpack_bus_record(bytes);
+    if (out.type == static_cast<std::uint8_t>(BusRecordType::end)) {
+      check_end(out);
+      return false;
+    }
+    add_to_sums(bytes);
+    ++records_;
+    if (!declaration_.has_positions) out.instructions = kNoCount;
+    return true;
+  }
+  std::uint64_t where() const override { return source_.offset(); }
+
+ private:
+  static constexpr std::array<std::uint8_t, kBusRecordBytes> kNothing{};
+
+  void add_to_sums(std::span<const std::uint8_t, kBusRecordBytes> bytes) {
+    std::array<std::uint64_t, kBusRecordBytes / 8> words;
+    std::memcpy(words.data(), bytes.data(), kBusRecordBytes);
+    for (const std::uint64_t word : words) {
+      sum_ += word;
+      sum_of_sums_ += sum_;
+    }
+  }
+
+  void check_end(const BusRecord& end) {
+    ByteReader in(end.data, input_.name());
+    const std::uint64_t sum = in.u64("sum");
+    const std::uint64_t sum_of_sums = in.u64("sum of sums");
+    if (end.instructions != records_) {
+      throw FormatError(input_.name(), source_.offset(),
+                        "end record: expected a count of " + std::to_string(records_) +
+                            " records, found " + std::to_string(end.instructions));
+    }
+    if (sum != sum_ || sum_of_sums != sum_of_sums_) {
+      throw FormatError(input_.name(), source_.offset(),
+                        "end record: the sums over the records differ, the capture is damaged");
+    }
+    std::span<const std::uint8_t, kBusRecordBytes> bytes(kNothing);
+    if (source_.next(bytes)) {
+      throw FormatError(input_.name(), source_.offset(), "records follow the end record");
+    }
+  }
+
+  BusRecordSource source_;
+  std::uint64_t records_ = 0, sum_ = 0, sum_of_sums_ = 0;
+};
+
+}  // namespace
+
+int detect_native(const CaptureProbe& probe) {
+  const bool magic = probe.prefix.size() >= kMagic.size() &&
+                     std::equal(kMagic.begin(), kMagic.end(), probe.prefix.begin());
+  return magic ? 100 : 0;
+}
+
+std::unique_ptr<CaptureReader> open_native_capture(const std::vector<std::string>& paths,
+                                                   const CaptureOptions& options) {
+  return open_record_capture("native", paths, options, [](const std::string& path) {
+    return std::make_unique<NativeRecordFile>(path);
+  });
+}
+
+}  // namespace citcat

@@ -1,0 +1,26 @@
+#pragma once
+// The CSV twin of bus records, for people and for monitors written in a script
+// (docs/formats/capture.md).
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/bus_record.h"
+#include "capture/source.h"
+
+namespace citcat {
+
+int detect_record_csv(const CaptureProbe& probe);
+/// Each path is a segment.
+std::unique_ptr<CaptureReader> open_record_csv(const std::vector<std::string>& paths,
+                                               const CaptureOptions& options);
+
+/// The header line of the CSV form, without its end.
+std::string_view record_csv_header();
+/// A transaction as a line of the CSV form, without its end. `line_bytes` of the machine's cache, 0
+/// for none, tells which part of a line a burst is.
+std::string record_csv_line(const BusTransaction& transaction, std::uint32_t line_bytes);
+
+}  // namespace citcat
