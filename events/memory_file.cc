@@ -1,0 +1,34 @@
+#include "events/memory_file.h"
+
+#include <span>
+
+#include "formats/sparse_image.h"
+
+namespace citcat {
+
+MemoryImage load_memory_image(const std::string& path) {
+  MemoryFileReader reader(path);
+  MemoryImage image;
+  MemoryFileReader::Part part;
+  while (reader.next(part)) image.set(PhysAddr{part.address}, part.bytes);
+  return image;
+}
+
+void save_memory_image(const MemoryImage& image, const std::string& path) {
+  MemoryFileWriter writer(open_sink(path));
+  for (const auto& [number, page] : image.pages()) {
+    for (std::uint32_t begin = 0; begin < kPageSize;) {
+      if (!page->valid[begin]) {
+        ++begin;
+        continue;
+      }
+      std::uint32_t end = begin;
+      while (end < kPageSize && page->valid[end]) ++end;
+      writer.write(number * kPageSize + begin, std::span(page->data).subspan(begin, end - begin));
+      begin = end;
+    }
+  }
+  writer.finish();
+}
+
+}  // namespace citcat

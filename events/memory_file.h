@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "events/memory_image.h"
+
+namespace citcat {
+
+/// Reads a memory image of any form in docs/formats/memory-image.md. Throws FormatError with the
+/// place in the file when it is damaged, IoError when it cannot be read.
+MemoryImage load_memory_image(const std::string& path);
+
+/// Writes the known bytes of an image; "-", "*.zst" as open_sink() understands them.
+void save_memory_image(const MemoryImage& image, const std::string& path);
+
+}  // namespace citcat
