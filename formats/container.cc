@@ -394,6 +394,10 @@ std::optional<ChunkInfo> find_earlier_end(const RandomAccessFile& file) {
 
 }  // namespace
 
+bool is_container(std::span<const std::uint8_t> prefix) {
+  return prefix.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), prefix.begin());
+}
+
 ContainerReader::ContainerReader(const std::string& path) : file_(path) {
   version_ = decode_file_header(file_);
   std::optional<ChunkInfo> end = find_end_chunk(file_, file_.size());

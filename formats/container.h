@@ -101,6 +101,9 @@ class ContainerWriter {
   std::deque<Pending> pending_;
 };
 
+/// Whether a file that begins with `prefix` is a container, possibly a damaged one.
+bool is_container(std::span<const std::uint8_t> prefix);
+
 /// Reads a container by its index. Chunks are checked when they are read.
 class ContainerReader {
  public:

@@ -32,14 +32,6 @@ bool looks_like_pages(std::span<const std::uint8_t> prefix) {
   return true;
 }
 
-MemoryFileForm detect_form(InputStream& input) {
-  const auto prefix = input.peek(InputStream::kMaxPeek);
-  if (prefix.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), prefix.begin())) {
-    return MemoryFileForm::ranges;
-  }
-  return looks_like_pages(prefix) ? MemoryFileForm::pages : MemoryFileForm::raw;
-}
-
 }  // namespace
 
 std::string_view memory_file_form_name(MemoryFileForm form) {
@@ -54,8 +46,15 @@ std::string_view memory_file_form_name(MemoryFileForm form) {
   return "?";
 }
 
+MemoryFileForm memory_file_form_of(std::span<const std::uint8_t> prefix) {
+  if (prefix.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), prefix.begin())) {
+    return MemoryFileForm::ranges;
+  }
+  return looks_like_pages(prefix) ? MemoryFileForm::pages : MemoryFileForm::raw;
+}
+
 MemoryFileReader::MemoryFileReader(const std::string& path)
-    : input_(path), form_(detect_form(input_)), buffer_(kPartBytes) {
+    : input_(path), form_(memory_file_form_of(input_.peek(InputStream::kMaxPeek))), buffer_(kPartBytes) {
   if (form_ == MemoryFileForm::ranges) read_header();
 }
 

@@ -23,6 +23,9 @@ enum class MemoryFileForm : std::uint8_t {
 /// "raw", "pages", "ranges".
 std::string_view memory_file_form_name(MemoryFileForm form);
 
+/// The form of an image that begins with `prefix` (up to a mebibyte of it).
+MemoryFileForm memory_file_form_of(std::span<const std::uint8_t> prefix);
+
 /// Reads a memory image from beginning to end, part by part.
 class MemoryFileReader {
  public:
