@@ -297,6 +297,26 @@ void Machine::complete_in_flight(std::uint32_t next_linear) {
   retire();
 }
 
+void Machine::report_descriptors() {
+  switch (info_->kind) {
+    case InstructionClass::iret:
+    case InstructionClass::far_jump:
+    case InstructionClass::far_call:
+    case InstructionClass::far_return:
+      code_page_ = kNoPage;
+      if (protected_mode()) mark_transfer_accessed();
+      break;
+    case InstructionClass::mov_to_segment:
+    case InstructionClass::pop_segment:
+    case InstructionClass::load_far_pointer:
+    case InstructionClass::ltr:
+      report_watched_descriptor();
+      break;
+    default:
+      break;
+  }
+}
+
 void Machine::report_completed() {
   if (restore_segment_push_) {
     restore_segment_push_ = false;
@@ -310,6 +330,7 @@ void Machine::report_completed() {
       sink_->write(s.physical, {memory_.host(s.physical), s.size}, AccessKind::data, position_);
     }
   }
+  if (info_->kind != InstructionClass::plain) report_descriptors();
   if (sink_ != nullptr) {
     ExecutedInstruction e;
     e.info = info_;
@@ -356,8 +377,8 @@ void Machine::prepare(std::uint32_t linear) {
   const std::uint32_t limit = engine_.segment_limit(kCs);
   if (eip > limit || limit - eip < info.length - 1u) throw CpuException{13, 0u, 0};
   in_flight_ = true;
+  hflags_before_ = engine_.hflags();
   if (emulated(info.kind)) {
-    in_flight_ = true;
     request(Action::emulate);
     return;
   }
@@ -381,7 +402,9 @@ void Machine::prepare(std::uint32_t linear) {
 
 void Machine::prepare_operands() {
   const InstructionInfo& info = *info_;
-  if (info.operand_count == 0 && info.ea_count == 0) return;
+  const bool loads_selector = info.kind == InstructionClass::mov_to_segment ||
+                              info.kind == InstructionClass::ltr;
+  if (info.operand_count == 0 && info.ea_count == 0 && !loads_selector) return;
   std::array<std::uint32_t, 6> bases;
   for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
   const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
@@ -395,6 +418,16 @@ void Machine::prepare_operands() {
   }
   for_each_access(info, regs, bases.data(), stack32,
                   [&](const DataAccess& a) { access(a, info.operands[a.operand]); });
+  switch (info.kind) {
+    case InstructionClass::mov_to_segment:
+    case InstructionClass::pop_segment:
+    case InstructionClass::load_far_pointer:
+    case InstructionClass::ltr:
+      watch_descriptor();
+      break;
+    default:
+      break;
+  }
   if (info.kind == InstructionClass::push_segment && info.operand_bytes == 4 &&
       policy_.segment_push_is_16_bit && store_count_ == 1) {
     std::memcpy(&segment_push_upper_, memory_.host(stores_[0].physical + stores_[0].size), 2);
@@ -565,12 +598,6 @@ void Machine::after_system(const InstructionInfo& info) {
       break;
     case InstructionClass::iret:
       resume_flag_ = (engine_.system_flags() & kFlagRf) != 0;
-      [[fallthrough]];
-    case InstructionClass::far_jump:
-    case InstructionClass::far_call:
-    case InstructionClass::far_return:
-      code_page_ = kNoPage;
-      if (protected_mode()) mark_code_accessed();
       break;
     default:
       break;

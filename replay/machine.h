@@ -75,6 +75,10 @@ class Machine final : private EngineClient, private WalkObserver {
   const Engine& engine() const { return engine_; }
 
   Position position() const { return position_; }
+  /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
+  std::uint64_t model_specific_results() const { return model_specific_results_; }
+  /// The instruction in progress stores a floating-point or vector register.
+  bool in_floating_point_store() const;
   bool halted() const { return halted_; }
   bool shut_down() const { return shut_down_; }
 
@@ -127,6 +131,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void request(Action action);
   void complete_in_flight(std::uint32_t next_linear);
   void report_completed();
+  void report_descriptors();
   void retire();
   bool boundary_stop();
   void prepare(std::uint32_t linear);
@@ -180,7 +185,10 @@ class Machine final : private EngineClient, private WalkObserver {
   struct Descriptor;
   Descriptor read_descriptor(std::uint16_t selector, std::uint8_t fault, std::uint32_t ext);
   void mark_accessed(const Descriptor& d);
-  void mark_code_accessed();
+  void mark_transfer_accessed();
+  std::optional<std::uint32_t> descriptor_type_byte(std::uint16_t selector) const;
+  void watch_descriptor();
+  void report_watched_descriptor();
   void task_switch(std::uint16_t selector, CpuException exception, std::uint32_t return_eip);
   std::uint32_t pushed_flags(DeliveredEvent::Kind kind, std::uint8_t vector) const;
   std::uint32_t system_read(std::uint32_t linear, std::uint32_t size);
@@ -207,6 +215,7 @@ class Machine final : private EngineClient, private WalkObserver {
   const InstructionInfo* info_ = nullptr;
   std::uint32_t linear_ = 0;
   std::uint32_t flags_before_ = 0;
+  std::uint32_t hflags_before_ = 0;
   PhysAddr physical_;
   bool in_flight_ = false;
   bool resuming_ = false;       ///< the engine reports again what is already prepared
@@ -219,7 +228,13 @@ class Machine final : private EngineClient, private WalkObserver {
   std::size_t store_count_ = 0;
   std::uint16_t segment_push_upper_ = 0;
   bool restore_segment_push_ = false;
+  struct {
+    bool active = false;
+    PhysAddr physical;
+    std::uint8_t before = 0;
+  } watched_;  ///< type byte of a descriptor being loaded
 
+  std::uint64_t model_specific_results_ = 0;
   Action action_ = Action::none;
   std::uint32_t fix_flags_ = 0;
   std::uint32_t page_to_map_ = 0;

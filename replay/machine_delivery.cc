@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "formats/error.h"
 #include "replay/machine.h"
 
 namespace citcat {
@@ -115,20 +114,79 @@ Machine::Descriptor Machine::read_descriptor(std::uint16_t selector, std::uint8_
 }
 
 void Machine::mark_accessed(const Descriptor& d) {
+  // One byte is written: seen on the bus of a recorded machine for far jumps and segment loads.
   if ((d.high & kDescAccessed) != 0) return;
-  system_write(d.linear + 4, d.high | kDescAccessed, 4);
+  system_write(d.linear + 5, (d.high | kDescAccessed) >> 8 & 0xff, 1);
 }
 
-void Machine::mark_code_accessed() {
-  // The engine loads CS by far jumps and returns without setting the descriptor's accessed bit.
-  const std::uint16_t selector = engine_.segment_selector(kCs);
-  if ((selector & 0xfffc) == 0) return;
+/// Where the descriptor's type byte lies, when `selector` names one within its table.
+std::optional<std::uint32_t> Machine::descriptor_type_byte(std::uint16_t selector) const {
+  if ((selector & 0xfffc) == 0) return std::nullopt;
+  const bool local = (selector & 4) != 0;
+  const Segment ldt = engine_.ldtr();
+  const std::uint32_t base = local ? ldt.base : engine_.gdtr().base;
+  const std::uint32_t limit = local ? (ldt.unusable ? 0 : ldt.limit) : engine_.gdtr().limit;
+  if ((selector & 0xfff8u) + 7 > limit) return std::nullopt;
+  return base + (selector & 0xfff8u) + 5;
+}
+
+void Machine::watch_descriptor() {
+  // The engine sets accessed and busy bits itself: remember the byte to see whether it did.
+  watched_ = {};
+  if (!protected_mode()) return;
+  std::uint16_t selector = 0;
+  const InstructionInfo& info = *info_;
+  if (info.register_form) {
+    selector = static_cast<std::uint16_t>(engine_.gpr(info.rm_field));
+  } else {
+    const MemoryOperand& operand = info.operands[info.ea[0].argument];  // the pointer's offset part
+    std::array<std::uint8_t, 6> bytes{};
+    const std::uint32_t bases[6] = {engine_.segment_base(kEs), engine_.segment_base(kCs),
+                                    engine_.segment_base(kSs), engine_.segment_base(kDs),
+                                    engine_.segment_base(kFs), engine_.segment_base(kGs)};
+    const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
+    const bool pointer = info.kind == InstructionClass::load_far_pointer;
+    const std::size_t at = pointer ? info.operand_bytes : 0;
+    read_operand(operand_linear(operand, engine_.gprs(), bases, stack32),
+                 std::span(bytes).first(at + 2));
+    selector = static_cast<std::uint16_t>(bytes[at] | bytes[at + 1] << 8);
+  }
+  const auto linear = descriptor_type_byte(selector);
+  if (!linear) return;
   try {
-    const Descriptor d = read_descriptor(selector, kProtection, 0);
-    if (d.is_code()) mark_accessed(d);
+    watched_.physical = mmu_.translate(LinearAddr{*linear}, Access::read, false);
   } catch (const PageFault&) {
-    // The processor read this descriptor a moment ago: it cannot be absent now.
-    throw InternalError("the descriptor of the code segment just loaded is not mapped");
+    return;  // the engine will find the same when it loads the selector
+  }
+  const std::uint8_t* host = memory_.host(watched_.physical);
+  if (host == nullptr) return;
+  watched_.active = true;
+  watched_.before = *host;
+  // Both possible changes set a bit: without one left to set there is nothing to write.
+  if ((watched_.before & 3) != 3) mmu_.translate(LinearAddr{*linear}, Access::write, false);
+}
+
+void Machine::report_watched_descriptor() {
+  if (!watched_.active) return;
+  watched_.active = false;
+  const std::uint8_t now = *memory_.host(watched_.physical);
+  if (now == watched_.before) return;
+  if (sink_ != nullptr) {
+    sink_->write(watched_.physical, {&now, 1}, AccessKind::system, position_);
+  }
+}
+
+void Machine::mark_transfer_accessed() {
+  // The engine loads CS, and SS on a return to an outer level, without setting the descriptors'
+  // accessed bits.
+  const bool outer = (engine_.hflags() & kHfCpl) != (hflags_before_ & kHfCpl);
+  for (const int s : {kCs, kSs}) {
+    if (s == kSs && !outer) continue;
+    const auto linear = descriptor_type_byte(engine_.segment_selector(s));
+    if (!linear) continue;
+    constexpr std::uint32_t kAccessedBit = 1;
+    const std::uint32_t type = system_read(*linear, 1);
+    if ((type & kAccessedBit) == 0) system_write(*linear, type | kAccessedBit, 1);
   }
 }
 

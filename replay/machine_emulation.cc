@@ -324,6 +324,20 @@ void Machine::check_fpu_available(InstructionClass kind) const {
   if ((cr0 & not_available) != 0) throw CpuException{7, std::nullopt, 0};
 }
 
+bool Machine::in_floating_point_store() const {
+  if (info_ == nullptr) return false;
+  switch (info_->kind) {
+    case InstructionClass::x87:
+    case InstructionClass::fxsave:
+    case InstructionClass::sse:
+    case InstructionClass::sse_fp:
+    case InstructionClass::mmx:
+      return true;
+    default:
+      return false;
+  }
+}
+
 void Machine::read_operand(std::uint32_t linear, std::span<std::uint8_t> out) {
   while (!out.empty()) {
     const std::size_t n = std::min<std::size_t>(out.size(), kPageSize - (linear & kPageMask));
@@ -385,6 +399,7 @@ void Machine::emulate_floating_point() {
     case FpuResult::Fault::protection:
       throw CpuException{13, 0u, 0};
   }
+  if (result.model_specific) ++model_specific_results_;
   engine_.write_fx(fpu_->image());
   if (form.writes_gpr) engine_.set_gpr(form.gpr, operands.gpr);
   if (form.writes_eflags) engine_.set_eflags(operands.eflags);

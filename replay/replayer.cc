@@ -226,7 +226,26 @@ std::optional<InternalRead> Replayer::internal_read(InternalRead::Op op, Positio
   return next;
 }
 
-std::optional<std::uint64_t> Replayer::missing_pdpte(unsigned, LinearAddr, Position) {
+std::optional<std::uint64_t> Replayer::missing_pdpte(unsigned, LinearAddr wanted, Position now) {
+  // A PAE processor keeps these entries from the CR3 load on, which may have been before the
+  // capture. The walk that needs one shows it: the next page-directory read with the right slot
+  // lies in the directory the entry points to (Intel SDM vol. 3, 4.4.2).
+  if (!options_.evidence) return std::nullopt;
+  const std::unique_ptr<EvidenceReader> evidence = options_.evidence();
+  const std::uint32_t slot = wanted.value >> 18 & 0xff8;
+  constexpr int kReadsLookedAt = 256;
+  int looked_at = 0;
+  BusTransaction t;
+  while (looked_at < kReadsLookedAt && evidence->next(t)) {
+    if (t.op != BusOp::data_read || (t.has(kPositionKnown) && t.position < now)) continue;
+    ++looked_at;
+    const std::uint32_t first = t.address.value & kPageMask;
+    if (slot < first || slot + 4 > first + t.size) continue;
+    const PhysAddr directory{t.address.value & ~kPageMask};
+    const auto entry = recording_.image.byte(directory + slot);
+    constexpr std::uint8_t kPresent = 1;
+    if (entry && (*entry & kPresent) != 0) return directory.value | kPresent;
+  }
   return std::nullopt;
 }
 

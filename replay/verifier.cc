@@ -1,0 +1,486 @@
+#include "replay/verifier.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "formats/error.h"
+
+namespace citcat {
+
+namespace {
+
+/// How far a captured write may be from its place. Bytes of one instruction stay well within it:
+/// the largest, FXSAVE, is 128 bus words; an interrupt out of virtual-8086 mode is 10.
+constexpr std::size_t kWriteWindow = 160;
+
+/// Transactions held back while looking for one of another kind, before that counts as missing.
+constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
+
+std::string hex_bytes(std::span<const std::uint8_t> bytes) {
+  std::string text;
+  char buffer[4];
+  for (const std::uint8_t b : bytes) {
+    std::snprintf(buffer, sizeof buffer, "%02x", b);
+    text += buffer;
+  }
+  return text;
+}
+
+std::string describe(const BusTransaction& t) {
+  char text[96];
+  std::snprintf(text, sizeof text, "%s of %u bytes at %08x",
+                std::string(bus_op_name(t.op)).c_str(), t.size, t.address.value);
+  std::string result = text;
+  if (t.op == BusOp::data_write || t.op == BusOp::io_write) result += " = " + hex_bytes(t.bytes());
+  return result;
+}
+
+std::string describe_write(PhysAddr a, std::span<const std::uint8_t> bytes) {
+  char text[64];
+  std::snprintf(text, sizeof text, "write of %zu bytes at %08x = ", bytes.size(), a.value);
+  return text + hex_bytes(bytes);
+}
+
+std::string describe_io(const char* kind, std::uint16_t port, std::uint32_t size,
+                        std::uint32_t value) {
+  char text[80];
+  std::snprintf(text, sizeof text, "%s of %u bytes at port %04x = %0*x", kind, size, port,
+                static_cast<int>(2 * size), value);
+  return text;
+}
+
+constexpr std::uint32_t all_bytes(std::uint32_t size) {
+  return size >= 32 ? 0xffffffffu : (1u << size) - 1;
+}
+
+}  // namespace
+
+Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
+                   const VerifierOptions& options)
+    : recording_(recording), evidence_(std::move(evidence)), options_(options) {
+  if (recording_.bus.form != CacheForm::write_back) model_ = recording_.image.clone();
+}
+
+Verifier::~Verifier() = default;
+
+void Verifier::diverged(Position now, const char* reason, const BusTransaction* expected,
+                        const std::string& found) const {
+  throw ReplayStopped{now, reason, expected != nullptr ? expected->index : ~std::uint64_t{0},
+                      expected != nullptr ? describe(*expected) : "nothing", found};
+}
+
+// ---------------------------------------------------------------------------------------------
+// The captured side
+
+bool Verifier::pull() {
+  if (at_end_) return false;
+  BusTransaction t;
+  if (!evidence_->next(t)) {
+    at_end_ = true;
+    return false;
+  }
+  if (t.has(kPositionKnown) && t.op != BusOp::interrupt_acknowledge) {
+    counted_ = true;
+    pulled_ = t.position;
+  }
+  sort_in(t);
+  return true;
+}
+
+void Verifier::sort_in(const BusTransaction& t) {
+  switch (t.op) {
+    case BusOp::data_write:
+      if (t.has(kWriteBack)) {
+        lines_.push_back({t, all_bytes(t.size)});
+      } else {
+        writes_.push_back({t, all_bytes(t.size)});
+      }
+      break;
+    case BusOp::io_read:
+    case BusOp::io_write:
+      io_.push_back(t);
+      break;
+    case BusOp::halt:
+    case BusOp::shutdown:
+    case BusOp::flush:
+      specials_.push_back(t);
+      break;
+    case BusOp::instruction_start:
+      starts_.push_back(t);
+      break;
+    case BusOp::data_read:
+      // A device address that is read again is judged by what the bus shows.
+      if (t.has(kUncacheable) && !device_bytes_.empty()) {
+        for (std::uint32_t i = 0; i < t.size; ++i) device_bytes_.erase(t.address.value + i);
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+bool Verifier::has_position_beyond(Position position) const {
+  // Iterations do not order evidence: an interrupted REP starts again from zero.
+  return counted_ && pulled_.instruction > position.instruction;
+}
+
+void Verifier::pull_through(Position position) {
+  while (!has_position_beyond(position) && writes_.size() < kWriteWindow && pull()) {
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Writes
+
+bool Verifier::writes_visible(PhysAddr a) const {
+  if (recording_.bus.form != CacheForm::write_back) return true;
+  // Of a write-back cache the bus shows only what is not cacheable; captures mark those.
+  return !writes_.empty() && std::any_of(writes_.begin(), writes_.end(), [&](const PendingWrite& w) {
+    return a.value >= w.t.address.value && a.value < w.t.address.value + w.t.size;
+  });
+}
+
+void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind,
+                     Position now) {
+  const bool write_back = recording_.bus.form == CacheForm::write_back;
+  if (write_back) pull_through(now);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const PhysAddr at = machine_->memory().captured(a + static_cast<std::uint32_t>(i));
+    if (write_back && !writes_visible(at)) {
+      unconfirmed_lines_.insert(at.value / 16);
+      if (made_by_specific_store()) {
+        specific_bytes_.insert(at.value);
+      } else if (!specific_bytes_.empty()) {
+        specific_bytes_.erase(at.value);
+      }
+      continue;
+    }
+    match_byte(at, bytes[i], now);
+  }
+  if (write_back && !lines_.empty()) check_lines(now);
+  drop_matched();
+}
+
+Verifier::PendingWrite* Verifier::find_pending(std::uint32_t address, unsigned& byte,
+                                               Position now) {
+  for (std::size_t i = 0; i < kWriteWindow; ++i) {
+    if (i >= writes_.size()) {
+      if (has_position_beyond(now)) return nullptr;
+      if (!pull()) return nullptr;
+      if (writes_.size() + io_.size() + starts_.size() > kMaxHeld) return nullptr;
+      --i;
+      continue;
+    }
+    PendingWrite& w = writes_[i];
+    if (w.t.has(kPositionKnown) && w.t.position.instruction > now.instruction) return nullptr;
+    const std::uint32_t offset = address - w.t.address.value;
+    if (offset < w.t.size && (w.unmatched >> offset & 1) != 0) {
+      if (i != 0) out_of_order_ = true;
+      byte = offset;
+      return &w;
+    }
+  }
+  return nullptr;
+}
+
+void Verifier::match_byte(PhysAddr a, std::uint8_t value, Position now) {
+  unsigned byte = 0;
+  PendingWrite* pending = find_pending(a.value, byte, now);
+  if (pending == nullptr) {
+    diverged(now, "the replay writes memory where the processor did not",
+             writes_.empty() ? nullptr : &writes_.front().t, describe_write(a, {&value, 1}));
+  }
+  BusTransaction& t = pending->t;
+  if (t.data[byte] != value && !adopt(*pending, byte, a, value)) {
+    std::string found;
+    for (std::uint32_t i = 0; i < t.size; ++i) {
+      const auto known = machine_->memory().defined_byte(t.address + i);
+      char text[4];
+      std::snprintf(text, sizeof text, "%02x", known.value_or(0));
+      found += text;
+    }
+    diverged(now, "the replay writes another value than the processor did", &t,
+             "bytes " + found);
+  }
+  pending->unmatched &= ~(1u << byte);
+  if (pending->unmatched == 0) {
+    ++totals_.writes.checked;
+    ++totals_.writes.equal;
+    totals_.evidence_bytes += t.size;
+    last_agreed_ = t.index;
+    if (recording_.bus.form != CacheForm::write_back) model_.set(t.address, t.bytes());
+    if (t.has(kUncacheable)) {
+      for (std::uint32_t i = 0; i < t.size; ++i) device_bytes_.insert(t.address.value + i);
+    }
+  }
+}
+
+bool Verifier::made_by_specific_store() const {
+  return machine_->model_specific_results() != 0 && machine_->in_floating_point_store();
+}
+
+bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t) {
+  if (options_.strict || !made_by_specific_store()) return false;
+  machine_->memory().external_write(a, {&pending.t.data[byte], 1});
+  if (!pending.adopted) ++totals_.adopted;
+  pending.adopted = true;
+  return true;
+}
+
+void Verifier::drop_matched() {
+  while (!writes_.empty() && writes_.front().unmatched == 0) writes_.pop_front();
+  if (writes_.empty() || !out_of_order_) out_of_order_ = false;
+}
+
+void Verifier::require_nothing_missing(Position completed) {
+  if (writes_.empty()) return;
+  const PendingWrite& first = writes_.front();
+  const bool late = first.t.has(kPositionKnown)
+                        ? first.t.position.instruction <= completed.instruction
+                        : out_of_order_ && std::any_of(writes_.begin(), writes_.end(),
+                                                       [](const PendingWrite& w) {
+                                                         return w.unmatched == 0;
+                                                       });
+  if (late) diverged(completed, "the processor wrote memory and the replay did not", &first.t, "nothing");
+}
+
+// ---------------------------------------------------------------------------------------------
+// Write-backs: the line as it was when the cache gave it up, somewhere within one instruction
+
+bool Verifier::line_matches(PendingLine& line) const {
+  for (std::uint32_t i = 0; i < line.t.size; ++i) {
+    if ((line.unmatched >> i & 1) == 0) continue;
+    const auto byte = machine_->memory().defined_byte(line.t.address + i);
+    if (byte && *byte == line.t.data[i]) line.unmatched &= ~(1u << i);
+  }
+  return line.unmatched == 0;
+}
+
+void Verifier::check_lines(Position next) {
+  for (std::size_t i = 0; i < lines_.size();) {
+    PendingLine& line = lines_[i];
+    if (line.t.has(kPositionKnown) && line.t.position > next) return;
+    if (!line_matches(line)) {
+      ++i;
+      continue;
+    }
+    ++totals_.write_backs.checked;
+    ++totals_.write_backs.equal;
+    totals_.evidence_bytes += line.t.size;
+    last_agreed_ = line.t.index;
+    unconfirmed_lines_.erase(line.t.address.value / 16);
+    if (!specific_bytes_.empty()) {
+      for (std::uint32_t b = 0; b < line.t.size; ++b) {
+        specific_bytes_.erase(line.t.address.value + b);
+      }
+    }
+    lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+bool Verifier::adopt_line(PendingLine& line) {
+  if (options_.strict) return false;
+  for (std::uint32_t i = 0; i < line.t.size; ++i) {
+    if ((line.unmatched >> i & 1) == 0) continue;
+    const std::uint32_t at = line.t.address.value + i;
+    if (specific_bytes_.count(at) == 0) return false;
+  }
+  for (std::uint32_t i = 0; i < line.t.size; ++i) {
+    if ((line.unmatched >> i & 1) == 0) continue;
+    machine_->memory().external_write(line.t.address + i, {&line.t.data[i], 1});
+  }
+  ++totals_.adopted;
+  return true;
+}
+
+void Verifier::expire_lines(Position completed) {
+  for (PendingLine& line : lines_) {
+    if (!line.t.has(kPositionKnown) || line.t.position > completed) break;
+    if (adopt_line(line)) continue;
+    std::string found;
+    for (std::uint32_t i = 0; i < line.t.size; ++i) {
+      const auto byte = machine_->memory().defined_byte(line.t.address + i);
+      char text[4];
+      std::snprintf(text, sizeof text, "%02x", byte.value_or(0));
+      found += text;
+    }
+    ++totals_.write_backs.checked;
+    diverged(completed, "a line written back holds other bytes than the replay's memory", &line.t,
+             "bytes " + found);
+  }
+  if (!lines_.empty()) check_lines(completed);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Instructions
+
+void Verifier::instruction(const ExecutedInstruction& e, Position now) {
+  if (!starts_.empty() || recording_.totals.instruction_starts != 0) check_instruction_start(e, now);
+  pull_through(now);
+  if (!lines_.empty()) {
+    check_lines(now);
+    expire_lines(now);
+  }
+  if (!e.info->is_repeated()) require_nothing_missing(now);
+  // State before the next instruction: lines given up by it, before it changes them.
+  const Position next = e.info->is_repeated() ? Position{now.instruction, now.iteration + 1}
+                                              : Position{now.instruction + 1, 0};
+  if (recording_.bus.form == CacheForm::write_back) {
+    pull_through(Position{now.instruction + 1, 0});
+    if (!lines_.empty()) check_lines(std::max(next, Position{now.instruction + 1, 0}));
+  }
+}
+
+void Verifier::check_instruction_start(const ExecutedInstruction& e, Position now) {
+  const InstructionInfo& info = *e.info;
+  // The pins report a REP once, however often it iterates.
+  if (info.is_repeated() && now.iteration != 0) return;
+  const auto expect = [&](std::uint32_t offset, bool prefix) {
+    while (starts_.empty()) {
+      if (!pull()) return;
+      if (writes_.size() + io_.size() > kMaxHeld) break;
+    }
+    if (starts_.empty()) return;
+    const BusTransaction& t = starts_.front();
+    const PhysAddr at = machine_->memory().captured(e.physical + offset);
+    const std::size_t n = std::min<std::size_t>(t.size, info.length - offset);
+    const bool equal = t.address == at && t.has(kPrefix) == prefix &&
+                       std::memcmp(t.data.data(), info.bytes.data() + offset, n) == 0;
+    if (!prefix) ++totals_.instructions.checked;
+    if (!equal) {
+      char text[64];
+      std::snprintf(text, sizeof text, "%s at %08x: ", prefix ? "prefix" : "instruction", at.value);
+      diverged(now, "the processor executed another instruction",
+               &t, text + hex_bytes({info.bytes.data() + offset, info.length - offset}));
+    }
+    if (!prefix) ++totals_.instructions.equal;
+    last_agreed_ = t.index;
+    starts_.pop_front();
+  };
+  for (std::uint32_t i = 0; i < info.prefix_bytes; ++i) expect(i, true);
+  expect(info.prefix_bytes, false);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Ports and special cycles
+
+const BusTransaction* Verifier::next_io(Position now, const std::string& found) {
+  while (io_.empty()) {
+    if (!pull()) break;
+    if (writes_.size() + starts_.size() + lines_.size() > kMaxHeld) break;
+  }
+  if (io_.empty()) diverged(now, "the replay accesses a port where the processor did not", nullptr, found);
+  return &io_.front();
+}
+
+void Verifier::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  const std::string found = describe_io("read", port, size, value);
+  const BusTransaction* t = next_io(now, found);
+  ++totals_.io_reads.checked;
+  if (t->op != BusOp::io_read || t->address.value != port || t->size != size) {
+    diverged(now, "the replay accesses another port than the processor did", t, found);
+  }
+  ++totals_.io_reads.equal;
+  last_agreed_ = t->index;
+  io_.pop_front();
+}
+
+void Verifier::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
+                        Position now) {
+  const std::string found = describe_io("write", port, size, value);
+  const BusTransaction* t = next_io(now, found);
+  ++totals_.io_writes.checked;
+  if (t->op != BusOp::io_write || t->address.value != port || t->size != size ||
+      t->value() != value) {
+    diverged(now, "the replay writes a port otherwise than the processor did", t, found);
+  }
+  if (t->has(kPositionKnown) && t->position.instruction != now.instruction) {
+    diverged(now, "a port is written at another instruction than in the capture", t, found);
+  }
+  ++totals_.io_writes.equal;
+  last_agreed_ = t->index;
+  io_.pop_front();
+}
+
+void Verifier::check_special(BusOp op, Position now) {
+  while (specials_.empty()) {
+    if (!pull()) return;
+    if (writes_.size() + io_.size() + starts_.size() + lines_.size() > kMaxHeld) return;
+    if (has_position_beyond(now)) break;
+  }
+  ++totals_.specials.checked;
+  if (specials_.empty() || specials_.front().op != op) {
+    diverged(now, "the replay makes a special cycle that the processor did not",
+             specials_.empty() ? nullptr : &specials_.front(), std::string(bus_op_name(op)));
+  }
+  ++totals_.specials.equal;
+  last_agreed_ = specials_.front().index;
+  specials_.pop_front();
+}
+
+void Verifier::halted(Position now) { check_special(BusOp::halt, now); }
+void Verifier::cache_flushed(bool, Position now) { check_special(BusOp::flush, now); }
+void Verifier::shutdown(Position now) { check_special(BusOp::shutdown, now); }
+
+// ---------------------------------------------------------------------------------------------
+// The end
+
+bool Verifier::exhausted() {
+  if (writes_.empty() && io_.empty() && starts_.empty()) pull();
+  return at_end_ && writes_.empty() && io_.empty();
+}
+
+void Verifier::finish(Position end) {
+  while (pull() && !has_position_beyond(end)) {
+  }
+  const auto left = [&](const BusTransaction& t) {
+    return !t.has(kPositionKnown) || t.position < end;
+  };
+  if (!writes_.empty() && left(writes_.front().t)) {
+    diverged(end, "the processor wrote memory and the replay did not", &writes_.front().t,
+             "the end of the replay");
+  }
+  if (!io_.empty() && left(io_.front())) {
+    diverged(end, "the processor accessed a port and the replay did not", &io_.front(),
+             "the end of the replay");
+  }
+  if (!specials_.empty() && left(specials_.front())) {
+    diverged(end, "the processor made a special cycle and the replay did not", &specials_.front(),
+             "the end of the replay");
+  }
+}
+
+FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
+  FinalMemory result;
+  const MemoryImage& reference = captured != nullptr ? *captured : model_;
+  const Memory& memory = machine_->memory();
+  for (const auto& [number, page] : reference.pages()) {
+    for (std::uint32_t i = 0; i < kPageSize; ++i) {
+      if (!page->valid[i]) continue;
+      const PhysAddr at{number * kPageSize + i};
+      bool known = false, equal = false;
+      memory.for_each_alias(at, [&](PhysAddr alias) {
+        const auto byte = memory.defined_byte(alias);
+        known |= byte.has_value();
+        equal |= byte == page->data[i];
+      });
+      if (!known) continue;
+      if (!equal && captured != nullptr && device_bytes_.count(at.value) != 0) {
+        ++result.device;
+        continue;
+      }
+      ++result.bytes;
+      if (equal) continue;
+      if (captured != nullptr && unconfirmed_lines_.count(at.value / 16) == 0) {
+        ++result.external_unseen;
+        continue;
+      }
+      ++result.different;
+      if (!result.first_difference) result.first_difference = at;
+    }
+  }
+  return result;
+}
+
+}  // namespace citcat

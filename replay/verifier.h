@@ -1,0 +1,144 @@
+#pragma once
+// Checks a replay against everything the bus showed: each captured write in address, bytes and
+// order, each port access, each special cycle, each write-back of a line, the hardware's own
+// instruction stream where pins gave one.
+//
+// Order is that of the bus, with the freedom a processor has: bytes of one instruction may come in
+// another order, and posted writes may pass port accesses.
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "events/recording.h"
+#include "replay/machine.h"
+#include "replay/observer.h"
+
+namespace citcat {
+
+struct CheckCount {
+  std::uint64_t checked = 0;
+  std::uint64_t equal = 0;
+};
+
+struct VerifyTotals {
+  CheckCount writes;        ///< captured memory write transactions
+  CheckCount write_backs;   ///< captured write-back transactions
+  CheckCount io_reads, io_writes;
+  CheckCount specials;      ///< halt, shutdown, flush
+  CheckCount instructions;  ///< hardware instruction stream, prefixes not counted
+  std::uint64_t adopted = 0;         ///< results taken over from the bus
+  std::uint64_t evidence_bytes = 0;  ///< bytes of captured writes and write-backs compared
+};
+
+/// Final memory compared with an image captured at the end.
+struct FinalMemory {
+  std::uint64_t bytes = 0;      ///< compared
+  std::uint64_t different = 0;
+  /// Bytes that differ although the bus confirmed what the processor last left there: another bus
+  /// master wrote them after the processor's last access.
+  std::uint64_t external_unseen = 0;
+  /// Written by the processor to uncacheable addresses and never read back: devices, not memory.
+  std::uint64_t device = 0;
+  std::optional<PhysAddr> first_difference;
+};
+
+struct VerifierOptions {
+  bool strict = false;  ///< adopt nothing
+};
+
+class Verifier final : public Sink {
+ public:
+  Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
+           const VerifierOptions& options);
+  ~Verifier() override;
+  /// The machine under test; call before the replay starts. Must outlive the verifier's use.
+  void attach(Machine& machine) { machine_ = &machine; }
+
+  // Sink. Each throws ReplayStopped at the first disagreement.
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override;
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
+                Position now) override;
+  void halted(Position now) override;
+  void cache_flushed(bool write_back, Position now) override;
+  void shutdown(Position now) override;
+
+  /// After a complete replay: nothing captured before `end` may be left over. Throws ReplayStopped.
+  void finish(Position end);
+  /// True when every captured item has been consumed.
+  bool exhausted();
+
+  const VerifyTotals& totals() const { return totals_; }
+  /// The captured transaction that agreed last.
+  std::uint64_t last_agreed() const { return last_agreed_; }
+
+  /// Compares the machine's memory with what the writes on the bus leave (forms without
+  /// write-back; empty otherwise), or with `captured`.
+  FinalMemory compare_final(const MemoryImage* captured) const;
+
+ private:
+  struct PendingWrite {
+    BusTransaction t;
+    std::uint32_t unmatched = 0;  ///< bit i: byte i has not been written by the replay yet
+    bool adopted = false;
+  };
+  struct PendingLine {
+    BusTransaction t;
+    std::uint32_t unmatched = 0;  ///< bit i: byte i has not been seen equal yet
+  };
+
+  bool pull();
+  void pull_through(Position position);
+  bool has_position_beyond(Position position) const;
+  void sort_in(const BusTransaction& t);
+  bool writes_visible(PhysAddr a) const;
+  void match_byte(PhysAddr a, std::uint8_t value, Position now);
+  PendingWrite* find_pending(std::uint32_t address, unsigned& byte, Position now);
+  bool adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value);
+  void drop_matched();
+  void require_nothing_missing(Position completed);
+  void check_lines(Position next);
+  bool line_matches(PendingLine& line) const;
+  void expire_lines(Position completed);
+  bool adopt_line(PendingLine& line);
+  void check_instruction_start(const ExecutedInstruction& e, Position now);
+  const BusTransaction* next_io(Position now, const std::string& found);
+  void check_special(BusOp op, Position now);
+  bool made_by_specific_store() const;
+  [[noreturn]] void diverged(Position now, const char* reason, const BusTransaction* expected,
+                             const std::string& found) const;
+
+  const Recording& recording_;
+  std::unique_ptr<EvidenceReader> evidence_;
+  VerifierOptions options_;
+  Machine* machine_ = nullptr;
+  bool at_end_ = false;
+  bool counted_ = false;  ///< evidence carries positions
+  Position pulled_;       ///< of the transaction pulled last
+
+  std::deque<PendingWrite> writes_;
+  std::deque<BusTransaction> io_;
+  std::deque<BusTransaction> specials_;
+  std::deque<BusTransaction> starts_;
+  std::deque<PendingLine> lines_;
+  bool out_of_order_ = false;  ///< a later write matched before the first pending one
+  std::uint64_t repeat_started_ = ~std::uint64_t{0};
+
+  MemoryImage model_;  ///< what the bus says memory holds (no write-back caches)
+  std::unordered_set<std::uint32_t> unconfirmed_lines_;  ///< written since the bus showed them
+  std::unordered_set<std::uint32_t> device_bytes_;
+  std::unordered_set<std::uint32_t> specific_bytes_;  ///< model-specific results not yet on the bus
+  VerifyTotals totals_;
+  std::uint64_t last_agreed_ = ~std::uint64_t{0};
+};
+
+}  // namespace citcat
