@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "capture/machine_records.h"
+#include "capture/byu_capture.h"
 #include "capture/moo_capture.h"
 #include "capture/native.h"
 #include "capture/record_csv.h"
@@ -28,6 +29,9 @@ const CaptureFormat kFormats[] = {
     {"ols", "Logic Sniffer client file (OLS, SUMP)", detect_ols, open_ols_capture},
     {"csv", "comma-separated samples of libsigrok, DSView, Saleae, or any table of states",
      detect_csv, open_csv_capture},
+    {"byu", "BYU address trace, 12-byte records (v1.0, v1.1)", detect_byu, open_byu_capture},
+    {"byu-pentium", "BYU address trace, 6-byte Pentium records", detect_byu_pentium,
+     open_byu_pentium_capture},
 };
 
 /// File name without folders and without the suffix of a compression.
