@@ -44,11 +44,11 @@ class InternalError : public Error {
 
 /// Checks an invariant of ours, in release builds too: a trace tool that goes on after a broken
 /// invariant writes a wrong trace that looks right.
-#define CITCAT_ASSERT(condition)                                                            \
-  do {                                                                                      \
-    if (!(condition))                                                                       \
-      throw ::citcat::InternalError(std::string("broken invariant at " __FILE__ ":") +      \
-                                    std::to_string(__LINE__) + ": " #condition);            \
+#define CITCAT_ASSERT(condition)                                                       \
+  do {                                                                                 \
+    if (!(condition))                                                                  \
+      throw ::citcat::InternalError(std::string("broken invariant at " __FILE__ ":") + \
+                                    std::to_string(__LINE__) + ": " #condition);       \
   } while (false)
 
 }  // namespace citcat
