@@ -41,6 +41,7 @@ struct PinAssignment {
   std::vector<PinChoice> pins;
   ClockEdge edge = ClockEdge::rising;
   std::uint32_t address_mask = 0xffffffff;  ///< address bits that were captured
+  unsigned clocks_per_state = 0;  ///< periods of the probed clock in a bus state; 0: the usual
 };
 
 struct BusDescription;
@@ -90,6 +91,7 @@ struct BusDescription {
   std::uint32_t bus_bytes;
   const std::vector<PinDescription>& (*pins)();
   std::uint32_t address_mask;  ///< all address bits of this processor
+  ClockEdge edge;              ///< the usual one
   /// Address line that shows low in the rest of the cycle, so that an unconnected probe cannot be
   /// told from a low address; nullptr when there is none.
   const char* dead_line;

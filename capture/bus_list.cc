@@ -3,17 +3,34 @@
 #include <algorithm>
 
 #include "capture/bus_decoder.h"
+#include "capture/decoder_286.h"
+#include "capture/decoder_486.h"
 #include "capture/decoder_8086.h"
 #include "formats/error.h"
 
 namespace citcat {
 namespace {
 
+// Inputs and outputs are looked at where the processor takes or has driven them: before CLK falls
+// on the 8086 and 80286, before it rises on the later ones.
 const BusDescription kBuses[] = {
     {"8088-max", "8088 in maximum mode (IBM PC and XT)", CpuModel::i8088, 1, pins_8088_max, 0xfffff,
-     "A19", make_8086_max},
-    {"8086-max", "8086 in maximum mode", CpuModel::i8088, 2, pins_8086_max, 0xfffff, "A19",
-     make_8086_max},
+     ClockEdge::rising, "A19", make_8086_max},
+    {"8086-max", "8086 in maximum mode", CpuModel::i8088, 2, pins_8086_max, 0xfffff,
+     ClockEdge::rising, "A19", make_8086_max},
+    {"8088-min", "8088 in minimum mode", CpuModel::i8088, 1, pins_8088_min, 0xfffff,
+     ClockEdge::rising, "A19", make_8086_min},
+    {"8086-min", "8086 in minimum mode", CpuModel::i8088, 2, pins_8086_min, 0xfffff,
+     ClockEdge::rising, "A19", make_8086_min},
+    {"80286", "80286", CpuModel::i286, 2, pins_286, 0xffffff, ClockEdge::rising, nullptr, make_286},
+    {"386sx", "80386SX and 80386EX, 16 bits, pipelined or not", CpuModel::i386, 2, pins_386sx,
+     0x3ffffff, ClockEdge::falling, nullptr, make_386sx},
+    {"386dx", "80386DX, 32 bits, pipelined or not", CpuModel::i386, 4, pins_386dx, 0xffffffff,
+     ClockEdge::falling, nullptr, make_386dx},
+    {"486", "i486 SX, DX, DX2, DX4", CpuModel::i486, 4, pins_486, 0xffffffff, ClockEdge::falling,
+     nullptr, make_486},
+    {"pentium", "Pentium, 64 bits", CpuModel::pentium, 8, pins_pentium, 0xffffffff,
+     ClockEdge::falling, nullptr, make_pentium},
 };
 
 }  // namespace

@@ -166,14 +166,18 @@ ChannelMap parse_channel_map(const std::string& text, const std::string& name) {
         fail(name, "expected 'bus' to be a known bus, found '" + map.bus + "'");
     } else if (item.key() == "clock_edge") {
       map.edge = parse_edge(value, name);
+    } else if (item.key() == "clocks_per_state" && (value == 1 || value == 2)) {
+      map.clocks_per_state = value.get<unsigned>();
     } else if (item.key() == "pins" && value.is_object()) {
       for (const auto& pin : value.items())
         map.pins[pin.key()] = parse_pin(pin.value(), "pins." + pin.key(), name);
     } else if (item.key() == "lanes" && value.is_object()) {
       for (const auto& lanes : value.items()) parse_lanes(lanes.value(), lanes.key(), map);
     } else if (item.key() != "comment") {
-      fail(name, "expected 'bus', 'clock_edge', 'pins', 'lanes' or 'comment', found '" +
-                     item.key() + "': " + value.dump().substr(0, 40));
+      fail(name,
+           "expected 'bus', 'clock_edge', 'clocks_per_state' (1 or 2), 'pins', 'lanes' or "
+           "'comment', found '" +
+               item.key() + "': " + value.dump().substr(0, 40));
     }
   }
   return map;
@@ -279,7 +283,8 @@ BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel c
 
 PinAssignment assign_pins(const BusMatch& match, const ChannelMap& map) {
   PinAssignment assignment;
-  assignment.edge = map.edge.value_or(ClockEdge::rising);
+  assignment.edge = map.edge.value_or(match.bus->edge);
+  assignment.clocks_per_state = map.clocks_per_state;
   assignment.address_mask = match.bus->address_mask;
   for (const PinMatch& pin : match.pins) {
     assignment.pins.push_back({pin.channel, pin.inverted});

@@ -23,6 +23,7 @@ struct ChannelMap {
   std::string path;  ///< "" for no file
   std::string bus;   ///< identifier of the bus, "" decides by the pins
   std::optional<ClockEdge> edge;
+  unsigned clocks_per_state = 0;  ///< 1 or 2; 0: the usual one of the bus
   std::map<std::string, Pin> pins;
   std::map<std::string, std::string> stems;  ///< stem of pin names to stem of channel names
 };

@@ -1,0 +1,209 @@
+#include <array>
+#include <deque>
+
+#include "capture/burst_bus.h"
+#include "capture/clocked_decoder.h"
+#include "capture/decoder_486.h"
+#include "capture/hex.h"
+#include "formats/error.h"
+
+namespace citcat {
+namespace {
+
+using Kind = CycleKind;
+
+constexpr std::uint32_t kLineBytes = 32;
+constexpr unsigned kItemBytes = 8;
+constexpr unsigned kItems = kLineBytes / kItemBytes;
+// NA# lets one more cycle begin before the last one has ended (Pentium data sheet, "Pipelined
+// cycles").
+constexpr std::size_t kOutstanding = 2;
+// A branch trace message, by its only active byte enable (AMD-K5 TRM, table 5-23).
+constexpr unsigned kBranchTrace = 1u << 5;
+
+/// Control pins in the order they are gathered; BE0 to BE7 follow.
+enum ControlPentium : unsigned {
+  kWr,
+  kDc,
+  kMio,
+  kAds,
+  kBrdy,
+  kCache,
+  kKen,
+  kBoff,
+  kHitm,
+  kNa,
+  kBe0
+};
+
+class DecoderPentium final : public ClockedDecoder {
+ public:
+  DecoderPentium(const SampleInfo& samples, const PinSet& pins)
+      : ClockedDecoder(samples, pins, "CLK"),
+        output_(samples.name),
+        address_(pins.gather("A", 3, 31)),
+        data_(pins.gather("D", 0, 63)),
+        control_(pins.gather({"WR", "DC", "MIO", "ADS", "BRDY", "CACHE", "KEN", "BOFF", "HITM",
+                              "NA", "BE0", "BE1", "BE2", "BE3", "BE4", "BE5", "BE6", "BE7"})) {
+    static constexpr std::pair<const char*, unsigned> kOptional[] = {
+        {"KEN", kKen}, {"BOFF", kBoff}, {"HITM", kHitm}, {"NA", kNa}};
+    for (const auto& [pin, bit] : kOptional)
+      if (!pins.has(pin)) absent_ |= std::uint64_t{1} << bit;
+    // Without KEN# a read that asks for a line is believed to get it.
+    has_ken_ = pins.has("KEN");
+  }
+
+  bool take(BusTransaction& out) override { return output_.take(out); }
+
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> lines;
+    const auto count = [&](std::uint64_t n, const char* text) {
+      if (n != 0) lines.push_back(std::to_string(n) + text);
+    };
+    count(backed_off_, " bus cycles were backed off (BOFF#) and run again from their beginning");
+    count(branch_traces_, " branch trace messages are left out: their layout is not published");
+    count(left_out_, " special cycles are left out (stop grant, flush acknowledge)");
+    return lines;
+  }
+
+ protected:
+  void clock(const Period& period) override {
+    const std::uint64_t control = control_(period.last) | absent_;
+    const auto low = [&](unsigned pin) { return ((control >> pin) & 1) == 0; };
+    if (low(kBoff)) {
+      // All outstanding cycles are run again in their entirety (Pentium data sheet, "BOFF#").
+      backed_off_ += cycles_.size();
+      cycles_.clear();
+      return;
+    }
+    if (!cycles_.empty()) {
+      Cycle& current = cycles_.front();
+      // KEN# is taken with the first BRDY# or with NA#, whichever comes first.
+      if (!current.cache_known && (low(kBrdy) || low(kNa))) settle_cache(current, low(kKen));
+      if (low(kBrdy)) transfer(current, data_(period.last));
+    }
+    if (low(kAds)) begin(period, control);
+  }
+
+  void end() override {}
+
+ private:
+  struct Cycle {
+    Kind kind = Kind::none;
+    std::uint64_t clock = 0;
+    std::uint32_t start = 0;
+    unsigned lanes = 0;
+    bool asks_for_line = false;  ///< CACHE# low
+    bool cache_known = false, burst = false, snoop = false;
+    unsigned items = 0;
+    std::array<std::uint8_t, kLineBytes> data{};
+  };
+
+  void begin(const Period& period, std::uint64_t control) {
+    if (cycles_.size() >= kOutstanding)
+      throw FormatError(
+          name(), period.begin,
+          "expected BRDY# to end one of two outstanding bus cycles before ADS# begins "
+          "a third, found none (check ADS#, BRDY# and CLK in the channel map)");
+    Cycle cycle;
+    cycle.kind = kDefinition486[control & 7];
+    cycle.clock = period.begin;
+    cycle.start = static_cast<std::uint32_t>(address_(period.last) << 3);
+    cycle.lanes = static_cast<unsigned>(~control >> kBe0) & 0xff;
+    cycle.asks_for_line = ((control >> kCache) & 1) == 0 && is_memory(cycle.kind);
+    cycle.snoop = ((control >> kHitm) & 1) == 0;
+    const bool moves = cycle.kind != Kind::special && cycle.kind != Kind::interrupt_acknowledge;
+    if (cycle.kind == Kind::none || (moves && !cycle.asks_for_line && !is_one_run(cycle.lanes)))
+      throw FormatError(name(), period.begin,
+                        "expected a bus cycle of neighbouring bytes, found definition " +
+                            hex(control & 7, 1) + " with byte enables " + hex(cycle.lanes, 2) +
+                            " (check M/IO#, D/C#, W/R# and BE# in the channel map)");
+    cycles_.push_back(cycle);
+  }
+
+  void settle_cache(Cycle& cycle, bool ken) {
+    cycle.cache_known = true;
+    // A write with CACHE# is the write-back of a line and needs nobody's leave.
+    cycle.burst = cycle.asks_for_line && (ken || !has_ken_ || is_write(cycle.kind));
+  }
+
+  void transfer(Cycle& cycle, std::uint64_t data) {
+    if (cycle.burst) {
+      const std::uint32_t item = burst_address(cycle.start, cycle.items, kItemBytes);
+      for (unsigned lane = 0; lane < kItemBytes; ++lane)
+        cycle.data[(item & (kLineBytes - 1)) + lane] =
+            static_cast<std::uint8_t>(data >> (8 * lane));
+      if (++cycle.items == kItems) finish_line(cycle);
+      return;
+    }
+    finish_single(cycle, data);
+    cycles_.pop_front();
+  }
+
+  void finish_line(const Cycle& cycle) {
+    BusTransaction line;
+    line.op = op_of(cycle.kind);
+    line.clock = cycle.clock;
+    line.flags = kClockKnown | kLine;
+    if (is_write(cycle.kind)) line.flags |= kWriteBack;
+    if (is_write(cycle.kind) && cycle.snoop) line.flags |= kSnoop;
+    line.address = PhysAddr{cycle.start & ~(kLineBytes - 1)};
+    line.size = kLineBytes;
+    line.data = cycle.data;
+    output_.push(line);
+    cycles_.pop_front();
+  }
+
+  void finish_single(const Cycle& cycle, std::uint64_t data) {
+    if (cycle.kind == Kind::interrupt_acknowledge) {
+      output_.push_acknowledge(cycle.clock, static_cast<std::uint8_t>(data));
+    } else if (cycle.kind == Kind::special) {
+      if (const auto special = special_cycle(cycle.lanes, cycle.start)) {
+        output_.push_special(special->op, cycle.clock, special->detail);
+      } else {
+        ++(cycle.lanes == kBranchTrace ? branch_traces_ : left_out_);
+      }
+    } else {
+      // A read that asked for a line and got one item got all of it.
+      const unsigned lanes = cycle.asks_for_line && !is_one_run(cycle.lanes) ? 0xff : cycle.lanes;
+      BusTransaction single = lanes_transaction(cycle.kind, cycle.start, lanes, data, cycle.clock);
+      if (is_memory(cycle.kind) && !is_write(cycle.kind)) single.flags |= kUncacheable;
+      output_.push(single);
+    }
+  }
+
+  BusOutput output_;
+  PinGather address_, data_, control_;
+  std::uint64_t absent_ = 0;
+  bool has_ken_ = true;
+  std::deque<Cycle> cycles_;
+  std::uint64_t backed_off_ = 0, branch_traces_ = 0, left_out_ = 0;
+};
+
+}  // namespace
+
+const std::vector<PinDescription>& pins_pentium() {
+  static const std::vector<PinDescription> kPins = [] {
+    std::vector<PinDescription> pins;
+    add_pins(pins, "A", 3, 31, 3);
+    const auto require = [&](const std::string& name) { pins.push_back({name, "", true, "", -1}); };
+    for (int i = 0; i < 64; ++i) require("D" + std::to_string(i));
+    for (int i = 0; i < 8; ++i) require("BE" + std::to_string(i));
+    for (const char* name : {"CLK", "ADS", "MIO", "DC", "WR", "BRDY", "CACHE"}) require(name);
+    const auto optional = [&](const char* name, const char* cost) {
+      pins.push_back({name, "", false, cost, -1});
+    };
+    optional("KEN", "every read that asks for a line is believed to get it");
+    optional("NA", "KEN# of pipelined cycles is looked at too late");
+    optional("BOFF", "cycles that are backed off confuse the following ones");
+    optional("HITM", "write-backs by snoops are not told from others");
+    return pins;
+  }();
+  return kPins;
+}
+
+std::unique_ptr<BusDecoder> make_pentium(const SampleInfo& samples, const PinSet& pins) {
+  return std::make_unique<DecoderPentium>(samples, pins);
+}
+
+}  // namespace citcat

@@ -1,0 +1,203 @@
+// Waveforms of the Pentium (Intel Pentium data sheet, "Bus functional description").
+
+#include <deque>
+
+#include "tests/unit/capture/bus_generators.h"
+
+namespace citcat::test {
+namespace {
+
+unsigned definition(BusOp op) {
+  switch (op) {
+    case BusOp::interrupt_acknowledge:
+      return 0;
+    case BusOp::halt:
+    case BusOp::shutdown:
+    case BusOp::flush:
+      return 1;
+    case BusOp::io_read:
+      return 2;
+    case BusOp::io_write:
+      return 3;
+    case BusOp::code_read:
+      return 4;
+    case BusOp::data_read:
+      return 6;
+    default:
+      return 7;
+  }
+}
+
+struct Cycle {
+  BusTransaction t;
+  std::uint32_t address = 0;
+  unsigned enables = 0;
+  bool line = false;     ///< CACHE# low
+  bool refused = false;  ///< CACHE# low, KEN# high: one item comes
+};
+
+class GeneratorPentium {
+ public:
+  explicit GeneratorPentium(Random& random) : random_(random) {
+    std::vector<std::string> names;
+    add_names(names, "A", 3, 31);
+    add_names(names, "D", 0, 63);
+    add_names(names, "BE", 0, 7);
+    for (const char* name : {"W/R#", "D/C#", "M/IO#", "CLK", "ADS#", "BRDY#", "CACHE#", "KEN#",
+                             "NA#", "BOFF#", "HITM#"})
+      names.push_back(name);
+    wave_ = std::make_unique<Wave>(names, "CLK", true, random);
+    wave_->float_in_first_half(kData, 64);
+    ads_ = wave_->channel("ADS#");
+    brdy_ = wave_->channel("BRDY#");
+    cache_ = wave_->channel("CACHE#");
+    ken_ = wave_->channel("KEN#");
+    na_ = wave_->channel("NA#");
+    boff_ = wave_->channel("BOFF#");
+    hitm_ = wave_->channel("HITM#");
+  }
+
+  std::unique_ptr<Wave> run(const Traffic& traffic) {
+    for (const BusTransaction& t : traffic) add_cycles(t);
+    idle();
+    wave_->tick();
+    // `begun` cycles have had ADS#; up to two are outstanding.
+    while (done_ < cycles_.size()) clock();
+    idle();
+    wave_->tick();
+    return std::move(wave_);
+  }
+
+ private:
+  static constexpr std::size_t kData = 29, kEnables = 93, kDefinition = 101;
+
+  void add_cycles(const BusTransaction& t) {
+    Cycle cycle{t, t.address.value & ~7u, 0, false, false};
+    if (t.op == BusOp::interrupt_acknowledge) {
+      cycle.enables = 1;
+      cycles_.push_back(cycle);
+      cycles_.push_back(cycle);
+      return;
+    }
+    if (t.op == BusOp::halt) cycle.enables = 4;
+    if (t.op == BusOp::shutdown) cycle.enables = 1;
+    if (t.op == BusOp::flush) cycle.enables = t.data[0] == 1 ? 2 : 8;
+    if (t.is_memory() || t.op == BusOp::io_read || t.op == BusOp::io_write)
+      cycle.enables = ((1u << t.size) - 1) << (t.address.value & 7);
+    if (t.has(kLine)) {
+      cycle.line = true;
+      cycle.enables = 0xff;
+      // Fills begin anywhere in the line, write-backs at its beginning.
+      cycle.address = t.address.value + (t.has(kWriteBack) ? 0 : 8 * draw(random_, 4));
+    } else if (t.op == BusOp::code_read || t.op == BusOp::data_read) {
+      cycle.refused = draw(random_, 2) == 0;
+    }
+    cycles_.push_back(cycle);
+  }
+
+  void idle() {
+    for (const std::size_t pin : {ads_, brdy_, na_, boff_, hitm_}) wave_->set(pin, true);
+    wave_->set(ken_, (random_() & 1) != 0);
+    wave_->set(cache_, (random_() & 1) != 0);
+    wave_->set(kData, 64, random_());
+    wave_->set(0, 29, random_());
+    wave_->set(kEnables, 8, random_());
+  }
+
+  void clock() {
+    idle();
+    const std::size_t outstanding = begun_ - done_;
+    if (outstanding != 0 && draw(random_, 20) == 0) {
+      // Thrown off: everything outstanding begins again.
+      wave_->set(boff_, false);
+      wave_->tick();
+      begun_ = done_;
+      items_ = 0;
+      next_allowed_ = false;
+      ken_settled_ = false;
+      return;
+    }
+    const bool may_begin =
+        begun_ < cycles_.size() && (outstanding == 0 || (outstanding == 1 && next_allowed_));
+    const bool begin = may_begin && draw(random_, 3) != 0;
+    if (outstanding != 0) data_phase(outstanding);
+    if (begin) address_phase(cycles_[begun_++]);
+    wave_->tick();
+    if (begin && outstanding != 0) next_allowed_ = false;
+  }
+
+  void address_phase(const Cycle& cycle) {
+    wave_->set(0, 29, cycle.address >> 3);
+    wave_->set(kEnables, 8, ~cycle.enables);
+    wave_->set(kDefinition, 3, definition(cycle.t.op));
+    wave_->set(ads_, false);
+    wave_->set(cache_, !(cycle.line || cycle.refused));
+    wave_->set(hitm_, !cycle.t.has(kSnoop));
+  }
+
+  void data_phase(std::size_t outstanding) {
+    const Cycle& cycle = cycles_[done_];
+    const bool memory_line = cycle.line;
+    const bool ready = draw(random_, 2) == 0;
+    const bool next = outstanding == 1 && !next_allowed_ && draw(random_, 4) == 0;
+    if (next) {
+      wave_->set(na_, false);
+      next_allowed_ = true;
+    }
+    if ((ready || next) && !ken_settled_) {
+      wave_->set(ken_, !memory_line);
+      ken_settled_ = true;
+    }
+    if (!ready) return;
+    wave_->set(brdy_, false);
+    wave_->set(kData, 64, data_of(cycle));
+    if (++items_ < (cycle.line ? 4u : 1u)) return;
+    ++done_;
+    items_ = 0;
+    ken_settled_ = false;
+    next_allowed_ = false;
+  }
+
+  std::uint64_t data_of(const Cycle& cycle) {
+    const BusTransaction& t = cycle.t;
+    std::uint64_t value = random_();
+    const auto put = [&](unsigned lane, std::uint8_t byte) {
+      value = (value & ~(std::uint64_t{0xff} << (8 * lane))) | std::uint64_t{byte} << (8 * lane);
+    };
+    if (cycle.line) {
+      const std::uint32_t offset = (cycle.address ^ (8 * items_)) & 31;
+      for (unsigned lane = 0; lane < 8; ++lane) put(lane, t.data[offset + lane]);
+    } else if (t.op == BusOp::interrupt_acknowledge) {
+      // Only the second cycle's vector counts.
+      const bool second = done_ > 0 && cycles_[done_ - 1].t.op == BusOp::interrupt_acknowledge &&
+                          acknowledges_before(done_) % 2 == 1;
+      if (second) put(0, t.data[0]);
+    } else {
+      for (unsigned i = 0; i < t.size; ++i) put((t.address.value + i) & 7, t.data[i]);
+    }
+    return value;
+  }
+
+  std::size_t acknowledges_before(std::size_t n) const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < n; ++i)
+      if (cycles_[i].t.op == BusOp::interrupt_acknowledge) ++count;
+    return count;
+  }
+
+  Random& random_;
+  std::unique_ptr<Wave> wave_;
+  std::vector<Cycle> cycles_;
+  std::size_t begun_ = 0, done_ = 0;
+  unsigned items_ = 0;
+  bool next_allowed_ = false, ken_settled_ = false;
+  std::size_t ads_ = 0, brdy_ = 0, cache_ = 0, ken_ = 0, na_ = 0, boff_ = 0, hitm_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Wave> draw_pentium(const Traffic& traffic, Random& random) {
+  return GeneratorPentium(random).run(traffic);
+}
+
+}  // namespace citcat::test
