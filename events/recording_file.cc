@@ -54,11 +54,18 @@ class FileEvidenceReader final : public EvidenceReader {
  private:
   bool load_next_chunk() {
     const std::vector<ChunkInfo>& chunks = container_->chunks();
-    while (at_ < chunks.size() && chunks[at_].kind != kEvidenceChunk) ++at_;
-    if (at_ == chunks.size()) return false;
+    const auto ends_evidence = [](ChunkKind kind) {
+      return kind == kEvidenceChunk || kind == kLostChunk || kind == kMetaChunk;
+    };
+    while (at_ < chunks.size() && !ends_evidence(chunks[at_].kind)) ++at_;
+    // All evidence stands before META, because it is written while the capture is read.
+    if (at_ == chunks.size() || chunks[at_].kind == kMetaChunk) return false;
     const ChunkInfo& info = chunks[at_++];
     const std::vector<std::uint8_t> payload = container_->read(info);
     ByteReader in(payload, container_->path(), info.offset);
+    if (info.kind == kLostChunk) {
+      in.fail("expected evidence, found that it was lost: " + decode_lost_chunk(in).message);
+    }
     chunk_ = EvidenceChunk(in);
     return true;
   }
@@ -112,6 +119,12 @@ RecordingFile RecordingFile::open(const std::string& path) {
   file.container_ = std::make_shared<const ContainerReader>(path);
   for (const ChunkInfo& chunk : file.container_->chunks()) file.load(chunk);
   file.require_chunks();
+  std::vector<std::string>& warnings = file.recording_.warnings;
+  warnings.insert(warnings.end(), file.lost_.begin(), file.lost_.end());
+  if (const auto end = file.container_->unfinished_append()) {
+    warnings.push_back("an append to this archive was interrupted; what follows offset " +
+                       std::to_string(*end) + " is ignored");
+  }
   return file;
 }
 
@@ -135,6 +148,9 @@ void RecordingFile::load(const ChunkInfo& chunk) {
     decode_io_reads(in, recording_.io_reads);
   } else if (chunk.kind == kInternalReadChunk) {
     decode_internal_reads(in, recording_.internal_reads);
+  } else if (chunk.kind == kLostChunk) {
+    lost_.push_back("part of this recording was lost before it was repaired: " +
+                    decode_lost_chunk(in).message);
   } else {
     in.fail("expected a chunk of a recording, found " + chunk_kind_name(chunk.kind));
   }

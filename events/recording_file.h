@@ -53,6 +53,8 @@ class RecordingFile {
   /// read. Everything but evidence and checkpoints is checked here, those when they are read.
   static RecordingFile open(const std::string& path);
 
+  /// Its warnings include what the archive itself gives reason to warn of: an earlier repair that
+  /// could not save everything, an interrupted append.
   const Recording& recording() const { return recording_; }
   const ArchiveMeta& meta() const { return meta_; }
   /// A fresh cursor from the start, independent of others, valid beyond this object. Throws
@@ -69,6 +71,7 @@ class RecordingFile {
   std::shared_ptr<const ContainerReader> container_;
   Recording recording_;
   ArchiveMeta meta_;
+  std::vector<std::string> lost_;
   bool has_meta_ = false;
   bool has_cpu_ = false;
 };

@@ -514,6 +514,7 @@ class Scanner {
     std::uint64_t offset = std::min(kFileHeaderBytes, file_.size());
     while (offset < file_.size()) offset = step(offset);
     check_end();
+    scan_.complete = index_ && *index_ == scan_.intact;
     return std::move(scan_);
   }
 
@@ -532,16 +533,26 @@ class Scanner {
     if (!chunk) {
       const std::uint64_t next = next_header(offset + 1);
       report(offset, next - offset, std::nullopt,
-             next == file_.size() ? "expected a chunk, found damaged bytes up to the end"
-                                  : "expected a chunk, found damaged bytes");
+             "expected chunk " + std::to_string(next_sequence_) + ", found damaged bytes" +
+                 (next == file_.size() ? " up to the end" : ""));
       return next;
     }
-    if (chunk->sequence != next_sequence_) {
-      report(offset, 0, chunk,
-             "expected chunk " + std::to_string(next_sequence_) + ", found " + describe(*chunk));
-    }
+    if (chunk->sequence != next_sequence_) report_gap(*chunk);
     next_sequence_ = chunk->sequence + 1;
     return take(*chunk);
+  }
+
+  /// After bytes without a header, the ordinal of what follows tells how many chunks they were.
+  void report_gap(const ChunkInfo& found) {
+    const bool after_damage =
+        !scan_.damage.empty() && !scan_.damage.back().chunk &&
+        scan_.damage.back().offset + scan_.damage.back().bytes == found.offset;
+    if (after_damage) {
+      scan_.damage.back().message += ", then " + describe(found);
+    } else {
+      report(found.offset, 0, std::nullopt,
+             "expected chunk " + std::to_string(next_sequence_) + ", found " + describe(found));
+    }
   }
 
   std::uint64_t take(const ChunkInfo& chunk) {
@@ -570,9 +581,9 @@ class Scanner {
 
   void take_end(const ChunkInfo& chunk, std::span<const std::uint8_t> payload) {
     const EndPayload end = decode_end(payload, file_.path(), chunk.offset);
-    const bool consistent = end.file_bytes == chunk.offset + kEndBytes &&
-                            end.index_offset == index_offset_ && index_ == scan_.intact &&
-                            end.content_hash == content_hash_of(scan_.intact);
+    const bool consistent =
+        end.file_bytes == chunk.offset + kEndBytes && end.index_offset == index_offset_ && index_ &&
+        *index_ == scan_.intact && end.content_hash == content_hash_of(scan_.intact);
     if (!consistent && scan_.damage.empty()) {
       report(chunk.offset, kEndBytes, chunk,
              "expected the end to agree with the index and the chunks before it, found another");
@@ -620,13 +631,17 @@ class Scanner {
 
   void report(std::uint64_t offset, std::uint64_t bytes, std::optional<ChunkInfo> chunk,
               std::string message) {
+    // Messages of FormatError begin with file and offset, which stand beside the message here.
+    if (message.starts_with(file_.path() + ":")) {
+      message.erase(0, message.find(": ", file_.path().size()) + 2);
+    }
     scan_.damage.push_back({offset, bytes, chunk, std::move(message)});
   }
 
   RandomAccessFile file_;
   ContainerScan scan_;
   std::uint32_t next_sequence_ = 0;
-  std::vector<ChunkInfo> index_;
+  std::optional<std::vector<ChunkInfo>> index_;  ///< the last intact one
   std::uint64_t index_offset_ = 0;
   std::uint64_t end_of_last_ = 0;
 };
@@ -635,6 +650,29 @@ class Scanner {
 
 ContainerScan scan_container(const std::string& path) { return Scanner(path).run(); }
 
+LostChunk decode_lost_chunk(ByteReader& in) {
+  constexpr std::uint64_t kMaxMessage = 4096;
+  LostChunk lost;
+  lost.kind = in.u32("kind of the lost chunk");
+  lost.message = in.string("what was lost", kMaxMessage);
+  in.expect_end("the LOST chunk");
+  return lost;
+}
+
+namespace {
+
+/// Adds what is lost at `damage`, if it may be content.
+void add_lost_chunk(ContainerWriter& writer, const ContainerDamage& damage) {
+  const ChunkKind kind = damage.chunk ? damage.chunk->kind : 0;
+  if (kind == kIndexChunk || kind == kEndChunk) return;
+  ByteWriter out;
+  out.u32(kind);
+  out.string("offset " + std::to_string(damage.offset) + ": " + damage.message);
+  writer.add(kLostChunk, out.take(), ZstdOptions{});
+}
+
+}  // namespace
+
 ContainerScan salvage_container(const std::string& from, const std::string& to) {
   ContainerScan scan = scan_container(from);
   if (scan.intact.empty()) {
@@ -642,7 +680,20 @@ ContainerScan salvage_container(const std::string& from, const std::string& to) 
   }
   const RandomAccessFile source(from);
   ContainerWriter writer(to);
-  writer.copy(source, scan.intact);
+  std::size_t next_damage = 0;
+  const auto add_lost_before = [&](std::uint64_t offset) {
+    for (; next_damage < scan.damage.size(); ++next_damage) {
+      const ContainerDamage& damage = scan.damage[next_damage];
+      if (damage.offset > offset) return;
+      // Damage at offset 0 is that of the file header, which holds no content.
+      if (!scan.complete && damage.offset != 0) add_lost_chunk(writer, damage);
+    }
+  };
+  for (const ChunkInfo& chunk : scan.intact) {
+    add_lost_before(chunk.offset);
+    writer.copy(source, std::span(&chunk, 1));
+  }
+  add_lost_before(source.size());
   writer.finish();
   return scan;
 }

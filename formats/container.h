@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "formats/atomic_file.h"
+#include "formats/byte_reader.h"
 #include "formats/hash.h"
 #include "formats/random_access_file.h"
 #include "formats/zstd_stream.h"
@@ -39,6 +40,8 @@ inline constexpr std::uint64_t kMaxChunkBytes = std::uint64_t{1} << 27;
 /// Chunks of the container itself.
 inline constexpr ChunkKind kIndexChunk = chunk_kind("INDX");
 inline constexpr ChunkKind kEndChunk = chunk_kind("END ");
+/// A content chunk that salvaging puts where something was lost: see LostChunk.
+inline constexpr ChunkKind kLostChunk = chunk_kind("LOST");
 
 /// What the header of a chunk says.
 struct ChunkInfo {
@@ -172,8 +175,10 @@ struct ContainerDamage {
 struct ContainerScan {
   std::uint64_t file_bytes = 0;
   std::uint16_t version = 0;
-  std::vector<ChunkInfo> intact;  ///< content chunks whose header, hash and size are right
-  std::vector<ContainerDamage> damage;
+  std::vector<ChunkInfo> intact;        ///< content chunks whose header, hash and size are right
+  std::vector<ContainerDamage> damage;  ///< in the order of offsets
+  /// The index is intact and lists nothing but the intact chunks: no content was lost.
+  bool complete = false;
   bool sound() const { return damage.empty(); }
 };
 
@@ -181,8 +186,16 @@ struct ContainerScan {
 /// the result.
 ContainerScan scan_container(const std::string& path);
 
+/// What a LOST chunk says: between the chunks around it, something was lost.
+struct LostChunk {
+  ChunkKind kind = 0;   ///< of the lost chunk; 0 when that is not known
+  std::string message;  ///< what was found in its place
+};
+LostChunk decode_lost_chunk(ByteReader& in);
+
 /// Writes the intact chunks of `from`, in order, with new index and end, as `to` (which may be the
-/// same name). Returns what was found. Throws FormatError when not one chunk is intact.
+/// same name). Where content was or may have been lost, a LOST chunk says so. Returns what was
+/// found. Throws FormatError when not one chunk is intact.
 ContainerScan salvage_container(const std::string& from, const std::string& to);
 
 }  // namespace citcat
