@@ -4,10 +4,18 @@ namespace citcat {
 
 // Each is defined in cli/cmd_<name>.cc. Declared here, because nothing else may use them directly.
 extern const Command kImportCommand;
+extern const Command kInfoCommand;
+extern const Command kDumpCommand;
+extern const Command kCheckCommand;
+extern const Command kRepairCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
       &kImportCommand,
+      &kInfoCommand,
+      &kDumpCommand,
+      &kCheckCommand,
+      &kRepairCommand,
   };
   return commands;
 }

@@ -1,0 +1,373 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/record_csv.h"
+#include "cli/command.h"
+#include "cli/file_kind.h"
+#include "cli/transaction_text.h"
+#include "events/recording_file.h"
+#include "formats/error.h"
+#include "formats/kt.h"
+#include "formats/sparse_image.h"
+#include "replay/disassembler.h"
+
+namespace citcat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+enum class Form : std::uint8_t { text, json, csv };
+
+struct DumpOptions {
+  std::string file, format = "text";
+  std::uint64_t from = 0;
+  std::uint64_t to = std::numeric_limits<std::uint64_t>::max();
+  int bits = 0;
+  bool evidence = false, state = false;
+  Form form = Form::text;
+
+  bool wants(std::uint64_t number) const { return number >= from && number < to; }
+};
+
+void print_line(const std::string& line, const Console& console) { console.print(line + "\n"); }
+
+// ---- KT ----------------------------------------------------------------------------------------
+
+std::string kt_text(const KtRecord& record, std::uint64_t number, Disassembler& disassembler) {
+  const KtInstruction& i = record.instruction;
+  switch (record.kind) {
+    case KtRecord::Kind::process:
+      return fmt::format("{:>12} process {:x}", "", record.pid);
+    case KtRecord::Kind::translation:
+      return fmt::format("{:>12} page {:08x} in frame {:x}", "", record.page, record.frame);
+    case KtRecord::Kind::instruction:
+      break;
+  }
+  std::string line = fmt::format("{:>12} {:08x} {:<22} {}", number, i.eip, bytes_text(i.bytes()),
+                                 disassembler.text(i.bytes(), i.eip));
+  for (unsigned a = 0; a < i.address_count; ++a) line += fmt::format(" @{:08x}", i.address[a]);
+  return line;
+}
+
+Json kt_json(const KtRecord& record, std::uint64_t number, Disassembler& disassembler) {
+  const KtInstruction& i = record.instruction;
+  switch (record.kind) {
+    case KtRecord::Kind::process:
+      return {{"pid", record.pid}};
+    case KtRecord::Kind::translation:
+      return {{"page", fmt::format("{:08x}", record.page)}, {"frame", record.frame}};
+    case KtRecord::Kind::instruction:
+      break;
+  }
+  Json json;
+  json["number"] = number;
+  json["eip"] = fmt::format("{:08x}", i.eip);
+  json["bytes"] = bytes_text(i.bytes());
+  json["text"] = disassembler.text(i.bytes(), i.eip);
+  json["addresses"] = Json::array();
+  for (unsigned a = 0; a < i.address_count; ++a) {
+    json["addresses"].push_back(fmt::format("{:08x}", i.address[a]));
+  }
+  return json;
+}
+
+std::string kt_csv(const KtRecord& record, std::uint64_t number) {
+  const KtInstruction& i = record.instruction;
+  switch (record.kind) {
+    case KtRecord::Kind::process:
+      return fmt::format("process,,{:x},,,", record.pid);
+    case KtRecord::Kind::translation:
+      return fmt::format("translation,,{:08x},{:x},,", record.page, record.frame);
+    case KtRecord::Kind::instruction:
+      break;
+  }
+  std::string line = fmt::format("instruction,{},{:08x},{}", number, i.eip, bytes_text(i.bytes()));
+  for (unsigned a = 0; a < kKtMaxAddresses; ++a) {
+    line += a < i.address_count ? fmt::format(",{:08x}", i.address[a]) : ",";
+  }
+  return line;
+}
+
+/// [from, to) counts instructions; other records belong to the instruction they precede.
+void dump_kt(const DumpOptions& options, const Console& console) {
+  KtReader reader(options.file);
+  Disassembler disassembler(options.bits);
+  if (options.form == Form::csv) {
+    print_line("kind,number,address,bytes,address0,address1", console);
+  }
+  KtRecord record;
+  std::uint64_t number = 0;
+  while (number < options.to && reader.next(record)) {
+    if (options.wants(number)) {
+      switch (options.form) {
+        case Form::text:
+          print_line(kt_text(record, number, disassembler), console);
+          break;
+        case Form::json:
+          console.print_json(kt_json(record, number, disassembler));
+          break;
+        case Form::csv:
+          print_line(kt_csv(record, number), console);
+          break;
+      }
+    }
+    if (record.kind == KtRecord::Kind::instruction) ++number;
+  }
+}
+
+// ---- captures ----------------------------------------------------------------------------------
+
+void print_transaction(const BusTransaction& t, std::uint32_t line_bytes, Form form,
+                       const Console& console) {
+  switch (form) {
+    case Form::text:
+      print_line(transaction_text(t), console);
+      break;
+    case Form::json:
+      console.print_json(transaction_json(t));
+      break;
+    case Form::csv:
+      print_line(record_csv_line(t, line_bytes), console);
+      break;
+  }
+}
+
+/// [from, to) are transaction indexes.
+void dump_capture(const DumpOptions& options, const Console& console) {
+  const std::unique_ptr<CaptureReader> reader = open_capture({options.file}, {});
+  if (options.form == Form::csv) print_line(std::string(record_csv_header()), console);
+  BusTransaction t;
+  std::uint64_t segment = 0;
+  do {
+    if (segment != 0 && options.form == Form::text) {
+      print_line(fmt::format("segment {}", segment), console);
+    }
+    ++segment;
+    while (reader->next(t)) {
+      if (t.index >= options.to) return;
+      if (options.wants(t.index)) {
+        print_transaction(t, reader->info().bus.line_bytes, options.form, console);
+      }
+    }
+  } while (reader->next_segment());
+}
+
+// ---- recordings --------------------------------------------------------------------------------
+
+/// An event of any kind, with the transaction that showed it.
+struct EventLine {
+  std::uint64_t transaction = 0;
+  Json json;
+};
+
+Json event_json(std::string_view kind, std::uint64_t transaction, bool known,
+                const Position& position) {
+  Json json;
+  json["event"] = kind;
+  json["transaction"] = transaction;
+  if (known) {
+    json["instruction"] = position.instruction;
+    json["iteration"] = position.iteration;
+  }
+  return json;
+}
+
+std::string_view interrupt_kind_name(Interrupt::Kind kind) {
+  switch (kind) {
+    case Interrupt::Kind::external:
+      return "interrupt";
+    case Interrupt::Kind::nmi:
+      return "nmi";
+    case Interrupt::Kind::smi:
+      return "smi";
+  }
+  return "?";
+}
+
+std::vector<EventLine> event_lines(const Recording& r) {
+  std::vector<EventLine> lines;
+  for (const Interrupt& e : r.interrupts) {
+    Json json = event_json(interrupt_kind_name(e.kind), e.transaction, e.position_known, e.position);
+    json["vector"] = e.vector;
+    lines.push_back({e.transaction, std::move(json)});
+  }
+  for (const IoRead& e : r.io_reads) {
+    Json json = event_json("io_read", e.transaction, e.position_known, e.position);
+    json["port"] = fmt::format("{:x}", e.port);
+    json["size"] = e.size;
+    json["value"] = fmt::format("{:x}", e.value);
+    lines.push_back({e.transaction, std::move(json)});
+  }
+  for (const ExternalWrite& e : r.external_writes) {
+    Json json = event_json("external_write", e.transaction, e.position_known, e.position);
+    json["address"] = fmt::format("{:08x}", e.address.value);
+    json["data"] = bytes_text(e.data);
+    lines.push_back({e.transaction, std::move(json)});
+  }
+  std::stable_sort(lines.begin(), lines.end(), [](const EventLine& a, const EventLine& b) {
+    return a.transaction < b.transaction;
+  });
+  return lines;
+}
+
+Json state_json(const CpuState& state) {
+  Json json;
+  json["cpu"] = cpu_model_name(state.model);
+  for (const std::string& name : register_names(state.model)) {
+    const auto value = get_register(state, name);
+    if (!value) continue;
+    const bool unknown =
+        std::find(state.unknown.begin(), state.unknown.end(), name) != state.unknown.end();
+    json["registers"][name] = unknown ? Json(nullptr) : Json(fmt::format("0x{:x}", *value));
+  }
+  for (const Msr& msr : state.msrs) {
+    json["msrs"][fmt::format("0x{:x}", msr.index)] = fmt::format("0x{:x}", msr.value);
+  }
+  return json;
+}
+
+/// Values of a JSON object as one line for people, or as CSV with the names in front.
+std::string joined(const Json& json, const char* separator, const char* equals) {
+  std::string line;
+  for (const auto& [key, value] : json.items()) {
+    if (!line.empty()) line += separator;
+    line += key + equals + (value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return line;
+}
+
+void print_event(const Json& json, Form form, const Console& console) {
+  switch (form) {
+    case Form::text:
+      print_line(joined(json, " ", " "), console);
+      break;
+    case Form::json:
+      console.print_json(json);
+      break;
+    case Form::csv:
+      print_line(joined(json, ",", "="), console);
+      break;
+  }
+}
+
+void dump_state(const CpuState& state, Form form, const Console& console) {
+  const Json json = state_json(state);
+  if (form == Form::json) {
+    console.print_json(json);
+    return;
+  }
+  const char separator = form == Form::csv ? ',' : ' ';
+  const Json registers = json.value("registers", Json::object());
+  for (const auto& [name, value] : registers.items()) {
+    const std::string shown = value.is_null() ? "?" : value.get<std::string>();
+    print_line(fmt::format("{}{}{}", name, separator, shown), console);
+  }
+}
+
+void dump_evidence(const RecordingFile& file, const DumpOptions& options, const Console& console) {
+  const std::unique_ptr<EvidenceReader> evidence = file.evidence();
+  if (options.form == Form::csv) print_line(std::string(record_csv_header()), console);
+  BusTransaction t;
+  while (evidence->next(t)) {
+    if (!options.wants(t.index)) continue;
+    print_transaction(t, file.recording().bus.line_bytes, options.form, console);
+  }
+}
+
+/// [from, to) are indexes of transactions in the capture.
+void dump_recording(const DumpOptions& options, const Console& console) {
+  const RecordingFile file = RecordingFile::open(options.file);
+  if (options.state) {
+    dump_state(file.recording().initial, options.form, console);
+  } else if (options.evidence) {
+    dump_evidence(file, options, console);
+  } else {
+    for (const EventLine& line : event_lines(file.recording())) {
+      if (options.wants(line.transaction)) print_event(line.json, options.form, console);
+    }
+  }
+}
+
+// ---- memory images -----------------------------------------------------------------------------
+
+/// [from, to) are addresses.
+void dump_memory(const DumpOptions& options, const Console& console) {
+  constexpr std::size_t kRow = 16;
+  MemoryFileReader reader(options.file);
+  MemoryFileReader::Part part;
+  while (reader.next(part)) {
+    for (std::size_t at = 0; at < part.bytes.size(); at += kRow) {
+      const std::uint64_t address = part.address + at;
+      if (!options.wants(address)) continue;
+      const auto row = part.bytes.subspan(at, std::min(kRow, part.bytes.size() - at));
+      if (options.form == Form::json) {
+        console.print_json(
+            {{"address", fmt::format("{:08x}", address)}, {"bytes", bytes_text(row)}});
+      } else {
+        const char separator = options.form == Form::csv ? ',' : ' ';
+        print_line(fmt::format("{:08x}{}{}", address, separator, bytes_text(row)), console);
+      }
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------------
+
+Form form_option(const std::string& name) {
+  if (name == "text") return Form::text;
+  if (name == "json") return Form::json;
+  if (name == "csv") return Form::csv;
+  throw UsageError("--format: expected text, json or csv, found " + name);
+}
+
+ExitCode run_dump(DumpOptions options, const Console& console) {
+  options.form = form_option(options.format);
+  if (options.bits != 0 && options.bits != 16 && options.bits != 32) {
+    throw UsageError("--bits: expected 16 or 32");
+  }
+  if (options.from > options.to) throw UsageError("--from is greater than --to");
+  switch (find_file_kind(options.file).kind) {
+    case FileKind::kt:
+      dump_kt(options, console);
+      break;
+    case FileKind::capture:
+      dump_capture(options, console);
+      break;
+    case FileKind::recording:
+      dump_recording(options, console);
+      break;
+    case FileKind::memory:
+      dump_memory(options, console);
+      break;
+    case FileKind::unknown:
+      throw FormatError(options.file, 0,
+                        "expected a recording, capture, memory image or KT trace, found none of "
+                        "them");
+  }
+  return ExitCode::ok;
+}
+
+CommandRun define_dump(CLI::App& app) {
+  auto options = std::make_shared<DumpOptions>();
+  app.add_option("FILE", options->file, "KT trace, recording, capture or memory image")->required();
+  app.add_option("--from", options->from,
+                 "First instruction (KT), transaction (capture, recording) or address (memory)");
+  app.add_option("--to", options->to, "Where to stop, as --from; itself not included");
+  app.add_option("--format", options->format, "text, json (one object a line) or csv");
+  app.add_option("--bits", options->bits, "Disassemble KT as 16- or 32-bit code (default: guess)");
+  app.add_flag("--evidence", options->evidence, "Of a recording: its evidence, not its events");
+  app.add_flag("--state", options->state, "Of a recording: the initial registers");
+  return [options](const Console& console) { return run_dump(*options, console); };
+}
+
+}  // namespace
+
+extern const Command kDumpCommand{"dump", "Print the records of a file for people",
+                                  "citcat dump boot.kt --from 1000 --to 1020", define_dump};
+
+}  // namespace citcat

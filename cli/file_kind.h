@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "capture/source.h"
+
+namespace citcat {
+
+/// The kinds of files that `info` and `dump` know.
+enum class FileKind : std::uint8_t { recording, capture, memory, kt, unknown };
+/// "recording", "capture", "memory image", "KT trace", "unknown".
+std::string_view file_kind_name(FileKind kind);
+
+struct FoundFile {
+  FileKind kind = FileKind::unknown;
+  const CaptureFormat* format = nullptr;  ///< of a capture
+};
+
+/// Decides by content. KT has no header: what begins with whole KT records and is nothing else is
+/// taken for KT. Throws IoError when the file cannot be read.
+FoundFile find_file_kind(const std::string& path);
+
+}  // namespace citcat

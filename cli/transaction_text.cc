@@ -1,0 +1,72 @@
+#include "cli/transaction_text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace citcat {
+namespace {
+
+constexpr std::array<std::pair<BusFlag, std::string_view>, 8> kFlagNames{{
+    {kLine, "line"},
+    {kWriteBack, "write-back"},
+    {kUncacheable, "uncacheable"},
+    {kSnoop, "snoop"},
+    {kStateWindow, "state-window"},
+    {kStoreFill, "store-fill"},
+    {kPrefix, "prefix"},
+    {kFlushed, "flushed"},
+}};
+
+std::vector<std::string_view> flag_names(const BusTransaction& t) {
+  std::vector<std::string_view> names;
+  for (const auto& [flag, name] : kFlagNames) {
+    if (t.has(flag)) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string position_text(bool known, const Position& position) {
+  if (!known) return "-";
+  if (position.iteration == 0) return std::to_string(position.instruction);
+  return fmt::format("{}+{}", position.instruction, position.iteration);
+}
+
+std::string bytes_text(std::span<const std::uint8_t> bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+  return text;
+}
+
+std::string transaction_text(const BusTransaction& t) {
+  std::string line = fmt::format(
+      "{:>10} {:>12} {:>10} {:<21} {:08x} {}", t.index,
+      t.has(kClockKnown) ? std::to_string(t.clock) : "-",
+      position_text(t.has(kPositionKnown), t.position), bus_op_name(t.op), t.address.value,
+      bytes_text(t.bytes()));
+  for (const std::string_view name : flag_names(t)) line += fmt::format(" {}", name);
+  return line;
+}
+
+nlohmann::ordered_json transaction_json(const BusTransaction& t) {
+  nlohmann::ordered_json json;
+  json["index"] = t.index;
+  if (t.has(kClockKnown)) json["clock"] = t.clock;
+  if (t.has(kPositionKnown)) {
+    json["instruction"] = t.position.instruction;
+    json["iteration"] = t.position.iteration;
+  }
+  json["op"] = bus_op_name(t.op);
+  json["address"] = fmt::format("{:08x}", t.address.value);
+  json["size"] = t.size;
+  json["data"] = bytes_text(t.bytes());
+  json["flags"] = flag_names(t);
+  return json;
+}
+
+}  // namespace citcat

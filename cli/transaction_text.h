@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "events/bus_transaction.h"
+
+namespace citcat {
+
+/// A transaction as one line for people: index, clock, position, operation, address, data, flags.
+std::string transaction_text(const BusTransaction& transaction);
+nlohmann::ordered_json transaction_json(const BusTransaction& transaction);
+
+/// "12" or, inside a REP instruction, "12+3"; "-" when `known` is false.
+std::string position_text(bool known, const Position& position);
+/// Bytes as hexadecimal digits.
+std::string bytes_text(std::span<const std::uint8_t> bytes);
+
+}  // namespace citcat

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace citcat {
+
+/// Instructions as text, in Intel syntax.
+class Disassembler {
+ public:
+  /// `bits` is the code segment's default size, 16 or 32; 0 guesses it from the instructions: a
+  /// trace knows how long each is, and most lengths are right for one size only.
+  explicit Disassembler(int bits) : bits_(bits == 0 ? 32 : bits), guess_(bits == 0) {}
+
+  /// The instruction that `bytes` are, the whole of them, at `address`; "(bad)" for none.
+  std::string text(std::span<const std::uint8_t> bytes, std::uint32_t address);
+
+ private:
+  int bits_;
+  bool guess_;
+};
+
+}  // namespace citcat
