@@ -1,0 +1,259 @@
+#include "monitor/bus_model.h"
+
+#include <algorithm>
+
+namespace citcat::monitor {
+
+// ---- a set-associative cache with true least-recently-used replacement ---------------------------
+
+void BusModel::Cache::clear() {
+  for (auto& set : line) set.fill(kNoLine);
+  for (auto& set : age) set = {0, 1, 2, 3};
+  for (auto& set : dirty) set.fill(false);
+}
+
+int BusModel::Cache::find(std::uint32_t number) const {
+  const auto& set = line[number % kSets];
+  for (unsigned way = 0; way < kWays; ++way)
+    if (set[way] == number) return static_cast<int>(way);
+  return -1;
+}
+
+void BusModel::Cache::touch(unsigned set, int way) {
+  auto& ages = age[set];
+  const std::uint8_t before = ages[static_cast<unsigned>(way)];
+  for (auto& a : ages)
+    if (a < before) ++a;
+  ages[static_cast<unsigned>(way)] = 0;
+}
+
+int BusModel::Cache::oldest(unsigned set) const {
+  for (unsigned way = 0; way < kWays; ++way)
+    if (line[set][way] == kNoLine) return static_cast<int>(way);
+  for (unsigned way = 0; way < kWays; ++way)
+    if (age[set][way] == kWays - 1) return static_cast<int>(way);
+  return 0;
+}
+
+// ---- what is seen ------------------------------------------------------------------------------
+
+bool BusModel::cacheable(std::uint32_t address, std::uint32_t size) const {
+  if (model_ == CacheModel::none || !memory_.is_ram(address, size)) return false;
+  return address - window_begin_ >= window_bytes_;
+}
+
+/// The bus has shown `bytes`: from now on they are what is known there.
+void BusModel::note(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  if (!memory_.is_ram(address, static_cast<std::uint32_t>(bytes.size()))) return;
+  std::uint8_t* const known = memory_.shadow(address);
+  if (std::equal(bytes.begin(), bytes.end(), known)) return;
+  ++external_;
+  std::copy(bytes.begin(), bytes.end(), known);
+}
+
+void BusModel::uncached_read(RecordType type, std::uint32_t address,
+                             std::span<const std::uint8_t> bytes, unsigned flags) {
+  note(address, bytes);
+  sink_.single(type, address, bytes, flags);
+}
+
+void BusModel::write_back(std::uint32_t number, unsigned flags) {
+  const std::uint32_t base = number * line_bytes();
+  for (unsigned part = 0; part < line_bytes() / 16; ++part)
+    sink_.line_part(RecordType::data_write, base + 16 * part,
+                    {memory_.shadow(base + 16 * part), 16}, flags | kVictimWriteBack, part);
+}
+
+/// Brings a line in. What it holds is the shadow: callers have made that the truth.
+void BusModel::fill(Cache& cache, RecordType type, std::uint32_t number, unsigned flags) {
+  const unsigned set = number % kSets;
+  const int way = cache.oldest(set);
+  const auto w = static_cast<unsigned>(way);
+  if (cache.line[set][w] != kNoLine && cache.dirty[set][w]) write_back(cache.line[set][w], 0);
+  cache.line[set][w] = number;
+  cache.dirty[set][w] = false;
+  cache.touch(set, way);
+  const std::uint32_t base = number * line_bytes();
+  for (unsigned part = 0; part < line_bytes() / 16; ++part)
+    sink_.line_part(type, base + 16 * part, {memory_.shadow(base + 16 * part), 16}, flags, part);
+}
+
+void BusModel::drop(Cache& cache, std::uint32_t number) {
+  const int way = cache.find(number);
+  if (way < 0) return;
+  const auto w = static_cast<unsigned>(way);
+  cache.line[number % kSets][w] = kNoLine;
+  cache.dirty[number % kSets][w] = false;
+}
+
+/// Whether another bus master wrote into a line, beside the bytes that are being accessed now: RAM
+/// may be ahead of those.
+bool BusModel::changed_outside(std::uint32_t number, std::uint32_t address,
+                               std::span<const std::uint8_t> bytes) {
+  const std::uint32_t base = number * line_bytes();
+  if (!memory_.differs(base, line_bytes())) return false;
+  for (std::uint32_t k = 0; k < line_bytes(); ++k) {
+    const std::uint32_t at = base + k;
+    if (at - address < bytes.size() || at - expected_begin_ < expected_bytes_) continue;
+    if (*memory_.live(at) != *memory_.shadow(at)) return true;
+  }
+  return false;
+}
+
+void BusModel::cached_read(RecordType type, std::uint32_t address,
+                           std::span<const std::uint8_t> bytes) {
+  const bool code = type == RecordType::code_read;
+  Cache& cache = cache_for(code);
+  const std::uint32_t last = (address + static_cast<std::uint32_t>(bytes.size()) - 1) / line_bytes();
+  for (std::uint32_t number = address / line_bytes(); number <= last; ++number) {
+    const std::uint32_t base = number * line_bytes();
+    const std::uint32_t from = std::max(address, base);
+    const std::uint32_t to =
+        std::min(address + static_cast<std::uint32_t>(bytes.size()), base + line_bytes());
+    const auto part = bytes.subspan(from - address, to - from);
+    const bool same = std::equal(part.begin(), part.end(), memory_.shadow(from)) &&
+                      !changed_outside(number, from, part);
+    const int way = cache.find(number);
+    if (way >= 0 && same) {
+      cache.touch(number % kSets, way);
+      continue;
+    }
+    if (way >= 0) {
+      // A device wrote into a cached line: the snoop wrote it back, then invalidated it.
+      if (cache.dirty[number % kSets][static_cast<unsigned>(way)]) write_back(number, kSnoopWriteBack);
+      drop(data_, number);
+      drop(code_, number);
+    }
+    if (!same) {
+      ++external_;
+      memory_.take(base, line_bytes());
+      std::copy(part.begin(), part.end(), memory_.shadow(from));
+    }
+    if (code && model_ == CacheModel::pentium) {
+      // A line that the data cache holds modified is written back before code is fetched from it.
+      const int owner = data_.find(number);
+      if (owner >= 0 && data_.dirty[number % kSets][static_cast<unsigned>(owner)]) {
+        write_back(number, kSnoopWriteBack);
+        data_.dirty[number % kSets][static_cast<unsigned>(owner)] = false;
+      }
+    }
+    if (cache_disabled_)
+      sink_.single(type, from, part, 0);
+    else
+      fill(cache, type, number, 0);
+  }
+}
+
+void BusModel::read(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  if (cacheable(address, static_cast<std::uint32_t>(bytes.size())))
+    cached_read(RecordType::data_read, address, bytes);
+  else
+    uncached_read(RecordType::data_read, address, bytes,
+                  model_ == CacheModel::none ? 0 : static_cast<unsigned>(kUncached));
+}
+
+/// A store within one line of a write-back cache.
+void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  const std::uint32_t number = address / line_bytes();
+  const std::uint32_t base = number * line_bytes();
+  const unsigned set = number % kSets;
+  int way = data_.find(number);
+  if (changed_outside(number, address, bytes)) {
+    if (way >= 0 && data_.dirty[set][static_cast<unsigned>(way)]) write_back(number, kSnoopWriteBack);
+    drop(data_, number);
+    way = -1;
+    ++external_;
+    std::array<std::uint8_t, 32> before{};
+    std::copy_n(memory_.shadow(address), bytes.size(), before.begin());
+    memory_.take(base, line_bytes());
+    std::copy_n(before.begin(), bytes.size(), memory_.shadow(address));
+  }
+  drop(code_, number);
+  if (way < 0 && cache_disabled_) {
+    sink_.single(RecordType::data_write, address, bytes, 0);
+    std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
+    return;
+  }
+  if (way < 0) {
+    fill(data_, RecordType::data_read, number, kFillForStore);
+    way = data_.find(number);
+  } else {
+    data_.touch(set, way);
+  }
+  data_.dirty[set][static_cast<unsigned>(way)] = true;
+  std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
+}
+
+void BusModel::write(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  if (fetched_dword_ != kNoLine && fetched_dword_ < address + size && address < fetched_dword_ + 4)
+    fetched_dword_ = kNoLine;
+  if (cacheable(address, size) && model_ == CacheModel::pentium) {
+    while (!bytes.empty()) {
+      const std::size_t room = 32 - address % 32;
+      const auto part = bytes.first(std::min(room, bytes.size()));
+      write_allocate(address, part);
+      address += static_cast<std::uint32_t>(part.size());
+      bytes = bytes.subspan(part.size());
+    }
+    return;
+  }
+  const bool uncached = model_ != CacheModel::none && !cacheable(address, size);
+  sink_.single(RecordType::data_write, address, bytes,
+               uncached ? static_cast<unsigned>(kUncached) : 0);
+  if (memory_.is_ram(address, size))
+    std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
+}
+
+/// Aligned dwords through a buffer of one dword.
+void BusModel::fetch_uncached(std::uint32_t address, std::span<const std::uint8_t> bytes,
+                              bool sequential) {
+  if (!sequential) fetched_dword_ = kNoLine;
+  const unsigned flags = model_ == CacheModel::none ? 0 : static_cast<unsigned>(kUncached);
+  const std::uint32_t end = address + static_cast<std::uint32_t>(bytes.size());
+  for (std::uint32_t dword = address & ~3u; dword < end; dword += 4) {
+    const std::uint32_t from = std::max(address, dword), to = std::min(end, dword + 4);
+    const auto part = bytes.subspan(from - address, to - from);
+    const bool ram = memory_.is_ram(dword, 4);
+    const bool same = !ram || (std::equal(part.begin(), part.end(), memory_.shadow(from)) &&
+                               !memory_.differs(dword, 4));
+    if (dword == fetched_dword_ && same) continue;
+    fetched_dword_ = dword;
+    if (!ram) {
+      // Only the executed bytes are known of a ROM.
+      uncached_read(RecordType::code_read, from, part, flags);
+      continue;
+    }
+    std::array<std::uint8_t, 4> value{};
+    std::copy_n(memory_.live(dword), 4, value.begin());
+    std::copy(part.begin(), part.end(), value.begin() + (from - dword));
+    uncached_read(RecordType::code_read, dword, value, flags);
+  }
+}
+
+void BusModel::fetch(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential) {
+  if (cacheable(address, static_cast<std::uint32_t>(bytes.size())))
+    cached_read(RecordType::code_read, address, bytes);
+  else
+    fetch_uncached(address, bytes, sequential);
+}
+
+void BusModel::clear() {
+  data_.clear();
+  code_.clear();
+  fetched_dword_ = kNoLine;
+  external_ = 0;
+}
+
+void BusModel::flush(std::uint8_t kind) {
+  for (unsigned set = 0; set < kSets; ++set)
+    for (unsigned way = 0; way < kWays; ++way)
+      if (data_.line[set][way] != kNoLine && data_.dirty[set][way])
+        write_back(data_.line[set][way], 0);
+  const std::uint64_t external = external_;
+  clear();
+  external_ = external;
+  sink_.event(RecordType::flush, kind, 1);
+}
+
+}  // namespace citcat::monitor

@@ -1,0 +1,100 @@
+#pragma once
+// Decides which accesses of the processor reach the pins, and what they look like there: three
+// processors' caches, modelled after docs/formats/capture.md.
+//
+// none      Every data access; code by aligned dwords, each fetched again only when it is not the
+//           one fetched last.
+// i486      8 KiB for code and data, 4-way, 16-byte lines, write-through, no allocation on writes
+//           (i486 Microprocessor data book, ch. 5).
+// pentium   16 KiB each for code and data, 4-way, 32-byte lines, write-back with allocation on
+//           writes.
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "monitor/guest_memory.h"
+#include "monitor/record_sink.h"
+
+namespace citcat::monitor {
+
+enum class CacheModel : std::uint8_t { none, i486, pentium };
+
+class BusModel {
+ public:
+  BusModel(GuestMemory& memory, RecordSink& sink, CacheModel model)
+      : memory_(memory), sink_(sink), model_(model) {}
+
+  /// Physical range that is never cached: the driver's window.
+  void set_uncached_window(std::uint32_t begin, std::uint32_t bytes) {
+    window_begin_ = begin, window_bytes_ = bytes;
+  }
+  /// CR0.CD: with it no new lines are filled, hits are still served (Intel SDM vol. 3, 12.5.1).
+  void set_cache_disabled(bool disabled) { cache_disabled_ = disabled; }
+
+  /// The processor has read `bytes` at a physical address. Never crosses a page.
+  void read(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  /// RAM in this range holds what the processor is about to be seen writing: nobody else's doing.
+  void expect_writes(std::uint32_t begin, std::uint32_t bytes) {
+    expected_begin_ = begin, expected_bytes_ = bytes;
+  }
+  /// The processor has written `bytes`; RAM holds them already.
+  void write(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  /// The processor executes `bytes` at `address`. `sequential`: after the instruction before it.
+  void fetch(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential);
+  /// Reads RAM for the processor itself (page tables, descriptors): the value that stands there.
+  void read_ram(std::uint32_t address, std::uint32_t size) {
+    read(address, {memory_.live(address), size});
+  }
+
+  /// Empties the caches without a word on the bus: the start of a recording.
+  void clear();
+  /// INVD and WBINVD: dirty lines are written back, then the flush is reported.
+  void flush(std::uint8_t kind);
+
+  /// Accesses that showed bytes somebody else had written.
+  std::uint64_t external_changes() const { return external_; }
+
+ private:
+  static constexpr unsigned kSets = 128, kWays = 4;
+  static constexpr std::uint32_t kNoLine = ~0u;
+
+  struct Cache {
+    std::array<std::array<std::uint32_t, kWays>, kSets> line;  ///< line number, or kNoLine
+    std::array<std::array<std::uint8_t, kWays>, kSets> age;    ///< 0 is the most recently used
+    std::array<std::array<bool, kWays>, kSets> dirty;
+
+    void clear();
+    int find(std::uint32_t number) const;
+    void touch(unsigned set, int way);
+    int oldest(unsigned set) const;
+  };
+
+  unsigned line_bytes() const { return model_ == CacheModel::pentium ? 32 : 16; }
+  Cache& cache_for(bool code) { return code && model_ == CacheModel::pentium ? code_ : data_; }
+  bool cacheable(std::uint32_t address, std::uint32_t size) const;
+
+  void uncached_read(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
+                     unsigned flags);
+  void fetch_uncached(std::uint32_t address, std::span<const std::uint8_t> bytes, bool sequential);
+  void cached_read(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes);
+  void write_back(std::uint32_t number, unsigned flags);
+  void fill(Cache& cache, RecordType type, std::uint32_t number, unsigned flags);
+  void write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes);
+  bool changed_outside(std::uint32_t number, std::uint32_t address,
+                       std::span<const std::uint8_t> bytes);
+  void drop(Cache& cache, std::uint32_t number);
+  void note(std::uint32_t address, std::span<const std::uint8_t> bytes);
+
+  GuestMemory& memory_;
+  RecordSink& sink_;
+  const CacheModel model_;
+  Cache data_, code_;
+  bool cache_disabled_ = false;
+  std::uint32_t window_begin_ = 0, window_bytes_ = 0;
+  std::uint32_t expected_begin_ = 0, expected_bytes_ = 0;
+  std::uint32_t fetched_dword_ = kNoLine;  ///< address of the dword in the fetch buffer
+  std::uint64_t external_ = 0;
+};
+
+}  // namespace citcat::monitor

@@ -1,0 +1,180 @@
+#include "monitor/insn_class.h"
+
+namespace citcat::monitor {
+namespace {
+
+/// Group 15 (0F AE): FXSAVE, FXRSTOR and what came later. Memory forms only.
+void classify_0fae(std::uint8_t modrm, InsnClass& out) {
+  if (modrm >= 0xc0) return;
+  switch ((modrm >> 3) & 7) {
+    case 0:
+    case 1:
+      out.kind = InsnKind::fpu_block;
+      out.block = FpuBlock::fxsave;
+      out.store = ((modrm >> 3) & 7) == 0;
+      break;
+    case 4:
+    case 5:
+    case 6:
+      out.kind = InsnKind::unsupported;  // XSAVE, XRSTOR, XSAVEOPT
+      break;
+    default:
+      break;
+  }
+}
+
+void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
+  if (rest.empty()) return;
+  const std::uint8_t modrm = rest.size() > 1 ? rest[1] : 0;
+  switch (rest[0]) {
+    case 0x01:
+      if (modrm < 0xc0 && ((modrm >> 3) & 7) == 7) out.kind = InsnKind::invlpg;
+      if (((modrm >> 3) & 7) == 6) out.kind = InsnKind::control_register;
+      break;
+    case 0x06:
+    case 0x22:
+      out.kind = InsnKind::control_register;
+      break;
+    case 0x08: out.kind = InsnKind::invd; break;
+    case 0x09: out.kind = InsnKind::wbinvd; break;
+    case 0x30: out.kind = InsnKind::wrmsr; break;
+    case 0x31: out.kind = InsnKind::rdtsc; break;
+    case 0x32: out.kind = InsnKind::rdmsr; break;
+    case 0x33: out.kind = InsnKind::rdpmc; break;
+    case 0xa2: out.kind = InsnKind::cpuid; break;
+    case 0x34:
+    case 0x35:
+      out.branch = true;  // SYSENTER, SYSEXIT
+      break;
+    case 0xae:
+      classify_0fae(modrm, out);
+      break;
+    default:
+      if (rest[0] >= 0x80 && rest[0] <= 0x8f) out.branch = true;
+      break;
+  }
+}
+
+/// Escape opcodes D8-DF whose memory operand is 10 bytes or more.
+void classify_x87(std::uint8_t opcode, std::uint8_t modrm, InsnClass& out) {
+  if (modrm >= 0xc0) return;
+  const unsigned reg = (modrm >> 3) & 7;
+  const auto block = [&out](FpuBlock what, bool store) {
+    out.kind = InsnKind::fpu_block;
+    out.block = what;
+    out.store = store;
+  };
+  if (opcode == 0xd9 && reg == 4) block(FpuBlock::environment, false);
+  if (opcode == 0xd9 && reg == 6) block(FpuBlock::environment, true);
+  if (opcode == 0xdb && reg == 5) block(FpuBlock::real80, false);
+  if (opcode == 0xdb && reg == 7) block(FpuBlock::real80, true);
+  if (opcode == 0xdd && reg == 4) block(FpuBlock::state, false);
+  if (opcode == 0xdd && reg == 6) block(FpuBlock::state, true);
+  if (opcode == 0xdf && reg == 4) block(FpuBlock::bcd80, false);
+  if (opcode == 0xdf && reg == 6) block(FpuBlock::bcd80, true);
+}
+
+bool classify_string(std::uint8_t opcode, bool repeat, bool operand16, InsnClass& out) {
+  switch (opcode & 0xfe) {
+    case 0x6c: out.kind = InsnKind::ins; break;
+    case 0x6e: out.kind = InsnKind::outs; break;
+    case 0xa4: out.kind = InsnKind::movs; break;
+    case 0xa6: out.kind = InsnKind::cmps; break;
+    case 0xaa: out.kind = InsnKind::stos; break;
+    case 0xac: out.kind = InsnKind::lods; break;
+    case 0xae: out.kind = InsnKind::scas; break;
+    default: return false;
+  }
+  out.repeated = repeat;
+  out.port_in_dx = true;
+  out.operand_bytes = (opcode & 1) == 0 ? 1 : operand16 ? 2 : 4;
+  return true;
+}
+
+bool classify_port(std::uint8_t opcode, std::uint8_t immediate, bool operand16, InsnClass& out) {
+  if ((opcode & 0xf4) != 0xe4) return false;  // E4-E7, EC-EF
+  out.kind = (opcode & 2) != 0 ? InsnKind::out : InsnKind::in;
+  out.port_in_dx = (opcode & 8) != 0;
+  out.port = immediate;
+  out.operand_bytes = (opcode & 1) == 0 ? 1 : operand16 ? 2 : 4;
+  return true;
+}
+
+bool is_branch(std::uint8_t opcode, std::uint8_t modrm) {
+  if (opcode >= 0x70 && opcode <= 0x7f) return true;
+  if (opcode >= 0xe0 && opcode <= 0xe3) return true;   // LOOP, JCXZ
+  if (opcode >= 0xe8 && opcode <= 0xeb) return true;   // CALL, JMP
+  if (opcode == 0xff) {
+    const unsigned reg = (modrm >> 3) & 7;
+    return reg >= 2 && reg <= 5;
+  }
+  switch (opcode) {
+    case 0x9a: case 0xc2: case 0xc3: case 0xca: case 0xcb: case 0xcf:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
+  InsnClass out;
+  bool operand_prefix = false, address_prefix = false, repeat = false;
+  std::size_t at = 0;
+  for (; at < bytes.size(); ++at) {
+    const std::uint8_t b = bytes[at];
+    if (b == 0x66) operand_prefix = true;
+    else if (b == 0x67) address_prefix = true;
+    else if (b == 0xf2 || b == 0xf3) repeat = true;
+    else if (b == 0x26) out.segment_override = 0;
+    else if (b == 0x2e) out.segment_override = 1;
+    else if (b == 0x36) out.segment_override = 2;
+    else if (b == 0x3e) out.segment_override = 3;
+    else if (b == 0x64) out.segment_override = 4;
+    else if (b == 0x65) out.segment_override = 5;
+    else if (b != 0xf0) break;
+  }
+  if (at == bytes.size()) return out;
+  out.operand16 = operand_prefix == code32;
+  out.address16 = address_prefix == code32;
+  const std::uint8_t opcode = bytes[at];
+  const std::uint8_t next = at + 1 < bytes.size() ? bytes[at + 1] : 0;
+  out.modrm_offset = static_cast<std::uint8_t>(at + 1);
+
+  if (opcode == 0x0f) {
+    out.modrm_offset = static_cast<std::uint8_t>(at + 2);
+    classify_0f(bytes.subspan(at + 1), out);
+  } else if (classify_string(opcode, repeat, out.operand16, out) ||
+             classify_port(opcode, next, out.operand16, out)) {
+    // done
+  } else if (opcode >= 0xd8 && opcode <= 0xdf) {
+    classify_x87(opcode, next, out);
+  } else if (opcode == 0xf4) {
+    out.kind = InsnKind::halt;
+  } else if (opcode >= 0xcc && opcode <= 0xce) {
+    out.kind = InsnKind::software_interrupt;
+    out.branch = true;
+  } else if (is_branch(opcode, next)) {
+    out.branch = true;
+  }
+  return out;
+}
+
+unsigned accesses_per_iteration(InsnKind kind) {
+  switch (kind) {
+    case InsnKind::movs:
+    case InsnKind::cmps:
+    case InsnKind::ins:
+      return 2;
+    case InsnKind::stos:
+    case InsnKind::lods:
+    case InsnKind::scas:
+    case InsnKind::outs:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace citcat::monitor

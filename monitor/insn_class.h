@@ -1,0 +1,63 @@
+#pragma once
+// What a recorder must know of an instruction beforehand: whether it repeats, talks to ports, uses
+// values that cross no bus, or touches memory in a way the emulator does not report.
+
+#include <cstdint>
+#include <span>
+
+namespace citcat::monitor {
+
+enum class InsnKind : std::uint8_t {
+  plain,
+  movs,        ///< accesses per iteration are known for these six: see accesses_per_iteration()
+  cmps,
+  stos,
+  lods,
+  scas,
+  ins,
+  outs,
+  in,
+  out,
+  halt,
+  cpuid,
+  rdtsc,
+  rdmsr,
+  wrmsr,
+  rdpmc,
+  control_register,  ///< MOV CRn, LMSW: paging or caching may change
+  invlpg,
+  invd,
+  wbinvd,
+  software_interrupt,
+  fpu_block,   ///< x87 and SSE transfers of 10 bytes and more, see fpu_block()
+  unsupported, ///< moves state that no replayer holds (XSAVE and its relatives)
+};
+
+/// A block that an FPU instruction moves.
+enum class FpuBlock : std::uint8_t { none, real80, bcd80, environment, state, fxsave };
+
+struct InsnClass {
+  InsnKind kind = InsnKind::plain;
+  bool repeated = false;  ///< a string instruction under REP, REPE or REPNE
+  bool branch = false;    ///< may continue at its own address without having been restarted
+  std::uint8_t operand_bytes = 4;  ///< of IN, OUT, INS, OUTS
+  bool port_in_dx = false;
+  std::uint8_t port = 0;  ///< when it is an immediate
+  // fpu_block only:
+  FpuBlock block = FpuBlock::none;
+  bool store = false;
+  std::uint8_t modrm_offset = 0;
+  bool address16 = false;
+  bool operand16 = false;
+  int segment_override = -1;  ///< encoding order ES CS SS DS FS GS, -1 when there is none
+};
+
+/// Classifies one instruction of a segment with the given default size (Intel SDM vol. 2, A.3).
+/// `bytes` holds all of it; a cut instruction is plain.
+InsnClass classify(std::span<const std::uint8_t> bytes, bool code32);
+
+/// Memory accesses that one iteration of a string instruction makes in the emulator, 0 for others.
+/// INS stores twice: a zero first, to be restartable, then the value.
+unsigned accesses_per_iteration(InsnKind kind);
+
+}  // namespace citcat::monitor

@@ -1,0 +1,158 @@
+#include "monitor/interrupt_log.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+
+namespace citcat::monitor {
+namespace {
+
+/// Finds "key" in the line and parses the hexadecimal number behind it.
+bool hex_after(std::string_view line, std::string_view key, std::uint32_t& value) {
+  const std::size_t at = line.find(key);
+  if (at == std::string_view::npos) return false;
+  const char* begin = line.data() + at + key.size();
+  const char* const end = line.data() + line.size();
+  std::uint64_t wide = 0;
+  const auto result = std::from_chars(begin, end, wide, 16);
+  value = static_cast<std::uint32_t>(wide);
+  return result.ec == std::errc{};
+}
+
+/// The hexadecimal numbers of a line from `at` on, separated by blanks.
+template <std::size_t N>
+std::size_t hex_list(std::string_view line, std::size_t at, std::array<std::uint32_t, N>& out) {
+  std::size_t count = 0;
+  while (count < N && at < line.size()) {
+    while (at < line.size() && line[at] == ' ') ++at;
+    std::uint32_t value = 0;
+    const auto result =
+        std::from_chars(line.data() + at, line.data() + line.size(), value, 16);
+    if (result.ec != std::errc{}) break;
+    out[count++] = value;
+    at = static_cast<std::size_t>(result.ptr - line.data());
+  }
+  return count;
+}
+
+bool parse_segment(std::string_view line, LoggedState& state) {
+  static constexpr std::string_view kNames[8] = {"ES =", "CS =", "SS =", "DS =",
+                                                 "FS =", "GS =", "LDT=", "TR ="};
+  for (std::size_t n = 0; n < 8; ++n) {
+    if (line.substr(0, 4) != kNames[n]) continue;
+    std::array<std::uint32_t, 4> v{};
+    if (hex_list(line, 4, v) != 4) return false;
+    LoggedSegment& segment = n < 6 ? state.segment[n] : n == 6 ? state.ldtr : state.tr;
+    segment = {v[0], v[1], v[2], v[3]};
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool parse_state_line(std::string_view line, LoggedState& state) {
+  const std::string_view head = line.substr(0, 4);
+  if (head == "EAX=")
+    return hex_after(line, "EAX=", state.gpr[0]) && hex_after(line, "ECX=", state.gpr[1]) &&
+           hex_after(line, "EDX=", state.gpr[2]) && hex_after(line, "EBX=", state.gpr[3]);
+  if (head == "ESI=")
+    return hex_after(line, "ESP=", state.gpr[4]) && hex_after(line, "EBP=", state.gpr[5]) &&
+           hex_after(line, "ESI=", state.gpr[6]) && hex_after(line, "EDI=", state.gpr[7]);
+  if (head == "EIP=") {
+    std::uint32_t flag = 0;
+    if (hex_after(line, "SMM=", flag)) state.smm = flag != 0;
+    if (hex_after(line, "A20=", flag)) state.a20 = flag != 0;
+    return hex_after(line, "EIP=", state.eip) && hex_after(line, "EFL=", state.eflags);
+  }
+  if (head == "GDT=" || head == "IDT=") {
+    std::array<std::uint32_t, 2> v{};
+    if (hex_list(line, 4, v) != 2) return false;
+    (head == "GDT=" ? state.gdt_base : state.idt_base) = v[0];
+    (head == "GDT=" ? state.gdt_limit : state.idt_limit) = v[1];
+    return true;
+  }
+  if (head == "CR0=")
+    return hex_after(line, "CR0=", state.cr0) && hex_after(line, "CR2=", state.cr2) &&
+           hex_after(line, "CR3=", state.cr3) && hex_after(line, "CR4=", state.cr4);
+  if (head == "DR0=")
+    return hex_after(line, "DR0=", state.dr[0]) && hex_after(line, "DR1=", state.dr[1]) &&
+           hex_after(line, "DR2=", state.dr[2]) && hex_after(line, "DR3=", state.dr[3]);
+  if (head == "DR6=")
+    return hex_after(line, "DR6=", state.dr[6]) && hex_after(line, "DR7=", state.dr[7]);
+  return parse_segment(line, state);
+}
+
+bool InterruptLog::open(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return false;
+  if (ftruncate(fd, static_cast<off_t>(kMapped)) != 0) {
+    ::close(fd);
+    return false;
+  }
+  void* const map = mmap(nullptr, kMapped, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  ::close(fd);
+  if (map == MAP_FAILED) return false;
+  text_ = static_cast<const char*>(map);
+  return true;
+}
+
+void InterruptLog::skip() {
+  while (pending()) {
+    const void* const end = std::memchr(text_ + at_, '\n', kLongestLine);
+    if (end == nullptr) return;
+    at_ = static_cast<std::size_t>(static_cast<const char*>(end) - text_) + 1;
+  }
+  servicing_ = inside_ = false;
+}
+
+LogItem InterruptLog::next(LoggedEvent& event) {
+  while (pending()) {
+    const char* const begin = text_ + at_;
+    const void* const end = std::memchr(begin, '\n', kLongestLine);
+    if (end == nullptr) break;
+    const auto length = static_cast<std::size_t>(static_cast<const char*>(end) - begin);
+    at_ += length + 1;
+    const LogItem item = take({begin, length}, event);
+    if (item != LogItem::nothing) return item;
+  }
+  return LogItem::nothing;
+}
+
+LogItem InterruptLog::take(std::string_view line, LoggedEvent& event) {
+  if (inside_) {
+    if (line.substr(0, 5) == "EFER=") {
+      inside_ = false;
+      event = current_;
+      return LogItem::event;
+    }
+    parse_state_line(line, current_.before);
+    return LogItem::nothing;
+  }
+  if (line.substr(0, 18) == "Servicing hardware") {
+    servicing_ = true;
+    return LogItem::nothing;
+  }
+  if (line.substr(0, 3) == "SMM") return LogItem::system_management;
+
+  // "  count: v=VV e=EEEE i=N cpl=N IP=SSSS:OOOOOOOO pc=PPPPPPPP SP=... CR2=..."
+  std::uint32_t value = 0;
+  if (!hex_after(line, ": v=", value)) return LogItem::nothing;
+  current_ = LoggedEvent{};
+  current_.vector = value;
+  hex_after(line, " e=", current_.error_code);
+  if (hex_after(line, " i=", value)) current_.software = value != 0;
+  if (hex_after(line, " cpl=", value)) current_.cpl = value;
+  hex_after(line, " pc=", current_.pc);
+  hex_after(line, " CR2=", current_.cr2);
+  current_.hardware = servicing_;
+  servicing_ = false;
+  inside_ = true;
+  return LogItem::nothing;
+}
+
+}  // namespace citcat::monitor

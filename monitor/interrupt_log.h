@@ -1,0 +1,76 @@
+#pragma once
+// Interrupts and exceptions. The plugin interface does not report them; QEMU's own log does
+// (-d int), with the whole state before the delivery. QEMU writes it from the processor's thread,
+// so at any callback of ours the log holds everything that has happened and nothing more.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace citcat::monitor {
+
+/// A segment register with its hidden part, as QEMU prints it: `flags` is the high dword of the
+/// descriptor.
+struct LoggedSegment {
+  std::uint32_t selector = 0, base = 0, limit = 0, flags = 0;
+};
+
+/// The processor as cpu_dump_state() prints it, here and in the log.
+struct LoggedState {
+  std::uint32_t gpr[8] = {};  ///< EAX ECX EDX EBX ESP EBP ESI EDI
+  std::uint32_t eip = 0, eflags = 0;
+  LoggedSegment segment[6];  ///< ES CS SS DS FS GS
+  LoggedSegment ldtr, tr;
+  std::uint32_t gdt_base = 0, gdt_limit = 0, idt_base = 0, idt_limit = 0;
+  std::uint32_t cr0 = 0, cr2 = 0, cr3 = 0, cr4 = 0;
+  std::uint32_t dr[8] = {};
+  bool smm = false, a20 = true;
+  std::uint32_t fx[128] = {};  ///< FXSAVE image, from dumps that show the FPU
+};
+
+/// Takes one line of a state dump; returns false when it is none. The dump ends with its EFER line.
+bool parse_state_line(std::string_view line, LoggedState& state);
+
+/// A delivery that QEMU began.
+struct LoggedEvent {
+  unsigned vector = 0;
+  std::uint32_t error_code = 0;
+  bool software = false;  ///< INT n, INT3, INTO
+  bool hardware = false;  ///< through the interrupt controller
+  unsigned cpl = 0;
+  std::uint32_t pc = 0;   ///< linear address of the instruction that was next
+  std::uint32_t cr2 = 0;  ///< of a page fault
+  LoggedState before;
+};
+
+/// What a line of the log completed.
+enum class LogItem { nothing, event, system_management };
+
+/// Follows the log file as it grows.
+class InterruptLog {
+ public:
+  /// Maps the file that QEMU logs to (-D), which exists already.
+  bool open(const std::string& path);
+  /// Is there anything new? One load.
+  bool pending() const { return text_ != nullptr && text_[at_] != 0; }
+  /// Reads on until something is complete or the log ends.
+  LogItem next(LoggedEvent& event);
+  /// Everything written so far is of no interest.
+  void skip();
+
+ private:
+  LogItem take(std::string_view line, LoggedEvent& event);
+
+  // The file is made sparse and this large, so that it can be mapped once.
+  static constexpr std::size_t kMapped = std::size_t{64} << 30;
+  static constexpr std::size_t kLongestLine = 4096;
+
+  const char* text_ = nullptr;
+  std::size_t at_ = 0;
+  bool servicing_ = false;  ///< the next event comes from the interrupt controller
+  bool inside_ = false;     ///< in the dump of `current_`
+  LoggedEvent current_;
+};
+
+}  // namespace citcat::monitor

@@ -1,0 +1,116 @@
+#include "monitor/page_walker.h"
+
+namespace citcat::monitor {
+
+void PageWalker::set_control(std::uint32_t cr0, std::uint32_t cr3, std::uint32_t cr4) {
+  cr0_ = cr0;
+  cr3_ = cr3;
+  cr4_ = cr4;
+  bus_.set_cache_disabled((cr0 & 0x40000000) != 0);
+  flush();
+}
+
+void PageWalker::flush() {
+  for (auto& set : tlb_) set.fill(Entry{});
+}
+
+PageWalker::Entry* PageWalker::find(std::uint32_t page) {
+  for (Entry& entry : tlb_[page % kSets])
+    if (entry.page == page) return &entry;
+  return nullptr;
+}
+
+void PageWalker::insert(const Entry& entry) {
+  if (Entry* old = find(entry.page)) {
+    *old = entry;
+    return;
+  }
+  const unsigned set = entry.page % kSets;
+  tlb_[set][next_[set]++ % kWays] = entry;
+}
+
+/// One table entry as it is now. When the emulator's walker set its accessed or dirty bit since we
+/// last looked, the bus shows the entry read as it was, then written.
+std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address) {
+  if (!memory_.is_ram(address, 4)) return std::nullopt;
+  std::uint32_t now = 0, before = 0;
+  std::memcpy(&now, memory_.live(address), 4);
+  std::memcpy(&before, memory_.shadow(address), 4);
+  const std::uint32_t set_by_walker = now & ~before;
+  if (now == before || (before & ~now) != 0 || (set_by_walker & ~(kAccessed | kDirty)) != 0) {
+    bus_.read_ram(address, 4);
+    return now;
+  }
+  std::array<std::uint8_t, 4> bytes{};
+  std::memcpy(bytes.data(), &before, 4);
+  bus_.read(address, bytes);
+  std::memcpy(bytes.data(), &now, 4);
+  bus_.write(address, bytes);
+  return now;
+}
+
+std::optional<PageWalker::Entry> PageWalker::walk(std::uint32_t linear) {
+  ++walks_;
+  if ((cr4_ & 0x20) != 0) return walk_pae(linear);
+  const auto directory = read_entry((cr3_ & ~0xfffu) + (linear >> 22) * 4);
+  if (!directory || (*directory & kPresent) == 0) return std::nullopt;
+  const std::uint32_t page = linear >> 12;
+  if ((*directory & kLarge) != 0 && (cr4_ & 0x10) != 0)
+    return Entry{page, (*directory & 0xffc00000) | (linear & 0x3ff000), (*directory & kDirty) != 0};
+  const auto table = read_entry((*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4);
+  if (!table || (*table & kPresent) == 0) return std::nullopt;
+  return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0};
+}
+
+/// Three levels of 8-byte entries (Intel SDM vol. 3, 4.4); memory ends below 4 GiB here.
+std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear) {
+  const auto entry = [this](std::uint32_t address) -> std::optional<std::uint32_t> {
+    const auto low = read_entry(address);
+    const auto high = low ? read_entry(address + 4) : std::nullopt;
+    // Bits 32-62 would be an address beyond RAM, or no-execute alone.
+    if (!high || (*high & 0x7fffffff) != 0 || (*low & kPresent) == 0) return std::nullopt;
+    return low;
+  };
+  const auto pointer = entry((cr3_ & ~0x1fu) + (linear >> 30) * 8);
+  if (!pointer) return std::nullopt;
+  const auto directory = entry((*pointer & ~0xfffu) + ((linear >> 21) & 0x1ff) * 8);
+  if (!directory) return std::nullopt;
+  const std::uint32_t page = linear >> 12;
+  if ((*directory & kLarge) != 0)
+    return Entry{page, (*directory & 0xffe00000) | (linear & 0x1ff000), (*directory & kDirty) != 0};
+  const auto table = entry((*directory & ~0xfffu) + ((linear >> 12) & 0x1ff) * 8);
+  if (!table) return std::nullopt;
+  return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0};
+}
+
+std::optional<std::uint32_t> PageWalker::translate(std::uint32_t linear, bool store) {
+  if (!paging()) return linear;
+  Entry* held = find(linear >> 12);
+  if (held == nullptr || (store && !held->dirty)) {
+    auto entry = walk(linear);
+    if (!entry) return std::nullopt;
+    // A store has been made: the page is dirty now, whatever its entry says.
+    entry->dirty = entry->dirty || store;
+    insert(*entry);
+    return entry->frame | (linear & 0xfff);
+  }
+  return held->frame | (linear & 0xfff);
+}
+
+std::uint32_t PageWalker::translate_as(std::uint32_t linear, bool store, std::uint32_t physical) {
+  auto result = translate(linear, store);
+  if (result != physical && paging()) {
+    if (Entry* held = find(linear >> 12)) *held = Entry{};
+    result = translate(linear, store);
+  }
+  if (result != physical) ++disagreements_;
+  return physical;
+}
+
+void PageWalker::faulting_walk(std::uint32_t linear) {
+  if (!paging()) return;
+  if (Entry* held = find(linear >> 12)) *held = Entry{};
+  if (const auto entry = walk(linear)) insert(*entry);
+}
+
+}  // namespace citcat::monitor

@@ -1,0 +1,62 @@
+#pragma once
+// The processor's page walks. The emulator walks silently, so this follows with a small TLB of its
+// own (32 entries, 4-way, as in the i486) and reports what a walk reads, and the accessed and dirty
+// bits it sets.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "monitor/bus_model.h"
+#include "monitor/guest_memory.h"
+
+namespace citcat::monitor {
+
+class PageWalker {
+ public:
+  PageWalker(GuestMemory& memory, BusModel& bus) : memory_(memory), bus_(bus) {}
+
+  /// New control registers; drops all translations.
+  void set_control(std::uint32_t cr0, std::uint32_t cr3, std::uint32_t cr4);
+  std::uint32_t cr0() const { return cr0_; }
+  void flush();
+
+  /// The physical address of a linear one. A walk is made, and seen on the bus, when the TLB does
+  /// not hold the page or holds it clean for a store. Nullopt where a table says "not present".
+  std::optional<std::uint32_t> translate(std::uint32_t linear, bool store);
+  /// The same, for when the emulator says where the access went: a translation that disagrees is
+  /// walked again.
+  std::uint32_t translate_as(std::uint32_t linear, bool store, std::uint32_t physical);
+  /// What a walk that ended in a page fault read.
+  void faulting_walk(std::uint32_t linear);
+
+  std::uint64_t walks() const { return walks_; }
+  /// Translations that differed from the emulator's even after a new walk.
+  std::uint64_t disagreements() const { return disagreements_; }
+
+ private:
+  static constexpr unsigned kSets = 8, kWays = 4;
+  static constexpr std::uint32_t kPresent = 1, kLarge = 0x80, kAccessed = 0x20, kDirty = 0x40;
+
+  struct Entry {
+    std::uint32_t page = ~0u;  ///< linear page number
+    std::uint32_t frame = 0;   ///< physical address of the page
+    bool dirty = false;
+  };
+
+  bool paging() const { return (cr0_ & 0x80000000) != 0; }
+  Entry* find(std::uint32_t page);
+  std::optional<Entry> walk(std::uint32_t linear);
+  std::optional<Entry> walk_pae(std::uint32_t linear);
+  std::optional<std::uint32_t> read_entry(std::uint32_t address);
+  void insert(const Entry& entry);
+
+  GuestMemory& memory_;
+  BusModel& bus_;
+  std::uint32_t cr0_ = 0, cr3_ = 0, cr4_ = 0;
+  std::array<std::array<Entry, kWays>, kSets> tlb_;
+  std::array<unsigned, kSets> next_{};
+  std::uint64_t walks_ = 0, disagreements_ = 0;
+};
+
+}  // namespace citcat::monitor

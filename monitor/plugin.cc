@@ -1,0 +1,475 @@
+// The virtual bus monitor inside QEMU: waits for its trigger with as little instrumentation as the
+// trigger needs, then has every instruction and every access reported to the recorder.
+//
+// Two functions of QEMU that are no part of its plugin interface are used, found by name at start:
+// qemu_get_cpu and cpu_dump_state, for the hidden parts of segment registers.
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "driver-kmod/uapi/citcat_dump.h"
+#include "monitor/qemu_plugin_api.h"
+#include "monitor/recorder.h"
+#include "monitor/trigger.h"
+
+namespace citcat::monitor {
+namespace {
+
+constexpr int kPluginVersion = 4;
+constexpr int kDumpFpu = 0x20000;  // CPU_DUMP_FPU of QEMU's include/hw/core/cpu.h
+
+// ---- registers -----------------------------------------------------------------------------------
+
+class QemuRegisters final : public Registers {
+ public:
+  /// False when this QEMU does not export what is needed.
+  bool find_functions() {
+    get_cpu_ = reinterpret_cast<GetCpu>(dlsym(RTLD_DEFAULT, "qemu_get_cpu"));
+    dump_state_ = reinterpret_cast<DumpState>(dlsym(RTLD_DEFAULT, "cpu_dump_state"));
+    return get_cpu_ != nullptr && dump_state_ != nullptr;
+  }
+
+  /// To be called on the processor's thread. False when a register is missing.
+  bool find_registers() {
+    static constexpr const char* kNames[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi",
+                                             "edi", "cr0", "cr2", "cr3", "cr4", "eip"};
+    buffer_ = g_byte_array_new();
+    GArray* const list = qemu_plugin_get_registers();
+    const auto* const entries = reinterpret_cast<qemu_plugin_reg_descriptor*>(list->data);
+    for (unsigned n = 0; n < list->len; ++n)
+      for (unsigned k = 0; k < kRegisters; ++k)
+        if (std::strcmp(entries[n].name, kNames[k]) == 0) handles_[k] = entries[n].handle;
+    g_array_free(list, 1);
+    for (const auto* handle : handles_)
+      if (handle == nullptr) return false;
+    return true;
+  }
+
+  std::uint32_t eip() override { return read(handles_[12]); }
+  std::uint32_t gpr(unsigned n) override { return read(handles_[n]); }
+  std::uint32_t control(unsigned n) override { return read(handles_[n == 0 ? 8 : 7 + n]); }
+
+  std::string dump() {
+    char* text = nullptr;
+    std::size_t size = 0;
+    std::FILE* const file = open_memstream(&text, &size);
+    dump_state_(get_cpu_(0), file, kDumpFpu);
+    std::fclose(file);
+    std::string out(text, size);
+    std::free(text);
+    return out;
+  }
+
+  LoggedState state() override {
+    LoggedState state;
+    const std::string text = dump();
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      const std::string line = text.substr(at, end - at);
+      if (!parse_state_line(line, state)) parse_fpu_line(line, state);
+      at = end + 1;
+    }
+    return state;
+  }
+
+ private:
+  static constexpr unsigned kRegisters = 13;
+  using GetCpu = void* (*)(int);
+  using DumpState = void (*)(void*, std::FILE*, int);
+
+  std::uint32_t read(qemu_plugin_register* handle) {
+    g_byte_array_set_size(buffer_, 0);
+    qemu_plugin_read_register(handle, buffer_);
+    std::uint32_t value = 0;
+    std::memcpy(&value, buffer_->data, std::min<std::size_t>(buffer_->len, 4));
+    return value;
+  }
+
+  /// "FCW=037f FSW=0000 [ST=0] FTW=00 MXCSR=00001f80", "FPR0=M E FPR1=M E", "XMM00=H L XMM01=H L"
+  static void parse_fpu_line(const std::string& line, LoggedState& state) {
+    auto* const image = reinterpret_cast<std::uint8_t*>(state.fx);
+    unsigned fcw = 0, fsw = 0, st = 0, ftw = 0, mxcsr = 0, n = 0, m = 0, exponent[2];
+    unsigned long long value[4];
+    if (std::sscanf(line.c_str(), "FCW=%x FSW=%x [ST=%u] FTW=%x MXCSR=%x", &fcw, &fsw, &st, &ftw,
+                    &mxcsr) == 5) {
+      state.fx[0] = fcw | fsw << 16;
+      state.fx[1] = ftw;
+      state.fx[6] = mxcsr;
+      state.fx[7] = 0xffff;
+    } else if (std::sscanf(line.c_str(), "FPR%u=%llx %x FPR%u=%llx %x", &n, &value[0],
+                           &exponent[0], &m, &value[1], &exponent[1]) == 6) {
+      // FXSAVE keeps registers by their place in the stack, the dump by their number.
+      const unsigned top = (state.fx[0] >> 27) & 7;
+      const unsigned numbers[2] = {n, m};
+      for (unsigned k = 0; k < 2; ++k) {
+        std::uint8_t* const at = image + 32 + 16 * ((numbers[k] - top) & 7);
+        std::memcpy(at, &value[k], 8);
+        std::memcpy(at + 8, &exponent[k], 2);
+      }
+    } else if (std::sscanf(line.c_str(), "XMM%u=%llx %llx XMM%u=%llx %llx", &n, &value[0],
+                           &value[1], &m, &value[2], &value[3]) == 6 &&
+               n < 8 && m < 8) {
+      std::memcpy(image + 160 + 16 * n, &value[1], 8);
+      std::memcpy(image + 168 + 16 * n, &value[0], 8);
+      std::memcpy(image + 160 + 16 * m, &value[3], 8);
+      std::memcpy(image + 168 + 16 * m, &value[2], 8);
+    }
+  }
+
+  GetCpu get_cpu_ = nullptr;
+  DumpState dump_state_ = nullptr;
+  qemu_plugin_register* handles_[kRegisters] = {};
+  GByteArray* buffer_ = nullptr;
+};
+
+// ---- the monitor ---------------------------------------------------------------------------------
+
+struct Options {
+  int data = -1, control = -1;
+  std::string log, ram, probe;
+  CacheModel cache = CacheModel::i486;
+  Trigger start{Trigger::Kind::driver, 0, {}, {}}, stop;
+  bool quit = false;
+};
+
+/// waiting: only the trigger is watched. armed: everything is instrumented, the recording begins at
+/// the next instruction that may begin one. done: nothing is instrumented any more.
+enum class Phase { waiting, armed, recording, done };
+
+struct Monitor {
+  explicit Monitor(Options given)
+      : options(std::move(given)),
+        sink(options.data, options.control),
+        recorder(memory, sink, log, registers, options.cache),
+        start_watch(options.start),
+        stop_watch(options.stop) {}
+
+  Options options;
+  qemu_plugin_id_t id = 0;
+  Phase phase = Phase::waiting;
+  GuestMemory memory;
+  RecordSink sink;
+  InterruptLog log;
+  QemuRegisters registers;
+  Recorder recorder;
+  PortWatch start_watch, stop_watch;
+  std::uint64_t started = 0;      ///< instructions while waiting for a count
+  std::uint32_t window = 0;       ///< the driver's, when its marker was stored
+  bool begin_next = false;        ///< the marker was stored: the next instruction is the first
+  bool stop_next = false;
+};
+
+Monitor* monitor;
+
+void register_callbacks(qemu_plugin_id_t id);
+
+/// Translates everything anew, with the instrumentation of the phase we are in.
+void retranslate() { qemu_plugin_reset(monitor->id, register_callbacks); }
+
+void arm() {
+  monitor->phase = Phase::armed;
+  retranslate();
+}
+
+void finish(const std::string& reason) {
+  monitor->recorder.end(reason);
+  monitor->phase = Phase::done;
+  retranslate();
+  // QEMU takes SIGTERM as a request to shut down in order.
+  if (monitor->options.quit) kill(getpid(), SIGTERM);
+}
+
+// ---- waiting -------------------------------------------------------------------------------------
+
+void on_wbinvd(unsigned, void*) {
+  if (monitor->phase == Phase::waiting && monitor->registers.gpr(3) == CITCAT_ARM_VALUE) arm();
+}
+
+void on_address(unsigned, void*) {
+  if (monitor->phase == Phase::waiting) arm();
+}
+
+void on_count(unsigned, void* user) {
+  monitor->started += reinterpret_cast<std::uintptr_t>(user);
+  if (monitor->phase == Phase::waiting && monitor->started >= monitor->options.start.number) arm();
+}
+
+bool is_trigger_port_write(PortWatch& watch, const Insn& insn) {
+  const std::uint32_t port =
+      insn.what.port_in_dx ? monitor->registers.gpr(2) & 0xffff : insn.what.port;
+  return watch.write(port, monitor->registers.gpr(0), insn.what.operand_bytes);
+}
+
+void on_port_write(unsigned, void* user) {
+  if (monitor->phase == Phase::waiting &&
+      is_trigger_port_write(monitor->start_watch, *static_cast<const Insn*>(user)))
+    arm();
+}
+
+void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, std::unique_ptr<Insn> insn) {
+  const Trigger& start = monitor->options.start;
+  switch (start.kind) {
+    case Trigger::Kind::driver:
+      if (insn->what.kind == InsnKind::wbinvd)
+        qemu_plugin_register_vcpu_insn_exec_cb(handle, on_wbinvd, QEMU_PLUGIN_CB_R_REGS, nullptr);
+      break;
+    case Trigger::Kind::address:
+      if (insn->linear == start.number)
+        qemu_plugin_register_vcpu_insn_exec_cb(handle, on_address, QEMU_PLUGIN_CB_NO_REGS, nullptr);
+      break;
+    case Trigger::Kind::count:
+      if (insn->first_in_block)
+        qemu_plugin_register_vcpu_tb_exec_cb(
+            block, on_count, QEMU_PLUGIN_CB_NO_REGS,
+            reinterpret_cast<void*>(qemu_plugin_tb_n_insns(block)));
+      break;
+    case Trigger::Kind::port:
+    case Trigger::Kind::console:
+      if (insn->what.kind == InsnKind::out)
+        qemu_plugin_register_vcpu_insn_exec_cb(handle, on_port_write, QEMU_PLUGIN_CB_R_REGS,
+                                               insn.release());
+      break;
+    case Trigger::Kind::none:
+      break;
+  }
+}
+
+// ---- recording -----------------------------------------------------------------------------------
+
+/// For tests of the driver: what it dumped beside what the emulator says, at the same instruction.
+void write_probe() {
+  const std::string text = monitor->registers.dump();
+  const std::string& path = monitor->options.probe;
+  bool good = true;
+  if (std::FILE* file = std::fopen((path + ".txt").c_str(), "w")) {
+    good = std::fputs(text.c_str(), file) >= 0;
+    good = std::fclose(file) == 0 && good;
+  }
+  if (std::FILE* file = std::fopen((path + ".bin").c_str(), "wb")) {
+    good = std::fwrite(monitor->memory.live(monitor->window), 1, CITCAT_WINDOW_MIN_BYTES, file) ==
+               CITCAT_WINDOW_MIN_BYTES && good;
+    good = std::fclose(file) == 0 && good;
+  }
+  monitor->sink.say(good ? "probe written" : "error the probe could not be written");
+}
+
+void begin(const Insn& insn) {
+  char text[128];
+  std::snprintf(text, sizeof text, "start address=%08x window=%08x", insn.linear, monitor->window);
+  monitor->sink.say(text);
+  if (!monitor->options.probe.empty()) {
+    write_probe();
+    finish("probe");
+    return;
+  }
+  monitor->phase = Phase::recording;
+  monitor->recorder.begin(insn, monitor->window);
+}
+
+/// Registers are exact, flags too, at the first instruction of a block; the driver's start is one.
+bool may_begin(const Insn& insn) {
+  if (monitor->options.start.kind == Trigger::Kind::driver) return monitor->begin_next;
+  return insn.first_in_block;
+}
+
+bool should_stop(const Insn& insn) {
+  const Trigger& stop = monitor->options.stop;
+  switch (stop.kind) {
+    case Trigger::Kind::address: return insn.linear == stop.number;
+    case Trigger::Kind::count: return monitor->recorder.instructions() >= stop.number;
+    default: return monitor->stop_next;
+  }
+}
+
+void on_start(unsigned, void* user) {
+  const Insn& insn = *static_cast<const Insn*>(user);
+  if (monitor->phase == Phase::armed) {
+    if (!may_begin(insn)) return;
+    begin(insn);
+  }
+  if (monitor->phase != Phase::recording) return;
+
+  monitor->recorder.start(insn);
+  if (!monitor->recorder.active() || monitor->sink.failed()) {
+    finish("error");
+  } else if (should_stop(insn) || monitor->recorder.stop_marker_seen()) {
+    finish(monitor->recorder.stop_marker_seen() ? "marker" : "trigger");
+  } else if (insn.what.kind == InsnKind::out &&
+             is_trigger_port_write(monitor->stop_watch, insn)) {
+    monitor->stop_next = true;  // with the next instruction: this one belongs to the recording
+  }
+}
+
+/// While armed: the driver's marker may be stored.
+void watch_for_marker(std::uint32_t physical, std::span<const std::uint8_t> value) {
+  std::uint32_t marker = 0, magic = 0;
+  if (value.size() != 4 || (physical & 0xfff) != (CITCAT_MARK_OFFSET & 0xfff)) return;
+  std::memcpy(&marker, value.data(), 4);
+  const std::uint32_t window = physical - CITCAT_MARK_OFFSET;
+  if (marker != CITCAT_MARK_START || !monitor->memory.is_ram(window, CITCAT_WINDOW_MIN_BYTES))
+    return;
+  std::memcpy(&magic, monitor->memory.live(window), 4);
+  if (magic != CITCAT_STATE_MAGIC) return;
+  monitor->window = window;
+  monitor->begin_next = true;
+}
+
+void on_access(unsigned, qemu_plugin_meminfo_t info, std::uint64_t linear, void* user) {
+  if (monitor->phase != Phase::recording && monitor->phase != Phase::armed) return;
+  const bool store = qemu_plugin_mem_is_store(info);
+  if (monitor->phase == Phase::armed && !store) return;
+  const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, linear);
+  if (where == nullptr) return;
+  const auto physical = static_cast<std::uint32_t>(qemu_plugin_hwaddr_phys_addr(where));
+  const qemu_plugin_mem_value value = qemu_plugin_mem_get_value(info);
+  const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(&value.data),
+                                            std::size_t{1} << qemu_plugin_mem_size_shift(info));
+  if (monitor->phase == Phase::armed)
+    watch_for_marker(physical, bytes);
+  else
+    monitor->recorder.access(*static_cast<const Insn*>(user), store,
+                             static_cast<std::uint32_t>(linear), physical,
+                             qemu_plugin_hwaddr_is_io(where), bytes);
+}
+
+/// Callbacks that may look at registers cost more: only where something may be looked at.
+bool needs_registers(const Insn& insn, const Insn* before) {
+  return insn.first_in_block || insn.what.kind != InsnKind::plain ||
+         (before != nullptr && before->what.kind != InsnKind::plain);
+}
+
+// ---- translation ---------------------------------------------------------------------------------
+
+std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block) {
+  auto insn = std::make_unique<Insn>();
+  insn->linear = static_cast<std::uint32_t>(qemu_plugin_insn_vaddr(handle));
+  insn->physical = monitor->memory.address_of(qemu_plugin_insn_haddr(handle));
+  insn->size = static_cast<std::uint8_t>(
+      qemu_plugin_insn_data(handle, insn->bytes.data(), insn->bytes.size()));
+  insn->first_in_block = first_in_block;
+  // 16-bit code segments in protected mode are firmware's: their FPU blocks and port sizes would be
+  // taken for 32-bit ones. The recorder refuses real mode.
+  insn->what = classify({insn->bytes.data(), insn->size}, true);
+  return insn;
+}
+
+void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
+  if (monitor->phase == Phase::done) return;
+  const std::size_t count = qemu_plugin_tb_n_insns(block);
+  const Insn* before = nullptr;
+  for (std::size_t n = 0; n < count; ++n) {
+    qemu_plugin_insn* const handle = qemu_plugin_tb_get_insn(block, n);
+    auto insn = describe(handle, n == 0);
+    if (monitor->phase == Phase::waiting) {
+      watch_for_start(block, handle, std::move(insn));
+      continue;
+    }
+    // Instructions are kept for good: blocks live until they are translated anew.
+    Insn* const kept = insn.release();
+    const auto flags = needs_registers(*kept, before) ? QEMU_PLUGIN_CB_R_REGS
+                                                      : QEMU_PLUGIN_CB_NO_REGS;
+    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_start, flags, kept);
+    qemu_plugin_register_vcpu_mem_cb(handle, on_access, QEMU_PLUGIN_CB_NO_REGS,
+                                     QEMU_PLUGIN_MEM_RW, kept);
+    before = kept;
+  }
+}
+
+void on_exit(qemu_plugin_id_t, void*) { monitor->recorder.end("exit"); }
+
+void on_processor(qemu_plugin_id_t, unsigned) {
+  if (!monitor->memory.find(monitor->options.ram))
+    monitor->sink.say("error the guest's RAM is not in one memory backend named " +
+                      monitor->options.ram);
+  else if (!monitor->registers.find_registers())
+    monitor->sink.say("error this QEMU does not show the registers of a 32-bit x86 processor");
+  else
+    return;
+  monitor->phase = Phase::done;
+  kill(getpid(), SIGTERM);
+}
+
+void register_callbacks(qemu_plugin_id_t id) {
+  qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
+  if (monitor->phase != Phase::done) qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+}
+
+// ---- options -------------------------------------------------------------------------------------
+
+bool parse_cache(std::string_view text, CacheModel& out) {
+  if (text == "none") out = CacheModel::none;
+  else if (text == "i486") out = CacheModel::i486;
+  else if (text == "pentium") out = CacheModel::pentium;
+  else return false;
+  return true;
+}
+
+bool parse_option(std::string_view argument, Options& options) {
+  const std::size_t equal = argument.find('=');
+  if (equal == std::string_view::npos) return false;
+  const std::string_view name = argument.substr(0, equal);
+  const std::string value(argument.substr(equal + 1));
+  const auto trigger = [&value](Trigger& out) {
+    const auto parsed = parse_trigger(value);
+    if (parsed) out = *parsed;
+    return parsed.has_value();
+  };
+  if (name == "data") options.data = std::atoi(value.c_str());
+  else if (name == "control") options.control = std::atoi(value.c_str());
+  else if (name == "log") options.log = value;
+  else if (name == "ram") options.ram = value;
+  else if (name == "probe") options.probe = value;
+  else if (name == "quit") options.quit = value == "on";
+  else if (name == "cache") return parse_cache(value, options.cache);
+  else if (name == "start") return trigger(options.start);
+  else if (name == "stop") return trigger(options.stop);
+  else return false;
+  return true;
+}
+
+}  // namespace
+}  // namespace citcat::monitor
+
+extern "C" {
+
+__attribute__((visibility("default"))) int qemu_plugin_version = citcat::monitor::kPluginVersion;
+
+__attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id,
+                                                               const qemu_info_t* info, int argc,
+                                                               char** argv) {
+  using namespace citcat::monitor;
+  Options options;
+  for (int n = 0; n < argc; ++n)
+    if (!parse_option(argv[n], options)) {
+      std::fprintf(stderr, "citcat-monitor: error: option %s is not understood\n", argv[n]);
+      return -1;
+    }
+  if (!info->system_emulation || info->system.max_vcpus != 1) {
+    std::fprintf(stderr, "citcat-monitor: error: exactly one processor is needed (-smp 1)\n");
+    return -1;
+  }
+  monitor = new Monitor(std::move(options));
+  monitor->id = id;
+  if (!monitor->registers.find_functions()) {
+    std::fprintf(stderr, "citcat-monitor: error: this QEMU does not export cpu_dump_state\n");
+    return -1;
+  }
+  if (!monitor->log.open(monitor->options.log)) {
+    std::fprintf(stderr, "citcat-monitor: error: the log %s cannot be mapped\n",
+                 monitor->options.log.c_str());
+    return -1;
+  }
+  qemu_plugin_register_vcpu_init_cb(id, on_processor);
+  register_callbacks(id);
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,100 @@
+#include "monitor/record_sink.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <unistd.h>
+
+namespace citcat::monitor {
+namespace {
+
+constexpr std::size_t kRecordBytes = 40;
+constexpr std::size_t kBufferBytes = 8192 * kRecordBytes;
+// Synthetic bus clocks, as in the captures of docs/formats/capture.md.
+constexpr unsigned kClocksSingle = 2, kClocksHalfLine = 5;
+
+template <typename T>
+void store(std::uint8_t* at, T value) {
+  std::memcpy(at, &value, sizeof value);  // x86 hosts only, as is QEMU's TCG plugin we ship
+}
+
+}  // namespace
+
+RecordSink::RecordSink(int data, int control)
+    : data_(data), control_(control), buffer_(kBufferBytes) {
+  // A reader that went away must not take the emulator down.
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+void RecordSink::put(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
+                     unsigned flags, unsigned burst, unsigned clocks) {
+  if (used_ + kRecordBytes > buffer_.size()) flush();
+  std::uint8_t* const r = buffer_.data() + used_;
+  std::memset(r, 0, kRecordBytes);
+  store(r, instructions_);
+  store(r + 8, static_cast<std::uint32_t>(instructions_ + iterations_ + bus_clocks_));
+  store(r + 12, address);
+  store(r + 16, iterations_);
+  r[20] = static_cast<std::uint8_t>(type);
+  r[21] = static_cast<std::uint8_t>(bytes.size());
+  r[22] = static_cast<std::uint8_t>(flags);
+  r[23] = static_cast<std::uint8_t>(burst);
+  std::memcpy(r + 24, bytes.data(), bytes.size());
+  used_ += kRecordBytes;
+  bus_clocks_ += clocks;
+  ++records_;
+}
+
+void RecordSink::single(RecordType type, std::uint32_t address,
+                        std::span<const std::uint8_t> bytes, unsigned flags) {
+  while (!bytes.empty()) {
+    const std::size_t room = 4 - (address & 3);
+    const std::size_t n = bytes.size() < room ? bytes.size() : room;
+    put(type, address, bytes.first(n), flags, 0, kClocksSingle);
+    address += static_cast<std::uint32_t>(n);
+    bytes = bytes.subspan(n);
+  }
+}
+
+void RecordSink::port(RecordType type, std::uint32_t port, std::uint32_t value, unsigned size) {
+  std::uint8_t bytes[4];
+  store(bytes, value);
+  put(type, port, {bytes, size}, 0, 0, kClocksSingle);
+}
+
+void RecordSink::line_part(RecordType type, std::uint32_t address,
+                           std::span<const std::uint8_t> bytes, unsigned flags, unsigned burst) {
+  put(type, address, bytes, flags | kLineBurst, burst, burst == 0 ? kClocksHalfLine
+                                                                  : kClocksHalfLine - 1);
+}
+
+void RecordSink::event(RecordType type, std::uint8_t value, unsigned size, unsigned flags) {
+  put(type, 0, {&value, size}, flags, 0, kClocksSingle);
+}
+
+void RecordSink::flush() {
+  send(data_, {buffer_.data(), used_});
+  used_ = 0;
+}
+
+void RecordSink::say(std::string_view line) {
+  flush();
+  std::string text(line);
+  text += '\n';
+  send(control_, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+void RecordSink::send(int descriptor, std::span<const std::uint8_t> bytes) {
+  while (!bytes.empty() && !failed_) {
+    const ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      failed_ = true;
+      return;
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace citcat::monitor

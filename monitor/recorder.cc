@@ -1,0 +1,588 @@
+#include "monitor/recorder.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "driver-kmod/uapi/citcat_dump.h"
+
+namespace citcat::monitor {
+namespace {
+
+constexpr std::uint32_t kProtectedMode = 1;  // CR0.PE
+constexpr std::uint32_t kVirtual8086 = 1u << 17;
+constexpr unsigned kLargestBlock = 512;  // FXSAVE
+constexpr unsigned kPageFault = 14, kNmi = 2;
+// Where captures without a driver keep their state block: far above any RAM.
+constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
+
+/// Exceptions that push an error code (Intel SDM vol. 3, table 6-1).
+bool pushes_error_code(unsigned vector) {
+  return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21;
+}
+
+template <typename T>
+std::array<std::uint8_t, sizeof(T)> bytes_of(T value) {
+  std::array<std::uint8_t, sizeof(T)> bytes;
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+}  // namespace
+
+Recorder::Recorder(GuestMemory& memory, RecordSink& sink, InterruptLog& log, Registers& registers,
+                   CacheModel model)
+    : memory_(memory),
+      sink_(sink),
+      log_(log),
+      registers_(registers),
+      bus_(memory, sink, model),
+      walker_(memory, bus_) {}
+
+// ---- beginning and end ---------------------------------------------------------------------------
+
+void Recorder::begin(const Insn& first, std::uint32_t window) {
+  log_.skip();
+  if (!memory_.snapshot()) {
+    give_up("no memory for a copy of the guest's RAM");
+    return;
+  }
+  active_ = true;
+  window_ = window;
+  completed_ = 0;
+  in_flight_ = nullptr;
+  bus_.set_uncached_window(window, window != 0 ? CITCAT_WINDOW_MIN_BYTES : 0);
+  bus_.clear();
+  walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4));
+  set_position();
+  if ((walker_.cr0() & kProtectedMode) == 0) {
+    give_up("the processor is in real mode, which this monitor does not record");
+    return;
+  }
+  sink_.event(RecordType::flush, 2, 1, kDriver);
+  if (window != 0) {
+    std::vector<std::uint32_t> words(CITCAT_STATE_MAX_BYTES / 4);
+    std::memcpy(words.data(), memory_.live(window), CITCAT_STATE_MAX_BYTES);
+    const auto end = std::find(words.begin(), words.end(), CITCAT_STATE_END);
+    if (words[0] != CITCAT_STATE_MAGIC || end == words.end()) {
+      give_up("the driver's window holds no complete state");
+      return;
+    }
+    send_state_block({words.data(), static_cast<std::size_t>(end - words.begin()) + 1}, window);
+  } else {
+    send_state_block(state_from_emulator(first), kStateWithoutDriver);
+  }
+}
+
+void Recorder::send_state_block(std::span<const std::uint32_t> words, std::uint32_t base) {
+  for (std::size_t n = 0; n < words.size(); ++n)
+    sink_.single(RecordType::data_write, base + static_cast<std::uint32_t>(4 * n),
+                 bytes_of(words[n]), kDriver | kUncached);
+}
+
+std::vector<std::uint32_t> Recorder::state_from_emulator(const Insn& first) {
+  const LoggedState state = registers_.state();
+  std::vector<std::uint32_t> words(CITCAT_STATE_MSR(0, 0) / 4 + 1);
+  const auto put = [&words](std::uint32_t offset, std::uint32_t value) {
+    words[offset / 4] = value;
+  };
+  const auto put_segment = [&put](unsigned n, const LoggedSegment& s) {
+    const bool null = (s.flags & 0x8000) == 0 && (s.selector & ~3u) == 0;
+    put(CITCAT_STATE_SEGMENT(n) + CITCAT_SEGMENT_SELECTOR, s.selector);
+    put(CITCAT_STATE_SEGMENT(n) + CITCAT_SEGMENT_BASE, s.base);
+    put(CITCAT_STATE_SEGMENT(n) + CITCAT_SEGMENT_LIMIT, s.limit);
+    put(CITCAT_STATE_SEGMENT(n) + CITCAT_SEGMENT_ATTRIBUTES,
+        ((s.flags >> 8) & 0xf0ff) | (null ? CITCAT_SEGMENT_UNUSABLE : 0));
+  };
+  put(CITCAT_STATE_MAGIC_OFFSET, CITCAT_STATE_MAGIC);
+  put(CITCAT_STATE_VERSION_OFFSET, CITCAT_STATE_VERSION);
+  for (unsigned n = 0; n < 8; ++n) put(CITCAT_STATE_GPR(n), state.gpr[n]);
+  // The emulator keeps EIP up to date at some places only.
+  put(CITCAT_STATE_EIP, linear_of(first) - state.segment[1].base);
+  put(CITCAT_STATE_EFLAGS, state.eflags);
+  for (unsigned n = 0; n < 6; ++n) put_segment(n, state.segment[n]);
+  put_segment(6, state.ldtr);
+  put_segment(7, state.tr);
+  put(CITCAT_STATE_GDTR_BASE, state.gdt_base);
+  put(CITCAT_STATE_GDTR_LIMIT, state.gdt_limit);
+  put(CITCAT_STATE_IDTR_BASE, state.idt_base);
+  put(CITCAT_STATE_IDTR_LIMIT, state.idt_limit);
+  put(CITCAT_STATE_CR0, state.cr0);
+  put(CITCAT_STATE_CR2, state.cr2);
+  put(CITCAT_STATE_CR3, state.cr3);
+  put(CITCAT_STATE_CR4, state.cr4);
+  for (unsigned n = 0; n < 4; ++n) put(CITCAT_STATE_DR(n), state.dr[n]);
+  put(CITCAT_STATE_DR(4), state.dr[6]);
+  put(CITCAT_STATE_DR(5), state.dr[7]);
+  put(CITCAT_STATE_A20_MASK, state.a20 ? 0xffffffff : 0xffefffff);
+  put(CITCAT_STATE_RAM_BYTES, memory_.bytes());
+  for (unsigned n = 0; n < 128; ++n) put(CITCAT_STATE_FXSAVE + 4 * n, state.fx[n]);
+  put(CITCAT_STATE_CPUID_COUNT, 0);
+  put(CITCAT_STATE_MSR_COUNT(0), 0);
+  put(CITCAT_STATE_MSR(0, 0), CITCAT_STATE_END);
+  return words;
+}
+
+void Recorder::end(const std::string& reason) {
+  if (!active_) return;
+  active_ = false;
+  char text[512];
+  std::snprintf(text, sizeof text,
+                "stop instructions=%llu records=%llu interrupts=%llu exceptions=%llu "
+                "software_interrupts=%llu external_changes=%llu walks=%llu disagreements=%llu "
+                "reason=%s",
+                static_cast<unsigned long long>(completed_),
+                static_cast<unsigned long long>(sink_.records()),
+                static_cast<unsigned long long>(interrupts_),
+                static_cast<unsigned long long>(exceptions_),
+                static_cast<unsigned long long>(software_),
+                static_cast<unsigned long long>(bus_.external_changes()),
+                static_cast<unsigned long long>(walker_.walks()),
+                static_cast<unsigned long long>(walker_.disagreements()), reason.c_str());
+  sink_.say(text);
+}
+
+void Recorder::give_up(const std::string& why) {
+  sink_.say("error " + why);
+  active_ = true;  // so that the totals are told
+  end("error");
+}
+
+// ---- instructions --------------------------------------------------------------------------------
+
+/// Blocks are shared by all linear addresses of a physical page, so what an instruction was
+/// translated at need not be where it runs. At the first of a block EIP tells.
+std::uint32_t Recorder::linear_of(const Insn& insn) {
+  if (insn.first_in_block) {
+    const std::uint32_t eip = registers_.eip();
+    std::uint32_t linear = eip;
+    if (eip != insn.linear) linear += registers_.state().segment[1].base;
+    code_base_ = linear - eip;
+    displacement_ = linear - insn.linear;
+  }
+  return insn.linear + displacement_;
+}
+
+void Recorder::start(const Insn& insn) {
+  take_log();
+  if (!active_) return;
+  const std::uint32_t linear = linear_of(insn);
+  if (in_flight_ != nullptr && in_flight_linear_ == linear && !in_flight_->what.branch) {
+    // It starts again: the next iteration, or the block was translated anew. Accesses of an
+    // iteration that did not get to its end are made again.
+    if (in_flight_->what.repeated) {
+      accesses_ = 0;
+      return;
+    }
+    prepare(insn);
+    in_flight_ = &insn;
+    return;
+  }
+  finish();
+  if (!active_) return;
+  set_position();
+  fetch(insn, linear);
+  prepare(insn);
+  in_flight_ = &insn;
+  in_flight_linear_ = linear;
+}
+
+void Recorder::fetch(const Insn& insn, std::uint32_t linear) {
+  const bool sequential = linear == next_linear_;
+  next_linear_ = linear + insn.size;
+  const std::uint32_t in_page = std::min<std::uint32_t>(insn.size, 0x1000 - (linear & 0xfff));
+  const std::span<const std::uint8_t> bytes(insn.bytes.data(), insn.size);
+  std::uint32_t physical = insn.physical;
+  if (physical == ~0u) {
+    const auto walked = walker_.translate(linear, false);
+    if (!walked) return;
+    physical = *walked;
+  } else {
+    walker_.translate_as(linear, false, physical);
+  }
+  bus_.fetch(physical, bytes.first(in_page), sequential);
+  if (in_page < insn.size)
+    if (const auto second = walker_.translate(linear + in_page, false))
+      bus_.fetch(*second, bytes.subspan(in_page), true);
+}
+
+/// Keeps what is gone when the instruction has ended.
+void Recorder::prepare(const Insn& insn) {
+  accesses_ = 0;
+  block_address_.reset();
+  switch (insn.what.kind) {
+    case InsnKind::ins:
+    case InsnKind::outs:
+      port_ = registers_.gpr(2) & 0xffff;
+      break;
+    case InsnKind::in:
+    case InsnKind::out:
+      port_ = insn.what.port_in_dx ? registers_.gpr(2) & 0xffff : insn.what.port;
+      port_value_ = registers_.gpr(0);
+      break;
+    case InsnKind::fpu_block:
+      block_address_ = effective_address(insn);
+      if (!insn.what.store) fpu_block(insn, false);
+      break;
+    case InsnKind::unsupported:
+      give_up("XSAVE is used, which no replayer holds; choose a processor without it, such as "
+              "-cpu pentium3");
+      break;
+    default:
+      break;
+  }
+}
+
+/// The instruction in flight has ended.
+void Recorder::finish() {
+  if (in_flight_ == nullptr) return;
+  const Insn& insn = *in_flight_;
+  iterations_ = 0;
+  set_position();
+  switch (insn.what.kind) {
+    case InsnKind::in:
+      sink_.port(RecordType::io_read, port_, registers_.gpr(0), insn.what.operand_bytes);
+      break;
+    case InsnKind::out:
+      sink_.port(RecordType::io_write, port_, port_value_, insn.what.operand_bytes);
+      break;
+    case InsnKind::halt: sink_.event(RecordType::halt, 0, 0); break;
+    case InsnKind::invd: bus_.flush(1); break;
+    case InsnKind::wbinvd: bus_.flush(2); break;
+    case InsnKind::cpuid: say_internal("CPUID"); break;
+    case InsnKind::rdtsc: say_internal("RDTSC"); break;
+    case InsnKind::rdmsr: say_internal("RDMSR"); break;
+    case InsnKind::wrmsr: say_internal("WRMSR"); break;
+    case InsnKind::rdpmc: say_internal("RDPMC"); break;
+    case InsnKind::invlpg: walker_.flush(); break;
+    case InsnKind::control_register:
+      walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4));
+      if ((walker_.cr0() & kProtectedMode) == 0)
+        give_up("the processor went to real mode, which this monitor does not record");
+      break;
+    case InsnKind::fpu_block:
+      if (insn.what.store) fpu_block(insn, true);
+      break;
+    default:
+      break;
+  }
+  ++completed_;
+  in_flight_ = nullptr;
+}
+
+void Recorder::say_internal(const char* op) {
+  char text[128];
+  std::snprintf(text, sizeof text, "value %llu,%s,%08x,%08x,%08x,%08x,%08x",
+                static_cast<unsigned long long>(completed_), op, in_flight_linear_ - code_base_,
+                registers_.gpr(0), registers_.gpr(3), registers_.gpr(1), registers_.gpr(2));
+  sink_.say(text);
+}
+
+// ---- accesses ------------------------------------------------------------------------------------
+
+/// Counts an access of a string instruction into its iteration. An access of the kind that begins
+/// an iteration, where the other kind is due, means that the iteration was begun again.
+void Recorder::iterate(bool store) {
+  const unsigned per_iteration = accesses_per_iteration(in_flight_->what.kind);
+  if (per_iteration == 0) return;
+  if (in_flight_->what.kind == InsnKind::movs) accesses_ = store ? 1 : 0;
+  if (++accesses_ == per_iteration) {
+    accesses_ = 0;
+    if (in_flight_->what.repeated) ++iterations_;
+  }
+}
+
+void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::uint32_t physical,
+                      bool device, std::span<const std::uint8_t> value) {
+  if (in_flight_ == nullptr) return;
+  set_position();
+  const InsnKind kind = insn.what.kind;
+  if (kind == InsnKind::ins && store) {
+    // The first of two stores is a zero that the emulator needs; the port is read after it.
+    if (accesses_ == 0) {
+      iterate(store);
+      return;
+    }
+    std::uint32_t port_value = 0;
+    std::memcpy(&port_value, value.data(), std::min<std::size_t>(value.size(), 4));
+    sink_.port(RecordType::io_read, port_, port_value, insn.what.operand_bytes);
+  }
+  if (device) {
+    (void)walker_.translate(linear, store);
+    if (store)
+      bus_.write(physical, value);
+    else
+      bus_.read(physical, value);
+  } else if (store) {
+    write_data(linear, physical, value);
+  } else {
+    read_data(linear, physical, value);
+  }
+  if (kind == InsnKind::outs && !store) {
+    std::uint32_t port_value = 0;
+    std::memcpy(&port_value, value.data(), std::min<std::size_t>(value.size(), 4));
+    sink_.port(RecordType::io_write, port_, port_value, insn.what.operand_bytes);
+  }
+  iterate(store);
+  if (store && window_ != 0 && physical == window_ + CITCAT_MARK_OFFSET && value.size() == 4) {
+    std::uint32_t marker = 0;
+    std::memcpy(&marker, value.data(), 4);
+    if (marker == CITCAT_MARK_STOP) stop_marker_ = true;
+  }
+}
+
+void Recorder::read_data(std::uint32_t linear, std::uint32_t physical,
+                         std::span<const std::uint8_t> bytes) {
+  const std::size_t in_page = std::min<std::size_t>(bytes.size(), 0x1000 - (linear & 0xfff));
+  bus_.read(walker_.translate_as(linear, false, physical), bytes.first(in_page));
+  if (in_page == bytes.size()) return;
+  if (const auto second = walker_.translate(linear + static_cast<std::uint32_t>(in_page), false))
+    bus_.read(*second, bytes.subspan(in_page));
+}
+
+void Recorder::write_data(std::uint32_t linear, std::uint32_t physical,
+                          std::span<const std::uint8_t> bytes) {
+  const std::size_t in_page = std::min<std::size_t>(bytes.size(), 0x1000 - (linear & 0xfff));
+  bus_.write(walker_.translate_as(linear, true, physical), bytes.first(in_page));
+  if (in_page == bytes.size()) return;
+  if (const auto second = walker_.translate(linear + static_cast<std::uint32_t>(in_page), true))
+    bus_.write(*second, bytes.subspan(in_page));
+}
+
+// ---- FPU blocks ----------------------------------------------------------------------------------
+// The emulator moves these straight between its state and RAM, without an access that we hear of.
+
+std::uint32_t Recorder::effective_address(const Insn& insn) {
+  const LoggedState state = registers_.state();
+  const std::uint8_t* at = insn.bytes.data() + insn.what.modrm_offset;
+  const std::uint8_t modrm = *at++;
+  const unsigned mod = modrm >> 6, rm = modrm & 7;
+  const auto take = [&at](unsigned size) {
+    std::uint32_t v = 0;
+    std::memcpy(&v, at, size);
+    at += size;
+    if (size == 1) v = static_cast<std::uint32_t>(static_cast<std::int8_t>(v));
+    return v;
+  };
+  std::uint32_t address = 0;
+  unsigned segment = 3;
+  if (insn.what.address16) {
+    static constexpr int kBase[8] = {3, 3, 5, 5, -1, -1, 5, 3};
+    static constexpr int kIndex[8] = {6, 7, 6, 7, 6, 7, -1, -1};
+    if (mod == 0 && rm == 6) {
+      address = take(2);
+    } else {
+      if (kBase[rm] >= 0) address += state.gpr[kBase[rm]];
+      if (kIndex[rm] >= 0) address += state.gpr[kIndex[rm]];
+      if (kBase[rm] == 5) segment = 2;
+      if (mod == 1) address += take(1);
+      if (mod == 2) address += take(2);
+    }
+    address &= 0xffff;
+  } else {
+    unsigned base = rm;
+    if (rm == 4) {
+      const std::uint8_t sib = *at++;
+      base = sib & 7;
+      const unsigned index = (sib >> 3) & 7;
+      if (index != 4) address += state.gpr[index] << (sib >> 6);
+    }
+    if (mod == 0 && base == 5) {
+      address += take(4);
+    } else {
+      address += state.gpr[base];
+      if (base == 4 || base == 5) segment = 2;
+    }
+    if (mod == 1) address += take(1);
+    if (mod == 2) address += take(4);
+  }
+  if (insn.what.segment_override >= 0) segment = static_cast<unsigned>(insn.what.segment_override);
+  return state.segment[segment].base + address;
+}
+
+/// The stores of [linear, linear + size), which follow one by one, are in RAM already.
+void Recorder::expect_stores(std::uint32_t linear, unsigned size) {
+  const unsigned in_page = std::min(size, 0x1000 - (linear & 0xfff));
+  if (const auto physical = walker_.translate(linear, true))
+    bus_.expect_writes(*physical, in_page);
+}
+
+void Recorder::block_access(std::uint32_t linear, unsigned size, bool store) {
+  while (size != 0) {
+    const unsigned part = std::min(size, 0x1000 - (linear & 0xfff));
+    const auto physical = walker_.translate(linear, store);
+    if (!physical || !memory_.is_ram(*physical, part)) return;
+    const std::span<const std::uint8_t> bytes(memory_.live(*physical), part);
+    if (store)
+      bus_.write(*physical, bytes);
+    else
+      bus_.read(*physical, bytes);
+    linear += part;
+    size -= part;
+  }
+}
+
+/// The fields in the order of the formats' tables (Intel SDM vol. 1, 8.1.10 and 10.5.1). FXSAVE
+/// leaves its reserved fields and the opcode alone.
+void Recorder::fpu_block(const Insn& insn, bool store) {
+  if (!block_address_) return;
+  const std::uint32_t at = *block_address_;
+  if (store) expect_stores(at, kLargestBlock);
+  const auto reals = [&](std::uint32_t first, unsigned stride) {
+    for (unsigned n = 0; n < 8; ++n) {
+      block_access(first + stride * n, 8, store);
+      block_access(first + stride * n + 8, 2, store);
+    }
+  };
+  const unsigned field = insn.what.operand16 ? 2 : 4;
+  switch (insn.what.block) {
+    case FpuBlock::real80:
+      block_access(at, 8, store);
+      block_access(at + 8, 2, store);
+      break;
+    case FpuBlock::bcd80:
+      for (unsigned n = 0; n < 10; ++n) block_access(at + n, 1, store);
+      break;
+    case FpuBlock::environment:
+    case FpuBlock::state:
+      for (unsigned n = 0; n < 7; ++n) block_access(at + field * n, field, store);
+      if (insn.what.block == FpuBlock::state) reals(at + 7 * field, 10);
+      break;
+    case FpuBlock::fxsave:
+      for (unsigned n = 0; n < 3; ++n) block_access(at + 2 * n, 2, store);
+      if (store) {
+        block_access(at + 8, 8, store);
+        block_access(at + 16, 8, store);
+      }
+      reals(at + 32, 16);
+      block_access(at + 24, 4, store);
+      if (store) block_access(at + 28, 4, store);
+      for (unsigned n = 0; n < 16; ++n) block_access(at + 160 + 8 * n, 8, store);
+      break;
+    case FpuBlock::none:
+      break;
+  }
+  bus_.expect_writes(0, 0);
+}
+
+// ---- interrupts and exceptions -------------------------------------------------------------------
+
+/// A delivery that itself faults is followed in the log by another event at the same instruction;
+/// it did not happen then.
+void Recorder::take_log() {
+  if (!log_.pending()) return;
+  LoggedEvent event, following;
+  LogItem item = log_.next(event);
+  while (item == LogItem::event && active_) {
+    item = log_.next(following);
+    const bool aborted = item == LogItem::event && !following.hardware && !following.software &&
+                         following.pc == event.pc &&
+                         following.before.gpr[4] == event.before.gpr[4];
+    if (!aborted || event.hardware) deliver(event, !aborted);
+    std::swap(event, following);
+  }
+  if (item == LogItem::system_management)
+    give_up("system management mode was entered, which this monitor does not record");
+}
+
+void Recorder::deliver(const LoggedEvent& event, bool completed) {
+  const bool at_flight = in_flight_ != nullptr && in_flight_linear_ == event.pc;
+  const bool own_software = event.software && at_flight;
+  // Before a fault the instruction has not ended, and never does in this attempt. An interrupt finds
+  // it ended, unless it is a REP that is to go on. INT n ends by its delivery.
+  const bool unfinished = at_flight && (event.hardware ? in_flight_->what.repeated
+                                                       : !event.software);
+  if (in_flight_ != nullptr && !unfinished && !own_software) finish();
+  if (!active_) return;
+  set_position();
+
+  // The state in the log is newer than ours where the instruction in flight had changed it.
+  if (event.before.cr0 != walker_.cr0())
+    walker_.set_control(event.before.cr0, event.before.cr3, event.before.cr4);
+  if (event.hardware) {
+    ++interrupts_;
+    sink_.event(RecordType::interrupt_acknowledge, static_cast<std::uint8_t>(event.vector), 1);
+  } else if (event.vector == kNmi && !event.software) {
+    ++interrupts_;
+    sink_.event(RecordType::nmi, 0, 0);
+  } else {
+    ++(event.software ? software_ : exceptions_);
+  }
+  if (event.vector == kPageFault && !event.hardware && !event.software)
+    walker_.faulting_walk(event.cr2);
+  if (completed) deliver_protected(event);
+
+  if (own_software) {
+    finish();
+  } else {
+    in_flight_ = nullptr;
+    iterations_ = 0;
+  }
+  next_linear_ = ~0u;
+}
+
+std::uint32_t Recorder::read_linear32(std::uint32_t linear) {
+  const std::uint32_t low = read_linear16(linear);
+  return low | std::uint32_t{read_linear16(linear + 2)} << 16;
+}
+
+std::uint16_t Recorder::read_linear16(std::uint32_t linear) {
+  std::uint16_t value = 0;
+  const auto physical = walker_.translate(linear, false);
+  if (physical && memory_.is_ram(*physical, 2)) std::memcpy(&value, memory_.live(*physical), 2);
+  return value;
+}
+
+Recorder::Descriptor Recorder::read_descriptor(const LoggedState& state, unsigned selector) {
+  const std::uint32_t table = (selector & 4) != 0 ? state.ldtr.base : state.gdt_base;
+  const std::uint32_t at = table + (selector & ~7u);
+  block_access(at, 4, false);
+  block_access(at + 4, 4, false);
+  return {read_linear32(at), read_linear32(at + 4)};
+}
+
+/// What the processor reads and pushes to get into a handler through an interrupt or trap gate
+/// (Intel SDM vol. 3, 6.12.1). The frame is in RAM already.
+void Recorder::deliver_protected(const LoggedEvent& event) {
+  const LoggedState& state = event.before;
+  const std::uint32_t gate_at = state.idt_base + 8 * event.vector;
+  block_access(gate_at, 4, false);
+  block_access(gate_at + 4, 4, false);
+  const Descriptor gate{read_linear32(gate_at), read_linear32(gate_at + 4)};
+  const unsigned type = (gate.high >> 8) & 0xf;
+  if (type == 5) {
+    give_up("a task gate was used, which this monitor does not record");
+    return;
+  }
+  const unsigned push_bytes = (type & 8) != 0 ? 4 : 2;
+  const Descriptor code = read_descriptor(state, gate.low >> 16);
+  const bool virtual8086 = (state.eflags & kVirtual8086) != 0;
+  const bool conforming = (code.high & 0x400) != 0;
+
+  std::uint32_t stack_base = state.segment[2].base, top = state.gpr[4];
+  bool wide_stack = (state.segment[2].flags & 0x400000) != 0;
+  unsigned pushes = 3;
+  if (!conforming && code.dpl() < event.cpl) {
+    // The task state segment names the inner stack; its 16-bit form is half as wide.
+    const bool wide_tss = (state.tr.flags & 0x800) != 0;
+    const std::uint32_t slot = state.tr.base + (wide_tss ? 4 + 8 * code.dpl() : 2 + 4 * code.dpl());
+    block_access(slot, wide_tss ? 4 : 2, false);
+    block_access(slot + (wide_tss ? 4 : 2), 2, false);
+    top = wide_tss ? read_linear32(slot) : read_linear16(slot);
+    const Descriptor stack = read_descriptor(state, read_linear16(slot + (wide_tss ? 4 : 2)));
+    stack_base = stack.base();
+    wide_stack = (stack.high & 0x400000) != 0;
+    pushes = virtual8086 ? 9 : 5;
+  }
+  if (!event.hardware && !event.software && pushes_error_code(event.vector)) ++pushes;
+
+  const std::uint32_t mask = wide_stack ? 0xffffffff : 0xffff;
+  expect_stores(stack_base + ((top - pushes * push_bytes) & mask), pushes * push_bytes);
+  for (unsigned n = 0; n < pushes; ++n) {
+    top = (top - push_bytes) & mask;
+    block_access(stack_base + top, push_bytes, true);
+  }
+  bus_.expect_writes(0, 0);
+}
+
+}  // namespace citcat::monitor

@@ -1,0 +1,133 @@
+#pragma once
+// Turns what the emulator tells of its run into what a bus monitor would have seen.
+//
+// Positions: an instruction counts when it has ended. The emulator tells when one starts, so each
+// start ends the one before it, except where the same instruction simply starts again: the next
+// iteration of a REP, a store into the block that is being executed, a fault.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "monitor/bus_model.h"
+#include "monitor/guest_memory.h"
+#include "monitor/insn_class.h"
+#include "monitor/interrupt_log.h"
+#include "monitor/page_walker.h"
+#include "monitor/record_sink.h"
+
+namespace citcat::monitor {
+
+/// Registers of the emulated processor, as they are at a callback that asked for them.
+class Registers {
+ public:
+  virtual ~Registers() = default;
+  virtual std::uint32_t gpr(unsigned n) = 0;
+  virtual std::uint32_t eip() = 0;  ///< right at the first instruction of a block only
+  virtual std::uint32_t control(unsigned n) = 0;  ///< CR0, CR2, CR3, CR4
+  /// The whole state, hidden parts too. Slow.
+  virtual LoggedState state() = 0;
+};
+
+/// One translated instruction. Lives as long as the emulator.
+struct Insn {
+  std::uint32_t linear = 0;    ///< where it was translated
+  std::uint32_t physical = 0;  ///< of its first byte, ~0u when not in RAM
+  std::uint8_t size = 0;
+  bool first_in_block = false;
+  std::array<std::uint8_t, 15> bytes{};
+  InsnClass what;
+};
+
+class Recorder {
+ public:
+  Recorder(GuestMemory& memory, RecordSink& sink, InterruptLog& log, Registers& registers,
+           CacheModel model);
+
+  /// Begins at an instruction that is about to start. `window`: the driver's, 0 for none; its state
+  /// block goes out first. Without one the emulator's own view of the state does.
+  void begin(const Insn& first, std::uint32_t window);
+  bool active() const { return active_; }
+  /// Ends the recording; nothing more is sent.
+  void end(const std::string& reason);
+
+  /// An instruction starts.
+  void start(const Insn& insn);
+  /// It has read or written memory.
+  void access(const Insn& insn, bool store, std::uint32_t linear, std::uint32_t physical,
+              bool device, std::span<const std::uint8_t> value);
+
+  std::uint64_t instructions() const { return completed_; }
+  /// The driver has stored its stop marker.
+  bool stop_marker_seen() const { return stop_marker_; }
+
+ private:
+  void send_state_block(std::span<const std::uint32_t> words, std::uint32_t base);
+  std::vector<std::uint32_t> state_from_emulator(const Insn& first);
+  void give_up(const std::string& why);
+
+  void take_log();
+  void deliver(const LoggedEvent& event, bool completed);
+  void deliver_protected(const LoggedEvent& event);
+  std::uint32_t read_linear32(std::uint32_t linear);
+  std::uint16_t read_linear16(std::uint32_t linear);
+  struct Descriptor {
+    std::uint32_t low = 0, high = 0;
+    std::uint32_t base() const {
+      return (low >> 16) | ((high & 0xff) << 16) | (high & 0xff000000);
+    }
+    unsigned dpl() const { return (high >> 13) & 3; }
+  };
+  Descriptor read_descriptor(const LoggedState& state, unsigned selector);
+
+  void finish();
+  void prepare(const Insn& insn);
+  std::uint32_t linear_of(const Insn& insn);
+  void fetch(const Insn& insn, std::uint32_t linear);
+  void iterate(bool store);
+  void set_position() { sink_.set_position(completed_, iterations_); }
+  void say_internal(const char* op);
+
+  std::uint32_t effective_address(const Insn& insn);
+  void fpu_block(const Insn& insn, bool store);
+  void expect_stores(std::uint32_t linear, unsigned size);
+  void block_access(std::uint32_t linear, unsigned size, bool store);
+
+  void read_data(std::uint32_t linear, std::uint32_t physical,
+                 std::span<const std::uint8_t> bytes);
+  void write_data(std::uint32_t linear, std::uint32_t physical,
+                  std::span<const std::uint8_t> bytes);
+
+  GuestMemory& memory_;
+  RecordSink& sink_;
+  InterruptLog& log_;
+  Registers& registers_;
+  BusModel bus_;
+  PageWalker walker_;
+
+  bool active_ = false;
+  bool stop_marker_ = false;
+  std::uint32_t window_ = 0;
+  std::uint64_t completed_ = 0;
+  std::uint32_t iterations_ = 0;    ///< of the REP in flight
+  unsigned accesses_ = 0;           ///< of the iteration in progress
+  const Insn* in_flight_ = nullptr;
+  std::uint32_t in_flight_linear_ = 0;
+  std::uint32_t displacement_ = 0;  ///< of the block: where it runs minus where it was translated
+  std::uint32_t code_base_ = 0;     ///< of CS
+  std::uint32_t next_linear_ = 0;   ///< behind the instruction before, for sequential fetches
+
+  // What an instruction in flight needs when it has ended.
+  std::uint32_t port_ = 0, port_value_ = 0;
+  std::optional<std::uint32_t> block_address_;
+  std::uint32_t msr_index_ = 0;
+  std::uint32_t invalidated_ = 0;
+
+  std::uint64_t interrupts_ = 0, exceptions_ = 0, software_ = 0;
+};
+
+}  // namespace citcat::monitor
