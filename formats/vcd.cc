@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "formats/error.h"
@@ -163,9 +164,7 @@ class VcdSource final : public SampleSource {
     for (std::size_t i = 0; i < bits; ++i) {
       const std::uint64_t number = descending ? lowest + i : lowest + bits - 1 - i;
       std::string channel = bits == 1 ? name : name + std::to_string(number);
-      if (std::find(info_.channels.begin(), info_.channels.end(), channel) !=
-              info_.channels.end() &&
-          !scopes_.empty())
+      if (!names_.insert(channel).second && !scopes_.empty())
         channel = scopes_.back() + "." + channel;
       info_.channels.push_back(channel);
     }
@@ -288,6 +287,7 @@ class VcdSource final : public SampleSource {
   SampleInfo info_;
   std::vector<std::string> scopes_;
   std::unordered_map<std::string, Variable> variables_;
+  std::unordered_set<std::string> names_;
   double timescale_ = 1e-9;
   std::vector<std::uint8_t> sample_;
   SampleBuffer buffer_{1, true};
