@@ -4,6 +4,8 @@ namespace citcat {
 
 // Each is defined in cli/cmd_<name>.cc. Declared here, because nothing else may use them directly.
 extern const Command kImportCommand;
+extern const Command kReplayCommand;
+extern const Command kVerifyCommand;
 extern const Command kInfoCommand;
 extern const Command kDumpCommand;
 extern const Command kCheckCommand;
@@ -12,6 +14,8 @@ extern const Command kRepairCommand;
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
       &kImportCommand,
+      &kReplayCommand,
+      &kVerifyCommand,
       &kInfoCommand,
       &kDumpCommand,
       &kCheckCommand,

@@ -187,6 +187,7 @@ Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
     find_env();
     check(uc_ctl_exits_enable(uc_), "disable the end address");
     check(uc_ctl_tlb_mode(uc_, UC_TLB_VIRTUAL), "take address translation over");
+    raise_snapshot_level();
     install_hooks(mode);
     put<std::uint32_t>(kInterceptExceptions, 0xffffffff);
     put<std::uint32_t>(kOldException, 0xffffffff);
@@ -250,10 +251,11 @@ void Engine::find_env() {
   }
 }
 
-std::uint8_t* Engine::map_tracked(std::uint64_t base, std::uint64_t size) {
+void Engine::raise_snapshot_level() {
   // Taking a memory snapshot raises the level at which regions count as new. Memory mapped after
   // that never loses its "check every store" mark, so patched code is always noticed, while loads
-  // stay fast (docs/engine.md).
+  // stay fast (docs/engine.md). Once only: a second snapshot would make what is mapped by then old,
+  // and stores to old memory go to copies.
   check(uc_ctl_context_mode(uc_, UC_CTL_CONTEXT_MEMORY), "choose the snapshot mode");
   uc_context* context = nullptr;
   check(uc_context_alloc(uc_, &context), "allocate a snapshot");
@@ -261,7 +263,9 @@ std::uint8_t* Engine::map_tracked(std::uint64_t base, std::uint64_t size) {
   uc_context_free(context);
   check(saved, "take a snapshot");
   check(uc_ctl_context_mode(uc_, UC_CTL_CONTEXT_CPU), "choose the snapshot mode");
+}
 
+std::uint8_t* Engine::map_tracked(std::uint64_t base, std::uint64_t size) {
   const std::vector<Mapping> before = writable_mappings();
   check(uc_mem_map(uc_, base, size, UC_PROT_ALL), "map memory");
   // No call gives the host address of mapped memory: write a mark and look for it.

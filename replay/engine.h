@@ -234,6 +234,7 @@ class Engine {
   void write_table(std::size_t offset, TableRegister t);
   void install_hooks(HookMode mode);
   void find_env();
+  void raise_snapshot_level();
   std::uint8_t* map_tracked(std::uint64_t base, std::uint64_t size);
   /// Runs `body` for a hook: an exception must never cross the engine's frames.
   template <class F>

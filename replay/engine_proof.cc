@@ -61,6 +61,7 @@ void prove_engine() {
   Engine engine(Engine::RawTag{}, CpuModel::p6, HookMode::instructions, client);
   client.engine = &engine;
   engine.map(PhysAddr{0}, 0x20000);
+  engine.map(PhysAddr{0x40000}, 0x1000);  // the first region must stay as it is
   std::uint8_t* ram = engine.host_page(0);
 
   const auto poke = [&](std::uint32_t at, std::initializer_list<int> bytes) {

@@ -37,6 +37,10 @@ const char* replay_end_name(ReplayReport::End end) {
   return "?";
 }
 
+Divergence make_divergence(const ReplayStopped& stop) {
+  return {stop.position, stop.transaction, stop.reason, stop.expected, stop.found, {}};
+}
+
 class Replayer::Tally final : public Sink {
  public:
   void write(PhysAddr, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
@@ -72,8 +76,7 @@ ReplayReport Replayer::run() {
     report_.end = finished() ? ReplayReport::End::complete : ReplayReport::End::stopped;
   } catch (const ReplayStopped& stop) {
     report_.end = ReplayReport::End::diverged;
-    report_.divergence = Divergence{stop.position, stop.transaction, stop.reason,
-                                    stop.expected, stop.found,       {}};
+    report_.divergence = make_divergence(stop);
   }
   report_.instructions = machine_.position().instruction;
   report_.interrupts = tally_->interrupts;

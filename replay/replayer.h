@@ -22,6 +22,8 @@ struct Divergence {
   std::vector<std::string> causes;
 };
 
+Divergence make_divergence(const ReplayStopped& stop);
+
 struct ReplayReport {
   enum class End : std::uint8_t { complete, stopped, diverged };
   End end = End::complete;

@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/replay_run.h"
+#include "events/memory_file.h"
+#include "formats/error.h"
+
+namespace citcat {
+namespace {
+
+struct VerifyArguments {
+  std::string recording, memory;
+  int jobs = 1;
+  bool strict = false, json = false;
+};
+
+nlohmann::ordered_json count_json(const CheckCount& count) {
+  return {{"checked", count.checked}, {"equal", count.equal}};
+}
+
+struct Verdict {
+  ReplayReport report;
+  VerifyTotals totals;
+  FinalMemory memory;
+  bool hardware_stream = false;  ///< the capture has one
+  bool match = false;
+};
+
+void print_json(const Verdict& v, const Console& console) {
+  nlohmann::ordered_json json;
+  json["verdict"] = v.match ? "match" : "diverged";
+  json["instructions"] = v.report.instructions;
+  json["writes"] = count_json(v.totals.writes);
+  json["write_backs"] = count_json(v.totals.write_backs);
+  json["io_reads"] = count_json(v.totals.io_reads);
+  json["io_writes"] = count_json(v.totals.io_writes);
+  json["special_cycles"] = count_json(v.totals.specials);
+  json["interrupts"] = v.report.interrupts;
+  json["exceptions"] = v.report.exceptions;
+  json["external_writes"] = v.report.external_writes;
+  json["instruction_stream"] = nullptr;
+  if (v.hardware_stream) json["instruction_stream"] = count_json(v.totals.instructions);
+  json["final_memory"] = {{"bytes", v.memory.bytes},
+                          {"different", v.memory.different},
+                          {"external_unseen", v.memory.external_unseen},
+                          {"device", v.memory.device}};
+  json["adopted"] = v.totals.adopted;
+  json["evidence_bytes"] = v.totals.evidence_bytes;
+  json["divergence"] = divergence_json(v.report.divergence);
+  console.print_json(json);
+}
+
+std::string count_text(const char* what, const CheckCount& count) {
+  if (count.checked == 0) return "";
+  return fmt::format("  {:<18} {} of {} equal\n", what, count.equal, count.checked);
+}
+
+void print_text(const Verdict& v, const Console& console) {
+  std::string adopted;
+  if (v.totals.adopted != 0) adopted = fmt::format(" with {} adoptions", v.totals.adopted);
+  console.print(fmt::format("{}{}: {} instructions\n", v.match ? "match" : "diverged", adopted,
+                            v.report.instructions));
+  console.print(count_text("instruction stream", v.totals.instructions));
+  console.print(count_text("memory writes", v.totals.writes));
+  console.print(count_text("lines written back", v.totals.write_backs));
+  console.print(count_text("port reads", v.totals.io_reads));
+  console.print(count_text("port writes", v.totals.io_writes));
+  console.print(count_text("special cycles", v.totals.specials));
+  console.print(fmt::format("  {:<18} {} bytes, {} different\n", "final memory", v.memory.bytes,
+                            v.memory.different));
+  if (v.memory.external_unseen != 0) {
+    console.print(fmt::format("  {:<18} {} bytes changed by another bus master after the "
+                              "processor's last access\n",
+                              "", v.memory.external_unseen));
+  }
+  if (v.memory.device != 0) {
+    console.print(fmt::format("  {:<18} {} bytes written to devices, not compared\n", "",
+                              v.memory.device));
+  }
+  if (v.report.divergence) {
+    for (const std::string& line : divergence_lines(*v.report.divergence)) {
+      console.print(line + "\n");
+    }
+  }
+}
+
+ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
+  const RecordingFile file = RecordingFile::open(arguments.recording);
+  std::optional<MemoryImage> captured;
+  if (!arguments.memory.empty()) captured = load_memory_image(arguments.memory);
+
+  ReplayRunOptions options;
+  options.strict = arguments.strict;
+  ReplayRun run(file, nullptr, options, console);
+  Verdict verdict;
+  verdict.report = run.run();
+  verdict.totals = run.verifier().totals();
+  verdict.hardware_stream = file.recording().totals.instruction_starts != 0;
+  verdict.memory = run.verifier().compare_final(captured ? &*captured : nullptr);
+  verdict.match =
+      verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
+  if (arguments.json) {
+    print_json(verdict, console);
+  } else {
+    print_text(verdict, console);
+  }
+  return verdict.match ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+CommandRun define_verify(CLI::App& app) {
+  auto arguments = std::make_shared<VerifyArguments>();
+  app.add_option("RECORDING", arguments->recording, "Recording to check")->required();
+  app.add_option("--memory", arguments->memory,
+                 "Memory captured at the end: raw from physical 0, or an image with addresses");
+  app.add_option("--jobs", arguments->jobs, "Processes to use");
+  app.add_flag("--strict", arguments->strict,
+               "Take no result over from the bus where implementations differ");
+  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  return [arguments](const Console& console) { return run_verify(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kVerifyCommand{"verify", "Replay and compare with everything the bus showed",
+                                    "citcat verify boot.citcat --memory final.img", define_verify};
+
+}  // namespace citcat

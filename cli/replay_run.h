@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "events/recording_file.h"
+#include "replay/replayer.h"
+#include "replay/verifier.h"
+
+namespace citcat {
+
+struct ReplayRunOptions {
+  std::uint64_t to = ~std::uint64_t{0};
+  bool check = true;    ///< compare with the evidence
+  bool strict = false;  ///< adopt nothing
+};
+
+/// One replay as the commands make it: recording, evidence, verifier and progress line together.
+class ReplayRun {
+ public:
+  /// `trace` may be null. All arguments must outlive the object.
+  ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOptions& options,
+            const Console& console);
+
+  /// Replays; what is left of the evidence at the end counts as a divergence.
+  ReplayReport run();
+  /// Only when checking.
+  const Verifier& verifier() const { return *verifier_; }
+
+ private:
+  std::unique_ptr<Verifier> verifier_;
+  SinkList sinks_;
+  Progress progress_;
+  std::unique_ptr<Replayer> replayer_;
+};
+
+/// Null when there is none.
+nlohmann::ordered_json divergence_json(const std::optional<Divergence>& divergence);
+std::vector<std::string> divergence_lines(const Divergence& divergence);
+
+}  // namespace citcat
