@@ -84,6 +84,9 @@ static struct hidden decode(u16 selector, unsigned long table, u32 limit, bool s
 		hidden.base |= (u64)words[2] << 32;
 	hidden.limit = (words[0] & 0xffff) | (words[1] & 0xf0000);
 	hidden.attributes = (words[1] >> 8) & 0xf0ff;
+	/* What is loaded has been accessed, also where SYSENTER loaded it without the table. */
+	if (hidden.attributes & 0x10)
+		hidden.attributes |= 1;
 	if (hidden.attributes & 0x8000)
 		hidden.limit = hidden.limit << 12 | 0xfff;
 	return hidden;

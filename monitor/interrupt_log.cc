@@ -57,6 +57,10 @@ bool parse_segment(std::string_view line, LoggedState& state) {
 
 bool parse_state_line(std::string_view line, LoggedState& state) {
   const std::string_view head = line.substr(0, 4);
+  if (head == "RAX=") {
+    state.long_mode = true;
+    return true;
+  }
   if (head == "EAX=")
     return hex_after(line, "EAX=", state.gpr[0]) && hex_after(line, "ECX=", state.gpr[1]) &&
            hex_after(line, "EDX=", state.gpr[2]) && hex_after(line, "EBX=", state.gpr[3]);

@@ -46,7 +46,7 @@ class QemuRegisters final : public Registers {
     const auto* const entries = reinterpret_cast<qemu_plugin_reg_descriptor*>(list->data);
     for (unsigned n = 0; n < list->len; ++n)
       for (unsigned k = 0; k < kRegisters; ++k)
-        if (std::strcmp(entries[n].name, kNames[k]) == 0) handles_[k] = entries[n].handle;
+        if (is_named(entries[n].name, kNames[k])) handles_[k] = entries[n].handle;
     g_array_free(list, 1);
     for (const auto* handle : handles_)
       if (handle == nullptr) return false;
@@ -84,6 +84,12 @@ class QemuRegisters final : public Registers {
   static constexpr unsigned kRegisters = 13;
   using GetCpu = void* (*)(int);
   using DumpState = void (*)(void*, std::FILE*, int);
+
+  /// "eax" is "rax" on a 64-bit processor, which may run 32-bit systems too.
+  static bool is_named(const char* name, const char* wanted) {
+    return std::strcmp(name, wanted) == 0 ||
+           (wanted[0] == 'e' && name[0] == 'r' && std::strcmp(name + 1, wanted + 1) == 0);
+  }
 
   std::uint32_t read(qemu_plugin_register* handle) {
     g_byte_array_set_size(buffer_, 0);

@@ -59,6 +59,10 @@ void Recorder::begin(const Insn& first, std::uint32_t window) {
     give_up("the processor is in real mode, which this monitor does not record");
     return;
   }
+  if (registers_.state().long_mode) {
+    give_up("the processor is in 64-bit mode, which this monitor does not record");
+    return;
+  }
   sink_.event(RecordType::flush, 2, 1, kDriver);
   if (window != 0) {
     std::vector<std::uint32_t> words(CITCAT_STATE_MAX_BYTES / 4);
