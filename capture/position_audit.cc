@@ -9,24 +9,28 @@ void PositionAudit::judge(std::span<const BusTransaction> first, bool at_end) {
   // No instruction causes this many accesses outside a REP: FXSAVE, task switches and chains of
   // faults stay below half of it.
   constexpr std::uint64_t kMostAccesses = 512;
-  std::uint64_t counted = 0, boundary = 0;
+  std::uint64_t boundary = 0;
   bool moves = false, runs_back = false, interrupt_counted = false;
-  const BusTransaction* previous = nullptr;
+  const BusTransaction *last = nullptr, *interrupt = nullptr;  // the latter only since the former
   for (const BusTransaction& t : first) {
     if (!t.has(kPositionKnown)) continue;
     if (t.op == BusOp::interrupt_acknowledge) {
       interrupt_counted |= t.position.instruction != 0;
+      interrupt = &t;
       continue;
     }
-    ++counted;
     if (t.position.iteration == 0) ++boundary;
-    if (previous != nullptr) {
-      moves |= t.position.instruction != previous->position.instruction;
-      runs_back |= t.position < previous->position;
+    if (last != nullptr) {
+      // A count copied at interrupts does not move either.
+      const bool copied =
+          interrupt != nullptr && t.position.instruction == interrupt->position.instruction;
+      moves |= t.position.instruction != last->position.instruction && !copied;
+      runs_back |= t.position < last->position;
     }
-    previous = &t;
+    last = &t;
+    interrupt = nullptr;
   }
-  if (counted == 0 || moves) return;
+  if (last == nullptr || moves) return;
   if (boundary < kMostAccesses && !runs_back && !(interrupt_counted && at_end)) return;
   counting_ = Counting::interrupts;
   warnings_.push_back("instruction counts stand still: they are believed at interrupts only");
