@@ -36,11 +36,14 @@ std::vector<std::uint8_t> ever_high(SampleSource& source) {
 
 class SampleCapture final : public CaptureReader {
  public:
-  SampleCapture(std::string format, const std::vector<std::string>& paths,
+  SampleCapture(std::string format, std::vector<std::vector<std::string>> segments,
                 const CaptureOptions& options, SampleOpener open,
                 std::function<void(const PinCycle&)> on_cycle)
-      : paths_(paths), options_(options), open_(std::move(open)), on_cycle_(std::move(on_cycle)) {
-    if (paths_.empty()) throw UsageError("no capture file was given");
+      : segments_(std::move(segments)),
+        options_(options),
+        open_(std::move(open)),
+        on_cycle_(std::move(on_cycle)) {
+    if (segments_.empty() || segments_[0].empty()) throw UsageError("no capture file was given");
     info_.format = std::move(format);
     if (!options_.channel_map_path.empty()) map_ = load_channel_map(options_.channel_map_path);
     open_segment(0);
@@ -73,7 +76,7 @@ class SampleCapture final : public CaptureReader {
   }
 
   bool next_segment() override {
-    if (decoder_ || segment_ + 1 >= paths_.size()) return false;
+    if (decoder_ || segment_ + 1 >= segments_.size()) return false;
     open_segment(segment_ + 1);
     return true;
   }
@@ -81,7 +84,7 @@ class SampleCapture final : public CaptureReader {
  private:
   void open_segment(std::size_t segment) {
     segment_ = segment;
-    source_ = open_(paths_[segment]);
+    source_ = open_(segments_[segment]);
     if (options_.channel_map_path.empty()) try_presets();
     match_ = choose_bus(source_->info(), map_, options_.cpu);
     assignment_ = assign_pins(match_, map_);
@@ -95,7 +98,8 @@ class SampleCapture final : public CaptureReader {
     decoder_->on_cycle = on_cycle_;
     info_.has_positions = decoder_->has_positions();
     ended_ = any_samples_ = false;
-    info_.files.push_back(describe_file(paths_[segment]));
+    for (const std::string& path : segments_[segment])
+      if (path != "-") info_.files.push_back(describe_file(path));
   }
 
   /// Channels without names may be those of a known set-up: the samples themselves tell.
@@ -104,7 +108,7 @@ class SampleCapture final : public CaptureReader {
     const bool unnamed = std::all_of(channels.begin(), channels.end(), [](const std::string& name) {
       return name.find_first_not_of("0123456789") == std::string::npos;
     });
-    if (!unnamed || paths_[segment_] == "-") return;
+    if (!unnamed || is_pipe()) return;
     for (const ChannelPreset& preset : channel_presets()) {
       if (preset.channels != channels.size() || !decodes_with(preset)) continue;
       const std::string name = std::string("preset:") + preset.name;
@@ -120,7 +124,7 @@ class SampleCapture final : public CaptureReader {
     constexpr std::size_t kConvincing = 64;
     try {
       const ChannelMap map = load_channel_map(std::string("preset:") + preset.name);
-      const auto source = open_(paths_[segment_]);
+      const auto source = open_(segments_[segment_]);
       const BusMatch match = choose_bus(source->info(), map, options_.cpu);
       const PinAssignment assignment = assign_pins(match, map);
       const auto decoder = match.bus->make(source->info(), {*match.bus, assignment});
@@ -156,14 +160,14 @@ class SampleCapture final : public CaptureReader {
   /// was not connected looks like a program that never went there. Only the whole capture can
   /// tell; a line that a channel map names explicitly is believed.
   void find_dead_line() {
-    if (match_.bus->dead_line == nullptr || paths_[segment_] == "-") return;
+    if (match_.bus->dead_line == nullptr || is_pipe()) return;
     for (const PinMatch& pin : match_.pins) {
       if (pin.pin->name != match_.bus->dead_line || pin.channel < 0) continue;
       const bool by_person =
           !options_.channel_map_path.empty() && options_.channel_map_path.rfind("preset:", 0) != 0;
       if (by_person && map_.pins.count(pin.pin->name) != 0) return;
       const auto channel = static_cast<std::size_t>(pin.channel);
-      const auto high = ever_high(*open_(paths_[segment_]));
+      const auto high = ever_high(*open_(segments_[segment_]));
       if (((high[channel / 8] >> (channel % 8)) & 1) != 0) return;
       assignment_.address_mask &= ~(std::uint32_t{1} << pin.pin->address_bit);
       info_.warnings.push_back(
@@ -180,7 +184,10 @@ class SampleCapture final : public CaptureReader {
     source_.reset();
   }
 
-  std::vector<std::string> paths_;
+  /// Read once, so that nobody can look ahead.
+  bool is_pipe() const { return segments_[segment_][0] == "-"; }
+
+  std::vector<std::vector<std::string>> segments_;
   CaptureOptions options_;
   SampleOpener open_;
   std::function<void(const PinCycle&)> on_cycle_;
@@ -198,11 +205,11 @@ class SampleCapture final : public CaptureReader {
 }  // namespace
 
 std::unique_ptr<CaptureReader> open_sample_capture(std::string format,
-                                                   const std::vector<std::string>& paths,
+                                                   std::vector<std::vector<std::string>> segments,
                                                    const CaptureOptions& options, SampleOpener open,
                                                    std::function<void(const PinCycle&)> on_cycle) {
-  return std::make_unique<SampleCapture>(std::move(format), paths, options, std::move(open),
-                                         std::move(on_cycle));
+  return std::make_unique<SampleCapture>(std::move(format), std::move(segments), options,
+                                         std::move(open), std::move(on_cycle));
 }
 
 }  // namespace citcat

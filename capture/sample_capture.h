@@ -13,12 +13,15 @@
 
 namespace citcat {
 
-using SampleOpener = std::function<std::unique_ptr<SampleSource>(const std::string& path)>;
+/// Opens the files of one segment: one, or those of the channels.
+using SampleOpener =
+    std::function<std::unique_ptr<SampleSource>(const std::vector<std::string>& paths)>;
 
-/// Opens samples as a capture; several paths are segments. Throws what open_capture() throws.
-/// `on_cycle`, when given, sees every bus cycle before it becomes a transaction.
+/// Opens samples as a capture; `segments` are the files of each segment. Throws what open_capture()
+/// throws. `on_cycle`, when given, sees every bus cycle before it becomes a transaction.
 std::unique_ptr<CaptureReader> open_sample_capture(
-    std::string format, const std::vector<std::string>& paths, const CaptureOptions& options,
-    SampleOpener open, std::function<void(const PinCycle&)> on_cycle = nullptr);
+    std::string format, std::vector<std::vector<std::string>> segments,
+    const CaptureOptions& options, SampleOpener open,
+    std::function<void(const PinCycle&)> on_cycle = nullptr);
 
 }  // namespace citcat

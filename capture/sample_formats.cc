@@ -1,12 +1,16 @@
 #include "capture/sample_formats.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 
 #include "capture/sample_capture.h"
+#include "formats/dsview.h"
 #include "formats/error.h"
+#include "formats/hp_listing.h"
 #include "formats/input.h"
 #include "formats/ols.h"
+#include "formats/saleae.h"
 #include "formats/sample_csv.h"
 #include "formats/sigrok.h"
 #include "formats/vcd.h"
@@ -14,6 +18,8 @@
 
 namespace citcat {
 namespace {
+
+using Paths = std::vector<std::string>;
 
 bool begins_with(std::span<const std::uint8_t> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
@@ -35,7 +41,119 @@ bool zip_with(const CaptureProbe& probe, std::initializer_list<const char*> memb
   }
 }
 
+/// Shorter names first, so that digital_2 comes before digital_10.
+bool by_number(const std::string& a, const std::string& b) {
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+
+/// Files of a directory with this extension (lower case), in the order of their numbers.
+Paths files_in(const std::string& directory, std::string_view extension) {
+  Paths files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    std::string found = entry.path().extension().string();
+    std::transform(found.begin(), found.end(), found.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (entry.is_regular_file() && found == extension) files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end(), by_number);
+  return files;
+}
+
+/// Directories stand for the files in them.
+Paths expanded(const Paths& paths, std::string_view extension) {
+  Paths all;
+  for (const std::string& path : paths) {
+    if (!std::filesystem::is_directory(path)) {
+      all.push_back(path);
+      continue;
+    }
+    for (std::string& file : files_in(path, extension)) all.push_back(std::move(file));
+  }
+  return all;
+}
+
+Paths hp_label_files(const Paths& paths) {
+  Paths files = expanded(paths, ".txt");
+  std::erase_if(files, [](const std::string& file) {
+    return !is_hp_label_file(std::filesystem::path(file).filename().string());
+  });
+  return files;
+}
+
+std::unique_ptr<SampleSource> open_saleae_files(const Paths& paths) {
+  std::vector<SaleaeChannel> channels;
+  for (const std::string& path : paths) {
+    std::string name = std::filesystem::path(path).stem().string();
+    constexpr std::string_view kUnnamed = "digital_";
+    if (name.compare(0, kUnnamed.size(), kUnnamed) == 0) name.erase(0, kUnnamed.size());
+    channels.push_back({name, std::make_unique<InputStream>(path)});
+  }
+  return open_saleae(std::move(channels));
+}
+
+std::unique_ptr<SampleSource> open_hp_files(const Paths& paths) {
+  std::vector<HpLabel> labels;
+  for (const std::string& path : paths) labels.push_back({std::make_unique<InputStream>(path)});
+  return open_hp_listing(std::move(labels));
+}
+
+/// How the samples of a format are opened.
+struct SampleFormat {
+  std::string_view id;
+  std::unique_ptr<SampleSource> (*open)(const Paths& paths);
+  Paths (*channel_files)(const Paths& paths);  ///< nullptr: every path is a segment
+};
+
+constexpr SampleFormat kSampleFormats[] = {
+    {"sigrok", [](const Paths& paths) { return open_sigrok(paths[0]); }, nullptr},
+    {"dsview", [](const Paths& paths) { return open_dsview(paths[0]); }, nullptr},
+    {"vcd", [](const Paths& paths) { return open_vcd(std::make_unique<InputStream>(paths[0])); },
+     nullptr},
+    {"csv",
+     [](const Paths& paths) { return open_sample_csv(std::make_unique<InputStream>(paths[0])); },
+     nullptr},
+    {"ols", [](const Paths& paths) { return open_ols(std::make_unique<InputStream>(paths[0])); },
+     nullptr},
+    {"saleae", open_saleae_files, [](const Paths& paths) { return expanded(paths, ".bin"); }},
+    {"hp-listing", open_hp_files, hp_label_files},
+};
+
+const SampleFormat* find_sample_format(std::string_view id) {
+  const auto it = std::find_if(std::begin(kSampleFormats), std::end(kSampleFormats),
+                               [&](const SampleFormat& format) { return format.id == id; });
+  return it == std::end(kSampleFormats) ? nullptr : &*it;
+}
+
+std::unique_ptr<CaptureReader> open_as(std::string_view id, const Paths& paths,
+                                       const CaptureOptions& options) {
+  return open_capture_with_cycles(id, paths, options, nullptr);
+}
+
 }  // namespace
+
+std::unique_ptr<SampleSource> open_samples(std::string_view format, const Paths& paths) {
+  const SampleFormat* found = find_sample_format(format);
+  if (found == nullptr || paths.empty()) return nullptr;
+  return found->open(found->channel_files != nullptr ? found->channel_files(paths) : paths);
+}
+
+std::unique_ptr<CaptureReader> open_capture_with_cycles(
+    std::string_view format, const Paths& paths, const CaptureOptions& options,
+    std::function<void(const PinCycle&)> on_cycle) {
+  const SampleFormat* found = find_sample_format(format);
+  if (found == nullptr)
+    throw UsageError("'" + std::string(format) + "' is no format of pin levels");
+  std::vector<Paths> segments;
+  if (found->channel_files != nullptr) {
+    segments.push_back(found->channel_files(paths));
+    if (segments[0].empty())
+      throw FormatError(paths.empty() ? "" : paths[0], 0, "expected files of channels, found none");
+  } else {
+    for (const std::string& path : paths) segments.push_back({path});
+  }
+  return open_sample_capture(std::string(format), std::move(segments), options, found->open,
+                             std::move(on_cycle));
+}
 
 int detect_sigrok(const CaptureProbe& probe) {
   if (zip_with(probe, {"version", "metadata"})) return 100;
@@ -43,10 +161,8 @@ int detect_sigrok(const CaptureProbe& probe) {
   return begins_with(probe.prefix, "PK\x03\x04") ? 20 : 0;
 }
 
-std::unique_ptr<CaptureReader> open_sigrok_capture(const std::vector<std::string>& paths,
-                                                   const CaptureOptions& options) {
-  return open_sample_capture("sigrok", paths, options,
-                             [](const std::string& path) { return open_sigrok(path); });
+int detect_dsview(const CaptureProbe& probe) {
+  return zip_with(probe, {"header", "session"}) || zip_with(probe, {"header", "L-0/0"}) ? 100 : 0;
 }
 
 int detect_vcd(const CaptureProbe& probe) {
@@ -58,21 +174,7 @@ int detect_vcd(const CaptureProbe& probe) {
   return 0;
 }
 
-std::unique_ptr<CaptureReader> open_vcd_capture(const std::vector<std::string>& paths,
-                                                const CaptureOptions& options) {
-  return open_sample_capture("vcd", paths, options, [](const std::string& path) {
-    return open_vcd(std::make_unique<InputStream>(path));
-  });
-}
-
 int detect_csv(const CaptureProbe& probe) { return rate_sample_csv(probe.prefix); }
-
-std::unique_ptr<CaptureReader> open_csv_capture(const std::vector<std::string>& paths,
-                                                const CaptureOptions& options) {
-  return open_sample_capture("csv", paths, options, [](const std::string& path) {
-    return open_sample_csv(std::make_unique<InputStream>(path));
-  });
-}
 
 int detect_ols(const CaptureProbe& probe) {
   const std::string_view text = text_of(probe);
@@ -82,11 +184,42 @@ int detect_ols(const CaptureProbe& probe) {
   return settings && head.find(";Channels:") < head.size() ? 95 : 0;
 }
 
-std::unique_ptr<CaptureReader> open_ols_capture(const std::vector<std::string>& paths,
-                                                const CaptureOptions& options) {
-  return open_sample_capture("ols", paths, options, [](const std::string& path) {
-    return open_ols(std::make_unique<InputStream>(path));
-  });
+int detect_saleae(const CaptureProbe& probe) {
+  if (!probe.is_directory) return is_saleae(probe.prefix) ? 100 : 0;
+  const Paths files = files_in(probe.path, ".bin");
+  if (files.empty()) return 0;
+  InputStream first(files[0]);
+  return is_saleae(first.peek(16)) ? 100 : 0;
+}
+
+int detect_hp_listing(const CaptureProbe& probe) {
+  return probe.is_directory && !hp_label_files({probe.path}).empty() ? 60 : 0;
+}
+
+std::unique_ptr<CaptureReader> open_sigrok_capture(const Paths& paths,
+                                                   const CaptureOptions& options) {
+  return open_as("sigrok", paths, options);
+}
+std::unique_ptr<CaptureReader> open_dsview_capture(const Paths& paths,
+                                                   const CaptureOptions& options) {
+  return open_as("dsview", paths, options);
+}
+std::unique_ptr<CaptureReader> open_vcd_capture(const Paths& paths, const CaptureOptions& options) {
+  return open_as("vcd", paths, options);
+}
+std::unique_ptr<CaptureReader> open_csv_capture(const Paths& paths, const CaptureOptions& options) {
+  return open_as("csv", paths, options);
+}
+std::unique_ptr<CaptureReader> open_ols_capture(const Paths& paths, const CaptureOptions& options) {
+  return open_as("ols", paths, options);
+}
+std::unique_ptr<CaptureReader> open_saleae_capture(const Paths& paths,
+                                                   const CaptureOptions& options) {
+  return open_as("saleae", paths, options);
+}
+std::unique_ptr<CaptureReader> open_hp_listing_capture(const Paths& paths,
+                                                       const CaptureOptions& options) {
+  return open_as("hp-listing", paths, options);
 }
 
 }  // namespace citcat

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <map>
 
-#include "capture/sample_capture.h"
+#include "capture/sample_formats.h"
 #include "capture/source.h"
 #include "formats/error.h"
-#include "formats/sigrok.h"
 #include "tests/unit/capture/shared_data.h"
 
 namespace citcat {
@@ -57,9 +56,8 @@ TEST_F(Ibm5150, EveryBusCycleEqualsTheOracle) {
                                               {BusOp::halt, "HALT"},
                                               {BusOp::interrupt_acknowledge, "INTA"}};
   std::vector<PinCycle> cycles;
-  const auto capture = open_sample_capture(
-      "sigrok", {path_}, {}, [](const std::string& path) { return open_sigrok(path); },
-      [&](const PinCycle& cycle) { cycles.push_back(cycle); });
+  const auto capture = open_capture_with_cycles(
+      "sigrok", {path_}, {}, [&](const PinCycle& cycle) { cycles.push_back(cycle); });
   read_all(*capture);
   const auto rows = oracle_cycles();
   ASSERT_EQ(cycles.size(), rows.size());
