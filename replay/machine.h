@@ -40,6 +40,10 @@ struct ReplayStopped {
 
 class HostFpu;
 
+/// Thrown by a Sink through Machine::run() where the evidence ends, so that nothing beyond it is
+/// called wrong or right.
+struct EvidenceEnd {};
+
 /// Supplies what comes from outside the processor.
 class Environment {
  public:

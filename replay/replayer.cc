@@ -74,6 +74,8 @@ ReplayReport Replayer::run() {
   try {
     loop();
     report_.end = finished() ? ReplayReport::End::complete : ReplayReport::End::stopped;
+  } catch (const EvidenceEnd&) {
+    report_.end = ReplayReport::End::complete;
   } catch (const ReplayStopped& stop) {
     report_.end = ReplayReport::End::diverged;
     report_.divergence = make_divergence(stop);

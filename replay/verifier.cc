@@ -80,8 +80,11 @@ bool Verifier::pull() {
     at_end_ = true;
     return false;
   }
-  if (t.has(kPositionKnown) && t.op != BusOp::interrupt_acknowledge) {
-    counted_ = true;
+  // Only memory traffic tells how far the evidence reaches, and only when all of it is counted:
+  // interrupts are often counted where nothing else is, and hardware instruction streams run ahead.
+  if (t.is_memory()) {
+    if (!t.has(kPositionKnown)) all_counted_ = false;
+    counted_ = all_counted_;
     pulled_ = t.position;
   }
   sort_in(t);
@@ -188,6 +191,11 @@ void Verifier::match_byte(PhysAddr a, std::uint8_t value, Position now) {
   unsigned byte = 0;
   PendingWrite* pending = find_pending(a.value, byte, now);
   if (pending == nullptr) {
+    if (evidence_used_up()) {
+      // The capture ends inside this instruction.
+      beyond_end_.insert(a.value);
+      return;
+    }
     diverged(now, "the replay writes memory where the processor did not",
              writes_.empty() ? nullptr : &writes_.front().t, describe_write(a, {&value, 1}));
   }
@@ -226,6 +234,19 @@ bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint
   if (!pending.adopted) ++totals_.adopted;
   pending.adopted = true;
   return true;
+}
+
+bool Verifier::evidence_used_up() const {
+  // Where positions are known the replay ends by them; without, where everything has been seen.
+  return at_end_ && !counted_ && io_.empty() && specials_.empty() &&
+         std::none_of(writes_.begin(), writes_.end(),
+                      [](const PendingWrite& w) { return w.unmatched != 0; });
+}
+
+void Verifier::end_if_used_up() {
+  if (counted_ || !writes_.empty() || !starts_.empty() || !io_.empty()) return;
+  pull();
+  if (!beyond_end_.empty() || (starts_.empty() && evidence_used_up())) throw EvidenceEnd{};
 }
 
 void Verifier::drop_matched() {
@@ -316,6 +337,7 @@ void Verifier::expire_lines(Position completed) {
 // Instructions
 
 void Verifier::instruction(const ExecutedInstruction& e, Position now) {
+  end_if_used_up();
   if (!starts_.empty() || recording_.totals.instruction_starts != 0) check_instruction_start(e, now);
   pull_through(now);
   if (!lines_.empty()) {
@@ -376,6 +398,7 @@ const BusTransaction* Verifier::next_io(Position now, const std::string& found) 
 
 void Verifier::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
   const std::string found = describe_io("read", port, size, value);
+  end_if_used_up();
   const BusTransaction* t = next_io(now, found);
   ++totals_.io_reads.checked;
   if (t->op != BusOp::io_read || t->address.value != port || t->size != size) {
@@ -389,6 +412,7 @@ void Verifier::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t val
 void Verifier::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
                         Position now) {
   const std::string found = describe_io("write", port, size, value);
+  end_if_used_up();
   const BusTransaction* t = next_io(now, found);
   ++totals_.io_writes.checked;
   if (t->op != BusOp::io_write || t->address.value != port || t->size != size ||
@@ -426,11 +450,6 @@ void Verifier::shutdown(Position now) { check_special(BusOp::shutdown, now); }
 // ---------------------------------------------------------------------------------------------
 // The end
 
-bool Verifier::exhausted() {
-  if (writes_.empty() && io_.empty() && starts_.empty()) pull();
-  return at_end_ && writes_.empty() && io_.empty();
-}
-
 void Verifier::finish(Position end) {
   while (pull() && !has_position_beyond(end)) {
   }
@@ -466,6 +485,7 @@ FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
         equal |= byte == page->data[i];
       });
       if (!known) continue;
+      if (!equal && beyond_end_.count(at.value) != 0) continue;
       if (!equal && captured != nullptr && device_bytes_.count(at.value) != 0) {
         ++result.device;
         continue;

@@ -74,9 +74,6 @@ class Verifier final : public Sink {
 
   /// After a complete replay: nothing captured before `end` may be left over. Throws ReplayStopped.
   void finish(Position end);
-  /// True when every captured item has been consumed.
-  bool exhausted();
-
   const VerifyTotals& totals() const { return totals_; }
   /// The captured transaction that agreed last.
   std::uint64_t last_agreed() const { return last_agreed_; }
@@ -105,6 +102,8 @@ class Verifier final : public Sink {
   PendingWrite* find_pending(std::uint32_t address, unsigned& byte, Position now);
   bool adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value);
   void drop_matched();
+  bool evidence_used_up() const;
+  void end_if_used_up();
   void require_nothing_missing(Position completed);
   void check_lines(Position next);
   bool line_matches(PendingLine& line) const;
@@ -122,7 +121,8 @@ class Verifier final : public Sink {
   VerifierOptions options_;
   Machine* machine_ = nullptr;
   bool at_end_ = false;
-  bool counted_ = false;  ///< evidence carries positions
+  bool counted_ = false;  ///< memory traffic carries positions
+  bool all_counted_ = true;
   Position pulled_;       ///< of the transaction pulled last
 
   std::deque<PendingWrite> writes_;
@@ -136,6 +136,7 @@ class Verifier final : public Sink {
   MemoryImage model_;  ///< what the bus says memory holds (no write-back caches)
   std::unordered_set<std::uint32_t> unconfirmed_lines_;  ///< written since the bus showed them
   std::unordered_set<std::uint32_t> device_bytes_;
+  std::unordered_set<std::uint32_t> beyond_end_;  ///< written by the instruction the capture ends in
   std::unordered_set<std::uint32_t> specific_bytes_;  ///< model-specific results not yet on the bus
   VerifyTotals totals_;
   std::uint64_t last_agreed_ = ~std::uint64_t{0};
