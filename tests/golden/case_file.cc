@@ -1,0 +1,177 @@
+#include "golden/case_file.h"
+
+#include <charconv>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "formats/error.h"
+#include "golden/process.h"
+
+namespace citcat::testing {
+namespace {
+
+std::vector<std::string> split(const std::string& line) {
+  std::istringstream stream(line.substr(0, line.find(';')));
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+class CaseParser {
+ public:
+  explicit CaseParser(std::string name) : name_(std::move(name)) {}
+
+  /// Takes one line of the part before "expect".
+  void line(const std::string& text, std::uint64_t number) {
+    line_ = number;
+    if (text.starts_with('#')) return;
+    words_ = split(text);
+    next_ = 0;
+    if (words_.empty()) return;
+    const std::string keyword = word("a keyword");
+    if (keyword == "cpu") {
+      cpu();
+    } else if (keyword == "regs") {
+      registers();
+    } else if (keyword == "image") {
+      image();
+    } else if (keyword == "io") {
+      io();
+    } else if (keyword == "interrupt") {
+      interrupt();
+    } else if (keyword == "memory") {
+      memory();
+    } else if (keyword == "end") {
+      recording_.instructions = number_of(word("an instruction"), 10);
+    } else {
+      fail("a keyword", keyword);
+    }
+    if (next_ != words_.size()) fail("the end of the line", words_[next_]);
+  }
+
+  Recording finish() { return std::move(recording_); }
+
+ private:
+  [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
+    throw FormatError(name_, line_, "expected " + expected + ", found '" + found + "'");
+  }
+
+  std::string word(const char* what) {
+    if (next_ == words_.size()) fail(what, "the end of the line");
+    return words_[next_++];
+  }
+
+  std::uint64_t number_of(std::string_view text, int base) const {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (error != std::errc() || end != text.data() + text.size())
+      fail(base == 16 ? "a hexadecimal number" : "a decimal number", std::string(text));
+    return value;
+  }
+  std::uint32_t hex(const std::string& text) const {
+    return static_cast<std::uint32_t>(number_of(text, 16));
+  }
+
+  /// "12" or "12.3": instructions completed, and iterations of the REP in progress.
+  Position position() {
+    const std::string text = word("a position");
+    const std::size_t dot = text.find('.');
+    Position result{number_of(text.substr(0, dot), 10), 0};
+    if (dot != std::string::npos)
+      result.iteration = static_cast<std::uint32_t>(number_of(text.substr(dot + 1), 10));
+    return result;
+  }
+
+  /// "00400:" and bytes to the end of the line.
+  PhysAddr address_and_bytes(std::vector<std::uint8_t>& bytes) {
+    std::string address = word("an address");
+    if (!address.ends_with(':')) fail("an address and a colon", address);
+    address.pop_back();
+    while (next_ < words_.size()) {
+      const std::uint64_t value = number_of(words_[next_], 16);
+      if (value > 0xff) fail("a byte", words_[next_]);
+      bytes.push_back(static_cast<std::uint8_t>(value));
+      ++next_;
+    }
+    return PhysAddr{hex(address)};
+  }
+
+  void cpu() {
+    const std::string name = word("a processor");
+    const auto model = parse_cpu_model(name);
+    if (!model) fail("a processor", name);
+    recording_.initial.model = *model;
+  }
+
+  void registers() {
+    while (next_ < words_.size()) {
+      const std::string text = word("a register");
+      const std::size_t equals = text.find('=');
+      if (equals == std::string::npos ||
+          !set_register(recording_.initial, text.substr(0, equals), hex(text.substr(equals + 1))))
+        fail("register=value", text);
+    }
+  }
+
+  void image() {
+    std::vector<std::uint8_t> bytes;
+    const PhysAddr address = address_and_bytes(bytes);
+    recording_.image.set(address, bytes);
+  }
+
+  /// "60 = 1c": the number of digits is the width of the access.
+  void io() {
+    IoRead read;
+    read.port = static_cast<std::uint16_t>(hex(word("a port")));
+    if (const std::string equals = word("="); equals != "=") fail("=", equals);
+    const std::string value = word("a value");
+    read.size = static_cast<std::uint8_t>(value.size() / 2);
+    read.value = hex(value);
+    recording_.io_reads.push_back(read);
+  }
+
+  void interrupt() {
+    Interrupt event;
+    event.position = position();
+    event.position_known = true;
+    event.vector = static_cast<std::uint8_t>(hex(word("a vector")));
+    recording_.interrupts.push_back(event);
+  }
+
+  void memory() {
+    ExternalWrite write;
+    write.position = position();
+    write.position_known = true;
+    write.address = address_and_bytes(write.data);
+    recording_.external_writes.push_back(write);
+  }
+
+  std::string name_;
+  std::uint64_t line_ = 0;
+  std::vector<std::string> words_;
+  std::size_t next_ = 0;
+  Recording recording_;
+};
+
+}  // namespace
+
+CaseFile load_case(const std::filesystem::path& path) {
+  std::istringstream text(read_file(path));
+  CaseParser parser(path.filename().string());
+  CaseFile result;
+  std::uint64_t number = 0;
+  for (std::string line; std::getline(text, line);) {
+    ++number;
+    result.given += line + "\n";
+    if (line == "expect") {
+      result.recording = parser.finish();
+      result.expect.assign(std::istreambuf_iterator<char>(text), {});
+      return result;
+    }
+    parser.line(line, number);
+  }
+  throw FormatError(path.filename().string(), number, "expected the line 'expect', found the end");
+}
+
+}  // namespace citcat::testing

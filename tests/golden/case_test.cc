@@ -1,0 +1,164 @@
+// Replays every tests/golden/cases/*.case and compares the listing of the run with the file's.
+// CITCAT_REBASE=1 rewrites the expectations instead; the review reads that difference.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <vector>
+
+#include "events/recording_file.h"
+#include "golden/case_file.h"
+#include "golden/process.h"
+#include "replay/disassembler.h"
+#include "replay/replayer.h"
+
+namespace citcat::testing {
+namespace {
+
+constexpr const char* kGprNames[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"};
+constexpr const char* kSegmentNames[] = {"es", "cs", "ss", "ds", "fs", "gs"};
+
+std::string hex_bytes(std::span<const std::uint8_t> bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) text += fmt::format("{:02x} ", byte);
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+/// Lists a run in the words of tests/golden/README.md, one line a report.
+class Lister final : public Sink {
+ public:
+  void attach(Machine& machine) {
+    machine_ = &machine;
+    before_ = machine.save();
+  }
+
+  void instruction(const ExecutedInstruction& e, Position) override {
+    const std::span<const std::uint8_t> bytes(e.info->bytes.data(), e.info->length);
+    const bool wide = (machine_->save().segment[kCs].attributes & 0x4000) != 0;
+    std::string line = fmt::format("{:05x}  {:<20} {:<28}", e.linear, hex_bytes(bytes),
+                                   Disassembler(wide ? 32 : 16).text(bytes, e.linear));
+    for (int i = 0; i < e.ea_count; ++i) line += fmt::format(" ea={:05x}", e.ea[i]);
+    add(line + changed_registers());
+  }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind, Position) override {
+    const char* who = kind == AccessKind::walk ? "walk" : "write";
+    add(fmt::format("       {} {:05x}: {}", who, a.value, hex_bytes(bytes)));
+  }
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position) override {
+    add(fmt::format("       in {:02x} = {:0{}x}", port, value, 2 * size));
+  }
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position) override {
+    add(fmt::format("       out {:02x} = {:0{}x}", port, value, 2 * size));
+  }
+  void delivered(const DeliveredEvent& event, Position now) override {
+    constexpr const char* kKinds[] = {"exception", "interrupt", "software", "nmi", "smi"};
+    std::string line =
+        fmt::format("{} {:02x} at {}.{} {:04x}:{:04x}", kKinds[static_cast<int>(event.kind)],
+                    event.vector, now.instruction, now.iteration, event.cs, event.eip);
+    constexpr std::uint8_t kPageFault = 14;
+    if (event.kind == DeliveredEvent::Kind::exception && event.vector == kPageFault)
+      line += fmt::format(" error={:x} cr2={:05x}", event.error_code, event.cr2);
+    add(line + changed_registers());
+  }
+  void halted(Position) override { add("halt"); }
+  void shutdown(Position) override { add("shutdown"); }
+
+  /// The last lines: how it ended, and the registers no instruction line shows.
+  std::string finish(const ReplayReport& report) {
+    std::string end = replay_end_name(report.end);
+    if (report.divergence) {
+      end += fmt::format(" at {}.{}: {}: expected {}, found {}",
+                         report.divergence->position.instruction,
+                         report.divergence->position.iteration, report.divergence->reason,
+                         report.divergence->expected, report.divergence->found);
+    } else {
+      const CpuState state = machine_->save();
+      end += fmt::format(" after {}: {:04x}:{:04x} flags={:04x}", report.instructions,
+                         state.segment[kCs].selector, state.eip, state.eflags & 0xffff);
+    }
+    add(end);
+    return listing_;
+  }
+
+ private:
+  /// Lines carry no blanks at their end, so that editors leave case files alone.
+  void add(std::string line) {
+    line.erase(line.find_last_not_of(' ') + 1);
+    listing_ += line + "\n";
+  }
+
+  /// General and segment registers that are not what they were at the previous line.
+  std::string changed_registers() {
+    const CpuState now = machine_->save();
+    std::string text;
+    for (std::size_t i = 0; i < std::size(kGprNames); ++i) {
+      if (now.gpr[i] != before_.gpr[i]) text += fmt::format(" {}={:x}", kGprNames[i], now.gpr[i]);
+    }
+    for (std::size_t i = 0; i < std::size(kSegmentNames); ++i) {
+      if (now.segment[i].selector != before_.segment[i].selector)
+        text += fmt::format(" {}={:04x}", kSegmentNames[i], now.segment[i].selector);
+    }
+    before_ = now;
+    return text;
+  }
+
+  Machine* machine_ = nullptr;
+  CpuState before_;
+  std::string listing_;
+};
+
+std::string list_run(const Recording& recording) {
+  Lister lister;
+  Replayer replayer(recording, &lister, {});
+  lister.attach(replayer.machine());
+  return lister.finish(replayer.run());
+}
+
+std::vector<std::filesystem::path> case_paths() {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(CITCAT_SOURCE_DIR "/tests/golden/cases")) {
+    if (entry.path().extension() == ".case") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::string case_name(const ::testing::TestParamInfo<std::filesystem::path>& parameter) {
+  std::string name = parameter.param.stem().string();
+  std::replace_if(
+      name.begin(), name.end(),
+      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+}
+
+class Case : public ::testing::TestWithParam<std::filesystem::path> {};
+
+TEST_P(Case, RunsAsItsFileSays) {
+  const CaseFile file = load_case(GetParam());
+  const std::string listing = list_run(file.recording);
+  if (std::getenv("CITCAT_REBASE") != nullptr) {
+    write_file(GetParam(), file.given + listing);
+    GTEST_SKIP() << "expectation rewritten";
+  }
+  EXPECT_EQ(listing, file.expect);
+}
+
+TEST_P(Case, RunsTheSameFromItsArchive) {
+  const CaseFile file = load_case(GetParam());
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "case.citcat";
+  RecordingFileWriter(path).finish(file.recording);
+  EXPECT_EQ(list_run(RecordingFile::open(path).recording()), list_run(file.recording));
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, Case, ::testing::ValuesIn(case_paths()), case_name);
+
+}  // namespace
+}  // namespace citcat::testing
