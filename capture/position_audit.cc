@@ -6,9 +6,9 @@ namespace citcat {
 
 void PositionAudit::judge(std::span<const BusTransaction> first, bool at_end) {
   if (counting_ != Counting::all) return;
-  // No instruction causes this many accesses outside a REP: FXSAVE, task switches and chains of
-  // faults stay below half of it.
-  constexpr std::uint64_t kMostAccesses = 512;
+  // No instruction causes this many accesses outside a REP: FXSAVE of 512 bytes over a 32-bit bus,
+  // with page walks and an interrupt before it, stays below two thirds of it.
+  constexpr std::uint64_t kMostAccesses = 256;
   std::uint64_t boundary = 0;
   bool moves = false, runs_back = false, interrupt_counted = false;
   const BusTransaction *last = nullptr, *interrupt = nullptr;  // the latter only since the former
