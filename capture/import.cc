@@ -8,7 +8,7 @@
 #include "capture/dump_window.h"
 #include "capture/position_audit.h"
 #include "capture/side_values.h"
-#include "capture/text_lines.h"
+#include "capture/text_fields.h"
 #include "events/recording_builder.h"
 #include "events/recording_file.h"
 #include "formats/error.h"

@@ -7,7 +7,8 @@ namespace {
 
 class MachineRecordFile final : public RecordFile {
  public:
-  explicit MachineRecordFile(const std::string& path) : RecordFile(path), source_(input_) {}
+  explicit MachineRecordFile(std::unique_ptr<InputStream> input)
+      : RecordFile(std::move(input)), source_(*input_) {}
 
   bool next(BusRecord& out) override {
     std::span<const std::uint8_t, kBusRecordBytes> bytes(kNothing);
@@ -29,11 +30,13 @@ int detect_machine_records(const CaptureProbe& probe) {
   return probe.is_directory ? 0 : rate_bus_records(probe.prefix, 80);
 }
 
+std::unique_ptr<RecordFile> make_machine_record_file(std::unique_ptr<InputStream> input) {
+  return std::make_unique<MachineRecordFile>(std::move(input));
+}
+
 std::unique_ptr<CaptureReader> open_machine_records(const std::vector<std::string>& paths,
                                                     const CaptureOptions& options) {
-  return open_record_capture("machine", paths, options, [](const std::string& path) {
-    return std::make_unique<MachineRecordFile>(path);
-  });
+  return open_record_capture("machine", paths, options, make_machine_record_file);
 }
 
 }  // namespace citcat

@@ -5,9 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "capture/record_capture.h"
 #include "capture/source.h"
 
 namespace citcat {
+
+/// One file of such records.
+std::unique_ptr<RecordFile> make_machine_record_file(std::unique_ptr<InputStream> input);
 
 int detect_machine_records(const CaptureProbe& probe);
 /// Opens headerless 40-byte records; each path is a segment.

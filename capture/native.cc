@@ -68,20 +68,21 @@ RecordDeclaration parse_header(ByteReader& in) {
 
 class NativeRecordFile final : public RecordFile {
  public:
-  explicit NativeRecordFile(const std::string& path) : RecordFile(path), source_(input_) {
+  explicit NativeRecordFile(std::unique_ptr<InputStream> input)
+      : RecordFile(std::move(input)), source_(*input_) {
     std::array<std::uint8_t, kHeaderBytes> header{};
-    input_.read_exact(header, "header of a native capture");
+    input_->read_exact(header, "header of a native capture");
     if (!std::equal(kMagic.begin(), kMagic.end(), header.begin())) {
-      throw FormatError(path, 0, "expected the magic number of a native capture, found another");
+      throw FormatError(input_->name(), 0, "expected the magic number of a native capture, found another");
     }
-    ByteReader in(header, input_.name());
+    ByteReader in(header, input_->name());
     declaration_ = parse_header(in);
   }
 
   bool next(BusRecord& out) override {
     std::span<const std::uint8_t, kBusRecordBytes> bytes(kNothing);
     if (!source_.next(bytes)) {
-      throw FormatError(input_.name(), input_.offset(),
+      throw FormatError(input_->name(), input_->offset(),
                         "the capture ends without an end record, after " +
                             std::to_string(records_) + " records");
     }
@@ -110,21 +111,21 @@ class NativeRecordFile final : public RecordFile {
   }
 
   void check_end(const BusRecord& end) {
-    ByteReader in(end.data, input_.name());
+    ByteReader in(end.data, input_->name());
     const std::uint64_t sum = in.u64("sum");
     const std::uint64_t sum_of_sums = in.u64("sum of sums");
     if (end.instructions != records_) {
-      throw FormatError(input_.name(), source_.offset(),
+      throw FormatError(input_->name(), source_.offset(),
                         "end record: expected a count of " + std::to_string(records_) +
                             " records, found " + std::to_string(end.instructions));
     }
     if (sum != sum_ || sum_of_sums != sum_of_sums_) {
-      throw FormatError(input_.name(), source_.offset(),
+      throw FormatError(input_->name(), source_.offset(),
                         "end record: the sums over the records differ, the capture is damaged");
     }
     std::span<const std::uint8_t, kBusRecordBytes> bytes(kNothing);
     if (source_.next(bytes)) {
-      throw FormatError(input_.name(), source_.offset(), "records follow the end record");
+      throw FormatError(input_->name(), source_.offset(), "records follow the end record");
     }
   }
 
@@ -140,11 +141,13 @@ int detect_native(const CaptureProbe& probe) {
   return magic ? 100 : 0;
 }
 
+std::unique_ptr<RecordFile> make_native_record_file(std::unique_ptr<InputStream> input) {
+  return std::make_unique<NativeRecordFile>(std::move(input));
+}
+
 std::unique_ptr<CaptureReader> open_native_capture(const std::vector<std::string>& paths,
                                                    const CaptureOptions& options) {
-  return open_record_capture("native", paths, options, [](const std::string& path) {
-    return std::make_unique<NativeRecordFile>(path);
-  });
+  return open_record_capture("native", paths, options, make_native_record_file);
 }
 
 }  // namespace citcat

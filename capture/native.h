@@ -6,9 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "capture/record_capture.h"
 #include "capture/source.h"
 
 namespace citcat {
+
+/// One file of such records.
+std::unique_ptr<RecordFile> make_native_record_file(std::unique_ptr<InputStream> input);
 
 int detect_native(const CaptureProbe& probe);
 /// Each path is a segment.

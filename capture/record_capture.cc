@@ -10,12 +10,13 @@ namespace {
 
 class RecordCapture final : public CaptureReader {
  public:
-  RecordCapture(std::string format, const std::vector<std::string>& paths,
-                const CaptureOptions& options, RecordFileOpener open)
-      : paths_(paths), options_(options), open_(std::move(open)) {
-    if (paths_.empty()) throw UsageError("no capture file was given");
+  /// `paths` are the segments behind `first`.
+  RecordCapture(std::string format, std::unique_ptr<InputStream> first,
+                std::vector<std::string> paths, const CaptureOptions& options,
+                RecordFileMaker make)
+      : paths_(std::move(paths)), options_(options), make_(std::move(make)) {
     info_.format = std::move(format);
-    open_file(0);
+    open_file(std::move(first));
   }
 
   const CaptureInfo& info() const override { return info_; }
@@ -37,16 +38,15 @@ class RecordCapture final : public CaptureReader {
   }
 
   bool next_segment() override {
-    if (file_ || segment_ + 1 >= paths_.size()) return false;
-    open_file(segment_ + 1);
+    if (file_ || next_path_ == paths_.size()) return false;
+    open_file(std::make_unique<InputStream>(paths_[next_path_++]));
     decoder_.begin_segment();
     return true;
   }
 
  private:
-  void open_file(std::size_t segment) {
-    segment_ = segment;
-    file_ = open_(paths_[segment]);
+  void open_file(std::unique_ptr<InputStream> input) {
+    file_ = make_(std::move(input));
     const RecordDeclaration& declared = file_->declaration();
     info_.cpu = options_.cpu != CpuModel::unknown ? options_.cpu : declared.cpu;
     info_.has_positions = declared.has_positions;
@@ -77,9 +77,9 @@ class RecordCapture final : public CaptureReader {
 
   std::vector<std::string> paths_;
   CaptureOptions options_;
-  RecordFileOpener open_;
+  RecordFileMaker make_;
   CaptureInfo info_;
-  std::size_t segment_ = 0;
+  std::size_t next_path_ = 0;
   std::uint32_t bus_bytes_ = 4;
   std::unique_ptr<RecordFile> file_;
   BusRecordDecoder decoder_;
@@ -90,8 +90,19 @@ class RecordCapture final : public CaptureReader {
 std::unique_ptr<CaptureReader> open_record_capture(std::string format,
                                                    const std::vector<std::string>& paths,
                                                    const CaptureOptions& options,
-                                                   RecordFileOpener open) {
-  return std::make_unique<RecordCapture>(std::move(format), paths, options, std::move(open));
+                                                   RecordFileMaker make) {
+  if (paths.empty()) throw UsageError("no capture file was given");
+  return std::make_unique<RecordCapture>(
+      std::move(format), std::make_unique<InputStream>(paths.front()),
+      std::vector<std::string>(paths.begin() + 1, paths.end()), options, std::move(make));
+}
+
+std::unique_ptr<CaptureReader> open_record_stream(std::string format,
+                                                  std::unique_ptr<InputStream> input,
+                                                  const CaptureOptions& options,
+                                                  RecordFileMaker make) {
+  return std::make_unique<RecordCapture>(std::move(format), std::move(input),
+                                         std::vector<std::string>(), options, std::move(make));
 }
 
 int rate_bus_records(std::span<const std::uint8_t> prefix, int most) {

@@ -26,7 +26,7 @@ struct RecordDeclaration {
 /// One file of records, from first to last.
 class RecordFile {
  public:
-  explicit RecordFile(const std::string& path) : input_(path) {}
+  explicit RecordFile(std::unique_ptr<InputStream> input) : input_(std::move(input)) {}
   virtual ~RecordFile() = default;
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
@@ -38,20 +38,27 @@ class RecordFile {
   virtual std::uint64_t where() const = 0;
 
   const RecordDeclaration& declaration() const { return declaration_; }
-  const InputStream& input() const { return input_; }
+  const InputStream& input() const { return *input_; }
 
  protected:
-  InputStream input_;
+  std::unique_ptr<InputStream> input_;
   RecordDeclaration declaration_;
 };
 
-using RecordFileOpener = std::function<std::unique_ptr<RecordFile>(const std::string& path)>;
+/// Makes a RecordFile of a stream.
+using RecordFileMaker =
+    std::function<std::unique_ptr<RecordFile>(std::unique_ptr<InputStream> input)>;
 
 /// A capture of one or several such files, each a segment. `format` is its identifier.
 std::unique_ptr<CaptureReader> open_record_capture(std::string format,
                                                    const std::vector<std::string>& paths,
                                                    const CaptureOptions& options,
-                                                   RecordFileOpener open);
+                                                   RecordFileMaker make);
+/// The same from a stream already open.
+std::unique_ptr<CaptureReader> open_record_stream(std::string format,
+                                                  std::unique_ptr<InputStream> input,
+                                                  const CaptureOptions& options,
+                                                  RecordFileMaker make);
 
 /// How sure a headerless run of binary records looks: 0 when `prefix` does not begin with whole
 /// valid records, else up to `most`.

@@ -6,8 +6,9 @@
 #include <array>
 
 #include "capture/record_capture.h"
-#include "capture/text_lines.h"
+#include "capture/text_fields.h"
 #include "formats/error.h"
+#include "formats/line_reader.h"
 
 namespace citcat {
 namespace {
@@ -41,9 +42,10 @@ bool is_start(std::uint8_t type) {
 
 class CsvRecordFile final : public RecordFile {
  public:
-  explicit CsvRecordFile(const std::string& path) : RecordFile(path), lines_(input_) {
+  explicit CsvRecordFile(std::unique_ptr<InputStream> input)
+      : RecordFile(std::move(input)), lines_(*input_) {
     std::string_view line;
-    if (!lines_.next(line)) throw FormatError(path, 1, "expected a header line, found nothing");
+    if (!lines_.next(line)) throw FormatError(lines_.name(), 1, "expected a header line, found nothing");
     if (line.starts_with(kDeclaration)) {
       parse_declaration(line.substr(kDeclaration.size()));
       if (!lines_.next(line)) lines_.fail("expected a header line, found nothing");
@@ -89,7 +91,7 @@ class CsvRecordFile final : public RecordFile {
                 std::string(field(column)) + "\"");
   }
 
-  TextLines lines_;
+  LineReader lines_;
   std::array<int, kColumns> place_{};  ///< index of each column among the fields, -1 for none
   std::size_t columns_ = 0;
   std::vector<std::string_view> fields_;
@@ -252,11 +254,13 @@ int detect_record_csv(const CaptureProbe& probe) {
   return has("type,addr,size") && has("data") ? 90 : 0;
 }
 
+std::unique_ptr<RecordFile> make_csv_record_file(std::unique_ptr<InputStream> input) {
+  return std::make_unique<CsvRecordFile>(std::move(input));
+}
+
 std::unique_ptr<CaptureReader> open_record_csv(const std::vector<std::string>& paths,
                                                const CaptureOptions& options) {
-  return open_record_capture("record-csv", paths, options, [](const std::string& path) {
-    return std::make_unique<CsvRecordFile>(path);
-  });
+  return open_record_capture("record-csv", paths, options, make_csv_record_file);
 }
 
 }  // namespace citcat

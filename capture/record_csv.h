@@ -8,9 +8,13 @@
 #include <vector>
 
 #include "capture/bus_record.h"
+#include "capture/record_capture.h"
 #include "capture/source.h"
 
 namespace citcat {
+
+/// One file of such records.
+std::unique_ptr<RecordFile> make_csv_record_file(std::unique_ptr<InputStream> input);
 
 int detect_record_csv(const CaptureProbe& probe);
 /// Each path is a segment.

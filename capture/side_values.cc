@@ -4,9 +4,9 @@
 #include <array>
 #include <optional>
 
-#include "capture/text_lines.h"
+#include "capture/text_fields.h"
 #include "formats/error.h"
-#include "formats/input.h"
+#include "formats/line_reader.h"
 
 namespace citcat {
 namespace {
@@ -30,7 +30,7 @@ std::optional<InternalRead::Op> parse_op(std::string_view name) {
   return row == kOps.end() ? std::nullopt : std::optional(row->op);
 }
 
-std::uint32_t register_field(const TextLines& lines, std::string_view name,
+std::uint32_t register_field(const LineReader& lines, std::string_view name,
                              std::string_view field) {
   const auto value = parse_number(field, 16, 0xffffffff);
   if (!value) {
@@ -40,7 +40,7 @@ std::uint32_t register_field(const TextLines& lines, std::string_view name,
   return static_cast<std::uint32_t>(*value);
 }
 
-InternalRead parse_line(const TextLines& lines, const std::vector<std::string_view>& fields) {
+InternalRead parse_line(const LineReader& lines, const std::vector<std::string_view>& fields) {
   constexpr std::size_t kFields = 7;
   if (fields.size() != kFields) {
     lines.fail("expected the 7 fields " + std::string(kHeader) + ", found " +
@@ -67,11 +67,14 @@ InternalRead parse_line(const TextLines& lines, const std::vector<std::string_vi
 }  // namespace
 
 std::vector<InternalRead> load_side_values(const std::string& path) {
-  InputStream input(path);
-  TextLines lines(input);
+  return read_side_values(std::make_unique<InputStream>(path));
+}
+
+std::vector<InternalRead> read_side_values(std::unique_ptr<InputStream> input) {
+  LineReader lines(std::move(input));
   std::string_view line;
   if (!lines.next(line) || line != kHeader) {
-    throw FormatError(path, 1, "expected the header " + std::string(kHeader));
+    throw FormatError(lines.name(), 1, "expected the header " + std::string(kHeader));
   }
   std::vector<InternalRead> reads;
   std::vector<std::string_view> fields;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "events/recording.h"
+#include "formats/input.h"
 
 namespace citcat {
 
@@ -13,5 +15,6 @@ namespace citcat {
 /// when it was not counted; eip and the registers after the instruction are hexadecimal.
 /// Compressed files are read as they are. Throws FormatError with the line number.
 std::vector<InternalRead> load_side_values(const std::string& path);
+std::vector<InternalRead> read_side_values(std::unique_ptr<InputStream> input);
 
 }  // namespace citcat

@@ -13,7 +13,10 @@ namespace citcat {
 /// Reads a stream line by line. A line ends with LF or CR LF; the last one need not end at all.
 class LineReader {
  public:
-  explicit LineReader(std::unique_ptr<InputStream> input) : input_(std::move(input)) {}
+  explicit LineReader(std::unique_ptr<InputStream> input)
+      : owned_(std::move(input)), input_(owned_.get()) {}
+  /// Reads a stream that somebody else keeps alive, and leaves alone meanwhile.
+  explicit LineReader(InputStream& input) : input_(&input) {}
 
   /// The next line without its end; valid until the next call. False at the end of the stream.
   /// FormatError for a line of more than kMaxLine bytes: no text file has those.
@@ -27,7 +30,8 @@ class LineReader {
   static constexpr std::size_t kMaxLine = std::size_t{1} << 16;
 
  private:
-  std::unique_ptr<InputStream> input_;
+  std::unique_ptr<InputStream> owned_;  ///< null when somebody else owns it
+  InputStream* input_;
   std::string_view block_;  ///< unread part of what the stream handed out
   std::string joined_;      ///< a line that began in an earlier block
   std::uint64_t number_ = 0;

@@ -53,8 +53,10 @@ MemoryFileForm memory_file_form_of(std::span<const std::uint8_t> prefix) {
   return looks_like_pages(prefix) ? MemoryFileForm::pages : MemoryFileForm::raw;
 }
 
-MemoryFileReader::MemoryFileReader(const std::string& path)
-    : input_(path), form_(memory_file_form_of(input_.peek(InputStream::kMaxPeek))), buffer_(kPartBytes) {
+MemoryFileReader::MemoryFileReader(std::unique_ptr<InputStream> input)
+    : input_(std::move(input)),
+      form_(memory_file_form_of(input_->peek(InputStream::kMaxPeek))),
+      buffer_(kPartBytes) {
   if (form_ == MemoryFileForm::ranges) read_header();
 }
 
@@ -73,12 +75,12 @@ bool MemoryFileReader::next(Part& out) {
 
 void MemoryFileReader::check_place(std::uint64_t address, std::uint64_t size) {
   if (address < next_address_) {
-    throw FormatError(input_.name(), input_.offset(),
+    throw FormatError(input_->name(), input_->offset(),
                       "memory image: expected an address of at least " +
                           std::to_string(next_address_) + ", found " + std::to_string(address));
   }
   if (address + size > kMemoryEnd) {
-    throw FormatError(input_.name(), input_.offset(),
+    throw FormatError(input_->name(), input_->offset(),
                       "memory image: expected memory below 4 GiB, found " + std::to_string(size) +
                           " bytes at " + std::to_string(address));
   }
@@ -86,7 +88,7 @@ void MemoryFileReader::check_place(std::uint64_t address, std::uint64_t size) {
 }
 
 bool MemoryFileReader::next_raw(Part& out) {
-  const std::size_t size = input_.read(buffer_);
+  const std::size_t size = input_->read(buffer_);
   ended_ = size == 0;
   if (ended_) return false;
   out.address = static_cast<std::uint32_t>(next_address_);
@@ -96,15 +98,15 @@ bool MemoryFileReader::next_raw(Part& out) {
 }
 
 bool MemoryFileReader::next_page(Part& out) {
-  ended_ = input_.at_end();
+  ended_ = input_->at_end();
   if (ended_) return false;
   const auto record = std::span(buffer_).first(kPageRecordBytes);
-  input_.read_exact(record, "page record of a memory image");
-  out.address = ByteReader(record, input_.name()).u32("page address");
+  input_->read_exact(record, "page record of a memory image");
+  out.address = ByteReader(record, input_->name()).u32("page address");
   out.bytes = record.subspan(4);
   check_place(out.address, kPage);
   if (out.address % kPage != 0) {
-    throw FormatError(input_.name(), input_.offset() - kPageRecordBytes,
+    throw FormatError(input_->name(), input_->offset() - kPageRecordBytes,
                       "memory image: expected the address of a page, found " +
                           std::to_string(out.address));
   }
@@ -112,14 +114,14 @@ bool MemoryFileReader::next_page(Part& out) {
 }
 
 void MemoryFileReader::take_exact(std::span<std::uint8_t> out, std::string_view field) {
-  input_.read_exact(out, field);
+  input_->read_exact(out, field);
   hasher_.update(out);
 }
 
 void MemoryFileReader::read_header() {
   std::array<std::uint8_t, kHeaderBytes> header{};
   take_exact(header, "header of a memory image");
-  ByteReader in(header, input_.name());
+  ByteReader in(header, input_->name());
   in.skip(kMagic.size(), "magic");
   const std::uint32_t version = in.u32("version");
   if (version != kVersion) {
@@ -131,7 +133,7 @@ bool MemoryFileReader::next_range(Part& out) {
   if (range_left_ == 0) {
     std::array<std::uint8_t, kRangeBytes> head{};
     take_exact(head, "range of a memory image");
-    ByteReader in(head, input_.name());
+    ByteReader in(head, input_->name());
     const std::uint32_t address = in.u32("range address");
     range_left_ = in.u32("range length");
     if (range_left_ == 0) {
@@ -151,16 +153,16 @@ bool MemoryFileReader::next_range(Part& out) {
 void MemoryFileReader::check_end() {
   const Hash128 expected = hasher_.value();
   std::array<std::uint8_t, 16> stored{};
-  input_.read_exact(stored, "hash of a memory image");
-  ByteReader in(stored, input_.name());
+  input_->read_exact(stored, "hash of a memory image");
+  ByteReader in(stored, input_->name());
   const std::uint64_t low = in.u64("hash");
   const Hash128 found{low, in.u64("hash")};
   if (!(found == expected)) {
-    throw FormatError(input_.name(), input_.offset() - stored.size(),
+    throw FormatError(input_->name(), input_->offset() - stored.size(),
                       "memory image: expected hash " + expected.hex() + ", found " + found.hex());
   }
-  if (!input_.at_end()) {
-    throw FormatError(input_.name(), input_.offset(), "memory image: bytes follow its end");
+  if (!input_->at_end()) {
+    throw FormatError(input_->name(), input_->offset(), "memory image: bytes follow its end");
   }
   ended_ = true;
 }

@@ -31,7 +31,9 @@ class MemoryFileReader {
  public:
   /// Decides the form by content. A file is taken as raw when it is neither of the others.
   /// Compressed files are read as they are. Throws IoError when it cannot be opened.
-  explicit MemoryFileReader(const std::string& path);
+  explicit MemoryFileReader(const std::string& path)
+      : MemoryFileReader(std::make_unique<InputStream>(path)) {}
+  explicit MemoryFileReader(std::unique_ptr<InputStream> input);
 
   struct Part {
     std::uint32_t address = 0;
@@ -52,7 +54,7 @@ class MemoryFileReader {
   void take_exact(std::span<std::uint8_t> out, std::string_view field);
   void check_place(std::uint64_t address, std::uint64_t size);
 
-  InputStream input_;
+  std::unique_ptr<InputStream> input_;
   MemoryFileForm form_;
   Hasher128 hasher_;
   std::uint64_t next_address_ = 0;  ///< lowest the next part may have

@@ -1,0 +1,17 @@
+// Headerless bus records through the whole importer: state dump, counts, derivation.
+
+#include "capture/import.h"
+#include "capture/machine_records.h"
+#include "fuzz/drain_capture.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const auto capture = citcat::open_record_stream("machine", citcat::fuzz::stream(data, size), {},
+                                                    citcat::make_machine_record_file);
+    citcat::import_from(*capture, {}, nullptr);
+  } catch (const citcat::InternalError&) {
+    throw;
+  } catch (const citcat::Error&) {
+  }
+  return 0;
+}

@@ -1,0 +1,16 @@
+#include "formats/sparse_image.h"
+#include "fuzz/drain.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    citcat::MemoryFileReader reader(citcat::fuzz::stream(data, size));
+    citcat::MemoryFileReader::Part part;
+    std::uint64_t next = 0;
+    while (reader.next(part)) {
+      CITCAT_ASSERT(part.address >= next && !part.bytes.empty());
+      next = std::uint64_t{part.address} + part.bytes.size();
+    }
+  } catch (const citcat::FormatError&) {
+  }
+  return 0;
+}
