@@ -246,6 +246,9 @@ class StateFile {
       return nlohmann::json::parse(text_);
     } catch (const nlohmann::json::parse_error& error) {
       fail_at(error.byte > 0 ? error.byte - 1 : 0, "expected JSON text, found something else");
+    } catch (const nlohmann::json::exception&) {
+      // A number beyond what a double holds is not called a parse error.
+      fail_at(0, "expected JSON text with numbers of ordinary size, found another");
     }
   }
 

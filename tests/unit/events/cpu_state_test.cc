@@ -152,6 +152,7 @@ TEST_F(StateJson, NamesTheOffendingKey) {
   EXPECT_THAT(error(R"([])"), HasSubstr("expected a JSON object"));
   EXPECT_THAT(error("{\"registers\":"), HasSubstr("expected JSON"));
   EXPECT_THAT(error(""), HasSubstr("expected JSON"));
+  EXPECT_THAT(error(R"({"registers":{"eax":1e999}})"), HasSubstr("numbers of ordinary size"));
   EXPECT_THAT(
       error(R"({"registers":{"eax":)" + std::string(100000, '[') + std::string(100000, ']') + "}}"),
       HasSubstr("array"));
