@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "formats/error.h"
+#include "formats/kt_store.h"
 
 namespace citcat {
 
@@ -73,6 +74,7 @@ std::unique_ptr<ByteSink> open_sink(const std::string& path) {
   if (path.empty()) return std::make_unique<NullSink>();
   if (path == "-") return std::make_unique<StdoutSink>();
   auto file = std::make_unique<FileSink>(path);
+  if (path.ends_with(".ktz")) return std::make_unique<StoredKtSink>(std::move(file));
   if (!path.ends_with(".zst")) return file;
   const int workers = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
   return std::make_unique<ZstdSink>(std::move(file), kStreamLevel, workers);

@@ -79,8 +79,8 @@ class ZstdSink final : public ByteSink {
   std::vector<std::uint8_t> buffer_;
 };
 
-/// The sink a path stands for: "-" the standard output, "*.zst" a compressed file, "" nothing,
-/// anything else a plain file.
+/// The sink a path stands for: "-" the standard output, "*.zst" a compressed file, "*.ktz" a stored
+/// KT trace (formats/kt_store.h; takes nothing but KT), "" nothing, anything else a plain file.
 std::unique_ptr<ByteSink> open_sink(const std::string& path);
 
 }  // namespace citcat

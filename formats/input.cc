@@ -13,7 +13,9 @@
 #include <cstring>
 #include <new>
 
+#include "formats/byte_reader.h"
 #include "formats/error.h"
+#include "formats/kt_store.h"
 
 namespace citcat {
 
@@ -39,6 +41,7 @@ constexpr std::array<std::uint8_t, 3> kZstdSkippableTail{0x2a, 0x4d, 0x18};
 Compression detect(std::span<const std::uint8_t> bytes) {
   if (starts_with(bytes, kGzipMagic)) return Compression::gzip;
   if (starts_with(bytes, kXzMagic)) return Compression::xz;
+  if (is_stored_kt(bytes)) return Compression::stored_kt;
   if (starts_with(bytes, kZstdMagic)) return Compression::zstd;
   if (bytes.size() >= 4 && (bytes[0] & 0xf0) == 0x50 &&
       starts_with(bytes.subspan(1), kZstdSkippableTail)) {
@@ -59,6 +62,8 @@ std::string_view compression_name(Compression compression) {
       return "xz";
     case Compression::zstd:
       return "zstd";
+    case Compression::stored_kt:
+      return "stored KT";
   }
   return "?";
 }
@@ -83,6 +88,12 @@ class InputStream::Source {
   }
   void consume(std::size_t n) { begin_ += n; }
 
+  /// Goes on at an offset of the file; before anything was read.
+  void seek(std::uint64_t offset) {
+    if (::lseek(descriptor_, static_cast<off_t>(offset), SEEK_SET) < 0) {
+      throw IoError(name_ + ": cannot seek: " + std::strerror(errno));
+    }
+  }
   const std::string& name() const { return name_; }
   /// Offset of the first unconsumed byte.
   std::uint64_t position() const { return total_ - (end_ - begin_); }
@@ -107,7 +118,7 @@ class InputStream::Source {
       return;
     }
     // A pipe may deliver its first bytes one by one; the magic number is wanted whole.
-    const std::size_t wanted = total_ == 0 ? kXzMagic.size() : 1;
+    const std::size_t wanted = total_ == 0 ? kStoredKtMagicBytes : 1;
     std::size_t got = 0;
     while (got < wanted) {
       const std::size_t piece = read_descriptor(std::span(buffer_).subspan(got));
@@ -289,31 +300,128 @@ class InputStream::ZstdDecoder : public Decoder {
   bool pending_output_ = false;
 };
 
+/// Segments of a stored trace, one after the other. The content of its frames is a sequence of u64
+/// length and that many bytes; length zero ends it, followed by u64 instructions and u64 KT bytes.
+class InputStream::KtDecoder : public Decoder {
+ public:
+  explicit KtDecoder(bool from_beginning) : check_totals_(from_beginning) {}
+
+  std::size_t decode(Source& source, std::span<std::uint8_t> out) override {
+    while (at_ == piece_.size()) {
+      if (!next_piece(source)) return 0;
+    }
+    const std::size_t n = std::min(out.size(), piece_.size() - at_);
+    std::memcpy(out.data(), std::span(piece_).subspan(at_).data(), n);
+    at_ += n;
+    total_bytes_ += n;
+    return n;
+  }
+
+ private:
+  /// A segment costs much less than a byte an instruction, except where code is all new.
+  static constexpr std::uint64_t kMaxSegmentBytes = std::uint64_t{1} << 28;
+
+  bool next_piece(Source& source) {
+    at_ = 0;
+    piece_.clear();
+    if (ended_) return false;
+    if (!segment_ && !begin_segment(source)) return false;
+    segment_->next(piece_);
+    if (piece_.empty()) segment_.reset();
+    return true;
+  }
+
+  bool begin_segment(Source& source) {
+    const std::uint64_t size = read_u64(source);
+    if (size == 0) return end(source);
+    if (size > kMaxSegmentBytes) {
+      source.fail(Compression::stored_kt, "expected a segment, found an impossible length");
+    }
+    std::vector<std::uint8_t> content;
+    while (content.size() < size) {
+      const std::size_t begin = content.size();
+      content.resize(begin +
+                     static_cast<std::size_t>(std::min<std::uint64_t>(size - begin, kBufferBytes)));
+      read_plain(source, std::span(content).subspan(begin));
+    }
+    segment_ = std::make_unique<KtSegmentDecoder>(std::move(content), source.name());
+    return true;
+  }
+
+  bool end(Source& source) {
+    read_u64(source);
+    const std::uint64_t bytes = read_u64(source);
+    if (check_totals_ && bytes != total_bytes_) {
+      source.fail(Compression::stored_kt, "expected " + std::to_string(bytes) +
+                                              " KT bytes, found " + std::to_string(total_bytes_));
+    }
+    std::uint8_t more = 0;
+    if (zstd_.decode(source, std::span(&more, 1)) != 0) {
+      source.fail(Compression::stored_kt, "expected the end, found more segments");
+    }
+    ended_ = true;
+    return false;
+  }
+
+  std::uint64_t read_u64(Source& source) {
+    std::array<std::uint8_t, 8> bytes{};
+    read_plain(source, bytes);
+    return ByteReader(bytes, source.name()).u64("segment length");
+  }
+
+  void read_plain(Source& source, std::span<std::uint8_t> out) {
+    while (!out.empty()) {
+      const std::size_t got = zstd_.decode(source, out);
+      if (got == 0) source.fail(Compression::stored_kt, "expected more segments, found the end");
+      out = out.subspan(got);
+    }
+  }
+
+  ZstdDecoder zstd_;
+  std::unique_ptr<KtSegmentDecoder> segment_;
+  std::vector<std::uint8_t> piece_;
+  std::size_t at_ = 0;
+  std::uint64_t total_bytes_ = 0;
+  bool check_totals_;
+  bool ended_ = false;
+};
+
 InputStream::InputStream(const std::string& path) : name_(path == "-" ? "(standard input)" : path) {
   if (path == "-") {
     source_ = std::make_unique<Source>(STDIN_FILENO, false, name_);
   } else {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) throw IoError(path + ": cannot open: " + std::strerror(errno));
-    source_ = std::make_unique<Source>(descriptor, true, name_);
-    struct stat status {};
-    if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
-      throw IoError(path + ": expected a file, found a directory");
-    }
+    open_file(path);
   }
-  start();
+  start(detect(source_->available()));
+}
+
+InputStream::InputStream(const std::string& path, std::uint64_t file_offset) : name_(path) {
+  open_file(path);
+  source_->seek(file_offset);
+  start(Compression::stored_kt);
+  decoder_ = std::make_unique<KtDecoder>(false);
 }
 
 InputStream::InputStream(std::span<const std::uint8_t> stored, std::string name)
     : name_(std::move(name)), source_(std::make_unique<Source>(stored, name_)) {
-  start();
+  start(detect(source_->available()));
 }
 
 InputStream::~InputStream() = default;
 
-void InputStream::start() {
+void InputStream::open_file(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw IoError(path + ": cannot open: " + std::strerror(errno));
+  source_ = std::make_unique<Source>(descriptor, true, name_);
+  struct stat status {};
+  if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
+    throw IoError(path + ": expected a file, found a directory");
+  }
+}
+
+void InputStream::start(Compression compression) {
   buffer_.resize(kBufferBytes);
-  compression_ = detect(source_->available());
+  compression_ = compression;
   switch (compression_) {
     case Compression::none:
       break;
@@ -325,6 +433,9 @@ void InputStream::start() {
       break;
     case Compression::zstd:
       decoder_ = std::make_unique<ZstdDecoder>();
+      break;
+    case Compression::stored_kt:
+      decoder_ = std::make_unique<KtDecoder>(true);
       break;
   }
 }

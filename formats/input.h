@@ -1,6 +1,6 @@
 #pragma once
 // Reading a file or stream from beginning to end, whatever it is compressed with. Compression is
-// recognised by content (gzip, xz, zstd), never by name.
+// recognised by content (gzip, xz, zstd, stored KT), never by name.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,9 @@
 
 namespace citcat {
 
-enum class Compression : std::uint8_t { none, gzip, xz, zstd };
-/// "none", "gzip", "xz", "zstd".
+/// `stored_kt` is a KT trace as formats/kt_store.h writes it; it reads as plain KT.
+enum class Compression : std::uint8_t { none, gzip, xz, zstd, stored_kt };
+/// "none", "gzip", "xz", "zstd", "stored KT".
 std::string_view compression_name(Compression compression);
 
 /// A forward stream of bytes. Memory: two buffers and the decompressor's window.
@@ -30,6 +31,8 @@ class InputStream {
   explicit InputStream(const std::string& path);
   /// Reads from memory that the caller keeps alive; `name` is for messages.
   InputStream(std::span<const std::uint8_t> stored, std::string name);
+  /// Reads a stored KT trace from the segment whose frame lies at `file_offset` (read_kt_index()).
+  InputStream(const std::string& path, std::uint64_t file_offset);
   ~InputStream();
   InputStream(const InputStream&) = delete;
   InputStream& operator=(const InputStream&) = delete;
@@ -67,8 +70,10 @@ class InputStream {
   class GzipDecoder;
   class XzDecoder;
   class ZstdDecoder;
+  class KtDecoder;
 
-  void start();
+  void open_file(const std::string& path);
+  void start(Compression compression);
   bool fill();
   std::size_t produce(std::span<std::uint8_t> out);
 

@@ -133,6 +133,8 @@ struct KtRecord {
 class KtReader {
  public:
   explicit KtReader(const std::string& path) : input_(path) {}
+  /// Of a stored trace, from the segment whose frame lies at `file_offset`: see read_kt_index().
+  KtReader(const std::string& path, std::uint64_t file_offset) : input_(path, file_offset) {}
   /// From memory the caller keeps alive.
   KtReader(std::span<const std::uint8_t> bytes, std::string name)
       : input_(bytes, std::move(name)) {}

@@ -1,0 +1,225 @@
+#pragma once
+// Predicting the next record of a KT trace from those before it. A trace repeats itself: the same
+// instruction has the same bytes, is mostly followed by the same instruction, and uses addresses
+// that follow from registers, and those from earlier addresses. What is predicted right costs a
+// small fraction of a bit.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/kt.h"
+#include "formats/range_coder.h"
+
+namespace citcat {
+
+/// What an instruction does to registers that later addresses are made of: as much of the processor
+/// as pays. It need not be right or complete, only the same on both sides.
+enum class KtEffect : std::uint8_t {
+  none,
+  push_register,
+  push_other,
+  pop_register,
+  pop_other,
+  push_all,
+  pop_all,
+  call,
+  call_indirect,
+  ret,
+  leave,
+  interrupt,
+  iret,
+  move_register,
+  load,
+  load_byte,
+  load_word,
+  store,
+  load_address,
+  load_constant,
+  add_constant,
+  and_constant,
+  add_register,
+  subtract_register,
+  shift_left,
+  shift_right,
+  clear,
+  exchange,
+  lods,
+  stos,
+  movs,
+  overwrite,
+};
+
+/// How control leaves an instruction.
+enum class KtFlow : std::uint8_t { next, branch, indirect, ret, repeat };
+
+/// The parts of an instruction the model looks at.
+struct KtOperands {
+  static constexpr std::uint8_t kNone = 8;
+  KtEffect effect = KtEffect::none;
+  KtFlow flow = KtFlow::next;
+  std::uint8_t base = kNone, index = kNone, scale = 0;  ///< of the memory operand
+  std::uint8_t reg = kNone, rm = kNone;                 ///< registers the effect names
+  std::uint8_t width = 4;                               ///< bytes a string or stack operation moves
+  bool has_memory = false;
+  std::int32_t displacement = 0;
+  std::int32_t constant = 0;
+  bool has_target = false;  ///< address 0 is a jump target given by the bytes
+  std::uint32_t target = 0;
+};
+/// Looks at an instruction as 32-bit code. Never fails: bytes that are cut or unknown have no
+/// effect.
+KtOperands kt_operands(std::uint32_t eip, std::span<const std::uint8_t> code);
+
+/// How one address of an instruction is expected to come about: base + (index << scale) +
+/// displacement, of registers as far as they are known.
+struct KtAddressRule {
+  /// Kinds have statistics of their own.
+  enum Kind : std::uint8_t { target, stack, string, memory };
+  static constexpr std::size_t kKinds = 4;
+  Kind kind = memory;
+  std::uint8_t base = KtOperands::kNone, index = KtOperands::kNone, scale = 0;
+  std::uint32_t displacement = 0;
+};
+KtAddressRule kt_address_rule(const KtOperands& operands, std::size_t slot);
+
+/// The model, run alike by the encoder and the decoder. Both see whole records: the encoder the one
+/// to code, the decoder the room for it.
+class KtModel {
+ public:
+  KtModel();
+  ~KtModel();
+
+  /// Bytes beyond the end of a record that code() may read or write.
+  static constexpr std::size_t kSlack = 32;
+  /// More distinct instructions than this end a segment.
+  static constexpr std::size_t kMaxTemplates = std::size_t{1} << 20;
+
+  /// Codes the record at the beginning of `record` (which has at least kSlack bytes) and returns
+  /// its length. The decoder throws FormatError for what no encoder writes.
+  std::size_t encode(RangeEncoder& coder, std::span<const std::uint8_t> record);
+  std::size_t decode(RangeDecoder& coder, std::span<std::uint8_t> record);
+
+  /// How many times in a row an instruction that does not branch was followed as foreseen. These
+  /// are most of a trace; only the lengths of such runs are coded, apart from everything else. The
+  /// encoder takes the run that just ended, the decoder is given the next one.
+  std::vector<std::uint64_t>& runs() { return runs_; }
+  /// Encoder: closes the last run.
+  void finish_runs() { runs_.push_back(run_); }
+  std::size_t template_count() const { return templates_.size(); }
+
+ private:
+  struct Predictor {
+    std::uint32_t last = 0;
+    std::uint32_t stride = 0;
+    std::uint8_t history = 0;  ///< outcomes of the first choice, newest in bit 0
+    std::uint8_t model_score = 8;
+    std::uint8_t stride_score = 8;
+  };
+  /// An instruction: record bytes up to the addresses, and what is known of its executions.
+  struct Template {
+    std::array<std::uint64_t, 3> fixed{};
+    std::uint8_t fixed_bytes = 8;
+    std::uint8_t address_count = 0;
+    std::uint8_t history = 0;
+    bool target_is_static = false;  ///< address 0 is always operands.target
+    KtFlow flow = KtFlow::next;
+    KtEffect effect = KtEffect::none;
+    std::uint32_t eip = 0, next_eip = 0;
+    std::array<std::uint32_t, 2> successor{};  ///< template numbers + 1, last first
+    std::uint32_t fall = 0;                    ///< template number + 1 of what follows in memory
+    std::uint32_t same_eip = 0;                ///< chain: template number + 1
+    KtOperands operands;
+    std::array<KtAddressRule, kKtMaxAddresses> rule;
+    std::array<Predictor, kKtMaxAddresses> address;
+  };
+  struct Guess {
+    std::uint32_t number = 0;  ///< template number + 1
+    std::uint16_t tag = 0;
+    std::uint8_t confidence = 0;
+  };
+  /// Where the guesses for the current branch lie.
+  struct GuessPlace {
+    std::uint32_t far = 0, near = 0;
+    std::uint16_t tag = 0;
+  };
+  struct Choice {
+    std::uint32_t number = 0;
+    std::uint8_t source = 0;
+    std::uint8_t confidence = 0;
+  };
+  struct Remembered {
+    std::uint32_t address = 0;
+    std::uint32_t value = 0;
+  };
+  struct Models;
+  /// The record to encode, or what decoding needs in its place.
+  struct Window {
+    std::array<std::uint64_t, 3> words{};
+    std::span<const std::uint8_t> bytes;
+  };
+
+  template <typename Coder>
+  std::uint32_t code_instruction(Coder& coder, const Window& window);
+  template <typename Coder>
+  std::uint32_t code_plain_next(Coder& coder, const Window& window, Template& t);
+  template <typename Coder>
+  std::uint32_t code_branch(Coder& coder, const Window& window, Template& t);
+  template <typename Coder>
+  std::uint32_t code_others(Coder& coder, const Window& window, const Template& t,
+                            std::uint32_t tried);
+  template <typename Coder>
+  std::uint32_t code_escape(Coder& coder, const Window& window);
+  template <typename Coder>
+  std::uint32_t code_eip(Coder& coder, std::uint32_t eip);
+  template <typename Coder>
+  std::uint32_t code_template(Coder& coder, const Window& window, std::uint32_t eip);
+  template <typename Coder>
+  void code_addresses(Coder& coder, const Window& window, Template& t);
+  template <typename Coder>
+  std::uint32_t code_address(Coder& coder, Template& t, std::size_t slot, std::uint32_t address);
+  template <typename Coder>
+  std::uint32_t code_far(Coder& coder, std::uint32_t base, unsigned kind, std::uint32_t value);
+  template <typename Coder>
+  std::uint32_t code_word(Coder& coder, unsigned kind, std::uint32_t value);
+  template <typename Coder>
+  KtRecord code_other_record(Coder& coder, const Window& window);
+
+  bool matches(std::uint32_t number, const Window& window) const;
+  std::uint32_t add_template(const KtInstruction& instruction, bool target_is_static);
+  Choice choose(const Template& t, const GuessPlace& place) const;
+  GuessPlace guess_place() const;
+  void learn_plain_next(Template& t, std::uint32_t next);
+  void learn_branch(Template& t, const GuessPlace& place, std::uint32_t next);
+  void learn_return(const Template& t, std::uint32_t next);
+  std::uint32_t expected_address(const KtAddressRule& rule) const;
+  void learn_register(std::uint8_t reg, std::uint32_t value);
+  void learn_address(const KtAddressRule& rule, std::uint32_t address);
+  void apply(const Template& t);
+  std::uint32_t recall(std::uint32_t address) const;
+  void remember(std::uint32_t address, std::uint32_t value);
+
+  std::unique_ptr<Models> models_;
+  std::vector<Template> templates_;
+  std::unordered_map<std::uint32_t, std::uint32_t> by_eip_;
+  std::vector<Guess> far_, near_;
+  std::vector<Remembered> memory_;
+  std::vector<std::uint32_t> followers_;  ///< address that followed an address of a template
+  std::array<std::uint32_t, 9> registers_{};
+  std::array<std::uint32_t, 9> origin_{};  ///< where the register was loaded from; 0: elsewhere
+  std::array<std::uint32_t, 64> calls_{};  ///< return stack of template numbers + 1
+  std::uint32_t call_top_ = 0;
+  std::array<std::uint32_t, 16> interrupted_{};  ///< template numbers + 1 that interrupts put off
+  std::uint32_t interrupted_top_ = 0;
+  std::uint32_t current_ = 0;  ///< number of the template executed last + 1
+  std::array<std::uint32_t, kKtMaxAddresses> addresses_{};  ///< of that execution
+  std::uint64_t path_ = 0;  ///< outcomes of recent branches, newest in bit 0
+  std::vector<std::uint64_t> runs_;
+  std::size_t next_run_ = 0;
+  std::uint64_t run_ = 0;
+  bool has_run_ = false;
+};
+
+}  // namespace citcat

@@ -1,0 +1,121 @@
+#pragma once
+// Stored KT: the trace through KtModel, in zstd frames, with an index of instructions
+// (docs/formats/kt.md, "Stored traces"). An InputStream reads it as the KT it stands for.
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "formats/byte_sink.h"
+#include "formats/byte_writer.h"
+#include "formats/hash.h"
+#include "formats/kt_model.h"
+
+namespace citcat {
+
+/// Instructions of a segment: what a reader must decode at most to reach one of them. Longer
+/// segments are smaller, because each learns the program anew.
+inline constexpr std::uint64_t kKtSegmentInstructions = std::uint64_t{1} << 24;
+
+/// Where a segment of a stored trace is.
+struct KtSegment {
+  std::uint64_t file_offset = 0;        ///< of its zstd frame
+  std::uint64_t stored_bytes = 0;       ///< of that frame
+  std::uint64_t content_bytes = 0;      ///< of the frame's content
+  std::uint64_t first_instruction = 0;  ///< instructions before it
+  std::uint64_t instructions = 0;
+  std::uint64_t kt_offset = 0;  ///< bytes of KT before it
+  std::uint64_t kt_bytes = 0;
+};
+
+/// Encodes one segment.
+class KtSegmentEncoder {
+ public:
+  KtSegmentEncoder();
+  ~KtSegmentEncoder();
+  /// The next records. `records` has whole records and, behind them, KtModel::kSlack more bytes;
+  /// `size` counts the records only. Returns what it took, less than `size` when the segment is
+  /// full. Throws FormatError for what is no KT.
+  std::size_t add(std::span<const std::uint8_t> records, std::size_t size);
+  bool full() const;
+  std::uint64_t instructions() const { return instructions_; }
+  std::uint64_t kt_bytes() const { return kt_bytes_; }
+  /// The segment's content. The encoder is of no use afterwards.
+  std::vector<std::uint8_t> finish();
+
+ private:
+  std::unique_ptr<KtModel> model_;
+  RangeEncoder coder_;
+  Hasher128 hasher_;
+  std::uint64_t records_ = 0, instructions_ = 0, kt_bytes_ = 0;
+};
+
+/// Decodes one segment piece by piece.
+class KtSegmentDecoder {
+ public:
+  /// Takes the content of a segment's frame. FormatError names `name`.
+  KtSegmentDecoder(std::vector<std::uint8_t> content, std::string name);
+  ~KtSegmentDecoder();
+  /// Replaces `out` by the next records, about 64 KiB; empty at the end, when the hash agreed.
+  void next(std::vector<std::uint8_t>& out);
+
+ private:
+  std::vector<std::uint8_t> content_;
+  std::string name_;
+  std::unique_ptr<KtModel> model_;
+  std::unique_ptr<RangeDecoder> coder_;
+  Hasher128 hasher_;
+  Hash128 expected_hash_;
+  std::uint64_t records_left_ = 0, bytes_left_ = 0;
+};
+
+/// Writes a stored trace from KT given in any pieces, encoding on a thread of its own. Interrupted,
+/// the file lacks its end, and readers say so after the last whole segment.
+class StoredKtSink final : public ByteSink {
+ public:
+  explicit StoredKtSink(std::unique_ptr<ByteSink> target);
+  ~StoredKtSink() override;
+  void write(std::span<const std::uint8_t> bytes) override;
+  void finish() override;
+
+ private:
+  void hand_over();
+  void stop_worker();
+  void run_worker();
+  void encode(std::vector<std::uint8_t> records);
+  void write_segment();
+  void write_frame(std::span<const std::uint8_t> content, KtSegment& segment);
+  void write_end();
+
+  std::unique_ptr<ByteSink> target_;
+  std::vector<std::uint8_t> block_;  ///< given but not yet handed to the worker
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::vector<std::uint8_t>> queue_;
+  bool ended_ = false;
+  std::exception_ptr failure_;
+  std::thread worker_;
+
+  // The worker's, and finish()'s after it ended.
+  std::vector<std::uint8_t> rest_;  ///< the beginning of a record that is not whole yet
+  std::unique_ptr<KtSegmentEncoder> encoder_;
+  std::vector<KtSegment> segments_;
+  std::uint64_t file_bytes_ = 0, instructions_ = 0, kt_bytes_ = 0;
+};
+
+/// True when `prefix` is the beginning of a stored trace.
+bool is_stored_kt(std::span<const std::uint8_t> prefix);
+inline constexpr std::size_t kStoredKtMagicBytes = 16;
+
+/// The segments of the stored trace `path`, from its index. Throws FormatError when it has none.
+std::vector<KtSegment> read_kt_index(const std::string& path);
+
+}  // namespace citcat

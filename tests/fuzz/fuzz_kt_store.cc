@@ -1,0 +1,24 @@
+// Segments of stored KT. Their frames are under checksums, so the fuzzer works on their content;
+// the hash inside is not right then, and everything but a FormatError is a fault.
+
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "formats/error.h"
+#include "formats/kt_store.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kMaxDecoded = std::size_t{1} << 22;
+  try {
+    citcat::KtSegmentDecoder decoder({data, data + size}, "input");
+    std::vector<std::uint8_t> out;
+    std::size_t decoded = 0;
+    do {
+      decoder.next(out);
+      decoded += out.size();
+    } while (!out.empty() && decoded < kMaxDecoded);
+  } catch (const citcat::FormatError&) {
+  }
+  return 0;
+}
