@@ -137,7 +137,7 @@ constexpr ForeignBus kForeign[] = {
 std::string missing_pins(const BusMatch& match) {
   std::vector<std::string> names;
   for (const PinMatch& pin : match.pins)
-    if (pin.channel < 0 && pin.pin->required) names.push_back(pin.pin->name);
+    if (pin.channel < 0 && pin.required) names.push_back(pin.pin->name);
   return joined(names);
 }
 
@@ -207,6 +207,8 @@ BusMatch match_bus(const BusDescription& bus, const SampleInfo& samples, const C
   for (const PinDescription& pin : bus.pins()) {
     PinMatch entry;
     entry.pin = &pin;
+    const bool clock = pin.name == "CLK" || pin.name == "CLK2";
+    entry.required = pin.required && !(clock && map.edge == ClockEdge::every);
     known.insert(pin.name);
     const auto chosen = map.pins.find(pin.name);
     if (chosen == map.pins.end()) {
@@ -229,7 +231,7 @@ BusMatch match_bus(const BusDescription& bus, const SampleInfo& samples, const C
                  other->second + " and " + pin.name);
       ++match.matched;
     } else {
-      ++(pin.required ? match.required_missing : match.optional_missing);
+      ++(entry.required ? match.required_missing : match.optional_missing);
     }
     match.pins.push_back(std::move(entry));
   }

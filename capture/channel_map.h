@@ -49,6 +49,7 @@ struct PinMatch {
   int channel = -1;          ///< -1: no channel
   std::string channel_name;  ///< "" when there is none
   bool inverted = false;
+  bool required = false;  ///< as pin->required, but no clock is where every sample is one
 };
 
 /// A bus and how well the channels serve it.

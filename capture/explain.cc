@@ -32,7 +32,7 @@ void explain_pins(const BusMatch& match, std::vector<std::string>& lines) {
   for (const PinMatch& pin : match.pins) {
     if (pin.channel >= 0) continue;
     const std::string cost =
-        pin.pin->required ? "missing, and nothing can be decoded without it" : pin.pin->cost;
+        pin.required ? "missing, and nothing can be decoded without it" : pin.pin->cost;
     lines.push_back("  " + padded(pin.pin->name, 10) + "not captured: " + cost);
   }
 }

@@ -217,7 +217,6 @@ TEST_F(Containers, HpListingHasAFileALabel) {
   write_label("ADDR", address, 5);
   write_label("STAT", {channel("S0"), channel("S1"), channel("S2"), channel("INTR")}, 2);
   write_label("QS", {channel("QS0"), channel("QS1")}, 2);
-  write_label("CLK", {channel("CLK")}, 1);
   std::ofstream(folder / "line_num.txt") << "line_num\n0\n";
   std::ofstream(folder_ / "map.json")
       << R"({"bus": "8088-max", "clock_edge": "every", "lanes": {"AD": "ADDR", "A": "ADDR"},

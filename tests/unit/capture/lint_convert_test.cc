@@ -1,0 +1,157 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "capture/convert.h"
+#include "capture/explain.h"
+#include "capture/lint.h"
+#include "formats/error.h"
+#include "tests/unit/capture/shared_data.h"
+
+namespace citcat {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<BusTransaction> read_all(const std::string& path, const CaptureOptions& options = {}) {
+  const auto capture = open_capture({path}, options);
+  std::vector<BusTransaction> all;
+  BusTransaction t;
+  while (capture->next(t)) all.push_back(t);
+  return all;
+}
+
+class CaptureTools : public testing::Test {
+ protected:
+  void SetUp() override {
+    session_ = test::shared_file("logic-analyser-samples/ibm5150_first110k.sr");
+    if (session_.empty()) GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
+    folder_ =
+        fs::temp_directory_path() / (std::string("citcat_tools_") +
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string convert(const char* target, const char* name) {
+    const std::string path = (folder_ / name).string();
+    convert_capture({session_}, {}, target, std::make_unique<FileSink>(path));
+    return path;
+  }
+  /// A bus-record file: `rows` after the header of the CSV form.
+  std::string records(const std::string& rows) {
+    const std::string path = (folder_ / "records.csv").string();
+    std::ofstream(path) << "type,addr,size,data\n" << rows;
+    return path;
+  }
+
+  std::string session_;
+  fs::path folder_;
+};
+
+class SampleTargets : public CaptureTools,
+                      public testing::WithParamInterface<std::pair<const char*, const char*>> {};
+
+TEST_P(SampleTargets, DecodeToTheSameTransactions) {
+  const auto expected = read_all(session_);
+  const auto found = read_all(convert(GetParam().first, GetParam().second));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].op, expected[i].op) << i;
+    ASSERT_EQ(found[i].address, expected[i].address) << i;
+    ASSERT_EQ(found[i].data, expected[i].data) << i;
+    ASSERT_EQ(found[i].clock, expected[i].clock) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SampleTargets,
+                         testing::Values(std::make_pair("vcd", "c.vcd"),
+                                         std::make_pair("samples-csv", "c.csv"),
+                                         std::make_pair("ols", "c.ols")));
+
+TEST_F(CaptureTools, RecordsAsCsvKeepEverything) {
+  const auto expected = read_all(session_);
+  const auto found = read_all(convert("csv", "records.csv"));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].op, expected[i].op) << i;
+    ASSERT_EQ(found[i].address, expected[i].address) << i;
+    ASSERT_EQ(found[i].data, expected[i].data) << i;
+    ASSERT_EQ(found[i].position, expected[i].position) << i;
+  }
+}
+
+TEST_F(CaptureTools, ByuTraceKeepsAddressesKindsAndTimes) {
+  auto expected = read_all(session_);
+  std::erase_if(expected, [](const BusTransaction& t) { return t.op == BusOp::instruction_start; });
+  CaptureOptions options;
+  options.format = "byu";
+  const auto found = read_all(convert("byu", "c.byu"), options);
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].op, expected[i].op) << i;
+    ASSERT_EQ(found[i].address, expected[i].address) << i;
+    ASSERT_EQ(found[i].clock + expected[0].clock, expected[i].clock) << i;
+  }
+}
+
+TEST_F(CaptureTools, SamplesCannotBeMadeFromRecords) {
+  const std::string byu = convert("byu", "c.byu");
+  EXPECT_THROW(convert_capture({byu}, {}, "ols", std::make_unique<NullSink>()), UsageError);
+}
+
+TEST_F(CaptureTools, ExplainNamesWhatIsMissing) {
+  const auto lines = explain_channels({session_}, {});
+  const auto has = [&](const char* text) {
+    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find(text) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(has("8088-max"));
+  EXPECT_TRUE(has("A19 never rises"));
+  EXPECT_TRUE(has("0007ffff"));
+  EXPECT_TRUE(has("VS"));  // a channel nobody uses
+}
+
+bool has_finding(const LintReport& report, const char* check) {
+  return std::any_of(report.findings.begin(), report.findings.end(),
+                     [&](const LintFinding& finding) { return finding.check == check; });
+}
+
+TEST_F(CaptureTools, LintFindsNothingSureInASoundCapture) {
+  const LintReport report = lint_capture({session_}, {});
+  EXPECT_GT(report.transactions, 5000u);
+  for (const LintFinding& finding : report.findings)
+    EXPECT_EQ(finding.confidence, Confidence::possible) << finding.text;
+}
+
+TEST_F(CaptureTools, LintFindsADataLineThatFlickers) {
+  std::ostringstream rows;
+  for (int i = 0; i < 400; ++i)
+    rows << "MEM_RD," << std::hex << 0x1000 + i % 40 * 4 << ",1," << (i % 7 == 3 ? "08" : "00")
+         << "\n";
+  EXPECT_TRUE(has_finding(lint_capture({records(rows.str())}, {}), "data-line"));
+}
+
+TEST_F(CaptureTools, LintFindsAnAddressLineThatIsStuck) {
+  std::ostringstream rows;
+  for (unsigned i = 0; i < 4000; ++i)
+    rows << "MEM_WR," << std::hex << ((i * 2654435761u >> 12) & 0xffbff) << ",1,55\n";
+  const LintReport report = lint_capture({records(rows.str())}, {});
+  ASSERT_TRUE(has_finding(report, "stuck-line"));
+  EXPECT_NE(report.findings[0].text.find("A10 stays low"), std::string::npos);
+}
+
+TEST_F(CaptureTools, LintNamesWhereDecodingStops) {
+  const std::string cut = (folder_ / "cut.byu").string();
+  std::ofstream(cut) << std::string(11, '\0') << "\x55" << std::string(36, '\x55');
+  CaptureOptions options;
+  options.format = "byu";
+  EXPECT_TRUE(has_finding(lint_capture({cut}, options), "not-decodable"));
+}
+
+}  // namespace
+}  // namespace citcat
