@@ -3,21 +3,27 @@
 namespace citcat {
 
 // Each is defined in cli/cmd_<name>.cc. Declared here, because nothing else may use them directly.
+extern const Command kRecordCommand;
 extern const Command kImportCommand;
 extern const Command kReplayCommand;
 extern const Command kVerifyCommand;
 extern const Command kInfoCommand;
 extern const Command kDumpCommand;
+extern const Command kConvertCommand;
+extern const Command kLintCommand;
 extern const Command kCheckCommand;
 extern const Command kRepairCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
+      &kRecordCommand,
       &kImportCommand,
       &kReplayCommand,
       &kVerifyCommand,
       &kInfoCommand,
       &kDumpCommand,
+      &kConvertCommand,
+      &kLintCommand,
       &kCheckCommand,
       &kRepairCommand,
   };
