@@ -179,6 +179,19 @@ void check_command(const std::vector<std::string>& command) {
     throw UsageError("only software emulation can be recorded: leave -enable-kvm and -accel away");
 }
 
+/// Files the emulator is going to read. It would say so itself, but only after it has started.
+void check_inputs(const std::vector<std::string>& command) {
+  for (const char* option : {"kernel", "initrd", "hda", "hdb", "cdrom", "fda"}) {
+    const auto path = option_value(command, option);
+    if (!path || path->find(',') != std::string::npos) continue;
+    struct stat status {};
+    if (stat(path->c_str(), &status) != 0) throw IoError(system_message(*path));
+    if (S_ISREG(status.st_mode) && status.st_size == 0)
+      throw FormatError(*path, 0, fmt::format("expected an image for -{}, found an empty file",
+                                              option));
+  }
+}
+
 /// A value inside a comma-separated option: QEMU takes a doubled comma for one.
 std::string escaped(const std::string& text) {
   std::string out;
@@ -409,6 +422,7 @@ void print_result(const RecordArguments& arguments, const Receiver& receiver, do
 
 ExitCode run_record(RecordArguments arguments, const Console& console) {
   check_command(arguments.command);
+  check_inputs(arguments.command);
   if (arguments.internal.empty()) {
     std::string stem = arguments.output;
     for (const char* suffix : {".zst", ".bin"})
