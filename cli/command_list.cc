@@ -13,6 +13,7 @@ extern const Command kConvertCommand;
 extern const Command kLintCommand;
 extern const Command kCheckCommand;
 extern const Command kRepairCommand;
+extern const Command kSlimCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
@@ -26,6 +27,7 @@ const std::vector<const Command*>& command_list() {
       &kLintCommand,
       &kCheckCommand,
       &kRepairCommand,
+      &kSlimCommand,
   };
   return commands;
 }
