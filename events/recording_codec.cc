@@ -379,6 +379,34 @@ void decode_image(ByteReader& in, MemoryImage& image) {
   in.expect_end("the image chunk");
 }
 
+// ---- Digests ----------------------------------------------------------------------------------
+
+std::vector<std::uint8_t> encode_digests(std::span<const ReplayDigest> digests) {
+  RowWriter row;
+  for (const ReplayDigest& d : digests) {
+    row.begin_row();
+    row.cell(d.instruction);
+    row.cell(d.digest);
+  }
+  ByteWriter out;
+  out.varint(digests.size());
+  row.write(out);
+  return out.take();
+}
+
+void decode_digests(ByteReader& in, std::vector<ReplayDigest>& digests) {
+  const std::size_t count = in.count("digests", kEventChunkRows);
+  RowReader row(in, count, 2, "digests");
+  for (std::size_t i = 0; i < count; ++i) {
+    row.begin_row(i);
+    ReplayDigest d;
+    d.instruction = row.cell();
+    d.digest = row.cell();
+    digests.push_back(d);
+  }
+  in.expect_end("the digests chunk");
+}
+
 // ---- Events -------------------------------------------------------------------------------------
 
 std::vector<std::uint8_t> encode_interrupts(std::span<const Interrupt> events, bool lean) {
@@ -458,7 +486,7 @@ std::vector<std::uint8_t> encode_io_reads(std::span<const IoRead> events, bool l
     row.cell(e.port);
     row.cell(e.size);
     row.cell(e.value);
-    write_position(row, e.position_known, e.position);
+    write_position(row, e.position_known && !lean, e.position);
     row.cell(lean ? 0 : e.transaction);
   }
   ByteWriter out;
@@ -491,8 +519,8 @@ std::vector<std::uint8_t> encode_internal_reads(std::span<const InternalRead> ev
     const bool all = !lean || e.op == InternalRead::Op::cpuid;
     row.begin_row();
     row.cell(static_cast<std::uint64_t>(e.op));
-    write_position(row, e.position_known, e.position);
-    row.cell(e.eip);
+    write_position(row, e.position_known && !lean, e.position);
+    row.cell(lean ? 0 : e.eip);
     row.cell(std::uint64_t{e.edx} << 32 | e.eax);
     row.cell(all ? e.ebx : 0);
     row.cell(all ? e.ecx : 0);

@@ -35,8 +35,18 @@ enum class EvidenceMode : std::uint8_t {
 struct ArchiveMeta {
   std::string engine;  ///< who wrote it: program and versions
   EvidenceMode evidence = EvidenceMode::full;
-  /// Events carry no provenance: anchors of events whose position is known, and transactions.
+  /// Events carry only what a replay needs: no transactions; no anchors and windows where positions
+  /// are known; I/O and internal reads, which are consumed in order, no positions and no EIP.
   bool lean = false;
+};
+
+/// What a replay did up to a position, in one number: how an archive without evidence tells whether
+/// a replay is the one that was verified. What it covers is the affair of who computes it
+/// (replay/digest_sink.h).
+struct ReplayDigest {
+  std::uint64_t instruction = 0;  ///< completed instructions
+  std::uint64_t digest = 0;       ///< of everything since the start
+  bool operator==(const ReplayDigest&) const = default;
 };
 
 /// Rows of an event chunk; writers begin another chunk when it is full.
@@ -55,6 +65,9 @@ CpuState decode_cpu(ByteReader& in);
 std::vector<std::uint8_t> encode_image(const MemoryImage& image, std::size_t begin,
                                        std::size_t end);
 void decode_image(ByteReader& in, MemoryImage& image);
+
+std::vector<std::uint8_t> encode_digests(std::span<const ReplayDigest> digests);
+void decode_digests(ByteReader& in, std::vector<ReplayDigest>& digests);
 
 // Events. `lean` leaves out what ArchiveMeta::lean says. Decoding appends.
 std::vector<std::uint8_t> encode_interrupts(std::span<const Interrupt> events, bool lean);

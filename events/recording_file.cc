@@ -17,6 +17,18 @@ namespace {
 // Chosen by measuring (docs/compression.md): events and image are small and written once.
 constexpr ZstdOptions kSmallCompression{19, 0};
 constexpr ZstdOptions kImageCompression{19, 24};
+/// Checkpoints are many and read in a hurry.
+constexpr ZstdOptions kCheckpointCompression{9, 0};
+
+/// Calls `add` with pieces of `digests` that fit a chunk.
+template <typename Add>
+void add_digest_chunks(std::span<const ReplayDigest> digests, Add add) {
+  while (!digests.empty()) {
+    const auto piece = digests.first(std::min(digests.size(), kEventChunkRows));
+    add(encode_digests(piece));
+    digests = digests.subspan(piece.size());
+  }
+}
 
 /// Calls `encode` for pieces of `events` that fit a chunk and adds them.
 template <typename Event, typename Encode>
@@ -85,6 +97,7 @@ RecordingFileWriter::RecordingFileWriter(const std::string& path, RecordingFileO
 RecordingFileWriter::~RecordingFileWriter() = default;
 
 void RecordingFileWriter::write(const BusTransaction& transaction) {
+  if (options_.evidence != EvidenceMode::full) return;
   evidence_.add(transaction);
   if (evidence_.full()) flush_evidence();
 }
@@ -97,11 +110,13 @@ void RecordingFileWriter::flush_evidence() {
       ZstdOptions{options_.evidence_level, 0});
 }
 
-void RecordingFileWriter::finish(const Recording& recording) {
+void RecordingFileWriter::finish(const Recording& recording,
+                                 std::span<const ReplayDigest> digests) {
   flush_evidence();
   ArchiveMeta meta;
   meta.engine = options_.engine;
   meta.evidence = options_.evidence;
+  meta.lean = options_.lean;
   container_.add(kMetaChunk, encode_meta(recording, meta), kSmallCompression);
   container_.add(kCpuChunk, encode_cpu(recording.initial), kSmallCompression);
   add_image(container_, recording.image);
@@ -111,7 +126,20 @@ void RecordingFileWriter::finish(const Recording& recording) {
   add_events(container_, kIoReadChunk, recording.io_reads, meta.lean, encode_io_reads);
   add_events(container_, kInternalReadChunk, recording.internal_reads, meta.lean,
              encode_internal_reads);
+  add_digest_chunks(digests, [this](std::vector<std::uint8_t> payload) {
+    container_.add(kDigestChunk, std::move(payload), kSmallCompression);
+  });
   container_.finish();
+}
+
+void RecordingAppender::add_digests(std::span<const ReplayDigest> digests) {
+  add_digest_chunks(digests, [this](std::vector<std::uint8_t> payload) {
+    container_.add(kDigestChunk, std::move(payload), kSmallCompression);
+  });
+}
+
+void RecordingAppender::add_checkpoint(std::vector<std::uint8_t> checkpoint) {
+  container_.add(kCheckpointChunk, std::move(checkpoint), kCheckpointCompression);
 }
 
 RecordingFile RecordingFile::open(const std::string& path) {
@@ -148,6 +176,8 @@ void RecordingFile::load(const ChunkInfo& chunk) {
     decode_io_reads(in, recording_.io_reads);
   } else if (chunk.kind == kInternalReadChunk) {
     decode_internal_reads(in, recording_.internal_reads);
+  } else if (chunk.kind == kDigestChunk) {
+    decode_digests(in, digests_);
   } else if (chunk.kind == kLostChunk) {
     lost_.push_back("part of this recording was lost before it was repaired: " +
                     decode_lost_chunk(in).message);
@@ -161,6 +191,14 @@ void RecordingFile::require_chunks() const {
   throw FormatError(container_->path(), 0,
                     std::string("expected a recording, found an archive without the ") +
                         (has_meta_ ? "CPUS" : "META") + " chunk");
+}
+
+std::vector<ChunkInfo> RecordingFile::checkpoints() const {
+  std::vector<ChunkInfo> found;
+  for (const ChunkInfo& chunk : container_->chunks()) {
+    if (chunk.kind == kCheckpointChunk) found.push_back(chunk);
+  }
+  return found;
 }
 
 std::unique_ptr<EvidenceReader> RecordingFile::evidence() const {

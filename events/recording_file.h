@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,10 @@ std::string default_engine_identity();
 struct RecordingFileOptions {
   /// Program and engine versions, kept in the archive; a replay by another engine says so.
   std::string engine = default_engine_identity();
+  /// With EvidenceMode::digests transactions given to write() are dropped.
   EvidenceMode evidence = EvidenceMode::full;
+  /// See ArchiveMeta::lean.
+  bool lean = false;
   /// zstd level of the evidence, the bulk of a full archive. Events and image use the best level.
   int evidence_level = 3;
 };
@@ -36,7 +40,9 @@ class RecordingFileWriter final : public EvidenceWriter {
   /// The next transaction in bus order. The data of reads and fetches is not kept.
   void write(const BusTransaction& transaction) override;
   /// Writes the recording, index and content hash and gives the file its name. Once.
-  void finish(const Recording& recording);
+  void finish(const Recording& recording) { finish(recording, {}); }
+  /// The same with the digests of a verified replay.
+  void finish(const Recording& recording, std::span<const ReplayDigest> digests);
 
  private:
   void flush_evidence();
@@ -57,9 +63,16 @@ class RecordingFile {
   /// could not save everything, an interrupted append.
   const Recording& recording() const { return recording_; }
   const ArchiveMeta& meta() const { return meta_; }
+  /// Digests of a verified replay, by position; empty when the archive has none.
+  const std::vector<ReplayDigest>& digests() const { return digests_; }
   /// A fresh cursor from the start, independent of others, valid beyond this object. Throws
   /// UsageError when the archive holds digests in place of the evidence.
   std::unique_ptr<EvidenceReader> evidence() const;
+  /// Checkpoints in the order in which they were added: their chunks, and the content of one.
+  std::vector<ChunkInfo> checkpoints() const;
+  std::vector<std::uint8_t> checkpoint(const ChunkInfo& chunk) const {
+    return container_->read(chunk);
+  }
   /// Chunks, hashes and sizes.
   const ContainerReader& container() const { return *container_; }
 
@@ -71,9 +84,25 @@ class RecordingFile {
   std::shared_ptr<const ContainerReader> container_;
   Recording recording_;
   ArchiveMeta meta_;
+  std::vector<ReplayDigest> digests_;
   std::vector<std::string> lost_;
   bool has_meta_ = false;
   bool has_cpu_ = false;
+};
+
+/// Adds to a finished archive without writing anything in it again: what a later verification or
+/// `checkpoint` found out. Nothing is added unless finish() returns.
+class RecordingAppender {
+ public:
+  /// Throws FormatError when `path` is no archive.
+  explicit RecordingAppender(const std::string& path) : container_(path) {}
+  void add_digests(std::span<const ReplayDigest> digests);
+  /// One checkpoint, at most kMaxChunkBytes; its content is the replayer's.
+  void add_checkpoint(std::vector<std::uint8_t> checkpoint);
+  void finish() { container_.finish(); }
+
+ private:
+  ContainerAppender container_;
 };
 
 }  // namespace citcat
