@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <regex>
+#include <set>
 #include <sstream>
 
 #include "cli/command.h"
@@ -55,6 +57,22 @@ std::string test_name(const ::testing::TestParamInfo<const Command*>& parameter)
     if (std::isalnum(static_cast<unsigned char>(character)) == 0) character = '_';
   }
   return name;
+}
+
+/// The words of `text` that are long options: "--jobs".
+std::set<std::string> long_options(const std::string& text) {
+  static const std::regex pattern("--[a-z][a-z-]+");
+  return {std::sregex_token_iterator(text.begin(), text.end(), pattern),
+          std::sregex_token_iterator()};
+}
+
+/// The part of docs/cli.md under the heading of `command`; empty when there is none.
+std::string documentation(const std::string& command) {
+  const std::string page = read_file(CITCAT_SOURCE_DIR "/docs/cli.md");
+  const std::size_t begin = page.find("\n## " + command + "\n");
+  if (begin == std::string::npos) return "";
+  const std::size_t body = begin + 1;
+  return page.substr(body, page.find("\n## ", body) - body);
 }
 
 class EveryCommand : public ::testing::TestWithParam<const Command*> {
@@ -113,6 +131,13 @@ TEST_P(EveryCommand, SummaryIsOneImperativeLine) {
   EXPECT_THAT(summary, Not(HasSubstr("\n")));
   EXPECT_NE(summary.back(), '.');
   EXPECT_TRUE(std::isupper(static_cast<unsigned char>(summary.front())));
+}
+
+TEST_P(EveryCommand, DocumentsItsOptionsAndNoOthers) {
+  std::set<std::string> offered = long_options(run_citcat({command().name, "--help"}).out);
+  offered.erase("--help");
+  offered.erase("--quiet");
+  EXPECT_EQ(long_options(documentation(command().name)), offered);
 }
 
 TEST_P(EveryCommand, UnknownOptionIsAUsageError) {
