@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/digest_verify.h"
 #include "cli/replay_run.h"
 #include "events/memory_file.h"
 #include "formats/error.h"
@@ -90,6 +91,12 @@ void print_text(const Verdict& v, const Console& console) {
 
 ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
   const RecordingFile file = RecordingFile::open(arguments.recording);
+  if (file.meta().evidence == EvidenceMode::digests) {
+    if (!arguments.memory.empty()) {
+      throw UsageError("--memory: " + arguments.recording + " holds digests in place of evidence");
+    }
+    return run_digest_verify(file, arguments.json, console);
+  }
   std::optional<MemoryImage> captured;
   if (!arguments.memory.empty()) captured = load_memory_image(arguments.memory);
 
@@ -100,7 +107,7 @@ ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
   verdict.report = run.run();
   verdict.totals = run.verifier().totals();
   verdict.hardware_stream = file.recording().totals.instruction_starts != 0;
-  verdict.memory = run.verifier().compare_final(captured ? &*captured : nullptr);
+  verdict.memory = run.compare_final(captured ? &*captured : nullptr);
   verdict.match =
       verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
   if (arguments.json) {

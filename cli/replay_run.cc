@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "formats/error.h"
 
 namespace citcat {
@@ -44,6 +46,25 @@ ReplayReport ReplayRun::run() {
     }
   }
   return report;
+}
+
+FinalMemory ReplayRun::compare_final(const MemoryImage* captured) {
+  const FinalMemory at_end = verifier_->compare_final(captured);
+  if (captured == nullptr || at_end.different == 0) return at_end;
+  // What the processor did within its caches after the last transaction is deterministic.
+  constexpr std::uint64_t kMostBeyond = 1'000'000;
+  verifier_->go_beyond();
+  FinalMemory memory = at_end;
+  for (std::uint64_t i = 0; i < kMostBeyond && replayer_->step_beyond(); ++i) {
+    const Memory& now = replayer_->machine().memory();
+    const bool settled = std::all_of(
+        memory.differences.begin(), memory.differences.end(),
+        [&](PhysAddr a) { return now.defined_byte(a) == captured->byte(a); });
+    if (!settled) continue;
+    memory = verifier_->compare_final(captured);
+    if (memory.different == 0) return memory;
+  }
+  return at_end;
 }
 
 nlohmann::ordered_json divergence_json(const std::optional<Divergence>& divergence) {

@@ -27,6 +27,10 @@ class ReplayRun {
 
   /// Replays; what is left of the evidence at the end counts as a divergence.
   ReplayReport run();
+  /// Compares final memory after run(). A captured final image may be younger than the last
+  /// transaction on the bus: the replay then goes on, as long as nothing happens that the bus would
+  /// have shown, until its memory is that of the image.
+  FinalMemory compare_final(const MemoryImage* captured);
   /// Only when checking.
   const Verifier& verifier() const { return *verifier_; }
 

@@ -86,6 +86,18 @@ ReplayReport Replayer::run() {
   return report_;
 }
 
+bool Replayer::step_beyond() {
+  const Position before = machine_.position();
+  try {
+    machine_.run({before.instruction + 1, 0});
+  } catch (const EvidenceEnd&) {
+    return false;
+  } catch (const ReplayStopped&) {
+    return false;
+  }
+  return machine_.position() > before;
+}
+
 bool Replayer::finished() const {
   if (recording_.instructions) return machine_.position().instruction >= *recording_.instructions;
   return next_interrupt_ == recording_.interrupts.size() && next_io_ == recording_.io_reads.size();

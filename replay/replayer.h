@@ -85,6 +85,9 @@ class Replayer final : private Environment {
 
   /// Runs to the end, the stop or the first divergence.
   ReplayReport run();
+  /// One more instruction after run(), beyond what the evidence reaches. False when something that
+  /// the recording does not tell would be needed.
+  bool step_beyond();
   Machine& machine() { return machine_; }
 
  private:

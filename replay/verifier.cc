@@ -14,6 +14,10 @@ namespace {
 /// the largest, FXSAVE, is 128 bus words; an interrupt out of virtual-8086 mode is 10.
 constexpr std::size_t kWriteWindow = 160;
 
+/// Instructions a replay may make after the last event of a capture without counts while a
+/// write-back is still waiting for its bytes.
+constexpr std::uint64_t kMaxIdle = 10'000'000;
+
 /// Transactions held back while looking for one of another kind, before that counts as missing.
 constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
 
@@ -94,8 +98,11 @@ bool Verifier::pull() {
 void Verifier::sort_in(const BusTransaction& t) {
   switch (t.op) {
     case BusOp::data_write:
-      if (t.has(kWriteBack)) {
+      if (t.has(kWriteBack) && t.has(kPositionKnown)) {
         lines_.push_back({t, all_bytes(t.size)});
+      } else if (t.has(kWriteBack)) {
+        window_lines_[t.address.value / 16].push_back(t);
+        settle_line(t.address.value / 16);
       } else {
         writes_.push_back({t, all_bytes(t.size)});
       }
@@ -111,6 +118,9 @@ void Verifier::sort_in(const BusTransaction& t) {
       break;
     case BusOp::instruction_start:
       starts_.push_back(t);
+      break;
+    case BusOp::interrupt_acknowledge:
+      ++interrupts_pulled_;
       break;
     case BusOp::data_read:
       // A device address that is read again is judged by what the bus shows.
@@ -128,8 +138,13 @@ bool Verifier::has_position_beyond(Position position) const {
   return counted_ && pulled_.instruction > position.instruction;
 }
 
+bool Verifier::at_barrier() const {
+  return !counted_ && recording_.bus.form == CacheForm::write_back &&
+         (!io_.empty() || interrupts_pulled_ > interrupts_seen_);
+}
+
 void Verifier::pull_through(Position position) {
-  while (!has_position_beyond(position) && writes_.size() < kWriteWindow && pull()) {
+  while (!at_barrier() && !has_position_beyond(position) && writes_.size() < kWriteWindow && pull()) {
   }
 }
 
@@ -147,6 +162,7 @@ bool Verifier::writes_visible(PhysAddr a) const {
 void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind,
                      Position now) {
   const bool write_back = recording_.bus.form == CacheForm::write_back;
+  if (beyond_ && !write_back) throw EvidenceEnd{};
   if (write_back) pull_through(now);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const PhysAddr at = machine_->memory().captured(a + static_cast<std::uint32_t>(i));
@@ -162,6 +178,14 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
     match_byte(at, bytes[i], now);
   }
   if (write_back && !lines_.empty()) check_lines(now);
+  if (!window_lines_.empty()) {
+    const std::uint32_t first = machine_->memory().captured(a).value / 16;
+    const auto last_byte = a + static_cast<std::uint32_t>(bytes.size() - 1);
+    const std::uint32_t last = machine_->memory().captured(last_byte).value / 16;
+    for (std::uint32_t line = first; line <= last; ++line) {
+      if (settle_line(line)) progress_at_ = now.instruction;
+    }
+  }
   drop_matched();
 }
 
@@ -201,15 +225,8 @@ void Verifier::match_byte(PhysAddr a, std::uint8_t value, Position now) {
   }
   BusTransaction& t = pending->t;
   if (t.data[byte] != value && !adopt(*pending, byte, a, value)) {
-    std::string found;
-    for (std::uint32_t i = 0; i < t.size; ++i) {
-      const auto known = machine_->memory().defined_byte(t.address + i);
-      char text[4];
-      std::snprintf(text, sizeof text, "%02x", known.value_or(0));
-      found += text;
-    }
     diverged(now, "the replay writes another value than the processor did", &t,
-             "bytes " + found);
+             "bytes " + memory_text(t.address, t.size));
   }
   pending->unmatched &= ~(1u << byte);
   if (pending->unmatched == 0) {
@@ -238,14 +255,19 @@ bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint
 
 bool Verifier::evidence_used_up() const {
   // Where positions are known the replay ends by them; without, where everything has been seen.
-  return at_end_ && !counted_ && io_.empty() && specials_.empty() &&
+  return at_end_ && !counted_ && io_.empty() && specials_.empty() && window_lines_.empty() &&
          std::none_of(writes_.begin(), writes_.end(),
                       [](const PendingWrite& w) { return w.unmatched != 0; });
 }
 
-void Verifier::end_if_used_up() {
-  if (counted_ || !writes_.empty() || !starts_.empty() || !io_.empty()) return;
-  pull();
+void Verifier::end_if_used_up(Position now) {
+  if (beyond_ || counted_) return;
+  if (at_end_ && !window_lines_.empty() && io_.empty() &&
+      now.instruction > progress_at_ + kMaxIdle) {
+    settle_window(now);
+  }
+  if (!writes_.empty() || !starts_.empty() || !io_.empty()) return;
+  if (!at_barrier()) pull();
   if (!beyond_end_.empty() || (starts_.empty() && evidence_used_up())) throw EvidenceEnd{};
 }
 
@@ -278,6 +300,63 @@ bool Verifier::line_matches(PendingLine& line) const {
   return line.unmatched == 0;
 }
 
+std::string Verifier::memory_text(PhysAddr a, std::uint32_t size) const {
+  std::string text;
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const auto byte = machine_->memory().defined_byte(a + i);
+    const std::uint8_t value = byte.value_or(0);
+    text += byte ? hex_bytes({&value, 1}) : "??";
+  }
+  return text;
+}
+
+void Verifier::line_agreed(const BusTransaction& t) {
+  ++totals_.write_backs.checked;
+  ++totals_.write_backs.equal;
+  totals_.evidence_bytes += t.size;
+  last_agreed_ = t.index;
+  unconfirmed_lines_.erase(t.address.value / 16);
+  if (specific_bytes_.empty()) return;
+  for (std::uint32_t b = 0; b < t.size; ++b) specific_bytes_.erase(t.address.value + b);
+}
+
+/// Without positions: the line must at some moment between two events have been what was written
+/// back. Called when the line was announced and after every store to it.
+bool Verifier::settle_line(std::uint32_t line) {
+  const auto it = window_lines_.find(line);
+  if (it == window_lines_.end()) return false;
+  PendingLine pending{it->second.front(), all_bytes(it->second.front().size)};
+  if (!line_matches(pending)) return false;
+  line_agreed(pending.t);
+  it->second.pop_front();
+  if (it->second.empty()) window_lines_.erase(it);
+  return true;
+}
+
+void Verifier::settle_window(Position now) {
+  while (!window_lines_.empty()) {
+    const std::uint32_t line = window_lines_.begin()->first;
+    if (settle_line(line)) continue;
+    PendingLine pending{window_lines_.begin()->second.front(), 0};
+    pending.unmatched = all_bytes(pending.t.size);
+    line_matches(pending);
+    if (adopt_line(pending)) continue;
+    ++totals_.write_backs.checked;
+    diverged(now, "a line written back holds other bytes than the replay's memory ever did",
+             &pending.t, "bytes " + memory_text(pending.t.address, pending.t.size));
+  }
+}
+
+void Verifier::delivered(const DeliveredEvent& event, Position now) {
+  const bool outside = event.kind == DeliveredEvent::Kind::external;
+  if (!outside) return;
+  if (!counted_) {
+    pull_through(now);
+    settle_window(now);
+  }
+  ++interrupts_seen_;
+}
+
 void Verifier::check_lines(Position next) {
   for (std::size_t i = 0; i < lines_.size();) {
     PendingLine& line = lines_[i];
@@ -286,16 +365,7 @@ void Verifier::check_lines(Position next) {
       ++i;
       continue;
     }
-    ++totals_.write_backs.checked;
-    ++totals_.write_backs.equal;
-    totals_.evidence_bytes += line.t.size;
-    last_agreed_ = line.t.index;
-    unconfirmed_lines_.erase(line.t.address.value / 16);
-    if (!specific_bytes_.empty()) {
-      for (std::uint32_t b = 0; b < line.t.size; ++b) {
-        specific_bytes_.erase(line.t.address.value + b);
-      }
-    }
+    line_agreed(line.t);
     lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
@@ -319,16 +389,9 @@ void Verifier::expire_lines(Position completed) {
   for (PendingLine& line : lines_) {
     if (!line.t.has(kPositionKnown) || line.t.position > completed) break;
     if (adopt_line(line)) continue;
-    std::string found;
-    for (std::uint32_t i = 0; i < line.t.size; ++i) {
-      const auto byte = machine_->memory().defined_byte(line.t.address + i);
-      char text[4];
-      std::snprintf(text, sizeof text, "%02x", byte.value_or(0));
-      found += text;
-    }
     ++totals_.write_backs.checked;
     diverged(completed, "a line written back holds other bytes than the replay's memory", &line.t,
-             "bytes " + found);
+             "bytes " + memory_text(line.t.address, line.t.size));
   }
   if (!lines_.empty()) check_lines(completed);
 }
@@ -337,7 +400,8 @@ void Verifier::expire_lines(Position completed) {
 // Instructions
 
 void Verifier::instruction(const ExecutedInstruction& e, Position now) {
-  end_if_used_up();
+  if (beyond_) return;
+  end_if_used_up(now);
   if (!starts_.empty() || recording_.totals.instruction_starts != 0) check_instruction_start(e, now);
   pull_through(now);
   if (!lines_.empty()) {
@@ -398,7 +462,13 @@ const BusTransaction* Verifier::next_io(Position now, const std::string& found) 
 
 void Verifier::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
   const std::string found = describe_io("read", port, size, value);
-  end_if_used_up();
+  if (beyond_) throw EvidenceEnd{};
+  end_if_used_up(now);
+  if (!counted_) {
+    pull_through(now);
+    settle_window(now);
+    progress_at_ = now.instruction;
+  }
   const BusTransaction* t = next_io(now, found);
   ++totals_.io_reads.checked;
   if (t->op != BusOp::io_read || t->address.value != port || t->size != size) {
@@ -412,7 +482,13 @@ void Verifier::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t val
 void Verifier::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
                         Position now) {
   const std::string found = describe_io("write", port, size, value);
-  end_if_used_up();
+  if (beyond_) throw EvidenceEnd{};
+  end_if_used_up(now);
+  if (!counted_) {
+    pull_through(now);
+    settle_window(now);
+    progress_at_ = now.instruction;
+  }
   const BusTransaction* t = next_io(now, found);
   ++totals_.io_writes.checked;
   if (t->op != BusOp::io_write || t->address.value != port || t->size != size ||
@@ -428,6 +504,7 @@ void Verifier::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t va
 }
 
 void Verifier::check_special(BusOp op, Position now) {
+  if (beyond_) throw EvidenceEnd{};
   while (specials_.empty()) {
     if (!pull()) return;
     if (writes_.size() + io_.size() + starts_.size() + lines_.size() > kMaxHeld) return;
@@ -497,7 +574,8 @@ FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
         continue;
       }
       ++result.different;
-      if (!result.first_difference) result.first_difference = at;
+      constexpr std::size_t kMaxListed = 4096;
+      if (result.differences.size() < kMaxListed) result.differences.push_back(at);
     }
   }
   return result;

@@ -46,7 +46,7 @@ struct FinalMemory {
   std::uint64_t external_unseen = 0;
   /// Written by the processor to uncacheable addresses and never read back: devices, not memory.
   std::uint64_t device = 0;
-  std::optional<PhysAddr> first_difference;
+  std::vector<PhysAddr> differences;  ///< the first few thousand
 };
 
 struct VerifierOptions {
@@ -68,6 +68,7 @@ class Verifier final : public Sink {
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
                 Position now) override;
+  void delivered(const DeliveredEvent& event, Position now) override;
   void halted(Position now) override;
   void cache_flushed(bool write_back, Position now) override;
   void shutdown(Position now) override;
@@ -77,6 +78,9 @@ class Verifier final : public Sink {
   const VerifyTotals& totals() const { return totals_; }
   /// The captured transaction that agreed last.
   std::uint64_t last_agreed() const { return last_agreed_; }
+
+  /// The evidence is over, the run goes on: whatever would have been on the bus throws EvidenceEnd.
+  void go_beyond() { beyond_ = true; }
 
   /// Compares the machine's memory with what the writes on the bus leave (forms without
   /// write-back; empty otherwise), or with `captured`.
@@ -103,10 +107,15 @@ class Verifier final : public Sink {
   bool adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value);
   void drop_matched();
   bool evidence_used_up() const;
-  void end_if_used_up();
+  void end_if_used_up(Position now);
   void require_nothing_missing(Position completed);
   void check_lines(Position next);
   bool line_matches(PendingLine& line) const;
+  std::string memory_text(PhysAddr a, std::uint32_t size) const;
+  void line_agreed(const BusTransaction& t);
+  bool at_barrier() const;
+  bool settle_line(std::uint32_t line);
+  void settle_window(Position now);
   void expire_lines(Position completed);
   bool adopt_line(PendingLine& line);
   void check_instruction_start(const ExecutedInstruction& e, Position now);
@@ -121,6 +130,7 @@ class Verifier final : public Sink {
   VerifierOptions options_;
   Machine* machine_ = nullptr;
   bool at_end_ = false;
+  bool beyond_ = false;
   bool counted_ = false;  ///< memory traffic carries positions
   bool all_counted_ = true;
   Position pulled_;       ///< of the transaction pulled last
@@ -130,6 +140,10 @@ class Verifier final : public Sink {
   std::deque<BusTransaction> specials_;
   std::deque<BusTransaction> starts_;
   std::deque<PendingLine> lines_;
+  /// Without positions: write-backs up to the next port access or interrupt, by line, in order.
+  std::unordered_map<std::uint32_t, std::deque<BusTransaction>> window_lines_;
+  std::uint64_t interrupts_pulled_ = 0, interrupts_seen_ = 0;
+  std::uint64_t progress_at_ = 0;  ///< instruction of the last agreement after the last event
   bool out_of_order_ = false;  ///< a later write matched before the first pending one
   std::uint64_t repeat_started_ = ~std::uint64_t{0};
 
