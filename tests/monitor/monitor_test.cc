@@ -1,0 +1,295 @@
+// The monitor's parts without an emulator: what they put on the bus is read back from a pipe.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "monitor/bus_model.h"
+#include "monitor/guest_memory.h"
+#include "monitor/insn_class.h"
+#include "monitor/interrupt_log.h"
+#include "monitor/page_walker.h"
+#include "monitor/record_sink.h"
+#include "monitor/trigger.h"
+
+namespace citcat::monitor {
+namespace {
+
+InsnClass classified(std::initializer_list<std::uint8_t> bytes, bool code32 = true) {
+  const std::vector<std::uint8_t> copy(bytes);
+  return classify(copy, code32);
+}
+
+TEST(InsnClass, KnowsPortAccessesWithTheirSizeAndPort) {
+  EXPECT_EQ(classified({0xec}).kind, InsnKind::in);
+  EXPECT_EQ(classified({0xec}).operand_bytes, 1);
+  EXPECT_TRUE(classified({0xec}).port_in_dx);
+  EXPECT_EQ(classified({0xed}).operand_bytes, 4);
+  EXPECT_EQ(classified({0x66, 0xed}).operand_bytes, 2);
+  EXPECT_EQ(classified({0xed}, false).operand_bytes, 2);
+  EXPECT_EQ(classified({0xe6, 0x80}).kind, InsnKind::out);
+  EXPECT_EQ(classified({0xe6, 0x80}).port, 0x80);
+  EXPECT_FALSE(classified({0xe6, 0x80}).port_in_dx);
+}
+
+TEST(InsnClass, TellsRepeatedStringInstructionsFromSingleOnes) {
+  EXPECT_TRUE(classified({0xf3, 0xa4}).repeated);
+  EXPECT_FALSE(classified({0xa4}).repeated);
+  EXPECT_EQ(classified({0xf3, 0x66, 0xab}).kind, InsnKind::stos);
+  // F3 before anything else is no repetition.
+  EXPECT_FALSE(classified({0xf3, 0x0f, 0x10, 0x00}).repeated);
+}
+
+TEST(InsnClass, KnowsBranchesWhichMayFollowThemselves) {
+  for (const auto& bytes : {std::vector<std::uint8_t>{0xeb, 0xfe}, {0xe2, 0xfe}, {0x74, 0xfe},
+                            {0x0f, 0x84, 0, 0, 0, 0}, {0xff, 0xe0}, {0xc3}})
+    EXPECT_TRUE(classify(bytes, true).branch) << std::hex << int{bytes[0]};
+  EXPECT_FALSE(classified({0xff, 0x00}).branch);  // INC
+  EXPECT_FALSE(classified({0x89, 0xc0}).branch);
+}
+
+TEST(InsnClass, FindsFpuBlocksAndTheirDirection) {
+  EXPECT_EQ(classified({0x0f, 0xae, 0x00}).block, FpuBlock::fxsave);
+  EXPECT_TRUE(classified({0x0f, 0xae, 0x00}).store);
+  EXPECT_FALSE(classified({0x0f, 0xae, 0x08}).store);
+  EXPECT_EQ(classified({0xdb, 0x28}).block, FpuBlock::real80);
+  EXPECT_EQ(classified({0xd9, 0x00}).kind, InsnKind::plain);  // FLD m32 is reported
+  EXPECT_EQ(classified({0x0f, 0xae, 0x20}).kind, InsnKind::unsupported);  // XSAVE
+  EXPECT_EQ(classified({0x0f, 0xae, 0xe8}).kind, InsnKind::plain);        // LFENCE
+}
+
+TEST(Trigger, ReadsEveryFormAndRefusesOthers) {
+  EXPECT_EQ(parse_trigger("driver")->kind, Trigger::Kind::driver);
+  EXPECT_EQ(parse_trigger("address:c1000000")->number, 0xc1000000u);
+  EXPECT_EQ(parse_trigger("address:0xc1000000")->number, 0xc1000000u);
+  EXPECT_EQ(parse_trigger("count:50000000")->number, 50000000u);
+  EXPECT_EQ(parse_trigger("port:80=5a")->value, 0x5au);
+  EXPECT_EQ(parse_trigger("console:login: ")->text, "login: ");
+  for (const char* bad : {"", "drive", "address:", "address:xyz", "address:100000000", "port:10000",
+                          "port:80=", "count:", "count:-1", "console:"})
+    EXPECT_FALSE(parse_trigger(bad)) << bad;
+}
+
+TEST(Trigger, FindsTextOnTheSerialPortAcrossOtherTraffic) {
+  PortWatch watch(*parse_trigger("console:aab"));
+  EXPECT_FALSE(watch.write(0x3f8, 'a', 1));
+  EXPECT_FALSE(watch.write(0x3f9, 'x', 1));
+  EXPECT_FALSE(watch.write(0x3f8, 'a', 1));
+  EXPECT_FALSE(watch.write(0x3f8, 'a', 1));
+  EXPECT_TRUE(watch.write(0x3f8, 0x12300 | 'b', 1));
+}
+
+TEST(InterruptLog, ReadsAnInterruptAndTheStateBeforeIt) {
+  std::string path = "/tmp/citcat-monitor-test-XXXXXX";
+  const int fd = mkstemp(path.data());
+  ASSERT_GE(fd, 0);
+  InterruptLog log;
+  ASSERT_TRUE(log.open(path));
+  EXPECT_FALSE(log.pending());
+  const std::string text =
+      "Servicing hardware INT=0x30\n"
+      "     7: v=30 e=0000 i=0 cpl=3 IP=0073:08048000 pc=08048000 SP=007b:bffff000 "
+      "env->regs[R_EAX]=00000001\n"
+      "EAX=00000001 EBX=00000002 ECX=00000003 EDX=00000004\n"
+      "ESI=00000005 EDI=00000006 EBP=00000007 ESP=bffff000\n"
+      "EIP=08048000 EFL=00000246 [---Z-P-] CPL=3 II=0 A20=1 SMM=0 HLT=0\n"
+      "SS =007b 00000000 ffffffff 00cff300 DPL=3 DS   [-WA]\n"
+      "TR =0080 ff406000 0000407b 00008b00 DPL=0 TSS32-busy\n"
+      "GDT=     ff401000 000000ff\n"
+      "CR0=80050033 CR2=b7f00000 CR3=01d30000 CR4=000006d0\n"
+      "EFER=0000000000000000\n";
+  ASSERT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  LoggedEvent event;
+  ASSERT_TRUE(log.pending());
+  ASSERT_EQ(log.next(event), LogItem::event);
+  EXPECT_EQ(event.vector, 0x30u);
+  EXPECT_TRUE(event.hardware);
+  EXPECT_FALSE(event.software);
+  EXPECT_EQ(event.cpl, 3u);
+  EXPECT_EQ(event.pc, 0x08048000u);
+  EXPECT_EQ(event.before.gpr[1], 3u);
+  EXPECT_EQ(event.before.gpr[4], 0xbffff000u);
+  EXPECT_EQ(event.before.segment[2].flags, 0x00cff300u);
+  EXPECT_EQ(event.before.tr.base, 0xff406000u);
+  EXPECT_EQ(event.before.gdt_base, 0xff401000u);
+  EXPECT_EQ(event.before.cr3, 0x01d30000u);
+  EXPECT_FALSE(log.pending());
+  EXPECT_EQ(log.next(event), LogItem::nothing);
+  close(fd);
+  unlink(path.c_str());
+}
+
+/// Guest RAM in a memory file of its own name, and the records that come out.
+class BusTest : public ::testing::TestWithParam<CacheModel> {
+ protected:
+  static constexpr std::size_t kRam = 4 << 20;
+
+  void SetUp() override {
+    const int fd = memfd_create("citcat-test-ram", 0);
+    ASSERT_EQ(ftruncate(fd, kRam), 0);
+    ram_ = static_cast<std::uint8_t*>(
+        mmap(nullptr, kRam, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    close(fd);
+    ASSERT_TRUE(memory_.find("citcat-test-ram"));
+    for (std::size_t k = 0; k < kRam; ++k) ram_[k] = static_cast<std::uint8_t>(k * 7 + (k >> 8));
+    ASSERT_TRUE(memory_.snapshot());
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+    records_ = ends[0];
+    sink_.emplace(ends[1], -1);
+    write_end_ = ends[1];
+  }
+  void TearDown() override {
+    munmap(ram_, kRam);
+    close(records_);
+    close(write_end_);
+  }
+
+  struct Seen {
+    int type;
+    std::uint32_t address;
+    int size, flags;
+    std::array<std::uint8_t, 16> data;
+  };
+  std::vector<Seen> seen() {
+    sink_->flush();
+    std::vector<Seen> out;
+    std::uint8_t r[40];
+    while (read(records_, r, sizeof r) == sizeof r) {
+      Seen s{r[20], 0, r[21], r[22], {}};
+      std::memcpy(&s.address, r + 12, 4);
+      std::memcpy(s.data.data(), r + 24, 16);
+      out.push_back(s);
+    }
+    return out;
+  }
+  void load(BusModel& bus, std::uint32_t address, std::size_t size) {
+    bus.read(address, {ram_ + address, size});
+  }
+  void store(BusModel& bus, std::uint32_t address, std::vector<std::uint8_t> bytes) {
+    std::copy(bytes.begin(), bytes.end(), ram_ + address);
+    bus.write(address, bytes);
+  }
+
+  GuestMemory memory_;
+  std::uint8_t* ram_ = nullptr;
+  int records_ = -1, write_end_ = -1;
+  std::optional<RecordSink> sink_;
+};
+
+TEST_F(BusTest, WithoutACacheEveryReadAppearsSplitAtDwords) {
+  BusModel bus(memory_, *sink_, CacheModel::none);
+  bus.clear();
+  load(bus, 0x200002, 4);
+  load(bus, 0x200002, 4);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[0].address, 0x200002u);
+  EXPECT_EQ(records[0].size, 2);
+  EXPECT_EQ(records[1].address, 0x200004u);
+  EXPECT_EQ(records[3].size, 2);
+}
+
+TEST_F(BusTest, I486FillsALineOnceAndShowsEveryWrite) {
+  BusModel bus(memory_, *sink_, CacheModel::i486);
+  bus.clear();
+  load(bus, 0x200004, 4);
+  load(bus, 0x20000c, 4);
+  store(bus, 0x200008, {1, 2, 3, 4});
+  load(bus, 0x200008, 4);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].type, 2);
+  EXPECT_EQ(records[0].address, 0x200000u);
+  EXPECT_EQ(records[0].size, 16);
+  EXPECT_EQ(records[0].flags, kLineBurst);
+  EXPECT_EQ(records[1].type, 3);
+  EXPECT_EQ(bus.external_changes(), 0u);
+}
+
+TEST_F(BusTest, ALineThatADeviceWroteToIsFilledAgain) {
+  for (const CacheModel model : {CacheModel::i486, CacheModel::pentium}) {
+    BusModel bus(memory_, *sink_, model);
+    bus.clear();
+    memory_.snapshot();
+    load(bus, 0x200000, 4);
+    (void)seen();
+    ram_[0x20000a] ^= 0xff;
+    load(bus, 0x200000, 4);
+    const auto records = seen();
+    ASSERT_FALSE(records.empty());
+    EXPECT_EQ(records[0].address, 0x200000u);
+    EXPECT_EQ(records[0].data[10], ram_[0x20000a]);
+    EXPECT_EQ(bus.external_changes(), 1u);
+  }
+}
+
+TEST_F(BusTest, PentiumWritesADirtyLineBackWhenItsPlaceIsNeeded) {
+  BusModel bus(memory_, *sink_, CacheModel::pentium);
+  bus.clear();
+  store(bus, 0x200000, {0xaa});
+  auto records = seen();
+  ASSERT_EQ(records.size(), 2u);  // both halves of the fill
+  EXPECT_EQ(records[0].flags, kLineBurst | kFillForStore);
+  EXPECT_EQ(records[0].type, 2);
+  for (std::uint32_t way = 1; way <= 3; ++way) load(bus, 0x200000 + way * 4096, 1);
+  (void)seen();
+  load(bus, 0x200000 + 4 * 4096, 1);
+  records = seen();
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[0].type, 3);
+  EXPECT_EQ(records[0].flags, kLineBurst | kVictimWriteBack);
+  EXPECT_EQ(records[0].address, 0x200000u);
+  EXPECT_EQ(records[0].data[0], 0xaa);
+}
+
+TEST_F(BusTest, WithTheCacheDisabledNothingIsFilled) {
+  BusModel bus(memory_, *sink_, CacheModel::i486);
+  bus.clear();
+  bus.set_cache_disabled(true);
+  load(bus, 0x200004, 4);
+  load(bus, 0x200004, 4);
+  EXPECT_EQ(seen().size(), 2u);
+}
+
+TEST_F(BusTest, PageWalksReadBothLevelsOnceAndShowAccessedAndDirtyBits) {
+  const auto entry = [this](std::uint32_t at, std::uint32_t value) {
+    std::memcpy(ram_ + at, &value, 4);
+  };
+  entry(0x300000 + 4 * (0x08048000u >> 22), 0x301007);
+  entry(0x301000 + 4 * ((0x08048000u >> 12) & 0x3ff), 0x123007);
+  ASSERT_TRUE(memory_.snapshot());
+  BusModel bus(memory_, *sink_, CacheModel::none);
+  PageWalker walker(memory_, bus);
+  bus.clear();
+  walker.set_control(0x80000001, 0x300000, 0);
+  // The emulator's walker has set both accessed bits by the time we hear of the access.
+  entry(0x300000 + 4 * (0x08048000u >> 22), 0x301027);
+  entry(0x301000 + 4 * ((0x08048000u >> 12) & 0x3ff), 0x123027);
+  EXPECT_EQ(walker.translate(0x08048123, false), 0x123123u);
+  auto records = seen();
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[0].data[0], 0x07);  // read as it was
+  EXPECT_EQ(records[1].type, 3);
+  EXPECT_EQ(records[1].data[0], 0x27);
+  EXPECT_EQ(walker.translate(0x08048fff, false), 0x123fffu);
+  EXPECT_TRUE(seen().empty());
+  // The first store walks again, for the dirty bit.
+  entry(0x301000 + 4 * ((0x08048000u >> 12) & 0x3ff), 0x123067);
+  EXPECT_EQ(walker.translate(0x08048000, true), 0x123000u);
+  records = seen();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[2].data[0], 0x67);
+  EXPECT_FALSE(walker.translate(0x09000000, false));
+  EXPECT_EQ(bus.external_changes(), 0u);
+}
+
+}  // namespace
+}  // namespace citcat::monitor
