@@ -11,6 +11,17 @@
 
 namespace {
 
+void decode_evidence(citcat::ByteReader& in) {
+  citcat::EvidenceChunk chunk(in);
+  for (citcat::BusTransaction t; chunk.next(t);) {
+  }
+}
+
+void decode_digests(citcat::ByteReader& in) {
+  std::vector<citcat::ReplayDigest> digests;
+  citcat::decode_digests(in, digests);
+}
+
 void decode(unsigned kind, citcat::ByteReader& in) {
   citcat::Recording recording;
   citcat::ArchiveMeta meta;
@@ -29,11 +40,12 @@ void decode(unsigned kind, citcat::ByteReader& in) {
       return citcat::decode_io_reads(in, recording.io_reads);
     case 6:
       return citcat::decode_internal_reads(in, recording.internal_reads);
+    case 7:
+      return decode_evidence(in);
+    case 8:
+      return decode_digests(in);
     default:
-      break;
-  }
-  citcat::EvidenceChunk chunk(in);
-  for (citcat::BusTransaction t; chunk.next(t);) {
+      return void(citcat::decode_lost_chunk(in));
   }
 }
 
@@ -43,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   try {
     citcat::ByteReader in({data + 1, size - 1}, "input");
-    decode(data[0] % 8U, in);
+    decode(data[0] % 10U, in);
   } catch (const citcat::FormatError&) {
   }
   return 0;

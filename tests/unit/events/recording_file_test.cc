@@ -151,6 +151,60 @@ TEST_F(RecordingFileTest, FindsAFlipOfEveryByte) {
   }
 }
 
+TEST_F(RecordingFileTest, AppendsDigestsAndCheckpointsWithoutWritingOldBytesAgain) {
+  write_small();
+  const std::string old = load();
+  const std::vector<ReplayDigest> digests{{10, 1}, {20, ~std::uint64_t{0}}};
+  RecordingAppender appender(path());
+  appender.add_checkpoint({1, 2, 3});
+  appender.add_digests(digests);
+  appender.add_checkpoint(std::vector<std::uint8_t>(100000, 7));
+  appender.finish();
+  EXPECT_EQ(load().substr(0, old.size()), old);
+  const RecordingFile file = RecordingFile::open(path());
+  EXPECT_EQ(file.digests(), digests);
+  ASSERT_EQ(file.checkpoints().size(), 2U);
+  EXPECT_EQ(file.checkpoint(file.checkpoints()[1]), std::vector<std::uint8_t>(100000, 7));
+  EXPECT_EQ(read_all(), "");
+}
+
+TEST_F(RecordingFileTest, KeepsInALeanArchiveWhatAReplayNeeds) {
+  const Recording full = RandomRecording(3).recording();
+  RecordingFileOptions options;
+  options.evidence = EvidenceMode::digests;
+  options.lean = true;
+  RecordingFileWriter writer(path(), options);
+  writer.write(RandomRecording(1).transaction(0));
+  const std::vector<ReplayDigest> digests{{5, 6}};
+  writer.finish(full, digests);
+  const RecordingFile file = RecordingFile::open(path());
+  EXPECT_TRUE(file.meta().lean);
+  EXPECT_EQ(file.digests(), digests);
+  EXPECT_THROW(file.evidence(), UsageError);
+  const Recording& lean = file.recording();
+  EXPECT_TRUE(lean.initial == full.initial);
+  test::expect_equal(full.image, lean.image);
+  ASSERT_EQ(lean.interrupts.size(), full.interrupts.size());
+  for (std::size_t i = 0; i < full.interrupts.size(); ++i) {
+    EXPECT_EQ(lean.interrupts[i].vector, full.interrupts[i].vector);
+    EXPECT_EQ(lean.interrupts[i].position, full.interrupts[i].position);
+    if (full.interrupts[i].position_known) continue;
+    EXPECT_TRUE(lean.interrupts[i].anchor == full.interrupts[i].anchor);
+  }
+  ASSERT_EQ(lean.io_reads.size(), full.io_reads.size());
+  for (std::size_t i = 0; i < full.io_reads.size(); ++i) {
+    EXPECT_EQ(lean.io_reads[i].port, full.io_reads[i].port);
+    EXPECT_EQ(lean.io_reads[i].size, full.io_reads[i].size);
+    EXPECT_EQ(lean.io_reads[i].value, full.io_reads[i].value);
+  }
+  ASSERT_EQ(lean.internal_reads.size(), full.internal_reads.size());
+  for (std::size_t i = 0; i < full.internal_reads.size(); ++i) {
+    EXPECT_EQ(lean.internal_reads[i].op, full.internal_reads[i].op);
+    EXPECT_EQ(lean.internal_reads[i].eax, full.internal_reads[i].eax);
+    EXPECT_EQ(lean.internal_reads[i].edx, full.internal_reads[i].edx);
+  }
+}
+
 TEST_F(RecordingFileTest, SaysWhatIsMissingFromAnArchiveOfSomethingElse) {
   ContainerWriter other(path());
   other.add(chunk_kind("INTR"), std::vector<std::uint8_t>{0}, ZstdOptions{});

@@ -1,0 +1,129 @@
+#include "events/recording_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "events/recording_file.h"
+#include "formats/error.h"
+#include "unit/events/random_recording.h"
+#include "unit/temporary_folder.h"
+
+namespace citcat {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RecordingCheckTest : public test::TemporaryFolder {
+ protected:
+  /// Three chunks of evidence and one of everything else.
+  void write() {
+    test::RandomRecording random(7);
+    recording_ = random.recording();
+    RecordingFileWriter writer(path("r"));
+    for (std::uint64_t i = 0; i < 2 * kEvidenceChunkTransactions + 5; ++i) {
+      writer.write(random.transaction(i));
+    }
+    writer.finish(recording_);
+  }
+  ChunkInfo chunk(ChunkKind kind, int nth) const {
+    const ContainerReader reader(path("r"));
+    for (const ChunkInfo& info : reader.chunks()) {
+      if (info.kind == kind && nth-- == 0) return info;
+    }
+    throw InternalError("no such chunk");
+  }
+  /// Flips a bit of the chunk's payload, or of its header.
+  void damage(const ChunkInfo& info, std::uint64_t at) {
+    std::string bytes = load("r");
+    bytes[info.offset + at] = static_cast<char>(bytes[info.offset + at] ^ 4);
+    store("r", bytes);
+  }
+  static constexpr std::uint64_t kPayload = 60;
+
+  Recording recording_;
+};
+
+TEST_F(RecordingCheckTest, FindsNothingWrongWithAWholeArchive) {
+  write();
+  const RecordingCheck check = check_recording(path("r"));
+  EXPECT_TRUE(check.sound());
+  EXPECT_EQ(check.scan.file_bytes, load("r").size());
+}
+
+TEST_F(RecordingCheckTest, NamesTheDamagedChunk) {
+  write();
+  const ChunkInfo second = chunk(kEvidenceChunk, 1);
+  damage(second, kPayload);
+  const RecordingCheck check = check_recording(path("r"));
+  ASSERT_EQ(check.scan.damage.size(), 1U);
+  EXPECT_EQ(check.scan.damage[0].chunk->sequence, second.sequence);
+  EXPECT_THAT(check.scan.damage[0].message, HasSubstr("chunk 1 (EVID)"));
+}
+
+TEST_F(RecordingCheckTest, FindsChunksThatAreIntactButNoRecording) {
+  ContainerWriter writer(path("r"));
+  writer.add(kCpuChunk, std::vector<std::uint8_t>{1, 2, 3}, ZstdOptions{});
+  writer.finish();
+  EXPECT_FALSE(check_recording(path("r")).sound());
+}
+
+TEST_F(RecordingCheckTest, RepairsALostIndexCompletely) {
+  write();
+  const std::string whole = load("r");
+  store("r", whole.substr(0, whole.size() - 20));
+  EXPECT_THROW(RecordingFile::open(path("r")), FormatError);
+  repair_recording(path("r"), path("saved"));
+  EXPECT_TRUE(check_recording(path("saved")).sound());
+  test::expect_equal(recording_, RecordingFile::open(path("saved")).recording());
+}
+
+TEST_F(RecordingCheckTest, SaysInTheRepairedArchiveWhatWasLost) {
+  for (const std::uint64_t where : {kPayload, std::uint64_t{9}}) {
+    write();
+    damage(chunk(kEvidenceChunk, 1), where);
+    repair_recording(path("r"), path("saved"));
+    const RecordingFile saved = RecordingFile::open(path("saved"));
+    ASSERT_EQ(saved.recording().warnings.size(), recording_.warnings.size() + 1);
+    EXPECT_THAT(saved.recording().warnings.back(), HasSubstr("lost"));
+    EXPECT_EQ(check_recording(path("saved")).losses.size(), 1U);
+    // The evidence before the gap is there; behind it, nothing is taken for its continuation.
+    const auto evidence = saved.evidence();
+    BusTransaction t;
+    std::uint64_t read = 0;
+    EXPECT_THROW(
+        {
+          while (evidence->next(t)) ++read;
+        },
+        FormatError);
+    EXPECT_EQ(read, kEvidenceChunkTransactions);
+  }
+}
+
+TEST_F(RecordingCheckTest, RefusesToMakeARecordingWithoutProcessorState) {
+  write();
+  damage(chunk(kCpuChunk, 0), kPayload);
+  EXPECT_THROW(repair_recording(path("r"), path("saved")), FormatError);
+  EXPECT_EQ(names(), std::vector<std::string>{"r"});
+}
+
+TEST_F(RecordingCheckTest, ReadsAnArchiveOfTheFirstVersion) {
+  const std::string old = std::string(CITCAT_SOURCE_DIR) + "/tests/data/archive-v1.citcat";
+  EXPECT_TRUE(check_recording(old).sound());
+  const RecordingFile file = RecordingFile::open(old);
+  // What the generator of that file used: any change of these two is a change of the format.
+  test::RandomRecording random(11);
+  test::expect_equal(random.recording(), file.recording());
+  const auto evidence = file.evidence();
+  BusTransaction t;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    ASSERT_TRUE(evidence->next(t));
+    test::expect_equal_evidence(random.transaction(i), t);
+  }
+  EXPECT_FALSE(evidence->next(t));
+  EXPECT_EQ(file.digests(), (std::vector<ReplayDigest>{{1000, 0x1234}, {2000, 0x5678}}));
+  ASSERT_EQ(file.checkpoints().size(), 1U);
+  EXPECT_EQ(file.checkpoint(file.checkpoints()[0]), std::vector<std::uint8_t>(100, 42));
+}
+
+}  // namespace
+}  // namespace citcat
