@@ -17,28 +17,36 @@ ClockedDecoder::ClockedDecoder(const SampleInfo& samples, const PinSet& pins,
 
 void ClockedDecoder::decode(const SampleBlock& block) {
   const std::size_t count = block.bytes.size() / unit_;
-  for (std::size_t i = 0; i < count; ++i)
-    sample(block.bytes.subspan(i * unit_, unit_),
-           block.numbers.empty() ? block.first + i : block.numbers[i]);
-}
-
-void ClockedDecoder::sample(std::span<const std::uint8_t> levels, std::uint64_t number) {
+  const auto number_of = [&](std::size_t i) {
+    return block.numbers.empty() ? block.first + i : block.numbers[i];
+  };
+  const auto levels = [&](std::size_t i) { return block.bytes.subspan(i * unit_, unit_); };
   if (every_) {
-    clock({levels.data(), levels.data(), number, number});
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint8_t* sample = levels(i).data();
+      clock({sample, sample, number_of(i), number_of(i)});
+    }
     return;
   }
-  const bool active = (clock_(levels.data()) != 0) == active_level_;
-  if (active) {
-    if (!active_) {
-      begin_ = number;
-      std::copy(levels.begin(), levels.end(), first_.begin());
+  // The phase under way may have begun in an earlier block: its ends were copied then.
+  const std::uint8_t* first = first_.data();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool active = (clock_(levels(i).data()) != 0) == active_level_;
+    if (active == active_) continue;
+    active_ = active;
+    if (active) {
+      begin_ = number_of(i);
+      first = levels(i).data();
+    } else {
+      clock({first, i == 0 ? last_.data() : levels(i - 1).data(), begin_, number_of(i)});
     }
-    std::copy(levels.begin(), levels.end(), last_.begin());
-  } else if (active_) {
-    clock({first_.data(), last_.data(), begin_, number});
   }
-  active_ = active;
-  last_number_ = number;
+  if (count == 0) return;
+  last_number_ = number_of(count - 1);
+  if (!active_) return;
+  std::copy_n(first, unit_, first_.begin());
+  const auto last = levels(count - 1);
+  std::copy(last.begin(), last.end(), last_.begin());
 }
 
 void ClockedDecoder::finish() {

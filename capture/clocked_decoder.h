@@ -36,8 +36,6 @@ class ClockedDecoder : public BusDecoder {
   const std::string& name() const { return name_; }
 
  private:
-  void sample(std::span<const std::uint8_t> levels, std::uint64_t number);
-
   std::string name_;
   std::size_t unit_;
   bool every_;
@@ -45,7 +43,7 @@ class ClockedDecoder : public BusDecoder {
   bool active_level_;
   bool active_ = false;
   std::uint64_t begin_ = 0, last_number_ = 0;
-  // Copies, because a period may reach from one block into the next.
+  // The first and last sample of a phase that reaches into the next block.
   std::vector<std::uint8_t> first_, last_;
 };
 

@@ -19,20 +19,58 @@ Provenance::File describe_file(const std::string& path) {
           input.stored_hash().hex()};
 }
 
-// A line that never rises in so many bytes of samples is taken for one that was not connected.
-constexpr std::uint64_t kScanBytes = std::uint64_t{1} << 28;
+// So much of the beginning is looked at before decoding begins. At two samples a clock of an IBM PC
+// it is a third of a second: the BIOS was there with the tick of its timer, six times.
+constexpr std::size_t kLookAheadBytes = std::size_t{1} << 24;
 
-/// Levels that ever were high, one bit a channel.
-std::vector<std::uint8_t> ever_high(SampleSource& source) {
-  const std::size_t unit = source.info().unit_bytes;
-  std::vector<std::uint8_t> high(unit);
-  SampleBlock block;
-  for (std::uint64_t bytes = 0; bytes < kScanBytes && source.next(block);
-       bytes += block.bytes.size())
-    for (std::size_t i = 0; i + unit <= block.bytes.size(); i += unit)
-      for (std::size_t j = 0; j < unit; ++j) high[j] |= block.bytes[i + j];
-  return high;
-}
+/// Keeps the beginning of a source, so that it can be looked at before it is decoded: pipes cannot
+/// be read twice, and files are decompressed once.
+class LookAhead {
+ public:
+  explicit LookAhead(std::unique_ptr<SampleSource> source) : source_(std::move(source)) {
+    SampleBlock block;
+    for (std::size_t bytes = 0; bytes < kLookAheadBytes && source_->next(block);
+         bytes += block.bytes.size())
+      kept_.push_back({block.first,
+                       {block.bytes.begin(), block.bytes.end()},
+                       {block.numbers.begin(), block.numbers.end()}});
+  }
+
+  SampleSource& source() { return *source_; }
+  const SampleInfo& info() const { return source_->info(); }
+  std::size_t kept_blocks() const { return kept_.size(); }
+  SampleBlock kept_block(std::size_t i) const {
+    return {kept_[i].first, kept_[i].bytes, kept_[i].numbers};
+  }
+
+  /// The next block to decode; what was kept is forgotten as it is handed out.
+  bool next(SampleBlock& out) {
+    if (next_ > 0 && next_ <= kept_.size()) kept_[next_ - 1] = {};
+    if (next_ >= kept_.size()) return source_->next(out);
+    out = kept_block(next_++);
+    return true;
+  }
+
+  /// Whether the channel is high in any sample that was kept.
+  bool ever_high(std::size_t channel) const {
+    const std::size_t unit = info().unit_bytes;
+    unsigned levels = 0;
+    for (const Kept& block : kept_)
+      for (std::size_t i = channel / 8; i < block.bytes.size(); i += unit) levels |= block.bytes[i];
+    return ((levels >> (channel % 8)) & 1) != 0;
+  }
+
+ private:
+  struct Kept {
+    std::uint64_t first = 0;
+    std::vector<std::uint8_t> bytes;
+    std::vector<std::uint64_t> numbers;
+  };
+
+  std::unique_ptr<SampleSource> source_;
+  std::vector<Kept> kept_;
+  std::size_t next_ = 0;
+};
 
 class SampleCapture final : public CaptureReader {
  public:
@@ -55,8 +93,11 @@ class SampleCapture final : public CaptureReader {
     while (decoder_) {
       if (decoder_->take(out)) {
         out.index = index_++;
-        if (assignment_.address_mask != match_.bus->address_mask && out.is_memory())
-          out.address.value &= assignment_.address_mask;
+        if (out.is_memory() && (out.address.value & dead_bit_) != 0)
+          throw FormatError(source_->info().name, out.clock,
+                            std::string("expected ") + match_.bus->dead_line +
+                                " to stay low as in the beginning of the capture, found it high "
+                                "(name it in a channel map)");
         return true;
       }
       if (ended_) {
@@ -84,7 +125,7 @@ class SampleCapture final : public CaptureReader {
  private:
   void open_segment(std::size_t segment) {
     segment_ = segment;
-    source_ = open_(segments_[segment]);
+    source_ = std::make_unique<LookAhead>(open_(segments_[segment]));
     if (options_.channel_map_path.empty()) try_presets();
     match_ = choose_bus(source_->info(), map_, options_.cpu);
     assignment_ = assign_pins(match_, map_);
@@ -108,7 +149,7 @@ class SampleCapture final : public CaptureReader {
     const bool unnamed = std::all_of(channels.begin(), channels.end(), [](const std::string& name) {
       return name.find_first_not_of("0123456789") == std::string::npos;
     });
-    if (!unnamed || is_pipe()) return;
+    if (!unnamed) return;
     for (const ChannelPreset& preset : channel_presets()) {
       if (preset.channels != channels.size() || !decodes_with(preset)) continue;
       const std::string name = std::string("preset:") + preset.name;
@@ -120,18 +161,17 @@ class SampleCapture final : public CaptureReader {
   }
 
   bool decodes_with(const ChannelPreset& preset) const {
-    constexpr std::uint64_t kTrialBytes = 1 << 20;
+    constexpr std::size_t kTrialBytes = 1 << 20;
     constexpr std::size_t kConvincing = 64;
     try {
       const ChannelMap map = load_channel_map(std::string("preset:") + preset.name);
-      const auto source = open_(segments_[segment_]);
-      const BusMatch match = choose_bus(source->info(), map, options_.cpu);
+      const BusMatch match = choose_bus(source_->info(), map, options_.cpu);
       const PinAssignment assignment = assign_pins(match, map);
-      const auto decoder = match.bus->make(source->info(), {*match.bus, assignment});
-      SampleBlock block;
-      std::size_t transactions = 0;
-      for (std::uint64_t bytes = 0; bytes < kTrialBytes && source->next(block);
-           bytes += block.bytes.size()) {
+      const auto decoder = match.bus->make(source_->info(), {*match.bus, assignment});
+      std::size_t transactions = 0, bytes = 0;
+      for (std::size_t i = 0; i < source_->kept_blocks() && bytes < kTrialBytes; ++i) {
+        const SampleBlock block = source_->kept_block(i);
+        bytes += block.bytes.size();
         decoder->decode(block);
         for (BusTransaction ignored; decoder->take(ignored);) ++transactions;
       }
@@ -157,19 +197,19 @@ class SampleCapture final : public CaptureReader {
   }
 
   /// The 8086 shows S6, always low, on the pin of its highest address line, so that a probe that
-  /// was not connected looks like a program that never went there. Only the whole capture can
-  /// tell; a line that a channel map names explicitly is believed.
+  /// was not connected looks like a program that never went there. Its long absence
+  /// tells; a line that a channel map names explicitly is believed.
   void find_dead_line() {
-    if (match_.bus->dead_line == nullptr || is_pipe()) return;
+    dead_bit_ = 0;
+    if (match_.bus->dead_line == nullptr) return;
     for (const PinMatch& pin : match_.pins) {
       if (pin.pin->name != match_.bus->dead_line || pin.channel < 0) continue;
       const bool by_person =
           !options_.channel_map_path.empty() && options_.channel_map_path.rfind("preset:", 0) != 0;
       if (by_person && map_.pins.count(pin.pin->name) != 0) return;
-      const auto channel = static_cast<std::size_t>(pin.channel);
-      const auto high = ever_high(*open_(segments_[segment_]));
-      if (((high[channel / 8] >> (channel % 8)) & 1) != 0) return;
-      assignment_.address_mask &= ~(std::uint32_t{1} << pin.pin->address_bit);
+      if (pin.inverted || source_->ever_high(static_cast<std::size_t>(pin.channel))) return;
+      dead_bit_ = std::uint32_t{1} << pin.pin->address_bit;
+      assignment_.address_mask &= ~dead_bit_;
       info_.warnings.push_back(
           pin.pin->name + " never rises: taken as not captured, addresses are known modulo " +
           hex(assignment_.address_mask + 1, 5) + " (a channel map that names it overrides this)");
@@ -178,14 +218,11 @@ class SampleCapture final : public CaptureReader {
 
   void close_segment() {
     for (const std::string& line : decoder_->warnings()) info_.warnings.push_back(line);
-    for (const std::string& line : source_->warnings()) info_.warnings.push_back(line);
+    for (const std::string& line : source_->source().warnings()) info_.warnings.push_back(line);
     decoder_.reset();
     if (!any_samples_) throw FormatError(source_->info().name, 0, "expected samples, found none");
     source_.reset();
   }
-
-  /// Read once, so that nobody can look ahead.
-  bool is_pipe() const { return segments_[segment_][0] == "-"; }
 
   std::vector<std::vector<std::string>> segments_;
   CaptureOptions options_;
@@ -194,9 +231,10 @@ class SampleCapture final : public CaptureReader {
   ChannelMap map_;
   CaptureInfo info_;
   std::size_t segment_ = 0;
-  std::unique_ptr<SampleSource> source_;
+  std::unique_ptr<LookAhead> source_;
   BusMatch match_;
   PinAssignment assignment_;
+  std::uint32_t dead_bit_ = 0;  ///< address bit that is taken as not captured
   std::unique_ptr<BusDecoder> decoder_;
   bool ended_ = false, any_samples_ = false;
   std::uint64_t index_ = 0;
