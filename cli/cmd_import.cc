@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/explain.h"
 #include "capture/import.h"
 #include "cli/command.h"
 #include "events/recording_file.h"
@@ -18,6 +19,7 @@ struct ImportArguments {
   std::string ignore_counts = "none";
   std::uint32_t segment = 0;
   bool json = false;
+  bool list_formats = false, explain_channels = false;
 };
 
 CpuModel cpu_option(const std::string& name) {
@@ -78,14 +80,32 @@ void print_text(const ImportResult& result, const std::string& output, const Con
   if (result.instructions) {
     console.print(fmt::format("  instructions     {}\n", *result.instructions));
   }
-  console.print(fmt::format(
-      "  image            {} bytes\n  interrupts       {}\n  I/O reads        {}\n"
-      "  external writes  {}\n",
-      result.image_bytes, result.interrupts, result.io_reads, result.external_writes));
+  console.print(
+      fmt::format("  image            {} bytes\n  interrupts       {}\n  I/O reads        {}\n"
+                  "  external writes  {}\n",
+                  result.image_bytes, result.interrupts, result.io_reads, result.external_writes));
+}
+
+/// The questions that are answered instead of importing.
+bool answer_questions(const ImportArguments& arguments, const ImportOptions& options,
+                      const Console& console) {
+  if (arguments.list_formats) {
+    for (const std::string& line : list_formats()) console.print(line + "\n");
+    return true;
+  }
+  if (arguments.captures.empty()) throw UsageError("CAPTURE is required");
+  if (arguments.explain_channels) {
+    for (const std::string& line : explain_channels(arguments.captures, options.capture))
+      console.print(line + "\n");
+    return true;
+  }
+  if (arguments.output.empty()) throw UsageError("--output is required");
+  return false;
 }
 
 ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   ImportOptions options = import_options(arguments);
+  if (answer_questions(arguments, options, console)) return ExitCode::ok;
   Progress progress = console.progress("importing", "transactions");
   options.progress = [&progress](std::uint64_t done) { progress.update(done); };
   const ImportResult result = import_capture(arguments.captures, options, arguments.output);
@@ -100,9 +120,13 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
 
 CommandRun define_import(CLI::App& app) {
   auto arguments = std::make_shared<ImportArguments>();
-  app.add_option("CAPTURE", arguments->captures, "Capture files; .gz .xz .zst are read as they are")
-      ->required();
-  app.add_option("-o,--output", arguments->output, "Recording to write")->required();
+  app.add_option("CAPTURE", arguments->captures,
+                 "Capture files; .gz .xz .zst are read as they are");
+  app.add_option("-o,--output", arguments->output, "Recording to write");
+  app.add_flag("--list-formats", arguments->list_formats,
+               "Instead: list the capture formats that are read");
+  app.add_flag("--explain-channels", arguments->explain_channels,
+               "Instead: say which channel is which pin, what is missing and what that costs");
   app.add_option("--format", arguments->format, "Capture format (default: by content)");
   app.add_option("--cpu", arguments->cpu, "8088, 286, 386, 486, pentium or p6");
   app.add_option("--initial-state", arguments->initial_state,
