@@ -13,6 +13,12 @@
 /* Dumps everything but the general registers. Interrupts and preemption are off. */
 void citcat_dump_state(void __iomem *window);
 
+/*
+ * Sets the accessed bit of the kernel's and the users' code segment, which a processor has done when
+ * it loaded them. Emulators may leave it clear (QEMU does for CS), and a replay could not know.
+ */
+void citcat_mark_segments_accessed(void);
+
 /* The memory map changes rarely and takes time: dumped with interrupts on. */
 void citcat_dump_memory_map(void __iomem *window);
 

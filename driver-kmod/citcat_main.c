@@ -70,6 +70,7 @@ static int dump_and_start(void)
 	segments++;
 	running = true;
 	local_irq_save(flags);
+	citcat_mark_segments_accessed();
 	citcat_dump_state(window);
 	citcat_switch(window, segments, flush_caches);
 	local_irq_restore(flags);

@@ -8,6 +8,7 @@
  */
 #include <linux/ioport.h>
 #include <linux/kernel.h>
+#include <linux/smp.h>
 #include <linux/string.h>
 #include <asm/cpufeature.h>
 #include <asm/debugreg.h>
@@ -102,6 +103,26 @@ static void put_segment(void __iomem *window, int n, u16 selector, struct hidden
 	put(window, offset + CITCAT_SEGMENT_ATTRIBUTES, hidden.attributes);
 	if (IS_ENABLED(CONFIG_X86_64))
 		put64(window, CITCAT_STATE64_BASE(n), hidden.base);
+}
+
+void citcat_mark_segments_accessed(void)
+{
+	static const u16 code_selectors[] = {
+		__KERNEL_CS, __USER_CS,
+#ifdef CONFIG_X86_64
+		__USER32_CS,
+#endif
+	};
+	/* The table that GDTR names is mapped read-only; this is its writable twin. */
+	struct desc_struct *table = get_cpu_gdt_rw(smp_processor_id());
+	int n;
+
+	for (n = 0; n < ARRAY_SIZE(code_selectors); n++) {
+		struct desc_struct *descriptor = table + (code_selectors[n] >> 3);
+
+		if (descriptor->p && descriptor->s)
+			descriptor->type |= 1;
+	}
 }
 
 static void dump_segments(void __iomem *window)

@@ -41,6 +41,8 @@ void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
     case 0x31: out.kind = InsnKind::rdtsc; break;
     case 0x32: out.kind = InsnKind::rdmsr; break;
     case 0x33: out.kind = InsnKind::rdpmc; break;
+    case 0xa0:
+    case 0xa8: out.kind = InsnKind::push_segment; break;  // FS, GS
     case 0xa2: out.kind = InsnKind::cpuid; break;
     case 0x34:
     case 0x35:
@@ -150,6 +152,8 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
     // done
   } else if (opcode >= 0xd8 && opcode <= 0xdf) {
     classify_x87(opcode, next, out);
+  } else if ((opcode & 0xe7) == 0x06) {
+    out.kind = InsnKind::push_segment;  // ES, CS, SS, DS
   } else if (opcode == 0xf4) {
     out.kind = InsnKind::halt;
   } else if (opcode >= 0xcc && opcode <= 0xce) {

@@ -29,6 +29,7 @@ enum class InsnKind : std::uint8_t {
   invd,
   wbinvd,
   software_interrupt,
+  push_segment,
   fpu_block,   ///< x87 and SSE transfers of 10 bytes and more, see fpu_block()
   unsupported, ///< moves state that no replayer holds (XSAVE and its relatives)
 };

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint32_t kProtectedMode = 1;  // CR0.PE
 constexpr std::uint32_t kVirtual8086 = 1u << 17;
-constexpr unsigned kLargestBlock = 512;  // FXSAVE
+constexpr unsigned kFxsaveBytes = 288;  // the rest of the 512 is reserved
+constexpr unsigned kLargestBlock = kFxsaveBytes;
 constexpr unsigned kPageFault = 14, kNmi = 2;
 // Where captures without a driver keep their state block: far above any RAM.
 constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
@@ -301,6 +302,10 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
   if (in_flight_ == nullptr) return;
   set_position();
   const InsnKind kind = insn.what.kind;
+  // Processors since the P6 move 16 bits here and leave the upper half of the slot as it was (Intel
+  // SDM vol. 2, PUSH); the emulator writes zeros there. They are shown as what they are to such a
+  // processor: somebody else's, once they are read.
+  if (kind == InsnKind::push_segment && store && value.size() == 4) value = value.first(2);
   if (kind == InsnKind::ins && store) {
     // The first of two stores is a zero that the emulator needs; the port is read after it.
     if (accesses_ == 0) {
@@ -426,8 +431,8 @@ void Recorder::block_access(std::uint32_t linear, unsigned size, bool store) {
   }
 }
 
-/// The fields in the order of the formats' tables (Intel SDM vol. 1, 8.1.10 and 10.5.1). FXSAVE
-/// leaves its reserved fields and the opcode alone.
+/// The fields in the order of the formats' tables (Intel SDM vol. 1, 8.1.10). FXSAVE moves blocks of
+/// 16 bytes up to the last register of 32-bit mode, XMM7 (10.5.1).
 void Recorder::fpu_block(const Insn& insn, bool store) {
   if (!block_address_) return;
   const std::uint32_t at = *block_address_;
@@ -453,15 +458,7 @@ void Recorder::fpu_block(const Insn& insn, bool store) {
       if (insn.what.block == FpuBlock::state) reals(at + 7 * field, 10);
       break;
     case FpuBlock::fxsave:
-      for (unsigned n = 0; n < 3; ++n) block_access(at + 2 * n, 2, store);
-      if (store) {
-        block_access(at + 8, 8, store);
-        block_access(at + 16, 8, store);
-      }
-      reals(at + 32, 16);
-      block_access(at + 24, 4, store);
-      if (store) block_access(at + 28, 4, store);
-      for (unsigned n = 0; n < 16; ++n) block_access(at + 160 + 8 * n, 8, store);
+      for (unsigned n = 0; n < kFxsaveBytes / 16; ++n) block_access(at + 16 * n, 16, store);
       break;
     case FpuBlock::none:
       break;
