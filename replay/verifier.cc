@@ -325,12 +325,18 @@ void Verifier::line_agreed(const BusTransaction& t) {
 bool Verifier::settle_line(std::uint32_t line) {
   const auto it = window_lines_.find(line);
   if (it == window_lines_.end()) return false;
-  PendingLine pending{it->second.front(), all_bytes(it->second.front().size)};
-  if (!line_matches(pending)) return false;
-  line_agreed(pending.t);
-  it->second.pop_front();
-  if (it->second.empty()) window_lines_.erase(it);
-  return true;
+  // Several write-backs in a row may show the same contents: the line was modified and restored,
+  // or given up again unchanged.
+  bool any = false;
+  while (!it->second.empty()) {
+    PendingLine pending{it->second.front(), all_bytes(it->second.front().size)};
+    if (!line_matches(pending)) return any;
+    line_agreed(pending.t);
+    it->second.pop_front();
+    any = true;
+  }
+  window_lines_.erase(it);
+  return any;
 }
 
 void Verifier::settle_window(Position now) {
