@@ -1,16 +1,11 @@
 #include "capture/bus_record.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
 #include "formats/error.h"
 
 namespace citcat {
 namespace {
-
-// Records are moved as whole words; hosts with another byte order would need swaps here.
-static_assert(std::endian::native == std::endian::little);
 
 // Bits of the record's flags that a transaction has under the same number (BusFlag).
 constexpr std::uint8_t kSharedFlags =
@@ -43,17 +38,6 @@ constexpr TypeRow kTypes[] = {
     {BusRecordType::instruction_start, "INSTR", BusOp::instruction_start},
 };
 constexpr std::uint8_t kLastType = 13;
-
-template <typename T, std::size_t kOffset>
-T load(std::span<const std::uint8_t, kBusRecordBytes> bytes) {
-  T value;
-  std::memcpy(&value, bytes.subspan<kOffset, sizeof(T)>().data(), sizeof(T));
-  return value;
-}
-template <std::size_t kOffset, typename T>
-void store(std::span<std::uint8_t, kBusRecordBytes> bytes, T value) {
-  std::memcpy(bytes.subspan<kOffset, sizeof(T)>().data(), &value, sizeof(T));
-}
 
 std::string check_memory(const BusRecord& r, std::uint32_t bus_bytes) {
   if ((r.flags & kLine) != 0) {
@@ -110,32 +94,6 @@ std::uint8_t bus_record_type_of(BusOp op) {
   return row == std::end(kTypes) ? std::uint8_t{0} : static_cast<std::uint8_t>(row->type);
 }
 
-BusRecord unpack_bus_record(std::span<const std::uint8_t, kBusRecordBytes> bytes) {
-  BusRecord r;
-  r.instructions = load<std::uint64_t, 0>(bytes);
-  r.clock = load<std::uint32_t, 8>(bytes);
-  r.address = load<std::uint32_t, 12>(bytes);
-  r.iterations = load<std::uint32_t, 16>(bytes);
-  r.type = bytes[20];
-  r.size = bytes[21];
-  r.flags = bytes[22];
-  r.burst = bytes[23];
-  r.data = load<std::array<std::uint8_t, kBusRecordData>, 24>(bytes);
-  return r;
-}
-
-void pack_bus_record(const BusRecord& r, std::span<std::uint8_t, kBusRecordBytes> bytes) {
-  store<0>(bytes, r.instructions);
-  store<8>(bytes, r.clock);
-  store<12>(bytes, r.address);
-  store<16>(bytes, r.iterations);
-  bytes[20] = r.type;
-  bytes[21] = r.size;
-  bytes[22] = r.flags;
-  bytes[23] = r.burst;
-  store<24>(bytes, r.data);
-}
-
 std::string check_bus_record(const BusRecord& r, std::uint32_t bus_bytes) {
   if (r.type < 1 || r.type > kLastType) {
     return "type: expected 1 to " + std::to_string(kLastType) + ", found " + std::to_string(r.type);
@@ -163,51 +121,37 @@ std::string check_bus_record(const BusRecord& r, std::uint32_t bus_bytes) {
   }
 }
 
-void BusRecordDecoder::decode(const BusRecord& r, BusTransaction& out) {
-  if (r.clock < last_clock_) high_clock_ += std::uint64_t{1} << 32;
-  last_clock_ = r.clock;
-  out.index = count_++;
-  out.clock = high_clock_ + r.clock;
-  out.address = PhysAddr{r.address};
+void BusRecordDecoder::decode_other(const BusRecord& r, BusTransaction& out) const {
   out.op = kTypes[r.type - 1].op;
-  out.size = r.size;
-  out.flags = kClockKnown;
-  out.position = {};
-  if (r.instructions != kNoCount) {
-    out.position = {r.instructions, r.iterations};
-    out.flags |= kPositionKnown;
-  }
   if (out.op == BusOp::instruction_start) {
-    if ((r.flags & kRecordPrefix) != 0) out.flags |= kPrefix;
-    if ((r.flags & kRecordFlushed) != 0) out.flags |= kFlushed;
+    const bool prefix = (r.flags & kRecordPrefix) != 0;
+    const bool flushed = (r.flags & kRecordFlushed) != 0;
+    out.flags = static_cast<std::uint16_t>((prefix ? kPrefix : 0) | (flushed ? kFlushed : 0));
   } else {
-    out.flags |= static_cast<std::uint16_t>(r.flags & kSharedFlags);
+    out.flags = r.flags & kSharedFlags;
   }
-  std::copy(r.data.begin(), r.data.end(), out.data.begin());
-  std::fill(out.data.begin() + kBusRecordData, out.data.end(), std::uint8_t{0});
-  learnt_ = false;
-  if (!out.is_memory()) return;
+}
+
+void BusRecordDecoder::learn(const BusRecord& r) {
+  learnt_ = true;
   if ((r.flags & kLine) == 0) {
-    learnt_ = r.size > widest_;
-    widest_ = std::max(widest_, r.size);
+    widest_ = r.size;
     return;
   }
-  const bool second_part = r.burst == 1;
-  const bool write_back = (r.flags & (kWriteBack | kStoreFill)) != 0;
-  learnt_ = !saw_line_ || (second_part && !saw_second_part_) || (write_back && !saw_write_back_);
-  saw_line_ = true;
-  saw_second_part_ |= second_part;
-  saw_write_back_ |= write_back;
+  shown_ |= r.flags & kSharedFlags;
+  if (r.burst == 1) shown_ |= kSecondPart;
 }
 
 BusModel BusRecordDecoder::seen() const {
   BusModel bus;
   bus.bus_bytes = widest_ > 4 ? 8 : 4;
-  if (!saw_line_) return bus;
-  bus.line_bytes = saw_second_part_ ? 32 : 16;
+  if ((shown_ & kLine) == 0) return bus;
+  const bool second_part = (shown_ & kSecondPart) != 0;
+  bus.line_bytes = second_part ? 32 : 16;
   // Processors with 32-byte lines have write-back caches (Intel SDM vol. 3, 11.1); those with
   // 16-byte lines are write-through until a dirty line is seen to leave.
-  bus.form = saw_write_back_ || saw_second_part_ ? CacheForm::write_back : CacheForm::write_through;
+  const bool write_back = second_part || (shown_ & (kWriteBack | kStoreFill)) != 0;
+  bus.form = write_back ? CacheForm::write_back : CacheForm::write_through;
   return bus;
 }
 

@@ -3,10 +3,14 @@
 // native capture format are made of. docs/formats/capture.md has the layout.
 
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "events/bus_transaction.h"
 #include "events/recording.h"
@@ -57,19 +61,56 @@ struct BusRecord {
   std::array<std::uint8_t, kBusRecordData> data{};
 };
 
-BusRecord unpack_bus_record(std::span<const std::uint8_t, kBusRecordBytes> bytes);
-void pack_bus_record(const BusRecord& record, std::span<std::uint8_t, kBusRecordBytes> bytes);
+inline BusRecord unpack_bus_record(std::span<const std::uint8_t, kBusRecordBytes> bytes) {
+  // Records are moved as whole words; hosts with another byte order would need swaps here.
+  static_assert(std::endian::native == std::endian::little);
+  static_assert(sizeof(BusRecord) == kBusRecordBytes &&
+                std::is_trivially_copyable_v<BusRecord> && offsetof(BusRecord, type) == 20 &&
+                offsetof(BusRecord, data) == 24);
+  BusRecord record;
+  std::memcpy(&record, bytes.data(), kBusRecordBytes);
+  return record;
+}
 
 /// What is wrong with a record, naming the field, or "" when nothing is. A single transfer that
 /// crosses an aligned word of `bus_bytes`, unknown codes, data beyond the size and the like are
 /// wrong: they show a damaged file, or one that is something else.
 std::string check_bus_record(const BusRecord& record, std::uint32_t bus_bytes);
 
+/// The common cases of the same check, quickly: false when check_bus_record() has to be asked.
+inline bool is_plain_memory_record(const BusRecord& r, std::uint32_t bus_bytes) {
+  constexpr std::uint8_t kFlags =
+      kLine | kWriteBack | kUncacheable | kSnoop | kStateWindow | kStoreFill;
+  if (r.type < 1 || r.type > 3 || (r.flags & ~kFlags) != 0) return false;
+  if ((r.flags & kLine) != 0) {
+    return r.size == kBusRecordData && r.address % kBusRecordData == 0 && r.burst <= 1;
+  }
+  std::uint64_t low, high;
+  std::memcpy(&low, r.data.data(), 8);
+  std::memcpy(&high, r.data.data() + 8, 8);
+  // Nothing beyond the size; a bus is at most 8 bytes wide.
+  const bool padded = high == 0 && (r.size >= 8 || low >> (8 * r.size) == 0);
+  return padded && r.size != 0 && (r.address & (bus_bytes - 1)) + r.size <= bus_bytes;
+}
+
 /// Turns checked records into transactions: counts them, unwraps the clock, and remembers what they
 /// tell of the machine's cache.
 class BusRecordDecoder {
  public:
-  void decode(const BusRecord& record, BusTransaction& out);
+  void decode(const BusRecord& record, BusTransaction& out) {
+    if (record.clock < last_clock_) high_clock_ += std::uint64_t{1} << 32;
+    last_clock_ = record.clock;
+    out.index = count_++;
+    out.clock = high_clock_ + record.clock;
+    out.address = PhysAddr{record.address};
+    out.size = record.size;
+    const bool counted = record.instructions != kNoCount;
+    out.position = counted ? Position{record.instructions, record.iterations} : Position{};
+    std::memcpy(out.data.data(), record.data.data(), kBusRecordData);
+    std::memset(out.data.data() + kBusRecordData, 0, out.data.size() - kBusRecordData);
+    decode_kind(record, out);
+    out.flags |= static_cast<std::uint16_t>(kClockKnown | (counted ? kPositionKnown : 0));
+  }
 
   /// The cache the records so far give away. Without a single line burst there is none to see.
   BusModel seen() const;
@@ -80,11 +121,31 @@ class BusRecordDecoder {
   std::uint64_t count() const { return count_; }
 
  private:
+  void decode_kind(const BusRecord& record, BusTransaction& out) {
+    constexpr std::uint8_t kFlags =
+        kLine | kWriteBack | kUncacheable | kSnoop | kStateWindow | kStoreFill;
+    learnt_ = false;
+    if (record.type > 3) {
+      decode_other(record, out);
+      return;
+    }
+    constexpr std::array kOps{BusOp::code_read, BusOp::data_read, BusOp::data_write};
+    out.op = kOps[record.type - 1u];
+    out.flags = record.flags & kFlags;
+    // What the records show of the cache is new only a few times in a capture.
+    const bool line = (record.flags & kLine) != 0;
+    const unsigned shown = (record.flags & kFlags) | (record.burst == 1 ? kSecondPart : 0u);
+    if (line ? (shown & ~shown_) != 0 : record.size > widest_) learn(record);
+  }
+  void decode_other(const BusRecord& record, BusTransaction& out) const;
+  void learn(const BusRecord& record);
+
   std::uint64_t count_ = 0;
   std::uint64_t high_clock_ = 0;
   std::uint32_t last_clock_ = 0;
   bool learnt_ = false;
-  bool saw_line_ = false, saw_second_part_ = false, saw_write_back_ = false;
+  static constexpr std::uint8_t kSecondPart = 128;
+  std::uint8_t shown_ = 0;  ///< flags of line records so far, and kSecondPart
   std::uint8_t widest_ = 0;  ///< largest single transfer
 };
 

@@ -28,9 +28,7 @@ class RecordCapture final : public CaptureReader {
       close_file();
       return false;
     }
-    if (const std::string wrong = check_bus_record(record, bus_bytes_); !wrong.empty()) {
-      throw FormatError(file_->input().name(), file_->where(), "bus record: " + wrong);
-    }
+    if (!is_plain_memory_record(record, bus_bytes_)) check(record);
     decoder_.decode(record, out);
     if (decoder_.learnt()) learn();
     if (!info_.has_clock) out.flags &= static_cast<std::uint16_t>(~kClockKnown);
@@ -57,6 +55,12 @@ class RecordCapture final : public CaptureReader {
     // Without a declaration any width up to the widest processor bus is believed.
     constexpr std::uint32_t kWidestBus = 8;
     bus_bytes_ = declared.width_declared ? declared.bus.bus_bytes : kWidestBus;
+  }
+
+  void check(const BusRecord& record) const {
+    const std::string wrong = check_bus_record(record, bus_bytes_);
+    if (wrong.empty()) return;
+    throw FormatError(file_->input().name(), file_->where(), "bus record: " + wrong);
   }
 
   /// What the records show of the machine, where the file does not declare it.

@@ -59,9 +59,8 @@ Position RecordingBuilder::rebase(Position position) const {
           position.iteration};
 }
 
-void RecordingBuilder::add(const BusTransaction& captured) {
-  BusTransaction t = captured;
-  t.position = t.has(kPositionKnown) ? rebase(t.position) : Position{};
+void RecordingBuilder::add(const BusTransaction& t) {
+  position_ = t.has(kPositionKnown) ? rebase(t.position) : Position{};
   clock_.tick(counts_);
   switch (t.op) {
     case BusOp::code_read:
@@ -195,7 +194,7 @@ void RecordingBuilder::add_external(const BusTransaction& t, const MemoryModel::
   event.address = address;
   event.data.assign(from, to);
   event.position_known = t.has(kPositionKnown);
-  event.position = t.position;
+  event.position = position_;
   event.anchor = counts_;
   event.window_begin = clock_.begin_of(epoch);
   event.transaction = t.index;
@@ -209,7 +208,7 @@ void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind ki
   constexpr std::uint8_t kNmiVector = 2;  // Intel SDM vol. 3, table 6-1
   event.vector = kind == Interrupt::Kind::nmi ? kNmiVector : t.data[0];
   event.position_known = t.has(kPositionKnown);
-  event.position = t.position;
+  event.position = position_;
   event.anchor = counts_;
   event.transaction = t.index;
   recording_.interrupts.push_back(event);
@@ -221,7 +220,7 @@ void RecordingBuilder::add_io_read(const BusTransaction& t) {
   read.size = t.size;
   read.value = t.value();
   read.position_known = t.has(kPositionKnown);
-  read.position = t.position;
+  read.position = position_;
   read.transaction = t.index;
   recording_.io_reads.push_back(read);
 }
@@ -235,7 +234,7 @@ void RecordingBuilder::count_position(const BusTransaction& t) {
   }
   // An instruction that was seen to start need not have ended.
   const bool only_started = t.op == BusOp::instruction_start;
-  const std::uint64_t reached = t.position.instruction + (only_started ? 0 : 1);
+  const std::uint64_t reached = position_.instruction + (only_started ? 0 : 1);
   instructions_ = std::max(instructions_.value_or(0), reached);
 }
 
@@ -285,13 +284,20 @@ void RecordingBuilder::count(const BusTransaction& t) {
 
 void RecordingBuilder::pass_on(const BusTransaction& t) {
   if (evidence_ == nullptr) return;
-  if (t.op != BusOp::code_read && t.op != BusOp::data_read) {
-    evidence_->write(t);
-    return;
+  const bool bare = t.op == BusOp::code_read || t.op == BusOp::data_read;
+  if (!bare) {
+    passed_.data = t.data;
+  } else if (passed_.op != BusOp::code_read && passed_.op != BusOp::data_read) {
+    passed_.data.fill(0);
   }
-  BusTransaction bare = t;
-  bare.data.fill(0);
-  evidence_->write(bare);
+  passed_.index = t.index;
+  passed_.clock = t.clock;
+  passed_.position = position_;
+  passed_.address = t.address;
+  passed_.op = t.op;
+  passed_.size = t.size;
+  passed_.flags = t.flags;
+  evidence_->write(passed_);
 }
 
 Recording RecordingBuilder::finish() {

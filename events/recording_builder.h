@@ -73,6 +73,8 @@ class RecordingBuilder {
   MemoryImage before_;  ///< memory as the transactions before the start left it
   BusAnchor counts_;    ///< items before the current transaction
   Position base_;
+  Position position_;      ///< of the current transaction, counted from base_
+  BusTransaction passed_;  ///< what evidence_ is given; its data stays zero from read to read
   std::optional<std::uint64_t> instructions_;
   std::uint64_t last_external_end_ = 0;  ///< index after the read the last external write is of
   bool saw_line_ = false;
