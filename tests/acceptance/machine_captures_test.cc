@@ -1,0 +1,148 @@
+// Every capture of a whole machine, in every bus form, must replay to exactly what an independent
+// simulator says the machine did: instructions, accesses, events, registers, memory.
+//
+// The ordinary run takes the small ones; CITCAT_ACCEPTANCE=full (scripts/test-acceptance) all.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "acceptance/machine_run.h"
+
+namespace citcat::test {
+namespace {
+
+using testing::IsEmpty;
+
+bool full_run() {
+  const char* value = std::getenv("CITCAT_ACCEPTANCE");
+  return value != nullptr && std::strcmp(value, "full") == 0;
+}
+
+std::string divergence_text(const ReplayReport& report) {
+  if (!report.divergence) return "";
+  const Divergence& d = *report.divergence;
+  return "instruction " + std::to_string(d.position.instruction) + "." +
+         std::to_string(d.position.iteration) + " transaction " + std::to_string(d.transaction) +
+         ": " + d.reason + "; expected " + d.expected + "; found " + d.found;
+}
+
+class MachineCaptures : public testing::TestWithParam<MachineCapture> {
+ protected:
+  void expect_ground_truth(MachineRun& run) {
+    EXPECT_EQ(run.golden().mismatch_count(), 0u);
+    EXPECT_THAT(run.golden().mismatches(), IsEmpty());
+    const GoldenCounts& c = run.golden().counts();
+    EXPECT_GT(c.instructions, 0u);
+    EXPECT_GT(c.starts, 0u);
+    EXPECT_GT(c.addresses, 0u);
+    RecordProperty("instructions", std::to_string(c.instructions));
+    RecordProperty("events", std::to_string(c.events));
+    RecordProperty("hashes", std::to_string(c.hashes));
+    RecordProperty("status_flags_differ", std::to_string(c.status_flags_differ));
+    std::printf("  ground truth: %llu instructions, %llu bytes written, %llu port accesses, "
+                "%llu addresses, %llu registers, %llu events, %llu hashes; status flags differ "
+                "after %llu\n",
+                static_cast<unsigned long long>(c.instructions),
+                static_cast<unsigned long long>(c.bytes_written),
+                static_cast<unsigned long long>(c.ports),
+                static_cast<unsigned long long>(c.addresses),
+                static_cast<unsigned long long>(c.registers),
+                static_cast<unsigned long long>(c.events),
+                static_cast<unsigned long long>(c.hashes),
+                static_cast<unsigned long long>(c.status_flags_differ));
+  }
+
+  void expect_final_state(MachineRun& run) {
+    const MachineCapture& capture = GetParam();
+    const Position end = run.machine().position();
+    if (!run.run_to_end_of_window()) {
+      // The bus was silent from here on until something came that only it would have shown.
+      std::printf("  stopped at instruction %llu of %llu: final state not compared\n",
+                  static_cast<unsigned long long>(run.machine().position().instruction),
+                  static_cast<unsigned long long>(run.window()));
+      EXPECT_LT(run.window() - end.instruction, 5000u);
+      return;
+    }
+    run.golden().finish(run.machine().position());
+    std::uint64_t compared = 0;
+    EXPECT_THAT(
+        final_memory_differences(capture, run.machine(), run.machine().memory(), compared),
+        IsEmpty());
+    EXPECT_GT(compared, 0u);
+    EXPECT_THAT(final_register_differences(capture, run.machine().save(),
+                                           !has_specific_results(capture)),
+                IsEmpty());
+  }
+};
+
+TEST_P(MachineCaptures, ReplayEqualsTheGroundTruth) {
+  const MachineCapture& capture = GetParam();
+  if (has_specific_results(capture)) GTEST_SKIP() << "see AdoptsWhatImplementationsDifferIn";
+  const ImportedRecording imported = import_machine(capture, IgnoreCounts::none);
+  MachineRun run(capture, imported, {});
+  run.run();
+  EXPECT_EQ(run.report().end, ReplayReport::End::complete) << divergence_text(run.report());
+  EXPECT_EQ(run.totals().adopted, 0u);
+  if (run.report().end == ReplayReport::End::complete) expect_final_state(run);
+  expect_ground_truth(run);
+}
+
+TEST_P(MachineCaptures, ReplaysWithCountsAtInterruptsAlone) {
+  const MachineCapture& capture = GetParam();
+  const ImportedRecording imported = import_machine(capture, IgnoreCounts::all_but_interrupts);
+  for (const IoRead& read : imported.recording.io_reads) ASSERT_FALSE(read.position_known);
+  for (const ExternalWrite& w : imported.recording.external_writes) ASSERT_FALSE(w.position_known);
+  MachineRun run(capture, imported, {});
+  if (has_specific_results(capture)) run.golden().tolerate_floating_point();
+  run.run();
+  EXPECT_EQ(run.report().end, ReplayReport::End::complete) << divergence_text(run.report());
+  expect_ground_truth(run);
+  std::uint64_t last_interrupt = 0;
+  if (!imported.recording.interrupts.empty()) {
+    last_interrupt = imported.recording.interrupts.back().position.instruction;
+  }
+  EXPECT_GT(run.report().instructions, last_interrupt);
+  EXPECT_EQ(run.report().interrupts, imported.recording.interrupts.size());
+  EXPECT_EQ(run.report().io_reads, imported.recording.io_reads.size());
+}
+
+/// x87 transcendentals and RCPPS: taken over from the bus and counted, or named; never silent.
+TEST_P(MachineCaptures, AdoptsWhatImplementationsDifferIn) {
+  const MachineCapture& capture = GetParam();
+  if (!has_specific_results(capture)) GTEST_SKIP() << "has no such results";
+  const ImportedRecording imported = import_machine(capture, IgnoreCounts::none);
+  MachineRun run(capture, imported, {});
+  run.golden().tolerate_floating_point();
+  run.run();
+  EXPECT_EQ(run.report().end, ReplayReport::End::complete) << divergence_text(run.report());
+  EXPECT_GT(run.totals().adopted, 0u);
+  std::printf("  adopted %llu\n", static_cast<unsigned long long>(run.totals().adopted));
+  if (run.report().end == ReplayReport::End::complete) expect_final_state(run);
+  expect_ground_truth(run);
+
+  VerifierOptions strict;
+  strict.strict = true;
+  MachineRun strict_run(capture, imported, strict);
+  strict_run.golden().tolerate_floating_point();
+  strict_run.run();
+  ASSERT_EQ(strict_run.report().end, ReplayReport::End::diverged);
+  const Divergence& d = *strict_run.report().divergence;
+  EXPECT_NE(d.transaction, ~std::uint64_t{0});
+  EXPECT_FALSE(d.expected.empty());
+  EXPECT_FALSE(d.found.empty());
+  std::printf("  strict: %s\n", divergence_text(strict_run.report()).c_str());
+}
+
+std::string parameter_name(const testing::TestParamInfo<MachineCapture>& info) {
+  return capture_text(info.param);
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MachineCaptures);
+INSTANTIATE_TEST_SUITE_P(, MachineCaptures, testing::ValuesIn(acceptance_captures(!full_run())),
+                         parameter_name);
+
+}  // namespace
+}  // namespace citcat::test

@@ -1,0 +1,66 @@
+#pragma once
+// A capture of ../shared/data/machine: imported, replayed, verified and held to its ground truth.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "acceptance/golden_check.h"
+#include "capture/import.h"
+#include "replay/replayer.h"
+#include "replay/verifier.h"
+
+namespace citcat::test {
+
+/// A capture in one bus form.
+struct MachineCapture {
+  std::string name;
+  char form = 'A';
+};
+std::string capture_text(const MachineCapture& capture);
+
+/// What is there, tests of every run first: the small captures, and one form of a longer one that
+/// has processes and interrupts. `fast` leaves the others out.
+std::vector<MachineCapture> acceptance_captures(bool fast);
+
+/// True where the program stores results that every implementation computes differently.
+bool has_specific_results(const MachineCapture& capture);
+
+ImportedRecording import_machine(const MachineCapture& capture, IgnoreCounts counts);
+
+/// One replay against evidence and ground truth.
+class MachineRun {
+ public:
+  MachineRun(const MachineCapture& capture, const ImportedRecording& imported,
+             const VerifierOptions& options);
+  /// Replays to the end of the evidence and checks that nothing of it is left.
+  void run();
+  /// Goes on within the processor and its caches until the monitor stopped; false when that needs
+  /// something the evidence does not have.
+  bool run_to_end_of_window();
+
+  const ReplayReport& report() const { return report_; }
+  const VerifyTotals& totals() const { return verifier_.totals(); }
+  GoldenCheck& golden() { return golden_; }
+  Machine& machine() { return replayer_->machine(); }
+  std::uint64_t window() const { return window_; }
+
+ private:
+  std::uint64_t window_ = 0;
+  GoldenCheck golden_;
+  Verifier verifier_;
+  SinkList sinks_;
+  std::unique_ptr<Replayer> replayer_;
+  ReplayReport report_;
+};
+
+/// Differences of the machine's memory and registers from those at the end of the window, one line
+/// each, the first few.
+std::vector<std::string> final_memory_differences(const MachineCapture& capture,
+                                                  const Machine& machine, const Memory& memory,
+                                                  std::uint64_t& compared);
+std::vector<std::string> final_register_differences(const MachineCapture& capture,
+                                                    const CpuState& state, bool with_fpu);
+
+}  // namespace citcat::test
