@@ -7,12 +7,8 @@ namespace {
 void classify_0fae(std::uint8_t modrm, InsnClass& out) {
   if (modrm >= 0xc0) return;
   switch ((modrm >> 3) & 7) {
-    case 0:
-    case 1:
-      out.kind = InsnKind::fpu_block;
-      out.block = FpuBlock::fxsave;
-      out.store = ((modrm >> 3) & 7) == 0;
-      break;
+    case 0: out.kind = InsnKind::fxsave; break;
+    case 1: out.kind = InsnKind::fxrstor; break;
     case 4:
     case 5:
     case 6:
@@ -57,25 +53,6 @@ void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
   }
 }
 
-/// Escape opcodes D8-DF whose memory operand is 10 bytes or more.
-void classify_x87(std::uint8_t opcode, std::uint8_t modrm, InsnClass& out) {
-  if (modrm >= 0xc0) return;
-  const unsigned reg = (modrm >> 3) & 7;
-  const auto block = [&out](FpuBlock what, bool store) {
-    out.kind = InsnKind::fpu_block;
-    out.block = what;
-    out.store = store;
-  };
-  if (opcode == 0xd9 && reg == 4) block(FpuBlock::environment, false);
-  if (opcode == 0xd9 && reg == 6) block(FpuBlock::environment, true);
-  if (opcode == 0xdb && reg == 5) block(FpuBlock::real80, false);
-  if (opcode == 0xdb && reg == 7) block(FpuBlock::real80, true);
-  if (opcode == 0xdd && reg == 4) block(FpuBlock::state, false);
-  if (opcode == 0xdd && reg == 6) block(FpuBlock::state, true);
-  if (opcode == 0xdf && reg == 4) block(FpuBlock::bcd80, false);
-  if (opcode == 0xdf && reg == 6) block(FpuBlock::bcd80, true);
-}
-
 bool classify_string(std::uint8_t opcode, bool repeat, bool operand16, InsnClass& out) {
   switch (opcode & 0xfe) {
     case 0x6c: out.kind = InsnKind::ins; break;
@@ -100,6 +77,34 @@ bool classify_port(std::uint8_t opcode, std::uint8_t immediate, bool operand16, 
   out.port = immediate;
   out.operand_bytes = (opcode & 1) == 0 ? 1 : operand16 ? 2 : 4;
   return true;
+}
+
+/// One-byte opcodes that read and then write a memory operand named by ModRM.
+bool updates_memory(std::uint8_t opcode, std::uint8_t modrm) {
+  if (modrm >= 0xc0) return false;
+  const unsigned reg = (modrm >> 3) & 7;
+  if (opcode < 0x38) return (opcode & 6) == 0;  // ADD … XOR with memory as the destination
+  switch (opcode) {
+    case 0x80: case 0x81: case 0x82: case 0x83: return reg != 7;
+    case 0x86: case 0x87: return true;
+    case 0xc0: case 0xc1: case 0xd0: case 0xd1: case 0xd2: case 0xd3: return true;
+    case 0xf6: case 0xf7: return reg == 2 || reg == 3;
+    case 0xfe: case 0xff: return reg < 2;
+    default: return false;
+  }
+}
+
+/// The same for opcodes behind 0F: BTS, BTR, BTC, SHLD, SHRD, CMPXCHG, XADD, CMPXCHG8B.
+bool updates_memory_0f(std::uint8_t opcode, std::uint8_t modrm) {
+  if (modrm >= 0xc0) return false;
+  switch (opcode) {
+    case 0xa4: case 0xa5: case 0xab: case 0xac: case 0xad: case 0xb0: case 0xb1: case 0xb3:
+    case 0xbb: case 0xc0: case 0xc1:
+      return true;
+    case 0xba: return ((modrm >> 3) & 7) >= 5;
+    case 0xc7: return ((modrm >> 3) & 7) == 1;
+    default: return false;
+  }
 }
 
 bool is_branch(std::uint8_t opcode, std::uint8_t modrm) {
@@ -138,7 +143,7 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
     else if (b != 0xf0) break;
   }
   if (at == bytes.size()) return out;
-  out.operand16 = operand_prefix == code32;
+  const bool operand16 = operand_prefix == code32;
   out.address16 = address_prefix == code32;
   const std::uint8_t opcode = bytes[at];
   const std::uint8_t next = at + 1 < bytes.size() ? bytes[at + 1] : 0;
@@ -147,11 +152,10 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
   if (opcode == 0x0f) {
     out.modrm_offset = static_cast<std::uint8_t>(at + 2);
     classify_0f(bytes.subspan(at + 1), out);
-  } else if (classify_string(opcode, repeat, out.operand16, out) ||
-             classify_port(opcode, next, out.operand16, out)) {
+    out.updates_memory = updates_memory_0f(next, at + 2 < bytes.size() ? bytes[at + 2] : 0xff);
+  } else if (classify_string(opcode, repeat, operand16, out) ||
+             classify_port(opcode, next, operand16, out)) {
     // done
-  } else if (opcode >= 0xd8 && opcode <= 0xdf) {
-    classify_x87(opcode, next, out);
   } else if ((opcode & 0xe7) == 0x06) {
     out.kind = InsnKind::push_segment;  // ES, CS, SS, DS
   } else if (opcode == 0xf4) {
@@ -161,6 +165,8 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
     out.branch = true;
   } else if (is_branch(opcode, next)) {
     out.branch = true;
+  } else {
+    out.updates_memory = updates_memory(opcode, next);
   }
   return out;
 }

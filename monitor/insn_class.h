@@ -1,6 +1,6 @@
 #pragma once
 // What a recorder must know of an instruction beforehand: whether it repeats, talks to ports, uses
-// values that cross no bus, or touches memory in a way the emulator does not report.
+// values that cross no bus, or changes how memory is reached.
 
 #include <cstdint>
 #include <span>
@@ -30,26 +30,22 @@ enum class InsnKind : std::uint8_t {
   wbinvd,
   software_interrupt,
   push_segment,
-  fpu_block,   ///< x87 and SSE transfers of 10 bytes and more, see fpu_block()
-  unsupported, ///< moves state that no replayer holds (XSAVE and its relatives)
+  fxsave,
+  fxrstor,
+  unsupported,  ///< moves state that no replayer holds (XSAVE and its relatives)
 };
-
-/// A block that an FPU instruction moves.
-enum class FpuBlock : std::uint8_t { none, real80, bcd80, environment, state, fxsave };
 
 struct InsnClass {
   InsnKind kind = InsnKind::plain;
   bool repeated = false;  ///< a string instruction under REP, REPE or REPNE
+  bool updates_memory = false;  ///< reads its memory operand, then writes it
   bool branch = false;    ///< may continue at its own address without having been restarted
   std::uint8_t operand_bytes = 4;  ///< of IN, OUT, INS, OUTS
   bool port_in_dx = false;
   std::uint8_t port = 0;  ///< when it is an immediate
-  // fpu_block only:
-  FpuBlock block = FpuBlock::none;
-  bool store = false;
+  // To find the memory operand of FXSAVE and FXRSTOR:
   std::uint8_t modrm_offset = 0;
   bool address16 = false;
-  bool operand16 = false;
   int segment_override = -1;  ///< encoding order ES CS SS DS FS GS, -1 when there is none
 };
 

@@ -31,11 +31,16 @@ void PageWalker::insert(const Entry& entry) {
 
 /// One table entry as it is now. When the emulator's walker set its accessed or dirty bit since we
 /// last looked, the bus shows the entry read as it was, then written.
-std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address) {
+std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::uint32_t sets) {
   if (!memory_.is_ram(address, 4)) return std::nullopt;
   std::uint32_t now = 0, before = 0;
   std::memcpy(&now, memory_.live(address), 4);
   std::memcpy(&before, memory_.shadow(address), 4);
+  if (faulting_) {
+    bus_.read_ram(address, 4);
+    return now;
+  }
+  if ((now & kPresent) != 0) now |= sets;
   const std::uint32_t set_by_walker = now & ~before;
   if (now == before || (before & ~now) != 0 || (set_by_walker & ~(kAccessed | kDirty)) != 0) {
     bus_.read_ram(address, 4);
@@ -49,38 +54,87 @@ std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address) {
   return now;
 }
 
-std::optional<PageWalker::Entry> PageWalker::walk(std::uint32_t linear) {
+std::optional<PageWalker::Entry> PageWalker::walk(std::uint32_t linear, std::uint32_t sets) {
   ++walks_;
-  if ((cr4_ & 0x20) != 0) return walk_pae(linear);
-  const auto directory = read_entry((cr3_ & ~0xfffu) + (linear >> 22) * 4);
+  if ((cr4_ & 0x20) != 0) return walk_pae(linear, sets);
+  const std::uint32_t directory_at = (cr3_ & ~0xfffu) + (linear >> 22) * 4;
+  const auto directory = read_entry(directory_at, is_large(directory_at, 0x10) ? sets : 0);
   if (!directory || (*directory & kPresent) == 0) return std::nullopt;
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0 && (cr4_ & 0x10) != 0)
     return Entry{page, (*directory & 0xffc00000) | (linear & 0x3ff000), (*directory & kDirty) != 0};
-  const auto table = read_entry((*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4);
+  const auto table = read_entry((*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4, sets);
   if (!table || (*table & kPresent) == 0) return std::nullopt;
   return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0};
 }
 
 /// Three levels of 8-byte entries (Intel SDM vol. 3, 4.4); memory ends below 4 GiB here.
-std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear) {
-  const auto entry = [this](std::uint32_t address) -> std::optional<std::uint32_t> {
-    const auto low = read_entry(address);
+std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear,
+                                                            std::uint32_t sets) {
+  const auto entry = [this](std::uint32_t address,
+                            std::uint32_t bits) -> std::optional<std::uint32_t> {
+    const auto low = read_entry(address, bits);
     const auto high = low ? read_entry(address + 4) : std::nullopt;
     // Bits 32-62 would be an address beyond RAM, or no-execute alone.
     if (!high || (*high & 0x7fffffff) != 0 || (*low & kPresent) == 0) return std::nullopt;
     return low;
   };
-  const auto pointer = entry((cr3_ & ~0x1fu) + (linear >> 30) * 8);
+  const auto pointer = entry((cr3_ & ~0x1fu) + (linear >> 30) * 8, 0);
   if (!pointer) return std::nullopt;
-  const auto directory = entry((*pointer & ~0xfffu) + ((linear >> 21) & 0x1ff) * 8);
+  const std::uint32_t directory_at = (*pointer & ~0xfffu) + ((linear >> 21) & 0x1ff) * 8;
+  const auto directory = entry(directory_at, is_large(directory_at, 0x20) ? sets : 0);
   if (!directory) return std::nullopt;
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0)
     return Entry{page, (*directory & 0xffe00000) | (linear & 0x1ff000), (*directory & kDirty) != 0};
-  const auto table = entry((*directory & ~0xfffu) + ((linear >> 12) & 0x1ff) * 8);
+  const auto table = entry((*directory & ~0xfffu) + ((linear >> 12) & 0x1ff) * 8, sets);
   if (!table) return std::nullopt;
   return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0};
+}
+
+/// Whether the directory entry maps a large page, under the bit of CR4 that allows it.
+bool PageWalker::is_large(std::uint32_t address, std::uint32_t allowed_by) const {
+  std::uint32_t entry = 0;
+  if (memory_.is_ram(address, 4)) std::memcpy(&entry, memory_.live(address), 4);
+  return (entry & kLarge) != 0 && (cr4_ & allowed_by) != 0;
+}
+
+/// The rights of both levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). PAE
+/// tables are looked at from the directory on.
+bool PageWalker::may_store(std::uint32_t linear, bool user) const {
+  const auto peek = [this](std::uint32_t address) {
+    std::uint32_t entry = 0;
+    if (memory_.is_ram(address, 4)) std::memcpy(&entry, memory_.live(address), 4);
+    return entry;
+  };
+  const bool pae = (cr4_ & 0x20) != 0;
+  const std::uint32_t table = pae ? peek((cr3_ & ~0x1fu) + (linear >> 30) * 8) : cr3_;
+  const std::uint32_t directory =
+      peek((table & ~0xfffu) + (pae ? ((linear >> 21) & 0x1ff) * 8 : (linear >> 22) * 4));
+  std::uint32_t rights = directory;
+  if ((directory & kLarge) == 0 || (cr4_ & 0x30) == 0)
+    rights &= peek((directory & ~0xfffu) +
+                   (pae ? ((linear >> 12) & 0x1ff) * 8 : ((linear >> 12) & 0x3ff) * 4));
+  constexpr std::uint32_t kWriteProtect = 0x10000;  // CR0.WP
+  if (user) return (rights & kUser) != 0 && (rights & kWritable) != 0;
+  return (rights & kWritable) != 0 || (cr0_ & kWriteProtect) == 0;
+}
+
+std::uint32_t PageWalker::translate_for_update(std::uint32_t linear, bool user,
+                                               std::uint32_t physical) {
+  if (!paging()) return physical;
+  const Entry* const held = find(linear >> 12);
+  if (held != nullptr && held->dirty && (held->frame | (linear & 0xfff)) == physical)
+    return physical;
+  if (!may_store(linear, user)) {
+    faulting_walk(linear);
+    return physical;
+  }
+  if (auto entry = walk(linear, kAccessed | kDirty)) {
+    entry->dirty = true;
+    insert(*entry);
+  }
+  return physical;
 }
 
 std::optional<std::uint32_t> PageWalker::translate(std::uint32_t linear, bool store) {
@@ -110,7 +164,9 @@ std::uint32_t PageWalker::translate_as(std::uint32_t linear, bool store, std::ui
 void PageWalker::faulting_walk(std::uint32_t linear) {
   if (!paging()) return;
   if (Entry* held = find(linear >> 12)) *held = Entry{};
-  if (const auto entry = walk(linear)) insert(*entry);
+  faulting_ = true;
+  (void)walk(linear);
+  faulting_ = false;
 }
 
 }  // namespace citcat::monitor

@@ -27,7 +27,12 @@ class PageWalker {
   /// The same, for when the emulator says where the access went: a translation that disagrees is
   /// walked again.
   std::uint32_t translate_as(std::uint32_t linear, bool store, std::uint32_t physical);
-  /// What a walk that ended in a page fault read.
+  /// A load whose instruction is going to store to the same place. A processor walks once, for the
+  /// store; the emulator walks for the load first, and sets the accessed bit even when the store
+  /// then faults. `user`: at privilege level 3.
+  std::uint32_t translate_for_update(std::uint32_t linear, bool user, std::uint32_t physical);
+  /// What a walk that ended in a page fault read. The bits it set, if any, are taken for somebody
+  /// else's.
   void faulting_walk(std::uint32_t linear);
 
   std::uint64_t walks() const { return walks_; }
@@ -36,7 +41,7 @@ class PageWalker {
 
  private:
   static constexpr unsigned kSets = 8, kWays = 4;
-  static constexpr std::uint32_t kPresent = 1, kLarge = 0x80, kAccessed = 0x20, kDirty = 0x40;
+  static constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kLarge = 0x80, kAccessed = 0x20, kDirty = 0x40;
 
   struct Entry {
     std::uint32_t page = ~0u;  ///< linear page number
@@ -46,9 +51,12 @@ class PageWalker {
 
   bool paging() const { return (cr0_ & 0x80000000) != 0; }
   Entry* find(std::uint32_t page);
-  std::optional<Entry> walk(std::uint32_t linear);
-  std::optional<Entry> walk_pae(std::uint32_t linear);
-  std::optional<std::uint32_t> read_entry(std::uint32_t address);
+  /// `sets`: bits that the walk is known to set in the last entry.
+  std::optional<Entry> walk(std::uint32_t linear, std::uint32_t sets = 0);
+  std::optional<Entry> walk_pae(std::uint32_t linear, std::uint32_t sets);
+  std::optional<std::uint32_t> read_entry(std::uint32_t address, std::uint32_t sets = 0);
+  bool is_large(std::uint32_t address, std::uint32_t allowed_by) const;
+  bool may_store(std::uint32_t linear, bool user) const;
   void insert(const Entry& entry);
 
   GuestMemory& memory_;
@@ -56,6 +64,7 @@ class PageWalker {
   std::uint32_t cr0_ = 0, cr3_ = 0, cr4_ = 0;
   std::array<std::array<Entry, kWays>, kSets> tlb_;
   std::array<unsigned, kSets> next_{};
+  bool faulting_ = false;  ///< the walk sets no bits of its own
   std::uint64_t walks_ = 0, disagreements_ = 0;
 };
 

@@ -40,7 +40,7 @@ class QemuRegisters final : public Registers {
   /// To be called on the processor's thread. False when a register is missing.
   bool find_registers() {
     static constexpr const char* kNames[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi",
-                                             "edi", "cr0", "cr2", "cr3", "cr4", "eip"};
+                                             "edi", "cr0", "cr2", "cr3", "cr4", "eip", "cs"};
     buffer_ = g_byte_array_new();
     GArray* const list = qemu_plugin_get_registers();
     const auto* const entries = reinterpret_cast<qemu_plugin_reg_descriptor*>(list->data);
@@ -53,6 +53,7 @@ class QemuRegisters final : public Registers {
     return true;
   }
 
+  bool at_user_level() { return (read(handles_[13]) & 3) == 3; }
   std::uint32_t eip() override { return read(handles_[12]); }
   std::uint32_t gpr(unsigned n) override { return read(handles_[n]); }
   std::uint32_t control(unsigned n) override { return read(handles_[n == 0 ? 8 : 7 + n]); }
@@ -81,7 +82,7 @@ class QemuRegisters final : public Registers {
   }
 
  private:
-  static constexpr unsigned kRegisters = 13;
+  static constexpr unsigned kRegisters = 14;
   using GetCpu = void* (*)(int);
   using DumpState = void (*)(void*, std::FILE*, int);
 
@@ -354,15 +355,16 @@ bool needs_registers(const Insn& insn, const Insn* before) {
 
 // ---- translation ---------------------------------------------------------------------------------
 
-std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block) {
+std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block, bool user) {
   auto insn = std::make_unique<Insn>();
   insn->linear = static_cast<std::uint32_t>(qemu_plugin_insn_vaddr(handle));
   insn->physical = monitor->memory.address_of(qemu_plugin_insn_haddr(handle));
   insn->size = static_cast<std::uint8_t>(
       qemu_plugin_insn_data(handle, insn->bytes.data(), insn->bytes.size()));
   insn->first_in_block = first_in_block;
-  // 16-bit code segments in protected mode are firmware's: their FPU blocks and port sizes would be
-  // taken for 32-bit ones. The recorder refuses real mode.
+  insn->user = user;
+  // 16-bit code segments in protected mode are firmware's: their port sizes would be taken for those
+  // of 32-bit ones. The recorder refuses real mode.
   insn->what = classify({insn->bytes.data(), insn->size}, true);
   return insn;
 }
@@ -370,10 +372,12 @@ std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block) {
 void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   if (monitor->phase == Phase::done) return;
   const std::size_t count = qemu_plugin_tb_n_insns(block);
+  // A block is translated when it is about to run, at the level it runs at.
+  const bool user = monitor->phase != Phase::waiting && monitor->registers.at_user_level();
   const Insn* before = nullptr;
   for (std::size_t n = 0; n < count; ++n) {
     qemu_plugin_insn* const handle = qemu_plugin_tb_get_insn(block, n);
-    auto insn = describe(handle, n == 0);
+    auto insn = describe(handle, n == 0, user);
     if (monitor->phase == Phase::waiting) {
       watch_for_start(block, handle, std::move(insn));
       continue;

@@ -12,7 +12,6 @@ namespace {
 constexpr std::uint32_t kProtectedMode = 1;  // CR0.PE
 constexpr std::uint32_t kVirtual8086 = 1u << 17;
 constexpr unsigned kFxsaveBytes = 288;  // the rest of the 512 is reserved
-constexpr unsigned kLargestBlock = kFxsaveBytes;
 constexpr unsigned kPageFault = 14, kNmi = 2;
 // Where captures without a driver keep their state block: far above any RAM.
 constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
@@ -225,9 +224,10 @@ void Recorder::prepare(const Insn& insn) {
       port_ = insn.what.port_in_dx ? registers_.gpr(2) & 0xffff : insn.what.port;
       port_value_ = registers_.gpr(0);
       break;
-    case InsnKind::fpu_block:
+    case InsnKind::fxsave:
+    case InsnKind::fxrstor:
       block_address_ = effective_address(insn);
-      if (!insn.what.store) fpu_block(insn, false);
+      if (insn.what.kind == InsnKind::fxrstor) fpu_image(false);
       break;
     case InsnKind::unsupported:
       give_up("XSAVE is used, which no replayer holds; choose a processor without it, such as "
@@ -265,9 +265,7 @@ void Recorder::finish() {
       if ((walker_.cr0() & kProtectedMode) == 0)
         give_up("the processor went to real mode, which this monitor does not record");
       break;
-    case InsnKind::fpu_block:
-      if (insn.what.store) fpu_block(insn, true);
-      break;
+    case InsnKind::fxsave: fpu_image(true); break;
     default:
       break;
   }
@@ -302,6 +300,7 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
   if (in_flight_ == nullptr) return;
   set_position();
   const InsnKind kind = insn.what.kind;
+  if (kind == InsnKind::fxsave || kind == InsnKind::fxrstor) return;  // fpu_image() shows these
   // Processors since the P6 move 16 bits here and leave the upper half of the slot as it was (Intel
   // SDM vol. 2, PUSH); the emulator writes zeros there. They are shown as what they are to such a
   // processor: somebody else's, once they are read.
@@ -325,6 +324,8 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
   } else if (store) {
     write_data(linear, physical, value);
   } else {
+    if (insn.what.updates_memory)
+      walker_.translate_for_update(linear, insn.user, physical);
     read_data(linear, physical, value);
   }
   if (kind == InsnKind::outs && !store) {
@@ -358,8 +359,9 @@ void Recorder::write_data(std::uint32_t linear, std::uint32_t physical,
     bus_.write(*second, bytes.subspan(in_page));
 }
 
-// ---- FPU blocks ----------------------------------------------------------------------------------
-// The emulator moves these straight between its state and RAM, without an access that we hear of.
+// ---- the FPU image -------------------------------------------------------------------------------
+// The emulator reports the fields it keeps. A processor moves the whole image, with the fields that
+// the emulator has not: they are shown with what stands in memory.
 
 std::uint32_t Recorder::effective_address(const Insn& insn) {
   const LoggedState state = registers_.state();
@@ -431,38 +433,12 @@ void Recorder::block_access(std::uint32_t linear, unsigned size, bool store) {
   }
 }
 
-/// The fields in the order of the formats' tables (Intel SDM vol. 1, 8.1.10). FXSAVE moves blocks of
-/// 16 bytes up to the last register of 32-bit mode, XMM7 (10.5.1).
-void Recorder::fpu_block(const Insn& insn, bool store) {
+/// The blocks of 16 bytes up to the last register of 32-bit mode, XMM7 (Intel SDM vol. 1, 10.5.1).
+void Recorder::fpu_image(bool store) {
   if (!block_address_) return;
-  const std::uint32_t at = *block_address_;
-  if (store) expect_stores(at, kLargestBlock);
-  const auto reals = [&](std::uint32_t first, unsigned stride) {
-    for (unsigned n = 0; n < 8; ++n) {
-      block_access(first + stride * n, 8, store);
-      block_access(first + stride * n + 8, 2, store);
-    }
-  };
-  const unsigned field = insn.what.operand16 ? 2 : 4;
-  switch (insn.what.block) {
-    case FpuBlock::real80:
-      block_access(at, 8, store);
-      block_access(at + 8, 2, store);
-      break;
-    case FpuBlock::bcd80:
-      for (unsigned n = 0; n < 10; ++n) block_access(at + n, 1, store);
-      break;
-    case FpuBlock::environment:
-    case FpuBlock::state:
-      for (unsigned n = 0; n < 7; ++n) block_access(at + field * n, field, store);
-      if (insn.what.block == FpuBlock::state) reals(at + 7 * field, 10);
-      break;
-    case FpuBlock::fxsave:
-      for (unsigned n = 0; n < kFxsaveBytes / 16; ++n) block_access(at + 16 * n, 16, store);
-      break;
-    case FpuBlock::none:
-      break;
-  }
+  if (store) expect_stores(*block_address_, kFxsaveBytes);
+  for (unsigned n = 0; n < kFxsaveBytes / 16; ++n)
+    block_access(*block_address_ + 16 * n, 16, store);
   bus_.expect_writes(0, 0);
 }
 

@@ -39,6 +39,7 @@ struct Insn {
   std::uint32_t physical = 0;  ///< of its first byte, ~0u when not in RAM
   std::uint8_t size = 0;
   bool first_in_block = false;
+  bool user = false;  ///< at privilege level 3: blocks are translated for one level
   std::array<std::uint8_t, 15> bytes{};
   InsnClass what;
 };
@@ -93,7 +94,7 @@ class Recorder {
   void say_internal(const char* op);
 
   std::uint32_t effective_address(const Insn& insn);
-  void fpu_block(const Insn& insn, bool store);
+  void fpu_image(bool store);
   void expect_stores(std::uint32_t linear, unsigned size);
   void block_access(std::uint32_t linear, unsigned size, bool store);
 
