@@ -551,13 +551,20 @@ void Recorder::deliver_protected(const LoggedEvent& event) {
     wide_stack = (stack.high & 0x400000) != 0;
     pushes = virtual8086 ? 9 : 5;
   }
+  const unsigned flags_push = pushes - 3;
   if (!event.hardware && !event.software && pushes_error_code(event.vector)) ++pushes;
 
   const std::uint32_t mask = wide_stack ? 0xffffffff : 0xffff;
   expect_stores(stack_base + ((top - pushes * push_bytes) & mask), pushes * push_bytes);
   for (unsigned n = 0; n < pushes; ++n) {
     top = (top - push_bytes) & mask;
-    block_access(stack_base + top, push_bytes, true);
+    // The emulator pushes RF set for interrupts, as it does for faults. A processor pushes it as it
+    // is (Intel SDM vol. 3, 17.3.1.1); IRET reads what the emulator has written.
+    const auto physical = walker_.translate(stack_base + top, true);
+    if (n == flags_push && event.hardware && push_bytes == 4 && physical)
+      bus_.write(*physical, bytes_of(state.eflags));
+    else
+      block_access(stack_base + top, push_bytes, true);
   }
   bus_.expect_writes(0, 0);
 }
