@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/digest_verify.h"
+#include "cli/replay_run.h"
+#include "events/external_writes.h"
+#include "events/recording_file.h"
+#include "formats/error.h"
+#include "replay/digest_sink.h"
+
+namespace citcat {
+namespace {
+
+struct SlimOptions {
+  std::string input, output;
+  bool json = false;
+};
+
+/// A recording like `from`, ready for an archive without evidence.
+Recording copy_for_slim(const Recording& from, std::uint64_t instructions, bool merge) {
+  Recording copy;
+  copy.provenance = from.provenance;
+  copy.initial = from.initial;
+  copy.bus = from.bus;
+  copy.image = from.image.clone();
+  copy.interrupts = from.interrupts;
+  copy.external_writes = merge ? merge_external_writes(from.external_writes) : from.external_writes;
+  copy.io_reads = from.io_reads;
+  copy.internal_reads = from.internal_reads;
+  copy.totals = from.totals;
+  copy.warnings = from.warnings;
+  // Where the evidence ended is known from now on by count.
+  copy.instructions = instructions;
+  return copy;
+}
+
+/// Verifies the recording and returns the digests of that replay. Throws UsageError when the
+/// evidence does not confirm it.
+std::vector<ReplayDigest> verified_digests(const RecordingFile& file, const Console& console,
+                                           std::uint64_t& instructions) {
+  DigestSink sink;
+  ReplayRun run(file, &sink, ReplayRunOptions{}, console);
+  const ReplayReport report = run.run();
+  if (report.end != ReplayReport::End::complete) {
+    throw UsageError(file.container().path() +
+                     " does not replay to its end as its evidence shows: only a verified recording "
+                     "can do without it (see citcat verify)");
+  }
+  instructions = report.instructions;
+  return sink.finish(report.instructions);
+}
+
+/// Writes `recording` without evidence to `path` and replays it. True when that gives the digests.
+bool write_and_verify(const std::string& path, const Recording& recording,
+                      const std::vector<ReplayDigest>& digests, const Console& console) {
+  RecordingFileOptions options;
+  options.evidence = EvidenceMode::digests;
+  options.lean = true;
+  RecordingFileWriter(path, options).finish(recording, digests);
+  return verify_digests(RecordingFile::open(path), console).match();
+}
+
+ExitCode run_slim(const SlimOptions& options, const Console& console) {
+  const RecordingFile full = RecordingFile::open(options.input);
+  std::uint64_t instructions = 0;
+  const std::vector<ReplayDigest> digests = verified_digests(full, console, instructions);
+  const std::string trial = options.output + ".unverified";
+  bool same = false;
+  for (const bool merge : {true, false}) {
+    if (same) break;
+    const Recording slim = copy_for_slim(full.recording(), instructions, merge);
+    same = write_and_verify(trial, slim, digests, console);
+  }
+  // The replay of the full recording could consult the evidence; this one cannot.
+  if (!same) {
+    std::filesystem::remove(trial);
+    throw UsageError(options.input +
+                     " needs its evidence to replay: results were taken over from the bus");
+  }
+  std::filesystem::rename(trial, options.output);
+  const auto bytes = std::filesystem::file_size(options.output);
+  if (options.json) {
+    console.print_json({{"instructions", instructions},
+                        {"bytes", bytes},
+                        {"full_bytes", full.container().file_bytes()},
+                        {"digests", digests.size()}});
+  } else {
+    console.print(fmt::format("{}: {} bytes for {} instructions (with evidence {})\n",
+                              options.output, bytes, instructions, full.container().file_bytes()));
+  }
+  return ExitCode::ok;
+}
+
+CommandRun define_slim(CLI::App& app) {
+  auto options = std::make_shared<SlimOptions>();
+  app.add_option("RECORDING", options->input, "Recording with its evidence")->required();
+  app.add_option("-o,--output", options->output, "Recording to write")->required();
+  app.add_flag("--json", options->json, "Print one line of JSON");
+  return [options](const Console& console) { return run_slim(*options, console); };
+}
+
+}  // namespace
+
+extern const Command kSlimCommand{"slim", "Verify a recording and keep digests for its evidence",
+                                  "citcat slim boot.citcat -o boot-slim.citcat", define_slim};
+
+}  // namespace citcat
