@@ -25,27 +25,6 @@ unsigned address_pins(CpuModel model) {
   }
 }
 
-/// True for a shift or rotate by zero, which writes nothing (measured on an 80286: 9,193 of 9,193
-/// single-step tests; docs/fidelity.md). Intel masks the count to five bits from the 286 on.
-bool shift_count_is_zero(const InstructionInfo& info, std::uint32_t ecx, CpuModel model) {
-  switch (info.flag_rule) {
-    case FlagRule::shift_left:
-    case FlagRule::shift_right:
-    case FlagRule::shift_arithmetic:
-    case FlagRule::rotate_left:
-    case FlagRule::rotate_right:
-    case FlagRule::rotate_carry_left:
-    case FlagRule::rotate_carry_right:
-    case FlagRule::double_shift:
-      break;
-    default:
-      return false;
-  }
-  const bool immediate = info.opcode_map == 0 ? info.opcode <= 0xc1 : (info.opcode & 1) == 0;
-  const std::uint32_t count = (immediate ? info.immediate : ecx) & 0xff;
-  return (model == CpuModel::i8088 ? count : count & 0x1f) == 0;
-}
-
 /// How often the engine may ask again for a page at one place before that counts as a
 /// disagreement: translation blocks that reach into an absent page, system accesses.
 constexpr unsigned kMaxNativeRetries = 8;
@@ -60,6 +39,7 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
       memory_(engine_, bus.address_mask, address_pins(model)),
       mmu_(engine_, memory_, *this) {
   fpu_ = std::make_unique<HostFpu>();
+  sixteen_bit_ = model == CpuModel::i8088 || model == CpuModel::i286;
   wants_reads_ = sink_ != nullptr && sink_->wants_reads();
 }
 
@@ -67,11 +47,21 @@ Machine::~Machine() = default;
 
 void Machine::load(const CpuState& state, const MemoryImage& image) {
   loaded_ = state;
+  memory_.load(image, state.ram_bytes);
+  std::uint32_t mxcsr_mask = 0;
+  std::memcpy(&mxcsr_mask, &state.fx[28], 4);
+  fpu_->set_mxcsr_mask(mxcsr_mask);
+  policy_.segment_push_is_16_bit = model_ != CpuModel::i8088 && model_ != CpuModel::i286;
+  set_registers(state);
+  mmu_.control_changed(true);
+  mmu_.flush_all();
+}
+
+void Machine::set_registers(const CpuState& state) {
   msrs_ = state.msrs;
   cpuid_ = state.cpuid;
   tsc_ = state.tsc;
   dr_ = state.dr;
-  memory_.load(image, state.ram_bytes);
   for (int i = 0; i < 8; ++i) engine_.set_gpr(i, state.gpr[static_cast<std::size_t>(i)]);
   for (int i = 0; i < 6; ++i) engine_.set_segment(i, state.segment[static_cast<std::size_t>(i)]);
   engine_.set_ldtr(state.ldtr);
@@ -79,7 +69,9 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
   engine_.set_gdtr(state.gdtr);
   engine_.set_idtr(state.idtr);
   engine_.set_eip(state.eip);
-  engine_.set_eflags(state.eflags);
+  const bool protected_16_bit = (state.cr0 & 1) != 0;
+  engine_.set_eflags(sixteen_bit_ ? loaded_flags(model_, protected_16_bit, state.eflags)
+                                  : state.eflags);
   engine_.set_cr(0, state.cr0);
   engine_.set_cr(2, state.cr2);
   engine_.set_cr(3, state.cr3);
@@ -87,14 +79,9 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
   // 8086-class and 286 machines gate A20 outside the processor; 20 pins wrap by themselves.
   engine_.set_a20_mask(model_ == CpuModel::i8088 ? 0xfffff : state.a20_mask);
   engine_.write_fx(state.fx);
-  std::uint32_t mxcsr_mask = 0;
-  std::memcpy(&mxcsr_mask, &state.fx[28], 4);
-  fpu_->set_mxcsr_mask(mxcsr_mask);
-  policy_.segment_push_is_16_bit = model_ != CpuModel::i8088 && model_ != CpuModel::i286;
+  engine_.clear_inhibit();
   engine_.sync_mode();
   engine_.flush_tlb();
-  mmu_.control_changed(true);
-  mmu_.flush_all();
   halted_ = state.halted;
 }
 
@@ -153,8 +140,12 @@ void Machine::run(Position until) {
 bool Machine::run_step() {
   action_ = Action::none;
   const EngineStop stop = engine_.run();
+  const bool arranged = arranged_;
+  if (arranged_) restore_arrangement();
+  if (!lent_code_.empty()) forget_lent_code();
   if (stop == EngineStop::translation_fault) {
     resolve_translation_fault();
+    if (arranged && in_flight_ && resuming_) arrange();
     return action_ != Action::at_position;
   }
   if (stop != EngineStop::requested) {
@@ -198,6 +189,20 @@ void Machine::finish_run_step() {
     case Action::native_fault:
       handle_native_fault();
       break;
+    case Action::segment_end:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      deliver_segment_end();
+      break;
+    case Action::arrange:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      arrange();
+      break;
+    case Action::finish_repeat:
+      finish_repeat();
+      break;
+    case Action::resume:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      break;
     case Action::at_position:
     case Action::none:
       throw InternalError("the engine stopped without a reason");
@@ -223,10 +228,17 @@ void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
     if (in_flight_ && linear == linear_) return;
   }
   if (in_flight_) {
+    const bool arranged = arranged_;
+    if (arranged) restore_arrangement();
     complete_in_flight(linear);
     if (action_ != Action::none) {  // flags to be set right first
       linear_ = linear;
       engine_.stop();
+      return;
+    }
+    if (arranged) {
+      linear_ = linear;
+      request(in_flight_ ? Action::finish_repeat : Action::resume);
       return;
     }
   }
@@ -374,25 +386,43 @@ void Machine::prepare(std::uint32_t linear) {
     throw CpuException{6, std::nullopt, 0};
   }
   const std::uint32_t eip = linear - code_base_;
-  const std::uint32_t limit = engine_.segment_limit(kCs);
-  if (eip > limit || limit - eip < info.length - 1u) throw CpuException{13, 0u, 0};
+  const std::uint32_t limit = model_ == CpuModel::i8088 ? 0xffff : engine_.segment_limit(kCs);
+  if (eip > limit || limit - eip < info.length - 1u) {
+    if (model_ == CpuModel::i8088) {
+      throw ReplayStopped{position_, "code that wraps around the end of its segment",
+                          ~std::uint64_t{0}, "", ""};
+    }
+    throw CpuException{13, 0u, 0};
+  }
   in_flight_ = true;
   hflags_before_ = engine_.hflags();
-  if (emulated(info.kind)) {
-    request(Action::emulate);
-    return;
-  }
-  if (info.flag_rule != FlagRule::none) flags_before_ = engine_.eflags();
+  wants_arrangement_ = (sixteen_bit_ || info.aliased || info.lock) && needs_canonical();
   if (info.is_repeated()) {
     count_before_ = engine_.gpr(kEcx);
     if (repeat_count_is_zero()) {
       repeat_done_ = true;
+      if (wants_arrangement_) request(Action::finish_repeat);
       return;
     }
     iterating_ = true;
   }
+  if (sixteen_bit_ && prepare_16_bit()) return;
+  if (emulated(info.kind)) {
+    wants_arrangement_ = false;
+    request(Action::emulate);
+    return;
+  }
+  fixes_flags_ = info.flag_rule != FlagRule::none && has_flag_rule(info, model_);
+  if (fixes_flags_) keep_flag_inputs(info);
   try {
     prepare_operands();
+    if (fixes_flags_ && flag_operand_) {
+      flag_inputs_.memory = 0;
+      std::array<std::uint8_t, 4> bytes{};
+      read_operand(*flag_operand_, std::span(bytes).first(info.operand_bytes));
+      std::memcpy(&flag_inputs_.memory, bytes.data(), 4);
+    }
+    if (wants_arrangement_) request(Action::arrange);
   } catch (...) {
     in_flight_ = false;
     iterating_ = false;
@@ -416,8 +446,11 @@ void Machine::prepare_operands() {
   if (info.kind == InstructionClass::invlpg) {
     invlpg_linear_ = operand_linear(info.operands[0], regs, bases.data(), stack32);
   }
-  for_each_access(info, regs, bases.data(), stack32,
-                  [&](const DataAccess& a) { access(a, info.operands[a.operand]); });
+  // An 80286 hands a coprocessor the operand's address and leaves the transfers to it.
+  if (model_ != CpuModel::i286 || info.kind != InstructionClass::x87) {
+    for_each_access(info, regs, bases.data(), stack32,
+                    [&](const DataAccess& a) { access(a, info.operands[a.operand]); });
+  }
   switch (info.kind) {
     case InstructionClass::mov_to_segment:
     case InstructionClass::pop_segment:
@@ -436,9 +469,16 @@ void Machine::prepare_operands() {
 }
 
 void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
+  if (sixteen_bit_ && a.offset + a.size > 0x10000 && model_ == CpuModel::i8088) {
+    split_access(a, operand);
+    return;
+  }
   check_segment(a, operand);
   if (a.write) {
-    if (operand.conditional_write && shift_count_is_zero(*info_, engine_.gpr(kEcx), model_)) return;
+    if (operand.conditional_write &&
+        shift_writes_nothing(*info_, model_, static_cast<std::uint8_t>(engine_.gpr(kEcx)))) {
+      return;
+    }
     access_pages(a, Access::write, false);
   } else {
     // A read-modify-write asks for write permission before it reads: a page it may not write is
@@ -459,6 +499,7 @@ void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
       throw NeedsMapping{at.page()};
     }
     if (is_read) {
+      if (wants_arrangement_) refuse_reading_own_code(at, n);
       if (!memory_.is_defined(at, n) && info_->kind != InstructionClass::fxrstor) {
         throw UndefinedMemory{at, n, "data"};
       }
@@ -473,6 +514,7 @@ void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
 }
 
 void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand) const {
+  if (model_ == CpuModel::i8088) return;  // has neither limits nor types
   // Intel SDM vol. 3, 5.3 and 5.4. The engine checks neither limits nor types.
   const int s = operand.segment;
   const std::uint32_t limit = engine_.segment_limit(s);
@@ -551,26 +593,33 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
 // ---------------------------------------------------------------------------------------------
 // After an instruction
 
-std::uint32_t Machine::wanted_flags(const InstructionInfo& info, std::uint32_t before,
-                                    std::uint32_t after) const {
-  constexpr std::uint32_t kCf = 1, kPf = 4, kArithmetic = 0x8d5;
-  if (info.flag_rule == FlagRule::bit_test) {
-    return (after & ~(kArithmetic & ~kCf)) | (before & kArithmetic & ~kCf);
-  }
-  if (info.flag_rule == FlagRule::bit_scan) {
-    constexpr std::uint32_t kZf = 0x40;
-    if ((after & kZf) != 0) return (after & ~kArithmetic) | (before & kArithmetic) | kZf;
-    const std::uint32_t result = engine_.gpr(info.reg_field) & 0xff;
-    const bool even = (__builtin_popcount(result) & 1) == 0;
-    return (after & ~kArithmetic) | (even ? kPf : 0);
-  }
-  return after;
+void Machine::keep_flag_inputs(const InstructionInfo& info) {
+  flag_inputs_.eflags = engine_.eflags();
+  for (std::size_t i = 0; i < 8; ++i) flag_inputs_.gpr[i] = engine_.gpr(static_cast<int>(i));
+  flag_inputs_.memory = 0;
+  flag_operand_.reset();
+  if (model_ != CpuModel::i286 || info.operand_count == 0) return;  // later rules need no memory
+  const MemoryOperand& operand = info.operands[0];
+  flag_operand_ = engine_.segment_base(operand.segment) +
+                  operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0);
 }
 
 void Machine::flags_after(const InstructionInfo& info) {
-  if (info.flag_rule == FlagRule::none) return;
+  const bool loads = sixteen_bit_ && (info.kind == InstructionClass::popf ||
+                                      info.kind == InstructionClass::iret);
+  if (!fixes_flags_ && !loads) return;
   const std::uint32_t now = engine_.eflags();
-  const std::uint32_t wanted = wanted_flags(info, flags_before_, now);
+  std::uint32_t wanted = now;
+  if (loads) wanted = loaded_flags(model_, protected_mode(), now);
+  if (fixes_flags_) {
+    std::uint32_t memory = 0;
+    if (flag_operand_) {
+      std::array<std::uint8_t, 4> bytes{};
+      read_operand(*flag_operand_, std::span(bytes).first(info.operand_bytes));
+      std::memcpy(&memory, bytes.data(), 4);
+    }
+    wanted = fixed_flags(info, model_, flag_inputs_, now, engine_.gprs(), memory);
+  }
   if (wanted == now) return;
   fix_flags_ = wanted;
   action_ = Action::fix_flags;
@@ -578,6 +627,10 @@ void Machine::flags_after(const InstructionInfo& info) {
 
 void Machine::after_system(const InstructionInfo& info) {
   switch (info.kind) {
+    case InstructionClass::mmx:
+    case InstructionClass::emms:
+      note_mmx();
+      break;
     case InstructionClass::mov_to_cr:
       code_page_ = kNoPage;
       mmu_.control_changed(info.reg_field == 3);
@@ -640,7 +693,12 @@ void Machine::handle_native_fault() {
     e.error_code = engine_.error_code();
   }
   if (native_vector_ == 1) dr_[6] |= 1u << 14;  // BS, SDM vol. 3, 17.2.3
-  raise(e, engine_.eip(), DeliveredEvent::Kind::exception);
+  std::uint32_t return_eip = engine_.eip();
+  if (sixteen_bit_ && native_vector_ == 0 && in_flight_) {
+    engine_.set_eflags(divide_error_flags(*info_, model_, engine_.eflags()));
+    if (divide_error_points_past(model_)) return_eip = (return_eip + info_->length) & 0xffff;
+  }
+  raise(e, return_eip, DeliveredEvent::Kind::exception);
 }
 
 bool Machine::touches_system_tables() const {

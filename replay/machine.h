@@ -19,6 +19,8 @@
 #include "replay/memory.h"
 #include "replay/mmu.h"
 #include "replay/observer.h"
+#include "replay/silicon_rules.h"
+#include "replay/undefined_flags.h"
 
 namespace citcat {
 
@@ -74,6 +76,22 @@ class Machine final : private EngineClient, private WalkObserver {
   void load(const CpuState& state, const MemoryImage& image);
   CpuState save() const;
 
+  /// Everything that decides how the run goes on, at an instruction boundary or between iterations
+  /// of a REP. Cheap to copy but for the frames written since load().
+  struct Snapshot {
+    CpuState cpu;
+    Position position;
+    std::vector<Memory::SavedPage> pages;
+    std::shared_ptr<const Mmu::State> tlb;
+    std::uint64_t model_specific_results = 0;
+    bool resume_flag = false;
+    bool interrupts_inhibited = false;  ///< in the shadow of STI or MOV SS
+    bool shut_down = false;
+  };
+  Snapshot snapshot() const;
+  /// `image` is the one given to load().
+  void restore(const Snapshot& snapshot, const MemoryImage& image);
+
   Memory& memory() { return memory_; }
   Engine& engine() { return engine_; }
   const Engine& engine() const { return engine_; }
@@ -112,7 +130,8 @@ class Machine final : private EngineClient, private WalkObserver {
 
   /// What run() must do after the engine stopped.
   enum class Action : std::uint8_t {
-    none, at_position, emulate, raise, native_fault, fix_flags, map_page,
+    none, at_position, emulate, raise, native_fault, fix_flags, map_page, segment_end, arrange,
+    finish_repeat, resume,
   };
   /// A store goes to a frame nothing was mapped at so far.
   struct NeedsMapping {
@@ -132,6 +151,7 @@ class Machine final : private EngineClient, private WalkObserver {
   };
 
   // machine.cc: the life of an instruction
+  void set_registers(const CpuState& state);
   void request(Action action);
   void complete_in_flight(std::uint32_t next_linear);
   void report_completed();
@@ -155,10 +175,29 @@ class Machine final : private EngineClient, private WalkObserver {
   CodeMode code_mode() const;
   bool protected_mode() const;
   void flags_after(const InstructionInfo& info);
-  std::uint32_t wanted_flags(const InstructionInfo& info, std::uint32_t before,
-                             std::uint32_t after) const;
+  void keep_flag_inputs(const InstructionInfo& info);
   void after_system(const InstructionInfo& info);
   void discard_in_flight();
+
+  // machine_silicon.cc: what processors before the 386 do differently, and instructions that the
+  // engine executes rightly only in other surroundings
+  bool real_16_bit() const { return sixteen_bit_ && (engine_.cr(0) & 1) == 0; }
+  bool prepare_16_bit();
+  bool needs_canonical() const;
+  void split_access(const DataAccess& a, const MemoryOperand& operand);
+  void lend_beyond(std::uint32_t base, std::uint32_t size);
+  void refuse_reading_own_code(PhysAddr a, std::uint32_t size);
+  void arrange();
+  void lend(PhysAddr at, std::uint8_t value, std::optional<PhysAddr> home);
+  void restore_arrangement();
+  void forget_lent_code();
+  void finish_repeat();
+  void deliver_segment_end();
+  void reduce_8088_shift();
+  bool emulated_on_8088() const;
+  void emulate_on_8088();
+  void emulate_coprocessor_cycles();
+  void note_mmx();
 
   // machine_emulation.cc: instructions executed here
   static bool emulated(InstructionClass kind);
@@ -218,7 +257,6 @@ class Machine final : private EngineClient, private WalkObserver {
   // The instruction between its report and its completion.
   const InstructionInfo* info_ = nullptr;
   std::uint32_t linear_ = 0;
-  std::uint32_t flags_before_ = 0;
   std::uint32_t hflags_before_ = 0;
   PhysAddr physical_;
   bool in_flight_ = false;
@@ -237,6 +275,26 @@ class Machine final : private EngineClient, private WalkObserver {
     PhysAddr physical;
     std::uint8_t before = 0;
   } watched_;  ///< type byte of a descriptor being loaded
+
+  /// A byte of memory that holds something else while the engine executes one instruction.
+  struct Loan {
+    PhysAddr at;
+    std::optional<PhysAddr> home;  ///< what the engine leaves at `at` belongs here
+    std::uint8_t original = 0, lent = 0;
+  };
+  struct Beyond {
+    std::uint32_t linear = 0;  ///< 64 KiB above the byte that the processor means
+  };
+  bool sixteen_bit_ = false;  ///< 8088 or 80286
+  bool wants_arrangement_ = false, arranged_ = false;
+  std::vector<Loan> loans_;
+  std::vector<PhysAddr> lent_code_;
+  std::vector<Beyond> beyond_;
+  std::optional<std::uint32_t> count_register_;  ///< ECX while another shift count is lent
+  std::optional<SegmentEndFault> segment_end_;
+  bool fixes_flags_ = false;
+  FlagInputs flag_inputs_;
+  std::optional<std::uint32_t> flag_operand_;  ///< linear address of the explicit operand
 
   std::uint64_t model_specific_results_ = 0;
   Action action_ = Action::none;

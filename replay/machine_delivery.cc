@@ -270,6 +270,11 @@ void Machine::deliver_real(std::uint8_t vector, std::uint32_t return_eip) {
   const std::uint32_t flags = engine_.eflags();
   const auto push = [&](std::uint32_t value) {
     sp = (sp - 2) & 0xffff;
+    if (sp == 0xffff && model_ == CpuModel::i8088) {  // offsets wrap between the bytes
+      system_write(ss + sp, value & 0xff, 1);
+      system_write(ss, value >> 8 & 0xff, 1);
+      return;
+    }
     system_write(ss + sp, value & 0xffff, 2);
   };
   push(flags);
@@ -389,7 +394,12 @@ void Machine::deliver_protected(const CpuException& exception, std::uint32_t ret
 void Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
   halted_ = false;
   in_flight_ = false;
-  raise({vector, std::nullopt, 0}, engine_.eip(), kind);
+  std::uint32_t return_eip = engine_.eip();
+  if (model_ == CpuModel::i8088 && position_.iteration != 0 && info_->prefix_bytes > 1) {
+    // Only the last prefix is kept (8086 Family User's Manual, 2.7, "String instructions").
+    return_eip = (return_eip + info_->prefix_bytes - 1) & 0xffff;
+  }
+  raise({vector, std::nullopt, 0}, return_eip, kind);
 }
 
 // ---------------------------------------------------------------------------------------------

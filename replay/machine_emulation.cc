@@ -90,6 +90,14 @@ void Machine::emulate() {
   };
   if (is_floating_point(info.kind)) check_fpu_available(info.kind);
   prepare_operands();
+  if (model_ == CpuModel::i8088 && emulated_on_8088()) {
+    emulate_on_8088();
+    return;
+  }
+  if (model_ == CpuModel::i286 && info.kind == InstructionClass::x87) {
+    emulate_coprocessor_cycles();
+    return;
+  }
   switch (info.kind) {
     case InstructionClass::hlt:
       require_ring0();
