@@ -111,6 +111,7 @@ class Importer {
   std::vector<std::string> warnings_;
 
   bool by_dump_ = false;
+  std::optional<std::uint64_t> stopped_at_;  ///< instructions before the driver's stop marker
   bool prefix_seen_ = false;  ///< the machine ran before the start
   std::optional<Position> first_window_, last_window_;  ///< counts at writes into the dump window
   Position base_;
@@ -303,7 +304,10 @@ void Importer::derive() {
     }
     if (stop_.reached(t)) return;
     if (by_dump_ && t.op == BusOp::data_write && dump_.take(t)) {
-      if (dump_.stopped()) return;
+      if (dump_.stopped()) {
+        if (t.has(kPositionKnown)) stopped_at_ = builder_.rebase(t.position).instruction;
+        return;
+      }
       continue;
     }
     if (t.has(kStateWindow)) continue;
@@ -371,6 +375,9 @@ std::string options_text(const ImportOptions& options) {
 void Importer::fill_in(Recording& recording) {
   const CaptureInfo& info = reader_.info();
   recording.initial = std::move(*state_);
+  // The store of the stop marker is no part of the recording: nothing of it is evidence.
+  if (stopped_at_ && recording.instructions)
+    recording.instructions = std::min(*recording.instructions, *stopped_at_);
   if (options_.capture.cpu != CpuModel::unknown) {
     recording.initial.model = options_.capture.cpu;
   } else if (recording.initial.model == CpuModel::unknown) {
