@@ -96,6 +96,8 @@ struct BusDescription {
   /// told from a low address; nullptr when there is none.
   const char* dead_line;
   std::unique_ptr<BusDecoder> (*make)(const SampleInfo& samples, const PinSet& pins);
+  /// Only a channel map can choose this bus: its pins are also those of another.
+  bool by_name_only = false;
 };
 
 /// All buses, in the order in which an automatic choice prefers them.

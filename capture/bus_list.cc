@@ -6,6 +6,7 @@
 #include "capture/decoder_286.h"
 #include "capture/decoder_486.h"
 #include "capture/decoder_8086.h"
+#include "capture/decoder_states.h"
 #include "formats/error.h"
 
 namespace citcat {
@@ -31,6 +32,20 @@ const BusDescription kBuses[] = {
      nullptr, make_486},
     {"pentium", "Pentium, 64 bits", CpuModel::pentium, 8, pins_pentium, 0xffffffff,
      ClockEdge::falling, nullptr, make_pentium},
+    {"8088-states", "8088 state listing: one line a bus cycle", CpuModel::i8088, 1,
+     pins_8088_states, 0xfffff, ClockEdge::every, nullptr, make_states, true},
+    {"8086-states", "8086 state listing: one line a bus cycle", CpuModel::i8088, 2,
+     pins_8086_states, 0xfffff, ClockEdge::every, nullptr, make_states, true},
+    {"80286-states", "80286 state listing: one line a bus cycle", CpuModel::i286, 2,
+     pins_286_states, 0xffffff, ClockEdge::every, nullptr, make_states, true},
+    {"386sx-states", "80386SX and EX state listing: one line a bus cycle", CpuModel::i386, 2,
+     pins_386sx_states, 0x3ffffff, ClockEdge::every, nullptr, make_states, true},
+    {"386dx-states", "80386DX state listing: one line a bus cycle", CpuModel::i386, 4,
+     pins_386dx_states, 0xffffffff, ClockEdge::every, nullptr, make_states, true},
+    {"486-states", "i486 state listing: one line a bus cycle", CpuModel::i486, 4, pins_486_states,
+     0xffffffff, ClockEdge::every, nullptr, make_states, true},
+    {"pentium-states", "Pentium state listing: one line a bus cycle", CpuModel::pentium, 8,
+     pins_pentium_states, 0xffffffff, ClockEdge::every, nullptr, make_states, true},
 };
 
 }  // namespace

@@ -256,6 +256,7 @@ BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel c
   std::optional<BusMatch> best;
   for (const BusDescription& bus : bus_descriptions()) {
     if (!map.bus.empty() ? map.bus != bus.id : cpu != CpuModel::unknown && cpu != bus.cpu) continue;
+    if (map.bus.empty() && bus.by_name_only) continue;
     // A map that does not name its bus may fit only one of them.
     BusMatch match;
     try {

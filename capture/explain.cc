@@ -53,7 +53,7 @@ void explain_nearest(const SampleInfo& samples, const ChannelMap& map,
                      std::vector<std::string>& lines) {
   std::vector<BusMatch> matches;
   for (const BusDescription& bus : bus_descriptions()) {
-    if (!map.bus.empty() && map.bus != bus.id) continue;
+    if (map.bus.empty() ? bus.by_name_only : map.bus != bus.id) continue;
     try {
       matches.push_back(match_bus(bus, samples, map));
     } catch (const FormatError&) {
