@@ -1,0 +1,57 @@
+// The replayer as an 80286: a few single-step tests of every form, against the real processor.
+// scripts/test-silicon runs all of them and prints the table of docs/silicon.md.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "golden_trace.h"
+#include "silicon/suite_run.h"
+#include "single_step_suite.h"
+
+namespace citcat {
+namespace {
+
+constexpr std::size_t kTestsOfEachForm = 4;
+constexpr std::uint16_t kAllFlags = 0xffff;
+
+void expect_all_explained(const std::vector<std::string>& files,
+                          const std::map<std::string, std::uint16_t>& masks, std::size_t limit) {
+  unsigned equal = 0, masked = 0, explained = 0;
+  for (const std::string& path : files) {
+    const std::string form = silicon::form_of(path);
+    const auto mask = masks.find(form);
+    const silicon::FormResult result = silicon::run_form(
+        read_moo(path), form, mask == masks.end() ? kAllFlags : mask->second, limit);
+    equal += result.counts[static_cast<std::size_t>(silicon::Outcome::equal)];
+    masked += result.counts[static_cast<std::size_t>(silicon::Outcome::masked)];
+    explained += result.counts[static_cast<std::size_t>(silicon::Outcome::explained)];
+    for (const std::string& line : result.unexplained) ADD_FAILURE() << form << " " << line;
+  }
+  std::printf("%u tests equal, %u but for undefined flags, %u by a named rule\n", equal, masked,
+              explained);
+  EXPECT_GT(equal, masked + explained);
+}
+
+TEST(SiliconSuite, EveryFormOfThe80286ReplaysAsTheProcessorRanIt) {
+  const std::vector<std::string> files = test::suite_files();
+  if (files.empty()) GTEST_SKIP() << "no single-step suite (set CITCAT_SHARED)";
+  const std::string metadata =
+      (std::filesystem::path(files.front()).parent_path() / "metadata.json").string();
+  expect_all_explained(files, silicon::read_flag_masks(metadata), kTestsOfEachForm);
+}
+
+TEST(SiliconSuite, TheSampleTestsReplayAsTheProcessorRanThem) {
+  std::vector<std::string> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(CITCAT_SOURCE_DIR "/samples/moo")) {
+    if (entry.path().string().find(".MOO") != std::string::npos) files.push_back(entry.path());
+  }
+  ASSERT_FALSE(files.empty());
+  const auto masks = silicon::read_flag_masks(CITCAT_SOURCE_DIR "/samples/moo/metadata.json");
+  expect_all_explained(files, masks, 40);
+}
+
+}  // namespace
+}  // namespace citcat
