@@ -1,27 +1,49 @@
 #include "cli/interrupt.h"
 
-#include <csignal>
+#include <signal.h>
+#include <unistd.h>
+
+#include "formats/atomic_file.h"
 
 namespace citcat {
 namespace {
 
-volatile std::sig_atomic_t interrupt_seen = 0;
+volatile sig_atomic_t interrupt_seen = 0;
 
-extern "C" void note_interrupt(int) { interrupt_seen = 1; }
+/// The process whose outputs they are: a forked worker must not remove its parent's.
+pid_t owner = 0;
+
+void handle(int signal, void (*handler)(int), int flags) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = flags;
+  sigaction(signal, &action, nullptr);
+}
+
+extern "C" void end_at_once(int signal) {
+  if (getpid() == owner) remove_unfinished_files();
+  handle(signal, SIG_DFL, 0);
+  raise(signal);
+}
+
+extern "C" void note_interrupt(int signal) {
+  interrupt_seen = 1;
+  handle(signal, end_at_once, 0);
+}
 
 }  // namespace
 
 void install_interrupt_handler() {
-  struct sigaction action = {};
-  action.sa_handler = note_interrupt;
-  sigemptyset(&action.sa_mask);
-  // Reset: the second signal finds the default action. Restart: reads and writes under way finish.
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-  sigaction(SIGINT, &action, nullptr);
+  owner = getpid();
+  // Restart: reads and writes under way finish.
+  handle(SIGINT, note_interrupt, SA_RESTART);
+  handle(SIGTERM, end_at_once, 0);
+  handle(SIGHUP, end_at_once, 0);
 }
 
 void check_interrupt() {
-  if (interrupt_seen) throw Interrupted();
+  if (interrupt_seen != 0) throw Interrupted();
 }
 
 }  // namespace citcat

@@ -10,7 +10,8 @@ class Interrupted : public std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-/// From here on Ctrl-C asks the program to stop at its next check. A second Ctrl-C ends it at once.
+/// From here on Ctrl-C asks the program to stop at its next check. A second Ctrl-C, SIGTERM and
+/// SIGHUP end it at once, without unfinished outputs.
 void install_interrupt_handler();
 
 /// Throws Interrupted when Ctrl-C was pressed. Cheap: call it in every long loop, or let

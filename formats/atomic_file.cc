@@ -95,7 +95,8 @@ void AtomicFile::open_temporary() {
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
-  if (!temporary_.empty() && unfinished_ == Unfinished::remove) ::unlink(temporary_.c_str());
+  const bool worthless = unfinished_ == Unfinished::remove || size_ == 0;
+  if (!temporary_.empty() && worthless) ::unlink(temporary_.c_str());
   forget_temporary(slot_);
 }
 

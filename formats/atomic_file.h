@@ -17,7 +17,8 @@ class AtomicFile {
   /// What happens to an unfinished file when it is abandoned.
   enum class Unfinished : std::uint8_t {
     remove,  ///< the temporary is deleted
-    keep,    ///< it stays under the name `path.partial`, which is the temporary name from the start
+    keep,    ///< it stays under the name `path.partial`, which is the temporary name from the
+             ///< start; one without a byte in it is deleted
   };
 
   /// Throws IoError when the temporary cannot be made.
