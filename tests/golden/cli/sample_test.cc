@@ -1,0 +1,169 @@
+// The whole path on the sample capture, as a user walks it: import, info, replay, dump, verify; and
+// the JSON contract of docs/cli.md on the way.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "golden/process.h"
+
+namespace citcat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+
+constexpr const char* kSample = CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr";
+constexpr const char* kState = CITCAT_SOURCE_DIR "/samples/ibm5150/state.json";
+
+std::vector<std::string> keys(const nlohmann::json& object) {
+  std::vector<std::string> names;
+  for (const auto& item : object.items()) names.push_back(item.key());
+  return names;
+}
+
+/// The sample imported into a folder of the test's own.
+class Sample : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    imported_ = run({"import", kSample, "--cpu", "8088", "--initial-state", kState, "--start",
+                     "interrupt:0", "-o", "area5150.citcat", "--json"});
+    ASSERT_EQ(imported_.exit_code, 0) << imported_.err;
+  }
+
+  ProcessResult run(const std::vector<std::string>& arguments) const {
+    return run_citcat(arguments, folder_.path());
+  }
+  /// Runs a command that must succeed and print one JSON object on one line.
+  nlohmann::json run_json(std::vector<std::string> arguments) const {
+    arguments.push_back("--json");
+    const ProcessResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1) << result.out;
+    return nlohmann::json::parse(result.out);
+  }
+  std::filesystem::path file(const std::string& name) const { return folder_.path() / name; }
+
+  TemporaryFolder folder_;
+  ProcessResult imported_;
+};
+
+TEST_F(Sample, ImportReportsWhatItFound) {
+  const auto json = nlohmann::json::parse(imported_.out);
+  EXPECT_THAT(keys(json),
+              IsSupersetOf({"format", "cpu", "transactions", "instructions", "image_bytes",
+                            "interrupts", "io_reads", "external_writes", "warnings"}));
+  EXPECT_EQ(json.at("cpu"), "8088");
+  EXPECT_TRUE(json.at("warnings").is_array());
+  EXPECT_GT(json.at("transactions").get<int>(), 0);
+}
+
+TEST_F(Sample, ImportIsReproducible) {
+  const std::string first = read_file(file("area5150.citcat"));
+  const ProcessResult again = run({"import", kSample, "--cpu", "8088", "--initial-state", kState,
+                                   "--start", "interrupt:0", "-o", "again.citcat"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_TRUE(first == read_file(file("again.citcat")));
+}
+
+TEST_F(Sample, VerifyProvesEveryPartOfTheEvidence) {
+  const nlohmann::json json = run_json({"verify", "area5150.citcat"});
+  EXPECT_THAT(keys(json),
+              IsSupersetOf({"verdict", "instructions", "writes", "io_reads", "instruction_stream",
+                            "final_memory", "adopted", "divergence"}));
+  EXPECT_EQ(json.at("verdict"), "match");
+  EXPECT_TRUE(json.at("divergence").is_null());
+  for (const char* part : {"writes", "instruction_stream"}) {
+    EXPECT_GT(json.at(part).at("checked").get<int>(), 0) << part;
+    EXPECT_EQ(json.at(part).at("checked"), json.at(part).at("equal")) << part;
+  }
+  // The program reads no port after the start, so there is nothing to be equal.
+  EXPECT_EQ(json.at("io_reads").at("checked"), json.at("io_reads").at("equal"));
+  EXPECT_GT(json.at("final_memory").at("bytes").get<int>(), 0);
+  EXPECT_EQ(json.at("final_memory").at("different"), 0);
+}
+
+TEST_F(Sample, ReplayReportsTheWholeRun) {
+  const nlohmann::json json = run_json({"replay", "area5150.citcat", "-o", "area5150.kt"});
+  EXPECT_THAT(keys(json), IsSupersetOf({"instructions", "seconds", "mips", "interrupts",
+                                        "exceptions", "io_reads", "external_writes", "end"}));
+  EXPECT_EQ(json.at("end"), "complete");
+  EXPECT_GT(std::filesystem::file_size(file("area5150.kt")), 0u);
+}
+
+TEST_F(Sample, ReplayIsReproducible) {
+  ASSERT_EQ(run({"replay", "area5150.citcat", "-o", "one.kt"}).exit_code, 0);
+  ASSERT_EQ(run({"replay", "area5150.citcat", "-o", "two.kt"}).exit_code, 0);
+  EXPECT_TRUE(read_file(file("one.kt")) == read_file(file("two.kt")));
+}
+
+TEST_F(Sample, ReplayToStandardOutputIsTheSameTrace) {
+  ASSERT_EQ(run({"replay", "area5150.citcat", "-o", "one.kt"}).exit_code, 0);
+  const ProcessResult result = run({"replay", "area5150.citcat", "-o", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(read_file(file("one.kt")) == result.out);
+}
+
+TEST_F(Sample, InfoKnowsCaptureRecordingAndTrace) {
+  ASSERT_EQ(run({"replay", "area5150.citcat", "-o", "area5150.kt"}).exit_code, 0);
+  EXPECT_EQ(run_json({"info", kSample}).at("kind"), "capture");
+  EXPECT_EQ(run_json({"info", "area5150.citcat"}).at("kind"), "recording");
+  EXPECT_TRUE(run_json({"info", "area5150.kt"}).is_object());
+}
+
+TEST_F(Sample, DumpListsTheTraceForPeople) {
+  ASSERT_EQ(run({"replay", "area5150.citcat", "-o", "area5150.kt"}).exit_code, 0);
+  const ProcessResult result = run({"dump", "area5150.kt", "--bits", "16", "--to", "10"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  // The first instruction is the first of the timer's handler at 0F23:0A48.
+  EXPECT_THAT(result.out, HasSubstr("push cx"));
+}
+
+TEST_F(Sample, AWrongRegisterIsFoundOut) {
+  std::string state = read_file(kState);
+  const std::string right = "\"ax\":\"0x0f4d\"";
+  ASSERT_NE(state.find(right), std::string::npos);
+  state.replace(state.find(right), right.size(), "\"ax\":\"0x0f4c\"");
+  write_file(file("wrong.json"), state);
+  ASSERT_EQ(run({"import", kSample, "--cpu", "8088", "--initial-state", "wrong.json", "--start",
+                 "interrupt:0", "-o", "wrong.citcat"})
+                .exit_code,
+            0);
+  const ProcessResult result = run({"verify", "wrong.citcat", "--json"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json.at("verdict"), "diverged");
+  EXPECT_THAT(keys(json.at("divergence")),
+              IsSupersetOf({"position", "transaction", "expected", "found", "causes"}));
+}
+
+TEST_F(Sample, ADamagedRecordingIsBadInputAndNamesTheFile) {
+  std::string bytes = read_file(file("area5150.citcat"));
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 0x10);
+  write_file(file("damaged.citcat"), bytes);
+  for (const char* command : {"verify", "replay"}) {
+    const ProcessResult result = run({command, "damaged.citcat"});
+    EXPECT_EQ(result.exit_code, 3) << command << ": " << result.err;
+    EXPECT_THAT(result.err, HasSubstr("damaged.citcat"));
+  }
+}
+
+TEST_F(Sample, AFullDiskIsASystemError) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const ProcessResult result = run({"replay", "area5150.citcat", "-o", "/dev/full"});
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+}
+
+TEST_F(Sample, AnOutputThatFailsLeavesTheOldFileAsItWas) {
+  write_file(file("old.citcat"), "precious");
+  write_file(file("cut.sr"), read_file(kSample).substr(0, 300000));
+  const ProcessResult result = run({"import", "cut.sr", "--cpu", "8088", "--initial-state", kState,
+                                    "--start", "interrupt:0", "-o", "old.citcat"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_EQ(read_file(file("old.citcat")), "precious");
+}
+
+}  // namespace
+}  // namespace citcat::testing
