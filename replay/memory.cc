@@ -54,6 +54,50 @@ void Memory::load(const MemoryImage& image, std::uint32_t ram_bytes) {
   }
 }
 
+void Memory::set_page(std::uint32_t number, const std::uint8_t* data, const Bits& defined) {
+  std::memcpy(engine_.host_page(number), data, kPageSize);
+  PageState& state = states_[number];
+  state.all_defined = defined.all();
+  state.defined = state.all_defined || defined.none() ? nullptr : std::make_unique<Bits>(defined);
+}
+
+std::vector<Memory::SavedPage> Memory::save_changed() const {
+  std::vector<SavedPage> saved;
+  for (const std::uint32_t number : mapped_) {
+    const PageState& state = states_[number];
+    if (!state.changed) continue;
+    SavedPage& page = saved.emplace_back();
+    page.number = number;
+    std::memcpy(page.data.data(), engine_.host_page(number), kPageSize);
+    if (state.all_defined) {
+      page.defined.set();
+    } else if (state.defined) {
+      page.defined = *state.defined;
+    }
+  }
+  return saved;
+}
+
+void Memory::restore(const MemoryImage& image, const std::vector<SavedPage>& pages) {
+  constexpr std::array<std::uint8_t, kPageSize> kZeros{};
+  for (const std::uint32_t number : mapped_) {
+    PageState& state = states_[number];
+    if (!state.changed) continue;
+    state.changed = false;
+    const MemoryImage::Page* base = image.find(captured(PhysAddr{number * kPageSize}).page());
+    if (base != nullptr) {
+      set_page(number, base->data.data(), base->valid);
+    } else {
+      set_page(number, kZeros.data(), Bits{});
+    }
+  }
+  for (const SavedPage& page : pages) {
+    ensure_mapped(page.number);
+    set_page(page.number, page.data.data(), page.defined);
+    states_[page.number].changed = true;
+  }
+}
+
 bool Memory::partly_defined(const Bits& bits, PhysAddr address, std::uint32_t size) {
   for (std::uint32_t i = 0; i < size; ++i) {
     if (!bits[address.offset_in_page() + i]) return false;

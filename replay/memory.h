@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <memory>
@@ -44,8 +45,21 @@ class Memory {
   /// The replay wrote these bytes; must not cross a frame.
   void mark_defined(PhysAddr address, std::uint32_t size) {
     PageState& state = states_[address.page()];
+    state.changed = true;
     if (!state.all_defined) mark_partly(state, address, size);
   }
+
+  /// A frame as it is at one moment.
+  struct SavedPage {
+    std::uint32_t number = 0;
+    std::array<std::uint8_t, kPageSize> data{};
+    std::bitset<kPageSize> defined;
+  };
+  /// All frames written since load().
+  std::vector<SavedPage> save_changed() const;
+  /// Takes memory back to what it was when `pages` were saved: frames changed since load() and not
+  /// among them become what `image` says. Translated code must be dropped by the caller.
+  void restore(const MemoryImage& image, const std::vector<SavedPage>& pages);
 
   /// Instructions of this frame may have been translated: stores made here must tell the engine.
   void note_code(std::uint32_t page) { states_[page].code = true; }
@@ -78,10 +92,12 @@ class Memory {
   struct PageState {
     bool all_defined = false;
     bool code = false;
+    bool changed = false;  ///< since load()
     std::unique_ptr<Bits> defined;
   };
   static bool partly_defined(const Bits& bits, PhysAddr address, std::uint32_t size);
   static void mark_partly(PageState& state, PhysAddr address, std::uint32_t size);
+  void set_page(std::uint32_t number, const std::uint8_t* data, const Bits& defined);
   void map_range(std::uint32_t first_page, std::uint32_t pages);
 
   Engine& engine_;

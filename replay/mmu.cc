@@ -24,6 +24,22 @@ struct Mmu::Walk {
 Mmu::Mmu(Engine& engine, Memory& memory, WalkObserver& observer)
     : engine_(engine), memory_(memory), observer_(observer) {}
 
+struct Mmu::State {
+  std::vector<Entry> itlb, dtlb;
+  std::array<std::optional<std::uint64_t>, 4> pdptes;
+};
+
+std::shared_ptr<const Mmu::State> Mmu::save() const {
+  return std::make_shared<const State>(State{itlb_, dtlb_, pdptes_});
+}
+
+void Mmu::restore(const State& state) {
+  control_changed(false);
+  itlb_ = state.itlb;
+  dtlb_ = state.dtlb;
+  pdptes_ = state.pdptes;
+}
+
 void Mmu::flush_all() {
   for (Entry& e : itlb_) e.tag = kInvalid;
   for (Entry& e : dtlb_) e.tag = kInvalid;
@@ -97,6 +113,7 @@ std::uint32_t Mmu::read_entry(PhysAddr at) {
 
 void Mmu::write_entry(PhysAddr at, std::uint32_t value) {
   std::memcpy(memory_.host(at), &value, 4);
+  memory_.mark_defined(at, 4);
   std::array<std::uint8_t, 4> bytes;
   std::memcpy(bytes.data(), &value, 4);
   observer_.walk_write(at, bytes);

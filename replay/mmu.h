@@ -7,6 +7,7 @@
 // and the walks that the processor makes happen before the engine touches memory.
 
 #include <array>
+#include <memory>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -70,6 +71,12 @@ class Mmu {
 
   /// The same without any effect: what the engine is told. nullopt where translate() would fault.
   std::optional<Translation> peek(LinearAddr address, Access access, bool user);
+
+  /// What the TLB and the page-directory-pointer registers hold; part of a checkpoint, because
+  /// entries may outlive what memory says.
+  struct State;
+  std::shared_ptr<const State> save() const;
+  void restore(const State& state);
 
   bool paging() const { return paging_; }
   void set_a20_mask(std::uint32_t mask) { a20_mask_ = mask; }

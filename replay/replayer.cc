@@ -86,6 +86,39 @@ ReplayReport Replayer::run() {
   return report_;
 }
 
+ReplayReport Replayer::run_to(std::uint64_t to) {
+  options_.to = to;
+  return run();
+}
+
+Replayer::Checkpoint Replayer::checkpoint() const {
+  Checkpoint c;
+  c.machine = machine_.snapshot();
+  c.report = report_;
+  c.next_interrupt = next_interrupt_;
+  c.next_external = next_external_;
+  c.next_io = next_io_;
+  c.next_internal = next_internal_;
+  c.io_done = io_done_;
+  c.written_bytes = tally_->written_bytes;
+  c.interrupts = tally_->interrupts;
+  c.exceptions = tally_->exceptions;
+  return c;
+}
+
+void Replayer::restore(const Checkpoint& c) {
+  machine_.restore(c.machine, recording_.image);
+  report_ = c.report;
+  next_interrupt_ = c.next_interrupt;
+  next_external_ = c.next_external;
+  next_io_ = c.next_io;
+  next_internal_ = c.next_internal;
+  io_done_ = c.io_done;
+  tally_->written_bytes = c.written_bytes;
+  tally_->interrupts = c.interrupts;
+  tally_->exceptions = c.exceptions;
+}
+
 bool Replayer::step_beyond() {
   const Position before = machine_.position();
   try {

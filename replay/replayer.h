@@ -85,6 +85,20 @@ class Replayer final : private Environment {
 
   /// Runs to the end, the stop or the first divergence.
   ReplayReport run();
+  /// The same up to another instruction than the options say; may be called again and again.
+  ReplayReport run_to(std::uint64_t to);
+
+  /// The replay between two calls of run(), to come back to: machine, memory and how far the
+  /// schedule has been used. Sinks keep their own state.
+  struct Checkpoint {
+    Machine::Snapshot machine;
+    ReplayReport report;
+    std::size_t next_interrupt = 0, next_external = 0, next_io = 0, next_internal = 0;
+    std::uint64_t io_done = 0, written_bytes = 0, interrupts = 0, exceptions = 0;
+  };
+  Checkpoint checkpoint() const;
+  void restore(const Checkpoint& checkpoint);
+
   /// One more instruction after run(), beyond what the evidence reaches. False when something that
   /// the recording does not tell would be needed.
   bool step_beyond();
