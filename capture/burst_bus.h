@@ -8,17 +8,6 @@
 
 namespace citcat {
 
-/// W/R#, D/C#, M/IO# as bits 0 to 2 (i486 data sheet, table "Bus cycle definition"; the same on the
-/// Pentium). From memory of the manuals, to be corrected here if a part differs.
-constexpr CycleKind kDefinition486[8] = {CycleKind::interrupt_acknowledge,
-                                         CycleKind::special,
-                                         CycleKind::io_read,
-                                         CycleKind::io_write,
-                                         CycleKind::code_read,
-                                         CycleKind::none,
-                                         CycleKind::data_read,
-                                         CycleKind::data_write};
-
 /// What a special cycle means, by its active byte enables (bit i: BE<i># low; AMD-K5 TRM, table
 /// 5-23). Halt shares its code with stop grant, which has address 10h.
 struct SpecialCycle {

@@ -7,46 +7,11 @@
 #include <string>
 
 #include "capture/bus_decoder.h"
+#include "capture/cycle_definitions.h"
 #include "events/bus_transaction.h"
 #include "formats/error.h"
 
 namespace citcat {
-
-/// What the cycle definition pins ask for.
-enum class CycleKind : std::uint8_t {
-  none,  ///< a code the processor does not use
-  interrupt_acknowledge,
-  special,  ///< halt, shutdown, flush: told apart by address or byte enables
-  io_read,
-  io_write,
-  code_read,
-  data_read,
-  data_write,
-};
-
-constexpr bool is_write(CycleKind kind) {
-  return kind == CycleKind::io_write || kind == CycleKind::data_write;
-}
-constexpr bool is_memory(CycleKind kind) {
-  return kind == CycleKind::code_read || kind == CycleKind::data_read ||
-         kind == CycleKind::data_write;
-}
-constexpr BusOp op_of(CycleKind kind) {
-  switch (kind) {
-    case CycleKind::interrupt_acknowledge:
-      return BusOp::interrupt_acknowledge;
-    case CycleKind::io_read:
-      return BusOp::io_read;
-    case CycleKind::io_write:
-      return BusOp::io_write;
-    case CycleKind::code_read:
-      return BusOp::code_read;
-    case CycleKind::data_read:
-      return BusOp::data_read;
-    default:
-      return BusOp::data_write;
-  }
-}
 
 /// Transactions in bus order. Interrupt acknowledges come in pairs, the vector with the second.
 class BusOutput {

@@ -14,34 +14,6 @@ namespace {
 
 using Kind = CycleKind;
 
-/// S0#, S1#, M/IO#, COD/INTA# as bits 0 to 3 (80286 data sheet, table "80286 bus cycle status").
-constexpr Kind kStatus286[16] = {Kind::interrupt_acknowledge,
-                                 Kind::none,
-                                 Kind::none,
-                                 Kind::none,
-                                 Kind::special,
-                                 Kind::data_read,
-                                 Kind::data_write,
-                                 Kind::none,
-                                 Kind::none,
-                                 Kind::io_read,
-                                 Kind::io_write,
-                                 Kind::none,
-                                 Kind::none,
-                                 Kind::code_read,
-                                 Kind::none,
-                                 Kind::none};
-
-/// W/R#, D/C#, M/IO# as bits 0 to 2 (386EX manual, table 6-2).
-constexpr Kind kDefinition386[8] = {Kind::interrupt_acknowledge,
-                                    Kind::none,
-                                    Kind::io_read,
-                                    Kind::io_write,
-                                    Kind::code_read,
-                                    Kind::special,
-                                    Kind::data_read,
-                                    Kind::data_write};
-
 /// Halt shows byte address 2, shutdown 0 (386EX manual, table 6-2; 80286 data sheet, the same).
 constexpr std::uint32_t kHaltAddress = 2;
 

@@ -1,8 +1,7 @@
 #include "capture/decoder_8086.h"
 
-#include <optional>
-
 #include "capture/clocked_decoder.h"
+#include "capture/cycle_definitions.h"
 #include "capture/execution_tracker.h"
 #include "capture/hex.h"
 #include "formats/error.h"
@@ -12,15 +11,11 @@ namespace {
 
 constexpr unsigned kPassive = 7;
 
-/// S2 S1 S0 as a number (Intel 8086 data sheet, table "Status").
-constexpr std::optional<BusOp> kStatus[8] = {BusOp::interrupt_acknowledge,
-                                             BusOp::io_read,
-                                             BusOp::io_write,
-                                             BusOp::halt,
-                                             BusOp::code_read,
-                                             BusOp::data_read,
-                                             BusOp::data_write,
-                                             std::nullopt};
+/// The status as a bus operation; a special cycle is a halt, the only one these processors have.
+BusOp op_of_status(unsigned status) {
+  const CycleKind kind = kStatus8086[status];
+  return kind == CycleKind::special ? BusOp::halt : op_of(kind);
+}
 
 // T1 and the clock that carries the data; the clocks between are T2 and wait states.
 constexpr std::uint32_t kClocksBeforeData = 2;
@@ -84,7 +79,7 @@ class Decoder8086Max final : public ClockedDecoder {
  private:
   void begin_cycle(unsigned status, std::uint64_t control, const Period& period) {
     cycle_ = {};
-    cycle_.op = *kStatus[status];
+    cycle_.op = op_of_status(status);
     cycle_.begin = period.begin;
     cycle_.address = static_cast<std::uint32_t>(address_(period.first));
     cycle_.interrupt_request = ((control >> 5) & 1) != 0;

@@ -13,42 +13,6 @@ namespace {
 
 using Kind = CycleKind;
 
-/// S2-S0 (Intel 8086 data sheet, table "Status"); 7 is no cycle.
-constexpr Kind kStatus8086[8] = {Kind::interrupt_acknowledge,
-                                 Kind::io_read,
-                                 Kind::io_write,
-                                 Kind::special,
-                                 Kind::code_read,
-                                 Kind::data_read,
-                                 Kind::data_write,
-                                 Kind::none};
-/// COD/INTA#, M/IO#, S1#, S0# (80286 data sheet, table "Bus cycle status").
-constexpr Kind kStatus286[16] = {Kind::interrupt_acknowledge,
-                                 Kind::none,
-                                 Kind::none,
-                                 Kind::none,
-                                 Kind::special,
-                                 Kind::data_read,
-                                 Kind::data_write,
-                                 Kind::none,
-                                 Kind::none,
-                                 Kind::io_read,
-                                 Kind::io_write,
-                                 Kind::none,
-                                 Kind::none,
-                                 Kind::code_read,
-                                 Kind::none,
-                                 Kind::none};
-/// M/IO#, D/C#, W/R# (386EX manual, table 6-2).
-constexpr Kind kDefinition386[8] = {Kind::interrupt_acknowledge,
-                                    Kind::none,
-                                    Kind::io_read,
-                                    Kind::io_write,
-                                    Kind::code_read,
-                                    Kind::special,
-                                    Kind::data_read,
-                                    Kind::data_write};
-
 /// How a bus says which bytes take part.
 enum class Lanes : std::uint8_t { one, a0_and_bhe, ble_and_bhe, byte_enables };
 

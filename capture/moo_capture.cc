@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string_view>
 
+#include "capture/cycle_definitions.h"
 #include "capture/hex.h"
 #include "formats/error.h"
 #include "formats/input.h"
@@ -12,63 +14,17 @@
 namespace citcat {
 namespace {
 
-enum class StatusCode : std::uint8_t { passive, inta, io_read, io_write, halt, code, read, write };
-
-constexpr StatusCode kNone = StatusCode::passive;
+using Kind = CycleKind;
 
 /// Bus status of the 8086 family in MOO files. The pins use another order.
-constexpr StatusCode kStatus8086[16] = {StatusCode::inta,
-                                        StatusCode::io_read,
-                                        StatusCode::io_write,
-                                        StatusCode::read,
-                                        StatusCode::write,
-                                        StatusCode::halt,
-                                        StatusCode::code,
-                                        kNone,
-                                        kNone,
-                                        kNone,
-                                        kNone,
-                                        kNone,
-                                        kNone,
-                                        kNone,
-                                        kNone,
-                                        kNone};
-
-/// S0, S1, M/IO# and COD/INTA# as bits 0 to 3 (80286 data sheet, table "Bus cycle status").
-constexpr StatusCode kStatus286[16] = {StatusCode::inta,
-                                       kNone,
-                                       kNone,
-                                       kNone,
-                                       StatusCode::halt,
-                                       StatusCode::read,
-                                       StatusCode::write,
-                                       kNone,
-                                       kNone,
-                                       StatusCode::io_read,
-                                       StatusCode::io_write,
-                                       kNone,
-                                       kNone,
-                                       StatusCode::code,
-                                       kNone,
-                                       kNone};
-
-/// W/R#, D/C# and M/IO# as bits 0 to 2 (80386EX manual, table 6-2).
-constexpr StatusCode kStatus386[16] = {StatusCode::inta,
-                                       kNone,
-                                       StatusCode::io_read,
-                                       StatusCode::io_write,
-                                       StatusCode::code,
-                                       StatusCode::halt,
-                                       StatusCode::read,
-                                       StatusCode::write,
-                                       kNone,
-                                       kNone,
-                                       kNone,
-                                       kNone,
-                                       kNone,
-                                       kNone,
-                                       kNone,
-                                       kNone};
+constexpr Kind kMooStatus8086[8] = {Kind::interrupt_acknowledge,
+                                    Kind::io_read,
+                                    Kind::io_write,
+                                    Kind::data_read,
+                                    Kind::data_write,
+                                    Kind::special,
+                                    Kind::code_read,
+                                    Kind::none};
 
 /// What differs between the processors.
 struct MooBus {
@@ -76,20 +32,20 @@ struct MooBus {
   CpuModel model;
   std::uint32_t bus_bytes;
   std::uint32_t address_mask;
-  const StatusCode* status;
+  std::span<const Kind> status;
   std::uint8_t data_state;     ///< T state of the row that carries the data, the last one counts
   std::uint8_t wait_state;     ///< another such T state
   std::uint32_t flags_loaded;  ///< bits of FLAGS that the rig loads
 };
 
 constexpr MooBus kBuses[] = {
-    {MooCpu::i8088, CpuModel::i8088, 1, 0xfffff, kStatus8086, 3, 5, 0xffff},
-    {MooCpu::i8086, CpuModel::i8088, 2, 0xfffff, kStatus8086, 3, 5, 0xffff},
-    {MooCpu::v20, CpuModel::i8088, 1, 0xfffff, kStatus8086, 3, 5, 0xffff},
-    {MooCpu::v30, CpuModel::i8088, 2, 0xfffff, kStatus8086, 3, 5, 0xffff},
-    {MooCpu::i186, CpuModel::i8088, 2, 0xfffff, kStatus8086, 3, 5, 0xffff},
+    {MooCpu::i8088, CpuModel::i8088, 1, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
+    {MooCpu::i8086, CpuModel::i8088, 2, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
+    {MooCpu::v20, CpuModel::i8088, 1, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
+    {MooCpu::v30, CpuModel::i8088, 2, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
+    {MooCpu::i186, CpuModel::i8088, 2, 0xfffff, kMooStatus8086, 3, 5, 0xffff},
     {MooCpu::i286, CpuModel::i286, 2, 0xffffff, kStatus286, 2, 2, 0x0fff},
-    {MooCpu::i386ex, CpuModel::i386, 2, 0x3ffffff, kStatus386, 2, 2, 0xffff},
+    {MooCpu::i386ex, CpuModel::i386, 2, 0x3ffffff, kDefinition386, 2, 2, 0xffff},
 };
 
 const MooBus& bus_of(MooCpu cpu) {
@@ -101,28 +57,6 @@ const MooBus& bus_of(MooCpu cpu) {
 constexpr std::uint8_t kFirstState = 1;
 constexpr std::uint8_t kPinHighLane = 2;  // BHE#, active low
 constexpr std::uint32_t kShutdownAddress = 0;
-
-std::optional<BusOp> op_of(StatusCode status) {
-  switch (status) {
-    case StatusCode::inta:
-      return BusOp::interrupt_acknowledge;
-    case StatusCode::io_read:
-      return BusOp::io_read;
-    case StatusCode::io_write:
-      return BusOp::io_write;
-    case StatusCode::halt:
-      return BusOp::halt;
-    case StatusCode::code:
-      return BusOp::code_read;
-    case StatusCode::read:
-      return BusOp::data_read;
-    case StatusCode::write:
-      return BusOp::data_write;
-    case StatusCode::passive:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
 
 /// Bytes a cycle moves: one or both lanes of a 16-bit bus (80286 data sheet, table "BHE and A0").
 /// Lanes that are not driven float, what they show is not data.
@@ -149,18 +83,18 @@ void set_data(const MooBus& bus, std::uint16_t data, BusTransaction& out) {
 std::optional<BusTransaction> open_cycle(const MooBus& bus, const MooCycle& cycle,
                                          std::size_t row) {
   if (cycle.t_state != kFirstState) return std::nullopt;
-  const StatusCode status = bus.status[cycle.bus_status & 15];
-  const auto op = op_of(status);
-  if (!op) return std::nullopt;
+  const std::size_t code = cycle.bus_status & 15;
+  const Kind kind = code < bus.status.size() ? bus.status[code] : Kind::none;
+  if (kind == Kind::none) return std::nullopt;
   BusTransaction out;
-  out.op = *op;
+  out.op = kind == Kind::special ? BusOp::halt : op_of(kind);
   out.clock = row;
   out.flags = kClockKnown;
-  if (status == StatusCode::halt) {
+  if (kind == Kind::special) {
     // An 80286 or later shuts down with the same status and address 0.
     if (bus.model != CpuModel::i8088 && (cycle.address & 2) == kShutdownAddress)
       out.op = BusOp::shutdown;
-  } else if (status == StatusCode::inta) {
+  } else if (kind == Kind::interrupt_acknowledge) {
     out.size = 1;
   } else {
     set_lanes(bus, cycle, row, out);
