@@ -66,6 +66,18 @@ bool is_value(std::string_view field) {
   return parse_hexadecimal(field, value) || parse_real(field) >= 0;
 }
 
+/// Names that are also numbers (A, D0, BE) make a line of names when all begin with a letter and no
+/// two are equal.
+bool looks_like_names(const std::vector<std::string_view>& fields) {
+  if (!std::all_of(fields.begin(), fields.end(), is_value)) return true;
+  std::vector<std::string_view> sorted = fields;
+  std::sort(sorted.begin(), sorted.end());
+  const bool distinct = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  return distinct && std::all_of(fields.begin(), fields.end(), [](std::string_view field) {
+           return (field[0] >= 'A' && field[0] <= 'F') || (field[0] >= 'a' && field[0] <= 'f');
+         });
+}
+
 class CsvSource final : public SampleSource {
  public:
   explicit CsvSource(std::unique_ptr<InputStream> input) : lines_(std::move(input)) {
@@ -110,7 +122,7 @@ class CsvSource final : public SampleSource {
       }
       if (columns_.empty()) separator_ = separator_of(row_);
       const auto fields = split(row_, separator_);
-      const bool header = columns_.empty() && !std::all_of(fields.begin(), fields.end(), is_value);
+      const bool header = columns_.empty() && looks_like_names(fields);
       if (!header) {
         first_row(fields);
         row_pending_ = true;
@@ -122,6 +134,7 @@ class CsvSource final : public SampleSource {
   }
 
   void read_comment(std::string_view line) {
+    if (line.find("DSView") != std::string_view::npos) changes_only_ = true;
     const auto colon = line.find(':');
     if (colon == std::string_view::npos) return;
     const std::string key = lower(trimmed(line.substr(1, colon - 1)));
@@ -132,7 +145,6 @@ class CsvSource final : public SampleSource {
       listed_.clear();
       for (const auto name : split(value, ',')) listed_.emplace_back(name);
     }
-    if (line.find("DSView") != std::string_view::npos) changes_only_ = true;
   }
 
   void name_columns(const std::vector<std::string_view>& fields) {
