@@ -85,9 +85,10 @@ bool Machine::prepare_16_bit() {
     reduce_8088_shift();
   }
   if (info.operand_count != 0 && wraps_between_words(info, engine_.gprs())) {
-    const MemoryOperand& operand = info.operands[0];
+    const auto* const operand = std::find_if(info.operands.begin(), info.operands.end(),
+                                             [](const MemoryOperand& o) { return o.read; });
     // Where the operand begins does not matter: the engine leaves the segment at its end.
-    lend_beyond(engine_.segment_base(operand.segment), 2);
+    lend_beyond(engine_.segment_base(operand->segment), 2);
   }
   return false;
 }

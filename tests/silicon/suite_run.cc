@@ -221,6 +221,11 @@ std::string explain(const MooTest& test, const Differences& found, const Observa
       info.operand_bytes == 1) {
     return "idiv-without-trap";
   }
+  const auto is_port = [](const std::string& text) { return text.starts_with("port "); };
+  if (info.kind == InstructionClass::x87 && found.flags == 0 && found.pushed_flags == 0 &&
+      std::all_of(found.others.begin(), found.others.end(), is_port)) {
+    return "coprocessor-word";
+  }
   return "";
 }
 
@@ -277,14 +282,14 @@ class WarmReplayer {
       return result;
     }
     result.detail = join(found);
-    if (found.flags_within(static_cast<std::uint16_t>(~flag_mask))) {
-      result.outcome = Outcome::masked;
-      return result;
-    }
     const InstructionInfo info =
         decode_instruction(test.bytes, CodeMode{false, true}, cpu_model_of(cpu_));
     result.rule = explain(test, found, seen_, info);
-    if (!result.rule.empty()) result.outcome = Outcome::explained;
+    if (!result.rule.empty()) {
+      result.outcome = Outcome::explained;
+    } else if (found.flags_within(static_cast<std::uint16_t>(~flag_mask))) {
+      result.outcome = Outcome::masked;
+    }
     return result;
   }
 

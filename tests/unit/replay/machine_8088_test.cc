@@ -76,6 +76,17 @@ TEST_F(Machine8088, WordsWrapAroundTheSegmentAndLeaveWhatLiesBeyond) {
   EXPECT_EQ(*machine_.memory().host(PhysAddr{(kDataSegment << 4) + 0x10000}), 0x77);
 }
 
+TEST_F(Machine8088, APointerAtTheEndOfTheSegmentContinuesAtItsBeginning) {
+  put(kCode, {0xc4, 0x06, 0xfe, 0xff, 0xff, 0x2e, 0xfe, 0xff});  // les ax,[fffe]; jmp far [fffe]
+  put((kDataSegment << 4) + 0xfffe, {0x34, 0x12});
+  put(kDataSegment << 4, {0x00, 0x05});
+  put(0x5000 + 0x1234, {0x40});  // inc ax
+  run(3);
+  EXPECT_EQ(reg("ax"), 0x1235u);
+  EXPECT_EQ(reg("es"), 0x0500u);
+  EXPECT_EQ(reg("cs"), 0x0500u);
+}
+
 TEST_F(Machine8088, ADivideErrorReturnsPastTheDivision) {
   put(0, {0x00, 0x00, 0x00, 0x05});  // handler at 0500:0000
   put(0x5000, {0x40});               // inc ax

@@ -53,5 +53,15 @@ TEST(SiliconSuite, TheSampleTestsReplayAsTheProcessorRanThem) {
   expect_all_explained(files, masks, 40);
 }
 
+TEST(SiliconSuite, AWrongRegisterOrByteIsNotExplained) {
+  MooFile file = read_moo(CITCAT_SOURCE_DIR "/samples/moo/F6.2.MOO.gz");
+  std::erase_if(file.tests, [](const MooTest& test) { return test.final.ram.empty(); });
+  ASSERT_GE(file.tests.size(), 2u);
+  file.tests[0].final.registers.front().value ^= 1;
+  file.tests[1].final.ram.front().value ^= 0x10;
+  const silicon::FormResult result = silicon::run_form(file, "F6.2", kAllFlags, 2);
+  EXPECT_EQ(result.unexplained.size(), 2u);
+}
+
 }  // namespace
 }  // namespace citcat
