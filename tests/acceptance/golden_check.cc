@@ -92,6 +92,7 @@ void GoldenCheck::next_starts_at(std::uint32_t eip, std::uint32_t linear, Positi
 
 void GoldenCheck::fetch(PhysAddr, std::uint32_t, Position now) {
   at(now);
+  switched_stack_ = false;
   cs_ = machine_->engine().segment_selector(kCs);
 }
 
@@ -122,6 +123,10 @@ void GoldenCheck::instruction(const ExecutedInstruction& e, Position now) {
         }
         break;
       case EaSource::stack_push:
+        // Through a gate that changes the stack, the trace keeps to the one before (kt.md).
+        if (switched_stack_ && info.kind == InstructionClass::int_n) break;
+        addresses_.push_back({e.ea[i], now.iteration, false});
+        break;
       case EaSource::stack_pop:
       case EaSource::frame:
         addresses_.push_back({e.ea[i], now.iteration, false});
@@ -180,6 +185,9 @@ void GoldenCheck::check_event(const std::string& kind, std::uint8_t vector,
 void GoldenCheck::delivered(const DeliveredEvent& event, Position now) {
   at(now);
   const bool software = event.kind == DeliveredEvent::Kind::software;
+  // Linux enters privilege level 0 through every gate, on a stack of its own.
+  constexpr std::uint16_t kPrivilege = 3;
+  switched_stack_ = software && (event.cs & kPrivilege) != 0;
   next_starts_at(event.eip, event.eip + machine_->engine().segment_base(kCs), now);
   check_event(software                                        ? "SWINT"
               : event.kind == DeliveredEvent::Kind::exception ? "EXC"
@@ -245,7 +253,8 @@ void GoldenCheck::compare_written() {
   const bool same_places =
       std::equal(written_.begin(), written_.end(), golden_.written.begin(), golden_.written.end(),
                  [](const GoldenByte& a, const GoldenByte& b) { return a.physical == b.physical; });
-  if (tolerant_ && same_places && floating_point_) {
+  // A write-back cache shows a result late: what was computed from it until then differs as well.
+  if (tolerant_ && same_places && (floating_point_ || tolerated_ != 0)) {
     ++tolerated_;
     return;
   }

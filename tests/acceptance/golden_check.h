@@ -31,8 +31,9 @@ class GoldenCheck final : public Sink {
   explicit GoldenCheck(const GoldenPaths& paths);
   /// Must be called before the replay starts.
   void attach(Machine& machine) { machine_ = &machine; }
-  /// Values written by floating-point stores may differ (counted): results of every
-  /// implementation's own, which a write-back cache shows late.
+  /// Values written by floating-point stores, and by anything after the first such difference, may
+  /// differ (counted), and registers: results of every implementation's own, which a write-back
+  /// cache shows late. Places may not, nor the instructions.
   void tolerate_floating_point() { tolerant_ = true; }
   /// Compares what is still open after the replay ended at `end`.
   void finish(Position end);
@@ -86,6 +87,7 @@ class GoldenCheck final : public Sink {
   std::vector<GoldenPort> ports_;
   std::vector<Address> addresses_;
   bool floating_point_ = false;
+  bool switched_stack_ = false;  ///< by the software interrupt being delivered
   std::uint16_t cs_ = 0;
 
   // The instruction completed last, until it is known where execution goes on.

@@ -118,11 +118,22 @@ TEST_P(MachineCaptures, AdoptsWhatImplementationsDifferIn) {
   run.golden().tolerate_floating_point();
   run.run();
   EXPECT_EQ(run.report().end, ReplayReport::End::complete) << divergence_text(run.report());
-  EXPECT_GT(run.totals().adopted, 0u);
-  std::printf("  adopted %llu\n", static_cast<unsigned long long>(run.totals().adopted));
-  if (run.report().end == ReplayReport::End::complete) expect_final_state(run);
+  const std::uint64_t specific = run.machine().model_specific_results();
+  std::printf("  %llu results, adopted %llu, %llu instructions differ in values\n",
+              static_cast<unsigned long long>(specific),
+              static_cast<unsigned long long>(run.totals().adopted),
+              static_cast<unsigned long long>(run.golden().tolerated()));
+  EXPECT_GT(specific, 0u);
+  // What a write-back cache never showed cannot be taken over: memory keeps the replay's results.
+  const bool all_shown = run.golden().tolerated() == 0;
+  if (run.report().end == ReplayReport::End::complete && all_shown) expect_final_state(run);
   expect_ground_truth(run);
 
+  // A write-back cache may have kept all of them to itself until the capture ended.
+  if (run.totals().adopted == 0) {
+    EXPECT_EQ(capture.form, 'C');
+    return;
+  }
   VerifierOptions strict;
   strict.strict = true;
   MachineRun strict_run(capture, imported, strict);

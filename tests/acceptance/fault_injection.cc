@@ -1,0 +1,288 @@
+#include "acceptance/fault_injection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "formats/error.h"
+#include "replay/replayer.h"
+#include "replay/verifier.h"
+
+namespace citcat::test {
+namespace {
+
+/// A capture held in memory.
+class StoredCapture final : public CaptureReader {
+ public:
+  StoredCapture(const CaptureInfo& info, const std::vector<BusTransaction>& transactions,
+                std::optional<std::size_t> left_out)
+      : info_(info), transactions_(transactions), left_out_(left_out) {}
+  const CaptureInfo& info() const override { return info_; }
+  bool next(BusTransaction& out) override {
+    if (left_out_ && at_ == *left_out_) ++at_;
+    if (at_ >= transactions_.size()) return false;
+    out = transactions_[at_++];
+    return true;
+  }
+
+ private:
+  const CaptureInfo& info_;
+  const std::vector<BusTransaction>& transactions_;
+  std::optional<std::size_t> left_out_;
+  std::size_t at_ = 0;
+};
+
+class Collector final : public EvidenceWriter {
+ public:
+  explicit Collector(std::vector<BusTransaction>& out) : out_(out) {}
+  void write(const BusTransaction& transaction) override { out_.push_back(transaction); }
+
+ private:
+  std::vector<BusTransaction>& out_;
+};
+
+/// Everything the run did, as one number (FNV-1a over its parts).
+class StreamHash final : public Sink {
+ public:
+  void instruction(const ExecutedInstruction& e, Position now) override {
+    add(now.instruction);
+    add(e.linear);
+    for (unsigned i = 0; i < e.ea_count; ++i) add(e.ea[i]);
+    for (std::size_t i = 0; i < e.info->length; ++i) add(e.info->bytes[i]);
+  }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
+    add(a.value);
+    for (const std::uint8_t byte : bytes) add(byte);
+  }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  void add(std::uint64_t v) { hash_ = (hash_ ^ v) * 0x100000001b3; }
+  std::uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+template <class T>
+T below(std::mt19937& random, T limit) {
+  return static_cast<T>(std::uniform_int_distribution<std::uint64_t>(
+      0, static_cast<std::uint64_t>(limit) - 1)(random));
+}
+
+bool same_registers(const CpuState& a, const CpuState& b) {
+  return a.gpr == b.gpr && a.eip == b.eip && a.eflags == b.eflags && a.segment == b.segment &&
+         a.ldtr == b.ldtr && a.tr == b.tr && a.gdtr == b.gdtr && a.idtr == b.idtr &&
+         a.cr0 == b.cr0 && a.cr2 == b.cr2 && a.cr3 == b.cr3 && a.cr4 == b.cr4 && a.dr == b.dr &&
+         a.fx == b.fx;
+}
+
+}  // namespace
+
+std::string_view fault_name(FaultKind kind) {
+  constexpr std::array<std::string_view, kFaultKinds> kNames{
+      "bit of a read",       "bit of a port read",   "bit of a write",
+      "missing write",       "missing interrupt",    "bit of a vector",
+      "shifted interrupt",   "missing external write", "bit of a register"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+FaultInjector::FaultInjector(const std::vector<std::string>& paths, ImportOptions options)
+    : options_(std::move(options)) {
+  const auto capture = open_capture(paths, options_.capture);
+  BusTransaction t;
+  while (capture->next(t)) transactions_.push_back(t);
+  info_ = capture->info();
+  const ImportedRecording imported = import();
+  const std::uint64_t first = imported.evidence.front().index;
+  positions_.resize(transactions_.size());
+  std::size_t at = 0;
+  for (const BusTransaction& e : imported.evidence) {
+    while (transactions_[at].index < e.index) ++at;
+    if (e.index == first) first_ = at;
+    positions_[at] = e.has(kPositionKnown) ? e.position.instruction
+                     : at == 0             ? 0
+                                           : positions_[at - 1];
+  }
+  const FaultOutcome outcome = replay(imported, {}, true);
+  if (outcome.result != FaultOutcome::Result::no_effect) throw std::runtime_error(outcome.text);
+}
+
+ImportedRecording FaultInjector::import() const {
+  StoredCapture capture(info_, transactions_, left_out_);
+  ImportedRecording imported;
+  Collector collector(imported.evidence);
+  imported.recording = import_from(capture, options_, &collector);
+  return imported;
+}
+
+std::optional<std::size_t> FaultInjector::pick(std::mt19937& random, BusOp op, BusOp other) const {
+  std::vector<std::size_t> candidates;
+  for (std::size_t i = first_; i < transactions_.size(); ++i) {
+    const BusTransaction& t = transactions_[i];
+    if ((t.op == op || t.op == other) && !t.has(kStateWindow)) candidates.push_back(i);
+  }
+  if (candidates.empty()) return std::nullopt;
+  return candidates[below(random, candidates.size())];
+}
+
+std::optional<FaultInjector::Fault> FaultInjector::change_capture(FaultKind kind,
+                                                                  std::mt19937& random) {
+  BusOp op = BusOp::data_read, other = BusOp::code_read;
+  bool leave_out = false;
+  switch (kind) {
+    case FaultKind::read_bit:
+      break;
+    case FaultKind::port_bit:
+      op = other = BusOp::io_read;
+      break;
+    case FaultKind::write_missing:
+      leave_out = true;
+      [[fallthrough]];
+    case FaultKind::write_bit:
+      op = other = BusOp::data_write;
+      break;
+    case FaultKind::interrupt_missing:
+      leave_out = true;
+      [[fallthrough]];
+    case FaultKind::interrupt_vector:
+      op = other = BusOp::interrupt_acknowledge;
+      break;
+    default:
+      return std::nullopt;
+  }
+  const std::optional<std::size_t> at = pick(random, op, other);
+  if (!at) return std::nullopt;
+  BusTransaction& t = transactions_[*at];
+  Fault fault{positions_[*at], fmt::format("transaction {}, {} at {:08x}", t.index,
+                                           bus_op_name(t.op), t.address.value)};
+  if (leave_out) {
+    left_out_ = at;
+    return fault;
+  }
+  changed_ = {*at, t};
+  const std::size_t byte = below(random, std::size_t{t.size});
+  const unsigned bit = below(random, 8u);
+  t.data[byte] = static_cast<std::uint8_t>(t.data[byte] ^ 1u << bit);
+  fault.text += fmt::format(", byte {} bit {}", byte, bit);
+  return fault;
+}
+
+std::optional<FaultInjector::Fault> FaultInjector::change_recording(FaultKind kind,
+                                                                    std::mt19937& random,
+                                                                    Recording& recording) {
+  switch (kind) {
+    case FaultKind::interrupt_shifted: {
+      if (recording.interrupts.empty()) return std::nullopt;
+      Interrupt& event = recording.interrupts[below(random, recording.interrupts.size())];
+      constexpr std::int64_t kMost = 20;
+      std::int64_t by = 1 + below(random, kMost);
+      if (below(random, 2) == 0 && event.position.instruction > kMost) by = -by;
+      const std::uint64_t was = event.position.instruction;
+      event.position = {static_cast<std::uint64_t>(static_cast<std::int64_t>(was) + by), 0};
+      return Fault{std::min(was, event.position.instruction),
+                   fmt::format("interrupt at {} shifted by {}", was, by)};
+    }
+    case FaultKind::external_missing: {
+      auto& writes = recording.external_writes;
+      if (writes.empty()) return std::nullopt;
+      const auto at = writes.begin() + static_cast<std::ptrdiff_t>(below(random, writes.size()));
+      const Fault fault{at->position.instruction,
+                        fmt::format("external write at {:08x}", at->address.value)};
+      writes.erase(at);
+      return fault;
+    }
+    case FaultKind::register_bit: {
+      const auto& unknown = recording.initial.unknown;
+      std::vector<std::string> names;
+      for (const std::string& name : register_names(recording.initial.model)) {
+        const bool known = std::find(unknown.begin(), unknown.end(), name) == unknown.end();
+        // What a replay takes from elsewhere, or another processor would have to be replayed.
+        if (known && name != "tsc" && name != "fx" && name != "a20_mask" && name != "dr4" &&
+            name != "dr5") {
+          names.push_back(name);
+        }
+      }
+      const std::string name = names[below(random, names.size())];
+      const std::uint64_t value = get_register(recording.initial, name).value();
+      const bool narrow = recording.initial.model == CpuModel::i8088;
+      const unsigned bit = below(random, narrow ? 16u : 32u);
+      set_register(recording.initial, name, value ^ std::uint64_t{1} << bit);
+      if (get_register(recording.initial, name) == value) return std::nullopt;  // no such bit
+      return Fault{0, fmt::format("{} bit {}", name, bit), name};
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+FaultOutcome FaultInjector::inject(FaultKind kind, std::mt19937& random) {
+  const bool in_recording = kind >= FaultKind::interrupt_shifted;
+  std::optional<Fault> fault;
+  if (!in_recording) fault = change_capture(kind, random);
+  FaultOutcome outcome;
+  try {
+    if (in_recording || fault) {
+      ImportedRecording imported = import();
+      if (in_recording) fault = change_recording(kind, random, imported.recording);
+      if (fault) outcome = replay(imported, *fault, false);
+    }
+  } catch (const FormatError& e) {
+    outcome.result = FaultOutcome::Result::refused;
+    outcome.text = fault->text + ": " + e.what();
+  } catch (...) {
+    outcome.result = FaultOutcome::Result::crashed;
+    outcome.text = fault->text;
+  }
+  if (changed_) transactions_[changed_->first] = changed_->second;
+  changed_.reset();
+  left_out_.reset();
+  return outcome;
+}
+
+FaultOutcome FaultInjector::replay(const ImportedRecording& imported, const Fault& fault,
+                                   bool baseline) {
+  Verifier verifier(imported.recording, imported.read_evidence(), {});
+  StreamHash hash;
+  SinkList sinks;
+  sinks.add(verifier);
+  sinks.add(hash);
+  ReplayOptions options;
+  options.evidence = [&imported] { return imported.read_evidence(); };
+  if (!baseline) options.to = baseline_.instructions + 100'000;
+  Replayer replayer(imported.recording, &sinks, std::move(options));
+  verifier.attach(replayer.machine());
+  ReplayReport report = replayer.run();
+  if (report.end == ReplayReport::End::complete) {
+    try {
+      verifier.finish(replayer.machine().position());
+    } catch (const ReplayStopped& stop) {
+      report.end = ReplayReport::End::diverged;
+      report.divergence = make_divergence(stop);
+    }
+  }
+  FaultOutcome outcome;
+  outcome.text = fault.text;
+  if (report.end != ReplayReport::End::complete) {
+    const std::uint64_t where =
+        report.divergence ? report.divergence->position.instruction : report.instructions;
+    outcome.result = FaultOutcome::Result::noticed;
+    outcome.distance = static_cast<std::int64_t>(where) - static_cast<std::int64_t>(fault.position);
+    if (report.divergence) outcome.text += ": " + report.divergence->reason;
+    return outcome;
+  }
+  Signature found{report.instructions, hash.value(), replayer.machine().save()};
+  if (baseline) baseline_ = found;
+  if (!fault.register_name.empty() && found.stream == baseline_.stream) {
+    // The wrong bit itself may have stayed where it was.
+    set_register(found.registers, fault.register_name,
+                 get_register(baseline_.registers, fault.register_name).value());
+  }
+  const bool same = found.instructions == baseline_.instructions &&
+                    found.stream == baseline_.stream &&
+                    same_registers(found.registers, baseline_.registers);
+  outcome.result = same ? FaultOutcome::Result::no_effect : FaultOutcome::Result::latent;
+  if (found.stream != baseline_.stream) outcome.text += " [stream differs]";
+  return outcome;
+}
+
+}  // namespace citcat::test

@@ -1,0 +1,82 @@
+#pragma once
+// Puts one fault into a capture or a recording and finds out whether a checked replay notices it.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/import.h"
+#include "capture/source.h"
+#include "events/cpu_state.h"
+
+namespace citcat::test {
+
+enum class FaultKind : std::uint8_t {
+  read_bit,            ///< one bit of a memory read or fetch
+  port_bit,            ///< one bit of a port read
+  write_bit,           ///< one bit of a memory write
+  write_missing,       ///< a memory write is not in the capture
+  interrupt_missing,   ///< an interrupt acknowledge is not in the capture
+  interrupt_vector,    ///< one bit of its vector
+  interrupt_shifted,   ///< it is up to 20 instructions away from where it was
+  external_missing,    ///< a write by another bus master is not in the recording
+  register_bit,        ///< one bit of a register of the state dump
+};
+inline constexpr int kFaultKinds = 9;
+std::string_view fault_name(FaultKind kind);
+
+struct FaultOutcome {
+  enum class Result : std::uint8_t {
+    impossible,  ///< the capture has nothing to put such a fault into
+    refused,     ///< the import found it
+    noticed,     ///< the replay diverged
+    no_effect,   ///< same instructions, addresses and writes, same registers at the end
+    crashed,     ///< an exception that is no error message
+    latent,      ///< what is different at the end never reached the bus
+  };
+  Result result = Result::impossible;
+  std::int64_t distance = 0;  ///< instructions from the fault to where it was noticed
+  std::string text;           ///< what was changed and what was said
+};
+
+class FaultInjector {
+ public:
+  /// Reads the capture and replays it once as it is. Throws when that does not match.
+  FaultInjector(const std::vector<std::string>& paths, ImportOptions options);
+  FaultOutcome inject(FaultKind kind, std::mt19937& random);
+  std::uint64_t instructions() const { return baseline_.instructions; }
+
+ private:
+  struct Signature {
+    std::uint64_t instructions = 0;
+    std::uint64_t stream = 0;  ///< hash of instructions, addresses and bytes written
+    CpuState registers;
+  };
+  struct Fault {
+    std::uint64_t position = 0;
+    std::string text;
+    std::string register_name = {};
+  };
+
+  std::optional<Fault> change_capture(FaultKind kind, std::mt19937& random);
+  static std::optional<Fault> change_recording(FaultKind kind, std::mt19937& random,
+                                               Recording& recording);
+  std::optional<std::size_t> pick(std::mt19937& random, BusOp op, BusOp other) const;
+  ImportedRecording import() const;
+  FaultOutcome replay(const ImportedRecording& imported, const Fault& fault, bool baseline);
+
+  ImportOptions options_;
+  CaptureInfo info_;
+  std::vector<BusTransaction> transactions_;
+  std::vector<std::uint64_t> positions_;  ///< of each transaction, since the start
+  std::size_t first_ = 0;                 ///< transaction behind the start
+  std::optional<std::size_t> left_out_;                            ///< of transactions_
+  std::optional<std::pair<std::size_t, BusTransaction>> changed_;  ///< as it was
+  Signature baseline_;
+};
+
+}  // namespace citcat::test

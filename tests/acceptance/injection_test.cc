@@ -1,0 +1,156 @@
+// One random fault at a time in what the replay is made from or checked against: it must be
+// noticed, or be shown to have had no effect.
+//
+// The ordinary run injects a few dozen; CITCAT_ACCEPTANCE=full (scripts/test-injection) hundreds,
+// and prints the table of docs/injection.md.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "acceptance/fault_injection.h"
+#include "unit/capture/machine_data.h"
+
+namespace citcat::test {
+namespace {
+
+constexpr std::uint32_t kSeed = 20240229;
+
+bool full_run() {
+  const char* value = std::getenv("CITCAT_ACCEPTANCE");
+  return value != nullptr && std::strcmp(value, "full") == 0;
+}
+
+struct Row {
+  int injected = 0, refused = 0, no_effect = 0, latent = 0, crashed = 0;
+  std::vector<std::int64_t> distances;
+  std::vector<std::string> latent_texts;
+};
+using Table = std::map<FaultKind, Row>;
+
+void inject_into(FaultInjector& injector, int each, std::mt19937& random, Table& table) {
+  for (int kind = 0; kind < kFaultKinds; ++kind) {
+    for (int i = 0; i < each; ++i) {
+      const auto what = static_cast<FaultKind>(kind);
+      const FaultOutcome outcome = injector.inject(what, random);
+      Row& row = table[what];
+      if (outcome.result != FaultOutcome::Result::impossible) ++row.injected;
+      switch (outcome.result) {
+        case FaultOutcome::Result::impossible:
+          break;
+        case FaultOutcome::Result::refused:
+          ++row.refused;
+          break;
+        case FaultOutcome::Result::noticed:
+          row.distances.push_back(outcome.distance);
+          break;
+        case FaultOutcome::Result::no_effect:
+          ++row.no_effect;
+          break;
+        case FaultOutcome::Result::crashed:
+          ++row.crashed;
+          ADD_FAILURE() << fault_name(what) << ": " << outcome.text;
+          break;
+        case FaultOutcome::Result::latent:
+          ++row.latent;
+          row.latent_texts.push_back(outcome.text);
+          break;
+      }
+      if (std::getenv("CITCAT_INJECTION_VERBOSE") != nullptr) {
+        fmt::print("    {:<22} {} {:>8} {}\n", fault_name(what),
+                   static_cast<int>(outcome.result), outcome.distance, outcome.text);
+      }
+    }
+  }
+}
+
+void print_table(const std::string& title, Table& table) {
+  fmt::print("\n### {}\n\n", title);
+  fmt::print("| fault | injected | refused | noticed | nearest | median | 90 % | farthest | "
+             "no effect | latent |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  for (auto& [kind, row] : table) {
+    auto& d = row.distances;
+    std::sort(d.begin(), d.end());
+    const auto at = [&](std::size_t percent) {
+      return d.empty() ? std::string("-") : std::to_string(d[(d.size() - 1) * percent / 100]);
+    };
+    fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", fault_name(kind),
+               row.injected, row.refused, d.size(), at(0), at(50), at(90), at(100), row.no_effect,
+               row.latent);
+  }
+  for (const auto& [kind, row] : table) {
+    for (const std::string& text : row.latent_texts) {
+      fmt::print("latent: {}: {}\n", fault_name(kind), text);
+    }
+  }
+}
+
+/// In a write-back cache the bus does not show every write, and a line that is not seen to be
+/// written back is no contradiction.
+void expect_nothing_slips_through(const Table& table, bool write_back) {
+  int injected = 0;
+  for (const auto& [kind, row] : table) {
+    injected += row.injected;
+    const bool must_notice = kind == FaultKind::write_bit ||
+                             (kind == FaultKind::write_missing && !write_back) ||
+                             kind == FaultKind::interrupt_missing ||
+                             kind == FaultKind::interrupt_vector ||
+                             kind == FaultKind::interrupt_shifted;
+    if (must_notice) {
+      EXPECT_EQ(row.no_effect + row.latent, 0) << fault_name(kind);
+    }
+  }
+  EXPECT_GT(injected, 0);
+}
+
+class InjectionMachine : public testing::TestWithParam<std::pair<const char*, char>> {};
+
+TEST_P(InjectionMachine, FaultsAreNoticedOrHaveNoEffect) {
+  if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
+  const auto [name, form] = GetParam();
+  const bool large = !std::string(name).ends_with("_tiny");
+  if (large && !full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
+  const MachineData data(machine_folder() + "/" + name);
+  ImportOptions options;
+  options.capture.internal_path = data.path("side.csv.zst");
+  FaultInjector injector({data.path(std::string("bus") + form + ".bin.zst")}, options);
+  std::mt19937 random(kSeed);
+  Table table;
+  inject_into(injector, full_run() ? (large ? 6 : 30) : 2, random, table);
+  print_table(fmt::format("{}, form {} ({} instructions, seed {})", name, form,
+                          injector.instructions(), kSeed),
+              table);
+  expect_nothing_slips_through(table, form == 'C');
+}
+
+INSTANTIATE_TEST_SUITE_P(, InjectionMachine,
+                         testing::Values(std::pair{"lin_user_tiny", 'A'},
+                                         std::pair{"lin_user_tiny", 'B'},
+                                         std::pair{"lin_user_tiny", 'C'},
+                                         std::pair{"bios486_tiny", 'A'},
+                                         std::pair{"lin_procs_small", 'B'}),
+                         [](const auto& at) {
+                           return std::string(at.param.first) + "_" + at.param.second;
+                         });
+
+TEST(InjectionIbm5150, FaultsAreNoticedOrHaveNoEffect) {
+  ImportOptions options;
+  options.capture.cpu = CpuModel::i8088;
+  options.initial_state_path = CITCAT_SOURCE_DIR "/samples/ibm5150/state.json";
+  options.start = Where{Where::Kind::interrupt, 0};
+  FaultInjector injector({CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr"}, options);
+  std::mt19937 random(kSeed);
+  Table table;
+  inject_into(injector, full_run() ? 30 : 4, random, table);
+  print_table(fmt::format("IBM 5150 ({} instructions, seed {})", injector.instructions(), kSeed),
+              table);
+  expect_nothing_slips_through(table, false);
+}
+
+}  // namespace
+}  // namespace citcat::test
