@@ -3,6 +3,7 @@
 // access, because those accesses are on the bus and are checked like any other.
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "replay/machine.h"
@@ -399,7 +400,16 @@ void Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
     // Only the last prefix is kept (8086 Family User's Manual, 2.7, "String instructions").
     return_eip = (return_eip + info_->prefix_bytes - 1) & 0xffff;
   }
-  raise({vector, std::nullopt, 0}, return_eip, kind);
+  try {
+    raise({vector, std::nullopt, 0}, return_eip, kind);
+  } catch (const UndefinedMemory& u) {
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "interrupt %02x needs memory that no evidence defines (%s, %u bytes at physical "
+                  "%08x)",
+                  vector, u.what, u.size, u.address.value);
+    throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
+  }
 }
 
 // ---------------------------------------------------------------------------------------------
