@@ -1,0 +1,182 @@
+// The sample capture of a real IBM 5150, from pins to trace: what the replay executes must be what
+// the processor's queue-status pins say it executed, and what it writes what the bus carried, in
+// the order of the bus.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "capture/import.h"
+#include "formats/byte_sink.h"
+#include "formats/kt.h"
+#include "replay/kt_sink.h"
+#include "replay/replayer.h"
+#include "replay/verifier.h"
+#include "unit/capture/shared_data.h"
+
+namespace citcat::test {
+namespace {
+
+// A19 was not captured.
+constexpr std::uint32_t kCapturedBits = 0x7ffff;
+
+struct Start {
+  std::uint32_t address = 0;
+  std::string bytes;
+  bool prefix = false;
+  bool operator==(const Start&) const = default;
+};
+
+struct WrittenByte {
+  std::uint32_t address = 0;
+  std::uint8_t value = 0;
+  bool operator==(const WrittenByte&) const = default;
+};
+
+std::string hex(std::span<const std::uint8_t> bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+/// The run in the terms of the pins: a prefix is an instruction start of its own, a REP is begun
+/// again after an interrupt.
+class PinView final : public Sink {
+ public:
+  void instruction(const ExecutedInstruction& e, Position now) override {
+    if (now.iteration != 0) return;
+    const InstructionInfo& info = *e.info;
+    for (std::uint32_t i = 0; i < info.prefix_bytes; ++i) {
+      starts.push_back({(e.physical.value + i) & kCapturedBits, hex({&info.bytes[i], 1}), true});
+    }
+    starts.push_back({(e.physical.value + info.prefix_bytes) & kCapturedBits,
+                      hex({info.bytes.data() + info.prefix_bytes,
+                           std::size_t{info.length} - info.prefix_bytes}),
+                      false});
+  }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      written.push_back(
+          {(a.value + static_cast<std::uint32_t>(i)) & kCapturedBits, bytes[i]});
+    }
+  }
+  std::vector<Start> starts;
+  std::vector<WrittenByte> written;
+};
+
+/// Keeps what is written.
+class Kept final : public ByteSink {
+ public:
+  void write(std::span<const std::uint8_t> more) override {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  void finish() override {}
+  std::vector<std::uint8_t> bytes;
+};
+
+class Ibm5150EndToEnd : public testing::Test {
+ protected:
+  static ImportedRecording import() {
+    const std::string folder = CITCAT_SOURCE_DIR "/samples/ibm5150";
+    ImportOptions options;
+    options.capture.cpu = CpuModel::i8088;
+    options.initial_state_path = folder + "/state.json";
+    options.start = Where{Where::Kind::interrupt, 0};
+    return import_to_memory({folder + "/area5150.sr"}, options);
+  }
+
+  /// Replays checked; the run must agree to the end.
+  static FinalMemory replay(const ImportedRecording& imported, Sink& sink) {
+    Verifier verifier(imported.recording, imported.read_evidence(), {});
+    SinkList sinks;
+    sinks.add(verifier);
+    sinks.add(sink);
+    Replayer replayer(imported.recording, &sinks, {});
+    verifier.attach(replayer.machine());
+    const ReplayReport report = replayer.run();
+    EXPECT_EQ(report.end, ReplayReport::End::complete)
+        << (report.divergence ? report.divergence->reason : "");
+    EXPECT_NO_THROW(verifier.finish(replayer.machine().position()));
+    EXPECT_GT(verifier.totals().instructions.checked, 0u);
+    return verifier.compare_final(nullptr);
+  }
+
+  /// Sample in which the first interrupt is acknowledged: the recording begins there.
+  static std::uint64_t begin() {
+    return std::stoull(test::csv_rows(test::shared_file("ibm5150/oracle_events.csv.gz"))[0][1]);
+  }
+  /// Last sample of the capture; the oracle was made from a longer one.
+  static constexpr std::uint64_t kEnd = 657000;
+};
+
+TEST_F(Ibm5150EndToEnd, FinalMemoryIsThatOfTheBus) {
+  PinView view;
+  const FinalMemory memory = replay(import(), view);
+  EXPECT_GT(memory.bytes, 0u);
+  EXPECT_EQ(memory.different, 0u);
+}
+
+TEST_F(Ibm5150EndToEnd, InstructionsAreThoseOfTheQueueStatusPins) {
+  if (test::shared_file("ibm5150").empty()) GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
+  PinView view;
+  replay(import(), view);
+  std::vector<Start> oracle;
+  for (const auto& row : test::csv_rows(test::shared_file("ibm5150/oracle_instr_qs.csv.gz"))) {
+    if (std::stoull(row.at(1)) <= begin()) continue;
+    oracle.push_back({static_cast<std::uint32_t>(std::stoul(row.at(2), nullptr, 16)) &
+                          kCapturedBits,
+                      row.at(3), row.at(4) == "1"});
+  }
+  // The capture ends inside an instruction or two, which the replay may not complete.
+  constexpr std::size_t kUnfinished = 3;
+  ASSERT_GE(view.starts.size() + kUnfinished, oracle.size());
+  const std::size_t common = std::min(view.starts.size(), oracle.size());
+  ASSERT_GT(common, 600u);
+  for (std::size_t i = 0; i + 1 < common; ++i) {
+    ASSERT_EQ(view.starts[i].address, oracle[i].address) << i;
+    ASSERT_EQ(view.starts[i].prefix, oracle[i].prefix) << i;
+    ASSERT_EQ(view.starts[i].bytes, oracle[i].bytes) << i;
+  }
+}
+
+TEST_F(Ibm5150EndToEnd, WritesAreThoseOfTheBusInItsOrder) {
+  if (test::shared_file("ibm5150").empty()) GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
+  PinView view;
+  replay(import(), view);
+  std::vector<WrittenByte> oracle;
+  for (const auto& row : test::csv_rows(test::shared_file("ibm5150/oracle_cycles.csv.gz"))) {
+    if (row.at(3) != "MEMW" || std::stoull(row.at(1)) <= begin()) continue;
+    if (std::stoull(row.at(2)) >= kEnd) continue;
+    oracle.push_back({static_cast<std::uint32_t>(std::stoul(row.at(4), nullptr, 16)) &
+                          kCapturedBits,
+                      static_cast<std::uint8_t>(std::stoul(row.at(5), nullptr, 16))});
+  }
+  ASSERT_GT(oracle.size(), 1000u);
+  ASSERT_GE(view.written.size(), oracle.size());
+  view.written.resize(oracle.size());  // the instruction that the capture ends in
+  EXPECT_TRUE(view.written == oracle);
+}
+
+TEST_F(Ibm5150EndToEnd, TheTraceIsTheSameEveryTime) {
+  const ImportedRecording imported = import();
+  std::vector<std::vector<std::uint8_t>> traces;
+  for (int i = 0; i < 2; ++i) {
+    Kept kept;
+    KtWriter writer(kept);
+    KtSink trace(writer, {});
+    replay(imported, trace);
+    writer.flush();
+    traces.push_back(kept.bytes);
+  }
+  EXPECT_FALSE(traces[0].empty());
+  EXPECT_TRUE(traces[0] == traces[1]);
+}
+
+}  // namespace
+}  // namespace citcat::test
