@@ -106,13 +106,13 @@ TEST(Import, CountsFromBehindADriversLastStore) {
 }
 
 TEST(Import, StartsAtTheDriversMarker) {
-  const auto window = [](std::uint32_t offset, std::uint32_t value) {
-    return std::vector<BusTransaction>{counted(memory_write(kBase + offset, value), 99)};
+  const auto window = [](std::uint32_t offset, std::uint32_t value, std::uint64_t at = 99) {
+    return std::vector<BusTransaction>{counted(memory_write(kBase + offset, value), at)};
   };
   const auto dumped = joined({window(CITCAT_MEMORY_MAP_COUNT, 0), dump_writes(kBase)});
   // The driver may run for long between its dump and the marker.
   const auto whole = joined({dumped, traffic(0, 6000), window(CITCAT_MARK_OFFSET, CITCAT_MARK_START),
-                             traffic(100, 20), window(CITCAT_MARK_OFFSET, CITCAT_MARK_STOP),
+                             traffic(100, 20), window(CITCAT_MARK_OFFSET, CITCAT_MARK_STOP, 120),
                              traffic(120, 20)});
   const Recording r = import_transactions(whole);
   EXPECT_EQ(r.instructions, 20u);
