@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/command.h"
+#include "cli/digest_verify.h"
 #include "cli/replay_run.h"
 #include "formats/byte_sink.h"
 #include "formats/error.h"
@@ -71,7 +73,12 @@ ExitCode run_replay(const ReplayArguments& arguments, const Console& console) {
   options.to = arguments.to;
   options.check = !arguments.unchecked;
   options.strict = arguments.strict;
-  ReplayRun run(file, arguments.output.empty() ? nullptr : &trace, options, console);
+  DigestCheck digests(file, options);
+  Sink* const output = arguments.output.empty() ? nullptr : &trace;
+  SinkList both;
+  if (output != nullptr) both.add(*output);
+  both.add(digests.sink());
+  ReplayRun run(file, digests.needed() ? &both : output, options, console);
   const auto start = std::chrono::steady_clock::now();
   const ReplayReport report = run.run();
   writer.flush();
@@ -79,7 +86,8 @@ ExitCode run_replay(const ReplayArguments& arguments, const Console& console) {
 
   // A trace that left the evidence does not get the name asked for: what was sure until then stays
   // beside it as `.partial`.
-  const bool sure = report.end != ReplayReport::End::diverged;
+  const std::optional<std::uint64_t> differs_before = digests.compare(report.instructions);
+  const bool sure = report.end != ReplayReport::End::diverged && !differs_before;
   if (sure) out->finish();
   if (arguments.json) {
     print_json(report, seconds.count(), console);
@@ -88,6 +96,11 @@ ExitCode run_replay(const ReplayArguments& arguments, const Console& console) {
   }
   if (report.divergence) {
     for (const std::string& line : divergence_lines(*report.divergence)) console.warn(line);
+  }
+  if (differs_before) {
+    console.warn(fmt::format("the replay is not the one that was verified: it went another way "
+                             "before instruction {}",
+                             *differs_before));
   }
   return sure ? ExitCode::ok : ExitCode::answer_is_no;
 }

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/replay_run.h"
 #include "formats/error.h"
-#include "replay/digest_sink.h"
 
 namespace citcat {
 
@@ -45,24 +43,39 @@ void print_text(const DigestVerdict& v, const RecordingFile& file, const Console
 
 }  // namespace
 
-DigestVerdict verify_digests(const RecordingFile& file, const Console& console) {
-  const std::vector<ReplayDigest>& expected = file.digests();
-  if (expected.empty()) {
+DigestCheck::DigestCheck(const RecordingFile& file, ReplayRunOptions& options)
+    : expected_(file.digests()) {
+  if (file.meta().evidence == EvidenceMode::full) return;
+  needed_ = options.check;
+  options.check = false;
+  if (needed_ && expected_.empty()) {
     throw UsageError(file.container().path() + " holds neither evidence nor digests");
   }
-  DigestSink sink;
+  if (!expected_.empty()) options.to = std::min(options.to, expected_.back().instruction);
+}
+
+std::optional<std::uint64_t> DigestCheck::compare(std::uint64_t instructions) {
+  if (!needed_) return std::nullopt;
+  const std::vector<ReplayDigest> found = sink_.finish(instructions);
+  for (const ReplayDigest& digest : expected_) {
+    if (digest.instruction > instructions) break;
+    ++checked_;
+    if (std::find(found.begin(), found.end(), digest) == found.end()) return digest.instruction;
+  }
+  return std::nullopt;
+}
+
+DigestVerdict verify_digests(const RecordingFile& file, const Console& console) {
   ReplayRunOptions options;
-  options.check = false;
-  options.to = expected.back().instruction;
-  ReplayRun run(file, &sink, options, console);
+  DigestCheck check(file, options);
+  ReplayRun run(file, &check.sink(), options, console);
   DigestVerdict verdict;
   verdict.report = run.run();
-  const std::vector<ReplayDigest> found = sink.finish(verdict.report.instructions);
-  for (const ReplayDigest& digest : expected) {
-    ++verdict.checked;
-    if (std::find(found.begin(), found.end(), digest) != found.end()) continue;
-    verdict.differs_before = digest.instruction;
-    break;
+  verdict.differs_before = check.compare(verdict.report.instructions);
+  verdict.checked = check.checked();
+  // A replay that ended early has not shown that it is the one that was verified.
+  if (!verdict.differs_before && verdict.checked != file.digests().size()) {
+    verdict.differs_before = file.digests().back().instruction;
   }
   return verdict;
 }
