@@ -29,6 +29,7 @@ struct Verdict {
   FinalMemory memory;
   bool hardware_stream = false;  ///< the capture has one
   bool match = false;
+  std::uint64_t model_specific_results = 0;
 };
 
 void print_json(const Verdict& v, const Console& console) {
@@ -50,6 +51,7 @@ void print_json(const Verdict& v, const Console& console) {
                           {"external_unseen", v.memory.external_unseen},
                           {"device", v.memory.device}};
   json["adopted"] = v.totals.adopted;
+  json["model_specific_results"] = v.model_specific_results;
   json["evidence_bytes"] = v.totals.evidence_bytes;
   json["divergence"] = divergence_json(v.report.divergence);
   console.print_json(json);
@@ -73,6 +75,12 @@ void print_text(const Verdict& v, const Console& console) {
   console.print(count_text("special cycles", v.totals.specials));
   console.print(fmt::format("  {:<18} {} bytes, {} different\n", "final memory", v.memory.bytes,
                             v.memory.different));
+  if (v.model_specific_results != 0) {
+    console.print(fmt::format(
+        "  {:<18} {} results that processors compute differently (x87 transcendentals, RCPPS,\n"
+        "  {:<18} RSQRTPS): right in registers and caches only as far as the bus showed them\n",
+        "uncertain", v.model_specific_results, ""));
+  }
   if (v.memory.external_unseen != 0) {
     console.print(fmt::format("  {:<18} {} bytes changed by another bus master after the "
                               "processor's last access\n",
@@ -108,6 +116,7 @@ ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
   verdict.totals = run.verifier().totals();
   verdict.hardware_stream = file.recording().totals.instruction_starts != 0;
   verdict.memory = run.compare_final(captured ? &*captured : nullptr);
+  verdict.model_specific_results = run.model_specific_results();
   verdict.match =
       verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
   if (arguments.json) {
