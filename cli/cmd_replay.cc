@@ -112,7 +112,7 @@ CommandRun define_replay(CLI::App& app) {
                  "KT trace to write; .zst compresses, - is the standard output");
   app.add_option("--from", arguments->from, "First instruction of the trace");
   app.add_option("--to", arguments->to, "First instruction that is not in the trace");
-  app.add_option("--jobs", arguments->jobs, "Processes to use");
+  app.add_option("--jobs", arguments->jobs, "Processes to use; one is used for now, whatever is asked");
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
   app.add_flag("--processes", arguments->processes,
                "Write PID and MMU records at changes of the address space");

@@ -132,7 +132,7 @@ CommandRun define_verify(CLI::App& app) {
   app.add_option("RECORDING", arguments->recording, "Recording to check")->required();
   app.add_option("--memory", arguments->memory,
                  "Memory captured at the end: raw from physical 0, or an image with addresses");
-  app.add_option("--jobs", arguments->jobs, "Processes to use");
+  app.add_option("--jobs", arguments->jobs, "Processes to use; one is used for now, whatever is asked");
   app.add_flag("--strict", arguments->strict,
                "Take no result over from the bus where implementations differ");
   app.add_flag("--json", arguments->json, "Print one line of JSON");
