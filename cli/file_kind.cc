@@ -1,6 +1,6 @@
 #include "cli/file_kind.h"
 
-#include <algorithm>
+#include <filesystem>
 #include <vector>
 
 #include "formats/container.h"
@@ -44,15 +44,21 @@ std::string_view file_kind_name(FileKind kind) {
 }
 
 FoundFile find_file_kind(const std::string& path) {
+  std::vector<std::uint8_t> prefix;
+  if (!std::filesystem::is_directory(path)) {
+    InputStream input(path);
+    const auto peeked = input.peek(kProbeBytes);
+    prefix.assign(peeked.begin(), peeked.end());
+  }
+  if (is_container(prefix)) return {FileKind::recording, nullptr};
+  if (memory_file_form_of(prefix) == MemoryFileForm::ranges) return {FileKind::memory, nullptr};
+  // Before captures: some of their formats have as little structure as KT, but no file with a magic
+  // number or text goes on being KT for long.
+  if (looks_like_kt(prefix, prefix.size() < kProbeBytes)) return {FileKind::kt, nullptr};
   if (const CaptureFormat* const format = detect_capture_format(path)) {
     return {FileKind::capture, format};
   }
-  InputStream input(path);
-  const auto peeked = input.peek(kProbeBytes);
-  const std::vector<std::uint8_t> prefix(peeked.begin(), peeked.end());
-  if (is_container(prefix)) return {FileKind::recording, nullptr};
-  if (memory_file_form_of(prefix) != MemoryFileForm::raw) return {FileKind::memory, nullptr};
-  if (looks_like_kt(prefix, prefix.size() < kProbeBytes)) return {FileKind::kt, nullptr};
+  if (memory_file_form_of(prefix) == MemoryFileForm::pages) return {FileKind::memory, nullptr};
   return {};
 }
 

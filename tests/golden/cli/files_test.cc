@@ -1,0 +1,142 @@
+// `info` and `dump` on every kind of file, made by hand so that each number can be checked by eye.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "golden/process.h"
+
+namespace citcat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// MOV AL, [1234h] / OUT 80h, AL / an interrupt / a DMA over what was read.
+constexpr const char* kCapture =
+    "seq,icount,rep,clk,type,addr,size,be,flags,burst,data\n"
+    "0,0,0,0,CODE_RD,000ffff0,4,f,-,0,a03412e6\n"
+    "1,0,0,2,CODE_RD,000ffff4,1,1,-,0,80\n"
+    "2,0,0,4,MEM_RD,00001234,1,1,-,0,5a\n"
+    "3,1,0,6,IO_WR,00000080,1,1,-,0,5a\n"
+    "4,2,0,8,INTA,00000000,1,0,-,0,30\n"
+    "5,2,3,9,MEM_RD,00001234,1,1,U,0,5b\n"
+    "6,3,0,11,IO_RD,00000060,1,1,-,0,1c\n";
+
+class Files : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write("bus.csv", kCapture);
+    write("state.json", R"({"cpu":"386","registers":{"eip":"0xfff0","eax":"0x77"}})");
+  }
+  void write(const std::string& name, const std::string& content) const {
+    write_file(folder_.path() / name, content);
+  }
+  ProcessResult run(const std::vector<std::string>& arguments) const {
+    return run_citcat(arguments, folder_.path());
+  }
+  std::string good(const std::vector<std::string>& arguments) const {
+    const ProcessResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  }
+  nlohmann::json import() const {
+    return nlohmann::json::parse(good({"import", "bus.csv", "-o", "bus.citcat", "--initial-state",
+                                       "state.json", "--json"}));
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Files, ImportCountsWhatTheCaptureHolds) {
+  const auto json = import();
+  EXPECT_EQ(json.at("format"), "record-csv");
+  EXPECT_EQ(json.at("cpu"), "386");
+  EXPECT_EQ(json.at("transactions"), 7);
+  EXPECT_EQ(json.at("instructions"), 4);
+  EXPECT_EQ(json.at("image_bytes"), 6);
+  EXPECT_EQ(json.at("interrupts"), 1);
+  EXPECT_EQ(json.at("io_reads"), 1);
+  EXPECT_EQ(json.at("external_writes"), 1);
+}
+
+TEST_F(Files, ACaptureDumpedAsCsvIsTheSameCapture) {
+  const std::string first = good({"dump", "bus.csv", "--format", "csv"});
+  EXPECT_EQ(first, kCapture);
+  write("again.csv", first);
+  EXPECT_EQ(good({"dump", "again.csv", "--format", "csv"}), first);
+}
+
+TEST_F(Files, DumpKeepsToItsRange) {
+  EXPECT_EQ(good({"dump", "bus.csv", "--from", "2", "--to", "3", "--format", "csv"}),
+            "seq,icount,rep,clk,type,addr,size,be,flags,burst,data\n"
+            "2,0,0,4,MEM_RD,00001234,1,1,-,0,5a\n");
+  EXPECT_EQ(good({"dump", "bus.csv", "--from", "7"}), "");
+  EXPECT_EQ(run({"dump", "bus.csv", "--from", "3", "--to", "2"}).exit_code, 2);
+}
+
+TEST_F(Files, ARecordingIsDumpedByEventsStateOrEvidence) {
+  import();
+  EXPECT_EQ(good({"dump", "bus.citcat"}),
+            "event interrupt transaction 4 instruction 2 iteration 0 vector 48\n"
+            "event external_write transaction 5 instruction 2 iteration 3 address 00001234 data "
+            "5b\n"
+            "event io_read transaction 6 instruction 3 iteration 0 port 60 size 1 value 1c\n");
+  const std::string state = good({"dump", "bus.citcat", "--state"});
+  EXPECT_THAT(state, HasSubstr("eax 0x77\n"));
+  EXPECT_THAT(state, HasSubstr("ebx ?\n"));
+  const std::string evidence = good({"dump", "bus.citcat", "--evidence", "--format", "csv"});
+  EXPECT_THAT(evidence, HasSubstr("3,1,0,6,IO_WR,00000080,1,1,-,0,5a\n"));
+  EXPECT_THAT(evidence, HasSubstr("2,0,0,4,MEM_RD,00001234,1,1,-,0,00\n"));
+}
+
+TEST_F(Files, InfoTellsKindsApart) {
+  import();
+  const auto kind = [&](const std::string& name) {
+    return nlohmann::json::parse(good({"info", name, "--json"})).at("kind");
+  };
+  EXPECT_EQ(kind("bus.csv"), "capture");
+  EXPECT_EQ(kind("bus.citcat"), "recording");
+  write("one.kt", std::string("\0\x10\0\0\1\x90\0\0", 8));
+  EXPECT_EQ(kind("one.kt"), "KT trace");
+  write("poem.txt", "no bus was seen here\n");
+  EXPECT_EQ(run({"info", "poem.txt"}).exit_code, 3);
+  EXPECT_EQ(run({"info", "absent"}).exit_code, 4);
+}
+
+TEST_F(Files, InfoTotalsAreRight) {
+  const auto json = nlohmann::json::parse(good({"info", "bus.csv", "--json"}));
+  EXPECT_EQ(json.at("transactions"), 7);
+  EXPECT_EQ(json.at("with_position"), 7);
+  EXPECT_EQ(json.at("operations").at("code_read"), 2);
+  EXPECT_EQ(json.at("operations").at("io_read"), 1);
+  EXPECT_EQ(json.at("files").at(0).at("bytes"), std::string(kCapture).size());
+}
+
+TEST_F(Files, AKtTraceIsDumpedWithItsDisassembly) {
+  write("two.kt", std::string("\0\x10\0\0\x12\x8b\x03\0\x78\x56\x34\x12", 12) +
+                      std::string("\2\x10\0\0\1\x90\0\0", 8));
+  EXPECT_EQ(good({"dump", "two.kt", "--bits", "32"}),
+            "           0 00001000 8b03                   mov eax, [ebx] @12345678\n"
+            "           1 00001002 90                     nop\n");
+  EXPECT_EQ(good({"dump", "two.kt", "--from", "1", "--format", "csv"}),
+            "kind,number,address,bytes,address0,address1\n"
+            "instruction,1,00001002,90,,\n");
+}
+
+TEST_F(Files, WrongOptionsAreUsageErrorsAndBadCapturesAreNot) {
+  EXPECT_EQ(run({"import", "bus.csv", "-o", "x.citcat", "--start", "elsewhere:3"}).exit_code, 2);
+  EXPECT_EQ(run({"import", "bus.csv", "-o", "x.citcat", "--initial-state", "state.json", "--start",
+                 "interrupt:9"})
+                .exit_code,
+            2);
+  EXPECT_EQ(run({"import", "bus.csv", "-o", "x.citcat"}).exit_code, 3) << "no state is known";
+  write("bad.csv", "type,addr,size,data\nMEM_RD,1000,1,zz\n");
+  const ProcessResult bad =
+      run({"import", "bad.csv", "-o", "x.citcat", "--initial-state", "state.json"});
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_THAT(bad.err, HasSubstr("bad.csv:2: data:"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "x.citcat"));
+}
+
+}  // namespace
+}  // namespace citcat::testing
