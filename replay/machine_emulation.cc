@@ -69,16 +69,9 @@ bool Machine::emulated(InstructionClass kind) {
     case InstructionClass::mov_to_dr:
     case InstructionClass::mov_from_dr:
     case InstructionClass::mov_test_register:
-    case InstructionClass::x87:
-    case InstructionClass::fwait:
-    case InstructionClass::fxsave:
-    case InstructionClass::fxrstor:
-    case InstructionClass::sse_fp:
-    case InstructionClass::ldmxcsr:
-    case InstructionClass::stmxcsr:
       return true;
     default:
-      return false;
+      return is_floating_point(kind);
   }
 }
 

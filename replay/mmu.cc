@@ -151,34 +151,46 @@ void Mmu::read_noted(PhysAddr at, std::uint32_t size, bool effects) {
   if (effects) observer_.walk_read(at, size);
 }
 
-Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, bool user,
-                               bool effects) {
+Mmu::Walk Mmu::finish_walk(const WalkRequest& want, std::uint32_t rights, PhysAddr leaf_at,
+                           std::uint32_t leaf) {
+  Walk walk;
+  walk.rights = rights & (kWritable | kUser);
+  if (!permitted(walk.rights, want.access, want.user)) {
+    fault(want.address, want.access, want.user, true);
+  }
+  const std::uint32_t updated = leaf | kAccessed | (want.access == Access::write ? kDirty : 0);
+  if (want.effects && updated != leaf) write_entry(leaf_at, updated);
+  walk.leaf = want.effects ? updated : leaf;
+  return walk;
+}
+
+Mmu::Walk Mmu::finish_table_walk(const WalkRequest& want, PhysAddr pde_at, std::uint32_t pde,
+                                 PhysAddr pte_at, std::uint32_t pte) {
+  const std::uint32_t rights = pde & pte;
+  // The directory entry is marked first, but not for an access that is refused.
+  if (want.effects && (pde & kAccessed) == 0 && permitted(rights, want.access, want.user)) {
+    write_entry(pde_at, pde | kAccessed);
+  }
+  Walk walk = finish_walk(want, rights, pte_at, pte);
+  walk.frame = pte & ~kPageMask;
+  return walk;
+}
+
+Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, bool user, bool effects) {
   const PhysAddr pde_at{(cr3_ & ~kPageMask) + (address.value >> 22 << 2)};
-  std::uint32_t pde = read_entry(pde_at);
+  const std::uint32_t pde = read_entry(pde_at);
   read_noted(pde_at, 4, effects);
   if ((pde & kPresent) == 0) fault(address, access, user, false);
-  Walk walk;
   if ((pde & kLarge) != 0 && large_pages_) {
-    walk.rights = pde & (kWritable | kUser);
-    if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
-    const std::uint32_t updated = pde | kAccessed | (access == Access::write ? kDirty : 0);
-    if (effects && updated != pde) write_entry(pde_at, updated);
+    Walk walk = finish_walk({address, access, user, effects}, pde, pde_at, pde);
     walk.frame = (pde & 0xffc00000) | (address.value & 0x003ff000);
-    walk.leaf = effects ? updated : pde;
     return walk;
   }
   const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 10 & 0xffc)};
   const std::uint32_t pte = read_entry(pte_at);
   read_noted(pte_at, 4, effects);
   if ((pte & kPresent) == 0) fault(address, access, user, false);
-  walk.rights = pde & pte & (kWritable | kUser);
-  if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
-  if (effects && (pde & kAccessed) == 0) write_entry(pde_at, pde |= kAccessed);
-  const std::uint32_t updated = pte | kAccessed | (access == Access::write ? kDirty : 0);
-  if (effects && updated != pte) write_entry(pte_at, updated);
-  walk.frame = pte & ~kPageMask;
-  walk.leaf = effects ? updated : pte;
-  return walk;
+  return finish_table_walk({address, access, user, effects}, pde_at, pde, pte_at, pte);
 }
 
 Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effects) {
@@ -194,29 +206,17 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effec
   };
   const PhysAddr pde_at{(static_cast<std::uint32_t>(pointer) & ~kPageMask) +
                         (address.value >> 18 & 0xff8)};
-  std::uint32_t pde = low(pde_at);
+  const std::uint32_t pde = low(pde_at);
   if ((pde & kPresent) == 0) fault(address, access, user, false);
-  Walk walk;
   if ((pde & kLarge) != 0) {
-    walk.rights = pde & (kWritable | kUser);
-    if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
-    const std::uint32_t updated = pde | kAccessed | (access == Access::write ? kDirty : 0);
-    if (effects && updated != pde) write_entry(pde_at, updated);
+    Walk walk = finish_walk({address, access, user, effects}, pde, pde_at, pde);
     walk.frame = (pde & 0xffe00000) | (address.value & 0x001ff000);
-    walk.leaf = effects ? updated : pde;
     return walk;
   }
   const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 9 & 0xff8)};
   const std::uint32_t pte = low(pte_at);
   if ((pte & kPresent) == 0) fault(address, access, user, false);
-  walk.rights = pde & pte & (kWritable | kUser);
-  if (!permitted(walk.rights, access, user)) fault(address, access, user, true);
-  if (effects && (pde & kAccessed) == 0) write_entry(pde_at, pde |= kAccessed);
-  const std::uint32_t updated = pte | kAccessed | (access == Access::write ? kDirty : 0);
-  if (effects && updated != pte) write_entry(pte_at, updated);
-  walk.frame = pte & ~kPageMask;
-  walk.leaf = effects ? updated : pte;
-  return walk;
+  return finish_table_walk({address, access, user, effects}, pde_at, pde, pte_at, pte);
 }
 
 PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user) {

@@ -98,6 +98,17 @@ class Mmu {
   }
   struct Walk;
   PhysAddr walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user);
+  struct WalkRequest {
+    LinearAddr address;
+    Access access = Access::read;
+    bool user = false;
+    bool effects = false;  ///< set accessed and dirty bits, tell the observer
+  };
+  /// Checks rights at the entry that maps the page and marks it; the frame is the caller's.
+  Walk finish_walk(const WalkRequest& want, std::uint32_t rights, PhysAddr leaf_at,
+                   std::uint32_t leaf);
+  Walk finish_table_walk(const WalkRequest& want, PhysAddr pde_at, std::uint32_t pde,
+                         PhysAddr pte_at, std::uint32_t pte);
   Walk walk(LinearAddr address, Access access, bool user, bool effects);
   Walk walk_two_level(LinearAddr address, Access access, bool user, bool effects);
   Walk walk_pae(LinearAddr address, Access access, bool user, bool effects);
