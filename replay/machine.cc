@@ -12,6 +12,7 @@ namespace citcat {
 namespace {
 
 constexpr std::uint32_t kFlagVm = 1u << 17, kFlagRf = 1u << 16;
+constexpr std::uint8_t kDebugVector = 1;
 
 /// Address pins of each processor: 8088 20, 286 24, later 32 (their data sheets).
 unsigned address_pins(CpuModel model) {
@@ -53,6 +54,7 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
   fpu_->set_mxcsr_mask(mxcsr_mask);
   policy_.segment_push_is_16_bit = model_ != CpuModel::i8088 && model_ != CpuModel::i286;
   set_registers(state);
+  resume_flag_ = (state.eflags & kFlagRf) != 0;
   mmu_.control_changed(true);
   mmu_.flush_all();
 }
@@ -62,6 +64,7 @@ void Machine::set_registers(const CpuState& state) {
   cpuid_ = state.cpuid;
   tsc_ = state.tsc;
   dr_ = state.dr;
+  find_breakpoints();
   for (int i = 0; i < 8; ++i) engine_.set_gpr(i, state.gpr[static_cast<std::size_t>(i)]);
   for (int i = 0; i < 6; ++i) engine_.set_segment(i, state.segment[static_cast<std::size_t>(i)]);
   engine_.set_ldtr(state.ldtr);
@@ -83,6 +86,8 @@ void Machine::set_registers(const CpuState& state) {
   engine_.sync_mode();
   engine_.flush_tlb();
   halted_ = state.halted;
+  in_smm_ = state.in_smm;
+  smbase_ = state.smbase;
 }
 
 CpuState Machine::save() const {
@@ -104,6 +109,8 @@ CpuState Machine::save() const {
   s.msrs = msrs_;
   s.tsc = tsc_;
   s.halted = halted_;
+  s.in_smm = in_smm_;
+  s.smbase = smbase_;
   engine_.read_fx(s.fx);
   std::copy_n(loaded_.fx.begin() + 28, 4, s.fx.begin() + 28);  // MXCSR_MASK never changes
   return s;
@@ -200,6 +207,10 @@ void Machine::finish_run_step() {
     case Action::finish_repeat:
       finish_repeat();
       break;
+    case Action::debug_trap:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      take_debug_trap();
+      break;
     case Action::resume:
       engine_.set_eip(linear_ - engine_.segment_base(kCs));
       break;
@@ -243,6 +254,11 @@ void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
     }
   }
   if (in_flight_) return;  // the final count check of a REP
+  if (debug_pending_ != 0 && !in_stack_shadow()) [[unlikely]] {
+    linear_ = linear;
+    request(Action::debug_trap);
+    return;
+  }
   const bool mid_repeat = position_.iteration != 0;
   if (!mid_repeat || linear == linear_) {
     if (boundary_stop()) {
@@ -377,6 +393,7 @@ void Machine::discard_in_flight() {
 
 void Machine::prepare(std::uint32_t linear) {
   code_base_ = engine_.segment_base(kCs);
+  if (breaks_on_code_) [[unlikely]] check_code_breakpoints(linear);
   info_ = &fetch(linear);
   const InstructionInfo& info = *info_;
   store_count_ = 0;
@@ -407,7 +424,9 @@ void Machine::prepare(std::uint32_t linear) {
     iterating_ = true;
   }
   if (sixteen_bit_ && prepare_16_bit()) return;
-  if (emulated(info.kind)) {
+  const bool far = info.kind == InstructionClass::far_jump ||
+                   info.kind == InstructionClass::far_call || info.kind == InstructionClass::iret;
+  if (emulated(info.kind) || (far && transfers_by_system_descriptor())) {
     wants_arrangement_ = false;
     request(Action::emulate);
     return;
@@ -474,6 +493,7 @@ void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
     return;
   }
   check_segment(a, operand);
+  if (breaks_on_data_) [[unlikely]] check_data_breakpoints(a);
   if (a.write) {
     if (operand.conditional_write &&
         shift_writes_nothing(*info_, model_, static_cast<std::uint8_t>(engine_.gpr(kEcx)))) {
@@ -652,6 +672,10 @@ void Machine::after_system(const InstructionInfo& info) {
     case InstructionClass::iret:
       resume_flag_ = (engine_.system_flags() & kFlagRf) != 0;
       break;
+    case InstructionClass::mov_to_segment:
+    case InstructionClass::pop_segment:
+      if (info.reg_field == kSs) stack_shadow_ = position_.instruction + 1;
+      break;
     default:
       break;
   }
@@ -692,7 +716,11 @@ void Machine::handle_native_fault() {
       native_vector_ == 17) {
     e.error_code = engine_.error_code();
   }
-  if (native_vector_ == 1) dr_[6] |= 1u << 14;  // BS, SDM vol. 3, 17.2.3
+  if (native_vector_ == kDebugVector) {
+    debug_pending_ |= kDr6Step;
+    take_debug_trap();
+    return;
+  }
   std::uint32_t return_eip = engine_.eip();
   if (sixteen_bit_ && native_vector_ == 0 && in_flight_) {
     engine_.set_eflags(divide_error_flags(*info_, model_, engine_.eflags()));
@@ -763,6 +791,10 @@ void Machine::resolve_translation_fault() {
       return;
     }
     linear_ = linear;
+    if (debug_pending_ != 0) {
+      take_debug_trap();
+      return;
+    }
     if (boundary_stop()) {
       action_ = Action::at_position;
       return;
@@ -776,12 +808,14 @@ void Machine::resolve_translation_fault() {
 }
 
 std::uint32_t Machine::on_in(std::uint16_t port, std::uint32_t size) {
+  if (breaks_on_ports_) [[unlikely]] check_port_breakpoints(port, size);
   const std::uint32_t value = environment_.port_read(port, size, position_);
   if (sink_ != nullptr) sink_->io_read(port, size, value, position_);
   return value;
 }
 
 void Machine::on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) {
+  if (breaks_on_ports_) [[unlikely]] check_port_breakpoints(port, size);
   environment_.port_write(port, size, value, position_);
   if (sink_ != nullptr) sink_->io_write(port, size, value, position_);
 }

@@ -99,6 +99,9 @@ class Machine final : private EngineClient, private WalkObserver {
   Position position() const { return position_; }
   /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
   std::uint64_t model_specific_results() const { return model_specific_results_; }
+  /// Bits of the dword being told to Sink::write() that no manual defines: the state that an SMI
+  /// saves has such.
+  std::uint32_t reserved_bits() const { return reserved_bits_; }
   /// The instruction in progress stores a floating-point or vector register.
   bool in_floating_point_store() const;
   bool halted() const { return halted_; }
@@ -131,7 +134,7 @@ class Machine final : private EngineClient, private WalkObserver {
   /// What run() must do after the engine stopped.
   enum class Action : std::uint8_t {
     none, at_position, emulate, raise, native_fault, fix_flags, map_page, segment_end, arrange,
-    finish_repeat, resume,
+    finish_repeat, resume, debug_trap,
   };
   /// A store goes to a frame nothing was mapped at so far.
   struct NeedsMapping {
@@ -212,10 +215,31 @@ class Machine final : private EngineClient, private WalkObserver {
   void read_operand(std::uint32_t linear, std::span<std::uint8_t> out);
   void write_stores(std::span<const std::uint8_t> bytes);
   void complete_emulated();
-  void finish_mode_switch();
+  void finish_mode_switch(std::uint32_t flags_before);
   std::optional<std::uint64_t> find_msr(std::uint32_t index) const;
   void set_msr(std::uint32_t index, std::uint64_t value);
+
+  // machine_smm.cc: system management mode (Intel SDM vol. 3, chapter 34)
+  void enter_system_management();
+  void emulate_rsm();
+  std::array<std::uint32_t, 128> save_map() const;
+  Segment saved_segment(unsigned index) const;
+  void restore_saved(unsigned item, unsigned index, std::uint32_t word);
+  void mode_replaced();
+
+  // machine_debug.cc: debug registers (Intel SDM vol. 3, chapter 17)
+  void find_breakpoints();
+  std::uint32_t met_breakpoints(std::uint32_t access, std::uint32_t address,
+                                std::uint32_t size) const;
+  void check_code_breakpoints(std::uint32_t linear);
+  void check_data_breakpoints(const DataAccess& a);
+  void check_port_breakpoints(std::uint16_t port, std::uint32_t size);
+  void check_general_detect();
+  void clear_general_detect();
+  bool in_stack_shadow() const;
+  void take_debug_trap();
   unsigned debug_register_number(unsigned encoded) const;
+  std::uint32_t read_debug_register(unsigned encoded);
   void write_debug_register(unsigned encoded, std::uint32_t value);
 
   // machine_delivery.cc: exceptions and interrupts (Intel SDM vol. 3, chapter 6)
@@ -232,10 +256,45 @@ class Machine final : private EngineClient, private WalkObserver {
   std::optional<std::uint32_t> descriptor_type_byte(std::uint16_t selector) const;
   void watch_descriptor();
   void report_watched_descriptor();
-  void task_switch(std::uint16_t selector, CpuException exception, std::uint32_t return_eip);
+  /// Where an interrupt frame or a return address goes.
+  struct StackTop {
+    Segment segment;
+    std::uint32_t esp = 0;
+    bool user = false;   ///< pushes are made with the user's rights
+    bool inner = false;  ///< a more privileged level's stack: faults name its selector
+  };
+  StackTop inner_stack(std::uint32_t level, std::uint32_t ext,
+                       std::optional<Descriptor>& descriptor);
+  void push(StackTop& top, std::uint32_t value, std::uint32_t width, std::uint32_t ext);
   std::uint32_t pushed_flags(DeliveredEvent::Kind kind, std::uint8_t vector) const;
   std::uint32_t system_read(std::uint32_t linear, std::uint32_t size);
-  void system_write(std::uint32_t linear, std::uint32_t value, std::uint32_t size);
+  void system_write(std::uint32_t linear, std::uint32_t value, std::uint32_t size,
+                    bool user = false);
+
+  // machine_tasks.cc: call gates and task switches (Intel SDM vol. 3, 5.8 and chapter 7)
+  enum class TaskSource : std::uint8_t { jump, call, iret, event };
+  struct TaskState;
+  struct TaskReturn {
+    std::uint32_t eip = 0, eflags = 0;  ///< saved for the task that is left
+  };
+  bool transfers_by_system_descriptor();
+  std::uint32_t far_pointer_linear() const;
+  void emulate_system_transfer();
+  void transfer_through(const Descriptor& gate, bool call);
+  void transfer_through_call_gate(const Descriptor& gate, bool call);
+  void push_gate_frame(const Descriptor& code, bool inner, bool wide, std::uint32_t parameters);
+  Descriptor read_task_descriptor(std::uint16_t selector, std::uint32_t ext);
+  void return_to_previous_task();
+  void task_switch(const Descriptor& task, TaskSource source, std::uint32_t saved_eip,
+                   std::uint32_t saved_flags, std::uint32_t ext);
+  TaskState read_task(std::uint32_t base, bool wide);
+  void enter_task(const TaskState& state, bool wide, bool nested, std::uint32_t ext);
+  void load_task_ldt(std::uint16_t selector, std::uint32_t ext);
+  void load_task_stack(std::uint16_t selector, std::uint32_t cpl, std::uint32_t ext);
+  void load_task_data(int s, std::uint16_t selector, std::uint32_t cpl, std::uint32_t ext);
+  void load_task_code(std::uint16_t selector, std::uint32_t ext);
+  void deliver_through_task(std::uint16_t selector, const CpuException& exception,
+                            const TaskReturn& from, std::uint32_t ext);
 
   CpuModel model_;
   Environment& environment_;
@@ -312,6 +371,17 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t code_page_ = kNoPage;
   PhysAddr code_frame_;
   const std::uint8_t* code_host_ = nullptr;
+
+  bool in_smm_ = false;
+  std::uint32_t smbase_ = 0x30000;
+  std::uint32_t reserved_bits_ = 0;
+
+  // Debug traps: bits for DR6 that the instruction in flight has earned.
+  static constexpr std::uint32_t kDr6Step = 1u << 14, kDr6TaskSwitch = 1u << 15;
+  std::uint32_t debug_pending_ = 0;
+  bool breaks_on_code_ = false, breaks_on_data_ = false, breaks_on_ports_ = false;
+  std::uint64_t stack_shadow_ = ~std::uint64_t{0};  ///< the instruction after a load of SS
+  bool task_entered_ = false;  ///< the delivery in progress is past a task switch's commit point
 
   std::vector<Msr> msrs_;
   std::vector<CpuidLeaf> cpuid_;

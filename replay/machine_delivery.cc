@@ -6,21 +6,11 @@
 #include <cstdio>
 #include <cstring>
 
-#include "replay/machine.h"
+#include "replay/machine_descriptor.h"
 
 namespace citcat {
 
 namespace {
-
-constexpr std::uint32_t kFlagTf = 1u << 8, kFlagIf = 1u << 9, kFlagNt = 1u << 14,
-                        kFlagRf = 1u << 16, kFlagVm = 1u << 17, kFlagAc = 1u << 18;
-
-// Second dword of a descriptor.
-constexpr std::uint32_t kDescAccessed = 1u << 8, kDescWritable = 1u << 9, kDescConforming = 1u << 10,
-                        kDescCode = 1u << 11, kDescSegment = 1u << 12, kDescPresent = 1u << 15;
-
-constexpr std::uint8_t kDoubleFault = 8, kInvalidTss = 10, kNotPresent = 11, kStackFault = 12,
-                       kProtection = 13, kPageFaultVector = 14;
 
 bool contributory(std::uint8_t vector) {
   return vector == 0 || (vector >= kInvalidTss && vector <= kProtection);
@@ -37,28 +27,6 @@ CpuException combine(const CpuException& first, const CpuException& second) {
 }
 
 }  // namespace
-
-struct Machine::Descriptor {
-  std::uint16_t selector = 0;
-  std::uint32_t low = 0, high = 0;
-  std::uint32_t linear = 0;
-  bool present() const { return (high & kDescPresent) != 0; }
-  bool is_code() const { return (high & (kDescSegment | kDescCode)) == (kDescSegment | kDescCode); }
-  bool is_writable_data() const {
-    return (high & (kDescSegment | kDescCode | kDescWritable)) == (kDescSegment | kDescWritable);
-  }
-  bool conforming() const { return (high & kDescConforming) != 0; }
-  std::uint32_t dpl() const { return high >> 13 & 3; }
-  Segment segment(std::uint16_t with_selector) const {
-    Segment s;
-    s.selector = with_selector;
-    s.base = low >> 16 | (high & 0xff) << 16 | (high & 0xff000000);
-    s.limit = (low & 0xffff) | (high & 0xf0000);
-    if ((high & 1u << 23) != 0) s.limit = s.limit << 12 | 0xfff;
-    s.attributes = static_cast<std::uint16_t>((high >> 8 & 0xf0ff) | 1u);
-    return s;
-  }
-};
 
 // ---------------------------------------------------------------------------------------------
 // Memory as the processor itself uses it: always with supervisor rights
@@ -78,12 +46,13 @@ std::uint32_t Machine::system_read(std::uint32_t linear, std::uint32_t size) {
   return value;
 }
 
-void Machine::system_write(std::uint32_t linear, std::uint32_t value, std::uint32_t size) {
+void Machine::system_write(std::uint32_t linear, std::uint32_t value, std::uint32_t size,
+                           bool user) {
   std::array<std::uint8_t, 4> bytes;
   std::memcpy(bytes.data(), &value, 4);
   for (std::uint32_t i = 0; i < size;) {
     const std::uint32_t n = std::min(size - i, kPageSize - ((linear + i) & kPageMask));
-    const PhysAddr at = mmu_.translate(LinearAddr{linear + i}, Access::write, false);
+    const PhysAddr at = mmu_.translate(LinearAddr{linear + i}, Access::write, user);
     memory_.store(at, std::span(bytes).subspan(i, n));
     if (sink_ != nullptr) {
       sink_->write(at, std::span(bytes).subspan(i, n), AccessKind::system, position_);
@@ -208,6 +177,9 @@ std::uint32_t Machine::pushed_flags(DeliveredEvent::Kind kind, std::uint8_t vect
 
 bool Machine::raise(CpuException exception, std::uint32_t return_eip, DeliveredEvent::Kind kind) {
   if (exception.vector == kPageFaultVector) engine_.set_cr(2, exception.cr2);
+  if (exception.vector == kDebug && kind == DeliveredEvent::Kind::exception) {
+    clear_general_detect();
+  }
   DeliveredEvent event;
   event.kind = kind;
   event.vector = exception.vector;
@@ -218,8 +190,10 @@ bool Machine::raise(CpuException exception, std::uint32_t return_eip, DeliveredE
   event.eflags = engine_.eflags();
   if (sink_ != nullptr) sink_->delivered(event, position_);
   bool as_requested = true;
+  debug_pending_ = 0;
   for (;;) {
     CpuException second;
+    task_entered_ = false;
     try {
       deliver(exception, return_eip, kind);
       break;
@@ -236,8 +210,9 @@ bool Machine::raise(CpuException exception, std::uint32_t return_eip, DeliveredE
       break;
     }
     exception = combine(exception, second);
-    // A fault while a software interrupt is delivered restarts the INT n itself.
-    if (kind == DeliveredEvent::Kind::software) return_eip = engine_.eip();
+    // A fault while a software interrupt is delivered restarts the INT n itself; one in a task that
+    // was entered belongs to the new task.
+    if (kind == DeliveredEvent::Kind::software || task_entered_) return_eip = engine_.eip();
     kind = DeliveredEvent::Kind::exception;
     event.kind = kind;
     event.vector = exception.vector;
@@ -264,7 +239,7 @@ void Machine::deliver(const CpuException& exception, std::uint32_t return_eip,
 
 void Machine::deliver_real(std::uint8_t vector, std::uint32_t return_eip) {
   const TableRegister idt = engine_.idtr();
-  if (vector * 4u + 3 > idt.limit) throw CpuException{kDoubleFault, std::nullopt, 0};
+  if (vector * 4u + 3 > idt.limit) throw CpuException{kProtection, std::nullopt, 0};
   const std::uint32_t target = system_read(idt.base + vector * 4u, 4);
   const std::uint32_t ss = engine_.segment_base(kSs);
   std::uint32_t sp = engine_.gpr(kEsp) & 0xffff;
@@ -302,8 +277,8 @@ void Machine::deliver_protected(const CpuException& exception, std::uint32_t ret
   const std::uint32_t gate_low = system_read(idt.base + vector * 8u, 4);
   const std::uint32_t gate_high = system_read(idt.base + vector * 8u + 4, 4);
   const std::uint32_t type = gate_high >> 8 & 0x1f;
-  // SDM vol. 3, figure 6-2: 5 task, 6/7 16-bit, 14/15 32-bit interrupt and trap gates.
-  const bool task_gate = type == 5;
+  // SDM vol. 3, figure 6-2.
+  const bool task_gate = type == static_cast<std::uint32_t>(SystemType::task_gate);
   if (!task_gate && type != 6 && type != 7 && type != 14 && type != 15) {
     throw CpuException{kProtection, idt_error, 0};
   }
@@ -314,7 +289,7 @@ void Machine::deliver_protected(const CpuException& exception, std::uint32_t ret
   if ((gate_high & kDescPresent) == 0) throw CpuException{kNotPresent, idt_error, 0};
   const auto selector = static_cast<std::uint16_t>(gate_low >> 16);
   if (task_gate) {
-    task_switch(selector, exception, return_eip);
+    deliver_through_task(selector, exception, {return_eip, pushed_flags(kind, vector)}, ext);
     return;
   }
   if ((selector & 0xfffc) == 0) throw CpuException{kProtection, ext, 0};
@@ -328,38 +303,15 @@ void Machine::deliver_protected(const CpuException& exception, std::uint32_t ret
   const std::uint32_t width = wide ? 4 : 2;
   const std::uint32_t flags_to_push = pushed_flags(kind, vector);
 
-  Segment stack = engine_.segment(kSs);
-  std::uint32_t esp = engine_.gpr(kEsp);
+  const std::uint32_t offset = (gate_low & 0xffff) | (wide ? gate_high & 0xffff0000 : 0);
+  const std::uint32_t new_cpl = inner ? code.dpl() : cpl;
+  const Segment new_code = code.segment(static_cast<std::uint16_t>((selector & ~3u) | new_cpl));
+  if (offset > new_code.limit) throw CpuException{kProtection, ext, 0};
+
+  StackTop top{engine_.segment(kSs), engine_.gpr(kEsp), false, false};
   std::optional<Descriptor> stack_descriptor;
-  if (inner) {
-    // SDM vol. 3, 6.12.1: the stack of the handler's privilege level is in the task segment.
-    const Segment tr = engine_.tr();
-    const bool tss32 = (tr.attributes & 8) != 0;
-    const std::uint32_t at = tss32 ? 4 + 8 * code.dpl() : 2 + 4 * code.dpl();
-    const std::uint32_t tss_error = (tr.selector & 0xfffcu) | ext;
-    if (at + (tss32 ? 7 : 3) > tr.limit) throw CpuException{kInvalidTss, tss_error, 0};
-    esp = system_read(tr.base + at, tss32 ? 4 : 2);
-    const auto ss = static_cast<std::uint16_t>(system_read(tr.base + at + (tss32 ? 4 : 2), 2));
-    const std::uint32_t ss_error = (ss & 0xfffcu) | ext;
-    if ((ss & 0xfffc) == 0) throw CpuException{kInvalidTss, ext, 0};
-    stack_descriptor = read_descriptor(ss, kInvalidTss, ext);
-    if ((ss & 3u) != code.dpl() || stack_descriptor->dpl() != code.dpl() ||
-        !stack_descriptor->is_writable_data()) {
-      throw CpuException{kInvalidTss, ss_error, 0};
-    }
-    if (!stack_descriptor->present()) throw CpuException{kStackFault, ss_error, 0};
-    stack = stack_descriptor->segment(ss);
-  }
-  const std::uint32_t mask = (stack.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
-  const auto push = [&](std::uint32_t value) {
-    const std::uint32_t top = (esp - width) & mask;
-    const bool expand_down = (stack.attributes & 0x0c) == 0x04;
-    if (!expand_down && (top > stack.limit || stack.limit - top < width - 1)) {
-      throw CpuException{kStackFault, inner ? ((stack.selector & 0xfffcu) | ext) : ext, 0};
-    }
-    esp = (esp & ~mask) | top;
-    system_write(stack.base + top, value, width);
-  };
+  if (inner) top = inner_stack(code.dpl(), ext, stack_descriptor);
+  const auto push = [&](std::uint32_t value) { this->push(top, value, width, ext); };
   if (from_v86) {
     for (const int s : {kGs, kFs, kDs, kEs}) push(engine_.segment_selector(s));
   }
@@ -376,25 +328,64 @@ void Machine::deliver_protected(const CpuException& exception, std::uint32_t ret
   if (from_v86) {
     for (const int s : {kGs, kFs, kDs, kEs}) engine_.set_segment(s, {0, 0, 0, 0, true});
   }
-  const std::uint32_t new_cpl = inner ? code.dpl() : cpl;
   if (stack_descriptor) {
     mark_accessed(*stack_descriptor);
-    engine_.set_segment(kSs, stack);
+    engine_.set_segment(kSs, top.segment);
   }
   mark_accessed(code);
-  engine_.set_segment(kCs, code.segment(static_cast<std::uint16_t>((selector & ~3u) | new_cpl)));
-  engine_.set_gpr(kEsp, esp);
+  engine_.set_segment(kCs, new_code);
+  engine_.set_gpr(kEsp, top.esp);
   std::uint32_t flags = old_flags & ~(kFlagTf | kFlagNt | kFlagRf | kFlagVm);
   if ((type & 1) == 0) flags &= ~kFlagIf;
   engine_.set_eflags(flags);
-  const std::uint32_t offset = (gate_low & 0xffff) | (wide ? gate_high & 0xffff0000 : 0);
   engine_.set_eip(offset);
   engine_.sync_mode();
+}
+
+/// The stack of a more privileged level (SDM vol. 3, 6.12.1): the task segment names it.
+Machine::StackTop Machine::inner_stack(std::uint32_t level, std::uint32_t ext,
+                                       std::optional<Descriptor>& descriptor) {
+  const Segment tr = engine_.tr();
+  const bool wide = (tr.attributes & 8) != 0;
+  const std::uint32_t at = wide ? 4 + 8 * level : 2 + 4 * level;
+  if (at + (wide ? 7 : 3) > tr.limit) {
+    throw CpuException{kInvalidTss, (tr.selector & 0xfffcu) | ext, 0};
+  }
+  StackTop top;
+  top.inner = true;
+  top.user = level == 3;
+  top.esp = system_read(tr.base + at, wide ? 4 : 2);
+  const auto ss = static_cast<std::uint16_t>(system_read(tr.base + at + (wide ? 4 : 2), 2));
+  const std::uint32_t error = (ss & 0xfffcu) | ext;
+  if ((ss & 0xfffc) == 0) throw CpuException{kInvalidTss, ext, 0};
+  descriptor = read_descriptor(ss, kInvalidTss, ext);
+  if ((ss & 3u) != level || descriptor->dpl() != level || !descriptor->is_writable_data()) {
+    throw CpuException{kInvalidTss, error, 0};
+  }
+  if (!descriptor->present()) throw CpuException{kStackFault, error, 0};
+  top.segment = descriptor->segment(ss);
+  return top;
+}
+
+void Machine::push(StackTop& top, std::uint32_t value, std::uint32_t width, std::uint32_t ext) {
+  const Segment& stack = top.segment;
+  const std::uint32_t mask = (stack.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
+  const std::uint32_t at = (top.esp - width) & mask;
+  const bool expand_down = (stack.attributes & 0x0c) == 0x04;
+  if (!expand_down && (at > stack.limit || stack.limit - at < width - 1)) {
+    throw CpuException{kStackFault, top.inner ? ((stack.selector & 0xfffcu) | ext) : ext, 0};
+  }
+  top.esp = (top.esp & ~mask) | at;
+  system_write(stack.base + at, value, width, top.user);
 }
 
 void Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
   halted_ = false;
   in_flight_ = false;
+  if (kind == DeliveredEvent::Kind::smi) {
+    enter_system_management();
+    return;
+  }
   std::uint32_t return_eip = engine_.eip();
   if (model_ == CpuModel::i8088 && position_.iteration != 0 && info_->prefix_bytes > 1) {
     // Only the last prefix is kept (8086 Family User's Manual, 2.7, "String instructions").
@@ -409,104 +400,6 @@ void Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
                   "%08x)",
                   vector, u.what, u.size, u.address.value);
     throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
-  }
-}
-
-// ---------------------------------------------------------------------------------------------
-// Task switch through a task gate (SDM vol. 3, 7.3)
-
-void Machine::task_switch(std::uint16_t selector, CpuException exception,
-                          std::uint32_t return_eip) {
-  const std::uint32_t error = (selector & 0xfffcu) | 1;
-  const Descriptor d = read_descriptor(selector, kProtection, 1);
-  const std::uint32_t type = d.high >> 8 & 0x1f;
-  if ((selector & 4) != 0 || (type != 9 && type != 1)) throw CpuException{kProtection, error, 0};
-  if (!d.present()) throw CpuException{kNotPresent, error, 0};
-  const Segment next = d.segment(selector);
-  const bool wide = type == 9;
-  if (next.limit < (wide ? 103u : 43u)) throw CpuException{kInvalidTss, error, 0};
-  const Segment old = engine_.tr();
-  const bool old_wide = (old.attributes & 8) != 0;
-
-  // Save the outgoing task (SDM vol. 3, figures 7-2 and 7-10).
-  const std::uint32_t flags = engine_.eflags();
-  const std::uint32_t save_width = old_wide ? 4 : 2;
-  std::uint32_t at = old.base + (old_wide ? 32 : 14);
-  const auto save = [&](std::uint32_t value, std::uint32_t size) {
-    system_write(at, value, size);
-    at += save_width;
-  };
-  save(return_eip, save_width);
-  save(flags, save_width);
-  for (int i = 0; i < 8; ++i) save(engine_.gpr(i), save_width);
-  for (int i = 0; i < (old_wide ? 6 : 4); ++i) save(engine_.segment_selector(i), 2);
-
-  // Load the incoming one.
-  const std::uint32_t width = wide ? 4 : 2;
-  at = next.base + (wide ? 28 : 14);
-  const auto load = [&](std::uint32_t size) {
-    const std::uint32_t value = system_read(at, size);
-    at += width;
-    return value;
-  };
-  const std::uint32_t cr3 = wide ? load(4) : 0;
-  const std::uint32_t eip = load(width);
-  const std::uint32_t new_flags = load(width);
-  std::array<std::uint32_t, 8> gpr;
-  for (std::uint32_t& r : gpr) r = load(width);
-  std::array<std::uint16_t, 6> selectors{};
-  for (std::size_t i = 0; i < (wide ? 6u : 4u); ++i) {
-    selectors[i] = static_cast<std::uint16_t>(load(2));
-  }
-  const auto ldt_selector =
-      static_cast<std::uint16_t>(system_read(next.base + (wide ? 96 : 42), 2));
-  system_write(next.base, old.selector, 2);
-  system_write(d.linear + 4, d.high | 1u << 9, 4);  // busy
-
-  Segment tr = next;
-  tr.attributes = static_cast<std::uint16_t>(tr.attributes | 2u);
-  engine_.set_tr(tr);
-  if (wide && (engine_.cr(0) & 1u << 31) != 0) {
-    engine_.set_cr(3, cr3);
-    engine_.flush_tlb();
-    mmu_.control_changed(true);
-    if (sink_ != nullptr) sink_->address_space(cr3, position_);
-  }
-  engine_.set_cr(0, engine_.cr(0) | 8u);  // TS
-  for (int i = 0; i < 8; ++i) {
-    const std::uint32_t old_high = wide ? 0 : engine_.gpr(i) & 0xffff0000;
-    engine_.set_gpr(i, old_high | gpr[static_cast<std::size_t>(i)]);
-  }
-  engine_.set_eip(eip);
-  engine_.set_eflags(new_flags | kFlagNt);
-  const auto load_segment = [&](std::uint16_t s, std::uint8_t fault) -> Segment {
-    if ((new_flags & kFlagVm) != 0) {
-      return {s, std::uint32_t{s} << 4, 0xffff, 0xf3, false};
-    }
-    if ((s & 0xfffc) == 0) return {s, 0, 0, 0, true};
-    const Descriptor segment = read_descriptor(s, kInvalidTss, 1);
-    if (!segment.present()) throw CpuException{fault, (s & 0xfffcu) | 1, 0};
-    mark_accessed(segment);
-    return segment.segment(s);
-  };
-  if ((ldt_selector & 0xfffc) != 0) {
-    Segment ldt = read_descriptor(ldt_selector, kInvalidTss, 1).segment(ldt_selector);
-    ldt.attributes = static_cast<std::uint16_t>(ldt.attributes & ~1u);
-    engine_.set_ldtr(ldt);
-  } else {
-    engine_.set_ldtr({ldt_selector, 0, 0, 0, true});
-  }
-  for (const int s : {kSs, kCs, kDs, kEs, kFs, kGs}) {
-    engine_.set_segment(s, load_segment(selectors[static_cast<std::size_t>(s)],
-                                        s == kSs ? kStackFault : kNotPresent));
-  }
-  engine_.sync_mode();
-  if (exception.error_code) {
-    const Segment ss = engine_.segment(kSs);
-    const std::uint32_t mask = (ss.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
-    const std::uint32_t esp = (engine_.gpr(kEsp) - width) & mask;
-    system_write(ss.base + esp, *exception.error_code, width);
-    engine_.set_gpr(kEsp, (engine_.gpr(kEsp) & ~mask) | esp);
   }
 }
 

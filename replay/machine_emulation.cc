@@ -7,14 +7,13 @@
 
 #include "formats/error.h"
 #include "replay/host_fpu.h"
-#include "replay/machine.h"
+#include "replay/machine_descriptor.h"
 
 namespace citcat {
 
 namespace {
 
-constexpr std::uint32_t kFlagTf = 1u << 8, kFlagIf = 1u << 9, kFlagOf = 1u << 11,
-                        kFlagRf = 1u << 16, kFlagVm = 1u << 17;
+constexpr std::uint32_t kFlagOf = 1u << 11;
 constexpr std::uint32_t kMsrTsc = 0x10, kMsrSysenterCs = 0x174, kMsrSysenterEsp = 0x175,
                         kMsrSysenterEip = 0x176;
 constexpr std::uint32_t kCr4Tsd = 1u << 2;
@@ -61,6 +60,7 @@ bool Machine::emulated(InstructionClass kind) {
     case InstructionClass::icebp:
     case InstructionClass::sysenter:
     case InstructionClass::sysexit:
+    case InstructionClass::rsm:
     case InstructionClass::cpuid:
     case InstructionClass::rdtsc:
     case InstructionClass::rdpmc:
@@ -82,6 +82,11 @@ void Machine::emulate() {
     if (privileged && (engine_.hflags() & kHfCpl) != 0) throw CpuException{13, 0u, 0};
   };
   if (is_floating_point(info.kind)) check_fpu_available(info.kind);
+  if (info.kind == InstructionClass::far_jump || info.kind == InstructionClass::far_call ||
+      info.kind == InstructionClass::iret) {
+    emulate_system_transfer();
+    return;
+  }
   prepare_operands();
   if (model_ == CpuModel::i8088 && emulated_on_8088()) {
     emulate_on_8088();
@@ -109,6 +114,9 @@ void Machine::emulate() {
     case InstructionClass::sysexit:
       emulate_sysexit();
       return;
+    case InstructionClass::rsm:
+      emulate_rsm();
+      return;
     case InstructionClass::cpuid:
       emulate_cpuid();
       break;
@@ -135,7 +143,7 @@ void Machine::emulate() {
       break;
     case InstructionClass::mov_from_dr:
       require_ring0();
-      engine_.set_gpr(info.rm_field, dr_[debug_register_number(info.reg_field)]);
+      engine_.set_gpr(info.rm_field, read_debug_register(info.reg_field));
       break;
     case InstructionClass::mov_test_register:
       require_ring0();
@@ -163,10 +171,8 @@ void Machine::complete_emulated() {
   engine_.clear_inhibit();
   report_completed();
   retire();
-  if ((flags & kFlagTf) != 0) {
-    dr_[6] |= 1u << 14;
-    raise({1, std::nullopt, 0}, engine_.eip(), DeliveredEvent::Kind::exception);
-  }
+  if ((flags & kFlagTf) != 0) debug_pending_ |= kDr6Step;
+  if (debug_pending_ != 0) take_debug_trap();
 }
 
 std::optional<std::uint64_t> Machine::find_msr(std::uint32_t index) const {
@@ -247,14 +253,15 @@ void Machine::emulate_sysenter() {
   const std::uint32_t cs = static_cast<std::uint32_t>(find_msr(kMsrSysenterCs).value_or(0));
   if ((engine_.cr(0) & 1) == 0 || (cs & 0xfffc) == 0) throw CpuException{13, 0u, 0};
   report_completed();
-  engine_.set_eflags(engine_.eflags() & ~(kFlagVm | kFlagIf | kFlagRf));
+  const std::uint32_t flags = engine_.eflags();
+  engine_.set_eflags(flags & ~(kFlagVm | kFlagIf | kFlagRf));
   const auto selector = static_cast<std::uint16_t>(cs & 0xfffc);
   engine_.set_segment(kCs, {selector, 0, 0xffffffff, 0xc09b, false});
   engine_.set_segment(kSs,
                       {static_cast<std::uint16_t>(selector + 8), 0, 0xffffffff, 0xc093, false});
   engine_.set_gpr(kEsp, static_cast<std::uint32_t>(find_msr(kMsrSysenterEsp).value_or(0)));
   engine_.set_eip(static_cast<std::uint32_t>(find_msr(kMsrSysenterEip).value_or(0)));
-  finish_mode_switch();
+  finish_mode_switch(flags);
 }
 
 void Machine::emulate_sysexit() {
@@ -270,14 +277,17 @@ void Machine::emulate_sysexit() {
       kSs, {static_cast<std::uint16_t>((selector + 8) | 3), 0, 0xffffffff, 0xc0f3, false});
   engine_.set_gpr(kEsp, engine_.gpr(kEcx));
   engine_.set_eip(engine_.gpr(kEdx));
-  finish_mode_switch();
+  finish_mode_switch(engine_.system_flags());
 }
 
-void Machine::finish_mode_switch() {
+void Machine::finish_mode_switch(std::uint32_t flags_before) {
   engine_.sync_mode();
   engine_.clear_inhibit();
   code_page_ = kNoPage;
   retire();
+  if ((flags_before & kFlagTf) == 0) return;
+  debug_pending_ |= kDr6Step;
+  take_debug_trap();
 }
 
 void Machine::emulate_software_interrupt() {
@@ -405,21 +415,6 @@ void Machine::emulate_floating_point() {
   if (form.writes_gpr) engine_.set_gpr(form.gpr, operands.gpr);
   if (form.writes_eflags) engine_.set_eflags(operands.eflags);
   write_stores(std::span(operands.memory).first(result.store_bytes));
-}
-
-unsigned Machine::debug_register_number(unsigned encoded) const {
-  if (encoded != 4 && encoded != 5) return encoded;
-  // SDM vol. 3, 17.2.2: DR4 and DR5 are DR6 and DR7 unless CR4.DE reserves them.
-  if ((engine_.cr(4) & 8) != 0) throw CpuException{6, std::nullopt, 0};
-  return encoded + 2;
-}
-
-void Machine::write_debug_register(unsigned encoded, std::uint32_t value) {
-  const unsigned number = debug_register_number(encoded);
-  // SDM vol. 3, 17.2.3 and 17.2.4: reserved bits read as they are wired.
-  if (number == 6) value = (value & 0xe00f) | 0xffff0ff0;
-  if (number == 7) value = (value & 0xffff2fff) | 0x400;
-  dr_[number] = value;
 }
 
 }  // namespace citcat

@@ -229,9 +229,10 @@ void Replayer::deliver_interrupt() {
                         event.transaction, "EFLAGS.IF set", "EFLAGS.IF clear"};
   }
   ++next_interrupt_;
-  machine_.interrupt(event.vector, event.kind == Interrupt::Kind::nmi
-                                       ? DeliveredEvent::Kind::nmi
-                                       : DeliveredEvent::Kind::external);
+  const auto kind = event.kind == Interrupt::Kind::nmi   ? DeliveredEvent::Kind::nmi
+                    : event.kind == Interrupt::Kind::smi ? DeliveredEvent::Kind::smi
+                                                         : DeliveredEvent::Kind::external;
+  machine_.interrupt(event.vector, kind);
 }
 
 std::uint32_t Replayer::port_read(std::uint16_t port, std::uint32_t size, Position now) {

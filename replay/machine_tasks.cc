@@ -1,0 +1,387 @@
+// Far transfers through system descriptors: call gates, task gates and task segments (Intel SDM
+// vol. 3, 5.8 and chapter 7). The engine would make their memory accesses unobserved; here each
+// descriptor read, task segment access and push is told like any other.
+
+#include <algorithm>
+#include <array>
+
+#include "formats/error.h"
+#include "replay/machine_descriptor.h"
+
+namespace citcat {
+
+namespace {
+
+/// Where a task segment keeps the dynamic state (SDM vol. 3, figures 7-2 and 7-10).
+struct TaskLayout {
+  std::uint32_t cr3, eip, registers, segments, ldt, trap;
+  std::uint32_t width;          ///< bytes of a register
+  unsigned segment_count;
+  std::uint32_t limit_to_save;  ///< last byte written when the task is left
+  std::uint32_t limit_to_load;
+};
+constexpr TaskLayout kTask32{0x1c, 0x20, 0x28, 0x48, 0x60, 0x64, 4, 6, 0x5f, 0x67};
+constexpr TaskLayout kTask16{0, 0x0e, 0x12, 0x22, 0x2a, 0, 2, 4, 0x29, 0x2b};
+
+constexpr std::uint32_t kCr0Ts = 8, kCr0Pg = 1u << 31;
+constexpr std::uint32_t kWideTaskType = 8;  ///< bit of the type that a 32-bit task segment has
+
+std::uint32_t stack_mask(const Segment& ss) {
+  return (ss.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
+}
+
+}  // namespace
+
+/// What a task segment holds, as far as a switch to it loads it.
+struct Machine::TaskState {
+  std::uint32_t cr3 = 0, eip = 0, eflags = 0;
+  std::array<std::uint32_t, 8> gpr{};
+  std::array<std::uint16_t, 6> selectors{};  ///< in SegmentRegister order
+  std::uint16_t ldt = 0;
+  bool trap = false;  ///< T bit
+};
+
+// ---------------------------------------------------------------------------------------------
+// Which instructions belong here
+
+/// Whether the far transfer about to run goes through a system descriptor. Nothing is told and no
+/// accessed bit is set; what cannot be read is left to the engine, which will fault on it.
+bool Machine::transfers_by_system_descriptor() {
+  if (!protected_mode()) return false;
+  if (info_->kind == InstructionClass::iret) return (engine_.system_flags() & kFlagNt) != 0;
+  const auto peek = [&](std::uint32_t linear, bool user) -> std::optional<std::uint8_t> {
+    const auto at = mmu_.peek(LinearAddr{linear}, Access::read, user);
+    if (!at) return std::nullopt;
+    return memory_.defined_byte(at->frame + (linear & kPageMask));
+  };
+  std::uint16_t selector = info_->far_selector;
+  if (info_->indirect) {
+    if (info_->operand_count == 0) return false;
+    const std::uint32_t at = far_pointer_linear() + info_->operand_bytes;
+    const auto low = peek(at, user_mode()), high = peek(at + 1, user_mode());
+    if (!low || !high) return false;
+    selector = static_cast<std::uint16_t>(*low | *high << 8);
+  }
+  const auto type_byte = descriptor_type_byte(selector);
+  if (!type_byte) return false;
+  const auto type = peek(*type_byte, false);
+  return type && (*type & kDescSegment >> 8) == 0;
+}
+
+/// Linear address of the pointer that an indirect far jump or call goes through.
+std::uint32_t Machine::far_pointer_linear() const {
+  const MemoryOperand& operand = info_->operands[info_->ea[0].argument];  // the offset part
+  return engine_.segment_base(operand.segment) +
+         operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0);
+}
+
+void Machine::emulate_system_transfer() {
+  const InstructionInfo& info = *info_;
+  std::array<std::uint32_t, 6> bases;
+  for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
+  const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
+  ea_count_ = info.ea_count;
+  for (unsigned i = 0; i < info.ea_count; ++i) {
+    ea_[i] = kt_address(info, i, linear_ - code_base_, engine_.gprs(), bases.data(), stack32);
+  }
+  store_count_ = 0;
+  if (info.kind == InstructionClass::iret) {
+    return_to_previous_task();
+  } else {
+    std::uint16_t selector = info.far_selector;
+    if (info.indirect) {
+      // Of the operands only the pointer: whether anything is pushed, the descriptor decides.
+      for_each_access(info, engine_.gprs(), bases.data(), stack32, [&](const DataAccess& a) {
+        if (!a.write) access(a, info.operands[a.operand]);
+      });
+      std::array<std::uint8_t, 2> bytes{};
+      read_operand(far_pointer_linear() + info.operand_bytes, bytes);
+      selector = static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8);
+    }
+    transfer_through(read_descriptor(selector, kProtection, 0),
+                     info.kind == InstructionClass::far_call);
+  }
+  engine_.sync_mode();
+  engine_.clear_inhibit();
+  code_page_ = kNoPage;
+  report_completed();
+  retire();
+  resume_flag_ = (engine_.system_flags() & kFlagRf) != 0;
+  // A single step that was due is forgotten with the task that asked for it.
+  if (debug_pending_ != 0) take_debug_trap();
+}
+
+void Machine::transfer_through(const Descriptor& gate, bool call) {
+  // SDM vol. 2, JMP and CALL: both compare the descriptor's DPL with CPL and RPL.
+  const std::uint32_t error = gate.selector & 0xfffcu;
+  const std::uint32_t cpl = engine_.hflags() & kHfCpl;
+  const bool is_task = gate.is(SystemType::tss16) || gate.is(SystemType::tss32);
+  const bool is_call_gate = gate.is(SystemType::call_gate16) || gate.is(SystemType::call_gate32);
+  if ((!is_task && !is_call_gate && !gate.is(SystemType::task_gate)) || gate.dpl() < cpl ||
+      gate.dpl() < (gate.selector & 3u)) {
+    throw CpuException{kProtection, error, 0};
+  }
+  if (is_call_gate) {
+    transfer_through_call_gate(gate, call);
+    return;
+  }
+  const std::uint32_t next = engine_.eip() + info_->length;
+  const TaskSource source = call ? TaskSource::call : TaskSource::jump;
+  if (is_task) {
+    if ((gate.selector & 4) != 0) throw CpuException{kProtection, error, 0};
+    if (!gate.present()) throw CpuException{kNotPresent, error, 0};
+    task_switch(gate, source, next, engine_.eflags(), 0);
+    return;
+  }
+  if (!gate.present()) throw CpuException{kNotPresent, error, 0};
+  task_switch(read_task_descriptor(gate.gate_selector(), 0), source, next, engine_.eflags(), 0);
+}
+
+/// The task segment that a task gate names.
+Machine::Descriptor Machine::read_task_descriptor(std::uint16_t selector, std::uint32_t ext) {
+  const std::uint32_t error = (selector & 0xfffcu) | ext;
+  if ((selector & 4) != 0) throw CpuException{kProtection, error, 0};
+  const Descriptor task = read_descriptor(selector, kProtection, ext);
+  if (!task.is(SystemType::tss16) && !task.is(SystemType::tss32)) {
+    throw CpuException{kProtection, error, 0};
+  }
+  if (!task.present()) throw CpuException{kNotPresent, error, 0};
+  return task;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Call gates (SDM vol. 3, 5.8.3 to 5.8.5)
+
+void Machine::transfer_through_call_gate(const Descriptor& gate, bool call) {
+  const std::uint32_t cpl = engine_.hflags() & kHfCpl;
+  if (!gate.present()) throw CpuException{kNotPresent, gate.selector & 0xfffcu, 0};
+  const std::uint16_t selector = gate.gate_selector();
+  const std::uint32_t error = selector & 0xfffcu;
+  if (error == 0) throw CpuException{kProtection, 0u, 0};
+  const Descriptor code = read_descriptor(selector, kProtection, 0);
+  const bool same_only = !call && !code.conforming();
+  if (!code.is_code() || code.dpl() > cpl || (same_only && code.dpl() != cpl)) {
+    throw CpuException{kProtection, error, 0};
+  }
+  if (!code.present()) throw CpuException{kNotPresent, error, 0};
+  const bool wide = gate.is(SystemType::call_gate32);
+  const std::uint32_t target = wide ? gate.gate_offset() : gate.gate_offset() & 0xffff;
+  const bool inner = call && !code.conforming() && code.dpl() < cpl;
+  const std::uint32_t new_cpl = inner ? code.dpl() : cpl;
+  const Segment new_code =
+      code.segment(static_cast<std::uint16_t>((selector & ~3u) | new_cpl));
+  if (target > new_code.limit) throw CpuException{kProtection, 0u, 0};
+  if (call) push_gate_frame(code, inner, wide, gate.high & 0x1f);
+  mark_accessed(code);
+  engine_.set_segment(kCs, new_code);
+  engine_.set_eip(target);
+}
+
+/// Return address, and for a more privileged callee the old stack pointer and `parameters` words.
+void Machine::push_gate_frame(const Descriptor& code, bool inner, bool wide,
+                              std::uint32_t parameters) {
+  const std::uint32_t width = wide ? 4 : 2;
+  const Segment old_stack = engine_.segment(kSs);
+  const std::uint32_t old_esp = engine_.gpr(kEsp);
+  StackTop top{old_stack, old_esp, user_mode(), false};
+  std::optional<Descriptor> descriptor;
+  if (inner) {
+    top = inner_stack(code.dpl(), 0, descriptor);
+    push(top, old_stack.selector, width, 0);
+    push(top, old_esp, width, 0);
+    const std::uint32_t mask = stack_mask(old_stack);
+    for (std::uint32_t i = parameters; i-- > 0;) {
+      const std::uint32_t at = (old_esp + i * width) & mask;
+      push(top, system_read(old_stack.base + at, width), width, 0);
+    }
+  }
+  push(top, engine_.segment_selector(kCs), width, 0);
+  push(top, engine_.eip() + info_->length, width, 0);
+  if (descriptor) {
+    mark_accessed(*descriptor);
+    engine_.set_segment(kSs, top.segment);
+  }
+  engine_.set_gpr(kEsp, top.esp);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Task switches (SDM vol. 3, 7.3)
+
+/// IRET with NT set: to the task that the link field of the current one names.
+void Machine::return_to_previous_task() {
+  const auto link = static_cast<std::uint16_t>(system_read(engine_.tr().base, 2));
+  const std::uint32_t error = link & 0xfffcu;
+  if ((link & 4) != 0) throw CpuException{kInvalidTss, error, 0};
+  const Descriptor task = read_descriptor(link, kInvalidTss, 0);
+  if (!task.is(SystemType::busy_tss16) && !task.is(SystemType::busy_tss32)) {
+    throw CpuException{kInvalidTss, error, 0};
+  }
+  if (!task.present()) throw CpuException{kNotPresent, error, 0};
+  task_switch(task, TaskSource::iret, engine_.eip() + info_->length, engine_.eflags(), 0);
+}
+
+void Machine::task_switch(const Descriptor& task, TaskSource source, std::uint32_t saved_eip,
+                          std::uint32_t saved_flags, std::uint32_t ext) {
+  const bool wide = (task.type() & kWideTaskType) != 0;
+  const TaskLayout& layout = wide ? kTask32 : kTask16;
+  const Segment next = task.segment(task.selector);
+  if (next.limit < layout.limit_to_load) {
+    throw CpuException{kInvalidTss, (task.selector & 0xfffcu) | ext, 0};
+  }
+  const Segment old = engine_.tr();
+  const TaskLayout& old_layout = (old.attributes & kWideTaskType) != 0 ? kTask32 : kTask16;
+  if (old.limit < old_layout.limit_to_save) {
+    throw CpuException{kInvalidTss, (old.selector & 0xfffcu) | ext, 0};
+  }
+  const bool nests = source == TaskSource::call || source == TaskSource::event;
+  if (!nests) {
+    const std::uint32_t at = engine_.gdtr().base + (old.selector & 0xfff8u) + 4;
+    system_write(at, system_read(at, 4) & ~kDescBusy, 4);
+  }
+  if (source == TaskSource::iret) saved_flags &= ~kFlagNt;
+
+  const auto save = [&](std::uint32_t offset, std::uint32_t value, std::uint32_t size) {
+    system_write(old.base + offset, value, size);
+  };
+  const std::uint32_t w = old_layout.width;
+  save(old_layout.eip, saved_eip, w);
+  save(old_layout.eip + w, saved_flags, w);
+  for (unsigned i = 0; i < 8; ++i) {
+    save(old_layout.registers + i * w, engine_.gpr(static_cast<int>(i)), w);
+  }
+  for (unsigned i = 0; i < old_layout.segment_count; ++i) {
+    save(old_layout.segments + i * w, engine_.segment_selector(static_cast<int>(i)), 2);
+  }
+  if (nests) system_write(next.base, old.selector, 2);
+  const TaskState state = read_task(next.base, wide);
+  if (source != TaskSource::iret) {
+    system_write(task.linear + 4, system_read(task.linear + 4, 4) | kDescBusy, 4);
+  }
+
+  // From here on faults belong to the new task (SDM vol. 3, 7.3, "commit point").
+  Segment tr = next;
+  tr.attributes = static_cast<std::uint16_t>(tr.attributes | kDescBusy >> 8);
+  engine_.set_tr(tr);
+  enter_task(state, wide, nests, ext);
+}
+
+Machine::TaskState Machine::read_task(std::uint32_t base, bool wide) {
+  const TaskLayout& layout = wide ? kTask32 : kTask16;
+  const std::uint32_t w = layout.width;
+  TaskState state;
+  if (wide && (engine_.cr(0) & kCr0Pg) != 0) state.cr3 = system_read(base + layout.cr3, 4);
+  state.eip = system_read(base + layout.eip, w);
+  state.eflags = system_read(base + layout.eip + w, w);
+  for (unsigned i = 0; i < 8; ++i) {
+    state.gpr[i] = system_read(base + layout.registers + i * w, w);
+    // The manuals do not say what becomes of the upper halves; the recorded machines set them.
+    if (!wide) state.gpr[i] |= 0xffff0000;
+  }
+  for (unsigned i = 0; i < layout.segment_count; ++i) {
+    state.selectors[i] =
+        static_cast<std::uint16_t>(system_read(base + layout.segments + i * w, 2));
+  }
+  state.ldt = static_cast<std::uint16_t>(system_read(base + layout.ldt, 2));
+  if (wide) state.trap = (system_read(base + layout.trap, 2) & 1) != 0;
+  return state;
+}
+
+void Machine::enter_task(const TaskState& state, bool wide, bool nested, std::uint32_t ext) {
+  task_entered_ = true;
+  engine_.set_cr(0, engine_.cr(0) | kCr0Ts);
+  // SDM vol. 3, 17.2.4: a task switch clears the local enable flags.
+  constexpr std::uint32_t kDr7Local = 0x155;
+  dr_[7] &= ~kDr7Local;
+  find_breakpoints();
+  for (unsigned i = 0; i < 8; ++i) engine_.set_gpr(static_cast<int>(i), state.gpr[i]);
+  engine_.set_eip(state.eip);
+  engine_.set_eflags(state.eflags | (nested ? kFlagNt : 0));
+  const bool v86 = (state.eflags & kFlagVm) != 0;
+  // Selectors are loaded whatever becomes of their descriptors.
+  for (int i = 0; i < 6; ++i) {
+    const std::uint16_t s = state.selectors[static_cast<std::size_t>(i)];
+    engine_.set_segment(i, v86 ? Segment{s, std::uint32_t{s} << 4, 0xffff, 0xf3, false}
+                               : Segment{s, 0, 0, 0, true});
+  }
+  if (wide && (engine_.cr(0) & kCr0Pg) != 0 && state.cr3 != engine_.cr(3)) {
+    engine_.set_cr(3, state.cr3);
+    engine_.flush_tlb();
+    mmu_.control_changed(true);
+    if (sink_ != nullptr) sink_->address_space(state.cr3, position_);
+  }
+  engine_.sync_mode();
+  load_task_ldt(state.ldt, ext);
+  if (!v86) {
+    const std::uint32_t cpl = state.selectors[kCs] & 3u;
+    load_task_stack(state.selectors[kSs], cpl, ext);
+    for (const int s : {kDs, kEs, kFs, kGs}) {
+      load_task_data(s, state.selectors[static_cast<std::size_t>(s)], cpl, ext);
+    }
+    load_task_code(state.selectors[kCs], ext);
+  }
+  engine_.sync_mode();
+  if (engine_.eip() > engine_.segment_limit(kCs)) throw CpuException{kProtection, ext, 0};
+  if (state.trap) debug_pending_ |= kDr6TaskSwitch;
+}
+
+void Machine::load_task_ldt(std::uint16_t selector, std::uint32_t ext) {
+  engine_.set_ldtr({selector, 0, 0, 0, true});
+  if ((selector & 0xfffc) == 0) return;
+  const std::uint32_t error = (selector & 0xfffcu) | ext;
+  if ((selector & 4) != 0) throw CpuException{kInvalidTss, error, 0};
+  const Descriptor ldt = read_descriptor(selector, kInvalidTss, ext);
+  if (!ldt.is(SystemType::ldt) || !ldt.present()) throw CpuException{kInvalidTss, error, 0};
+  engine_.set_ldtr(ldt.segment(selector));
+}
+
+void Machine::load_task_stack(std::uint16_t selector, std::uint32_t cpl, std::uint32_t ext) {
+  const std::uint32_t error = (selector & 0xfffcu) | ext;
+  if ((selector & 0xfffc) == 0) throw CpuException{kInvalidTss, error, 0};
+  const Descriptor stack = read_descriptor(selector, kInvalidTss, ext);
+  if (!stack.is_writable_data()) throw CpuException{kInvalidTss, error, 0};
+  if (!stack.present()) throw CpuException{kStackFault, error, 0};
+  if (stack.dpl() != cpl || stack.dpl() != (selector & 3u)) {
+    throw CpuException{kInvalidTss, error, 0};
+  }
+  mark_accessed(stack);
+  engine_.set_segment(kSs, stack.segment(selector));
+}
+
+void Machine::load_task_data(int s, std::uint16_t selector, std::uint32_t cpl,
+                             std::uint32_t ext) {
+  if ((selector & 0xfffc) == 0) return;
+  const std::uint32_t error = (selector & 0xfffcu) | ext;
+  const Descriptor data = read_descriptor(selector, kInvalidTss, ext);
+  const bool privileged =
+      !data.conforming() && (data.dpl() < cpl || data.dpl() < (selector & 3u));
+  if (!data.is_readable() || privileged) throw CpuException{kInvalidTss, error, 0};
+  if (!data.present()) throw CpuException{kNotPresent, error, 0};
+  mark_accessed(data);
+  engine_.set_segment(s, data.segment(selector));
+}
+
+void Machine::load_task_code(std::uint16_t selector, std::uint32_t ext) {
+  const std::uint32_t error = (selector & 0xfffcu) | ext;
+  if ((selector & 0xfffc) == 0) throw CpuException{kInvalidTss, error, 0};
+  const Descriptor code = read_descriptor(selector, kInvalidTss, ext);
+  const std::uint32_t rpl = selector & 3u;
+  if (!code.is_code() || (code.conforming() ? code.dpl() > rpl : code.dpl() != rpl)) {
+    throw CpuException{kInvalidTss, error, 0};
+  }
+  if (!code.present()) throw CpuException{kNotPresent, error, 0};
+  mark_accessed(code);
+  engine_.set_segment(kCs, code.segment(selector));
+}
+
+/// An exception or interrupt through a task gate (SDM vol. 3, 6.14.2).
+void Machine::deliver_through_task(std::uint16_t selector, const CpuException& exception,
+                                   const TaskReturn& from, std::uint32_t ext) {
+  const Descriptor task = read_task_descriptor(selector, ext);
+  task_switch(task, TaskSource::event, from.eip, from.eflags, ext);
+  if (!exception.error_code) return;
+  StackTop top{engine_.segment(kSs), engine_.gpr(kEsp), false, false};
+  push(top, *exception.error_code, (task.type() & kWideTaskType) != 0 ? 4 : 2, ext);
+  engine_.set_gpr(kEsp, top.esp);
+}
+
+}  // namespace citcat
