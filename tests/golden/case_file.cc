@@ -39,7 +39,9 @@ class CaseParser {
     } else if (keyword == "io") {
       io();
     } else if (keyword == "interrupt") {
-      interrupt();
+      interrupt(Interrupt::Kind::external);
+    } else if (keyword == "smi") {
+      interrupt(Interrupt::Kind::smi);
     } else if (keyword == "memory") {
       memory();
     } else if (keyword == "end") {
@@ -131,11 +133,14 @@ class CaseParser {
     recording_.io_reads.push_back(read);
   }
 
-  void interrupt() {
+  void interrupt(Interrupt::Kind kind) {
     Interrupt event;
+    event.kind = kind;
     event.position = position();
     event.position_known = true;
-    event.vector = static_cast<std::uint8_t>(hex(word("a vector")));
+    if (kind == Interrupt::Kind::external) {
+      event.vector = static_cast<std::uint8_t>(hex(word("a vector")));
+    }
     recording_.interrupts.push_back(event);
   }
 
