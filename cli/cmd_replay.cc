@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cli/command.h"
-#include "cli/digest_verify.h"
 #include "cli/replay_run.h"
+#include "cli/trace_run.h"
 #include "formats/byte_sink.h"
 #include "formats/error.h"
 #include "formats/kt.h"
@@ -22,7 +22,7 @@ struct ReplayArguments {
   std::uint64_t from = 0;
   std::uint64_t to = ~std::uint64_t{0};
   int jobs = 1;
-  bool processes = false, strict = false, unchecked = false, json = false;
+  bool processes = false, strict = false, unchecked = false, from_start = false, json = false;
 };
 
 KtOptions kt_options(const ReplayArguments& arguments) {
@@ -38,11 +38,19 @@ KtOptions kt_options(const ReplayArguments& arguments) {
   return options;
 }
 
-void print_json(const ReplayReport& report, double seconds, const Console& console) {
+/// Instructions a second, in millions.
+double speed(const TraceRunResult& result, double seconds) {
+  const std::uint64_t replayed = result.report.instructions - result.started_at;
+  return seconds > 0 ? static_cast<double>(replayed) / seconds / 1e6 : 0.0;
+}
+
+void print_json(const TraceRunResult& result, double seconds, const Console& console) {
+  const ReplayReport& report = result.report;
   nlohmann::ordered_json json;
   json["instructions"] = report.instructions;
+  json["started_at"] = result.started_at;
   json["seconds"] = seconds;
-  json["mips"] = seconds > 0 ? static_cast<double>(report.instructions) / seconds / 1e6 : 0.0;
+  json["mips"] = speed(result, seconds);
   json["interrupts"] = report.interrupts;
   json["exceptions"] = report.exceptions;
   json["io_reads"] = report.io_reads;
@@ -52,13 +60,16 @@ void print_json(const ReplayReport& report, double seconds, const Console& conso
   console.print_json(json);
 }
 
-void print_text(const ReplayReport& report, double seconds, const Console& console) {
+void print_text(const TraceRunResult& result, double seconds, const Console& console) {
+  const ReplayReport& report = result.report;
+  if (result.started_at != 0) {
+    console.print(fmt::format("from the checkpoint at instruction {}\n", result.started_at));
+  }
   console.print(fmt::format(
       "{}: {} instructions in {:.2f} s ({:.1f} million/s)\n"
       "  interrupts       {}\n  exceptions       {}\n  I/O reads        {}\n"
       "  external writes  {}\n",
-      replay_end_name(report.end), report.instructions, seconds,
-      seconds > 0 ? static_cast<double>(report.instructions) / seconds / 1e6 : 0.0,
+      replay_end_name(report.end), report.instructions, seconds, speed(result, seconds),
       report.interrupts, report.exceptions, report.io_reads, report.external_writes));
 }
 
@@ -69,40 +80,27 @@ ExitCode run_replay(const ReplayArguments& arguments, const Console& console) {
   KtWriter writer(*out);
   KtSink trace(writer, kt);
 
-  ReplayRunOptions options;
-  options.to = arguments.to;
+  TraceRunOptions options;
+  options.range = {arguments.from, arguments.to};
   options.check = !arguments.unchecked;
   options.strict = arguments.strict;
-  DigestCheck digests(file, options);
-  Sink* const output = arguments.output.empty() ? nullptr : &trace;
-  SinkList both;
-  if (output != nullptr) both.add(*output);
-  both.add(digests.sink());
-  ReplayRun run(file, digests.needed() ? &both : output, options, console);
+  options.use_checkpoints = !arguments.from_start;
   const auto start = std::chrono::steady_clock::now();
-  const ReplayReport report = run.run();
+  const TraceRunResult result =
+      run_trace(file, arguments.output.empty() ? nullptr : &trace, options, console);
   writer.flush();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
   // A trace that left the evidence does not get the name asked for: what was sure until then stays
   // beside it as `.partial`.
-  const std::optional<std::uint64_t> differs_before = digests.compare(report.instructions);
-  const bool sure = report.end != ReplayReport::End::diverged && !differs_before;
-  if (sure) out->finish();
+  if (result.sure()) out->finish();
   if (arguments.json) {
-    print_json(report, seconds.count(), console);
+    print_json(result, seconds.count(), console);
   } else if (arguments.output != "-") {
-    print_text(report, seconds.count(), console);
+    print_text(result, seconds.count(), console);
   }
-  if (report.divergence) {
-    for (const std::string& line : divergence_lines(*report.divergence)) console.warn(line);
-  }
-  if (differs_before) {
-    console.warn(fmt::format("the replay is not the one that was verified: it went another way "
-                             "before instruction {}",
-                             *differs_before));
-  }
-  return sure ? ExitCode::ok : ExitCode::answer_is_no;
+  result.warn(console);
+  return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
 CommandRun define_replay(CLI::App& app) {
@@ -119,6 +117,7 @@ CommandRun define_replay(CLI::App& app) {
   app.add_flag("--strict", arguments->strict,
                "Take no result over from the bus where implementations differ");
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
+  app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_replay(*arguments, console); };
 }

@@ -14,6 +14,7 @@ extern const Command kLintCommand;
 extern const Command kCheckCommand;
 extern const Command kRepairCommand;
 extern const Command kSlimCommand;
+extern const Command kCheckpointCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
@@ -28,6 +29,7 @@ const std::vector<const Command*>& command_list() {
       &kCheckCommand,
       &kRepairCommand,
       &kSlimCommand,
+      &kCheckpointCommand,
   };
   return commands;
 }

@@ -14,10 +14,12 @@ constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
 
 ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOptions& options,
                      const Console& console)
-    : progress_(console.progress("replaying", "instructions",
+    : options_(options),
+      progress_(console.progress("replaying", "instructions",
                                  file.recording().instructions.value_or(0))) {
   const Recording& recording = file.recording();
-  if (options.check) {
+  if (options.start) options_.check = false;
+  if (options_.check) {
     VerifierOptions verifier_options;
     verifier_options.strict = options.strict;
     verifier_ = std::make_unique<Verifier>(recording, file.evidence(), verifier_options);
@@ -26,17 +28,43 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
   if (trace != nullptr) sinks_.add(*trace);
   ReplayOptions replay;
   replay.to = options.to;
-  if (options.check) replay.evidence = [&file] { return file.evidence(); };
+  const bool has_evidence = file.meta().evidence == EvidenceMode::full;
+  if (has_evidence && (options_.check || options_.start)) {
+    replay.evidence = [&file] { return file.evidence(); };
+  }
   replay.progress = [this](Position now) {
     progress_.update(now.instruction);
     return true;
   };
   replayer_ = std::make_unique<Replayer>(recording, &sinks_, std::move(replay));
   if (verifier_) verifier_->attach(replayer_->machine());
+  if (options_.start) options_.checkpoints->restore(*options_.start, *replayer_);
+}
+
+ReplayReport ReplayRun::run_from_checkpoint() {
+  const std::uint64_t to = std::min(options_.to, options_.start->end);
+  for (auto next = options_.checkpoints->after(*options_.start);
+       next && next->instruction <= to; next = options_.checkpoints->after(*next)) {
+    ReplayReport report = replayer_->run_to(next->instruction);
+    if (report.end == ReplayReport::End::diverged) return report;
+    if (options_.checkpoints->agrees(*next, *replayer_)) continue;
+    report.end = ReplayReport::End::diverged;
+    report.divergence = Divergence{};
+    report.divergence->position = {next->instruction, 0};
+    report.divergence->reason =
+        fmt::format("the replay from the checkpoint at {} is not the one that was checked",
+                    options_.start->instruction);
+    return report;
+  }
+  return replayer_->run_to(to);
 }
 
 ReplayReport ReplayRun::run() {
-  ReplayReport report = replayer_->run();
+  if (options_.start) return run_from_checkpoint();
+  return end(replayer_->run());
+}
+
+ReplayReport ReplayRun::end(ReplayReport report) {
   if (report.end == ReplayReport::End::complete && verifier_) {
     try {
       verifier_->finish(replayer_->machine().position());

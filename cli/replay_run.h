@@ -7,6 +7,7 @@
 
 #include "cli/console.h"
 #include "events/recording_file.h"
+#include "replay/checkpoints.h"
 #include "replay/replayer.h"
 #include "replay/verifier.h"
 
@@ -16,6 +17,10 @@ struct ReplayRunOptions {
   std::uint64_t to = ~std::uint64_t{0};
   bool check = true;    ///< compare with the evidence
   bool strict = false;  ///< adopt nothing
+  /// Begin at this checkpoint, not at the beginning. The evidence is then not compared: it was when
+  /// the checkpoint was taken, and later checkpoints on the way must agree.
+  std::optional<Checkpoints::Start> start;
+  const Checkpoints* checkpoints = nullptr;  ///< of `start`
 };
 
 /// One replay as the commands make it: recording, evidence, verifier and progress line together.
@@ -27,6 +32,11 @@ class ReplayRun {
 
   /// Replays; what is left of the evidence at the end counts as a divergence.
   ReplayReport run();
+  /// Replays up to an instruction and may be called again; says nothing of what is left.
+  ReplayReport run_to(std::uint64_t to) { return replayer_->run_to(to); }
+  /// What run() would have returned after run_to() gave `report` and there is no more to replay.
+  ReplayReport end(ReplayReport report);
+  const Replayer& replayer() const { return *replayer_; }
   /// Compares final memory after run(). A captured final image may be younger than the last
   /// transaction on the bus: the replay then goes on, as long as nothing happens that the bus would
   /// have shown, until its memory is that of the image.
@@ -39,6 +49,9 @@ class ReplayRun {
   const Verifier& verifier() const { return *verifier_; }
 
  private:
+  ReplayReport run_from_checkpoint();
+
+  ReplayRunOptions options_;
   std::unique_ptr<Verifier> verifier_;
   SinkList sinks_;
   Progress progress_;

@@ -24,6 +24,7 @@ inline constexpr ChunkKind kInternalReadChunk = chunk_kind("INTN");
 inline constexpr ChunkKind kEvidenceChunk = chunk_kind("EVID");
 inline constexpr ChunkKind kDigestChunk = chunk_kind("DIGS");
 inline constexpr ChunkKind kCheckpointChunk = chunk_kind("CHKP");
+inline constexpr ChunkKind kCheckpointIndexChunk = chunk_kind("CHKI");
 
 /// What the archive keeps of the evidence.
 enum class EvidenceMode : std::uint8_t {

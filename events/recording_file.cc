@@ -17,8 +17,8 @@ namespace {
 // Chosen by measuring (docs/compression.md): events and image are small and written once.
 constexpr ZstdOptions kSmallCompression{19, 0};
 constexpr ZstdOptions kImageCompression{19, 24};
-/// Checkpoints are many and read in a hurry.
-constexpr ZstdOptions kCheckpointCompression{9, 0};
+/// Checkpoints are compressed already, in pieces that are read one by one.
+constexpr ZstdOptions kCheckpointCompression{1, 0};
 
 /// Calls `add` with pieces of `digests` that fit a chunk.
 template <typename Add>
@@ -138,8 +138,12 @@ void RecordingAppender::add_digests(std::span<const ReplayDigest> digests) {
   });
 }
 
-void RecordingAppender::add_checkpoint(std::vector<std::uint8_t> checkpoint) {
-  container_.add(kCheckpointChunk, std::move(checkpoint), kCheckpointCompression);
+ChunkInfo RecordingAppender::add_checkpoint(std::vector<std::uint8_t> checkpoint) {
+  return container_.add(kCheckpointChunk, std::move(checkpoint), kCheckpointCompression);
+}
+
+void RecordingAppender::add_checkpoint_index(std::vector<std::uint8_t> index) {
+  container_.add(kCheckpointIndexChunk, std::move(index), kSmallCompression);
 }
 
 RecordingFile RecordingFile::open(const std::string& path) {
@@ -157,7 +161,9 @@ RecordingFile RecordingFile::open(const std::string& path) {
 }
 
 void RecordingFile::load(const ChunkInfo& chunk) {
-  if (chunk.kind == kEvidenceChunk || chunk.kind == kCheckpointChunk) return;
+  for (const ChunkKind later : {kEvidenceChunk, kCheckpointChunk, kCheckpointIndexChunk}) {
+    if (chunk.kind == later) return;
+  }
   const std::vector<std::uint8_t> payload = container_->read(chunk);
   ByteReader in(payload, container_->path(), chunk.offset);
   if (chunk.kind == kMetaChunk) {
@@ -193,12 +199,18 @@ void RecordingFile::require_chunks() const {
                         (has_meta_ ? "CPUS" : "META") + " chunk");
 }
 
-std::vector<ChunkInfo> RecordingFile::checkpoints() const {
+std::vector<ChunkInfo> RecordingFile::chunks_of(ChunkKind kind) const {
   std::vector<ChunkInfo> found;
   for (const ChunkInfo& chunk : container_->chunks()) {
-    if (chunk.kind == kCheckpointChunk) found.push_back(chunk);
+    if (chunk.kind == kind) found.push_back(chunk);
   }
   return found;
+}
+
+std::vector<ChunkInfo> RecordingFile::checkpoints() const { return chunks_of(kCheckpointChunk); }
+
+std::vector<ChunkInfo> RecordingFile::checkpoint_indexes() const {
+  return chunks_of(kCheckpointIndexChunk);
 }
 
 std::unique_ptr<EvidenceReader> RecordingFile::evidence() const {

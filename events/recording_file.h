@@ -73,12 +73,15 @@ class RecordingFile {
   std::vector<std::uint8_t> checkpoint(const ChunkInfo& chunk) const {
     return container_->read(chunk);
   }
+  /// Indexes of series of checkpoints, in that order (events/checkpoint_series.h).
+  std::vector<ChunkInfo> checkpoint_indexes() const;
   /// Chunks, hashes and sizes.
   const ContainerReader& container() const { return *container_; }
 
  private:
   RecordingFile() = default;
   void load(const ChunkInfo& chunk);
+  std::vector<ChunkInfo> chunks_of(ChunkKind kind) const;
   void require_chunks() const;
 
   std::shared_ptr<const ContainerReader> container_;
@@ -97,8 +100,9 @@ class RecordingAppender {
   /// Throws FormatError when `path` is no archive.
   explicit RecordingAppender(const std::string& path) : container_(path) {}
   void add_digests(std::span<const ReplayDigest> digests);
-  /// One checkpoint, at most kMaxChunkBytes; its content is the replayer's.
-  void add_checkpoint(std::vector<std::uint8_t> checkpoint);
+  /// One checkpoint, at most kMaxChunkBytes (events/checkpoint_series.h). Returns where it lies.
+  ChunkInfo add_checkpoint(std::vector<std::uint8_t> checkpoint);
+  void add_checkpoint_index(std::vector<std::uint8_t> index);
   void finish() { container_.finish(); }
 
  private:

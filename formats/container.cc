@@ -472,13 +472,14 @@ ContainerAppender::~ContainerAppender() {
   ::close(descriptor_);
 }
 
-void ContainerAppender::add(ChunkKind kind, std::vector<std::uint8_t> plain,
-                            const ZstdOptions& options) {
+ChunkInfo ContainerAppender::add(ChunkKind kind, std::vector<std::uint8_t> plain,
+                                 const ZstdOptions& options) {
   ContainerWriter::Payload payload = ContainerWriter::pack(std::move(plain), options);
   const EncodedChunk chunk = place_chunk(layout_, kind, std::move(payload.stored),
                                          payload.plain_bytes, payload.compressed);
   write(chunk.header);
   write(chunk.payload);
+  return layout_.chunks.back();
 }
 
 void ContainerAppender::finish() {

@@ -150,7 +150,8 @@ class ContainerAppender {
   ContainerAppender(const ContainerAppender&) = delete;
   ContainerAppender& operator=(const ContainerAppender&) = delete;
 
-  void add(ChunkKind kind, std::vector<std::uint8_t> plain, const ZstdOptions& options);
+  /// Returns what the index will say of the chunk.
+  ChunkInfo add(ChunkKind kind, std::vector<std::uint8_t> plain, const ZstdOptions& options);
   void finish();
 
  private:

@@ -24,11 +24,6 @@ struct Mmu::Walk {
 Mmu::Mmu(Engine& engine, Memory& memory, WalkObserver& observer)
     : engine_(engine), memory_(memory), observer_(observer) {}
 
-struct Mmu::State {
-  std::vector<Entry> itlb, dtlb;
-  std::array<std::optional<std::uint64_t>, 4> pdptes;
-};
-
 std::shared_ptr<const Mmu::State> Mmu::save() const {
   return std::make_shared<const State>(State{itlb_, dtlb_, pdptes_});
 }

@@ -49,6 +49,8 @@ class WalkObserver {
 
 class Mmu {
  public:
+  static constexpr std::uint32_t kInvalid = 1;  ///< a tag with a low bit is no page
+
   Mmu(Engine& engine, Memory& memory, WalkObserver& observer);
 
   /// Takes the paging mode over from the engine's CR0, CR3, CR4. `reload_cr3`: CR3 was written.
@@ -72,9 +74,21 @@ class Mmu {
   /// The same without any effect: what the engine is told. nullopt where translate() would fault.
   std::optional<Translation> peek(LinearAddr address, Access access, bool user);
 
+  /// A TLB entry. The tag is the page's address, or odd when the entry is empty.
+  struct Entry {
+    std::uint32_t tag = kInvalid;
+    std::uint32_t frame = 0;
+    std::uint8_t allowed = 0;  ///< what may be done without another walk
+    bool global = false;
+    bool operator==(const Entry&) const = default;
+  };
   /// What the TLB and the page-directory-pointer registers hold; part of a checkpoint, because
-  /// entries may outlive what memory says.
-  struct State;
+  /// entries may outlive what memory says. The TLBs have kCodeEntries and kDataEntries.
+  struct State {
+    std::vector<Entry> itlb, dtlb;
+    std::array<std::optional<std::uint64_t>, 4> pdptes;
+  };
+  static constexpr std::size_t kCodeEntries = 1024, kDataEntries = 2048;
   std::shared_ptr<const State> save() const;
   void restore(const State& state);
 
@@ -82,15 +96,8 @@ class Mmu {
   void set_a20_mask(std::uint32_t mask) { a20_mask_ = mask; }
 
  private:
-  // Entry::allowed: what may be done without another walk.
+  // Entry::allowed.
   enum : std::uint8_t { kSupervisorRead = 1, kSupervisorWrite = 2, kUserRead = 4, kUserWrite = 8 };
-  static constexpr std::uint32_t kInvalid = 1;  // a tag with a low bit is no page
-  struct Entry {
-    std::uint32_t tag = kInvalid;
-    std::uint32_t frame = 0;
-    std::uint8_t allowed = 0;
-    bool global = false;
-  };
   static std::uint32_t tag(LinearAddr a) { return a.value & ~kPageMask; }
   static std::uint8_t needed(Access access, bool user) {
     if (access == Access::write) return user ? kUserWrite : kSupervisorWrite;
@@ -131,8 +138,8 @@ class Mmu {
   std::uint32_t a20_mask_ = 0xffffffff;
   std::array<std::optional<std::uint64_t>, 4> pdptes_{};
   // Direct-mapped and large: entries live until something drops them, as software must assume.
-  std::vector<Entry> itlb_ = std::vector<Entry>(1024);
-  std::vector<Entry> dtlb_ = std::vector<Entry>(2048);
+  std::vector<Entry> itlb_ = std::vector<Entry>(kCodeEntries);
+  std::vector<Entry> dtlb_ = std::vector<Entry>(kDataEntries);
 };
 
 }  // namespace citcat

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "cli/console.h"
+#include "events/recording_file.h"
+#include "replay/checkpoints.h"
+#include "replay/replayer.h"
+
+namespace citcat {
+
+struct TraceRunOptions {
+  ReplayRange range;
+  bool check = true;            ///< compare with evidence or digests on the way
+  bool strict = false;          ///< adopt nothing
+  bool use_checkpoints = true;  ///< begin at the last checkpoint before the range
+};
+
+struct TraceRunResult {
+  ReplayReport report;
+  std::uint64_t started_at = 0;  ///< instruction of the checkpoint used
+  /// Where an archive's digests showed another run.
+  std::optional<std::uint64_t> differs_before;
+  /// Nothing contradicted the replay.
+  bool sure() const { return report.end != ReplayReport::End::diverged && !differs_before; }
+  /// Says what contradicted it.
+  void warn(const Console& console) const;
+};
+
+/// Replays what is needed for `range`; `trace` may be null and is told more than the range.
+TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunOptions& options,
+                         const Console& console);
+
+}  // namespace citcat

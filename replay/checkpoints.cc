@@ -1,0 +1,119 @@
+#include "replay/checkpoints.h"
+
+#include <algorithm>
+
+#include "formats/error.h"
+#include "replay/checkpoint_codec.h"
+#include "replay/engine.h"
+
+namespace citcat {
+
+std::string replay_identity() {
+  return default_engine_identity() + ", Unicorn " + Engine::version();
+}
+
+Checkpoints::Checkpoints(const RecordingFile& file)
+    : file_(file), series_(CheckpointSeries::read(file)) {}
+
+Checkpoints::Start Checkpoints::start_at(std::size_t series, std::size_t ordinal) const {
+  const CheckpointSeries& s = series_[series];
+  return {series, ordinal, s.entries()[ordinal].place.instruction, s.end().instruction};
+}
+
+namespace {
+
+/// Results taken over from the evidence up to `to`, or a little beyond.
+std::uint64_t adopted_until(const CheckpointSeries& series, std::uint64_t to) {
+  const auto& entries = series.entries();
+  const auto found = std::find_if(entries.begin(), entries.end(), [to](const CheckpointEntry& e) {
+    return e.place.instruction >= to;
+  });
+  return found != entries.end() ? found->place.adopted : series.end().adopted;
+}
+
+}  // namespace
+
+std::optional<Checkpoints::Start> Checkpoints::start_for(const ReplayRange& range) const {
+  std::optional<Start> best;
+  for (std::size_t s = 0; s < series_.size(); ++s) {
+    if (series_[s].engine() != replay_identity()) continue;
+    const std::uint64_t adopted = adopted_until(series_[s], range.to);
+    const auto& entries = series_[s].entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const CheckpointPlace& place = entries[i].place;
+      if (place.instruction >= range.from) break;
+      if (place.adopted != adopted) continue;
+      if (!best || best->instruction < place.instruction) best = start_at(s, i);
+    }
+  }
+  return best;
+}
+
+std::optional<Checkpoints::Start> Checkpoints::after(const Start& start) const {
+  if (start.ordinal + 1 >= series_[start.series].entries().size()) return std::nullopt;
+  return start_at(start.series, start.ordinal + 1);
+}
+
+Replayer::Checkpoint Checkpoints::decode(const Start& start,
+                                         std::span<const std::uint8_t> state) const {
+  ByteReader in(state, file_.container().path() + ": checkpoint");
+  Replayer::Checkpoint checkpoint = decode_checkpoint_state(in, file_.recording());
+  if (checkpoint.machine.position.instruction != start.instruction) {
+    in.fail_at(0, "expected a checkpoint at instruction " + std::to_string(start.instruction) +
+                      ", found one at " +
+                      std::to_string(checkpoint.machine.position.instruction));
+  }
+  return checkpoint;
+}
+
+void Checkpoints::restore(const Start& start, Replayer& replayer) const {
+  const StoredCheckpoint stored = series_[start.series].load(file_, start.ordinal);
+  Replayer::Checkpoint checkpoint = decode(start, stored.state);
+  checkpoint.machine.pages = saved_pages(stored.pages);
+  replayer.restore(checkpoint);
+}
+
+bool Checkpoints::agrees(const Start& at, Replayer& replayer) const {
+  const Replayer::Checkpoint then =
+      decode(at, series_[at.series].load_state(file_, at.ordinal));
+  return replayer.machine().position() == then.machine.position &&
+         replayer.machine().save() == then.machine.cpu;
+}
+
+std::size_t Checkpoints::count() const {
+  std::size_t count = 0;
+  for (const CheckpointSeries& s : series_) count += s.entries().size();
+  return count;
+}
+
+std::uint64_t Checkpoints::stored_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const CheckpointSeries& s : series_) bytes += s.stored_bytes();
+  return bytes;
+}
+
+CheckpointTaker::CheckpointTaker(const Recording& recording, const Options& options)
+    : writer_(initial_pages_of(recording)),
+      every_(options.every),
+      max_bytes_(options.max_bytes),
+      next_(options.every) {
+  if (every_ == 0) throw UsageError("checkpoints need a spacing of at least one instruction");
+}
+
+void CheckpointTaker::take(const Replayer& replayer, std::uint64_t adopted) {
+  const Replayer::Checkpoint checkpoint = replayer.checkpoint();
+  writer_.add({next_, adopted}, encode_checkpoint_state(checkpoint), stored_pages(checkpoint));
+  while (writer_.stored_bytes() > max_bytes_ && writer_.size() > 0) {
+    writer_.thin_out();
+    every_ *= 2;
+  }
+  next_ = (next_ / every_ + 1) * every_;
+}
+
+void CheckpointTaker::append_to(const std::string& path, const CheckpointPlace& end) {
+  RecordingAppender archive(path);
+  writer_.append_to(archive, replay_identity(), end);
+  archive.finish();
+}
+
+}  // namespace citcat
