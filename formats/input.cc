@@ -22,9 +22,10 @@ namespace citcat {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
-/// An xz or zstd header may ask for any window; more than this is refused.
-constexpr std::uint64_t kMaxDecoderMemory = std::uint64_t{1} << 30;
-constexpr int kMaxZstdWindowLog = 30;
+/// An xz or zstd header of a few bytes may ask for any window; more than the largest that the tools
+/// use by themselves (zstd --ultra: 128 MiB, xz -9: 65 MiB) is refused.
+constexpr std::uint64_t kMaxDecoderMemory = std::uint64_t{1} << 28;
+constexpr int kMaxZstdWindowLog = 27;
 
 bool starts_with(std::span<const std::uint8_t> bytes, std::span<const std::uint8_t> magic) {
   return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
@@ -397,9 +398,10 @@ InputStream::InputStream(const std::string& path) : name_(path == "-" ? "(standa
 
 InputStream::InputStream(const std::string& path, std::uint64_t file_offset) : name_(path) {
   open_file(path);
+  const bool plain_frames = detect(source_->available()) == Compression::zstd;
   source_->seek(file_offset);
-  start(Compression::stored_kt);
-  decoder_ = std::make_unique<KtDecoder>(false);
+  start(plain_frames ? Compression::zstd : Compression::stored_kt);
+  if (!plain_frames) decoder_ = std::make_unique<KtDecoder>(false);
 }
 
 InputStream::InputStream(std::span<const std::uint8_t> stored, std::string name)
