@@ -162,7 +162,10 @@ int detect_sigrok(const CaptureProbe& probe) {
 }
 
 int detect_dsview(const CaptureProbe& probe) {
-  return zip_with(probe, {"header", "session"}) || zip_with(probe, {"header", "L-0/0"}) ? 100 : 0;
+  return zip_with(probe, {"header", "session"}) || zip_with(probe, {"header", "L-0/0"}) ||
+                 zip_with(probe, {"header", "data"})
+             ? 100
+             : 0;
 }
 
 int detect_vcd(const CaptureProbe& probe) {

@@ -1,6 +1,6 @@
 #pragma once
-// DSView captures (.dsl), versions 2 and 3: a ZIP file with a text `header` and, for every channel,
-// members `L-<channel>/<block>` of one bit a sample.
+// DSView captures (.dsl): a ZIP file with a text `header`. Versions 2 and 3 have, for every channel,
+// members `L-<channel>/<block>` of one bit a sample; version 1 has one member of whole samples.
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 namespace citcat {
 
 /// Opens a capture of logic channels. IoError when it cannot be read, FormatError when it is not
-/// such a file, is of version 1 (whose sample order is not documented) or is cut.
+/// such a file or is cut.
 std::unique_ptr<SampleSource> open_dsview(const std::string& path);
 /// The same from memory; `bytes` must outlive the source.
 std::unique_ptr<SampleSource> open_dsview(const std::string& name,

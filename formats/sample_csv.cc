@@ -14,9 +14,25 @@
 namespace citcat {
 namespace {
 
-/// Splits at commas (or semicolons or tabs, whichever the header has), quotes and blanks removed.
+constexpr std::string_view kBlanks = " \t";
+
+/// Takes the next word off the front of `line`; empty when there is none.
+std::string_view take_word(std::string_view& line) {
+  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+  const std::string_view word = line.substr(0, line.find_first_of(kBlanks));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+/// Splits at commas (or semicolons or tabs, whichever the header has), quotes and blanks removed;
+/// a blank as the separator stands for any number of them.
 std::vector<std::string_view> split(std::string_view line, char separator) {
   std::vector<std::string_view> fields;
+  if (separator == ' ') {
+    for (std::string_view word = take_word(line); !word.empty(); word = take_word(line))
+      fields.push_back(word);
+    return fields;
+  }
   for (;;) {
     const auto end = line.find(separator);
     std::string_view field = trimmed(line.substr(0, end));
@@ -31,7 +47,7 @@ std::vector<std::string_view> split(std::string_view line, char separator) {
 char separator_of(std::string_view line) {
   for (const char c : {',', '\t', ';'})
     if (line.find(c) != std::string_view::npos) return c;
-  return ',';
+  return trimmed(line).find(' ') != std::string_view::npos ? ' ' : ',';
 }
 
 bool begins_with(std::string_view text, std::string_view begin) {
@@ -51,6 +67,17 @@ bool names_a_position(std::string_view column) {
   const std::string name = lower(column);
   return begins_with(name, "time") || name == "sample" || name == "line" ||
          name == "sample number" || begins_with(name, "state number") || name == "index";
+}
+
+/// The rule below the names of a printed table.
+bool is_rule(std::string_view line) {
+  return line.find_first_not_of("-=+| \t") == std::string_view::npos;
+}
+
+/// Printed tables write the unit of a time as a word of its own.
+bool is_time_unit(std::string_view word) {
+  static constexpr std::string_view kUnits[] = {"s", "ms", "us", "ns", "ps"};
+  return std::find(std::begin(kUnits), std::end(kUnits), word) != std::end(kUnits);
 }
 
 double parse_real(std::string_view text) {
@@ -96,17 +123,27 @@ class CsvSource final : public SampleSource {
       if (!row_pending_ && !lines_.next(row_)) break;
       row_pending_ = false;
       if (trimmed(row_).empty() || row_[0] == ';' || row_[0] == '#') continue;
-      read_row(row_);
+      if (separator_ == ' ') {
+        read_words(row_);
+      } else {
+        read_row(row_);
+      }
     }
     if (buffer_.empty()) return false;
     out = buffer_.take();
     return true;
   }
 
+  std::vector<std::string> warnings() const override {
+    if (left_out_.empty()) return {};
+    return {"columns behind the text of column '" + columns_[text_column_].name +
+            "' are left out, because words do not tell where it ends: " + left_out_};
+  }
+
  private:
   struct Column {
     std::string name;
-    bool time = false;
+    bool time = false;  ///< of times or text: no channel
     std::size_t first_channel = 0;
     std::size_t bits = 0;
   };
@@ -121,6 +158,7 @@ class CsvSource final : public SampleSource {
         continue;
       }
       if (columns_.empty()) separator_ = separator_of(row_);
+      if (separator_ == ' ' && is_rule(row_)) continue;
       const auto fields = split(row_, separator_);
       const bool header = columns_.empty() && looks_like_names(fields);
       if (!header) {
@@ -182,9 +220,45 @@ class CsvSource final : public SampleSource {
         columns_.push_back(
             {listed_.size() == fields.size() ? listed_[i] : std::to_string(i), false, 0, 0});
     }
-    if (fields.size() != columns_.size())
+    if (separator_ != ' ' && fields.size() != columns_.size())
       lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found " +
                   std::to_string(fields.size()));
+    measure_columns(separator_ == ' ' ? align_words(fields) : fields);
+    if (info_.channels.empty() || info_.channels.size() > kMaxChannels)
+      lines_.fail("expected columns with 1 to " + std::to_string(kMaxChannels) +
+                  " bits in all, found " + std::to_string(info_.channels.size()));
+    time_column_ = !columns_[0].time ? -1 : 0;
+    if (changes_only_ && time_column_ < 0)
+      lines_.fail("expected a column of times in a file of changes, found none");
+  }
+
+  /// The words of a row as far as they can be told apart: a time may be two, text any number.
+  std::vector<std::string_view> align_words(const std::vector<std::string_view>& words) {
+    std::vector<std::string_view> fields;
+    std::size_t word = 0;
+    text_column_ = columns_.size();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (word == words.size())
+        lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found " +
+                    std::to_string(words.size()));
+      fields.push_back(words[word++]);
+      std::uint64_t ignored = 0;
+      if (columns_[i].time) {
+        if (word < words.size() && is_time_unit(words[word])) ++word;
+      } else if (!parse_hexadecimal(fields.back(), ignored)) {
+        text_column_ = i;
+        break;
+      }
+    }
+    for (std::size_t i = text_column_ + 1; i < columns_.size(); ++i) {
+      if (!columns_[i].time) left_out_ += (left_out_.empty() ? "" : ", ") + columns_[i].name;
+      columns_[i].time = true;
+      fields.emplace_back();
+    }
+    return fields;
+  }
+
+  void measure_columns(const std::vector<std::string_view>& fields) {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       Column& column = columns_[i];
       if (column.time) continue;
@@ -208,12 +282,25 @@ class CsvSource final : public SampleSource {
       for (std::size_t bit = 0; bit < column.bits; ++bit)
         info_.channels.push_back(column.name + std::to_string(bit));
     }
-    if (info_.channels.empty() || info_.channels.size() > kMaxChannels)
-      lines_.fail("expected columns with 1 to " + std::to_string(kMaxChannels) +
-                  " bits in all, found " + std::to_string(info_.channels.size()));
-    time_column_ = !columns_[0].time ? -1 : 0;
-    if (changes_only_ && time_column_ < 0)
-      lines_.fail("expected a column of times in a file of changes, found none");
+  }
+
+  /// A row of words: read up to the first column of text.
+  void read_words(std::string_view line) {
+    for (std::size_t i = 0; i < text_column_; ++i) {
+      const Column& column = columns_[i];
+      const std::string_view word = take_word(line);
+      if (word.empty())
+        lines_.fail("expected a value in column '" + column.name + "', found the end of the line");
+      if (!column.time) {
+        read_value(column, word);
+        continue;
+      }
+      std::string_view rest = line;
+      if (is_time_unit(take_word(rest))) line = rest;
+    }
+    if (text_column_ == columns_.size() && !trimmed(line).empty())
+      lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found more");
+    buffer_.add(sample_, 0);
   }
 
   void read_row(std::string_view line) {
@@ -284,6 +371,8 @@ class CsvSource final : public SampleSource {
   std::vector<std::string> listed_;  ///< channel names of a comment
   std::vector<Column> columns_;
   int time_column_ = -1;
+  std::size_t text_column_ = 0;  ///< first column that words do not delimit; all if none
+  std::string left_out_;         ///< names of the columns of values behind it
   bool changes_only_ = false;
   std::string_view row_;
   bool row_pending_ = false;
@@ -293,6 +382,30 @@ class CsvSource final : public SampleSource {
   std::uint64_t number_ = 0;
   bool any_ = false;
 };
+
+/// Whether the first line names columns, the first of them the number of the sample, and the next
+/// ones begin with one.
+bool rate_printed_table(std::string_view text) {
+  std::size_t columns = 0, rows = 0;
+  while (rows < 4 && !text.empty()) {
+    const auto end = text.find('\n');
+    if (end == std::string_view::npos) break;
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(end + 1);
+    if (line.empty() || is_rule(line)) continue;
+    if (columns == 0 && separator_of(line) != ' ') return false;
+    const auto words = split(line, ' ');
+    if (columns == 0) {
+      columns = words.size();
+      if (columns < 2 || !names_a_position(words[0])) return false;
+      continue;
+    }
+    if (words.size() < 2 || words[0].find_first_not_of("0123456789-,.") != std::string_view::npos)
+      return false;
+    ++rows;
+  }
+  return rows != 0;
+}
 
 }  // namespace
 
@@ -306,6 +419,7 @@ int rate_sample_csv(std::span<const std::uint8_t> prefix) {
   if (text.find("CSV generated by libsigrok") < 64 || text.find("generated by DSView") < 64 ||
       begins_with(text, "Time [s],"))
     return 95;
+  if (rate_printed_table(text)) return 30;
   // Any table: the same number of separators in the first lines, values in the second.
   std::size_t rows = 0, columns = 0;
   for (std::size_t begin = 0; begin < text.size() && rows < 8;) {

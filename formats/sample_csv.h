@@ -1,6 +1,7 @@
 #pragma once
-// Samples as comma-separated values: what libsigrok, DSView and Saleae Logic export, and tables of
-// states as other analysers list them. See docs/formats/csv.md.
+// Samples as text tables: what libsigrok, DSView and Saleae Logic export as comma-separated values,
+// and tables of states as other analysers list them, with commas or in printed columns. See
+// docs/formats/csv.md.
 
 #include <memory>
 #include <span>

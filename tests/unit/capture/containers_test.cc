@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "capture/source.h"
+#include "formats/dsview.h"
 #include "formats/error.h"
 #include "formats/sigrok.h"
 #include "tests/unit/capture/shared_data.h"
@@ -122,6 +123,45 @@ TEST_F(Containers, DsviewCaptureHasOneBitPlaneAChannel) {
   members.push_back({"session", text("{}")});
   write_zip("capture.dsl", members);
   expect_same(decode({(folder_ / "capture.dsl").string()}));
+}
+
+// Version 1 has room for 16 channels only.
+TEST_F(Containers, OldDsviewCaptureHasWordsOfSixteenChannels) {
+  const auto write = [&](std::size_t bytes) {
+    std::string header = "[header]\ncapturefile = data\ntotal samples = 1000\n";
+    for (int c = 0; c < 16; ++c)
+      header += " probe" + std::to_string(c) + " = " + (c == 7 ? "" : "P" + std::to_string(c)) + "\n";
+    std::vector<char> words;
+    for (std::size_t s = 0; s < 1000; ++s)
+      words.insert(words.end(), {static_cast<char>(bytes_[s * unit_]),
+                                 static_cast<char>(bytes_[s * unit_ + 1])});
+    words.resize(bytes);
+    write_zip("old.dsl", {{"header", text(header)}, {"data", words}});
+  };
+  write(2000);
+  const auto source = open_dsview((folder_ / "old.dsl").string());
+  ASSERT_EQ(source->info().channels.size(), 16u);
+  EXPECT_EQ(source->info().channels[3], "P3");
+  EXPECT_EQ(source->info().channels[7], "");
+  std::size_t sample = 0;
+  SampleBlock block;
+  while (source->next(block))
+    for (std::size_t i = 0; i + 1 < block.bytes.size(); i += 2, ++sample) {
+      ASSERT_EQ(block.bytes[i], bytes_[sample * unit_]);
+      ASSERT_EQ(block.bytes[i + 1], bytes_[sample * unit_ + 1]);
+    }
+  EXPECT_EQ(sample, 1000u);
+  EXPECT_EQ(detect_capture_format((folder_ / "old.dsl").string())->id, "dsview");
+
+  fs::remove(folder_ / "old.dsl");
+  write(1999);
+  const auto cut = open_dsview((folder_ / "old.dsl").string());
+  EXPECT_THROW(
+      {
+        while (cut->next(block)) {
+        }
+      },
+      FormatError);
 }
 
 TEST_F(Containers, DsviewCsvHasRowsOnlyAtChanges) {

@@ -104,6 +104,39 @@ TEST(SampleCsv, WordsBecomeAChannelABit) {
   EXPECT_EQ(s.levels, (Numbers{0x11f, 0x020}));
 }
 
+constexpr char kPrinted[] =
+    "Sample  Timestamp      ADDR   STAT  Mnemonic     Extra\n"
+    "------  -------------  -----  ----  -----------  -----\n"
+    "    -1  0 ps           FFFF0  1     JMP FAR      7\n"
+    "     0  1,260.500 ns   0E05B  0                  7\n";
+
+TEST(SampleCsv, PrintedTablesAreReadUpToTheirText) {
+  const Samples s = read_all(*open_sample_csv(stream(kPrinted)));
+  ASSERT_EQ(s.channels.size(), 21u);
+  EXPECT_EQ(s.channels[0], "ADDR0");
+  EXPECT_EQ(s.channels[20], "STAT");
+  EXPECT_EQ(s.levels, (Numbers{0x1ffff0, 0x00e05b}));
+  EXPECT_EQ(s.numbers, (Numbers{0, 1}));
+  ASSERT_EQ(s.warnings.size(), 1u);
+  EXPECT_NE(s.warnings[0].find("Extra"), std::string::npos) << s.warnings[0];
+}
+
+TEST(SampleCsv, PrintedTablesAreKnownByTheirFirstColumn) {
+  const auto rate = [](std::string_view text) {
+    return rate_sample_csv(
+        std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
+  };
+  EXPECT_GT(rate(kPrinted), 0);
+  EXPECT_EQ(rate("a letter to a friend\n0 is a number\n1 is one too\n"), 0);
+}
+
+TEST(SampleCsv, PrintedTablesMustBeWhole) {
+  const std::string head = "Sample ADDR DATA\n0 12 34\n";
+  EXPECT_NE(error_of(open_sample_csv, head + "1 12\n").find("file:3:"), std::string::npos);
+  EXPECT_NE(error_of(open_sample_csv, head + "1 12 34 56\n").find("more"), std::string::npos);
+  EXPECT_NE(error_of(open_sample_csv, head + "1 12 345\n").find("8 bits"), std::string::npos);
+}
+
 TEST(SampleCsv, ChannelNamesOfACommentServeAHeaderThatHasNone) {
   const Samples s =
       read_all(*open_sample_csv(stream("; Channels (2/2): CLK, S0\nlogic,logic\n0,1\n1,1\n")));
