@@ -155,21 +155,21 @@ BusModel BusRecordDecoder::seen() const {
   return bus;
 }
 
-bool BusRecordSource::refill() {
+std::span<const std::uint8_t> BusRecordSource::next() {
+  // Small enough to stay in the first-level cache from reader to decoder.
+  constexpr std::size_t kMostRecords = 256;
   input_->consume(used_);
   used_ = 0;
-  block_ = {};
-  const auto block = input_->peek(kBusRecordBytes * 1024);
-  if (block.empty()) return false;
-  const std::size_t whole = block.size() - block.size() % kBusRecordBytes;
-  if (whole == 0) {
+  const auto block = input_->peek(kBusRecordBytes * kMostRecords);
+  if (block.empty()) return {};
+  used_ = block.size() - block.size() % kBusRecordBytes;
+  if (used_ == 0) {
     throw FormatError(input_->name(), input_->offset(),
                       "the capture ends inside a record: expected " +
                           std::to_string(kBusRecordBytes) + " bytes, found " +
                           std::to_string(block.size()));
   }
-  block_ = block.first(whole);
-  return true;
+  return block.first(used_);
 }
 
 }  // namespace citcat

@@ -153,23 +153,18 @@ class BusRecordDecoder {
 class BusRecordSource {
  public:
   explicit BusRecordSource(InputStream& input) : input_(&input) {}
-  /// The bytes of the next record. False at the clean end; FormatError inside a record.
-  bool next(std::span<const std::uint8_t, kBusRecordBytes>& out) {
-    if (block_.size() - used_ < kBusRecordBytes && !refill()) return false;
-    out = block_.subspan(used_).first<kBusRecordBytes>();
-    used_ += kBusRecordBytes;
-    return true;
-  }
-  /// Offset in the stream of the record next() returned last.
-  std::uint64_t offset() const { return input_->offset() + used_ - kBusRecordBytes; }
+  /// Some whole records, kBusRecordBytes each, valid until the next call; empty at the clean end.
+  /// FormatError where the stream ends inside a record.
+  std::span<const std::uint8_t> next();
+  /// Takes the last `records` of what next() returned back, to be returned again.
+  void put_back(std::size_t records) { used_ -= records * kBusRecordBytes; }
+  /// Offset in the stream of the first record next() returned last.
+  std::uint64_t offset() const { return input_->offset(); }
   const std::string& name() const { return input_->name(); }
 
  private:
-  bool refill();
-
   InputStream* input_;
-  std::span<const std::uint8_t> block_{};
-  std::size_t used_ = 0;
+  std::size_t used_ = 0;  ///< bytes handed out, not yet consumed
 };
 
 }  // namespace citcat

@@ -10,16 +10,12 @@ class MachineRecordFile final : public RecordFile {
   explicit MachineRecordFile(std::unique_ptr<InputStream> input)
       : RecordFile(std::move(input)), source_(*input_) {}
 
-  bool next(BusRecord& out) override {
-    std::span<const std::uint8_t, kBusRecordBytes> bytes(kNothing);
-    if (!source_.next(bytes)) return false;
-    out = unpack_bus_record(bytes);
-    return true;
+  std::span<const std::uint8_t> next() override { return source_.next(); }
+  std::uint64_t where(std::size_t index) const override {
+    return source_.offset() + index * kBusRecordBytes;
   }
-  std::uint64_t where() const override { return source_.offset(); }
 
  private:
-  static constexpr std::array<std::uint8_t, kBusRecordBytes> kNothing{};
   BusRecordSource source_;
 };
 

@@ -79,38 +79,48 @@ class NativeRecordFile final : public RecordFile {
     declaration_ = parse_header(in);
   }
 
-  bool next(BusRecord& out) override {
-    std::span<const std::uint8_t, kBusRecordBytes> bytes(kNothing);
-    if (!source_.next(bytes)) {
+  std::span<const std::uint8_t> next() override {
+    const auto block = source_.next();
+    if (block.empty()) {
       throw FormatError(input_->name(), input_->offset(),
                         "the capture ends without an end record, after " +
                             std::to_string(records_) + " records");
     }
-    out = unpack_bus_record(bytes);
-    if (out.type == static_cast<std::uint8_t>(BusRecordType::end)) {
-      check_end(out);
-      return false;
-    }
-    add_to_sums(bytes);
-    ++records_;
-    if (!declaration_.has_positions) out.instructions = kNoCount;
-    return true;
+    const std::size_t count = block.size() / kBusRecordBytes;
+    const std::size_t records = add_to_sums(block);
+    records_ += records;
+    if (records == count) return block;
+    source_.put_back(count - records);
+    if (records == 0) check_end();
+    return block.first(records * kBusRecordBytes);
   }
-  std::uint64_t where() const override { return source_.offset(); }
+  std::uint64_t where(std::size_t index) const override {
+    return source_.offset() + index * kBusRecordBytes;
+  }
 
  private:
-  static constexpr std::array<std::uint8_t, kBusRecordBytes> kNothing{};
-
-  void add_to_sums(std::span<const std::uint8_t, kBusRecordBytes> bytes) {
-    std::array<std::uint64_t, kBusRecordBytes / 8> words;
-    std::memcpy(words.data(), bytes.data(), kBusRecordBytes);
-    for (const std::uint64_t word : words) {
-      sum_ += word;
-      sum_of_sums_ += sum_;
+  /// Returns how many records stand before the end record.
+  std::size_t add_to_sums(std::span<const std::uint8_t> block) {
+    constexpr std::size_t kWords = kBusRecordBytes / 8;
+    std::uint64_t sum = sum_, sum_of_sums = sum_of_sums_;
+    std::size_t at = 0;
+    for (; at < block.size(); at += kBusRecordBytes) {
+      std::array<std::uint64_t, kWords> words;
+      std::memcpy(words.data(), block.subspan(at).data(), kBusRecordBytes);
+      if ((words[2] >> 32 & 0xff) == static_cast<std::uint8_t>(BusRecordType::end)) break;
+      for (const std::uint64_t word : words) {
+        sum += word;
+        sum_of_sums += sum;
+      }
     }
+    sum_ = sum;
+    sum_of_sums_ = sum_of_sums;
+    return at / kBusRecordBytes;
   }
 
-  void check_end(const BusRecord& end) {
+  void check_end() {
+    const auto block = source_.next();
+    const BusRecord end = unpack_bus_record(block.first<kBusRecordBytes>());
     ByteReader in(end.data, input_->name());
     const std::uint64_t sum = in.u64("sum");
     const std::uint64_t sum_of_sums = in.u64("sum of sums");
@@ -123,10 +133,10 @@ class NativeRecordFile final : public RecordFile {
       throw FormatError(input_->name(), source_.offset(),
                         "end record: the sums over the records differ, the capture is damaged");
     }
-    std::span<const std::uint8_t, kBusRecordBytes> bytes(kNothing);
-    if (source_.next(bytes)) {
-      throw FormatError(input_->name(), source_.offset(), "records follow the end record");
+    if (block.size() != kBusRecordBytes) {
+      throw FormatError(input_->name(), where(1), "records follow the end record");
     }
+    source_.next();  // throws for the part of one
   }
 
   BusRecordSource source_;

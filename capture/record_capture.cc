@@ -21,18 +21,28 @@ class RecordCapture final : public CaptureReader {
 
   const CaptureInfo& info() const override { return info_; }
 
-  bool next(BusTransaction& out) override {
-    if (!file_) return false;
-    BusRecord record;
-    if (!file_->next(record)) {
-      close_file();
-      return false;
+  bool next(BusTransaction& out) override { return next_block({&out, 1}) == 1; }
+
+  std::size_t next_block(std::span<BusTransaction> out) override {
+    if (!file_ || (records_.empty() && !read_records())) return 0;
+    const std::size_t count = std::min(out.size(), records_.size() / kBusRecordBytes);
+    const auto unknown = static_cast<std::uint16_t>(info_.has_clock ? 0 : kClockKnown);
+    for (std::size_t i = 0; i < count; ++i) {
+      BusRecord record =
+          unpack_bus_record(records_.subspan(i * kBusRecordBytes).first<kBusRecordBytes>());
+      if (!info_.has_positions) record.instructions = kNoCount;
+      if (!is_plain_memory_record(record, bus_bytes_) && !check(record, i, i != 0)) {
+        records_ = records_.subspan(i * kBusRecordBytes);
+        first_ += i;
+        return i;
+      }
+      decoder_.decode(record, out[i]);
+      if (decoder_.learnt()) learn();
+      out[i].flags &= static_cast<std::uint16_t>(~unknown);
     }
-    if (!is_plain_memory_record(record, bus_bytes_)) check(record);
-    decoder_.decode(record, out);
-    if (decoder_.learnt()) learn();
-    if (!info_.has_clock) out.flags &= static_cast<std::uint16_t>(~kClockKnown);
-    return true;
+    records_ = records_.subspan(count * kBusRecordBytes);
+    first_ += count;
+    return count;
   }
 
   bool next_segment() override {
@@ -57,10 +67,20 @@ class RecordCapture final : public CaptureReader {
     bus_bytes_ = declared.width_declared ? declared.bus.bus_bytes : kWidestBus;
   }
 
-  void check(const BusRecord& record) const {
+  bool read_records() {
+    records_ = file_->next();
+    first_ = 0;
+    if (records_.empty()) close_file();
+    return !records_.empty();
+  }
+
+  /// Throws for a record that makes no sense; returns false instead where `later` wants the records
+  /// before it handed out first.
+  bool check(const BusRecord& record, std::size_t index, bool later) const {
     const std::string wrong = check_bus_record(record, bus_bytes_);
-    if (wrong.empty()) return;
-    throw FormatError(file_->input().name(), file_->where(), "bus record: " + wrong);
+    if (wrong.empty()) return true;
+    if (later) return false;
+    throw FormatError(file_->input().name(), file_->where(first_ + index), "bus record: " + wrong);
   }
 
   /// What the records show of the machine, where the file does not declare it.
@@ -86,6 +106,8 @@ class RecordCapture final : public CaptureReader {
   std::size_t next_path_ = 0;
   std::uint32_t bus_bytes_ = 4;
   std::unique_ptr<RecordFile> file_;
+  std::span<const std::uint8_t> records_;  ///< read but not yet decoded
+  std::size_t first_ = 0;                  ///< ordinal of the first of them within what was read
   BusRecordDecoder decoder_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,11 +32,11 @@ class RecordFile {
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
-  /// The next record, which need not make sense. False at the clean end; FormatError for a file
-  /// that ends early or is not of this form.
-  virtual bool next(BusRecord& out) = 0;
-  /// For messages: offset or line of the record returned last.
-  virtual std::uint64_t where() const = 0;
+  /// The next records as their 40 bytes each, which need not make sense; valid until the next call.
+  /// Empty at the clean end; FormatError for a file that ends early or is not of this form.
+  virtual std::span<const std::uint8_t> next() = 0;
+  /// For messages: offset or line of the `index`-th record that next() returned last.
+  virtual std::uint64_t where(std::size_t index) const = 0;
 
   const RecordDeclaration& declaration() const { return declaration_; }
   const InputStream& input() const { return *input_; }

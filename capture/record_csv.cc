@@ -53,21 +53,22 @@ class CsvRecordFile final : public RecordFile {
     parse_header(line);
   }
 
-  bool next(BusRecord& out) override {
+  std::span<const std::uint8_t> next() override {
     std::string_view line;
     do {
-      if (!lines_.next(line)) return false;
+      if (!lines_.next(line)) return {};
     } while (line.empty());
     split_fields(line, fields_);
     if (fields_.size() != columns_) {
       lines_.fail("expected " + std::to_string(columns_) + " fields, found " +
                   std::to_string(fields_.size()));
     }
-    out = {};
-    parse_record(out);
-    return true;
+    BusRecord record;
+    parse_record(record);
+    packed_ = std::bit_cast<std::array<std::uint8_t, kBusRecordBytes>>(record);
+    return packed_;
   }
-  std::uint64_t where() const override { return lines_.number(); }
+  std::uint64_t where(std::size_t) const override { return lines_.number(); }
 
  private:
   void parse_declaration(std::string_view words);
@@ -95,6 +96,7 @@ class CsvRecordFile final : public RecordFile {
   std::array<int, kColumns> place_{};  ///< index of each column among the fields, -1 for none
   std::size_t columns_ = 0;
   std::vector<std::string_view> fields_;
+  std::array<std::uint8_t, kBusRecordBytes> packed_{};
 };
 
 void CsvRecordFile::parse_declaration(std::string_view words) {

@@ -45,6 +45,12 @@ class CaptureReader {
   /// not what its format says or ends inside a record.
   virtual bool next(BusTransaction& out) = 0;
 
+  /// As many next() as fit or are at hand: returns how many, 0 only where next() returns false. What
+  /// next() would throw comes when the transactions before it were handed out.
+  virtual std::size_t next_block(std::span<BusTransaction> out) {
+    return !out.empty() && next(out.front()) ? 1 : 0;
+  }
+
   /// After next() returned false: goes on to the following segment of an analyser that was drained
   /// and started again. False when there is none. Indexes go on; positions start again from zero,
   /// and nothing is known of what happened between two segments.

@@ -27,21 +27,39 @@ std::uint32_t zigzag32(std::uint32_t difference) {
 }
 std::uint32_t unzigzag32(std::uint32_t folded) { return folded >> 1 ^ (~(folded & 1) + 1); }
 
-void write_counted(ByteWriter& out, const std::vector<std::uint64_t>& values, ColumnForm form) {
-  const bool constant = std::all_of(values.begin(), values.end(),
-                                    [&](std::uint64_t v) { return v == values.front(); });
-  write_column(out, values, constant ? ColumnForm::constant : form);
-}
-
 }  // namespace
 
+void GrowingColumn::spill() {
+  constant_ = false;
+  for (std::size_t i = 0; i < count_; ++i) put(first_);
+}
+
+void GrowingColumn::write_to(ByteWriter& out) const {
+  if (count_ == 0) return;
+  const ColumnForm form = constant_                ? ColumnForm::constant
+                          : form_ == Form::plain ? ColumnForm::plain
+                                                 : ColumnForm::delta;
+  out.u8(static_cast<std::uint8_t>(form));
+  if (constant_) {
+    out.varint(first_);
+  } else {
+    out.bytes(std::span(bytes_).first(used_));
+  }
+}
+
 EvidenceColumns::EvidenceColumns() : lookup_(kLookupSize) {
-  for (auto* column : {&index_, &address_}) column->reserve(kEvidenceChunkTransactions);
   shape_.reserve(kEvidenceChunkTransactions);
 }
 
 std::uint16_t EvidenceColumns::shape_of(const BusTransaction& transaction) {
   const std::uint32_t packed = pack_shape(transaction);
+  Recent& recent = recent_[(packed * 0x9e3779b1U) >> 26];
+  if (recent.packed != packed || recent.number == Recent::kNone)
+    recent = {packed, look_up(packed)};
+  return static_cast<std::uint16_t>(recent.number);
+}
+
+std::uint16_t EvidenceColumns::look_up(std::uint32_t packed) {
   // Open addressing; the table is twice as large as the shapes can become.
   for (std::size_t slot = (packed * 0x9e3779b1U) >> 15;; slot = (slot + 1) % kLookupSize) {
     const std::uint16_t found = lookup_[slot];
@@ -56,17 +74,38 @@ std::uint16_t EvidenceColumns::shape_of(const BusTransaction& transaction) {
 void EvidenceColumns::add(const BusTransaction& t) {
   CITCAT_ASSERT(t.size <= kMaxTransactionBytes && static_cast<int>(t.op) < kBusOpCount);
   shape_.push_back(shape_of(t));
-  index_.push_back(t.index - next_index_);
+  index_.add(t.index - next_index_);
   next_index_ = t.index + 1;
   std::uint32_t& last = last_address_[static_cast<std::size_t>(t.op)];
-  address_.push_back(zigzag32(t.address.value - last));
+  address_.add(zigzag32(t.address.value - last));
   last = t.address.value;
-  if (t.has(kClockKnown)) clock_.push_back(t.clock);
+  if (t.has(kClockKnown)) clock_.add(t.clock);
   if (t.has(kPositionKnown)) {
-    instruction_.push_back(t.position.instruction);
-    iteration_.push_back(t.position.iteration);
+    instruction_.add(t.position.instruction);
+    iteration_.add(t.position.iteration);
   }
   if (keeps_data(t.op)) data_.insert(data_.end(), t.data.begin(), t.data.begin() + t.size);
+}
+
+/// The numbers of the shapes as byte planes (ColumnForm::byte_planes).
+void EvidenceColumns::write_shapes(ByteWriter& out) const {
+  if (shape_.empty()) return;
+  if (std::all_of(shape_.begin(), shape_.end(),
+                  [&](std::uint16_t number) { return number == shape_.front(); })) {
+    out.u8(static_cast<std::uint8_t>(ColumnForm::constant));
+    out.varint(shape_.front());
+    return;
+  }
+  out.u8(static_cast<std::uint8_t>(ColumnForm::byte_planes));
+  const unsigned planes = *std::max_element(shape_.begin(), shape_.end()) > 0xff ? 2 : 1;
+  out.u8(static_cast<std::uint8_t>(planes));
+  std::vector<std::uint8_t> plane(shape_.size());
+  for (unsigned i = 0; i < planes; ++i) {
+    std::transform(shape_.begin(), shape_.end(), plane.begin(), [i](std::uint16_t number) {
+      return static_cast<std::uint8_t>(number >> (8 * i));
+    });
+    out.bytes(plane);
+  }
 }
 
 std::vector<std::uint8_t> EvidenceColumns::encode() const {
@@ -75,12 +114,9 @@ std::vector<std::uint8_t> EvidenceColumns::encode() const {
   out.varint(size());
   out.varint(shapes_.size());
   for (const std::uint32_t shape : shapes_) out.varint(shape);
-  write_counted(out, {shape_.begin(), shape_.end()}, ColumnForm::byte_planes);
-  write_counted(out, index_, ColumnForm::plain);
-  write_counted(out, address_, ColumnForm::plain);
-  write_counted(out, clock_, ColumnForm::delta);
-  write_counted(out, instruction_, ColumnForm::delta);
-  write_counted(out, iteration_, ColumnForm::delta);
+  write_shapes(out);
+  for (const GrowingColumn* column : {&index_, &address_, &clock_, &instruction_, &iteration_})
+    column->write_to(out);
   out.varint(data_.size());
   out.bytes(data_);
   return out.take();
