@@ -54,6 +54,8 @@ std::string describe_io(const char* kind, std::uint16_t port, std::uint32_t size
   return text;
 }
 
+constexpr std::uint32_t all_bits(std::uint32_t bytes) { return bytes >= 4 ? ~0u : 0xffff; }
+
 constexpr std::uint32_t all_bytes(std::uint32_t size) {
   return size >= 32 ? 0xffffffffu : (1u << size) - 1;
 }
@@ -164,18 +166,20 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   const bool write_back = recording_.bus.form == CacheForm::write_back;
   if (beyond_ && !write_back) throw EvidenceEnd{};
   if (write_back) pull_through(now);
+  const std::uint32_t unspecified = unspecified_bits(bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const PhysAddr at = machine_->memory().captured(a + static_cast<std::uint32_t>(i));
+    const auto bits = static_cast<std::uint8_t>(unspecified >> (i % 4 * 8));
     if (write_back && !writes_visible(at)) {
       unconfirmed_lines_.insert(at.value / 16);
-      if (made_by_specific_store()) {
-        specific_bytes_.insert(at.value);
+      if (bits != 0) {
+        specific_bytes_[at.value] = bits;
       } else if (!specific_bytes_.empty()) {
         specific_bytes_.erase(at.value);
       }
       continue;
     }
-    match_byte(at, bytes[i], now);
+    match_byte(at, bytes[i], bits, now);
   }
   if (write_back && !lines_.empty()) check_lines(now);
   if (!window_lines_.empty()) {
@@ -211,7 +215,18 @@ Verifier::PendingWrite* Verifier::find_pending(std::uint32_t address, unsigned& 
   return nullptr;
 }
 
-void Verifier::match_byte(PhysAddr a, std::uint8_t value, Position now) {
+/// Which bits of each four bytes of a store have values that no manual tells.
+std::uint32_t Verifier::unspecified_bits(std::span<const std::uint8_t> bytes) {
+  if (made_by_specific_store()) return 0xffffffff;
+  if (bytes.size() != 4 && bytes.size() != 2) return 0;
+  std::uint32_t value = 0;
+  std::memcpy(&value, bytes.data(), bytes.size());
+  const std::uint32_t mask = all_bits(static_cast<std::uint32_t>(bytes.size()));
+  return flags_.undefined_in_store(value, [&] { return machine_->engine().eflags() & mask; });
+}
+
+void Verifier::match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecified,
+                          Position now) {
   unsigned byte = 0;
   PendingWrite* pending = find_pending(a.value, byte, now);
   if (pending == nullptr) {
@@ -224,7 +239,7 @@ void Verifier::match_byte(PhysAddr a, std::uint8_t value, Position now) {
              writes_.empty() ? nullptr : &writes_.front().t, describe_write(a, {&value, 1}));
   }
   BusTransaction& t = pending->t;
-  if (t.data[byte] != value && !adopt(*pending, byte, a, value)) {
+  if (t.data[byte] != value && !adopt(*pending, byte, a, value, unspecified)) {
     diverged(now, "the replay writes another value than the processor did", &t,
              "bytes " + memory_text(t.address, t.size));
   }
@@ -234,10 +249,23 @@ void Verifier::match_byte(PhysAddr a, std::uint8_t value, Position now) {
     ++totals_.writes.equal;
     totals_.evidence_bytes += t.size;
     last_agreed_ = t.index;
-    if (recording_.bus.form != CacheForm::write_back) model_.set(t.address, t.bytes());
+    if (recording_.bus.form != CacheForm::write_back) {
+      model_external_writes(t.index);
+      model_.set(t.address, t.bytes());
+    }
     if (t.has(kUncacheable)) {
       for (std::uint32_t i = 0; i < t.size; ++i) device_bytes_.insert(t.address.value + i);
     }
+  }
+}
+
+/// Brings into the model what other bus masters wrote, as far as reads before `transaction` showed.
+void Verifier::model_external_writes(std::uint64_t transaction) {
+  const auto& external = recording_.external_writes;
+  for (; next_external_ < external.size(); ++next_external_) {
+    const ExternalWrite& w = external[next_external_];
+    if (w.transaction >= transaction) return;
+    model_.set(w.address, w.data);
   }
 }
 
@@ -245,8 +273,9 @@ bool Verifier::made_by_specific_store() const {
   return machine_->model_specific_results() != 0 && machine_->in_floating_point_store();
 }
 
-bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t) {
-  if (options_.strict || !made_by_specific_store()) return false;
+bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value,
+                     std::uint8_t unspecified) {
+  if (options_.strict || ((pending.t.data[byte] ^ value) & ~unspecified) != 0) return false;
   machine_->memory().external_write(a, {&pending.t.data[byte], 1});
   if (!pending.adopted) ++totals_.adopted;
   pending.adopted = true;
@@ -380,8 +409,10 @@ bool Verifier::adopt_line(PendingLine& line) {
   if (options_.strict) return false;
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
-    const std::uint32_t at = line.t.address.value + i;
-    if (specific_bytes_.count(at) == 0) return false;
+    const auto specific = specific_bytes_.find(line.t.address.value + i);
+    const auto ours = machine_->memory().defined_byte(line.t.address + i);
+    if (specific == specific_bytes_.end() || !ours) return false;
+    if (((*ours ^ line.t.data[i]) & ~specific->second) != 0) return false;
   }
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
@@ -406,6 +437,7 @@ void Verifier::expire_lines(Position completed) {
 // Instructions
 
 void Verifier::instruction(const ExecutedInstruction& e, Position now) {
+  follow_flags(*e.info);
   if (beyond_) return;
   end_if_used_up(now);
   if (!starts_.empty() || recording_.totals.instruction_starts != 0) check_instruction_start(e, now);
@@ -422,6 +454,13 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
     pull_through(Position{now.instruction + 1, 0});
     if (!lines_.empty()) check_lines(std::max(next, Position{now.instruction + 1, 0}));
   }
+}
+
+void Verifier::follow_flags(const InstructionInfo& info) {
+  flags_.completed(info, machine_->engine().gpr(kEcx));
+  const bool loads = info.kind == InstructionClass::iret || info.kind == InstructionClass::popf;
+  // Without a write-back cache images have been compared, and adopted, when they were stored.
+  if (loads && recording_.bus.form == CacheForm::write_back) flags_.reloaded();
 }
 
 void Verifier::check_instruction_start(const ExecutedInstruction& e, Position now) {
@@ -536,6 +575,7 @@ void Verifier::shutdown(Position now) { check_special(BusOp::shutdown, now); }
 void Verifier::finish(Position end) {
   while (pull() && !has_position_beyond(end)) {
   }
+  if (recording_.bus.form != CacheForm::write_back) model_external_writes(~std::uint64_t{0});
   const auto left = [&](const BusTransaction& t) {
     return !t.has(kPositionKnown) || t.position < end;
   };

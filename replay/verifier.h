@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "events/recording.h"
+#include "replay/flag_effects.h"
 #include "replay/machine.h"
 #include "replay/observer.h"
 
@@ -102,9 +103,12 @@ class Verifier final : public Sink {
   bool has_position_beyond(Position position) const;
   void sort_in(const BusTransaction& t);
   bool writes_visible(PhysAddr a) const;
-  void match_byte(PhysAddr a, std::uint8_t value, Position now);
+  std::uint32_t unspecified_bits(std::span<const std::uint8_t> bytes);
+  void match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecified, Position now);
   PendingWrite* find_pending(std::uint32_t address, unsigned& byte, Position now);
-  bool adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value);
+  void model_external_writes(std::uint64_t transaction);
+  bool adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value,
+             std::uint8_t unspecified);
   void drop_matched();
   bool evidence_used_up() const;
   void end_if_used_up(Position now);
@@ -118,6 +122,7 @@ class Verifier final : public Sink {
   void settle_window(Position now);
   void expire_lines(Position completed);
   bool adopt_line(PendingLine& line);
+  void follow_flags(const InstructionInfo& info);
   void check_instruction_start(const ExecutedInstruction& e, Position now);
   const BusTransaction* next_io(Position now, const std::string& found);
   void check_special(BusOp op, Position now);
@@ -147,11 +152,15 @@ class Verifier final : public Sink {
   bool out_of_order_ = false;  ///< a later write matched before the first pending one
   std::uint64_t repeat_started_ = ~std::uint64_t{0};
 
+  std::size_t next_external_ = 0;  ///< not in the model yet
   MemoryImage model_;  ///< what the bus says memory holds (no write-back caches)
   std::unordered_set<std::uint32_t> unconfirmed_lines_;  ///< written since the bus showed them
   std::unordered_set<std::uint32_t> device_bytes_;
   std::unordered_set<std::uint32_t> beyond_end_;  ///< written by the instruction the capture ends in
-  std::unordered_set<std::uint32_t> specific_bytes_;  ///< model-specific results not yet on the bus
+  /// Bytes not yet on the bus, with their bits that no manual tells: model-specific results,
+  /// undefined flags.
+  std::unordered_map<std::uint32_t, std::uint8_t> specific_bytes_;
+  UndefinedFlagTracker flags_;
   VerifyTotals totals_;
   std::uint64_t last_agreed_ = ~std::uint64_t{0};
 };
