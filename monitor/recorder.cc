@@ -10,7 +10,7 @@ namespace citcat::monitor {
 namespace {
 
 constexpr std::uint32_t kProtectedMode = 1;  // CR0.PE
-constexpr std::uint32_t kVirtual8086 = 1u << 17;
+constexpr std::uint32_t kResume = 1u << 16, kVirtual8086 = 1u << 17;
 constexpr unsigned kFxsaveBytes = 288;  // the rest of the 512 is reserved
 constexpr unsigned kPageFault = 14, kNmi = 2;
 // Where captures without a driver keep their state block: far above any RAM.
@@ -434,15 +434,45 @@ void Recorder::block_access(std::uint32_t linear, unsigned size, bool store) {
 }
 
 /// The blocks of 16 bytes up to the last register of 32-bit mode, XMM7 (Intel SDM vol. 1, 10.5.1).
+/// An image is aligned by 16: no block crosses a page.
 void Recorder::fpu_image(bool store) {
   if (!block_address_) return;
-  if (store) expect_stores(*block_address_, kFxsaveBytes);
-  for (unsigned n = 0; n < kFxsaveBytes / 16; ++n)
-    block_access(*block_address_ + 16 * n, 16, store);
+  const std::uint32_t linear = *block_address_;
+  if (store) expect_stores(linear, kFxsaveBytes);
+  for (unsigned n = 0; n < kFxsaveBytes; n += 16) {
+    if (!store) {
+      block_access(linear + n, 16, false);
+      continue;
+    }
+    const auto physical = walker_.translate(linear + n, true);
+    if (!physical || !memory_.is_ram(*physical, 16)) break;
+    bus_.write(*physical, stored_fpu_block(n, memory_.live(*physical)));
+  }
   bus_.expect_writes(0, 0);
 }
 
+/// A block of the image as a processor stores it: the emulator leaves the bytes behind each 80-bit
+/// register alone, where a processor stores zeros.
+std::array<std::uint8_t, 16> Recorder::stored_fpu_block(unsigned offset,
+                                                        const std::uint8_t* emulated) const {
+  constexpr unsigned kRegisters = 32, kRegistersEnd = 160, kRegisterBytes = 10, kTags = 4;
+  std::array<std::uint8_t, 16> block;
+  std::memcpy(block.data(), emulated, block.size());
+  if (offset >= kRegisters && offset < kRegistersEnd)
+    std::fill(block.begin() + kRegisterBytes, block.end(), std::uint8_t{0});
+  if (offset == 0) block[kTags + 1] = 0;
+  return block;
+}
+
 // ---- interrupts and exceptions -------------------------------------------------------------------
+
+/// A REP whose last iteration is done and which the emulator would look at once more, to find its
+/// count used up. For a processor it has ended.
+bool Recorder::repeat_used_up(const LoggedState& state) const {
+  const std::uint32_t count = state.gpr[1];
+  return in_flight_->what.repeated && iterations_ != 0 &&
+         (in_flight_->what.address16 ? count & 0xffff : count) == 0;
+}
 
 /// A delivery that itself faults is followed in the log by another event at the same instruction;
 /// it did not happen then.
@@ -467,8 +497,10 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   const bool own_software = event.software && at_flight;
   // Before a fault the instruction has not ended, and never does in this attempt. An interrupt finds
   // it ended, unless it is a REP that is to go on. INT n ends by its delivery.
-  const bool unfinished = at_flight && (event.hardware ? in_flight_->what.repeated
+  const bool used_up = at_flight && event.hardware && repeat_used_up(event.before);
+  const bool unfinished = at_flight && (event.hardware ? in_flight_->what.repeated && !used_up
                                                        : !event.software);
+  const unsigned passed_bytes = used_up ? in_flight_->size : 0;
   if (in_flight_ != nullptr && !unfinished && !own_software) finish();
   if (!active_) return;
   set_position();
@@ -487,7 +519,7 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   }
   if (event.vector == kPageFault && !event.hardware && !event.software)
     walker_.faulting_walk(event.cr2);
-  if (completed) deliver_protected(event);
+  if (completed) deliver_protected(event, passed_bytes);
 
   if (own_software) {
     finish();
@@ -519,8 +551,9 @@ Recorder::Descriptor Recorder::read_descriptor(const LoggedState& state, unsigne
 }
 
 /// What the processor reads and pushes to get into a handler through an interrupt or trap gate
-/// (Intel SDM vol. 3, 6.12.1). The frame is in RAM already.
-void Recorder::deliver_protected(const LoggedEvent& event) {
+/// (Intel SDM vol. 3, 6.12.1). The frame is in RAM already. `passed_bytes`: length of an instruction
+/// that has ended for a processor and to which the emulator returns.
+void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes) {
   const LoggedState& state = event.before;
   const std::uint32_t gate_at = state.idt_base + 8 * event.vector;
   block_access(gate_at, 4, false);
@@ -562,7 +595,9 @@ void Recorder::deliver_protected(const LoggedEvent& event) {
     // is (Intel SDM vol. 3, 17.3.1.1); IRET reads what the emulator has written.
     const auto physical = walker_.translate(stack_base + top, true);
     if (n == flags_push && event.hardware && push_bytes == 4 && physical)
-      bus_.write(*physical, bytes_of(state.eflags));
+      bus_.write(*physical, bytes_of(passed_bytes != 0 ? state.eflags & ~kResume : state.eflags));
+    else if (n == flags_push + 2 && passed_bytes != 0 && push_bytes == 4 && physical)
+      bus_.write(*physical, bytes_of(event.pc - state.segment[1].base + passed_bytes));
     else
       block_access(stack_base + top, push_bytes, true);
   }

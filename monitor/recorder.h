@@ -73,7 +73,8 @@ class Recorder {
 
   void take_log();
   void deliver(const LoggedEvent& event, bool completed);
-  void deliver_protected(const LoggedEvent& event);
+  void deliver_protected(const LoggedEvent& event, unsigned passed_bytes);
+  bool repeat_used_up(const LoggedState& state) const;
   std::uint32_t read_linear32(std::uint32_t linear);
   std::uint16_t read_linear16(std::uint32_t linear);
   struct Descriptor {
@@ -95,6 +96,8 @@ class Recorder {
 
   std::uint32_t effective_address(const Insn& insn);
   void fpu_image(bool store);
+  std::array<std::uint8_t, 16> stored_fpu_block(unsigned offset,
+                                                const std::uint8_t* emulated) const;
   void expect_stores(std::uint32_t linear, unsigned size);
   void block_access(std::uint32_t linear, unsigned size, bool store);
 
