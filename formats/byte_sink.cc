@@ -11,6 +11,7 @@
 
 #include "formats/error.h"
 #include "formats/kt_store.h"
+#include "formats/kt_zstd.h"
 
 namespace citcat {
 
@@ -31,6 +32,7 @@ void StdoutSink::write(std::span<const std::uint8_t> bytes) {
     const ssize_t done = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
     if (done < 0) {
       if (errno == EINTR) continue;
+      if (errno == EPIPE) throw ReaderGone("(standard output): its reader has gone");
       throw IoError(std::string("(standard output): cannot write: ") + std::strerror(errno));
     }
     bytes = bytes.subspan(static_cast<std::size_t>(done));
@@ -75,6 +77,9 @@ std::unique_ptr<ByteSink> open_sink(const std::string& path) {
   if (path == "-") return std::make_unique<StdoutSink>();
   auto file = std::make_unique<FileSink>(path);
   if (path.ends_with(".ktz")) return std::make_unique<StoredKtSink>(std::move(file));
+  if (path.ends_with(".kt.zst")) {
+    return std::make_unique<SeekableKtSink>(std::move(file), kStreamLevel);
+  }
   if (!path.ends_with(".zst")) return file;
   const int workers = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
   return std::make_unique<ZstdSink>(std::move(file), kStreamLevel, workers);

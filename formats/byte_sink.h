@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/atomic_file.h"
+#include "formats/error.h"
 
 struct ZSTD_CCtx_s;
 
@@ -25,6 +26,12 @@ class ByteSink {
 
   virtual void write(std::span<const std::uint8_t> bytes) = 0;
   virtual void finish() = 0;
+};
+
+/// Whoever reads what is written has closed its end, as `| head` does.
+class ReaderGone : public IoError {
+ public:
+  using IoError::IoError;
 };
 
 /// Counts and forgets.
@@ -50,7 +57,8 @@ class FileSink final : public ByteSink {
   AtomicFile file_;
 };
 
-/// The standard output. A reader that closes its end early (`| head`) is an IoError.
+/// The standard output. A reader that closes its end early (`| head`) is ReaderGone, for programs
+/// that ignore SIGPIPE.
 class StdoutSink final : public ByteSink {
  public:
   void write(std::span<const std::uint8_t> bytes) override;
@@ -79,8 +87,9 @@ class ZstdSink final : public ByteSink {
   std::vector<std::uint8_t> buffer_;
 };
 
-/// The sink a path stands for: "-" the standard output, "*.zst" a compressed file, "*.ktz" a stored
-/// KT trace (formats/kt_store.h; takes nothing but KT), "" nothing, anything else a plain file.
+/// The sink a path stands for: "-" the standard output, "*.kt.zst" KT in frames with an index
+/// (formats/kt_zstd.h), "*.ktz" a stored trace (formats/kt_store.h), "*.zst" a compressed file,
+/// "" nothing, anything else a plain file.
 std::unique_ptr<ByteSink> open_sink(const std::string& path);
 
 }  // namespace citcat

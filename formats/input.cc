@@ -89,11 +89,12 @@ class InputStream::Source {
   }
   void consume(std::size_t n) { begin_ += n; }
 
-  /// Goes on at an offset of the file; before anything was read.
+  /// Goes on at an offset of the file; before anything was consumed.
   void seek(std::uint64_t offset) {
     if (::lseek(descriptor_, static_cast<off_t>(offset), SEEK_SET) < 0) {
       throw IoError(name_ + ": cannot seek: " + std::strerror(errno));
     }
+    begin_ = end_ = 0;
   }
   const std::string& name() const { return name_; }
   /// Offset of the first unconsumed byte.

@@ -31,7 +31,7 @@ class InputStream {
   explicit InputStream(const std::string& path);
   /// Reads from memory that the caller keeps alive; `name` is for messages.
   InputStream(std::span<const std::uint8_t> stored, std::string name);
-  /// Reads a stored KT trace from the segment whose frame lies at `file_offset` (read_kt_index()).
+  /// Reads a KT trace from the segment whose frame lies at `file_offset` (formats/kt_index.h).
   InputStream(const std::string& path, std::uint64_t file_offset);
   ~InputStream();
   InputStream(const InputStream&) = delete;

@@ -133,7 +133,7 @@ struct KtRecord {
 class KtReader {
  public:
   explicit KtReader(const std::string& path) : input_(path) {}
-  /// Of a stored trace, from the segment whose frame lies at `file_offset`: see read_kt_index().
+  /// From the segment whose frame lies at `file_offset`: see formats/kt_index.h.
   KtReader(const std::string& path, std::uint64_t file_offset) : input_(path, file_offset) {}
   /// From memory the caller keeps alive.
   KtReader(std::span<const std::uint8_t> bytes, std::string name)

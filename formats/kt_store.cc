@@ -7,22 +7,13 @@
 
 #include "formats/byte_reader.h"
 #include "formats/error.h"
-#include "formats/random_access_file.h"
 #include "formats/zstd_stream.h"
 
 namespace citcat {
 
 namespace {
 
-// Skippable frames (RFC 8878, 3.1.2) hold what zstd itself does not need: the beginning, our index,
-// and the seek table of zstd's seekable format (contrib/seekable_format in its sources).
-constexpr std::uint32_t kSkippableMagic = 0x184d2a50;
-constexpr std::uint32_t kSeekTableFrameMagic = 0x184d2a5e;
-constexpr std::uint32_t kSeekTableMagic = 0x8f92eab1;
-constexpr std::size_t kSeekTableFooterBytes = 9;
-
 constexpr std::array<std::uint8_t, 8> kHeaderText{'C', 'I', 'T', 'C', 'A', 'T', 'K', 'T'};
-constexpr std::array<std::uint8_t, 8> kIndexText{'C', 'C', 'K', 'T', 'I', 'N', 'D', 'X'};
 /// 1: first version.
 constexpr std::uint32_t kVersion = 1;
 /// Frame header, text, version, four zeros.
@@ -33,14 +24,6 @@ constexpr std::size_t kQueuedBlocks = 8;
 constexpr std::size_t kDecodedBytes = std::size_t{1} << 16;
 constexpr ZstdOptions kFrameCompression{3, 0};
 constexpr std::uint64_t kMaxRecords = std::uint64_t{1} << 32;
-
-std::vector<std::uint8_t> skippable_frame(std::uint32_t magic, std::span<const std::uint8_t> body) {
-  ByteWriter out;
-  out.u32(magic);
-  out.u32(static_cast<std::uint32_t>(body.size()));
-  out.bytes(body);
-  return out.take();
-}
 
 std::vector<std::uint8_t> header_frame() {
   ByteWriter body;
@@ -259,91 +242,10 @@ void StoredKtSink::write_end() {
   content.u64(instructions_);
   content.u64(kt_bytes_);
   write_frame(content.view(), end);
-  ByteWriter index;
-  index.bytes(kIndexText);
-  index.u32(static_cast<std::uint32_t>(segments_.size()));
-  for (const KtSegment& segment : segments_) {
-    index.u64(segment.instructions);
-    index.u64(segment.kt_bytes);
-    index.u64(segment.file_offset);
-    index.u64(segment.stored_bytes);
-    index.u64(segment.content_bytes);
-  }
-  index.u64(hash64(index.view()));
-  const std::vector<std::uint8_t> index_frame = skippable_frame(kSkippableMagic, index.view());
-  target_->write(index_frame);
-
-  // In the seek table every frame has an entry; those without content have size 0.
-  ByteWriter table;
-  const auto entry = [&table](std::uint64_t stored, std::uint64_t content_bytes) {
-    table.u32(static_cast<std::uint32_t>(stored));
-    table.u32(static_cast<std::uint32_t>(content_bytes));
-  };
-  entry(kHeaderBytes, 0);
-  for (const KtSegment& segment : segments_) entry(segment.stored_bytes, segment.content_bytes);
-  entry(end.stored_bytes, end.content_bytes);
-  entry(index_frame.size(), 0);
-  table.u32(static_cast<std::uint32_t>(segments_.size() + 3));
-  table.u8(0);  // no checksums here: the frames' content is under its own hash
-  table.u32(kSeekTableMagic);
-  target_->write(skippable_frame(kSeekTableFrameMagic, table.view()));
-}
-
-// ---- Index
-// ---------------------------------------------------------------------------------------
-
-namespace {
-
-/// Number of frames, from the last bytes of the file.
-std::uint64_t frame_count(const RandomAccessFile& file) {
-  if (file.size() < kHeaderBytes + kSeekTableFooterBytes) {
-    throw FormatError(file.path(), file.size(), "expected a stored KT trace, found its end cut");
-  }
-  const std::uint64_t at = file.size() - kSeekTableFooterBytes;
-  const auto bytes = file.read(at, kSeekTableFooterBytes, "seek table");
-  ByteReader in(bytes, file.path(), at);
-  const std::uint64_t frames = in.u32("number of frames");
-  in.u8("seek table descriptor");
-  if (in.u32("seek table magic") != kSeekTableMagic || frames < 3) {
-    in.fail_at(at, "expected the seek table of a stored KT trace, found something else");
-  }
-  return frames;
-}
-
-}  // namespace
-
-std::vector<KtSegment> read_kt_index(const std::string& path) {
-  const RandomAccessFile file(path);
-  const std::uint64_t frames = frame_count(file);
-  const std::uint64_t segments = frames - 3;
-  const std::uint64_t table_bytes = 8 + frames * 8 + kSeekTableFooterBytes;
-  const std::uint64_t index_bytes = 8 + kIndexText.size() + 4 + segments * 40 + 8;
-  if (file.size() < table_bytes + index_bytes) {
-    throw FormatError(path, file.size(), "expected the index of a stored KT trace, found it cut");
-  }
-  const std::uint64_t at = file.size() - table_bytes - index_bytes;
-  const auto bytes = file.read(at, index_bytes, "index");
-  ByteReader in(bytes, path, at);
-  in.skip(8, "index frame header");
-  const auto body = in.bytes(index_bytes - 8 - 8, "index");
-  if (!std::equal(kIndexText.begin(), kIndexText.end(), body.begin()) ||
-      in.u64("index hash") != hash64(body)) {
-    in.fail_at(at, "expected the index of a stored KT trace, found something else");
-  }
-  ByteReader rows(body.subspan(kIndexText.size() + 4), path, at);
-  std::vector<KtSegment> result;
-  KtSegment segment;
-  for (std::uint64_t i = 0; i < segments; ++i) {
-    segment.first_instruction += segment.instructions;
-    segment.kt_offset += segment.kt_bytes;
-    segment.instructions = rows.u64("instructions");
-    segment.kt_bytes = rows.u64("KT bytes");
-    segment.file_offset = rows.u64("frame offset");
-    segment.stored_bytes = rows.u64("frame size");
-    segment.content_bytes = rows.u64("content size");
-    result.push_back(segment);
-  }
-  return result;
+  std::vector<SeekTableEntry> frames{{kHeaderBytes, 0}};
+  for (const KtSegment& s : segments_) frames.push_back({s.stored_bytes, s.content_bytes});
+  frames.push_back({end.stored_bytes, end.content_bytes});
+  target_->write(encode_kt_index(segments_, std::move(frames)));
 }
 
 }  // namespace citcat

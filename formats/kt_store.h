@@ -16,6 +16,7 @@
 #include "formats/byte_sink.h"
 #include "formats/byte_writer.h"
 #include "formats/hash.h"
+#include "formats/kt_index.h"
 #include "formats/kt_model.h"
 
 namespace citcat {
@@ -23,17 +24,6 @@ namespace citcat {
 /// Instructions of a segment: what a reader must decode at most to reach one of them. Longer
 /// segments are smaller, because each learns the program anew.
 inline constexpr std::uint64_t kKtSegmentInstructions = std::uint64_t{1} << 24;
-
-/// Where a segment of a stored trace is.
-struct KtSegment {
-  std::uint64_t file_offset = 0;        ///< of its zstd frame
-  std::uint64_t stored_bytes = 0;       ///< of that frame
-  std::uint64_t content_bytes = 0;      ///< of the frame's content
-  std::uint64_t first_instruction = 0;  ///< instructions before it
-  std::uint64_t instructions = 0;
-  std::uint64_t kt_offset = 0;  ///< bytes of KT before it
-  std::uint64_t kt_bytes = 0;
-};
 
 /// Encodes one segment.
 class KtSegmentEncoder {
@@ -114,8 +104,5 @@ class StoredKtSink final : public ByteSink {
 /// True when `prefix` is the beginning of a stored trace.
 bool is_stored_kt(std::span<const std::uint8_t> prefix);
 inline constexpr std::size_t kStoredKtMagicBytes = 16;
-
-/// The segments of the stored trace `path`, from its index. Throws FormatError when it has none.
-std::vector<KtSegment> read_kt_index(const std::string& path);
 
 }  // namespace citcat

@@ -1,0 +1,130 @@
+#include "formats/kt_index.h"
+
+#include <algorithm>
+#include <array>
+
+#include "formats/byte_reader.h"
+#include "formats/byte_writer.h"
+#include "formats/error.h"
+#include "formats/hash.h"
+#include "formats/random_access_file.h"
+
+namespace citcat {
+
+namespace {
+
+// The seek table of zstd's seekable format (contrib/seekable_format in its sources).
+constexpr std::uint32_t kSeekTableFrameMagic = 0x184d2a5e;
+constexpr std::uint32_t kSeekTableMagic = 0x8f92eab1;
+constexpr std::size_t kSeekTableFooterBytes = 9;
+constexpr std::size_t kSeekTableRowBytes = 8;
+constexpr std::size_t kSkippableHeaderBytes = 8;
+
+constexpr std::array<std::uint8_t, 8> kIndexText{'C', 'C', 'K', 'T', 'I', 'N', 'D', 'X'};
+constexpr std::size_t kIndexRowBytes = 40;
+
+/// The index frame, which the last row of the seek table is of.
+struct IndexPlace {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+IndexPlace find_index(const RandomAccessFile& file) {
+  constexpr std::size_t kTail = kSeekTableRowBytes + kSeekTableFooterBytes;
+  if (file.size() < kTail) {
+    throw FormatError(file.path(), file.size(), "expected the seek table of a KT file, found none");
+  }
+  const std::uint64_t at = file.size() - kTail;
+  const auto bytes = file.read(at, kTail, "seek table");
+  ByteReader in(bytes, file.path(), at);
+  const std::uint64_t index_bytes = in.u32("size of the index");
+  in.u32("content of the index");
+  const std::uint64_t frames = in.u32("number of frames");
+  in.u8("seek table descriptor");
+  if (in.u32("seek table magic") != kSeekTableMagic || frames == 0) {
+    in.fail_at(at, "expected the seek table of a KT file, found something else");
+  }
+  const std::uint64_t table_bytes =
+      kSkippableHeaderBytes + frames * kSeekTableRowBytes + kSeekTableFooterBytes;
+  if (file.size() < table_bytes + index_bytes) {
+    in.fail_at(at, "expected the index of a KT file before its seek table, found it cut");
+  }
+  return {file.size() - table_bytes - index_bytes, index_bytes};
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> skippable_frame(std::uint32_t magic, std::span<const std::uint8_t> body) {
+  ByteWriter out;
+  out.u32(magic);
+  out.u32(static_cast<std::uint32_t>(body.size()));
+  out.bytes(body);
+  return out.take();
+}
+
+std::vector<std::uint8_t> encode_kt_index(std::span<const KtSegment> segments,
+                                          std::vector<SeekTableEntry> frames) {
+  ByteWriter index;
+  index.bytes(kIndexText);
+  index.u32(static_cast<std::uint32_t>(segments.size()));
+  for (const KtSegment& segment : segments) {
+    index.u64(segment.instructions);
+    index.u64(segment.kt_bytes);
+    index.u64(segment.file_offset);
+    index.u64(segment.stored_bytes);
+    index.u64(segment.content_bytes);
+  }
+  index.u64(hash64(index.view()));
+  std::vector<std::uint8_t> out = skippable_frame(kSkippableMagic, index.view());
+
+  frames.push_back({out.size(), 0});
+  ByteWriter table;
+  for (const SeekTableEntry& frame : frames) {
+    table.u32(static_cast<std::uint32_t>(frame.stored_bytes));
+    table.u32(static_cast<std::uint32_t>(frame.content_bytes));
+  }
+  table.u32(static_cast<std::uint32_t>(frames.size()));
+  table.u8(0);  // no checksums here: the frames have their own
+  table.u32(kSeekTableMagic);
+  const auto table_frame = skippable_frame(kSeekTableFrameMagic, table.view());
+  out.insert(out.end(), table_frame.begin(), table_frame.end());
+  return out;
+}
+
+std::vector<KtSegment> read_kt_index(const std::string& path) {
+  const RandomAccessFile file(path);
+  const IndexPlace place = find_index(file);
+  const auto bytes = file.read(place.offset, place.bytes, "index");
+  ByteReader in(bytes, path, place.offset);
+  in.skip(kSkippableHeaderBytes, "index frame header");
+  constexpr std::size_t kHashBytes = 8;
+  if (in.remaining() < kIndexText.size() + 4 + kHashBytes) {
+    in.fail("expected the index of a KT file, found " + std::to_string(place.bytes) + " bytes");
+  }
+  const auto body = in.bytes(in.remaining() - kHashBytes, "index");
+  if (!std::equal(kIndexText.begin(), kIndexText.end(), body.begin()) ||
+      in.u64("index hash") != hash64(body)) {
+    in.fail_at(place.offset, "expected the index of a KT file, found something else");
+  }
+  ByteReader rows(body.subspan(kIndexText.size()), path, place.offset);
+  const std::uint64_t count = rows.u32("number of segments");
+  if (rows.remaining() != count * kIndexRowBytes) {
+    rows.fail("expected rows for " + std::to_string(count) + " segments, found " +
+              std::to_string(rows.remaining()) + " bytes");
+  }
+  std::vector<KtSegment> result;
+  KtSegment segment;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    segment.first_instruction += segment.instructions;
+    segment.kt_offset += segment.kt_bytes;
+    segment.instructions = rows.u64("instructions");
+    segment.kt_bytes = rows.u64("KT bytes");
+    segment.file_offset = rows.u64("frame offset");
+    segment.stored_bytes = rows.u64("frame size");
+    segment.content_bytes = rows.u64("content size");
+    result.push_back(segment);
+  }
+  return result;
+}
+
+}  // namespace citcat

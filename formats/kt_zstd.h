@@ -1,0 +1,45 @@
+#pragma once
+// KT in plain zstd frames that any zstd reads, with an index of instructions (docs/formats/kt.md,
+// "Seekable zstd").
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <future>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "formats/byte_sink.h"
+#include "formats/kt_index.h"
+
+namespace citcat {
+
+/// Writes KT given in any pieces as zstd frames of about kFrameBytes, each of whole records and with
+/// a checksum, compressed beside the caller. Interrupted, the file lacks its index; the frames that
+/// are there are whole. Bytes that are no KT throw FormatError.
+class SeekableKtSink final : public ByteSink {
+ public:
+  static constexpr std::size_t kFrameBytes = std::size_t{1} << 23;
+
+  SeekableKtSink(std::unique_ptr<ByteSink> target, int level);
+  void write(std::span<const std::uint8_t> bytes) override;
+  void finish() override;
+
+ private:
+  struct Frame {
+    KtSegment segment;
+    std::future<std::vector<std::uint8_t>> stored;
+  };
+  void cut_frame();
+  void drain(std::size_t leave);
+
+  std::unique_ptr<ByteSink> target_;
+  int level_;
+  std::vector<std::uint8_t> records_;  ///< of the frame being filled
+  std::deque<Frame> pending_;
+  std::vector<KtSegment> segments_;
+  std::uint64_t instructions_ = 0, kt_bytes_ = 0, file_bytes_ = 0;
+};
+
+}  // namespace citcat
