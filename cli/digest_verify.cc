@@ -56,13 +56,13 @@ DigestCheck::DigestCheck(const RecordingFile& file, ReplayRunOptions& options)
 
 std::optional<std::uint64_t> DigestCheck::compare(std::uint64_t instructions) {
   if (!needed_) return std::nullopt;
-  const std::vector<ReplayDigest> found = sink_.finish(instructions);
-  for (const ReplayDigest& digest : expected_) {
-    if (digest.instruction > instructions) break;
-    ++checked_;
-    if (std::find(found.begin(), found.end(), digest) == found.end()) return digest.instruction;
-  }
-  return std::nullopt;
+  const auto differs = first_difference(expected_, sink_.finish(instructions), instructions);
+  // Compared were those up to the first difference, it among them.
+  const std::uint64_t compared = differs.value_or(instructions);
+  checked_ = static_cast<std::uint64_t>(
+      std::count_if(expected_.begin(), expected_.end(),
+                    [compared](const ReplayDigest& d) { return d.instruction <= compared; }));
+  return differs;
 }
 
 DigestVerdict verify_digests(const RecordingFile& file, const Console& console) {

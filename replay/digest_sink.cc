@@ -1,5 +1,6 @@
 #include "replay/digest_sink.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace citcat {
@@ -68,6 +69,16 @@ std::vector<ReplayDigest> DigestSink::finish(std::uint64_t instructions) {
     digests_.push_back({instructions, hasher_.value().low});
   }
   return std::move(digests_);
+}
+
+std::optional<std::uint64_t> first_difference(std::span<const ReplayDigest> expected,
+                                              std::span<const ReplayDigest> found,
+                                              std::uint64_t instructions) {
+  for (const ReplayDigest& digest : expected) {
+    if (digest.instruction > instructions) break;
+    if (std::find(found.begin(), found.end(), digest) == found.end()) return digest.instruction;
+  }
+  return std::nullopt;
 }
 
 }  // namespace citcat

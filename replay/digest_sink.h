@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,5 +42,11 @@ class DigestSink final : public Sink {
   std::uint64_t next_ = kInterval;
   std::vector<ReplayDigest> digests_;
 };
+
+/// Where a replay of `instructions` with the digests `found` is not the one that gave `expected`:
+/// before the instruction returned. nullopt when it is the same as far as it goes.
+std::optional<std::uint64_t> first_difference(std::span<const ReplayDigest> expected,
+                                              std::span<const ReplayDigest> found,
+                                              std::uint64_t instructions);
 
 }  // namespace citcat

@@ -15,6 +15,11 @@ struct KtOptions {
   bool zero_count_repeats = true;         ///< a REP that did nothing gets a record with E = 0
 };
 
+/// An executed instruction as KT has it.
+KtInstruction kt_instruction(const ExecutedInstruction& e, const KtOptions& options);
+/// The process number of an address space.
+inline std::uint32_t kt_process(std::uint32_t cr3) { return cr3 >> 12; }
+
 /// Writes the instruction stream of a replay as KT.
 class KtSink final : public Sink {
  public:

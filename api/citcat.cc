@@ -1,0 +1,115 @@
+#include "api/citcat.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "replay/trace_reader.h"
+
+// No exception may leave a function that C calls: each becomes text.
+
+struct citcat_trace {
+  explicit citcat_trace(citcat::TraceReader opened) : reader(std::move(opened)) {}
+  citcat::TraceReader reader;
+  citcat::TraceRecord record;
+  std::string error;
+};
+
+namespace {
+
+thread_local std::string open_error;
+
+/// What is being handled, in words.
+std::string current_error() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "unknown error";
+  }
+}
+
+void copy_record(const citcat::TraceRecord& from, citcat_record& to) {
+  const citcat::KtRecord& record = from.record;
+  to = {};
+  to.instruction = from.position.instruction;
+  to.iteration = from.position.iteration;
+  switch (record.kind) {
+    case citcat::KtRecord::Kind::instruction:
+      to.kind = CITCAT_INSTRUCTION;
+      to.address = record.instruction.eip;
+      to.length = record.instruction.size;
+      to.data_count = record.instruction.address_count;
+      std::copy_n(record.instruction.code.begin(), sizeof to.bytes, to.bytes);
+      std::copy_n(record.instruction.address.begin(), to.data_count, to.data);
+      break;
+    case citcat::KtRecord::Kind::process:
+      to.kind = CITCAT_PROCESS;
+      to.pid = record.pid;
+      break;
+    case citcat::KtRecord::Kind::translation:
+      to.kind = CITCAT_TRANSLATION;
+      to.page = record.page;
+      to.frame = record.frame;
+      break;
+  }
+}
+
+}  // namespace
+
+citcat_trace* citcat_open(const char* path, unsigned flags) {
+  open_error.clear();
+  try {
+    citcat::TraceReaderOptions options;
+    options.process_records = (flags & CITCAT_PROCESSES) != 0;
+    options.check = (flags & CITCAT_UNCHECKED) == 0;
+    if (path == nullptr) throw citcat::UsageError("no file was named");
+    if ((flags & ~unsigned{CITCAT_PROCESSES | CITCAT_UNCHECKED}) != 0) {
+      throw citcat::UsageError("flags are asked for that this version does not have");
+    }
+    return std::make_unique<citcat_trace>(citcat::TraceReader(path, options)).release();
+  } catch (...) {
+    open_error = current_error();
+    return nullptr;
+  }
+}
+
+int citcat_next(citcat_trace* trace, citcat_record* record) {
+  if (!trace->error.empty()) return -1;
+  try {
+    if (!trace->reader.next(trace->record)) return 0;
+    copy_record(trace->record, *record);
+    return 1;
+  } catch (...) {
+    trace->error = current_error();
+    return -1;
+  }
+}
+
+size_t citcat_read(citcat_trace* trace, citcat_record* records, size_t count) {
+  size_t done = 0;
+  while (done < count && citcat_next(trace, records + done) > 0) ++done;
+  return done;
+}
+
+int citcat_seek(citcat_trace* trace, uint64_t instruction) {
+  trace->error.clear();
+  try {
+    trace->reader.seek(instruction);
+    return 0;
+  } catch (...) {
+    trace->error = current_error();
+    return -1;
+  }
+}
+
+void citcat_close(citcat_trace* trace) { delete trace; }
+
+const char* citcat_error(const citcat_trace* trace) {
+  const std::string& error = trace == nullptr ? open_error : trace->error;
+  return error.empty() ? nullptr : error.c_str();
+}
+
+const char* citcat_version(void) { return CITCAT_VERSION; }

@@ -1,0 +1,88 @@
+/* Reading instruction traces from C: a recording or a KT file, record by record, as if the trace
+   were stored. Link with `pkg-config --cflags --libs citcat-c`.
+
+     citcat_trace *trace = citcat_open("boot.citcat", 0);
+     if (!trace) { fprintf(stderr, "%s\n", citcat_error(NULL)); exit(1); }
+     citcat_record record;
+     while (citcat_next(trace, &record) > 0) simulate(&record);
+     if (citcat_error(trace)) fprintf(stderr, "%s\n", citcat_error(trace));
+     citcat_close(trace);
+
+   Different traces may be read in different threads, one trace in one thread at a time. */
+#ifndef CITCAT_H
+#define CITCAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define CITCAT_API __attribute__((visibility("default")))
+#else
+#define CITCAT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A trace that is open. */
+typedef struct citcat_trace citcat_trace;
+
+enum citcat_kind {
+  CITCAT_INSTRUCTION = 0, /**< an instruction, or one iteration of a REP, was executed */
+  CITCAT_PROCESS = 1,     /**< what follows runs in address space `pid` */
+  CITCAT_TRANSLATION = 2  /**< the page at `page` lies in page frame `frame` */
+};
+
+/** One record of the trace (docs/formats/kt.md says which addresses an instruction has). */
+typedef struct citcat_record {
+  uint64_t instruction; /**< instructions completed before this one; of a record of another kind,
+                             before the one it precedes. In KT files every record of a REP counts. */
+  uint32_t iteration;   /**< iterations of the REP completed before this one */
+  uint32_t address;     /**< linear address of the instruction */
+  uint32_t data[2];     /**< linear addresses it used, `data_count` of them */
+  uint32_t pid, page, frame;
+  uint8_t kind;         /**< enum citcat_kind */
+  uint8_t length;       /**< bytes of the instruction, 1 to 15 */
+  uint8_t data_count;   /**< 0 to 2 */
+  uint8_t bytes[15];    /**< the instruction, `length` of them */
+} citcat_record;
+
+enum citcat_flags {
+  CITCAT_PROCESSES = 1, /**< of a recording: PROCESS and TRANSLATION records too */
+  CITCAT_UNCHECKED = 2  /**< of a recording: do not compare the replay with the evidence */
+};
+
+/** Opens a recording or a KT file (plain, compressed or stored). `flags` are of enum citcat_flags.
+    NULL when that fails: citcat_error(NULL) says why. */
+CITCAT_API citcat_trace *citcat_open(const char *path, unsigned flags);
+
+/** Reads the next record. 1: it is in `*record`; 0: the trace is at its end; -1: it cannot be read
+    further, citcat_error(trace) says why. A replay that leaves the recording's evidence is such an
+    error: all records before it were sure. */
+CITCAT_API int citcat_next(citcat_trace *trace, citcat_record *record);
+
+/** Reads up to `count` records and returns how many: fewer at the end or on an error, which
+    citcat_error(trace) tells apart. */
+CITCAT_API size_t citcat_read(citcat_trace *trace, citcat_record *records, size_t count);
+
+/** Goes to an instruction, forwards or backwards: the next record is its first. 0, or -1 on an
+    error. Takes well under a second where the recording has checkpoints (citcat checkpoint) or the KT
+    file an index; else everything before is replayed or read. */
+CITCAT_API int citcat_seek(citcat_trace *trace, uint64_t instruction);
+
+/** Ends reading. NULL is allowed. */
+CITCAT_API void citcat_close(citcat_trace *trace);
+
+/** The last error of `trace`, or with NULL of the last citcat_open() of this thread: one line of
+    text, valid until the next call. NULL when there was none. */
+CITCAT_API const char *citcat_error(const citcat_trace *trace);
+
+/** "0.1.0" */
+CITCAT_API const char *citcat_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
