@@ -9,6 +9,7 @@
 #include "capture/record_csv.h"
 #include "cli/command.h"
 #include "cli/file_kind.h"
+#include "cli/kt_text.h"
 #include "cli/transaction_text.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
@@ -21,15 +22,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-enum class Form : std::uint8_t { text, json, csv };
-
 struct DumpOptions {
   std::string file, format = "text";
   std::uint64_t from = 0;
   std::uint64_t to = std::numeric_limits<std::uint64_t>::max();
   int bits = 0;
   bool evidence = false, state = false;
-  Form form = Form::text;
+  TextForm form = TextForm::text;
 
   bool wants(std::uint64_t number) const { return number >= from && number < to; }
 };
@@ -38,83 +37,16 @@ void print_line(const std::string& line, const Console& console) { console.print
 
 // ---- KT ----------------------------------------------------------------------------------------
 
-std::string kt_text(const KtRecord& record, std::uint64_t number, Disassembler& disassembler) {
-  const KtInstruction& i = record.instruction;
-  switch (record.kind) {
-    case KtRecord::Kind::process:
-      return fmt::format("{:>12} process {:x}", "", record.pid);
-    case KtRecord::Kind::translation:
-      return fmt::format("{:>12} page {:08x} in frame {:x}", "", record.page, record.frame);
-    case KtRecord::Kind::instruction:
-      break;
-  }
-  std::string line = fmt::format("{:>12} {:08x} {:<22} {}", number, i.eip, bytes_text(i.bytes()),
-                                 disassembler.text(i.bytes(), i.eip));
-  for (unsigned a = 0; a < i.address_count; ++a) line += fmt::format(" @{:08x}", i.address[a]);
-  return line;
-}
-
-Json kt_json(const KtRecord& record, std::uint64_t number, Disassembler& disassembler) {
-  const KtInstruction& i = record.instruction;
-  switch (record.kind) {
-    case KtRecord::Kind::process:
-      return {{"pid", record.pid}};
-    case KtRecord::Kind::translation:
-      return {{"page", fmt::format("{:08x}", record.page)}, {"frame", record.frame}};
-    case KtRecord::Kind::instruction:
-      break;
-  }
-  Json json;
-  json["number"] = number;
-  json["eip"] = fmt::format("{:08x}", i.eip);
-  json["bytes"] = bytes_text(i.bytes());
-  json["text"] = disassembler.text(i.bytes(), i.eip);
-  json["addresses"] = Json::array();
-  for (unsigned a = 0; a < i.address_count; ++a) {
-    json["addresses"].push_back(fmt::format("{:08x}", i.address[a]));
-  }
-  return json;
-}
-
-std::string kt_csv(const KtRecord& record, std::uint64_t number) {
-  const KtInstruction& i = record.instruction;
-  switch (record.kind) {
-    case KtRecord::Kind::process:
-      return fmt::format("process,,{:x},,,", record.pid);
-    case KtRecord::Kind::translation:
-      return fmt::format("translation,,{:08x},{:x},,", record.page, record.frame);
-    case KtRecord::Kind::instruction:
-      break;
-  }
-  std::string line = fmt::format("instruction,{},{:08x},{}", number, i.eip, bytes_text(i.bytes()));
-  for (unsigned a = 0; a < kKtMaxAddresses; ++a) {
-    line += a < i.address_count ? fmt::format(",{:08x}", i.address[a]) : ",";
-  }
-  return line;
-}
-
 /// [from, to) counts instructions; other records belong to the instruction they precede.
 void dump_kt(const DumpOptions& options, const Console& console) {
   KtReader reader(options.file);
   Disassembler disassembler(options.bits);
-  if (options.form == Form::csv) {
-    print_line("kind,number,address,bytes,address0,address1", console);
-  }
+  console.print(kt_text_head(options.form));
   KtRecord record;
   std::uint64_t number = 0;
   while (number < options.to && reader.next(record)) {
     if (options.wants(number)) {
-      switch (options.form) {
-        case Form::text:
-          print_line(kt_text(record, number, disassembler), console);
-          break;
-        case Form::json:
-          console.print_json(kt_json(record, number, disassembler));
-          break;
-        case Form::csv:
-          print_line(kt_csv(record, number), console);
-          break;
-      }
+      console.print(kt_record_text(record, number, options.form, disassembler));
     }
     if (record.kind == KtRecord::Kind::instruction) ++number;
   }
@@ -122,16 +54,16 @@ void dump_kt(const DumpOptions& options, const Console& console) {
 
 // ---- captures ----------------------------------------------------------------------------------
 
-void print_transaction(const BusTransaction& t, std::uint32_t line_bytes, Form form,
+void print_transaction(const BusTransaction& t, std::uint32_t line_bytes, TextForm form,
                        const Console& console) {
   switch (form) {
-    case Form::text:
+    case TextForm::text:
       print_line(transaction_text(t), console);
       break;
-    case Form::json:
+    case TextForm::json:
       console.print_json(transaction_json(t));
       break;
-    case Form::csv:
+    case TextForm::csv:
       print_line(record_csv_line(t, line_bytes), console);
       break;
   }
@@ -140,11 +72,11 @@ void print_transaction(const BusTransaction& t, std::uint32_t line_bytes, Form f
 /// [from, to) are transaction indexes.
 void dump_capture(const DumpOptions& options, const Console& console) {
   const std::unique_ptr<CaptureReader> reader = open_capture({options.file}, {});
-  if (options.form == Form::csv) print_line(std::string(record_csv_header()), console);
+  if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
   BusTransaction t;
   std::uint64_t segment = 0;
   do {
-    if (segment != 0 && options.form == Form::text) {
+    if (segment != 0 && options.form == TextForm::text) {
       print_line(fmt::format("segment {}", segment), console);
     }
     ++segment;
@@ -241,27 +173,27 @@ std::string joined(const Json& json, const char* separator, const char* equals) 
   return line;
 }
 
-void print_event(const Json& json, Form form, const Console& console) {
+void print_event(const Json& json, TextForm form, const Console& console) {
   switch (form) {
-    case Form::text:
+    case TextForm::text:
       print_line(joined(json, " ", " "), console);
       break;
-    case Form::json:
+    case TextForm::json:
       console.print_json(json);
       break;
-    case Form::csv:
+    case TextForm::csv:
       print_line(joined(json, ",", "="), console);
       break;
   }
 }
 
-void dump_state(const CpuState& state, Form form, const Console& console) {
+void dump_state(const CpuState& state, TextForm form, const Console& console) {
   const Json json = state_json(state);
-  if (form == Form::json) {
+  if (form == TextForm::json) {
     console.print_json(json);
     return;
   }
-  const char separator = form == Form::csv ? ',' : ' ';
+  const char separator = form == TextForm::csv ? ',' : ' ';
   const Json registers = json.value("registers", Json::object());
   for (const auto& [name, value] : registers.items()) {
     const std::string shown = value.is_null() ? "?" : value.get<std::string>();
@@ -271,7 +203,7 @@ void dump_state(const CpuState& state, Form form, const Console& console) {
 
 void dump_evidence(const RecordingFile& file, const DumpOptions& options, const Console& console) {
   const std::unique_ptr<EvidenceReader> evidence = file.evidence();
-  if (options.form == Form::csv) print_line(std::string(record_csv_header()), console);
+  if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
   BusTransaction t;
   while (evidence->next(t)) {
     if (!options.wants(t.index)) continue;
@@ -305,11 +237,11 @@ void dump_memory(const DumpOptions& options, const Console& console) {
       const std::uint64_t address = part.address + at;
       if (!options.wants(address)) continue;
       const auto row = part.bytes.subspan(at, std::min(kRow, part.bytes.size() - at));
-      if (options.form == Form::json) {
+      if (options.form == TextForm::json) {
         console.print_json(
             {{"address", fmt::format("{:08x}", address)}, {"bytes", bytes_text(row)}});
       } else {
-        const char separator = options.form == Form::csv ? ',' : ' ';
+        const char separator = options.form == TextForm::csv ? ',' : ' ';
         print_line(fmt::format("{:08x}{}{}", address, separator, bytes_text(row)), console);
       }
     }
@@ -318,15 +250,8 @@ void dump_memory(const DumpOptions& options, const Console& console) {
 
 // ------------------------------------------------------------------------------------------------
 
-Form form_option(const std::string& name) {
-  if (name == "text") return Form::text;
-  if (name == "json") return Form::json;
-  if (name == "csv") return Form::csv;
-  throw UsageError("--format: expected text, json or csv, found " + name);
-}
-
 ExitCode run_dump(DumpOptions options, const Console& console) {
-  options.form = form_option(options.format);
+  options.form = parse_form(options.format);
   if (options.bits != 0 && options.bits != 16 && options.bits != 32) {
     throw UsageError("--bits: expected 16 or 32");
   }

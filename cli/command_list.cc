@@ -6,6 +6,7 @@ namespace citcat {
 extern const Command kRecordCommand;
 extern const Command kImportCommand;
 extern const Command kReplayCommand;
+extern const Command kCatCommand;
 extern const Command kVerifyCommand;
 extern const Command kInfoCommand;
 extern const Command kDumpCommand;
@@ -21,6 +22,7 @@ const std::vector<const Command*>& command_list() {
       &kRecordCommand,
       &kImportCommand,
       &kReplayCommand,
+      &kCatCommand,
       &kVerifyCommand,
       &kInfoCommand,
       &kDumpCommand,

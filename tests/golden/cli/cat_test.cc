@@ -1,0 +1,106 @@
+// `cat` and `checkpoint`: a trace that is computed reads like one that is stored.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "golden/process.h"
+
+namespace citcat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Cat : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    good({"import", CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr", "--cpu", "8088",
+          "--initial-state", CITCAT_SOURCE_DIR "/samples/ibm5150/state.json", "--start",
+          "interrupt:0", "-o", "r.citcat"});
+    good({"replay", "r.citcat", "-o", "r.kt"});
+  }
+  std::string good(const std::vector<std::string>& arguments) const {
+    const ProcessResult result = run_citcat(arguments, folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  }
+  /// Output of the program's replay of [from, to).
+  std::string part(const std::string& from, const std::string& to) const {
+    good({"replay", "r.citcat", "--from", from, "--to", to, "-o", "part.kt", "--from-start"});
+    return read_file(file("part.kt"));
+  }
+  std::filesystem::path file(const std::string& name) const { return folder_.path() / name; }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Cat, GivesTheTraceOfARecordingAndOfEveryStoredForm) {
+  const std::string kt = read_file(file("r.kt"));
+  EXPECT_TRUE(good({"cat", "r.citcat"}) == kt);
+  EXPECT_TRUE(good({"cat", "r.kt"}) == kt);
+  for (const char* name : {"r.ktz", "r.kt.zst"}) {
+    good({"replay", "r.citcat", "-o", name});
+    EXPECT_TRUE(good({"cat", name}) == kt) << name;
+  }
+}
+
+TEST_F(Cat, GivesTheSamePartWithAndWithoutCheckpoints) {
+  const std::string expected = part("4321", "5432");
+  EXPECT_FALSE(expected.empty());
+  EXPECT_TRUE(good({"cat", "r.citcat", "--from", "4321", "--to", "5432"}) == expected);
+  const auto json = nlohmann::json::parse(good({"checkpoint", "r.citcat", "--every", "1000",
+                                                "--json"}));
+  EXPECT_EQ(json.at("every"), 1000);
+  EXPECT_GT(json.at("checkpoints"), 4);
+  EXPECT_TRUE(good({"cat", "r.citcat", "--from", "4321", "--to", "5432"}) == expected);
+  const auto replayed = nlohmann::json::parse(
+      good({"replay", "r.citcat", "--from", "4321", "--to", "5432", "-o", "p.kt", "--json"}));
+  EXPECT_EQ(replayed.at("started_at"), 4000);
+  EXPECT_TRUE(read_file(file("p.kt")) == expected);
+  // To the end, which only the evidence tells.
+  const std::string rest = part("6000", "99999999");
+  EXPECT_TRUE(good({"cat", "r.citcat", "--from", "6000"}) == rest);
+  EXPECT_EQ(run_citcat({"verify", "r.citcat"}, folder_.path()).exit_code, 0);
+  EXPECT_EQ(run_citcat({"check", "r.citcat"}, folder_.path()).exit_code, 0);
+}
+
+TEST_F(Cat, PrintsRecordsForPeople) {
+  const std::string text =
+      good({"cat", "r.citcat", "--format", "text", "--bits", "16", "--from", "0", "--to", "10"});
+  EXPECT_THAT(text, HasSubstr("push cx"));
+  EXPECT_TRUE(good({"cat", "r.kt", "--format", "csv", "--to", "50"}) ==
+              good({"dump", "r.kt", "--format", "csv", "--to", "50"}));
+}
+
+TEST_F(Cat, EndsQuietlyWhenItsReaderHasSeenEnough) {
+  for (const char* form : {"kt", "text"}) {
+    const std::string command = "cd '" + folder_.path().string() + "' && { '" CITCAT_PROGRAM
+                                "' cat r.citcat --format " + form +
+                                " 2>err; echo $? >status; } | head -c 100 >out";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    EXPECT_EQ(read_file(file("status")), "0\n") << form;
+    EXPECT_EQ(read_file(file("err")), "") << form;
+    EXPECT_EQ(read_file(file("out")).size(), 100U) << form;
+  }
+}
+
+TEST_F(Cat, AddsNoCheckpointsToARecordingThatDiverges) {
+  std::string state = read_file(CITCAT_SOURCE_DIR "/samples/ibm5150/state.json");
+  const std::string right = "\"ax\":\"0x0f4d\"";
+  ASSERT_NE(state.find(right), std::string::npos);
+  state.replace(state.find(right), right.size(), "\"ax\":\"0x0f4c\"");
+  write_file(file("wrong.json"), state);
+  good({"import", CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr", "--cpu", "8088",
+        "--initial-state", "wrong.json", "--start", "interrupt:0", "-o", "wrong.citcat"});
+  const std::string before = read_file(file("wrong.citcat"));
+  const ProcessResult result =
+      run_citcat({"checkpoint", "wrong.citcat", "--every", "10"}, folder_.path());
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("diverged"));
+  EXPECT_TRUE(read_file(file("wrong.citcat")) == before);
+}
+
+}  // namespace
+}  // namespace citcat::testing
