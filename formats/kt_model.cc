@@ -153,7 +153,7 @@ std::uint32_t KtModel::add_template(const KtInstruction& instruction, bool targe
     t.address[slot].model_score = t.address[slot].stride_score = kStartScore;
   }
   const auto number = static_cast<std::uint32_t>(templates_.size() + 1);
-  t.same_eip = std::exchange(by_eip_[t.eip], number);
+  t.same_eip = by_eip_.exchange(t.eip, number);
   templates_.push_back(t);
   return number;
 }
@@ -280,8 +280,7 @@ std::uint32_t KtModel::code_eip(Coder& coder, std::uint32_t eip) {
 
 template <typename Coder>
 std::uint32_t KtModel::code_template(Coder& coder, const Window& window, std::uint32_t eip) {
-  const auto known = by_eip_.find(eip);
-  std::uint32_t number = known == by_eip_.end() ? 0 : known->second;
+  std::uint32_t number = by_eip_.find(eip);
   for (int i = 0; i < kMaxSameEip && number != 0; ++i) {
     if (coder.bit(models_->same_eip, !Coder::kDecodes && matches(number, window))) return number;
     number = templates_[number - 1].same_eip;

@@ -7,9 +7,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
+#include "formats/eip_table.h"
 #include "formats/kt.h"
 #include "formats/range_coder.h"
 
@@ -203,7 +203,7 @@ class KtModel {
 
   std::unique_ptr<Models> models_;
   std::vector<Template> templates_;
-  std::unordered_map<std::uint32_t, std::uint32_t> by_eip_;
+  EipTable by_eip_;  ///< the newest template of each, number + 1
   std::vector<Guess> far_, near_;
   std::vector<Remembered> memory_;
   std::vector<std::uint32_t> followers_;  ///< address that followed an address of a template
