@@ -118,14 +118,14 @@ void UndefinedFlagTracker::apply(const InstructionInfo& info, std::uint32_t ecx)
 
 void UndefinedFlagTracker::remember(std::uint32_t value) {
   images_mask_ |= undefined_;
-  images_[next_image_++ % images_.size()] = {value, undefined_};
+  images_[next_image_++ % images_.size()] = {value & ~kNotInImages, undefined_};
 }
 
 std::uint32_t UndefinedFlagTracker::remembered(std::uint32_t value) const {
   if (images_mask_ == 0) return 0;
   std::uint32_t mask = 0;
   for (const Image& image : images_)
-    if (image.value == value) mask |= image.mask;
+    if (image.value == (value & ~kNotInImages)) mask |= image.mask;
   return mask;
 }
 

@@ -50,6 +50,11 @@ class UndefinedFlagTracker {
     return remembered(value);
   }
 
+  /// An interrupt or exception is about to store an image of `eflags`.
+  void image_follows(std::uint32_t eflags) {
+    if (undefined_ != 0) remember(eflags);
+  }
+
   /// EFLAGS was loaded from memory whose images have not been confirmed: what was undefined in
   /// them may be in the register again.
   void reloaded() { undefined_ |= images_mask_; }
@@ -70,7 +75,7 @@ class UndefinedFlagTracker {
   std::uint32_t undefined_ = 0;
   std::uint32_t images_mask_ = 0;  ///< undefined in any image so far
   /// Programs keep images in registers and store them again (saved interrupt flags): the last few.
-  std::array<Image, 16> images_{};
+  std::array<Image, 64> images_{};
   std::size_t next_image_ = 0;
 };
 

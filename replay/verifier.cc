@@ -383,6 +383,7 @@ void Verifier::settle_window(Position now) {
 }
 
 void Verifier::delivered(const DeliveredEvent& event, Position now) {
+  flags_.image_follows(event.eflags);
   const bool outside = event.kind == DeliveredEvent::Kind::external;
   if (!outside) return;
   if (!counted_) {

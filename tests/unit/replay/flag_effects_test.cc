@@ -72,6 +72,14 @@ TEST(UndefinedFlagTracker, KnowsImagesOfTheFlagsFromOtherStores) {
   EXPECT_EQ(tracker.undefined_in_store(0x10a07, [] { return 0x246u; }), kOf);
 }
 
+TEST(UndefinedFlagTracker, TakesTheFlagsOfAnInterruptFromBeforeIt) {
+  UndefinedFlagTracker tracker;
+  tracker.completed(decoded({0xc1, 0xc0, 7}), 0);
+  tracker.image_follows(0xa07);
+  // Delivery has cleared IF in the register before the frame is stored.
+  EXPECT_EQ(tracker.undefined_in_store(0x10a07, [] { return 0x6u; }), kOf);
+}
+
 TEST(UndefinedFlagTracker, LoadingAnImageBringsItsUndefinedFlagsBack) {
   UndefinedFlagTracker tracker;
   tracker.completed(decoded({0xc1, 0xc0, 7}), 0);
