@@ -28,8 +28,7 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
   if (trace != nullptr) sinks_.add(*trace);
   ReplayOptions replay;
   replay.to = options.to;
-  const bool has_evidence = file.meta().evidence == EvidenceMode::full;
-  if (has_evidence && (options_.check || options_.start)) {
+  if (file.meta().evidence == EvidenceMode::full) {
     replay.evidence = [&file] { return file.evidence(); };
   }
   replay.progress = [this](Position now) {

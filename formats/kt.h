@@ -55,6 +55,8 @@ class KtTemplate {
 
   std::uint32_t eip() const;
   unsigned address_count() const { return address_count_; }
+  /// Without the addresses.
+  std::span<const std::uint8_t> fixed_part() const { return {record_.data(), fixed_}; }
   std::size_t record_bytes() const { return std::size_t{fixed_} + 4 * address_count_; }
 
  private:
@@ -90,6 +92,19 @@ class KtWriter {
   /// The page at virtual address `page` (its low 12 bits are dropped) lies in page frame `frame`.
   void translation(std::uint32_t frame, std::uint32_t page);
 
+  /// Room for `bytes` (at most kMaxPiece, beyond which as much again may be overwritten with
+  /// anything) of whole records, which the caller fills in and then hands over with commit().
+  std::uint8_t* reserve(std::size_t bytes) {
+    if (used_ + bytes > kBufferBytes) [[unlikely]]
+      flush();
+    return buffer_.data() + used_;
+  }
+  void commit(std::size_t bytes, std::uint64_t instructions) {
+    used_ += bytes;
+    instructions_ += instructions;
+  }
+  static constexpr std::size_t kMaxPiece = std::size_t{1} << 16;
+
   /// Records that were made elsewhere with the same rules; must be whole records.
   void raw(std::span<const std::uint8_t> records, std::uint64_t instructions);
 
@@ -103,7 +118,7 @@ class KtWriter {
  private:
   static constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
   /// What one record may write beyond the point where the buffer counts as full.
-  static constexpr std::size_t kSlack = 64;
+  static constexpr std::size_t kSlack = 64 + kMaxPiece;
 
   std::uint8_t* room() {
     if (used_ >= kBufferBytes) [[unlikely]]

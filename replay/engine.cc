@@ -25,6 +25,8 @@ using namespace env_layout;
 /// x86-64 hosts). Proven by find_env() before use.
 constexpr std::size_t kCpuPointerInUc = 416;
 constexpr std::size_t kEnvInCpu = 35408;
+/// Where `struct hook` keeps begin and end (u64 each).
+constexpr std::size_t kRangeInHook = 24;
 
 /// Exceptions intercepted by the guest-mode mechanism arrive as 0x40 + vector + 0x100
 /// (SVM_EXIT_EXCP_BASE, AMD APM vol. 2, appendix C).
@@ -218,8 +220,26 @@ void Engine::install_hooks(HookMode mode) {
   check(uc_hook_add(uc_, &hook, UC_HOOK_INSN, reinterpret_cast<void*>(&Hooks::out), self, 1, 0,
                     UC_X86_INS_OUT),
         "hook OUT");
-  if (mode == HookMode::instructions) add(UC_HOOK_CODE, &Hooks::code);
   if (mode == HookMode::blocks) add(UC_HOOK_BLOCK, &Hooks::block);
+  add(UC_HOOK_CODE, &Hooks::code);
+  find_hook_range(hook);
+}
+
+void Engine::find_hook_range(std::size_t hook) {
+  // The handle is the address of the library's `struct hook` (uc_priv.h); its range is consulted
+  // when code is translated, and nowhere later as long as there is one hook of the kind.
+  code_hook_ = reinterpret_cast<char*>(hook);
+  std::array<std::uint64_t, 2> range{};
+  std::memcpy(range.data(), code_hook_ + kRangeInHook, sizeof range);
+  if (range[0] != 1 || range[1] != 0) {
+    throw InternalError("engine: the range of a hook of Unicorn " + version() +
+                        " is not where 2.1.1 keeps it");
+  }
+}
+
+void Engine::report_instructions(std::uint32_t first, std::uint32_t last) {
+  const std::array<std::uint64_t, 2> range = {first, last};
+  std::memcpy(code_hook_ + kRangeInHook, range.data(), sizeof range);
 }
 
 void Engine::find_env() {
@@ -317,6 +337,13 @@ void Engine::invalidate_code(PhysAddr address, std::uint32_t size) {
 
 void Engine::flush_tlb() { check(uc_ctl_flush_tlb(uc_), "flush the TLB"); }
 void Engine::flush_code() { check(uc_ctl_flush_tb(uc_), "flush translated code"); }
+
+bool Engine::forget_code(std::uint32_t linear) {
+  translation_fault_ = false;
+  check(uc_ctl_remove_cache(uc_, std::uint64_t{linear}, std::uint64_t{linear} + 1),
+        "forget translated code");
+  return !translation_fault_;
+}
 
 EngineStop Engine::run() {
   pending_ = nullptr;

@@ -104,9 +104,8 @@ class EngineClient {
 };
 
 enum class HookMode {
-  none,          ///< no observation between exceptions and port accesses
-  blocks,        ///< on_block
   instructions,  ///< on_instruction
+  blocks,        ///< on_block, and on_instruction where report_instructions() says
 };
 
 /// Why Engine::run() came back.
@@ -143,8 +142,15 @@ class Engine {
   /// Forgets all cached address translations. Needed after changing page tables from outside and
   /// after changing CR0, CR3 or CR4 through the accessors below.
   void flush_tlb();
-  /// Forgets all translated code; slow (a fraction of a millisecond).
+  /// Forgets all translated code; slow (tens of milliseconds).
   void flush_code();
+  /// Forgets the blocks of which the byte at `linear` is part; false when on_translate() does not
+  /// tell where it lies. Between runs only.
+  bool forget_code(std::uint32_t linear);
+  /// Of code translated from now on, on_instruction is called for the instructions that begin in
+  /// [first, last]; code translated before stays as it is. At first for all.
+  void report_instructions(std::uint32_t first, std::uint32_t last);
+  void report_all_instructions() { report_instructions(1, 0); }
 
   /// Runs from the current CS:EIP until a client stops it or it fails.
   EngineStop run();
@@ -167,6 +173,10 @@ class Engine {
   void set_eflags(std::uint32_t v);
   /// EFLAGS without the arithmetic flags (those are computed lazily): cheap.
   std::uint32_t system_flags() const { return get<std::uint32_t>(env_layout::kEflags); }
+  /// Clears EFLAGS.RF; unlike other writes at once, even inside on_instruction.
+  void drop_resume_flag() {
+    put(env_layout::kEflags, system_flags() & ~std::uint32_t{1u << 16});
+  }
   std::uint32_t hflags() const { return get<std::uint32_t>(env_layout::kHflags); }
   void set_hflags(std::uint32_t v) { put(env_layout::kHflags, v); }
   std::uint32_t cr(int i) const { return get<std::uint32_t>(env_layout::kCr + 8u * index(i)); }
@@ -233,6 +243,7 @@ class Engine {
   TableRegister read_table(std::size_t offset) const;
   void write_table(std::size_t offset, TableRegister t);
   void install_hooks(HookMode mode);
+  void find_hook_range(std::size_t hook);
   void find_env();
   void raise_snapshot_level();
   std::uint8_t* map_tracked(std::uint64_t base, std::uint64_t size);
@@ -243,6 +254,7 @@ class Engine {
 
   uc_struct* uc_ = nullptr;
   char* env_ = nullptr;
+  char* code_hook_ = nullptr;  ///< the library's description of the instruction hook
   EngineClient& client_;
   std::vector<std::uint8_t*> host_pages_;
   bool identity_ = false;  ///< translations are asked for by physical address just now

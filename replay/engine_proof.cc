@@ -124,6 +124,20 @@ void prove_engine() {
   start(kCode);
   expect(client.vector == 6 && client.eip == kCode, "UD2 does not raise #UD");
 
+  // Instructions are reported where the range says at the time of translation.
+  poke(kCode, {0x90, 0x90, 0x90, 0xcd, 0x21});
+  engine.report_instructions(kCode + 1, kCode + 1);
+  client.instructions = 0;
+  start(kCode);
+  engine.report_all_instructions();
+  engine.set_eip(kCode);
+  expect(engine.run() == EngineStop::requested && client.instructions == 2,
+         "the range of the instruction hook is not that of the translation");
+  engine.forget_code(kCode);
+  engine.set_eip(kCode);
+  expect(engine.run() == EngineStop::requested && client.instructions == 2 + 4,
+         "forgotten code is not translated again");
+
   // Translation is ours: a page may lie elsewhere, or be absent, and then the run ends before the
   // instruction.
   ram[kMovedTo + 0x123] = 0x5a;

@@ -15,6 +15,7 @@
 #include "formats/error.h"
 #include "replay/opcode_support.h"
 #include "replay/operand_describer.h"
+#include "replay/register_describer.h"
 
 namespace citcat {
 namespace {
@@ -314,6 +315,8 @@ class InstructionDecoder {
       return fail(reason);
     }
     describe_instruction(info_, model_, decoded, std::span(operands).first(decoded.operand_count));
+    info_.registers =
+        describe_registers(info_, decoded, std::span(operands).first(decoded.operand_count));
     make_canonical(harmless_segment(decoded, operands));
     return info_;
   }

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "events/cpu_state.h"
+#include "replay/register_effect.h"
 
 namespace citcat {
 
@@ -228,6 +229,8 @@ struct InstructionInfo {
   bool real_or_v86 = true;       ///< CodeMode it was decoded in
   std::int32_t stack_delta = 0;  ///< change of ESP when it completes; LEAVE, IRET and loads of
                                  ///< ESP itself are not described (0)
+
+  RegisterEffect registers;
 
   std::uint8_t operand_count = 0;
   std::array<MemoryOperand, kMaxOperands> operands{};  ///< in the order of the accesses

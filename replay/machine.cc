@@ -32,16 +32,21 @@ constexpr unsigned kMaxNativeRetries = 8;
 
 }  // namespace
 
-Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink)
+Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink,
+                 ExecutionPath path)
     : model_(model),
       environment_(environment),
       sink_(sink),
-      engine_(model, HookMode::instructions, *this),
+      by_blocks_(path == ExecutionPath::blocks && model != CpuModel::i8088 &&
+                 model != CpuModel::i286 &&
+                 (sink == nullptr || sink->detail() != Detail::accesses)),
+      engine_(model, by_blocks_ ? HookMode::blocks : HookMode::instructions, *this),
       memory_(engine_, bus.address_mask, address_pins(model)),
       mmu_(engine_, memory_, *this) {
   fpu_ = std::make_unique<HostFpu>();
   sixteen_bit_ = model == CpuModel::i8088 || model == CpuModel::i286;
   wants_reads_ = sink_ != nullptr && sink_->wants_reads();
+  with_addresses_ = sink_ != nullptr && sink_->detail() != Detail::nothing;
 }
 
 Machine::~Machine() = default;
@@ -88,6 +93,8 @@ void Machine::set_registers(const CpuState& state) {
   halted_ = state.halted;
   in_smm_ = state.in_smm;
   smbase_ = state.smbase;
+  resume_flag_ = (state.eflags & kFlagRf) != 0;
+  engine_.drop_resume_flag();
 }
 
 CpuState Machine::save() const {
@@ -99,7 +106,7 @@ CpuState Machine::save() const {
   s.gdtr = engine_.gdtr();
   s.idtr = engine_.idtr();
   s.eip = engine_.eip();
-  s.eflags = engine_.eflags();
+  s.eflags = flags();
   s.cr0 = engine_.cr(0);
   s.cr2 = engine_.cr(2);
   s.cr3 = engine_.cr(3);
@@ -114,6 +121,12 @@ CpuState Machine::save() const {
   engine_.read_fx(s.fx);
   std::copy_n(loaded_.fx.begin() + 28, 4, s.fx.begin() + 28);  // MXCSR_MASK never changes
   return s;
+}
+
+/// EFLAGS with RF, which is not left to the engine: it clears RF only at the end of its blocks, the
+/// processor after one instruction.
+std::uint32_t Machine::flags() const {
+  return (engine_.eflags() & ~kFlagRf) | (resume_flag_ ? kFlagRf : 0);
 }
 
 bool Machine::protected_mode() const {
@@ -146,6 +159,8 @@ void Machine::run(Position until) {
 
 bool Machine::run_step() {
   action_ = Action::none;
+  segments_stale_ = true;
+  block_page_ = kNoPage;
   const EngineStop stop = engine_.run();
   const bool arranged = arranged_;
   if (arranged_) restore_arrangement();
@@ -214,6 +229,16 @@ void Machine::finish_run_step() {
     case Action::resume:
       engine_.set_eip(linear_ - engine_.segment_base(kCs));
       break;
+    case Action::step:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      engine_.step_once();
+      break;
+    case Action::retranslate:
+      retranslate();
+      break;
+    case Action::drop_blocks:
+      drop_blocks();
+      break;
     case Action::at_position:
     case Action::none:
       throw InternalError("the engine stopped without a reason");
@@ -233,27 +258,33 @@ bool Machine::boundary_stop() {
 // ---------------------------------------------------------------------------------------------
 // The life of an instruction: prepared, executed by the engine, completed
 
-void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
+/// Completes what was in flight, now that `linear` is to be executed. False when the run has to stop
+/// first, or goes on with what is already prepared.
+bool Machine::settle_before(std::uint32_t linear) {
   if (resuming_) {
     resuming_ = false;
-    if (in_flight_ && linear == linear_) return;
+    if (in_flight_ && linear == linear_) return false;
   }
-  if (in_flight_) {
-    const bool arranged = arranged_;
-    if (arranged) restore_arrangement();
-    complete_in_flight(linear);
-    if (action_ != Action::none) {  // flags to be set right first
-      linear_ = linear;
-      engine_.stop();
-      return;
-    }
-    if (arranged) {
-      linear_ = linear;
-      request(in_flight_ ? Action::finish_repeat : Action::resume);
-      return;
-    }
+  if (!in_flight_) return true;
+  const bool arranged = arranged_;
+  if (arranged) restore_arrangement();
+  complete_in_flight(linear);
+  if (action_ != Action::none) {  // flags to be set right first
+    linear_ = linear;
+    engine_.stop();
+    return false;
   }
-  if (in_flight_) return;  // the final count check of a REP
+  if (arranged) {
+    linear_ = linear;
+    request(in_flight_ ? Action::finish_repeat : Action::resume);
+    return false;
+  }
+  return !in_flight_;  // else the final count check of a REP
+}
+
+void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
+  if (by_blocks_) report_in_block(linear);
+  if (!settle_before(linear)) return;
   if (debug_pending_ != 0 && !in_stack_shadow()) [[unlikely]] {
     linear_ = linear;
     request(Action::debug_trap);
@@ -374,6 +405,7 @@ void Machine::report_completed() {
 
 void Machine::retire() {
   in_flight_ = false;
+  segments_stale_ = true;
   iterating_ = false;
   repeat_done_ = false;
   native_retries_ = 0;
@@ -385,6 +417,7 @@ void Machine::retire() {
 
 void Machine::discard_in_flight() {
   in_flight_ = false;
+  native_retries_ = 0;
   iterating_ = false;
   repeat_done_ = false;
   restore_segment_push_ = false;
@@ -652,7 +685,7 @@ void Machine::after_system(const InstructionInfo& info) {
       note_mmx();
       break;
     case InstructionClass::mov_to_cr:
-      code_page_ = kNoPage;
+      forget_code_page();
       mmu_.control_changed(info.reg_field == 3);
       if (sink_ != nullptr && (info.reg_field == 3 || info.reg_field == 0)) {
         sink_->address_space(engine_.cr(3), position_);
@@ -663,7 +696,7 @@ void Machine::after_system(const InstructionInfo& info) {
       mmu_.control_changed(false);
       break;
     case InstructionClass::invlpg:
-      code_page_ = kNoPage;
+      forget_code_page();
       mmu_.invalidate_page(LinearAddr{invlpg_linear_});
       break;
     case InstructionClass::cache_flush:
@@ -671,6 +704,7 @@ void Machine::after_system(const InstructionInfo& info) {
       break;
     case InstructionClass::iret:
       resume_flag_ = (engine_.system_flags() & kFlagRf) != 0;
+      engine_.drop_resume_flag();
       break;
     case InstructionClass::mov_to_segment:
     case InstructionClass::pop_segment:
@@ -685,6 +719,14 @@ void Machine::after_system(const InstructionInfo& info) {
 // What the engine reports by itself
 
 void Machine::on_exception(std::uint32_t vector, bool software) {
+  if (retranslating_) finish_retranslation();
+  if (pending_ != nullptr) {
+    // Told again, with everything that goes before a fault, when the instruction is reported.
+    linear_ = engine_.segment_base(kCs) + engine_.eip();
+    leave_block(linear_);
+    request(Action::step);
+    return;
+  }
   native_vector_ = vector;
   native_software_ = software;
   request(Action::native_fault);
@@ -757,9 +799,16 @@ std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAcc
   const Access access = kind == EngineAccess::write ? Access::write
                         : kind == EngineAccess::fetch ? Access::execute
                                                       : Access::read;
+  if (by_blocks_) {
+    if (auto known = translate_for_block(page, access)) return known;
+    if (pending_ != nullptr || kind == EngineAccess::fetch) return std::nullopt;
+  }
   if (auto known = mmu_.peek(page, access, user)) {
-    if (kind == EngineAccess::fetch) memory_.note_code(known->frame.page());
-    return known;
+    if (kind == EngineAccess::fetch) {
+      if (!memory_.is_mapped(known->frame.page())) return std::nullopt;
+      memory_.note_code(known->frame.page());
+    }
+    return allow_engine(*known, access);
   }
   if (kind == EngineAccess::fetch || !in_flight_ || !touches_system_tables()) return std::nullopt;
   // Descriptor tables and task segments are reached with supervisor rights.
@@ -768,11 +817,20 @@ std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAcc
   } catch (const PageFault&) {
     return std::nullopt;
   }
-  return mmu_.peek(page, access, false);
+  const auto known = mmu_.peek(page, access, false);
+  if (!known) return std::nullopt;
+  return allow_engine(*known, access);
 }
 
 void Machine::resolve_translation_fault() {
   const std::uint32_t linear = engine_.segment_base(kCs) + engine_.eip();
+  if (pending_ != nullptr) {
+    if (engine_.fault_access() == EngineAccess::fetch) {
+      settle_block(linear, 0);
+    } else {
+      leave_block(linear);
+    }
+  }
   settle_in_flight(linear, false);
   if (++native_retries_ > kMaxNativeRetries) {
     char text[160];
@@ -782,7 +840,7 @@ void Machine::resolve_translation_fault() {
     throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
   }
   try {
-    if (in_flight_) {
+    if (in_flight_ && engine_.fault_access() != EngineAccess::fetch) {
       const Access access =
           engine_.fault_access() == EngineAccess::write ? Access::write : Access::read;
       mmu_.translate(LinearAddr{engine_.fault_page()}, access,
@@ -826,6 +884,11 @@ void Machine::walk_read(PhysAddr entry, std::uint32_t size) {
 
 void Machine::walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) {
   if (sink_ != nullptr) sink_->write(entry, bytes, AccessKind::walk, position_);
+}
+
+void Machine::mapping_evicted() {
+  // The engine must not keep what the processor's TLB lost, or it would never ask again.
+  if (by_blocks_) engine_.flush_tlb();
 }
 
 void Machine::mapping_used(LinearAddr page, PhysAddr frame) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "events/recording.h"
+#include "replay/block_table.h"
 #include "replay/engine.h"
 #include "replay/instruction_info.h"
 #include "replay/memory.h"
@@ -67,10 +68,18 @@ struct MachinePolicy {
   bool segment_push_is_16_bit = true; ///< PUSH Sreg with 32-bit operand leaves the upper half
 };
 
+/// How the machine follows the engine.
+enum class ExecutionPath : std::uint8_t {
+  instructions,  ///< every instruction is reported, and every access checked before it is made
+  blocks,        ///< plain code runs unreported block by block; needs a sink that takes blocks
+};
+
 class Machine final : private EngineClient, private WalkObserver {
  public:
-  /// `sink` may be null; both must outlive the machine.
-  Machine(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink);
+  /// `sink` may be null; both must outlive the machine. The path is a wish: processors before the
+  /// 386 and sinks that do not take blocks get ExecutionPath::instructions.
+  Machine(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink,
+          ExecutionPath path = ExecutionPath::instructions);
   ~Machine() override;
 
   void load(const CpuState& state, const MemoryImage& image);
@@ -120,7 +129,7 @@ class Machine final : private EngineClient, private WalkObserver {
  private:
   // EngineClient
   void on_instruction(std::uint32_t linear, std::uint32_t size) override;
-  void on_block(std::uint32_t, std::uint32_t) override {}
+  void on_block(std::uint32_t linear, std::uint32_t size) override;
   void on_exception(std::uint32_t vector, bool software) override;
   std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) override;
   std::uint32_t on_in(std::uint16_t port, std::uint32_t size) override;
@@ -129,12 +138,13 @@ class Machine final : private EngineClient, private WalkObserver {
   void walk_read(PhysAddr entry, std::uint32_t size) override;
   void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) override;
   void mapping_used(LinearAddr page, PhysAddr frame) override;
+  void mapping_evicted() override;
   std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted) override;
 
   /// What run() must do after the engine stopped.
   enum class Action : std::uint8_t {
     none, at_position, emulate, raise, native_fault, fix_flags, map_page, segment_end, arrange,
-    finish_repeat, resume, debug_trap,
+    finish_repeat, resume, debug_trap, step, retranslate, drop_blocks,
   };
   /// A store goes to a frame nothing was mapped at so far.
   struct NeedsMapping {
@@ -161,6 +171,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void report_descriptors();
   void retire();
   bool boundary_stop();
+  bool settle_before(std::uint32_t linear);
   void prepare(std::uint32_t linear);
   void prepare_operands();
   void access(const DataAccess& a, const MemoryOperand& operand);
@@ -174,6 +185,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void resolve_translation_fault();
   void settle_in_flight(std::uint32_t linear, bool completed);
   bool touches_system_tables() const;
+  std::uint32_t flags() const;
   bool user_mode() const { return (engine_.hflags() & kHfCpl) == 3; }
   CodeMode code_mode() const;
   bool protected_mode() const;
@@ -181,6 +193,27 @@ class Machine final : private EngineClient, private WalkObserver {
   void keep_flag_inputs(const InstructionInfo& info);
   void after_system(const InstructionInfo& info);
   void discard_in_flight();
+
+  // machine_blocks.cc: code that runs unreported
+  std::uint64_t block_mode() const;
+  std::optional<std::uint32_t> block_frame(std::uint32_t linear);
+  BlockTemplate* find_block(std::uint32_t linear);
+  void warm_up(std::uint32_t linear, std::uint32_t size);
+  void retranslate();
+  void finish_retranslation();
+  void drop_blocks();
+  bool may_run_quietly(const BlockTemplate& block);
+  void refresh_segments();
+  bool settle_block(std::uint32_t linear, std::uint32_t size);
+  bool stores_into_itself(std::uint32_t linear) const;
+  bool was_left_before(std::uint32_t number, std::uint32_t size) const;
+  void retire_block(std::uint32_t count);
+  void leave_block(std::uint32_t linear);
+  void report_in_block(std::uint32_t linear);
+  void forget_code_page() { code_page_ = block_page_ = kNoPage; }
+  std::optional<Translation> translate_for_block(LinearAddr page, Access access);
+  Translation allow_engine(Translation known, Access access);
+  bool segments_allow(const BlockTemplate& block);
 
   // machine_silicon.cc: what processors before the 386 do differently, and instructions that the
   // engine executes rightly only in other surroundings
@@ -229,6 +262,7 @@ class Machine final : private EngineClient, private WalkObserver {
 
   // machine_debug.cc: debug registers (Intel SDM vol. 3, chapter 17)
   void find_breakpoints();
+  bool watches_code() const { return breaks_on_code_ || breaks_on_data_ || debug_pending_ != 0; }
   std::uint32_t met_breakpoints(std::uint32_t access, std::uint32_t address,
                                 std::uint32_t size) const;
   void check_code_breakpoints(std::uint32_t linear);
@@ -299,6 +333,7 @@ class Machine final : private EngineClient, private WalkObserver {
   CpuModel model_;
   Environment& environment_;
   Sink* sink_;
+  const bool by_blocks_;
   Engine engine_;
   Memory memory_;
   Mmu mmu_;
@@ -366,6 +401,18 @@ class Machine final : private EngineClient, private WalkObserver {
   unsigned native_retries_ = 0;
 
   std::vector<Decoded> decoded_ = std::vector<Decoded>(std::size_t{1} << 15);
+  // Blocks.
+  bool with_addresses_ = false;
+  BlockTable blocks_;
+  BlockTemplate* pending_ = nullptr;      ///< runs unreported just now
+  std::vector<BlockKey> stale_blocks_;    ///< to be dropped
+  BlockRegisters block_registers_;
+  bool retranslating_ = false;
+  std::uint32_t hot_ = 0, hot_size_ = 0;  ///< block the engine was stopped at
+  std::uint32_t block_page_ = kNoPage, block_frame_ = 0;
+  bool segments_stale_ = true, code_unlimited_ = false;
+  std::uint8_t unlimited_read_ = 0, unlimited_written_ = 0;
+
   // The code page being executed.
   std::uint32_t code_base_ = 0;
   std::uint32_t code_page_ = kNoPage;

@@ -141,6 +141,7 @@ void Machine::report_watched_descriptor() {
   watched_.active = false;
   const std::uint8_t now = *memory_.host(watched_.physical);
   if (now == watched_.before) return;
+  memory_.mark_defined(watched_.physical, 1);
   if (sink_ != nullptr) {
     sink_->write(watched_.physical, {&now, 1}, AccessKind::system, position_);
   }
@@ -166,13 +167,13 @@ std::uint32_t Machine::pushed_flags(DeliveredEvent::Kind kind, std::uint8_t vect
   // SDM vol. 3, 17.3.1.1: faults push RF set, so that the restarted instruction does not hit its
   // breakpoint again; an interrupt between iterations of a REP does the same. RF also survives
   // until one instruction has completed after an IRET that loaded it.
-  std::uint32_t flags = engine_.eflags() & ~kFlagRf;
+  std::uint32_t pushed = flags();
   const bool fault = kind == DeliveredEvent::Kind::exception && vector != 1 && vector != 3 &&
                      vector != 4 && vector != kDoubleFault;
-  if (fault || resume_flag_ || (kind != DeliveredEvent::Kind::software && position_.iteration != 0)) {
-    flags |= kFlagRf;
+  if (fault || (kind != DeliveredEvent::Kind::software && position_.iteration != 0)) {
+    pushed |= kFlagRf;
   }
-  return flags;
+  return pushed;
 }
 
 bool Machine::raise(CpuException exception, std::uint32_t return_eip, DeliveredEvent::Kind kind) {
@@ -187,7 +188,7 @@ bool Machine::raise(CpuException exception, std::uint32_t return_eip, DeliveredE
   event.cs = engine_.segment_selector(kCs);
   event.eip = kind == DeliveredEvent::Kind::software ? engine_.eip() : return_eip;
   event.cr2 = engine_.cr(2);
-  event.eflags = engine_.eflags();
+  event.eflags = flags();
   if (sink_ != nullptr) sink_->delivered(event, position_);
   bool as_requested = true;
   debug_pending_ = 0;

@@ -29,6 +29,10 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   // Between two iterations the next report of this place continues the same REP.
   linear_ = engine_.segment_base(kCs) + engine_.eip();
   code_page_ = kNoPage;
+  pending_ = nullptr;
+  blocks_.clear();
+  stale_blocks_.clear();
+  if (retranslating_) finish_retranslation();
   resume_flag_ = s.resume_flag;
   resuming_ = false;
   native_retries_ = 0;

@@ -42,6 +42,17 @@ class Memory {
     if (state.all_defined) return true;
     return state.defined != nullptr && partly_defined(*state.defined, address, size);
   }
+  /// Some byte of the frame is defined.
+  bool has_defined(std::uint32_t page) const {
+    const PageState& state = states_[page];
+    return state.all_defined || state.defined != nullptr;
+  }
+  /// The engine may now store to the frame unseen: all of it counts as changed and defined.
+  void lend(std::uint32_t page) {
+    PageState& state = states_[page];
+    state.changed = true;
+    state.all_defined = true;
+  }
   /// The replay wrote these bytes; must not cross a frame.
   void mark_defined(PhysAddr address, std::uint32_t size) {
     PageState& state = states_[address.page()];

@@ -19,6 +19,7 @@ struct Mmu::Walk {
   std::uint32_t frame = 0;   ///< of the 4 KiB page
   std::uint32_t rights = 0;  ///< kWritable and kUser of all levels together
   std::uint32_t leaf = 0;
+  bool marks = false;  ///< accessed or dirty bits had to be set, or would have to be
 };
 
 Mmu::Mmu(Engine& engine, Memory& memory, WalkObserver& observer)
@@ -154,7 +155,8 @@ Mmu::Walk Mmu::finish_walk(const WalkRequest& want, std::uint32_t rights, PhysAd
     fault(want.address, want.access, want.user, true);
   }
   const std::uint32_t updated = leaf | kAccessed | (want.access == Access::write ? kDirty : 0);
-  if (want.effects && updated != leaf) write_entry(leaf_at, updated);
+  walk.marks = updated != leaf;
+  if (want.effects && walk.marks) write_entry(leaf_at, updated);
   walk.leaf = want.effects ? updated : leaf;
   return walk;
 }
@@ -167,6 +169,7 @@ Mmu::Walk Mmu::finish_table_walk(const WalkRequest& want, PhysAddr pde_at, std::
     write_entry(pde_at, pde | kAccessed);
   }
   Walk walk = finish_walk(want, rights, pte_at, pte);
+  walk.marks |= (pde & kAccessed) == 0;
   walk.frame = pte & ~kPageMask;
   return walk;
 }
@@ -223,12 +226,31 @@ PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, boo
     if (entry.tag == tag(address)) entry.tag = kInvalid;
     throw;
   }
-  entry.tag = tag(address);
-  entry.frame = result.frame;
-  entry.allowed = rights_to_allowed(result.rights, (result.leaf & kDirty) != 0);
-  entry.global = global_pages_ && (result.leaf & kGlobal) != 0;
+  fill(entry, address, result);
   observer_.mapping_used(LinearAddr{tag(address)}, PhysAddr{result.frame});
   return PhysAddr{(result.frame | address.offset_in_page()) & a20_mask_};
+}
+
+void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk) {
+  const bool evicts = entry.tag != kInvalid && entry.tag != tag(address);
+  entry.tag = tag(address);
+  entry.frame = walk.frame;
+  entry.allowed = rights_to_allowed(walk.rights, (walk.leaf & kDirty) != 0);
+  entry.global = global_pages_ && (walk.leaf & kGlobal) != 0;
+  if (evicts) observer_.mapping_evicted();
+}
+
+bool Mmu::fill_quietly(Entry& entry, LinearAddr address, Access access, bool user) {
+  try {
+    const Walk result = walk(address, access, user, false);
+    if (result.marks) return false;
+    fill(entry, address, result);
+    return true;
+  } catch (const PageFault&) {
+    return false;
+  } catch (const UndefinedMemory&) {
+    return false;
+  }
 }
 
 std::optional<Translation> Mmu::peek(LinearAddr address, Access access, bool user) {

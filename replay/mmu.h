@@ -41,6 +41,8 @@ class WalkObserver {
   virtual void walk_read(PhysAddr entry, std::uint32_t size) = 0;
   virtual void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) = 0;
   virtual void mapping_used(LinearAddr page, PhysAddr frame) = 0;
+  /// A translation is dropped from the TLB because another needs its place.
+  virtual void mapping_evicted() = 0;
   /// A page-directory-pointer entry that no evidence defines: PAE processors read these at the
   /// CR3 load, which may have been before the capture began. Returns its value when it can be
   /// told from the evidence.
@@ -62,8 +64,7 @@ class Mmu {
   /// Translates one byte's address. Throws PageFault, or UndefinedMemory.
   PhysAddr translate(LinearAddr address, Access access, bool user) {
     if (!paging_) [[unlikely]] return PhysAddr{address.value & a20_mask_};
-    std::vector<Entry>& tlb = access == Access::execute ? itlb_ : dtlb_;
-    Entry& entry = tlb[address.page() & (tlb.size() - 1)];
+    Entry& entry = entry_of(address, access);
     const std::uint8_t need = needed(access, user);
     if (entry.tag == tag(address) && (entry.allowed & need) == need) [[likely]] {
       return PhysAddr{(entry.frame | address.offset_in_page()) & a20_mask_};
@@ -82,6 +83,19 @@ class Mmu {
     bool global = false;
     bool operator==(const Entry&) const = default;
   };
+
+  /// As translate(), where that has no effect but a TLB entry: nullopt where it would fault, or
+  /// write page tables, or needs memory that no evidence defines.
+  std::optional<Translation> translate_quietly(LinearAddr address, Access access, bool user) {
+    if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
+    Entry& entry = entry_of(address, access);
+    const std::uint8_t need = needed(access, user);
+    if (entry.tag != tag(address) || (entry.allowed & need) != need) {
+      if (!fill_quietly(entry, address, access, user)) return std::nullopt;
+    }
+    return Translation{PhysAddr{entry.frame & a20_mask_}, access == Access::write};
+  }
+
   /// What the TLB and the page-directory-pointer registers hold; part of a checkpoint, because
   /// entries may outlive what memory says. The TLBs have kCodeEntries and kDataEntries.
   struct State {
@@ -103,7 +117,13 @@ class Mmu {
     if (access == Access::write) return user ? kUserWrite : kSupervisorWrite;
     return user ? kUserRead : kSupervisorRead;
   }
+  Entry& entry_of(LinearAddr address, Access access) {
+    std::vector<Entry>& tlb = access == Access::execute ? itlb_ : dtlb_;
+    return tlb[address.page() & (tlb.size() - 1)];
+  }
   struct Walk;
+  bool fill_quietly(Entry& entry, LinearAddr address, Access access, bool user);
+  void fill(Entry& entry, LinearAddr address, const Walk& walk);
   PhysAddr walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user);
   struct WalkRequest {
     LinearAddr address;

@@ -11,6 +11,8 @@
 
 namespace citcat {
 
+struct ExecutedBlock;
+
 /// Why the processor touched memory.
 enum class AccessKind : std::uint8_t {
   data,      ///< an operand, including stack
@@ -39,6 +41,14 @@ struct DeliveredEvent {
   std::uint32_t eflags = 0;
 };
 
+/// How much of plain code - neither events nor instructions with effects beyond memory and
+/// registers - a sink wants to hear of. Each includes those before it.
+enum class Detail : std::uint8_t {
+  nothing,
+  instructions,  ///< instruction() or block()
+  accesses,      ///< read(), fetch(), write() and mapping() too
+};
+
 /// Observer of a replay. Members are called in program order; `now` is the position of what is
 /// reported (instructions completed before it).
 class Sink {
@@ -48,6 +58,12 @@ class Sink {
   virtual bool wants_reads() const { return false; }
 
   virtual void instruction(const ExecutedInstruction&, Position) {}
+  /// What the sink must be told of plain code. With less than everything the machine may leave out
+  /// what it does for each access, and run many instructions between two reports.
+  virtual Detail detail() const { return Detail::accesses; }
+  /// Instructions that completed one after another, the first at `first`; only for sinks content
+  /// with Detail::instructions. By default each is handed to instruction().
+  virtual void block(const ExecutedBlock& block, Position first);
   virtual void fetch(PhysAddr, std::uint32_t /*size*/, Position) {}
   virtual void read(PhysAddr, std::uint32_t /*size*/, AccessKind, Position) {}
   virtual void write(PhysAddr, std::span<const std::uint8_t>, AccessKind, Position) {}
@@ -63,9 +79,6 @@ class Sink {
   virtual void address_space(std::uint32_t /*cr3*/, Position) {}
   /// First use of a page since it was mapped differently or the translation was dropped.
   virtual void mapping(LinearAddr /*page*/, PhysAddr /*frame*/, Position) {}
-  /// The replay is about to pass position `next`; called at every instruction boundary after the
-  /// retirement of the instruction before it.
-  virtual void boundary(Position /*next*/) {}
 };
 
 }  // namespace citcat

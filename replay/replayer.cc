@@ -21,6 +21,12 @@ std::string position_text(Position p) {
   return text;
 }
 
+/// Without their positions, external writes are placed by what the processor did before them.
+bool is_anchored(const Recording& recording) {
+  return std::any_of(recording.external_writes.begin(), recording.external_writes.end(),
+                     [](const ExternalWrite& w) { return !w.position_known; });
+}
+
 constexpr std::uint64_t kEndless = ~std::uint64_t{0};
 
 }  // namespace
@@ -43,6 +49,9 @@ Divergence make_divergence(const ReplayStopped& stop) {
 
 class Replayer::Tally final : public Sink {
  public:
+  explicit Tally(bool counts_bytes) : counts_bytes_(counts_bytes) {}
+  Detail detail() const override { return counts_bytes_ ? Detail::accesses : Detail::nothing; }
+  void block(const ExecutedBlock&, Position) override {}
   void write(PhysAddr, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     written_bytes += bytes.size();
   }
@@ -52,20 +61,20 @@ class Replayer::Tally final : public Sink {
     ++(outside ? interrupts : exceptions);
   }
   std::uint64_t written_bytes = 0, interrupts = 0, exceptions = 0;
+
+ private:
+  bool counts_bytes_;
 };
 
 Replayer::Replayer(const Recording& recording, Sink* sink, ReplayOptions options)
     : recording_(recording),
       options_(std::move(options)),
-      tally_(std::make_unique<Tally>()),
+      tally_(std::make_unique<Tally>(is_anchored(recording))),
       machine_((sinks_.add(*tally_), sink != nullptr ? sinks_.add(*sink) : void(),
                 recording.initial.model),
-               recording.bus, *this, &sinks_) {
+               recording.bus, *this, &sinks_, options_.path) {
   machine_.load(recording.initial, recording.image);
-  const bool anchored =
-      std::any_of(recording.external_writes.begin(), recording.external_writes.end(),
-                  [](const ExternalWrite& w) { return !w.position_known; });
-  machine_.set_polling(anchored);
+  machine_.set_polling(is_anchored(recording));
 }
 
 Replayer::~Replayer() = default;

@@ -56,7 +56,8 @@ class SinkList final : public Sink {
   void shutdown(Position now) override;
   void address_space(std::uint32_t cr3, Position now) override;
   void mapping(LinearAddr page, PhysAddr frame, Position now) override;
-  void boundary(Position next) override;
+  Detail detail() const override;
+  void block(const ExecutedBlock& block, Position first) override;
 
  private:
   template <class F>
@@ -75,6 +76,8 @@ struct ReplayOptions {
   /// Called now and then with the position; false interrupts the replay (End::stopped).
   std::function<bool(Position)> progress;
   std::uint64_t progress_interval = 1u << 20;  ///< instructions
+  /// ExecutionPath::blocks is used where sink and recording allow it; the results are the same.
+  ExecutionPath path = ExecutionPath::blocks;
 };
 
 class Replayer final : private Environment {

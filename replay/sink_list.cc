@@ -45,8 +45,13 @@ void SinkList::address_space(std::uint32_t cr3, Position now) {
 void SinkList::mapping(LinearAddr page, PhysAddr frame, Position now) {
   each([&](Sink& s) { s.mapping(page, frame, now); });
 }
-void SinkList::boundary(Position next) {
-  each([&](Sink& s) { s.boundary(next); });
+Detail SinkList::detail() const {
+  Detail most = Detail::nothing;
+  for (const Sink* s : sinks_) most = std::max(most, s->detail());
+  return most;
+}
+void SinkList::block(const ExecutedBlock& block, Position first) {
+  each([&](Sink& s) { s.block(block, first); });
 }
 
 }  // namespace citcat

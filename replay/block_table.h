@@ -1,0 +1,82 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "replay/block_template.h"
+
+namespace citcat {
+
+/// The templates of all blocks that run unreported, and how often other blocks were met.
+class BlockTable {
+ public:
+  /// A slot to look at before find(): the template met last at one of the addresses that share it.
+  BlockTemplate*& recent(std::uint32_t linear) { return recent_[slot(linear)]; }
+
+  BlockTemplate* find(const BlockKey& key) {
+    const auto it = templates_.find(key);
+    return it == templates_.end() ? nullptr : it->second.get();
+  }
+
+  /// Counts a meeting; true at number `hot`, and again later at ever longer intervals, so that code
+  /// that cannot stay quiet is not translated for ever.
+  bool heat(std::uint32_t linear, std::uint16_t hot) {
+    Heat& h = heat_[slot(linear)];
+    if (h.linear != linear) h = {linear, 0, 0};
+    if (++h.met < std::uint32_t{hot} << h.tries) return false;
+    h.met = 0;
+    if (h.tries < kMaxTries) ++h.tries;
+    return true;
+  }
+
+  void insert(BlockTemplate block) {
+    block.number = ++last_number_;
+    auto& place = templates_[block.key];
+    if (place) forget(*place);
+    place = std::make_unique<BlockTemplate>(std::move(block));
+  }
+  void erase(const BlockKey& key) {
+    const auto it = templates_.find(key);
+    if (it == templates_.end()) return;
+    forget(*it->second);
+    templates_.erase(it);
+  }
+  /// So many that the engine's code should be dropped with all of them.
+  bool full() const { return templates_.size() >= kMaxTemplates; }
+  void clear() {
+    templates_.clear();
+    recent_.assign(recent_.size(), nullptr);
+  }
+
+ private:
+  static constexpr std::size_t kSlots = std::size_t{1} << 15;
+  static constexpr std::size_t kMaxTemplates = std::size_t{1} << 16;
+  static constexpr std::uint8_t kMaxTries = 14;
+  struct Heat {
+    std::uint32_t linear = 0;
+    std::uint32_t met = 0;
+    std::uint8_t tries = 0;
+  };
+  struct Hash {
+    std::size_t operator()(const BlockKey& k) const {
+      return std::hash<std::uint64_t>{}((std::uint64_t{k.linear} << 32 | k.frame) ^
+                                        k.mode * 0x9e3779b97f4a7c15u);
+    }
+  };
+  static std::size_t slot(std::uint32_t linear) { return (linear ^ linear >> 15) & (kSlots - 1); }
+  void forget(const BlockTemplate& block) {
+    BlockTemplate*& r = recent(block.key.linear);
+    if (r == &block) r = nullptr;
+  }
+
+  std::unordered_map<BlockKey, std::unique_ptr<BlockTemplate>, Hash> templates_;
+  std::vector<BlockTemplate*> recent_ = std::vector<BlockTemplate*>(kSlots);
+  std::vector<Heat> heat_ = std::vector<Heat>(kSlots);
+  std::uint64_t last_number_ = 0;
+};
+
+}  // namespace citcat

@@ -1,0 +1,300 @@
+#include "replay/block_template.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "replay/undefined_flags.h"
+
+namespace citcat {
+namespace {
+
+using Kind = InstructionClass;
+
+/// CMPXCHG8B: unless the instruction is reported, the engine computes its flags from what other
+/// instructions left half done, and garbage gets into EFLAGS. LAR, LSL and the 0F 00 group read
+/// descriptors, which is the machine's business.
+///
+/// RCL, RCR and SETcc to memory: the engine converts its pending flags before the access, and has
+/// lost them when the page turns out to need a translation.
+bool needs_report(const InstructionInfo& info) {
+  const bool to_memory = info.has_modrm && !info.register_form;
+  if (to_memory && (info.flag_rule == FlagRule::rotate_carry_left ||
+                    info.flag_rule == FlagRule::rotate_carry_right)) {
+    return true;
+  }
+  if (info.opcode_map != 1) return false;
+  if (to_memory && info.opcode >= 0x90 && info.opcode <= 0x9f) return true;
+  return info.opcode == 0xc7 || info.opcode == 0x00 || info.opcode == 0x02 || info.opcode == 0x03;
+}
+
+/// Classes that the engine executes as the processor does, and that change nothing the machine
+/// keeps beside the engine.
+bool runs_unreported(const InstructionInfo& info, CpuModel model) {
+  if (info.state != DecodeState::ok || info.lock || info.aliased) return false;
+  if (needs_report(info)) return false;
+  if (info.flag_rule != FlagRule::none && has_flag_rule(info, model)) return false;
+  switch (info.kind) {
+    case Kind::plain:
+    case Kind::jcc:
+    case Kind::loop:
+    case Kind::jump:
+    case Kind::call:
+    case Kind::ret:
+    case Kind::cli:
+    case Kind::sse:
+      return true;
+    case Kind::string:
+      return !info.is_repeated();
+    case Kind::pushf:
+      return info.operand_bytes == 4;
+    default:
+      return false;
+  }
+}
+
+/// A register's contents while the instructions are followed.
+struct Value {
+  enum class Kind : std::uint8_t { entry, unknown, constant } kind = Kind::entry;
+  std::uint32_t id = 0;   ///< Gpr for entry, serial number for unknown
+  std::uint32_t add = 0;  ///< or the constant itself
+};
+
+/// An address before it is known which values survive to the end.
+struct Symbolic {
+  Value base, index;
+  AddressFormula formula;
+};
+
+class AddressTracker {
+ public:
+  explicit AddressTracker(bool stack32) : stack32_(stack32) {
+    for (std::uint32_t g = 0; g < 8; ++g) values_[g] = {Value::Kind::entry, g, 0};
+  }
+
+  void execute(const InstructionInfo& info) {
+    const RegisterEffect& e = info.registers;
+    std::optional<Value> result;
+    switch (e.kind) {
+      case RegisterEffect::Kind::none:
+        break;
+      case RegisterEffect::Kind::set:
+        result = Value{Value::Kind::constant, 0, e.constant};
+        break;
+      case RegisterEffect::Kind::add:
+        result = values_[index(e.target)];
+        result->add += e.constant;
+        break;
+      case RegisterEffect::Kind::copy:
+        result = values_[index(e.source)];
+        result->add += e.constant;
+        break;
+    }
+    for (std::size_t g = 0; g < 8; ++g) {
+      if ((e.others >> g & 1) != 0) values_[g] = unknown();
+    }
+    if (info.stack_delta != 0) {
+      if (stack32_) {
+        values_[kEsp].add += static_cast<std::uint32_t>(info.stack_delta);
+      } else {
+        values_[kEsp] = unknown();  // only the low half moves
+      }
+    }
+    if (result) values_[index(e.target)] = *result;
+  }
+
+  Symbolic operand(const MemoryOperand& operand) const {
+    Symbolic s;
+    s.base = operand.base >= 0 ? values_[index(operand.base)] : zero();
+    s.index = operand.index >= 0 ? values_[index(operand.index)] : zero();
+    s.formula.constant = static_cast<std::uint32_t>(operand.displacement);
+    s.formula.shift = operand.shift;
+    s.formula.mask = wrap_offset(0xffffffff, operand.width, stack32_);
+    s.formula.segment = static_cast<std::uint8_t>(operand.segment);
+    return s;
+  }
+  Symbolic stack(Gpr pointer, std::uint32_t below) const {
+    Symbolic s;
+    s.base = values_[pointer];
+    s.index = zero();
+    s.formula.constant = std::uint32_t{0} - below;
+    s.formula.mask = wrap_offset(0xffffffff, AddressWidth::stack, stack32_);
+    s.formula.segment = kSs;
+    return s;
+  }
+  Symbolic code_register(int gpr, bool wide) const {
+    Symbolic s;
+    s.base = values_[index(gpr)];
+    s.index = zero();
+    s.formula.mask = wide ? 0xffffffff : 0xffff;
+    s.formula.segment = kCs;
+    return s;
+  }
+
+  /// The formula when all values are still to be had at the end, where this tracker is.
+  bool resolve(const Symbolic& s, AddressFormula& out) const {
+    out = s.formula;
+    return settle(s.base, 0, out.base, out.constant) &&
+           settle(s.index, s.formula.shift, out.index, out.constant);
+  }
+
+ private:
+  static std::size_t index(int gpr) { return static_cast<std::size_t>(gpr); }
+  static Value zero() { return {Value::Kind::constant, 0, 0}; }
+  Value unknown() { return {Value::Kind::unknown, ++serial_, 0}; }
+
+  bool settle(const Value& v, unsigned shift, std::uint8_t& reg, std::uint32_t& constant) const {
+    constant += v.add << shift;
+    if (v.kind == Value::Kind::constant) return true;
+    if (v.kind == Value::Kind::entry) {
+      reg = static_cast<std::uint8_t>(BlockRegisters::kEntry + v.id);
+      return true;
+    }
+    for (std::size_t g = 0; g < 8; ++g) {
+      const Value& now = values_[g];
+      if (now.kind != Value::Kind::unknown || now.id != v.id) continue;
+      reg = static_cast<std::uint8_t>(BlockRegisters::kExit + g);
+      constant -= now.add << shift;
+      return true;
+    }
+    return false;
+  }
+
+  std::array<Value, 8> values_;
+  std::uint32_t serial_ = 0;
+  bool stack32_;
+};
+
+std::optional<Symbolic> symbolic_address(const AddressTracker& tracker, const InstructionInfo& info,
+                                         unsigned slot, std::uint32_t eip) {
+  const EaSlot& ea = info.ea[slot];
+  switch (ea.source) {
+    case EaSource::operand: {
+      const MemoryOperand& operand = info.operands[ea.argument];
+      if (operand.kind == OperandKind::address_after_pop ||
+          operand.kind == OperandKind::bit_string || operand.kind == OperandKind::table) {
+        return std::nullopt;
+      }
+      return tracker.operand(operand);
+    }
+    case EaSource::target: {
+      // Of a direct near branch nothing but the base is left open.
+      constexpr std::array<std::uint32_t, 6> kNoBases{};
+      Symbolic s;
+      s.base = s.index = Value{Value::Kind::constant, 0, 0};
+      s.formula.constant = kt_address(info, slot, eip, nullptr, kNoBases.data(), true);
+      s.formula.segment = kCs;
+      return s;
+    }
+    case EaSource::stack_push:
+      return tracker.stack(kEsp, ea.argument);
+    case EaSource::stack_pop:
+      return tracker.stack(kEsp, 0);
+    case EaSource::frame:
+      return tracker.stack(kEbp, 0);
+    case EaSource::reg:
+      return tracker.code_register(ea.argument, info.operand_bytes != 2);
+  }
+  return std::nullopt;
+}
+
+/// Sets the addresses of the first `count` instructions, as seen from the end of the last of them.
+/// Returns how many instructions have theirs.
+std::uint32_t set_addresses(BlockTemplate& block, std::uint32_t count) {
+  AddressTracker tracker(block.stack32);
+  std::vector<std::array<Symbolic, 2>> symbolic(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const BlockTemplate::Instruction& in = block.instructions[i];
+    const std::uint32_t eip = block.key.linear + in.offset - block.key.code_base;
+    for (unsigned e = 0; e < in.info.ea_count; ++e) {
+      const auto s = symbolic_address(tracker, in.info, e, eip);
+      if (!s) return i;
+      symbolic[i][e] = *s;
+    }
+    tracker.execute(in.info);
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    BlockTemplate::Instruction& in = block.instructions[i];
+    for (unsigned e = 0; e < in.info.ea_count; ++e) {
+      if (!tracker.resolve(symbolic[i][e], in.address[e])) return i;
+    }
+  }
+  return count;
+}
+
+void cut(BlockTemplate& block, std::uint32_t count) {
+  if (count == block.count()) return;
+  block.size = block.instructions[count].offset;
+  block.instructions.resize(count);
+}
+
+}  // namespace
+
+std::uint32_t BlockTemplate::index_of(std::uint32_t linear) const {
+  const std::uint32_t offset = linear - key.linear;
+  const auto it = std::find_if(instructions.begin(), instructions.end(),
+                               [&](const Instruction& in) { return in.offset == offset; });
+  return static_cast<std::uint32_t>(it - instructions.begin());
+}
+
+BlockTemplate BlockTemplate::first(std::uint32_t count) const {
+  BlockTemplate part = *this;
+  part.number = kUnnumbered;
+  cut(part, count);
+  set_addresses(part, count);
+  return part;
+}
+
+BlockCompiler::BlockCompiler(const BlockKey& key, CpuModel model, bool stack32,
+                             bool with_addresses)
+    : model_(model), with_addresses_(with_addresses) {
+  block_.key = key;
+  block_.stack32 = stack32;
+}
+
+bool BlockCompiler::add(const InstructionInfo& info) {
+  if (!runs_unreported(info, model_)) return false;
+  BlockTemplate::Instruction& in = block_.instructions.emplace_back();
+  in.info = info;
+  in.offset = block_.size;
+  block_.size += info.length;
+  for (unsigned i = 0; i < info.operand_count; ++i) {
+    const MemoryOperand& operand = info.operands[i];
+    const auto bit = static_cast<std::uint8_t>(1u << operand.segment);
+    if (operand.read) block_.segments_read |= bit;
+    if (operand.write) block_.segments_written |= bit;
+  }
+  return true;
+}
+
+BlockTemplate BlockCompiler::finish(bool complete) {
+  block_.reported_tail = !complete;
+  if (!with_addresses_) return std::move(block_);
+  for (std::uint32_t count = block_.count();;) {
+    const std::uint32_t good = set_addresses(block_, count);
+    if (good == count) break;
+    count = good;
+    cut(block_, count);
+    block_.reported_tail = true;
+  }
+  return std::move(block_);
+}
+
+ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {
+  const BlockTemplate::Instruction& in = code->instructions[i];
+  ExecutedInstruction e;
+  e.info = &in.info;
+  e.linear = code->key.linear + in.offset;
+  e.eip = e.linear - code->key.code_base;
+  e.physical = PhysAddr{code->key.frame + (e.linear & kPageMask)};
+  e.ea_count = in.info.ea_count;
+  for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = in.address[a](*registers);
+  return e;
+}
+
+void Sink::block(const ExecutedBlock& block, Position first) {
+  for (std::uint32_t i = 0; i < block.count(); ++i) {
+    instruction(block.instruction(i), {first.instruction + i, 0});
+  }
+}
+
+}  // namespace citcat

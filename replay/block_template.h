@@ -1,0 +1,102 @@
+#pragma once
+// A run of instructions that the engine executes without reporting each: what was decoded once, so
+// that every execution is told from the registers before and after it.
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "events/address.h"
+#include "replay/instruction_info.h"
+#include "replay/observer.h"
+
+namespace citcat {
+
+/// General registers at both ends of a run of instructions, and what its addresses are based on.
+struct BlockRegisters {
+  static constexpr std::size_t kEntry = 0, kExit = 8, kZero = 16;
+  std::array<std::uint64_t, 17> value{};  ///< 8 at entry, 8 at exit, a zero; low halves count
+  std::array<std::uint32_t, 7> base{};    ///< segment bases in SegmentRegister order, a zero
+
+  void set_entry(const std::uint64_t* gprs) { std::memcpy(&value[kEntry], gprs, 8 * 8); }
+  void set_exit(const std::uint64_t* gprs) { std::memcpy(&value[kExit], gprs, 8 * 8); }
+};
+
+/// A linear address as a function of BlockRegisters.
+struct AddressFormula {
+  static constexpr std::uint8_t kNoSegment = 6;
+  std::uint32_t constant = 0;
+  std::uint32_t mask = 0xffffffff;  ///< of the offset in its segment
+  std::uint8_t base = BlockRegisters::kZero;
+  std::uint8_t index = BlockRegisters::kZero;
+  std::uint8_t shift = 0;
+  std::uint8_t segment = kNoSegment;
+
+  std::uint32_t operator()(const BlockRegisters& r) const {
+    const std::uint32_t offset = constant + static_cast<std::uint32_t>(r.value[base]) +
+                                 (static_cast<std::uint32_t>(r.value[index]) << shift);
+    return r.base[segment] + (offset & mask);
+  }
+};
+
+/// What tells one translation of a block from another.
+struct BlockKey {
+  std::uint32_t linear = 0;   ///< of its first byte
+  std::uint32_t frame = 0;    ///< physical page
+  std::uint64_t mode = 0;     ///< everything of the processor's mode that shapes the code
+  std::uint32_t code_base = 0;
+  bool operator==(const BlockKey&) const = default;
+};
+
+struct BlockTemplate {
+  struct Instruction {
+    InstructionInfo info;
+    std::uint32_t offset = 0;  ///< from the block's first byte
+    std::array<AddressFormula, 2> address;
+  };
+  static constexpr std::uint64_t kUnnumbered = 0;
+
+  BlockKey key;
+  std::uint64_t number = kUnnumbered;  ///< distinct for every template that is met again and again
+  bool stack32 = true;
+  std::vector<Instruction> instructions;  ///< those that run unreported
+  std::uint32_t size = 0;                 ///< bytes of these
+  bool reported_tail = false;  ///< after these the engine reports the rest of its block
+  std::uint8_t segments_read = 0, segments_written = 0;  ///< bit s: SegmentRegister s
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(instructions.size()); }
+  /// Number of the instruction that begins at `linear`; count() where none does.
+  std::uint32_t index_of(std::uint32_t linear) const;
+  /// The first `count` instructions alone, for an execution that ended there.
+  BlockTemplate first(std::uint32_t count) const;
+};
+
+/// Takes instructions of one block in order until one must be reported, or an address would be lost.
+class BlockCompiler {
+ public:
+  /// `with_addresses`: addresses of the KT records are needed.
+  BlockCompiler(const BlockKey& key, CpuModel model, bool stack32, bool with_addresses);
+  /// False when this instruction and all after it must be reported.
+  bool add(const InstructionInfo& info);
+  /// The template. `complete`: the engine's block ends with the last instruction added.
+  BlockTemplate finish(bool complete);
+
+ private:
+  BlockTemplate block_;
+  CpuModel model_;
+  bool with_addresses_;
+};
+
+/// Several instructions that completed one after another.
+struct ExecutedBlock {
+  const BlockTemplate* code = nullptr;
+  const BlockRegisters* registers = nullptr;
+
+  std::uint32_t count() const { return code->count(); }
+  /// Instruction `i` as if it had been reported alone.
+  ExecutedInstruction instruction(std::uint32_t i) const;
+};
+
+}  // namespace citcat

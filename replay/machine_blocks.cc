@@ -1,0 +1,270 @@
+// Running whole blocks unreported.
+//
+// Every block the engine translates reports each of its instructions at first, and those pass
+// Machine::prepare(). A block that is met often and begins with instructions that need no care is
+// translated once more with reports from the first instruction that does: until there only its
+// beginning is noticed, and what it did is told afterwards from the registers at both ends. It is
+// never assumed that a translation still is the quiet one: the next report shows which it was.
+// Whatever is not plain - a page not yet translated, a fault, an event due within the block -
+// stops the engine before the instruction concerned, which is then executed in the reported way.
+
+#include <algorithm>
+
+#include "formats/error.h"
+#include "replay/machine.h"
+
+namespace citcat {
+
+namespace {
+
+/// Executions of a block before it is translated again. Cold code is cheaper to run reported than
+/// to translate twice (some 10 us a block).
+constexpr std::uint16_t kHot = 24;
+
+/// Of EFLAGS, what shapes the engine's code: TF, IOPL, RF, VM, AC (cpu_get_tb_cpu_state()).
+constexpr std::uint32_t kModeFlags = 0x100 | 0x3000 | 0x10000 | 0x20000 | 0x40000;
+constexpr std::uint32_t kFlagTf = 0x100;
+
+}  // namespace
+
+std::uint64_t Machine::block_mode() const {
+  return std::uint64_t{engine_.system_flags() & kModeFlags} << 32 | engine_.hflags();
+}
+
+/// The physical page of code that was fetched before; nullopt where the TLB does not hold it.
+std::optional<std::uint32_t> Machine::block_frame(std::uint32_t linear) {
+  const std::uint32_t page = linear & ~kPageMask;
+  if (page != block_page_) {
+    const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::execute, user_mode());
+    if (!known) return std::nullopt;
+    block_page_ = page;
+    block_frame_ = known->frame.value;
+  }
+  return block_frame_;
+}
+
+BlockTemplate* Machine::find_block(std::uint32_t linear) {
+  const std::optional<std::uint32_t> frame = block_frame(linear);
+  if (!frame) return nullptr;
+  const std::uint64_t mode = block_mode();
+  BlockTemplate*& recent = blocks_.recent(linear);
+  if (recent != nullptr && recent->key.linear == linear && recent->key.mode == mode &&
+      recent->key.frame == *frame && recent->key.code_base == engine_.segment_base(kCs)) {
+    return recent;
+  }
+  BlockTemplate* const found =
+      blocks_.find({linear, *frame, mode, engine_.segment_base(kCs)});
+  if (found != nullptr) recent = found;
+  return found;
+}
+
+void Machine::on_block(std::uint32_t linear, std::uint32_t size) {
+  if (retranslating_) finish_retranslation();
+  const bool once_more = pending_ != nullptr ? settle_block(linear, size) : stores_into_itself(linear);
+  if (once_more) return;
+  if (!stale_blocks_.empty() && !arranged_) {
+    request(Action::drop_blocks);
+    hot_ = linear;
+    return;
+  }
+  BlockTemplate* const block = find_block(linear);
+  if (block == nullptr) {
+    warm_up(linear, size);
+    return;
+  }
+  // What was prepared before a page was translated is done over by the block.
+  if (resuming_ && in_flight_ && linear == linear_) in_flight_ = false;
+  resuming_ = false;
+  if (!settle_before(linear)) return;
+  if (boundary_stop()) {
+    linear_ = linear;
+    request(Action::at_position);
+    return;
+  }
+  linear_ = linear;
+  if (!segments_allow(*block) || watches_code()) {
+    stale_blocks_.push_back(block->key);
+    request(Action::drop_blocks);
+    hot_ = linear;
+    return;
+  }
+  if (position_.instruction + block->count() > until_.instruction) {
+    request(Action::step);
+    return;
+  }
+  pending_ = block;
+  if (with_addresses_) block_registers_.set_entry(engine_.gprs());
+}
+
+void Machine::warm_up(std::uint32_t linear, std::uint32_t size) {
+  if ((engine_.system_flags() & kFlagTf) != 0 || engine_.inhibited() || watches_code()) return;
+  if ((linear & kPageMask) + size > kPageSize || !blocks_.heat(linear, kHot)) return;
+  if (arranged_ || resuming_ || (in_flight_ && linear == linear_)) return;
+  hot_ = linear;
+  hot_size_ = size;
+  request(Action::retranslate);
+}
+
+/// After the engine stopped before a hot block.
+void Machine::retranslate() {
+  const std::uint32_t linear = hot_;
+  settle_in_flight(linear, false);
+  engine_.set_eip(linear - engine_.segment_base(kCs));
+  if (in_flight_) return;  // the last count check of a REP
+  const std::optional<std::uint32_t> frame = block_frame(linear);
+  const std::uint8_t* const host = frame ? memory_.host(PhysAddr{*frame}) : nullptr;
+  if (host == nullptr) return;
+  BlockCompiler compiler({linear, *frame, block_mode(), engine_.segment_base(kCs)}, model_,
+                         (engine_.hflags() & kHfSs32) != 0, with_addresses_);
+  std::uint32_t done = 0;
+  while (done < hot_size_) {
+    const std::uint32_t offset = (linear + done) & kPageMask;
+    const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
+    const InstructionInfo info = decode_instruction({host + offset, here}, code_mode(), model_);
+    if (info.state != DecodeState::ok || !compiler.add(info)) break;
+    done += info.length;
+  }
+  BlockTemplate block = compiler.finish(done >= hot_size_);
+  segments_stale_ = true;
+  if (block.count() == 0 || !segments_allow(block) || !engine_.forget_code(linear)) return;
+  // Without reports more fits into one of the engine's blocks than with them: what may follow the
+  // template is reported in any case.
+  engine_.report_instructions(linear + block.size, 0xffffffff);
+  retranslating_ = true;
+  if (blocks_.full()) {
+    engine_.flush_code();
+    blocks_.clear();
+  }
+  blocks_.insert(std::move(block));
+}
+
+void Machine::finish_retranslation() {
+  retranslating_ = false;
+  engine_.report_all_instructions();
+}
+
+/// Templates whose code turned out to be reported: the engine has translated it anew.
+void Machine::drop_blocks() {
+  settle_in_flight(hot_, false);
+  engine_.set_eip(hot_ - engine_.segment_base(kCs));
+  for (const BlockKey& key : stale_blocks_) {
+    // Should a quiet translation be left, it must not run without its template.
+    engine_.invalidate_code(PhysAddr{key.frame | (key.linear & kPageMask)}, 1);
+    blocks_.erase(key);
+  }
+  stale_blocks_.clear();
+}
+
+bool Machine::segments_allow(const BlockTemplate& block) {
+  if (segments_stale_) refresh_segments();
+  return (block.segments_read & ~unlimited_read_) == 0 &&
+         (block.segments_written & ~unlimited_written_) == 0 && code_unlimited_;
+}
+
+/// The engine checks neither limits nor types of segments: quiet code may use only those where
+/// there is nothing to check (Intel SDM vol. 3, 5.3 and 5.4).
+void Machine::refresh_segments() {
+  segments_stale_ = false;
+  unlimited_read_ = unlimited_written_ = 0;
+  for (int s = 0; s < 6; ++s) {
+    const std::uint32_t flags = engine_.segment_flags(s);
+    block_registers_.base[static_cast<std::size_t>(s)] = engine_.segment_base(s);
+    const bool expand_down = (flags & 0x1c00) == 0x1400;
+    if (engine_.segment_limit(s) != 0xffffffff || expand_down) continue;
+    const bool present = (flags & 0x8000) != 0, code = (flags & 0x800) != 0,
+               bit = (flags & 0x200) != 0;
+    const bool any = !protected_mode();
+    if (any || (present && (!code || bit))) unlimited_read_ |= static_cast<std::uint8_t>(1u << s);
+    if (any || (present && !code && bit)) unlimited_written_ |= static_cast<std::uint8_t>(1u << s);
+  }
+  code_unlimited_ = engine_.segment_limit(kCs) == 0xffffffff;
+}
+
+/// Something came after the block in progress: a report of what begins at `linear`, of which the
+/// engine made a block of `size` bytes (0: not known). True when that is the instruction before
+/// which the block was left.
+bool Machine::settle_block(std::uint32_t linear, std::uint32_t size) {
+  const BlockTemplate& block = *pending_;
+  const std::uint32_t inside = block.index_of(linear);
+  const bool left = inside < block.count() && was_left_before(inside, size);
+  retire_block(left ? inside : block.count());
+  return left;
+}
+
+/// The instruction in flight stored into its own block, and comes again as a block of its own. The
+/// engine must not be stopped there: it would make the store twice.
+bool Machine::stores_into_itself(std::uint32_t linear) const {
+  return in_flight_ && !resuming_ && linear == linear_ && !info_->control_flow;
+}
+
+/// The engine leaves a block in the middle only before a store into the block itself, which it then
+/// executes as a block of one instruction. A branch back into the block looks alike but for the
+/// length of what begins there.
+bool Machine::was_left_before(std::uint32_t number, std::uint32_t size) const {
+  const BlockTemplate& block = *pending_;
+  const InstructionInfo& last = block.instructions.back().info;
+  if (block.reported_tail || !last.control_flow) return true;
+  const InstructionInfo& next = block.instructions[number].info;
+  if (number + 1 == block.count()) return next.kind == InstructionClass::call;
+  return size == next.length;
+}
+
+void Machine::retire_block(std::uint32_t count) {
+  const BlockTemplate& whole = *pending_;
+  pending_ = nullptr;
+  info_ = nullptr;
+  if (count == 0) return;
+  resume_flag_ = false;
+  native_retries_ = 0;
+  if (sink_ != nullptr) {
+    if (with_addresses_) block_registers_.set_exit(engine_.gprs());
+    if (count == whole.count()) {
+      sink_->block({&whole, &block_registers_}, position_);
+    } else {
+      const BlockTemplate part = whole.first(count);
+      sink_->block({&part, &block_registers_}, position_);
+    }
+  }
+  position_.instruction += count;
+}
+
+/// The engine stopped inside the block in progress, before the instruction at `linear`.
+void Machine::leave_block(std::uint32_t linear) {
+  const std::uint32_t inside = pending_->index_of(linear);
+  CITCAT_ASSERT(inside < pending_->count());
+  retire_block(inside);
+}
+
+/// An instruction is reported.
+void Machine::report_in_block(std::uint32_t linear) {
+  if (retranslating_) finish_retranslation();
+  if (pending_ == nullptr) return;
+  if (linear == pending_->key.linear + pending_->size) {
+    retire_block(pending_->count());
+    return;
+  }
+  CITCAT_ASSERT(linear == pending_->key.linear);
+  stale_blocks_.push_back(pending_->key);
+  pending_ = nullptr;
+}
+
+/// What the engine may keep of a translation: nothing that would hide an effect of a later access.
+std::optional<Translation> Machine::translate_for_block(LinearAddr page, Access access) {
+  const auto known = mmu_.translate_quietly(page, access, user_mode());
+  if (!known) return std::nullopt;
+  const std::uint32_t frame = known->frame.page();
+  if (!memory_.is_mapped(frame)) return std::nullopt;
+  if (access == Access::read && !memory_.has_defined(frame)) return std::nullopt;
+  if (access == Access::execute) memory_.note_code(frame);
+  return allow_engine(*known, access);
+}
+
+/// Blocks store without telling where: the first store to a page must not pass for a load.
+Translation Machine::allow_engine(Translation known, Access access) {
+  if (!by_blocks_) return known;
+  known.writable = access == Access::write;
+  if (known.writable) memory_.lend(known.frame.page());
+  return known;
+}
+
+}  // namespace citcat

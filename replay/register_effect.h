@@ -1,0 +1,25 @@
+#pragma once
+// What an instruction does to the general registers, as far as addresses can be followed through
+// it: enough to tell, after a run of instructions, what a register held in the middle of it.
+
+#include <cstdint>
+
+namespace citcat {
+
+/// Changes of general registers by one instruction, apart from what InstructionInfo::stack_delta
+/// says of ESP.
+struct RegisterEffect {
+  enum class Kind : std::uint8_t {
+    none,
+    set,   ///< target = constant
+    add,   ///< target += constant
+    copy,  ///< target = source + constant
+  };
+  Kind kind = Kind::none;
+  std::int8_t target = -1;  ///< Gpr
+  std::int8_t source = -1;  ///< Gpr, for copy
+  std::uint32_t constant = 0;
+  std::uint8_t others = 0xff;  ///< bit g: Gpr g receives something that is not described
+};
+
+}  // namespace citcat

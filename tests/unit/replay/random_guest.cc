@@ -1,0 +1,553 @@
+#include "unit/replay/random_guest.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <random>
+#include <vector>
+
+namespace citcat {
+namespace {
+
+// Physical (and, with paging, linear) addresses.
+constexpr std::uint32_t kGdt = 0x1000, kIdt = 0x1800, kTss = 0x2000, kStubs = 0x3000,
+                        kSkip = 0x3800, kRepair = 0x3900, kNmi = 0x3a00, kState = 0x5000,
+                        kDirectory = 0x8000, kTable = 0x9000, kCode = 0x10000, kData = 0x20000,
+                        kStack = 0x30f00, kKernelStack = 0x34f00, kRealHandler = 0x600;
+constexpr std::uint32_t kChunks = 64, kChunkBytes = 128, kDataPages = 8;
+constexpr std::uint32_t kMemory = 0x40000;
+
+class Guest {
+ public:
+  Guest(GuestMode mode, std::uint64_t seed)
+      : mode_(mode), random_(seed * 2654435761u + static_cast<unsigned>(mode)), ram_(kMemory) {
+    wide_ = mode == GuestMode::kernel || mode == GuestMode::user || mode == GuestMode::flat;
+  }
+
+  Recording make(std::uint64_t instructions, bool events) {
+    for (std::uint32_t a = kData; a < kData + kDataPages * kPageSize; ++a) ram_[a] = byte();
+    tables();
+    handlers();
+    for (std::uint32_t c = 0; c < kChunks; ++c) chunk(c);
+    Recording r;
+    r.initial = state();
+    for (std::uint32_t a = 0; a < kMemory; a += kPageSize) {
+      r.image.set(PhysAddr{a}, std::span(ram_).subspan(a, kPageSize));
+    }
+    r.instructions = instructions;
+    if (events) add_events(r, instructions);
+    return r;
+  }
+
+ private:
+  std::uint32_t pick(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
+  std::uint8_t byte() { return static_cast<std::uint8_t>(random_()); }
+  bool chance(std::uint32_t one_in) { return pick(one_in) == 0; }
+
+  void put(std::uint32_t at, std::initializer_list<int> bytes) {
+    for (const int b : bytes) ram_[at++] = static_cast<std::uint8_t>(b);
+  }
+  void put32(std::uint32_t at, std::uint32_t v) {
+    for (int i = 0; i < 4; ++i) ram_[at + static_cast<unsigned>(i)] = static_cast<std::uint8_t>(v >> 8 * i);
+  }
+
+  // --- surroundings ---------------------------------------------------------------------------
+
+  void descriptor(int index, std::uint32_t base, std::uint32_t limit, std::uint32_t access,
+                  std::uint32_t flags) {
+    const std::uint32_t at = kGdt + 8 * static_cast<std::uint32_t>(index);
+    put32(at, (limit & 0xffff) | base << 16);
+    put32(at + 4, (base >> 16 & 0xff) | access << 8 | (limit & 0xf0000) | flags << 20 |
+                      (base & 0xff000000));
+  }
+
+  void tables() {
+    descriptor(1, 0, 0xfffff, 0x9b, 0xc);  // 08: code 32, ring 0
+    descriptor(2, 0, 0xfffff, 0x93, 0xc);  // 10: data, ring 0
+    descriptor(3, 0, 0xfffff, 0xfb, 0xc);  // 1b: code 32, ring 3
+    descriptor(4, 0, 0xfffff, 0xf3, 0xc);  // 23: data, ring 3
+    descriptor(5, kTss, 0x67, 0x8b, 0);
+    descriptor(6, kCode, 0xfffff, 0xfb, 0x8);  // 33: code 16, ring 3
+    descriptor(7, 0x20, 0xfffff, 0x92, 0xc);   // 38: data, base 20h, not yet accessed
+    descriptor(8, kData, 0xfffff, 0xf3, 0x8);  // 43: data 16, ring 3
+    put32(kTss + 4, kKernelStack);
+    put32(kTss + 8, 0x10);
+    put32(kTss + 0x64, 0x680000);
+    for (std::uint32_t v = 0; v < 256; ++v) {
+      const std::uint32_t stub = kStubs + (v < 32 ? 16 * v : 16 * 31);
+      put32(kIdt + 8 * v, 0x80000 | (stub & 0xffff));
+      put32(kIdt + 8 * v + 4, (stub & 0xffff0000) | 0xee00);
+      if (mode_ == GuestMode::real) put32(4 * v, kRealHandler);
+    }
+    put32(kDirectory, kTable | 7);
+    for (std::uint32_t p = 0; p < kMemory / kPageSize; ++p) put32(kTable + 4 * p, p << 12 | 7);
+    // Data pages: absent, read-only, never used, dirty.
+    for (std::uint32_t p = 0; p < kDataPages; ++p) {
+      constexpr std::array<std::uint32_t, 4> kRights{6, 5, 7, 0x67};
+      put32(kTable + 4 * (kData / kPageSize + p), (kData + p * kPageSize) | kRights[pick(4)]);
+    }
+    put32(kState + 4, wide_ ? kCode : 0);
+  }
+
+  void handlers() {
+    for (std::uint32_t v = 0; v < 32; ++v) {
+      const bool has_code = v == 8 || (v >= 10 && v <= 14) || v == 17;
+      const std::uint32_t at = kStubs + 16 * v;
+      const std::uint32_t target = v == 14 ? kRepair : v == 2 ? kNmi : kSkip;
+      std::uint32_t jump = at;
+      if (!has_code && v != 2) {
+        put(at, {0x6a, 0});
+        jump = at + 2;
+      }
+      put(jump, {0xe9});
+      put32(jump + 1, target - (jump + 5));
+    }
+    // To the next chunk, without single steps.
+    put(kSkip, {0x50, 0x51, 0x36, 0xff, 0x05, 0x00, 0x50, 0, 0, 0x36, 0xa1, 0x00, 0x50, 0, 0,
+                0x83, 0xe0, 0x3f, 0xc1, 0xe0, 0x07, 0x36, 0x03, 0x05, 0x04, 0x50, 0, 0, 0x89, 0x44,
+                0x24, 0x0c, 0x80, 0x64, 0x24, 0x15, 0xfe, 0x59, 0x58, 0x83, 0xc4, 0x04, 0xcf});
+    // A data page is made present and writable; other page faults are skipped.
+    put(kRepair, {0x50, 0x51, 0x0f, 0x20, 0xd0, 0x89, 0xc1, 0xc1, 0xe9, 0x0f, 0x83, 0xf9, 0x04,
+                  0x74, 0x05, 0xe9});
+    put32(kRepair + 16, kSkip + 2 - (kRepair + 20));
+    put(kRepair + 20, {0x89, 0xc1, 0xc1, 0xe9, 0x0c, 0x36, 0x80, 0x0c, 0x8d, 0x00, 0x90, 0, 0, 0x07,
+                       0x36, 0x0f, 0x01, 0x38, 0x59, 0x58, 0x83, 0xc4, 0x04, 0xcf});
+    // One data page goes, one loses its marks, and the TLB is dropped.
+    put(kNmi, {0x50, 0x36, 0x80, 0x25, 0x84, 0x90, 0, 0, 0xf8, 0x36, 0x80, 0x25, 0x8c, 0x90, 0, 0,
+               0x9f, 0x0f, 0x20, 0xd8, 0x0f, 0x22, 0xd8, 0x58, 0xcf});
+    put(kRealHandler, {0x50, 0x2e, 0xff, 0x06, 0x00, 0x50, 0x2e, 0xa1, 0x00, 0x50, 0x83, 0xe0,
+                       0x3f, 0xc1, 0xe0, 0x07, 0x55, 0x89, 0xe5, 0x89, 0x46, 0x04, 0x80, 0x66,
+                       0x09, 0xfe, 0x5d, 0x58, 0xcf});
+  }
+
+  CpuState state() const {
+    CpuState s;
+    s.model = CpuModel::p6;
+    s.ram_bytes = kMemory;
+    s.cr0 = 0x11;
+    s.cr4 = 0x200;
+    s.cr3 = kDirectory;
+    s.gdtr = {kGdt, 0x47};
+    s.idtr = {kIdt, 0x7ff};
+    s.tr = {0x28, kTss, 0x67, 0x8b, false};
+    s.eip = wide_ ? kCode : 0;
+    const Segment code0{8, 0, 0xffffffff, 0xc09b, false}, data0{0x10, 0, 0xffffffff, 0xc093, false};
+    s.segment.fill(data0);
+    s.segment[kCs] = code0;
+    switch (mode_) {
+      case GuestMode::kernel:
+        s.cr0 |= 0x80010000;
+        break;
+      case GuestMode::user:
+        s.cr0 |= 0x80000000;
+        s.segment.fill({0x23, 0, 0xffffffff, 0xc0f3, false});
+        s.segment[kCs] = {0x1b, 0, 0xffffffff, 0xc0fb, false};
+        break;
+      case GuestMode::flat:
+        break;
+      case GuestMode::protected16:
+        s.cr0 |= 0x80000000;
+        s.segment.fill({0x43, kData, 0xffffffff, 0x80f3, false});
+        s.segment[kCs] = {0x33, kCode, 0xffffffff, 0x80fb, false};
+        break;
+      case GuestMode::real:
+        s.cr0 = 0x10;
+        s.idtr = {0, 0x3ff};
+        s.segment.fill({kData >> 4, kData, 0xffff, 0x93, false});
+        s.segment[kCs] = {kCode >> 4, kCode, 0xffff, 0x9b, false};
+        break;
+      case GuestMode::virtual8086:
+        s.cr0 |= 0x80000000;
+        s.eflags |= 0x23000;
+        s.segment.fill({kData >> 4, kData, 0xffff, 0xf3, false});
+        s.segment[kCs] = {kCode >> 4, kCode, 0xffff, 0xf3, false};
+        break;
+    }
+    return s;
+  }
+
+  void add_events(Recording& r, std::uint64_t instructions) {
+    for (std::uint64_t at = 50 + pick(3000); at < instructions; at += 1 + pick(6000)) {
+      Interrupt nmi;
+      nmi.kind = Interrupt::Kind::nmi;
+      nmi.vector = 2;
+      nmi.position_known = true;
+      nmi.position = {at, 0};
+      r.interrupts.push_back(nmi);
+    }
+    for (std::uint64_t at = 50 + pick(3000); at < instructions; at += 1 + pick(6000)) {
+      ExternalWrite w;
+      w.position_known = true;
+      w.position = {at, 0};
+      if (!patchable_.empty() && chance(2)) {
+        w.address = PhysAddr{patchable_[pick(static_cast<std::uint32_t>(patchable_.size()))]};
+        w.data = {byte()};
+      } else {
+        w.address = PhysAddr{kData + pick(kDataPages * kPageSize - 8)};
+        w.data = {byte(), byte(), byte(), byte()};
+      }
+      r.external_writes.push_back(w);
+    }
+  }
+
+  // --- code -----------------------------------------------------------------------------------
+
+  void emit(std::initializer_list<std::uint32_t> bytes) {
+    for (const std::uint32_t b : bytes) ram_[at_++] = static_cast<std::uint8_t>(b);
+  }
+  void imm(std::uint32_t v, std::uint32_t bytes) {
+    for (std::uint32_t i = 0; i < bytes; ++i) emit({v >> 8 * i & 0xff});
+  }
+  std::uint32_t word() const { return wide_ ? 4 : 2; }
+  /// Anything but the stack pointer.
+  std::uint32_t reg() {
+    const std::uint32_t r = pick(7);
+    return r >= 4 ? r + 1 : r;
+  }
+  std::uint32_t byte_reg() { return pick(8); }
+
+  /// ModRM (and what follows) of a memory operand.
+  void memory(std::uint32_t field) {
+    const std::uint32_t f = field << 3;
+    if (wide_) {
+      // Without paging, what lies elsewhere is not there.
+      switch (mode_ == GuestMode::flat ? 0 : pick(5)) {
+        case 0:
+          emit({f | 5});
+          imm(kData + pick(kDataPages * kPageSize), 4);
+          break;
+        case 1:
+          emit({0x40 | f | 4, pick(4) << 6 | 1u << 3 | 3u, byte()});  // [ebx+ecx*n+d]
+          break;
+        case 2:
+          emit({0x80 | f | 6});
+          imm(pick(0x2000), 4);
+          break;
+        default:
+          emit({0x40 | f | (chance(2) ? 3u : chance(2) ? 6u : 7u), byte()});
+          break;
+      }
+    } else if (chance(3)) {
+      emit({f | 6});
+      imm(pick(0xfff0), 2);
+    } else {
+      emit({0x40 | f | pick(8), byte()});
+    }
+  }
+  void operand(std::uint32_t field) {
+    if (chance(2)) {
+      memory(field);
+    } else {
+      emit({0xc0 | field << 3 | reg()});
+    }
+  }
+
+  void set_registers() {
+    const std::uint32_t data = wide_ ? kData : 0;
+    const auto load = [&](std::uint32_t r, std::uint32_t value) {
+      emit({0xb8 | r});
+      imm(value, word());
+    };
+    const auto near_page_end = [&] {
+      const std::uint32_t room = wide_ ? kDataPages : 8;
+      return data + pick(room) * kPageSize + (chance(2) ? kPageSize - pick(24) : pick(kPageSize));
+    };
+    for (const std::uint32_t r : {3u, 5u, 6u, 7u}) {
+      if (chance(2)) load(r, near_page_end() & (wide_ ? 0xffffffffu : 0xffffu));
+    }
+    if (chance(2)) load(1, pick(9));
+    if (chance(3)) load(0, static_cast<std::uint32_t>(random_()));
+    if (chance(40)) load(3, static_cast<std::uint32_t>(random_()));
+  }
+
+  void chunk(std::uint32_t number) {
+    const std::uint32_t begin = kCode + number * kChunkBytes;
+    at_ = begin;
+    emit({0xbc});  // the stack
+    imm(wide_ ? kStack : 0x8f00, word());
+    set_registers();
+    // Room for the longest thing below and the jump.
+    while (at_ < begin + kChunkBytes - 34) instruction();
+    const std::uint32_t next = kCode + (number + 1) % kChunks * kChunkBytes;
+    const std::uint32_t size = 1 + word();
+    emit({0xe9});
+    imm(next - (at_ - 1 + size), word());
+  }
+
+  void instruction() {
+    switch (pick(34)) {
+      case 0: case 1: case 2: case 3: {
+        const std::uint32_t op = pick(8) << 3 | pick(4);
+        emit({op});
+        operand(pick(4) == 0 ? byte_reg() : op % 2 == 0 ? byte_reg() : reg());
+        break;
+      }
+      case 4:
+        emit({pick(8) << 3 | 5});
+        imm(static_cast<std::uint32_t>(random_()), word());
+        break;
+      case 5:
+        emit({0x83});
+        operand(pick(8));
+        emit({byte()});
+        break;
+      case 6: case 7: {
+        const std::uint32_t op = 0x88 + pick(4);
+        emit({op});
+        operand(op % 2 == 0 ? byte_reg() : reg());
+        break;
+      }
+      case 8:
+        emit({0x8d});
+        memory(reg());
+        break;
+      case 9:
+        emit({0x40 | pick(2) << 3 | reg()});
+        break;
+      case 10:
+        emit({0x50 | pick(8)});
+        break;
+      case 11:
+        emit({0x50 | reg(), 0x58 | reg()});
+        break;
+      case 12: {
+        emit({0x70 | pick(16), 0});  // over the next instruction
+        const std::uint32_t from = at_;
+        plain();
+        ram_[from - 1] = static_cast<std::uint8_t>(at_ - from);
+        break;
+      }
+      case 13:
+        emit({0x86 | pick(2)});
+        operand(reg());
+        break;
+      case 14:
+        emit({0x98 | pick(2)});
+        break;
+      case 15:
+        emit({0x9c, 0x58 | reg()});
+        break;
+      case 16: case 17: {
+        constexpr std::array<std::uint32_t, 10> kStrings{0xa4, 0xa5, 0xa6, 0xa7, 0xaa,
+                                                         0xab, 0xac, 0xad, 0xae, 0xaf};
+        if (mode_ == GuestMode::flat) {
+          for (const std::uint32_t r : {6u, 7u}) {
+            emit({0xb8 | r});
+            imm(kData + 64 + pick(kDataPages * kPageSize - 128), 4);
+          }
+        }
+        if (chance(2) || mode_ == GuestMode::flat) {
+          emit({0xb8 | 1});
+          imm(pick(7), word());
+        }
+        if (!chance(3)) emit({0x83, 0xe1, 7, 0xf2 | pick(2)});  // at most 7 times
+        emit({kStrings[pick(10)]});
+        break;
+      }
+      case 18:
+        emit({0xd0 | pick(4)});
+        operand(pick(8));
+        break;
+      case 19:
+        emit({0xc1});
+        operand(pick(8));
+        emit({byte()});
+        break;
+      case 20: {
+        constexpr std::array<std::uint32_t, 7> kOld{0x27, 0x2f, 0x37, 0x3f, 0xd7, 0x9e, 0x9f};
+        emit({kOld[mode_ == GuestMode::flat ? pick(4) : pick(7)]});
+        break;
+      }
+      case 21: {  // over a patchable place, by call
+        emit({0xe8});
+        imm(2, word());
+        patch_place();
+        emit({0x58 | reg()});
+        break;
+      }
+      case 22:
+        emit({0xf6 | pick(2)});
+        operand(2 + pick(6));
+        break;
+      case 23:
+        emit({0xff});
+        memory(chance(3) ? 6u : pick(2));
+        break;
+      case 24: case 25:
+        two_byte();
+        break;
+      case 26:
+        rare();
+        break;
+      case 27:
+        patch_place();
+        break;
+      case 28:
+        patch();
+        break;
+      case 29:
+        if (chance(2)) {
+          emit({0xf0, 0xff});
+          memory(0);
+        } else {
+          emit({0x0f, 0x10 | pick(2)});
+          memory(pick(8));
+        }
+        break;
+      case 30:
+        emit({0x55, 0x89, 0xe5, 0x83, 0xec, 0x08, 0xc9});
+        break;
+      case 31:
+        emit({0xc6});
+        memory(0);
+        emit({byte()});
+        break;
+      default:
+        plain();
+        break;
+    }
+  }
+
+  void plain() {
+    emit({pick(8) << 3 | 3, 0xc0 | reg() << 3 | reg()});
+  }
+
+  void two_byte() {
+    switch (pick(11)) {
+      case 0: {
+        constexpr std::array<std::uint32_t, 4> kBits{0xa3, 0xab, 0xb3, 0xbb};
+        emit({0x0f, kBits[pick(4)], 0xc0 | reg() << 3 | reg()});
+        break;
+      }
+      case 1:
+        emit({0x0f, 0xba});
+        operand(4 + pick(4));
+        emit({byte()});
+        break;
+      case 2:
+        emit({0x0f, chance(2) ? 0xa4u : 0xacu});
+        operand(reg());
+        emit({byte()});
+        break;
+      case 3:
+        emit({0x0f, 0xaf});
+        operand(reg());
+        break;
+      case 4:
+        emit({0x0f, 0xb1});
+        operand(reg());
+        break;
+      case 5:
+        emit({0x0f, 0xc1});
+        operand(reg());
+        break;
+      case 6: {
+        constexpr std::array<std::uint32_t, 4> kExtend{0xb6, 0xb7, 0xbe, 0xbf};
+        emit({0x0f, kExtend[pick(4)]});
+        operand(reg());
+        break;
+      }
+      case 7:
+        emit({0x0f, 0xbc | pick(2)});
+        operand(reg());
+        break;
+      case 8:
+        emit({0x0f, 0x40 | pick(16)});
+        operand(reg());
+        break;
+      case 9:
+        emit({0x0f, 0x90 | pick(16)});
+        operand(0);
+        break;
+      default:
+        emit({0x0f, 0xc7});
+        memory(1);
+        break;
+    }
+  }
+
+  void rare() {
+    switch (pick(9)) {
+      case 0:
+        emit({0x0f, 0x0b});
+        break;
+      case 1:
+        emit({0xcc});
+        break;
+      case 2:
+        emit({0xcd, 3});
+        break;
+      case 3:
+        emit({0xce});
+        break;
+      case 4:
+        emit({0xfa, 0xfb});
+        break;
+      case 5:
+        emit({0xd4, pick(3)});
+        break;
+      case 6:  // flags from the stack, with a chance of single steps and of backward strings
+        emit({0x9c, 0x58});
+        emit({0x0d});
+        imm(chance(2) ? 0x400 : chance(2) ? 0x100 : 0, word());
+        emit({0x50, 0x9d});
+        break;
+      case 7:
+        emit({0xd9, 0xe8});
+        emit({0xdd, 0xd8});
+        break;
+      default:
+        if (wide_) {
+          emit({0x66, 0xb8, mode_ == GuestMode::user ? 0x23u : chance(2) ? 0x38u : 0x10u, 0, 0x8e,
+                0xc0 | (chance(2) ? 4u : 0u) << 3});
+        } else {
+          emit({0x8c, 0xc0 | pick(4) << 3 | reg()});
+        }
+        break;
+    }
+  }
+
+  /// MOV AL, imm: its second byte is patched by stores elsewhere, and from outside.
+  void patch_place() {
+    emit({0xb0, byte()});
+    patchable_.push_back(at_ - 1);
+  }
+
+  void patch() {
+    std::uint32_t where = at_ + 8 + (wide_ ? 0 : 1);
+    const bool own = chance(2) || patchable_.empty();  // the very next instruction
+    if (!own) where = patchable_[pick(static_cast<std::uint32_t>(patchable_.size()))];
+    if (wide_) {
+      emit({0xc6, 5});
+      imm(where, 4);
+      emit({byte()});
+    } else {
+      emit({0x2e, 0xc6, 6});  // faults in protected mode, where code is not writable
+      if (own) where = at_ + 4;
+      imm(where - kCode, 2);
+      emit({byte()});
+    }
+    if (own) patch_place();
+  }
+
+  GuestMode mode_;
+  std::mt19937_64 random_;
+  std::vector<std::uint8_t> ram_;
+  std::vector<std::uint32_t> patchable_;
+  std::uint32_t at_ = 0;
+  bool wide_ = false;
+};
+
+}  // namespace
+
+std::string guest_mode_name(GuestMode mode) {
+  constexpr std::array<const char*, 6> kNames{"Kernel",      "User", "Flat",
+                                              "Protected16", "Real", "Virtual8086"};
+  return kNames[static_cast<std::size_t>(mode)];
+}
+
+Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instructions,
+                       bool events) {
+  return Guest(mode, seed).make(instructions, events);
+}
+
+}  // namespace citcat
