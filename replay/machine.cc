@@ -397,8 +397,7 @@ void Machine::report_completed() {
     e.eip = linear_ - code_base_;
     e.physical = physical_;
     e.ea_count = ea_count_;
-    e.ea[0] = ea_[0];
-    e.ea[1] = ea_[1];
+    for (unsigned i = 0; i < ea_count_; ++i) e.ea[i] = ea_[i];
     sink_->instruction(e, position_);
   }
 }
