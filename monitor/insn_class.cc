@@ -107,6 +107,41 @@ bool updates_memory_0f(std::uint8_t opcode, std::uint8_t modrm) {
   }
 }
 
+/// The segment of a memory operand: SS behind EBP or ESP, unless a prefix says otherwise.
+std::uint8_t operand_segment(std::span<const std::uint8_t> modrm, const InsnClass& what) {
+  if (what.segment_override >= 0) return static_cast<std::uint8_t>(what.segment_override);
+  const unsigned mod = modrm[0] >> 6, rm = modrm[0] & 7;
+  bool stack = false;
+  if (what.address16) {
+    stack = rm == 2 || rm == 3 || (rm == 6 && mod != 0);
+  } else {
+    const unsigned base = rm == 4 && modrm.size() > 1 ? modrm[1] & 7u : rm;
+    stack = (rm == 4 && base == 4) || (base == 5 && mod != 0);
+  }
+  return stack ? 2 : 3;
+}
+
+/// D8-DF. Control instructions leave the pointers alone (Intel SDM vol. 1, 8.1.8).
+void classify_x87(std::uint8_t opcode, std::span<const std::uint8_t> modrm, InsnClass& out) {
+  if (modrm.empty()) return;
+  const unsigned reg = (modrm[0] >> 3) & 7;
+  const bool memory = modrm[0] < 0xc0;
+  if (!memory && opcode == 0xdb && (modrm[0] & 0xf8) == 0xe0) {
+    if (modrm[0] == 0xe3) out.kind = InsnKind::x87_init;
+  } else if (memory && opcode == 0xdd && reg == 6) {
+    out.kind = InsnKind::x87_init;
+  } else if (memory && reg == 4 && (opcode == 0xd9 || opcode == 0xdd)) {
+    out.kind = InsnKind::x87_load;
+  } else if ((memory && opcode == 0xd9 && reg > 4) || (memory && opcode == 0xdd && reg == 7) ||
+             (!memory && opcode == 0xdf && modrm[0] == 0xe0)) {
+    // Other control instructions.
+  } else {
+    out.kind = InsnKind::x87;
+    out.fpu_opcode = static_cast<std::uint16_t>((opcode & 7) << 8 | modrm[0]);
+    if (memory) out.data_segment = operand_segment(modrm, out);
+  }
+}
+
 bool is_branch(std::uint8_t opcode, std::uint8_t modrm) {
   if (opcode >= 0x70 && opcode <= 0x7f) return true;
   if (opcode >= 0xe0 && opcode <= 0xe3) return true;   // LOOP, JCXZ
@@ -156,6 +191,8 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
   } else if (classify_string(opcode, repeat, operand16, out) ||
              classify_port(opcode, next, operand16, out)) {
     // done
+  } else if ((opcode & 0xf8) == 0xd8) {
+    classify_x87(opcode, bytes.subspan(at + 1), out);
   } else if ((opcode & 0xe7) == 0x06) {
     out.kind = InsnKind::push_segment;  // ES, CS, SS, DS
   } else if (opcode == 0xf4) {

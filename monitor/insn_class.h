@@ -32,6 +32,9 @@ enum class InsnKind : std::uint8_t {
   push_segment,
   fxsave,
   fxrstor,
+  x87,       ///< sets the pointers to the last x87 instruction and operand
+  x87_init,  ///< FNINIT, FNSAVE: clears them
+  x87_load,  ///< FLDENV, FRSTOR: loads them
   unsupported,  ///< moves state that no replayer holds (XSAVE and its relatives)
 };
 
@@ -43,6 +46,8 @@ struct InsnClass {
   std::uint8_t operand_bytes = 4;  ///< of IN, OUT, INS, OUTS
   bool port_in_dx = false;
   std::uint8_t port = 0;  ///< when it is an immediate
+  std::uint16_t fpu_opcode = 0;    ///< of x87: what FOP becomes
+  std::uint8_t data_segment = 3;   ///< of x87: encoding order ES CS SS DS FS GS
   // To find the memory operand of FXSAVE and FXRSTOR:
   std::uint8_t modrm_offset = 0;
   bool address16 = false;

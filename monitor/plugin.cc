@@ -40,7 +40,8 @@ class QemuRegisters final : public Registers {
   /// To be called on the processor's thread. False when a register is missing.
   bool find_registers() {
     static constexpr const char* kNames[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi",
-                                             "edi", "cr0", "cr2", "cr3", "cr4", "eip", "cs"};
+                                             "edi", "cr0", "cr2", "cr3", "cr4", "eip", "es",
+                                             "cs",  "ss",  "ds",  "fs",  "gs"};
     buffer_ = g_byte_array_new();
     GArray* const list = qemu_plugin_get_registers();
     const auto* const entries = reinterpret_cast<qemu_plugin_reg_descriptor*>(list->data);
@@ -53,7 +54,10 @@ class QemuRegisters final : public Registers {
     return true;
   }
 
-  bool at_user_level() { return (read(handles_[13]) & 3) == 3; }
+  bool at_user_level() { return (selector(1) & 3) == 3; }
+  std::uint16_t selector(unsigned n) override {
+    return static_cast<std::uint16_t>(read(handles_[13 + n]));
+  }
   std::uint32_t eip() override { return read(handles_[12]); }
   std::uint32_t gpr(unsigned n) override { return read(handles_[n]); }
   std::uint32_t control(unsigned n) override { return read(handles_[n == 0 ? 8 : 7 + n]); }
@@ -82,7 +86,7 @@ class QemuRegisters final : public Registers {
   }
 
  private:
-  static constexpr unsigned kRegisters = 14;
+  static constexpr unsigned kRegisters = 19;
   using GetCpu = void* (*)(int);
   using DumpState = void (*)(void*, std::FILE*, int);
 
@@ -387,8 +391,9 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
     const auto flags = needs_registers(*kept, before) ? QEMU_PLUGIN_CB_R_REGS
                                                       : QEMU_PLUGIN_CB_NO_REGS;
     qemu_plugin_register_vcpu_insn_exec_cb(handle, on_start, flags, kept);
-    qemu_plugin_register_vcpu_mem_cb(handle, on_access, QEMU_PLUGIN_CB_NO_REGS,
-                                     QEMU_PLUGIN_MEM_RW, kept);
+    const auto access_flags = kept->what.kind == InsnKind::x87 ? QEMU_PLUGIN_CB_R_REGS
+                                                               : QEMU_PLUGIN_CB_NO_REGS;
+    qemu_plugin_register_vcpu_mem_cb(handle, on_access, access_flags, QEMU_PLUGIN_MEM_RW, kept);
     before = kept;
   }
 }

@@ -72,10 +72,14 @@ void Recorder::begin(const Insn& first, std::uint32_t window) {
       give_up("the driver's window holds no complete state");
       return;
     }
-    send_state_block({words.data(), static_cast<std::size_t>(end - words.begin()) + 1}, window);
+    words.resize(static_cast<std::size_t>(end - words.begin()) + 1);
+    send_state_block(words, window);
+    fpu_.load_image(memory_.live(window) + CITCAT_STATE_FXSAVE);
   } else {
     send_state_block(state_from_emulator(first), kStateWithoutDriver);
+    fpu_.clear();
   }
+  known_base_ = {};
 }
 
 void Recorder::send_state_block(std::span<const std::uint32_t> words, std::uint32_t base) {
@@ -214,7 +218,12 @@ void Recorder::fetch(const Insn& insn, std::uint32_t linear) {
 void Recorder::prepare(const Insn& insn) {
   accesses_ = 0;
   block_address_.reset();
+  environment_.reset();
   switch (insn.what.kind) {
+    case InsnKind::x87:
+      fpu_.begin(insn.what.fpu_opcode, insn.linear + displacement_ - code_base_,
+                 registers_.selector(1));
+      break;
     case InsnKind::ins:
     case InsnKind::outs:
       port_ = registers_.gpr(2) & 0xffff;
@@ -266,6 +275,14 @@ void Recorder::finish() {
         give_up("the processor went to real mode, which this monitor does not record");
       break;
     case InsnKind::fxsave: fpu_image(true); break;
+    case InsnKind::fxrstor: {
+      const auto physical = walker_.translate(*block_address_, false);
+      if (physical && memory_.is_ram(*physical, 32)) fpu_.load_image(memory_.live(*physical));
+      break;
+    }
+    case InsnKind::x87: fpu_.commit(); break;
+    case InsnKind::x87_init: fpu_.clear(); break;
+    case InsnKind::x87_load: load_fpu_environment(); break;
     default:
       break;
   }
@@ -301,6 +318,7 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
   set_position();
   const InsnKind kind = insn.what.kind;
   if (kind == InsnKind::fxsave || kind == InsnKind::fxrstor) return;  // fpu_image() shows these
+  if (kind == InsnKind::x87 || kind == InsnKind::x87_load) note_fpu_access(insn, linear);
   // Processors since the P6 move 16 bits here and leave the upper half of the slot as it was (Intel
   // SDM vol. 2, PUSH); the emulator writes zeros there. They are shown as what they are to such a
   // processor: somebody else's, once they are read.
@@ -357,6 +375,38 @@ void Recorder::write_data(std::uint32_t linear, std::uint32_t physical,
   if (in_page == bytes.size()) return;
   if (const auto second = walker_.translate(linear + static_cast<std::uint32_t>(in_page), true))
     bus_.write(*second, bytes.subspan(in_page));
+}
+
+// ---- the FPU's pointers ----------------------------------------------------------------------------
+
+/// FS and GS are loaded with other bases under the same selector whenever a thread is switched to;
+/// the others keep theirs.
+std::uint32_t Recorder::segment_base(unsigned segment, std::uint16_t selector) {
+  if (segment >= known_base_.size()) return registers_.state().segment[segment].base;
+  KnownBase& known = known_base_[segment];
+  if (!known.known || known.selector != selector)
+    known = {selector, registers_.state().segment[segment].base, true};
+  return known.base;
+}
+
+void Recorder::note_fpu_access(const Insn& insn, std::uint32_t linear) {
+  if (insn.what.kind == InsnKind::x87_load) {
+    if (!environment_) environment_ = linear;
+    return;
+  }
+  if (fpu_.operand_known()) return;
+  const std::uint16_t selector = registers_.selector(insn.what.data_segment);
+  fpu_.operand(linear - segment_base(insn.what.data_segment, selector), selector);
+}
+
+void Recorder::load_fpu_environment() {
+  if (!environment_) return;
+  std::array<std::uint8_t, 28> bytes;
+  for (unsigned n = 0; n < bytes.size(); n += 4) {
+    const std::uint32_t value = read_linear32(*environment_ + n);
+    std::memcpy(bytes.data() + n, &value, sizeof value);
+  }
+  fpu_.load_environment(bytes.data());
 }
 
 // ---- the FPU image -------------------------------------------------------------------------------
@@ -451,8 +501,8 @@ void Recorder::fpu_image(bool store) {
   bus_.expect_writes(0, 0);
 }
 
-/// A block of the image as a processor stores it: the emulator leaves the bytes behind each 80-bit
-/// register alone, where a processor stores zeros.
+/// A block of the image as a processor stores it. The emulator leaves the bytes behind each 80-bit
+/// register alone, where a processor stores zeros, and does not store the pointers.
 std::array<std::uint8_t, 16> Recorder::stored_fpu_block(unsigned offset,
                                                         const std::uint8_t* emulated) const {
   constexpr unsigned kRegisters = 32, kRegistersEnd = 160, kRegisterBytes = 10, kTags = 4;
@@ -461,6 +511,7 @@ std::array<std::uint8_t, 16> Recorder::stored_fpu_block(unsigned offset,
   if (offset >= kRegisters && offset < kRegistersEnd)
     std::fill(block.begin() + kRegisterBytes, block.end(), std::uint8_t{0});
   if (offset == 0) block[kTags + 1] = 0;
+  fpu_.store(offset, block.data());
   return block;
 }
 

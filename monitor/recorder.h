@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "monitor/bus_model.h"
+#include "monitor/fpu_pointers.h"
 #include "monitor/guest_memory.h"
 #include "monitor/insn_class.h"
 #include "monitor/interrupt_log.h"
@@ -27,6 +28,7 @@ class Registers {
  public:
   virtual ~Registers() = default;
   virtual std::uint32_t gpr(unsigned n) = 0;
+  virtual std::uint16_t selector(unsigned n) = 0;  ///< encoding order ES CS SS DS FS GS
   virtual std::uint32_t eip() = 0;  ///< right at the first instruction of a block only
   virtual std::uint32_t control(unsigned n) = 0;  ///< CR0, CR2, CR3, CR4
   /// The whole state, hidden parts too. Slow.
@@ -95,6 +97,9 @@ class Recorder {
   void say_internal(const char* op);
 
   std::uint32_t effective_address(const Insn& insn);
+  std::uint32_t segment_base(unsigned segment, std::uint16_t selector);
+  void note_fpu_access(const Insn& insn, std::uint32_t linear);
+  void load_fpu_environment();
   void fpu_image(bool store);
   std::array<std::uint8_t, 16> stored_fpu_block(unsigned offset,
                                                 const std::uint8_t* emulated) const;
@@ -128,8 +133,14 @@ class Recorder {
   // What an instruction in flight needs when it has ended.
   std::uint32_t port_ = 0, port_value_ = 0;
   std::optional<std::uint32_t> block_address_;
-  std::uint32_t msr_index_ = 0;
-  std::uint32_t invalidated_ = 0;
+  std::optional<std::uint32_t> environment_;  ///< linear address of what FLDENV or FRSTOR reads
+  FpuPointers fpu_;
+  struct KnownBase {
+    std::uint16_t selector = 0;
+    std::uint32_t base = 0;
+    bool known = false;
+  };
+  std::array<KnownBase, 4> known_base_;  ///< ES CS SS DS, for the selector last asked for
 
   std::uint64_t interrupts_ = 0, exceptions_ = 0, software_ = 0;
 };
