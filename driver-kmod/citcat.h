@@ -14,8 +14,9 @@
 void citcat_dump_state(void __iomem *window);
 
 /*
- * Sets the accessed bit of the kernel's and the users' code segment, which a processor has done when
- * it loaded them. Emulators may leave it clear (QEMU does for CS), and a replay could not know.
+ * Sets the accessed bit of the kernel's and the users' code segment, which a processor has done
+ * when it loaded them. Emulators may leave it clear (QEMU does for CS), and a replay could not
+ * know.
  */
 void citcat_mark_segments_accessed(void);
 

@@ -5,8 +5,8 @@
  * CR0.CD is set before WBINVD, so that the caches are empty and stay empty until the trace runs:
  * the first traced instruction is the one that switches them on again (Intel SDM vol. 3, 12.5.3).
  * A monitor therefore sees the first touch of every byte. On real processors up to 32 bytes behind
- * the marker may have been prefetched, and the marker itself may be posted: the fetches of the first
- * instructions can appear before it.
+ * the marker may have been prefetched, and the marker itself may be posted: the fetches of the
+ * first instructions can appear before it.
  *
  * From PUSHF on only MOVs run, so that flags and registers are what was stored. EBX holds
  * CITCAT_ARM_VALUE at WBINVD.

@@ -2,7 +2,7 @@
 /* citcatctl: the command for the citcat driver; see docs/driver.md. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +71,8 @@ static int parse_start(int argc, char **argv, struct citcat_start *request)
 
 	memset(request, 0, sizeof(*request));
 	for (n = 2; n < argc && !strncmp(argv[n], "--", 2); n++) {
+		if (!strcmp(argv[n], "--"))
+			return n + 1;
 		if (!strcmp(argv[n], "--keep-caches")) {
 			request->flags |= CITCAT_START_NO_CACHE_FLUSH;
 		} else if (!strcmp(argv[n], "--stop-after")) {
@@ -79,8 +81,6 @@ static int parse_start(int argc, char **argv, struct citcat_start *request)
 		} else if (!strcmp(argv[n], "--redump-every")) {
 			request->redump_every_ms = parse_ms(argv[n], argv[n + 1]);
 			n++;
-		} else if (!strcmp(argv[n], "--")) {
-			return n + 1;
 		} else {
 			fprintf(stderr, "citcatctl: error: unknown option %s\n", argv[n]);
 			exit(EXIT_USAGE);
@@ -130,11 +130,13 @@ static int print_info(void)
 
 	if (ioctl(open_device(O_RDONLY), CITCAT_IOC_INFO, &info))
 		fail("info");
-	printf("interface %u\nstate %u-bit\nwindow 0x%" PRIx64 " size %" PRIu64 "\n"
-	       "first_traced 0x%" PRIx64 "\nsegments %u\nrunning %u\n",
-	       info.version, info.state_bits, (uint64_t)info.window_base,
-	       (uint64_t)info.window_bytes, (uint64_t)info.first_traced, info.segments,
-	       info.running);
+	printf("interface %u\n", info.version);
+	printf("state %u-bit\n", info.state_bits);
+	printf("window 0x%llx size %llu\n", (unsigned long long)info.window_base,
+	       (unsigned long long)info.window_bytes);
+	printf("first_traced 0x%llx\n", (unsigned long long)info.first_traced);
+	printf("segments %u\n", info.segments);
+	printf("running %u\n", info.running);
 	return EXIT_OK;
 }
 
@@ -145,9 +147,21 @@ static int parse_size(const char *text, char **end, uint64_t *value)
 	if (*end == text)
 		return 0;
 	switch (**end) {
-	case 'G': case 'g': *value <<= 30; (*end)++; break;
-	case 'M': case 'm': *value <<= 20; (*end)++; break;
-	case 'K': case 'k': *value <<= 10; (*end)++; break;
+	case 'G':
+	case 'g':
+		*value <<= 30;
+		(*end)++;
+		break;
+	case 'M':
+	case 'm':
+		*value <<= 20;
+		(*end)++;
+		break;
+	case 'K':
+	case 'k':
+		*value <<= 10;
+		(*end)++;
+		break;
 	}
 	return 1;
 }
@@ -163,7 +177,7 @@ static int print_window(void)
 	if (!file || !fgets(line, sizeof(line), file))
 		fail("/proc/cmdline");
 	fclose(file);
-	for (word = strtok(line, " \n"); word; word = strtok(NULL, " \n")) {
+	for (word = strtok(line, "\n "); word; word = strtok(NULL, "\n ")) {
 		if (!strncmp(word, "memmap=", 7)) {
 			if (!parse_size(word + 7, &end, &bytes) || *end != '$' ||
 			    !parse_size(end + 1, &end, &base) || *end)
@@ -177,11 +191,13 @@ static int print_window(void)
 		}
 		if (bytes < CITCAT_WINDOW_MIN_BYTES || base + bytes > 1ull << 32)
 			continue;
-		printf("phys=0x%" PRIx64 " size=%" PRIu64 "\n", base, bytes);
+		printf("phys=0x%llx size=%llu\n", (unsigned long long)base,
+		       (unsigned long long)bytes);
 		return EXIT_OK;
 	}
-	fprintf(stderr, "citcatctl: error: no memmap=SIZE$BASE of at least %d KiB on the kernel's "
-		"command line\n", CITCAT_WINDOW_MIN_BYTES >> 10);
+	fprintf(stderr,
+		"citcatctl: error: the kernel's command line has no memmap=SIZE$BASE of %d KiB\n",
+		CITCAT_WINDOW_MIN_BYTES >> 10);
 	return EXIT_NO;
 }
 

@@ -106,7 +106,8 @@
 /* All values are 8 bytes, low dword first. */
 #define CITCAT_STATE64_MAGIC_OFFSET	0x4000
 #define CITCAT_STATE64_MAGIC		0x34365443	/* "CT64" */
-#define CITCAT_STATE64_GPR(n)		(0x4008 + 8 * (n))	/* rax rcx rdx rbx rsp rbp rsi rdi r8-15 */
+/* rax rcx rdx rbx rsp rbp rsi rdi r8-15 */
+#define CITCAT_STATE64_GPR(n)		(0x4008 + 8 * (n))
 #define CITCAT_STATE64_RIP		0x4088
 #define CITCAT_STATE64_RFLAGS		0x4090
 #define CITCAT_STATE64_BASE(n)		(0x4098 + 8 * (n))	/* es cs ss ds fs gs ldtr tr */
