@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +38,9 @@ constexpr std::uint64_t kRecordBytes = 40;
 constexpr std::uint64_t kDefaultRam = std::uint64_t{128} << 20;  // QEMU's pc machine without -m
 // Above this the pc machine splits its RAM around the PCI hole.
 constexpr std::uint64_t kMostRam = std::uint64_t{2} << 30;
+
+// Kept free on the device: what the compressor still holds must find room when recording stops.
+constexpr std::uint64_t kDiskReserve = std::uint64_t{16} << 20;
 
 struct RecordArguments {
   std::string output, internal, cache = "i486", start = "driver", stop, monitor;
@@ -285,6 +289,21 @@ std::map<std::string, std::string> parse_totals(std::string_view text) {
   return out;
 }
 
+/// Bytes that can still be written beside `path`. A device that does not tell has room.
+std::uint64_t free_space(const std::string& path) {
+  struct statvfs status {};
+  const fs::path folder = fs::path(path).parent_path();
+  if (statvfs(folder.empty() ? "." : folder.c_str(), &status) != 0) return ~std::uint64_t{0};
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
+}
+
+bool is_nearly_full(const std::string& path) {
+  struct stat status {};
+  // Pipes and devices have no disk to fill.
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return false;
+  return free_space(path) < kDiskReserve;
+}
+
 /// Both streams of the monitor on their way into files.
 class Receiver {
  public:
@@ -293,14 +312,16 @@ class Receiver {
 
   /// Takes what can be read now. False at the end of the stream.
   bool take_data(int fd) {
-    const ssize_t n = ::read(fd, buffer_.data(), buffer_.size());
+    const ssize_t n = ::read(fd, buffer_.data() + held_, buffer_.size() - held_);
     if (n < 0 && errno == EINTR) return true;
     if (n < 0) throw IoError(system_message("the monitor's pipe"));
     if (n == 0) return false;
-    const auto size = static_cast<std::size_t>(n);
-    if (!records_) records_ = open_sink(output_);
-    records_->write({buffer_.data(), size});
-    bytes_ += size;
+    // An emulator that is killed may leave part of a record behind.
+    const std::size_t size = held_ + static_cast<std::size_t>(n);
+    const std::size_t whole = size - size % kRecordBytes;
+    if (!disk_full_) keep({buffer_.data(), whole});
+    held_ = size - whole;
+    std::copy_n(buffer_.begin() + static_cast<std::ptrdiff_t>(whole), held_, buffer_.begin());
     return true;
   }
 
@@ -329,9 +350,18 @@ class Receiver {
   std::uint64_t records() const { return bytes_ / kRecordBytes; }
   bool started() const { return started_; }
   bool failed() const { return failed_; }
+  /// No more records are taken: the rest of the device is needed to complete the files.
+  bool disk_full() const { return disk_full_; }
   const std::map<std::string, std::string>& totals() const { return totals_; }
 
  private:
+  void keep(std::span<const std::uint8_t> records) {
+    if (!records_) records_ = open_sink(output_);
+    records_->write(records);
+    bytes_ += records.size();
+    disk_full_ = is_nearly_full(output_);
+  }
+
   void take_line(std::string_view line) {
     const std::size_t blank = std::min(line.find(' '), line.size());
     const std::string_view kind = line.substr(0, blank);
@@ -364,15 +394,16 @@ class Receiver {
   std::string output_, internal_;
   std::unique_ptr<ByteSink> records_, values_;
   std::vector<std::uint8_t> buffer_ = std::vector<std::uint8_t>(1 << 20);
+  std::size_t held_ = 0;  ///< bytes of an unfinished record, at the front of the buffer
   std::string line_;
   std::uint64_t bytes_ = 0;
-  bool started_ = false, failed_ = false;
+  bool started_ = false, failed_ = false, disk_full_ = false;
   std::map<std::string, std::string> totals_;
 };
 
 /// Receives until the emulator is gone. Ctrl-C asks it to stop; what it has sent is still taken.
 bool receive_all(Receiver& receiver, const Emulator& emulator, Pipe& data, Pipe& control) {
-  bool interrupted = false;
+  bool interrupted = false, stopped = false;
   pollfd ends[2] = {{data.read.get(), POLLIN, 0}, {control.read.get(), POLLIN, 0}};
   while (ends[0].fd >= 0 || ends[1].fd >= 0) {
     if (poll(ends, 2, 500) < 0 && errno != EINTR) throw IoError(system_message("poll"));
@@ -385,6 +416,10 @@ bool receive_all(Receiver& receiver, const Emulator& emulator, Pipe& data, Pipe&
     if (ends[0].revents != 0 && !receiver.take_data(ends[0].fd)) ends[0].fd = -1;
     if (ends[1].revents != 0 && !receiver.take_control(ends[1].fd)) ends[1].fd = -1;
     for (pollfd& end : ends) end.revents = 0;
+    if (receiver.disk_full() && !stopped) {
+      stopped = true;
+      emulator.stop();
+    }
   }
   return interrupted;
 }
@@ -396,14 +431,17 @@ void print_result(const RecordArguments& arguments, const Receiver& receiver, do
     const auto it = totals.find(key);
     return it == totals.end() ? 0 : std::strtoull(it->second.c_str(), nullptr, 10);
   };
-  const std::string reason = totals.contains("reason") ? totals.at("reason") : "lost";
+  const std::string reason = receiver.disk_full()         ? "disk full"
+                             : totals.contains("reason") ? totals.at("reason")
+                                                         : "lost";
+  const bool counted = !totals.empty() && !receiver.disk_full();
   if (arguments.json) {
     nlohmann::ordered_json json;
     json["output"] = arguments.output;
     json["internal"] = arguments.internal;
     json["records"] = receiver.records();
     json["instructions"] = nullptr;
-    if (!totals.empty()) json["instructions"] = number("instructions");
+    if (counted) json["instructions"] = number("instructions");
     json["interrupts"] = number("interrupts");
     json["exceptions"] = number("exceptions");
     json["software_interrupts"] = number("software_interrupts");
@@ -413,9 +451,14 @@ void print_result(const RecordArguments& arguments, const Receiver& receiver, do
     console.print_json(json);
     return;
   }
-  console.print(fmt::format("{}: {} instructions, {} bus records, {} interrupts, {} exceptions\n",
-                            arguments.output, number("instructions"), receiver.records(),
-                            number("interrupts"), number("exceptions")));
+  if (counted) {
+    console.print(fmt::format("{}: {} instructions, {} bus records, {} interrupts, {} exceptions\n",
+                              arguments.output, number("instructions"), receiver.records(),
+                              number("interrupts"), number("exceptions")));
+  } else {
+    console.print(fmt::format("{}: {} bus records, until the recording ended early\n",
+                              arguments.output, receiver.records()));
+  }
   console.print(fmt::format("next: citcat import {} --internal {} -o RECORDING.citcat\n",
                             arguments.output, arguments.internal));
 }
@@ -430,6 +473,10 @@ ExitCode run_record(RecordArguments arguments, const Console& console) {
     arguments.internal = stem + ".side.csv";
   }
   const OutputLock lock(arguments.output);
+  if (is_nearly_full(arguments.output))
+    throw IoError(fmt::format("{}: {} MiB are free there and {} MiB are needed to begin",
+                              arguments.output, free_space(arguments.output) >> 20,
+                              kDiskReserve >> 20));
   const LogFile log;
   Pipe data, control;
   const auto command =
@@ -450,6 +497,10 @@ ExitCode run_record(RecordArguments arguments, const Console& console) {
     return ExitCode::answer_is_no;
   }
   print_result(arguments, receiver, seconds, console);
+  if (receiver.disk_full())
+    throw IoError(fmt::format("{}: the disk is full; the recording was stopped there and is complete "
+                              "up to its last record, number {}",
+                              arguments.output, receiver.records()));
   if (interrupted) return ExitCode::interrupted;
   if (receiver.totals().empty() || receiver.failed()) {
     throw IoError(fmt::format("the recording ended early: {} {}; {} holds the {} bus records it "
