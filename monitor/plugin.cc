@@ -225,8 +225,17 @@ void on_port_write(unsigned, void* user) {
     arm();
 }
 
+void on_wrmsr(unsigned, void*) {
+  QemuRegisters& registers = monitor->registers;
+  monitor->recorder.note_msr(registers.gpr(1), std::uint64_t{registers.gpr(2)} << 32 |
+                                                   registers.gpr(0));
+}
+
 void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, std::unique_ptr<Insn> insn) {
   const Trigger& start = monitor->options.start;
+  // The driver dumps the MSRs itself.
+  if (insn->what.kind == InsnKind::wrmsr && start.kind != Trigger::Kind::driver)
+    qemu_plugin_register_vcpu_insn_exec_cb(handle, on_wrmsr, QEMU_PLUGIN_CB_R_REGS, nullptr);
   switch (start.kind) {
     case Trigger::Kind::driver:
       if (insn->what.kind == InsnKind::wbinvd)

@@ -90,7 +90,8 @@ void Recorder::send_state_block(std::span<const std::uint32_t> words, std::uint3
 
 std::vector<std::uint32_t> Recorder::state_from_emulator(const Insn& first) {
   const LoggedState state = registers_.state();
-  std::vector<std::uint32_t> words(CITCAT_STATE_MSR(0, 0) / 4 + 1);
+  const auto msrs = static_cast<std::uint32_t>(std::min<std::size_t>(msrs_.size(), CITCAT_MSR_MAX));
+  std::vector<std::uint32_t> words(CITCAT_STATE_MSR(0, msrs) / 4 + 1);
   const auto put = [&words](std::uint32_t offset, std::uint32_t value) {
     words[offset / 4] = value;
   };
@@ -126,8 +127,14 @@ std::vector<std::uint32_t> Recorder::state_from_emulator(const Insn& first) {
   put(CITCAT_STATE_RAM_BYTES, memory_.bytes());
   for (unsigned n = 0; n < 128; ++n) put(CITCAT_STATE_FXSAVE + 4 * n, state.fx[n]);
   put(CITCAT_STATE_CPUID_COUNT, 0);
-  put(CITCAT_STATE_MSR_COUNT(0), 0);
-  put(CITCAT_STATE_MSR(0, 0), CITCAT_STATE_END);
+  put(CITCAT_STATE_MSR_COUNT(0), msrs);
+  auto msr = msrs_.begin();
+  for (std::uint32_t n = 0; n < msrs; ++n, ++msr) {
+    put(CITCAT_STATE_MSR(0, n), msr->first);
+    put(CITCAT_STATE_MSR(0, n) + 4, static_cast<std::uint32_t>(msr->second));
+    put(CITCAT_STATE_MSR(0, n) + 8, static_cast<std::uint32_t>(msr->second >> 32));
+  }
+  put(CITCAT_STATE_MSR(0, msrs), CITCAT_STATE_END);
   return words;
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,6 +56,9 @@ class Recorder {
   /// block goes out first. Without one the emulator's own view of the state does.
   void begin(const Insn& first, std::uint32_t window);
   bool active() const { return active_; }
+  /// What WRMSR has written so far. The emulator tells no other way; a recording without the driver
+  /// begins with them.
+  void note_msr(std::uint32_t index, std::uint64_t value) { msrs_[index] = value; }
   /// Ends the recording; nothing more is sent.
   void end(const std::string& reason);
 
@@ -142,6 +146,7 @@ class Recorder {
   };
   std::array<KnownBase, 4> known_base_;  ///< ES CS SS DS, for the selector last asked for
 
+  std::map<std::uint32_t, std::uint64_t> msrs_;
   std::uint64_t interrupts_ = 0, exceptions_ = 0, software_ = 0;
 };
 
