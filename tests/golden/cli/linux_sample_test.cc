@@ -1,0 +1,56 @@
+// The recording of Linux, as a user walks it: protected mode with paging, the driver's state dump,
+// interrupts, page faults, and write-back caches in front of the bus.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "golden/process.h"
+
+namespace citcat::testing {
+namespace {
+
+constexpr const char* kCapture = CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst";
+constexpr const char* kValues = CITCAT_SOURCE_DIR "/samples/linux/start.side.csv";
+
+class LinuxSample : public ::testing::Test {
+ protected:
+  nlohmann::json run_json(const std::vector<std::string>& arguments) const {
+    const ProcessResult result = run_citcat(arguments, folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  }
+  nlohmann::json import_it() const {
+    return run_json({"import", kCapture, "--internal", kValues, "-o", "linux.citcat", "--json"});
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(LinuxSample, BeginsWithTheDriversDump) {
+  const auto imported = import_it();
+  EXPECT_EQ(imported.at("cpu"), "p6");
+  EXPECT_EQ(imported.at("interrupts"), 2);
+  const auto info = run_json({"info", "linux.citcat", "--json"});
+  EXPECT_EQ(info.at("bus").at("cache"), "write-back");
+  EXPECT_TRUE(info.at("unknown_registers").empty());
+}
+
+TEST_F(LinuxSample, ReplaysToTheSameWriteBacksAndPortAccesses) {
+  import_it();
+  const auto verdict = run_json({"verify", "linux.citcat", "--json"});
+  EXPECT_EQ(verdict.at("verdict"), "match");
+  EXPECT_EQ(verdict.at("interrupts"), 2);
+  EXPECT_EQ(verdict.at("exceptions"), 9);
+  EXPECT_EQ(verdict.at("write_backs").at("equal"), 4970);
+  EXPECT_EQ(verdict.at("io_writes").at("equal"), 6);
+}
+
+TEST_F(LinuxSample, NothingOfItHasToBeAdoptedFromTheBus) {
+  import_it();
+  EXPECT_EQ(run_json({"verify", "linux.citcat", "--json", "--strict"}).at("verdict"), "match");
+}
+
+}  // namespace
+}  // namespace citcat::testing
