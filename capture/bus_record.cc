@@ -67,7 +67,8 @@ std::string check_io(const BusRecord& r) {
 std::string check_special(const BusRecord& r) {
   switch (static_cast<BusRecordType>(r.type)) {
     case BusRecordType::interrupt_acknowledge:
-      return r.size == 1 ? "" : "size: an acknowledge carries 1 byte, found " + std::to_string(r.size);
+      return r.size == 1 ? ""
+                         : "size: an acknowledge carries 1 byte, found " + std::to_string(r.size);
     case BusRecordType::flush:
       if (r.size == 1 && (r.data[0] == 1 || r.data[0] == 2)) return {};
       return "data: a flush is 1 (INVD) or 2 (WBINVD)";
@@ -104,7 +105,8 @@ std::string check_bus_record(const BusRecord& r, std::uint32_t bus_bytes) {
   if ((r.flags & ~allowed) != 0) return "flags: unknown bits in " + std::to_string(r.flags);
   // Two words are enough to see that what lies beyond the data is zero.
   for (std::size_t i = r.size; i < kBusRecordData; ++i) {
-    if (r.data[i] != 0) return "data: byte " + std::to_string(i) + " lies beyond the size, not zero";
+    if (r.data[i] != 0)
+      return "data: byte " + std::to_string(i) + " lies beyond the size, not zero";
   }
   switch (static_cast<BusRecordType>(r.type)) {
     case BusRecordType::code_read:

@@ -64,9 +64,8 @@ struct BusRecord {
 inline BusRecord unpack_bus_record(std::span<const std::uint8_t, kBusRecordBytes> bytes) {
   // Records are moved as whole words; hosts with another byte order would need swaps here.
   static_assert(std::endian::native == std::endian::little);
-  static_assert(sizeof(BusRecord) == kBusRecordBytes &&
-                std::is_trivially_copyable_v<BusRecord> && offsetof(BusRecord, type) == 20 &&
-                offsetof(BusRecord, data) == 24);
+  static_assert(sizeof(BusRecord) == kBusRecordBytes && std::is_trivially_copyable_v<BusRecord> &&
+                offsetof(BusRecord, type) == 20 && offsetof(BusRecord, data) == 24);
   BusRecord record;
   std::memcpy(&record, bytes.data(), kBusRecordBytes);
   return record;
@@ -145,7 +144,7 @@ class BusRecordDecoder {
   std::uint32_t last_clock_ = 0;
   bool learnt_ = false;
   static constexpr std::uint8_t kSecondPart = 128;
-  std::uint8_t shown_ = 0;  ///< flags of line records so far, and kSecondPart
+  std::uint8_t shown_ = 0;   ///< flags of line records so far, and kSecondPart
   std::uint8_t widest_ = 0;  ///< largest single transfer
 };
 

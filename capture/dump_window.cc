@@ -297,9 +297,9 @@ const DumpFinder::Candidate* DumpFinder::best() const {
     if (c.marked) return begins ? 2 : 1;
     return 0;
   };
-  const auto best = std::max_element(
-      candidates_.begin(), candidates_.end(),
-      [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+  const auto best =
+      std::max_element(candidates_.begin(), candidates_.end(),
+                       [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
   return best == candidates_.end() || rank(*best) == 0 ? nullptr : &*best;
 }
 
@@ -321,7 +321,8 @@ std::optional<DumpedState> DumpFinder::take_state() {
   if (!end) end = end_by_counts(window->base);
   WordReader in(written_, window->base);
   if (in.get(0, "magic", CITCAT_STATE_MAGIC) != CITCAT_STATE_MAGIC) return std::nullopt;
-  if (in.get(CITCAT_STATE_VERSION_OFFSET, "version", CITCAT_STATE_VERSION) != CITCAT_STATE_VERSION) return std::nullopt;
+  if (in.get(CITCAT_STATE_VERSION_OFFSET, "version", CITCAT_STATE_VERSION) != CITCAT_STATE_VERSION)
+    return std::nullopt;
 
   DumpedState dumped;
   dumped.base = PhysAddr{window->base};
@@ -335,7 +336,9 @@ std::optional<DumpedState> DumpFinder::take_state() {
     dumped.end = *end + kWord;
     // A count that is missing follows from the other one and the place of the end word.
     for (std::uint32_t n = 0; n <= kMaxCpuid; ++n) {
-      if (word(window->base, CITCAT_STATE_CPUID_COUNT).value_or(n) != n || msr_count_offset(n) >= *end) continue;
+      if (word(window->base, CITCAT_STATE_CPUID_COUNT).value_or(n) != n ||
+          msr_count_offset(n) >= *end)
+        continue;
       const std::uint32_t rest = *end - msr_count_offset(n) - kWord;
       const std::uint32_t count = rest / CITCAT_MSR_BYTES;
       if (rest % CITCAT_MSR_BYTES != 0) continue;

@@ -16,9 +16,9 @@ namespace citcat {
 
 /// A processor state as dumped.
 struct DumpedState {
-  CpuState state;                 ///< `unknown` names the registers of words that are missing
-  PhysAddr base;                  ///< of the window
-  std::uint32_t end = 0;          ///< bytes of the dump
+  CpuState state;         ///< `unknown` names the registers of words that are missing
+  PhysAddr base;          ///< of the window
+  std::uint32_t end = 0;  ///< bytes of the dump
   std::vector<std::string> warnings;
 };
 
@@ -57,9 +57,9 @@ class DumpFinder {
   /// A place that may be a window.
   struct Candidate {
     std::uint32_t base = 0;
-    bool marked = false;                 ///< by the monitor
-    std::optional<std::uint32_t> end;    ///< offset of the end word, once the layout is known
-    std::set<std::uint32_t> missing;     ///< offsets of words not yet written, when `end` is known
+    bool marked = false;               ///< by the monitor
+    std::optional<std::uint32_t> end;  ///< offset of the end word, once the layout is known
+    std::set<std::uint32_t> missing;   ///< offsets of words not yet written, when `end` is known
   };
 
   std::optional<std::uint32_t> word(std::uint32_t base, std::uint32_t offset) const;

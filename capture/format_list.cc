@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "capture/machine_records.h"
 #include "capture/byu_capture.h"
+#include "capture/machine_records.h"
 #include "capture/moo_capture.h"
 #include "capture/native.h"
 #include "capture/record_csv.h"

@@ -19,6 +19,8 @@ namespace {
 // A state dump is over when this many transactions went by without a write into its window; as many
 // of the recording's first are looked at to judge their counts.
 constexpr std::size_t kLookAhead = 4096;
+/// Transactions taken from the reader at a time: few enough to stay in the first-level cache.
+constexpr std::size_t kBlock = 128;
 constexpr std::uint64_t kProgressEvery = 1 << 16;
 
 struct KindName {
@@ -63,24 +65,112 @@ class WhereFinder {
   std::uint64_t interrupts_ = 0;
 };
 
+/// The transactions of a reader, taken a block at a time.
+class TransactionStream {
+ public:
+  TransactionStream(CaptureReader& reader, const std::function<void(std::uint64_t)>& progress)
+      : reader_(reader), progress_(progress) {}
+
+  /// The next transaction of the segment, which the caller may change; nullptr at its end. Valid
+  /// until the next call.
+  BusTransaction* next() {
+    if (!put_back_.empty()) {
+      current_ = put_back_.front();
+      put_back_.pop_front();
+      return &current_;
+    }
+    if (at_ == size_ && !read_block()) return nullptr;
+    return &block_[at_++];
+  }
+  /// These come again, before all others.
+  void put_back(std::deque<BusTransaction> transactions) { put_back_ = std::move(transactions); }
+  bool next(BusTransaction& t) {
+    const BusTransaction* const found = next();
+    if (found != nullptr) t = *found;
+    return found != nullptr;
+  }
+  /// Goes on to the next segment of the capture, leaving out what is left of this one.
+  bool next_segment() {
+    while (next() != nullptr) {
+    }
+    at_end_ = !reader_.next_segment();
+    if (!at_end_) ++segment_;
+    return !at_end_;
+  }
+
+  bool at_end() const { return at_end_ && put_back_.empty(); }  ///< of the segment
+  std::uint32_t segment() const { return segment_; }
+  std::uint64_t read() const { return read_; }  ///< transactions so far
+  CaptureReader& reader() { return reader_; }
+
+ private:
+  bool read_block() {
+    if (at_end_) return false;
+    at_ = 0;
+    size_ = reader_.next_block(block_);
+    at_end_ = size_ == 0;
+    const std::uint64_t before = read_;
+    read_ += size_;
+    if (read_ / kProgressEvery != before / kProgressEvery && progress_) progress_(read_);
+    return !at_end_;
+  }
+
+  CaptureReader& reader_;
+  const std::function<void(std::uint64_t)>& progress_;
+  // Read but not yet looked at: from at_ to size_.
+  std::vector<BusTransaction> block_ = std::vector<BusTransaction>(kBlock);
+  std::size_t at_ = 0, size_ = 0;
+  std::deque<BusTransaction> put_back_;
+  BusTransaction current_;  ///< the last of put_back_ handed out
+  bool at_end_ = false;
+  std::uint32_t segment_ = 0;
+  std::uint64_t read_ = 0;
+};
+
+/// Length of the tail of `traffic` in which the same few transactions come again and again; 0 where
+/// there is none.
+std::size_t repeating_tail(const std::deque<BusTransaction>& traffic) {
+  constexpr std::size_t kLongestPeriod = 64, kLeastRounds = 8;
+  const auto same = [](const BusTransaction& a, const BusTransaction& b) {
+    return a.op == b.op && a.address == b.address && a.size == b.size && a.data == b.data;
+  };
+  const std::size_t n = traffic.size();
+  for (std::size_t period = 1; period <= kLongestPeriod; ++period) {
+    std::size_t length = period;
+    while (length < n && same(traffic[n - 1 - length], traffic[n - 1 - length + period])) ++length;
+    if (length >= kLeastRounds * period && length >= kLongestPeriod) return length;
+  }
+  return 0;
+}
+
 class Importer {
  public:
-  Importer(CaptureReader& reader, const ImportOptions& options, EvidenceWriter* evidence)
-      : reader_(reader),
+  Importer(TransactionStream& stream, const ImportOptions& options, EvidenceWriter* evidence)
+      : stream_(stream),
+        reader_(stream.reader()),
         options_(options),
-        builder_({reader.info().bus}, evidence),
+        builder_({reader_.info().bus}, evidence),
         start_(options.start),
         stop_(options.stop),
         audit_(options.ignore_counts == IgnoreCounts::none                 ? Counting::all
                : options.ignore_counts == IgnoreCounts::all_but_interrupts ? Counting::interrupts
                                                                            : Counting::none) {}
 
+  /// The recording that the options ask for.
   Recording run();
+  /// The next one that begins with a dump, or with a state the capture itself carries: everything
+  /// but what is known at the end of the capture. Nothing when the segment has none left.
+  /// `may_spin`: the segment may end in the spin loop of a driver.
+  std::optional<Recording> run_next(bool may_spin);
+  std::string missing_dump() const;
+  /// Completes what run_next() returned, once the capture was read to its end.
+  void fill_in(Recording& recording);
 
  private:
-  bool next(BusTransaction& t);
+  bool next(BusTransaction& t) { return stream_.next(t); }
   void select_segment();
   void find_state();
+  bool search_dump();
   void find_dump();
   bool dump_ended();
   void pass(const BusTransaction& t);
@@ -92,12 +182,15 @@ class Importer {
   std::optional<Position> base_of_dump() const;
   std::optional<Position> base_of_start() const;
   void derive();
+  bool derive(BusTransaction& t);
+  void derive_delayed(std::size_t delay);
+  void leave_out_spin_loop();
   void drain();
-  void fill_in(Recording& recording);
   std::vector<InternalRead> internal_reads(const Recording& recording);
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
   const std::string& name() const;
 
+  TransactionStream& stream_;
   CaptureReader& reader_;
   const ImportOptions& options_;
   RecordingBuilder builder_;
@@ -105,14 +198,12 @@ class Importer {
   PositionAudit audit_;
   DumpFinder dump_;
   std::deque<BusTransaction> ahead_;  ///< read but not yet derived
-  bool at_end_ = false;               ///< the reader has no more
-  std::uint64_t read_ = 0;
   std::optional<CpuState> state_;
   std::vector<std::string> warnings_;
 
   bool by_dump_ = false;
   std::optional<std::uint64_t> stopped_at_;  ///< instructions before the driver's stop marker
-  bool prefix_seen_ = false;  ///< the machine ran before the start
+  bool prefix_seen_ = false;                 ///< the machine ran before the start
   std::optional<Position> first_window_, last_window_;  ///< counts at writes into the dump window
   Position base_;
   bool base_known_ = true;
@@ -123,23 +214,10 @@ const std::string& Importer::name() const {
   return reader_.info().files.empty() ? kCapture : reader_.info().files.front().name;
 }
 
-bool Importer::next(BusTransaction& t) {
-  if (at_end_) return false;
-  if (!reader_.next(t)) {
-    at_end_ = true;
-    return false;
-  }
-  if (++read_ % kProgressEvery == 0 && options_.progress) options_.progress(read_);
-  return true;
-}
-
 void Importer::select_segment() {
-  BusTransaction t;
-  for (std::uint32_t i = 0; i < options_.segment; ++i) {
-    while (reader_.next(t)) {
-    }
-    if (!reader_.next_segment()) {
-      throw UsageError("segment " + std::to_string(options_.segment) +
+  for (std::uint32_t i = 0; i < options_.segment.value_or(0); ++i) {
+    if (!stream_.next_segment()) {
+      throw UsageError("segment " + std::to_string(*options_.segment) +
                        " was asked for, but the capture has only " + std::to_string(i + 1));
     }
   }
@@ -185,11 +263,12 @@ void Importer::skip_to_start() {
     pass(t);
   }
   throw UsageError("--start " + where_text(*options_.start) + " is beyond the capture, which has " +
-                   std::to_string(read_) + " transactions");
+                   std::to_string(stream_.read()) + " transactions");
 }
 
-/// Reads until the state dump is over. What follows it is left in ahead_.
-void Importer::find_dump() {
+/// Reads until the state dump is over. What follows it is left in ahead_. False when the segment
+/// ends before that.
+bool Importer::search_dump() {
   BusTransaction t;
   while (next(t)) {
     if (dump_.take(t)) {
@@ -199,25 +278,36 @@ void Importer::find_dump() {
         if (!first_window_) first_window_ = t.position;
         last_window_ = t.position;
       }
-      if (dump_.started()) return take_dump();
+      if (dump_.started()) {
+        take_dump();
+        return true;
+      }
     } else if (!by_dump_) {
       pass(t);
     } else {
       ahead_.push_back(t);
-      if (ahead_.size() >= kLookAhead && dump_ended()) return take_dump();
+      if (ahead_.size() >= kLookAhead && dump_ended()) {
+        take_dump();
+        return true;
+      }
     }
   }
-  if (!dump_.found()) {
-    throw FormatError(name(), 0,
-                      "expected a state dump, found none in " + std::to_string(read_) +
-                          " transactions: give the processor's state with --initial-state");
-  }
-  if (dump_.expects_marker()) {
-    throw FormatError(name(), 0,
-                      "the driver dumped the state, but the start marker that should follow was "
-                      "not found");
-  }
+  if (!dump_.found() || dump_.expects_marker()) return false;
   take_dump();
+  return true;
+}
+
+void Importer::find_dump() {
+  if (search_dump()) return;
+  throw FormatError(name(), 0, missing_dump());
+}
+
+/// Why search_dump() returned false.
+std::string Importer::missing_dump() const {
+  if (dump_.found())
+    return "the driver dumped the state, but the start marker that should follow was not found";
+  return "expected a state dump, found none in " + std::to_string(stream_.read()) +
+         " transactions: give the processor's state with --initial-state";
 }
 
 /// Called when nothing was written into the window for a while: was that the dump?
@@ -244,7 +334,7 @@ void Importer::look_ahead() {
   BusTransaction t;
   while (ahead_.size() < kLookAhead && next(t)) ahead_.push_back(t);
   const std::vector<BusTransaction> first(ahead_.begin(), ahead_.end());
-  audit_.judge(first, at_end_);
+  audit_.judge(first, stream_.at_end());
 }
 
 /// Position zero is the instruction after the dump. A monitor that writes the dump itself stops the
@@ -294,40 +384,62 @@ void Importer::find_base() {
 
 void Importer::derive() {
   builder_.start(base_);
-  BusTransaction t;
-  while (true) {
-    if (!ahead_.empty()) {
-      t = ahead_.front();
-      ahead_.pop_front();
-    } else if (!next(t)) {
-      return;
-    }
-    if (stop_.reached(t)) return;
-    if (by_dump_ && t.op == BusOp::data_write && dump_.take(t)) {
-      if (dump_.stopped()) {
-        if (t.has(kPositionKnown)) stopped_at_ = builder_.rebase(t.position).instruction;
-        return;
-      }
-      continue;
-    }
-    if (t.has(kStateWindow)) continue;
-    audit_.apply(t);
-    builder_.add(t);
+  while (!ahead_.empty()) {
+    BusTransaction t = ahead_.front();
+    ahead_.pop_front();
+    if (!derive(t)) return;
   }
+  while (BusTransaction* const t = stream_.next()) {
+    if (!derive(*t)) return;
+  }
+}
+
+/// The same for a segment that may end in a spin loop: the last `delay` transactions wait until
+/// more follow.
+void Importer::derive_delayed(std::size_t delay) {
+  builder_.start(base_);
+  bool ended = false;
+  while (!ended) {
+    ended = stream_.at_end();
+    if (ended) leave_out_spin_loop();
+    while (ahead_.size() > (ended ? 0 : delay)) {
+      BusTransaction t = ahead_.front();
+      ahead_.pop_front();
+      if (!derive(t)) return;
+    }
+    if (const BusTransaction* const t = stream_.next()) ahead_.push_back(*t);
+  }
+}
+
+/// A full analyser interrupts the machine, whose driver then spins until the analyser was emptied.
+void Importer::leave_out_spin_loop() {
+  const std::size_t length = repeating_tail(ahead_);
+  if (length == 0) return;
+  warn("segment " + std::to_string(stream_.segment()) + " ends in " + std::to_string(length) +
+       " transactions that repeat: taken as a driver that waits for the analyser, and left out");
+  ahead_.resize(ahead_.size() - length);
+}
+
+/// One transaction of the recording; false when it is over before it.
+bool Importer::derive(BusTransaction& t) {
+  if (stop_.reached(t)) return false;
+  if (by_dump_ && t.op == BusOp::data_write && dump_.take(t)) {
+    if (dump_.stopped() && t.has(kPositionKnown))
+      stopped_at_ = builder_.rebase(t.position).instruction;
+    return !dump_.stopped();
+  }
+  if (t.has(kStateWindow)) return true;
+  audit_.apply(t);
+  builder_.add(t);
+  return true;
 }
 
 /// Reads what is left, so that warnings and hashes cover the whole capture.
 void Importer::drain() {
-  BusTransaction t;
-  while (next(t)) {
-  }
-  if (reader_.next_segment()) {
-    warn("the capture has more segments: this recording is of segment " +
-         std::to_string(options_.segment) + " alone");
-    do {
-      while (reader_.next(t)) {
-      }
-    } while (reader_.next_segment());
+  if (!stream_.next_segment()) return;
+  warn("the capture has more segments: this recording is of segment " +
+       std::to_string(options_.segment.value_or(0)) + " alone");
+  while (stream_.next_segment()) {
   }
 }
 
@@ -342,7 +454,7 @@ std::vector<InternalRead> Importer::internal_reads(const Recording& recording) {
   for (InternalRead read : load_side_values(options_.capture.internal_path)) {
     if (read.position_known) {
       if (read.position.instruction < base_.instruction) continue;
-      read.position = builder_.rebase(read.position);
+      read.position = RecordingBuilder::rebase(read.position, base_);
       const bool beyond = recording.instructions && options_.stop &&
                           read.position.instruction >= *recording.instructions;
       if (beyond) break;
@@ -360,7 +472,7 @@ std::string options_text(const ImportOptions& options) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (options.start) json["start"] = where_text(*options.start);
   if (options.stop) json["stop"] = where_text(*options.stop);
-  if (options.segment != 0) json["segment"] = options.segment;
+  if (options.segment.value_or(0) != 0) json["segment"] = *options.segment;
   if (options.capture.cpu != CpuModel::unknown) json["cpu"] = cpu_model_name(options.capture.cpu);
   if (!options.initial_state_path.empty()) json["initial_state"] = true;
   if (!options.capture.internal_path.empty()) json["internal"] = true;
@@ -401,12 +513,21 @@ void Importer::fill_in(Recording& recording) {
   }
 }
 
-Recording Importer::run() {
-  if (!reader_.info().has_data) {
-    throw FormatError(name(), 0,
-                      "expected a capture with data, found format " + reader_.info().format +
-                          ", which has addresses only");
+std::optional<Recording> Importer::run_next(bool may_spin) {
+  state_ = reader_.initial_state();
+  if (!state_ && !search_dump()) return std::nullopt;
+  look_ahead();
+  find_base();
+  if (may_spin) {
+    derive_delayed(kLookAhead);
+  } else {
+    derive();
   }
+  stream_.put_back(std::move(ahead_));
+  return builder_.finish();
+}
+
+Recording Importer::run() {
   select_segment();
   find_state();
   look_ahead();
@@ -448,12 +569,13 @@ Where parse_where(std::string_view text) {
   const auto* const row =
       std::find_if(kKindNames.begin(), kKindNames.end(),
                    [&](const KindName& k) { return k.name == text.substr(0, colon); });
-  const auto number = colon == std::string_view::npos
-                          ? std::nullopt
-                          : parse_number(text.substr(colon + 1), 10);
+  const auto number =
+      colon == std::string_view::npos ? std::nullopt : parse_number(text.substr(colon + 1), 10);
   if (row == kKindNames.end() || !number) {
-    throw UsageError("expected interrupt:N, transaction:N, sample:N, instruction:N or clock:N, "
-                     "found \"" + std::string(text) + "\"");
+    throw UsageError(
+        "expected interrupt:N, transaction:N, sample:N, instruction:N or clock:N, "
+        "found \"" +
+        std::string(text) + "\"");
   }
   return {row->kind, *number};
 }
@@ -466,6 +588,7 @@ std::string where_text(const Where& where) {
 
 ImportResult summarize(const Recording& recording) {
   ImportResult result;
+  result.recordings = 1;
   result.format = recording.provenance.format;
   result.cpu = recording.initial.model;
   result.transactions = recording.totals.transactions;
@@ -478,18 +601,151 @@ ImportResult summarize(const Recording& recording) {
   return result;
 }
 
+namespace {
+
+/// Adds up what the recordings of one archive tell.
+void add_to(ImportResult& all, const ImportResult& one) {
+  if (all.recordings == 0) {
+    all = one;
+    return;
+  }
+  ++all.recordings;
+  all.transactions += one.transactions;
+  if (all.instructions && one.instructions) {
+    *all.instructions += *one.instructions;
+  } else {
+    all.instructions.reset();
+  }
+  all.image_bytes += one.image_bytes;
+  all.interrupts += one.interrupts;
+  all.io_reads += one.io_reads;
+  all.external_writes += one.external_writes;
+  for (const std::string& text : one.warnings) {
+    if (std::find(all.warnings.begin(), all.warnings.end(), text) == all.warnings.end())
+      all.warnings.push_back(text);
+  }
+}
+
+void require_data(const CaptureReader& reader) {
+  const CaptureInfo& info = reader.info();
+  if (info.has_data) return;
+  throw FormatError(
+      info.files.empty() ? "capture" : info.files.front().name, 0,
+      "expected a capture with data, found format " + info.format + ", which has addresses only");
+}
+
+/// Leaves out of a recording what tells the file that it was imported from.
+void strip_provenance(Recording& recording, const CaptureInfo& capture) {
+  recording.provenance = {};
+  std::erase_if(recording.warnings, [&](const std::string& text) {
+    return std::find(capture.warnings.begin(), capture.warnings.end(), text) !=
+           capture.warnings.end();
+  });
+}
+
+/// Whether every state that the capture carries begins a recording: nothing asks for one place.
+bool wants_all(const ImportOptions& options) {
+  return !options.segment && options.initial_state_path.empty() && !options.start &&
+         !options.stop && options.capture.internal_path.empty();
+}
+
+/// An analyser that filled up, was emptied and started again: positions begin again, what happened
+/// in between is not known, and each part that has a state of its own can be replayed.
+class SegmentedImport {
+ public:
+  /// `may_spin`: the capture is of several files, as an analyser leaves them that is emptied.
+  SegmentedImport(CaptureReader& reader, const ImportOptions& options, bool may_spin,
+                  RecordingFileWriter& archive)
+      : reader_(reader),
+        options_(options),
+        may_spin_(may_spin),
+        stream_(reader, options.progress),
+        archive_(archive) {}
+
+  ImportResult run() {
+    do {
+      import_segment();
+    } while (stream_.next_segment());
+    if (parts_.empty()) throw FormatError(name(), 0, missing_);
+    ImportResult result;
+    for (std::size_t i = 0; i < parts_.size(); ++i) finish(i, result);
+    for (const std::string& text : left_out_) result.warnings.push_back(text);
+    archive_.close();
+    return result;
+  }
+
+ private:
+  struct Part {
+    std::unique_ptr<Importer> importer;
+    Recording recording;
+  };
+
+  /// A driver may stop and dump again while the analyser runs on.
+  void import_segment() {
+    const std::size_t before = parts_.size();
+    do {
+      archive_.select(parts_.size());
+      auto importer = std::make_unique<Importer>(stream_, options_, &archive_);
+      std::optional<Recording> recording = importer->run_next(may_spin_);
+      if (!recording) {
+        if (missing_.empty()) missing_ = importer->missing_dump();
+        break;
+      }
+      parts_.push_back({std::move(importer), std::move(*recording)});
+    } while (!stream_.at_end() && !reader_.initial_state());
+    if (before != parts_.size()) return;
+    left_out_.push_back("segment " + std::to_string(stream_.segment()) +
+                        " has no state dump: it is left out");
+  }
+
+  void finish(std::size_t number, ImportResult& result) {
+    Part& part = parts_[number];
+    part.importer->fill_in(part.recording);
+    if (parts_.size() > 1) {
+      part.recording.warnings.push_back("recording " + std::to_string(number) + " of " +
+                                        std::to_string(parts_.size()) +
+                                        ": nothing is known of what happened between them");
+    }
+    add_to(result, summarize(part.recording));
+    if (!options_.provenance) strip_provenance(part.recording, reader_.info());
+    archive_.select(number);
+    archive_.add(part.recording);
+  }
+
+  std::string name() const {
+    return reader_.info().files.empty() ? "capture" : reader_.info().files.front().name;
+  }
+
+  CaptureReader& reader_;
+  const ImportOptions& options_;
+  bool may_spin_;
+  TransactionStream stream_;
+  RecordingFileWriter& archive_;
+  std::vector<Part> parts_;
+  std::vector<std::string> left_out_;
+  std::string missing_;  ///< why the first segment without a state has none
+};
+
+}  // namespace
+
 Recording import_from(CaptureReader& reader, const ImportOptions& options,
                       EvidenceWriter* evidence) {
-  return Importer(reader, options, evidence).run();
+  require_data(reader);
+  TransactionStream stream(reader, options.progress);
+  return Importer(stream, options, evidence).run();
 }
 
 ImportResult import_capture(const std::vector<std::string>& paths, const ImportOptions& options,
                             const std::string& out_path) {
   const std::unique_ptr<CaptureReader> reader = open_capture(paths, options.capture);
+  require_data(*reader);
   RecordingFileWriter archive(out_path);
-  const Recording recording = import_from(*reader, options, &archive);
+  if (wants_all(options)) return SegmentedImport(*reader, options, paths.size() > 1, archive).run();
+  Recording recording = import_from(*reader, options, &archive);
+  const ImportResult result = summarize(recording);
+  if (!options.provenance) strip_provenance(recording, reader->info());
   archive.finish(recording);
-  return summarize(recording);
+  return result;
 }
 
 std::unique_ptr<EvidenceReader> ImportedRecording::read_evidence() const {

@@ -40,13 +40,20 @@ struct ImportOptions {
   std::optional<Where> start;      ///< nothing: the beginning, or the end of the state dump
   std::optional<Where> stop;       ///< nothing: the end of the capture, or the stop marker
   IgnoreCounts ignore_counts = IgnoreCounts::none;
-  std::uint32_t segment = 0;  ///< which segment of the capture becomes the recording
+  /// Which segment of the capture becomes the recording. Nothing: every part of the capture that
+  /// begins with a state of its own becomes one, all in one archive (import_capture() without
+  /// state, start, stop and internal values), else the first segment.
+  std::optional<std::uint32_t> segment;
+  /// Keep names and hashes of the capture files, the format, the options, and warnings about the
+  /// files. Without, captures of the same transactions give the same bytes.
+  bool provenance = true;
   /// Called now and then with the transactions read so far.
   std::function<void(std::uint64_t)> progress;
 };
 
 /// What an import tells; the fields of `citcat import --json`.
 struct ImportResult {
+  std::uint64_t recordings = 0;  ///< in the archive; the numbers are those of all of them
   std::string format;
   CpuModel cpu = CpuModel::unknown;
   std::uint64_t transactions = 0;

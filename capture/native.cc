@@ -73,7 +73,8 @@ class NativeRecordFile final : public RecordFile {
     std::array<std::uint8_t, kHeaderBytes> header{};
     input_->read_exact(header, "header of a native capture");
     if (!std::equal(kMagic.begin(), kMagic.end(), header.begin())) {
-      throw FormatError(input_->name(), 0, "expected the magic number of a native capture, found another");
+      throw FormatError(input_->name(), 0,
+                        "expected the magic number of a native capture, found another");
     }
     ByteReader in(header, input_->name());
     declaration_ = parse_header(in);
@@ -82,9 +83,9 @@ class NativeRecordFile final : public RecordFile {
   std::span<const std::uint8_t> next() override {
     const auto block = source_.next();
     if (block.empty()) {
-      throw FormatError(input_->name(), input_->offset(),
-                        "the capture ends without an end record, after " +
-                            std::to_string(records_) + " records");
+      throw FormatError(
+          input_->name(), input_->offset(),
+          "the capture ends without an end record, after " + std::to_string(records_) + " records");
     }
     const std::size_t count = block.size() / kBusRecordBytes;
     const std::size_t records = add_to_sums(block);

@@ -12,8 +12,7 @@ class RecordCapture final : public CaptureReader {
  public:
   /// `paths` are the segments behind `first`.
   RecordCapture(std::string format, std::unique_ptr<InputStream> first,
-                std::vector<std::string> paths, const CaptureOptions& options,
-                RecordFileMaker make)
+                std::vector<std::string> paths, const CaptureOptions& options, RecordFileMaker make)
       : paths_(std::move(paths)), options_(options), make_(std::move(make)) {
     info_.format = std::move(format);
     open_file(std::move(first));

@@ -45,7 +45,8 @@ class CsvRecordFile final : public RecordFile {
   explicit CsvRecordFile(std::unique_ptr<InputStream> input)
       : RecordFile(std::move(input)), lines_(*input_) {
     std::string_view line;
-    if (!lines_.next(line)) throw FormatError(lines_.name(), 1, "expected a header line, found nothing");
+    if (!lines_.next(line))
+      throw FormatError(lines_.name(), 1, "expected a header line, found nothing");
     if (line.starts_with(kDeclaration)) {
       parse_declaration(line.substr(kDeclaration.size()));
       if (!lines_.next(line)) lines_.fail("expected a header line, found nothing");
@@ -80,7 +81,8 @@ class CsvRecordFile final : public RecordFile {
 
   /// The field of a column, "" when the file does not have it.
   std::string_view field(Column column) const {
-    return place_[column] < 0 ? std::string_view{} : fields_[static_cast<std::size_t>(place_[column])];
+    return place_[column] < 0 ? std::string_view{}
+                              : fields_[static_cast<std::size_t>(place_[column])];
   }
   std::uint64_t number(Column column, int base, std::uint64_t max) const {
     const auto value = parse_number(field(column), base, max);
@@ -106,7 +108,8 @@ void CsvRecordFile::parse_declaration(std::string_view words) {
     words.remove_prefix(std::min(end + 1, words.size()));
     if (word.empty()) continue;
     const std::size_t equals = word.find('=');
-    if (equals == std::string_view::npos) lines_.fail("expected key=value, found " + std::string(word));
+    if (equals == std::string_view::npos)
+      lines_.fail("expected key=value, found " + std::string(word));
     declare(word.substr(0, equals), word.substr(equals + 1));
   }
 }
@@ -173,7 +176,8 @@ void CsvRecordFile::parse_record(BusRecord& out) {
   out.type = bus_record_type_of(field(kType));
   if (out.type == 0) bad(kType, "a type such as CODE_RD");
   out.instructions = field(kIcount).empty() ? kNoCount : number(kIcount, 10, kNoCount - 1);
-  if (!field(kRep).empty()) out.iterations = static_cast<std::uint32_t>(number(kRep, 10, 0xffffffff));
+  if (!field(kRep).empty())
+    out.iterations = static_cast<std::uint32_t>(number(kRep, 10, 0xffffffff));
   if (!field(kClk).empty()) out.clock = static_cast<std::uint32_t>(number(kClk, 10, kNoCount));
   out.address = static_cast<std::uint32_t>(number(kAddr, 16, 0xffffffff));
   out.size = static_cast<std::uint8_t>(number(kSize, 10, kBusRecordData));

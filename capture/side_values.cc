@@ -49,12 +49,15 @@ InternalRead parse_line(const LineReader& lines, const std::vector<std::string_v
   InternalRead read;
   if (!fields[0].empty()) {
     const auto count = parse_number(fields[0], 10);
-    if (!count) lines.fail("icount: expected a decimal number, found \"" + std::string(fields[0]) + "\"");
+    if (!count)
+      lines.fail("icount: expected a decimal number, found \"" + std::string(fields[0]) + "\"");
     read.position_known = true;
     read.position.instruction = *count;
   }
   const auto op = parse_op(fields[1]);
-  if (!op) lines.fail("op: expected RDTSC, RDMSR, WRMSR, CPUID or RDPMC, found \"" + std::string(fields[1]) + "\"");
+  if (!op)
+    lines.fail("op: expected RDTSC, RDMSR, WRMSR, CPUID or RDPMC, found \"" +
+               std::string(fields[1]) + "\"");
   read.op = *op;
   read.eip = register_field(lines, "eip", fields[2]);
   read.eax = register_field(lines, "eax", fields[3]);

@@ -20,15 +20,15 @@ namespace citcat {
 /// What a capture says of itself. `warnings` and the hashes in `files` are complete when the reader
 /// has returned false; the rest is known as soon as the capture is open.
 struct CaptureInfo {
-  std::string format;                   ///< identifier in the table of formats, e.g. "sigrok"
-  CpuModel cpu = CpuModel::unknown;     ///< as captured or as the caller declared
+  std::string format;                       ///< identifier in the table of formats, e.g. "sigrok"
+  CpuModel cpu = CpuModel::unknown;         ///< as captured or as the caller declared
   std::uint32_t address_mask = 0xffffffff;  ///< physical address bits that were captured
-  bool has_positions = false;           ///< events carry kPositionKnown wherever it is exact
-  bool has_data = true;                 ///< false: addresses only, which cannot be replayed
-  bool has_clock = false;               ///< transactions carry kClockKnown
-  BusModel bus;                         ///< bus.address_mask equals address_mask
-  std::vector<std::string> warnings;    ///< one line each, for people
-  std::vector<Provenance::File> files;  ///< in the order given
+  bool has_positions = false;               ///< events carry kPositionKnown wherever it is exact
+  bool has_data = true;                     ///< false: addresses only, which cannot be replayed
+  bool has_clock = false;                   ///< transactions carry kClockKnown
+  BusModel bus;                             ///< bus.address_mask equals address_mask
+  std::vector<std::string> warnings;        ///< one line each, for people
+  std::vector<Provenance::File> files;      ///< in the order given
 };
 
 /// A capture being read, from first to last transaction. Memory does not grow with its length.
@@ -45,8 +45,8 @@ class CaptureReader {
   /// not what its format says or ends inside a record.
   virtual bool next(BusTransaction& out) = 0;
 
-  /// As many next() as fit or are at hand: returns how many, 0 only where next() returns false. What
-  /// next() would throw comes when the transactions before it were handed out.
+  /// As many next() as fit or are at hand: returns how many, 0 only where next() returns false.
+  /// What next() would throw comes when the transactions before it were handed out.
   virtual std::size_t next_block(std::span<BusTransaction> out) {
     return !out.empty() && next(out.front()) ? 1 : 0;
   }

@@ -18,8 +18,7 @@ void split_fields(std::string_view line, std::vector<std::string_view>& fields) 
 
 std::optional<std::uint64_t> parse_number(std::string_view field, int base, std::uint64_t max) {
   std::uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(field.data(), field.data() + field.size(), value, base);
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value, base);
   if (error != std::errc() || end != field.data() + field.size() || value > max) {
     return std::nullopt;
   }

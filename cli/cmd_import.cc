@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,8 @@ struct ImportArguments {
   std::vector<std::string> captures;
   std::string output, format, cpu, initial_state, channels, start, stop, internal, bus;
   std::string ignore_counts = "none";
-  std::uint32_t segment = 0;
-  bool json = false;
+  std::optional<std::uint32_t> segment;
+  bool json = false, no_provenance = false;
   bool list_formats = false, explain_channels = false;
 };
 
@@ -56,6 +57,7 @@ ImportOptions import_options(const ImportArguments& arguments) {
   if (!arguments.stop.empty()) options.stop = parse_where(arguments.stop);
   options.ignore_counts = ignore_counts_option(arguments.ignore_counts);
   options.segment = arguments.segment;
+  options.provenance = !arguments.no_provenance;
   return options;
 }
 
@@ -70,6 +72,7 @@ void print_json(const ImportResult& result, const Console& console) {
   json["interrupts"] = result.interrupts;
   json["io_reads"] = result.io_reads;
   json["external_writes"] = result.external_writes;
+  json["recordings"] = result.recordings;
   json["warnings"] = result.warnings;
   console.print_json(json);
 }
@@ -77,6 +80,9 @@ void print_json(const ImportResult& result, const Console& console) {
 void print_text(const ImportResult& result, const std::string& output, const Console& console) {
   console.print(fmt::format("{}: {} capture of a {}, {} transactions\n", output, result.format,
                             cpu_model_name(result.cpu), result.transactions));
+  if (result.recordings > 1) {
+    console.print(fmt::format("  recordings       {}\n", result.recordings));
+  }
   if (result.instructions) {
     console.print(fmt::format("  instructions     {}\n", *result.instructions));
   }
@@ -135,7 +141,10 @@ CommandRun define_import(CLI::App& app) {
   app.add_option("--start", arguments->start,
                  "interrupt:N, transaction:N, sample:N, instruction:N or clock:N");
   app.add_option("--stop", arguments->stop, "Where the recording ends, as --start");
-  app.add_option("--segment", arguments->segment, "Segment of the capture, from 0");
+  app.add_option("--segment", arguments->segment,
+                 "Only this segment of the capture, from 0 (default: each with a state)");
+  app.add_flag("--no-provenance", arguments->no_provenance,
+               "Do not keep what tells the capture file: the same bytes from any rendering of it");
   app.add_option("--internal", arguments->internal,
                  "Values that cross no bus (RDTSC, RDMSR, CPUID), as a monitor wrote them");
   app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back");

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/digest_verify.h"
@@ -32,7 +33,7 @@ struct Verdict {
   std::uint64_t model_specific_results = 0;
 };
 
-void print_json(const Verdict& v, const Console& console) {
+nlohmann::ordered_json verdict_json(const Verdict& v) {
   nlohmann::ordered_json json;
   json["verdict"] = v.match ? "match" : "diverged";
   json["instructions"] = v.report.instructions;
@@ -54,7 +55,41 @@ void print_json(const Verdict& v, const Console& console) {
   json["model_specific_results"] = v.model_specific_results;
   json["evidence_bytes"] = v.totals.evidence_bytes;
   json["divergence"] = divergence_json(v.report.divergence);
-  console.print_json(json);
+  return json;
+}
+
+void add_to(CheckCount& all, const CheckCount& one) {
+  all.checked += one.checked;
+  all.equal += one.equal;
+}
+
+/// The verdict over several recordings; its divergence is the first one's.
+Verdict sum(const std::vector<Verdict>& verdicts) {
+  Verdict all = verdicts.front();
+  for (std::size_t i = 1; i < verdicts.size(); ++i) {
+    const Verdict& v = verdicts[i];
+    all.report.instructions += v.report.instructions;
+    all.report.interrupts += v.report.interrupts;
+    all.report.exceptions += v.report.exceptions;
+    all.report.external_writes += v.report.external_writes;
+    if (!all.report.divergence) all.report.divergence = v.report.divergence;
+    add_to(all.totals.writes, v.totals.writes);
+    add_to(all.totals.write_backs, v.totals.write_backs);
+    add_to(all.totals.io_reads, v.totals.io_reads);
+    add_to(all.totals.io_writes, v.totals.io_writes);
+    add_to(all.totals.specials, v.totals.specials);
+    add_to(all.totals.instructions, v.totals.instructions);
+    all.totals.adopted += v.totals.adopted;
+    all.totals.evidence_bytes += v.totals.evidence_bytes;
+    all.memory.bytes += v.memory.bytes;
+    all.memory.different += v.memory.different;
+    all.memory.external_unseen += v.memory.external_unseen;
+    all.memory.device += v.memory.device;
+    all.hardware_stream |= v.hardware_stream;
+    all.match &= v.match;
+    all.model_specific_results += v.model_specific_results;
+  }
+  return all;
 }
 
 std::string count_text(const char* what, const CheckCount& count) {
@@ -82,19 +117,62 @@ void print_text(const Verdict& v, const Console& console) {
         "uncertain", v.model_specific_results, ""));
   }
   if (v.memory.external_unseen != 0) {
-    console.print(fmt::format("  {:<18} {} bytes changed by another bus master after the "
-                              "processor's last access\n",
-                              "", v.memory.external_unseen));
+    console.print(
+        fmt::format("  {:<18} {} bytes changed by another bus master after the "
+                    "processor's last access\n",
+                    "", v.memory.external_unseen));
   }
   if (v.memory.device != 0) {
-    console.print(fmt::format("  {:<18} {} bytes written to devices, not compared\n", "",
-                              v.memory.device));
+    console.print(
+        fmt::format("  {:<18} {} bytes written to devices, not compared\n", "", v.memory.device));
   }
   if (v.report.divergence) {
     for (const std::string& line : divergence_lines(*v.report.divergence)) {
       console.print(line + "\n");
     }
   }
+}
+
+Verdict verify(const RecordingFile& file, const MemoryImage* captured,
+               const VerifyArguments& arguments, const Console& console) {
+  ReplayRunOptions options;
+  options.strict = arguments.strict;
+  ReplayRun run(file, nullptr, options, console);
+  Verdict verdict;
+  verdict.report = run.run();
+  verdict.totals = run.verifier().totals();
+  verdict.hardware_stream = file.recording().totals.instruction_starts != 0;
+  verdict.memory = run.compare_final(captured);
+  verdict.model_specific_results = run.model_specific_results();
+  verdict.match =
+      verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
+  return verdict;
+}
+
+/// All recordings of an archive, one after the other; a captured memory is that at the very end.
+ExitCode verify_all(const RecordingFile& first, const MemoryImage* captured,
+                    const VerifyArguments& arguments, const Console& console) {
+  std::vector<Verdict> verdicts;
+  nlohmann::ordered_json each = nlohmann::ordered_json::array();
+  const std::size_t count = first.recordings();
+  for (std::size_t i = 0; i < count; ++i) {
+    const RecordingFile file = RecordingFile::open(arguments.recording + "@" + std::to_string(i));
+    verdicts.push_back(verify(file, i + 1 == count ? captured : nullptr, arguments, console));
+    each.push_back(verdict_json(verdicts.back()));
+    if (arguments.json) continue;
+    console.print(fmt::format("recording {} of {}: ", i, count));
+    print_text(verdicts.back(), console);
+  }
+  const Verdict all = sum(verdicts);
+  if (arguments.json) {
+    nlohmann::ordered_json json = verdict_json(all);
+    json["recordings"] = std::move(each);
+    console.print_json(json);
+  } else {
+    console.print("all recordings: ");
+    print_text(all, console);
+  }
+  return all.match ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
 ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
@@ -107,20 +185,12 @@ ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
   }
   std::optional<MemoryImage> captured;
   if (!arguments.memory.empty()) captured = load_memory_image(arguments.memory);
-
-  ReplayRunOptions options;
-  options.strict = arguments.strict;
-  ReplayRun run(file, nullptr, options, console);
-  Verdict verdict;
-  verdict.report = run.run();
-  verdict.totals = run.verifier().totals();
-  verdict.hardware_stream = file.recording().totals.instruction_starts != 0;
-  verdict.memory = run.compare_final(captured ? &*captured : nullptr);
-  verdict.model_specific_results = run.model_specific_results();
-  verdict.match =
-      verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
+  const MemoryImage* const image = captured ? &*captured : nullptr;
+  if (file.recordings() > 1 && !parse_recording_name(arguments.recording).number)
+    return verify_all(file, image, arguments, console);
+  const Verdict verdict = verify(file, image, arguments, console);
   if (arguments.json) {
-    print_json(verdict, console);
+    console.print_json(verdict_json(verdict));
   } else {
     print_text(verdict, console);
   }
@@ -132,7 +202,8 @@ CommandRun define_verify(CLI::App& app) {
   app.add_option("RECORDING", arguments->recording, "Recording to check")->required();
   app.add_option("--memory", arguments->memory,
                  "Memory captured at the end: raw from physical 0, or an image with addresses");
-  app.add_option("--jobs", arguments->jobs, "Processes to use; one is used for now, whatever is asked");
+  app.add_option("--jobs", arguments->jobs,
+                 "Processes to use; one is used for now, whatever is asked");
   app.add_flag("--strict", arguments->strict,
                "Take no result over from the bus where implementations differ");
   app.add_flag("--json", arguments->json, "Print one line of JSON");

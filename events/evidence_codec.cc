@@ -36,7 +36,7 @@ void GrowingColumn::spill() {
 
 void GrowingColumn::write_to(ByteWriter& out) const {
   if (count_ == 0) return;
-  const ColumnForm form = constant_                ? ColumnForm::constant
+  const ColumnForm form = constant_              ? ColumnForm::constant
                           : form_ == Form::plain ? ColumnForm::plain
                                                  : ColumnForm::delta;
   out.u8(static_cast<std::uint8_t>(form));
@@ -54,8 +54,7 @@ EvidenceColumns::EvidenceColumns() : lookup_(kLookupSize) {
 std::uint16_t EvidenceColumns::shape_of(const BusTransaction& transaction) {
   const std::uint32_t packed = pack_shape(transaction);
   Recent& recent = recent_[(packed * 0x9e3779b1U) >> 26];
-  if (recent.packed != packed || recent.number == Recent::kNone)
-    recent = {packed, look_up(packed)};
+  if (recent.packed != packed || recent.number == Recent::kNone) recent = {packed, look_up(packed)};
   return static_cast<std::uint16_t>(recent.number);
 }
 

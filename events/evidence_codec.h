@@ -44,9 +44,7 @@ class GrowingColumn {
     const std::uint64_t difference = value - previous_;
     previous_ = value;
     // Zigzag, as formats/column.cc folds it.
-    std::uint64_t rest = form_ == Form::plain
-                             ? value
-                             : difference << 1 ^ (0 - (difference >> 63));
+    std::uint64_t rest = form_ == Form::plain ? value : difference << 1 ^ (0 - (difference >> 63));
     if (bytes_.size() - used_ < kMaxVarint) bytes_.resize(2 * bytes_.size() + 4096);
     for (; rest >= 0x80; rest >>= 7) bytes_[used_++] = static_cast<std::uint8_t>(rest | 0x80);
     bytes_[used_++] = static_cast<std::uint8_t>(rest);

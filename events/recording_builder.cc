@@ -68,11 +68,11 @@ void RecordingBuilder::start(const Position& base) {
   model_.clear();
 }
 
-Position RecordingBuilder::rebase(Position position) const {
-  if (position.instruction == base_.instruction) {
-    return {0, position.iteration - std::min(position.iteration, base_.iteration)};
+Position RecordingBuilder::rebase(const Position& position, const Position& base) {
+  if (position.instruction == base.instruction) {
+    return {0, position.iteration - std::min(position.iteration, base.iteration)};
   }
-  return {position.instruction - std::min(position.instruction, base_.instruction),
+  return {position.instruction - std::min(position.instruction, base.instruction),
           position.iteration};
 }
 
@@ -301,19 +301,10 @@ void RecordingBuilder::count(const BusTransaction& t) {
 
 void RecordingBuilder::pass_on(const BusTransaction& t) {
   if (evidence_ == nullptr) return;
-  const bool bare = t.op == BusOp::code_read || t.op == BusOp::data_read;
-  if (!bare) {
-    passed_.data = t.data;
-  } else if (passed_.op != BusOp::code_read && passed_.op != BusOp::data_read) {
-    passed_.data.fill(0);
-  }
-  passed_.index = t.index;
-  passed_.clock = t.clock;
+  // Copied as a whole: fields stored one by one and read together a moment later stall the processor.
+  passed_ = t;
   passed_.position = position_;
-  passed_.address = t.address;
-  passed_.op = t.op;
-  passed_.size = t.size;
-  passed_.flags = t.flags;
+  if (t.op == BusOp::code_read || t.op == BusOp::data_read) passed_.data.fill(0);
   evidence_->write(passed_);
 }
 

@@ -45,7 +45,8 @@ class RecordingBuilder {
   Recording finish();
 
   /// Position after rebasing by start().
-  Position rebase(Position position) const;
+  Position rebase(Position position) const { return rebase(position, base_); }
+  static Position rebase(const Position& position, const Position& base);
 
  private:
   void read(const BusTransaction& t);
@@ -74,7 +75,7 @@ class RecordingBuilder {
   BusAnchor counts_;    ///< items before the current transaction
   Position base_;
   Position position_;      ///< of the current transaction, counted from base_
-  BusTransaction passed_;  ///< what evidence_ is given; its data stays zero from read to read
+  BusTransaction passed_;  ///< what evidence_ is given
   std::optional<std::uint64_t> instructions_;
   std::uint64_t last_external_end_ = 0;  ///< index after the read the last external write is of
   bool saw_line_ = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "events/checkpoint_series.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
 
@@ -21,8 +22,12 @@ std::uint64_t count_evidence(const RecordingFile& file) {
 /// sense; so everything is decoded too. Returns what does not, or "".
 std::string decode_everything(const std::string& path) {
   try {
-    const RecordingFile file = RecordingFile::open(path);
-    if (file.meta().evidence == EvidenceMode::full) count_evidence(file);
+    const std::size_t recordings = RecordingFile::open(path).recordings();
+    for (std::size_t i = 0; i < recordings; ++i) {
+      const RecordingFile file = RecordingFile::open(path + "@" + std::to_string(i));
+      if (file.meta().evidence == EvidenceMode::full) count_evidence(file);
+      for (const CheckpointSeries& series : CheckpointSeries::read(file)) series.check(file);
+    }
     return "";
   } catch (const FormatError& error) {
     return error.what();

@@ -25,6 +25,8 @@ inline constexpr ChunkKind kEvidenceChunk = chunk_kind("EVID");
 inline constexpr ChunkKind kDigestChunk = chunk_kind("DIGS");
 inline constexpr ChunkKind kCheckpointChunk = chunk_kind("CHKP");
 inline constexpr ChunkKind kCheckpointIndexChunk = chunk_kind("CHKI");
+/// The chunks that follow belong to another recording of the archive: its number, a varint.
+inline constexpr ChunkKind kSelectChunk = chunk_kind("SLCT");
 
 /// What the archive keeps of the evidence.
 enum class EvidenceMode : std::uint8_t {

@@ -1,9 +1,12 @@
 #include "events/recording_file.h"
 
 #include <algorithm>
+#include <charconv>
+#include <filesystem>
 #include <span>
 #include <utility>
 
+#include "formats/byte_writer.h"
 #include "formats/error.h"
 
 #ifndef CITCAT_VERSION
@@ -19,6 +22,19 @@ constexpr ZstdOptions kSmallCompression{19, 0};
 constexpr ZstdOptions kImageCompression{19, 24};
 /// Checkpoints are compressed already, in pieces that are read one by one.
 constexpr ZstdOptions kCheckpointCompression{1, 0};
+
+std::vector<std::uint8_t> encode_selection(std::size_t number) {
+  ByteWriter out;
+  out.varint(number);
+  return out.take();
+}
+
+/// Recordings appear in the order of their numbers, so that a number says how many there are.
+std::size_t decode_selection(ByteReader& in, std::size_t known) {
+  const std::size_t number = in.count("number of a recording", known);
+  in.expect_end("the selection of a recording");
+  return number;
+}
 
 /// Calls `add` with pieces of `digests` that fit a chunk.
 template <typename Add>
@@ -53,8 +69,9 @@ void add_image(ContainerWriter& container, const MemoryImage& image) {
 /// Reads the evidence chunks of an archive one after the other.
 class FileEvidenceReader final : public EvidenceReader {
  public:
-  explicit FileEvidenceReader(std::shared_ptr<const ContainerReader> container)
-      : container_(std::move(container)) {}
+  FileEvidenceReader(std::shared_ptr<const ContainerReader> container,
+                     std::vector<ChunkInfo> chunks)
+      : container_(std::move(container)), chunks_(std::move(chunks)) {}
 
   bool next(BusTransaction& out) override {
     while (!chunk_.next(out)) {
@@ -65,14 +82,13 @@ class FileEvidenceReader final : public EvidenceReader {
 
  private:
   bool load_next_chunk() {
-    const std::vector<ChunkInfo>& chunks = container_->chunks();
     const auto ends_evidence = [](ChunkKind kind) {
       return kind == kEvidenceChunk || kind == kLostChunk || kind == kMetaChunk;
     };
-    while (at_ < chunks.size() && !ends_evidence(chunks[at_].kind)) ++at_;
+    while (at_ < chunks_.size() && !ends_evidence(chunks_[at_].kind)) ++at_;
     // All evidence stands before META, because it is written while the capture is read.
-    if (at_ == chunks.size() || chunks[at_].kind == kMetaChunk) return false;
-    const ChunkInfo& info = chunks[at_++];
+    if (at_ == chunks_.size() || chunks_[at_].kind == kMetaChunk) return false;
+    const ChunkInfo& info = chunks_[at_++];
     const std::vector<std::uint8_t> payload = container_->read(info);
     ByteReader in(payload, container_->path(), info.offset);
     if (info.kind == kLostChunk) {
@@ -83,11 +99,26 @@ class FileEvidenceReader final : public EvidenceReader {
   }
 
   std::shared_ptr<const ContainerReader> container_;
+  std::vector<ChunkInfo> chunks_;  ///< of the recording
   std::size_t at_ = 0;
   EvidenceChunk chunk_;
 };
 
 }  // namespace
+
+RecordingName parse_recording_name(const std::string& name) {
+  const std::size_t at = name.rfind('@');
+  const std::string_view digits =
+      at == std::string::npos ? std::string_view{} : std::string_view(name).substr(at + 1);
+  std::size_t number = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  std::error_code ignored;
+  if (digits.empty() || parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() ||
+      std::filesystem::exists(name, ignored)) {
+    return {name, std::nullopt};
+  }
+  return {name.substr(0, at), number};
+}
 
 std::string default_engine_identity() { return "citcat " CITCAT_VERSION; }
 
@@ -104,15 +135,36 @@ void RecordingFileWriter::write(const BusTransaction& transaction) {
 
 void RecordingFileWriter::flush_evidence() {
   if (evidence_.size() == 0) return;
+  mark();
   container_.add(
       kEvidenceChunk,
       [columns = std::exchange(evidence_, EvidenceColumns())] { return columns.encode(); },
       ZstdOptions{options_.evidence_level, 0});
 }
 
+void RecordingFileWriter::select(std::size_t number) {
+  flush_evidence();
+  selected_ = number;
+}
+
+/// Says whose the next chunk is, unless that is clear.
+void RecordingFileWriter::mark() {
+  if (marked_ == selected_) return;
+  container_.add(kSelectChunk, encode_selection(selected_), kSmallCompression);
+  marked_ = selected_;
+}
+
 void RecordingFileWriter::finish(const Recording& recording,
                                  std::span<const ReplayDigest> digests) {
+  add(recording, digests);
+  close();
+}
+
+void RecordingFileWriter::close() { container_.finish(); }
+
+void RecordingFileWriter::add(const Recording& recording, std::span<const ReplayDigest> digests) {
   flush_evidence();
+  mark();
   ArchiveMeta meta;
   meta.engine = options_.engine;
   meta.evidence = options_.evidence;
@@ -129,7 +181,21 @@ void RecordingFileWriter::finish(const Recording& recording,
   add_digest_chunks(digests, [this](std::vector<std::uint8_t> payload) {
     container_.add(kDigestChunk, std::move(payload), kSmallCompression);
   });
-  container_.finish();
+}
+
+RecordingAppender::RecordingAppender(const std::string& path)
+    : container_(parse_recording_name(path).path) {
+  const RecordingName name = parse_recording_name(path);
+  const ContainerReader archive(name.path);
+  std::size_t selected = 0;
+  for (const ChunkInfo& chunk : archive.chunks()) {
+    if (chunk.kind != kSelectChunk) continue;
+    const std::vector<std::uint8_t> payload = archive.read(chunk);
+    ByteReader in(payload, name.path, chunk.offset);
+    selected = decode_selection(in, ~std::size_t{0} - 1);
+  }
+  const std::size_t wanted = name.number.value_or(0);
+  if (selected != wanted) container_.add(kSelectChunk, encode_selection(wanted), kSmallCompression);
 }
 
 void RecordingAppender::add_digests(std::span<const ReplayDigest> digests) {
@@ -147,17 +213,43 @@ void RecordingAppender::add_checkpoint_index(std::vector<std::uint8_t> index) {
 }
 
 RecordingFile RecordingFile::open(const std::string& path) {
+  const RecordingName name = parse_recording_name(path);
   RecordingFile file;
-  file.container_ = std::make_shared<const ContainerReader>(path);
-  for (const ChunkInfo& chunk : file.container_->chunks()) file.load(chunk);
+  file.container_ = std::make_shared<const ContainerReader>(name.path);
+  file.number_ = name.number.value_or(0);
+  file.select_chunks(name.number.has_value());
+  for (const ChunkInfo& chunk : file.chunks_) file.load(chunk);
   file.require_chunks();
   std::vector<std::string>& warnings = file.recording_.warnings;
+  if (file.recordings_ > 1 && !name.number) {
+    warnings.push_back("the archive holds " + std::to_string(file.recordings_) +
+                       " recordings, this is the first; add @1 and so on to its name for others");
+  }
   warnings.insert(warnings.end(), file.lost_.begin(), file.lost_.end());
   if (const auto end = file.container_->unfinished_append()) {
     warnings.push_back("an append to this archive was interrupted; what follows offset " +
                        std::to_string(*end) + " is ignored");
   }
   return file;
+}
+
+/// Finds the chunks of this recording among those of all.
+void RecordingFile::select_chunks(bool named) {
+  std::size_t selected = 0;
+  for (const ChunkInfo& chunk : container_->chunks()) {
+    if (chunk.kind == kSelectChunk) {
+      const std::vector<std::uint8_t> payload = container_->read(chunk);
+      ByteReader in(payload, container_->path(), chunk.offset);
+      selected = decode_selection(in, recordings_);
+      recordings_ = std::max(recordings_, selected + 1);
+    } else if (selected == number_) {
+      chunks_.push_back(chunk);
+    }
+  }
+  if (named && number_ >= recordings_) {
+    throw UsageError(container_->path() + " holds " + std::to_string(recordings_) +
+                     " recordings, numbered from 0: there is no @" + std::to_string(number_));
+  }
 }
 
 void RecordingFile::load(const ChunkInfo& chunk) {
@@ -167,6 +259,7 @@ void RecordingFile::load(const ChunkInfo& chunk) {
   const std::vector<std::uint8_t> payload = container_->read(chunk);
   ByteReader in(payload, container_->path(), chunk.offset);
   if (chunk.kind == kMetaChunk) {
+    if (has_meta_) in.fail("expected one META chunk for a recording, found another");
     decode_meta(in, recording_, meta_);
     has_meta_ = true;
   } else if (chunk.kind == kCpuChunk) {
@@ -199,9 +292,30 @@ void RecordingFile::require_chunks() const {
                         (has_meta_ ? "CPUS" : "META") + " chunk");
 }
 
+Hash128 RecordingFile::identity() const {
+  Recording bare;
+  bare.bus = recording_.bus;
+  bare.totals = recording_.totals;
+  bare.instructions = recording_.instructions;
+  Hasher128 hasher;
+  ArchiveMeta meta = meta_;
+  meta.engine.clear();
+  hasher.update(encode_meta(bare, meta));
+  for (const ChunkInfo& chunk : chunks_) {
+    if (chunk.kind == kMetaChunk || chunk.kind == kDigestChunk || chunk.kind == kCheckpointChunk ||
+        chunk.kind == kCheckpointIndexChunk)
+      continue;
+    ByteWriter out;
+    out.u32(chunk.kind);
+    out.string(chunk.hash.hex());
+    hasher.update(out.view());
+  }
+  return hasher.value();
+}
+
 std::vector<ChunkInfo> RecordingFile::chunks_of(ChunkKind kind) const {
   std::vector<ChunkInfo> found;
-  for (const ChunkInfo& chunk : container_->chunks()) {
+  for (const ChunkInfo& chunk : chunks_) {
     if (chunk.kind == kind) found.push_back(chunk);
   }
   return found;
@@ -217,7 +331,7 @@ std::unique_ptr<EvidenceReader> RecordingFile::evidence() const {
   if (meta_.evidence != EvidenceMode::full) {
     throw UsageError(container_->path() + " holds digests in place of the evidence");
   }
-  return std::make_unique<FileEvidenceReader>(container_);
+  return std::make_unique<FileEvidenceReader>(container_, chunks_);
 }
 
 }  // namespace citcat

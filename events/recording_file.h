@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,20 +45,46 @@ class RecordingFileWriter final : public EvidenceWriter {
   /// The same with the digests of a verified replay.
   void finish(const Recording& recording, std::span<const ReplayDigest> digests);
 
+  // An archive of several recordings, the segments of one capture: select() the one that what
+  // follows belongs to, as often as wanted, add() each once, close().
+
+  /// Recordings are numbered from 0, which is selected at first.
+  void select(std::size_t number);
+  /// Everything of the selected recording that is not evidence.
+  void add(const Recording& recording, std::span<const ReplayDigest> digests = {});
+  /// Writes index and content hash and gives the file its name. Once.
+  void close();
+
  private:
   void flush_evidence();
+  void mark();
 
   RecordingFileOptions options_;
   ContainerWriter container_;
   EvidenceColumns evidence_;
+  std::size_t selected_ = 0;  ///< recording that write() and add() are for
+  std::size_t marked_ = 0;    ///< recording that the next chunk would be taken for
 };
+
+/// What "x.citcat@2" means: the file and the number. A file that has such a name is meant itself.
+struct RecordingName {
+  std::string path;
+  std::optional<std::size_t> number;
+};
+RecordingName parse_recording_name(const std::string& name);
 
 /// An archive opened for reading. The recording is in memory, the evidence is not.
 class RecordingFile {
  public:
   /// Throws FormatError when the file is no archive, cut or damaged, IoError when it cannot be
   /// read. Everything but evidence and checkpoints is checked here, those when they are read.
+  ///
+  /// An archive may hold several recordings. "x.citcat@2" names the one with number 2 of x.citcat;
+  /// the name alone means number 0. UsageError when there is none with this number.
   static RecordingFile open(const std::string& path);
+  /// Recordings in the archive, and which one this is.
+  std::size_t recordings() const { return recordings_; }
+  std::size_t number() const { return number_; }
 
   /// Its warnings include what the archive itself gives reason to warn of: an earlier repair that
   /// could not save everything, an interrupted append.
@@ -75,11 +102,15 @@ class RecordingFile {
   }
   /// Indexes of series of checkpoints, in that order (events/checkpoint_series.h).
   std::vector<ChunkInfo> checkpoint_indexes() const;
+  /// XXH3-128 of the recording without its provenance, its warnings and who wrote it, and without
+  /// checkpoints and digests: the same for every rendering of one capture.
+  Hash128 identity() const;
   /// Chunks, hashes and sizes.
   const ContainerReader& container() const { return *container_; }
 
  private:
   RecordingFile() = default;
+  void select_chunks(bool named);
   void load(const ChunkInfo& chunk);
   std::vector<ChunkInfo> chunks_of(ChunkKind kind) const;
   void require_chunks() const;
@@ -89,6 +120,8 @@ class RecordingFile {
   ArchiveMeta meta_;
   std::vector<ReplayDigest> digests_;
   std::vector<std::string> lost_;
+  std::vector<ChunkInfo> chunks_;  ///< of this recording
+  std::size_t recordings_ = 1, number_ = 0;
   bool has_meta_ = false;
   bool has_cpu_ = false;
 };
@@ -97,8 +130,8 @@ class RecordingFile {
 /// `checkpoint` found out. Nothing is added unless finish() returns.
 class RecordingAppender {
  public:
-  /// Throws FormatError when `path` is no archive.
-  explicit RecordingAppender(const std::string& path) : container_(path) {}
+  /// Names a recording as RecordingFile::open() does. Throws FormatError when `path` is no archive.
+  explicit RecordingAppender(const std::string& path);
   void add_digests(std::span<const ReplayDigest> digests);
   /// One checkpoint, at most kMaxChunkBytes (events/checkpoint_series.h). Returns where it lies.
   ChunkInfo add_checkpoint(std::vector<std::uint8_t> checkpoint);

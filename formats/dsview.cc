@@ -63,7 +63,8 @@ class DsviewWords final : public SampleSource {
     const std::string member = named.empty() ? "data" : named;
     const int entry = zip_->find(member);
     if (entry < 0)
-      throw FormatError(info_.name, 0, "expected samples in '" + member + "', found no such member");
+      throw FormatError(info_.name, 0,
+                        "expected samples in '" + member + "', found no such member");
     member_.emplace(*zip_, static_cast<std::size_t>(entry));
     // The length of the member counts where the header does not say.
     if (!KeyFile::value(header, "total samples").empty())

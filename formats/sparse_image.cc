@@ -106,9 +106,9 @@ bool MemoryFileReader::next_page(Part& out) {
   out.bytes = record.subspan(4);
   check_place(out.address, kPage);
   if (out.address % kPage != 0) {
-    throw FormatError(input_->name(), input_->offset() - kPageRecordBytes,
-                      "memory image: expected the address of a page, found " +
-                          std::to_string(out.address));
+    throw FormatError(
+        input_->name(), input_->offset() - kPageRecordBytes,
+        "memory image: expected the address of a page, found " + std::to_string(out.address));
   }
   return true;
 }

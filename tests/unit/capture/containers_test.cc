@@ -130,7 +130,8 @@ TEST_F(Containers, OldDsviewCaptureHasWordsOfSixteenChannels) {
   const auto write = [&](std::size_t bytes) {
     std::string header = "[header]\ncapturefile = data\ntotal samples = 1000\n";
     for (int c = 0; c < 16; ++c)
-      header += " probe" + std::to_string(c) + " = " + (c == 7 ? "" : "P" + std::to_string(c)) + "\n";
+      header +=
+          " probe" + std::to_string(c) + " = " + (c == 7 ? "" : "P" + std::to_string(c)) + "\n";
     std::vector<char> words;
     for (std::size_t s = 0; s < 1000; ++s)
       words.insert(words.end(), {static_cast<char>(bytes_[s * unit_]),

@@ -28,8 +28,7 @@ inline std::vector<std::uint32_t> dump_words() {
   return words;
 }
 
-inline BusTransaction memory_write(std::uint32_t address, std::uint32_t value,
-                                   unsigned flags = 0) {
+inline BusTransaction memory_write(std::uint32_t address, std::uint32_t value, unsigned flags = 0) {
   BusTransaction t;
   t.op = BusOp::data_write;
   t.address = PhysAddr{address};

@@ -94,12 +94,10 @@ TEST_P(ImportMachine, ExternalWritesAreDmaAndDevicesAlone) {
       const std::uint32_t address = w.address.value + i;
       const std::uint64_t seen = last.at({w.transaction, address});
       const auto& shown = records[w.transaction];
-      const bool explained =
-          std::any_of(dma.begin(), dma.end(), [&](const MonitorDma& d) {
-            return address - d.address < d.data.size() &&
-                   d.data[address - d.address] == w.data[i] &&
-                   d.icount >= records[seen].icount && d.icount <= shown.icount;
-          });
+      const bool explained = std::any_of(dma.begin(), dma.end(), [&](const MonitorDma& d) {
+        return address - d.address < d.data.size() && d.data[address - d.address] == w.data[i] &&
+               d.icount >= records[seen].icount && d.icount <= shown.icount;
+      });
       ++(explained ? by_dma : unexplained);
       if (!explained && unexplained < 5) {
         ADD_FAILURE() << "external write at " << std::hex << address << std::dec << " shown by "

@@ -88,9 +88,8 @@ TEST(Import, DropsWhatStandsBeforeAndAmongTheDump) {
   std::mt19937 random(3);
   std::shuffle(dump.begin(), dump.end(), random);
   const auto middle = dump.begin() + 100;
-  const Recording r = import_transactions(
-      joined({noise, {dump.begin(), middle}, traffic(4000, 10), {middle, dump.end()},
-              traffic(5000, 30)}));
+  const Recording r = import_transactions(joined(
+      {noise, {dump.begin(), middle}, traffic(4000, 10), {middle, dump.end()}, traffic(5000, 30)}));
   EXPECT_EQ(r.totals.transactions, 63u);
   EXPECT_EQ(r.interrupts.at(1).position, (Position{10, 0}));
   EXPECT_EQ(r.instructions, 30u);
@@ -111,9 +110,9 @@ TEST(Import, StartsAtTheDriversMarker) {
   };
   const auto dumped = joined({window(CITCAT_MEMORY_MAP_COUNT, 0), dump_writes(kBase)});
   // The driver may run for long between its dump and the marker.
-  const auto whole = joined({dumped, traffic(0, 6000), window(CITCAT_MARK_OFFSET, CITCAT_MARK_START),
-                             traffic(100, 20), window(CITCAT_MARK_OFFSET, CITCAT_MARK_STOP, 120),
-                             traffic(120, 20)});
+  const auto whole = joined({dumped, traffic(0, 6000),
+                             window(CITCAT_MARK_OFFSET, CITCAT_MARK_START), traffic(100, 20),
+                             window(CITCAT_MARK_OFFSET, CITCAT_MARK_STOP, 120), traffic(120, 20)});
   const Recording r = import_transactions(whole);
   EXPECT_EQ(r.instructions, 20u);
   EXPECT_EQ(r.io_reads.size(), 20u);
@@ -241,8 +240,8 @@ TEST(Import, BelievesNoCountsWhenAllAreZero) {
 }
 
 TEST(Import, StopsBelievingCountsThatRunBackwards) {
-  const Recording r = import_transactions(
-      joined({dump_writes(kBase), traffic(0, 2000), traffic(500, 2000)}));
+  const Recording r =
+      import_transactions(joined({dump_writes(kBase), traffic(0, 2000), traffic(500, 2000)}));
   EXPECT_TRUE(r.io_reads.at(1999).position_known);
   EXPECT_FALSE(r.io_reads.at(2000).position_known);
   ASSERT_EQ(r.warnings.size(), 2u);

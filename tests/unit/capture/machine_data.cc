@@ -52,8 +52,8 @@ std::vector<MonitorDma> MachineData::dma_writes() const {
   std::vector<MonitorDma> found;
   for (const auto& f : csv_rows(path("dma.csv.zst"))) {
     if (f.at(2) != "W") continue;
-    MonitorDma dma{std::stoull(f[0]), static_cast<std::uint32_t>(std::stoul(f[3], nullptr, 16)),
-                   {}};
+    MonitorDma dma{
+        std::stoull(f[0]), static_cast<std::uint32_t>(std::stoul(f[3], nullptr, 16)), {}};
     for (std::size_t i = 0; i + 1 < f.at(5).size(); i += 2) {
       dma.data.push_back(static_cast<std::uint8_t>(std::stoul(f[5].substr(i, 2), nullptr, 16)));
     }

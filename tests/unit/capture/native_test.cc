@@ -219,8 +219,8 @@ TEST_F(Native, HoldsARealCaptureUnchanged) {
   const MachineData data(machine_folder() + "/lin_user_tiny");
   std::vector<citcat_capture_record> records;
   for (const MonitorRecord& r : data.records('C')) {
-    citcat_capture_record record{r.icount, r.clk, r.addr, r.rep, r.type, r.size,
-                                 r.flags,  r.burst, {}};
+    citcat_capture_record record{r.icount, r.clk,   r.addr,  r.rep, r.type,
+                                 r.size,   r.flags, r.burst, {}};
     std::memcpy(record.data, r.data, sizeof(record.data));
     records.push_back(record);
   }

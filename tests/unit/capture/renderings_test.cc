@@ -2,9 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
+#include "capture/import.h"
 #include "capture/source.h"
+#include "events/recording_file.h"
 #include "formats/error.h"
 #include "tests/unit/capture/shared_data.h"
+#include "unit/temporary_folder.h"
 
 namespace citcat {
 namespace {
@@ -41,6 +47,40 @@ INSTANTIATE_TEST_SUITE_P(All, Renderings,
                          testing::Values("ibm5150_first110k.vcd.gz", "ibm5150_first110k.csv.gz",
                                          "ibm5150_first110k_time_header.csv.gz",
                                          "ibm5150_first110k.ols.gz"));
+
+class Recordings : public test::TemporaryFolder {
+ protected:
+  /// Imports a rendering; the state does not matter here.
+  std::string import(const std::string& rendering, bool provenance) {
+    store("state.json", R"({"cpu": "8088", "registers": {"cs": 0, "ip": 0}})");
+    ImportOptions options;
+    options.initial_state_path = path("state.json");
+    options.provenance = provenance;
+    const std::string out = path(rendering + (provenance ? ".named" : ".bare"));
+    import_capture({test::shared_file("logic-analyser-samples/" + rendering)}, options, out);
+    return out;
+  }
+  static std::string bytes(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+};
+
+TEST_F(Recordings, OfAllRenderingsAreTheSameBytesWithoutProvenance) {
+  const std::string session = "ibm5150_first110k.sr";
+  if (test::shared_file("logic-analyser-samples/" + session).empty())
+    GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
+  const std::string bare = bytes(import(session, false));
+  const std::string named = import(session, true);
+  const Hash128 identity = RecordingFile::open(named).identity();
+  EXPECT_EQ(RecordingFile::open(named).recording().provenance.files.size(), 1u);
+  for (const char* rendering :
+       {"ibm5150_first110k.vcd.gz", "ibm5150_first110k.csv.gz",
+        "ibm5150_first110k_time_header.csv.gz", "ibm5150_first110k.ols.gz"}) {
+    EXPECT_TRUE(bytes(import(rendering, false)) == bare) << rendering;
+    EXPECT_EQ(RecordingFile::open(import(rendering, true)).identity(), identity) << rendering;
+  }
+}
 
 class OtherBuses : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
