@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -61,9 +60,17 @@ std::string test_name(const ::testing::TestParamInfo<const Command*>& parameter)
 
 /// The words of `text` that are long options: "--jobs".
 std::set<std::string> long_options(const std::string& text) {
-  static const std::regex pattern("--[a-z][a-z-]+");
-  return {std::sregex_token_iterator(text.begin(), text.end(), pattern),
-          std::sregex_token_iterator()};
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  std::set<std::string> words;
+  for (std::size_t at = text.find("--"); at != std::string::npos; at = text.find("--", at)) {
+    std::size_t end = at + 2;
+    if (end < text.size() && is_letter(text[end])) {
+      while (end < text.size() && (is_letter(text[end]) || text[end] == '-')) ++end;
+    }
+    if (end > at + 3) words.insert(text.substr(at, end - at));
+    at = end;
+  }
+  return words;
 }
 
 /// The part of docs/cli.md under the heading of `command`; empty when there is none.
