@@ -78,6 +78,8 @@ Json recording_info(const std::string& path) {
   json["engine"] = file.meta().engine;
   json["bytes"] = file.container().file_bytes();
   json["content_hash"] = file.container().content_hash().hex();
+  json["identity"] = file.identity().hex();
+  json["recordings"] = file.recordings();
   json["warnings"] = r.warnings;
   return json;
 }
