@@ -230,7 +230,7 @@ void Verifier::match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecifi
   unsigned byte = 0;
   PendingWrite* pending = find_pending(a.value, byte, now);
   if (pending == nullptr) {
-    if (evidence_used_up()) {
+    if (evidence_used_up() || cut_off(now)) {
       // The capture ends inside this instruction.
       beyond_end_.insert(a.value);
       return;
@@ -280,6 +280,13 @@ bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint
   if (!pending.adopted) ++totals_.adopted;
   pending.adopted = true;
   return true;
+}
+
+/// The capture ends within the instruction in progress: nothing of it is left to compare with.
+bool Verifier::cut_off(Position now) const {
+  return at_end_ && counted_ && now.instruction >= pulled_.instruction &&
+         std::none_of(writes_.begin(), writes_.end(),
+                      [](const PendingWrite& w) { return w.unmatched != 0; });
 }
 
 bool Verifier::evidence_used_up() const {
@@ -346,7 +353,11 @@ void Verifier::line_agreed(const BusTransaction& t) {
   last_agreed_ = t.index;
   unconfirmed_lines_.erase(t.address.value / 16);
   if (specific_bytes_.empty()) return;
-  for (std::uint32_t b = 0; b < t.size; ++b) specific_bytes_.erase(t.address.value + b);
+  for (std::uint32_t b = 0; b < t.size; ++b) {
+    // A byte may have been seen equal before the instruction stored what is there now.
+    if (machine_->memory().defined_byte(t.address + b) == t.data[b])
+      specific_bytes_.erase(t.address.value + b);
+  }
 }
 
 /// Without positions: the line must at some moment between two events have been what was written

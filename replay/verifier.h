@@ -111,6 +111,7 @@ class Verifier final : public Sink {
              std::uint8_t unspecified);
   void drop_matched();
   bool evidence_used_up() const;
+  bool cut_off(Position now) const;
   void end_if_used_up(Position now);
   void require_nothing_missing(Position completed);
   void check_lines(Position next);
