@@ -653,12 +653,12 @@ bool wants_all(const ImportOptions& options) {
 /// in between is not known, and each part that has a state of its own can be replayed.
 class SegmentedImport {
  public:
-  /// `may_spin`: the capture is of several files, as an analyser leaves them that is emptied.
-  SegmentedImport(CaptureReader& reader, const ImportOptions& options, bool may_spin,
+  /// `files`: how many the capture has, as an analyser leaves them that is emptied again and again.
+  SegmentedImport(CaptureReader& reader, const ImportOptions& options, std::size_t files,
                   RecordingFileWriter& archive)
       : reader_(reader),
         options_(options),
-        may_spin_(may_spin),
+        files_(files),
         stream_(reader, options.progress),
         archive_(archive) {}
 
@@ -686,7 +686,7 @@ class SegmentedImport {
     do {
       archive_.select(parts_.size());
       auto importer = std::make_unique<Importer>(stream_, options_, &archive_);
-      std::optional<Recording> recording = importer->run_next(may_spin_);
+      std::optional<Recording> recording = importer->run_next(stream_.segment() + 1 < files_);
       if (!recording) {
         if (missing_.empty()) missing_ = importer->missing_dump();
         break;
@@ -718,7 +718,7 @@ class SegmentedImport {
 
   CaptureReader& reader_;
   const ImportOptions& options_;
-  bool may_spin_;
+  std::size_t files_;
   TransactionStream stream_;
   RecordingFileWriter& archive_;
   std::vector<Part> parts_;
@@ -740,7 +740,7 @@ ImportResult import_capture(const std::vector<std::string>& paths, const ImportO
   const std::unique_ptr<CaptureReader> reader = open_capture(paths, options.capture);
   require_data(*reader);
   RecordingFileWriter archive(out_path);
-  if (wants_all(options)) return SegmentedImport(*reader, options, paths.size() > 1, archive).run();
+  if (wants_all(options)) return SegmentedImport(*reader, options, paths.size(), archive).run();
   Recording recording = import_from(*reader, options, &archive);
   const ImportResult result = summarize(recording);
   if (!options.provenance) strip_provenance(recording, reader->info());
