@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "events/recording_file.h"
 #include "formats/container.h"
 #include "formats/error.h"
 #include "formats/input.h"
@@ -43,7 +44,8 @@ std::string_view file_kind_name(FileKind kind) {
   return "unknown";
 }
 
-FoundFile find_file_kind(const std::string& path) {
+FoundFile find_file_kind(const std::string& name) {
+  const std::string path = parse_recording_name(name).path;
   std::vector<std::uint8_t> prefix;
   if (!std::filesystem::is_directory(path)) {
     InputStream input(path);
@@ -51,6 +53,7 @@ FoundFile find_file_kind(const std::string& path) {
     prefix.assign(peeked.begin(), peeked.end());
   }
   if (is_container(prefix)) return {FileKind::recording, nullptr};
+  if (path != name) throw IoError(name + ": cannot open: " + path + " is no recording");
   if (memory_file_form_of(prefix) == MemoryFileForm::ranges) return {FileKind::memory, nullptr};
   // Before captures: some of their formats have as little structure as KT, but no file with a magic
   // number or text goes on being KT for long.

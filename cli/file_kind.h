@@ -20,6 +20,6 @@ struct FoundFile {
 
 /// Decides by content. KT has no header: what begins with whole KT records and is nothing else is
 /// taken for KT. Throws IoError when the file cannot be read.
-FoundFile find_file_kind(const std::string& path);
+FoundFile find_file_kind(const std::string& name);
 
 }  // namespace citcat
