@@ -13,6 +13,10 @@ namespace {
 // More members than any analyser writes: a session of 1 TB in chunks of 4 MiB.
 constexpr zip_int64_t kMaxEntries = 1 << 18;
 
+// Without its end a ZIP file cannot be told from something else.
+const std::string kExpectedZip =
+    "expected a whole ZIP file (its directory stands at its end), found: ";
+
 std::string zip_error_text(int code) {
   zip_error_t error;
   zip_error_init_with_code(&error, code);
@@ -45,7 +49,7 @@ ZipReader::ZipReader(const std::string& path) : name_(path), archive_(new Archiv
   if (archive_->handle == nullptr) {
     if (code == ZIP_ER_OPEN || code == ZIP_ER_NOENT || code == ZIP_ER_READ)
       throw IoError(path + ": cannot open: " + zip_error_text(code));
-    throw FormatError(path, 0, "expected a ZIP file, found: " + zip_error_text(code));
+    throw FormatError(path, 0, kExpectedZip + zip_error_text(code));
   }
   load_directory();
 }
@@ -61,8 +65,7 @@ ZipReader::ZipReader(std::string name, std::span<const std::uint8_t> bytes)
   }
   const std::string text = zip_error_strerror(&error);
   zip_error_fini(&error);
-  if (archive_->handle == nullptr)
-    throw FormatError(name_, 0, "expected a ZIP file, found: " + text);
+  if (archive_->handle == nullptr) throw FormatError(name_, 0, kExpectedZip + text);
   load_directory();
 }
 
