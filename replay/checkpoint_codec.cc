@@ -31,7 +31,8 @@ std::array<std::uint64_t, 14> counters_of(const Replayer::Checkpoint& c) {
           c.exceptions};
 }
 
-constexpr std::uint8_t kResumeFlag = 1, kInterruptsInhibited = 2, kShutDown = 4;
+constexpr std::uint8_t kResumeFlag = 1, kInterruptsInhibited = 2, kShutDown = 4,
+                       kAwaitsOutputPort = 8, kInStackShadow = 16;
 
 // A TLB entry as two numbers: the page with what is allowed in its low bits, and the frame.
 constexpr std::uint32_t kAllowedMask = 0xf, kGlobalBit = 0x10;
@@ -101,7 +102,9 @@ std::vector<std::uint8_t> encode_checkpoint_state(const Replayer::Checkpoint& ch
   const Machine::Snapshot& machine = checkpoint.machine;
   out.u8(static_cast<std::uint8_t>((machine.resume_flag ? kResumeFlag : 0) |
                                    (machine.interrupts_inhibited ? kInterruptsInhibited : 0) |
-                                   (machine.shut_down ? kShutDown : 0)));
+                                   (machine.shut_down ? kShutDown : 0) |
+                                   (machine.awaits_output_port ? kAwaitsOutputPort : 0) |
+                                   (machine.in_stack_shadow ? kInStackShadow : 0)));
   const std::vector<std::uint8_t> cpu = encode_cpu(machine.cpu);
   out.varint(cpu.size());
   out.bytes(cpu);
@@ -133,6 +136,8 @@ Replayer::Checkpoint decode_checkpoint_state(ByteReader& in, const Recording& re
   c.machine.resume_flag = (flags & kResumeFlag) != 0;
   c.machine.interrupts_inhibited = (flags & kInterruptsInhibited) != 0;
   c.machine.shut_down = (flags & kShutDown) != 0;
+  c.machine.awaits_output_port = (flags & kAwaitsOutputPort) != 0;
+  c.machine.in_stack_shadow = (flags & kInStackShadow) != 0;
   const std::size_t cpu_bytes = in.count("processor state", kMaxCpuBytes);
   const std::uint64_t at = in.offset();
   ByteReader cpu(in.bytes(cpu_bytes, "processor state"), in.name(), at);

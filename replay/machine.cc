@@ -60,6 +60,7 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
   policy_.segment_push_is_16_bit = model_ != CpuModel::i8088 && model_ != CpuModel::i286;
   set_registers(state);
   resume_flag_ = (state.eflags & kFlagRf) != 0;
+  has_a20_gate_ = (!sixteen_bit_ && model_ != CpuModel::i386) || state.a20_mask != 0xffffffff;
   mmu_.control_changed(true);
   mmu_.flush_all();
 }
@@ -91,6 +92,7 @@ void Machine::set_registers(const CpuState& state) {
   engine_.sync_mode();
   engine_.flush_tlb();
   halted_ = state.halted;
+  a20_gate_.set_open(state.a20_mask == 0xffffffff);
   in_smm_ = state.in_smm;
   smbase_ = state.smbase;
   resume_flag_ = (state.eflags & kFlagRf) != 0;
@@ -190,6 +192,10 @@ void Machine::finish_run_step() {
       engine_.set_eip(linear_ - engine_.segment_base(kCs));
       try {
         emulate();
+      } catch (const NeedsMapping& n) {
+        reads_to_skip_ = reads_told_;
+        in_flight_ = false;
+        memory_.ensure_mapped(n.page);
       } catch (const PageFault& f) {
         raise({14, f.error_code, f.address}, engine_.eip(), DeliveredEvent::Kind::exception);
       } catch (const CpuException& e) {
@@ -221,6 +227,10 @@ void Machine::finish_run_step() {
       break;
     case Action::finish_repeat:
       finish_repeat();
+      break;
+    case Action::flush_tlb:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      engine_.flush_tlb();
       break;
     case Action::debug_trap:
       engine_.set_eip(linear_ - engine_.segment_base(kCs));
@@ -308,6 +318,7 @@ void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
     exception_ = e;
     request(Action::raise);
   } catch (const NeedsMapping& n) {
+    reads_to_skip_ = reads_told_;
     page_to_map_ = n.page;
     in_flight_ = false;
     request(Action::map_page);
@@ -348,6 +359,7 @@ void Machine::complete_in_flight(std::uint32_t next_linear) {
   }
   if (same && !info_->control_flow) {
     // The same for any other instruction that stores into itself: it has not completed yet.
+    reads_to_skip_ = reads_told_;
     in_flight_ = false;
     return;
   }
@@ -377,6 +389,7 @@ void Machine::report_descriptors() {
 }
 
 void Machine::report_completed() {
+  reads_to_skip_ = 0;
   if (restore_segment_push_) {
     restore_segment_push_ = false;
     const Store& s = stores_[0];
@@ -420,6 +433,7 @@ void Machine::discard_in_flight() {
   iterating_ = false;
   repeat_done_ = false;
   restore_segment_push_ = false;
+  reads_to_skip_ = 0;
   position_.iteration = 0;
 }
 
@@ -430,6 +444,7 @@ void Machine::prepare(std::uint32_t linear) {
   const InstructionInfo& info = *info_;
   store_count_ = 0;
   ea_count_ = 0;
+  reads_told_ = 0;
   if (info.state != DecodeState::ok) {
     if (info.reason == InvalidReason::too_long) throw CpuException{13, 0u, 0};
     throw CpuException{6, std::nullopt, 0};
@@ -483,8 +498,13 @@ void Machine::prepare(std::uint32_t linear) {
 
 void Machine::prepare_operands() {
   const InstructionInfo& info = *info_;
+  if (info.opcode_map == 1 && info.opcode <= 3) [[unlikely]] tell_looked_up_descriptor();
   const bool loads_selector = info.kind == InstructionClass::mov_to_segment ||
-                              info.kind == InstructionClass::ltr;
+                              info.kind == InstructionClass::ltr ||
+                              info.kind == InstructionClass::lldt ||
+                              info.kind == InstructionClass::in ||
+                              info.kind == InstructionClass::out ||
+                              info.kind == InstructionClass::far_jump;
   if (info.operand_count == 0 && info.ea_count == 0 && !loads_selector) return;
   std::array<std::uint32_t, 6> bases;
   for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
@@ -507,7 +527,20 @@ void Machine::prepare_operands() {
     case InstructionClass::pop_segment:
     case InstructionClass::load_far_pointer:
     case InstructionClass::ltr:
+    case InstructionClass::lldt:
       watch_descriptor();
+      break;
+    case InstructionClass::in:
+    case InstructionClass::out:
+    case InstructionClass::ins:
+    case InstructionClass::outs:
+      tell_port_permission();
+      break;
+    case InstructionClass::far_jump:
+    case InstructionClass::far_call:
+    case InstructionClass::far_return:
+    case InstructionClass::iret:
+      if (protected_mode()) tell_transfer_descriptors();
       break;
     default:
       break;
@@ -555,13 +588,34 @@ void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
       if (!memory_.is_defined(at, n) && info_->kind != InstructionClass::fxrstor) {
         throw UndefinedMemory{at, n, "data"};
       }
-      if (wants_reads_) sink_->read(at, n, AccessKind::data, position_);
+      if (wants_reads_ && ++reads_told_ > reads_to_skip_) tell_read(at, n, a.size - left);
     } else {
       CITCAT_ASSERT(store_count_ < stores_.size());
       stores_[store_count_++] = {at, n};
     }
     linear += n;
     left -= n;
+  }
+}
+
+/// Tells a read of `size` bytes, `first` bytes into its operand.
+void Machine::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
+  if (info_->kind != InstructionClass::fxrstor) {
+    sink_->read(at, size, AccessKind::data, position_);
+    return;
+  }
+  // Of each x87 register's slot ten bytes are read (SDM vol. 1, figure 10-3).
+  constexpr std::uint32_t kRegisters = 32, kXmm = 160, kSlot = 16, kRegisterBytes = 10;
+  const auto is_read = [&](std::uint32_t i) {
+    const std::uint32_t byte = first + i;
+    return byte < kRegisters || byte >= kXmm || byte % kSlot < kRegisterBytes;
+  };
+  for (std::uint32_t i = 0; i < size;) {
+    std::uint32_t n = 0;
+    while (i + n < size && is_read(i + n)) ++n;
+    if (n != 0) sink_->read(at + i, n, AccessKind::data, position_);
+    i += n;
+    while (i < size && !is_read(i)) ++i;
   }
 }
 
@@ -709,9 +763,21 @@ void Machine::after_system(const InstructionInfo& info) {
     case InstructionClass::pop_segment:
       if (info.reg_field == kSs) stack_shadow_ = position_.instruction + 1;
       break;
+    case InstructionClass::out:
+    case InstructionClass::outs:
+      if (has_a20_gate_ && a20_gate_.mask() != engine_.a20_mask()) move_a20_gate();
+      break;
     default:
       break;
   }
+}
+
+/// The port write just completed opened or closed the gate.
+void Machine::move_a20_gate() {
+  engine_.set_a20_mask(a20_gate_.mask());
+  mmu_.set_a20_mask(a20_gate_.mask());
+  forget_code_page();
+  action_ = Action::flush_tlb;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -874,6 +940,7 @@ std::uint32_t Machine::on_in(std::uint16_t port, std::uint32_t size) {
 void Machine::on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) {
   if (breaks_on_ports_) [[unlikely]] check_port_breakpoints(port, size);
   environment_.port_write(port, size, value, position_);
+  if (has_a20_gate_) a20_gate_.port_write(port, size, value);
   if (sink_ != nullptr) sink_->io_write(port, size, value, position_);
 }
 
@@ -899,6 +966,7 @@ std::optional<std::uint64_t> Machine::missing_pdpte(unsigned index, LinearAddr w
 }
 
 void Machine::external_write(PhysAddr captured, std::span<const std::uint8_t> data) {
+  if (sink_ != nullptr) sink_->external_write(captured, data, position_);
   memory_.external_write(captured, data);
 }
 

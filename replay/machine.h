@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "events/recording.h"
+#include "replay/a20_gate.h"
 #include "replay/block_table.h"
 #include "replay/engine.h"
 #include "replay/instruction_info.h"
@@ -96,6 +97,9 @@ class Machine final : private EngineClient, private WalkObserver {
     bool resume_flag = false;
     bool interrupts_inhibited = false;  ///< in the shadow of STI or MOV SS
     bool shut_down = false;
+    bool awaits_output_port = false;    ///< of the A20 gate's keyboard controller
+    bool in_stack_shadow = false;       ///< SS was just loaded
+    std::uint32_t debug_pending = 0;    ///< bits for DR6 of a trap held off by that
   };
   Snapshot snapshot() const;
   /// `image` is the one given to load().
@@ -144,7 +148,7 @@ class Machine final : private EngineClient, private WalkObserver {
   /// What run() must do after the engine stopped.
   enum class Action : std::uint8_t {
     none, at_position, emulate, raise, native_fault, fix_flags, map_page, segment_end, arrange,
-    finish_repeat, resume, debug_trap, step, retranslate, drop_blocks,
+    finish_repeat, resume, debug_trap, flush_tlb, step, retranslate, drop_blocks,
   };
   /// A store goes to a frame nothing was mapped at so far.
   struct NeedsMapping {
@@ -176,6 +180,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void prepare_operands();
   void access(const DataAccess& a, const MemoryOperand& operand);
   void access_pages(const DataAccess& a, Access kind, bool is_read);
+  void tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first);
   const InstructionInfo& fetch(std::uint32_t linear);
   void check_segment(const DataAccess& a, const MemoryOperand& operand) const;
   bool repeat_count_is_zero() const;
@@ -192,6 +197,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void flags_after(const InstructionInfo& info);
   void keep_flag_inputs(const InstructionInfo& info);
   void after_system(const InstructionInfo& info);
+  void move_a20_gate();
   void discard_in_flight();
 
   // machine_blocks.cc: code that runs unreported
@@ -288,6 +294,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void mark_accessed(const Descriptor& d);
   void mark_transfer_accessed();
   std::optional<std::uint32_t> descriptor_type_byte(std::uint16_t selector) const;
+  std::uint16_t operand_selector();
   void watch_descriptor();
   void report_watched_descriptor();
   /// Where an interrupt frame or a return address goes.
@@ -313,6 +320,11 @@ class Machine final : private EngineClient, private WalkObserver {
   };
   bool transfers_by_system_descriptor();
   std::uint32_t far_pointer_linear() const;
+  void tell_transfer_descriptors();
+  void tell_stack_read(std::uint32_t linear, std::uint32_t size);
+  void tell_looked_up_descriptor();
+  void tell_port_permission();
+  void tell_descriptor(std::uint16_t selector);
   void emulate_system_transfer();
   void transfer_through(const Descriptor& gate, bool call);
   void transfer_through_call_gate(const Descriptor& gate, bool call);
@@ -362,6 +374,8 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint8_t ea_count_ = 0;
   std::array<Store, 40> stores_;
   std::size_t store_count_ = 0;
+  unsigned reads_told_ = 0;     ///< to the sink, of the instruction being prepared
+  unsigned reads_to_skip_ = 0;  ///< told when it was prepared before
   std::uint16_t segment_push_upper_ = 0;
   bool restore_segment_push_ = false;
   struct {
@@ -418,6 +432,11 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t code_page_ = kNoPage;
   PhysAddr code_frame_;
   const std::uint8_t* code_host_ = nullptr;
+
+  /// Processors from the 486 on mask bit 20 themselves; before, the gate is outside and the pins
+  /// show the bit, unless the state dump says otherwise.
+  bool has_a20_gate_ = false;
+  A20Gate a20_gate_;
 
   bool in_smm_ = false;
   std::uint32_t smbase_ = 0x30000;

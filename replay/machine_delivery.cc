@@ -100,40 +100,35 @@ std::optional<std::uint32_t> Machine::descriptor_type_byte(std::uint16_t selecto
   return base + (selector & 0xfff8u) + 5;
 }
 
+/// The selector that the instruction is about to load or look up.
+std::uint16_t Machine::operand_selector() {
+  const InstructionInfo& info = *info_;
+  if (info.register_form) return static_cast<std::uint16_t>(engine_.gpr(info.rm_field));
+  const MemoryOperand& operand = info.operands[info.ea[0].argument];  // the pointer's offset part
+  std::array<std::uint8_t, 6> bytes{};
+  const bool pointer = info.kind == InstructionClass::load_far_pointer;
+  const std::size_t at = pointer ? info.operand_bytes : 0;
+  read_operand(engine_.segment_base(operand.segment) +
+                   operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0),
+               std::span(bytes).first(at + 2));
+  return static_cast<std::uint16_t>(bytes[at] | bytes[at + 1] << 8);
+}
+
 void Machine::watch_descriptor() {
   // The engine sets accessed and busy bits itself: remember the byte to see whether it did.
   watched_ = {};
   if (!protected_mode()) return;
-  std::uint16_t selector = 0;
-  const InstructionInfo& info = *info_;
-  if (info.register_form) {
-    selector = static_cast<std::uint16_t>(engine_.gpr(info.rm_field));
-  } else {
-    const MemoryOperand& operand = info.operands[info.ea[0].argument];  // the pointer's offset part
-    std::array<std::uint8_t, 6> bytes{};
-    const std::uint32_t bases[6] = {engine_.segment_base(kEs), engine_.segment_base(kCs),
-                                    engine_.segment_base(kSs), engine_.segment_base(kDs),
-                                    engine_.segment_base(kFs), engine_.segment_base(kGs)};
-    const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
-    const bool pointer = info.kind == InstructionClass::load_far_pointer;
-    const std::size_t at = pointer ? info.operand_bytes : 0;
-    read_operand(operand_linear(operand, engine_.gprs(), bases, stack32),
-                 std::span(bytes).first(at + 2));
-    selector = static_cast<std::uint16_t>(bytes[at] | bytes[at + 1] << 8);
-  }
+  const std::uint16_t selector = operand_selector();
   const auto linear = descriptor_type_byte(selector);
   if (!linear) return;
-  try {
-    watched_.physical = mmu_.translate(LinearAddr{*linear}, Access::read, false);
-  } catch (const PageFault&) {
-    return;  // the engine will find the same when it loads the selector
-  }
+  tell_descriptor(selector);
+  if (info_->kind == InstructionClass::lldt) return;
+  watched_.physical = mmu_.translate(LinearAddr{*linear}, Access::read, false);
   const std::uint8_t* host = memory_.host(watched_.physical);
-  if (host == nullptr) return;
   watched_.active = true;
   watched_.before = *host;
-  // Both possible changes set a bit: without one left to set there is nothing to write.
-  if ((watched_.before & 3) != 3) mmu_.translate(LinearAddr{*linear}, Access::write, false);
+  const std::uint8_t to_set = info_->kind == InstructionClass::ltr ? 2 : 1;  // busy, accessed
+  if ((watched_.before & to_set) == 0) mmu_.translate(LinearAddr{*linear}, Access::write, false);
 }
 
 void Machine::report_watched_descriptor() {
@@ -155,9 +150,10 @@ void Machine::mark_transfer_accessed() {
     if (s == kSs && !outer) continue;
     const auto linear = descriptor_type_byte(engine_.segment_selector(s));
     if (!linear) continue;
-    constexpr std::uint32_t kAccessedBit = 1;
-    const std::uint32_t type = system_read(*linear, 1);
-    if ((type & kAccessedBit) == 0) system_write(*linear, type | kAccessedBit, 1);
+    constexpr std::uint8_t kAccessedBit = 1;
+    const PhysAddr at = mmu_.translate(LinearAddr{*linear}, Access::read, false);
+    const std::uint8_t type = *memory_.host(at);  // has been read before the transfer
+    if ((type & kAccessedBit) == 0) system_write(*linear, std::uint32_t{type} | kAccessedBit, 1);
   }
 }
 
@@ -186,7 +182,7 @@ bool Machine::raise(CpuException exception, std::uint32_t return_eip, DeliveredE
   event.vector = exception.vector;
   event.error_code = exception.error_code.value_or(0);
   event.cs = engine_.segment_selector(kCs);
-  event.eip = kind == DeliveredEvent::Kind::software ? engine_.eip() : return_eip;
+  event.eip = engine_.eip();
   event.cr2 = engine_.cr(2);
   event.eflags = flags();
   if (sink_ != nullptr) sink_->delivered(event, position_);

@@ -14,6 +14,9 @@ Machine::Snapshot Machine::snapshot() const {
   s.resume_flag = resume_flag_;
   s.interrupts_inhibited = engine_.inhibited();
   s.shut_down = shut_down_;
+  s.awaits_output_port = a20_gate_.awaits_output_port();
+  s.in_stack_shadow = stack_shadow_ == position_.instruction;
+  s.debug_pending = debug_pending_;
   return s;
 }
 
@@ -38,6 +41,9 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   native_retries_ = 0;
   model_specific_results_ = s.model_specific_results;
   shut_down_ = s.shut_down;
+  a20_gate_.set_awaits_output_port(s.awaits_output_port);
+  stack_shadow_ = s.in_stack_shadow ? s.position.instruction : ~std::uint64_t{0};
+  debug_pending_ = s.debug_pending;
   halted_ = s.cpu.halted;
 }
 

@@ -68,6 +68,91 @@ bool Machine::transfers_by_system_descriptor() {
   return type && (*type & kDescSegment >> 8) == 0;
 }
 
+/// Tells the read of a descriptor that the engine will make.
+void Machine::tell_descriptor(std::uint16_t selector) {
+  const auto type_byte = descriptor_type_byte(selector);
+  if (!type_byte) return;  // the engine will refuse it
+  system_read(*type_byte - 5, 4);
+  system_read(*type_byte - 1, 4);
+}
+
+/// LAR, LSL, VERR and VERW look a descriptor up.
+void Machine::tell_looked_up_descriptor() {
+  const bool looks_up = info_->opcode == 2 || info_->opcode == 3 ||
+                        (info_->opcode == 0 && (info_->reg_field & 6) == 4);
+  if (looks_up && protected_mode()) tell_descriptor(operand_selector());
+}
+
+/// The permission bits of a port (SDM vol. 1, 19.5.2), where the processor asks for them.
+void Machine::tell_port_permission() {
+  const std::uint32_t flags = engine_.system_flags();
+  if ((engine_.hflags() & kHfPe) == 0) return;
+  const bool v86 = (flags & kFlagVm) != 0;
+  const Segment task = engine_.tr();
+  constexpr std::uint32_t kMapBase = 0x66;
+  if ((!v86 && (engine_.hflags() & kHfCpl) <= (flags >> 12 & 3)) ||
+      (task.attributes & kWideTaskType) == 0 || task.limit < kMapBase + 1) {
+    return;
+  }
+  const bool immediate = info_->opcode_map == 0 && (info_->opcode & 0xf8) == 0xe0;
+  const std::uint32_t port = immediate ? info_->immediate : engine_.gpr(kEdx) & 0xffff;
+  const std::uint32_t at = system_read(task.base + kMapBase, 2) + port / 8;
+  if (at + 1 <= task.limit) system_read(task.base + at, 2);
+}
+
+/// Tells the descriptors that a far transfer between code segments reads.
+void Machine::tell_transfer_descriptors() {
+  const InstructionInfo& info = *info_;
+  std::array<std::uint8_t, 2> bytes{};
+  const auto selector_at = [&](std::uint32_t linear) {
+    read_operand(linear, bytes);
+    return static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8);
+  };
+  if (info.kind == InstructionClass::far_jump || info.kind == InstructionClass::far_call) {
+    tell_descriptor(info.indirect ? selector_at(far_pointer_linear() + info.operand_bytes)
+                                  : info.far_selector);
+    return;
+  }
+  const std::uint32_t width = info.operand_bytes;
+  const Segment stack = engine_.segment(kSs);
+  const auto stacked = [&](std::uint32_t words, std::uint32_t bytes_more) {
+    return stack.base +
+           ((engine_.gpr(kEsp) + words * width + bytes_more) & stack_mask(stack));
+  };
+  const bool interrupt_return = info.kind == InstructionClass::iret;
+  const auto tell_words = [&](std::uint32_t from, std::uint32_t to, std::uint32_t more) {
+    for (std::uint32_t i = from; i < to; ++i) tell_stack_read(stacked(i, more), width);
+  };
+  if (interrupt_return && width == 4) {
+    if ((selector_at(stacked(2, 2)) & kFlagVm >> 16) != 0) {  // to virtual-8086 mode
+      tell_words(3, 9, 0);
+      return;
+    }
+  }
+  const std::uint16_t code = selector_at(stacked(1, 0));
+  tell_descriptor(code);
+  if ((code & 3u) <= (engine_.hflags() & kHfCpl)) return;
+  const std::uint32_t released = interrupt_return ? 0 : info.immediate;
+  const std::uint32_t outer = interrupt_return ? 3 : 2;
+  tell_stack_read(stacked(outer, released), width);
+  tell_stack_read(stacked(outer + 1, released), 2);
+  tell_descriptor(selector_at(stacked(outer + 1, released)));
+}
+
+/// Tells a read of the stack that is not among the instruction's operands.
+void Machine::tell_stack_read(std::uint32_t linear, std::uint32_t size) {
+  while (size != 0) {
+    const std::uint32_t n = std::min(size, kPageSize - (linear & kPageMask));
+    const PhysAddr at = mmu_.translate(LinearAddr{linear}, Access::read, user_mode());
+    if (!memory_.is_mapped(at.page()) || !memory_.is_defined(at, n)) {
+      throw UndefinedMemory{at, n, "stack"};
+    }
+    if (wants_reads_) sink_->read(at, n, AccessKind::data, position_);
+    linear += n;
+    size -= n;
+  }
+}
+
 /// Linear address of the pointer that an indirect far jump or call goes through.
 std::uint32_t Machine::far_pointer_linear() const {
   const MemoryOperand& operand = info_->operands[info_->ea[0].argument];  // the offset part

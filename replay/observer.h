@@ -72,6 +72,8 @@ class Sink {
   virtual void io_write(std::uint16_t /*port*/, std::uint32_t /*size*/, std::uint32_t /*value*/,
                         Position) {}
   virtual void delivered(const DeliveredEvent&, Position) {}
+  /// Another bus master is about to change memory; the address is as captured.
+  virtual void external_write(PhysAddr, std::span<const std::uint8_t>, Position) {}
   virtual void halted(Position) {}
   virtual void cache_flushed(bool /*write_back*/, Position) {}
   virtual void shutdown(Position) {}

@@ -30,6 +30,9 @@ void SinkList::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t va
 void SinkList::delivered(const DeliveredEvent& event, Position now) {
   each([&](Sink& s) { s.delivered(event, now); });
 }
+void SinkList::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
+  each([&](Sink& s) { s.external_write(a, bytes, now); });
+}
 void SinkList::halted(Position now) {
   each([&](Sink& s) { s.halted(now); });
 }
