@@ -79,6 +79,7 @@ Position RecordingBuilder::rebase(const Position& position, const Position& base
 void RecordingBuilder::add(const BusTransaction& t) {
   position_ = t.has(kPositionKnown) ? rebase(t.position) : Position{};
   clock_.tick(counts_);
+  if (const auto entry = smm_.add(t, position_, counts_)) add_smm_entry(*entry);
   switch (t.op) {
     case BusOp::code_read:
     case BusOp::data_read:
@@ -220,6 +221,7 @@ void RecordingBuilder::add_external(const BusTransaction& t, const MemoryModel::
 }
 
 void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind kind) {
+  saw_smi_ |= kind == Interrupt::Kind::smi;
   Interrupt event;
   event.kind = kind;
   constexpr std::uint8_t kNmiVector = 2;  // Intel SDM vol. 3, table 6-1
@@ -228,6 +230,17 @@ void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind ki
   event.position = position_;
   event.anchor = counts_;
   event.transaction = t.index;
+  recording_.interrupts.push_back(event);
+}
+
+void RecordingBuilder::add_smm_entry(const SmmEntryDetector::Entry& entry) {
+  if (saw_smi_) return;
+  Interrupt event;
+  event.kind = Interrupt::Kind::smi;
+  event.position_known = entry.position_known;
+  event.position = entry.position;
+  event.anchor = entry.anchor;
+  event.transaction = entry.transaction;
   recording_.interrupts.push_back(event);
 }
 

@@ -11,6 +11,7 @@
 #include "events/bus_transaction.h"
 #include "events/memory_model.h"
 #include "events/recording.h"
+#include "events/smm_entry.h"
 
 namespace citcat {
 
@@ -60,6 +61,7 @@ class RecordingBuilder {
   void add_external(const BusTransaction& t, const MemoryModel::Page& page, std::uint32_t first,
                     std::uint32_t last);
   void add_interrupt(const BusTransaction& t, Interrupt::Kind kind);
+  void add_smm_entry(const SmmEntryDetector::Entry& entry);
   void add_io_read(const BusTransaction& t);
   void count_position(const BusTransaction& t);
   void count(const BusTransaction& t);
@@ -72,6 +74,8 @@ class RecordingBuilder {
   MemoryModel model_;
   AccessClock clock_;
   MemoryImage before_;  ///< memory as the transactions before the start left it
+  SmmEntryDetector smm_;
+  bool saw_smi_ = false;  ///< the monitor names SMIs itself
   BusAnchor counts_;    ///< items before the current transaction
   Position base_;
   Position position_;      ///< of the current transaction, counted from base_

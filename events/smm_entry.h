@@ -1,0 +1,49 @@
+#pragma once
+// A bus does not name an SMI, but it shows what comes of one: the processor saves its state below
+// SMBASE + 10000h and fetches from SMBASE + 8000h, all within one instruction boundary (Intel SDM
+// vol. 3, 34.4 and 34.5). Nothing else a processor does looks like that.
+
+#include <cstdint>
+#include <optional>
+
+#include "events/bus_transaction.h"
+#include "events/recording.h"
+
+namespace citcat {
+
+class SmmEntryDetector {
+ public:
+  /// The beginning of an entry.
+  struct Entry {
+    bool position_known = false;
+    Position position;
+    BusAnchor anchor;
+    std::uint64_t transaction = 0;
+  };
+
+  /// Takes the next transaction, with its position in the recording and what stands before it.
+  /// Returns an entry at the first fetch of its handler.
+  std::optional<Entry> add(const BusTransaction& t, const Position& position,
+                           const BusAnchor& before) {
+    if (t.op == BusOp::data_write) return save(t, position, before);
+    if (count_ == 0 && !t.has(kStoreFill)) [[likely]] return std::nullopt;
+    return read(t, position, before);
+  }
+
+ private:
+  std::optional<Entry> save(const BusTransaction& t, const Position& position,
+                            const BusAnchor& before);
+  std::optional<Entry> read(const BusTransaction& t, const Position& position,
+                            const BusAnchor& before);
+  void begin(const BusTransaction& t, const Position& position, const BusAnchor& before,
+             std::uint32_t base, std::uint32_t next, bool fills);
+  bool continues(const BusTransaction& t, const Position& position, bool fills) const;
+
+  Entry entry_;
+  std::uint32_t base_ = 0;   ///< SMBASE, if this is an entry
+  std::uint32_t next_ = 0;   ///< writes: the next address down; fills: the last line
+  std::uint32_t count_ = 0;  ///< dwords written, or lines filled, in the run so far
+  bool fills_ = false;
+};
+
+}  // namespace citcat

@@ -1,0 +1,102 @@
+#include "events/smm_entry.h"
+
+#include <gtest/gtest.h>
+
+#include "events/recording_builder.h"
+
+namespace citcat::test {
+namespace {
+
+BusTransaction make(BusOp op, std::uint32_t address, std::uint8_t size, std::uint64_t at,
+                    std::uint16_t flags = 0) {
+  BusTransaction t;
+  t.op = op;
+  t.address = PhysAddr{address};
+  t.size = size;
+  t.position = {at, 0};
+  t.flags = static_cast<std::uint16_t>(flags | kPositionKnown);
+  return t;
+}
+
+/// 128 dwords downward from `top`, as an SMI with SMBASE = top + 4 - 10000h saves them.
+std::vector<BusTransaction> saved_state(std::uint32_t top, std::uint64_t at) {
+  std::vector<BusTransaction> result;
+  for (std::uint32_t i = 0; i < 128; ++i) {
+    result.push_back(make(BusOp::data_write, top - 4 * i, 4, at));
+  }
+  return result;
+}
+
+std::vector<Interrupt> interrupts_of(const std::vector<BusTransaction>& transactions) {
+  RecordingBuilder builder({}, nullptr);
+  std::uint64_t index = 0;
+  for (BusTransaction t : transactions) {
+    t.index = index++;
+    builder.add(t);
+  }
+  return builder.finish().interrupts;
+}
+
+TEST(SmmEntry, IsToldByTheSavedStateAndTheHandlersFetch) {
+  std::vector<BusTransaction> bus = {make(BusOp::code_read, 0x1000, 4, 6)};
+  for (const BusTransaction& t : saved_state(0x3fffc, 7)) bus.push_back(t);
+  bus.push_back(make(BusOp::code_read, 0x38000, 4, 7));
+  const std::vector<Interrupt> found = interrupts_of(bus);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, Interrupt::Kind::smi);
+  EXPECT_EQ(found[0].position, (Position{7, 0}));
+  EXPECT_EQ(found[0].transaction, 1u);
+}
+
+TEST(SmmEntry, IsFoundWhereSmbaseWasMoved) {
+  std::vector<BusTransaction> bus = saved_state(0xafffc, 3);
+  bus.push_back(make(BusOp::code_read, 0xa8000, 4, 3));
+  EXPECT_EQ(interrupts_of(bus).size(), 1u);
+}
+
+TEST(SmmEntry, IsNoBlockThatOneInstructionAfterAnotherClearsDownward) {
+  std::vector<BusTransaction> bus = saved_state(0x3fffc, 7);
+  for (std::size_t i = 0; i < bus.size(); ++i) bus[i].position = {7 + i, 0};
+  bus.push_back(make(BusOp::code_read, 0x38000, 4, 7));
+  EXPECT_TRUE(interrupts_of(bus).empty());
+}
+
+TEST(SmmEntry, IsNoBlockThatARepeatedStoreClearsDownward) {
+  std::vector<BusTransaction> bus = saved_state(0x3fffc, 7);
+  for (std::size_t i = 0; i < bus.size(); ++i) {
+    bus[i].position = {7, static_cast<std::uint32_t>(i)};
+  }
+  bus.push_back(make(BusOp::code_read, 0x38000, 4, 8));
+  EXPECT_TRUE(interrupts_of(bus).empty());
+}
+
+TEST(SmmEntry, NeedsTheHandlersFetch) {
+  std::vector<BusTransaction> bus = saved_state(0x3fffc, 7);
+  bus.push_back(make(BusOp::code_read, 0x38040, 4, 7));
+  EXPECT_TRUE(interrupts_of(bus).empty());
+}
+
+TEST(SmmEntry, IsToldByFillsWhereACacheHoldsTheStoresBack) {
+  std::vector<BusTransaction> bus;
+  for (std::uint32_t line = 0x3ffe0; line >= 0x3fe00; line -= 0x20) {
+    if (line == 0x3ff40) continue;  // in the cache already
+    bus.push_back(make(BusOp::data_write, 0x11000, 16, 7, kLine | kWriteBack));  // its victim
+    bus.push_back(make(BusOp::data_read, line, 16, 7, kLine | kStoreFill));
+    bus.push_back(make(BusOp::data_read, line + 16, 16, 7, kLine | kStoreFill));
+  }
+  bus.push_back(make(BusOp::data_write, 0x38000, 16, 7, kLine | kWriteBack | kSnoop));
+  bus.push_back(make(BusOp::code_read, 0x38000, 16, 7, kLine));
+  const std::vector<Interrupt> found = interrupts_of(bus);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].transaction, 1u);
+}
+
+TEST(SmmEntry, IsNotDerivedTwiceWhereTheMonitorNamesIt) {
+  std::vector<BusTransaction> bus = {make(BusOp::smi, 0, 0, 7)};
+  for (const BusTransaction& t : saved_state(0x3fffc, 7)) bus.push_back(t);
+  bus.push_back(make(BusOp::code_read, 0x38000, 4, 7));
+  EXPECT_EQ(interrupts_of(bus).size(), 1u);
+}
+
+}  // namespace
+}  // namespace citcat::test
