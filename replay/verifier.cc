@@ -1,6 +1,7 @@
 #include "replay/verifier.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 
@@ -66,6 +67,10 @@ Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> e
                    const VerifierOptions& options)
     : recording_(recording), evidence_(std::move(evidence)), options_(options) {
   if (recording_.bus.form != CacheForm::write_back) model_ = recording_.image.clone();
+  const bool has_reads = recording_.totals.reads + recording_.totals.line_fills != 0;
+  if (options_.reads && has_reads && recording_.instructions) {
+    reads_ = std::make_unique<ReadCheck>(recording_);
+  }
 }
 
 Verifier::~Verifier() = default;
@@ -98,6 +103,10 @@ bool Verifier::pull() {
 }
 
 void Verifier::sort_in(const BusTransaction& t) {
+  if (reads_ != nullptr) {
+    if (t.op == BusOp::data_write) reads_->captured_write(t);
+    if (t.op == BusOp::data_read || t.op == BusOp::code_read) reads_->captured_read(t);
+  }
   switch (t.op) {
     case BusOp::data_write:
       if (t.has(kWriteBack) && t.has(kPositionKnown)) {
@@ -165,6 +174,10 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
                      Position now) {
   const bool write_back = recording_.bus.form == CacheForm::write_back;
   if (beyond_ && !write_back) throw EvidenceEnd{};
+  if (reads_ != nullptr && !beyond_) {
+    follow_reads(now);
+    reads_->stored(a, static_cast<std::uint32_t>(bytes.size()), machine_->memory());
+  }
   if (write_back) pull_through(now);
   const std::uint32_t unspecified = unspecified_bits(bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -218,6 +231,7 @@ Verifier::PendingWrite* Verifier::find_pending(std::uint32_t address, unsigned& 
 /// Which bits of each four bytes of a store have values that no manual tells.
 std::uint32_t Verifier::unspecified_bits(std::span<const std::uint8_t> bytes) {
   if (made_by_specific_store()) return 0xffffffff;
+  if (machine_->reserved_bits() != 0) return machine_->reserved_bits();
   if (bytes.size() != 4 && bytes.size() != 2) return 0;
   std::uint32_t value = 0;
   std::memcpy(&value, bytes.data(), bytes.size());
@@ -503,6 +517,75 @@ void Verifier::check_instruction_start(const ExecutedInstruction& e, Position no
   };
   for (std::uint32_t i = 0; i < info.prefix_bytes; ++i) expect(i, true);
   expect(info.prefix_bytes, false);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Reads
+
+/// Before an access of instruction `now`: what the one before has read is complete.
+void Verifier::follow_reads(Position now) {
+  const std::uint64_t before = reads_->instruction();
+  if (now.instruction == before) return;
+  const auto reach = [&](std::uint64_t instruction) {
+    while (!has_position_beyond({instruction, 0}) && pull()) {
+    }
+    return has_position_beyond({instruction, 0});
+  };
+  if (before == ReadCheck::kNone || !reach(before)) {
+    reads_->skip(now.instruction);
+  } else if (const auto d = reads_->settle(now.instruction, machine_->memory())) {
+    const bool on_bus = d->expected.size != 0;
+    std::string found = d->found;
+    if (found.empty()) found = "bytes " + memory_text(d->expected.address, d->expected.size);
+    diverged({before, 0}, d->reason, on_bus ? &d->expected : nullptr, found);
+  }
+  totals_.reads = reads_->compared();
+  reach(now.instruction);
+}
+
+void Verifier::fetch(PhysAddr a, std::uint32_t size, Position now) {
+  if (reads_ == nullptr || beyond_) return;
+  follow_reads(now);
+  reads_->fetched(a, size, machine_->memory());
+}
+
+void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
+  if (reads_ == nullptr || beyond_) return;
+  follow_reads(now);
+  reads_->read(a, size, kind, machine_->memory());
+}
+
+void Verifier::address_space(std::uint32_t cr3, Position) {
+  if (reads_ != nullptr) reads_->address_space(cr3);
+}
+
+void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
+  unsigned bits = 0;
+  for (std::uint32_t i = 0; i < bytes.size(); ++i) {
+    const std::uint8_t before = machine_->memory().defined_byte(a + i).value_or(bytes[i]);
+    bits += static_cast<unsigned>(std::popcount(static_cast<unsigned>(before ^ bytes[i])));
+  }
+  // The write itself, and the transaction that showed it, come with the recording.
+  const auto shown = std::find_if(
+      recording_.external_writes.begin() + static_cast<std::ptrdiff_t>(externals_seen_),
+      recording_.external_writes.end(), [&](const ExternalWrite& w) { return w.address == a; });
+  ++externals_seen_;
+  const std::uint64_t transaction =
+      shown != recording_.external_writes.end() ? shown->transaction : ~std::uint64_t{0};
+  if (bits == 1) {
+    if (totals_.single_bit_changes++ == 0) totals_.first_single_bit_change = transaction;
+  }
+  if (bits != 0 || recording_.bus.form != CacheForm::write_back || reads_ == nullptr) return;
+  // Memory already holds what "another" master wrote: the replay's own stores came back, and the
+  // cache never showed that it gave them up.
+  if (unconfirmed_lines_.count(a.value / 16) == 0) return;
+  BusTransaction t;
+  t.index = transaction;
+  t.op = BusOp::data_read;
+  t.address = a;
+  t.size = static_cast<std::uint8_t>(std::min<std::size_t>(bytes.size(), kMaxTransactionBytes));
+  diverged(now, "memory shows what the processor wrote, and no write-back of it was captured", &t,
+           "bytes " + memory_text(a, t.size));
 }
 
 // ---------------------------------------------------------------------------------------------

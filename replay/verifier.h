@@ -20,6 +20,7 @@
 #include "replay/flag_effects.h"
 #include "replay/machine.h"
 #include "replay/observer.h"
+#include "replay/read_check.h"
 
 namespace citcat {
 
@@ -31,10 +32,15 @@ struct CheckCount {
 struct VerifyTotals {
   CheckCount writes;        ///< captured memory write transactions
   CheckCount write_backs;   ///< captured write-back transactions
+  std::uint64_t reads = 0;  ///< captured reads, fetches and fills compared, all of them equal
   CheckCount io_reads, io_writes;
   CheckCount specials;      ///< halt, shutdown, flush
   CheckCount instructions;  ///< hardware instruction stream, prefixes not counted
   std::uint64_t adopted = 0;         ///< results taken over from the bus
+  /// Changes by another bus master that turn over a single bit of memory: devices do that, but it
+  /// is also what a wrongly captured bit of a read looks like.
+  std::uint64_t single_bit_changes = 0;
+  std::uint64_t first_single_bit_change = ~std::uint64_t{0};  ///< transaction that showed it
   std::uint64_t evidence_bytes = 0;  ///< bytes of captured writes and write-backs compared
 };
 
@@ -52,6 +58,7 @@ struct FinalMemory {
 
 struct VerifierOptions {
   bool strict = false;  ///< adopt nothing
+  bool reads = true;    ///< compare reads and line fills too, where the capture counts them
 };
 
 class Verifier final : public Sink {
@@ -63,6 +70,11 @@ class Verifier final : public Sink {
   void attach(Machine& machine) { machine_ = &machine; }
 
   // Sink. Each throws ReplayStopped at the first disagreement.
+  bool wants_reads() const override { return reads_ != nullptr; }
+  void fetch(PhysAddr a, std::uint32_t size, Position now) override;
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
+  void address_space(std::uint32_t cr3, Position now) override;
+  void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
              Position now) override;
@@ -125,6 +137,7 @@ class Verifier final : public Sink {
   bool adopt_line(PendingLine& line);
   void follow_flags(const InstructionInfo& info);
   void check_instruction_start(const ExecutedInstruction& e, Position now);
+  void follow_reads(Position now);
   const BusTransaction* next_io(Position now, const std::string& found);
   void check_special(BusOp op, Position now);
   bool made_by_specific_store() const;
@@ -152,8 +165,10 @@ class Verifier final : public Sink {
   std::uint64_t progress_at_ = 0;  ///< instruction of the last agreement after the last event
   bool out_of_order_ = false;  ///< a later write matched before the first pending one
   std::uint64_t repeat_started_ = ~std::uint64_t{0};
+  std::size_t externals_seen_ = 0;
 
   std::size_t next_external_ = 0;  ///< not in the model yet
+  std::unique_ptr<ReadCheck> reads_;  ///< null where reads are not compared
   MemoryImage model_;  ///< what the bus says memory holds (no write-back caches)
   std::unordered_set<std::uint32_t> unconfirmed_lines_;  ///< written since the bus showed them
   std::unordered_set<std::uint32_t> device_bytes_;

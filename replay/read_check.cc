@@ -1,0 +1,268 @@
+#include "replay/read_check.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace citcat {
+
+namespace {
+
+/// How far ahead of the instruction a processor may fetch: two lines of a Pentium (its data sheet,
+/// "prefetch buffers").
+constexpr std::uint32_t kPrefetch = 64;
+/// Fills of one instruction are on the bus in the order of its accesses: how many of those to come
+/// are looked at.
+constexpr std::size_t kLookAhead = 64;
+/// Fetches on the bus that an instruction may have been executed from.
+constexpr std::size_t kRecentCode = 32;
+
+std::string read_text(const char* what, PhysAddr a, std::uint32_t size) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%s of %u bytes at %08x", what, size, a.value);
+  return text;
+}
+
+bool overlaps(PhysAddr a, std::uint32_t size, PhysAddr b, std::uint32_t other) {
+  return a.value - b.value < other || b.value - a.value < size;
+}
+
+}  // namespace
+
+ReadCheck::ReadCheck(const Recording& recording)
+    : recording_(recording),
+      uncached_(recording.bus.form == CacheForm::none),
+      line_bytes_(recording.bus.line_bytes),
+      bus_memory_(recording.image.clone()) {
+  table_frames_.insert(recording.initial.cr3 / kPageSize);
+  // A 486 has lines of 16 bytes, processors that write back of 32 (Intel SDM vol. 3, table 11-1).
+  if (line_bytes_ == 0) line_bytes_ = recording.bus.form == CacheForm::write_back ? 32 : 16;
+}
+
+// ---------------------------------------------------------------------------------------------
+// The captured side
+
+void ReadCheck::apply_external_writes(std::uint64_t transaction) {
+  const auto& writes = recording_.external_writes;
+  for (; next_external_ < writes.size() && writes[next_external_].transaction <= transaction;
+       ++next_external_) {
+    bus_memory_.set(writes[next_external_].address, writes[next_external_].data);
+  }
+}
+
+void ReadCheck::captured_read(const BusTransaction& t) {
+  if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
+  apply_external_writes(t.index);
+  if (t.size == 0 || !t.has(kPositionKnown)) return;
+  Pending p;
+  p.t = t;
+  if (const MemoryImage::Page* page = bus_memory_.find(t.address.page())) {
+    for (std::uint32_t i = 0; i < t.size && t.address.offset_in_page() + i < kPageSize; ++i) {
+      const std::uint32_t offset = t.address.offset_in_page() + i;
+      p.t.data[i] = page->data[offset];
+      if (page->valid[offset]) p.known |= 1u << i;
+    }
+  }
+  pending_.push_back(p);
+}
+
+void ReadCheck::captured_write(const BusTransaction& t) {
+  if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
+  bus_memory_.set(t.address, t.bytes());
+}
+
+// ---------------------------------------------------------------------------------------------
+// The replayed side
+
+void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store,
+                      const Memory& memory) {
+  std::size_t looked_at = 0;
+  for (auto p = pending_.begin(); p != pending_.end() && looked_at < kLookAhead;) {
+    if (p->t.position.instruction > instruction_) break;
+    const bool is_code = p->t.op == BusOp::code_read;
+    // The parts of a line are one: touching any of them is touching all.
+    PhysAddr first = p->t.address;
+    std::uint32_t bytes = p->t.size;
+    if (p->t.has(kLine)) {
+      first.value &= ~(line_bytes_ - 1);
+      bytes = line_bytes_;
+    }
+    // Any store may fill its line first, whether the monitor says that it did or not.
+    const bool meant = is_code == code && (store || !p->t.has(kStoreFill)) &&
+                       overlaps(a, size, first, bytes);
+    p->touched |= meant;
+    // What a store has changed by the time it is told is not what was filled.
+    if (meant && (store || equals(*p, memory))) {
+      p = pending_.erase(p);
+      ++compared_;
+    } else {
+      ++p;
+      ++looked_at;
+    }
+  }
+}
+
+void ReadCheck::fetched(PhysAddr a, std::uint32_t size, const Memory& memory) {
+  const PhysAddr at = memory.captured(a);
+  fetches_.push_back({at, size, AccessKind::data});
+  if (!uncached_) touch(at, size, true, false, memory);
+}
+
+void ReadCheck::read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memory& memory) {
+  const PhysAddr at = memory.captured(a);
+  if (kind == AccessKind::walk) table_frames_.insert(at.page());
+  if (uncached_) {
+    reads_.push_back({at, size, kind});
+  } else {
+    touch(at, size, false, false, memory);
+  }
+}
+
+void ReadCheck::stored(PhysAddr a, std::uint32_t size, const Memory& memory) {
+  const PhysAddr at = memory.captured(a);
+  if (uncached_) {
+    stores_.push_back({at, size, AccessKind::data});
+  } else {
+    touch(at, size, false, true, memory);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// One instruction against the other side
+
+bool ReadCheck::equals(const Pending& p, const Memory& memory) const {
+  for (std::uint32_t i = 0; i < p.t.size; ++i) {
+    if ((p.known >> i & 1) == 0) continue;
+    bool equal = false, defined = false;
+    memory.for_each_alias(p.t.address + i, [&](PhysAddr alias) {
+      const auto byte = memory.defined_byte(alias);
+      defined |= byte.has_value();
+      equal |= byte == p.t.data[i];
+    });
+    if (defined && !equal) return false;
+  }
+  return true;
+}
+
+/// A fetch on the bus may be ahead of what is executed.
+bool ReadCheck::follows_code(const Pending& p) const {
+  const std::uint32_t reach = std::max(line_bytes_, kPrefetch);
+  return std::any_of(fetches_.begin(), fetches_.end(), [&](const Access& f) {
+    const std::uint32_t begin = f.address.value & ~(line_bytes_ - 1);
+    return p.t.address.value - begin < line_bytes_ + reach;
+  });
+}
+
+std::optional<ReadCheck::Disagreement> ReadCheck::settle_fills(const Memory& memory) {
+  for (const Pending& p : pending_) {
+    if (p.t.position.instruction > instruction_) break;
+    if (uncached_ && p.t.op != BusOp::code_read) continue;
+    bool touched = p.touched;
+    if (!touched && p.t.op == BusOp::code_read) touched = follows_code(p);
+    if (!touched && p.t.op == BusOp::data_read) touched = is_table(p.t.address);
+    if (!touched) return Disagreement{"the processor reads what the replay does not", p.t, "nothing"};
+    if (!equals(p, memory)) {
+      return Disagreement{"the replay's memory is not what the bus shows", p.t, ""};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Bytes in any order within the instruction. Page walks are left out where only one side has them:
+/// the replay's TLB need not be the processor's. A processor may read what it is about to overwrite.
+std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_data() {
+  bus_bytes_.clear();
+  replay_bytes_.clear();
+  for (const Pending& p : pending_) {
+    if (p.t.position.instruction > instruction_) break;
+    if (p.t.op != BusOp::data_read) continue;
+    for (std::uint32_t i = 0; i < p.t.size; ++i) bus_bytes_.push_back(p.t.address.value + i);
+  }
+  for (const Access& r : reads_) {
+    for (std::uint32_t i = 0; i < r.size; ++i) replay_bytes_.push_back(r.address.value + i);
+  }
+  if (bus_bytes_ == replay_bytes_) return std::nullopt;
+  std::sort(bus_bytes_.begin(), bus_bytes_.end());
+  std::sort(replay_bytes_.begin(), replay_bytes_.end());
+  for (std::size_t b = 0, r = 0; b < bus_bytes_.size() || r < replay_bytes_.size();) {
+    const std::uint64_t on_bus = b < bus_bytes_.size() ? bus_bytes_[b] : kNone;
+    const std::uint64_t ours = r < replay_bytes_.size() ? replay_bytes_[r] : kNone;
+    b += on_bus <= ours ? 1 : 0;
+    r += ours <= on_bus ? 1 : 0;
+    if (on_bus == ours) continue;
+    auto disagreement = on_bus < ours ? missing_read(on_bus) : extra_read(ours);
+    if (disagreement) return disagreement;
+  }
+  return std::nullopt;
+}
+
+std::optional<ReadCheck::Disagreement> ReadCheck::missing_read(std::uint64_t address) const {
+  const PhysAddr at{static_cast<std::uint32_t>(address)};
+  const bool overwritten = std::any_of(stores_.begin(), stores_.end(), [&](const Access& store) {
+    return at.value - store.address.value < store.size;
+  });
+  if (overwritten || is_table(at)) return std::nullopt;
+  const auto p = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& candidate) {
+    return candidate.t.op == BusOp::data_read &&
+           at.value - candidate.t.address.value < candidate.t.size;
+  });
+  return Disagreement{"the processor reads what the replay does not",
+                      p != pending_.end() ? p->t : BusTransaction{}, "nothing"};
+}
+
+std::optional<ReadCheck::Disagreement> ReadCheck::extra_read(std::uint64_t address) const {
+  const PhysAddr at{static_cast<std::uint32_t>(address)};
+  const auto r = std::find_if(reads_.begin(), reads_.end(), [&](const Access& candidate) {
+    return at.value - candidate.address.value < candidate.size;
+  });
+  if (r == reads_.end() || r->kind == AccessKind::walk) return std::nullopt;
+  return Disagreement{"the replay reads what the processor does not", {},
+                      read_text("read", r->address, r->size)};
+}
+
+std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_code() {
+  for (const Pending& p : pending_) {
+    if (p.t.position.instruction > instruction_) break;
+    if (p.t.op != BusOp::code_read) continue;
+    recent_code_.push_back({p.t.address, p.t.size, AccessKind::data});
+  }
+  for (const Access& f : fetches_) {
+    for (std::uint32_t i = 0; i < f.size; ++i) {
+      const PhysAddr at = f.address + i;
+      const bool seen = std::any_of(
+          recent_code_.rbegin(), recent_code_.rend(),
+          [&](const Access& c) { return at.value - c.address.value < c.size; });
+      if (!seen) {
+        return Disagreement{"the replay executes code that the processor did not fetch", {},
+                            read_text("instruction", f.address, f.size)};
+      }
+    }
+  }
+  while (recent_code_.size() > kRecentCode) recent_code_.pop_front();
+  return std::nullopt;
+}
+
+std::optional<ReadCheck::Disagreement> ReadCheck::settle(std::uint64_t next,
+                                                         const Memory& memory) {
+  std::optional<Disagreement> result;
+  if (uncached_) {
+    result = settle_uncached_data();
+    if (!result) result = settle_uncached_code();
+  }
+  if (!result) result = settle_fills(memory);
+  skip(next);
+  return result;
+}
+
+void ReadCheck::skip(std::uint64_t next) {
+  while (!pending_.empty() && pending_.front().t.position.instruction <= instruction_) {
+    pending_.pop_front();
+    ++compared_;
+  }
+  fetches_.clear();
+  reads_.clear();
+  stores_.clear();
+  instruction_ = next;
+}
+
+}  // namespace citcat

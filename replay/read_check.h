@@ -1,0 +1,98 @@
+#pragma once
+// Compares what the replay reads with what the bus shows being read.
+//
+// A wrong value that has not reached a write yet shows itself early this way: as a read at another
+// address, a read too many or too few, code fetched from elsewhere, or a line filled with bytes
+// that the replay's memory does not hold. Without a cache every read is on the bus; with one, each
+// fill must be of a line that its instruction touches.
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "events/recording.h"
+#include "replay/memory.h"
+#include "replay/observer.h"
+
+namespace citcat {
+
+class ReadCheck {
+ public:
+  /// What bus and replay disagree on.
+  struct Disagreement {
+    const char* reason = "";
+    BusTransaction expected;  ///< `size` 0 when the bus shows nothing
+    std::string found;
+  };
+
+  /// `recording` must outlive the check. Only captures whose memory traffic is counted are
+  /// compared; of others nothing is asked.
+  explicit ReadCheck(const Recording& recording);
+
+  // The captured side, in bus order.
+  void captured_read(const BusTransaction& t);
+  void captured_write(const BusTransaction& t);
+
+  // The replayed side, in program order. `memory` is the replay's, as it is before the access.
+  void fetched(PhysAddr a, std::uint32_t size, const Memory& memory);
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memory& memory);
+  void stored(PhysAddr a, std::uint32_t size, const Memory& memory);
+
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  void address_space(std::uint32_t cr3) { table_frames_.insert(cr3 / kPageSize); }
+
+  /// The instruction whose accesses are being collected; kNone before the first.
+  std::uint64_t instruction() const { return instruction_; }
+  /// Compares the accesses of instruction(), which must be complete on both sides, and goes on to
+  /// `next`.
+  std::optional<Disagreement> settle(std::uint64_t next, const Memory& memory);
+  /// Goes on without comparing: the capture does not reach the end of instruction().
+  void skip(std::uint64_t next);
+
+  std::uint64_t compared() const { return compared_; }
+  /// Whether the bus ever marked an access to this page as uncacheable: a device, or ROM.
+  bool is_device_page(std::uint32_t page) const { return device_pages_.count(page) != 0; }
+
+ private:
+  struct Access {
+    PhysAddr address;
+    std::uint32_t size = 0;
+    AccessKind kind = AccessKind::data;
+  };
+  struct Pending {
+    BusTransaction t;  ///< with the bytes that the capture has shown
+    std::uint32_t known = 0;  ///< bit i: byte i of them is known
+    bool touched = false;     ///< but memory held something else then
+  };
+
+  void touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory);
+  void apply_external_writes(std::uint64_t transaction);
+  bool equals(const Pending& p, const Memory& memory) const;
+  bool follows_code(const Pending& p) const;
+  std::optional<Disagreement> settle_fills(const Memory& memory);
+  std::optional<Disagreement> settle_uncached_data();
+  std::optional<Disagreement> settle_uncached_code();
+  std::optional<Disagreement> missing_read(std::uint64_t address) const;
+  std::optional<Disagreement> extra_read(std::uint64_t address) const;
+  bool is_table(PhysAddr a) const { return table_frames_.count(a.page()) != 0; }
+
+  const Recording& recording_;
+  bool uncached_ = false;
+  std::uint32_t line_bytes_ = 0;
+  MemoryImage bus_memory_;  ///< what the capture has shown memory to hold so far
+  std::size_t next_external_ = 0;
+
+  std::uint64_t instruction_ = kNone;
+  std::deque<Pending> pending_;          ///< not settled yet
+  std::vector<Access> fetches_, reads_, stores_;  ///< of instruction_
+  std::deque<Access> recent_code_;       ///< fetched on the bus last
+  std::unordered_set<std::uint32_t> table_frames_;  ///< page directories and tables
+  std::unordered_set<std::uint32_t> device_pages_;
+  std::vector<std::uint64_t> bus_bytes_, replay_bytes_;  ///< kept for their capacity
+  std::uint64_t compared_ = 0;
+};
+
+}  // namespace citcat
