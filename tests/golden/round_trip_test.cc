@@ -1,0 +1,158 @@
+// Every case again, from its bus: what the run reads, fetches, writes and acknowledges becomes a
+// capture of an uncached processor; a recording is derived from it, replayed and verified.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "events/recording_builder.h"
+#include "golden/case_file.h"
+#include "golden/process.h"
+#include "replay/replayer.h"
+#include "replay/verifier.h"
+
+namespace citcat::testing {
+namespace {
+
+/// Makes bus transactions of what a replay tells, as a bus four bytes wide would show it.
+class BusRecorder final : public Sink {
+ public:
+  void attach(Machine& machine) { machine_ = &machine; }
+  bool wants_reads() const override { return true; }
+  void fetch(PhysAddr a, std::uint32_t size, Position now) override {
+    add_memory(BusOp::code_read, a, memory_bytes(a, size), now);
+  }
+  void read(PhysAddr a, std::uint32_t size, AccessKind, Position now) override {
+    add_memory(BusOp::data_read, a, memory_bytes(a, size), now);
+  }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position now) override {
+    add_memory(BusOp::data_write, a, {bytes.begin(), bytes.end()}, now);
+  }
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override {
+    add_port(BusOp::io_read, port, size, value, now);
+  }
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
+                Position now) override {
+    add_port(BusOp::io_write, port, size, value, now);
+  }
+  void delivered(const DeliveredEvent& event, Position now) override {
+    if (event.kind == DeliveredEvent::Kind::external)
+      add_port(BusOp::interrupt_acknowledge, 0, 1, event.vector, now);
+  }
+  void halted(Position now) override { add_port(BusOp::halt, 0, 0, 0, now); }
+  void shutdown(Position now) override { add_port(BusOp::shutdown, 0, 0, 0, now); }
+
+  const std::vector<BusTransaction>& transactions() const { return transactions_; }
+
+ private:
+  std::vector<std::uint8_t> memory_bytes(PhysAddr a, std::uint32_t size) const {
+    const std::uint8_t* host = machine_->memory().host(a);
+    return {host, host + size};
+  }
+  BusTransaction& add(BusOp op, PhysAddr at, Position now) {
+    BusTransaction t;
+    t.index = transactions_.size();
+    t.op = op;
+    t.address = at;
+    t.position = now;
+    t.flags = kPositionKnown;
+    return transactions_.emplace_back(t);
+  }
+  void add_memory(BusOp op, PhysAddr a, const std::vector<std::uint8_t>& bytes, Position now) {
+    for (std::uint32_t i = 0; i < bytes.size();) {
+      const PhysAddr at = a + i;
+      const std::uint32_t n =
+          std::min(4 - at.value % 4, static_cast<std::uint32_t>(bytes.size()) - i);
+      BusTransaction& t = add(op, at, now);
+      t.size = static_cast<std::uint8_t>(n);
+      std::copy_n(bytes.begin() + i, n, t.data.begin());
+      i += n;
+    }
+  }
+  void add_port(BusOp op, std::uint16_t port, std::uint32_t size, std::uint32_t value,
+                Position now) {
+    BusTransaction& t = add(op, PhysAddr{port}, now);
+    t.size = static_cast<std::uint8_t>(size);
+    for (std::uint32_t i = 0; i < size; ++i) t.data[i] = static_cast<std::uint8_t>(value >> (8 * i));
+  }
+
+  Machine* machine_ = nullptr;
+  std::vector<BusTransaction> transactions_;
+};
+
+class Collector final : public EvidenceWriter {
+ public:
+  void write(const BusTransaction& t) override { transactions.push_back(t); }
+  std::vector<BusTransaction> transactions;
+};
+
+class Reader final : public EvidenceReader {
+ public:
+  explicit Reader(const std::vector<BusTransaction>& transactions) : transactions_(transactions) {}
+  bool next(BusTransaction& out) override {
+    if (at_ == transactions_.size()) return false;
+    out = transactions_[at_++];
+    return true;
+  }
+
+ private:
+  const std::vector<BusTransaction>& transactions_;
+  std::size_t at_ = 0;
+};
+
+class RoundTrip : public ::testing::TestWithParam<std::filesystem::path> {};
+
+TEST_P(RoundTrip, MatchesTheBusItMade) {
+  const CaseFile file = load_case(GetParam());
+  BusRecorder bus;
+  Replayer first(file.recording, &bus, {});
+  bus.attach(first.machine());
+  const ReplayReport made = first.run();
+  if (made.end != ReplayReport::End::complete) GTEST_SKIP() << "the case ends in a divergence";
+
+  Collector evidence;
+  BuilderOptions options;
+  options.bus = file.recording.bus;
+  RecordingBuilder builder(options, &evidence);
+  for (const BusTransaction& t : bus.transactions()) builder.add(t);
+  Recording recording = builder.finish();
+  recording.initial = file.recording.initial;
+  recording.instructions = made.instructions;
+  ASSERT_EQ(recording.interrupts.size(), file.recording.interrupts.size());
+
+  Verifier verifier(recording, std::make_unique<Reader>(evidence.transactions), {});
+  Replayer second(recording, &verifier, {});
+  verifier.attach(second.machine());
+  const ReplayReport report = second.run();
+  ASSERT_EQ(report.end, ReplayReport::End::complete)
+      << report.divergence->position.instruction << ": " << report.divergence->reason
+      << ": expected " << report.divergence->expected << ", found " << report.divergence->found;
+  EXPECT_NO_THROW(verifier.finish(second.machine().position()));
+  EXPECT_EQ(report.instructions, made.instructions);
+  EXPECT_EQ(report.exceptions, made.exceptions);
+  const CpuState a = first.machine().save(), b = second.machine().save();
+  EXPECT_EQ(a.gpr, b.gpr);
+  EXPECT_EQ(a.segment, b.segment);
+  EXPECT_EQ(a.eip, b.eip);
+}
+
+std::vector<std::filesystem::path> case_paths() {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(CITCAT_SOURCE_DIR "/tests/golden/cases")) {
+    if (entry.path().extension() == ".case") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, RoundTrip, ::testing::ValuesIn(case_paths()), [](const auto& at) {
+  std::string name = at.param.stem().string();
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace citcat::testing
