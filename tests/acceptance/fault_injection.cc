@@ -270,7 +270,8 @@ FaultOutcome FaultInjector::replay(const ImportedRecording& imported, const Faul
     if (report.divergence) outcome.text += ": " + report.divergence->reason;
     return outcome;
   }
-  Signature found{report.instructions, hash.value(), replayer.machine().save()};
+  Signature found{report.instructions, hash.value(), replayer.machine().save(),
+                  verifier.totals().single_bit_changes};
   if (baseline) baseline_ = found;
   if (!fault.register_name.empty() && found.stream == baseline_.stream) {
     // The wrong bit itself may have stayed where it was.
@@ -280,7 +281,10 @@ FaultOutcome FaultInjector::replay(const ImportedRecording& imported, const Faul
   const bool same = found.instructions == baseline_.instructions &&
                     found.stream == baseline_.stream &&
                     same_registers(found.registers, baseline_.registers);
-  outcome.result = same ? FaultOutcome::Result::no_effect : FaultOutcome::Result::latent;
+  outcome.result = found.single_bit_changes > baseline_.single_bit_changes
+                       ? FaultOutcome::Result::suspected
+                   : same ? FaultOutcome::Result::no_effect
+                          : FaultOutcome::Result::latent;
   if (found.stream != baseline_.stream) outcome.text += " [stream differs]";
   return outcome;
 }

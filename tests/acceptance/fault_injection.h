@@ -34,6 +34,7 @@ struct FaultOutcome {
     impossible,  ///< the capture has nothing to put such a fault into
     refused,     ///< the import found it
     noticed,     ///< the replay diverged
+    suspected,   ///< it did not, but counts a change of a single bit more than without the fault
     no_effect,   ///< same instructions, addresses and writes, same registers at the end
     crashed,     ///< an exception that is no error message
     latent,      ///< what is different at the end never reached the bus
@@ -55,6 +56,7 @@ class FaultInjector {
     std::uint64_t instructions = 0;
     std::uint64_t stream = 0;  ///< hash of instructions, addresses and bytes written
     CpuState registers;
+    std::uint64_t single_bit_changes = 0;
   };
   struct Fault {
     std::uint64_t position = 0;
