@@ -97,13 +97,17 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
     throw UsageError("--bits: expected 16 or 32");
   }
   if (arguments.format != "kt") parse_form(arguments.format);
-  const bool recording = arguments.file != "-" &&
-                         find_file_kind(arguments.file).kind == FileKind::recording;
+  const FileKind kind =
+      arguments.file == "-" ? FileKind::kt : find_file_kind(arguments.file).kind;
+  if (kind != FileKind::kt && kind != FileKind::recording) {
+    throw FormatError(arguments.file, 0,
+                      "expected a recording or a KT trace, found neither");
+  }
   // A reader that has seen enough is no failure.
   std::signal(SIGPIPE, SIG_IGN);
   StdoutSink out;
   try {
-    if (recording && arguments.format == "kt") return cat_recording(arguments, out, console);
+    if (kind == FileKind::recording && arguments.format == "kt") return cat_recording(arguments, out, console);
     cat_records(arguments, out);
   } catch (const ReaderGone&) {
   } catch (const TraceDiverged& diverged) {

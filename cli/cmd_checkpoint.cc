@@ -18,7 +18,7 @@ namespace {
 struct CheckpointArguments {
   std::string recording;
   CheckpointTaker::Options options;
-  bool unchecked = false, json = false;
+  bool json = false;
 };
 
 /// What was taken.
@@ -34,23 +34,24 @@ struct Taken {
 Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arguments,
                        const Console& console) {
   ReplayRunOptions options;
-  options.check = !arguments.unchecked;
   DigestCheck digests(file, options);
   ReplayRun run(file, digests.needed() ? &digests.sink() : nullptr, options, console);
   CheckpointTaker taker(file.recording(), arguments.options);
-  const auto adopted = [&] { return options.check ? run.verifier().totals().adopted : 0; };
   const auto start = std::chrono::steady_clock::now();
   ReplayReport report;
   for (;;) {
     report = run.run_to(std::min(taker.next(), options.to));
     if (report.end == ReplayReport::End::diverged || report.instructions < taker.next()) break;
-    taker.take(run.replayer(), adopted());
+    taker.take(run.replayer());
   }
   Taken taken;
   taken.result.report = run.end(report);
   taken.result.differs_before = digests.compare(report.instructions);
   if (taken.result.sure()) {
-    taker.append_to(file.container().path(), {report.instructions, adopted()});
+    if (taker.count() != 0) {
+      taker.append_to(arguments.recording, run.position(),
+                      options.check ? run.verifier().adoptions() : std::vector<Adoption>{});
+    }
     taken.checkpoints = taker.count();
     taken.spacing = taker.spacing();
   }
@@ -95,7 +96,6 @@ CommandRun define_checkpoint(CLI::App& app) {
   app.add_option("--max-size", arguments->options.max_bytes,
                  "Bytes of all checkpoints together (64M): beyond, every second one is dropped")
       ->transform(CLI::AsSizeValue(false));
-  app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_checkpoint(*arguments, console); };
 }

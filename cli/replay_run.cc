@@ -25,6 +25,13 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
     verifier_ = std::make_unique<Verifier>(recording, file.evidence(), verifier_options);
     sinks_.add(*verifier_);
   }
+  if (options_.start) {
+    adoptions_ = options_.checkpoints->adoptions_from(*options_.start);
+    if (adoptions_) sinks_.add(*adoptions_);
+  }
+  if (options_.start && options_.start->ends_within(options_.to)) {
+    sinks_.add(end_.emplace(options_.start->end));
+  }
   if (trace != nullptr) sinks_.add(*trace);
   ReplayOptions replay;
   replay.to = options.to;
@@ -37,11 +44,12 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
   };
   replayer_ = std::make_unique<Replayer>(recording, &sinks_, std::move(replay));
   if (verifier_) verifier_->attach(replayer_->machine());
+  if (adoptions_) adoptions_->attach(replayer_->machine());
   if (options_.start) options_.checkpoints->restore(*options_.start, *replayer_);
 }
 
 ReplayReport ReplayRun::run_from_checkpoint() {
-  const std::uint64_t to = std::min(options_.to, options_.start->end);
+  const std::uint64_t to = options_.start->stop(options_.to);
   for (auto next = options_.checkpoints->after(*options_.start);
        next && next->instruction <= to; next = options_.checkpoints->after(*next)) {
     ReplayReport report = replayer_->run_to(next->instruction);

@@ -37,6 +37,7 @@ class ReplayRun {
   /// What run() would have returned after run_to() gave `report` and there is no more to replay.
   ReplayReport end(ReplayReport report);
   const Replayer& replayer() const { return *replayer_; }
+  Position position() { return replayer_->machine().position(); }
   /// Compares final memory after run(). A captured final image may be younger than the last
   /// transaction on the bus: the replay then goes on, as long as nothing happens that the bus would
   /// have shown, until its memory is that of the image.
@@ -53,6 +54,8 @@ class ReplayRun {
 
   ReplayRunOptions options_;
   std::unique_ptr<Verifier> verifier_;
+  std::optional<EndSink> end_;
+  std::unique_ptr<AdoptionSink> adoptions_;
   SinkList sinks_;
   Progress progress_;
   std::unique_ptr<Replayer> replayer_;

@@ -26,7 +26,7 @@ TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunO
   run_options.check = options.check;
   run_options.strict = options.strict;
   if (options.use_checkpoints) {
-    run_options.start = checkpoints.start_for(options.range);
+    run_options.start = checkpoints.start_for(options.range, options.strict);
     run_options.checkpoints = &checkpoints;
   }
   if (run_options.start) run_options.check = false;

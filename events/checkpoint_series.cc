@@ -121,9 +121,7 @@ std::vector<std::uint8_t> flat_group(std::span<const Difference> group) {
 /// The frames in a checkpoint's payload, decompressed as they are asked for.
 class Payload {
  public:
-  Payload(std::span<const std::uint8_t> bytes, const std::string& name, std::uint64_t offset,
-          std::size_t pages)
-      : pages_(pages), in_(bytes, name, offset) {
+  Payload(ByteReader in, std::size_t pages) : pages_(pages), in_(std::move(in)) {
     state_bytes_ = in_.count("state bytes", kMaxStateBytes);
     state_ = frame();
     for (std::size_t first = 0; first < pages; first += kGroupPages) groups_.push_back({frame(), {}});
@@ -166,20 +164,8 @@ class Payload {
   std::vector<Group> groups_;
 };
 
-void write_place(ByteWriter& out, const CheckpointPlace& place) {
-  out.varint(place.instruction);
-  out.varint(place.adopted);
-}
-
-CheckpointPlace read_place(ByteReader& in) {
-  CheckpointPlace place;
-  place.instruction = in.varint("instruction of a checkpoint");
-  place.adopted = in.varint("results taken over");
-  return place;
-}
-
 void write_entry(ByteWriter& out, const CheckpointEntry& entry) {
-  write_place(out, entry.place);
+  out.varint(entry.instruction);
   out.u64(entry.chunk_hash);
   out.varint(entry.pages.size());
   std::uint32_t next = 0;
@@ -191,7 +177,7 @@ void write_entry(ByteWriter& out, const CheckpointEntry& entry) {
 
 CheckpointEntry read_entry(ByteReader& in) {
   CheckpointEntry entry;
-  entry.place = read_place(in);
+  entry.instruction = in.varint("instruction of a checkpoint");
   entry.chunk_hash = in.u64("hash of a checkpoint");
   const std::size_t pages = in.count("pages of a checkpoint", std::min<std::uint64_t>(
                                                                   kMaxPages, in.remaining()));
@@ -210,7 +196,32 @@ CheckpointEntry read_entry(ByteReader& in) {
   return entry;
 }
 
+ByteReader reader_of(const std::vector<std::uint8_t>& bytes, const RecordingFile& file,
+                     const ChunkInfo& chunk) {
+  return ByteReader(bytes, file.container().path(), chunk.offset);
+}
+
 }  // namespace
+
+CheckpointIndex decode_checkpoint_index(ByteReader& in) {
+  constexpr std::uint64_t kMaxText = 1000;
+  CheckpointIndex index;
+  index.run.engine = in.string("engine identity", kMaxText);
+  index.run.end.instruction = in.varint("instruction of the end");
+  index.run.end.iteration =
+      static_cast<std::uint32_t>(in.count("iteration of the end", ~std::uint32_t{0}));
+  index.run.adoptions = read_adoptions(in);
+  const std::size_t count = in.count("number of checkpoints", in.remaining());
+  for (std::size_t i = 0; i < count; ++i) index.entries.push_back(read_entry(in));
+  in.expect_end("the index of checkpoints");
+  return index;
+}
+
+std::vector<std::uint8_t> decode_checkpoint(ByteReader& in, std::size_t pages) {
+  Payload payload(in, pages);
+  for (std::size_t p = 0; p < pages; ++p) payload.difference(p);
+  return payload.state();
+}
 
 InitialPages initial_pages_of(const Recording& recording) {
   const std::uint32_t mask = recording.bus.address_mask / kPageSize;
@@ -224,10 +235,10 @@ InitialPages initial_pages_of(const Recording& recording) {
 CheckpointSeriesWriter::CheckpointSeriesWriter(InitialPages initial)
     : initial_(std::move(initial)) {}
 
-void CheckpointSeriesWriter::add(const CheckpointPlace& place, std::span<const std::uint8_t> state,
+void CheckpointSeriesWriter::add(std::uint64_t instruction, std::span<const std::uint8_t> state,
                                  const PageMap& pages) {
   Entry entry;
-  entry.index.place = place;
+  entry.index.instruction = instruction;
   ByteWriter out;
   out.varint(state.size());
   write_frame(out, state);
@@ -260,7 +271,7 @@ void CheckpointSeriesWriter::thin_out() {
   PageMap now, changed;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const CheckpointEntry& entry = entries_[i].index;
-    Payload payload(entries_[i].payload, "checkpoint", 0, entry.pages.size());
+    Payload payload(ByteReader(entries_[i].payload, "checkpoint"), entry.pages.size());
     for (std::size_t p = 0; p < entry.pages.size(); ++p) {
       const auto [number, base] = entry.pages[p];
       FlatPage flat = payload.difference(p);
@@ -277,18 +288,19 @@ void CheckpointSeriesWriter::thin_out() {
       changed[number] = now[number] = std::move(page);
     }
     if (i % 2 == 0) continue;
-    kept.add(entry.place, payload.state(), changed);
+    kept.add(entry.instruction, payload.state(), changed);
     changed.clear();
     entries_[i].payload = {};
   }
   *this = std::move(kept);
 }
 
-void CheckpointSeriesWriter::append_to(RecordingAppender& archive, const std::string& engine,
-                                       const CheckpointPlace& end) {
+void CheckpointSeriesWriter::append_to(RecordingAppender& archive, const CheckpointRun& run) {
   ByteWriter out;
-  out.string(engine);
-  write_place(out, end);
+  out.string(run.engine);
+  out.varint(run.end.instruction);
+  out.varint(run.end.iteration);
+  write_adoptions(out, run.adoptions);
   out.varint(entries_.size());
   for (Entry& entry : entries_) {
     entry.index.chunk_hash = archive.add_checkpoint(std::move(entry.payload)).hash.low;
@@ -300,29 +312,22 @@ void CheckpointSeriesWriter::append_to(RecordingAppender& archive, const std::st
 // ---- Reading ------------------------------------------------------------------------------------
 
 std::vector<CheckpointSeries> CheckpointSeries::read(const RecordingFile& file) {
-  constexpr std::uint64_t kMaxText = 1000;
   std::unordered_map<std::uint64_t, ChunkInfo> by_hash;
   for (const ChunkInfo& chunk : file.checkpoints()) by_hash[chunk.hash.low] = chunk;
   std::vector<CheckpointSeries> all;
   for (const ChunkInfo& chunk : file.checkpoint_indexes()) {
     const std::vector<std::uint8_t> bytes = file.checkpoint(chunk);
-    ByteReader in(bytes, file.container().path(), chunk.offset);
+    ByteReader in = reader_of(bytes, file, chunk);
+    CheckpointIndex index = decode_checkpoint_index(in);
     CheckpointSeries series;
     series.index_bytes_ = chunk.stored_bytes;
-    series.engine_ = in.string("engine identity", kMaxText);
-    series.end_ = read_place(in);
-    const std::size_t count = in.count("number of checkpoints", in.remaining());
-    bool whole = true;
-    for (std::size_t i = 0; i < count; ++i) {
-      CheckpointEntry entry = read_entry(in);
+    series.run_ = std::move(index.run);
+    for (CheckpointEntry& entry : index.entries) {
       const auto found = by_hash.find(entry.chunk_hash);
-      // Later ones are differences to a lost one.
-      whole = whole && found != by_hash.end();
-      if (!whole) continue;
+      if (found == by_hash.end()) break;  // later ones are differences to the lost one
       series.chunks_.push_back(found->second);
       series.entries_.push_back(std::move(entry));
     }
-    in.expect_end("the index of checkpoints");
     all.push_back(std::move(series));
   }
   return all;
@@ -331,9 +336,15 @@ std::vector<CheckpointSeries> CheckpointSeries::read(const RecordingFile& file) 
 std::vector<std::uint8_t> CheckpointSeries::load_state(const RecordingFile& file,
                                                        std::size_t ordinal) const {
   const std::vector<std::uint8_t> bytes = file.checkpoint(chunks_.at(ordinal));
-  return Payload(bytes, file.container().path(), chunks_[ordinal].offset,
-                 entries_[ordinal].pages.size())
-      .state();
+  return Payload(reader_of(bytes, file, chunks_[ordinal]), entries_[ordinal].pages.size()).state();
+}
+
+void CheckpointSeries::check(const RecordingFile& file) const {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const std::vector<std::uint8_t> bytes = file.checkpoint(chunks_[i]);
+    ByteReader in = reader_of(bytes, file, chunks_[i]);
+    decode_checkpoint(in, entries_[i].pages.size());
+  }
 }
 
 StoredCheckpoint CheckpointSeries::load(const RecordingFile& file, std::size_t ordinal) const {
@@ -343,7 +354,7 @@ StoredCheckpoint CheckpointSeries::load(const RecordingFile& file, std::size_t o
     PageBase base = PageBase::previous;
   };
   StoredCheckpoint result;
-  result.place = entries_.at(ordinal).place;
+  result.instruction = entries_.at(ordinal).instruction;
   std::map<std::uint32_t, Progress> frames;
   for (std::size_t i = ordinal + 1; i-- > 0;) {
     const CheckpointEntry& entry = entries_[i];
@@ -355,7 +366,7 @@ StoredCheckpoint CheckpointSeries::load(const RecordingFile& file, std::size_t o
                                                     [&](const auto& p) { return wanted(p.number); });
     if (!needed) continue;
     const std::vector<std::uint8_t> bytes = file.checkpoint(chunks_[i]);
-    Payload payload(bytes, file.container().path(), chunks_[i].offset, entry.pages.size());
+    Payload payload(reader_of(bytes, file, chunks_[i]), entry.pages.size());
     if (i == ordinal) result.state = payload.state();
     for (std::size_t p = 0; p < entry.pages.size(); ++p) {
       if (!wanted(entry.pages[p].number)) continue;

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "events/adoption.h"
 #include "events/memory_image.h"
 #include "events/recording_file.h"
 
@@ -22,17 +23,17 @@ namespace citcat {
 /// Frames by number, each as it is at one moment.
 using PageMap = std::map<std::uint32_t, std::shared_ptr<const MemoryImage::Page>>;
 
-/// Where a checkpoint stands.
-struct CheckpointPlace {
-  std::uint64_t instruction = 0;  ///< instructions completed before it
-  /// Results taken over from the evidence before it: a replay that goes on from here without
-  /// evidence is the same only as far as no more are needed.
-  std::uint64_t adopted = 0;
+/// What is known of the replay that took checkpoints.
+struct CheckpointRun {
+  std::string engine;  ///< program and engine
+  Position end;        ///< where it ended; the evidence of a REP may end within it
+  /// What it took over from the evidence: a replay that goes on from a checkpoint has none.
+  std::vector<Adoption> adoptions;
 };
 
 /// A checkpoint with memory: what the frames changed since the start hold.
 struct StoredCheckpoint {
-  CheckpointPlace place;
+  std::uint64_t instruction = 0;  ///< instructions completed before it
   std::vector<std::uint8_t> state;
   PageMap pages;
 };
@@ -46,10 +47,21 @@ struct CheckpointEntry {
     std::uint32_t number = 0;
     PageBase base = PageBase::none;
   };
-  CheckpointPlace place;
+  std::uint64_t instruction = 0;   ///< instructions completed before it
   std::vector<ChangedPage> pages;  ///< by ascending number
   std::uint64_t chunk_hash = 0;    ///< low half of the stored chunk's hash
 };
+
+/// What the index of a series says.
+struct CheckpointIndex {
+  CheckpointRun run;
+  std::vector<CheckpointEntry> entries;
+};
+/// Throws FormatError; what it allocates is bounded by the payload.
+CheckpointIndex decode_checkpoint_index(ByteReader& in);
+/// Decodes all of a checkpoint's payload, of which the index says that it has `pages` frames, and
+/// returns the state. Throws FormatError.
+std::vector<std::uint8_t> decode_checkpoint(ByteReader& in, std::size_t pages);
 
 /// The initial memory frames are differences to; nullptr where nothing is known.
 using InitialPages = std::function<const MemoryImage::Page*(std::uint32_t number)>;
@@ -62,15 +74,15 @@ class CheckpointSeriesWriter {
 
   /// The next checkpoint. `pages` are all frames that may have changed since the one before; state
   /// is taken as it is.
-  void add(const CheckpointPlace& place, std::span<const std::uint8_t> state, const PageMap& pages);
+  void add(std::uint64_t instruction, std::span<const std::uint8_t> state, const PageMap& pages);
   /// Bytes the checkpoints will take in the archive, all but exactly.
   std::uint64_t stored_bytes() const { return stored_bytes_; }
   std::size_t size() const { return entries_.size(); }
   /// Drops every second checkpoint, the first one among them.
   void thin_out();
 
-  /// Adds the series to an archive. `end` is where the run that was replayed ended. Once.
-  void append_to(RecordingAppender& archive, const std::string& engine, const CheckpointPlace& end);
+  /// Adds the series to an archive. Once.
+  void append_to(RecordingAppender& archive, const CheckpointRun& run);
 
  private:
   /// A frame as the last checkpoint has it.
@@ -97,11 +109,11 @@ class CheckpointSeries {
   static std::vector<CheckpointSeries> read(const RecordingFile& file);
 
   const std::vector<CheckpointEntry>& entries() const { return entries_; }
-  const std::string& engine() const { return engine_; }
-  /// Where the replay that took the checkpoints ended.
-  const CheckpointPlace& end() const { return end_; }
+  const CheckpointRun& run() const { return run_; }
   /// The checkpoint with this ordinal. `file` is the archive the series was read from.
   StoredCheckpoint load(const RecordingFile& file, std::size_t ordinal) const;
+  /// Decodes everything the series has, and throws FormatError when something is no checkpoint.
+  void check(const RecordingFile& file) const;
   /// Its state alone, without memory.
   std::vector<std::uint8_t> load_state(const RecordingFile& file, std::size_t ordinal) const;
   /// Bytes of its chunks in the archive.
@@ -110,8 +122,7 @@ class CheckpointSeries {
  private:
   std::vector<CheckpointEntry> entries_;
   std::vector<ChunkInfo> chunks_;  ///< of each entry
-  std::string engine_;
-  CheckpointPlace end_;
+  CheckpointRun run_;
   std::uint64_t index_bytes_ = 0;
 };
 

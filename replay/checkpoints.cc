@@ -17,33 +17,19 @@ Checkpoints::Checkpoints(const RecordingFile& file)
 
 Checkpoints::Start Checkpoints::start_at(std::size_t series, std::size_t ordinal) const {
   const CheckpointSeries& s = series_[series];
-  return {series, ordinal, s.entries()[ordinal].place.instruction, s.end().instruction};
+  return {series, ordinal, s.entries()[ordinal].instruction, s.run().end};
 }
 
-namespace {
-
-/// Results taken over from the evidence up to `to`, or a little beyond.
-std::uint64_t adopted_until(const CheckpointSeries& series, std::uint64_t to) {
-  const auto& entries = series.entries();
-  const auto found = std::find_if(entries.begin(), entries.end(), [to](const CheckpointEntry& e) {
-    return e.place.instruction >= to;
-  });
-  return found != entries.end() ? found->place.adopted : series.end().adopted;
-}
-
-}  // namespace
-
-std::optional<Checkpoints::Start> Checkpoints::start_for(const ReplayRange& range) const {
+std::optional<Checkpoints::Start> Checkpoints::start_for(const ReplayRange& range,
+                                                                bool strict) const {
   std::optional<Start> best;
   for (std::size_t s = 0; s < series_.size(); ++s) {
-    if (series_[s].engine() != replay_identity()) continue;
-    const std::uint64_t adopted = adopted_until(series_[s], range.to);
+    const CheckpointRun& run = series_[s].run();
+    if (run.engine != replay_identity() || (strict && !run.adoptions.empty())) continue;
     const auto& entries = series_[s].entries();
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      const CheckpointPlace& place = entries[i].place;
-      if (place.instruction >= range.from) break;
-      if (place.adopted != adopted) continue;
-      if (!best || best->instruction < place.instruction) best = start_at(s, i);
+      if (entries[i].instruction >= range.from) break;
+      if (!best || best->instruction < entries[i].instruction) best = start_at(s, i);
     }
   }
   return best;
@@ -80,6 +66,13 @@ bool Checkpoints::agrees(const Start& at, Replayer& replayer) const {
          replayer.machine().save() == then.machine.cpu;
 }
 
+std::unique_ptr<AdoptionSink> Checkpoints::adoptions_from(const Start& start) const {
+  const std::vector<Adoption>& all = series_[start.series].run().adoptions;
+  const bool none = all.empty() || all.back().position.instruction < start.instruction;
+  if (none) return nullptr;
+  return std::make_unique<AdoptionSink>(all, Position{start.instruction, 0});
+}
+
 std::size_t Checkpoints::count() const {
   std::size_t count = 0;
   for (const CheckpointSeries& s : series_) count += s.entries().size();
@@ -100,9 +93,9 @@ CheckpointTaker::CheckpointTaker(const Recording& recording, const Options& opti
   if (every_ == 0) throw UsageError("checkpoints need a spacing of at least one instruction");
 }
 
-void CheckpointTaker::take(const Replayer& replayer, std::uint64_t adopted) {
+void CheckpointTaker::take(const Replayer& replayer) {
   const Replayer::Checkpoint checkpoint = replayer.checkpoint();
-  writer_.add({next_, adopted}, encode_checkpoint_state(checkpoint), stored_pages(checkpoint));
+  writer_.add(next_, encode_checkpoint_state(checkpoint), stored_pages(checkpoint));
   while (writer_.stored_bytes() > max_bytes_ && writer_.size() > 0) {
     writer_.thin_out();
     every_ *= 2;
@@ -110,9 +103,10 @@ void CheckpointTaker::take(const Replayer& replayer, std::uint64_t adopted) {
   next_ = (next_ / every_ + 1) * every_;
 }
 
-void CheckpointTaker::append_to(const std::string& path, const CheckpointPlace& end) {
+void CheckpointTaker::append_to(const std::string& path, Position end,
+                                std::vector<Adoption> adoptions) {
   RecordingAppender archive(path);
-  writer_.append_to(archive, replay_identity(), end);
+  writer_.append_to(archive, {replay_identity(), end, std::move(adoptions)});
   archive.finish();
 }
 

@@ -1,12 +1,15 @@
 #pragma once
 // Taking checkpoints of a replay into its archive, and starting from them.
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "events/checkpoint_series.h"
+#include "replay/adoption_sink.h"
 #include "replay/replayer.h"
 
 namespace citcat {
@@ -30,12 +33,22 @@ class Checkpoints {
   struct Start {
     std::size_t series = 0, ordinal = 0;
     std::uint64_t instruction = 0;
-    std::uint64_t end = 0;  ///< of the run: where the replay that took the checkpoint ended
+    Position end;  ///< of the run: where the replay that took the checkpoint ended
+    /// The run ended within a REP, and a replay up to `to` needs an EndSink to end there too.
+    bool ends_within(std::uint64_t to) const {
+      return end.iteration != 0 && to > end.instruction;
+    }
+    /// The instruction before which a replay stops that is wanted up to `to`.
+    std::uint64_t stop(std::uint64_t to) const {
+      return std::min(to, end.instruction + (end.iteration == 0 ? 0 : 1));
+    }
   };
-  /// The last checkpoint before `range` from which the range needs nothing of the evidence; nullopt
-  /// when the replay must begin at the beginning. Strictly before, because what is delivered at a
-  /// boundary has happened when a checkpoint is taken there.
-  std::optional<Start> start_for(const ReplayRange& range) const;
+  /// The last checkpoint before `range`; nullopt when the replay must begin at the beginning.
+  /// Strictly before, because what is delivered at a boundary has happened when a checkpoint is
+  /// taken there. `strict`: none of a replay that took results over from the evidence.
+  std::optional<Start> start_for(const ReplayRange& range, bool strict = false) const;
+  /// What the replay from there must take over, or null when it is nothing.
+  std::unique_ptr<AdoptionSink> adoptions_from(const Start& start) const;
   /// Takes the replayer there.
   void restore(const Start& start, Replayer& replayer) const;
 
@@ -57,6 +70,19 @@ class Checkpoints {
   std::vector<CheckpointSeries> series_;
 };
 
+/// Ends a replay where the run ended, as the evidence does when it is compared. Before all other
+/// sinks.
+class EndSink final : public Sink {
+ public:
+  explicit EndSink(Position end) : end_(end) {}
+  void instruction(const ExecutedInstruction&, Position now) override {
+    if (now >= end_) throw EvidenceEnd{};
+  }
+
+ private:
+  Position end_;
+};
+
 /// Takes checkpoints at multiples of a spacing, which doubles whenever they become too large.
 class CheckpointTaker {
  public:
@@ -68,14 +94,14 @@ class CheckpointTaker {
 
   /// Where the next one is to be taken.
   std::uint64_t next() const { return next_; }
-  /// Takes one of `replayer`, which has been run to next(). `adopted`: results taken over from the
-  /// evidence so far.
-  void take(const Replayer& replayer, std::uint64_t adopted);
+  /// Takes one of `replayer`, which has been run to next().
+  void take(const Replayer& replayer);
   std::uint64_t spacing() const { return every_; }
   std::size_t count() const { return writer_.size(); }
 
-  /// Adds what was taken to the archive of the recording. Once.
-  void append_to(const std::string& path, const CheckpointPlace& end);
+  /// Adds what was taken to the archive of the recording. `end` and `adoptions` are the replay's.
+  /// Once.
+  void append_to(const std::string& path, Position end, std::vector<Adoption> adoptions);
 
  private:
   CheckpointSeriesWriter writer_;

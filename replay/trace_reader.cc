@@ -26,6 +26,9 @@ class RecordSink final : public Sink {
  public:
   explicit RecordSink(const KtOptions& options) : options_(options) {}
 
+  Detail detail() const override {
+    return options_.process_records ? Detail::accesses : Detail::instructions;
+  }
   void instruction(const ExecutedInstruction& e, Position now) override {
     if (now.instruction < from) return;
     KtRecord record;
@@ -104,9 +107,13 @@ class RecordingSource final : public TraceReader::Source {
     sinks_ = SinkList();
     verifier_.reset();
     digests_.reset();
+    adoptions_.reset();
     end_ = ~std::uint64_t{0};
     if (start) {
-      end_ = start->end;
+      adoptions_ = checkpoints_.adoptions_from(*start);
+      if (adoptions_) sinks_.add(*adoptions_);
+      if (start->ends_within(end_)) sinks_.add(end_sink_.emplace(start->end));
+      end_ = start->stop(end_);
     } else if (full && options_.check) {
       verifier_ = std::make_unique<Verifier>(file_.recording(), file_.evidence(),
                                              VerifierOptions{});
@@ -124,6 +131,7 @@ class RecordingSource final : public TraceReader::Source {
     if (full) replay.evidence = [this] { return file_.evidence(); };
     replayer_ = std::make_unique<Replayer>(file_.recording(), &sinks_, std::move(replay));
     if (verifier_) verifier_->attach(replayer_->machine());
+    if (adoptions_) adoptions_->attach(replayer_->machine());
     if (start) checkpoints_.restore(*start, *replayer_);
     passed_ = start;
     sink_.records.clear();
@@ -186,8 +194,10 @@ class RecordingSource final : public TraceReader::Source {
   SinkList sinks_;
   std::unique_ptr<Verifier> verifier_;
   std::unique_ptr<DigestSink> digests_;
+  std::unique_ptr<AdoptionSink> adoptions_;
   std::unique_ptr<Replayer> replayer_;
   std::optional<Checkpoints::Start> passed_;  ///< last checkpoint of the series begun at
+  std::optional<EndSink> end_sink_;
   std::uint64_t end_ = 0;
   std::size_t at_ = 0;
   bool ended_ = false, failed_ = false;
@@ -249,7 +259,7 @@ std::unique_ptr<TraceReader::Source> open_source(const std::string& path,
   constexpr std::size_t kMagicBytes = 8;
   // The standard input cannot be looked at and read again: it is KT.
   if (path != "-") {
-    InputStream input(path);
+    InputStream input(parse_recording_name(path).path);
     if (input.compression() == Compression::none && is_container(input.peek(kMagicBytes))) {
       return std::make_unique<RecordingSource>(path, options);
     }

@@ -291,6 +291,7 @@ bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint
                      std::uint8_t unspecified) {
   if (options_.strict || ((pending.t.data[byte] ^ value) & ~unspecified) != 0) return false;
   machine_->memory().external_write(a, {&pending.t.data[byte], 1});
+  adoptions_.push_back({machine_->position(), true, a, pending.t.data[byte]});
   if (!pending.adopted) ++totals_.adopted;
   pending.adopted = true;
   return true;
@@ -443,6 +444,7 @@ bool Verifier::adopt_line(PendingLine& line) {
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
     machine_->memory().external_write(line.t.address + i, {&line.t.data[i], 1});
+    adoptions_.push_back({machine_->position(), false, line.t.address + i, line.t.data[i]});
   }
   ++totals_.adopted;
   return true;

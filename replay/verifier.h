@@ -16,6 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "events/adoption.h"
 #include "events/recording.h"
 #include "replay/flag_effects.h"
 #include "replay/machine.h"
@@ -89,6 +90,8 @@ class Verifier final : public Sink {
   /// After a complete replay: nothing captured before `end` may be left over. Throws ReplayStopped.
   void finish(Position end);
   const VerifyTotals& totals() const { return totals_; }
+  /// Every byte taken over from the bus.
+  const std::vector<Adoption>& adoptions() const { return adoptions_; }
   /// The captured transaction that agreed last.
   std::uint64_t last_agreed() const { return last_agreed_; }
 
@@ -178,6 +181,7 @@ class Verifier final : public Sink {
   std::unordered_map<std::uint32_t, std::uint8_t> specific_bytes_;
   UndefinedFlagTracker flags_;
   VerifyTotals totals_;
+  std::vector<Adoption> adoptions_;
   std::uint64_t last_agreed_ = ~std::uint64_t{0};
 };
 

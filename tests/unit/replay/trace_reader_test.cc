@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <random>
 
 #include "capture/import.h"
@@ -13,6 +15,7 @@
 #include "replay/checkpoints.h"
 #include "replay/digest_sink.h"
 #include "replay/kt_sink.h"
+#include "replay/verifier.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {
@@ -75,11 +78,13 @@ class TraceReaderTest : public test::TemporaryFolder {
     options.process_records = true;
     KtSink trace(writer, options);
     Cuts cuts(writer);
-    SinkList both;
-    both.add(cuts);
-    both.add(trace);
-    Replayer replayer(file.recording(), &both, {});
+    Verifier verifier(file.recording(), file.evidence(), {});
+    SinkList sinks;
+    for (Sink* s : std::initializer_list<Sink*>{&verifier, &cuts, &trace}) sinks.add(*s);
+    Replayer replayer(file.recording(), &sinks, {});
+    verifier.attach(replayer.machine());
     instructions_ = replayer.run().instructions;
+    end_ = replayer.machine().position();
     writer.flush();
     cuts.note({instructions_, 0});
     whole_ = sink.content;
@@ -91,9 +96,9 @@ class TraceReaderTest : public test::TemporaryFolder {
     CheckpointTaker taker(file.recording(), {every, max_bytes});
     while (taker.next() <= instructions_) {
       replayer.run_to(taker.next());
-      taker.take(replayer, 0);
+      taker.take(replayer);
     }
-    taker.append_to(path("r"), {instructions_, 0});
+    taker.append_to(path("r"), end_, {});
   }
   /// The trace of [from, to) from the nearest checkpoint. `started`: where that is.
   Bytes part(std::uint64_t from, std::uint64_t to, std::uint64_t& started) const {
@@ -136,6 +141,7 @@ class TraceReaderTest : public test::TemporaryFolder {
   Bytes whole_;
   std::vector<std::uint64_t> begins_;
   std::uint64_t instructions_ = 0;
+  Position end_;
 };
 
 TEST_F(TraceReaderTest, APartOfAnOperatingSystemsTraceIsThatOfTheWhole) {
@@ -169,24 +175,88 @@ TEST_F(TraceReaderTest, CheckpointsKeepWithinTheirSize) {
                              whole_.begin() + static_cast<std::ptrdiff_t>(begins_[40100])));
 }
 
-TEST_F(TraceReaderTest, DoesNotUseCheckpointsWhereTheEvidenceWouldBeNeeded) {
-  import_sample();
+/// Runs `replay` as it is verified and as it goes on from a checkpoint.
+TEST_F(TraceReaderTest, TakesResultsOverAgainThatOnlyTheBusTold) {
+  if (!import_machine("lin_rcp_tiny", "B")) GTEST_SKIP() << "lin_rcp_tiny is absent";
   const RecordingFile file = RecordingFile::open(path("r"));
-  {
-    Replayer replayer(file.recording(), nullptr, {});
-    CheckpointTaker taker(file.recording(), {1000, 1 << 26});
-    for (const std::uint64_t adopted : {0, 0, 3}) {
-      replayer.run_to(taker.next());
-      taker.take(replayer, adopted);
-    }
-    taker.append_to(path("r"), {4000, 3});
-  }
+  constexpr std::uint64_t kEvery = 1000;
+  VectorSink sink;
+  KtWriter writer(sink);
+  KtSink trace(writer, KtOptions{});
+  Cuts cuts(writer);
+  Verifier verifier(file.recording(), file.evidence(), {});
+  SinkList sinks;
+  for (Sink* s : std::initializer_list<Sink*>{&verifier, &cuts, &trace}) sinks.add(*s);
+  ReplayOptions options;
+  options.evidence = [&file] { return file.evidence(); };
+  Replayer replayer(file.recording(), &sinks, options);
+  verifier.attach(replayer.machine());
+  CheckpointTaker taker(file.recording(), {kEvery, 1 << 26});
+  while (replayer.run_to(taker.next()).instructions == taker.next()) taker.take(replayer);
+  writer.flush();
+  instructions_ = replayer.machine().position().instruction;
+  cuts.note({instructions_, 0});
+  ASSERT_FALSE(verifier.adoptions().empty());
+  taker.append_to(path("r"), {instructions_, 0}, verifier.adoptions());
+  const CpuState end_state = replayer.machine().save();
+
   const RecordingFile with = RecordingFile::open(path("r"));
   const Checkpoints checkpoints(with);
-  EXPECT_FALSE(checkpoints.start_for({2500, 2600}));  // something is taken over up to 3000
-  EXPECT_EQ(checkpoints.start_for({1500, 1600})->instruction, 1000U);
-  EXPECT_EQ(checkpoints.start_for({3500, 3600})->instruction, 3000U);
-  EXPECT_FALSE(checkpoints.start_for({1000, 1100}));
+  const std::uint64_t first = verifier.adoptions().front().position.instruction;
+  for (const std::uint64_t from : {first / kEvery * kEvery + 1, first + 1, instructions_ - 1}) {
+    const auto start = checkpoints.start_for({from, instructions_});
+    ASSERT_TRUE(start) << from;
+    EXPECT_FALSE(checkpoints.start_for({from, instructions_}, true));
+    const auto adoptions = checkpoints.adoptions_from(*start);
+    VectorSink part;
+    KtWriter part_writer(part);
+    KtOptions wanted;
+    wanted.from = from;
+    KtSink part_trace(part_writer, wanted);
+    SinkList again;
+    if (adoptions) again.add(*adoptions);
+    again.add(part_trace);
+    Replayer second(with.recording(), &again, {});
+    if (adoptions) adoptions->attach(second.machine());
+    checkpoints.restore(*start, second);
+    second.run_to(instructions_);
+    part_writer.flush();
+    EXPECT_TRUE(part.content == Bytes(sink.content.begin() +
+                                          static_cast<std::ptrdiff_t>(cuts.begins[from]),
+                                      sink.content.end()));
+    EXPECT_TRUE(second.machine().save() == end_state) << from;
+  }
+}
+
+TEST_F(TraceReaderTest, EndsWhereTheEvidenceEndedWithinARep) {
+  import_sample();
+  std::vector<TraceRecord> all;
+  for (const TraceRecord& record : TraceReader(path("r"))) all.push_back(record);
+  const Position last = all.back().position;
+  ASSERT_GT(last.iteration, 0U);
+  replay_all();
+  {
+    const RecordingFile file = RecordingFile::open(path("r"));
+    Replayer replayer(file.recording(), nullptr, {});
+    CheckpointTaker taker(file.recording(), {100, 1 << 26});
+    while (taker.next() < last.instruction) {
+      replayer.run_to(taker.next());
+      taker.take(replayer);
+    }
+    taker.append_to(path("r"), {last.instruction, last.iteration + 1}, {});
+  }
+  TraceReader reader(path("r"));
+  reader.seek(550);
+  auto expected = std::find_if(all.begin(), all.end(), [](const TraceRecord& r) {
+    return r.position.instruction == 550;
+  });
+  for (const TraceRecord& found : reader) {
+    ASSERT_TRUE(expected != all.end());
+    ASSERT_EQ(found.record, expected->record);
+    ASSERT_EQ(found.position, expected->position);
+    ++expected;
+  }
+  EXPECT_TRUE(expected == all.end());
 }
 
 TEST_F(TraceReaderTest, ReadsARecordingAsItsTrace) {
@@ -211,7 +281,7 @@ TEST_F(TraceReaderTest, SeeksForwardsAndBackwardsInARecordingAndInItsTraces) {
   for (const TraceRecord& record : TraceReader(path("r"))) all.push_back(record);
   ASSERT_GT(all.size(), 1000U);
   for (const bool with_checkpoints : {false, true}) {
-    if (with_checkpoints) take_checkpoints(700);
+    if (with_checkpoints) take_checkpoints(70);
     TraceReader reader(path("r"));
     std::mt19937 random(2);
     for (int i = 0; i < 10; ++i) {
@@ -219,10 +289,14 @@ TEST_F(TraceReaderTest, SeeksForwardsAndBackwardsInARecordingAndInItsTraces) {
       reader.seek(all[at].position.instruction);
       TraceRecord found;
       ASSERT_TRUE(reader.next(found));
-      EXPECT_EQ(found.position.instruction, all[at].position.instruction);
-      EXPECT_EQ(found.position.iteration, 0U);
+      // A REP has several records; the first is the one.
+      std::size_t first = at;
+      while (first > 0 && all[first - 1].position.instruction == all[at].position.instruction) {
+        --first;
+      }
+      EXPECT_EQ(found.position, all[first].position);
+      EXPECT_EQ(found.record, all[first].record);
       // Some of what follows, so that the next seek begins elsewhere.
-      const std::size_t first = at - all[at].position.iteration;
       for (std::size_t n = 1; n < random() % 2000 && first + n < all.size(); ++n) {
         ASSERT_TRUE(reader.next(found));
         ASSERT_EQ(found.record, all[first + n].record);
@@ -263,7 +337,7 @@ TEST_F(TraceReaderTest, SaysThatAReplayWentAnotherWay) {
     RecordingFileOptions options;
     options.evidence = EvidenceMode::digests;
     RecordingFileWriter(path("slim"), options)
-        .finish(file.recording(), std::vector<ReplayDigest>{{1000, 42}});
+        .finish(file.recording(), std::vector<ReplayDigest>{{600, 42}});
   }
   TraceReader reader(path("slim"));
   TraceRecord record;

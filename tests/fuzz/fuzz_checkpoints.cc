@@ -1,0 +1,21 @@
+// Indexes and payloads of checkpoints, below their hashes: the first byte selects a decoder and says
+// how many frames a payload is said to have.
+
+#include <cstdint>
+
+#include "events/checkpoint_series.h"
+#include "formats/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  try {
+    citcat::ByteReader in({data + 1, size - 1}, "input");
+    if (data[0] % 2 == 0) {
+      citcat::decode_checkpoint_index(in);
+    } else {
+      citcat::decode_checkpoint(in, data[0] / 2U);
+    }
+  } catch (const citcat::FormatError&) {
+  }
+  return 0;
+}
