@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/file_kind.h"
+#include "cli/storage_account.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
 #include "formats/kt.h"
@@ -18,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 struct InfoOptions {
   std::string file, format;
-  bool json = false;
+  bool json = false, trace = false;
 };
 
 std::string_view cache_form_name(CacheForm form) {
@@ -50,7 +51,7 @@ Json files_json(const std::vector<Provenance::File>& files) {
   return json;
 }
 
-Json recording_info(const std::string& path) {
+Json recording_info(const std::string& path, bool trace, const Console& console) {
   const RecordingFile file = RecordingFile::open(path);
   const Recording& r = file.recording();
   Json json;
@@ -77,6 +78,8 @@ Json recording_info(const std::string& path) {
   }
   json["engine"] = file.meta().engine;
   json["bytes"] = file.container().file_bytes();
+  json["storage"] = storage_json(file);
+  if (trace) json["trace"] = trace_json(file, console);
   json["content_hash"] = file.container().content_hash().hex();
   json["identity"] = file.identity().hex();
   json["recordings"] = file.recordings();
@@ -189,14 +192,14 @@ void print_text(const Json& json, const std::string& indent, const Console& cons
 }
 
 ExitCode run_info(const InfoOptions& options, const Console& console) {
-  const FoundFile found = options.format.empty() ? find_file_kind(options.file)
-                                                 : FoundFile{FileKind::capture, nullptr};
+  const FoundFile found =
+      options.format.empty() ? find_file_kind(options.file) : FoundFile{FileKind::capture, nullptr};
   Json json;
   json["file"] = options.file;
   json["kind"] = file_kind_name(found.kind);
   switch (found.kind) {
     case FileKind::recording:
-      json.update(recording_info(options.file));
+      json.update(recording_info(options.file, options.trace, console));
       break;
     case FileKind::capture:
       json.update(capture_info(options.file, options.format, console));
@@ -224,6 +227,7 @@ CommandRun define_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   app.add_option("FILE", options->file, "Recording, capture, memory image or KT trace")->required();
   app.add_option("--format", options->format, "Capture format (default: by content)");
+  app.add_flag("--trace", options->trace, "Of a recording: replay it and measure its trace");
   app.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_info(*options, console); };
 }

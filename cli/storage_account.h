@@ -1,0 +1,18 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "cli/console.h"
+#include "events/recording_file.h"
+
+namespace citcat {
+
+/// Where the bytes of a recording's archive are: by kind of chunk, with headers and indexes, and
+/// what that is for each instruction.
+nlohmann::ordered_json storage_json(const RecordingFile& file);
+
+/// Replays the recording and measures the trace it stands for: KT, and KT compressed by zstd, each
+/// with its ratio to the archive.
+nlohmann::ordered_json trace_json(const RecordingFile& file, const Console& console);
+
+}  // namespace citcat
