@@ -51,6 +51,8 @@ nlohmann::ordered_json verdict_json(const Verdict& v) {
                           {"different", v.memory.different},
                           {"external_unseen", v.memory.external_unseen},
                           {"device", v.memory.device}};
+  json["reads"] = v.totals.reads;
+  json["single_bit_changes"] = v.totals.single_bit_changes;
   json["adopted"] = v.totals.adopted;
   json["model_specific_results"] = v.model_specific_results;
   json["evidence_bytes"] = v.totals.evidence_bytes;
@@ -79,6 +81,11 @@ Verdict sum(const std::vector<Verdict>& verdicts) {
     add_to(all.totals.io_writes, v.totals.io_writes);
     add_to(all.totals.specials, v.totals.specials);
     add_to(all.totals.instructions, v.totals.instructions);
+    all.totals.reads += v.totals.reads;
+    if (all.totals.single_bit_changes == 0) {
+      all.totals.first_single_bit_change = v.totals.first_single_bit_change;
+    }
+    all.totals.single_bit_changes += v.totals.single_bit_changes;
     all.totals.adopted += v.totals.adopted;
     all.totals.evidence_bytes += v.totals.evidence_bytes;
     all.memory.bytes += v.memory.bytes;
@@ -100,11 +107,18 @@ std::string count_text(const char* what, const CheckCount& count) {
 void print_text(const Verdict& v, const Console& console) {
   std::string adopted;
   if (v.totals.adopted != 0) adopted = fmt::format(" with {} adoptions", v.totals.adopted);
+  if (v.model_specific_results != 0) {
+    adopted += fmt::format(" {} {} uncertain results", adopted.empty() ? "with" : "and",
+                           v.model_specific_results);
+  }
   console.print(fmt::format("{}{}: {} instructions\n", v.match ? "match" : "diverged", adopted,
                             v.report.instructions));
   console.print(count_text("instruction stream", v.totals.instructions));
   console.print(count_text("memory writes", v.totals.writes));
   console.print(count_text("lines written back", v.totals.write_backs));
+  if (v.totals.reads != 0) {
+    console.print(fmt::format("  {:<18} {} compared\n", "reads and fills", v.totals.reads));
+  }
   console.print(count_text("port reads", v.totals.io_reads));
   console.print(count_text("port writes", v.totals.io_writes));
   console.print(count_text("special cycles", v.totals.specials));
@@ -115,6 +129,12 @@ void print_text(const Verdict& v, const Console& console) {
         "  {:<18} {} results that processors compute differently (x87 transcendentals, RCPPS,\n"
         "  {:<18} RSQRTPS): right in registers and caches only as far as the bus showed them\n",
         "uncertain", v.model_specific_results, ""));
+  }
+  if (v.totals.single_bit_changes != 0) {
+    console.print(fmt::format(
+        "  {:<18} {} changes of one bit by another bus master, the first shown by transaction {}:\n"
+        "  {:<18} a device, or a bit of a read that was captured wrongly\n",
+        "suspect", v.totals.single_bit_changes, v.totals.first_single_bit_change, ""));
   }
   if (v.memory.external_unseen != 0) {
     console.print(
