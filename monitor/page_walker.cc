@@ -120,21 +120,17 @@ bool PageWalker::may_store(std::uint32_t linear, bool user) const {
   return (rights & kWritable) != 0 || (cr0_ & kWriteProtect) == 0;
 }
 
-std::uint32_t PageWalker::translate_for_update(std::uint32_t linear, bool user,
-                                               std::uint32_t physical) {
-  if (!paging()) return physical;
+bool PageWalker::translate_for_update(std::uint32_t linear, bool user, std::uint32_t physical) {
+  if (!paging()) return true;
   const Entry* const held = find(linear >> 12);
-  if (held != nullptr && held->dirty && (held->frame | (linear & 0xfff)) == physical)
-    return physical;
-  if (!may_store(linear, user)) {
-    faulting_walk(linear);
-    return physical;
-  }
+  if (held != nullptr && held->dirty && (held->frame | (linear & 0xfff)) == physical) return true;
+  // The walk is shown with the fault.
+  if (!may_store(linear, user)) return false;
   if (auto entry = walk(linear, kAccessed | kDirty)) {
     entry->dirty = true;
     insert(*entry);
   }
-  return physical;
+  return true;
 }
 
 std::optional<std::uint32_t> PageWalker::translate(std::uint32_t linear, bool store) {

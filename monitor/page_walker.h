@@ -29,8 +29,8 @@ class PageWalker {
   std::uint32_t translate_as(std::uint32_t linear, bool store, std::uint32_t physical);
   /// A load whose instruction is going to store to the same place. A processor walks once, for the
   /// store; the emulator walks for the load first, and sets the accessed bit even when the store
-  /// then faults. `user`: at privilege level 3.
-  std::uint32_t translate_for_update(std::uint32_t linear, bool user, std::uint32_t physical);
+  /// then faults. False when it will fault. `user`: at privilege level 3.
+  bool translate_for_update(std::uint32_t linear, bool user, std::uint32_t physical);
   /// What a walk that ended in a page fault read. The bits it set, if any, are taken for somebody
   /// else's.
   void faulting_walk(std::uint32_t linear);

@@ -349,8 +349,9 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
   } else if (store) {
     write_data(linear, physical, value);
   } else {
-    if (insn.what.updates_memory)
-      walker_.translate_for_update(linear, insn.user, physical);
+    // A processor asks for the right to write before it reads; the emulator finds out afterwards.
+    if (insn.what.updates_memory && !walker_.translate_for_update(linear, insn.user, physical))
+      return;
     read_data(linear, physical, value);
   }
   if (kind == InsnKind::outs && !store) {
