@@ -222,18 +222,37 @@ std::uint32_t set_addresses(BlockTemplate& block, std::uint32_t count) {
 }
 
 void cut(BlockTemplate& block, std::uint32_t count) {
-  if (count == block.count()) return;
+  if (count == block.instructions.size()) return;
   block.size = block.instructions[count].offset;
   block.instructions.resize(count);
 }
 
 }  // namespace
 
-std::uint32_t BlockTemplate::index_of(std::uint32_t linear) const {
-  const std::uint32_t offset = linear - key.linear;
+std::uint32_t BlockTemplate::search(std::uint32_t offset) const {
   const auto it = std::find_if(instructions.begin(), instructions.end(),
                                [&](const Instruction& in) { return in.offset == offset; });
   return static_cast<std::uint32_t>(it - instructions.begin());
+}
+
+bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_size) const {
+  if (reported_tail || !instructions.back().info.control_flow) return true;
+  const InstructionInfo& next = instructions[which].info;
+  if (which + 1 == count_) return next.kind == InstructionClass::call;
+  return block_size == next.length;
+}
+
+void BlockTemplate::seal() {
+  count_ = static_cast<std::uint32_t>(instructions.size());
+  left_at_start = kAlways;
+  if (count_ == 0) return;
+  const InstructionInfo& next = instructions.front().info;
+  if (reported_tail || !instructions.back().info.control_flow) return;
+  if (count_ > 1) {
+    left_at_start = next.length;
+  } else if (next.kind != InstructionClass::call) {
+    left_at_start = kNever;
+  }
 }
 
 BlockTemplate BlockTemplate::first(std::uint32_t count) const {
@@ -241,6 +260,7 @@ BlockTemplate BlockTemplate::first(std::uint32_t count) const {
   part.number = kUnnumbered;
   cut(part, count);
   set_addresses(part, count);
+  part.seal();
   return part;
 }
 
@@ -268,14 +288,15 @@ bool BlockCompiler::add(const InstructionInfo& info) {
 
 BlockTemplate BlockCompiler::finish(bool complete) {
   block_.reported_tail = !complete;
-  if (!with_addresses_) return std::move(block_);
-  for (std::uint32_t count = block_.count();;) {
+  auto count = static_cast<std::uint32_t>(block_.instructions.size());
+  while (with_addresses_) {
     const std::uint32_t good = set_addresses(block_, count);
     if (good == count) break;
     count = good;
     cut(block_, count);
     block_.reported_tail = true;
   }
+  block_.seal();
   return std::move(block_);
 }
 

@@ -66,11 +66,35 @@ struct BlockTemplate {
   bool reported_tail = false;  ///< after these the engine reports the rest of its block
   std::uint8_t segments_read = 0, segments_written = 0;  ///< bit s: SegmentRegister s
 
-  std::uint32_t count() const { return static_cast<std::uint32_t>(instructions.size()); }
+  /// Size of an engine block at the first byte that shows this block to have been left before its
+  /// first instruction: see was_left_before().
+  static constexpr std::uint32_t kAlways = 0xffffffff, kNever = 0xfffffffe;
+  std::uint32_t left_at_start = kAlways;
+
+  std::uint32_t count() const { return count_; }
   /// Number of the instruction that begins at `linear`; count() where none does.
-  std::uint32_t index_of(std::uint32_t linear) const;
+  std::uint32_t index_of(std::uint32_t linear) const {
+    const std::uint32_t offset = linear - key.linear;
+    if (offset == 0) return 0;
+    return offset < size ? search(offset) : count_;
+  }
+  /// The engine leaves a block in the middle only before a store into the block itself, which it
+  /// then executes as a block of one instruction. A branch back into the block looks alike but for
+  /// the length of what begins there. `which`: number of the instruction that comes after (part of) the
+  /// block ran, `block_size`: bytes of the engine's block that begins with it.
+  bool was_left_before(std::uint32_t which, std::uint32_t block_size) const {
+    if (which != 0) return was_left_inside(which, block_size);
+    return left_at_start == kAlways || left_at_start == block_size;
+  }
+  /// To be called when `instructions` is complete.
+  void seal();
   /// The first `count` instructions alone, for an execution that ended there.
   BlockTemplate first(std::uint32_t count) const;
+
+ private:
+  std::uint32_t search(std::uint32_t offset) const;
+  bool was_left_inside(std::uint32_t which, std::uint32_t block_size) const;
+  std::uint32_t count_ = 0;
 };
 
 /// Takes instructions of one block in order until one must be reported, or an address would be lost.

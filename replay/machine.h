@@ -202,7 +202,8 @@ class Machine final : private EngineClient, private WalkObserver {
 
   // machine_blocks.cc: code that runs unreported
   std::uint64_t block_mode() const;
-  std::optional<std::uint32_t> block_frame(std::uint32_t linear);
+  bool find_frame(std::uint32_t linear);
+  BlockKey block_key(std::uint32_t linear) const;
   BlockTemplate* find_block(std::uint32_t linear);
   void warm_up(std::uint32_t linear, std::uint32_t size);
   void retranslate();
@@ -212,7 +213,6 @@ class Machine final : private EngineClient, private WalkObserver {
   void refresh_segments();
   bool settle_block(std::uint32_t linear, std::uint32_t size);
   bool stores_into_itself(std::uint32_t linear) const;
-  bool was_left_before(std::uint32_t number, std::uint32_t size) const;
   void retire_block(std::uint32_t count);
   void leave_block(std::uint32_t linear);
   void report_in_block(std::uint32_t linear);

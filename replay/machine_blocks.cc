@@ -31,29 +31,27 @@ std::uint64_t Machine::block_mode() const {
   return std::uint64_t{engine_.system_flags() & kModeFlags} << 32 | engine_.hflags();
 }
 
-/// The physical page of code that was fetched before; nullopt where the TLB does not hold it.
-std::optional<std::uint32_t> Machine::block_frame(std::uint32_t linear) {
+/// Sets block_page_ and block_frame_ for code at `linear`; false where the TLB does not hold it.
+bool Machine::find_frame(std::uint32_t linear) {
   const std::uint32_t page = linear & ~kPageMask;
-  if (page != block_page_) {
-    const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::execute, user_mode());
-    if (!known) return std::nullopt;
-    block_page_ = page;
-    block_frame_ = known->frame.value;
-  }
-  return block_frame_;
+  if (page == block_page_) [[likely]] return true;
+  const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::execute, user_mode());
+  if (!known) return false;
+  block_page_ = page;
+  block_frame_ = known->frame.value;
+  return true;
+}
+
+BlockKey Machine::block_key(std::uint32_t linear) const {
+  return {linear, block_frame_, block_mode(), engine_.segment_base(kCs)};
 }
 
 BlockTemplate* Machine::find_block(std::uint32_t linear) {
-  const std::optional<std::uint32_t> frame = block_frame(linear);
-  if (!frame) return nullptr;
-  const std::uint64_t mode = block_mode();
+  if (!find_frame(linear)) return nullptr;
+  const BlockKey key = block_key(linear);
   BlockTemplate*& recent = blocks_.recent(linear);
-  if (recent != nullptr && recent->key.linear == linear && recent->key.mode == mode &&
-      recent->key.frame == *frame && recent->key.code_base == engine_.segment_base(kCs)) {
-    return recent;
-  }
-  BlockTemplate* const found =
-      blocks_.find({linear, *frame, mode, engine_.segment_base(kCs)});
+  if (recent != nullptr && recent->key == key) [[likely]] return recent;
+  BlockTemplate* const found = blocks_.find(key);
   if (found != nullptr) recent = found;
   return found;
 }
@@ -75,13 +73,12 @@ void Machine::on_block(std::uint32_t linear, std::uint32_t size) {
   // What was prepared before a page was translated is done over by the block.
   if (resuming_ && in_flight_ && linear == linear_) in_flight_ = false;
   resuming_ = false;
-  if (!settle_before(linear)) return;
+  if (in_flight_ && !settle_before(linear)) return;
+  linear_ = linear;
   if (boundary_stop()) {
-    linear_ = linear;
     request(Action::at_position);
     return;
   }
-  linear_ = linear;
   if (!segments_allow(*block) || watches_code()) {
     stale_blocks_.push_back(block->key);
     request(Action::drop_blocks);
@@ -111,11 +108,11 @@ void Machine::retranslate() {
   settle_in_flight(linear, false);
   engine_.set_eip(linear - engine_.segment_base(kCs));
   if (in_flight_) return;  // the last count check of a REP
-  const std::optional<std::uint32_t> frame = block_frame(linear);
-  const std::uint8_t* const host = frame ? memory_.host(PhysAddr{*frame}) : nullptr;
+  const std::uint8_t* const host =
+      find_frame(linear) ? memory_.host(PhysAddr{block_frame_}) : nullptr;
   if (host == nullptr) return;
-  BlockCompiler compiler({linear, *frame, block_mode(), engine_.segment_base(kCs)}, model_,
-                         (engine_.hflags() & kHfSs32) != 0, with_addresses_);
+  BlockCompiler compiler(block_key(linear), model_, (engine_.hflags() & kHfSs32) != 0,
+                         with_addresses_);
   std::uint32_t done = 0;
   while (done < hot_size_) {
     const std::uint32_t offset = (linear + done) & kPageMask;
@@ -186,7 +183,7 @@ void Machine::refresh_segments() {
 bool Machine::settle_block(std::uint32_t linear, std::uint32_t size) {
   const BlockTemplate& block = *pending_;
   const std::uint32_t inside = block.index_of(linear);
-  const bool left = inside < block.count() && was_left_before(inside, size);
+  const bool left = inside < block.count() && block.was_left_before(inside, size);
   retire_block(left ? inside : block.count());
   return left;
 }
@@ -197,18 +194,6 @@ bool Machine::stores_into_itself(std::uint32_t linear) const {
   return in_flight_ && !resuming_ && linear == linear_ && !info_->control_flow;
 }
 
-/// The engine leaves a block in the middle only before a store into the block itself, which it then
-/// executes as a block of one instruction. A branch back into the block looks alike but for the
-/// length of what begins there.
-bool Machine::was_left_before(std::uint32_t number, std::uint32_t size) const {
-  const BlockTemplate& block = *pending_;
-  const InstructionInfo& last = block.instructions.back().info;
-  if (block.reported_tail || !last.control_flow) return true;
-  const InstructionInfo& next = block.instructions[number].info;
-  if (number + 1 == block.count()) return next.kind == InstructionClass::call;
-  return size == next.length;
-}
-
 void Machine::retire_block(std::uint32_t count) {
   const BlockTemplate& whole = *pending_;
   pending_ = nullptr;
@@ -216,8 +201,8 @@ void Machine::retire_block(std::uint32_t count) {
   if (count == 0) return;
   resume_flag_ = false;
   native_retries_ = 0;
-  if (sink_ != nullptr) {
-    if (with_addresses_) block_registers_.set_exit(engine_.gprs());
+  if (with_addresses_) {
+    block_registers_.set_exit(engine_.gprs());
     if (count == whole.count()) {
       sink_->block({&whole, &block_registers_}, position_);
     } else {

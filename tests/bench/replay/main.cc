@@ -1,0 +1,165 @@
+// How fast a replay is: guests and recordings, each as plain replay, to KT in several ways, and
+// checked, beside the engine alone and the usual tracer in the same run.
+//
+//   bench_replay [--json FILE] [--only WHAT] [RECORDING...]
+//
+// Times are CPU seconds of one core: machines are shared, and ratios of one run are what counts.
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/replay/engine_alone.h"
+#include "bench/replay/guest.h"
+#include "events/recording_file.h"
+#include "formats/kt.h"
+#include "replay/kt_sink.h"
+#include "replay/replayer.h"
+#include "replay/verifier.h"
+
+namespace citcat::bench {
+namespace {
+
+struct Row {
+  std::string workload, what;
+  std::uint64_t instructions = 0;
+  double seconds = 0;
+  double millions() const { return static_cast<double>(instructions) / seconds / 1e6; }
+};
+
+double cpu_seconds(const std::function<void()>& body) {
+  const std::clock_t start = std::clock();
+  body();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+class Bench {
+ public:
+  /// Replays of this kind alone, for a profiler.
+  void only(const std::string& what) { only_ = what; }
+  bool all() const { return only_.empty(); }
+
+  void guest(const std::string& name) {
+    const Guest g = load_guest(name);
+    const Recording recording = guest_recording(g);
+    replays(name, recording, nullptr);
+    if (!all()) return;
+    const std::uint64_t n = rows_.back().instructions;
+    rows_.push_back({name, "engine alone", n, run_alone(g, Alone::nothing)});
+    rows_.push_back({name, "usual tracer", n, run_alone(g, Alone::tracer)});
+  }
+
+  void recording(const std::string& path) {
+    const RecordingFile file = RecordingFile::open(path);
+    replays(path.substr(path.find_last_of('/') + 1), file.recording(), &file);
+  }
+
+  /// Memory and time of a long run, by windows.
+  void flatness(const std::string& name) {
+    const Guest g = load_guest(name);
+    const Recording recording = guest_recording(g);
+    NullSink nowhere;
+    KtWriter writer(nowhere);
+    KtSink kt(writer, {});
+    Replayer replayer(recording, &kt, {});
+    std::cout << "\nKT of " << name << ", by 10 million instructions: seconds, peak MiB\n\n";
+    constexpr std::uint64_t kWindow = 10'000'000;
+    for (std::uint64_t to = kWindow; to <= 12 * kWindow; to += kWindow) {
+      std::uint64_t done = 0;
+      const double seconds = cpu_seconds([&] { done = replayer.run_to(to).instructions; });
+      rusage usage{};
+      getrusage(RUSAGE_SELF, &usage);
+      std::cout << fmt::format("  {:>4} M  {:.3f}  {:.0f}\n", done / 1'000'000, seconds,
+                               static_cast<double>(usage.ru_maxrss) / 1024);
+      if (done < to) break;
+    }
+  }
+
+  void print() const {
+    std::cout << "| workload | what | M instructions | s | M instr/s |\n|---|---|---|---|---|\n";
+    for (const Row& r : rows_) {
+      std::cout << fmt::format("| {} | {} | {:.1f} | {:.2f} | {:.1f} |\n", r.workload, r.what,
+                               static_cast<double>(r.instructions) / 1e6, r.seconds, r.millions());
+    }
+  }
+  void write_json(const std::string& path) const {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const Row& r : rows_) {
+      all.push_back({{"workload", r.workload}, {"what", r.what}, {"instructions", r.instructions},
+                     {"seconds", r.seconds}, {"mips", r.millions()}});
+    }
+    std::ofstream(path) << all.dump(1) << '\n';
+  }
+
+ private:
+  void replays(const std::string& name, const Recording& recording, const RecordingFile* file) {
+    ReplayOptions options;
+    if (file != nullptr) options.evidence = [file] { return file->evidence(); };
+    run(name, "plain replay", recording, nullptr, options);
+    NullSink nowhere;
+    KtWriter writer(nowhere);
+    KtSink kt(writer, {});
+    run(name, "KT", recording, &kt, options);
+    const auto compressed = open_sink("bench.kt.zst");
+    KtWriter compressed_writer(*compressed);
+    KtSink compressed_kt(compressed_writer, {});
+    run(name, "KT to .zst", recording, &compressed_kt, options);
+    options.path = ExecutionPath::instructions;
+    run(name, "KT, each instruction reported", recording, &kt, options);
+    if (file == nullptr || !all()) return;
+    Verifier verifier(recording, file->evidence(), {});
+    SinkList both;
+    both.add(verifier);
+    both.add(kt);
+    Replayer replayer(recording, &both, options);
+    verifier.attach(replayer.machine());
+    time(name, "KT, checked", replayer);
+  }
+  void run(const std::string& name, const std::string& what, const Recording& recording, Sink* sink,
+           const ReplayOptions& options) {
+    if (!only_.empty() && what != only_) return;
+    Replayer replayer(recording, sink, options);
+    time(name, what, replayer);
+  }
+  void time(const std::string& name, const std::string& what, Replayer& replayer) {
+    ReplayReport report;
+    const double seconds = cpu_seconds([&] { report = replayer.run(); });
+    if (report.divergence) std::cerr << name << ": " << report.divergence->reason << '\n';
+    rows_.push_back({name, what, report.instructions, seconds});
+  }
+
+  std::string only_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+}  // namespace citcat::bench
+
+int main(int argc, char** argv) {
+  citcat::bench::Bench bench;
+  std::string json;
+  std::vector<std::string> recordings;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--json" && i + 1 < argc) {
+      json = argv[++i];
+    } else if (argument == "--only" && i + 1 < argc) {
+      bench.only(argv[++i]);
+    } else {
+      recordings.push_back(argument);
+    }
+  }
+  bench.guest("compute");
+  bench.guest("memory");
+  for (const std::string& path : recordings) bench.recording(path);
+  bench.print();
+  if (bench.all()) bench.flatness("compute");
+  if (!json.empty()) bench.write_json(json);
+}
