@@ -6,10 +6,13 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/parallel_trace.h"
 #include "cli/replay_run.h"
+#include "cli/shard.h"
 #include "cli/trace_run.h"
 #include "formats/byte_sink.h"
 #include "formats/error.h"
+#include "formats/input.h"
 #include "formats/kt.h"
 #include "replay/kt_sink.h"
 
@@ -18,7 +21,7 @@ namespace {
 
 struct ReplayArguments {
   std::string recording, output;
-  std::string addresses = "linear";
+  std::string addresses = "linear", shard;
   std::uint64_t from = 0;
   std::uint64_t to = ~std::uint64_t{0};
   int jobs = 1;
@@ -73,11 +76,53 @@ void print_text(const TraceRunResult& result, double seconds, const Console& con
       report.interrupts, report.exceptions, report.io_reads, report.external_writes));
 }
 
-ExitCode run_replay(const ReplayArguments& arguments, const Console& console) {
-  const KtOptions kt = kt_options(arguments);
+/// True when this share of the trace is there already, made of the same recording with the same
+/// options: making it again would give the same.
+bool is_made(const ShardDescription& wanted, const std::string& path) {
+  try {
+    const ShardDescription found = read_description(path + ".json");
+    if (!found.same_trace(wanted) || found.shard.number != wanted.shard.number) return false;
+    NullSink nowhere;
+    HashingSink hashing(nowhere);
+    InputStream in(path);
+    for (auto b = in.next_block(); !b.empty(); b = in.next_block()) hashing.write(b);
+    return hashing.bytes() == found.bytes && hashing.hash() == found.xxh3;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+ShardDescription describe_shard(const ReplayArguments& arguments, const RecordingFile& file) {
+  ShardDescription d;
+  d.shard = parse_shard(arguments.shard);
+  d.whole = {arguments.from, arguments.to};
+  d.range = shard_range(file, d.whole, d.shard);
+  d.recording = file.container().content_hash().hex();
+  d.options = fmt::format("addresses={} processes={} {}", arguments.addresses, arguments.processes,
+                          replay_identity());
+  return d;
+}
+
+ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   const RecordingFile file = RecordingFile::open(arguments.recording);
+  std::optional<ShardDescription> shard;
+  if (!arguments.shard.empty()) {
+    if (arguments.output.empty() || arguments.output == "-") {
+      throw UsageError("--shard needs -o with a file name, to which the share's number is added");
+    }
+    shard = describe_shard(arguments, file);
+    arguments.from = shard->range.from;
+    arguments.to = shard->range.to;
+    arguments.output = shard_path(arguments.output, shard->shard);
+    if (is_made(*shard, arguments.output)) {
+      console.note(arguments.output + " is there already");
+      return ExitCode::ok;
+    }
+  }
+  const KtOptions kt = kt_options(arguments);
   const std::unique_ptr<ByteSink> out = open_sink(arguments.output);
-  KtWriter writer(*out);
+  HashingSink hashing(*out);
+  KtWriter writer(shard ? static_cast<ByteSink&>(hashing) : *out);
   KtSink trace(writer, kt);
 
   TraceRunOptions options;
@@ -86,14 +131,24 @@ ExitCode run_replay(const ReplayArguments& arguments, const Console& console) {
   options.strict = arguments.strict;
   options.use_checkpoints = !arguments.from_start;
   const auto start = std::chrono::steady_clock::now();
+  const bool parallel = arguments.jobs > 1 && !arguments.output.empty() && !arguments.from_start;
   const TraceRunResult result =
-      run_trace(file, arguments.output.empty() ? nullptr : &trace, options, console);
+      parallel ? run_parallel_trace(file, kt, writer, options,
+                                    static_cast<unsigned>(arguments.jobs), console)
+               : run_trace(file, arguments.output.empty() ? nullptr : &trace, options, console);
   writer.flush();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
   // A trace that left the evidence does not get the name asked for: what was sure until then stays
   // beside it as `.partial`.
-  if (result.sure()) out->finish();
+  if (result.sure()) {
+    out->finish();
+    if (shard) {
+      shard->bytes = hashing.bytes();
+      shard->xxh3 = hashing.hash();
+      write_description(arguments.output + ".json", *shard);
+    }
+  }
   if (arguments.json) {
     print_json(result, seconds.count(), console);
   } else if (arguments.output != "-") {
@@ -110,7 +165,11 @@ CommandRun define_replay(CLI::App& app) {
                  "KT trace to write; .zst compresses, - is the standard output");
   app.add_option("--from", arguments->from, "First instruction of the trace");
   app.add_option("--to", arguments->to, "First instruction that is not in the trace");
-  app.add_option("--jobs", arguments->jobs, "Processes to use; one is used for now, whatever is asked");
+  app.add_option("--jobs", arguments->jobs,
+                 "Processes that replay parts of the trace, each from a checkpoint")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--shard", arguments->shard,
+                 "Share K/N of the trace, for `merge`; auto asks the batch system");
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
   app.add_flag("--processes", arguments->processes,
                "Write PID and MMU records at changes of the address space");

@@ -6,6 +6,7 @@ namespace citcat {
 extern const Command kRecordCommand;
 extern const Command kImportCommand;
 extern const Command kReplayCommand;
+extern const Command kMergeCommand;
 extern const Command kCatCommand;
 extern const Command kVerifyCommand;
 extern const Command kInfoCommand;
@@ -22,6 +23,7 @@ const std::vector<const Command*>& command_list() {
       &kRecordCommand,
       &kImportCommand,
       &kReplayCommand,
+      &kMergeCommand,
       &kCatCommand,
       &kVerifyCommand,
       &kInfoCommand,

@@ -1,0 +1,247 @@
+#include "cli/parallel_trace.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/interrupt.h"
+#include "formats/error.h"
+
+namespace citcat {
+namespace {
+
+/// Below this a part costs more to start, with code translated anew, than it saves.
+constexpr std::uint64_t kLeastInstructions = 1'000'000;
+/// Parts for each process: small enough that the last ones end together.
+constexpr std::uint64_t kPartsPerProcess = 6;
+
+/// What a part's process tells of itself, at the end of its file.
+struct PartResult {
+  ReplayReport::End end = ReplayReport::End::complete;
+  std::uint64_t instructions = 0, interrupts = 0, exceptions = 0, io_reads = 0, io_writes = 0,
+                external_writes = 0, kt_instructions = 0, started_at = 0;
+  std::uint64_t differs_before = ~std::uint64_t{0};
+  std::uint32_t failed = 0, text_bytes = 0;  ///< an error text follows
+};
+
+class DescriptorSink final : public ByteSink {
+ public:
+  explicit DescriptorSink(int descriptor) : descriptor_(descriptor) {}
+  void write(std::span<const std::uint8_t> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw IoError(std::string("a part of the trace: ") + std::strerror(errno));
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
+  }
+  void finish() override {}
+
+ private:
+  int descriptor_;
+};
+
+/// A range replayed by a process of its own.
+class Part {
+ public:
+  Part(const std::string& recording, const KtOptions& kt, const TraceRunOptions& options)
+      : file_(::open(std::filesystem::temp_directory_path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC,
+                     0600)) {
+    if (file_ < 0) {
+      throw IoError(std::string("a file for a part of the trace: ") + std::strerror(errno));
+    }
+    std::fflush(nullptr);
+    process_ = ::fork();
+    if (process_ < 0) throw IoError(std::string("a process for a part: ") + std::strerror(errno));
+    if (process_ == 0) {
+      // The handlers of this process look after outputs that are not the part's.
+      for (const int s : {SIGINT, SIGTERM, SIGHUP}) std::signal(s, SIG_DFL);
+      expand(recording, kt, options);
+      std::_Exit(0);
+    }
+  }
+  ~Part() {
+    if (process_ > 0) {
+      ::kill(process_, SIGKILL);
+      ::waitpid(process_, nullptr, 0);
+    }
+    ::close(file_);
+  }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+  bool running() {
+    if (process_ <= 0) return false;
+    if (::waitpid(process_, &status_, WNOHANG) == 0) return true;
+    process_ = 0;
+    return false;
+  }
+  /// Once it has ended.
+  PartResult take(KtWriter& writer);
+
+ private:
+  void expand(const std::string& recording, const KtOptions& kt, const TraceRunOptions& options);
+
+  int file_;  ///< without a name: gone with the last process that has it
+  pid_t process_ = 0;
+  int status_ = 0;
+};
+
+void Part::expand(const std::string& recording, const KtOptions& kt,
+                  const TraceRunOptions& options) {
+  DescriptorSink sink(file_);
+  PartResult result;
+  std::string text;
+  try {
+    // Opened anew: processes that share a descriptor share its position.
+    const RecordingFile file = RecordingFile::open(recording);
+    KtWriter writer(sink);
+    KtSink trace(writer, kt);
+    const Console silent(true);
+    const TraceRunResult run = run_trace(file, &trace, options, silent);
+    writer.flush();
+    result = {run.report.end,        run.report.instructions, run.report.interrupts,
+              run.report.exceptions, run.report.io_reads,     run.report.io_writes,
+              run.report.external_writes, writer.instructions(), run.started_at,
+              run.differs_before.value_or(~std::uint64_t{0}), 0, 0};
+    if (run.report.divergence) text = run.report.divergence->reason;
+  } catch (const std::exception& e) {
+    result.failed = 1;
+    text = e.what();
+  }
+  result.text_bytes = static_cast<std::uint32_t>(text.size());
+  const auto bytes = [](const auto* p, std::size_t n) {
+    return std::span(reinterpret_cast<const std::uint8_t*>(p), n);
+  };
+  try {
+    sink.write(bytes(text.data(), text.size()));
+    sink.write(bytes(&result, sizeof result));
+  } catch (const std::exception&) {
+    std::_Exit(1);  // the reader finds no result
+  }
+}
+
+PartResult Part::take(KtWriter& writer) {
+  PartResult result;
+  const off_t size = ::lseek(file_, 0, SEEK_END);
+  const auto read_at = [&](void* to, std::size_t n, off_t at) {
+    if (::pread(file_, to, n, at) != static_cast<ssize_t>(n)) {
+      throw IoError("a part of the trace could not be read back");
+    }
+  };
+  if (status_ != 0 || size < static_cast<off_t>(sizeof result)) {
+    throw InternalError("the process of a part ended without a result");
+  }
+  off_t end = size - static_cast<off_t>(sizeof result);
+  read_at(&result, sizeof result, end);
+  end -= static_cast<off_t>(result.text_bytes);
+  std::string text(result.text_bytes, ' ');
+  read_at(text.data(), text.size(), end);
+  if (result.failed != 0) throw IoError("in a part of the trace: " + text);
+  std::vector<std::uint8_t> piece(std::size_t{1} << 20);
+  std::uint64_t instructions = result.kt_instructions;
+  for (off_t at = 0; at < end;) {
+    const auto n = static_cast<std::size_t>(std::min<off_t>(end - at, static_cast<off_t>(piece.size())));
+    read_at(piece.data(), n, at);
+    writer.raw({piece.data(), n}, instructions);
+    instructions = 0;
+    at += static_cast<off_t>(n);
+  }
+  return result;
+}
+
+/// Where to part the range: just behind checkpoints.
+std::vector<ReplayRange> part_ranges(const RecordingFile& file, const ReplayRange& range,
+                                     unsigned processes) {
+  const Checkpoints checkpoints(file);
+  std::vector<std::uint64_t> places;
+  for (const CheckpointSeries& series : checkpoints.series()) {
+    if (series.engine() != replay_identity() || series.entries().size() <= places.size()) continue;
+    places.clear();
+    for (const CheckpointEntry& e : series.entries()) places.push_back(e.place.instruction + 1);
+  }
+  const std::uint64_t last = places.empty() ? 0 : std::min(range.to, places.back());
+  const std::uint64_t least =
+      std::max(kLeastInstructions,
+               (last > range.from ? last - range.from : 0) / (processes * kPartsPerProcess));
+  std::vector<ReplayRange> ranges{range};
+  for (const std::uint64_t place : places) {
+    if (place >= range.to || place < ranges.back().from + least) continue;
+    ranges.back().to = place;
+    ranges.push_back({place, range.to});
+  }
+  return ranges;
+}
+
+TraceRunResult to_result(const PartResult& part) {
+  TraceRunResult result;
+  result.report.end = part.end;
+  result.report.instructions = part.instructions;
+  result.report.interrupts = part.interrupts;
+  result.report.exceptions = part.exceptions;
+  result.report.io_reads = part.io_reads;
+  result.report.io_writes = part.io_writes;
+  result.report.external_writes = part.external_writes;
+  if (part.differs_before != ~std::uint64_t{0}) result.differs_before = part.differs_before;
+  return result;
+}
+
+}  // namespace
+
+TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt, KtWriter& writer,
+                                  const TraceRunOptions& options, unsigned processes,
+                                  const Console& console) {
+  const std::vector<ReplayRange> ranges = part_ranges(file, options.range, processes);
+  if (ranges.size() == 1) {
+    console.warn("one process does it all: the archive has no checkpoints to part the trace at "
+                 "(see citcat checkpoint)");
+    KtSink trace(writer, kt);
+    return run_trace(file, &trace, options, console);
+  }
+  const std::uint64_t end = std::min(options.range.to,
+                                     file.recording().instructions.value_or(options.range.to));
+  Progress progress = console.progress("replaying", "instructions", end);
+  std::deque<std::unique_ptr<Part>> parts;
+  TraceRunResult result;
+  std::size_t next = 0;
+  for (std::size_t taken = 0; taken < ranges.size(); ++taken) {
+    for (;;) {
+      const auto running = std::count_if(parts.begin(), parts.end(),
+                                         [](const auto& p) { return p->running(); });
+      if (next < ranges.size() && running < static_cast<std::ptrdiff_t>(processes) &&
+          parts.size() < 3 * std::size_t{processes}) {
+        KtOptions part_kt = kt;
+        TraceRunOptions part_options = options;
+        part_options.range = ranges[next];
+        part_kt.from = ranges[next].from;
+        part_kt.to = ranges[next].to;
+        parts.push_back(
+            std::make_unique<Part>(file.container().path(), part_kt, part_options));
+        ++next;
+      } else if (!parts.front()->running()) {
+        break;
+      } else {
+        ::usleep(2000);
+      }
+      check_interrupt();
+    }
+    const PartResult part = parts.front()->take(writer);
+    parts.pop_front();
+    result = to_result(part);
+    if (taken == 0) result.started_at = part.started_at;
+    progress.update(part.instructions);
+    if (!result.sure()) break;
+  }
+  return result;
+}
+
+}  // namespace citcat

@@ -1,0 +1,152 @@
+#include "cli/shard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+
+#include "formats/atomic_file.h"
+#include "formats/error.h"
+#include "formats/input.h"
+
+namespace citcat {
+namespace {
+
+std::optional<std::uint32_t> number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::uint32_t> variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::nullopt : number(value);
+}
+
+/// Variables by which batch systems tell a task which one it is: the task's, the first task's and
+/// the last task's number (manuals of Slurm's sbatch and srun, PBS Professional's and Grid Engine's
+/// qsub).
+struct TaskVariables {
+  const char *own, *first, *last;
+};
+constexpr std::array<TaskVariables, 2> kArrays = {{
+    {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX"},
+    {"SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST"},
+}};
+/// The task's number from 0, and how many there are.
+struct RankVariables {
+  const char *own, *count;
+};
+constexpr std::array<RankVariables, 2> kRanks = {{
+    {"SLURM_PROCID", "SLURM_NTASKS"},
+    {"PBS_TASKNUM", "PBS_NP"},
+}};
+
+Shard checked(std::uint32_t own, std::uint32_t count, const std::string& from) {
+  if (count == 0 || own == 0 || own > count) {
+    throw UsageError(fmt::format("--shard: expected K/N with 1 <= K <= N, found {}/{} ({})", own,
+                                 count, from));
+  }
+  return {own, count};
+}
+
+Shard automatic_shard() {
+  for (const TaskVariables& v : kArrays) {
+    const auto own = variable(v.own), first = variable(v.first), last = variable(v.last);
+    if (own && first && last && *own >= *first) {
+      return checked(*own - *first + 1, *last - *first + 1, v.own);
+    }
+  }
+  for (const RankVariables& v : kRanks) {
+    const auto own = variable(v.own), count = variable(v.count);
+    if (own && count) return checked(*own + 1, *count, v.own);
+  }
+  throw UsageError("--shard auto: expected a variable such as SLURM_ARRAY_TASK_ID, found none");
+}
+
+}  // namespace
+
+Shard parse_shard(const std::string& text) {
+  if (text == "auto") return automatic_shard();
+  const std::size_t slash = text.find('/');
+  const auto own = number(text.substr(0, slash));
+  const auto count = slash == std::string::npos ? std::nullopt : number(text.substr(slash + 1));
+  if (!own || !count) throw UsageError("--shard: expected K/N or auto, found " + text);
+  return checked(*own, *count, text);
+}
+
+std::string shard_path(const std::string& output, Shard shard) {
+  const std::size_t folder = output.find_last_of('/');
+  std::size_t at = output.find(".kt", folder == std::string::npos ? 0 : folder);
+  if (at == std::string::npos) at = output.size();
+  return output.substr(0, at) + fmt::format(".{:04}-of-{:04}", shard.number, shard.count) +
+         output.substr(at);
+}
+
+ReplayRange shard_range(const RecordingFile& file, const ReplayRange& whole, Shard shard) {
+  std::uint64_t end = file.recording().instructions.value_or(0);
+  if (end == 0) {
+    for (const CheckpointSeries& s : CheckpointSeries::read(file)) {
+      end = std::max(end, s.end().instruction);
+    }
+  }
+  end = std::min(end, whole.to);
+  if (end <= whole.from) {
+    throw UsageError(file.container().path() +
+                     ": how long the run is must be known to share it out (citcat checkpoint "
+                     "finds out)");
+  }
+  const std::uint64_t share = (end - whole.from) / shard.count;
+  ReplayRange range;
+  range.from = whole.from + share * (shard.number - 1);
+  // The last one takes what is over, and whatever follows the last count.
+  range.to = shard.number == shard.count ? whole.to : range.from + share;
+  return range;
+}
+
+void write_description(const std::string& path, const ShardDescription& d) {
+  nlohmann::ordered_json json;
+  json["citcat_shard"] = 1;
+  json["shard"] = d.shard.number;
+  json["of"] = d.shard.count;
+  json["whole"] = {d.whole.from, d.whole.to};
+  json["range"] = {d.range.from, d.range.to};
+  json["recording"] = d.recording;
+  json["options"] = d.options;
+  json["bytes"] = d.bytes;
+  json["xxh3"] = d.xxh3;
+  const std::string text = json.dump(1) + "\n";
+  AtomicFile file(path);
+  file.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  file.commit();
+}
+
+ShardDescription read_description(const std::string& path) {
+  InputStream in(path);
+  std::string text;
+  for (auto block = in.next_block(); !block.empty(); block = in.next_block()) {
+    constexpr std::size_t kMost = 1 << 16;
+    if (text.size() + block.size() > kMost) break;
+    text.append(reinterpret_cast<const char*>(block.data()), block.size());
+  }
+  try {
+    const auto json = nlohmann::json::parse(text);
+    if (json.at("citcat_shard") != 1) throw FormatError(path, 0, "expected version 1 of a shard");
+    ShardDescription d;
+    d.shard = {json.at("shard"), json.at("of")};
+    d.whole = {json.at("whole").at(0), json.at("whole").at(1)};
+    d.range = {json.at("range").at(0), json.at("range").at(1)};
+    d.recording = json.at("recording");
+    d.options = json.at("options");
+    d.bytes = json.at("bytes");
+    d.xxh3 = json.at("xxh3");
+    return d;
+  } catch (const nlohmann::json::exception& e) {
+    throw FormatError(path, 0, std::string("expected the description of a shard, found ") + e.what());
+  }
+}
+
+}  // namespace citcat

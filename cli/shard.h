@@ -1,0 +1,71 @@
+#pragma once
+// A trace made in shares by programs that know nothing of each other, as on a cluster: share K of N
+// is a file with a description beside it, and `merge` joins them when they prove to be one trace.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "events/recording_file.h"
+#include "formats/byte_sink.h"
+#include "formats/hash.h"
+#include "replay/checkpoints.h"
+
+namespace citcat {
+
+/// Which share: 1 <= number <= count.
+struct Shard {
+  std::uint32_t number = 1, count = 1;
+};
+
+/// "K/N", or "auto": from the array or task variables of Slurm, PBS or Grid Engine. Throws
+/// UsageError for anything else, or when "auto" finds no such variable.
+Shard parse_shard(const std::string& text);
+
+/// Name of the share's file: "boot.kt.zst" becomes "boot.0003-of-0016.kt.zst". The number is
+/// put before the first ".kt", else at the end.
+std::string shard_path(const std::string& output, Shard shard);
+
+/// The share's instructions. Throws UsageError when nobody knows how long the run is.
+ReplayRange shard_range(const RecordingFile& file, const ReplayRange& whole, Shard shard);
+
+/// What is written beside a share, as "NAME.json".
+struct ShardDescription {
+  Shard shard;
+  ReplayRange whole, range;
+  std::string recording;  ///< content hash of the archive
+  std::string options;    ///< what else shapes the trace
+  std::uint64_t bytes = 0;  ///< of KT, uncompressed
+  std::string xxh3;         ///< of these
+
+  bool same_trace(const ShardDescription& other) const {
+    return recording == other.recording && options == other.options &&
+           shard.count == other.shard.count && whole.from == other.whole.from &&
+           whole.to == other.whole.to;
+  }
+};
+void write_description(const std::string& path, const ShardDescription& description);
+/// Throws FormatError where the file is not a description, IoError when there is none.
+ShardDescription read_description(const std::string& path);
+
+/// Counts and hashes what passes through.
+class HashingSink final : public ByteSink {
+ public:
+  explicit HashingSink(ByteSink& target) : target_(target) {}
+  void write(std::span<const std::uint8_t> bytes) override {
+    hasher_.update(bytes);
+    bytes_ += bytes.size();
+    target_.write(bytes);
+  }
+  void finish() override { target_.finish(); }
+  std::uint64_t bytes() const { return bytes_; }
+  std::string hash() const { return hasher_.value().hex(); }
+
+ private:
+  ByteSink& target_;
+  Hasher128 hasher_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace citcat
