@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +29,14 @@ struct Share {
 /// The shares in their order. Throws UsageError when they are not the whole of one trace.
 std::vector<Share> ordered_shares(const std::vector<std::string>& paths) {
   std::vector<Share> shares;
-  for (const std::string& path : paths) shares.push_back({path, read_description(path + ".json")});
+  for (const std::string& path : paths) {
+    const std::string description = path + ".json";
+    if (std::filesystem::exists(path) && !std::filesystem::exists(description)) {
+      throw FormatError(path, 0, "expected a share with its description beside it, found no " +
+                                     description);
+    }
+    shares.push_back({path, read_description(description)});
+  }
   std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
     return a.description.shard.number < b.description.shard.number;
   });

@@ -19,9 +19,8 @@
 namespace citcat {
 namespace {
 
-/// Below this a part costs more to start, with code translated anew, than it saves.
-constexpr std::uint64_t kLeastInstructions = 1'000'000;
-/// Parts for each process: small enough that the last ones end together.
+/// Parts for each process: enough that the last ones end together, and few, because each translates
+/// the code it meets anew.
 constexpr std::uint64_t kPartsPerProcess = 6;
 
 /// What a part's process tells of itself, at the end of its file.
@@ -165,14 +164,13 @@ std::vector<ReplayRange> part_ranges(const RecordingFile& file, const ReplayRang
   const Checkpoints checkpoints(file);
   std::vector<std::uint64_t> places;
   for (const CheckpointSeries& series : checkpoints.series()) {
-    if (series.engine() != replay_identity() || series.entries().size() <= places.size()) continue;
+    if (series.run().engine != replay_identity() || series.entries().size() <= places.size()) continue;
     places.clear();
-    for (const CheckpointEntry& e : series.entries()) places.push_back(e.place.instruction + 1);
+    for (const CheckpointEntry& e : series.entries()) places.push_back(e.instruction + 1);
   }
   const std::uint64_t last = places.empty() ? 0 : std::min(range.to, places.back());
   const std::uint64_t least =
-      std::max(kLeastInstructions,
-               (last > range.from ? last - range.from : 0) / (processes * kPartsPerProcess));
+      (last > range.from ? last - range.from : 0) / (processes * kPartsPerProcess) + 1;
   std::vector<ReplayRange> ranges{range};
   for (const std::uint64_t place : places) {
     if (place >= range.to || place < ranges.back().from + least) continue;

@@ -90,7 +90,7 @@ ReplayRange shard_range(const RecordingFile& file, const ReplayRange& whole, Sha
   std::uint64_t end = file.recording().instructions.value_or(0);
   if (end == 0) {
     for (const CheckpointSeries& s : CheckpointSeries::read(file)) {
-      end = std::max(end, s.end().instruction);
+      end = std::max(end, s.run().end.instruction);
     }
   }
   end = std::min(end, whole.to);
