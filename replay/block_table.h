@@ -34,7 +34,7 @@ class BlockTable {
   }
 
   void insert(BlockTemplate block) {
-    block.number = ++last_number_;
+    for (BlockTemplate* b = &block; b != nullptr; b = b->next.get()) b->number = ++last_number_;
     auto& place = templates_[block.key];
     if (place) forget(*place);
     place = std::make_unique<BlockTemplate>(std::move(block));
@@ -53,7 +53,7 @@ class BlockTable {
   }
 
  private:
-  static constexpr std::size_t kSlots = std::size_t{1} << 15;
+  static constexpr std::size_t kSlots = std::size_t{1} << 17;
   static constexpr std::size_t kMaxTemplates = std::size_t{1} << 16;
   static constexpr std::uint8_t kMaxTries = 14;
   struct Heat {
@@ -67,7 +67,7 @@ class BlockTable {
                                         k.mode * 0x9e3779b97f4a7c15u);
     }
   };
-  static std::size_t slot(std::uint32_t linear) { return (linear ^ linear >> 15) & (kSlots - 1); }
+  static std::size_t slot(std::uint32_t linear) { return (linear ^ linear >> 17) & (kSlots - 1); }
   void forget(const BlockTemplate& block) {
     BlockTemplate*& r = recent(block.key.linear);
     if (r == &block) r = nullptr;

@@ -164,18 +164,12 @@ class AddressTracker {
   bool stack32_;
 };
 
-std::optional<Symbolic> symbolic_address(const AddressTracker& tracker, const InstructionInfo& info,
+Symbolic symbolic_address(const AddressTracker& tracker, const InstructionInfo& info,
                                          unsigned slot, std::uint32_t eip) {
   const EaSlot& ea = info.ea[slot];
   switch (ea.source) {
-    case EaSource::operand: {
-      const MemoryOperand& operand = info.operands[ea.argument];
-      if (operand.kind == OperandKind::address_after_pop ||
-          operand.kind == OperandKind::bit_string || operand.kind == OperandKind::table) {
-        return std::nullopt;
-      }
-      return tracker.operand(operand);
-    }
+    case EaSource::operand:
+      return tracker.operand(info.operands[ea.argument]);
     case EaSource::target: {
       // Of a direct near branch nothing but the base is left open.
       constexpr std::array<std::uint32_t, 6> kNoBases{};
@@ -194,7 +188,17 @@ std::optional<Symbolic> symbolic_address(const AddressTracker& tracker, const In
     case EaSource::reg:
       return tracker.code_register(ea.argument, info.operand_bytes != 2);
   }
-  return std::nullopt;
+  return {};
+}
+
+/// True when every address of the record can be an AddressFormula.
+bool has_formulas(const InstructionInfo& info) {
+  return std::none_of(info.ea.begin(), info.ea.begin() + info.ea_count, [&](const EaSlot& ea) {
+    if (ea.source != EaSource::operand) return false;
+    const OperandKind kind = info.operands[ea.argument].kind;
+    return kind == OperandKind::address_after_pop || kind == OperandKind::bit_string ||
+           kind == OperandKind::table;
+  });
 }
 
 /// Sets the addresses of the first `count` instructions, as seen from the end of the last of them.
@@ -206,9 +210,7 @@ std::uint32_t set_addresses(BlockTemplate& block, std::uint32_t count) {
     const BlockTemplate::Instruction& in = block.instructions[i];
     const std::uint32_t eip = block.key.linear + in.offset - block.key.code_base;
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
-      const auto s = symbolic_address(tracker, in.info, e, eip);
-      if (!s) return i;
-      symbolic[i][e] = *s;
+      symbolic[i][e] = symbolic_address(tracker, in.info, e, eip);
     }
     tracker.execute(in.info);
   }
@@ -237,20 +239,21 @@ std::uint32_t BlockTemplate::search(std::uint32_t offset) const {
 
 bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_size) const {
   if (reported_tail || !instructions.back().info.control_flow) return true;
-  const InstructionInfo& next = instructions[which].info;
-  if (which + 1 == count_) return next.kind == InstructionClass::call;
-  return block_size == next.length;
+  const InstructionInfo& info = instructions[which].info;
+  if (which + 1 == count_) return info.kind == InstructionClass::call;
+  return block_size == info.length;
 }
 
 void BlockTemplate::seal() {
   count_ = static_cast<std::uint32_t>(instructions.size());
+  whole_count = count_ + (next ? next->whole_count : 0);
   left_at_start = kAlways;
   if (count_ == 0) return;
-  const InstructionInfo& next = instructions.front().info;
+  const InstructionInfo& info = instructions.front().info;
   if (reported_tail || !instructions.back().info.control_flow) return;
   if (count_ > 1) {
-    left_at_start = next.length;
-  } else if (next.kind != InstructionClass::call) {
+    left_at_start = info.length;
+  } else if (info.kind != InstructionClass::call) {
     left_at_start = kNever;
   }
 }
@@ -258,6 +261,7 @@ void BlockTemplate::seal() {
 BlockTemplate BlockTemplate::first(std::uint32_t count) const {
   BlockTemplate part = *this;
   part.number = kUnnumbered;
+  part.next.reset();
   cut(part, count);
   set_addresses(part, count);
   part.seal();
@@ -272,7 +276,7 @@ BlockCompiler::BlockCompiler(const BlockKey& key, CpuModel model, bool stack32,
 }
 
 bool BlockCompiler::add(const InstructionInfo& info) {
-  if (!runs_unreported(info, model_)) return false;
+  if (!runs_unreported(info, model_) || (with_addresses_ && !has_formulas(info))) return false;
   BlockTemplate::Instruction& in = block_.instructions.emplace_back();
   in.info = info;
   in.offset = block_.size;
@@ -286,18 +290,36 @@ bool BlockCompiler::add(const InstructionInfo& info) {
   return true;
 }
 
-BlockTemplate BlockCompiler::finish(bool complete) {
-  block_.reported_tail = !complete;
-  auto count = static_cast<std::uint32_t>(block_.instructions.size());
+BlockTemplate BlockCompiler::finish(bool complete) { return finish(std::move(block_), complete); }
+
+BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete) const {
+  auto count = static_cast<std::uint32_t>(block.instructions.size());
   while (with_addresses_) {
-    const std::uint32_t good = set_addresses(block_, count);
+    const std::uint32_t good = set_addresses(block, count);
     if (good == count) break;
     count = good;
-    cut(block_, count);
-    block_.reported_tail = true;
   }
-  block_.seal();
-  return std::move(block_);
+  if (count == block.instructions.size()) {
+    block.reported_tail = !complete;
+    block.seal();
+    return block;
+  }
+  // At its beginning a part has all registers: it holds one instruction at least.
+  BlockTemplate rest;
+  rest.key = block.key;
+  rest.key.linear += block.instructions[count].offset;
+  rest.stack32 = block.stack32;
+  rest.size = block.size - block.instructions[count].offset;
+  rest.segments_read = block.segments_read;
+  rest.segments_written = block.segments_written;
+  rest.instructions.assign(block.instructions.begin() + count, block.instructions.end());
+  for (BlockTemplate::Instruction& in : rest.instructions) in.offset -= block.instructions[count].offset;
+  cut(block, count);
+  block.reported_tail = true;
+  block.next = std::make_shared<BlockTemplate>(finish(std::move(rest), complete));
+  block.next->is_part = true;
+  block.seal();
+  return block;
 }
 
 ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {

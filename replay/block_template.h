@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -64,6 +65,12 @@ struct BlockTemplate {
   std::vector<Instruction> instructions;  ///< those that run unreported
   std::uint32_t size = 0;                 ///< bytes of these
   bool reported_tail = false;  ///< after these the engine reports the rest of its block
+  /// The rest of the engine's block, where it runs unreported too: the first instruction of each
+  /// such part is reported, because what registers hold there is needed and lost later.
+  std::shared_ptr<BlockTemplate> next;
+  bool is_part = false;  ///< `next` of another
+  // Of this and all further parts together.
+  std::uint32_t whole_count = 0;
   std::uint8_t segments_read = 0, segments_written = 0;  ///< bit s: SegmentRegister s
 
   /// Size of an engine block at the first byte that shows this block to have been left before its
@@ -86,8 +93,12 @@ struct BlockTemplate {
     if (which != 0) return was_left_inside(which, block_size);
     return left_at_start == kAlways || left_at_start == block_size;
   }
-  /// To be called when `instructions` is complete.
+  /// To be called when `instructions` and `next` are complete.
   void seal();
+  /// The last part.
+  const BlockTemplate& last() const { return next ? next->last() : *this; }
+  /// Address behind the instructions of this part.
+  std::uint32_t end() const { return key.linear + size; }
   /// The first `count` instructions alone, for an execution that ended there.
   BlockTemplate first(std::uint32_t count) const;
 
@@ -97,7 +108,7 @@ struct BlockTemplate {
   std::uint32_t count_ = 0;
 };
 
-/// Takes instructions of one block in order until one must be reported, or an address would be lost.
+/// Takes the instructions of one block in order, until one must be reported and executed with care.
 class BlockCompiler {
  public:
   /// `with_addresses`: addresses of the KT records are needed.
@@ -108,6 +119,8 @@ class BlockCompiler {
   BlockTemplate finish(bool complete);
 
  private:
+  BlockTemplate finish(BlockTemplate block, bool complete) const;
+
   BlockTemplate block_;
   CpuModel model_;
   bool with_addresses_;

@@ -293,7 +293,7 @@ bool Machine::settle_before(std::uint32_t linear) {
 }
 
 void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
-  if (by_blocks_) report_in_block(linear);
+  if (by_blocks_ && runs_in_block(linear)) return;
   if (!settle_before(linear)) return;
   if (debug_pending_ != 0 && !in_stack_shadow()) [[unlikely]] {
     linear_ = linear;

@@ -215,7 +215,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool stores_into_itself(std::uint32_t linear) const;
   void retire_block(std::uint32_t count);
   void leave_block(std::uint32_t linear);
-  void report_in_block(std::uint32_t linear);
+  bool runs_in_block(std::uint32_t linear);
   void forget_code_page() { code_page_ = block_page_ = kNoPage; }
   std::optional<Translation> translate_for_block(LinearAddr page, Access access);
   Translation allow_engine(Translation known, Access access);

@@ -85,7 +85,7 @@ void Machine::on_block(std::uint32_t linear, std::uint32_t size) {
     hot_ = linear;
     return;
   }
-  if (position_.instruction + block->count() > until_.instruction) {
+  if (position_.instruction + block->whole_count > until_.instruction) {
     request(Action::step);
     return;
   }
@@ -125,8 +125,11 @@ void Machine::retranslate() {
   segments_stale_ = true;
   if (block.count() == 0 || !segments_allow(block) || !engine_.forget_code(linear)) return;
   // Without reports more fits into one of the engine's blocks than with them: what may follow the
-  // template is reported in any case.
-  engine_.report_instructions(linear + block.size, 0xffffffff);
+  // template is reported in any case. Only a branch is followed by nothing.
+  const BlockTemplate& last = block.last();
+  const bool ends = !last.reported_tail && last.instructions.back().info.control_flow;
+  engine_.report_instructions(block.end(),
+                              ends && block.next ? last.key.linear : 0xffffffff);
   retranslating_ = true;
   if (blocks_.full()) {
     engine_.flush_code();
@@ -184,8 +187,9 @@ bool Machine::settle_block(std::uint32_t linear, std::uint32_t size) {
   const BlockTemplate& block = *pending_;
   const std::uint32_t inside = block.index_of(linear);
   const bool left = inside < block.count() && block.was_left_before(inside, size);
+  const bool alone = left && size == block.instructions[inside].info.length;
   retire_block(left ? inside : block.count());
-  return left;
+  return alone;
 }
 
 /// The instruction in flight stored into its own block, and comes again as a block of its own. The
@@ -220,17 +224,24 @@ void Machine::leave_block(std::uint32_t linear) {
   retire_block(inside);
 }
 
-/// An instruction is reported.
-void Machine::report_in_block(std::uint32_t linear) {
+/// An instruction is reported. True when it is part of a block that runs unreported all the same.
+bool Machine::runs_in_block(std::uint32_t linear) {
   if (retranslating_) finish_retranslation();
-  if (pending_ == nullptr) return;
-  if (linear == pending_->key.linear + pending_->size) {
-    retire_block(pending_->count());
-    return;
+  if (pending_ == nullptr) return false;
+  BlockTemplate& block = *pending_;
+  if (linear == block.end()) {
+    retire_block(block.count());
+    pending_ = block.next.get();
+    if (pending_ == nullptr) return false;
+    block_registers_.set_entry(engine_.gprs());
+    return true;
   }
-  CITCAT_ASSERT(linear == pending_->key.linear);
-  stale_blocks_.push_back(pending_->key);
+  // Reported only because it lies between the beginnings of two parts.
+  if (block.is_part) return true;
+  CITCAT_ASSERT(linear == block.key.linear);
+  stale_blocks_.push_back(block.key);
   pending_ = nullptr;
+  return false;
 }
 
 /// What the engine may keep of a translation: nothing that would hide an effect of a later access.
