@@ -214,7 +214,7 @@ bool Machine::raise(CpuException exception, std::uint32_t return_eip, DeliveredE
     event.kind = kind;
     event.vector = exception.vector;
     event.error_code = exception.error_code.value_or(0);
-    event.eip = return_eip;
+    event.eip = engine_.eip();
     event.cr2 = engine_.cr(2);
     if (sink_ != nullptr) sink_->delivered(event, position_);
   }
