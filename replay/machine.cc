@@ -200,9 +200,6 @@ void Machine::finish_run_step() {
         raise({14, f.error_code, f.address}, engine_.eip(), DeliveredEvent::Kind::exception);
       } catch (const CpuException& e) {
         raise(e, engine_.eip(), DeliveredEvent::Kind::exception);
-      } catch (const NeedsMapping& n) {
-        in_flight_ = false;  // and again from its beginning
-        memory_.ensure_mapped(n.page);
       }
       break;
     case Action::raise:
