@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint32_t kProtectedMode = 1;  // CR0.PE
 constexpr std::uint32_t kResume = 1u << 16, kVirtual8086 = 1u << 17;
-constexpr unsigned kFxsaveBytes = 288;  // the rest of the 512 is reserved
+// FXSAVE's image (Intel SDM vol. 1, table 10-2): the rest of the 512 bytes is reserved.
+constexpr unsigned kFxsaveBytes = 288, kX87RegisterBytes = 10;
 constexpr unsigned kPageFault = 14, kNmi = 2;
 // Where captures without a driver keep their state block: far above any RAM.
 constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
@@ -20,6 +21,9 @@ constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
 bool pushes_error_code(unsigned vector) {
   return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21;
 }
+
+/// Whether the block of 16 bytes at this offset of the image holds an x87 register.
+bool is_x87_register(unsigned offset) { return offset >= 32 && offset < 160; }
 
 template <typename T>
 std::array<std::uint8_t, sizeof(T)> bytes_of(T value) {
@@ -499,7 +503,7 @@ void Recorder::fpu_image(bool store) {
   if (store) expect_stores(linear, kFxsaveBytes);
   for (unsigned n = 0; n < kFxsaveBytes; n += 16) {
     if (!store) {
-      block_access(linear + n, 16, false);
+      block_access(linear + n, is_x87_register(n) ? kX87RegisterBytes : 16, false);
       continue;
     }
     const auto physical = walker_.translate(linear + n, true);
@@ -513,11 +517,11 @@ void Recorder::fpu_image(bool store) {
 /// register alone, where a processor stores zeros, and does not store the pointers.
 std::array<std::uint8_t, 16> Recorder::stored_fpu_block(unsigned offset,
                                                         const std::uint8_t* emulated) const {
-  constexpr unsigned kRegisters = 32, kRegistersEnd = 160, kRegisterBytes = 10, kTags = 4;
+  constexpr unsigned kTags = 4;
   std::array<std::uint8_t, 16> block;
   std::memcpy(block.data(), emulated, block.size());
-  if (offset >= kRegisters && offset < kRegistersEnd)
-    std::fill(block.begin() + kRegisterBytes, block.end(), std::uint8_t{0});
+  if (is_x87_register(offset))
+    std::fill(block.begin() + kX87RegisterBytes, block.end(), std::uint8_t{0});
   if (offset == 0) block[kTags + 1] = 0;
   fpu_.store(offset, block.data());
   return block;
