@@ -39,6 +39,8 @@ void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
     case 0x33: out.kind = InsnKind::rdpmc; break;
     case 0xa0:
     case 0xa8: out.kind = InsnKind::push_segment; break;  // FS, GS
+    case 0xa1:
+    case 0xa9: out.kind = InsnKind::pop_segment; break;
     case 0xa2: out.kind = InsnKind::cpuid; break;
     case 0x34:
     case 0x35:
@@ -195,6 +197,8 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
     classify_x87(opcode, bytes.subspan(at + 1), out);
   } else if ((opcode & 0xe7) == 0x06) {
     out.kind = InsnKind::push_segment;  // ES, CS, SS, DS
+  } else if (opcode == 0x07 || opcode == 0x17 || opcode == 0x1f) {
+    out.kind = InsnKind::pop_segment;
   } else if (opcode == 0xf4) {
     out.kind = InsnKind::halt;
   } else if (opcode >= 0xcc && opcode <= 0xce) {

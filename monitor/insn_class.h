@@ -30,6 +30,7 @@ enum class InsnKind : std::uint8_t {
   wbinvd,
   software_interrupt,
   push_segment,
+  pop_segment,
   fxsave,
   fxrstor,
   x87,       ///< sets the pointers to the last x87 instruction and operand

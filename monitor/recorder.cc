@@ -334,6 +334,9 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
   // SDM vol. 2, PUSH); the emulator writes zeros there. They are shown as what they are to such a
   // processor: somebody else's, once they are read.
   if (kind == InsnKind::push_segment && store && value.size() == 4) value = value.first(2);
+  // The selector is popped first, then its descriptor is read.
+  if (kind == InsnKind::pop_segment && !store && value.size() == 4 && accesses_++ == 0)
+    value = value.first(2);
   if (kind == InsnKind::ins && store) {
     // The first of two stores is a zero that the emulator needs; the port is read after it.
     if (accesses_ == 0) {
