@@ -109,6 +109,22 @@ bool updates_memory_0f(std::uint8_t opcode, std::uint8_t modrm) {
   }
 }
 
+/// Returns that may load SS: IRET behind EIP, CS, EFLAGS and ESP; far RET behind EIP, CS, what it
+/// releases, and ESP (Intel SDM vol. 2).
+void classify_far_return(std::uint8_t opcode, std::span<const std::uint8_t> immediate,
+                         bool operand16, InsnClass& out) {
+  const unsigned word = operand16 ? 2 : 4;
+  if (opcode == 0xcf) {
+    out.kind = InsnKind::iret;
+    out.stack_segment_at = static_cast<std::uint16_t>(4 * word);
+  } else if (opcode == 0xca || opcode == 0xcb) {
+    const unsigned released =
+        opcode == 0xca && immediate.size() >= 2 ? immediate[0] | immediate[1] << 8 : 0;
+    out.kind = InsnKind::far_return;
+    out.stack_segment_at = static_cast<std::uint16_t>(3 * word + released);
+  }
+}
+
 /// The segment of a memory operand: SS behind EBP or ESP, unless a prefix says otherwise.
 std::uint8_t operand_segment(std::span<const std::uint8_t> modrm, const InsnClass& what) {
   if (what.segment_override >= 0) return static_cast<std::uint8_t>(what.segment_override);
@@ -206,6 +222,7 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
     out.branch = true;
   } else if (is_branch(opcode, next)) {
     out.branch = true;
+    classify_far_return(opcode, bytes.subspan(at + 1), operand16, out);
   } else {
     out.updates_memory = updates_memory(opcode, next);
   }

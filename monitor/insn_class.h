@@ -31,6 +31,8 @@ enum class InsnKind : std::uint8_t {
   software_interrupt,
   push_segment,
   pop_segment,
+  iret,
+  far_return,
   fxsave,
   fxrstor,
   x87,       ///< sets the pointers to the last x87 instruction and operand
@@ -46,6 +48,7 @@ struct InsnClass {
   bool branch = false;    ///< may continue at its own address without having been restarted
   std::uint8_t operand_bytes = 4;  ///< of IN, OUT, INS, OUTS
   bool port_in_dx = false;
+  std::uint16_t stack_segment_at = 0;  ///< of IRET, far RET: where SS is, from the first access on
   std::uint8_t port = 0;  ///< when it is an immediate
   std::uint16_t fpu_opcode = 0;    ///< of x87: what FOP becomes
   std::uint8_t data_segment = 3;   ///< of x87: encoding order ES CS SS DS FS GS

@@ -337,6 +337,11 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
   // The selector is popped first, then its descriptor is read.
   if (kind == InsnKind::pop_segment && !store && value.size() == 4 && accesses_++ == 0)
     value = value.first(2);
+  if (kind == InsnKind::iret || kind == InsnKind::far_return) {
+    if (accesses_++ == 0) first_access_ = linear;
+    if (linear - first_access_ == insn.what.stack_segment_at && value.size() == 4)
+      value = value.first(2);
+  }
   if (kind == InsnKind::ins && store) {
     // The first of two stores is a zero that the emulator needs; the port is read after it.
     if (accesses_ == 0) {

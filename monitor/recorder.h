@@ -128,6 +128,7 @@ class Recorder {
   std::uint64_t completed_ = 0;
   std::uint32_t iterations_ = 0;    ///< of the REP in flight
   unsigned accesses_ = 0;           ///< of the iteration in progress
+  std::uint32_t first_access_ = 0;  ///< linear address, of IRET and far RET
   const Insn* in_flight_ = nullptr;
   std::uint32_t in_flight_linear_ = 0;
   std::uint32_t displacement_ = 0;  ///< of the block: where it runs minus where it was translated
