@@ -43,7 +43,7 @@ TEST_F(LinuxSample, ReplaysToTheSameWriteBacksAndPortAccesses) {
   EXPECT_EQ(verdict.at("verdict"), "match");
   EXPECT_EQ(verdict.at("interrupts"), 2);
   EXPECT_EQ(verdict.at("exceptions"), 9);
-  EXPECT_EQ(verdict.at("write_backs").at("equal"), 4970);
+  EXPECT_EQ(verdict.at("write_backs").at("equal"), 4670);
   EXPECT_EQ(verdict.at("io_writes").at("equal"), 6);
 }
 
