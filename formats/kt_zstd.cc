@@ -3,6 +3,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <string>
 #include <thread>
@@ -66,6 +67,16 @@ WholeRecords whole_records(std::span<const std::uint8_t> bytes) {
 SeekableKtSink::SeekableKtSink(std::unique_ptr<ByteSink> target, int level)
     : target_(std::move(target)), level_(level) {}
 
+SeekableKtSink::~SeekableKtSink() {
+  if (finished_) return;
+  try {
+    cut_frame();
+    drain(0);
+  } catch (const std::exception&) {
+    // What led here is reported already; the file is shorter by what could not be written.
+  }
+}
+
 void SeekableKtSink::write(std::span<const std::uint8_t> bytes) {
   records_.insert(records_.end(), bytes.begin(), bytes.end());
   if (records_.size() >= kFrameBytes) cut_frame();
@@ -105,6 +116,7 @@ void SeekableKtSink::drain(std::size_t leave) {
 }
 
 void SeekableKtSink::finish() {
+  finished_ = true;
   cut_frame();
   if (!records_.empty()) {
     throw FormatError("KT", kt_bytes_, "expected whole records, found the last one cut");

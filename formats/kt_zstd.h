@@ -16,13 +16,14 @@
 namespace citcat {
 
 /// Writes KT given in any pieces as zstd frames of about kFrameBytes, each of whole records and with
-/// a checksum, compressed beside the caller. Interrupted, the file lacks its index; the frames that
-/// are there are whole. Bytes that are no KT throw FormatError.
+/// a checksum, compressed beside the caller. Destroyed before finish(), it still writes the records it
+/// was given: a shorter trace without index. Bytes that are no KT throw FormatError.
 class SeekableKtSink final : public ByteSink {
  public:
   static constexpr std::size_t kFrameBytes = std::size_t{1} << 23;
 
   SeekableKtSink(std::unique_ptr<ByteSink> target, int level);
+  ~SeekableKtSink() override;
   void write(std::span<const std::uint8_t> bytes) override;
   void finish() override;
 
@@ -36,6 +37,7 @@ class SeekableKtSink final : public ByteSink {
 
   std::unique_ptr<ByteSink> target_;
   int level_;
+  bool finished_ = false;
   std::vector<std::uint8_t> records_;  ///< of the frame being filled
   std::deque<Frame> pending_;
   std::vector<KtSegment> segments_;

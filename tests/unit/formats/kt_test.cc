@@ -190,10 +190,12 @@ TEST_F(KtFile, InterruptedIsAShorterTraceUnderAnotherName) {
   EXPECT_EQ(count("a.kt.partial"), 100000U);
 }
 
-TEST_F(KtFile, InterruptedCompressedSaysThatItsEndIsMissing) {
+TEST_F(KtFile, InterruptedCompressedIsAShorterTraceUnderANameThatSaysSo) {
   write("a.kt.zst", 3000000, false);
   EXPECT_EQ(names(), std::vector<std::string>{"a.kt.zst.partial"});
-  EXPECT_THROW(count("a.kt.zst.partial"), FormatError);
+  const auto left = count("a.kt.zst.partial");
+  EXPECT_GT(left, 2900000U);
+  EXPECT_LE(left, 3000000U);
 }
 
 }  // namespace
