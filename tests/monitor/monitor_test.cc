@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "monitor/bus_model.h"
+#include "monitor/fpu_pointers.h"
 #include "monitor/guest_memory.h"
 #include "monitor/insn_class.h"
 #include "monitor/interrupt_log.h"
@@ -61,6 +62,75 @@ TEST(InsnClass, TellsFxsaveFromItsRelatives) {
   EXPECT_EQ(classified({0x0f, 0xae, 0x10}).kind, InsnKind::plain);        // LDMXCSR
   EXPECT_EQ(classified({0x0f, 0xae, 0x20}).kind, InsnKind::unsupported);  // XSAVE
   EXPECT_EQ(classified({0x0f, 0xae, 0xe8}).kind, InsnKind::plain);        // LFENCE
+}
+
+TEST(InsnClass, TellsX87InstructionsThatSetPointersFromControlOnes) {
+  EXPECT_EQ(classified({0xd8, 0xc1}).kind, InsnKind::x87);          // FADD
+  EXPECT_EQ(classified({0xd8, 0xc1}).fpu_opcode, 0x0c1);
+  EXPECT_EQ(classified({0xdd, 0x45, 0xf8}).fpu_opcode, 0x545);      // FLD [EBP-8]
+  EXPECT_EQ(classified({0xdd, 0x45, 0xf8}).data_segment, 2);
+  EXPECT_EQ(classified({0xdd, 0x04, 0x24}).data_segment, 2);        // [ESP]
+  EXPECT_EQ(classified({0xdd, 0x05, 0, 0, 0, 0}).data_segment, 3);
+  EXPECT_EQ(classified({0x65, 0xdd, 0x05, 0, 0, 0, 0}).data_segment, 5);
+  EXPECT_EQ(classified({0xd9, 0x7d, 0xfe}).kind, InsnKind::plain);  // FNSTCW
+  EXPECT_EQ(classified({0xdf, 0xe0}).kind, InsnKind::plain);        // FNSTSW AX
+  EXPECT_EQ(classified({0xdb, 0xe3}).kind, InsnKind::x87_init);     // FNINIT
+  EXPECT_EQ(classified({0xdd, 0x20}).kind, InsnKind::x87_load);     // FRSTOR
+}
+
+TEST(InsnClass, KnowsWhereReturnsFindTheOuterStackSegment) {
+  EXPECT_EQ(classified({0xcf}).stack_segment_at, 16);
+  EXPECT_EQ(classified({0x66, 0xcf}).stack_segment_at, 8);
+  EXPECT_EQ(classified({0xcb}).stack_segment_at, 12);
+  EXPECT_EQ(classified({0xca, 0x08, 0x00}).stack_segment_at, 20);
+  EXPECT_TRUE(classified({0xcf}).branch);
+}
+
+TEST(InsnClass, KnowsMovesOfSegmentRegistersOnTheStack) {
+  EXPECT_EQ(classified({0x1e}).kind, InsnKind::push_segment);
+  EXPECT_EQ(classified({0x1f}).kind, InsnKind::pop_segment);
+  EXPECT_EQ(classified({0x0f, 0xa1}).kind, InsnKind::pop_segment);
+  EXPECT_EQ(classified({0x58}).kind, InsnKind::plain);
+}
+
+TEST(FpuPointers, StoreWhatTheLastInstructionThatEndedWas) {
+  FpuPointers pointers;
+  pointers.begin(0x545, 0x08048123, 0x73);
+  pointers.operand(0xbffff000, 0x7b);
+  pointers.operand(0xbffff004, 0x7b);  // the second half of the same operand
+  pointers.commit();
+  pointers.begin(0x0c1, 0x08049000, 0x73);  // faults: never ends
+  std::array<std::uint8_t, 32> image{};
+  image.fill(0xee);
+  pointers.store(0, image.data());
+  pointers.store(16, image.data() + 16);
+  EXPECT_EQ(image[5], 0xee);
+  const std::array<std::uint8_t, 10> code = {0x45, 0x05, 0x23, 0x81, 0x04, 0x08, 0x73, 0, 0, 0};
+  EXPECT_TRUE(std::equal(code.begin(), code.end(), image.begin() + 6));
+  const std::array<std::uint8_t, 8> data = {0x00, 0xf0, 0xff, 0xbf, 0x7b, 0, 0, 0};
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), image.begin() + 16));
+
+  FpuPointers loaded;
+  loaded.load_image(image.data());
+  std::array<std::uint8_t, 32> again{};
+  loaded.store(0, again.data());
+  loaded.store(16, again.data() + 16);
+  EXPECT_TRUE(std::equal(image.begin() + 6, image.begin() + 24, again.begin() + 6));
+}
+
+TEST(FpuPointers, AnInstructionWithoutAnOperandKeepsTheOldOne) {
+  FpuPointers pointers;
+  pointers.begin(0x545, 0x100, 0x73);
+  pointers.operand(0x2000, 0x7b);
+  pointers.commit();
+  pointers.begin(0x0c1, 0x103, 0x73);
+  pointers.commit();
+  std::array<std::uint8_t, 16> block{};
+  pointers.store(16, block.data());
+  EXPECT_EQ(block[1], 0x20);
+  pointers.clear();
+  pointers.store(16, block.data());
+  EXPECT_EQ(block[1], 0);
 }
 
 TEST(Trigger, ReadsEveryFormAndRefusesOthers) {
@@ -287,6 +357,26 @@ TEST_F(BusTest, PageWalksReadBothLevelsOnceAndShowAccessedAndDirtyBits) {
   EXPECT_EQ(records[2].data[0], 0x67);
   EXPECT_FALSE(walker.translate(0x09000000, false));
   EXPECT_EQ(bus.external_changes(), 0u);
+}
+
+TEST_F(BusTest, AnUpdateOfAPageThatMayNotBeWrittenFaultsBeforeItReads) {
+  const auto entry = [this](std::uint32_t at, std::uint32_t value) {
+    std::memcpy(ram_ + at, &value, 4);
+  };
+  constexpr std::uint32_t kPaging = 0x80010001, kLinear = 0x080f63c0;
+  entry(0x300000 + 4 * (kLinear >> 22), 0x301067);
+  entry(0x301000 + 4 * ((kLinear >> 12) & 0x3ff), 0x123065);  // read-only, accessed
+  entry(0x301000 + 4 * ((kLinear >> 12) & 0x3ff) + 4, 0x124067);
+  ASSERT_TRUE(memory_.snapshot());
+  BusModel bus(memory_, *sink_, CacheModel::none);
+  PageWalker walker(memory_, bus);
+  bus.clear();
+  walker.set_control(kPaging, 0x300000, 0);
+  EXPECT_FALSE(walker.translate_for_update(kLinear, true, 0x1233c0));
+  EXPECT_FALSE(walker.translate_for_update(kLinear, false, 0x1233c0));  // CR0.WP
+  EXPECT_TRUE(seen().empty()) << "the walk is shown with the fault";
+  EXPECT_TRUE(walker.translate_for_update(kLinear + 0x1000, true, 0x1243c0));
+  EXPECT_EQ(seen().size(), 2u);
 }
 
 }  // namespace
