@@ -201,6 +201,23 @@ bool has_formulas(const InstructionInfo& info) {
   });
 }
 
+/// An access whose offset runs past 4 GiB faults even in a segment without a limit. From base 0 it
+/// shows by its page, the last one; from elsewhere only where the address is known beforehand.
+std::uint8_t segments_to_be_flat(const InstructionInfo& info, bool stack32) {
+  unsigned segments = 0;
+  for (unsigned i = 0; i < info.operand_count; ++i) {
+    const MemoryOperand& operand = info.operands[i];
+    const bool wide = wrap_offset(0xffffffff, operand.width, stack32) == 0xffffffff;
+    const bool fixed = (operand.kind == OperandKind::address ||
+                        operand.kind == OperandKind::absolute) &&
+                       operand.base < 0 && operand.index < 0 && operand.count == 1;
+    const bool fits = 0xffffffff - static_cast<std::uint32_t>(operand.displacement) >=
+                      std::uint32_t{operand.size} - 1;
+    if (wide && !(fixed && fits)) segments |= 1u << operand.segment;
+  }
+  return static_cast<std::uint8_t>(segments);
+}
+
 /// Sets the addresses of the first `count` instructions, as seen from the end of the last of them.
 /// Returns how many instructions have theirs.
 std::uint32_t set_addresses(BlockTemplate& block, std::uint32_t count) {
@@ -269,14 +286,17 @@ BlockTemplate BlockTemplate::first(std::uint32_t count) const {
 }
 
 BlockCompiler::BlockCompiler(const BlockKey& key, CpuModel model, bool stack32,
-                             bool with_addresses)
-    : model_(model), with_addresses_(with_addresses) {
+                             std::uint8_t flat_segments, bool with_addresses)
+    : model_(model), flat_segments_(flat_segments), with_addresses_(with_addresses) {
   block_.key = key;
   block_.stack32 = stack32;
 }
 
 bool BlockCompiler::add(const InstructionInfo& info) {
   if (!runs_unreported(info, model_) || (with_addresses_ && !has_formulas(info))) return false;
+  const std::uint8_t flat = segments_to_be_flat(info, block_.stack32);
+  if ((flat & ~flat_segments_) != 0) return false;
+  block_.segments_flat |= flat;
   BlockTemplate::Instruction& in = block_.instructions.emplace_back();
   in.info = info;
   in.offset = block_.size;
@@ -312,6 +332,7 @@ BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete) const {
   rest.size = block.size - block.instructions[count].offset;
   rest.segments_read = block.segments_read;
   rest.segments_written = block.segments_written;
+  rest.segments_flat = block.segments_flat;
   rest.instructions.assign(block.instructions.begin() + count, block.instructions.end());
   for (BlockTemplate::Instruction& in : rest.instructions) in.offset -= block.instructions[count].offset;
   cut(block, count);

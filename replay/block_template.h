@@ -72,6 +72,7 @@ struct BlockTemplate {
   // Of this and all further parts together.
   std::uint32_t whole_count = 0;
   std::uint8_t segments_read = 0, segments_written = 0;  ///< bit s: SegmentRegister s
+  std::uint8_t segments_flat = 0;  ///< those that must have base 0
 
   /// Size of an engine block at the first byte that shows this block to have been left before its
   /// first instruction: see was_left_before().
@@ -111,8 +112,10 @@ struct BlockTemplate {
 /// Takes the instructions of one block in order, until one must be reported and executed with care.
 class BlockCompiler {
  public:
-  /// `with_addresses`: addresses of the KT records are needed.
-  BlockCompiler(const BlockKey& key, CpuModel model, bool stack32, bool with_addresses);
+  /// `flat_segments`: those that have base 0 now. `with_addresses`: addresses of the KT records are
+  /// needed.
+  BlockCompiler(const BlockKey& key, CpuModel model, bool stack32, std::uint8_t flat_segments,
+                bool with_addresses);
   /// False when this instruction and all after it must be reported.
   bool add(const InstructionInfo& info);
   /// The template. `complete`: the engine's block ends with the last instruction added.
@@ -123,6 +126,7 @@ class BlockCompiler {
 
   BlockTemplate block_;
   CpuModel model_;
+  std::uint8_t flat_segments_;
   bool with_addresses_;
 };
 

@@ -164,6 +164,8 @@ bool Machine::run_step() {
   segments_stale_ = true;
   block_page_ = kNoPage;
   const EngineStop stop = engine_.run();
+  // The block to be translated quietly could not be translated: nothing else may be instead.
+  if (retranslating_) finish_retranslation();
   const bool arranged = arranged_;
   if (arranged_) restore_arrangement();
   if (!lent_code_.empty()) forget_lent_code();

@@ -425,7 +425,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t hot_ = 0, hot_size_ = 0;  ///< block the engine was stopped at
   std::uint32_t block_page_ = kNoPage, block_frame_ = 0;
   bool segments_stale_ = true, code_unlimited_ = false;
-  std::uint8_t unlimited_read_ = 0, unlimited_written_ = 0;
+  std::uint8_t unlimited_read_ = 0, unlimited_written_ = 0, flat_ = 0;
 
   // The code page being executed.
   std::uint32_t code_base_ = 0;

@@ -111,7 +111,8 @@ void Machine::retranslate() {
   const std::uint8_t* const host =
       find_frame(linear) ? memory_.host(PhysAddr{block_frame_}) : nullptr;
   if (host == nullptr) return;
-  BlockCompiler compiler(block_key(linear), model_, (engine_.hflags() & kHfSs32) != 0,
+  refresh_segments();
+  BlockCompiler compiler(block_key(linear), model_, (engine_.hflags() & kHfSs32) != 0, flat_,
                          with_addresses_);
   std::uint32_t done = 0;
   while (done < hot_size_) {
@@ -122,7 +123,6 @@ void Machine::retranslate() {
     done += info.length;
   }
   BlockTemplate block = compiler.finish(done >= hot_size_);
-  segments_stale_ = true;
   if (block.count() == 0 || !segments_allow(block) || !engine_.forget_code(linear)) return;
   // Without reports more fits into one of the engine's blocks than with them: what may follow the
   // template is reported in any case. Only a branch is followed by nothing.
@@ -158,17 +158,19 @@ void Machine::drop_blocks() {
 bool Machine::segments_allow(const BlockTemplate& block) {
   if (segments_stale_) refresh_segments();
   return (block.segments_read & ~unlimited_read_) == 0 &&
-         (block.segments_written & ~unlimited_written_) == 0 && code_unlimited_;
+         (block.segments_written & ~unlimited_written_) == 0 &&
+         (block.segments_flat & ~flat_) == 0 && code_unlimited_;
 }
 
 /// The engine checks neither limits nor types of segments: quiet code may use only those where
 /// there is nothing to check (Intel SDM vol. 3, 5.3 and 5.4).
 void Machine::refresh_segments() {
   segments_stale_ = false;
-  unlimited_read_ = unlimited_written_ = 0;
+  unlimited_read_ = unlimited_written_ = flat_ = 0;
   for (int s = 0; s < 6; ++s) {
     const std::uint32_t flags = engine_.segment_flags(s);
     block_registers_.base[static_cast<std::size_t>(s)] = engine_.segment_base(s);
+    if (engine_.segment_base(s) == 0) flat_ |= static_cast<std::uint8_t>(1u << s);
     const bool expand_down = (flags & 0x1c00) == 0x1400;
     if (engine_.segment_limit(s) != 0xffffffff || expand_down) continue;
     const bool present = (flags & 0x8000) != 0, code = (flags & 0x800) != 0,
@@ -250,6 +252,8 @@ std::optional<Translation> Machine::translate_for_block(LinearAddr page, Access 
   if (!known) return std::nullopt;
   const std::uint32_t frame = known->frame.page();
   if (!memory_.is_mapped(frame)) return std::nullopt;
+  constexpr std::uint32_t kLastPage = 0xfffff;  // an access there may run past 4 GiB, and fault
+  if (access != Access::execute && page.page() == kLastPage) return std::nullopt;
   if (access == Access::read && !memory_.has_defined(frame)) return std::nullopt;
   if (access == Access::execute) memory_.note_code(frame);
   return allow_engine(*known, access);
