@@ -36,12 +36,23 @@ BusTransaction transaction(BusOp op, std::uint32_t address, std::uint8_t value,
 
 using Traffic = std::vector<BusTransaction>;
 
-Traffic work(std::uint8_t value) {
+/// 50 instructions, the first of which is counted as number `first`.
+Traffic work(std::uint8_t value, std::uint64_t first = 0) {
   Traffic all;
   for (std::uint64_t i = 0; i < 50; ++i) {
     const auto address = static_cast<std::uint32_t>(0x1000 + i);
-    all.push_back(transaction(BusOp::code_read, address, value, i));
-    all.push_back(transaction(BusOp::io_read, 0x60, static_cast<std::uint8_t>(i), i));
+    all.push_back(transaction(BusOp::code_read, address, value, first + i));
+    all.push_back(transaction(BusOp::io_read, 0x60, static_cast<std::uint8_t>(i), first + i));
+  }
+  return all;
+}
+
+/// A dump that a monitor wrote itself, before instruction `at`.
+Traffic dump(std::uint64_t at) {
+  Traffic all = dump_writes(kWindow);
+  for (BusTransaction& t : all) {
+    t.flags |= kPositionKnown;
+    t.position.instruction = at;
   }
   return all;
 }
@@ -81,7 +92,7 @@ class Segments : public TemporaryFolder {
 
 TEST_F(Segments, EveryFileWithADumpIsARecordingWithoutTheSpinLoops) {
   const ImportResult result = import({write("a", {dump_writes(kWindow), work(1), spin()}),
-                                      write("b", {spin(), dump_writes(kWindow), work(2)})});
+                                      write("b", {spin(), dump(1000), work(2, 1000)})});
   EXPECT_EQ(result.recordings, 2u);
   EXPECT_EQ(result.transactions, 200u);
   EXPECT_THAT(result.warnings, Contains(HasSubstr("driver that waits for the analyser")));
