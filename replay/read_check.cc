@@ -103,6 +103,7 @@ void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store,
 }
 
 void ReadCheck::fetched(PhysAddr a, std::uint32_t size, const Memory& memory) {
+  if (!expects()) return;
   const PhysAddr at = memory.captured(a);
   fetches_.push_back({at, size, AccessKind::data});
   if (!uncached_) touch(at, size, true, false, memory);
@@ -111,6 +112,7 @@ void ReadCheck::fetched(PhysAddr a, std::uint32_t size, const Memory& memory) {
 void ReadCheck::read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memory& memory) {
   const PhysAddr at = memory.captured(a);
   if (kind == AccessKind::walk) table_frames_.insert(at.page());
+  if (!expects()) return;
   if (uncached_) {
     reads_.push_back({at, size, kind});
   } else {
@@ -119,6 +121,7 @@ void ReadCheck::read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memo
 }
 
 void ReadCheck::stored(PhysAddr a, std::uint32_t size, const Memory& memory) {
+  if (!expects()) return;
   const PhysAddr at = memory.captured(a);
   if (uncached_) {
     stores_.push_back({at, size, AccessKind::data});

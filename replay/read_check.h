@@ -68,6 +68,11 @@ class ReadCheck {
     bool touched = false;     ///< but memory held something else then
   };
 
+  /// Something of this instruction is still to be compared.
+  bool expects() const {
+    return uncached_ ||
+           (!pending_.empty() && pending_.front().t.position.instruction <= instruction_);
+  }
   void touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory);
   void apply_external_writes(std::uint64_t transaction);
   bool equals(const Pending& p, const Memory& memory) const;

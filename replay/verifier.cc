@@ -175,7 +175,7 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   const bool write_back = recording_.bus.form == CacheForm::write_back;
   if (beyond_ && !write_back) throw EvidenceEnd{};
   if (reads_ != nullptr && !beyond_) {
-    follow_reads(now);
+    if (now.instruction != reads_->instruction()) follow_reads(now);
     reads_->stored(a, static_cast<std::uint32_t>(bytes.size()), machine_->memory());
   }
   if (write_back) pull_through(now);
@@ -524,10 +524,9 @@ void Verifier::check_instruction_start(const ExecutedInstruction& e, Position no
 // ---------------------------------------------------------------------------------------------
 // Reads
 
-/// Before an access of instruction `now`: what the one before has read is complete.
+/// Before the first access of instruction `now`: what the one before has read is complete.
 void Verifier::follow_reads(Position now) {
   const std::uint64_t before = reads_->instruction();
-  if (now.instruction == before) return;
   const auto reach = [&](std::uint64_t instruction) {
     while (!has_position_beyond({instruction, 0}) && pull()) {
     }
@@ -547,13 +546,13 @@ void Verifier::follow_reads(Position now) {
 
 void Verifier::fetch(PhysAddr a, std::uint32_t size, Position now) {
   if (reads_ == nullptr || beyond_) return;
-  follow_reads(now);
+  if (now.instruction != reads_->instruction()) follow_reads(now);
   reads_->fetched(a, size, machine_->memory());
 }
 
 void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
   if (reads_ == nullptr || beyond_) return;
-  follow_reads(now);
+  if (now.instruction != reads_->instruction()) follow_reads(now);
   reads_->read(a, size, kind, machine_->memory());
 }
 
