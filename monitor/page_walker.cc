@@ -122,10 +122,10 @@ bool PageWalker::may_store(std::uint32_t linear, bool user) const {
 
 bool PageWalker::translate_for_update(std::uint32_t linear, bool user, std::uint32_t physical) {
   if (!paging()) return true;
+  // The walk is shown with the fault. A dirty page may have become read-only, as fork makes it.
+  if (!may_store(linear, user)) return false;
   const Entry* const held = find(linear >> 12);
   if (held != nullptr && held->dirty && (held->frame | (linear & 0xfff)) == physical) return true;
-  // The walk is shown with the fault.
-  if (!may_store(linear, user)) return false;
   if (auto entry = walk(linear, kAccessed | kDirty)) {
     entry->dirty = true;
     insert(*entry);

@@ -377,6 +377,8 @@ TEST_F(BusTest, AnUpdateOfAPageThatMayNotBeWrittenFaultsBeforeItReads) {
   EXPECT_TRUE(seen().empty()) << "the walk is shown with the fault";
   EXPECT_TRUE(walker.translate_for_update(kLinear + 0x1000, true, 0x1243c0));
   EXPECT_EQ(seen().size(), 2u);
+  entry(0x301000 + 4 * ((kLinear >> 12) & 0x3ff) + 4, 0x124065);  // dirty, but not any more writable
+  EXPECT_FALSE(walker.translate_for_update(kLinear + 0x1000, true, 0x1243c0));
 }
 
 }  // namespace
