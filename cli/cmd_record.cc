@@ -48,9 +48,7 @@ struct RecordArguments {
   bool quit = false, json = false;
 };
 
-std::string system_message(const std::string& what) {
-  return what + ": " + std::strerror(errno);
-}
+std::string system_message(const std::string& what) { return what + ": " + std::strerror(errno); }
 
 /// A file descriptor that is closed when its owner goes.
 class Descriptor {
@@ -122,7 +120,8 @@ class LogFile {
   std::string path_;
 };
 
-// ---- the emulator's command line -----------------------------------------------------------------
+// ---- the emulator's command line
+// -----------------------------------------------------------------
 
 /// The value of an option of the emulator, which may be written with one dash or two.
 std::optional<std::string> option_value(const std::vector<std::string>& command,
@@ -147,8 +146,8 @@ std::uint64_t ram_bytes(const std::vector<std::string>& command) {
   const char scale = unit.empty() ? 'M' : static_cast<char>(std::toupper(unit[0]));
   const int shift = scale == 'G' ? 30 : scale == 'M' ? 20 : scale == 'K' ? 10 : -1;
   if (shift < 0 || value > (kMostRam >> shift))
-    throw UsageError(fmt::format("-m {}: between 1 KiB and {} MiB of memory can be recorded", *given,
-                                 kMostRam >> 20));
+    throw UsageError(fmt::format("-m {}: between 1 KiB and {} MiB of memory can be recorded",
+                                 *given, kMostRam >> 20));
   return value << shift;
 }
 
@@ -164,8 +163,8 @@ std::string find_monitor(const std::string& given) {
   if (!given.empty()) return given;
   if (const char* const named = std::getenv("CITCAT_MONITOR")) return named;
   const fs::path folder = own_folder();
-  for (const fs::path& place : {folder / kName, folder / "../monitor" / kName,
-                                folder / "../lib/citcat" / kName}) {
+  for (const fs::path& place :
+       {folder / kName, folder / "../monitor" / kName, folder / "../lib/citcat" / kName}) {
     std::error_code error;
     if (fs::exists(place, error)) return fs::canonical(place).string();
   }
@@ -176,8 +175,8 @@ void check_command(const std::vector<std::string>& command) {
   if (command.empty()) throw UsageError("the emulator's command line is missing, after --");
   for (const char* own : {"d", "D", "plugin"})
     if (option_value(command, own))
-      throw UsageError(fmt::format("-{} is used by the monitor and cannot be given to the emulator",
-                                   own));
+      throw UsageError(
+          fmt::format("-{} is used by the monitor and cannot be given to the emulator", own));
   const auto accelerator = option_value(command, "accel");
   if (option_value(command, "enable-kvm") || (accelerator && accelerator->starts_with("kvm")))
     throw UsageError("only software emulation can be recorded: leave -enable-kvm and -accel away");
@@ -191,8 +190,8 @@ void check_inputs(const std::vector<std::string>& command) {
     struct stat status {};
     if (stat(path->c_str(), &status) != 0) throw IoError(system_message(*path));
     if (S_ISREG(status.st_mode) && status.st_size == 0)
-      throw FormatError(*path, 0, fmt::format("expected an image for -{}, found an empty file",
-                                              option));
+      throw FormatError(*path, 0,
+                        fmt::format("expected an image for -{}, found an empty file", option));
   }
 }
 
@@ -206,19 +205,17 @@ std::string escaped(const std::string& text) {
 std::vector<std::string> monitored_command(const RecordArguments& arguments, const LogFile& log,
                                            int data, int control) {
   std::vector<std::string> out = arguments.command;
-  const auto add = [&out](std::initializer_list<std::string> more) {
-    out.insert(out.end(), more);
-  };
+  const auto add = [&out](std::initializer_list<std::string> more) { out.insert(out.end(), more); };
   add({"-object", fmt::format("memory-backend-memfd,id=citcat-ram,size={},share=on",
                               ram_bytes(arguments.command))});
   add({"-machine", "memory-backend=citcat-ram"});
   // Time by instructions: else the slower the recording, the more timer interrupts it sees.
   if (!option_value(arguments.command, "icount")) add({"-icount", "shift=5,sleep=off"});
   add({"-D", log.path(), "-d", "int"});
-  std::string plugin = fmt::format(
-      "{},data={},control={},log={},ram=memory-backend-memfd,cache={},start={}",
-      escaped(find_monitor(arguments.monitor)), data, control, escaped(log.path()), arguments.cache,
-      escaped(arguments.start));
+  std::string plugin =
+      fmt::format("{},data={},control={},log={},ram=memory-backend-memfd,cache={},start={}",
+                  escaped(find_monitor(arguments.monitor)), data, control, escaped(log.path()),
+                  arguments.cache, escaped(arguments.start));
   if (!arguments.stop.empty()) plugin += ",stop=" + escaped(arguments.stop);
   if (arguments.quit) plugin += ",quit=on";
   add({"-plugin", plugin});
@@ -272,7 +269,8 @@ class Emulator {
   pid_t child_ = -1;
 };
 
-// ---- what the monitor sends ----------------------------------------------------------------------
+// ---- what the monitor sends
+// ----------------------------------------------------------------------
 
 /// "stop instructions=5 records=9 … reason=marker" as a map.
 std::map<std::string, std::string> parse_totals(std::string_view text) {
@@ -431,7 +429,7 @@ void print_result(const RecordArguments& arguments, const Receiver& receiver, do
     const auto it = totals.find(key);
     return it == totals.end() ? 0 : std::strtoull(it->second.c_str(), nullptr, 10);
   };
-  const std::string reason = receiver.disk_full()         ? "disk full"
+  const std::string reason = receiver.disk_full()        ? "disk full"
                              : totals.contains("reason") ? totals.at("reason")
                                                          : "lost";
   const bool counted = !totals.empty() && !receiver.disk_full();
@@ -479,8 +477,7 @@ ExitCode run_record(RecordArguments arguments, const Console& console) {
                               kDiskReserve >> 20));
   const LogFile log;
   Pipe data, control;
-  const auto command =
-      monitored_command(arguments, log, data.write.get(), control.write.get());
+  const auto command = monitored_command(arguments, log, data.write.get(), control.write.get());
   Receiver receiver(arguments, console);
   const auto begin = std::chrono::steady_clock::now();
   Emulator emulator(command, data, control);
@@ -498,15 +495,16 @@ ExitCode run_record(RecordArguments arguments, const Console& console) {
   }
   print_result(arguments, receiver, seconds, console);
   if (receiver.disk_full())
-    throw IoError(fmt::format("{}: the disk is full; the recording was stopped there and is complete "
-                              "up to its last record, number {}",
-                              arguments.output, receiver.records()));
+    throw IoError(
+        fmt::format("{}: the disk is full; the recording was stopped there and is complete "
+                    "up to its last record, number {}",
+                    arguments.output, receiver.records()));
   if (interrupted) return ExitCode::interrupted;
   if (receiver.totals().empty() || receiver.failed()) {
-    throw IoError(fmt::format("the recording ended early: {} {}; {} holds the {} bus records it "
-                              "sent until then",
-                              arguments.command[0], how.empty() ? "stopped" : how, arguments.output,
-                              receiver.records()));
+    throw IoError(fmt::format(
+        "the recording ended early: {} {}; {} holds the {} bus records it "
+        "sent until then",
+        arguments.command[0], how.empty() ? "stopped" : how, arguments.output, receiver.records()));
   }
   if (receiver.totals().at("reason") == "exit")
     console.note("the emulator ended before the stop trigger; the recording goes up to there");
@@ -515,7 +513,8 @@ ExitCode run_record(RecordArguments arguments, const Console& console) {
 
 CommandRun define_record(CLI::App& app) {
   auto arguments = std::make_shared<RecordArguments>();
-  app.add_option("-o,--output", arguments->output, "Capture to write (.zst compresses)")->required();
+  app.add_option("-o,--output", arguments->output, "Capture to write (.zst compresses)")
+      ->required();
   app.add_option("--internal", arguments->internal,
                  "Values that cross no bus (default: beside the capture, .side.csv)");
   app.add_option("--cache", arguments->cache, "Cache between processor and monitor")

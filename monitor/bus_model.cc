@@ -4,7 +4,8 @@
 
 namespace citcat::monitor {
 
-// ---- a set-associative cache with true least-recently-used replacement ---------------------------
+// ---- a set-associative cache with true least-recently-used replacement
+// ---------------------------
 
 void BusModel::Cache::clear() {
   for (auto& set : line) set.fill(kNoLine);
@@ -104,7 +105,8 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
                            std::span<const std::uint8_t> bytes) {
   const bool code = type == RecordType::code_read;
   Cache& cache = cache_for(code);
-  const std::uint32_t last = (address + static_cast<std::uint32_t>(bytes.size()) - 1) / line_bytes();
+  const std::uint32_t last =
+      (address + static_cast<std::uint32_t>(bytes.size()) - 1) / line_bytes();
   for (std::uint32_t number = address / line_bytes(); number <= last; ++number) {
     const std::uint32_t base = number * line_bytes();
     const std::uint32_t from = std::max(address, base);
@@ -120,7 +122,8 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
     }
     if (way >= 0) {
       // A device wrote into a cached line: the snoop wrote it back, then invalidated it.
-      if (cache.dirty[number % kSets][static_cast<unsigned>(way)]) write_back(number, kSnoopWriteBack);
+      if (cache.dirty[number % kSets][static_cast<unsigned>(way)])
+        write_back(number, kSnoopWriteBack);
       drop(data_, number);
       drop(code_, number);
     }
@@ -159,7 +162,8 @@ void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_
   const unsigned set = number % kSets;
   int way = data_.find(number);
   if (changed_outside(number, address, bytes)) {
-    if (way >= 0 && data_.dirty[set][static_cast<unsigned>(way)]) write_back(number, kSnoopWriteBack);
+    if (way >= 0 && data_.dirty[set][static_cast<unsigned>(way)])
+      write_back(number, kSnoopWriteBack);
     drop(data_, number);
     way = -1;
     ++external_;
@@ -201,8 +205,7 @@ void BusModel::write(std::uint32_t address, std::span<const std::uint8_t> bytes)
   const bool uncached = model_ != CacheModel::none && !cacheable(address, size);
   sink_.single(RecordType::data_write, address, bytes,
                uncached ? static_cast<unsigned>(kUncached) : 0);
-  if (memory_.is_ram(address, size))
-    std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
+  if (memory_.is_ram(address, size)) std::copy(bytes.begin(), bytes.end(), memory_.shadow(address));
 }
 
 /// Aligned dwords through a buffer of one dword.

@@ -1,7 +1,7 @@
 #pragma once
 // The last x87 instruction and its operand, as FXSAVE stores them: opcode, address of the
-// instruction, address of the operand, and their selectors (Intel SDM vol. 1, 8.1.8 and 10.5.1). The
-// emulator keeps them for FNSTENV alone; FXSAVE leaves them out there.
+// instruction, address of the operand, and their selectors (Intel SDM vol. 1, 8.1.8 and 10.5.1).
+// The emulator keeps them for FNSTENV alone; FXSAVE leaves them out there.
 
 #include <cstdint>
 

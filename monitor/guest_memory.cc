@@ -26,8 +26,8 @@ bool GuestMemory::find(const std::string& backend_name) {
 
 bool GuestMemory::snapshot() {
   if (shadow_ == nullptr) {
-    void* const p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                         -1, 0);
+    void* const p =
+        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return false;
     shadow_ = static_cast<std::uint8_t*>(p);
   }

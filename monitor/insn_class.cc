@@ -7,8 +7,12 @@ namespace {
 void classify_0fae(std::uint8_t modrm, InsnClass& out) {
   if (modrm >= 0xc0) return;
   switch ((modrm >> 3) & 7) {
-    case 0: out.kind = InsnKind::fxsave; break;
-    case 1: out.kind = InsnKind::fxrstor; break;
+    case 0:
+      out.kind = InsnKind::fxsave;
+      break;
+    case 1:
+      out.kind = InsnKind::fxrstor;
+      break;
     case 4:
     case 5:
     case 6:
@@ -31,17 +35,35 @@ void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
     case 0x22:
       out.kind = InsnKind::control_register;
       break;
-    case 0x08: out.kind = InsnKind::invd; break;
-    case 0x09: out.kind = InsnKind::wbinvd; break;
-    case 0x30: out.kind = InsnKind::wrmsr; break;
-    case 0x31: out.kind = InsnKind::rdtsc; break;
-    case 0x32: out.kind = InsnKind::rdmsr; break;
-    case 0x33: out.kind = InsnKind::rdpmc; break;
+    case 0x08:
+      out.kind = InsnKind::invd;
+      break;
+    case 0x09:
+      out.kind = InsnKind::wbinvd;
+      break;
+    case 0x30:
+      out.kind = InsnKind::wrmsr;
+      break;
+    case 0x31:
+      out.kind = InsnKind::rdtsc;
+      break;
+    case 0x32:
+      out.kind = InsnKind::rdmsr;
+      break;
+    case 0x33:
+      out.kind = InsnKind::rdpmc;
+      break;
     case 0xa0:
-    case 0xa8: out.kind = InsnKind::push_segment; break;  // FS, GS
+    case 0xa8:
+      out.kind = InsnKind::push_segment;
+      break;  // FS, GS
     case 0xa1:
-    case 0xa9: out.kind = InsnKind::pop_segment; break;
-    case 0xa2: out.kind = InsnKind::cpuid; break;
+    case 0xa9:
+      out.kind = InsnKind::pop_segment;
+      break;
+    case 0xa2:
+      out.kind = InsnKind::cpuid;
+      break;
     case 0x34:
     case 0x35:
       out.branch = true;  // SYSENTER, SYSEXIT
@@ -57,14 +79,29 @@ void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
 
 bool classify_string(std::uint8_t opcode, bool repeat, bool operand16, InsnClass& out) {
   switch (opcode & 0xfe) {
-    case 0x6c: out.kind = InsnKind::ins; break;
-    case 0x6e: out.kind = InsnKind::outs; break;
-    case 0xa4: out.kind = InsnKind::movs; break;
-    case 0xa6: out.kind = InsnKind::cmps; break;
-    case 0xaa: out.kind = InsnKind::stos; break;
-    case 0xac: out.kind = InsnKind::lods; break;
-    case 0xae: out.kind = InsnKind::scas; break;
-    default: return false;
+    case 0x6c:
+      out.kind = InsnKind::ins;
+      break;
+    case 0x6e:
+      out.kind = InsnKind::outs;
+      break;
+    case 0xa4:
+      out.kind = InsnKind::movs;
+      break;
+    case 0xa6:
+      out.kind = InsnKind::cmps;
+      break;
+    case 0xaa:
+      out.kind = InsnKind::stos;
+      break;
+    case 0xac:
+      out.kind = InsnKind::lods;
+      break;
+    case 0xae:
+      out.kind = InsnKind::scas;
+      break;
+    default:
+      return false;
   }
   out.repeated = repeat;
   out.port_in_dx = true;
@@ -87,12 +124,29 @@ bool updates_memory(std::uint8_t opcode, std::uint8_t modrm) {
   const unsigned reg = (modrm >> 3) & 7;
   if (opcode < 0x38) return (opcode & 6) == 0;  // ADD … XOR with memory as the destination
   switch (opcode) {
-    case 0x80: case 0x81: case 0x82: case 0x83: return reg != 7;
-    case 0x86: case 0x87: return true;
-    case 0xc0: case 0xc1: case 0xd0: case 0xd1: case 0xd2: case 0xd3: return true;
-    case 0xf6: case 0xf7: return reg == 2 || reg == 3;
-    case 0xfe: case 0xff: return reg < 2;
-    default: return false;
+    case 0x80:
+    case 0x81:
+    case 0x82:
+    case 0x83:
+      return reg != 7;
+    case 0x86:
+    case 0x87:
+      return true;
+    case 0xc0:
+    case 0xc1:
+    case 0xd0:
+    case 0xd1:
+    case 0xd2:
+    case 0xd3:
+      return true;
+    case 0xf6:
+    case 0xf7:
+      return reg == 2 || reg == 3;
+    case 0xfe:
+    case 0xff:
+      return reg < 2;
+    default:
+      return false;
   }
 }
 
@@ -100,12 +154,24 @@ bool updates_memory(std::uint8_t opcode, std::uint8_t modrm) {
 bool updates_memory_0f(std::uint8_t opcode, std::uint8_t modrm) {
   if (modrm >= 0xc0) return false;
   switch (opcode) {
-    case 0xa4: case 0xa5: case 0xab: case 0xac: case 0xad: case 0xb0: case 0xb1: case 0xb3:
-    case 0xbb: case 0xc0: case 0xc1:
+    case 0xa4:
+    case 0xa5:
+    case 0xab:
+    case 0xac:
+    case 0xad:
+    case 0xb0:
+    case 0xb1:
+    case 0xb3:
+    case 0xbb:
+    case 0xc0:
+    case 0xc1:
       return true;
-    case 0xba: return ((modrm >> 3) & 7) >= 5;
-    case 0xc7: return ((modrm >> 3) & 7) == 1;
-    default: return false;
+    case 0xba:
+      return ((modrm >> 3) & 7) >= 5;
+    case 0xc7:
+      return ((modrm >> 3) & 7) == 1;
+    default:
+      return false;
   }
 }
 
@@ -162,14 +228,19 @@ void classify_x87(std::uint8_t opcode, std::span<const std::uint8_t> modrm, Insn
 
 bool is_branch(std::uint8_t opcode, std::uint8_t modrm) {
   if (opcode >= 0x70 && opcode <= 0x7f) return true;
-  if (opcode >= 0xe0 && opcode <= 0xe3) return true;   // LOOP, JCXZ
-  if (opcode >= 0xe8 && opcode <= 0xeb) return true;   // CALL, JMP
+  if (opcode >= 0xe0 && opcode <= 0xe3) return true;  // LOOP, JCXZ
+  if (opcode >= 0xe8 && opcode <= 0xeb) return true;  // CALL, JMP
   if (opcode == 0xff) {
     const unsigned reg = (modrm >> 3) & 7;
     return reg >= 2 && reg <= 5;
   }
   switch (opcode) {
-    case 0x9a: case 0xc2: case 0xc3: case 0xca: case 0xcb: case 0xcf:
+    case 0x9a:
+    case 0xc2:
+    case 0xc3:
+    case 0xca:
+    case 0xcb:
+    case 0xcf:
       return true;
     default:
       return false;
@@ -184,16 +255,26 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
   std::size_t at = 0;
   for (; at < bytes.size(); ++at) {
     const std::uint8_t b = bytes[at];
-    if (b == 0x66) operand_prefix = true;
-    else if (b == 0x67) address_prefix = true;
-    else if (b == 0xf2 || b == 0xf3) repeat = true;
-    else if (b == 0x26) out.segment_override = 0;
-    else if (b == 0x2e) out.segment_override = 1;
-    else if (b == 0x36) out.segment_override = 2;
-    else if (b == 0x3e) out.segment_override = 3;
-    else if (b == 0x64) out.segment_override = 4;
-    else if (b == 0x65) out.segment_override = 5;
-    else if (b != 0xf0) break;
+    if (b == 0x66)
+      operand_prefix = true;
+    else if (b == 0x67)
+      address_prefix = true;
+    else if (b == 0xf2 || b == 0xf3)
+      repeat = true;
+    else if (b == 0x26)
+      out.segment_override = 0;
+    else if (b == 0x2e)
+      out.segment_override = 1;
+    else if (b == 0x36)
+      out.segment_override = 2;
+    else if (b == 0x3e)
+      out.segment_override = 3;
+    else if (b == 0x64)
+      out.segment_override = 4;
+    else if (b == 0x65)
+      out.segment_override = 5;
+    else if (b != 0xf0)
+      break;
   }
   if (at == bytes.size()) return out;
   const bool operand16 = operand_prefix == code32;

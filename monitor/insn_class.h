@@ -9,7 +9,7 @@ namespace citcat::monitor {
 
 enum class InsnKind : std::uint8_t {
   plain,
-  movs,        ///< accesses per iteration are known for these six: see accesses_per_iteration()
+  movs,  ///< accesses per iteration are known for these six: see accesses_per_iteration()
   cmps,
   stos,
   lods,
@@ -35,23 +35,23 @@ enum class InsnKind : std::uint8_t {
   far_return,
   fxsave,
   fxrstor,
-  x87,       ///< sets the pointers to the last x87 instruction and operand
-  x87_init,  ///< FNINIT, FNSAVE: clears them
-  x87_load,  ///< FLDENV, FRSTOR: loads them
+  x87,          ///< sets the pointers to the last x87 instruction and operand
+  x87_init,     ///< FNINIT, FNSAVE: clears them
+  x87_load,     ///< FLDENV, FRSTOR: loads them
   unsupported,  ///< moves state that no replayer holds (XSAVE and its relatives)
 };
 
 struct InsnClass {
   InsnKind kind = InsnKind::plain;
-  bool repeated = false;  ///< a string instruction under REP, REPE or REPNE
+  bool repeated = false;        ///< a string instruction under REP, REPE or REPNE
   bool updates_memory = false;  ///< reads its memory operand, then writes it
-  bool branch = false;    ///< may continue at its own address without having been restarted
+  bool branch = false;          ///< may continue at its own address without having been restarted
   std::uint8_t operand_bytes = 4;  ///< of IN, OUT, INS, OUTS
   bool port_in_dx = false;
   std::uint16_t stack_segment_at = 0;  ///< of IRET, far RET: where SS is, from the first access on
-  std::uint8_t port = 0;  ///< when it is an immediate
-  std::uint16_t fpu_opcode = 0;    ///< of x87: what FOP becomes
-  std::uint8_t data_segment = 3;   ///< of x87: encoding order ES CS SS DS FS GS
+  std::uint8_t port = 0;               ///< when it is an immediate
+  std::uint16_t fpu_opcode = 0;        ///< of x87: what FOP becomes
+  std::uint8_t data_segment = 3;       ///< of x87: encoding order ES CS SS DS FS GS
   // To find the memory operand of FXSAVE and FXRSTOR:
   std::uint8_t modrm_offset = 0;
   bool address16 = false;

@@ -30,8 +30,7 @@ std::size_t hex_list(std::string_view line, std::size_t at, std::array<std::uint
   while (count < N && at < line.size()) {
     while (at < line.size() && line[at] == ' ') ++at;
     std::uint32_t value = 0;
-    const auto result =
-        std::from_chars(line.data() + at, line.data() + line.size(), value, 16);
+    const auto result = std::from_chars(line.data() + at, line.data() + line.size(), value, 16);
     if (result.ec != std::errc{}) break;
     out[count++] = value;
     at = static_cast<std::size_t>(result.ptr - line.data());
@@ -40,8 +39,8 @@ std::size_t hex_list(std::string_view line, std::size_t at, std::array<std::uint
 }
 
 bool parse_segment(std::string_view line, LoggedState& state) {
-  static constexpr std::string_view kNames[8] = {"ES =", "CS =", "SS =", "DS =",
-                                                 "FS =", "GS =", "LDT=", "TR ="};
+  static constexpr std::string_view kNames[8] = {
+      "ES =", "CS =", "SS =", "DS =", "FS =", "GS =", "LDT=", "TR ="};
   for (std::size_t n = 0; n < 8; ++n) {
     if (line.substr(0, 4) != kNames[n]) continue;
     std::array<std::uint32_t, 4> v{};

@@ -26,7 +26,7 @@ struct LoggedState {
   std::uint32_t cr0 = 0, cr2 = 0, cr3 = 0, cr4 = 0;
   std::uint32_t dr[8] = {};
   bool smm = false, a20 = true;
-  bool long_mode = false;  ///< 64-bit code runs: nothing else of the dump is parsed
+  bool long_mode = false;      ///< 64-bit code runs: nothing else of the dump is parsed
   std::uint32_t fx[128] = {};  ///< FXSAVE image, from dumps that show the FPU
 };
 

@@ -69,8 +69,7 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint32_t linear, std::uin
 }
 
 /// Three levels of 8-byte entries (Intel SDM vol. 3, 4.4); memory ends below 4 GiB here.
-std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear,
-                                                            std::uint32_t sets) {
+std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std::uint32_t sets) {
   const auto entry = [this](std::uint32_t address,
                             std::uint32_t bits) -> std::optional<std::uint32_t> {
     const auto low = read_entry(address, bits);

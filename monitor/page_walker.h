@@ -41,7 +41,8 @@ class PageWalker {
 
  private:
   static constexpr unsigned kSets = 8, kWays = 4;
-  static constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kLarge = 0x80, kAccessed = 0x20, kDirty = 0x40;
+  static constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kLarge = 0x80,
+                                 kAccessed = 0x20, kDirty = 0x40;
 
   struct Entry {
     std::uint32_t page = ~0u;  ///< linear page number

@@ -26,7 +26,8 @@ namespace {
 constexpr int kPluginVersion = 4;
 constexpr int kDumpFpu = 0x20000;  // CPU_DUMP_FPU of QEMU's include/hw/core/cpu.h
 
-// ---- registers -----------------------------------------------------------------------------------
+// ---- registers
+// -----------------------------------------------------------------------------------
 
 class QemuRegisters final : public Registers {
  public:
@@ -115,8 +116,8 @@ class QemuRegisters final : public Registers {
       state.fx[1] = ftw;
       state.fx[6] = mxcsr;
       state.fx[7] = 0xffff;
-    } else if (std::sscanf(line.c_str(), "FPR%u=%llx %x FPR%u=%llx %x", &n, &value[0],
-                           &exponent[0], &m, &value[1], &exponent[1]) == 6) {
+    } else if (std::sscanf(line.c_str(), "FPR%u=%llx %x FPR%u=%llx %x", &n, &value[0], &exponent[0],
+                           &m, &value[1], &exponent[1]) == 6) {
       // FXSAVE keeps registers by their place in the stack, the dump by their number.
       const unsigned top = (state.fx[0] >> 27) & 7;
       const unsigned numbers[2] = {n, m};
@@ -141,7 +142,8 @@ class QemuRegisters final : public Registers {
   GByteArray* buffer_ = nullptr;
 };
 
-// ---- the monitor ---------------------------------------------------------------------------------
+// ---- the monitor
+// ---------------------------------------------------------------------------------
 
 struct Options {
   int data = -1, control = -1;
@@ -172,9 +174,9 @@ struct Monitor {
   QemuRegisters registers;
   Recorder recorder;
   PortWatch start_watch, stop_watch;
-  std::uint64_t started = 0;      ///< instructions while waiting for a count
-  std::uint32_t window = 0;       ///< the driver's, when its marker was stored
-  bool begin_next = false;        ///< the marker was stored: the next instruction is the first
+  std::uint64_t started = 0;  ///< instructions while waiting for a count
+  std::uint32_t window = 0;   ///< the driver's, when its marker was stored
+  bool begin_next = false;    ///< the marker was stored: the next instruction is the first
   bool stop_next = false;
 };
 
@@ -198,7 +200,8 @@ void finish(const std::string& reason) {
   if (monitor->options.quit) kill(getpid(), SIGTERM);
 }
 
-// ---- waiting -------------------------------------------------------------------------------------
+// ---- waiting
+// -------------------------------------------------------------------------------------
 
 void on_wbinvd(unsigned, void*) {
   if (monitor->phase == Phase::waiting && monitor->registers.gpr(3) == CITCAT_ARM_VALUE) arm();
@@ -227,8 +230,8 @@ void on_port_write(unsigned, void* user) {
 
 void on_wrmsr(unsigned, void*) {
   QemuRegisters& registers = monitor->registers;
-  monitor->recorder.note_msr(registers.gpr(1), std::uint64_t{registers.gpr(2)} << 32 |
-                                                   registers.gpr(0));
+  monitor->recorder.note_msr(registers.gpr(1),
+                             std::uint64_t{registers.gpr(2)} << 32 | registers.gpr(0));
 }
 
 void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, std::unique_ptr<Insn> insn) {
@@ -262,7 +265,8 @@ void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, std::uniqu
   }
 }
 
-// ---- recording -----------------------------------------------------------------------------------
+// ---- recording
+// -----------------------------------------------------------------------------------
 
 /// For tests of the driver: what it dumped beside what the emulator says, at the same instruction.
 void write_probe() {
@@ -275,7 +279,8 @@ void write_probe() {
   }
   if (std::FILE* file = std::fopen((path + ".bin").c_str(), "wb")) {
     good = std::fwrite(monitor->memory.live(monitor->window), 1, CITCAT_WINDOW_MIN_BYTES, file) ==
-               CITCAT_WINDOW_MIN_BYTES && good;
+               CITCAT_WINDOW_MIN_BYTES &&
+           good;
     good = std::fclose(file) == 0 && good;
   }
   monitor->sink.say(good ? "probe written" : "error the probe could not be written");
@@ -303,9 +308,12 @@ bool may_begin(const Insn& insn) {
 bool should_stop(const Insn& insn) {
   const Trigger& stop = monitor->options.stop;
   switch (stop.kind) {
-    case Trigger::Kind::address: return insn.linear == stop.number;
-    case Trigger::Kind::count: return monitor->recorder.instructions() >= stop.number;
-    default: return monitor->stop_next;
+    case Trigger::Kind::address:
+      return insn.linear == stop.number;
+    case Trigger::Kind::count:
+      return monitor->recorder.instructions() >= stop.number;
+    default:
+      return monitor->stop_next;
   }
 }
 
@@ -322,8 +330,7 @@ void on_start(unsigned, void* user) {
     finish("error");
   } else if (should_stop(insn) || monitor->recorder.stop_marker_seen()) {
     finish(monitor->recorder.stop_marker_seen() ? "marker" : "trigger");
-  } else if (insn.what.kind == InsnKind::out &&
-             is_trigger_port_write(monitor->stop_watch, insn)) {
+  } else if (insn.what.kind == InsnKind::out && is_trigger_port_write(monitor->stop_watch, insn)) {
     monitor->stop_next = true;  // with the next instruction: this one belongs to the recording
   }
 }
@@ -366,7 +373,8 @@ bool needs_registers(const Insn& insn, const Insn* before) {
          (before != nullptr && before->what.kind != InsnKind::plain);
 }
 
-// ---- translation ---------------------------------------------------------------------------------
+// ---- translation
+// ---------------------------------------------------------------------------------
 
 std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block, bool user) {
   auto insn = std::make_unique<Insn>();
@@ -376,8 +384,8 @@ std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block, bo
       qemu_plugin_insn_data(handle, insn->bytes.data(), insn->bytes.size()));
   insn->first_in_block = first_in_block;
   insn->user = user;
-  // 16-bit code segments in protected mode are firmware's: their port sizes would be taken for those
-  // of 32-bit ones. The recorder refuses real mode.
+  // 16-bit code segments in protected mode are firmware's: their port sizes would be taken for
+  // those of 32-bit ones. The recorder refuses real mode.
   insn->what = classify({insn->bytes.data(), insn->size}, true);
   return insn;
 }
@@ -397,11 +405,11 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
     }
     // Instructions are kept for good: blocks live until they are translated anew.
     Insn* const kept = insn.release();
-    const auto flags = needs_registers(*kept, before) ? QEMU_PLUGIN_CB_R_REGS
-                                                      : QEMU_PLUGIN_CB_NO_REGS;
+    const auto flags =
+        needs_registers(*kept, before) ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
     qemu_plugin_register_vcpu_insn_exec_cb(handle, on_start, flags, kept);
-    const auto access_flags = kept->what.kind == InsnKind::x87 ? QEMU_PLUGIN_CB_R_REGS
-                                                               : QEMU_PLUGIN_CB_NO_REGS;
+    const auto access_flags =
+        kept->what.kind == InsnKind::x87 ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
     qemu_plugin_register_vcpu_mem_cb(handle, on_access, access_flags, QEMU_PLUGIN_MEM_RW, kept);
     before = kept;
   }
@@ -426,13 +434,18 @@ void register_callbacks(qemu_plugin_id_t id) {
   if (monitor->phase != Phase::done) qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 }
 
-// ---- options -------------------------------------------------------------------------------------
+// ---- options
+// -------------------------------------------------------------------------------------
 
 bool parse_cache(std::string_view text, CacheModel& out) {
-  if (text == "none") out = CacheModel::none;
-  else if (text == "i486") out = CacheModel::i486;
-  else if (text == "pentium") out = CacheModel::pentium;
-  else return false;
+  if (text == "none")
+    out = CacheModel::none;
+  else if (text == "i486")
+    out = CacheModel::i486;
+  else if (text == "pentium")
+    out = CacheModel::pentium;
+  else
+    return false;
   return true;
 }
 
@@ -446,16 +459,26 @@ bool parse_option(std::string_view argument, Options& options) {
     if (parsed) out = *parsed;
     return parsed.has_value();
   };
-  if (name == "data") options.data = std::atoi(value.c_str());
-  else if (name == "control") options.control = std::atoi(value.c_str());
-  else if (name == "log") options.log = value;
-  else if (name == "ram") options.ram = value;
-  else if (name == "probe") options.probe = value;
-  else if (name == "quit") options.quit = value == "on";
-  else if (name == "cache") return parse_cache(value, options.cache);
-  else if (name == "start") return trigger(options.start);
-  else if (name == "stop") return trigger(options.stop);
-  else return false;
+  if (name == "data")
+    options.data = std::atoi(value.c_str());
+  else if (name == "control")
+    options.control = std::atoi(value.c_str());
+  else if (name == "log")
+    options.log = value;
+  else if (name == "ram")
+    options.ram = value;
+  else if (name == "probe")
+    options.probe = value;
+  else if (name == "quit")
+    options.quit = value == "on";
+  else if (name == "cache")
+    return parse_cache(value, options.cache);
+  else if (name == "start")
+    return trigger(options.start);
+  else if (name == "stop")
+    return trigger(options.stop);
+  else
+    return false;
   return true;
 }
 

@@ -1,10 +1,11 @@
 #include "monitor/record_sink.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <string>
-#include <unistd.h>
 
 namespace citcat::monitor {
 namespace {
@@ -46,8 +47,8 @@ void RecordSink::put(RecordType type, std::uint32_t address, std::span<const std
   ++records_;
 }
 
-void RecordSink::single(RecordType type, std::uint32_t address,
-                        std::span<const std::uint8_t> bytes, unsigned flags) {
+void RecordSink::single(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
+                        unsigned flags) {
   while (!bytes.empty()) {
     const std::size_t room = 4 - (address & 3);
     const std::size_t n = bytes.size() < room ? bytes.size() : room;
@@ -65,8 +66,8 @@ void RecordSink::port(RecordType type, std::uint32_t port, std::uint32_t value, 
 
 void RecordSink::line_part(RecordType type, std::uint32_t address,
                            std::span<const std::uint8_t> bytes, unsigned flags, unsigned burst) {
-  put(type, address, bytes, flags | kLineBurst, burst, burst == 0 ? kClocksHalfLine
-                                                                  : kClocksHalfLine - 1);
+  put(type, address, bytes, flags | kLineBurst, burst,
+      burst == 0 ? kClocksHalfLine : kClocksHalfLine - 1);
 }
 
 void RecordSink::event(RecordType type, std::uint8_t value, unsigned size, unsigned flags) {

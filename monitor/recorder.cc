@@ -43,7 +43,8 @@ Recorder::Recorder(GuestMemory& memory, RecordSink& sink, InterruptLog& log, Reg
       bus_(memory, sink, model),
       walker_(memory, bus_) {}
 
-// ---- beginning and end ---------------------------------------------------------------------------
+// ---- beginning and end
+// ---------------------------------------------------------------------------
 
 void Recorder::begin(const Insn& first, std::uint32_t window) {
   log_.skip();
@@ -146,18 +147,17 @@ void Recorder::end(const std::string& reason) {
   if (!active_) return;
   active_ = false;
   char text[512];
-  std::snprintf(text, sizeof text,
-                "stop instructions=%llu records=%llu interrupts=%llu exceptions=%llu "
-                "software_interrupts=%llu external_changes=%llu walks=%llu disagreements=%llu "
-                "reason=%s",
-                static_cast<unsigned long long>(completed_),
-                static_cast<unsigned long long>(sink_.records()),
-                static_cast<unsigned long long>(interrupts_),
-                static_cast<unsigned long long>(exceptions_),
-                static_cast<unsigned long long>(software_),
-                static_cast<unsigned long long>(bus_.external_changes()),
-                static_cast<unsigned long long>(walker_.walks()),
-                static_cast<unsigned long long>(walker_.disagreements()), reason.c_str());
+  std::snprintf(
+      text, sizeof text,
+      "stop instructions=%llu records=%llu interrupts=%llu exceptions=%llu "
+      "software_interrupts=%llu external_changes=%llu walks=%llu disagreements=%llu "
+      "reason=%s",
+      static_cast<unsigned long long>(completed_), static_cast<unsigned long long>(sink_.records()),
+      static_cast<unsigned long long>(interrupts_), static_cast<unsigned long long>(exceptions_),
+      static_cast<unsigned long long>(software_),
+      static_cast<unsigned long long>(bus_.external_changes()),
+      static_cast<unsigned long long>(walker_.walks()),
+      static_cast<unsigned long long>(walker_.disagreements()), reason.c_str());
   sink_.say(text);
 }
 
@@ -167,7 +167,8 @@ void Recorder::give_up(const std::string& why) {
   end("error");
 }
 
-// ---- instructions --------------------------------------------------------------------------------
+// ---- instructions
+// --------------------------------------------------------------------------------
 
 /// Blocks are shared by all linear addresses of a physical page, so what an instruction was
 /// translated at need not be where it runs. At the first of a block EIP tells.
@@ -250,8 +251,9 @@ void Recorder::prepare(const Insn& insn) {
       if (insn.what.kind == InsnKind::fxrstor) fpu_image(false);
       break;
     case InsnKind::unsupported:
-      give_up("XSAVE is used, which no replayer holds; choose a processor without it, such as "
-              "-cpu pentium3");
+      give_up(
+          "XSAVE is used, which no replayer holds; choose a processor without it, such as "
+          "-cpu pentium3");
       break;
     default:
       break;
@@ -271,29 +273,55 @@ void Recorder::finish() {
     case InsnKind::out:
       sink_.port(RecordType::io_write, port_, port_value_, insn.what.operand_bytes);
       break;
-    case InsnKind::halt: sink_.event(RecordType::halt, 0, 0); break;
-    case InsnKind::invd: bus_.flush(1); break;
-    case InsnKind::wbinvd: bus_.flush(2); break;
-    case InsnKind::cpuid: say_internal("CPUID"); break;
-    case InsnKind::rdtsc: say_internal("RDTSC"); break;
-    case InsnKind::rdmsr: say_internal("RDMSR"); break;
-    case InsnKind::wrmsr: say_internal("WRMSR"); break;
-    case InsnKind::rdpmc: say_internal("RDPMC"); break;
-    case InsnKind::invlpg: walker_.flush(); break;
+    case InsnKind::halt:
+      sink_.event(RecordType::halt, 0, 0);
+      break;
+    case InsnKind::invd:
+      bus_.flush(1);
+      break;
+    case InsnKind::wbinvd:
+      bus_.flush(2);
+      break;
+    case InsnKind::cpuid:
+      say_internal("CPUID");
+      break;
+    case InsnKind::rdtsc:
+      say_internal("RDTSC");
+      break;
+    case InsnKind::rdmsr:
+      say_internal("RDMSR");
+      break;
+    case InsnKind::wrmsr:
+      say_internal("WRMSR");
+      break;
+    case InsnKind::rdpmc:
+      say_internal("RDPMC");
+      break;
+    case InsnKind::invlpg:
+      walker_.flush();
+      break;
     case InsnKind::control_register:
       walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4));
       if ((walker_.cr0() & kProtectedMode) == 0)
         give_up("the processor went to real mode, which this monitor does not record");
       break;
-    case InsnKind::fxsave: fpu_image(true); break;
+    case InsnKind::fxsave:
+      fpu_image(true);
+      break;
     case InsnKind::fxrstor: {
       const auto physical = walker_.translate(*block_address_, false);
       if (physical && memory_.is_ram(*physical, 32)) fpu_.load_image(memory_.live(*physical));
       break;
     }
-    case InsnKind::x87: fpu_.commit(); break;
-    case InsnKind::x87_init: fpu_.clear(); break;
-    case InsnKind::x87_load: load_fpu_environment(); break;
+    case InsnKind::x87:
+      fpu_.commit();
+      break;
+    case InsnKind::x87_init:
+      fpu_.clear();
+      break;
+    case InsnKind::x87_load:
+      load_fpu_environment();
+      break;
     default:
       break;
   }
@@ -309,7 +337,8 @@ void Recorder::say_internal(const char* op) {
   sink_.say(text);
 }
 
-// ---- accesses ------------------------------------------------------------------------------------
+// ---- accesses
+// ------------------------------------------------------------------------------------
 
 /// Counts an access of a string instruction into its iteration. An access of the kind that begins
 /// an iteration, where the other kind is due, means that the iteration was begun again.
@@ -397,7 +426,8 @@ void Recorder::write_data(std::uint32_t linear, std::uint32_t physical,
     bus_.write(*second, bytes.subspan(in_page));
 }
 
-// ---- the FPU's pointers ----------------------------------------------------------------------------
+// ---- the FPU's pointers
+// ----------------------------------------------------------------------------
 
 /// FS and GS are loaded with other bases under the same selector whenever a thread is switched to;
 /// the others keep theirs.
@@ -429,9 +459,10 @@ void Recorder::load_fpu_environment() {
   fpu_.load_environment(bytes.data());
 }
 
-// ---- the FPU image -------------------------------------------------------------------------------
-// The emulator reports the fields it keeps. A processor moves the whole image, with the fields that
-// the emulator has not: they are shown with what stands in memory.
+// ---- the FPU image
+// ------------------------------------------------------------------------------- The emulator
+// reports the fields it keeps. A processor moves the whole image, with the fields that the emulator
+// has not: they are shown with what stands in memory.
 
 std::uint32_t Recorder::effective_address(const Insn& insn) {
   const LoggedState state = registers_.state();
@@ -484,8 +515,7 @@ std::uint32_t Recorder::effective_address(const Insn& insn) {
 /// The stores of [linear, linear + size), which follow one by one, are in RAM already.
 void Recorder::expect_stores(std::uint32_t linear, unsigned size) {
   const unsigned in_page = std::min(size, 0x1000 - (linear & 0xfff));
-  if (const auto physical = walker_.translate(linear, true))
-    bus_.expect_writes(*physical, in_page);
+  if (const auto physical = walker_.translate(linear, true)) bus_.expect_writes(*physical, in_page);
 }
 
 void Recorder::block_access(std::uint32_t linear, unsigned size, bool store) {
@@ -535,7 +565,8 @@ std::array<std::uint8_t, 16> Recorder::stored_fpu_block(unsigned offset,
   return block;
 }
 
-// ---- interrupts and exceptions -------------------------------------------------------------------
+// ---- interrupts and exceptions
+// -------------------------------------------------------------------
 
 /// A REP whose last iteration is done and which the emulator would look at once more, to find its
 /// count used up. For a processor it has ended.
@@ -554,8 +585,7 @@ void Recorder::take_log() {
   while (item == LogItem::event && active_) {
     item = log_.next(following);
     const bool aborted = item == LogItem::event && !following.hardware && !following.software &&
-                         following.pc == event.pc &&
-                         following.before.gpr[4] == event.before.gpr[4];
+                         following.pc == event.pc && following.before.gpr[4] == event.before.gpr[4];
     if (!aborted || event.hardware) deliver(event, !aborted);
     std::swap(event, following);
   }
@@ -566,11 +596,11 @@ void Recorder::take_log() {
 void Recorder::deliver(const LoggedEvent& event, bool completed) {
   const bool at_flight = in_flight_ != nullptr && in_flight_linear_ == event.pc;
   const bool own_software = event.software && at_flight;
-  // Before a fault the instruction has not ended, and never does in this attempt. An interrupt finds
-  // it ended, unless it is a REP that is to go on. INT n ends by its delivery.
+  // Before a fault the instruction has not ended, and never does in this attempt. An interrupt
+  // finds it ended, unless it is a REP that is to go on. INT n ends by its delivery.
   const bool used_up = at_flight && event.hardware && repeat_used_up(event.before);
-  const bool unfinished = at_flight && (event.hardware ? in_flight_->what.repeated && !used_up
-                                                       : !event.software);
+  const bool unfinished =
+      at_flight && (event.hardware ? in_flight_->what.repeated && !used_up : !event.software);
   const unsigned passed_bytes = used_up ? in_flight_->size : 0;
   if (in_flight_ != nullptr && !unfinished && !own_software) finish();
   if (!active_) return;
@@ -622,8 +652,8 @@ Recorder::Descriptor Recorder::read_descriptor(const LoggedState& state, unsigne
 }
 
 /// What the processor reads and pushes to get into a handler through an interrupt or trap gate
-/// (Intel SDM vol. 3, 6.12.1). The frame is in RAM already. `passed_bytes`: length of an instruction
-/// that has ended for a processor and to which the emulator returns.
+/// (Intel SDM vol. 3, 6.12.1). The frame is in RAM already. `passed_bytes`: length of an
+/// instruction that has ended for a processor and to which the emulator returns.
 void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes) {
   const LoggedState& state = event.before;
   const std::uint32_t gate_at = state.idt_base + 8 * event.vector;

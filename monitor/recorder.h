@@ -85,9 +85,7 @@ class Recorder {
   std::uint16_t read_linear16(std::uint32_t linear);
   struct Descriptor {
     std::uint32_t low = 0, high = 0;
-    std::uint32_t base() const {
-      return (low >> 16) | ((high & 0xff) << 16) | (high & 0xff000000);
-    }
+    std::uint32_t base() const { return (low >> 16) | ((high & 0xff) << 16) | (high & 0xff000000); }
     unsigned dpl() const { return (high >> 13) & 3; }
   };
   Descriptor read_descriptor(const LoggedState& state, unsigned selector);
@@ -110,8 +108,7 @@ class Recorder {
   void expect_stores(std::uint32_t linear, unsigned size);
   void block_access(std::uint32_t linear, unsigned size, bool store);
 
-  void read_data(std::uint32_t linear, std::uint32_t physical,
-                 std::span<const std::uint8_t> bytes);
+  void read_data(std::uint32_t linear, std::uint32_t physical, std::span<const std::uint8_t> bytes);
   void write_data(std::uint32_t linear, std::uint32_t physical,
                   std::span<const std::uint8_t> bytes);
 

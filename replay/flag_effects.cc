@@ -38,44 +38,56 @@ FlagEffect double_shift_effect(const InstructionInfo& info, std::optional<unsign
 
 FlagEffect rule_effect(const InstructionInfo& info, std::optional<unsigned> count) {
   switch (info.flag_rule) {
-    case FlagRule::none: return {};
-    case FlagRule::logic: return {kArithmeticFlags, kAf};
+    case FlagRule::none:
+      return {};
+    case FlagRule::logic:
+      return {kArithmeticFlags, kAf};
     case FlagRule::shift_left:
     case FlagRule::shift_right:
-    case FlagRule::shift_arithmetic: return shift_effect(info, count);
+    case FlagRule::shift_arithmetic:
+      return shift_effect(info, count);
     case FlagRule::rotate_left:
     case FlagRule::rotate_right:
     case FlagRule::rotate_carry_left:
-    case FlagRule::rotate_carry_right: return rotate_effect(count);
-    case FlagRule::double_shift: return double_shift_effect(info, count);
+    case FlagRule::rotate_carry_right:
+      return rotate_effect(count);
+    case FlagRule::double_shift:
+      return double_shift_effect(info, count);
     case FlagRule::mul:
     case FlagRule::imul:
-    case FlagRule::imul_two_operand: return {kArithmeticFlags, kSf | kZf | kAf | kPf};
+    case FlagRule::imul_two_operand:
+      return {kArithmeticFlags, kSf | kZf | kAf | kPf};
     case FlagRule::div:
-    case FlagRule::idiv: return {kArithmeticFlags, kArithmeticFlags};
+    case FlagRule::idiv:
+      return {kArithmeticFlags, kArithmeticFlags};
     case FlagRule::daa:
-    case FlagRule::das: return {kArithmeticFlags, kOf};
+    case FlagRule::das:
+      return {kArithmeticFlags, kOf};
     case FlagRule::aaa:
-    case FlagRule::aas: return {kArithmeticFlags, kOf | kSf | kZf | kPf};
+    case FlagRule::aas:
+      return {kArithmeticFlags, kOf | kSf | kZf | kPf};
     case FlagRule::aam:
-    case FlagRule::aad: return {kArithmeticFlags, kOf | kAf | kCf};
-    case FlagRule::bit_scan: return {kArithmeticFlags, kArithmeticFlags & ~kZf};
-    case FlagRule::bit_test: return {kArithmeticFlags & ~kZf, kOf | kSf | kAf | kPf};
+    case FlagRule::aad:
+      return {kArithmeticFlags, kOf | kAf | kCf};
+    case FlagRule::bit_scan:
+      return {kArithmeticFlags, kArithmeticFlags & ~kZf};
+    case FlagRule::bit_test:
+      return {kArithmeticFlags & ~kZf, kOf | kSf | kAf | kPf};
   }
   return {};
 }
 
 /// Flags that instructions without a rule define.
 std::uint32_t defined_one_byte(const InstructionInfo& info) {
-  constexpr OpcodeSet kCarryOnly = {0xf5, 0xf8, 0xf9};         // CMC, CLC, STC
+  constexpr OpcodeSet kCarryOnly = {0xf5, 0xf8, 0xf9};                            // CMC, CLC, STC
   constexpr OpcodeSet kAll = {{0x80, 0x83}, 0xa6, 0xa7, 0xae, 0xaf, 0x9d, 0xcf};  // and POPF, IRET
   const unsigned opcode = info.opcode;
   if (opcode < 0x40 && (opcode & 7) < 6) return kArithmeticFlags;
   if (opcode >= 0x40 && opcode < 0x50) return kArithmeticFlags & ~kCf;  // INC, DEC
   if (kAll.has(opcode)) return kArithmeticFlags;
   if (kCarryOnly.has(opcode)) return kCf;
-  if (opcode == 0x9e) return kArithmeticFlags & ~kOf;  // SAHF
-  if (opcode == 0x63) return kZf;                      // ARPL
+  if (opcode == 0x9e) return kArithmeticFlags & ~kOf;                                       // SAHF
+  if (opcode == 0x63) return kZf;                                                           // ARPL
   if (opcode == 0xf6 || opcode == 0xf7) return info.reg_field == 3 ? kArithmeticFlags : 0;  // NEG
   if (opcode == 0xfe || opcode == 0xff) return info.reg_field < 2 ? kArithmeticFlags & ~kCf : 0;
   return 0;
@@ -86,7 +98,8 @@ std::uint32_t defined_two_byte(const InstructionInfo& info) {
   constexpr OpcodeSet kZeroOnly = {0x02, 0x03, 0xc7};               // LAR, LSL, CMPXCHG8B
   if (kAll.has(info.opcode)) return kArithmeticFlags;
   if (kZeroOnly.has(info.opcode)) return kZf;
-  if (info.opcode == 0x00 && (info.reg_field == 4 || info.reg_field == 5)) return kZf;  // VERR, VERW
+  if (info.opcode == 0x00 && (info.reg_field == 4 || info.reg_field == 5))
+    return kZf;  // VERR, VERW
   return 0;
 }
 

@@ -49,8 +49,12 @@ TEST(InsnClass, TellsRepeatedStringInstructionsFromSingleOnes) {
 }
 
 TEST(InsnClass, KnowsBranchesWhichMayFollowThemselves) {
-  for (const auto& bytes : {std::vector<std::uint8_t>{0xeb, 0xfe}, {0xe2, 0xfe}, {0x74, 0xfe},
-                            {0x0f, 0x84, 0, 0, 0, 0}, {0xff, 0xe0}, {0xc3}})
+  for (const auto& bytes : {std::vector<std::uint8_t>{0xeb, 0xfe},
+                            {0xe2, 0xfe},
+                            {0x74, 0xfe},
+                            {0x0f, 0x84, 0, 0, 0, 0},
+                            {0xff, 0xe0},
+                            {0xc3}})
     EXPECT_TRUE(classify(bytes, true).branch) << std::hex << int{bytes[0]};
   EXPECT_FALSE(classified({0xff, 0x00}).branch);  // INC
   EXPECT_FALSE(classified({0x89, 0xc0}).branch);
@@ -65,11 +69,11 @@ TEST(InsnClass, TellsFxsaveFromItsRelatives) {
 }
 
 TEST(InsnClass, TellsX87InstructionsThatSetPointersFromControlOnes) {
-  EXPECT_EQ(classified({0xd8, 0xc1}).kind, InsnKind::x87);          // FADD
+  EXPECT_EQ(classified({0xd8, 0xc1}).kind, InsnKind::x87);  // FADD
   EXPECT_EQ(classified({0xd8, 0xc1}).fpu_opcode, 0x0c1);
-  EXPECT_EQ(classified({0xdd, 0x45, 0xf8}).fpu_opcode, 0x545);      // FLD [EBP-8]
+  EXPECT_EQ(classified({0xdd, 0x45, 0xf8}).fpu_opcode, 0x545);  // FLD [EBP-8]
   EXPECT_EQ(classified({0xdd, 0x45, 0xf8}).data_segment, 2);
-  EXPECT_EQ(classified({0xdd, 0x04, 0x24}).data_segment, 2);        // [ESP]
+  EXPECT_EQ(classified({0xdd, 0x04, 0x24}).data_segment, 2);  // [ESP]
   EXPECT_EQ(classified({0xdd, 0x05, 0, 0, 0, 0}).data_segment, 3);
   EXPECT_EQ(classified({0x65, 0xdd, 0x05, 0, 0, 0, 0}).data_segment, 5);
   EXPECT_EQ(classified({0xd9, 0x7d, 0xfe}).kind, InsnKind::plain);  // FNSTCW
@@ -202,8 +206,8 @@ class BusTest : public ::testing::TestWithParam<CacheModel> {
   void SetUp() override {
     const int fd = memfd_create("citcat-test-ram", 0);
     ASSERT_EQ(ftruncate(fd, kRam), 0);
-    ram_ = static_cast<std::uint8_t*>(
-        mmap(nullptr, kRam, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    ram_ =
+        static_cast<std::uint8_t*>(mmap(nullptr, kRam, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
     close(fd);
     ASSERT_TRUE(memory_.find("citcat-test-ram"));
     for (std::size_t k = 0; k < kRam; ++k) ram_[k] = static_cast<std::uint8_t>(k * 7 + (k >> 8));
@@ -377,7 +381,8 @@ TEST_F(BusTest, AnUpdateOfAPageThatMayNotBeWrittenFaultsBeforeItReads) {
   EXPECT_TRUE(seen().empty()) << "the walk is shown with the fault";
   EXPECT_TRUE(walker.translate_for_update(kLinear + 0x1000, true, 0x1243c0));
   EXPECT_EQ(seen().size(), 2u);
-  entry(0x301000 + 4 * ((kLinear >> 12) & 0x3ff) + 4, 0x124065);  // dirty, but not any more writable
+  entry(0x301000 + 4 * ((kLinear >> 12) & 0x3ff) + 4,
+        0x124065);  // dirty, but not any more writable
   EXPECT_FALSE(walker.translate_for_update(kLinear + 0x1000, true, 0x1243c0));
 }
 

@@ -27,11 +27,11 @@ std::uint32_t undefined_after(std::initializer_list<std::uint8_t> bytes, std::ui
 }
 
 TEST(FlagEffects, FollowTheManual) {
-  EXPECT_EQ(undefined_after({0x21, 0xd8}), kAf);                    // AND
-  EXPECT_EQ(undefined_after({0x01, 0xd8}), 0u);                     // ADD
-  EXPECT_EQ(undefined_after({0xd1, 0xc0}), 0u);                     // ROL by 1
-  EXPECT_EQ(undefined_after({0xc1, 0xc0, 7}), kOf);                 // ROL by 7
-  EXPECT_EQ(undefined_after({0xc1, 0xe0, 7}), kOf | kAf);           // SHL by 7
+  EXPECT_EQ(undefined_after({0x21, 0xd8}), kAf);           // AND
+  EXPECT_EQ(undefined_after({0x01, 0xd8}), 0u);            // ADD
+  EXPECT_EQ(undefined_after({0xd1, 0xc0}), 0u);            // ROL by 1
+  EXPECT_EQ(undefined_after({0xc1, 0xc0, 7}), kOf);        // ROL by 7
+  EXPECT_EQ(undefined_after({0xc1, 0xe0, 7}), kOf | kAf);  // SHL by 7
   EXPECT_EQ(undefined_after({0x66, 0xc1, 0xe8, 20}), kOf | kAf | kCf);
   EXPECT_EQ(undefined_after({0xf7, 0xe3}), kSf | kZf | kAf | kPf);  // MUL
   EXPECT_EQ(undefined_after({0xf7, 0xf3}), kArithmeticFlags);       // DIV
@@ -40,10 +40,10 @@ TEST(FlagEffects, FollowTheManual) {
 }
 
 TEST(FlagEffects, CountInClDecides) {
-  EXPECT_EQ(undefined_after({0xd3, 0xc0}, 0x20), 0u);       // modulo 32: nothing happens
+  EXPECT_EQ(undefined_after({0xd3, 0xc0}, 0x20), 0u);  // modulo 32: nothing happens
   EXPECT_EQ(undefined_after({0xd3, 0xc0}, 1), 0u);
   EXPECT_EQ(undefined_after({0xd3, 0xc0}, 0x1234507), kOf);
-  EXPECT_EQ(undefined_after({0xd3, 0xe1}, 0), kOf | kAf);   // SHL ECX, CL: the count is gone
+  EXPECT_EQ(undefined_after({0xd3, 0xe1}, 0), kOf | kAf);  // SHL ECX, CL: the count is gone
 }
 
 TEST(FlagEffects, LaterInstructionsDefineThemAgain) {
@@ -51,9 +51,9 @@ TEST(FlagEffects, LaterInstructionsDefineThemAgain) {
   tracker.completed(decoded({0xf7, 0xf3}), 0);  // DIV
   tracker.completed(decoded({0x89, 0xd8}), 0);  // MOV
   EXPECT_EQ(tracker.undefined(), kArithmeticFlags);
-  tracker.completed(decoded({0x40}), 0);        // INC
+  tracker.completed(decoded({0x40}), 0);  // INC
   EXPECT_EQ(tracker.undefined(), kCf);
-  tracker.completed(decoded({0xf8}), 0);        // CLC
+  tracker.completed(decoded({0xf8}), 0);  // CLC
   EXPECT_EQ(tracker.undefined(), 0u);
 }
 
