@@ -31,8 +31,8 @@ std::vector<std::uint8_t> compress(std::span<const std::uint8_t> plain, int leve
   check_zstd(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level));
   check_zstd(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1));
   std::vector<std::uint8_t> stored(ZSTD_compressBound(plain.size()));
-  const std::size_t size = ZSTD_compress2(context.get(), stored.data(), stored.size(), plain.data(),
-                                          plain.size());
+  const std::size_t size =
+      ZSTD_compress2(context.get(), stored.data(), stored.size(), plain.data(), plain.size());
   check_zstd(size);
   stored.resize(size);
   return stored;

@@ -1,5 +1,5 @@
-// Indexes and payloads of checkpoints, below their hashes: the first byte selects a decoder and says
-// how many frames a payload is said to have.
+// Indexes and payloads of checkpoints, below their hashes: the first byte selects a decoder and
+// says how many frames a payload is said to have.
 
 #include <cstdint>
 
