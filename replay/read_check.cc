@@ -258,7 +258,9 @@ std::optional<ReadCheck::Disagreement> ReadCheck::settle(std::uint64_t next,
 }
 
 void ReadCheck::skip(std::uint64_t next) {
-  while (!pending_.empty() && pending_.front().t.position.instruction <= instruction_) {
+  // Before the first access nothing of the capture has been compared yet.
+  const std::uint64_t done = instruction_ != kNone ? instruction_ + 1 : next;
+  while (!pending_.empty() && pending_.front().t.position.instruction < done) {
     pending_.pop_front();
     ++compared_;
   }

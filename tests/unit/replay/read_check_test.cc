@@ -52,6 +52,16 @@ TEST_F(ReadCheckTest, ReadsAgreeWhateverTheirOrderWithinTheInstruction) {
   EXPECT_TRUE(agrees());
 }
 
+TEST_F(ReadCheckTest, WhatTheBusShowedBeforeTheFirstAccessIsNotForgotten) {
+  recording_.bus.form = CacheForm::none;
+  replayer_ = std::make_unique<Replayer>(recording_, nullptr, ReplayOptions{});
+  check_ = std::make_unique<ReadCheck>(recording_);
+  check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
+  check_->skip(0);
+  check_->read(PhysAddr{0x1000}, 4, AccessKind::data, memory());
+  EXPECT_TRUE(agrees());
+}
+
 TEST_F(ReadCheckTest, AReadElsewhereIsNoticed) {
   begin(CacheForm::none);
   check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
