@@ -97,17 +97,16 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
     throw UsageError("--bits: expected 16 or 32");
   }
   if (arguments.format != "kt") parse_form(arguments.format);
-  const FileKind kind =
-      arguments.file == "-" ? FileKind::kt : find_file_kind(arguments.file).kind;
+  const FileKind kind = arguments.file == "-" ? FileKind::kt : find_file_kind(arguments.file).kind;
   if (kind != FileKind::kt && kind != FileKind::recording) {
-    throw FormatError(arguments.file, 0,
-                      "expected a recording or a KT trace, found neither");
+    throw FormatError(arguments.file, 0, "expected a recording or a KT trace, found neither");
   }
   // A reader that has seen enough is no failure.
   std::signal(SIGPIPE, SIG_IGN);
   StdoutSink out;
   try {
-    if (kind == FileKind::recording && arguments.format == "kt") return cat_recording(arguments, out, console);
+    if (kind == FileKind::recording && arguments.format == "kt")
+      return cat_recording(arguments, out, console);
     cat_records(arguments, out);
   } catch (const ReaderGone&) {
   } catch (const TraceDiverged& diverged) {
@@ -134,7 +133,8 @@ CommandRun define_cat(CLI::App& app) {
 
 }  // namespace
 
-extern const Command kCatCommand{"cat", "Write a trace to the standard output, as if it were stored",
+extern const Command kCatCommand{"cat",
+                                 "Write a trace to the standard output, as if it were stored",
                                  "citcat cat boot.citcat --from 1000000 | xxd | head", define_cat};
 
 }  // namespace citcat

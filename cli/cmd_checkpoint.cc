@@ -63,8 +63,9 @@ ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
   const RecordingFile file = RecordingFile::open(arguments.recording);
   const std::uint64_t existing = Checkpoints(file).stored_bytes();
   if (existing >= arguments.options.max_bytes) {
-    throw UsageError(fmt::format("{} has {} bytes of checkpoints already: --max-size leaves no room",
-                                 arguments.recording, existing));
+    throw UsageError(
+        fmt::format("{} has {} bytes of checkpoints already: --max-size leaves no room",
+                    arguments.recording, existing));
   }
   arguments.options.max_bytes -= existing;
   Taken taken = take_checkpoints(file, arguments, console);

@@ -124,7 +124,8 @@ std::string_view interrupt_kind_name(Interrupt::Kind kind) {
 std::vector<EventLine> event_lines(const Recording& r) {
   std::vector<EventLine> lines;
   for (const Interrupt& e : r.interrupts) {
-    Json json = event_json(interrupt_kind_name(e.kind), e.transaction, e.position_known, e.position);
+    Json json =
+        event_json(interrupt_kind_name(e.kind), e.transaction, e.position_known, e.position);
     json["vector"] = e.vector;
     lines.push_back({e.transaction, std::move(json)});
   }

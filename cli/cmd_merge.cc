@@ -32,8 +32,8 @@ std::vector<Share> ordered_shares(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const std::string description = path + ".json";
     if (std::filesystem::exists(path) && !std::filesystem::exists(description)) {
-      throw FormatError(path, 0, "expected a share with its description beside it, found no " +
-                                     description);
+      throw FormatError(path, 0,
+                        "expected a share with its description beside it, found no " + description);
     }
     shares.push_back({path, read_description(description)});
   }
@@ -49,8 +49,8 @@ std::vector<Share> ordered_shares(const std::vector<std::string>& paths) {
                                    shares[i].path));
     }
     if (d.shard.number != i + 1) {
-      throw UsageError(fmt::format("expected share {} of {}, found {}", i + 1, count,
-                                   d.shard.number));
+      throw UsageError(
+          fmt::format("expected share {} of {}, found {}", i + 1, count, d.shard.number));
     }
     if (d.range.from != next) {
       throw UsageError(fmt::format("{}: expected to begin at instruction {}, found {}",

@@ -68,12 +68,12 @@ void print_text(const TraceRunResult& result, double seconds, const Console& con
   if (result.started_at != 0) {
     console.print(fmt::format("from the checkpoint at instruction {}\n", result.started_at));
   }
-  console.print(fmt::format(
-      "{}: {} instructions in {:.2f} s ({:.1f} million/s)\n"
-      "  interrupts       {}\n  exceptions       {}\n  I/O reads        {}\n"
-      "  external writes  {}\n",
-      replay_end_name(report.end), report.instructions, seconds, speed(result, seconds),
-      report.interrupts, report.exceptions, report.io_reads, report.external_writes));
+  console.print(
+      fmt::format("{}: {} instructions in {:.2f} s ({:.1f} million/s)\n"
+                  "  interrupts       {}\n  exceptions       {}\n  I/O reads        {}\n"
+                  "  external writes  {}\n",
+                  replay_end_name(report.end), report.instructions, seconds, speed(result, seconds),
+                  report.interrupts, report.exceptions, report.io_reads, report.external_writes));
 }
 
 /// True when this share of the trace is there already, made of the same recording with the same

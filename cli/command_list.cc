@@ -20,20 +20,9 @@ extern const Command kCheckpointCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
-      &kRecordCommand,
-      &kImportCommand,
-      &kReplayCommand,
-      &kMergeCommand,
-      &kCatCommand,
-      &kVerifyCommand,
-      &kInfoCommand,
-      &kDumpCommand,
-      &kConvertCommand,
-      &kLintCommand,
-      &kCheckCommand,
-      &kRepairCommand,
-      &kSlimCommand,
-      &kCheckpointCommand,
+      &kRecordCommand, &kImportCommand, &kReplayCommand, &kMergeCommand,      &kCatCommand,
+      &kVerifyCommand, &kInfoCommand,   &kDumpCommand,   &kConvertCommand,    &kLintCommand,
+      &kCheckCommand,  &kRepairCommand, &kSlimCommand,   &kCheckpointCommand,
   };
   return commands;
 }

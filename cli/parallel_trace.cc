@@ -108,10 +108,18 @@ void Part::expand(const std::string& recording, const KtOptions& kt,
     const Console silent(true);
     const TraceRunResult run = run_trace(file, &trace, options, silent);
     writer.flush();
-    result = {run.report.end,        run.report.instructions, run.report.interrupts,
-              run.report.exceptions, run.report.io_reads,     run.report.io_writes,
-              run.report.external_writes, writer.instructions(), run.started_at,
-              run.differs_before.value_or(~std::uint64_t{0}), 0, 0};
+    result = {run.report.end,
+              run.report.instructions,
+              run.report.interrupts,
+              run.report.exceptions,
+              run.report.io_reads,
+              run.report.io_writes,
+              run.report.external_writes,
+              writer.instructions(),
+              run.started_at,
+              run.differs_before.value_or(~std::uint64_t{0}),
+              0,
+              0};
     if (run.report.divergence) text = run.report.divergence->reason;
   } catch (const std::exception& e) {
     result.failed = 1;
@@ -149,7 +157,8 @@ PartResult Part::take(KtWriter& writer) {
   std::vector<std::uint8_t> piece(std::size_t{1} << 20);
   std::uint64_t instructions = result.kt_instructions;
   for (off_t at = 0; at < end;) {
-    const auto n = static_cast<std::size_t>(std::min<off_t>(end - at, static_cast<off_t>(piece.size())));
+    const auto n =
+        static_cast<std::size_t>(std::min<off_t>(end - at, static_cast<off_t>(piece.size())));
     read_at(piece.data(), n, at);
     writer.raw({piece.data(), n}, instructions);
     instructions = 0;
@@ -164,7 +173,8 @@ std::vector<ReplayRange> part_ranges(const RecordingFile& file, const ReplayRang
   const Checkpoints checkpoints(file);
   std::vector<std::uint64_t> places;
   for (const CheckpointSeries& series : checkpoints.series()) {
-    if (series.run().engine != replay_identity() || series.entries().size() <= places.size()) continue;
+    if (series.run().engine != replay_identity() || series.entries().size() <= places.size())
+      continue;
     places.clear();
     for (const CheckpointEntry& e : series.entries()) places.push_back(e.instruction + 1);
   }
@@ -200,21 +210,22 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
                                   const Console& console) {
   const std::vector<ReplayRange> ranges = part_ranges(file, options.range, processes);
   if (ranges.size() == 1) {
-    console.warn("one process does it all: the archive has no checkpoints to part the trace at "
-                 "(see citcat checkpoint)");
+    console.warn(
+        "one process does it all: the archive has no checkpoints to part the trace at "
+        "(see citcat checkpoint)");
     KtSink trace(writer, kt);
     return run_trace(file, &trace, options, console);
   }
-  const std::uint64_t end = std::min(options.range.to,
-                                     file.recording().instructions.value_or(options.range.to));
+  const std::uint64_t end =
+      std::min(options.range.to, file.recording().instructions.value_or(options.range.to));
   Progress progress = console.progress("replaying", "instructions", end);
   std::deque<std::unique_ptr<Part>> parts;
   TraceRunResult result;
   std::size_t next = 0;
   for (std::size_t taken = 0; taken < ranges.size(); ++taken) {
     for (;;) {
-      const auto running = std::count_if(parts.begin(), parts.end(),
-                                         [](const auto& p) { return p->running(); });
+      const auto running =
+          std::count_if(parts.begin(), parts.end(), [](const auto& p) { return p->running(); });
       if (next < ranges.size() && running < static_cast<std::ptrdiff_t>(processes) &&
           parts.size() < 3 * std::size_t{processes}) {
         KtOptions part_kt = kt;
@@ -222,8 +233,7 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
         part_options.range = ranges[next];
         part_kt.from = ranges[next].from;
         part_kt.to = ranges[next].to;
-        parts.push_back(
-            std::make_unique<Part>(file.container().path(), part_kt, part_options));
+        parts.push_back(std::make_unique<Part>(file.container().path(), part_kt, part_options));
         ++next;
       } else if (!parts.front()->running()) {
         break;

@@ -50,8 +50,8 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
 
 ReplayReport ReplayRun::run_from_checkpoint() {
   const std::uint64_t to = options_.start->stop(options_.to);
-  for (auto next = options_.checkpoints->after(*options_.start);
-       next && next->instruction <= to; next = options_.checkpoints->after(*next)) {
+  for (auto next = options_.checkpoints->after(*options_.start); next && next->instruction <= to;
+       next = options_.checkpoints->after(*next)) {
     ReplayReport report = replayer_->run_to(next->instruction);
     if (report.end == ReplayReport::End::diverged) return report;
     if (options_.checkpoints->agrees(*next, *replayer_)) continue;
@@ -92,9 +92,9 @@ FinalMemory ReplayRun::compare_final(const MemoryImage* captured) {
   FinalMemory memory = at_end;
   for (std::uint64_t i = 0; i < kMostBeyond && replayer_->step_beyond(); ++i) {
     const Memory& now = replayer_->machine().memory();
-    const bool settled = std::all_of(
-        memory.differences.begin(), memory.differences.end(),
-        [&](PhysAddr a) { return now.defined_byte(a) == captured->byte(a); });
+    const bool settled =
+        std::all_of(memory.differences.begin(), memory.differences.end(),
+                    [&](PhysAddr a) { return now.defined_byte(a) == captured->byte(a); });
     if (!settled) continue;
     memory = verifier_->compare_final(captured);
     if (memory.different == 0) return memory;

@@ -43,9 +43,7 @@ class ReplayRun {
   /// have shown, until its memory is that of the image.
   FinalMemory compare_final(const MemoryImage* captured);
   /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
-  std::uint64_t model_specific_results() {
-    return replayer_->machine().model_specific_results();
-  }
+  std::uint64_t model_specific_results() { return replayer_->machine().model_specific_results(); }
   /// Only when checking.
   const Verifier& verifier() const { return *verifier_; }
 

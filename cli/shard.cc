@@ -47,8 +47,8 @@ constexpr std::array<RankVariables, 2> kRanks = {{
 
 Shard checked(std::uint32_t own, std::uint32_t count, const std::string& from) {
   if (count == 0 || own == 0 || own > count) {
-    throw UsageError(fmt::format("--shard: expected K/N with 1 <= K <= N, found {}/{} ({})", own,
-                                 count, from));
+    throw UsageError(
+        fmt::format("--shard: expected K/N with 1 <= K <= N, found {}/{} ({})", own, count, from));
   }
   return {own, count};
 }
@@ -145,7 +145,8 @@ ShardDescription read_description(const std::string& path) {
     d.xxh3 = json.at("xxh3");
     return d;
   } catch (const nlohmann::json::exception& e) {
-    throw FormatError(path, 0, std::string("expected the description of a shard, found ") + e.what());
+    throw FormatError(path, 0,
+                      std::string("expected the description of a shard, found ") + e.what());
   }
 }
 

@@ -34,8 +34,8 @@ ReplayRange shard_range(const RecordingFile& file, const ReplayRange& whole, Sha
 struct ShardDescription {
   Shard shard;
   ReplayRange whole, range;
-  std::string recording;  ///< content hash of the archive
-  std::string options;    ///< what else shapes the trace
+  std::string recording;    ///< content hash of the archive
+  std::string options;      ///< what else shapes the trace
   std::uint64_t bytes = 0;  ///< of KT, uncompressed
   std::string xxh3;         ///< of these
 

@@ -49,7 +49,8 @@ std::map<ChunkKind, std::uint64_t> bytes_by_kind(const RecordingFile& file) {
 }
 
 double bits_each(std::uint64_t bytes, std::uint64_t instructions) {
-  return instructions == 0 ? 0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(instructions);
+  return instructions == 0 ? 0
+                           : 8.0 * static_cast<double>(bytes) / static_cast<double>(instructions);
 }
 
 double ratio(std::uint64_t larger, std::uint64_t smaller) {

@@ -12,9 +12,10 @@ void TraceRunResult::warn(const Console& console) const {
     for (const std::string& line : divergence_lines(*report.divergence)) console.warn(line);
   }
   if (differs_before) {
-    console.warn(fmt::format("the replay is not the one that was verified: it went another way "
-                             "before instruction {}",
-                             *differs_before));
+    console.warn(
+        fmt::format("the replay is not the one that was verified: it went another way "
+                    "before instruction {}",
+                    *differs_before));
   }
 }
 

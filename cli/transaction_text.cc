@@ -44,11 +44,10 @@ std::string bytes_text(std::span<const std::uint8_t> bytes) {
 }
 
 std::string transaction_text(const BusTransaction& t) {
-  std::string line = fmt::format(
-      "{:>10} {:>12} {:>10} {:<21} {:08x} {}", t.index,
-      t.has(kClockKnown) ? std::to_string(t.clock) : "-",
-      position_text(t.has(kPositionKnown), t.position), bus_op_name(t.op), t.address.value,
-      bytes_text(t.bytes()));
+  std::string line = fmt::format("{:>10} {:>12} {:>10} {:<21} {:08x} {}", t.index,
+                                 t.has(kClockKnown) ? std::to_string(t.clock) : "-",
+                                 position_text(t.has(kPositionKnown), t.position),
+                                 bus_op_name(t.op), t.address.value, bytes_text(t.bytes()));
   for (const std::string_view name : flag_names(t)) line += fmt::format(" {}", name);
   return line;
 }

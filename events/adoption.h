@@ -1,6 +1,6 @@
 #pragma once
-// Results that implementations of the processor compute differently, as the captured one had them: a
-// replay without the evidence needs to be told.
+// Results that implementations of the processor compute differently, as the captured one had them:
+// a replay without the evidence needs to be told.
 
 #include <cstdint>
 #include <vector>

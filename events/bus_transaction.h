@@ -21,7 +21,7 @@ enum class BusOp : std::uint8_t {
   interrupt_acknowledge,  ///< both INTA cycles; data[0] is the vector
   halt,
   shutdown,
-  flush,              ///< data[0]: 1 INVD, 2 WBINVD
+  flush,  ///< data[0]: 1 INVD, 2 WBINVD
   reset,
   nmi,                ///< not a bus cycle: a monitor that probes the NMI pin reports its edge
   smi,                ///< entry to system management mode, where a monitor shows it
@@ -43,8 +43,8 @@ enum BusFlag : std::uint16_t {
   kStoreFill = 32,      ///< fill caused by a store (write-allocate)
   kPositionKnown = 64,  ///< `position` was counted by the monitor
   kClockKnown = 128,    ///< `clock` was captured
-  kPrefix = 256,        ///< instruction_start of a prefix byte: part of the instruction that follows
-  kFlushed = 512,       ///< first instruction_start after the prefetch queue was emptied
+  kPrefix = 256,   ///< instruction_start of a prefix byte: part of the instruction that follows
+  kFlushed = 512,  ///< first instruction_start after the prefetch queue was emptied
 };
 
 /// Largest transaction: one 32-byte line (Pentium and later, Intel SDM vol. 3, 11.1).

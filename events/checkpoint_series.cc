@@ -124,7 +124,8 @@ class Payload {
   Payload(ByteReader in, std::size_t pages) : pages_(pages), in_(std::move(in)) {
     state_bytes_ = in_.count("state bytes", kMaxStateBytes);
     state_ = frame();
-    for (std::size_t first = 0; first < pages; first += kGroupPages) groups_.push_back({frame(), {}});
+    for (std::size_t first = 0; first < pages; first += kGroupPages)
+      groups_.push_back({frame(), {}});
     in_.expect_end("the checkpoint");
   }
 
@@ -142,8 +143,8 @@ class Payload {
     const std::size_t at = ordinal - first;
     FlatPage page;
     std::memcpy(page.data(), group.plain.data() + at * kPageSize, kPageSize);
-    std::memcpy(page.data() + kPageSize,
-                group.plain.data() + count * kPageSize + at * kMaskBytes, kMaskBytes);
+    std::memcpy(page.data() + kPageSize, group.plain.data() + count * kPageSize + at * kMaskBytes,
+                kMaskBytes);
     return page;
   }
 
@@ -179,8 +180,8 @@ CheckpointEntry read_entry(ByteReader& in) {
   CheckpointEntry entry;
   entry.instruction = in.varint("instruction of a checkpoint");
   entry.chunk_hash = in.u64("hash of a checkpoint");
-  const std::size_t pages = in.count("pages of a checkpoint", std::min<std::uint64_t>(
-                                                                  kMaxPages, in.remaining()));
+  const std::size_t pages =
+      in.count("pages of a checkpoint", std::min<std::uint64_t>(kMaxPages, in.remaining()));
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < pages; ++i) {
     const std::uint64_t value = in.varint("page of a checkpoint");
@@ -225,9 +226,8 @@ std::vector<std::uint8_t> decode_checkpoint(ByteReader& in, std::size_t pages) {
 
 InitialPages initial_pages_of(const Recording& recording) {
   const std::uint32_t mask = recording.bus.address_mask / kPageSize;
-  return [&image = recording.image, mask](std::uint32_t number) {
-    return image.find(number & mask);
-  };
+  return
+      [&image = recording.image, mask](std::uint32_t number) { return image.find(number & mask); };
 }
 
 // ---- Writing ------------------------------------------------------------------------------------
@@ -362,8 +362,9 @@ StoredCheckpoint CheckpointSeries::load(const RecordingFile& file, std::size_t o
       const auto found = frames.find(number);
       return found == frames.end() || found->second.base == PageBase::previous;
     };
-    const bool needed = i == ordinal || std::any_of(entry.pages.begin(), entry.pages.end(),
-                                                    [&](const auto& p) { return wanted(p.number); });
+    const bool needed =
+        i == ordinal || std::any_of(entry.pages.begin(), entry.pages.end(),
+                                    [&](const auto& p) { return wanted(p.number); });
     if (!needed) continue;
     const std::vector<std::uint8_t> bytes = file.checkpoint(chunks_[i]);
     Payload payload(reader_of(bytes, file, chunks_[i]), entry.pages.size());

@@ -17,7 +17,8 @@ MemoryModel::Page& MemoryModel::find_or_make(std::uint32_t number, Slot& slot) {
 MemoryImage MemoryModel::snapshot() const {
   MemoryImage image;
   for (const auto& [number, page] : pages_) {
-    if (std::all_of(page->known.begin(), page->known.end(), [](auto w) { return w == 0; })) continue;
+    if (std::all_of(page->known.begin(), page->known.end(), [](auto w) { return w == 0; }))
+      continue;
     MemoryImage::Page& target = image.page(number);
     for (std::uint32_t i = 0; i < kPageSize; ++i) {
       if (!page->is_known(i)) continue;

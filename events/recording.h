@@ -66,7 +66,7 @@ struct InternalRead {
   Op op = Op::rdtsc;
   bool position_known = false;
   Position position;
-  std::uint32_t eip = 0;  ///< of the instruction, offset in CS
+  std::uint32_t eip = 0;                             ///< of the instruction, offset in CS
   std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;  ///< after the instruction
 };
 
@@ -126,8 +126,8 @@ struct Recording {
   CpuState initial;
   BusModel bus;
   MemoryImage image;
-  std::vector<Interrupt> interrupts;          ///< in bus order
-  std::vector<ExternalWrite> external_writes; ///< in bus order of the read that showed them
+  std::vector<Interrupt> interrupts;           ///< in bus order
+  std::vector<ExternalWrite> external_writes;  ///< in bus order of the read that showed them
   std::vector<IoRead> io_reads;
   std::vector<InternalRead> internal_reads;
   RecordingTotals totals;

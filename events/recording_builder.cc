@@ -314,7 +314,8 @@ void RecordingBuilder::count(const BusTransaction& t) {
 
 void RecordingBuilder::pass_on(const BusTransaction& t) {
   if (evidence_ == nullptr) return;
-  // Copied as a whole: fields stored one by one and read together a moment later stall the processor.
+  // Copied as a whole: fields stored one by one and read together a moment later stall the
+  // processor.
   passed_ = t;
   passed_.position = position_;
   if (t.op == BusOp::code_read || t.op == BusOp::data_read) passed_.data.fill(0);

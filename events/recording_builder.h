@@ -76,7 +76,7 @@ class RecordingBuilder {
   MemoryImage before_;  ///< memory as the transactions before the start left it
   SmmEntryDetector smm_;
   bool saw_smi_ = false;  ///< the monitor names SMIs itself
-  BusAnchor counts_;    ///< items before the current transaction
+  BusAnchor counts_;      ///< items before the current transaction
   Position base_;
   Position position_;      ///< of the current transaction, counted from base_
   BusTransaction passed_;  ///< what evidence_ is given

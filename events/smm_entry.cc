@@ -3,9 +3,9 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint32_t kSaveTop = 0x10000;   ///< the saved state grows down from here
+constexpr std::uint32_t kSaveTop = 0x10000;  ///< the saved state grows down from here
 constexpr std::uint32_t kHandler = 0x8000;
-constexpr std::uint32_t kSavedDwords = 128;   ///< 512 bytes, SMBASE + FE00h to FFFFh
+constexpr std::uint32_t kSavedDwords = 128;  ///< 512 bytes, SMBASE + FE00h to FFFFh
 constexpr std::uint32_t kSavedBytes = 4 * kSavedDwords;
 /// SMBASE after reset (SDM vol. 3, 34.4). A write-back cache does not show the words saved, so
 /// only an entry at this base can be told by its fills.

@@ -26,7 +26,8 @@ class SmmEntryDetector {
   std::optional<Entry> add(const BusTransaction& t, const Position& position,
                            const BusAnchor& before) {
     if (t.op == BusOp::data_write) return save(t, position, before);
-    if (count_ == 0 && !t.has(kStoreFill)) [[likely]] return std::nullopt;
+    if (count_ == 0 && !t.has(kStoreFill)) [[likely]]
+      return std::nullopt;
     return read(t, position, before);
   }
 

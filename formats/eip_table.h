@@ -7,8 +7,8 @@
 
 namespace citcat {
 
-/// From instruction addresses to template numbers, none of them 0. Open addressing, because a lookup
-/// for every branch that was not foreseen should touch one line of the processor's cache.
+/// From instruction addresses to template numbers, none of them 0. Open addressing, because a
+/// lookup for every branch that was not foreseen should touch one line of the processor's cache.
 class EipTable {
  public:
   /// The number kept for `eip`, or 0.

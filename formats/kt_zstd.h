@@ -15,9 +15,9 @@
 
 namespace citcat {
 
-/// Writes KT given in any pieces as zstd frames of about kFrameBytes, each of whole records and with
-/// a checksum, compressed beside the caller. Destroyed before finish(), it still writes the records it
-/// was given: a shorter trace without index. Bytes that are no KT throw FormatError.
+/// Writes KT given in any pieces as zstd frames of about kFrameBytes, each of whole records and
+/// with a checksum, compressed beside the caller. Destroyed before finish(), it still writes the
+/// records it was given: a shorter trace without index. Bytes that are no KT throw FormatError.
 class SeekableKtSink final : public ByteSink {
  public:
   static constexpr std::size_t kFrameBytes = std::size_t{1} << 23;

@@ -164,8 +164,8 @@ class AddressTracker {
   bool stack32_;
 };
 
-Symbolic symbolic_address(const AddressTracker& tracker, const InstructionInfo& info,
-                                         unsigned slot, std::uint32_t eip) {
+Symbolic symbolic_address(const AddressTracker& tracker, const InstructionInfo& info, unsigned slot,
+                          std::uint32_t eip) {
   const EaSlot& ea = info.ea[slot];
   switch (ea.source) {
     case EaSource::operand:
@@ -208,9 +208,9 @@ std::uint8_t segments_to_be_flat(const InstructionInfo& info, bool stack32) {
   for (unsigned i = 0; i < info.operand_count; ++i) {
     const MemoryOperand& operand = info.operands[i];
     const bool wide = wrap_offset(0xffffffff, operand.width, stack32) == 0xffffffff;
-    const bool fixed = (operand.kind == OperandKind::address ||
-                        operand.kind == OperandKind::absolute) &&
-                       operand.base < 0 && operand.index < 0 && operand.count == 1;
+    const bool fixed =
+        (operand.kind == OperandKind::address || operand.kind == OperandKind::absolute) &&
+        operand.base < 0 && operand.index < 0 && operand.count == 1;
     const bool fits = 0xffffffff - static_cast<std::uint32_t>(operand.displacement) >=
                       std::uint32_t{operand.size} - 1;
     if (wide && !(fixed && fits)) segments |= 1u << operand.segment;
@@ -334,7 +334,8 @@ BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete) const {
   rest.segments_written = block.segments_written;
   rest.segments_flat = block.segments_flat;
   rest.instructions.assign(block.instructions.begin() + count, block.instructions.end());
-  for (BlockTemplate::Instruction& in : rest.instructions) in.offset -= block.instructions[count].offset;
+  for (BlockTemplate::Instruction& in : rest.instructions)
+    in.offset -= block.instructions[count].offset;
   cut(block, count);
   block.reported_tail = true;
   block.next = std::make_shared<BlockTemplate>(finish(std::move(rest), complete));

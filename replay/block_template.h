@@ -44,9 +44,9 @@ struct AddressFormula {
 
 /// What tells one translation of a block from another.
 struct BlockKey {
-  std::uint32_t linear = 0;   ///< of its first byte
-  std::uint32_t frame = 0;    ///< physical page
-  std::uint64_t mode = 0;     ///< everything of the processor's mode that shapes the code
+  std::uint32_t linear = 0;  ///< of its first byte
+  std::uint32_t frame = 0;   ///< physical page
+  std::uint64_t mode = 0;    ///< everything of the processor's mode that shapes the code
   std::uint32_t code_base = 0;
   bool operator==(const BlockKey&) const = default;
 };
@@ -64,7 +64,7 @@ struct BlockTemplate {
   bool stack32 = true;
   std::vector<Instruction> instructions;  ///< those that run unreported
   std::uint32_t size = 0;                 ///< bytes of these
-  bool reported_tail = false;  ///< after these the engine reports the rest of its block
+  bool reported_tail = false;             ///< after these the engine reports the rest of its block
   /// The rest of the engine's block, where it runs unreported too: the first instruction of each
   /// such part is reported, because what registers hold there is needed and lost later.
   std::shared_ptr<BlockTemplate> next;
@@ -72,7 +72,7 @@ struct BlockTemplate {
   // Of this and all further parts together.
   std::uint32_t whole_count = 0;
   std::uint8_t segments_read = 0, segments_written = 0;  ///< bit s: SegmentRegister s
-  std::uint8_t segments_flat = 0;  ///< those that must have base 0
+  std::uint8_t segments_flat = 0;                        ///< those that must have base 0
 
   /// Size of an engine block at the first byte that shows this block to have been left before its
   /// first instruction: see was_left_before().
@@ -88,8 +88,8 @@ struct BlockTemplate {
   }
   /// The engine leaves a block in the middle only before a store into the block itself, which it
   /// then executes as a block of one instruction. A branch back into the block looks alike but for
-  /// the length of what begins there. `which`: number of the instruction that comes after (part of) the
-  /// block ran, `block_size`: bytes of the engine's block that begins with it.
+  /// the length of what begins there. `which`: number of the instruction that comes after (part of)
+  /// the block ran, `block_size`: bytes of the engine's block that begins with it.
   bool was_left_before(std::uint32_t which, std::uint32_t block_size) const {
     if (which != 0) return was_left_inside(which, block_size);
     return left_at_start == kAlways || left_at_start == block_size;

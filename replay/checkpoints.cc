@@ -21,7 +21,7 @@ Checkpoints::Start Checkpoints::start_at(std::size_t series, std::size_t ordinal
 }
 
 std::optional<Checkpoints::Start> Checkpoints::start_for(const ReplayRange& range,
-                                                                bool strict) const {
+                                                         bool strict) const {
   std::optional<Start> best;
   for (std::size_t s = 0; s < series_.size(); ++s) {
     const CheckpointRun& run = series_[s].run();
@@ -46,8 +46,7 @@ Replayer::Checkpoint Checkpoints::decode(const Start& start,
   Replayer::Checkpoint checkpoint = decode_checkpoint_state(in, file_.recording());
   if (checkpoint.machine.position.instruction != start.instruction) {
     in.fail_at(0, "expected a checkpoint at instruction " + std::to_string(start.instruction) +
-                      ", found one at " +
-                      std::to_string(checkpoint.machine.position.instruction));
+                      ", found one at " + std::to_string(checkpoint.machine.position.instruction));
   }
   return checkpoint;
 }
@@ -60,8 +59,7 @@ void Checkpoints::restore(const Start& start, Replayer& replayer) const {
 }
 
 bool Checkpoints::agrees(const Start& at, Replayer& replayer) const {
-  const Replayer::Checkpoint then =
-      decode(at, series_[at.series].load_state(file_, at.ordinal));
+  const Replayer::Checkpoint then = decode(at, series_[at.series].load_state(file_, at.ordinal));
   return replayer.machine().position() == then.machine.position &&
          replayer.machine().save() == then.machine.cpu;
 }

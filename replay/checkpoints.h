@@ -35,9 +35,7 @@ class Checkpoints {
     std::uint64_t instruction = 0;
     Position end;  ///< of the run: where the replay that took the checkpoint ended
     /// The run ended within a REP, and a replay up to `to` needs an EndSink to end there too.
-    bool ends_within(std::uint64_t to) const {
-      return end.iteration != 0 && to > end.instruction;
-    }
+    bool ends_within(std::uint64_t to) const { return end.iteration != 0 && to > end.instruction; }
     /// The instruction before which a replay stops that is wanted up to `to`.
     std::uint64_t stop(std::uint64_t to) const {
       return std::min(to, end.instruction + (end.iteration == 0 ? 0 : 1));

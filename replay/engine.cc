@@ -97,7 +97,8 @@ struct Engine::Hooks {
   static void interrupt(uc_engine*, std::uint32_t number, void* user) {
     Engine& e = *static_cast<Engine*>(user);
     e.guarded([&] {
-      const bool intercepted = number >= kInterceptedException && number < kInterceptedException + 32;
+      const bool intercepted =
+          number >= kInterceptedException && number < kInterceptedException + 32;
       const bool software = !intercepted && e.get<std::uint32_t>(kExceptionIsInt) != 0;
       // Left set, these make the next exception look like a software interrupt or a double fault.
       e.put<std::uint32_t>(kExceptionIsInt, 0);
@@ -255,7 +256,8 @@ void Engine::find_env() {
   const std::vector<Mapping> maps = writable_mappings();
   const std::uintptr_t slot = reinterpret_cast<std::uintptr_t>(uc_) + kCpuPointerInUc;
   std::uintptr_t cpu = 0;
-  if (readable(maps, slot, sizeof cpu)) std::memcpy(&cpu, reinterpret_cast<void*>(slot), sizeof cpu);
+  if (readable(maps, slot, sizeof cpu))
+    std::memcpy(&cpu, reinterpret_cast<void*>(slot), sizeof cpu);
   if (!readable(maps, cpu + kEnvInCpu, 8192)) {
     throw InternalError("engine: the register state of Unicorn " + version() +
                         " is not where 2.1.1 keeps it");
@@ -372,8 +374,8 @@ void Engine::set_eflags(std::uint32_t v) {
 }
 
 void Engine::set_a20_mask(std::uint32_t mask) {
-  put<std::uint64_t>(kA20Mask, static_cast<std::uint64_t>(static_cast<std::int64_t>(
-                                   static_cast<std::int32_t>(mask))));
+  put<std::uint64_t>(kA20Mask, static_cast<std::uint64_t>(
+                                   static_cast<std::int64_t>(static_cast<std::int32_t>(mask))));
 }
 
 Segment Engine::read_segment(std::size_t offset) const {

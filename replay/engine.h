@@ -115,7 +115,7 @@ enum class EngineStop {
   unmapped_read,      ///< physical memory nothing was mapped at
   unmapped_write,
   unmapped_fetch,
-  failure,            ///< anything else; see Engine::failure()
+  failure,  ///< anything else; see Engine::failure()
 };
 
 class Engine {
@@ -174,16 +174,12 @@ class Engine {
   /// EFLAGS without the arithmetic flags (those are computed lazily): cheap.
   std::uint32_t system_flags() const { return get<std::uint32_t>(env_layout::kEflags); }
   /// Clears EFLAGS.RF; unlike other writes at once, even inside on_instruction.
-  void drop_resume_flag() {
-    put(env_layout::kEflags, system_flags() & ~std::uint32_t{1u << 16});
-  }
+  void drop_resume_flag() { put(env_layout::kEflags, system_flags() & ~std::uint32_t{1u << 16}); }
   std::uint32_t hflags() const { return get<std::uint32_t>(env_layout::kHflags); }
   void set_hflags(std::uint32_t v) { put(env_layout::kHflags, v); }
   std::uint32_t cr(int i) const { return get<std::uint32_t>(env_layout::kCr + 8u * index(i)); }
   void set_cr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kCr + 8u * index(i), v); }
-  std::uint32_t segment_base(int i) const {
-    return get<std::uint32_t>(segment_offset(i) + 8);
-  }
+  std::uint32_t segment_base(int i) const { return get<std::uint32_t>(segment_offset(i) + 8); }
   std::uint32_t segment_flags(int i) const { return get<std::uint32_t>(segment_offset(i) + 20); }
   std::uint16_t segment_selector(int i) const {
     return static_cast<std::uint16_t>(get<std::uint32_t>(segment_offset(i)));

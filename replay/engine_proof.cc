@@ -101,8 +101,8 @@ void prove_engine() {
 
   // Code patched after data was stored beside it: the function returns 1, 1, then 2.
   poke(kFunction, {0xb8, 1, 0, 0, 0, 0xc3});
-  poke(kCode, {0xe8, 0x7b, 0, 0, 0, 0xa3, 0, 0x11, 0, 0, 0xe8, 0x71, 0, 0, 0,
-               0xc6, 0x05, 0x81, 0x10, 0, 0, 2, 0xe8, 0x65, 0, 0, 0, 0xcd, 0x21});
+  poke(kCode, {0xe8, 0x7b, 0,    0,    0, 0xa3, 0, 0x11, 0,    0, 0xe8, 0x71, 0,    0,   0,
+               0xc6, 0x05, 0x81, 0x10, 0, 0,    2, 0xe8, 0x65, 0, 0,    0,    0xcd, 0x21});
   start(kCode);
   expect(client.vector == 0x21 && client.software, "INT n is not reported as software interrupt");
   expect(client.eip == kCode + 29, "INT n does not leave EIP behind it");

@@ -48,8 +48,8 @@ const KtSink::Image& KtSink::image_of(const BlockTemplate& block) {
 }
 
 void KtSink::block(const ExecutedBlock& block, Position first) {
-  const bool whole = first.instruction >= options_.from &&
-                     first.instruction + block.count() <= options_.to;
+  const bool whole =
+      first.instruction >= options_.from && first.instruction + block.count() <= options_.to;
   if (!whole || block.code->number == BlockTemplate::kUnnumbered) {
     Sink::block(block, first);
     return;

@@ -11,11 +11,11 @@
 namespace citcat {
 
 struct KtOptions {
-  std::uint64_t from = 0;                 ///< first instruction position written
-  std::uint64_t to = ~std::uint64_t{0};   ///< first one not written
-  bool offsets = false;                   ///< offsets in CS instead of linear addresses
-  bool process_records = false;           ///< PID and MMU records (docs/formats/kt.md)
-  bool zero_count_repeats = true;         ///< a REP that did nothing gets a record with E = 0
+  std::uint64_t from = 0;                ///< first instruction position written
+  std::uint64_t to = ~std::uint64_t{0};  ///< first one not written
+  bool offsets = false;                  ///< offsets in CS instead of linear addresses
+  bool process_records = false;          ///< PID and MMU records (docs/formats/kt.md)
+  bool zero_count_repeats = true;        ///< a REP that did nothing gets a record with E = 0
 };
 
 /// An executed instruction as KT has it.

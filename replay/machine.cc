@@ -270,8 +270,8 @@ bool Machine::boundary_stop() {
 // ---------------------------------------------------------------------------------------------
 // The life of an instruction: prepared, executed by the engine, completed
 
-/// Completes what was in flight, now that `linear` is to be executed. False when the run has to stop
-/// first, or goes on with what is already prepared.
+/// Completes what was in flight, now that `linear` is to be executed. False when the run has to
+/// stop first, or goes on with what is already prepared.
 bool Machine::settle_before(std::uint32_t linear) {
   if (resuming_) {
     resuming_ = false;
@@ -441,7 +441,8 @@ void Machine::discard_in_flight() {
 
 void Machine::prepare(std::uint32_t linear) {
   code_base_ = engine_.segment_base(kCs);
-  if (breaks_on_code_) [[unlikely]] check_code_breakpoints(linear);
+  if (breaks_on_code_) [[unlikely]]
+    check_code_breakpoints(linear);
   info_ = &fetch(linear);
   const InstructionInfo& info = *info_;
   store_count_ = 0;
@@ -500,13 +501,12 @@ void Machine::prepare(std::uint32_t linear) {
 
 void Machine::prepare_operands() {
   const InstructionInfo& info = *info_;
-  if (info.opcode_map == 1 && info.opcode <= 3) [[unlikely]] tell_looked_up_descriptor();
-  const bool loads_selector = info.kind == InstructionClass::mov_to_segment ||
-                              info.kind == InstructionClass::ltr ||
-                              info.kind == InstructionClass::lldt ||
-                              info.kind == InstructionClass::in ||
-                              info.kind == InstructionClass::out ||
-                              info.kind == InstructionClass::far_jump;
+  if (info.opcode_map == 1 && info.opcode <= 3) [[unlikely]]
+    tell_looked_up_descriptor();
+  const bool loads_selector =
+      info.kind == InstructionClass::mov_to_segment || info.kind == InstructionClass::ltr ||
+      info.kind == InstructionClass::lldt || info.kind == InstructionClass::in ||
+      info.kind == InstructionClass::out || info.kind == InstructionClass::far_jump;
   if (info.operand_count == 0 && info.ea_count == 0 && !loads_selector) return;
   std::array<std::uint32_t, 6> bases;
   for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
@@ -560,7 +560,8 @@ void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
     return;
   }
   check_segment(a, operand);
-  if (breaks_on_data_) [[unlikely]] check_data_breakpoints(a);
+  if (breaks_on_data_) [[unlikely]]
+    check_data_breakpoints(a);
   if (a.write) {
     if (operand.conditional_write &&
         shift_writes_nothing(*info_, model_, static_cast<std::uint8_t>(engine_.gpr(kEcx)))) {
@@ -713,8 +714,8 @@ void Machine::keep_flag_inputs(const InstructionInfo& info) {
 }
 
 void Machine::flags_after(const InstructionInfo& info) {
-  const bool loads = sixteen_bit_ && (info.kind == InstructionClass::popf ||
-                                      info.kind == InstructionClass::iret);
+  const bool loads =
+      sixteen_bit_ && (info.kind == InstructionClass::popf || info.kind == InstructionClass::iret);
   if (!fixes_flags_ && !loads) return;
   const std::uint32_t now = engine_.eflags();
   std::uint32_t wanted = now;
@@ -854,8 +855,8 @@ bool Machine::touches_system_tables() const {
       return true;
     default:
       // LAR, LSL and the 0F 00 group look descriptors up too.
-      return info_->opcode_map == 1 && (info_->opcode == 0 || info_->opcode == 2 ||
-                                        info_->opcode == 3);
+      return info_->opcode_map == 1 &&
+             (info_->opcode == 0 || info_->opcode == 2 || info_->opcode == 3);
   }
 }
 
@@ -863,7 +864,7 @@ std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAcc
   const bool user = user_mode();
   const LinearAddr page{linear};
   // The walk of a fetch is made when the instruction is prepared, that of an operand before.
-  const Access access = kind == EngineAccess::write ? Access::write
+  const Access access = kind == EngineAccess::write   ? Access::write
                         : kind == EngineAccess::fetch ? Access::execute
                                                       : Access::read;
   if (by_blocks_) {
@@ -933,14 +934,16 @@ void Machine::resolve_translation_fault() {
 }
 
 std::uint32_t Machine::on_in(std::uint16_t port, std::uint32_t size) {
-  if (breaks_on_ports_) [[unlikely]] check_port_breakpoints(port, size);
+  if (breaks_on_ports_) [[unlikely]]
+    check_port_breakpoints(port, size);
   const std::uint32_t value = environment_.port_read(port, size, position_);
   if (sink_ != nullptr) sink_->io_read(port, size, value, position_);
   return value;
 }
 
 void Machine::on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) {
-  if (breaks_on_ports_) [[unlikely]] check_port_breakpoints(port, size);
+  if (breaks_on_ports_) [[unlikely]]
+    check_port_breakpoints(port, size);
   environment_.port_write(port, size, value, position_);
   if (has_a20_gate_) a20_gate_.port_write(port, size, value);
   if (sink_ != nullptr) sink_->io_write(port, size, value, position_);

@@ -66,7 +66,7 @@ class Environment {
 
 /// What Machine does where implementations of the architecture differ.
 struct MachinePolicy {
-  bool segment_push_is_16_bit = true; ///< PUSH Sreg with 32-bit operand leaves the upper half
+  bool segment_push_is_16_bit = true;  ///< PUSH Sreg with 32-bit operand leaves the upper half
 };
 
 /// How the machine follows the engine.
@@ -97,9 +97,9 @@ class Machine final : private EngineClient, private WalkObserver {
     bool resume_flag = false;
     bool interrupts_inhibited = false;  ///< in the shadow of STI or MOV SS
     bool shut_down = false;
-    bool awaits_output_port = false;    ///< of the A20 gate's keyboard controller
-    bool in_stack_shadow = false;       ///< SS was just loaded
-    std::uint32_t debug_pending = 0;    ///< bits for DR6 of a trap held off by that
+    bool awaits_output_port = false;  ///< of the A20 gate's keyboard controller
+    bool in_stack_shadow = false;     ///< SS was just loaded
+    std::uint32_t debug_pending = 0;  ///< bits for DR6 of a trap held off by that
   };
   Snapshot snapshot() const;
   /// `image` is the one given to load().
@@ -147,8 +147,22 @@ class Machine final : private EngineClient, private WalkObserver {
 
   /// What run() must do after the engine stopped.
   enum class Action : std::uint8_t {
-    none, at_position, emulate, raise, native_fault, fix_flags, map_page, segment_end, arrange,
-    finish_repeat, resume, debug_trap, flush_tlb, step, retranslate, drop_blocks,
+    none,
+    at_position,
+    emulate,
+    raise,
+    native_fault,
+    fix_flags,
+    map_page,
+    segment_end,
+    arrange,
+    finish_repeat,
+    resume,
+    debug_trap,
+    flush_tlb,
+    step,
+    retranslate,
+    drop_blocks,
   };
   /// A store goes to a frame nothing was mapped at so far.
   struct NeedsMapping {
@@ -366,9 +380,9 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t hflags_before_ = 0;
   PhysAddr physical_;
   bool in_flight_ = false;
-  bool resuming_ = false;       ///< the engine reports again what is already prepared
-  bool iterating_ = false;      ///< an iteration of a REP is in flight
-  bool repeat_done_ = false;    ///< its final count check is in flight
+  bool resuming_ = false;     ///< the engine reports again what is already prepared
+  bool iterating_ = false;    ///< an iteration of a REP is in flight
+  bool repeat_done_ = false;  ///< its final count check is in flight
   std::uint32_t count_before_ = 0;
   std::array<std::uint32_t, 2> ea_{};
   std::uint8_t ea_count_ = 0;
@@ -418,8 +432,8 @@ class Machine final : private EngineClient, private WalkObserver {
   // Blocks.
   bool with_addresses_ = false;
   BlockTable blocks_;
-  BlockTemplate* pending_ = nullptr;      ///< runs unreported just now
-  std::vector<BlockKey> stale_blocks_;    ///< to be dropped
+  BlockTemplate* pending_ = nullptr;    ///< runs unreported just now
+  std::vector<BlockKey> stale_blocks_;  ///< to be dropped
   BlockRegisters block_registers_;
   bool retranslating_ = false;
   std::uint32_t hot_ = 0, hot_size_ = 0;  ///< block the engine was stopped at

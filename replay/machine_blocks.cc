@@ -34,7 +34,8 @@ std::uint64_t Machine::block_mode() const {
 /// Sets block_page_ and block_frame_ for code at `linear`; false where the TLB does not hold it.
 bool Machine::find_frame(std::uint32_t linear) {
   const std::uint32_t page = linear & ~kPageMask;
-  if (page == block_page_) [[likely]] return true;
+  if (page == block_page_) [[likely]]
+    return true;
   const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::execute, user_mode());
   if (!known) return false;
   block_page_ = page;
@@ -50,7 +51,8 @@ BlockTemplate* Machine::find_block(std::uint32_t linear) {
   if (!find_frame(linear)) return nullptr;
   const BlockKey key = block_key(linear);
   BlockTemplate*& recent = blocks_.recent(linear);
-  if (recent != nullptr && recent->key == key) [[likely]] return recent;
+  if (recent != nullptr && recent->key == key) [[likely]]
+    return recent;
   BlockTemplate* const found = blocks_.find(key);
   if (found != nullptr) recent = found;
   return found;
@@ -58,7 +60,8 @@ BlockTemplate* Machine::find_block(std::uint32_t linear) {
 
 void Machine::on_block(std::uint32_t linear, std::uint32_t size) {
   if (retranslating_) finish_retranslation();
-  const bool once_more = pending_ != nullptr ? settle_block(linear, size) : stores_into_itself(linear);
+  const bool once_more =
+      pending_ != nullptr ? settle_block(linear, size) : stores_into_itself(linear);
   if (once_more) return;
   if (!stale_blocks_.empty() && !arranged_) {
     request(Action::drop_blocks);
@@ -128,8 +131,7 @@ void Machine::retranslate() {
   // template is reported in any case. Only a branch is followed by nothing.
   const BlockTemplate& last = block.last();
   const bool ends = !last.reported_tail && last.instructions.back().info.control_flow;
-  engine_.report_instructions(block.end(),
-                              ends && block.next ? last.key.linear : 0xffffffff);
+  engine_.report_instructions(block.end(), ends && block.next ? last.key.linear : 0xffffffff);
   retranslating_ = true;
   if (blocks_.full()) {
     engine_.flush_code();

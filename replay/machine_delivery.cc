@@ -18,10 +18,9 @@ bool contributory(std::uint8_t vector) {
 
 /// SDM vol. 3, table 6-5: what becomes of a second fault while the first is being delivered.
 CpuException combine(const CpuException& first, const CpuException& second) {
-  const bool to_double =
-      (contributory(first.vector) && contributory(second.vector)) ||
-      (first.vector == kPageFaultVector &&
-       (contributory(second.vector) || second.vector == kPageFaultVector));
+  const bool to_double = (contributory(first.vector) && contributory(second.vector)) ||
+                         (first.vector == kPageFaultVector &&
+                          (contributory(second.vector) || second.vector == kPageFaultVector));
   if (to_double) return {kDoubleFault, 0u, 0};
   return second;
 }

@@ -134,8 +134,7 @@ void Machine::emulate() {
     case InstructionClass::wrmsr:
       require_ring0();
       environment_.internal_read(InternalRead::Op::wrmsr, position_);
-      set_msr(engine_.gpr(kEcx),
-              std::uint64_t{engine_.gpr(kEdx)} << 32 | engine_.gpr(kEax));
+      set_msr(engine_.gpr(kEcx), std::uint64_t{engine_.gpr(kEdx)} << 32 | engine_.gpr(kEax));
       break;
     case InstructionClass::mov_to_dr:
       require_ring0();
@@ -272,7 +271,8 @@ void Machine::emulate_sysexit() {
   }
   report_completed();
   const auto selector = static_cast<std::uint16_t>((cs & 0xfffc) + 16);
-  engine_.set_segment(kCs, {static_cast<std::uint16_t>(selector | 3), 0, 0xffffffff, 0xc0fb, false});
+  engine_.set_segment(kCs,
+                      {static_cast<std::uint16_t>(selector | 3), 0, 0xffffffff, 0xc0fb, false});
   engine_.set_segment(
       kSs, {static_cast<std::uint16_t>((selector + 8) | 3), 0, 0xffffffff, 0xc0f3, false});
   engine_.set_gpr(kEsp, engine_.gpr(kEcx));

@@ -72,8 +72,7 @@ bool Machine::prepare_16_bit() {
   const InstructionInfo& info = *info_;
   constexpr std::uint32_t kFlagDf = 0x400;
   if (model_ == CpuModel::i286) {
-    segment_end_ = segment_end_fault(info, engine_.gprs(),
-                                     (engine_.eflags() & kFlagDf) != 0);
+    segment_end_ = segment_end_fault(info, engine_.gprs(), (engine_.eflags() & kFlagDf) != 0);
     if (segment_end_) {
       request(Action::segment_end);
       return true;
@@ -124,8 +123,7 @@ void Machine::refuse_reading_own_code(PhysAddr a, std::uint32_t size) {
   if (!needs_canonical()) return;
   const std::uint32_t end = physical_.value + info_->length;
   if (a.value + size <= physical_.value || a.value >= end) return;
-  throw ReplayStopped{position_,
-                      "an instruction in an undocumented encoding reads its own bytes",
+  throw ReplayStopped{position_, "an instruction in an undocumented encoding reads its own bytes",
                       ~std::uint64_t{0}, "", ""};
 }
 

@@ -15,7 +15,7 @@ namespace {
 /// Where a task segment keeps the dynamic state (SDM vol. 3, figures 7-2 and 7-10).
 struct TaskLayout {
   std::uint32_t cr3, eip, registers, segments, ldt, trap;
-  std::uint32_t width;          ///< bytes of a register
+  std::uint32_t width;  ///< bytes of a register
   unsigned segment_count;
   std::uint32_t limit_to_save;  ///< last byte written when the task is left
   std::uint32_t limit_to_load;
@@ -116,8 +116,7 @@ void Machine::tell_transfer_descriptors() {
   const std::uint32_t width = info.operand_bytes;
   const Segment stack = engine_.segment(kSs);
   const auto stacked = [&](std::uint32_t words, std::uint32_t bytes_more) {
-    return stack.base +
-           ((engine_.gpr(kEsp) + words * width + bytes_more) & stack_mask(stack));
+    return stack.base + ((engine_.gpr(kEsp) + words * width + bytes_more) & stack_mask(stack));
   };
   const bool interrupt_return = info.kind == InstructionClass::iret;
   const auto tell_words = [&](std::uint32_t from, std::uint32_t to, std::uint32_t more) {
@@ -253,8 +252,7 @@ void Machine::transfer_through_call_gate(const Descriptor& gate, bool call) {
   const std::uint32_t target = wide ? gate.gate_offset() : gate.gate_offset() & 0xffff;
   const bool inner = call && !code.conforming() && code.dpl() < cpl;
   const std::uint32_t new_cpl = inner ? code.dpl() : cpl;
-  const Segment new_code =
-      code.segment(static_cast<std::uint16_t>((selector & ~3u) | new_cpl));
+  const Segment new_code = code.segment(static_cast<std::uint16_t>((selector & ~3u) | new_cpl));
   if (target > new_code.limit) throw CpuException{kProtection, 0u, 0};
   if (call) push_gate_frame(code, inner, wide, gate.high & 0x1f);
   mark_accessed(code);
@@ -363,8 +361,7 @@ Machine::TaskState Machine::read_task(std::uint32_t base, bool wide) {
     if (!wide) state.gpr[i] |= 0xffff0000;
   }
   for (unsigned i = 0; i < layout.segment_count; ++i) {
-    state.selectors[i] =
-        static_cast<std::uint16_t>(system_read(base + layout.segments + i * w, 2));
+    state.selectors[i] = static_cast<std::uint16_t>(system_read(base + layout.segments + i * w, 2));
   }
   state.ldt = static_cast<std::uint16_t>(system_read(base + layout.ldt, 2));
   if (wide) state.trap = (system_read(base + layout.trap, 2) & 1) != 0;
@@ -432,13 +429,11 @@ void Machine::load_task_stack(std::uint16_t selector, std::uint32_t cpl, std::ui
   engine_.set_segment(kSs, stack.segment(selector));
 }
 
-void Machine::load_task_data(int s, std::uint16_t selector, std::uint32_t cpl,
-                             std::uint32_t ext) {
+void Machine::load_task_data(int s, std::uint16_t selector, std::uint32_t cpl, std::uint32_t ext) {
   if ((selector & 0xfffc) == 0) return;
   const std::uint32_t error = (selector & 0xfffcu) | ext;
   const Descriptor data = read_descriptor(selector, kInvalidTss, ext);
-  const bool privileged =
-      !data.conforming() && (data.dpl() < cpl || data.dpl() < (selector & 3u));
+  const bool privileged = !data.conforming() && (data.dpl() < cpl || data.dpl() < (selector & 3u));
   if (!data.is_readable() || privileged) throw CpuException{kInvalidTss, error, 0};
   if (!data.present()) throw CpuException{kNotPresent, error, 0};
   mark_accessed(data);

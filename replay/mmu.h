@@ -7,8 +7,8 @@
 // and the walks that the processor makes happen before the engine touches memory.
 
 #include <array>
-#include <memory>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -63,7 +63,8 @@ class Mmu {
 
   /// Translates one byte's address. Throws PageFault, or UndefinedMemory.
   PhysAddr translate(LinearAddr address, Access access, bool user) {
-    if (!paging_) [[unlikely]] return PhysAddr{address.value & a20_mask_};
+    if (!paging_) [[unlikely]]
+      return PhysAddr{address.value & a20_mask_};
     Entry& entry = entry_of(address, access);
     const std::uint8_t need = needed(access, user);
     if (entry.tag == tag(address) && (entry.allowed & need) == need) [[likely]] {

@@ -15,9 +15,9 @@ struct ExecutedBlock;
 
 /// Why the processor touched memory.
 enum class AccessKind : std::uint8_t {
-  data,      ///< an operand, including stack
-  walk,      ///< page tables: entries read, accessed and dirty bits written
-  system,    ///< descriptor tables, task segments, interrupt frames, SMM state
+  data,    ///< an operand, including stack
+  walk,    ///< page tables: entries read, accessed and dirty bits written
+  system,  ///< descriptor tables, task segments, interrupt frames, SMM state
 };
 
 /// An instruction, or one iteration of a REP string instruction, that completed.

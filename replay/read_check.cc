@@ -74,8 +74,7 @@ void ReadCheck::captured_write(const BusTransaction& t) {
 // ---------------------------------------------------------------------------------------------
 // The replayed side
 
-void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store,
-                      const Memory& memory) {
+void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory) {
   std::size_t looked_at = 0;
   for (auto p = pending_.begin(); p != pending_.end() && looked_at < kLookAhead;) {
     if (p->t.position.instruction > instruction_) break;
@@ -88,8 +87,8 @@ void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store,
       bytes = line_bytes_;
     }
     // Any store may fill its line first, whether the monitor says that it did or not.
-    const bool meant = is_code == code && (store || !p->t.has(kStoreFill)) &&
-                       overlaps(a, size, first, bytes);
+    const bool meant =
+        is_code == code && (store || !p->t.has(kStoreFill)) && overlaps(a, size, first, bytes);
     p->touched |= meant;
     // What a store has changed by the time it is told is not what was filled.
     if (meant && (store || equals(*p, memory))) {
@@ -163,7 +162,8 @@ std::optional<ReadCheck::Disagreement> ReadCheck::settle_fills(const Memory& mem
     bool touched = p.touched;
     if (!touched && p.t.op == BusOp::code_read) touched = follows_code(p);
     if (!touched && p.t.op == BusOp::data_read) touched = is_table(p.t.address);
-    if (!touched) return Disagreement{"the processor reads what the replay does not", p.t, "nothing"};
+    if (!touched)
+      return Disagreement{"the processor reads what the replay does not", p.t, "nothing"};
     if (!equals(p, memory)) {
       return Disagreement{"the replay's memory is not what the bus shows", p.t, ""};
     }
@@ -172,7 +172,8 @@ std::optional<ReadCheck::Disagreement> ReadCheck::settle_fills(const Memory& mem
 }
 
 /// Bytes in any order within the instruction. Page walks are left out where only one side has them:
-/// the replay's TLB need not be the processor's. A processor may read what it is about to overwrite.
+/// the replay's TLB need not be the processor's. A processor may read what it is about to
+/// overwrite.
 std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_data() {
   bus_bytes_.clear();
   replay_bytes_.clear();
@@ -219,8 +220,8 @@ std::optional<ReadCheck::Disagreement> ReadCheck::extra_read(std::uint64_t addre
     return at.value - candidate.address.value < candidate.size;
   });
   if (r == reads_.end() || r->kind == AccessKind::walk) return std::nullopt;
-  return Disagreement{"the replay reads what the processor does not", {},
-                      read_text("read", r->address, r->size)};
+  return Disagreement{
+      "the replay reads what the processor does not", {}, read_text("read", r->address, r->size)};
 }
 
 std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_code() {
@@ -232,11 +233,12 @@ std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_code() {
   for (const Access& f : fetches_) {
     for (std::uint32_t i = 0; i < f.size; ++i) {
       const PhysAddr at = f.address + i;
-      const bool seen = std::any_of(
-          recent_code_.rbegin(), recent_code_.rend(),
-          [&](const Access& c) { return at.value - c.address.value < c.size; });
+      const bool seen =
+          std::any_of(recent_code_.rbegin(), recent_code_.rend(),
+                      [&](const Access& c) { return at.value - c.address.value < c.size; });
       if (!seen) {
-        return Disagreement{"the replay executes code that the processor did not fetch", {},
+        return Disagreement{"the replay executes code that the processor did not fetch",
+                            {},
                             read_text("instruction", f.address, f.size)};
       }
     }
@@ -245,8 +247,7 @@ std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_code() {
   return std::nullopt;
 }
 
-std::optional<ReadCheck::Disagreement> ReadCheck::settle(std::uint64_t next,
-                                                         const Memory& memory) {
+std::optional<ReadCheck::Disagreement> ReadCheck::settle(std::uint64_t next, const Memory& memory) {
   std::optional<Disagreement> result;
   if (uncached_) {
     result = settle_uncached_data();

@@ -63,7 +63,7 @@ class ReadCheck {
     AccessKind kind = AccessKind::data;
   };
   struct Pending {
-    BusTransaction t;  ///< with the bytes that the capture has shown
+    BusTransaction t;         ///< with the bytes that the capture has shown
     std::uint32_t known = 0;  ///< bit i: byte i of them is known
     bool touched = false;     ///< but memory held something else then
   };
@@ -91,9 +91,9 @@ class ReadCheck {
   std::size_t next_external_ = 0;
 
   std::uint64_t instruction_ = kNone;
-  std::deque<Pending> pending_;          ///< not settled yet
-  std::vector<Access> fetches_, reads_, stores_;  ///< of instruction_
-  std::deque<Access> recent_code_;       ///< fetched on the bus last
+  std::deque<Pending> pending_;                     ///< not settled yet
+  std::vector<Access> fetches_, reads_, stores_;    ///< of instruction_
+  std::deque<Access> recent_code_;                  ///< fetched on the bus last
   std::unordered_set<std::uint32_t> table_frames_;  ///< page directories and tables
   std::unordered_set<std::uint32_t> device_pages_;
   std::vector<std::uint64_t> bus_bytes_, replay_bytes_;  ///< kept for their capacity

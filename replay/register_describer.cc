@@ -7,8 +7,7 @@ namespace {
 
 /// The Gpr that `reg` is or is part of.
 std::optional<int> gpr_of(ZydisRegister reg) {
-  const ZydisRegister whole =
-      ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LEGACY_32, reg);
+  const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LEGACY_32, reg);
   if (whole < ZYDIS_REGISTER_EAX || whole > ZYDIS_REGISTER_EDI) return std::nullopt;
   return whole - ZYDIS_REGISTER_EAX;
 }

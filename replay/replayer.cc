@@ -168,11 +168,10 @@ void Replayer::loop() {
     if (machine_.shut_down() || now.instruction >= end) return;
     if (machine_.halted()) {
       if (next_interrupt_ >= recording_.interrupts.size()) return;
-      throw ReplayStopped{now, "the processor halted where no interrupt wakes it",
-                          recording_.interrupts[next_interrupt_].transaction,
-                          "interrupt at " +
-                              position_text(recording_.interrupts[next_interrupt_].position),
-                          "HLT"};
+      throw ReplayStopped{
+          now, "the processor halted where no interrupt wakes it",
+          recording_.interrupts[next_interrupt_].transaction,
+          "interrupt at " + position_text(recording_.interrupts[next_interrupt_].position), "HLT"};
     }
     Position stop = next_stop();
     if (options_.progress) stop = std::min(stop, Position{next_report, 0});

@@ -48,8 +48,7 @@ class SinkList final : public Sink {
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
              Position now) override;
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
-  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
-                Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
   void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
   void halted(Position now) override;

@@ -23,8 +23,7 @@ void SinkList::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
 void SinkList::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
   each([&](Sink& s) { s.io_read(port, size, value, now); });
 }
-void SinkList::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
-                        Position now) {
+void SinkList::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
   each([&](Sink& s) { s.io_write(port, size, value, now); });
 }
 void SinkList::delivered(const DeliveredEvent& event, Position now) {

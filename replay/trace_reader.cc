@@ -115,8 +115,8 @@ class RecordingSource final : public TraceReader::Source {
       if (start->ends_within(end_)) sinks_.add(end_sink_.emplace(start->end));
       end_ = start->stop(end_);
     } else if (full && options_.check) {
-      verifier_ = std::make_unique<Verifier>(file_.recording(), file_.evidence(),
-                                             VerifierOptions{});
+      verifier_ =
+          std::make_unique<Verifier>(file_.recording(), file_.evidence(), VerifierOptions{});
       sinks_.add(*verifier_);
     }
     sinks_.add(sink_);
@@ -153,8 +153,12 @@ class RecordingSource final : public TraceReader::Source {
       fail(*report.divergence);
     } else if (next && position() == next->instruction) {
       if (!checkpoints_.agrees(*next, *replayer_)) {
-        fail({{next->instruction, 0}, ~std::uint64_t{0},
-              "the replay from a checkpoint is not the one that was checked", "", "", {}});
+        fail({{next->instruction, 0},
+              ~std::uint64_t{0},
+              "the replay from a checkpoint is not the one that was checked",
+              "",
+              "",
+              {}});
       }
       passed_ = next;
     } else if (report.instructions < to || to == end_) {
@@ -172,10 +176,14 @@ class RecordingSource final : public TraceReader::Source {
       fail(make_divergence(stop));
     }
     if (!digests_) return;
-    const auto differs =
-        first_difference(file_.digests(), digests_->finish(report.instructions), report.instructions);
+    const auto differs = first_difference(file_.digests(), digests_->finish(report.instructions),
+                                          report.instructions);
     if (differs) {
-      fail({{*differs, 0}, ~std::uint64_t{0}, "the replay is not the one that was verified", "", "",
+      fail({{*differs, 0},
+            ~std::uint64_t{0},
+            "the replay is not the one that was verified",
+            "",
+            "",
             {}});
     }
   }

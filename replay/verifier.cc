@@ -34,8 +34,8 @@ std::string hex_bytes(std::span<const std::uint8_t> bytes) {
 
 std::string describe(const BusTransaction& t) {
   char text[96];
-  std::snprintf(text, sizeof text, "%s of %u bytes at %08x",
-                std::string(bus_op_name(t.op)).c_str(), t.size, t.address.value);
+  std::snprintf(text, sizeof text, "%s of %u bytes at %08x", std::string(bus_op_name(t.op)).c_str(),
+                t.size, t.address.value);
   std::string result = text;
   if (t.op == BusOp::data_write || t.op == BusOp::io_write) result += " = " + hex_bytes(t.bytes());
   return result;
@@ -155,7 +155,8 @@ bool Verifier::at_barrier() const {
 }
 
 void Verifier::pull_through(Position position) {
-  while (!at_barrier() && !has_position_beyond(position) && writes_.size() < kWriteWindow && pull()) {
+  while (!at_barrier() && !has_position_beyond(position) && writes_.size() < kWriteWindow &&
+         pull()) {
   }
 }
 
@@ -165,13 +166,13 @@ void Verifier::pull_through(Position position) {
 bool Verifier::writes_visible(PhysAddr a) const {
   if (recording_.bus.form != CacheForm::write_back) return true;
   // Of a write-back cache the bus shows only what is not cacheable; captures mark those.
-  return !writes_.empty() && std::any_of(writes_.begin(), writes_.end(), [&](const PendingWrite& w) {
-    return a.value >= w.t.address.value && a.value < w.t.address.value + w.t.size;
-  });
+  return !writes_.empty() &&
+         std::any_of(writes_.begin(), writes_.end(), [&](const PendingWrite& w) {
+           return a.value >= w.t.address.value && a.value < w.t.address.value + w.t.size;
+         });
 }
 
-void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind,
-                     Position now) {
+void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position now) {
   const bool write_back = recording_.bus.form == CacheForm::write_back;
   if (beyond_ && !write_back) throw EvidenceEnd{};
   if (reads_ != nullptr && !beyond_) {
@@ -239,8 +240,7 @@ std::uint32_t Verifier::unspecified_bits(std::span<const std::uint8_t> bytes) {
   return flags_.undefined_in_store(value, [&] { return machine_->engine().eflags() & mask; });
 }
 
-void Verifier::match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecified,
-                          Position now) {
+void Verifier::match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecified, Position now) {
   unsigned byte = 0;
   PendingWrite* pending = find_pending(a.value, byte, now);
   if (pending == nullptr) {
@@ -330,13 +330,13 @@ void Verifier::drop_matched() {
 void Verifier::require_nothing_missing(Position completed) {
   if (writes_.empty()) return;
   const PendingWrite& first = writes_.front();
-  const bool late = first.t.has(kPositionKnown)
-                        ? first.t.position.instruction <= completed.instruction
-                        : out_of_order_ && std::any_of(writes_.begin(), writes_.end(),
-                                                       [](const PendingWrite& w) {
-                                                         return w.unmatched == 0;
-                                                       });
-  if (late) diverged(completed, "the processor wrote memory and the replay did not", &first.t, "nothing");
+  const bool late =
+      first.t.has(kPositionKnown)
+          ? first.t.position.instruction <= completed.instruction
+          : out_of_order_ && std::any_of(writes_.begin(), writes_.end(),
+                                         [](const PendingWrite& w) { return w.unmatched == 0; });
+  if (late)
+    diverged(completed, "the processor wrote memory and the replay did not", &first.t, "nothing");
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -468,7 +468,8 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
   follow_flags(*e.info);
   if (beyond_) return;
   end_if_used_up(now);
-  if (!starts_.empty() || recording_.totals.instruction_starts != 0) check_instruction_start(e, now);
+  if (!starts_.empty() || recording_.totals.instruction_starts != 0)
+    check_instruction_start(e, now);
   pull_through(now);
   if (!lines_.empty()) {
     check_lines(now);
@@ -510,8 +511,8 @@ void Verifier::check_instruction_start(const ExecutedInstruction& e, Position no
     if (!equal) {
       char text[64];
       std::snprintf(text, sizeof text, "%s at %08x: ", prefix ? "prefix" : "instruction", at.value);
-      diverged(now, "the processor executed another instruction",
-               &t, text + hex_bytes({info.bytes.data() + offset, info.length - offset}));
+      diverged(now, "the processor executed another instruction", &t,
+               text + hex_bytes({info.bytes.data() + offset, info.length - offset}));
     }
     if (!prefix) ++totals_.instructions.equal;
     last_agreed_ = t.index;
@@ -597,7 +598,8 @@ const BusTransaction* Verifier::next_io(Position now, const std::string& found) 
     if (!pull()) break;
     if (writes_.size() + starts_.size() + lines_.size() > kMaxHeld) break;
   }
-  if (io_.empty()) diverged(now, "the replay accesses a port where the processor did not", nullptr, found);
+  if (io_.empty())
+    diverged(now, "the replay accesses a port where the processor did not", nullptr, found);
   return &io_.front();
 }
 
@@ -620,8 +622,7 @@ void Verifier::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t val
   io_.pop_front();
 }
 
-void Verifier::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
-                        Position now) {
+void Verifier::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
   const std::string found = describe_io("write", port, size, value);
   if (beyond_) throw EvidenceEnd{};
   end_if_used_up(now);

@@ -35,9 +35,9 @@ struct VerifyTotals {
   CheckCount write_backs;   ///< captured write-back transactions
   std::uint64_t reads = 0;  ///< captured reads, fetches and fills compared, all of them equal
   CheckCount io_reads, io_writes;
-  CheckCount specials;      ///< halt, shutdown, flush
-  CheckCount instructions;  ///< hardware instruction stream, prefixes not counted
-  std::uint64_t adopted = 0;         ///< results taken over from the bus
+  CheckCount specials;        ///< halt, shutdown, flush
+  CheckCount instructions;    ///< hardware instruction stream, prefixes not counted
+  std::uint64_t adopted = 0;  ///< results taken over from the bus
   /// Changes by another bus master that turn over a single bit of memory: devices do that, but it
   /// is also what a wrongly captured bit of a read looks like.
   std::uint64_t single_bit_changes = 0;
@@ -47,7 +47,7 @@ struct VerifyTotals {
 
 /// Final memory compared with an image captured at the end.
 struct FinalMemory {
-  std::uint64_t bytes = 0;      ///< compared
+  std::uint64_t bytes = 0;  ///< compared
   std::uint64_t different = 0;
   /// Bytes that differ although the bus confirmed what the processor last left there: another bus
   /// master wrote them after the processor's last access.
@@ -80,8 +80,7 @@ class Verifier final : public Sink {
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
              Position now) override;
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
-  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
-                Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
   void halted(Position now) override;
   void cache_flushed(bool write_back, Position now) override;
@@ -155,7 +154,7 @@ class Verifier final : public Sink {
   bool beyond_ = false;
   bool counted_ = false;  ///< memory traffic carries positions
   bool all_counted_ = true;
-  Position pulled_;       ///< of the transaction pulled last
+  Position pulled_;  ///< of the transaction pulled last
 
   std::deque<PendingWrite> writes_;
   std::deque<BusTransaction> io_;
@@ -166,16 +165,17 @@ class Verifier final : public Sink {
   std::unordered_map<std::uint32_t, std::deque<BusTransaction>> window_lines_;
   std::uint64_t interrupts_pulled_ = 0, interrupts_seen_ = 0;
   std::uint64_t progress_at_ = 0;  ///< instruction of the last agreement after the last event
-  bool out_of_order_ = false;  ///< a later write matched before the first pending one
+  bool out_of_order_ = false;      ///< a later write matched before the first pending one
   std::uint64_t repeat_started_ = ~std::uint64_t{0};
   std::size_t externals_seen_ = 0;
 
-  std::size_t next_external_ = 0;  ///< not in the model yet
+  std::size_t next_external_ = 0;     ///< not in the model yet
   std::unique_ptr<ReadCheck> reads_;  ///< null where reads are not compared
-  MemoryImage model_;  ///< what the bus says memory holds (no write-back caches)
+  MemoryImage model_;                 ///< what the bus says memory holds (no write-back caches)
   std::unordered_set<std::uint32_t> unconfirmed_lines_;  ///< written since the bus showed them
   std::unordered_set<std::uint32_t> device_bytes_;
-  std::unordered_set<std::uint32_t> beyond_end_;  ///< written by the instruction the capture ends in
+  std::unordered_set<std::uint32_t>
+      beyond_end_;  ///< written by the instruction the capture ends in
   /// Bytes not yet on the bus, with their bits that no manual tells: model-specific results,
   /// undefined flags.
   std::unordered_map<std::uint32_t, std::uint8_t> specific_bytes_;

@@ -80,9 +80,9 @@ bool same_registers(const CpuState& a, const CpuState& b) {
 
 std::string_view fault_name(FaultKind kind) {
   constexpr std::array<std::string_view, kFaultKinds> kNames{
-      "bit of a read",       "bit of a port read",   "bit of a write",
-      "missing write",       "missing interrupt",    "bit of a vector",
-      "shifted interrupt",   "missing external write", "bit of a register"};
+      "bit of a read",     "bit of a port read",     "bit of a write",
+      "missing write",     "missing interrupt",      "bit of a vector",
+      "shifted interrupt", "missing external write", "bit of a register"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

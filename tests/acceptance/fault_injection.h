@@ -16,15 +16,15 @@
 namespace citcat::test {
 
 enum class FaultKind : std::uint8_t {
-  read_bit,            ///< one bit of a memory read or fetch
-  port_bit,            ///< one bit of a port read
-  write_bit,           ///< one bit of a memory write
-  write_missing,       ///< a memory write is not in the capture
-  interrupt_missing,   ///< an interrupt acknowledge is not in the capture
-  interrupt_vector,    ///< one bit of its vector
-  interrupt_shifted,   ///< it is up to 20 instructions away from where it was
-  external_missing,    ///< a write by another bus master is not in the recording
-  register_bit,        ///< one bit of a register of the state dump
+  read_bit,           ///< one bit of a memory read or fetch
+  port_bit,           ///< one bit of a port read
+  write_bit,          ///< one bit of a memory write
+  write_missing,      ///< a memory write is not in the capture
+  interrupt_missing,  ///< an interrupt acknowledge is not in the capture
+  interrupt_vector,   ///< one bit of its vector
+  interrupt_shifted,  ///< it is up to 20 instructions away from where it was
+  external_missing,   ///< a write by another bus master is not in the recording
+  register_bit,       ///< one bit of a register of the state dump
 };
 inline constexpr int kFaultKinds = 9;
 std::string_view fault_name(FaultKind kind);
@@ -76,7 +76,7 @@ class FaultInjector {
   std::vector<BusTransaction> transactions_;
   std::vector<std::uint64_t> positions_;  ///< of each transaction, since the start
   std::size_t first_ = 0;                 ///< transaction behind the start
-  std::optional<std::size_t> left_out_;                            ///< of transactions_
+  std::optional<std::size_t> left_out_;   ///< of transactions_
   std::optional<std::pair<std::size_t, BusTransaction>> changed_;  ///< as it was
   Signature baseline_;
 };

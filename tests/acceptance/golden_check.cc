@@ -61,7 +61,8 @@ void GoldenCheck::at(Position now) {
   }
   if (!after_) {
     after_.emplace();
-    for (int i = 0; i < 8; ++i) after_->gpr[static_cast<std::size_t>(i)] = machine_->engine().gpr(i);
+    for (int i = 0; i < 8; ++i)
+      after_->gpr[static_cast<std::size_t>(i)] = machine_->engine().gpr(i);
     after_->eflags = machine_->engine().eflags();
   }
   close_group();
@@ -102,7 +103,10 @@ void GoldenCheck::instruction(const ExecutedInstruction& e, Position now) {
   if (now.instruction >= golden_instructions_) return;
   const InstructionInfo& info = *e.info;
   if (now.iteration == 0) {
-    starts_.push_back({cs_, e.eip, e.linear, e.physical.value,
+    starts_.push_back({cs_,
+                       e.eip,
+                       e.linear,
+                       e.physical.value,
                        {info.bytes.begin(), info.bytes.begin() + info.length}});
   }
   floating_point_ = floating_point_ || floating_point(info.kind);
@@ -135,8 +139,7 @@ void GoldenCheck::instruction(const ExecutedInstruction& e, Position now) {
   }
 }
 
-void GoldenCheck::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind,
-                        Position now) {
+void GoldenCheck::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position now) {
   at(now);
   if (now.instruction >= golden_instructions_) return;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -176,9 +179,8 @@ void GoldenCheck::check_event(const std::string& kind, std::uint8_t vector,
       fmt::format("{} {} error {:x} at {:04x}:{:08x} cr2 {:08x} iteration {}", e.kind, e.vector,
                   e.error_code, e.cs, e.eip, e.cr2, e.rep);
   if (e.icount != now.instruction || expected != found) {
-    mismatch(now.instruction,
-             fmt::format("event expected {} at instruction {}, found {}", expected, e.icount,
-                         found));
+    mismatch(now.instruction, fmt::format("event expected {} at instruction {}, found {}", expected,
+                                          e.icount, found));
   }
 }
 
@@ -225,8 +227,8 @@ void GoldenCheck::close_group() {
         mismatch(icount_, text);
       }
       if (golden_.ports != ports_) {
-        mismatch(icount_, fmt::format("port accesses: expected {}, found {}",
-                                      golden_.ports.size(), ports_.size()));
+        mismatch(icount_, fmt::format("port accesses: expected {}, found {}", golden_.ports.size(),
+                                      ports_.size()));
       }
       counts_.ports += ports_.size();
       compare_written();
@@ -265,10 +267,10 @@ void GoldenCheck::compare_written() {
 void GoldenCheck::compare_addresses() {
   for (const Address& a : addresses_) {
     ++counts_.addresses;
-    const bool known = std::any_of(
-        golden_.references.begin(), golden_.references.end(), [&](const GoldenReference& r) {
-          return r.linear == a.linear && r.repetition == a.iteration;
-        });
+    const bool known = std::any_of(golden_.references.begin(), golden_.references.end(),
+                                   [&](const GoldenReference& r) {
+                                     return r.linear == a.linear && r.repetition == a.iteration;
+                                   });
     if (known) continue;
     std::string text = fmt::format("effective address {:08x}: accessed were", a.linear);
     for (const GoldenReference& r : golden_.references) text += fmt::format(" {:08x}", r.linear);
@@ -284,8 +286,9 @@ void GoldenCheck::compare_registers() {
   if ((flags & kStatusFlags) != 0) ++counts_.status_flags_differ;
   if (tolerant_) return;
   if (golden_.after->gpr != after_->gpr) {
-    mismatch(icount_, "registers: expected " + fmt::format("{:08x}", fmt::join(golden_.after->gpr, " ")) +
-                          ", found " + fmt::format("{:08x}", fmt::join(after_->gpr, " ")));
+    mismatch(icount_, "registers: expected " +
+                          fmt::format("{:08x}", fmt::join(golden_.after->gpr, " ")) + ", found " +
+                          fmt::format("{:08x}", fmt::join(after_->gpr, " ")));
   }
   if ((flags & kSystemFlags) != 0) {
     mismatch(icount_, fmt::format("system flags: expected {:08x}, found {:08x}",

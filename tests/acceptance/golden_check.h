@@ -44,8 +44,7 @@ class GoldenCheck final : public Sink {
   void read(PhysAddr, std::uint32_t, AccessKind, Position now) override { at(now); }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position now) override;
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
-  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
-                Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
   void halted(Position now) override;
   void cache_flushed(bool write_back, Position now) override;

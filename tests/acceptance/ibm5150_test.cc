@@ -55,15 +55,14 @@ class PinView final : public Sink {
     for (std::uint32_t i = 0; i < info.prefix_bytes; ++i) {
       starts.push_back({(e.physical.value + i) & kCapturedBits, hex({&info.bytes[i], 1}), true});
     }
-    starts.push_back({(e.physical.value + info.prefix_bytes) & kCapturedBits,
-                      hex({info.bytes.data() + info.prefix_bytes,
-                           std::size_t{info.length} - info.prefix_bytes}),
-                      false});
+    starts.push_back(
+        {(e.physical.value + info.prefix_bytes) & kCapturedBits,
+         hex({info.bytes.data() + info.prefix_bytes, std::size_t{info.length} - info.prefix_bytes}),
+         false});
   }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      written.push_back(
-          {(a.value + static_cast<std::uint32_t>(i)) & kCapturedBits, bytes[i]});
+      written.push_back({(a.value + static_cast<std::uint32_t>(i)) & kCapturedBits, bytes[i]});
     }
   }
   std::vector<Start> starts;
@@ -129,9 +128,9 @@ TEST_F(Ibm5150EndToEnd, InstructionsAreThoseOfTheQueueStatusPins) {
   std::vector<Start> oracle;
   for (const auto& row : test::csv_rows(test::shared_file("ibm5150/oracle_instr_qs.csv.gz"))) {
     if (std::stoull(row.at(1)) <= begin()) continue;
-    oracle.push_back({static_cast<std::uint32_t>(std::stoul(row.at(2), nullptr, 16)) &
-                          kCapturedBits,
-                      row.at(3), row.at(4) == "1"});
+    oracle.push_back(
+        {static_cast<std::uint32_t>(std::stoul(row.at(2), nullptr, 16)) & kCapturedBits, row.at(3),
+         row.at(4) == "1"});
   }
   // The capture ends inside an instruction or two, which the replay may not complete.
   constexpr std::size_t kUnfinished = 3;
@@ -153,9 +152,9 @@ TEST_F(Ibm5150EndToEnd, WritesAreThoseOfTheBusInItsOrder) {
   for (const auto& row : test::csv_rows(test::shared_file("ibm5150/oracle_cycles.csv.gz"))) {
     if (row.at(3) != "MEMW" || std::stoull(row.at(1)) <= begin()) continue;
     if (std::stoull(row.at(2)) >= kEnd) continue;
-    oracle.push_back({static_cast<std::uint32_t>(std::stoul(row.at(4), nullptr, 16)) &
-                          kCapturedBits,
-                      static_cast<std::uint8_t>(std::stoul(row.at(5), nullptr, 16))});
+    oracle.push_back(
+        {static_cast<std::uint32_t>(std::stoul(row.at(4), nullptr, 16)) & kCapturedBits,
+         static_cast<std::uint8_t>(std::stoul(row.at(5), nullptr, 16))});
   }
   ASSERT_GT(oracle.size(), 1000u);
   ASSERT_GE(view.written.size(), oracle.size());

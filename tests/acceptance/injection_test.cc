@@ -65,8 +65,8 @@ void inject_into(FaultInjector& injector, int each, std::mt19937& random, Table&
           break;
       }
       if (std::getenv("CITCAT_INJECTION_VERBOSE") != nullptr) {
-        fmt::print("    {:<22} {} {:>8} {}\n", fault_name(what),
-                   static_cast<int>(outcome.result), outcome.distance, outcome.text);
+        fmt::print("    {:<22} {} {:>8} {}\n", fault_name(what), static_cast<int>(outcome.result),
+                   outcome.distance, outcome.text);
       }
     }
   }
@@ -74,8 +74,9 @@ void inject_into(FaultInjector& injector, int each, std::mt19937& random, Table&
 
 void print_table(const std::string& title, Table& table) {
   fmt::print("\n### {}\n\n", title);
-  fmt::print("| fault | injected | refused | noticed | nearest | median | 90 % | farthest | "
-             "suspected | no effect | latent |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
+  fmt::print(
+      "| fault | injected | refused | noticed | nearest | median | 90 % | farthest | "
+      "suspected | no effect | latent |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (auto& [kind, row] : table) {
     auto& d = row.distances;
     std::sort(d.begin(), d.end());
@@ -99,11 +100,10 @@ void expect_nothing_slips_through(const Table& table, bool write_back) {
   int injected = 0;
   for (const auto& [kind, row] : table) {
     injected += row.injected;
-    const bool must_notice = kind == FaultKind::write_bit ||
-                             (kind == FaultKind::write_missing && !write_back) ||
-                             kind == FaultKind::interrupt_missing ||
-                             kind == FaultKind::interrupt_vector ||
-                             kind == FaultKind::interrupt_shifted;
+    const bool must_notice =
+        kind == FaultKind::write_bit || (kind == FaultKind::write_missing && !write_back) ||
+        kind == FaultKind::interrupt_missing || kind == FaultKind::interrupt_vector ||
+        kind == FaultKind::interrupt_shifted;
     if (must_notice) {
       EXPECT_EQ(row.suspected + row.no_effect + row.latent, 0) << fault_name(kind);
     }
@@ -131,15 +131,12 @@ TEST_P(InjectionMachine, FaultsAreNoticedOrHaveNoEffect) {
   expect_nothing_slips_through(table, form == 'C');
 }
 
-INSTANTIATE_TEST_SUITE_P(, InjectionMachine,
-                         testing::Values(std::pair{"lin_user_tiny", 'A'},
-                                         std::pair{"lin_user_tiny", 'B'},
-                                         std::pair{"lin_user_tiny", 'C'},
-                                         std::pair{"bios486_tiny", 'A'},
-                                         std::pair{"lin_procs_small", 'B'}),
-                         [](const auto& at) {
-                           return std::string(at.param.first) + "_" + at.param.second;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    , InjectionMachine,
+    testing::Values(std::pair{"lin_user_tiny", 'A'}, std::pair{"lin_user_tiny", 'B'},
+                    std::pair{"lin_user_tiny", 'C'}, std::pair{"bios486_tiny", 'A'},
+                    std::pair{"lin_procs_small", 'B'}),
+    [](const auto& at) { return std::string(at.param.first) + "_" + at.param.second; });
 
 TEST(InjectionIbm5150, FaultsAreNoticedOrHaveNoEffect) {
   ImportOptions options;

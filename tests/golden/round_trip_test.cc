@@ -75,7 +75,8 @@ class BusRecorder final : public Sink {
                 Position now) {
     BusTransaction& t = add(op, PhysAddr{port}, now);
     t.size = static_cast<std::uint8_t>(size);
-    for (std::uint32_t i = 0; i < size; ++i) t.data[i] = static_cast<std::uint8_t>(value >> (8 * i));
+    for (std::uint32_t i = 0; i < size; ++i)
+      t.data[i] = static_cast<std::uint8_t>(value >> (8 * i));
   }
 
   Machine* machine_ = nullptr;

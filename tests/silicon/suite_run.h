@@ -16,9 +16,9 @@
 namespace citcat::silicon {
 
 enum class Outcome : std::uint8_t {
-  equal,        ///< registers, flags, memory, order of writes and port traffic, bit for bit
-  masked,       ///< only flags differ that the suite's authors declare undefined for the form
-  explained,    ///< differs by a named rule
+  equal,      ///< registers, flags, memory, order of writes and port traffic, bit for bit
+  masked,     ///< only flags differ that the suite's authors declare undefined for the form
+  explained,  ///< differs by a named rule
   unexplained,
 };
 
@@ -29,7 +29,7 @@ struct TestResult {
 };
 
 struct FormResult {
-  std::string form;  ///< "F6.3"
+  std::string form;                  ///< "F6.3"
   std::array<unsigned, 4> counts{};  ///< by Outcome
   std::map<std::string, unsigned> rules;
   std::vector<std::string> unexplained;  ///< one line a test

@@ -92,8 +92,11 @@ class Bench {
   void write_json(const std::string& path) const {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const Row& r : rows_) {
-      all.push_back({{"workload", r.workload}, {"what", r.what}, {"instructions", r.instructions},
-                     {"seconds", r.seconds}, {"mips", r.millions()}});
+      all.push_back({{"workload", r.workload},
+                     {"what", r.what},
+                     {"instructions", r.instructions},
+                     {"seconds", r.seconds},
+                     {"mips", r.millions()}});
     }
     std::ofstream(path) << all.dump(1) << '\n';
   }

@@ -50,8 +50,8 @@ TEST_F(Cat, GivesTheSamePartWithAndWithoutCheckpoints) {
   const std::string expected = part("321", "432");
   EXPECT_FALSE(expected.empty());
   EXPECT_TRUE(good({"cat", "r.citcat", "--from", "321", "--to", "432"}) == expected);
-  const auto json = nlohmann::json::parse(good({"checkpoint", "r.citcat", "--every", "100",
-                                                "--json"}));
+  const auto json =
+      nlohmann::json::parse(good({"checkpoint", "r.citcat", "--every", "100", "--json"}));
   EXPECT_EQ(json.at("every"), 100);
   EXPECT_GT(json.at("checkpoints"), 4);
   EXPECT_TRUE(good({"cat", "r.citcat", "--from", "321", "--to", "432"}) == expected);
@@ -76,8 +76,8 @@ TEST_F(Cat, PrintsRecordsForPeople) {
 
 TEST_F(Cat, EndsQuietlyWhenItsReaderHasSeenEnough) {
   for (const char* form : {"kt", "text"}) {
-    const std::string command = "cd '" + folder_.path().string() + "' && { '" CITCAT_PROGRAM
-                                "' cat r.citcat --format " + form +
+    const std::string command = "cd '" + folder_.path().string() +
+                                "' && { '" CITCAT_PROGRAM "' cat r.citcat --format " + form +
                                 " 2>err; echo $? >status; } | head -c 100 >out";
     ASSERT_EQ(std::system(command.c_str()), 0);
     EXPECT_EQ(read_file(file("status")), "0\n") << form;

@@ -41,8 +41,8 @@ class Files : public ::testing::Test {
     return result.out;
   }
   nlohmann::json import() const {
-    return nlohmann::json::parse(good({"import", "bus.csv", "-o", "bus.citcat", "--initial-state",
-                                       "state.json", "--json"}));
+    return nlohmann::json::parse(
+        good({"import", "bus.csv", "-o", "bus.citcat", "--initial-state", "state.json", "--json"}));
   }
   TemporaryFolder folder_;
 };

@@ -79,8 +79,10 @@ TEST_F(Shards, AreLeftAloneWhenTheyAreThereAndMadeAgainWhenTheyAreDamaged) {
                                            "2/3",    "-o",       "s.kt.zst"};
   EXPECT_THAT(run(second).err, HasSubstr("is there already"));
   write_file(file("s.0002-of-0003.kt.zst"), "damaged");
-  EXPECT_EQ(run({"merge", "s.0001-of-0003.kt.zst", "s.0002-of-0003.kt.zst",
-                 "s.0003-of-0003.kt.zst", "-o", "merged.kt"}).exit_code, 3);
+  EXPECT_EQ(run({"merge", "s.0001-of-0003.kt.zst", "s.0002-of-0003.kt.zst", "s.0003-of-0003.kt.zst",
+                 "-o", "merged.kt"})
+                .exit_code,
+            3);
   good(second);
   good({"merge", "s.0001-of-0003.kt.zst", "s.0002-of-0003.kt.zst", "s.0003-of-0003.kt.zst", "-o",
         "merged.kt"});

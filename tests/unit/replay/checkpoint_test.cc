@@ -68,8 +68,8 @@ TEST(Checkpoint, ContinuesTheSampleCaptureExactly) {
 
 TEST(Checkpoint, ContinuesAnOperatingSystemExactly) {
   const char* given = std::getenv("CITCAT_SHARED");
-  const fs::path shared = given != nullptr ? fs::path(given)
-                                           : fs::path(CITCAT_SOURCE_DIR) / "../shared";
+  const fs::path shared =
+      given != nullptr ? fs::path(given) : fs::path(CITCAT_SOURCE_DIR) / "../shared";
   const fs::path capture = shared / "data/machine/lin_user_tiny";
   if (!fs::exists(capture)) GTEST_SKIP() << capture << " is absent";
   ImportOptions options;

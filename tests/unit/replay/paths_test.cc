@@ -18,7 +18,9 @@ namespace {
 
 class MemorySink final : public ByteSink {
  public:
-  void write(std::span<const std::uint8_t> b) override { bytes.insert(bytes.end(), b.begin(), b.end()); }
+  void write(std::span<const std::uint8_t> b) override {
+    bytes.insert(bytes.end(), b.begin(), b.end());
+  }
   void finish() override {}
   std::vector<std::uint8_t> bytes;
 };
@@ -27,8 +29,8 @@ struct Deliveries final : Sink {
   Detail detail() const override { return Detail::nothing; }
   void block(const ExecutedBlock&, Position) override {}
   void delivered(const DeliveredEvent& e, Position now) override {
-    list.push_back({now.instruction, now.iteration, e.vector, e.error_code, e.cs, e.eip, e.cr2,
-                    e.eflags});
+    list.push_back(
+        {now.instruction, now.iteration, e.vector, e.error_code, e.cs, e.eip, e.cr2, e.eflags});
   }
   std::vector<std::vector<std::uint64_t>> list;
 };
@@ -92,7 +94,8 @@ void expect_equal(const Recording& recording, const Outcome& a, const Outcome& b
     ASSERT_EQ(a.deliveries[i], b.deliveries[i]) << "delivery " << i;
   }
   if (!a.trace.empty() && !b.trace.empty()) {
-    const auto [x, y] = std::mismatch(a.trace.begin(), a.trace.end(), b.trace.begin(), b.trace.end());
+    const auto [x, y] =
+        std::mismatch(a.trace.begin(), a.trace.end(), b.trace.begin(), b.trace.end());
     EXPECT_TRUE(x == a.trace.end() && y == b.trace.end())
         << "traces differ at byte " << x - a.trace.begin();
   }

@@ -1,7 +1,7 @@
 #pragma once
-// Random programs with everything a replay meets: faults that a handler repairs or skips, pages that
-// come and go, code that patches code, strings, interrupts and writes from outside. They run for
-// ever in one of the processor's modes; the recording says how far.
+// Random programs with everything a replay meets: faults that a handler repairs or skips, pages
+// that come and go, code that patches code, strings, interrupts and writes from outside. They run
+// for ever in one of the processor's modes; the recording says how far.
 
 #include <cstdint>
 #include <string>
@@ -18,13 +18,12 @@ enum class GuestMode : std::uint8_t {
   real,
   virtual8086,
 };
-inline constexpr GuestMode kGuestModes[] = {GuestMode::kernel,      GuestMode::user,
-                                            GuestMode::flat,        GuestMode::protected16,
-                                            GuestMode::real,        GuestMode::virtual8086};
+inline constexpr GuestMode kGuestModes[] = {GuestMode::kernel, GuestMode::user,
+                                            GuestMode::flat,   GuestMode::protected16,
+                                            GuestMode::real,   GuestMode::virtual8086};
 std::string guest_mode_name(GuestMode mode);
 
 /// The same program for the same arguments. `events`: NMIs and external writes at random places.
-Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instructions,
-                       bool events);
+Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instructions, bool events);
 
 }  // namespace citcat

@@ -44,8 +44,7 @@ TEST(SiliconSuite, EveryFormOfThe80286ReplaysAsTheProcessorRanIt) {
 
 TEST(SiliconSuite, TheSampleTestsReplayAsTheProcessorRanThem) {
   std::vector<std::string> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(CITCAT_SOURCE_DIR "/samples/moo")) {
+  for (const auto& entry : std::filesystem::directory_iterator(CITCAT_SOURCE_DIR "/samples/moo")) {
     if (entry.path().string().find(".MOO") != std::string::npos) files.push_back(entry.path());
   }
   ASSERT_FALSE(files.empty());

@@ -221,9 +221,9 @@ TEST_F(TraceReaderTest, TakesResultsOverAgainThatOnlyTheBusTold) {
     checkpoints.restore(*start, second);
     second.run_to(instructions_);
     part_writer.flush();
-    EXPECT_TRUE(part.content == Bytes(sink.content.begin() +
-                                          static_cast<std::ptrdiff_t>(cuts.begins[from]),
-                                      sink.content.end()));
+    EXPECT_TRUE(part.content ==
+                Bytes(sink.content.begin() + static_cast<std::ptrdiff_t>(cuts.begins[from]),
+                      sink.content.end()));
     EXPECT_TRUE(second.machine().save() == end_state) << from;
   }
 }
@@ -247,9 +247,8 @@ TEST_F(TraceReaderTest, EndsWhereTheEvidenceEndedWithinARep) {
   }
   TraceReader reader(path("r"));
   reader.seek(550);
-  auto expected = std::find_if(all.begin(), all.end(), [](const TraceRecord& r) {
-    return r.position.instruction == 550;
-  });
+  auto expected = std::find_if(all.begin(), all.end(),
+                               [](const TraceRecord& r) { return r.position.instruction == 550; });
   for (const TraceRecord& found : reader) {
     ASSERT_TRUE(expected != all.end());
     ASSERT_EQ(found.record, expected->record);
