@@ -5,7 +5,8 @@ function(citcat_target name)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # False for "literal" + std::string when optimising (GCC bug 105651, fixed in 13).
-    target_compile_options(${name} PRIVATE -Wno-restrict)
+    target_compile_options(${name} PRIVATE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow
+      -Wno-stringop-overread)
   endif()
   if(CITCAT_WERROR)
     target_compile_options(${name} PRIVATE -Werror)
