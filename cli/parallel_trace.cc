@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -29,7 +30,10 @@ struct PartResult {
   std::uint64_t instructions = 0, interrupts = 0, exceptions = 0, io_reads = 0, io_writes = 0,
                 external_writes = 0, kt_instructions = 0, started_at = 0;
   std::uint64_t differs_before = ~std::uint64_t{0};
-  std::uint32_t failed = 0, text_bytes = 0;  ///< an error text follows
+  Position diverged_at;
+  std::uint64_t transaction = ~std::uint64_t{0};
+  std::uint32_t failed = 0;
+  std::array<std::uint32_t, 3> text_bytes{};  ///< before it: error or reason, expected, found
 };
 
 class DescriptorSink final : public ByteSink {
@@ -85,7 +89,7 @@ class Part {
     return false;
   }
   /// Once it has ended.
-  PartResult take(KtWriter& writer);
+  TraceRunResult take(KtWriter& writer);
 
  private:
   void expand(const std::string& recording, const KtOptions& kt, const TraceRunOptions& options);
@@ -95,11 +99,48 @@ class Part {
   int status_ = 0;
 };
 
+PartResult to_part(const TraceRunResult& run, std::uint64_t kt_instructions) {
+  PartResult part;
+  part.end = run.report.end;
+  part.instructions = run.report.instructions;
+  part.interrupts = run.report.interrupts;
+  part.exceptions = run.report.exceptions;
+  part.io_reads = run.report.io_reads;
+  part.io_writes = run.report.io_writes;
+  part.external_writes = run.report.external_writes;
+  part.kt_instructions = kt_instructions;
+  part.started_at = run.started_at;
+  part.differs_before = run.differs_before.value_or(~std::uint64_t{0});
+  if (run.report.divergence) {
+    part.diverged_at = run.report.divergence->position;
+    part.transaction = run.report.divergence->transaction;
+  }
+  return part;
+}
+
+TraceRunResult to_result(const PartResult& part, const std::array<std::string, 3>& texts) {
+  TraceRunResult result;
+  result.report.end = part.end;
+  result.report.instructions = part.instructions;
+  result.report.interrupts = part.interrupts;
+  result.report.exceptions = part.exceptions;
+  result.report.io_reads = part.io_reads;
+  result.report.io_writes = part.io_writes;
+  result.report.external_writes = part.external_writes;
+  result.started_at = part.started_at;
+  if (part.differs_before != ~std::uint64_t{0}) result.differs_before = part.differs_before;
+  if (part.end == ReplayReport::End::diverged) {
+    result.report.divergence =
+        Divergence{part.diverged_at, part.transaction, texts[0], texts[1], texts[2], {}};
+  }
+  return result;
+}
+
 void Part::expand(const std::string& recording, const KtOptions& kt,
                   const TraceRunOptions& options) {
   DescriptorSink sink(file_);
   PartResult result;
-  std::string text;
+  std::array<std::string, 3> texts;
   try {
     // Opened anew: processes that share a descriptor share its position.
     const RecordingFile file = RecordingFile::open(recording);
@@ -108,52 +149,46 @@ void Part::expand(const std::string& recording, const KtOptions& kt,
     const Console silent(true);
     const TraceRunResult run = run_trace(file, &trace, options, silent);
     writer.flush();
-    result = {run.report.end,
-              run.report.instructions,
-              run.report.interrupts,
-              run.report.exceptions,
-              run.report.io_reads,
-              run.report.io_writes,
-              run.report.external_writes,
-              writer.instructions(),
-              run.started_at,
-              run.differs_before.value_or(~std::uint64_t{0}),
-              0,
-              0};
-    if (run.report.divergence) text = run.report.divergence->reason;
+    result = to_part(run, writer.instructions());
+    if (const auto& d = run.report.divergence) texts = {d->reason, d->expected, d->found};
   } catch (const std::exception& e) {
     result.failed = 1;
-    text = e.what();
+    texts[0] = e.what();
   }
-  result.text_bytes = static_cast<std::uint32_t>(text.size());
   const auto bytes = [](const auto* p, std::size_t n) {
     return std::span(reinterpret_cast<const std::uint8_t*>(p), n);
   };
   try {
-    sink.write(bytes(text.data(), text.size()));
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      result.text_bytes[i] = static_cast<std::uint32_t>(texts[i].size());
+      sink.write(bytes(texts[i].data(), texts[i].size()));
+    }
     sink.write(bytes(&result, sizeof result));
   } catch (const std::exception&) {
     std::_Exit(1);  // the reader finds no result
   }
 }
 
-PartResult Part::take(KtWriter& writer) {
+TraceRunResult Part::take(KtWriter& writer) {
   PartResult result;
-  const off_t size = ::lseek(file_, 0, SEEK_END);
+  off_t end = ::lseek(file_, 0, SEEK_END);
   const auto read_at = [&](void* to, std::size_t n, off_t at) {
     if (::pread(file_, to, n, at) != static_cast<ssize_t>(n)) {
       throw IoError("a part of the trace could not be read back");
     }
   };
-  if (status_ != 0 || size < static_cast<off_t>(sizeof result)) {
+  if (status_ != 0 || end < static_cast<off_t>(sizeof result)) {
     throw InternalError("the process of a part ended without a result");
   }
-  off_t end = size - static_cast<off_t>(sizeof result);
+  end -= static_cast<off_t>(sizeof result);
   read_at(&result, sizeof result, end);
-  end -= static_cast<off_t>(result.text_bytes);
-  std::string text(result.text_bytes, ' ');
-  read_at(text.data(), text.size(), end);
-  if (result.failed != 0) throw IoError("in a part of the trace: " + text);
+  std::array<std::string, 3> texts;
+  for (std::size_t i = texts.size(); i-- > 0;) {
+    texts[i].resize(result.text_bytes[i]);
+    end -= static_cast<off_t>(texts[i].size());
+    read_at(texts[i].data(), texts[i].size(), end);
+  }
+  if (result.failed != 0) throw IoError("in a part of the trace: " + texts[0]);
   std::vector<std::uint8_t> piece(std::size_t{1} << 20);
   std::uint64_t instructions = result.kt_instructions;
   for (off_t at = 0; at < end;) {
@@ -164,7 +199,7 @@ PartResult Part::take(KtWriter& writer) {
     instructions = 0;
     at += static_cast<off_t>(n);
   }
-  return result;
+  return to_result(result, texts);
 }
 
 /// Where to part the range: just behind checkpoints.
@@ -188,19 +223,6 @@ std::vector<ReplayRange> part_ranges(const RecordingFile& file, const ReplayRang
     ranges.push_back({place, range.to});
   }
   return ranges;
-}
-
-TraceRunResult to_result(const PartResult& part) {
-  TraceRunResult result;
-  result.report.end = part.end;
-  result.report.instructions = part.instructions;
-  result.report.interrupts = part.interrupts;
-  result.report.exceptions = part.exceptions;
-  result.report.io_reads = part.io_reads;
-  result.report.io_writes = part.io_writes;
-  result.report.external_writes = part.external_writes;
-  if (part.differs_before != ~std::uint64_t{0}) result.differs_before = part.differs_before;
-  return result;
 }
 
 }  // namespace
@@ -242,11 +264,11 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
       }
       check_interrupt();
     }
-    const PartResult part = parts.front()->take(writer);
+    const std::uint64_t started_at = result.started_at;
+    result = parts.front()->take(writer);
     parts.pop_front();
-    result = to_result(part);
-    if (taken == 0) result.started_at = part.started_at;
-    progress.update(part.instructions);
+    if (taken != 0) result.started_at = started_at;
+    progress.update(result.report.instructions);
     if (!result.sure()) break;
   }
   return result;

@@ -27,22 +27,13 @@ std::optional<std::uint32_t> variable(const char* name) {
 }
 
 /// Variables by which batch systems tell a task which one it is: the task's, the first task's and
-/// the last task's number (manuals of Slurm's sbatch and srun, PBS Professional's and Grid Engine's
-/// qsub).
+/// the last task's number (manuals of Slurm's sbatch and Grid Engine's qsub).
 struct TaskVariables {
   const char *own, *first, *last;
 };
 constexpr std::array<TaskVariables, 2> kArrays = {{
     {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX"},
     {"SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST"},
-}};
-/// The task's number from 0, and how many there are.
-struct RankVariables {
-  const char *own, *count;
-};
-constexpr std::array<RankVariables, 2> kRanks = {{
-    {"SLURM_PROCID", "SLURM_NTASKS"},
-    {"PBS_TASKNUM", "PBS_NP"},
 }};
 
 Shard checked(std::uint32_t own, std::uint32_t count, const std::string& from) {
@@ -60,10 +51,8 @@ Shard automatic_shard() {
       return checked(*own - *first + 1, *last - *first + 1, v.own);
     }
   }
-  for (const RankVariables& v : kRanks) {
-    const auto own = variable(v.own), count = variable(v.count);
-    if (own && count) return checked(*own + 1, *count, v.own);
-  }
+  const auto rank = variable("SLURM_PROCID"), ranks = variable("SLURM_NTASKS");
+  if (rank && ranks) return checked(*rank + 1, *ranks, "SLURM_PROCID");
   throw UsageError("--shard auto: expected a variable such as SLURM_ARRAY_TASK_ID, found none");
 }
 

@@ -19,7 +19,7 @@ struct Shard {
   std::uint32_t number = 1, count = 1;
 };
 
-/// "K/N", or "auto": from the array or task variables of Slurm, PBS or Grid Engine. Throws
+/// "K/N", or "auto": from the array or task variables of Slurm or Grid Engine. Throws
 /// UsageError for anything else, or when "auto" finds no such variable.
 Shard parse_shard(const std::string& text);
 
