@@ -1,7 +1,8 @@
 #pragma once
 // The replayed processor: Unicorn's execution, completed to what the architecture says.
 //
-// Every instruction passes on_instruction() before the engine executes it. There its memory
+// Every instruction passes on_instruction() before the engine executes it, but for plain code that
+// runs a block at a time where nobody asks for more (machine_blocks.cc). There its memory
 // operands are translated and checked by our own Mmu, so that faults, accessed bits and the order
 // of accesses are the processor's; instructions the engine does not do right are executed here;
 // and whatever completed since is reported to the Sink.
