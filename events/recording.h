@@ -29,7 +29,10 @@ struct BusAnchor {
 struct Interrupt {
   enum class Kind : std::uint8_t { external, nmi, smi };
   Kind kind = Kind::external;
-  std::uint8_t vector = 0;
+  std::uint8_t vector = 0;  ///< 0 for an SMI
+  /// SMI: low byte of the SMM revision identifier that the processor saved, which tells the map of
+  /// the saved state (SDM vol. 3, 34.4.2); 0 where the bus did not show it.
+  std::uint8_t smm_revision = 0;
   bool position_known = false;
   Position position;
   BusAnchor anchor;

@@ -80,6 +80,8 @@ void RecordingBuilder::add(const BusTransaction& t) {
   position_ = t.has(kPositionKnown) ? rebase(t.position) : Position{};
   clock_.tick(counts_);
   if (const auto entry = smm_.add(t, position_, counts_)) add_smm_entry(*entry);
+  if (smm_revision_at_) [[unlikely]]
+    find_smm_revision(t);
   switch (t.op) {
     case BusOp::code_read:
     case BusOp::data_read:
@@ -234,14 +236,32 @@ void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind ki
 }
 
 void RecordingBuilder::add_smm_entry(const SmmEntryDetector::Entry& entry) {
-  if (saw_smi_) return;
-  Interrupt event;
-  event.kind = Interrupt::Kind::smi;
-  event.position_known = entry.position_known;
-  event.position = entry.position;
-  event.anchor = entry.anchor;
-  event.transaction = entry.transaction;
-  recording_.interrupts.push_back(event);
+  if (!saw_smi_) {
+    Interrupt event;
+    event.kind = Interrupt::Kind::smi;
+    event.position_known = entry.position_known;
+    event.position = entry.position;
+    event.anchor = entry.anchor;
+    event.transaction = entry.transaction;
+    recording_.interrupts.push_back(event);
+  }
+  Interrupt& last = recording_.interrupts.back();
+  if (last.kind != Interrupt::Kind::smi) return;
+  last.smm_revision = entry.revision.value_or(0);
+  if (!entry.revision) smm_revision_at_ = entry.revision_at;
+}
+
+/// A cache holds the saved state back: its revision shows when the line is written back, or read
+/// uncached. The handler does not change it.
+void RecordingBuilder::find_smm_revision(const BusTransaction& t) {
+  const bool shows = t.op == BusOp::data_write || (t.op == BusOp::data_read && !t.has(kLine));
+  const std::uint32_t offset = smm_revision_at_->value - t.address.value;
+  if (!shows || offset >= t.size) return;
+  const auto smi =
+      std::find_if(recording_.interrupts.rbegin(), recording_.interrupts.rend(),
+                   [](const Interrupt& event) { return event.kind == Interrupt::Kind::smi; });
+  if (smi != recording_.interrupts.rend()) smi->smm_revision = t.data[offset];
+  smm_revision_at_.reset();
 }
 
 void RecordingBuilder::add_io_read(const BusTransaction& t) {

@@ -62,6 +62,7 @@ class RecordingBuilder {
                     std::uint32_t last);
   void add_interrupt(const BusTransaction& t, Interrupt::Kind kind);
   void add_smm_entry(const SmmEntryDetector::Entry& entry);
+  void find_smm_revision(const BusTransaction& t);
   void add_io_read(const BusTransaction& t);
   void count_position(const BusTransaction& t);
   void count(const BusTransaction& t);
@@ -76,7 +77,9 @@ class RecordingBuilder {
   MemoryImage before_;  ///< memory as the transactions before the start left it
   SmmEntryDetector smm_;
   bool saw_smi_ = false;  ///< the monitor names SMIs itself
-  BusAnchor counts_;      ///< items before the current transaction
+  /// Where the last SMI saved a revision that was not on the bus yet.
+  std::optional<PhysAddr> smm_revision_at_;
+  BusAnchor counts_;  ///< items before the current transaction
   Position base_;
   Position position_;      ///< of the current transaction, counted from base_
   BusTransaction passed_;  ///< what evidence_ is given

@@ -7,6 +7,7 @@ constexpr std::uint32_t kSaveTop = 0x10000;  ///< the saved state grows down fro
 constexpr std::uint32_t kHandler = 0x8000;
 constexpr std::uint32_t kSavedDwords = 128;  ///< 512 bytes, SMBASE + FE00h to FFFFh
 constexpr std::uint32_t kSavedBytes = 4 * kSavedDwords;
+constexpr std::uint32_t kRevisionOffset = 0xfefc;
 /// SMBASE after reset (SDM vol. 3, 34.4). A write-back cache does not show the words saved, so
 /// only an entry at this base can be told by its fills.
 constexpr std::uint32_t kResetBase = 0x30000;
@@ -19,7 +20,8 @@ constexpr std::uint32_t kLineBytes = 32;
 void SmmEntryDetector::begin(const BusTransaction& t, const Position& position,
                              const BusAnchor& before, std::uint32_t base, std::uint32_t next,
                              bool fills) {
-  entry_ = {t.has(kPositionKnown), position, before, t.index};
+  entry_ = {t.has(kPositionKnown), position, before, t.index, PhysAddr{base + kRevisionOffset},
+            std::nullopt};
   base_ = base;
   next_ = next;
   fills_ = fills;
@@ -40,6 +42,7 @@ std::optional<SmmEntryDetector::Entry> SmmEntryDetector::save(const BusTransacti
   if (t.size == 4 && t.address.value == next_ && continues(t, position, false)) {
     ++count_;
     next_ -= 4;
+    if (t.address == entry_.revision_at) entry_.revision = t.data[0];
   } else if (t.size == 4 && (t.address.value & 0xfff) == kPageEnd &&
              t.address.value >= kSaveTop - 4) {
     begin(t, position, before, t.address.value + 4 - kSaveTop, t.address.value - 4, false);

@@ -19,6 +19,9 @@ class SmmEntryDetector {
     Position position;
     BusAnchor anchor;
     std::uint64_t transaction = 0;
+    /// Where the processor saves its SMM revision identifier (SDM vol. 3, 34.4.2).
+    PhysAddr revision_at;
+    std::optional<std::uint8_t> revision;  ///< low byte of it, where the stores are on the bus
   };
 
   /// Takes the next transaction, with its position in the recording and what stands before it.

@@ -23,6 +23,7 @@
 #include "replay/mmu.h"
 #include "replay/observer.h"
 #include "replay/silicon_rules.h"
+#include "replay/smm_save_map.h"
 #include "replay/undefined_flags.h"
 
 namespace citcat {
@@ -126,8 +127,11 @@ class Machine final : private EngineClient, private WalkObserver {
   void run(Position until);
   void set_polling(bool on) { polling_ = on; }
 
-  /// Delivers an interrupt from outside at the current position; wakes from HLT.
+  /// Delivers INTR or NMI at the current position; wakes from HLT.
   void interrupt(std::uint8_t vector, DeliveredEvent::Kind kind);
+  /// Delivers an SMI at the current position; wakes from HLT. The low byte of the SMM `revision`
+  /// identifier tells the map of the saved state; any that is not known means the P6 family's.
+  void system_management_interrupt(std::uint8_t revision);
   /// Changes memory as another bus master does.
   void external_write(PhysAddr captured, std::span<const std::uint8_t> data);
 
@@ -274,11 +278,14 @@ class Machine final : private EngineClient, private WalkObserver {
   void set_msr(std::uint32_t index, std::uint64_t value);
 
   // machine_smm.cc: system management mode (Intel SDM vol. 3, chapter 34)
-  void enter_system_management();
   void emulate_rsm();
-  std::array<std::uint32_t, 128> save_map() const;
+  std::array<std::uint32_t, kSmmSavedWords> saved_state(const SmmSaveMap& map) const;
+  std::array<std::uint32_t, kSmmSavedWords> unspecified_state(const SmmSaveMap& map) const;
+  void save_state(const SmmSaveMap& map);
+  std::uint32_t saved_word(SmmField field) const;
   Segment saved_segment(unsigned index) const;
-  void restore_saved(unsigned item, unsigned index, std::uint32_t word);
+  void restore_saved(SmmField field, std::uint32_t word);
+  void set_saved_segment(unsigned index, const Segment& segment);
   void mode_replaced();
 
   // machine_debug.cc: debug registers (Intel SDM vol. 3, chapter 17)

@@ -378,10 +378,6 @@ void Machine::push(StackTop& top, std::uint32_t value, std::uint32_t width, std:
 void Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
   halted_ = false;
   in_flight_ = false;
-  if (kind == DeliveredEvent::Kind::smi) {
-    enter_system_management();
-    return;
-  }
   std::uint32_t return_eip = engine_.eip();
   if (model_ == CpuModel::i8088 && position_.iteration != 0 && info_->prefix_bytes > 1) {
     // Only the last prefix is kept (8086 Family User's Manual, 2.7, "String instructions").

@@ -237,10 +237,17 @@ void Replayer::deliver_interrupt() {
                         event.transaction, "EFLAGS.IF set", "EFLAGS.IF clear"};
   }
   ++next_interrupt_;
-  const auto kind = event.kind == Interrupt::Kind::nmi   ? DeliveredEvent::Kind::nmi
-                    : event.kind == Interrupt::Kind::smi ? DeliveredEvent::Kind::smi
-                                                         : DeliveredEvent::Kind::external;
-  machine_.interrupt(event.vector, kind);
+  switch (event.kind) {
+    case Interrupt::Kind::external:
+      machine_.interrupt(event.vector, DeliveredEvent::Kind::external);
+      break;
+    case Interrupt::Kind::nmi:
+      machine_.interrupt(event.vector, DeliveredEvent::Kind::nmi);
+      break;
+    case Interrupt::Kind::smi:
+      machine_.system_management_interrupt(event.smm_revision);
+      break;
+  }
 }
 
 std::uint32_t Replayer::port_read(std::uint16_t port, std::uint32_t size, Position now) {

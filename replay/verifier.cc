@@ -594,6 +594,13 @@ void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, P
 // Ports and special cycles
 
 const BusTransaction* Verifier::next_io(Position now, const std::string& found) {
+  if (beyond_) throw EvidenceEnd{};
+  end_if_used_up(now);
+  if (!counted_) {
+    pull_through(now);
+    settle_window(now);
+    progress_at_ = now.instruction;
+  }
   while (io_.empty()) {
     if (!pull()) break;
     if (writes_.size() + starts_.size() + lines_.size() > kMaxHeld) break;
@@ -605,13 +612,6 @@ const BusTransaction* Verifier::next_io(Position now, const std::string& found) 
 
 void Verifier::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
   const std::string found = describe_io("read", port, size, value);
-  if (beyond_) throw EvidenceEnd{};
-  end_if_used_up(now);
-  if (!counted_) {
-    pull_through(now);
-    settle_window(now);
-    progress_at_ = now.instruction;
-  }
   const BusTransaction* t = next_io(now, found);
   ++totals_.io_reads.checked;
   if (t->op != BusOp::io_read || t->address.value != port || t->size != size) {
@@ -624,13 +624,6 @@ void Verifier::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t val
 
 void Verifier::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
   const std::string found = describe_io("write", port, size, value);
-  if (beyond_) throw EvidenceEnd{};
-  end_if_used_up(now);
-  if (!counted_) {
-    pull_through(now);
-    settle_window(now);
-    progress_at_ = now.instruction;
-  }
   const BusTransaction* t = next_io(now, found);
   ++totals_.io_writes.checked;
   if (t->op != BusOp::io_write || t->address.value != port || t->size != size ||

@@ -42,6 +42,9 @@ class CaseParser {
       interrupt(Interrupt::Kind::external);
     } else if (keyword == "smi") {
       interrupt(Interrupt::Kind::smi);
+      if (next_ != words_.size()) {
+        recording_.interrupts.back().smm_revision = static_cast<std::uint8_t>(hex(words_[next_++]));
+      }
     } else if (keyword == "memory") {
       memory();
     } else if (keyword == "end") {

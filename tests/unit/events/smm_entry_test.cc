@@ -91,6 +91,41 @@ TEST(SmmEntry, IsToldByFillsWhereACacheHoldsTheStoresBack) {
   EXPECT_EQ(found[0].transaction, 1u);
 }
 
+TEST(SmmEntry, TakesTheRevisionFromTheSavedState) {
+  std::vector<BusTransaction> bus = saved_state(0x3fffc, 7);
+  bus[(0x3fffc - 0x3fefc) / 4].data[0] = 0x64;
+  bus.push_back(make(BusOp::code_read, 0x38000, 4, 7));
+  // What the handler writes there later is no longer what the processor saved.
+  bus.push_back(make(BusOp::data_write, 0x3fefc, 4, 9));
+  const std::vector<Interrupt> found = interrupts_of(bus);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].smm_revision, 0x64);
+}
+
+TEST(SmmEntry, TakesTheRevisionFromTheWriteBackOfACachedState) {
+  std::vector<BusTransaction> bus;
+  for (std::uint32_t line = 0x3ffe0; line >= 0x3fe00; line -= 0x20) {
+    bus.push_back(make(BusOp::data_read, line, 16, 7, kLine | kStoreFill));
+    bus.push_back(make(BusOp::data_read, line + 16, 16, 7, kLine | kStoreFill));
+  }
+  bus.push_back(make(BusOp::code_read, 0x38000, 16, 7, kLine));
+  bus.push_back(make(BusOp::data_write, 0x3fef0, 16, 60, kLine | kWriteBack));
+  bus.back().data[0xc] = 0x64;
+  const std::vector<Interrupt> found = interrupts_of(bus);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].smm_revision, 0x64);
+}
+
+TEST(SmmEntry, GivesItsRevisionToAnSmiThatTheMonitorNames) {
+  std::vector<BusTransaction> bus = {make(BusOp::smi, 0, 0, 7)};
+  for (const BusTransaction& t : saved_state(0x3fffc, 7)) bus.push_back(t);
+  bus[1 + (0x3fffc - 0x3fefc) / 4].data[0] = 0x64;
+  bus.push_back(make(BusOp::code_read, 0x38000, 4, 7));
+  const std::vector<Interrupt> found = interrupts_of(bus);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].smm_revision, 0x64);
+}
+
 TEST(SmmEntry, IsNotDerivedTwiceWhereTheMonitorNamesIt) {
   std::vector<BusTransaction> bus = {make(BusOp::smi, 0, 0, 7)};
   for (const BusTransaction& t : saved_state(0x3fffc, 7)) bus.push_back(t);
