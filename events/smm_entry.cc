@@ -72,9 +72,8 @@ std::optional<SmmEntryDetector::Entry> SmmEntryDetector::read(const BusTransacti
   count_ = 0;
   const bool whole = fills_ ? run >= kFewestLines : run == kSavedDwords;
   const std::uint32_t handler = base_ + kHandler;
-  if (!whole || t.op != BusOp::code_read || handler - t.address.value >= t.size) {
-    return std::nullopt;
-  }
+  const bool starts = t.op == BusOp::code_read || t.op == BusOp::instruction_start;
+  if (!whole || !starts || handler - t.address.value >= t.size) return std::nullopt;
   if (t.has(kPositionKnown) != entry_.position_known || position != entry_.position) {
     return std::nullopt;
   }

@@ -48,6 +48,14 @@ TEST(SmmEntry, IsToldByTheSavedStateAndTheHandlersFetch) {
   EXPECT_EQ(found[0].transaction, 1u);
 }
 
+TEST(SmmEntry, IsToldByTheStartOfTheHandlerWhereAMonitorSeesInstructions) {
+  std::vector<BusTransaction> bus = saved_state(0x3fffc, 7);
+  bus.push_back(make(BusOp::instruction_start, 0x38000, 1, 7, kPrefix));
+  bus.push_back(make(BusOp::instruction_start, 0x38001, 5, 7));
+  bus.push_back(make(BusOp::code_read, 0x38000, 4, 7));
+  EXPECT_EQ(interrupts_of(bus).size(), 1u);
+}
+
 TEST(SmmEntry, IsFoundWhereSmbaseWasMoved) {
   std::vector<BusTransaction> bus = saved_state(0xafffc, 3);
   bus.push_back(make(BusOp::code_read, 0xa8000, 4, 3));
