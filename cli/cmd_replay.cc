@@ -25,7 +25,8 @@ struct ReplayArguments {
   std::uint64_t from = 0;
   std::uint64_t to = ~std::uint64_t{0};
   int jobs = 1;
-  bool processes = false, strict = false, unchecked = false, from_start = false, json = false;
+  bool processes = false, strict = false, bit_changes = false, unchecked = false;
+  bool from_start = false, json = false;
 };
 
 KtOptions kt_options(const ReplayArguments& arguments) {
@@ -129,6 +130,7 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   options.range = {arguments.from, arguments.to};
   options.check = !arguments.unchecked;
   options.strict = arguments.strict;
+  options.bit_changes = arguments.bit_changes;
   options.use_checkpoints = !arguments.from_start;
   const auto start = std::chrono::steady_clock::now();
   const bool parallel = arguments.jobs > 1 && !arguments.output.empty() && !arguments.from_start;
@@ -175,6 +177,8 @@ CommandRun define_replay(CLI::App& app) {
                "Write PID and MMU records at changes of the address space");
   app.add_flag("--strict", arguments->strict,
                "Take no result over from the bus where implementations differ");
+  app.add_flag("--accept-bit-changes", arguments->bit_changes,
+               "Believe another bus master that changes a single bit and nothing around it");
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
   app.add_flag("--json", arguments->json, "Print one line of JSON");

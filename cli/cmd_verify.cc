@@ -17,7 +17,7 @@ namespace {
 struct VerifyArguments {
   std::string recording, memory;
   int jobs = 1;
-  bool strict = false, json = false;
+  bool strict = false, bit_changes = false, json = false;
 };
 
 nlohmann::ordered_json count_json(const CheckCount& count) {
@@ -31,6 +31,7 @@ struct Verdict {
   bool hardware_stream = false;  ///< the capture has one
   bool match = false;
   std::uint64_t model_specific_results = 0;
+  std::string first_model_specific;  ///< empty when there is none
 };
 
 nlohmann::ordered_json verdict_json(const Verdict& v) {
@@ -49,12 +50,15 @@ nlohmann::ordered_json verdict_json(const Verdict& v) {
   if (v.hardware_stream) json["instruction_stream"] = count_json(v.totals.instructions);
   json["final_memory"] = {{"bytes", v.memory.bytes},
                           {"different", v.memory.different},
+                          {"adopted", v.memory.adopted},
                           {"external_unseen", v.memory.external_unseen},
                           {"device", v.memory.device}};
   json["reads"] = v.totals.reads;
   json["single_bit_changes"] = v.totals.single_bit_changes;
-  json["adopted"] = v.totals.adopted;
+  json["adopted"] = v.totals.adopted + v.memory.adopted;
   json["model_specific_results"] = v.model_specific_results;
+  json["first_model_specific"] = nullptr;
+  if (!v.first_model_specific.empty()) json["first_model_specific"] = v.first_model_specific;
   json["evidence_bytes"] = v.totals.evidence_bytes;
   json["divergence"] = divergence_json(v.report.divergence);
   return json;
@@ -90,11 +94,13 @@ Verdict sum(const std::vector<Verdict>& verdicts) {
     all.totals.evidence_bytes += v.totals.evidence_bytes;
     all.memory.bytes += v.memory.bytes;
     all.memory.different += v.memory.different;
+    all.memory.adopted += v.memory.adopted;
     all.memory.external_unseen += v.memory.external_unseen;
     all.memory.device += v.memory.device;
     all.hardware_stream |= v.hardware_stream;
     all.match &= v.match;
     all.model_specific_results += v.model_specific_results;
+    if (all.first_model_specific.empty()) all.first_model_specific = v.first_model_specific;
   }
   return all;
 }
@@ -106,7 +112,8 @@ std::string count_text(const char* what, const CheckCount& count) {
 
 void print_text(const Verdict& v, const Console& console) {
   std::string adopted;
-  if (v.totals.adopted != 0) adopted = fmt::format(" with {} adoptions", v.totals.adopted);
+  const std::uint64_t adoptions = v.totals.adopted + v.memory.adopted;
+  if (adoptions != 0) adopted = fmt::format(" with {} adoptions", adoptions);
   if (v.model_specific_results != 0) {
     adopted += fmt::format(" {} {} uncertain results", adopted.empty() ? "with" : "and",
                            v.model_specific_results);
@@ -127,14 +134,19 @@ void print_text(const Verdict& v, const Console& console) {
   if (v.model_specific_results != 0) {
     console.print(fmt::format(
         "  {:<18} {} results that processors compute differently (x87 transcendentals, RCPPS,\n"
-        "  {:<18} RSQRTPS): right in registers and caches only as far as the bus showed them\n",
-        "uncertain", v.model_specific_results, ""));
+        "  {:<18} RSQRTPS): right in registers and caches only as far as the bus showed them\n"
+        "  {:<18} the first: {}\n",
+        "uncertain", v.model_specific_results, "", "", v.first_model_specific));
   }
   if (v.totals.single_bit_changes != 0) {
     console.print(fmt::format(
         "  {:<18} {} changes of one bit by another bus master, the first shown by transaction {}:\n"
         "  {:<18} a device, or a bit of a read that was captured wrongly\n",
         "suspect", v.totals.single_bit_changes, v.totals.first_single_bit_change, ""));
+  }
+  if (v.memory.adopted != 0) {
+    console.print(fmt::format("  {:<18} {} bytes of such results as the captured memory has them\n",
+                              "", v.memory.adopted));
   }
   if (v.memory.external_unseen != 0) {
     console.print(
@@ -157,13 +169,15 @@ Verdict verify(const RecordingFile& file, const MemoryImage* captured,
                const VerifyArguments& arguments, const Console& console) {
   ReplayRunOptions options;
   options.strict = arguments.strict;
+  options.bit_changes = arguments.bit_changes;
   ReplayRun run(file, nullptr, options, console);
   Verdict verdict;
   verdict.report = run.run();
   verdict.totals = run.verifier().totals();
   verdict.hardware_stream = file.recording().totals.instruction_starts != 0;
-  verdict.memory = run.compare_final(captured);
   verdict.model_specific_results = run.model_specific_results();
+  verdict.first_model_specific = run.first_model_specific();
+  verdict.memory = run.compare_final(captured);
   verdict.match =
       verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
   return verdict;
@@ -226,6 +240,8 @@ CommandRun define_verify(CLI::App& app) {
                  "Processes to use; one is used for now, whatever is asked");
   app.add_flag("--strict", arguments->strict,
                "Take no result over from the bus where implementations differ");
+  app.add_flag("--accept-bit-changes", arguments->bit_changes,
+               "Believe another bus master that changes a single bit and nothing around it");
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_verify(*arguments, console); };
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "formats/error.h"
+#include "replay/disassembler.h"
 
 namespace citcat {
 
@@ -22,6 +23,7 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
   if (options_.check) {
     VerifierOptions verifier_options;
     verifier_options.strict = options.strict;
+    verifier_options.bit_changes = options.bit_changes;
     verifier_ = std::make_unique<Verifier>(recording, file.evidence(), verifier_options);
     sinks_.add(*verifier_);
   }
@@ -100,6 +102,15 @@ FinalMemory ReplayRun::compare_final(const MemoryImage* captured) {
     if (memory.different == 0) return memory;
   }
   return at_end;
+}
+
+std::string ReplayRun::first_model_specific() {
+  const Machine& machine = replayer_->machine();
+  const auto& first = machine.first_model_specific();
+  if (!first) return "";
+  Disassembler disassembler(0);
+  return fmt::format("instruction {} at {:08x}: {}", first->position.instruction, first->linear,
+                     disassembler.text(first->bytes, first->linear));
 }
 
 nlohmann::ordered_json divergence_json(const std::optional<Divergence>& divergence) {

@@ -15,8 +15,9 @@ namespace citcat {
 
 struct ReplayRunOptions {
   std::uint64_t to = ~std::uint64_t{0};
-  bool check = true;    ///< compare with the evidence
-  bool strict = false;  ///< adopt nothing
+  bool check = true;         ///< compare with the evidence
+  bool strict = false;       ///< adopt nothing
+  bool bit_changes = false;  ///< accept changes of one bit by another bus master
   /// Begin at this checkpoint, not at the beginning. The evidence is then not compared: it was when
   /// the checkpoint was taken, and later checkpoints on the way must agree.
   std::optional<Checkpoints::Start> start;
@@ -44,6 +45,8 @@ class ReplayRun {
   FinalMemory compare_final(const MemoryImage* captured);
   /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
   std::uint64_t model_specific_results() { return replayer_->machine().model_specific_results(); }
+  /// The instruction that gave the first of them, as text: position, address, disassembly.
+  std::string first_model_specific();
   /// Only when checking.
   const Verifier& verifier() const { return *verifier_; }
 

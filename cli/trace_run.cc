@@ -26,6 +26,7 @@ TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunO
   run_options.to = options.range.to;
   run_options.check = options.check;
   run_options.strict = options.strict;
+  run_options.bit_changes = options.bit_changes;
   if (options.use_checkpoints) {
     run_options.start = checkpoints.start_for(options.range, options.strict);
     run_options.checkpoints = &checkpoints;

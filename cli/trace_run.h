@@ -14,6 +14,7 @@ struct TraceRunOptions {
   ReplayRange range;
   bool check = true;            ///< compare with evidence or digests on the way
   bool strict = false;          ///< adopt nothing
+  bool bit_changes = false;     ///< accept changes of one bit by another bus master
   bool use_checkpoints = true;  ///< begin at the last checkpoint before the range
 };
 

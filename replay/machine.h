@@ -114,6 +114,13 @@ class Machine final : private EngineClient, private WalkObserver {
   Position position() const { return position_; }
   /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
   std::uint64_t model_specific_results() const { return model_specific_results_; }
+  /// The instruction that gave the first of them since load() or restore().
+  struct ModelSpecific {
+    Position position;
+    std::uint32_t linear = 0;
+    std::vector<std::uint8_t> bytes;  ///< of the instruction
+  };
+  const std::optional<ModelSpecific>& first_model_specific() const { return first_model_specific_; }
   /// Bits of the dword being told to Sink::write() that no manual defines: the state that an SMI
   /// saves has such.
   std::uint32_t reserved_bits() const { return reserved_bits_; }
@@ -427,6 +434,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::optional<std::uint32_t> flag_operand_;  ///< linear address of the explicit operand
 
   std::uint64_t model_specific_results_ = 0;
+  std::optional<ModelSpecific> first_model_specific_;
   Action action_ = Action::none;
   std::uint32_t fix_flags_ = 0;
   std::uint32_t page_to_map_ = 0;

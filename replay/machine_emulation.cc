@@ -410,7 +410,13 @@ void Machine::emulate_floating_point() {
     case FpuResult::Fault::protection:
       throw CpuException{13, 0u, 0};
   }
-  if (result.model_specific) ++model_specific_results_;
+  if (result.model_specific) {
+    ++model_specific_results_;
+    if (!first_model_specific_) {
+      const auto end = info_->bytes.begin() + info_->length;
+      first_model_specific_ = {position_, linear_, {info_->bytes.begin(), end}};
+    }
+  }
   engine_.write_fx(fpu_->image());
   if (form.writes_gpr) engine_.set_gpr(form.gpr, operands.gpr);
   if (form.writes_eflags) engine_.set_eflags(operands.eflags);

@@ -65,7 +65,10 @@ constexpr std::uint32_t all_bytes(std::uint32_t size) {
 
 Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
                    const VerifierOptions& options)
-    : recording_(recording), evidence_(std::move(evidence)), options_(options) {
+    : recording_(recording),
+      evidence_(std::move(evidence)),
+      options_(options),
+      lone_changes_(recording.external_writes) {
   if (recording_.bus.form != CacheForm::write_back) model_ = recording_.image.clone();
   const bool has_reads = recording_.totals.reads + recording_.totals.line_fills != 0;
   if (options_.reads && has_reads && recording_.instructions) {
@@ -433,13 +436,9 @@ void Verifier::check_lines(Position next) {
 }
 
 bool Verifier::adopt_line(PendingLine& line) {
-  if (options_.strict) return false;
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
-    const auto specific = specific_bytes_.find(line.t.address.value + i);
-    const auto ours = machine_->memory().defined_byte(line.t.address + i);
-    if (specific == specific_bytes_.end() || !ours) return false;
-    if (((*ours ^ line.t.data[i]) & ~specific->second) != 0) return false;
+    if (!may_differ(line.t.address + i, line.t.data[i])) return false;
   }
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
@@ -561,6 +560,18 @@ void Verifier::address_space(std::uint32_t cr3, Position) {
   if (reads_ != nullptr) reads_->address_space(cr3);
 }
 
+void Verifier::check_bit_change(PhysAddr a, std::uint64_t transaction, Position now) {
+  if (!options_.bit_changes && lone_changes_.stands_alone(a)) {
+    throw ReplayStopped{now,
+                        "a read shows one bit of memory other than it was left, and nothing else "
+                        "around it that another bus master wrote",
+                        transaction, "the bytes at " + memory_text(a, 4),
+                        "one bit of them changed: captured wrongly, or by a device (accept with "
+                        "--accept-bit-changes)"};
+  }
+  if (totals_.single_bit_changes++ == 0) totals_.first_single_bit_change = transaction;
+}
+
 void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
   unsigned bits = 0;
   for (std::uint32_t i = 0; i < bytes.size(); ++i) {
@@ -574,9 +585,7 @@ void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, P
   ++externals_seen_;
   const std::uint64_t transaction =
       shown != recording_.external_writes.end() ? shown->transaction : ~std::uint64_t{0};
-  if (bits == 1) {
-    if (totals_.single_bit_changes++ == 0) totals_.first_single_bit_change = transaction;
-  }
+  if (bits == 1) check_bit_change(a, transaction, now);
   if (bits != 0 || recording_.bus.form != CacheForm::write_back || reads_ == nullptr) return;
   // Memory already holds what "another" master wrote: the replay's own stores came back, and the
   // cache never showed that it gave them up.
@@ -683,6 +692,14 @@ void Verifier::finish(Position end) {
   }
 }
 
+/// The byte's value is one that no manual tells, and differs from the captured only where it does.
+bool Verifier::may_differ(PhysAddr a, std::uint8_t captured) const {
+  if (options_.strict) return false;
+  const auto specific = specific_bytes_.find(a.value);
+  const auto ours = machine_->memory().defined_byte(a);
+  return specific != specific_bytes_.end() && ours && ((*ours ^ captured) & ~specific->second) == 0;
+}
+
 FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
   FinalMemory result;
   const MemoryImage& reference = captured != nullptr ? *captured : model_;
@@ -705,6 +722,10 @@ FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
       }
       ++result.bytes;
       if (equal) continue;
+      if (captured != nullptr && may_differ(at, page->data[i])) {
+        ++result.adopted;
+        continue;
+      }
       if (captured != nullptr && unconfirmed_lines_.count(at.value / 16) == 0) {
         ++result.external_unseen;
         continue;

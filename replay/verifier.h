@@ -19,6 +19,7 @@
 #include "events/adoption.h"
 #include "events/recording.h"
 #include "replay/flag_effects.h"
+#include "replay/lone_change.h"
 #include "replay/machine.h"
 #include "replay/observer.h"
 #include "replay/read_check.h"
@@ -38,8 +39,8 @@ struct VerifyTotals {
   CheckCount specials;        ///< halt, shutdown, flush
   CheckCount instructions;    ///< hardware instruction stream, prefixes not counted
   std::uint64_t adopted = 0;  ///< results taken over from the bus
-  /// Changes by another bus master that turn over a single bit of memory: devices do that, but it
-  /// is also what a wrongly captured bit of a read looks like.
+  /// Changes by another bus master that turn over a single bit of memory, among others near them or
+  /// accepted: devices do that, but it is also what a wrongly captured bit of a read looks like.
   std::uint64_t single_bit_changes = 0;
   std::uint64_t first_single_bit_change = ~std::uint64_t{0};  ///< transaction that showed it
   std::uint64_t evidence_bytes = 0;  ///< bytes of captured writes and write-backs compared
@@ -49,6 +50,9 @@ struct VerifyTotals {
 struct FinalMemory {
   std::uint64_t bytes = 0;  ///< compared
   std::uint64_t different = 0;
+  /// Bytes that differ where no manual tells the value and no bus showed it (x87 transcendentals,
+  /// RCPPS, undefined flags, still in a write-back cache): the captured image's are right.
+  std::uint64_t adopted = 0;
   /// Bytes that differ although the bus confirmed what the processor last left there: another bus
   /// master wrote them after the processor's last access.
   std::uint64_t external_unseen = 0;
@@ -60,6 +64,9 @@ struct FinalMemory {
 struct VerifierOptions {
   bool strict = false;  ///< adopt nothing
   bool reads = true;    ///< compare reads and line fills too, where the capture counts them
+  /// Take a change of one bit by another bus master for what it says it is. Without, one that
+  /// stands alone (see LoneChanges) is a divergence: it is what a wrongly captured bit looks like.
+  bool bit_changes = false;
 };
 
 class Verifier final : public Sink {
@@ -121,6 +128,8 @@ class Verifier final : public Sink {
   void match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecified, Position now);
   PendingWrite* find_pending(std::uint32_t address, unsigned& byte, Position now);
   void model_external_writes(std::uint64_t transaction);
+  void check_bit_change(PhysAddr a, std::uint64_t transaction, Position now);
+  bool may_differ(PhysAddr a, std::uint8_t captured) const;
   bool adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value,
              std::uint8_t unspecified);
   void drop_matched();
@@ -168,6 +177,7 @@ class Verifier final : public Sink {
   bool out_of_order_ = false;      ///< a later write matched before the first pending one
   std::uint64_t repeat_started_ = ~std::uint64_t{0};
   std::size_t externals_seen_ = 0;
+  LoneChanges lone_changes_;
 
   std::size_t next_external_ = 0;     ///< not in the model yet
   std::unique_ptr<ReadCheck> reads_;  ///< null where reads are not compared

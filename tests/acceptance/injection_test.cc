@@ -135,7 +135,8 @@ INSTANTIATE_TEST_SUITE_P(
     , InjectionMachine,
     testing::Values(std::pair{"lin_user_tiny", 'A'}, std::pair{"lin_user_tiny", 'B'},
                     std::pair{"lin_user_tiny", 'C'}, std::pair{"bios486_tiny", 'A'},
-                    std::pair{"lin_procs_small", 'B'}),
+                    std::pair{"lin_procs_small", 'B'}, std::pair{"lin_disk_small", 'B'},
+                    std::pair{"lin_disk_small", 'C'}),
     [](const auto& at) { return std::string(at.param.first) + "_" + at.param.second; });
 
 TEST(InjectionIbm5150, FaultsAreNoticedOrHaveNoEffect) {

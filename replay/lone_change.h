@@ -1,0 +1,31 @@
+#pragma once
+// Other bus masters transfer sectors and packets; a wrongly captured bit of a read changes one byte
+// among thousands that stay as they are. Both look the same to the derivation of external writes.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "events/recording.h"
+
+namespace citcat {
+
+/// Tells whether an external write is the only one near it.
+class LoneChanges {
+ public:
+  /// `writes` must outlive the object.
+  explicit LoneChanges(std::span<const ExternalWrite> writes) : writes_(writes) {}
+
+  /// No external write of the recording, at any time, goes to another dword of the page frame of
+  /// `address`, and that is memory or ROM: not the video memory and adapters from A0000h to DFFFFh,
+  /// whose reads need not return what was written, and not above 2 GiB, where PCs have devices.
+  bool stands_alone(PhysAddr address);
+
+ private:
+  std::span<const ExternalWrite> writes_;
+  /// By page frame, the number of the only dword written, or a mark that there are several.
+  std::optional<std::unordered_map<std::uint32_t, std::uint32_t>> pages_;
+};
+
+}  // namespace citcat
