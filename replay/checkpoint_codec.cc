@@ -32,7 +32,7 @@ std::array<std::uint64_t, 14> counters_of(const Replayer::Checkpoint& c) {
 }
 
 constexpr std::uint8_t kResumeFlag = 1, kInterruptsInhibited = 2, kShutDown = 4,
-                       kAwaitsOutputPort = 8, kInStackShadow = 16;
+                       kAwaitsOutputPort = 8, kInStackShadow = 16, kRare = 32;
 
 // A TLB entry as two numbers: the page with what is allowed in its low bits, and the frame.
 constexpr std::uint32_t kAllowedMask = 0xf, kGlobalBit = 0x10;
@@ -100,11 +100,17 @@ std::vector<std::uint8_t> encode_checkpoint_state(const Replayer::Checkpoint& ch
   ByteWriter out;
   for (const std::uint64_t counter : counters_of(checkpoint)) out.varint(counter);
   const Machine::Snapshot& machine = checkpoint.machine;
+  const bool rare = machine.debug_pending != 0 || machine.smbase != kResetSmbase;
   out.u8(static_cast<std::uint8_t>((machine.resume_flag ? kResumeFlag : 0) |
                                    (machine.interrupts_inhibited ? kInterruptsInhibited : 0) |
                                    (machine.shut_down ? kShutDown : 0) |
                                    (machine.awaits_output_port ? kAwaitsOutputPort : 0) |
-                                   (machine.in_stack_shadow ? kInStackShadow : 0)));
+                                   (machine.in_stack_shadow ? kInStackShadow : 0) |
+                                   (rare ? kRare : 0)));
+  if (rare) {
+    out.u32(machine.debug_pending);
+    out.u32(machine.smbase);
+  }
   const std::vector<std::uint8_t> cpu = encode_cpu(machine.cpu);
   out.varint(cpu.size());
   out.bytes(cpu);
@@ -138,6 +144,10 @@ Replayer::Checkpoint decode_checkpoint_state(ByteReader& in, const Recording& re
   c.machine.shut_down = (flags & kShutDown) != 0;
   c.machine.awaits_output_port = (flags & kAwaitsOutputPort) != 0;
   c.machine.in_stack_shadow = (flags & kInStackShadow) != 0;
+  if ((flags & kRare) != 0) {
+    c.machine.debug_pending = in.u32("pending debug traps");
+    c.machine.smbase = in.u32("SMBASE");
+  }
   const std::size_t cpu_bytes = in.count("processor state", kMaxCpuBytes);
   const std::uint64_t at = in.offset();
   ByteReader cpu(in.bytes(cpu_bytes, "processor state"), in.name(), at);

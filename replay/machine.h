@@ -102,6 +102,7 @@ class Machine final : private EngineClient, private WalkObserver {
     bool awaits_output_port = false;  ///< of the A20 gate's keyboard controller
     bool in_stack_shadow = false;     ///< SS was just loaded
     std::uint32_t debug_pending = 0;  ///< bits for DR6 of a trap held off by that
+    std::uint32_t smbase = kResetSmbase;
   };
   Snapshot snapshot() const;
   /// `image` is the one given to load().
@@ -469,7 +470,7 @@ class Machine final : private EngineClient, private WalkObserver {
   A20Gate a20_gate_;
 
   bool in_smm_ = false;
-  std::uint32_t smbase_ = 0x30000;
+  std::uint32_t smbase_ = kResetSmbase;
   std::uint32_t reserved_bits_ = 0;
 
   // Debug traps: bits for DR6 that the instruction in flight has earned.

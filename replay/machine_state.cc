@@ -17,6 +17,7 @@ Machine::Snapshot Machine::snapshot() const {
   s.awaits_output_port = a20_gate_.awaits_output_port();
   s.in_stack_shadow = stack_shadow_ == position_.instruction;
   s.debug_pending = debug_pending_;
+  s.smbase = smbase_;
   return s;
 }
 
@@ -44,6 +45,7 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   a20_gate_.set_awaits_output_port(s.awaits_output_port);
   stack_shadow_ = s.in_stack_shadow ? s.position.instruction : ~std::uint64_t{0};
   debug_pending_ = s.debug_pending;
+  smbase_ = s.smbase;
   halted_ = s.cpu.halted;
 }
 

@@ -14,6 +14,7 @@
 #include "events/recording_file.h"
 #include "golden/case_file.h"
 #include "golden/process.h"
+#include "replay/checkpoint_codec.h"
 #include "replay/disassembler.h"
 #include "replay/replayer.h"
 
@@ -156,6 +157,36 @@ TEST_P(Case, RunsTheSameFromItsArchive) {
   const std::string path = folder.path() / "case.citcat";
   RecordingFileWriter(path).finish(file.recording);
   EXPECT_EQ(list_run(RecordingFile::open(path).recording()), list_run(file.recording));
+}
+
+/// The run of `replayer` from where it is.
+std::string list_rest(Replayer& replayer, Lister& lister, std::uint64_t end) {
+  lister.attach(replayer.machine());
+  return lister.finish(replayer.run_to(end));
+}
+
+TEST_P(Case, RunsTheSameFromAStoredCheckpointAtAnyInstruction) {
+  const CaseFile file = load_case(GetParam());
+  Replayer whole(file.recording, nullptr, {});
+  const std::uint64_t end = whole.run().instructions;
+  for (std::uint64_t at = 1; at < end; ++at) {
+    Lister lister;
+    Replayer replayer(file.recording, &lister, {});
+    lister.attach(replayer.machine());
+    replayer.run_to(at);
+    const Replayer::Checkpoint checkpoint = replayer.checkpoint();
+    lister = Lister();
+    const std::string expected = list_rest(replayer, lister, end);
+
+    const std::vector<std::uint8_t> stored = encode_checkpoint_state(checkpoint);
+    ByteReader in(stored, "checkpoint", 0);
+    Replayer::Checkpoint read = decode_checkpoint_state(in, file.recording);
+    read.machine.pages = saved_pages(stored_pages(checkpoint));
+    Lister second;
+    Replayer resumed(file.recording, &second, {});
+    resumed.restore(read);
+    EXPECT_EQ(list_rest(resumed, second, end), expected) << "from instruction " << at;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, Case, ::testing::ValuesIn(case_paths()), case_name);
