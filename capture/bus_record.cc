@@ -37,7 +37,9 @@ constexpr TypeRow kTypes[] = {
     {BusRecordType::smi, "SMI", BusOp::smi},
     {BusRecordType::instruction_start, "INSTR", BusOp::instruction_start},
 };
-constexpr std::uint8_t kLastType = 13;
+constexpr std::uint8_t kLastTransaction = 13;
+constexpr auto kCut = static_cast<std::uint8_t>(BusRecordType::cut);
+constexpr std::string_view kCutName = "CUT";
 
 std::string check_memory(const BusRecord& r, std::uint32_t bus_bytes) {
   if ((r.flags & kLine) != 0) {
@@ -72,6 +74,9 @@ std::string check_special(const BusRecord& r) {
     case BusRecordType::flush:
       if (r.size == 1 && (r.data[0] == 1 || r.data[0] == 2)) return {};
       return "data: a flush is 1 (INVD) or 2 (WBINVD)";
+    case BusRecordType::cut:
+      if (r.size == 1 && ending_of_cut(r.data[0]) != Ending::unknown) return {};
+      return "data: the reason of an interruption is 1 to 4";
     default:
       return r.size <= 1 ? "" : "size: expected 0 or 1, found " + std::to_string(r.size);
   }
@@ -80,10 +85,12 @@ std::string check_special(const BusRecord& r) {
 }  // namespace
 
 std::string_view bus_record_type_name(std::uint8_t type) {
-  return type >= 1 && type <= kLastType ? kTypes[type - 1].name : std::string_view{};
+  if (type == kCut) return kCutName;
+  return type >= 1 && type <= kLastTransaction ? kTypes[type - 1].name : std::string_view{};
 }
 
 std::uint8_t bus_record_type_of(std::string_view name) {
+  if (name == kCutName) return kCut;
   const auto* const row = std::find_if(std::begin(kTypes), std::end(kTypes),
                                        [&](const TypeRow& t) { return t.name == name; });
   return row == std::end(kTypes) ? std::uint8_t{0} : static_cast<std::uint8_t>(row->type);
@@ -95,9 +102,20 @@ std::uint8_t bus_record_type_of(BusOp op) {
   return row == std::end(kTypes) ? std::uint8_t{0} : static_cast<std::uint8_t>(row->type);
 }
 
+std::uint8_t cut_code(Ending ending) {
+  return static_cast<std::uint8_t>(static_cast<int>(ending) -
+                                   static_cast<int>(Ending::source_gone) + 1);
+}
+
+Ending ending_of_cut(std::uint8_t code) {
+  constexpr std::array kEndings{Ending::unknown, Ending::source_gone, Ending::storage_full,
+                                Ending::by_hand, Ending::monitor_failed};
+  return code < kEndings.size() ? kEndings[code] : Ending::unknown;
+}
+
 std::string check_bus_record(const BusRecord& r, std::uint32_t bus_bytes) {
-  if (r.type < 1 || r.type > kLastType) {
-    return "type: expected 1 to " + std::to_string(kLastType) + ", found " + std::to_string(r.type);
+  if (r.type < 1 || r.type > kCut) {
+    return "type: expected 1 to " + std::to_string(kCut) + ", found " + std::to_string(r.type);
   }
   if (r.size > kBusRecordData) return "size: at most 16, found " + std::to_string(r.size);
   const bool start = r.type == static_cast<std::uint8_t>(BusRecordType::instruction_start);

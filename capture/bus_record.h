@@ -39,6 +39,7 @@ enum class BusRecordType : std::uint8_t {
   reset = 11,
   smi = 12,
   instruction_start = 13,
+  cut = 14,   ///< last of a capture that was interrupted; data[0] says why, no transaction
   end = 255,  ///< native format only: the last record, see docs/formats/capture.md
 };
 
@@ -47,6 +48,11 @@ std::string_view bus_record_type_name(std::uint8_t type);
 /// The code of a name of the CSV form, or 0.
 std::uint8_t bus_record_type_of(std::string_view name);
 std::uint8_t bus_record_type_of(BusOp op);
+
+/// What stands in data[0] of a `cut` record for an interrupted ending, and back (`unknown` for no
+/// known code).
+std::uint8_t cut_code(Ending ending);
+Ending ending_of_cut(std::uint8_t code);
 
 /// A record as it stands in a file, not yet judged.
 struct BusRecord {

@@ -176,6 +176,9 @@ class TransactionWriter {
   virtual ~TransactionWriter() = default;
   /// False when the format has no record for it.
   virtual bool write(const BusTransaction& transaction) = 0;
+  /// After the last transaction of a capture that was interrupted. Most formats have no place for
+  /// it.
+  virtual void interrupted(Ending) {}
 };
 
 class ByuWriter final : public TransactionWriter {
@@ -211,12 +214,18 @@ class RecordCsvWriter final : public TransactionWriter {
   bool write(const BusTransaction& t) override {
     out_.add(record_csv_line(t, line_bytes_));
     out_.add("\n");
+    next_ = t.index + 1;
     return true;
+  }
+  void interrupted(Ending ending) override {
+    out_.add(record_csv_cut_line(next_, ending));
+    out_.add("\n");
   }
 
  private:
   std::uint32_t line_bytes_;
   TextOut& out_;
+  std::uint64_t next_ = 0;  ///< index of the transaction that would come next
 };
 
 /// Transactions as signals: what a waveform viewer shows of a capture that has no pins.
@@ -263,6 +272,7 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, Conver
     if (!capture.next_segment()) break;
     ++segments;
   }
+  if (is_interrupted(capture.info().ending)) writer.interrupted(capture.info().ending);
   result.warnings = capture.info().warnings;
   if (segments != 1)
     result.warnings.push_back(std::to_string(segments) +

@@ -202,6 +202,7 @@ class Importer {
   std::vector<std::string> warnings_;
 
   bool by_dump_ = false;
+  Ending ending_ = Ending::unknown;
   std::optional<std::uint64_t> stopped_at_;  ///< instructions before the driver's stop marker
   bool prefix_seen_ = false;                 ///< the machine ran before the start
   std::optional<Position> first_window_, last_window_;  ///< counts at writes into the dump window
@@ -392,6 +393,7 @@ void Importer::derive() {
   while (BusTransaction* const t = stream_.next()) {
     if (!derive(*t)) return;
   }
+  ending_ = reader_.info().ending;
 }
 
 /// The same for a segment that may end in a spin loop: the last `delay` transactions wait until
@@ -409,6 +411,7 @@ void Importer::derive_delayed(std::size_t delay) {
     }
     if (const BusTransaction* const t = stream_.next()) ahead_.push_back(*t);
   }
+  ending_ = reader_.info().ending;
 }
 
 /// A full analyser interrupts the machine, whose driver then spins until the analyser was emptied.
@@ -422,11 +425,15 @@ void Importer::leave_out_spin_loop() {
 
 /// One transaction of the recording; false when it is over before it.
 bool Importer::derive(BusTransaction& t) {
-  if (stop_.reached(t)) return false;
+  if (stop_.reached(t)) {
+    ending_ = Ending::stop;
+    return false;
+  }
   if (by_dump_ && t.op == BusOp::data_write && dump_.take(t)) {
-    if (dump_.stopped() && t.has(kPositionKnown))
-      stopped_at_ = builder_.rebase(t.position).instruction;
-    return !dump_.stopped();
+    if (!dump_.stopped()) return true;
+    ending_ = Ending::marker;
+    if (t.has(kPositionKnown)) stopped_at_ = builder_.rebase(t.position).instruction;
+    return false;
   }
   if (t.has(kStateWindow)) return true;
   audit_.apply(t);
@@ -501,6 +508,7 @@ void Importer::fill_in(Recording& recording) {
   if (options_.capture.cache || info.bus.form != CacheForm::none) {
     recording.bus.form = info.bus.form;
   }
+  recording.ending = ending_;
   recording.internal_reads = internal_reads(recording);
   recording.provenance = {info.files, info.format, options_text(options_)};
   recording.warnings = info.warnings;
@@ -597,6 +605,7 @@ ImportResult summarize(const Recording& recording) {
   result.interrupts = recording.interrupts.size();
   result.io_reads = recording.io_reads.size();
   result.external_writes = recording.external_writes.size();
+  result.ending = recording.ending;
   result.warnings = recording.warnings;
   return result;
 }
@@ -620,6 +629,7 @@ void add_to(ImportResult& all, const ImportResult& one) {
   all.interrupts += one.interrupts;
   all.io_reads += one.io_reads;
   all.external_writes += one.external_writes;
+  if (!is_interrupted(all.ending)) all.ending = one.ending;
   for (const std::string& text : one.warnings) {
     if (std::find(all.warnings.begin(), all.warnings.end(), text) == all.warnings.end())
       all.warnings.push_back(text);

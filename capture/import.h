@@ -62,6 +62,7 @@ struct ImportResult {
   std::uint64_t interrupts = 0;
   std::uint64_t io_reads = 0;
   std::uint64_t external_writes = 0;
+  Ending ending = Ending::unknown;  ///< of the last recording, or the first that was interrupted
   std::vector<std::string> warnings;
 };
 ImportResult summarize(const Recording& recording);

@@ -30,17 +30,22 @@ class RecordCapture final : public CaptureReader {
       BusRecord record =
           unpack_bus_record(records_.subspan(i * kBusRecordBytes).first<kBusRecordBytes>());
       if (!info_.has_positions) record.instructions = kNoCount;
-      if (!is_plain_memory_record(record, bus_bytes_) && !check(record, i, i != 0)) {
-        records_ = records_.subspan(i * kBusRecordBytes);
-        first_ += i;
-        return i;
+      if (!is_plain_memory_record(record, bus_bytes_)) {
+        const bool cut = record.type == static_cast<std::uint8_t>(BusRecordType::cut);
+        if (!check(record, i, i != 0) || (cut && i != 0)) {
+          leave_out(i);
+          return i;
+        }
+        if (cut) {
+          take_cut(record);
+          return 0;
+        }
       }
       decoder_.decode(record, out[i]);
       if (decoder_.learnt()) learn();
       out[i].flags &= static_cast<std::uint16_t>(~unknown);
     }
-    records_ = records_.subspan(count * kBusRecordBytes);
-    first_ += count;
+    leave_out(count);
     return count;
   }
 
@@ -52,8 +57,25 @@ class RecordCapture final : public CaptureReader {
   }
 
  private:
+  void leave_out(std::size_t count) {
+    records_ = records_.subspan(count * kBusRecordBytes);
+    first_ += count;
+  }
+
+  /// The capture says that it was interrupted; nothing may follow.
+  void take_cut(const BusRecord& record) {
+    info_.ending = ending_of_cut(record.data[0]);
+    info_.warnings.push_back(file_->input().name() + ": the capture was interrupted (" +
+                             std::string(ending_name(info_.ending)) + "): it was meant to go on");
+    leave_out(1);
+    if (records_.empty() && !read_records()) return;
+    throw FormatError(file_->input().name(), file_->where(first_),
+                      "bus record: follows the one that ends an interrupted capture");
+  }
+
   void open_file(std::unique_ptr<InputStream> input) {
     file_ = make_(std::move(input));
+    info_.ending = Ending::capture_end;
     const RecordDeclaration& declared = file_->declaration();
     info_.cpu = options_.cpu != CpuModel::unknown ? options_.cpu : declared.cpu;
     info_.has_positions = declared.has_positions;

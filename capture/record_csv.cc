@@ -251,6 +251,12 @@ std::string record_csv_line(const BusTransaction& t, std::uint32_t line_bytes) {
   return line;
 }
 
+std::string record_csv_cut_line(std::uint64_t index, Ending ending) {
+  return fmt::format("{},,,,{},00000000,1,0,-,0,{:02x}", index,
+                     bus_record_type_name(static_cast<std::uint8_t>(BusRecordType::cut)),
+                     cut_code(ending));
+}
+
 int detect_record_csv(const CaptureProbe& probe) {
   const std::string_view text(reinterpret_cast<const char*>(probe.prefix.data()),
                               probe.prefix.size());

@@ -17,8 +17,8 @@
 
 namespace citcat {
 
-/// What a capture says of itself. `warnings` and the hashes in `files` are complete when the reader
-/// has returned false; the rest is known as soon as the capture is open.
+/// What a capture says of itself. `warnings`, `ending` and the hashes in `files` are complete when
+/// the reader has returned false; the rest is known as soon as the capture is open.
 struct CaptureInfo {
   std::string format;                       ///< identifier in the table of formats, e.g. "sigrok"
   CpuModel cpu = CpuModel::unknown;         ///< as captured or as the caller declared
@@ -27,8 +27,10 @@ struct CaptureInfo {
   bool has_data = true;                     ///< false: addresses only, which cannot be replayed
   bool has_clock = false;                   ///< transactions carry kClockKnown
   BusModel bus;                             ///< bus.address_mask equals address_mask
-  std::vector<std::string> warnings;        ///< one line each, for people
-  std::vector<Provenance::File> files;      ///< in the order given
+  /// Of the segment read last: interrupted, or the end of the capture.
+  Ending ending = Ending::capture_end;
+  std::vector<std::string> warnings;    ///< one line each, for people
+  std::vector<Provenance::File> files;  ///< in the order given
 };
 
 /// A capture being read, from first to last transaction. Memory does not grow with its length.

@@ -69,12 +69,28 @@ void print_transaction(const BusTransaction& t, std::uint32_t line_bytes, TextFo
   }
 }
 
+/// `next` is the index that the next transaction would have had.
+void print_interruption(std::uint64_t next, Ending ending, TextForm form, const Console& console) {
+  switch (form) {
+    case TextForm::text:
+      print_line(fmt::format("interrupted: {}", ending_name(ending)), console);
+      break;
+    case TextForm::json:
+      console.print_json(Json{{"interrupted", ending_name(ending)}});
+      break;
+    case TextForm::csv:
+      print_line(record_csv_cut_line(next, ending), console);
+      break;
+  }
+}
+
 /// [from, to) are transaction indexes.
 void dump_capture(const DumpOptions& options, const Console& console) {
   const std::unique_ptr<CaptureReader> reader = open_capture({options.file}, {});
   if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
   BusTransaction t;
-  std::uint64_t segment = 0;
+  std::uint64_t segment = 0, next = 0;
+  bool more = false;
   do {
     if (segment != 0 && options.form == TextForm::text) {
       print_line(fmt::format("segment {}", segment), console);
@@ -85,8 +101,15 @@ void dump_capture(const DumpOptions& options, const Console& console) {
       if (options.wants(t.index)) {
         print_transaction(t, reader->info().bus.line_bytes, options.form, console);
       }
+      next = t.index + 1;
     }
-  } while (reader->next_segment());
+    const Ending ending = reader->info().ending;
+    more = reader->next_segment();
+    // As CSV the segments become one capture, and what would follow the mark could not be read.
+    if (is_interrupted(ending) && (options.form != TextForm::csv || !more)) {
+      print_interruption(next, ending, options.form, console);
+    }
+  } while (more);
 }
 
 // ---- recordings --------------------------------------------------------------------------------

@@ -73,6 +73,8 @@ void print_json(const ImportResult& result, const Console& console) {
   json["io_reads"] = result.io_reads;
   json["external_writes"] = result.external_writes;
   json["recordings"] = result.recordings;
+  json["end"] = ending_name(result.ending);
+  json["interrupted"] = is_interrupted(result.ending);
   json["warnings"] = result.warnings;
   console.print_json(json);
 }

@@ -58,6 +58,8 @@ Json recording_info(const std::string& path, bool trace, const Console& console)
   json["cpu"] = cpu_model_name(r.initial.model);
   json["instructions"] = nullptr;
   if (r.instructions) json["instructions"] = *r.instructions;
+  json["end"] = ending_name(r.ending);
+  json["interrupted"] = is_interrupted(r.ending);
   json["transactions"] = r.totals.transactions;
   json["reads"] = r.totals.reads;
   json["writes"] = r.totals.writes;
@@ -111,6 +113,8 @@ Json capture_info(const std::string& path, const std::string& format, const Cons
   json["cpu"] = cpu_model_name(info.cpu);
   json["segments"] = segments;
   json["transactions"] = total;
+  json["end"] = ending_name(info.ending);
+  json["interrupted"] = is_interrupted(info.ending);
   json["with_position"] = positions;
   json["last_clock"] = nullptr;
   if (info.has_clock) json["last_clock"] = last_clock;

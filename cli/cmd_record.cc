@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -24,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/bus_record.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "formats/byte_sink.h"
@@ -34,7 +37,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kRecordBytes = 40;
 constexpr std::uint64_t kDefaultRam = std::uint64_t{128} << 20;  // QEMU's pc machine without -m
 // Above this the pc machine splits its RAM around the PCI hole.
 constexpr std::uint64_t kMostRam = std::uint64_t{2} << 30;
@@ -316,7 +318,7 @@ class Receiver {
     if (n == 0) return false;
     // An emulator that is killed may leave part of a record behind.
     const std::size_t size = held_ + static_cast<std::size_t>(n);
-    const std::size_t whole = size - size % kRecordBytes;
+    const std::size_t whole = size - size % kBusRecordBytes;
     if (!disk_full_) keep({buffer_.data(), whole});
     held_ = size - whole;
     std::copy_n(buffer_.begin() + static_cast<std::ptrdiff_t>(whole), held_, buffer_.begin());
@@ -336,16 +338,18 @@ class Receiver {
     return true;
   }
 
-  /// Completes the files. Returns false when nothing was recorded.
-  bool finish() {
+  /// Completes the files, with a mark where the ending is an interrupted one. Returns false when
+  /// nothing was recorded.
+  bool finish(Ending ending) {
     if (!records_) return false;
+    if (is_interrupted(ending)) write_mark(ending);
     records_->finish();
     if (!values_) values_ = open_values();
     values_->finish();
     return true;
   }
 
-  std::uint64_t records() const { return bytes_ / kRecordBytes; }
+  std::uint64_t records() const { return bytes_ / kBusRecordBytes; }
   bool started() const { return started_; }
   bool failed() const { return failed_; }
   /// No more records are taken: the rest of the device is needed to complete the files.
@@ -358,6 +362,15 @@ class Receiver {
     records_->write(records);
     bytes_ += records.size();
     disk_full_ = is_nearly_full(output_);
+  }
+
+  void write_mark(Ending ending) {
+    BusRecord mark;
+    mark.instructions = kNoCount;
+    mark.type = static_cast<std::uint8_t>(BusRecordType::cut);
+    mark.size = 1;
+    mark.data[0] = cut_code(ending);
+    records_->write(std::bit_cast<std::array<std::uint8_t, kBusRecordBytes>>(mark));
   }
 
   void take_line(std::string_view line) {
@@ -420,6 +433,18 @@ bool receive_all(Receiver& receiver, const Emulator& emulator, Pipe& data, Pipe&
     }
   }
   return interrupted;
+}
+
+/// `by_hand`: somebody pressed Ctrl-C while it ran.
+Ending ending_of(const RecordArguments& arguments, const Receiver& receiver, bool by_hand) {
+  if (receiver.disk_full()) return Ending::storage_full;
+  if (receiver.failed()) return Ending::monitor_failed;
+  const auto& totals = receiver.totals();
+  if (!totals.empty() && totals.at("reason") != "exit") return Ending::capture_end;
+  if (by_hand) return Ending::by_hand;
+  // Without a trigger to wait for, the emulator's orderly end is the end that was asked for.
+  const bool awaits_trigger = !arguments.stop.empty() || arguments.start == "driver";
+  return totals.empty() || awaits_trigger ? Ending::source_gone : Ending::capture_end;
 }
 
 void print_result(const RecordArguments& arguments, const Receiver& receiver, double seconds,
@@ -486,7 +511,7 @@ ExitCode run_record(RecordArguments arguments, const Console& console) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
-  if (!receiver.finish()) {
+  if (!receiver.finish(ending_of(arguments, receiver, interrupted))) {
     if (interrupted) return ExitCode::interrupted;
     if (!how.empty()) throw IoError(fmt::format("{} {}", arguments.command[0], how));
     if (receiver.failed()) return ExitCode::system;

@@ -32,6 +32,7 @@ Recording copy_for_slim(const Recording& from, std::uint64_t instructions, bool 
   copy.io_reads = from.io_reads;
   copy.internal_reads = from.internal_reads;
   copy.totals = from.totals;
+  copy.ending = from.ending;
   copy.warnings = from.warnings;
   // Where the evidence ended is known from now on by count.
   copy.instructions = instructions;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "events/bus_transaction.h"
@@ -117,6 +118,22 @@ class EvidenceWriter {
   virtual void write(const BusTransaction& transaction) = 0;
 };
 
+/// Why a recording ends where it ends. Numbers are kept in archives.
+enum class Ending : std::uint8_t {
+  unknown = 0,      ///< the archive does not say
+  capture_end = 1,  ///< the capture ended, and nothing says that it was interrupted
+  stop = 2,         ///< the place that `--stop` names
+  marker = 3,       ///< the driver's stop marker
+  // Interrupted: the capture itself says that it was meant to go on.
+  source_gone = 4,     ///< the recorded machine, or the emulator, went away
+  storage_full = 5,    ///< there was no room for more
+  by_hand = 6,         ///< somebody stopped the monitor
+  monitor_failed = 7,  ///< the machine did something that the monitor cannot record
+};
+constexpr bool is_interrupted(Ending ending) { return ending >= Ending::source_gone; }
+/// For people and JSON, e.g. "stop marker", "storage full".
+std::string_view ending_name(Ending ending);
+
 struct RecordingTotals {
   std::uint64_t transactions = 0;
   std::uint64_t reads = 0, writes = 0, write_backs = 0, line_fills = 0;
@@ -136,6 +153,7 @@ struct Recording {
   RecordingTotals totals;
   /// Instructions the evidence reaches, when the monitor counted: the replay stops there.
   std::optional<std::uint64_t> instructions;
+  Ending ending = Ending::unknown;
   /// What a capture without positions gives instead: the replay stops when evidence is used up.
   std::vector<std::string> warnings;
 };

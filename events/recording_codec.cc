@@ -218,6 +218,7 @@ std::vector<std::uint8_t> encode_meta(const Recording& recording, const ArchiveM
   out.u8(recording.instructions ? 1 : 0);
   out.varint(recording.instructions.value_or(0));
   write_strings(out, recording.warnings);
+  if (recording.ending != Ending::unknown) out.u8(static_cast<std::uint8_t>(recording.ending));
   return out.take();
 }
 
@@ -235,6 +236,7 @@ void decode_meta(ByteReader& in, Recording& recording, ArchiveMeta& meta) {
   const std::uint64_t instructions = in.varint("instructions");
   if (counted) recording.instructions = instructions;
   recording.warnings = read_strings(in, "warnings");
+  if (in.remaining() != 0) recording.ending = read_enum(in, "ending", Ending::monitor_failed);
   in.expect_end("the META chunk");
 }
 

@@ -63,7 +63,16 @@ enum citcat_record_type {
 	CITCAT_NMI = 10,
 	CITCAT_RESET = 11,
 	CITCAT_SMI = 12,
-	CITCAT_INSTRUCTION = 13 /* execution of an instruction begins; data are its bytes */
+	CITCAT_INSTRUCTION = 13, /* execution of an instruction begins; data are its bytes */
+	/* The last record of a capture that was interrupted; data[0] is enum citcat_cut */
+	CITCAT_CUT = 14
+};
+
+enum citcat_cut {
+	CITCAT_CUT_SOURCE_GONE = 1,  /* the recorded machine went away */
+	CITCAT_CUT_STORAGE_FULL = 2, /* no room for more */
+	CITCAT_CUT_BY_HAND = 3,      /* somebody stopped the monitor */
+	CITCAT_CUT_MONITOR = 4       /* something happened that the monitor cannot record */
 };
 
 /* citcat_capture_record.flags of memory records */

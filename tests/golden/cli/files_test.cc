@@ -112,6 +112,25 @@ TEST_F(Files, InfoTotalsAreRight) {
   EXPECT_EQ(json.at("files").at(0).at("bytes"), std::string(kCapture).size());
 }
 
+TEST_F(Files, AnInterruptedCaptureAndItsRecordingSaySo) {
+  const std::string whole = good({"info", "bus.csv"});
+  EXPECT_THAT(whole, HasSubstr("end                  capture end\n"));
+  EXPECT_THAT(whole, HasSubstr("interrupted          false\n"));
+  write("bus.csv", std::string(kCapture) + "7,,,,CUT,00000000,1,0,-,0,02\n");
+  EXPECT_THAT(good({"dump", "bus.csv"}), HasSubstr("\ninterrupted: storage full\n"));
+  EXPECT_THAT(good({"dump", "bus.csv", "--format", "csv"}), HasSubstr(",CUT,"));
+  good({"convert", "bus.csv", "--to", "csv", "-o", "again.csv"});
+  const auto imported = import();
+  EXPECT_EQ(imported.at("transactions"), 7);
+  EXPECT_EQ(imported.at("interrupted"), true);
+  for (const char* file : {"bus.csv", "again.csv", "bus.citcat"}) {
+    const auto info = nlohmann::json::parse(good({"info", file, "--json"}));
+    EXPECT_EQ(info.at("interrupted"), true) << file;
+    EXPECT_EQ(info.at("end"), "storage full") << file;
+    EXPECT_THAT(info.at("warnings").dump(), HasSubstr("interrupted")) << file;
+  }
+}
+
 TEST_F(Files, AKtTraceIsDumpedWithItsDisassembly) {
   write("two.kt", std::string("\0\x10\0\0\x12\x8b\x03\0\x78\x56\x34\x12", 12) +
                       std::string("\2\x10\0\0\1\x90\0\0", 8));

@@ -82,6 +82,10 @@ class Segments : public TemporaryFolder {
     store(name, text);
     return path(name);
   }
+  /// Ends a capture as a monitor does that could not go on.
+  void interrupt(const std::string& name, Ending ending) {
+    store(name, load(name) + record_csv_cut_line(0, ending) + '\n');
+  }
   ImportResult import(const std::vector<std::string>& captures, const ImportOptions& options = {}) {
     return import_capture(captures, options, path("r"));
   }
@@ -136,6 +140,34 @@ TEST_F(Segments, ADriverMayStopAndDumpAgain) {
   EXPECT_EQ(recording(0).recording().io_reads.size(), 50u);
   EXPECT_EQ(recording(1).recording().io_reads.size(), 50u);
   EXPECT_EQ(recording(1).recording().image.byte(PhysAddr{0x1000}), 2);
+}
+
+TEST_F(Segments, EachRecordingSaysWhyItEnds) {
+  const Traffic start = marker(CITCAT_MARK_START), stop = marker(CITCAT_MARK_STOP);
+  const std::string first = write("a", {dump_writes(kWindow), start, work(1), stop, work(4),
+                                        dump_writes(kWindow), start, work(2)});
+  const std::string second = write("b", {dump_writes(kWindow), start, work(3)});
+  interrupt("a", Ending::storage_full);
+  const ImportResult result = import({first, second});
+  ASSERT_EQ(result.recordings, 3u);
+  EXPECT_EQ(result.ending, Ending::storage_full) << "what is not as it was meant to be comes first";
+  EXPECT_EQ(recording(0).recording().ending, Ending::marker);
+  EXPECT_EQ(recording(1).recording().ending, Ending::storage_full);
+  EXPECT_EQ(recording(2).recording().ending, Ending::capture_end);
+  EXPECT_EQ(recording(1).recording().io_reads.size(), 50u);
+
+  ImportOptions options;
+  options.stop = parse_where("instruction:20");
+  EXPECT_EQ(import({second}, options).ending, Ending::stop);
+}
+
+TEST_F(Segments, AnInterruptionStaysKnownWithoutProvenance) {
+  const std::string capture = write("a", {dump_writes(kWindow), work(1)});
+  interrupt("a", Ending::source_gone);
+  ImportOptions options;
+  options.provenance = false;
+  import({capture}, options);
+  EXPECT_EQ(RecordingFile::open(path("r")).recording().ending, Ending::source_gone);
 }
 
 TEST_F(Segments, AFileWithoutADumpIsLeftOutAndNamed) {

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "capture/record_csv.h"
 #include "capture/writer/citcat_capture.h"
@@ -53,6 +55,10 @@ std::vector<citcat_capture_record> sample_records() {
       {4, 6, 0, 0, CITCAT_FLUSH, 1, 0, 0, {2}},
       {5, 7, 0, 0, CITCAT_HALT, 0, 0, 0, {}},
   };
+}
+
+citcat_capture_record cut(int reason) {
+  return {CITCAT_NOT_COUNTED, 0, 0, 0, CITCAT_CUT, 1, 0, 0, {static_cast<std::uint8_t>(reason)}};
 }
 
 class Native : public TemporaryFolder {
@@ -177,6 +183,54 @@ TEST_F(Native, TheCsvTwinIsTheSameCapture) {
   EXPECT_EQ(twin.cpu, info.cpu);
   EXPECT_EQ(twin.address_mask, info.address_mask);
   EXPECT_EQ(twin.bus.form, info.bus.form);
+}
+
+TEST_F(Native, EveryFormSaysThatItWasInterruptedAndWhy) {
+  constexpr std::array kReasons{std::pair{CITCAT_CUT_SOURCE_GONE, Ending::source_gone},
+                                std::pair{CITCAT_CUT_STORAGE_FULL, Ending::storage_full},
+                                std::pair{CITCAT_CUT_BY_HAND, Ending::by_hand},
+                                std::pair{CITCAT_CUT_MONITOR, Ending::monitor_failed}};
+  for (const auto& [code, ending] : kReasons) {
+    SCOPED_TRACE(ending_name(ending));
+    auto records = sample_records();
+    records.push_back(cut(code));
+    const std::string native = native_capture(full_info(), records);
+    const std::string headerless =
+        native.substr(CITCAT_CAPTURE_HEADER_BYTES, records.size() * kBusRecordBytes);
+    std::vector<BusTransaction> all;
+    for (const std::string& capture : {native, headerless}) {
+      CaptureInfo info;
+      all = read(capture, &info);
+      EXPECT_EQ(all.size(), sample_records().size()) << "the mark is no transaction";
+      EXPECT_EQ(info.ending, ending);
+      EXPECT_TRUE(is_interrupted(info.ending));
+      ASSERT_EQ(info.warnings.size(), 1u);
+      EXPECT_NE(info.warnings[0].find(ending_name(ending)), std::string::npos);
+    }
+    std::string csv = std::string(record_csv_header()) + "\n";
+    for (const BusTransaction& t : all) csv += record_csv_line(t, 16) + "\n";
+    CaptureInfo info;
+    read(csv + record_csv_cut_line(all.size(), ending) + "\n", &info);
+    EXPECT_EQ(info.ending, ending);
+  }
+}
+
+TEST_F(Native, ACaptureThatWasNotInterruptedSaysSo) {
+  CaptureInfo info;
+  read(native_capture(full_info(), sample_records()), &info);
+  EXPECT_EQ(info.ending, Ending::capture_end);
+  EXPECT_TRUE(info.warnings.empty());
+}
+
+TEST_F(Native, NothingFollowsTheMarkOfAnInterruption) {
+  for (const std::size_t behind : {0u, 3u, 7u}) {
+    auto records = sample_records();
+    records.insert(records.begin() + static_cast<std::ptrdiff_t>(behind),
+                   cut(CITCAT_CUT_STORAGE_FULL));
+    EXPECT_THROW(read(native_capture(full_info(), records)), FormatError) << behind;
+  }
+  for (const int code : {0, 5, 255})
+    EXPECT_THROW(read(native_capture(full_info(), {cut(code)})), FormatError) << code;
 }
 
 TEST_F(Native, CsvNeedsOnlyWhatABusShows) {

@@ -56,7 +56,8 @@ void RandomRecording::fill_events(Recording& recording) {
   for (std::uint64_t i = number(20); i > 0; --i) {
     Interrupt e;
     e.kind = static_cast<Interrupt::Kind>(number(3));
-    e.vector = byte();
+    // An SMI has no vector; its map stands in the same place.
+    (e.kind == Interrupt::Kind::smi ? e.smm_revision : e.vector) = byte();
     e.position_known = coin();
     if (e.position_known) e.position = position();
     e.anchor = anchor();
@@ -140,6 +141,7 @@ void expect_equal_events(const Recording& a, const Recording& b) {
     const Interrupt &x = a.interrupts[i], &y = b.interrupts[i];
     EXPECT_EQ(x.kind, y.kind);
     EXPECT_EQ(x.vector, y.vector);
+    EXPECT_EQ(x.smm_revision, y.smm_revision);
     EXPECT_EQ(x.position_known, y.position_known);
     EXPECT_TRUE(x.position == y.position);
     expect_equal(x.anchor, y.anchor);
@@ -224,6 +226,7 @@ void expect_equal(const Recording& expected, const Recording& found) {
   expect_equal_events(expected, found);
   expect_equal_totals(expected.totals, found.totals);
   EXPECT_EQ(expected.instructions, found.instructions);
+  EXPECT_EQ(expected.ending, found.ending);
   EXPECT_EQ(expected.warnings, found.warnings);
 }
 
