@@ -125,10 +125,23 @@ void citcat_mark_segments_accessed(void)
 	}
 }
 
+static void dump_task(void __iomem *window, struct hidden task)
+{
+	u32 bytes = 0, n, word;
+
+	if (!(task.attributes & CITCAT_SEGMENT_UNUSABLE))
+		bytes = min_t(u32, task.limit + 1, CITCAT_TSS_MAX_BYTES) & ~3;
+	for (n = 0; n < bytes / 4; n++) {
+		memcpy(&word, (void *)(unsigned long)task.base + 4 * n, 4);
+		put(window, CITCAT_TSS(n), word);
+	}
+	put(window, CITCAT_TSS_COUNT, bytes);
+}
+
 static void dump_segments(void __iomem *window)
 {
 	struct desc_ptr gdtr, idtr;
-	struct hidden ldt;
+	struct hidden ldt, task;
 	u16 selectors[6], ldtr = own_ldtr(), tr = own_tr();
 	int n;
 
@@ -158,7 +171,9 @@ static void dump_segments(void __iomem *window)
 		put_segment(window, n, selectors[n], hidden);
 	}
 	put_segment(window, 6, ldtr, ldt);
-	put_segment(window, 7, tr, decode(tr, gdtr.address, gdtr.size, true));
+	task = decode(tr, gdtr.address, gdtr.size, true);
+	put_segment(window, 7, tr, task);
+	dump_task(window, task);
 
 	put(window, CITCAT_STATE_GDTR_BASE, lower_32_bits(gdtr.address));
 	put(window, CITCAT_STATE_GDTR_LIMIT, gdtr.size);

@@ -268,21 +268,22 @@ void watch_for_start(qemu_plugin_tb* block, qemu_plugin_insn* handle, std::uniqu
 // ---- recording
 // -----------------------------------------------------------------------------------
 
+bool write_file(const std::string& path, const void* data, std::size_t size) {
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return false;
+  const bool written = std::fwrite(data, 1, size, file) == size;
+  return std::fclose(file) == 0 && written;
+}
+
 /// For tests of the driver: what it dumped beside what the emulator says, at the same instruction.
 void write_probe() {
   const std::string text = monitor->registers.dump();
   const std::string& path = monitor->options.probe;
-  bool good = true;
-  if (std::FILE* file = std::fopen((path + ".txt").c_str(), "w")) {
-    good = std::fputs(text.c_str(), file) >= 0;
-    good = std::fclose(file) == 0 && good;
-  }
-  if (std::FILE* file = std::fopen((path + ".bin").c_str(), "wb")) {
-    good = std::fwrite(monitor->memory.live(monitor->window), 1, CITCAT_WINDOW_MIN_BYTES, file) ==
-               CITCAT_WINDOW_MIN_BYTES &&
-           good;
-    good = std::fclose(file) == 0 && good;
-  }
+  const GuestMemory& memory = monitor->memory;
+  const bool good =
+      write_file(path + ".txt", text.data(), text.size()) &&
+      write_file(path + ".bin", memory.live(monitor->window), CITCAT_WINDOW_MIN_BYTES) &&
+      write_file(path + ".ram", memory.live(0), memory.bytes());
   monitor->sink.say(good ? "probe written" : "error the probe could not be written");
 }
 

@@ -10,6 +10,7 @@
  *	0x0000	state block: 32-bit state, or the part of 64-bit state that fits it
  *	0x1000	markers
  *	0x2000	memory map
+ *	0x3000	task state segment
  *	0x4000	64-bit state (only written by a 64-bit kernel)
  *
  * This header is shared by the kernel module, its tool and readers of captures; it uses nothing but
@@ -100,6 +101,14 @@
 #define CITCAT_MEMORY_RAM		1
 #define CITCAT_MEMORY_RESERVED		2
 #define CITCAT_MEMORY_OTHER		3	/* devices, ROM, firmware tables */
+
+/* ---- task state segment ------------------------------------------------------------------- */
+
+/* Bytes that follow, a multiple of 4 (0: no TSS is loaded), then the beginning of the TSS. */
+#define CITCAT_TSS_COUNT		0x3000
+#define CITCAT_TSS(n)			(0x3004 + 4 * (n))
+/* Without the map of I/O permissions: Intel SDM vol. 3, 8.2.1 and 8.7 */
+#define CITCAT_TSS_MAX_BYTES		104
 
 /* ---- 64-bit state ------------------------------------------------------------------------- */
 

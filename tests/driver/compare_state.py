@@ -2,8 +2,8 @@
 """Compares what the driver wrote into its window with what the emulator says of the processor.
 
 compare_state.py PROBE FIRST-TRACED: PROBE.txt is QEMU's own dump of the registers at the first
-traced instruction, PROBE.bin the window's first 32 KiB, both written at that instruction;
-FIRST-TRACED is the instruction's address in hexadecimal. Prints each difference; exit status 1
+traced instruction, PROBE.bin the window's first 32 KiB, PROBE.ram the memory, all written at that
+instruction; FIRST-TRACED is the instruction's address in hexadecimal. Prints each difference; exit status 1
 when there is one. Offsets are those of driver-kmod/uapi/citcat_dump.h.
 """
 import re
@@ -116,6 +116,49 @@ def compare_control(c, emulator, wide):
             c.equal(f"{name} 64-bit base", c.field("Q", at_wide), base)
 
 
+class Memory:
+    """What the emulated memory holds at linear addresses: Intel SDM vol. 3, ch. 4."""
+
+    def __init__(self, file, emulator, wide):
+        self.file = file
+        self.cr3 = emulator["CR3"]
+        pae = emulator["CR4"] & 0x20 != 0
+        if wide:
+            self.levels, self.entry = [39, 30, 21, 12], 8
+        elif pae:
+            self.levels, self.entry = [30, 21, 12], 8
+        else:
+            self.levels, self.entry = [22, 12], 4
+
+    def physical(self, form, address):
+        self.file.seek(address)
+        return struct.unpack("<" + form, self.file.read(struct.calcsize(form)))[0]
+
+    def word(self, linear):
+        index_bits = 9 if self.entry == 8 else 10
+        table = self.cr3 & ~0xFFF
+        for shift in self.levels:
+            index = linear >> shift & (1 << index_bits) - 1
+            entry = self.physical("Q" if self.entry == 8 else "I", table + index * self.entry)
+            if not entry & 1:
+                raise ValueError(f"linear address {linear:x} is not mapped")
+            table = entry & 0x000FFFFFFFFFF000
+            if entry & 0x80 and shift != 12:
+                break
+        return self.physical("I", (table & ~((1 << shift) - 1)) + (linear & (1 << shift) - 1))
+
+
+def compare_task(c, emulator, memory):
+    base, limit = emulator["TR"][1:3]
+    size = c.field("I", 0x3000)
+    c.equal("bytes of the TSS", size, min(limit + 1, 104) & ~3)
+    words = [c.field("I", 0x3004 + 4 * n) for n in range(size // 4)]
+    for n, word in enumerate(words):
+        c.equal(f"TSS + {4 * n}", word, memory.word(base + 4 * n))
+    # In either form the second word belongs to the stack of the kernel, which is never 0.
+    c.equal("the TSS has a stack pointer", int(words[1] != 0), 1)
+
+
 def compare_layout(c, wide):
     """What only the window says: it must at least be whole and consistent."""
     c.equal("magic", c.field("I", 0), 0x53544943)
@@ -150,6 +193,8 @@ def main():
     compare_segments(c, emulator, wide)
     compare_control(c, emulator, wide)
     compare_fpu(c, emulator)
+    with open(probe + ".ram", "rb") as file:
+        compare_task(c, emulator, Memory(file, emulator, wide))
     compare_layout(c, wide)
     print(f"{c.checked} values compared, {c.different} different")
     return 1 if c.different else 0
