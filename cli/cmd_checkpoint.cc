@@ -50,7 +50,7 @@ Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arg
   if (taken.result.sure()) {
     if (taker.count() != 0) {
       taker.append_to(arguments.recording, run.position(),
-                      options.check ? run.verifier().adoptions() : std::vector<Adoption>{});
+                      options.check ? run.verifier().adoptions() : file.recording().adoptions);
     }
     taken.checkpoints = taker.count();
     taken.spacing = taker.spacing();

@@ -11,6 +11,7 @@
 #include "events/recording_file.h"
 #include "formats/error.h"
 #include "replay/digest_sink.h"
+#include "replay/end_sink.h"
 
 namespace citcat {
 namespace {
@@ -20,8 +21,16 @@ struct SlimOptions {
   bool json = false;
 };
 
+/// What a verified replay leaves of its evidence.
+struct VerifiedRun {
+  std::uint64_t instructions = 0;
+  std::vector<Adoption> adoptions;
+  std::vector<ReplayDigest> digests;
+  Position end;
+};
+
 /// A recording like `from`, ready for an archive without evidence.
-Recording copy_for_slim(const Recording& from, std::uint64_t instructions, bool merge) {
+Recording copy_for_slim(const Recording& from, const VerifiedRun& verified, bool merge) {
   Recording copy;
   copy.provenance = from.provenance;
   copy.initial = from.initial;
@@ -35,14 +44,14 @@ Recording copy_for_slim(const Recording& from, std::uint64_t instructions, bool 
   copy.ending = from.ending;
   copy.warnings = from.warnings;
   // Where the evidence ended is known from now on by count.
-  copy.instructions = instructions;
+  copy.instructions = EndSink::stop(verified.end, ~std::uint64_t{0});
+  copy.adoptions = verified.adoptions;
+  if (verified.end.iteration != 0) copy.end = verified.end;
   return copy;
 }
 
-/// Verifies the recording and returns the digests of that replay. Throws UsageError when the
-/// evidence does not confirm it.
-std::vector<ReplayDigest> verified_digests(const RecordingFile& file, const Console& console,
-                                           std::uint64_t& instructions) {
+/// Throws UsageError when the evidence does not confirm the recording.
+VerifiedRun verified_run(const RecordingFile& file, const Console& console) {
   DigestSink sink;
   ReplayRun run(file, &sink, ReplayRunOptions{}, console);
   const ReplayReport report = run.run();
@@ -51,8 +60,8 @@ std::vector<ReplayDigest> verified_digests(const RecordingFile& file, const Cons
                      " does not replay to its end as its evidence shows: only a verified recording "
                      "can do without it (see citcat verify)");
   }
-  instructions = report.instructions;
-  return sink.finish(report.instructions);
+  return {report.instructions, run.verifier().adoptions(), sink.finish(report.instructions),
+          run.position()};
 }
 
 /// Writes `recording` without evidence to `path` and replays it. True when that gives the digests.
@@ -67,31 +76,32 @@ bool write_and_verify(const std::string& path, const Recording& recording,
 
 ExitCode run_slim(const SlimOptions& options, const Console& console) {
   const RecordingFile full = RecordingFile::open(options.input);
-  std::uint64_t instructions = 0;
-  const std::vector<ReplayDigest> digests = verified_digests(full, console, instructions);
+  const VerifiedRun verified = verified_run(full, console);
   const std::string trial = options.output + ".unverified";
   bool same = false;
   for (const bool merge : {true, false}) {
     if (same) break;
-    const Recording slim = copy_for_slim(full.recording(), instructions, merge);
-    same = write_and_verify(trial, slim, digests, console);
+    const Recording slim = copy_for_slim(full.recording(), verified, merge);
+    same = write_and_verify(trial, slim, verified.digests, console);
   }
   // The replay of the full recording could consult the evidence; this one cannot.
   if (!same) {
     std::filesystem::remove(trial);
     throw UsageError(options.input +
-                     " needs its evidence to replay: results were taken over from the bus");
+                     " needs its evidence to replay: without it the run is another");
   }
   std::filesystem::rename(trial, options.output);
   const auto bytes = std::filesystem::file_size(options.output);
   if (options.json) {
-    console.print_json({{"instructions", instructions},
+    console.print_json({{"instructions", verified.instructions},
                         {"bytes", bytes},
                         {"full_bytes", full.container().file_bytes()},
-                        {"digests", digests.size()}});
+                        {"digests", verified.digests.size()},
+                        {"adoptions", verified.adoptions.size()}});
   } else {
     console.print(fmt::format("{}: {} bytes for {} instructions (with evidence {})\n",
-                              options.output, bytes, instructions, full.container().file_bytes()));
+                              options.output, bytes, verified.instructions,
+                              full.container().file_bytes()));
   }
   return ExitCode::ok;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "formats/error.h"
+#include "replay/end_sink.h"
 
 namespace citcat {
 
@@ -51,7 +52,10 @@ DigestCheck::DigestCheck(const RecordingFile& file, ReplayRunOptions& options)
   if (needed_ && expected_.empty()) {
     throw UsageError(file.container().path() + " holds neither evidence nor digests");
   }
-  if (!expected_.empty()) options.to = std::min(options.to, expected_.back().instruction);
+  if (!expected_.empty()) {
+    const Position end = file.recording().end.value_or(Position{expected_.back().instruction, 0});
+    options.to = EndSink::stop(end, options.to);
+  }
 }
 
 std::optional<std::uint64_t> DigestCheck::compare(std::uint64_t instructions) {

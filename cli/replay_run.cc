@@ -29,11 +29,16 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
   }
   if (options_.start) {
     adoptions_ = options_.checkpoints->adoptions_from(*options_.start);
-    if (adoptions_) sinks_.add(*adoptions_);
+  } else if (!recording.adoptions.empty()) {
+    if (options_.strict) {
+      throw UsageError("--strict: this recording keeps results that were taken over from the bus");
+    }
+    adoptions_ = std::make_unique<AdoptionSink>(recording.adoptions, Position{});
   }
-  if (options_.start && options_.start->ends_within(options_.to)) {
-    sinks_.add(end_.emplace(options_.start->end));
-  }
+  if (adoptions_) sinks_.add(*adoptions_);
+  const std::optional<Position> end =
+      options_.start ? std::optional(options_.start->end) : recording.end;
+  if (end && EndSink::needed(*end, options_.to)) sinks_.add(end_.emplace(*end));
   if (trace != nullptr) sinks_.add(*trace);
   ReplayOptions replay;
   replay.to = options.to;
@@ -51,7 +56,7 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
 }
 
 ReplayReport ReplayRun::run_from_checkpoint() {
-  const std::uint64_t to = options_.start->stop(options_.to);
+  const std::uint64_t to = EndSink::stop(options_.start->end, options_.to);
   for (auto next = options_.checkpoints->after(*options_.start); next && next->instruction <= to;
        next = options_.checkpoints->after(*next)) {
     ReplayReport report = replayer_->run_to(next->instruction);

@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "events/recording_file.h"
 #include "replay/checkpoints.h"
+#include "replay/end_sink.h"
 #include "replay/replayer.h"
 #include "replay/verifier.h"
 

@@ -24,9 +24,11 @@ struct Stream {
 };
 const std::array<Stream, 6>& streams() {
   static const std::array<Stream, 6> all{{
-      {"state", {kMetaChunk, kCpuChunk}, true},
+      {"state", {kMetaChunk, kCpuChunk, kStopChunk}, true},
       {"image", {kImageChunk}, true},
-      {"events", {kInterruptChunk, kExternalWriteChunk, kIoReadChunk, kInternalReadChunk}, true},
+      {"events",
+       {kInterruptChunk, kExternalWriteChunk, kIoReadChunk, kInternalReadChunk, kAdoptionChunk},
+       true},
       {"digests", {kDigestChunk}, true},
       {"evidence", {kEvidenceChunk}, false},
       {"checkpoints", {kCheckpointChunk, kCheckpointIndexChunk}, false},

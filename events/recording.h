@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "events/adoption.h"
 #include "events/bus_transaction.h"
 #include "events/cpu_state.h"
 #include "events/memory_image.h"
@@ -30,10 +31,9 @@ struct BusAnchor {
 struct Interrupt {
   enum class Kind : std::uint8_t { external, nmi, smi };
   Kind kind = Kind::external;
-  std::uint8_t vector = 0;  ///< 0 for an SMI
-  /// SMI: low byte of the SMM revision identifier that the processor saved, which tells the map of
-  /// the saved state (SDM vol. 3, 34.4.2); 0 where the bus did not show it.
-  std::uint8_t smm_revision = 0;
+  /// Of an SMI: low byte of the SMM revision identifier that the processor saved, which tells the
+  /// map of the saved state (SDM vol. 3, 34.4.2); 0 where the bus did not show it.
+  std::uint8_t vector = 0;
   bool position_known = false;
   Position position;
   BusAnchor anchor;
@@ -150,6 +150,11 @@ struct Recording {
   std::vector<ExternalWrite> external_writes;  ///< in bus order of the read that showed them
   std::vector<IoRead> io_reads;
   std::vector<InternalRead> internal_reads;
+  /// Results that a verified replay took over from the bus, in the order of positions: of a
+  /// recording that no longer has its evidence.
+  std::vector<Adoption> adoptions;
+  /// Where the verified replay ended, of such a recording that ends within a REP.
+  std::optional<Position> end;
   RecordingTotals totals;
   /// Instructions the evidence reaches, when the monitor counted: the replay stops there.
   std::optional<std::uint64_t> instructions;

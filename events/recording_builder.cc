@@ -227,7 +227,8 @@ void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind ki
   Interrupt event;
   event.kind = kind;
   constexpr std::uint8_t kNmiVector = 2;  // Intel SDM vol. 3, table 6-1
-  event.vector = kind == Interrupt::Kind::nmi ? kNmiVector : t.data[0];
+  if (kind == Interrupt::Kind::external) event.vector = t.data[0];
+  if (kind == Interrupt::Kind::nmi) event.vector = kNmiVector;
   event.position_known = t.has(kPositionKnown);
   event.position = position_;
   event.anchor = counts_;
@@ -247,7 +248,7 @@ void RecordingBuilder::add_smm_entry(const SmmEntryDetector::Entry& entry) {
   }
   Interrupt& last = recording_.interrupts.back();
   if (last.kind != Interrupt::Kind::smi) return;
-  last.smm_revision = entry.revision.value_or(0);
+  last.vector = entry.revision.value_or(0);
   if (!entry.revision) smm_revision_at_ = entry.revision_at;
 }
 
@@ -260,7 +261,7 @@ void RecordingBuilder::find_smm_revision(const BusTransaction& t) {
   const auto smi =
       std::find_if(recording_.interrupts.rbegin(), recording_.interrupts.rend(),
                    [](const Interrupt& event) { return event.kind == Interrupt::Kind::smi; });
-  if (smi != recording_.interrupts.rend()) smi->smm_revision = t.data[offset];
+  if (smi != recording_.interrupts.rend()) smi->vector = t.data[offset];
   smm_revision_at_.reset();
 }
 

@@ -416,7 +416,7 @@ std::vector<std::uint8_t> encode_interrupts(std::span<const Interrupt> events, b
   for (const Interrupt& e : events) {
     row.begin_row();
     row.cell(static_cast<std::uint64_t>(e.kind));
-    row.cell(e.kind == Interrupt::Kind::smi ? e.smm_revision : e.vector);
+    row.cell(e.vector);
     write_position(row, e.position_known, e.position);
     write_anchor(row, e.anchor, !lean || !e.position_known);
     row.cell(lean ? 0 : e.transaction);
@@ -434,7 +434,7 @@ void decode_interrupts(ByteReader& in, std::vector<Interrupt>& events) {
     row.begin_row(i);
     Interrupt e;
     e.kind = row.cell(Interrupt::Kind::smi);
-    (e.kind == Interrupt::Kind::smi ? e.smm_revision : e.vector) = row.cell<std::uint8_t>(0xff);
+    e.vector = row.cell<std::uint8_t>(0xff);
     read_position(row, e.position_known, e.position);
     e.anchor = read_anchor(row);
     e.transaction = row.cell();

@@ -23,6 +23,8 @@ inline constexpr ChunkKind kIoReadChunk = chunk_kind("IORD");
 inline constexpr ChunkKind kInternalReadChunk = chunk_kind("INTN");
 inline constexpr ChunkKind kEvidenceChunk = chunk_kind("EVID");
 inline constexpr ChunkKind kDigestChunk = chunk_kind("DIGS");
+inline constexpr ChunkKind kAdoptionChunk = chunk_kind("ADPT");
+inline constexpr ChunkKind kStopChunk = chunk_kind("STOP");
 inline constexpr ChunkKind kCheckpointChunk = chunk_kind("CHKP");
 inline constexpr ChunkKind kCheckpointIndexChunk = chunk_kind("CHKI");
 /// The chunks that follow belong to another recording of the archive: its number, a varint.

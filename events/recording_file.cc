@@ -36,6 +36,21 @@ std::size_t decode_selection(ByteReader& in, std::size_t known) {
   return number;
 }
 
+std::vector<std::uint8_t> encode_stop(Position end) {
+  ByteWriter out;
+  out.varint(end.instruction);
+  out.varint(end.iteration);
+  return out.take();
+}
+
+Position decode_stop(ByteReader& in) {
+  Position end;
+  end.instruction = in.varint("last instruction");
+  end.iteration = static_cast<std::uint32_t>(in.count("last iteration", ~std::uint32_t{0}));
+  in.expect_end("the stop chunk");
+  return end;
+}
+
 /// Calls `add` with pieces of `digests` that fit a chunk.
 template <typename Add>
 void add_digest_chunks(std::span<const ReplayDigest> digests, Add add) {
@@ -178,6 +193,12 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
   add_events(container_, kIoReadChunk, recording.io_reads, meta.lean, encode_io_reads);
   add_events(container_, kInternalReadChunk, recording.internal_reads, meta.lean,
              encode_internal_reads);
+  if (recording.end) container_.add(kStopChunk, encode_stop(*recording.end), kSmallCompression);
+  if (!recording.adoptions.empty()) {
+    ByteWriter adoptions;
+    write_adoptions(adoptions, recording.adoptions);
+    container_.add(kAdoptionChunk, adoptions.take(), kSmallCompression);
+  }
   add_digest_chunks(digests, [this](std::vector<std::uint8_t> payload) {
     container_.add(kDigestChunk, std::move(payload), kSmallCompression);
   });
@@ -275,6 +296,11 @@ void RecordingFile::load(const ChunkInfo& chunk) {
     decode_io_reads(in, recording_.io_reads);
   } else if (chunk.kind == kInternalReadChunk) {
     decode_internal_reads(in, recording_.internal_reads);
+  } else if (chunk.kind == kAdoptionChunk) {
+    recording_.adoptions = read_adoptions(in);
+    in.expect_end("the adoptions chunk");
+  } else if (chunk.kind == kStopChunk) {
+    recording_.end = decode_stop(in);
   } else if (chunk.kind == kDigestChunk) {
     decode_digests(in, digests_);
   } else if (chunk.kind == kLostChunk) {

@@ -101,12 +101,11 @@ std::vector<std::uint8_t> encode_checkpoint_state(const Replayer::Checkpoint& ch
   for (const std::uint64_t counter : counters_of(checkpoint)) out.varint(counter);
   const Machine::Snapshot& machine = checkpoint.machine;
   const bool rare = machine.debug_pending != 0 || machine.smbase != kResetSmbase;
-  out.u8(static_cast<std::uint8_t>((machine.resume_flag ? kResumeFlag : 0) |
-                                   (machine.interrupts_inhibited ? kInterruptsInhibited : 0) |
-                                   (machine.shut_down ? kShutDown : 0) |
-                                   (machine.awaits_output_port ? kAwaitsOutputPort : 0) |
-                                   (machine.in_stack_shadow ? kInStackShadow : 0) |
-                                   (rare ? kRare : 0)));
+  out.u8(static_cast<std::uint8_t>(
+      (machine.resume_flag ? kResumeFlag : 0) |
+      (machine.interrupts_inhibited ? kInterruptsInhibited : 0) |
+      (machine.shut_down ? kShutDown : 0) | (machine.awaits_output_port ? kAwaitsOutputPort : 0) |
+      (machine.in_stack_shadow ? kInStackShadow : 0) | (rare ? kRare : 0)));
   if (rare) {
     out.u32(machine.debug_pending);
     out.u32(machine.smbase);

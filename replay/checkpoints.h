@@ -1,7 +1,6 @@
 #pragma once
 // Taking checkpoints of a replay into its archive, and starting from them.
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -34,12 +33,6 @@ class Checkpoints {
     std::size_t series = 0, ordinal = 0;
     std::uint64_t instruction = 0;
     Position end;  ///< of the run: where the replay that took the checkpoint ended
-    /// The run ended within a REP, and a replay up to `to` needs an EndSink to end there too.
-    bool ends_within(std::uint64_t to) const { return end.iteration != 0 && to > end.instruction; }
-    /// The instruction before which a replay stops that is wanted up to `to`.
-    std::uint64_t stop(std::uint64_t to) const {
-      return std::min(to, end.instruction + (end.iteration == 0 ? 0 : 1));
-    }
   };
   /// The last checkpoint before `range`; nullopt when the replay must begin at the beginning.
   /// Strictly before, because what is delivered at a boundary has happened when a checkpoint is
@@ -67,20 +60,6 @@ class Checkpoints {
   const RecordingFile& file_;
   std::vector<CheckpointSeries> series_;
 };
-
-/// Ends a replay where the run ended, as the evidence does when it is compared. Before all other
-/// sinks.
-class EndSink final : public Sink {
- public:
-  explicit EndSink(Position end) : end_(end) {}
-  void instruction(const ExecutedInstruction&, Position now) override {
-    if (now >= end_) throw EvidenceEnd{};
-  }
-
- private:
-  Position end_;
-};
-
 /// Takes checkpoints at multiples of a spacing, which doubles whenever they become too large.
 class CheckpointTaker {
  public:

@@ -245,7 +245,7 @@ void Replayer::deliver_interrupt() {
       machine_.interrupt(event.vector, DeliveredEvent::Kind::nmi);
       break;
     case Interrupt::Kind::smi:
-      machine_.system_management_interrupt(event.smm_revision);
+      machine_.system_management_interrupt(event.vector);
       break;
   }
 }

@@ -11,6 +11,7 @@
 #include "formats/kt_index.h"
 #include "replay/checkpoints.h"
 #include "replay/digest_sink.h"
+#include "replay/end_sink.h"
 #include "replay/kt_sink.h"
 #include "replay/replayer.h"
 #include "replay/verifier.h"
@@ -101,6 +102,17 @@ class RecordingSource final : public TraceReader::Source {
   }
   std::uint64_t position() const { return replayer_->machine().position().instruction; }
 
+  /// Compares the replay with the evidence, or with the digests in its place.
+  void check() {
+    if (file_.meta().evidence == EvidenceMode::full) {
+      verifier_ =
+          std::make_unique<Verifier>(file_.recording(), file_.evidence(), VerifierOptions{});
+      sinks_.add(*verifier_);
+    } else if (!file_.digests().empty()) {
+      digests_ = std::make_unique<DigestSink>();
+    }
+  }
+
   /// Makes a replay ready that stands at the beginning or at a checkpoint.
   void begin(const std::optional<Checkpoints::Start>& start) {
     const bool full = file_.meta().evidence == EvidenceMode::full;
@@ -109,24 +121,23 @@ class RecordingSource final : public TraceReader::Source {
     digests_.reset();
     adoptions_.reset();
     end_ = ~std::uint64_t{0};
+    const std::vector<ReplayDigest>& digests = file_.digests();
+    std::optional<Position> end;
     if (start) {
+      end = start->end;
       adoptions_ = checkpoints_.adoptions_from(*start);
-      if (adoptions_) sinks_.add(*adoptions_);
-      if (start->ends_within(end_)) sinks_.add(end_sink_.emplace(start->end));
-      end_ = start->stop(end_);
-    } else if (full && options_.check) {
-      verifier_ =
-          std::make_unique<Verifier>(file_.recording(), file_.evidence(), VerifierOptions{});
-      sinks_.add(*verifier_);
+    } else if (!full) {
+      end = file_.recording().end;
+      if (!end && !digests.empty()) end = Position{digests.back().instruction, 0};
+      const std::vector<Adoption>& kept = file_.recording().adoptions;
+      if (!kept.empty()) adoptions_ = std::make_unique<AdoptionSink>(kept, Position{});
     }
+    if (adoptions_) sinks_.add(*adoptions_);
+    if (end && EndSink::needed(*end, end_)) sinks_.add(end_sink_.emplace(*end));
+    if (end) end_ = EndSink::stop(*end, end_);
+    if (!start && options_.check) check();
     sinks_.add(sink_);
-    if (!full && !file_.digests().empty()) {
-      end_ = std::min(end_, file_.digests().back().instruction);
-      if (!start && options_.check) {
-        digests_ = std::make_unique<DigestSink>();
-        sinks_.add(*digests_);
-      }
-    }
+    if (digests_) sinks_.add(*digests_);
     ReplayOptions replay;
     if (full) replay.evidence = [this] { return file_.evidence(); };
     replayer_ = std::make_unique<Replayer>(file_.recording(), &sinks_, std::move(replay));

@@ -43,7 +43,7 @@ class CaseParser {
     } else if (keyword == "smi") {
       interrupt(Interrupt::Kind::smi);
       if (next_ != words_.size()) {
-        recording_.interrupts.back().smm_revision = static_cast<std::uint8_t>(hex(words_[next_++]));
+        recording_.interrupts.back().vector = static_cast<std::uint8_t>(hex(words_[next_++]));
       }
     } else if (keyword == "memory") {
       memory();

@@ -107,7 +107,7 @@ TEST(SmmEntry, TakesTheRevisionFromTheSavedState) {
   bus.push_back(make(BusOp::data_write, 0x3fefc, 4, 9));
   const std::vector<Interrupt> found = interrupts_of(bus);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].smm_revision, 0x64);
+  EXPECT_EQ(found[0].vector, 0x64);
 }
 
 TEST(SmmEntry, TakesTheRevisionFromTheWriteBackOfACachedState) {
@@ -121,7 +121,7 @@ TEST(SmmEntry, TakesTheRevisionFromTheWriteBackOfACachedState) {
   bus.back().data[0xc] = 0x64;
   const std::vector<Interrupt> found = interrupts_of(bus);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].smm_revision, 0x64);
+  EXPECT_EQ(found[0].vector, 0x64);
 }
 
 TEST(SmmEntry, GivesItsRevisionToAnSmiThatTheMonitorNames) {
@@ -131,7 +131,7 @@ TEST(SmmEntry, GivesItsRevisionToAnSmiThatTheMonitorNames) {
   bus.push_back(make(BusOp::code_read, 0x38000, 4, 7));
   const std::vector<Interrupt> found = interrupts_of(bus);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].smm_revision, 0x64);
+  EXPECT_EQ(found[0].vector, 0x64);
 }
 
 TEST(SmmEntry, IsNotDerivedTwiceWhereTheMonitorNamesIt) {
