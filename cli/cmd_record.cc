@@ -543,7 +543,7 @@ CommandRun define_record(CLI::App& app) {
   app.add_option("--internal", arguments->internal,
                  "Values that cross no bus (default: beside the capture, .side.csv)");
   app.add_option("--cache", arguments->cache, "Cache between processor and monitor")
-      ->check(CLI::IsMember({"none", "i486", "pentium"}));
+      ->check(CLI::IsMember({"none", "i486", "write-back", "pentium"}));
   app.add_option("--start", arguments->start,
                  "driver, address:HEX, port:HEX[=HEX], count:N or console:TEXT");
   app.add_option("--stop", arguments->stop,

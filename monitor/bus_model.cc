@@ -13,10 +13,9 @@ void BusModel::Cache::clear() {
   for (auto& set : dirty) set.fill(false);
 }
 
-int BusModel::Cache::find(std::uint32_t number) const {
-  const auto& set = line[number % kSets];
+int BusModel::Cache::find(unsigned set, std::uint32_t number) const {
   for (unsigned way = 0; way < kWays; ++way)
-    if (set[way] == number) return static_cast<int>(way);
+    if (line[set][way] == number) return static_cast<int>(way);
   return -1;
 }
 
@@ -67,7 +66,7 @@ void BusModel::write_back(std::uint32_t number, unsigned flags) {
 
 /// Brings a line in. What it holds is the shadow: callers have made that the truth.
 void BusModel::fill(Cache& cache, RecordType type, std::uint32_t number, unsigned flags) {
-  const unsigned set = number % kSets;
+  const unsigned set = set_of(number);
   const int way = cache.oldest(set);
   const auto w = static_cast<unsigned>(way);
   if (cache.line[set][w] != kNoLine && cache.dirty[set][w]) write_back(cache.line[set][w], 0);
@@ -80,11 +79,11 @@ void BusModel::fill(Cache& cache, RecordType type, std::uint32_t number, unsigne
 }
 
 void BusModel::drop(Cache& cache, std::uint32_t number) {
-  const int way = cache.find(number);
+  const int way = cache.find(set_of(number), number);
   if (way < 0) return;
   const auto w = static_cast<unsigned>(way);
-  cache.line[number % kSets][w] = kNoLine;
-  cache.dirty[number % kSets][w] = false;
+  cache.line[set_of(number)][w] = kNoLine;
+  cache.dirty[set_of(number)][w] = false;
 }
 
 /// Whether another bus master wrote into a line, beside the bytes that are being accessed now: RAM
@@ -115,14 +114,14 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
     const auto part = bytes.subspan(from - address, to - from);
     const bool same = std::equal(part.begin(), part.end(), memory_.shadow(from)) &&
                       !changed_outside(number, from, part);
-    const int way = cache.find(number);
+    const int way = cache.find(set_of(number), number);
     if (way >= 0 && same) {
-      cache.touch(number % kSets, way);
+      cache.touch(set_of(number), way);
       continue;
     }
     if (way >= 0) {
       // A device wrote into a cached line: the snoop wrote it back, then invalidated it.
-      if (cache.dirty[number % kSets][static_cast<unsigned>(way)])
+      if (cache.dirty[set_of(number)][static_cast<unsigned>(way)])
         write_back(number, kSnoopWriteBack);
       drop(data_, number);
       drop(code_, number);
@@ -132,12 +131,12 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
       memory_.take(base, line_bytes());
       std::copy(part.begin(), part.end(), memory_.shadow(from));
     }
-    if (code && model_ == CacheModel::pentium) {
+    if (code && has_code_cache()) {
       // A line that the data cache holds modified is written back before code is fetched from it.
-      const int owner = data_.find(number);
-      if (owner >= 0 && data_.dirty[number % kSets][static_cast<unsigned>(owner)]) {
+      const int owner = data_.find(set_of(number), number);
+      if (owner >= 0 && data_.dirty[set_of(number)][static_cast<unsigned>(owner)]) {
         write_back(number, kSnoopWriteBack);
-        data_.dirty[number % kSets][static_cast<unsigned>(owner)] = false;
+        data_.dirty[set_of(number)][static_cast<unsigned>(owner)] = false;
       }
     }
     if (cache_disabled_)
@@ -159,8 +158,8 @@ void BusModel::read(std::uint32_t address, std::span<const std::uint8_t> bytes) 
 void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes) {
   const std::uint32_t number = address / line_bytes();
   const std::uint32_t base = number * line_bytes();
-  const unsigned set = number % kSets;
-  int way = data_.find(number);
+  const unsigned set = set_of(number);
+  int way = data_.find(set_of(number), number);
   if (changed_outside(number, address, bytes)) {
     if (way >= 0 && data_.dirty[set][static_cast<unsigned>(way)])
       write_back(number, kSnoopWriteBack);
@@ -180,7 +179,7 @@ void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_
   }
   if (way < 0) {
     fill(data_, RecordType::data_read, number, kFillForStore);
-    way = data_.find(number);
+    way = data_.find(set_of(number), number);
   } else {
     data_.touch(set, way);
   }
@@ -192,9 +191,9 @@ void BusModel::write(std::uint32_t address, std::span<const std::uint8_t> bytes)
   const auto size = static_cast<std::uint32_t>(bytes.size());
   if (fetched_dword_ != kNoLine && fetched_dword_ < address + size && address < fetched_dword_ + 4)
     fetched_dword_ = kNoLine;
-  if (cacheable(address, size) && model_ == CacheModel::pentium) {
+  if (cacheable(address, size) && writes_back()) {
     while (!bytes.empty()) {
-      const std::size_t room = 32 - address % 32;
+      const std::size_t room = line_bytes() - address % line_bytes();
       const auto part = bytes.first(std::min(room, bytes.size()));
       write_allocate(address, part);
       address += static_cast<std::uint32_t>(part.size());
@@ -249,7 +248,7 @@ void BusModel::clear() {
 }
 
 void BusModel::flush(std::uint8_t kind) {
-  for (unsigned set = 0; set < kSets; ++set)
+  for (unsigned set = 0; set < kMostSets; ++set)
     for (unsigned way = 0; way < kWays; ++way)
       if (data_.line[set][way] != kNoLine && data_.dirty[set][way])
         write_back(data_.line[set][way], 0);

@@ -1,13 +1,16 @@
 #pragma once
-// Decides which accesses of the processor reach the pins, and what they look like there: three
+// Decides which accesses of the processor reach the pins, and what they look like there: four
 // processors' caches, modelled after docs/formats/capture.md.
 //
-// none      Every data access; code by aligned dwords, each fetched again only when it is not the
-//           one fetched last.
-// i486      8 KiB for code and data, 4-way, 16-byte lines, write-through, no allocation on writes
-//           (i486 Microprocessor data book, ch. 5).
-// pentium   16 KiB each for code and data, 4-way, 32-byte lines, write-back with allocation on
-//           writes.
+// none        Every data access; code by aligned dwords, each fetched again only when it is not the
+//             one fetched last.
+// i486        8 KiB for code and data, 4-way, 16-byte lines, write-through, no allocation on writes
+//             (i486 Microprocessor data book, ch. 5).
+// write_back  16 KiB for code and data, 4-way, 16-byte lines, write-back with allocation on writes:
+//             size and lines of the last processors for i486 boards (which differ in whether they
+//             allocate).
+// pentium     16 KiB each for code and data, 4-way, 32-byte lines, write-back with allocation on
+//             writes.
 
 #include <array>
 #include <cstdint>
@@ -18,7 +21,7 @@
 
 namespace citcat::monitor {
 
-enum class CacheModel : std::uint8_t { none, i486, pentium };
+enum class CacheModel : std::uint8_t { none, i486, write_back, pentium };
 
 class BusModel {
  public:
@@ -56,22 +59,28 @@ class BusModel {
   std::uint64_t external_changes() const { return external_; }
 
  private:
-  static constexpr unsigned kSets = 128, kWays = 4;
+  static constexpr unsigned kMostSets = 256, kWays = 4;
   static constexpr std::uint32_t kNoLine = ~0u;
 
   struct Cache {
-    std::array<std::array<std::uint32_t, kWays>, kSets> line;  ///< line number, or kNoLine
-    std::array<std::array<std::uint8_t, kWays>, kSets> age;    ///< 0 is the most recently used
-    std::array<std::array<bool, kWays>, kSets> dirty;
+    std::array<std::array<std::uint32_t, kWays>, kMostSets> line;  ///< line number, or kNoLine
+    std::array<std::array<std::uint8_t, kWays>, kMostSets> age;    ///< 0 is the most recently used
+    std::array<std::array<bool, kWays>, kMostSets> dirty;
 
     void clear();
-    int find(std::uint32_t number) const;
+    /// The way of `set` that holds the line, or -1.
+    int find(unsigned set, std::uint32_t number) const;
     void touch(unsigned set, int way);
     int oldest(unsigned set) const;
   };
 
   unsigned line_bytes() const { return model_ == CacheModel::pentium ? 32 : 16; }
-  Cache& cache_for(bool code) { return code && model_ == CacheModel::pentium ? code_ : data_; }
+  unsigned set_of(std::uint32_t number) const {
+    return number % (model_ == CacheModel::write_back ? 256 : 128);
+  }
+  bool writes_back() const { return model_ >= CacheModel::write_back; }
+  bool has_code_cache() const { return model_ == CacheModel::pentium; }
+  Cache& cache_for(bool code) { return code && has_code_cache() ? code_ : data_; }
   bool cacheable(std::uint32_t address, std::uint32_t size) const;
 
   void uncached_read(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,

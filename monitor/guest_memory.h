@@ -39,6 +39,15 @@ class GuestMemory {
   void take(std::uint32_t address, std::uint32_t size) {
     std::memcpy(shadow_ + address, ram_ + address, size);
   }
+  /// Makes RAM hold what a processor would have stored where the emulator stored something else, so
+  /// that the machine goes on with what its bus has shown. Only from the processor's own thread.
+  void correct(std::uint32_t address, std::span<const std::uint8_t> bytes) {
+    std::memcpy(ram_ + address, bytes.data(), bytes.size());
+  }
+  /// The same for bytes that a processor would not have stored to.
+  void restore(std::uint32_t address, std::uint32_t size) {
+    std::memcpy(ram_ + address, shadow_ + address, size);
+  }
 
  private:
   static constexpr std::uint32_t kHoleBegin = 0xa0000, kHoleEnd = 0x100000;

@@ -20,6 +20,13 @@ PageWalker::Entry* PageWalker::find(std::uint32_t page) {
   return nullptr;
 }
 
+PageWalker::Entry* PageWalker::usable(std::uint32_t page, bool store) {
+  Entry* const held = find(page);
+  if (held == nullptr || (store && !held->dirty)) return nullptr;
+  const unsigned set_since = *memory_.live(held->at) & ~*memory_.shadow(held->at);
+  return (set_since & (kAccessed | kDirty)) == 0 ? held : nullptr;
+}
+
 void PageWalker::insert(const Entry& entry) {
   if (Entry* old = find(entry.page)) {
     *old = entry;
@@ -36,13 +43,16 @@ std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::
   std::uint32_t now = 0, before = 0;
   std::memcpy(&now, memory_.live(address), 4);
   std::memcpy(&before, memory_.shadow(address), 4);
+  const auto walker_was_here = [&] {
+    return now != before && (before & ~now) == 0 && (now & ~before & ~(kAccessed | kDirty)) == 0;
+  };
   if (faulting_) {
+    if (walker_was_here()) memory_.restore(address, 4);
     bus_.read_ram(address, 4);
     return now;
   }
   if ((now & kPresent) != 0) now |= sets;
-  const std::uint32_t set_by_walker = now & ~before;
-  if (now == before || (before & ~now) != 0 || (set_by_walker & ~(kAccessed | kDirty)) != 0) {
+  if (!walker_was_here()) {
     bus_.read_ram(address, 4);
     return now;
   }
@@ -62,10 +72,12 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint32_t linear, std::uin
   if (!directory || (*directory & kPresent) == 0) return std::nullopt;
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0 && (cr4_ & 0x10) != 0)
-    return Entry{page, (*directory & 0xffc00000) | (linear & 0x3ff000), (*directory & kDirty) != 0};
-  const auto table = read_entry((*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4, sets);
+    return Entry{page, (*directory & 0xffc00000) | (linear & 0x3ff000), (*directory & kDirty) != 0,
+                 directory_at};
+  const std::uint32_t table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
+  const auto table = read_entry(table_at, sets);
   if (!table || (*table & kPresent) == 0) return std::nullopt;
-  return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0};
+  return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0, table_at};
 }
 
 /// Three levels of 8-byte entries (Intel SDM vol. 3, 4.4); memory ends below 4 GiB here.
@@ -85,10 +97,12 @@ std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std:
   if (!directory) return std::nullopt;
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0)
-    return Entry{page, (*directory & 0xffe00000) | (linear & 0x1ff000), (*directory & kDirty) != 0};
-  const auto table = entry((*directory & ~0xfffu) + ((linear >> 12) & 0x1ff) * 8, sets);
+    return Entry{page, (*directory & 0xffe00000) | (linear & 0x1ff000), (*directory & kDirty) != 0,
+                 directory_at};
+  const std::uint32_t table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x1ff) * 8;
+  const auto table = entry(table_at, sets);
   if (!table) return std::nullopt;
-  return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0};
+  return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0, table_at};
 }
 
 /// Whether the directory entry maps a large page, under the bit of CR4 that allows it.
@@ -123,8 +137,8 @@ bool PageWalker::translate_for_update(std::uint32_t linear, bool user, std::uint
   if (!paging()) return true;
   // The walk is shown with the fault. A dirty page may have become read-only, as fork makes it.
   if (!may_store(linear, user)) return false;
-  const Entry* const held = find(linear >> 12);
-  if (held != nullptr && held->dirty && (held->frame | (linear & 0xfff)) == physical) return true;
+  const Entry* const held = usable(linear >> 12, true);
+  if (held != nullptr && (held->frame | (linear & 0xfff)) == physical) return true;
   if (auto entry = walk(linear, kAccessed | kDirty)) {
     entry->dirty = true;
     insert(*entry);
@@ -134,8 +148,8 @@ bool PageWalker::translate_for_update(std::uint32_t linear, bool user, std::uint
 
 std::optional<std::uint32_t> PageWalker::translate(std::uint32_t linear, bool store) {
   if (!paging()) return linear;
-  Entry* held = find(linear >> 12);
-  if (held == nullptr || (store && !held->dirty)) {
+  const Entry* const held = usable(linear >> 12, store);
+  if (held == nullptr) {
     auto entry = walk(linear);
     if (!entry) return std::nullopt;
     // A store has been made: the page is dirty now, whatever its entry says.

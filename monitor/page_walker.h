@@ -31,8 +31,8 @@ class PageWalker {
   /// store; the emulator walks for the load first, and sets the accessed bit even when the store
   /// then faults. False when it will fault. `user`: at privilege level 3.
   bool translate_for_update(std::uint32_t linear, bool user, std::uint32_t physical);
-  /// What a walk that ended in a page fault read. The bits it set, if any, are taken for somebody
-  /// else's.
+  /// What a walk that ended in a page fault read. It sets no bits: those that the emulator has set,
+  /// for a load before the store that faulted, are taken out of RAM again.
   void faulting_walk(std::uint32_t linear);
 
   std::uint64_t walks() const { return walks_; }
@@ -48,10 +48,14 @@ class PageWalker {
     std::uint32_t page = ~0u;  ///< linear page number
     std::uint32_t frame = 0;   ///< physical address of the page
     bool dirty = false;
+    std::uint32_t at = 0;  ///< physical address of the table entry that maps the page
   };
 
   bool paging() const { return (cr0_ & 0x80000000) != 0; }
   Entry* find(std::uint32_t page);
+  /// The entry that may be used for an access: not one for which the emulator has walked again, as
+  /// a smaller TLB than ours makes it. The system may have cleared the accessed bit meanwhile.
+  Entry* usable(std::uint32_t page, bool store);
   /// `sets`: bits that the walk is known to set in the last entry.
   std::optional<Entry> walk(std::uint32_t linear, std::uint32_t sets = 0);
   std::optional<Entry> walk_pae(std::uint32_t linear, std::uint32_t sets);

@@ -443,6 +443,8 @@ bool parse_cache(std::string_view text, CacheModel& out) {
     out = CacheModel::none;
   else if (text == "i486")
     out = CacheModel::i486;
+  else if (text == "write-back")
+    out = CacheModel::write_back;
   else if (text == "pentium")
     out = CacheModel::pentium;
   else

@@ -360,9 +360,12 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
   if (kind == InsnKind::fxsave || kind == InsnKind::fxrstor) return;  // fpu_image() shows these
   if (kind == InsnKind::x87 || kind == InsnKind::x87_load) note_fpu_access(insn, linear);
   // Processors since the P6 move 16 bits here and leave the upper half of the slot as it was (Intel
-  // SDM vol. 2, PUSH); the emulator writes zeros there. They are shown as what they are to such a
-  // processor: somebody else's, once they are read.
-  if (kind == InsnKind::push_segment && store && value.size() == 4) value = value.first(2);
+  // SDM vol. 2, PUSH), where the emulator writes zeros.
+  if (kind == InsnKind::push_segment && store && value.size() == 4) {
+    value = value.first(2);
+    if ((linear & 0xfff) <= 0xffc && memory_.is_ram(physical + 2, 2))
+      memory_.restore(physical + 2, 2);
+  }
   // The selector is popped first, then its descriptor is read.
   if (kind == InsnKind::pop_segment && !store && value.size() == 4 && accesses_++ == 0)
     value = value.first(2);
@@ -546,7 +549,9 @@ void Recorder::fpu_image(bool store) {
     }
     const auto physical = walker_.translate(linear + n, true);
     if (!physical || !memory_.is_ram(*physical, 16)) break;
-    bus_.write(*physical, stored_fpu_block(n, memory_.live(*physical)));
+    const auto block = stored_fpu_block(n, memory_.live(*physical));
+    memory_.correct(*physical, block);
+    bus_.write(*physical, block);
   }
   bus_.expect_writes(0, 0);
 }
@@ -631,6 +636,14 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   next_linear_ = ~0u;
 }
 
+/// A dword on the bus that the emulator has stored otherwise. Stacks may be unaligned: of a dword
+/// that crosses a page the part in the first one is all that `physical` tells.
+void Recorder::write_corrected(std::uint32_t physical, std::uint32_t value) {
+  const auto bytes = bytes_of(value);
+  if ((physical & 0xfff) <= 0xffc && memory_.is_ram(physical, 4)) memory_.correct(physical, bytes);
+  bus_.write(physical, bytes);
+}
+
 std::uint32_t Recorder::read_linear32(std::uint32_t linear) {
   const std::uint32_t low = read_linear16(linear);
   return low | std::uint32_t{read_linear16(linear + 2)} << 16;
@@ -693,10 +706,10 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
   for (unsigned n = 0; n < pushes; ++n) {
     top = (top - push_bytes) & mask;
     // The emulator pushes RF set for interrupts, as it does for faults. A processor pushes it as it
-    // is (Intel SDM vol. 3, 17.3.1.1); IRET reads what the emulator has written.
+    // is (Intel SDM vol. 3, 17.3.1.1).
     const auto physical = walker_.translate(stack_base + top, true);
     if (n == flags_push && event.hardware && push_bytes == 4 && physical)
-      bus_.write(*physical, bytes_of(passed_bytes != 0 ? state.eflags & ~kResume : state.eflags));
+      write_corrected(*physical, passed_bytes != 0 ? state.eflags & ~kResume : state.eflags);
     else if (n == flags_push + 2 && passed_bytes != 0 && push_bytes == 4 && physical)
       bus_.write(*physical, bytes_of(event.pc - state.segment[1].base + passed_bytes));
     else

@@ -81,6 +81,7 @@ class Recorder {
   void deliver(const LoggedEvent& event, bool completed);
   void deliver_protected(const LoggedEvent& event, unsigned passed_bytes);
   bool repeat_used_up(const LoggedState& state) const;
+  void write_corrected(std::uint32_t physical, std::uint32_t value);
   std::uint32_t read_linear32(std::uint32_t linear);
   std::uint16_t read_linear16(std::uint32_t linear);
   struct Descriptor {

@@ -287,7 +287,7 @@ TEST_F(BusTest, I486FillsALineOnceAndShowsEveryWrite) {
 }
 
 TEST_F(BusTest, ALineThatADeviceWroteToIsFilledAgain) {
-  for (const CacheModel model : {CacheModel::i486, CacheModel::pentium}) {
+  for (const CacheModel model : {CacheModel::i486, CacheModel::write_back, CacheModel::pentium}) {
     BusModel bus(memory_, *sink_, model);
     bus.clear();
     memory_.snapshot();
@@ -320,6 +320,28 @@ TEST_F(BusTest, PentiumWritesADirtyLineBackWhenItsPlaceIsNeeded) {
   EXPECT_EQ(records[0].flags, kLineBurst | kVictimWriteBack);
   EXPECT_EQ(records[0].address, 0x200000u);
   EXPECT_EQ(records[0].data[0], 0xaa);
+}
+
+TEST_F(BusTest, WriteBackKeepsCodeAndDataInOneCacheOf256Sets) {
+  BusModel bus(memory_, *sink_, CacheModel::write_back);
+  bus.clear();
+  store(bus, 0x20000e, {0xaa, 0xbb, 0xcc});
+  auto records = seen();
+  ASSERT_EQ(records.size(), 2u) << "two lines of 16 bytes";
+  EXPECT_EQ(records[0].flags, kLineBurst | kFillForStore);
+  EXPECT_EQ(records[0].size, 16);
+  EXPECT_EQ(records[1].address, 0x200010u);
+  bus.fetch(0x20000e, {memory_.shadow(0x20000e), 3}, true);
+  EXPECT_TRUE(seen().empty()) << "code is fetched from the lines that were stored to";
+  load(bus, 0x200000 + 2048, 1);
+  for (std::uint32_t way = 1; way <= 3; ++way) load(bus, 0x200000 + way * 4096, 1);
+  EXPECT_EQ(seen().size(), 4u) << "2 KiB apart is another set, and there are four ways";
+  load(bus, 0x200000 + 4 * 4096, 1);
+  records = seen();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].flags, kLineBurst | kVictimWriteBack);
+  EXPECT_EQ(records[0].address, 0x200000u);
+  EXPECT_EQ(records[0].data[15], 0xbb);
 }
 
 TEST_F(BusTest, WithTheCacheDisabledNothingIsFilled) {
