@@ -258,20 +258,23 @@ static struct miscdevice citcat_device = {
  * reserve=BASE,SIZE leave a range called "Reserved" or "reserved"; whatever else lies there (RAM,
  * devices, firmware tables) is not ours to write to.
  */
-static bool is_reserved(phys_addr_t first, phys_addr_t last)
+static const struct resource *find_reserved(phys_addr_t first, phys_addr_t last)
 {
 	const struct resource *range;
 
 	for (range = iomem_resource.child; range; range = range->sibling) {
-		if (range->start <= first && last <= range->end)
-			return !strcasecmp(range->name, "reserved") && !range->child;
+		if (range->start > first || last > range->end)
+			continue;
+		return !strcasecmp(range->name, "reserved") && !range->child ? range : NULL;
 	}
-	return false;
+	return NULL;
 }
 
-static int check_window(void)
+/* Checks the window and claims it. */
+static int take_window(void)
 {
 	phys_addr_t last = (phys_addr_t)phys + size - 1;
+	const struct resource *range;
 
 	if (!phys) {
 		pr_err("parameter phys is missing: the base of the window reserved by memmap=\n");
@@ -283,26 +286,36 @@ static int check_window(void)
 		       phys, size, CITCAT_WINDOW_MIN_BYTES);
 		return -EINVAL;
 	}
-	if (!is_reserved(phys, last)) {
+	range = find_reserved(phys, last);
+	if (!range) {
 		pr_err("window %#lx of %#lx bytes is not reserved; boot with memmap=%luK$%#lx\n",
 		       phys, size, size >> 10, phys);
 		return -EADDRNOTAVAIL;
 	}
-	return 0;
-}
-
-static int __init citcat_init(void)
-{
-	int err = check_window();
-
-	if (err)
-		return err;
+	/* What reserve= took is busy already: nobody can claim it, and nobody needs to. */
+	if (range->flags & IORESOURCE_BUSY)
+		return 0;
 	/* Not exclusive for the range itself, which firmware or the command line owns. */
 	claim = request_mem_region(phys, size, KBUILD_MODNAME);
 	if (!claim) {
 		pr_err("window %#lx of %#lx bytes is in use by another driver\n", phys, size);
 		return -EBUSY;
 	}
+	return 0;
+}
+
+static void release_window(void)
+{
+	if (claim)
+		release_mem_region(phys, size);
+}
+
+static int __init citcat_init(void)
+{
+	int err = take_window();
+
+	if (err)
+		return err;
 	window = ioremap(phys, size);
 	if (!window) {
 		err = -ENOMEM;
@@ -318,7 +331,7 @@ static int __init citcat_init(void)
 unmap:
 	iounmap(window);
 release_claim:
-	release_mem_region(phys, size);
+	release_window();
 	return err;
 }
 
@@ -327,7 +340,7 @@ static void __exit citcat_exit(void)
 	misc_deregister(&citcat_device);
 	stop_now();
 	iounmap(window);
-	release_mem_region(phys, size);
+	release_window();
 }
 
 module_init(citcat_init);
