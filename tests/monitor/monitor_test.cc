@@ -385,6 +385,81 @@ TEST_F(BusTest, PageWalksReadBothLevelsOnceAndShowAccessedAndDirtyBits) {
   EXPECT_EQ(bus.external_changes(), 0u);
 }
 
+TEST_F(BusTest, APageThatTheEmulatorWalksToAgainIsWalkedAgainOnTheBus) {
+  constexpr std::uint32_t kLinear = 0x08048000;
+  const std::uint32_t at = 0x301000 + 4 * ((kLinear >> 12) & 0x3ff);
+  const auto entry = [this](std::uint32_t where, std::uint32_t value) {
+    std::memcpy(ram_ + where, &value, 4);
+  };
+  entry(0x300000 + 4 * (kLinear >> 22), 0x301027);
+  entry(at, 0x123027);
+  ASSERT_TRUE(memory_.snapshot());
+  BusModel bus(memory_, *sink_, CacheModel::none);
+  PageWalker walker(memory_, bus);
+  bus.clear();
+  walker.set_control(0x80000001, 0x300000, 0);
+  EXPECT_EQ(walker.translate(kLinear, false), 0x123000u);
+  // The system clears the accessed bit without a word to the TLB.
+  entry(at, 0x123007);
+  bus.write(at, {memory_.live(at), 4});
+  (void)seen();
+  EXPECT_EQ(walker.translate(kLinear, false), 0x123000u);
+  EXPECT_TRUE(seen().empty()) << "the TLB holds the page";
+  entry(at, 0x123027);
+  EXPECT_EQ(walker.translate(kLinear, false), 0x123000u);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[1].data[0], 0x07);
+  EXPECT_EQ(records[2].type, 3);
+  EXPECT_EQ(records[2].data[0], 0x27);
+  EXPECT_EQ(bus.external_changes(), 0u);
+}
+
+TEST_F(BusTest, AWalkThatEndsInAFaultTakesBackWhatTheEmulatorSet) {
+  constexpr std::uint32_t kLinear = 0x080f63c0;
+  const std::uint32_t at = 0x301000 + 4 * ((kLinear >> 12) & 0x3ff);
+  const auto entry = [this](std::uint32_t where, std::uint32_t value) {
+    std::memcpy(ram_ + where, &value, 4);
+  };
+  entry(0x300000 + 4 * (kLinear >> 22), 0x301067);
+  entry(at, 0x123045);  // read-only, not accessed
+  ASSERT_TRUE(memory_.snapshot());
+  BusModel bus(memory_, *sink_, CacheModel::none);
+  PageWalker walker(memory_, bus);
+  bus.clear();
+  walker.set_control(0x80010001, 0x300000, 0);
+  entry(at, 0x123065);
+  walker.faulting_walk(kLinear);
+  EXPECT_EQ(ram_[at], 0x45);
+  auto records = seen();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].data[0], 0x45);
+  // What the system itself changed is not taken back.
+  entry(at, 0x124065);
+  walker.faulting_walk(kLinear);
+  EXPECT_EQ(ram_[at], 0x65);
+  EXPECT_EQ(bus.external_changes(), 1u);
+}
+
+TEST_F(BusTest, MemoryCanBeMadeWhatAProcessorWouldHaveLeft) {
+  BusModel bus(memory_, *sink_, CacheModel::write_back);
+  bus.clear();
+  // The emulator stores a dword where a processor stores a word.
+  const std::vector<std::uint8_t> emulated{0x7b, 0, 0, 0}, flags{0x46, 2, 0, 0};
+  const std::uint8_t upper = ram_[0x200012];
+  std::copy(emulated.begin(), emulated.end(), ram_ + 0x200010);
+  memory_.restore(0x200012, 2);
+  bus.write(0x200010, {memory_.live(0x200010), 2});
+  EXPECT_EQ(ram_[0x200012], upper);
+  // And other bytes than a processor stores.
+  ram_[0x200016] = 1;
+  memory_.correct(0x200014, flags);
+  bus.write(0x200014, flags);
+  EXPECT_EQ(ram_[0x200016], 0);
+  load(bus, 0x200010, 8);
+  EXPECT_EQ(bus.external_changes(), 0u);
+}
+
 TEST_F(BusTest, AnUpdateOfAPageThatMayNotBeWrittenFaultsBeforeItReads) {
   const auto entry = [this](std::uint32_t at, std::uint32_t value) {
     std::memcpy(ram_ + at, &value, 4);
