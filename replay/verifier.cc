@@ -560,8 +560,18 @@ void Verifier::address_space(std::uint32_t cr3, Position) {
   if (reads_ != nullptr) reads_->address_space(cr3);
 }
 
-void Verifier::check_bit_change(PhysAddr a, std::uint64_t transaction, Position now) {
-  if (!options_.bit_changes && lone_changes_.stands_alone(a)) {
+/// `changed` are accessed or dirty bits of what may be a page-table entry: processors also set them
+/// for accesses they only foresaw (SDM vol. 3, 4.8).
+bool Verifier::marks_table_entry(PhysAddr a, std::uint8_t before, std::uint8_t changed) const {
+  constexpr std::uint32_t kPaging = 1u << 31;
+  constexpr unsigned kPresent = 1, kAccessedOrDirty = 0x60;
+  return changed != 0 && (changed & ~kAccessedOrDirty) == 0 && (before & kPresent) != 0 &&
+         a.value % 4 == 0 && (machine_->engine().cr(0) & kPaging) != 0;
+}
+
+void Verifier::check_bit_change(PhysAddr a, bool table_entry, std::uint64_t transaction,
+                                Position now) {
+  if (!options_.bit_changes && !table_entry && lone_changes_.stands_alone(a)) {
     throw ReplayStopped{now,
                         "a read shows one bit of memory other than it was left, and nothing else "
                         "around it that another bus master wrote",
@@ -574,9 +584,12 @@ void Verifier::check_bit_change(PhysAddr a, std::uint64_t transaction, Position 
 
 void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
   unsigned bits = 0;
+  bool table_entry = false;
   for (std::uint32_t i = 0; i < bytes.size(); ++i) {
     const std::uint8_t before = machine_->memory().defined_byte(a + i).value_or(bytes[i]);
-    bits += static_cast<unsigned>(std::popcount(static_cast<unsigned>(before ^ bytes[i])));
+    const auto changed = static_cast<std::uint8_t>(before ^ bytes[i]);
+    bits += static_cast<unsigned>(std::popcount(changed));
+    table_entry |= marks_table_entry(a + i, before, changed);
   }
   // The write itself, and the transaction that showed it, come with the recording.
   const auto shown = std::find_if(
@@ -585,7 +598,7 @@ void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, P
   ++externals_seen_;
   const std::uint64_t transaction =
       shown != recording_.external_writes.end() ? shown->transaction : ~std::uint64_t{0};
-  if (bits == 1) check_bit_change(a, transaction, now);
+  if (bits == 1) check_bit_change(a, table_entry, transaction, now);
   if (bits != 0 || recording_.bus.form != CacheForm::write_back || reads_ == nullptr) return;
   // Memory already holds what "another" master wrote: the replay's own stores came back, and the
   // cache never showed that it gave them up.

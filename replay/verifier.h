@@ -128,7 +128,8 @@ class Verifier final : public Sink {
   void match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecified, Position now);
   PendingWrite* find_pending(std::uint32_t address, unsigned& byte, Position now);
   void model_external_writes(std::uint64_t transaction);
-  void check_bit_change(PhysAddr a, std::uint64_t transaction, Position now);
+  bool marks_table_entry(PhysAddr a, std::uint8_t before, std::uint8_t changed) const;
+  void check_bit_change(PhysAddr a, bool table_entry, std::uint64_t transaction, Position now);
   bool may_differ(PhysAddr a, std::uint8_t captured) const;
   bool adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value,
              std::uint8_t unspecified);
