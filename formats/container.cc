@@ -313,17 +313,27 @@ void ContainerWriter::add(ChunkKind kind, std::function<std::vector<std::uint8_t
   drain(threads);
   Pending chunk;
   chunk.kind = kind;
-  chunk.payload = std::async(std::launch::async,
-                             [make = std::move(make), options] { return pack(make(), options); });
+  chunk.payload = std::async(std::launch::async, [this, make = std::move(make), options] {
+    return pack(make(), options, compressors_);
+  });
   pending_.push_back(std::move(chunk));
 }
 
 ContainerWriter::Payload ContainerWriter::pack(std::vector<std::uint8_t> plain,
-                                               const ZstdOptions& options) {
+                                               const ZstdOptions& options,
+                                               Recycler<ZstdCompressor>& compressors) {
   require_chunk_size(plain.size());
   Payload payload;
   payload.plain_bytes = plain.size();
-  payload.stored = zstd_compress(plain, options);
+  // The memory of a compressor grows with its level: those of high ones are not kept.
+  constexpr int kMostKept = 3;
+  if (options.level <= kMostKept && options.window_log == 0) {
+    const std::shared_ptr<ZstdCompressor> compressor = compressors.take();
+    payload.stored = compressor->compress(plain, options);
+    compressors.give_back(compressor);
+  } else {
+    payload.stored = zstd_compress(plain, options);
+  }
   // A frame that is not smaller than its content is not worth keeping.
   payload.compressed = payload.stored.size() < plain.size();
   if (!payload.compressed) payload.stored = std::move(plain);
@@ -474,7 +484,7 @@ ContainerAppender::~ContainerAppender() {
 
 ChunkInfo ContainerAppender::add(ChunkKind kind, std::vector<std::uint8_t> plain,
                                  const ZstdOptions& options) {
-  ContainerWriter::Payload payload = ContainerWriter::pack(std::move(plain), options);
+  ContainerWriter::Payload payload = ContainerWriter::pack(std::move(plain), options, compressors_);
   const EncodedChunk chunk = place_chunk(layout_, kind, std::move(payload.stored),
                                          payload.plain_bytes, payload.compressed);
   write(chunk.header);

@@ -17,6 +17,7 @@
 #include "formats/byte_reader.h"
 #include "formats/hash.h"
 #include "formats/random_access_file.h"
+#include "formats/recycler.h"
 #include "formats/zstd_stream.h"
 
 namespace citcat {
@@ -90,7 +91,8 @@ class ContainerWriter {
     ChunkKind kind = 0;
     std::future<Payload> payload;
   };
-  static Payload pack(std::vector<std::uint8_t> plain, const ZstdOptions& options);
+  static Payload pack(std::vector<std::uint8_t> plain, const ZstdOptions& options,
+                      Recycler<ZstdCompressor>& compressors);
   /// Where the next chunk goes, and what the index will say.
   struct Layout {
     std::uint64_t offset = 0;
@@ -101,7 +103,8 @@ class ContainerWriter {
 
   AtomicFile file_;
   Layout layout_;
-  std::deque<Pending> pending_;
+  Recycler<ZstdCompressor> compressors_;
+  std::deque<Pending> pending_;  ///< behind compressors_, which their threads use
 };
 
 /// Whether a file that begins with `prefix` is a container, possibly a damaged one.
@@ -162,6 +165,7 @@ class ContainerAppender {
   std::uint64_t old_size_ = 0;
   bool finished_ = false;
   ContainerWriter::Layout layout_;
+  Recycler<ZstdCompressor> compressors_;
 };
 
 /// One thing wrong with a container.

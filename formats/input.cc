@@ -88,6 +88,20 @@ class InputStream::Source {
     return window().subspan(begin_, end_ - begin_);
   }
   void consume(std::size_t n) { begin_ += n; }
+  /// Moves unconsumed bytes to `out`, those of a file without a buffer between. 0 at the end.
+  std::size_t take(std::span<std::uint8_t> out) {
+    if (begin_ == end_ && descriptor_ >= 0 && total_ != 0) {
+      const std::size_t got = read_descriptor(out);
+      total_ += got;
+      hasher_.update(out.first(got));
+      return got;
+    }
+    const auto in = available();
+    const std::size_t n = std::min(in.size(), out.size());
+    std::copy_n(in.begin(), n, out.begin());
+    consume(n);
+    return n;
+  }
 
   /// Goes on at an offset of the file; before anything was consumed.
   void seek(std::uint64_t offset) {
@@ -444,12 +458,7 @@ void InputStream::start(Compression compression) {
 }
 
 std::size_t InputStream::produce(std::span<std::uint8_t> out) {
-  if (decoder_) return decoder_->decode(*source_, out);
-  const auto in = source_->available();
-  const std::size_t n = std::min(in.size(), out.size());
-  std::copy_n(in.begin(), n, out.begin());
-  source_->consume(n);
-  return n;
+  return decoder_ ? decoder_->decode(*source_, out) : source_->take(out);
 }
 
 bool InputStream::fill() {

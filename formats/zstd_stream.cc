@@ -25,24 +25,38 @@ void check(std::size_t status, const char* what) {
 
 }  // namespace
 
+struct ZstdCompressor::Context {
+  std::unique_ptr<ZSTD_CCtx, FreeCompressor> zstd{ZSTD_createCCtx()};
+};
+
+ZstdCompressor::ZstdCompressor() : context_(std::make_unique<Context>()) {
+  if (!context_->zstd) throw std::bad_alloc();
+}
+
+ZstdCompressor::~ZstdCompressor() = default;
+
+std::vector<std::uint8_t> ZstdCompressor::compress(std::span<const std::uint8_t> plain,
+                                                   const ZstdOptions& options) {
+  CITCAT_ASSERT(options.window_log <= kMaxZstdWindow);
+  ZSTD_CCtx* const zstd = context_->zstd.get();
+  check(ZSTD_CCtx_reset(zstd, ZSTD_reset_session_and_parameters), "start anew");
+  check(ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, options.level), "set the level");
+  if (options.window_log != 0) {
+    check(ZSTD_CCtx_setParameter(zstd, ZSTD_c_windowLog, options.window_log), "set the window");
+    check(ZSTD_CCtx_setParameter(zstd, ZSTD_c_enableLongDistanceMatching, 1), "match afar");
+  }
+  const std::size_t most = ZSTD_compressBound(plain.size());
+  if (frame_.size() < most) frame_.resize(most);
+  const std::size_t size =
+      ZSTD_compress2(zstd, frame_.data(), frame_.size(), plain.data(), plain.size());
+  check(size, "compress");
+  const auto frame = std::span(frame_).first(size);
+  return {frame.begin(), frame.end()};
+}
+
 std::vector<std::uint8_t> zstd_compress(std::span<const std::uint8_t> plain,
                                         const ZstdOptions& options) {
-  CITCAT_ASSERT(options.window_log <= kMaxZstdWindow);
-  const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
-  if (!context) throw std::bad_alloc();
-  ZSTD_CCtx* const cctx = context.get();
-  check(ZSTD_CCtx_setParameter(cctx, ZSTD_c_compressionLevel, options.level), "set the level");
-  if (options.window_log != 0) {
-    check(ZSTD_CCtx_setParameter(cctx, ZSTD_c_windowLog, options.window_log), "set the window");
-    check(ZSTD_CCtx_setParameter(cctx, ZSTD_c_enableLongDistanceMatching, 1), "match afar");
-  }
-  std::vector<std::uint8_t> frame(ZSTD_compressBound(plain.size()));
-  const std::size_t size =
-      ZSTD_compress2(cctx, frame.data(), frame.size(), plain.data(), plain.size());
-  check(size, "compress");
-  frame.resize(size);
-  frame.shrink_to_fit();
-  return frame;
+  return ZstdCompressor().compress(plain, options);
 }
 
 std::vector<std::uint8_t> zstd_decompress(std::span<const std::uint8_t> frame,

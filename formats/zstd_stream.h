@@ -2,6 +2,7 @@
 // Single zstd frames of known size: the payload of a chunk.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,7 +17,25 @@ struct ZstdOptions {
 };
 inline constexpr int kMaxZstdWindow = 27;
 
-/// One frame that carries its content size. Deterministic for equal input and library version.
+/// Makes single frames that carry their content size, one after the other with the same memory.
+/// Deterministic for equal input and library version.
+class ZstdCompressor {
+ public:
+  ZstdCompressor();
+  ~ZstdCompressor();
+  ZstdCompressor(const ZstdCompressor&) = delete;
+  ZstdCompressor& operator=(const ZstdCompressor&) = delete;
+
+  std::vector<std::uint8_t> compress(std::span<const std::uint8_t> plain,
+                                     const ZstdOptions& options);
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+  std::vector<std::uint8_t> frame_;  ///< room for the largest so far
+};
+
+/// One such frame.
 std::vector<std::uint8_t> zstd_compress(std::span<const std::uint8_t> plain,
                                         const ZstdOptions& options);
 
