@@ -1,6 +1,9 @@
 #include "events/evidence_codec.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
 
 #include "formats/byte_writer.h"
 #include "formats/column.h"
@@ -10,7 +13,9 @@ namespace citcat {
 
 namespace {
 
-constexpr std::size_t kLookupSize = std::size_t{1} << 17;
+constexpr std::size_t kFirstLookupSize = 256;
+/// Transactions whose columns are gathered at a time: few enough to stay in the first-level cache.
+constexpr std::size_t kBlock = 128;
 /// More distinct shapes than transactions of a chunk cannot be.
 constexpr std::uint64_t kMaxShapes = kEvidenceChunkTransactions;
 
@@ -23,15 +28,100 @@ std::uint32_t pack_shape(const BusTransaction& t) {
 }
 
 std::uint32_t zigzag32(std::uint32_t difference) {
-  return difference << 1 ^ (difference >> 31 != 0 ? ~std::uint32_t{0} : 0);
+  return difference << 1 ^ (0 - (difference >> 31));
 }
 std::uint32_t unzigzag32(std::uint32_t folded) { return folded >> 1 ^ (~(folded & 1) + 1); }
+/// As formats/column.cc folds it.
+std::uint64_t zigzag64(std::uint64_t difference) {
+  return difference << 1 ^ (0 - (difference >> 63));
+}
+
+/// Room that put_varint() may write to, however few bytes it uses.
+constexpr std::size_t kMaxVarint = 10;
+/// Values that are packed at a time where all of them are small.
+constexpr std::size_t kGroup = 8;
+
+/// Writes ByteWriter::varint() of `value` to `out`; returns its length. Lengths change from value
+/// to value, so that branching on them costs more than the work.
+std::size_t put_varint(std::uint64_t value, std::uint8_t* out) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr unsigned kMostBits = 35;  // five bytes: an address, or any but an odd difference
+  if (value >> kMostBits != 0) [[unlikely]] {
+    std::size_t n = 0;
+    for (; value >= 0x80; value >>= 7) out[n++] = static_cast<std::uint8_t>(value | 0x80);
+    out[n++] = static_cast<std::uint8_t>(value);
+    return n;
+  }
+  const std::uint64_t spread = (value & 0x7f) | (value & 0x3f80) << 1 | (value & 0x1fc000) << 2 |
+                               (value & 0xfe00000) << 3 | (value & 0x7f0000000) << 4;
+  // Sums, because searching for the highest bit is slow on some processors.
+  const unsigned more = (value >= 1U << 7 ? 1U : 0U) + (value >= 1U << 14 ? 1U : 0U) +
+                        (value >= 1U << 21 ? 1U : 0U) + (value >= 1U << 28 ? 1U : 0U);
+  const std::uint64_t stored =
+      spread | (0x8080808080808080 & ((std::uint64_t{1} << (8 * more)) - 1));
+  std::memcpy(out, &stored, sizeof stored);
+  return more + 1;
+}
+
+/// The same for several; returns the length of all.
+std::size_t put_varints(std::span<const std::uint64_t> values, std::uint8_t* out) {
+  std::size_t used = 0;
+  for (; values.size() >= kGroup; values = values.subspan(kGroup)) {
+    const auto group = values.first<kGroup>();
+    std::uint64_t bits = 0, packed = 0;
+    for (std::size_t i = 0; i < kGroup; ++i) {
+      bits |= group[i];
+      packed |= group[i] << (8 * i);
+    }
+    if (bits < 0x80) {
+      std::memcpy(&out[used], &packed, sizeof packed);
+      used += kGroup;
+    } else {
+      for (const std::uint64_t value : group) used += put_varint(value, &out[used]);
+    }
+  }
+  for (const std::uint64_t value : values) used += put_varint(value, &out[used]);
+  return used;
+}
 
 }  // namespace
 
+void GrowingColumn::add(std::span<const std::uint64_t> values) {
+  if (constant_ && !values.empty()) {
+    if (count_ == 0) first_ = values.front();
+    const auto same = std::find_if(values.begin(), values.end(),
+                                   [this](std::uint64_t value) { return value != first_; });
+    const auto repeated = static_cast<std::size_t>(same - values.begin());
+    count_ += repeated;
+    values = values.subspan(repeated);
+    if (values.empty()) return;
+    spill();
+  }
+  count_ += values.size();
+  put(values);
+}
+
+void GrowingColumn::put(std::span<const std::uint64_t> values) {
+  const std::size_t most = used_ + values.size() * kMaxVarint;
+  if (bytes_.size() < most) bytes_.resize(2 * most);
+  if (form_ == Form::plain) {
+    used_ += put_varints(values, &bytes_[used_]);
+    return;
+  }
+  std::array<std::uint64_t, kBlock> folded;
+  while (!values.empty()) {
+    const auto block = values.first(std::min(values.size(), kBlock));
+    folded[0] = zigzag64(block[0] - previous_);
+    for (std::size_t i = 1; i < block.size(); ++i) folded[i] = zigzag64(block[i] - block[i - 1]);
+    previous_ = block.back();
+    used_ += put_varints(std::span(folded).first(block.size()), &bytes_[used_]);
+    values = values.subspan(block.size());
+  }
+}
+
 void GrowingColumn::spill() {
   constant_ = false;
-  for (std::size_t i = 0; i < count_; ++i) put(first_);
+  put(std::vector(count_, first_));
 }
 
 void GrowingColumn::write_to(ByteWriter& out) const {
@@ -47,20 +137,29 @@ void GrowingColumn::write_to(ByteWriter& out) const {
   }
 }
 
-EvidenceColumns::EvidenceColumns() : lookup_(kLookupSize) {
+void GrowingColumn::clear() {
+  constant_ = true;
+  count_ = used_ = 0;
+  first_ = previous_ = 0;
+}
+
+EvidenceColumns::EvidenceColumns() : lookup_(kFirstLookupSize) {
   shape_.reserve(kEvidenceChunkTransactions);
 }
 
 std::uint16_t EvidenceColumns::shape_of(const BusTransaction& transaction) {
   const std::uint32_t packed = pack_shape(transaction);
   Recent& recent = recent_[(packed * 0x9e3779b1U) >> 26];
-  if (recent.packed != packed || recent.number == Recent::kNone) recent = {packed, look_up(packed)};
+  if (recent.packed != packed || recent.number == Recent::kNone) [[unlikely]]
+    recent = {packed, look_up(packed)};
   return static_cast<std::uint16_t>(recent.number);
 }
 
 std::uint16_t EvidenceColumns::look_up(std::uint32_t packed) {
-  // Open addressing; the table is twice as large as the shapes can become.
-  for (std::size_t slot = (packed * 0x9e3779b1U) >> 15;; slot = (slot + 1) % kLookupSize) {
+  // Open addressing; the table is at least twice as large as the shapes are many.
+  if (2 * shapes_.size() >= lookup_.size()) grow_lookup();
+  for (std::size_t slot = packed * 0x9e3779b1U % lookup_.size();;
+       slot = (slot + 1) % lookup_.size()) {
     const std::uint16_t found = lookup_[slot];
     if (found != 0 && shapes_[found - 1U] == packed) return static_cast<std::uint16_t>(found - 1);
     if (found != 0) continue;
@@ -70,20 +169,83 @@ std::uint16_t EvidenceColumns::look_up(std::uint32_t packed) {
   }
 }
 
-void EvidenceColumns::add(const BusTransaction& t) {
-  CITCAT_ASSERT(t.size <= kMaxTransactionBytes && static_cast<int>(t.op) < kBusOpCount);
-  shape_.push_back(shape_of(t));
-  index_.add(t.index - next_index_);
-  next_index_ = t.index + 1;
-  std::uint32_t& last = last_address_[static_cast<std::size_t>(t.op)];
-  address_.add(zigzag32(t.address.value - last));
-  last = t.address.value;
-  if (t.has(kClockKnown)) clock_.add(t.clock);
-  if (t.has(kPositionKnown)) {
-    instruction_.add(t.position.instruction);
-    iteration_.add(t.position.iteration);
+void EvidenceColumns::grow_lookup() {
+  const std::vector<std::uint32_t> shapes = std::exchange(shapes_, {});
+  lookup_.assign(4 * lookup_.size(), 0);
+  for (const std::uint32_t packed : shapes) look_up(packed);
+}
+
+std::size_t EvidenceColumns::add(std::span<const BusTransaction> transactions) {
+  std::size_t taken = 0;
+  while (taken < transactions.size() && !full()) {
+    // Each may have a shape of its own, so that a block is no longer than there is room for shapes.
+    const std::size_t n =
+        std::min({kBlock, transactions.size() - taken, kEvidenceChunkTransactions - size(),
+                  kMostShapes - shapes_.size()});
+    add_block(transactions.subspan(taken, n));
+    taken += n;
   }
-  if (keeps_data(t.op)) data_.insert(data_.end(), t.data.begin(), t.data.begin() + t.size);
+  return taken;
+}
+
+void EvidenceColumns::add_block(std::span<const BusTransaction> block) {
+  std::array<std::uint64_t, kBlock> values;
+  std::size_t n = 0;
+  for (const BusTransaction& t : block) {
+    CITCAT_ASSERT(t.size <= kMaxTransactionBytes && static_cast<int>(t.op) < kBusOpCount);
+    shape_.push_back(shape_of(t));
+    values[n++] = t.index - next_index_;
+    next_index_ = t.index + 1;
+  }
+  index_.add(std::span(values).first(n));
+  n = 0;
+  for (const BusTransaction& t : block) {
+    std::uint32_t& last = last_address_[static_cast<std::size_t>(t.op)];
+    values[n++] = zigzag32(t.address.value - last);
+    last = t.address.value;
+  }
+  address_.add(std::span(values).first(n));
+  n = 0;
+  for (const BusTransaction& t : block) {
+    values[n] = t.clock;
+    n += t.has(kClockKnown) ? 1 : 0;
+  }
+  clock_.add(std::span(values).first(n));
+  std::array<std::uint64_t, kBlock> iterations;
+  n = 0;
+  for (const BusTransaction& t : block) {
+    values[n] = t.position.instruction;
+    iterations[n] = t.position.iteration;
+    n += t.has(kPositionKnown) ? 1 : 0;
+  }
+  instruction_.add(std::span(values).first(n));
+  iteration_.add(std::span(iterations).first(n));
+  add_data(block);
+}
+
+void EvidenceColumns::add_data(std::span<const BusTransaction> block) {
+  const std::size_t most = data_bytes_ + block.size() * kMaxTransactionBytes;
+  if (data_.size() < most) data_.resize(2 * most);
+  std::uint8_t* const data = data_.data();
+  std::size_t used = data_bytes_;
+  for (const BusTransaction& t : block) {
+    // Always all of it: what is not wanted is written over.
+    std::memcpy(&data[used], t.data.data(), kMaxTransactionBytes);
+    used += keeps_data(t.op) ? t.size : 0;
+  }
+  data_bytes_ = used;
+}
+
+void EvidenceColumns::clear() {
+  shapes_.clear();
+  std::fill(lookup_.begin(), lookup_.end(), std::uint16_t{0});
+  shape_.clear();
+  recent_.fill({});
+  for (GrowingColumn* column : {&index_, &address_, &clock_, &instruction_, &iteration_})
+    column->clear();
+  last_address_.fill(0);
+  next_index_ = 0;
+  data_bytes_ = 0;
 }
 
 /// The numbers of the shapes as byte planes (ColumnForm::byte_planes).
@@ -116,8 +278,8 @@ std::vector<std::uint8_t> EvidenceColumns::encode() const {
   write_shapes(out);
   for (const GrowingColumn* column : {&index_, &address_, &clock_, &instruction_, &iteration_})
     column->write_to(out);
-  out.varint(data_.size());
-  out.bytes(data_);
+  out.varint(data_bytes_);
+  out.bytes(std::span(data_).first(data_bytes_));
   return out.take();
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,32 +24,13 @@ class GrowingColumn {
   enum class Form : std::uint8_t { plain, delta };
   explicit GrowingColumn(Form form) : form_(form) {}
 
-  void add(std::uint64_t value) {
-    if (constant_) {
-      if (count_ == 0) first_ = value;
-      if (value == first_) {
-        ++count_;
-        return;
-      }
-      spill();
-    }
-    ++count_;
-    put(value);
-  }
+  void add(std::span<const std::uint64_t> values);
   void write_to(ByteWriter& out) const;
+  /// Forgets the values, not the memory they took.
+  void clear();
 
  private:
-  static constexpr std::size_t kMaxVarint = 10;
-
-  void put(std::uint64_t value) {
-    const std::uint64_t difference = value - previous_;
-    previous_ = value;
-    // Zigzag, as formats/column.cc folds it.
-    std::uint64_t rest = form_ == Form::plain ? value : difference << 1 ^ (0 - (difference >> 63));
-    if (bytes_.size() - used_ < kMaxVarint) bytes_.resize(2 * bytes_.size() + 4096);
-    for (; rest >= 0x80; rest >>= 7) bytes_[used_++] = static_cast<std::uint8_t>(rest | 0x80);
-    bytes_[used_++] = static_cast<std::uint8_t>(rest);
-  }
+  void put(std::span<const std::uint64_t> values);
   /// The first value that differs from those before, which so far were only counted.
   void spill();
 
@@ -64,22 +46,32 @@ class GrowingColumn {
 class EvidenceColumns {
  public:
   EvidenceColumns();
-  void add(const BusTransaction& transaction);
+  /// Takes transactions from the front of those given, as many as the chunk has room for. Returns
+  /// how many; less than all only where full().
+  std::size_t add(std::span<const BusTransaction> transactions);
   std::size_t size() const { return shape_.size(); }
   /// Shapes are numbered with 16 bits, so that a stream of ever new ones ends a chunk early.
-  bool full() const { return size() >= kEvidenceChunkTransactions || shapes_.size() >= 0xfff0; }
+  bool full() const {
+    return size() >= kEvidenceChunkTransactions || shapes_.size() >= kMostShapes;
+  }
   /// The payload of an EVID chunk.
   std::vector<std::uint8_t> encode() const;
+  /// As newly made, but with the memory it has.
+  void clear();
 
  private:
+  static constexpr std::size_t kMostShapes = 0xfff0;
   /// A shape met lately and its number.
   struct Recent {
     std::uint32_t packed = 0;
     std::uint32_t number = kNone;
     static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   };
+  void add_block(std::span<const BusTransaction> block);
+  void add_data(std::span<const BusTransaction> block);
   std::uint16_t shape_of(const BusTransaction& transaction);
   std::uint16_t look_up(std::uint32_t packed);
+  void grow_lookup();
   void write_shapes(ByteWriter& out) const;
 
   std::vector<std::uint32_t> shapes_;  ///< distinct op, size and flags, packed
@@ -92,6 +84,7 @@ class EvidenceColumns {
   std::array<std::uint32_t, kBusOpCount> last_address_{};
   std::uint64_t next_index_ = 0;
   std::vector<std::uint8_t> data_;
+  std::size_t data_bytes_ = 0;  ///< of data_, which is longer
 };
 
 /// A decoded evidence chunk.

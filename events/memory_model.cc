@@ -8,7 +8,7 @@ MemoryModel::Page& MemoryModel::find_or_make(std::uint32_t number, Slot& slot) {
   std::unique_ptr<Page>& page = pages_[number];
   if (!page) {
     page = std::make_unique<Page>();
-    page->epoch.resize(kPageSize >> granule_shift_);
+    if (!words_) page->byte_epoch.resize(kPageSize);
   }
   slot = {number, page.get()};
   return *page;

@@ -3,14 +3,18 @@
 // per bus transaction, at tens of millions a second: pages are found through a small direct-mapped
 // table and compared a word at a time.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "events/address.h"
 #include "events/memory_image.h"
+#include "formats/error.h"
 
 namespace citcat {
 
@@ -23,8 +27,9 @@ class MemoryModel {
     std::array<std::uint64_t, kPageSize / 64> known{};
     /// The same page of the first-read image, once it has a byte there; owned by the image.
     MemoryImage::Page* image = nullptr;
-    /// Epoch of the last access to each granule; see granule_shift.
-    std::vector<std::uint32_t> epoch;
+    /// Epoch of the last access to each granule: aligned words, or bytes; see granule_shift.
+    std::array<std::uint32_t, kPageSize / 4> word_epoch{};
+    std::vector<std::uint32_t> byte_epoch;
 
     bool is_known(std::uint32_t offset) const {
       return (known[offset / 64] >> (offset % 64) & 1) != 0;
@@ -34,24 +39,45 @@ class MemoryModel {
   /// Access times are kept for granules of 1 << granule_shift bytes: 0 for processors with a bus
   /// narrower than 32 bits, 2 for the others. An access to part of a granule leaves its time alone,
   /// so the time is never later than the last access to any byte of the granule.
-  explicit MemoryModel(unsigned granule_shift) : granule_shift_(granule_shift) {}
+  explicit MemoryModel(unsigned granule_shift) : words_(granule_shift != 0) {
+    CITCAT_ASSERT(granule_shift == 0 || granule_shift == 2);
+  }
 
   /// The page frame numbered `number`, made when missing. Valid for the life of the model.
   Page& page(std::uint32_t number) {
-    Slot& slot = slots_[number % slots_.size()];
+    Slot& slot = slots_[number % kSlots];
     if (slot.page != nullptr && slot.number == number) return *slot.page;
     return find_or_make(number, slot);
   }
 
+  /// Asks the processor's caches for what an access to `address` will need soon.
+  void prefetch(PhysAddr address) const {
+    const Slot& slot = slots_[address.page() % kSlots];
+    if (slot.page == nullptr) return;
+    const std::uint32_t offset = address.offset_in_page();
+    __builtin_prefetch(&slot.page->value[offset]);
+    __builtin_prefetch(&slot.page->known[offset / 64]);
+    __builtin_prefetch(&slot.page->word_epoch[offset / 4]);
+  }
+
   /// Notes that [offset, offset+size) of `page` was accessed in `epoch`.
   void touch(Page& page, std::uint32_t offset, std::uint32_t size, std::uint32_t epoch) const {
-    const std::uint32_t round = (1u << granule_shift_) - 1;
-    const std::uint32_t end = (offset + size) >> granule_shift_;
-    for (std::uint32_t g = (offset + round) >> granule_shift_; g < end; ++g) page.epoch[g] = epoch;
+    if (!words_) {
+      std::fill_n(page.byte_epoch.begin() + offset, size, epoch);
+      return;
+    }
+    const std::uint32_t first = (offset + 3) / 4, end = (offset + size) / 4;
+    constexpr std::uint32_t kLinePart = 4;  // words; nearly all of a captured machine with caches
+    if (end - first == kLinePart) {
+      const std::array<std::uint32_t, kLinePart> epochs{epoch, epoch, epoch, epoch};
+      std::memcpy(std::span(page.word_epoch).subspan(first).data(), epochs.data(), sizeof epochs);
+      return;
+    }
+    for (std::uint32_t word = first; word < end; ++word) page.word_epoch[word] = epoch;
   }
   /// Epoch of the last access that covered the granule of `offset`; 0 when there was none.
   std::uint32_t last_access(const Page& page, std::uint32_t offset) const {
-    return page.epoch[offset >> granule_shift_];
+    return words_ ? page.word_epoch[offset / 4] : page.byte_epoch[offset];
   }
 
   /// Everything known, as an image.
@@ -66,10 +92,11 @@ class MemoryModel {
   };
   Page& find_or_make(std::uint32_t number, Slot& slot);
 
-  unsigned granule_shift_;
+  bool words_;  ///< granules are words, not bytes
   std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
   // 16 MiB of working set without a hash look-up.
-  std::vector<Slot> slots_ = std::vector<Slot>(4096);
+  static constexpr std::size_t kSlots = 4096;
+  std::vector<Slot> slots_ = std::vector<Slot>(kSlots);
 };
 
 }  // namespace citcat

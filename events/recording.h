@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -116,6 +117,10 @@ class EvidenceWriter {
  public:
   virtual ~EvidenceWriter() = default;
   virtual void write(const BusTransaction& transaction) = 0;
+  /// The same for several at once.
+  virtual void write_all(std::span<const BusTransaction> transactions) {
+    for (const BusTransaction& transaction : transactions) write(transaction);
+  }
 };
 
 /// Why a recording ends where it ends. Numbers are kept in archives.

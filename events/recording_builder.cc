@@ -14,21 +14,45 @@ std::uint64_t piece_mask(std::uint32_t offset, std::uint32_t size) {
   return ((std::uint64_t{1} << size) - 1) << (offset % 64);
 }
 
-/// memcmp() == 0, without a call for the parts of a line and the words that nearly all reads are.
+template <typename Word>
+bool same_words(const std::uint8_t* a, const std::uint8_t* b) {
+  Word x, y;
+  std::memcpy(&x, a, sizeof x);
+  std::memcpy(&y, b, sizeof y);
+  return x == y;
+}
+
+/// memcmp() == 0, without a call for what nearly all transfers are: parts of a line, bus words.
 bool same_bytes(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
-  std::uint64_t x[2], y[2];
-  if (size == sizeof x) {
-    std::memcpy(x, a, sizeof x);
-    std::memcpy(y, b, sizeof y);
-    return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+  switch (size) {
+    case 16: {
+      std::uint64_t x[2], y[2];
+      std::memcpy(x, a, sizeof x);
+      std::memcpy(y, b, sizeof y);
+      return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+    }
+    case 8:
+      return same_words<std::uint64_t>(a, b);
+    case 4:
+      return same_words<std::uint32_t>(a, b);
+    case 2:
+      return same_words<std::uint16_t>(a, b);
+    case 1:
+      return *a == *b;
+    default:
+      return std::memcmp(a, b, size) == 0;
   }
-  if (size == sizeof(std::uint32_t)) {
-    std::uint32_t v, w;
-    std::memcpy(&v, a, sizeof v);
-    std::memcpy(&w, b, sizeof w);
-    return v == w;
+}
+
+/// memcpy(), likewise.
+void copy_bytes(std::uint8_t* to, const std::uint8_t* from, std::size_t size) {
+  if (size == 16) {
+    std::memcpy(to, from, 16);
+  } else if (size == 4) {
+    std::memcpy(to, from, 4);
+  } else {
+    std::memcpy(to, from, size);
   }
-  return std::memcmp(a, b, size) == 0;
 }
 
 /// Calls `fn(first, size)` for the pieces of a transaction's bytes.
@@ -68,70 +92,6 @@ void RecordingBuilder::start(const Position& base) {
   model_.clear();
 }
 
-Position RecordingBuilder::rebase(const Position& position, const Position& base) {
-  if (position.instruction == base.instruction) {
-    return {0, position.iteration - std::min(position.iteration, base.iteration)};
-  }
-  return {position.instruction - std::min(position.instruction, base.instruction),
-          position.iteration};
-}
-
-void RecordingBuilder::add(const BusTransaction& t) {
-  position_ = t.has(kPositionKnown) ? rebase(t.position) : Position{};
-  clock_.tick(counts_);
-  if (const auto entry = smm_.add(t, position_, counts_)) add_smm_entry(*entry);
-  if (smm_revision_at_) [[unlikely]]
-    find_smm_revision(t);
-  switch (t.op) {
-    case BusOp::code_read:
-    case BusOp::data_read:
-      read(t);
-      break;
-    case BusOp::data_write:
-      write(t);
-      break;
-    case BusOp::io_read:
-      add_io_read(t);
-      break;
-    case BusOp::interrupt_acknowledge:
-      add_interrupt(t, Interrupt::Kind::external);
-      break;
-    case BusOp::nmi:
-      add_interrupt(t, Interrupt::Kind::nmi);
-      break;
-    case BusOp::smi:
-      add_interrupt(t, Interrupt::Kind::smi);
-      break;
-    case BusOp::io_write:
-    case BusOp::halt:
-    case BusOp::shutdown:
-    case BusOp::flush:
-    case BusOp::reset:
-    case BusOp::instruction_start:
-      break;
-  }
-  count_position(t);
-  count(t);
-  pass_on(t);
-}
-
-void RecordingBuilder::read(const BusTransaction& t) {
-  saw_line_ |= t.has(kLine);
-  for_pieces(t, [&](std::uint32_t first, std::uint32_t size) { read_part(t, first, size); });
-}
-
-void RecordingBuilder::read_part(const BusTransaction& t, std::uint32_t first, std::uint32_t size) {
-  const PhysAddr address = t.address + first;
-  const std::uint32_t offset = address.offset_in_page();
-  MemoryModel::Page& page = model_.page(address.page());
-  const std::uint64_t mask = piece_mask(offset, size);
-  if ((page.known[offset / 64] & mask) != mask ||
-      !same_bytes(page.value.data() + offset, t.data.data() + first, size)) {
-    reconcile(t, page, first, size);
-  }
-  model_.touch(page, offset, size, clock_.epoch());
-}
-
 /// A read that shows something new: bytes never seen, or bytes that somebody else changed.
 void RecordingBuilder::reconcile(const BusTransaction& t, MemoryModel::Page& page,
                                  std::uint32_t first, std::uint32_t size) {
@@ -167,30 +127,6 @@ void RecordingBuilder::set_image(PhysAddr address, MemoryModel::Page& page, std:
   page.image->valid.set(address.offset_in_page());
 }
 
-void RecordingBuilder::write(const BusTransaction& t) {
-  saw_line_ |= t.has(kLine);
-  saw_write_back_ |= t.has(kWriteBack);
-  for_pieces(t, [&](std::uint32_t first, std::uint32_t size) { write_part(t, first, size); });
-}
-
-void RecordingBuilder::write_part(const BusTransaction& t, std::uint32_t first,
-                                  std::uint32_t size) {
-  const PhysAddr address = t.address + first;
-  const std::uint32_t offset = address.offset_in_page();
-  MemoryModel::Page& page = model_.page(address.page());
-  const std::uint64_t mask = piece_mask(offset, size);
-  if ((page.known[offset / 64] & mask) != mask) {
-    // A cached byte seen before the start may have been read since then, off the bus.
-    for (std::uint32_t i = 0; has_cache() && !before_.empty() && i < size; ++i) {
-      if (page.is_known(offset + i)) continue;
-      if (const auto initial = before_.byte(address + i)) set_image(address + i, page, *initial);
-    }
-    page.known[offset / 64] |= mask;
-  }
-  std::memcpy(page.value.data() + offset, t.data.data() + first, size);
-  model_.touch(page, offset, size, clock_.epoch());
-}
-
 void RecordingBuilder::add_external(const BusTransaction& t, const MemoryModel::Page& page,
                                     std::uint32_t first, std::uint32_t last) {
   const PhysAddr address = t.address + first;
@@ -214,7 +150,7 @@ void RecordingBuilder::add_external(const BusTransaction& t, const MemoryModel::
   event.address = address;
   event.data.assign(from, to);
   event.position_known = t.has(kPositionKnown);
-  event.position = position_;
+  event.position = t.position;
   event.anchor = counts_;
   event.window_begin = clock_.begin_of(epoch);
   event.transaction = t.index;
@@ -230,7 +166,7 @@ void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind ki
   if (kind == Interrupt::Kind::external) event.vector = t.data[0];
   if (kind == Interrupt::Kind::nmi) event.vector = kNmiVector;
   event.position_known = t.has(kPositionKnown);
-  event.position = position_;
+  event.position = t.position;
   event.anchor = counts_;
   event.transaction = t.index;
   recording_.interrupts.push_back(event);
@@ -271,43 +207,21 @@ void RecordingBuilder::add_io_read(const BusTransaction& t) {
   read.size = t.size;
   read.value = t.value();
   read.position_known = t.has(kPositionKnown);
-  read.position = position_;
+  read.position = t.position;
   read.transaction = t.index;
   recording_.io_reads.push_back(read);
 }
 
-/// The instruction a transaction belongs to is one the evidence reaches. An interrupt belongs to
-/// none: it says how many are complete, but not that the monitor counts at other transactions.
-void RecordingBuilder::count_position(const BusTransaction& t) {
-  if (!t.has(kPositionKnown) || t.op == BusOp::interrupt_acknowledge || t.op == BusOp::nmi ||
-      t.op == BusOp::smi) {
-    return;
-  }
-  // An instruction that was seen to start need not have ended.
-  const bool only_started = t.op == BusOp::instruction_start;
-  const std::uint64_t reached = position_.instruction + (only_started ? 0 : 1);
-  instructions_ = std::max(instructions_.value_or(0), reached);
-}
-
-void RecordingBuilder::count(const BusTransaction& t) {
+/// Everything but memory, and what it counts for.
+void RecordingBuilder::add_other(const BusTransaction& t) {
   RecordingTotals& totals = recording_.totals;
-  ++totals.transactions;
   switch (t.op) {
-    case BusOp::data_read:
-      ++counts_.reads;
-      [[fallthrough]];
     case BusOp::code_read:
-      ++(t.has(kLine) ? totals.line_fills : totals.reads);
-      break;
+    case BusOp::data_read:
     case BusOp::data_write:
-      if (t.has(kWriteBack)) {
-        ++totals.write_backs;
-      } else {
-        ++totals.writes;
-        counts_.writes += t.size;
-      }
       break;
     case BusOp::io_read:
+      add_io_read(t);
       ++totals.io_reads;
       ++counts_.io;
       break;
@@ -316,31 +230,132 @@ void RecordingBuilder::count(const BusTransaction& t) {
       ++counts_.io;
       break;
     case BusOp::interrupt_acknowledge:
+      add_interrupt(t, Interrupt::Kind::external);
       ++totals.interrupts;
       ++counts_.interrupts;
       break;
     case BusOp::instruction_start:
       if (!t.has(kPrefix)) ++totals.instruction_starts;
       break;
+    case BusOp::nmi:
+      add_interrupt(t, Interrupt::Kind::nmi);
+      ++totals.specials;
+      break;
+    case BusOp::smi:
+      add_interrupt(t, Interrupt::Kind::smi);
+      ++totals.specials;
+      break;
     case BusOp::halt:
     case BusOp::shutdown:
     case BusOp::flush:
     case BusOp::reset:
-    case BusOp::nmi:
-    case BusOp::smi:
       ++totals.specials;
       break;
   }
 }
 
-void RecordingBuilder::pass_on(const BusTransaction& t) {
-  if (evidence_ == nullptr) return;
-  // Copied as a whole: fields stored one by one and read together a moment later stall the
-  // processor.
-  passed_ = t;
-  passed_.position = position_;
-  if (t.op == BusOp::code_read || t.op == BusOp::data_read) passed_.data.fill(0);
-  evidence_->write(passed_);
+inline void RecordingBuilder::read(const BusTransaction& t) {
+  saw_line_ |= t.has(kLine);
+  for_pieces(t, [&](std::uint32_t first, std::uint32_t size) { read_part(t, first, size); });
+}
+
+inline void RecordingBuilder::read_part(const BusTransaction& t, std::uint32_t first,
+                                        std::uint32_t size) {
+  const PhysAddr address = t.address + first;
+  const std::uint32_t offset = address.offset_in_page();
+  MemoryModel::Page& page = model_.page(address.page());
+  const std::uint64_t mask = piece_mask(offset, size);
+  if ((page.known[offset / 64] & mask) != mask ||
+      !same_bytes(page.value.data() + offset, t.data.data() + first, size)) [[unlikely]] {
+    reconcile(t, page, first, size);
+  }
+  model_.touch(page, offset, size, clock_.epoch());
+}
+
+inline void RecordingBuilder::write(const BusTransaction& t) {
+  saw_line_ |= t.has(kLine);
+  saw_write_back_ |= t.has(kWriteBack);
+  for_pieces(t, [&](std::uint32_t first, std::uint32_t size) { write_part(t, first, size); });
+}
+
+inline void RecordingBuilder::write_part(const BusTransaction& t, std::uint32_t first,
+                                         std::uint32_t size) {
+  const PhysAddr address = t.address + first;
+  const std::uint32_t offset = address.offset_in_page();
+  MemoryModel::Page& page = model_.page(address.page());
+  const std::uint64_t mask = piece_mask(offset, size);
+  if ((page.known[offset / 64] & mask) != mask) {
+    // A cached byte seen before the start may have been read since then, off the bus.
+    for (std::uint32_t i = 0; has_cache() && !before_.empty() && i < size; ++i) {
+      if (page.is_known(offset + i)) continue;
+      if (const auto initial = before_.byte(address + i)) set_image(address + i, page, *initial);
+    }
+    page.known[offset / 64] |= mask;
+  }
+  copy_bytes(page.value.data() + offset, t.data.data() + first, size);
+  model_.touch(page, offset, size, clock_.epoch());
+}
+
+/// The instruction a transaction belongs to is one the evidence reaches. An interrupt belongs to
+/// none: it says how many are complete, but not that the monitor counts at other transactions.
+inline void RecordingBuilder::count_position(const BusTransaction& t) {
+  if (!t.has(kPositionKnown) || t.op == BusOp::interrupt_acknowledge || t.op == BusOp::nmi ||
+      t.op == BusOp::smi) {
+    return;
+  }
+  // An instruction that was seen to start need not have ended.
+  const bool only_started = t.op == BusOp::instruction_start;
+  const std::uint64_t reached = t.position.instruction + (only_started ? 0 : 1);
+  if (!instructions_ || *instructions_ < reached) instructions_ = reached;
+}
+
+inline void RecordingBuilder::count_memory(const BusTransaction& t) {
+  RecordingTotals& totals = recording_.totals;
+  if (t.op == BusOp::data_write) {
+    if (t.has(kWriteBack)) {
+      ++totals.write_backs;
+    } else {
+      ++totals.writes;
+      counts_.writes += t.size;
+    }
+    return;
+  }
+  if (t.op == BusOp::data_read) ++counts_.reads;
+  ++(t.has(kLine) ? totals.line_fills : totals.reads);
+}
+
+inline void RecordingBuilder::add_memory(BusTransaction& t) {
+  if (t.op == BusOp::data_write) {
+    write(t);
+    count_memory(t);
+  } else {
+    read(t);
+    count_memory(t);
+    t.data.fill(0);
+  }
+}
+
+void RecordingBuilder::add(std::span<BusTransaction> transactions) {
+  // What memory holds lies all over the second-level cache; a few transactions ahead is in time.
+  constexpr std::size_t kAhead = 12;
+  for (std::size_t i = 0; i < transactions.size(); ++i) {
+    if (transactions.size() - i > kAhead) model_.prefetch(transactions[i + kAhead].address);
+    BusTransaction& t = transactions[i];
+    t.position = t.has(kPositionKnown) ? rebase(t.position) : Position{};
+    clock_.tick(counts_);
+    if (const auto entry = smm_.add(t, t.position, counts_)) [[unlikely]]
+      add_smm_entry(*entry);
+    if (smm_revision_at_) [[unlikely]]
+      find_smm_revision(t);
+    if (t.is_memory()) [[likely]] {
+      add_memory(t);
+    } else {
+      add_other(t);
+    }
+    count_position(t);
+  }
+  recording_.totals.transactions += transactions.size();
+  if (evidence_ != nullptr) evidence_->write_all(transactions);
 }
 
 Recording RecordingBuilder::finish() {

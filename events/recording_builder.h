@@ -4,8 +4,10 @@
 // that contradicts what the processor itself last put there can only mean that somebody else wrote.
 // By these two rules a stream of transactions becomes a recording. docs/derivation.md has them all.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "events/access_clock.h"
 #include "events/bus_transaction.h"
@@ -40,14 +42,23 @@ class RecordingBuilder {
   void start(const Position& base);
 
   /// The next transaction of the recording. Its `position` is as the monitor counted.
-  void add(const BusTransaction& transaction);
+  void add(BusTransaction transaction) { add(std::span(&transaction, 1)); }
+  /// The same for several. Turns each into the evidence it becomes: positions counted from the
+  /// start, no data where it was read.
+  void add(std::span<BusTransaction> transactions);
 
   /// The recording. The builder is empty afterwards. `bus` is set from what was declared and seen.
   Recording finish();
 
   /// Position after rebasing by start().
-  Position rebase(Position position) const { return rebase(position, base_); }
-  static Position rebase(const Position& position, const Position& base);
+  Position rebase(const Position& position) const { return rebase(position, base_); }
+  static Position rebase(const Position& position, const Position& base) {
+    if (position.instruction == base.instruction) {
+      return {0, position.iteration - std::min(position.iteration, base.iteration)};
+    }
+    return {position.instruction - std::min(position.instruction, base.instruction),
+            position.iteration};
+  }
 
  private:
   void read(const BusTransaction& t);
@@ -64,9 +75,10 @@ class RecordingBuilder {
   void add_smm_entry(const SmmEntryDetector::Entry& entry);
   void find_smm_revision(const BusTransaction& t);
   void add_io_read(const BusTransaction& t);
+  void add_memory(BusTransaction& t);
+  void add_other(const BusTransaction& t);
   void count_position(const BusTransaction& t);
-  void count(const BusTransaction& t);
-  void pass_on(const BusTransaction& t);
+  void count_memory(const BusTransaction& t);
   bool has_cache() const { return saw_line_ || options_.bus.form != CacheForm::none; }
 
   BuilderOptions options_;
@@ -81,8 +93,6 @@ class RecordingBuilder {
   std::optional<PhysAddr> smm_revision_at_;
   BusAnchor counts_;  ///< items before the current transaction
   Position base_;
-  Position position_;      ///< of the current transaction, counted from base_
-  BusTransaction passed_;  ///< what evidence_ is given
   std::optional<std::uint64_t> instructions_;
   std::uint64_t last_external_end_ = 0;  ///< index after the read the last external write is of
   bool saw_line_ = false;

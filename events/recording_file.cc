@@ -142,18 +142,25 @@ RecordingFileWriter::RecordingFileWriter(const std::string& path, RecordingFileO
 
 RecordingFileWriter::~RecordingFileWriter() = default;
 
-void RecordingFileWriter::write(const BusTransaction& transaction) {
+void RecordingFileWriter::write_all(std::span<const BusTransaction> transactions) {
   if (options_.evidence != EvidenceMode::full) return;
-  evidence_.add(transaction);
-  if (evidence_.full()) flush_evidence();
+  while (!transactions.empty()) {
+    transactions = transactions.subspan(evidence_->add(transactions));
+    if (evidence_->full()) flush_evidence();
+  }
 }
 
 void RecordingFileWriter::flush_evidence() {
-  if (evidence_.size() == 0) return;
+  if (evidence_->size() == 0) return;
   mark();
   container_.add(
       kEvidenceChunk,
-      [columns = std::exchange(evidence_, EvidenceColumns())] { return columns.encode(); },
+      [columns = std::exchange(evidence_, idle_->take()), idle = idle_] {
+        std::vector<std::uint8_t> payload = columns->encode();
+        columns->clear();
+        idle->give_back(columns);
+        return payload;
+      },
       ZstdOptions{options_.evidence_level, 0});
 }
 

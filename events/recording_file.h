@@ -13,6 +13,7 @@
 #include "events/recording.h"
 #include "events/recording_codec.h"
 #include "formats/container.h"
+#include "formats/recycler.h"
 
 namespace citcat {
 
@@ -39,7 +40,8 @@ class RecordingFileWriter final : public EvidenceWriter {
   ~RecordingFileWriter() override;
 
   /// The next transaction in bus order. The data of reads and fetches is not kept.
-  void write(const BusTransaction& transaction) override;
+  void write(const BusTransaction& transaction) override { write_all({&transaction, 1}); }
+  void write_all(std::span<const BusTransaction> transactions) override;
   /// Writes the recording, index and content hash and gives the file its name. Once.
   void finish(const Recording& recording) { finish(recording, {}); }
   /// The same with the digests of a verified replay.
@@ -61,7 +63,9 @@ class RecordingFileWriter final : public EvidenceWriter {
 
   RecordingFileOptions options_;
   ContainerWriter container_;
-  EvidenceColumns evidence_;
+  /// Shared with the threads that encode and compress.
+  std::shared_ptr<Recycler<EvidenceColumns>> idle_ = std::make_shared<Recycler<EvidenceColumns>>();
+  std::shared_ptr<EvidenceColumns> evidence_ = idle_->take();
   std::size_t selected_ = 0;  ///< recording that write() and add() are for
   std::size_t marked_ = 0;    ///< recording that the next chunk would be taken for
 };

@@ -38,12 +38,11 @@ std::optional<SmmEntryDetector::Entry> SmmEntryDetector::save(const BusTransacti
                                                               const Position& position,
                                                               const BusAnchor& before) {
   if (t.has(kWriteBack)) return std::nullopt;  // victims of the fills
-  constexpr std::uint32_t kPageEnd = 0xffc;
   if (t.size == 4 && t.address.value == next_ && continues(t, position, false)) {
     ++count_;
     next_ -= 4;
     if (t.address == entry_.revision_at) entry_.revision = t.data[0];
-  } else if (t.size == 4 && (t.address.value & 0xfff) == kPageEnd &&
+  } else if (t.size == 4 && (t.address.value & kPageMask) == kLastWord &&
              t.address.value >= kSaveTop - 4) {
     begin(t, position, before, t.address.value + 4 - kSaveTop, t.address.value - 4, false);
   } else {

@@ -28,13 +28,20 @@ class SmmEntryDetector {
   /// Returns an entry at the first fetch of its handler.
   std::optional<Entry> add(const BusTransaction& t, const Position& position,
                            const BusAnchor& before) {
-    if (t.op == BusOp::data_write) return save(t, position, before);
+    if (t.op == BusOp::data_write) {
+      if (count_ == 0 && (t.address.value & kPageMask) != kLastWord) [[likely]]
+        return std::nullopt;
+      return save(t, position, before);
+    }
     if (count_ == 0 && !t.has(kStoreFill)) [[likely]]
       return std::nullopt;
     return read(t, position, before);
   }
 
  private:
+  /// Offset in its page of the first dword that is saved: SMBASE + FFFCh, SMBASE being aligned.
+  static constexpr std::uint32_t kLastWord = kPageSize - 4;
+
   std::optional<Entry> save(const BusTransaction& t, const Position& position,
                             const BusAnchor& before);
   std::optional<Entry> read(const BusTransaction& t, const Position& position,
