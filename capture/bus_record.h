@@ -72,8 +72,20 @@ inline BusRecord unpack_bus_record(std::span<const std::uint8_t, kBusRecordBytes
   static_assert(std::endian::native == std::endian::little);
   static_assert(sizeof(BusRecord) == kBusRecordBytes && std::is_trivially_copyable_v<BusRecord> &&
                 offsetof(BusRecord, type) == 20 && offsetof(BusRecord, data) == 24);
+  // By fields, because a load across two of the stores of a copy would wait for both.
+  const auto load = [&](auto& field, std::size_t offset) {
+    std::memcpy(&field, bytes.subspan(offset).data(), sizeof field);
+  };
   BusRecord record;
-  std::memcpy(&record, bytes.data(), kBusRecordBytes);
+  load(record.instructions, offsetof(BusRecord, instructions));
+  load(record.clock, offsetof(BusRecord, clock));
+  load(record.address, offsetof(BusRecord, address));
+  load(record.iterations, offsetof(BusRecord, iterations));
+  load(record.type, offsetof(BusRecord, type));
+  load(record.size, offsetof(BusRecord, size));
+  load(record.flags, offsetof(BusRecord, flags));
+  load(record.burst, offsetof(BusRecord, burst));
+  load(record.data, offsetof(BusRecord, data));
   return record;
 }
 

@@ -316,6 +316,8 @@ std::optional<DumpedState> DumpFinder::take_state() {
   candidates_ = {*best()};
   complete_ = 0;
   const Candidate* const window = candidates_.data();
+  static_assert(CITCAT_STATE_MAX_BYTES <= kWatchedBytes && CITCAT_MARK_OFFSET < kWatchedBytes);
+  watched_ = window->base;
   auto end = window->end;
   if (!end) end = end_by_magic(window->base);
   if (!end) end = end_by_counts(window->base);

@@ -34,6 +34,12 @@ class DumpFinder {
   /// useful when the dump is complete: for the driver's markers.
   bool take(const BusTransaction& transaction);
 
+  /// Once take_state() returned a state: whether take() may have something to say of `t`.
+  bool concerns(const BusTransaction& t) const {
+    return t.op == BusOp::data_write &&
+           (t.has(kStateWindow) || t.address.value - watched_ < kWatchedBytes);
+  }
+
   /// The driver's start marker was written: the recording begins after that store.
   bool started() const { return started_; }
   /// The driver's stop marker was written after the dump.
@@ -70,7 +76,11 @@ class DumpFinder {
   bool update(Candidate& candidate, const BusTransaction& t);
   const Candidate* best() const;
 
+  /// The page of the dump and the markers behind it.
+  static constexpr std::uint32_t kWatchedBytes = 2 * kPageSize;
+
   MemoryImage written_;
+  std::uint32_t watched_ = 0;  ///< where the window begins that take_state() settled on
   std::vector<Candidate> candidates_;
   std::optional<std::size_t> complete_;  ///< index into candidates_
   bool started_ = false, stopped_ = false;

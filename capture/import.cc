@@ -41,11 +41,13 @@ class WhereFinder {
   explicit WhereFinder(const std::optional<Where>& where) : where_(where) {}
 
   /// Takes the next transaction of the capture; true when it is at the place or behind it.
-  bool reached(const BusTransaction& t) {
+  bool reached(const BusTransaction& t) { return where_ && reached_place(t); }
+
+ private:
+  bool reached_place(const BusTransaction& t) {
     const bool interrupt = t.op == BusOp::interrupt_acknowledge;
     const std::uint64_t interrupts_before = interrupts_;
     if (interrupt) ++interrupts_;
-    if (!where_) return false;
     switch (where_->kind) {
       case Where::Kind::interrupt:
         return interrupt && interrupts_before >= where_->number;
@@ -60,7 +62,6 @@ class WhereFinder {
     return false;
   }
 
- private:
   std::optional<Where> where_;
   std::uint64_t interrupts_ = 0;
 };
@@ -71,28 +72,33 @@ class TransactionStream {
   TransactionStream(CaptureReader& reader, const std::function<void(std::uint64_t)>& progress)
       : reader_(reader), progress_(progress) {}
 
-  /// The next transaction of the segment, which the caller may change; nullptr at its end. Valid
-  /// until the next call.
-  BusTransaction* next() {
-    if (!put_back_.empty()) {
-      current_ = put_back_.front();
+  /// The next transactions of the segment, as many as are at hand, which the caller may change;
+  /// none at its end. They come again unless skip() takes them.
+  std::span<BusTransaction> peek() {
+    if (!put_back_.empty()) return {&put_back_.front(), 1};
+    if (at_ == size_ && !read_block()) return {};
+    return std::span(block_).subspan(at_, size_ - at_);
+  }
+  /// Goes beyond the first `count` of what peek() returned last.
+  void skip(std::size_t count) {
+    if (put_back_.empty()) {
+      at_ += count;
+    } else if (count != 0) {
       put_back_.pop_front();
-      return &current_;
     }
-    if (at_ == size_ && !read_block()) return nullptr;
-    return &block_[at_++];
   }
   /// These come again, before all others.
   void put_back(std::deque<BusTransaction> transactions) { put_back_ = std::move(transactions); }
   bool next(BusTransaction& t) {
-    const BusTransaction* const found = next();
-    if (found != nullptr) t = *found;
-    return found != nullptr;
+    const auto found = peek();
+    if (found.empty()) return false;
+    t = found.front();
+    skip(1);
+    return true;
   }
   /// Goes on to the next segment of the capture, leaving out what is left of this one.
   bool next_segment() {
-    while (next() != nullptr) {
-    }
+    for (auto left = peek(); !left.empty(); left = peek()) skip(left.size());
     at_end_ = !reader_.next_segment();
     if (!at_end_) ++segment_;
     return !at_end_;
@@ -121,7 +127,6 @@ class TransactionStream {
   std::vector<BusTransaction> block_ = std::vector<BusTransaction>(kBlock);
   std::size_t at_ = 0, size_ = 0;
   std::deque<BusTransaction> put_back_;
-  BusTransaction current_;  ///< the last of put_back_ handed out
   bool at_end_ = false;
   std::uint32_t segment_ = 0;
   std::uint64_t read_ = 0;
@@ -182,7 +187,9 @@ class Importer {
   std::optional<Position> base_of_dump() const;
   std::optional<Position> base_of_start() const;
   void derive();
+  bool derive(std::span<BusTransaction> block, std::size_t& taken);
   bool derive(BusTransaction& t);
+  bool stopped_by(const BusTransaction& t);
   void derive_delayed(std::size_t delay);
   void leave_out_spin_loop();
   void drain();
@@ -390,8 +397,11 @@ void Importer::derive() {
     ahead_.pop_front();
     if (!derive(t)) return;
   }
-  while (BusTransaction* const t = stream_.next()) {
-    if (!derive(*t)) return;
+  for (auto block = stream_.peek(); !block.empty(); block = stream_.peek()) {
+    std::size_t taken = 0;
+    const bool goes_on = derive(block, taken);
+    stream_.skip(taken);
+    if (!goes_on) return;
   }
   ending_ = reader_.info().ending;
 }
@@ -409,7 +419,8 @@ void Importer::derive_delayed(std::size_t delay) {
       ahead_.pop_front();
       if (!derive(t)) return;
     }
-    if (const BusTransaction* const t = stream_.next()) ahead_.push_back(*t);
+    BusTransaction t;
+    if (next(t)) ahead_.push_back(t);
   }
   ending_ = reader_.info().ending;
 }
@@ -423,21 +434,37 @@ void Importer::leave_out_spin_loop() {
   ahead_.resize(ahead_.size() - length);
 }
 
-/// One transaction of the recording; false when it is over before it.
 bool Importer::derive(BusTransaction& t) {
-  if (stop_.reached(t)) {
-    ending_ = Ending::stop;
-    return false;
+  std::size_t taken = 0;
+  return derive({&t, 1}, taken);
+}
+
+/// Transactions of the recording; false when it is over before or at the last of those `taken`.
+bool Importer::derive(std::span<BusTransaction> block, std::size_t& taken) {
+  std::size_t derived = 0;
+  bool goes_on = true;
+  for (taken = 0; goes_on && taken < block.size();) {
+    BusTransaction& t = block[taken++];
+    const bool over = stop_.reached(t);
+    if (over) ending_ = Ending::stop;
+    const bool dumps = t.has(kStateWindow) || (by_dump_ && dump_.concerns(t));
+    if (!over && !dumps) [[likely]] {
+      audit_.apply(t);
+      continue;
+    }
+    builder_.add(block.subspan(derived, taken - 1 - derived));
+    derived = taken;
+    goes_on = !over && !stopped_by(t);
   }
-  if (by_dump_ && t.op == BusOp::data_write && dump_.take(t)) {
-    if (!dump_.stopped()) return true;
-    ending_ = Ending::marker;
-    if (t.has(kPositionKnown)) stopped_at_ = builder_.rebase(t.position).instruction;
-    return false;
-  }
-  if (t.has(kStateWindow)) return true;
-  audit_.apply(t);
-  builder_.add(t);
+  builder_.add(block.subspan(derived, taken - derived));
+  return goes_on;
+}
+
+/// A transaction that may be a write into the dump window: whether it is the driver's stop marker.
+bool Importer::stopped_by(const BusTransaction& t) {
+  if (!by_dump_ || !dump_.take(t) || !dump_.stopped()) return false;
+  ending_ = Ending::marker;
+  if (t.has(kPositionKnown)) stopped_at_ = builder_.rebase(t.position).instruction;
   return true;
 }
 

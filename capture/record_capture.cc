@@ -25,28 +25,33 @@ class RecordCapture final : public CaptureReader {
   std::size_t next_block(std::span<BusTransaction> out) override {
     if (!file_ || (records_.empty() && !read_records())) return 0;
     const std::size_t count = std::min(out.size(), records_.size() / kBusRecordBytes);
-    const auto unknown = static_cast<std::uint16_t>(info_.has_clock ? 0 : kClockKnown);
-    for (std::size_t i = 0; i < count; ++i) {
+    const auto known = static_cast<std::uint16_t>(info_.has_clock ? ~0 : ~kClockKnown);
+    const bool positions = info_.has_positions;
+    // A copy that nothing else can see stays in registers.
+    BusRecordDecoder decoder = decoder_;
+    std::size_t i = 0;
+    for (; i < count; ++i) {
       BusRecord record =
           unpack_bus_record(records_.subspan(i * kBusRecordBytes).first<kBusRecordBytes>());
-      if (!info_.has_positions) record.instructions = kNoCount;
+      if (!positions) record.instructions = kNoCount;
       if (!is_plain_memory_record(record, bus_bytes_)) {
         const bool cut = record.type == static_cast<std::uint8_t>(BusRecordType::cut);
-        if (!check(record, i, i != 0) || (cut && i != 0)) {
-          leave_out(i);
-          return i;
-        }
+        if (!check(record, i, i != 0) || (cut && i != 0)) break;
         if (cut) {
           take_cut(record);
           return 0;
         }
       }
-      decoder_.decode(record, out[i]);
-      if (decoder_.learnt()) learn();
-      out[i].flags &= static_cast<std::uint16_t>(~unknown);
+      decoder.decode(record, out[i]);
+      out[i].flags &= known;
+      if (!decoder.learnt()) [[likely]]
+        continue;
+      decoder_ = decoder;
+      learn();
     }
-    leave_out(count);
-    return count;
+    decoder_ = decoder;
+    leave_out(i);
+    return i;
   }
 
   bool next_segment() override {
