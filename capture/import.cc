@@ -663,12 +663,13 @@ void add_to(ImportResult& all, const ImportResult& one) {
   }
 }
 
-void require_data(const CaptureReader& reader) {
+/// `name` is that of the capture, for the message.
+void require_data(const CaptureReader& reader, const std::string& name) {
   const CaptureInfo& info = reader.info();
   if (info.has_data) return;
-  throw FormatError(
-      info.files.empty() ? "capture" : info.files.front().name, 0,
-      "expected a capture with data, found format " + info.format + ", which has addresses only");
+  throw FormatError(name, 0,
+                    "expected a capture with data, found format " + info.format +
+                        ", which has addresses only: nothing can be replayed from it");
 }
 
 /// Leaves out of a recording what tells the file that it was imported from.
@@ -706,6 +707,9 @@ class SegmentedImport {
     if (parts_.empty()) throw FormatError(name(), 0, missing_);
     ImportResult result;
     for (std::size_t i = 0; i < parts_.size(); ++i) finish(i, result);
+    if (parts_.size() > 1)
+      result.warnings.push_back(std::to_string(parts_.size()) +
+                                " recordings: nothing is known of what happened between them");
     for (const std::string& text : left_out_) result.warnings.push_back(text);
     archive_.close();
     return result;
@@ -738,12 +742,12 @@ class SegmentedImport {
   void finish(std::size_t number, ImportResult& result) {
     Part& part = parts_[number];
     part.importer->fill_in(part.recording);
+    add_to(result, summarize(part.recording));
     if (parts_.size() > 1) {
       part.recording.warnings.push_back("recording " + std::to_string(number) + " of " +
                                         std::to_string(parts_.size()) +
                                         ": nothing is known of what happened between them");
     }
-    add_to(result, summarize(part.recording));
     if (!options_.provenance) strip_provenance(part.recording, reader_.info());
     archive_.select(number);
     archive_.add(part.recording);
@@ -767,7 +771,7 @@ class SegmentedImport {
 
 Recording import_from(CaptureReader& reader, const ImportOptions& options,
                       EvidenceWriter* evidence) {
-  require_data(reader);
+  require_data(reader, "capture");
   TransactionStream stream(reader, options.progress);
   return Importer(stream, options, evidence).run();
 }
@@ -775,7 +779,7 @@ Recording import_from(CaptureReader& reader, const ImportOptions& options,
 ImportResult import_capture(const std::vector<std::string>& paths, const ImportOptions& options,
                             const std::string& out_path) {
   const std::unique_ptr<CaptureReader> reader = open_capture(paths, options.capture);
-  require_data(*reader);
+  require_data(*reader, paths.front());
   RecordingFileWriter archive(out_path);
   if (wants_all(options)) return SegmentedImport(*reader, options, paths.size(), archive).run();
   Recording recording = import_from(*reader, options, &archive);
