@@ -24,7 +24,7 @@ constexpr SpecialCycle kSpecialCycles[] = {
 constexpr std::uint32_t kStopGrantAddress = 0x10;
 
 /// The special cycle, or nullopt for one that is none of the processor's doing as a program sees it
-/// (stop grant, flush acknowledge, branch trace message).
+/// (stop grant, flush acknowledge).
 inline std::optional<SpecialCycle> special_cycle(unsigned enables, std::uint32_t address) {
   if ((address & kStopGrantAddress) != 0) return std::nullopt;
   for (const SpecialCycle& cycle : kSpecialCycles)

@@ -32,6 +32,8 @@ const BusDescription kBuses[] = {
      nullptr, make_486},
     {"pentium", "Pentium, 64 bits", CpuModel::pentium, 8, pins_pentium, 0xffffffff,
      ClockEdge::falling, nullptr, make_pentium},
+    {"k5", "AMD-K5: a Pentium bus with branch trace messages of its own", CpuModel::pentium, 8,
+     pins_pentium, 0xffffffff, ClockEdge::falling, nullptr, make_pentium, true},
     {"8088-states", "8088 state listing: one line a bus cycle", CpuModel::i8088, 1,
      pins_8088_states, 0xfffff, ClockEdge::every, nullptr, make_states, true},
     {"8086-states", "8086 state listing: one line a bus cycle", CpuModel::i8088, 2,

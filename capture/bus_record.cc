@@ -13,6 +13,7 @@ constexpr std::uint8_t kSharedFlags =
 // Flags of instruction_start records.
 constexpr std::uint8_t kRecordPrefix = 1;
 constexpr std::uint8_t kRecordFlushed = 2;
+constexpr std::uint8_t kRecordBranchTarget = 4;
 // Some monitors that see inside the processor mark page walks; others cannot know. No rule may
 // depend on it.
 constexpr std::uint8_t kRecordPageWalk = 128;
@@ -119,7 +120,8 @@ std::string check_bus_record(const BusRecord& r, std::uint32_t bus_bytes) {
   }
   if (r.size > kBusRecordData) return "size: at most 16, found " + std::to_string(r.size);
   const bool start = r.type == static_cast<std::uint8_t>(BusRecordType::instruction_start);
-  const unsigned allowed = start ? kRecordPrefix | kRecordFlushed : kSharedFlags | kRecordPageWalk;
+  const unsigned allowed =
+      start ? kRecordPrefix | kRecordFlushed | kRecordBranchTarget : kSharedFlags | kRecordPageWalk;
   if ((r.flags & ~allowed) != 0) return "flags: unknown bits in " + std::to_string(r.flags);
   // Two words are enough to see that what lies beyond the data is zero.
   for (std::size_t i = r.size; i < kBusRecordData; ++i) {
@@ -146,7 +148,9 @@ void BusRecordDecoder::decode_other(const BusRecord& r, BusTransaction& out) con
   if (out.op == BusOp::instruction_start) {
     const bool prefix = (r.flags & kRecordPrefix) != 0;
     const bool flushed = (r.flags & kRecordFlushed) != 0;
-    out.flags = static_cast<std::uint16_t>((prefix ? kPrefix : 0) | (flushed ? kFlushed : 0));
+    const bool target = (r.flags & kRecordBranchTarget) != 0;
+    out.flags = static_cast<std::uint16_t>((prefix ? kPrefix : 0) | (flushed ? kFlushed : 0) |
+                                           (target ? kBranchTarget : 0));
   } else {
     out.flags = r.flags & kSharedFlags;
   }

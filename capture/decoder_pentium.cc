@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <array>
 #include <deque>
+#include <iterator>
+#include <optional>
 
 #include "capture/burst_bus.h"
 #include "capture/clocked_decoder.h"
@@ -20,6 +23,25 @@ constexpr unsigned kItems = kLineBytes / kItemBytes;
 constexpr std::size_t kOutstanding = 2;
 // A branch trace message, by its only active byte enable (AMD-K5 TRM, table 5-23).
 constexpr unsigned kBranchTrace = 1u << 5;
+
+/// Where a branch trace message has its target.
+enum class BranchTrace : std::uint8_t {
+  /// A31 to A3 and BT2 to BT0 are its linear address (Pentium Processor Family Developer's Manual,
+  /// vol. 1, "Branch trace special cycle"; from memory of the manual, to be corrected here).
+  address,
+  /// Two cycles: A31 is 0 with the source, 1 with the target; D31 to D0 are EIP, A19 to A4 the CS
+  /// selector, A30 and A29 the mode: 0 real, 2 protected, 3 virtual-8086 (AMD-K5 TRM, table 5-24).
+  offset_and_selector,
+};
+struct BranchTraceRow {
+  std::string_view bus;
+  BranchTrace layout;
+};
+constexpr BranchTraceRow kBranchTraces[] = {
+    {"pentium", BranchTrace::address},
+    {"k5", BranchTrace::offset_and_selector},
+};
+constexpr const char* kTargetPins[] = {"BT0", "BT1", "BT2"};
 
 /// Control pins in the order they are gathered; BE0 to BE7 follow.
 enum ControlPentium : unsigned {
@@ -51,6 +73,11 @@ class DecoderPentium final : public ClockedDecoder {
       if (!pins.has(pin)) absent_ |= std::uint64_t{1} << bit;
     // Without KEN# a read that asks for a line is believed to get it.
     has_ken_ = pins.has("KEN");
+    for (const BranchTraceRow& row : kBranchTraces)
+      if (row.bus == pins.bus.id) branch_trace_ = row.layout;
+    const bool low_bits = std::all_of(std::begin(kTargetPins), std::end(kTargetPins),
+                                      [&](const char* pin) { return pins.has(pin); });
+    if (low_bits) target_low_ = pins.gather({std::begin(kTargetPins), std::end(kTargetPins)});
   }
 
   bool take(BusTransaction& out) override { return output_.take(out); }
@@ -61,7 +88,8 @@ class DecoderPentium final : public ClockedDecoder {
       if (n != 0) lines.push_back(std::to_string(n) + text);
     };
     count(backed_off_, " bus cycles were backed off (BOFF#) and run again from their beginning");
-    count(branch_traces_, " branch trace messages are left out: their layout is not published");
+    if (!target_low_ && branch_trace_ == BranchTrace::address)
+      count(branch_traces_, " branch targets are known to 8 bytes: BT0 to BT2 are not probed");
     count(left_out_, " special cycles are left out (stop grant, flush acknowledge)");
     return lines;
   }
@@ -80,7 +108,7 @@ class DecoderPentium final : public ClockedDecoder {
       Cycle& current = cycles_.front();
       // KEN# is taken with the first BRDY# or with NA#, whichever comes first.
       if (!current.cache_known && (low(kBrdy) || low(kNa))) settle_cache(current, low(kKen));
-      if (low(kBrdy)) transfer(current, data_(period.last));
+      if (low(kBrdy)) transfer(current, period);
     }
     if (low(kAds)) begin(period, control);
   }
@@ -98,6 +126,7 @@ class DecoderPentium final : public ClockedDecoder {
     unsigned items = 0;
     std::array<std::uint8_t, kLineBytes> data{};
   };
+  static constexpr std::uint32_t kTargetMessage = 1U << 31;
 
   void begin(const Period& period, std::uint64_t control) {
     if (cycles_.size() >= kOutstanding)
@@ -127,7 +156,8 @@ class DecoderPentium final : public ClockedDecoder {
     cycle.burst = cycle.asks_for_line && (ken || !has_ken_ || is_write(cycle.kind));
   }
 
-  void transfer(Cycle& cycle, std::uint64_t data) {
+  void transfer(Cycle& cycle, const Period& period) {
+    const std::uint64_t data = data_(period.last);
     if (cycle.burst) {
       const std::uint32_t item = burst_address(cycle.start, cycle.items, kItemBytes);
       for (unsigned lane = 0; lane < kItemBytes; ++lane)
@@ -136,7 +166,11 @@ class DecoderPentium final : public ClockedDecoder {
       if (++cycle.items == kItems) finish_line(cycle);
       return;
     }
-    finish_single(cycle, data);
+    if (cycle.kind == Kind::special && cycle.lanes == kBranchTrace) {
+      finish_branch_trace(cycle, period);
+    } else {
+      finish_single(cycle, data);
+    }
     cycles_.pop_front();
   }
 
@@ -154,6 +188,33 @@ class DecoderPentium final : public ClockedDecoder {
     cycles_.pop_front();
   }
 
+  /// The target of a branch that was taken; nothing for the message of its source.
+  void finish_branch_trace(const Cycle& cycle, const Period& period) {
+    BusTransaction start;
+    start.op = BusOp::instruction_start;
+    start.clock = cycle.clock;
+    start.flags = kClockKnown | kBranchTarget;
+    start.address = PhysAddr{cycle.start};
+    start.size = 1;
+    if (branch_trace_ == BranchTrace::address) {
+      if (target_low_) {
+        start.address.value |= static_cast<std::uint32_t>((*target_low_)(period.last));
+      } else {
+        start.size = kItemBytes;
+      }
+    } else if ((cycle.start & kTargetMessage) == 0) {
+      return;
+    } else {
+      constexpr std::uint32_t kProtected = 2;
+      const std::uint32_t selector = cycle.start >> 4 & 0xffff;
+      const bool paragraphs = (cycle.start >> 29 & 3) != kProtected;
+      start.address.value = static_cast<std::uint32_t>(data_(period.last));
+      if (paragraphs) start.address.value += selector << 4;
+    }
+    ++branch_traces_;
+    output_.push(start);
+  }
+
   void finish_single(const Cycle& cycle, std::uint64_t data) {
     if (cycle.kind == Kind::interrupt_acknowledge) {
       output_.push_acknowledge(cycle.clock, static_cast<std::uint8_t>(data));
@@ -161,7 +222,7 @@ class DecoderPentium final : public ClockedDecoder {
       if (const auto special = special_cycle(cycle.lanes, cycle.start)) {
         output_.push_special(special->op, cycle.clock, special->detail);
       } else {
-        ++(cycle.lanes == kBranchTrace ? branch_traces_ : left_out_);
+        ++left_out_;
       }
     } else {
       // A read that asked for a line and got one item got all of it.
@@ -176,6 +237,8 @@ class DecoderPentium final : public ClockedDecoder {
   PinGather address_, data_, control_;
   std::uint64_t absent_ = 0;
   bool has_ken_ = true;
+  BranchTrace branch_trace_ = BranchTrace::address;
+  std::optional<PinGather> target_low_;
   std::deque<Cycle> cycles_;
   std::uint64_t backed_off_ = 0, branch_traces_ = 0, left_out_ = 0;
 };
@@ -197,6 +260,8 @@ const std::vector<PinDescription>& pins_pentium() {
     optional("NA", "KEN# of pipelined cycles is looked at too late");
     optional("BOFF", "cycles that are backed off confuse the following ones");
     optional("HITM", "write-backs by snoops are not told from others");
+    for (const char* name : kTargetPins)
+      optional(name, "branch trace messages tell their target to 8 bytes only");
     return pins;
   }();
   return kPins;

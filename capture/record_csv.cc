@@ -34,7 +34,7 @@ constexpr std::array<FlagLetter, 7> kFlagLetters{{{'L', kLine},
                                                   {'D', kStateWindow},
                                                   {'R', kStoreFill},
                                                   {'P', 128}}};
-constexpr std::array<FlagLetter, 2> kStartLetters{{{'P', 1}, {'F', 2}}};
+constexpr std::array<FlagLetter, 3> kStartLetters{{{'P', 1}, {'F', 2}, {'B', 4}}};
 
 bool is_start(std::uint8_t type) {
   return type == static_cast<std::uint8_t>(BusRecordType::instruction_start);
@@ -233,6 +233,7 @@ std::string record_csv_line(const BusTransaction& t, std::uint32_t line_bytes) {
   if (t.op == BusOp::instruction_start) {
     if (t.has(kPrefix)) flags += 'P';
     if (t.has(kFlushed)) flags += 'F';
+    if (t.has(kBranchTarget)) flags += 'B';
   } else {
     for (const FlagLetter& f : kFlagLetters) {
       if (f.letter != 'P' && (t.flags & f.bit) != 0) flags += f.letter;

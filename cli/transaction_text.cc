@@ -19,6 +19,7 @@ constexpr std::array<std::pair<BusFlag, std::string_view>, 8> kFlagNames{{
     {kStoreFill, "store-fill"},
     {kPrefix, "prefix"},
     {kFlushed, "flushed"},
+    {kBranchTarget, "branch_target"},
 }};
 
 std::vector<std::string_view> flag_names(const BusTransaction& t) {

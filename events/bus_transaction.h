@@ -45,6 +45,10 @@ enum BusFlag : std::uint16_t {
   kClockKnown = 128,    ///< `clock` was captured
   kPrefix = 256,   ///< instruction_start of a prefix byte: part of the instruction that follows
   kFlushed = 512,  ///< first instruction_start after the prefetch queue was emptied
+  /// instruction_start that a branch trace message reports: the target of a branch that was taken.
+  /// `address` is linear, or an offset in CS where the message has no more; the instruction begins
+  /// at one of the `size` bytes from there, whose data are not known.
+  kBranchTarget = 1024,
 };
 
 /// Largest transaction: one 32-byte line (Pentium and later, Intel SDM vol. 3, 11.1).

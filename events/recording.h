@@ -143,7 +143,8 @@ struct RecordingTotals {
   std::uint64_t transactions = 0;
   std::uint64_t reads = 0, writes = 0, write_backs = 0, line_fills = 0;
   std::uint64_t io_reads = 0, io_writes = 0, interrupts = 0, specials = 0;
-  std::uint64_t instruction_starts = 0;  ///< hardware instruction stream, prefixes not counted
+  /// Hardware instruction stream: all instructions, without prefixes and branch trace messages.
+  std::uint64_t instruction_starts = 0;
 };
 
 struct Recording {

@@ -235,7 +235,7 @@ void RecordingBuilder::add_other(const BusTransaction& t) {
       ++counts_.interrupts;
       break;
     case BusOp::instruction_start:
-      if (!t.has(kPrefix)) ++totals.instruction_starts;
+      if (!t.has(kPrefix) && !t.has(kBranchTarget)) ++totals.instruction_starts;
       break;
     case BusOp::nmi:
       add_interrupt(t, Interrupt::Kind::nmi);

@@ -22,6 +22,13 @@ constexpr std::uint64_t kMaxIdle = 10'000'000;
 /// Transactions held back while looking for one of another kind, before that counts as missing.
 constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
 
+/// Branches remembered until their message comes, and transactions between a message and a write
+/// that went out before it or after it.
+constexpr std::size_t kMaxBranches = std::size_t{1} << 16;
+constexpr std::uint64_t kMaxOvertaking = 1024;
+
+constexpr const char* kBranchNotTaken = "the processor took a branch that the replay did not";
+
 std::string hex_bytes(std::span<const std::uint8_t> bytes) {
   std::string text;
   char buffer[4];
@@ -467,8 +474,11 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
   follow_flags(*e.info);
   if (beyond_) return;
   end_if_used_up(now);
-  if (!starts_.empty() || recording_.totals.instruction_starts != 0)
+  if (recording_.totals.instruction_starts != 0) {
     check_instruction_start(e, now);
+  } else {
+    check_branch_targets(e, now);
+  }
   pull_through(now);
   if (!lines_.empty()) {
     check_lines(now);
@@ -519,6 +529,46 @@ void Verifier::check_instruction_start(const ExecutedInstruction& e, Position no
   };
   for (std::uint32_t i = 0; i < info.prefix_bytes; ++i) expect(i, true);
   expect(info.prefix_bytes, false);
+}
+
+/// Takes the messages away whose branch the replay made.
+void Verifier::match_branches() {
+  while (!starts_.empty()) {
+    const BusTransaction& t = starts_.front();
+    const auto reached = [&](std::uint32_t at) { return at - t.address.value < t.size; };
+    const auto found = std::find_if(
+        branches_.taken.begin(), branches_.taken.end(),
+        [&](const Branches::Target& b) { return reached(b.linear) || reached(b.eip); });
+    if (found == branches_.taken.end()) break;
+    branches_.taken.erase(branches_.taken.begin(), found + 1);
+    branches_.waits_since.reset();
+    ++totals_.instructions.checked;
+    ++totals_.instructions.equal;
+    starts_.pop_front();
+  }
+}
+
+/// Branch trace messages tell where a branch went, some time around it: each must be an instruction
+/// that was reached otherwise than from the one before it in memory, and they come in that order.
+/// Branches without a message were taken while tracing was off.
+void Verifier::check_branch_targets(const ExecutedInstruction& e, Position now) {
+  if (e.linear != branches_.next_linear || branches_.after_branch) {
+    if (branches_.taken.size() == kMaxBranches) branches_.taken.pop_front();
+    branches_.taken.push_back({e.linear, e.eip});
+  }
+  branches_.next_linear = e.linear + e.info->length;
+  branches_.after_branch = e.info->control_flow;
+  match_branches();
+  if (starts_.empty()) return;
+  if (!branches_.waits_since) branches_.waits_since = now.instruction;
+  const BusTransaction& t = starts_.front();
+  const bool overtaken =
+      last_agreed_ != ~std::uint64_t{0} && t.index + kMaxOvertaking < last_agreed_;
+  if (!overtaken && now.instruction < *branches_.waits_since + kMaxIdle) return;
+  ++totals_.instructions.checked;
+  char text[32];
+  std::snprintf(text, sizeof text, "instruction at %08x", e.linear);
+  diverged(now, kBranchNotTaken, &t, text);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -702,6 +752,10 @@ void Verifier::finish(Position end) {
   if (!specials_.empty() && left(specials_.front())) {
     diverged(end, "the processor made a special cycle and the replay did not", &specials_.front(),
              "the end of the replay");
+  }
+  match_branches();
+  if (!starts_.empty() && starts_.front().has(kBranchTarget) && left(starts_.front())) {
+    diverged(end, kBranchNotTaken, &starts_.front(), "the end of the replay");
   }
 }
 

@@ -149,6 +149,8 @@ class Verifier final : public Sink {
   bool adopt_line(PendingLine& line);
   void follow_flags(const InstructionInfo& info);
   void check_instruction_start(const ExecutedInstruction& e, Position now);
+  void match_branches();
+  void check_branch_targets(const ExecutedInstruction& e, Position now);
   void follow_reads(Position now);
   const BusTransaction* next_io(Position now, const std::string& found);
   void check_special(BusOp op, Position now);
@@ -170,6 +172,17 @@ class Verifier final : public Sink {
   std::deque<BusTransaction> io_;
   std::deque<BusTransaction> specials_;
   std::deque<BusTransaction> starts_;
+  /// Where the replay went on otherwise than with the next instruction in memory.
+  struct Branches {
+    struct Target {
+      std::uint32_t linear = 0, eip = 0;
+    };
+    std::deque<Target> taken;  ///< since the last one that a message told of
+    std::uint32_t next_linear = 0;
+    bool after_branch = true;
+    std::optional<std::uint64_t> waits_since;  ///< instruction at which starts_.front() was missed
+  };
+  Branches branches_;
   std::deque<PendingLine> lines_;
   /// Without positions: write-backs up to the next port access or interrupt, by line, in order.
   std::unordered_map<std::uint32_t, std::deque<BusTransaction>> window_lines_;

@@ -19,7 +19,17 @@ namespace {
 /// Makes bus transactions of what a replay tells, as a bus four bytes wide would show it.
 class BusRecorder final : public Sink {
  public:
+  /// Tells of branches as a processor with branch tracing does.
+  void trace_branches() { traces_ = true; }
   void attach(Machine& machine) { machine_ = &machine; }
+  void instruction(const ExecutedInstruction& e, Position now) override {
+    if (traces_ && !e.info->is_repeated() && e.linear != next_linear_) {
+      BusTransaction& t = add(BusOp::instruction_start, PhysAddr{e.linear}, now);
+      t.flags |= kBranchTarget;
+      t.size = 1;
+    }
+    next_linear_ = e.linear + e.info->length;
+  }
   bool wants_reads() const override { return true; }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override {
     add_memory(BusOp::code_read, a, memory_bytes(a, size), now);
@@ -80,6 +90,8 @@ class BusRecorder final : public Sink {
   }
 
   Machine* machine_ = nullptr;
+  bool traces_ = false;
+  std::uint32_t next_linear_ = 0;
   std::vector<BusTransaction> transactions_;
 };
 
@@ -103,7 +115,61 @@ class Reader final : public EvidenceReader {
   std::size_t at_ = 0;
 };
 
-class RoundTrip : public ::testing::TestWithParam<std::filesystem::path> {};
+class RoundTrip : public ::testing::TestWithParam<std::filesystem::path> {
+ protected:
+  Recording derive(const CaseFile& file, const std::vector<BusTransaction>& bus,
+                   std::uint64_t instructions, EvidenceWriter& evidence) {
+    BuilderOptions options;
+    options.bus = file.recording.bus;
+    RecordingBuilder builder(options, &evidence);
+    for (const BusTransaction& t : bus) builder.add(t);
+    Recording recording = builder.finish();
+    recording.initial = file.recording.initial;
+    recording.instructions = instructions;
+    return recording;
+  }
+};
+
+/// The same with branch trace messages, and with one of them sent elsewhere.
+TEST_P(RoundTrip, MatchesItsBranchTraceMessagesAndNoOthers) {
+  const CaseFile file = load_case(GetParam());
+  BusRecorder bus;
+  bus.trace_branches();
+  Replayer first(file.recording, &bus, {});
+  bus.attach(first.machine());
+  const ReplayReport made = first.run();
+  if (made.end != ReplayReport::End::complete) GTEST_SKIP() << "the case ends in a divergence";
+
+  std::vector<BusTransaction> transactions = bus.transactions();
+  std::size_t messages = 0, last = 0;
+  for (std::size_t i = 0; i < transactions.size(); ++i) {
+    if (!transactions[i].has(kBranchTarget)) continue;
+    ++messages;
+    last = i;
+  }
+  const auto verify = [&](std::uint64_t& checked) {
+    Collector evidence;
+    const Recording recording = derive(file, transactions, made.instructions, evidence);
+    Verifier verifier(recording, std::make_unique<Reader>(evidence.transactions), {});
+    Replayer second(recording, &verifier, {});
+    verifier.attach(second.machine());
+    const ReplayReport report = second.run();
+    if (report.end != ReplayReport::End::complete) return false;
+    try {
+      verifier.finish(second.machine().position());
+    } catch (const ReplayStopped&) {
+      return false;
+    }
+    checked = verifier.totals().instructions.equal;
+    return true;
+  };
+  std::uint64_t checked = 0;
+  EXPECT_TRUE(verify(checked));
+  EXPECT_EQ(checked, messages);
+  if (messages == 0) return;
+  transactions[last].address.value ^= 0x40000000;
+  EXPECT_FALSE(verify(checked));
+}
 
 TEST_P(RoundTrip, MatchesTheBusItMade) {
   const CaseFile file = load_case(GetParam());
@@ -114,13 +180,7 @@ TEST_P(RoundTrip, MatchesTheBusItMade) {
   if (made.end != ReplayReport::End::complete) GTEST_SKIP() << "the case ends in a divergence";
 
   Collector evidence;
-  BuilderOptions options;
-  options.bus = file.recording.bus;
-  RecordingBuilder builder(options, &evidence);
-  for (const BusTransaction& t : bus.transactions()) builder.add(t);
-  Recording recording = builder.finish();
-  recording.initial = file.recording.initial;
-  recording.instructions = made.instructions;
+  const Recording recording = derive(file, bus.transactions(), made.instructions, evidence);
   ASSERT_EQ(recording.interrupts.size(), file.recording.interrupts.size());
 
   Verifier verifier(recording, std::make_unique<Reader>(evidence.transactions), {});

@@ -118,6 +118,13 @@ constexpr TrafficRules kRulesPentium{.bus_bytes = 8,
                                      .line_writes = true,
                                      .flushes = true,
                                      .uncacheable_reads = true};
+constexpr TrafficRules traced(TrafficRules rules, unsigned known_to) {
+  rules.branch_targets = known_to;
+  return rules;
+}
+auto pentium(Tracing tracing) {
+  return [tracing](const Traffic& list, Random& rng) { return draw_pentium(list, tracing, rng); };
+}
 
 INSTANTIATE_TEST_SUITE_P(
     AllBuses, BusProperty,
@@ -132,7 +139,9 @@ INSTANTIATE_TEST_SUITE_P(
                 [](const Traffic& list, Random& rng) { return draw_8086_min(list, 2, rng); }},
         BusCase{"80286", kRules286, draw_286}, BusCase{"386sx", kRules386sx, draw_386sx},
         BusCase{"386dx", kRules386dx, draw_386dx, true}, BusCase{"486", kRules486, draw_486},
-        BusCase{"pentium", kRulesPentium, draw_pentium}));
+        BusCase{"pentium", traced(kRulesPentium, 1), pentium(Tracing::low_bits)},
+        BusCase{"pentium", traced(kRulesPentium, 8), pentium(Tracing::no_low_bits)},
+        BusCase{"k5", traced(kRulesPentium, 1), pentium(Tracing::k5)}));
 
 }  // namespace
 }  // namespace citcat::test

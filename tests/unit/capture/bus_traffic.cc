@@ -51,13 +51,26 @@ BusTransaction special(const TrafficRules& rules, Random& random) {
   return t;
 }
 
+BusTransaction branch_target(const TrafficRules& rules, Random& random) {
+  BusTransaction t;
+  t.op = BusOp::instruction_start;
+  t.flags = kBranchTarget;
+  t.size = static_cast<std::uint8_t>(rules.branch_targets);
+  constexpr std::uint32_t kFirstMegabyte = 0xfffff;
+  const std::uint32_t linear = static_cast<std::uint32_t>(random()) & ~(rules.branch_targets - 1);
+  t.address = PhysAddr{draw(random, 2) == 0 ? linear : linear & kFirstMegabyte};
+  return t;
+}
+
 }  // namespace
 
 std::vector<BusTransaction> random_traffic(const TrafficRules& rules, Random& random) {
   std::vector<BusTransaction> traffic;
   for (unsigned n = 1 + draw(random, 16); n != 0; --n) {
     const unsigned choice = draw(random, 10);
-    if (choice == 0) {
+    if (rules.branch_targets != 0 && draw(random, 4) == 0) {
+      traffic.push_back(branch_target(rules, random));
+    } else if (choice == 0) {
       traffic.push_back(special(rules, random));
     } else if (choice < 4 && rules.line_bytes != 0) {
       traffic.push_back(line(rules, random));

@@ -17,6 +17,8 @@ struct TrafficRules {
   bool shutdowns = true;
   bool halts = true;
   bool uncacheable_reads = false;  ///< single memory reads carry kUncacheable
+  /// Branch trace messages: targets known to this many bytes, 0: none.
+  unsigned branch_targets = 0;
 };
 
 std::vector<BusTransaction> random_traffic(const TrafficRules& rules, Random& random);

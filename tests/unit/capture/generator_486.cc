@@ -7,28 +7,6 @@ namespace {
 
 constexpr unsigned kAllBytes = 15;
 
-/// M/IO#, D/C#, W/R# as bits 2, 1, 0.
-unsigned definition(BusOp op) {
-  switch (op) {
-    case BusOp::interrupt_acknowledge:
-      return 0;
-    case BusOp::halt:
-    case BusOp::shutdown:
-    case BusOp::flush:
-      return 1;
-    case BusOp::io_read:
-      return 2;
-    case BusOp::io_write:
-      return 3;
-    case BusOp::code_read:
-      return 4;
-    case BusOp::data_read:
-      return 6;
-    default:
-      return 7;
-  }
-}
-
 class Generator486 {
  public:
   explicit Generator486(Random& random) : random_(random) {
@@ -88,7 +66,7 @@ class Generator486 {
   void address_phase(BusOp op, std::uint32_t address, unsigned enables) {
     wave_->set(0, 30, address >> 2);
     wave_->set(kEnables, 4, ~enables);
-    wave_->set(kDefinition, 3, definition(op));
+    wave_->set(kDefinition, 3, definition_486(op));
     wave_->set(ads_, false);
     inputs_idle();
   }

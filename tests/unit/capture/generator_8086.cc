@@ -5,25 +5,6 @@
 namespace citcat::test {
 namespace {
 
-unsigned status_of(BusOp op) {
-  switch (op) {
-    case BusOp::interrupt_acknowledge:
-      return 0;
-    case BusOp::io_read:
-      return 1;
-    case BusOp::io_write:
-      return 2;
-    case BusOp::halt:
-      return 3;
-    case BusOp::code_read:
-      return 4;
-    case BusOp::data_read:
-      return 5;
-    default:
-      return 6;
-  }
-}
-
 std::vector<std::string> names_of(unsigned bus_bytes) {
   std::vector<std::string> names;
   const int data = bus_bytes == 2 ? 16 : 8;
@@ -84,10 +65,10 @@ std::unique_ptr<Wave> draw_8086_max(const Traffic& traffic, unsigned bus_bytes, 
     for (unsigned n = t.op == BusOp::interrupt_acknowledge ? 2u : 1u; n != 0; --n) {
       for (unsigned idle = draw(random, 3); idle != 0; --idle) clock(7);
       lines.address_phase(t);
-      clock(status_of(t.op));  // T1
+      clock(status_8086(t.op));  // T1
       lines.garbage();
-      clock(status_of(t.op));  // T2
-      for (unsigned waits = draw(random, 4); waits != 0; --waits) clock(status_of(t.op));
+      clock(status_8086(t.op));  // T2
+      for (unsigned waits = draw(random, 4); waits != 0; --waits) clock(status_8086(t.op));
       lines.data_phase(t);
       clock(7);  // T3, or the last wait state
       lines.garbage();

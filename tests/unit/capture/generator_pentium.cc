@@ -7,38 +7,18 @@
 namespace citcat::test {
 namespace {
 
-unsigned definition(BusOp op) {
-  switch (op) {
-    case BusOp::interrupt_acknowledge:
-      return 0;
-    case BusOp::halt:
-    case BusOp::shutdown:
-    case BusOp::flush:
-      return 1;
-    case BusOp::io_read:
-      return 2;
-    case BusOp::io_write:
-      return 3;
-    case BusOp::code_read:
-      return 4;
-    case BusOp::data_read:
-      return 6;
-    default:
-      return 7;
-  }
-}
-
 struct Cycle {
   BusTransaction t;
   std::uint32_t address = 0;
   unsigned enables = 0;
-  bool line = false;     ///< CACHE# low
-  bool refused = false;  ///< CACHE# low, KEN# high: one item comes
+  bool line = false;          ///< CACHE# low
+  bool refused = false;       ///< CACHE# low, KEN# high: one item comes
+  std::uint32_t message = 0;  ///< on D31 to D0 of an AMD-K5's branch trace message
 };
 
 class GeneratorPentium {
  public:
-  explicit GeneratorPentium(Random& random) : random_(random) {
+  GeneratorPentium(Tracing tracing, Random& random) : random_(random), tracing_(tracing) {
     std::vector<std::string> names;
     add_names(names, "A", 3, 31);
     add_names(names, "D", 0, 63);
@@ -46,6 +26,7 @@ class GeneratorPentium {
     for (const char* name : {"W/R#", "D/C#", "M/IO#", "CLK", "ADS#", "BRDY#", "CACHE#", "KEN#",
                              "NA#", "BOFF#", "HITM#"})
       names.push_back(name);
+    if (tracing_ == Tracing::low_bits) add_names(names, "BT", 0, 3);
     wave_ = std::make_unique<Wave>(names, "CLK", true, random);
     wave_->float_in_first_half(kData, 64);
     ads_ = wave_->channel("ADS#");
@@ -69,7 +50,7 @@ class GeneratorPentium {
   }
 
  private:
-  static constexpr std::size_t kData = 29, kEnables = 93, kDefinition = 101;
+  static constexpr std::size_t kData = 29, kEnables = 93, kDefinition = 101, kTrace = 112;
 
   void add_cycles(const BusTransaction& t) {
     Cycle cycle{t, t.address.value & ~7u, 0, false, false};
@@ -79,6 +60,7 @@ class GeneratorPentium {
       cycles_.push_back(cycle);
       return;
     }
+    if (t.op == BusOp::instruction_start) return add_branch_trace(cycle);
     if (t.op == BusOp::halt) cycle.enables = 4;
     if (t.op == BusOp::shutdown) cycle.enables = 1;
     if (t.op == BusOp::flush) cycle.enables = t.data[0] == 1 ? 2 : 8;
@@ -95,6 +77,31 @@ class GeneratorPentium {
     cycles_.push_back(cycle);
   }
 
+  /// A Pentium tells the target at once. An AMD-K5 tells the source first; its target is an offset
+  /// in a segment of virtual-8086 or real mode where the linear address is below 1 MiB, else EIP.
+  void add_branch_trace(Cycle cycle) {
+    cycle.enables = 1u << 5;
+    if (tracing_ != Tracing::k5) {
+      cycles_.push_back(cycle);
+      return;
+    }
+    constexpr std::uint32_t kTarget = 1u << 31, k32Bit = 1u << 28;
+    const std::uint32_t linear = cycle.t.address.value;
+    cycle.address = draw(random_, 0x10000) << 4;
+    cycle.message = static_cast<std::uint32_t>(random_());
+    cycles_.push_back(cycle);
+    if (linear < 0x100000) {
+      const std::uint32_t selector = draw(random_, (linear >> 4) + 1);
+      const std::uint32_t mode = draw(random_, 2) == 0 ? 0u : 3u;
+      cycle.address = kTarget | mode << 29 | selector << 4;
+      cycle.message = linear - (selector << 4);
+    } else {
+      cycle.address = kTarget | 2u << 29 | k32Bit | draw(random_, 0x10000) << 4;
+      cycle.message = linear;
+    }
+    cycles_.push_back(cycle);
+  }
+
   void idle() {
     for (const std::size_t pin : {ads_, brdy_, na_, boff_, hitm_}) wave_->set(pin, true);
     wave_->set(ken_, (random_() & 1) != 0);
@@ -102,6 +109,7 @@ class GeneratorPentium {
     wave_->set(kData, 64, random_());
     wave_->set(0, 29, random_());
     wave_->set(kEnables, 8, random_());
+    if (tracing_ == Tracing::low_bits) wave_->set(kTrace, 4, random_());
   }
 
   void clock() {
@@ -129,7 +137,7 @@ class GeneratorPentium {
   void address_phase(const Cycle& cycle) {
     wave_->set(0, 29, cycle.address >> 3);
     wave_->set(kEnables, 8, ~cycle.enables);
-    wave_->set(kDefinition, 3, definition(cycle.t.op));
+    wave_->set(kDefinition, 3, definition_486(cycle.t.op));
     wave_->set(ads_, false);
     wave_->set(cache_, !(cycle.line || cycle.refused));
     wave_->set(hitm_, !cycle.t.has(kSnoop));
@@ -151,6 +159,8 @@ class GeneratorPentium {
     if (!ready) return;
     wave_->set(brdy_, false);
     wave_->set(kData, 64, data_of(cycle));
+    const bool traces = cycle.t.op == BusOp::instruction_start;
+    if (traces && tracing_ == Tracing::low_bits) wave_->set(kTrace, 3, cycle.t.address.value & 7);
     if (++items_ < (cycle.line ? 4u : 1u)) return;
     ++done_;
     items_ = 0;
@@ -164,7 +174,10 @@ class GeneratorPentium {
     const auto put = [&](unsigned lane, std::uint8_t byte) {
       value = (value & ~(std::uint64_t{0xff} << (8 * lane))) | std::uint64_t{byte} << (8 * lane);
     };
-    if (cycle.line) {
+    if (cycle.t.op == BusOp::instruction_start) {
+      for (unsigned lane = 0; lane < 4; ++lane)
+        put(lane, static_cast<std::uint8_t>(cycle.message >> (8 * lane)));
+    } else if (cycle.line) {
       const std::uint32_t offset = (cycle.address ^ (8 * items_)) & 31;
       for (unsigned lane = 0; lane < 8; ++lane) put(lane, t.data[offset + lane]);
     } else if (t.op == BusOp::interrupt_acknowledge) {
@@ -186,6 +199,7 @@ class GeneratorPentium {
   }
 
   Random& random_;
+  Tracing tracing_;
   std::unique_ptr<Wave> wave_;
   std::vector<Cycle> cycles_;
   std::size_t begun_ = 0, done_ = 0;
@@ -196,8 +210,8 @@ class GeneratorPentium {
 
 }  // namespace
 
-std::unique_ptr<Wave> draw_pentium(const Traffic& traffic, Random& random) {
-  return GeneratorPentium(random).run(traffic);
+std::unique_ptr<Wave> draw_pentium(const Traffic& traffic, Tracing tracing, Random& random) {
+  return GeneratorPentium(tracing, random).run(traffic);
 }
 
 }  // namespace citcat::test

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "capture/source.h"
-#include "tests/unit/capture/bus_traffic.h"
+#include "tests/unit/capture/bus_generators.h"
 
 namespace citcat::test {
 namespace {
@@ -19,46 +19,6 @@ struct Listing {
   const char* map;
   unsigned (*status)(BusOp op);
 };
-
-unsigned status_8088(BusOp op) {
-  switch (op) {
-    case BusOp::interrupt_acknowledge:
-      return 0;
-    case BusOp::io_read:
-      return 1;
-    case BusOp::io_write:
-      return 2;
-    case BusOp::halt:
-      return 3;
-    case BusOp::code_read:
-      return 4;
-    case BusOp::data_read:
-      return 5;
-    default:
-      return 6;
-  }
-}
-
-unsigned status_486(BusOp op) {
-  switch (op) {
-    case BusOp::interrupt_acknowledge:
-      return 0;
-    case BusOp::halt:
-    case BusOp::shutdown:
-    case BusOp::flush:
-      return 1;
-    case BusOp::io_read:
-      return 2;
-    case BusOp::io_write:
-      return 3;
-    case BusOp::code_read:
-      return 4;
-    case BusOp::data_read:
-      return 6;
-    default:
-      return 7;
-  }
-}
 
 std::string hexadecimal(std::uint64_t value, unsigned digits) {
   char text[24];
@@ -139,14 +99,14 @@ INSTANTIATE_TEST_SUITE_P(
                             5,
                             R"({"bus": "8088-states", "lanes": {"A": "ADDR", "D": "DATA"},
                     "pins": {"S0": "STAT0", "S1": "STAT1", "S2": "STAT2"}})",
-                            status_8088},
+                            status_8086},
                     Listing{
                         "486",
                         {.bus_bytes = 4, .address_mask = 0xffffffff, .flushes = true},
                         8,
                         R"({"bus": "486-states", "lanes": {"A": "ADDR", "D": "DATA", "BE": "BE"},
                     "pins": {"WR": "STAT0", "DC": "STAT1", "MIO": "STAT2"}})",
-                        status_486}),
+                        definition_486}),
     [](const auto& test) { return std::string("I") + test.param.bus; });
 
 }  // namespace
