@@ -524,6 +524,9 @@ void Importer::fill_in(Recording& recording) {
   // The store of the stop marker is no part of the recording: nothing of it is evidence.
   if (stopped_at_ && recording.instructions)
     recording.instructions = std::min(*recording.instructions, *stopped_at_);
+  // What was interrupted need not show all of the instruction that was going on.
+  if (is_interrupted(ending_) && recording.instructions && *recording.instructions != 0)
+    --*recording.instructions;
   if (options_.capture.cpu != CpuModel::unknown) {
     recording.initial.model = options_.capture.cpu;
   } else if (recording.initial.model == CpuModel::unknown) {

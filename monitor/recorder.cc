@@ -711,7 +711,7 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
     if (n == flags_push && event.hardware && push_bytes == 4 && physical)
       write_corrected(*physical, passed_bytes != 0 ? state.eflags & ~kResume : state.eflags);
     else if (n == flags_push + 2 && passed_bytes != 0 && push_bytes == 4 && physical)
-      bus_.write(*physical, bytes_of(event.pc - state.segment[1].base + passed_bytes));
+      write_corrected(*physical, event.pc - state.segment[1].base + passed_bytes);
     else
       block_access(stack_base + top, push_bytes, true);
   }

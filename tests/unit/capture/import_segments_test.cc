@@ -170,6 +170,15 @@ TEST_F(Segments, AnInterruptionStaysKnownWithoutProvenance) {
   EXPECT_EQ(RecordingFile::open(path("r")).recording().ending, Ending::source_gone);
 }
 
+TEST_F(Segments, AnInterruptedRecordingEndsBeforeTheInstructionThatWasGoingOn) {
+  const std::string capture = write("a", {dump(1000), work(1, 1000)});
+  import({capture});
+  EXPECT_EQ(RecordingFile::open(path("r")).recording().instructions, 50u);
+  interrupt("a", Ending::source_gone);
+  import({capture});
+  EXPECT_EQ(RecordingFile::open(path("r")).recording().instructions, 49u);
+}
+
 TEST_F(Segments, AFileWithoutADumpIsLeftOutAndNamed) {
   const ImportResult result =
       import({write("a", {work(3)}), write("b", {dump_writes(kWindow), work(2)})});
