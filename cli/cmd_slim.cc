@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/digest_verify.h"
 #include "cli/replay_run.h"
+#include "events/event_order.h"
 #include "events/external_writes.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
@@ -47,6 +48,7 @@ Recording copy_for_slim(const Recording& from, const VerifiedRun& verified, bool
   copy.instructions = EndSink::stop(verified.end, ~std::uint64_t{0});
   copy.adoptions = verified.adoptions;
   if (verified.end.iteration != 0) copy.end = verified.end;
+  number_events_by_order(copy);
   return copy;
 }
 

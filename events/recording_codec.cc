@@ -419,7 +419,7 @@ std::vector<std::uint8_t> encode_interrupts(std::span<const Interrupt> events, b
     row.cell(e.vector);
     write_position(row, e.position_known, e.position);
     write_anchor(row, e.anchor, !lean || !e.position_known);
-    row.cell(lean ? 0 : e.transaction);
+    row.cell(e.transaction);
   }
   ByteWriter out;
   out.varint(events.size());
@@ -453,7 +453,7 @@ std::vector<std::uint8_t> encode_external_writes(std::span<const ExternalWrite> 
     write_position(row, e.position_known, e.position);
     write_anchor(row, e.anchor, !lean || !e.position_known);
     write_anchor(row, e.window_begin, !lean);
-    row.cell(lean ? 0 : e.transaction);
+    row.cell(e.transaction);
     data.bytes(e.data);
   }
   ByteWriter out;

@@ -40,7 +40,7 @@ enum class EvidenceMode : std::uint8_t {
 struct ArchiveMeta {
   std::string engine;  ///< who wrote it: program and versions
   EvidenceMode evidence = EvidenceMode::full;
-  /// Events carry only what a replay needs: no transactions; no anchors and windows where positions
+  /// Events carry only what a replay needs: no transactions of port reads; no anchors and windows where positions
   /// are known; I/O and internal reads, which are consumed in order, no positions and no EIP.
   bool lean = false;
 };
