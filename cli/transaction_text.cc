@@ -10,7 +10,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::array<std::pair<BusFlag, std::string_view>, 8> kFlagNames{{
+constexpr std::array<std::pair<BusFlag, std::string_view>, 9> kFlagNames{{
     {kLine, "line"},
     {kWriteBack, "write-back"},
     {kUncacheable, "uncacheable"},
