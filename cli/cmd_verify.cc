@@ -28,7 +28,7 @@ struct Verdict {
   ReplayReport report;
   VerifyTotals totals;
   FinalMemory memory;
-  bool hardware_stream = false;  ///< the capture has one
+  bool hardware_stream = false;  ///< the capture has one, or branch trace messages
   bool match = false;
   std::uint64_t model_specific_results = 0;
   std::string first_model_specific;  ///< empty when there is none
@@ -174,7 +174,9 @@ Verdict verify(const RecordingFile& file, const MemoryImage* captured,
   Verdict verdict;
   verdict.report = run.run();
   verdict.totals = run.verifier().totals();
-  verdict.hardware_stream = file.recording().totals.instruction_starts != 0;
+  // Of all instructions, or of where branches went.
+  verdict.hardware_stream =
+      file.recording().totals.instruction_starts != 0 || verdict.totals.instructions.checked != 0;
   verdict.model_specific_results = run.model_specific_results();
   verdict.first_model_specific = run.first_model_specific();
   verdict.memory = run.compare_final(captured);
