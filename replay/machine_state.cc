@@ -26,7 +26,8 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   memory_.restore(image, s.pages);
   set_registers(s.cpu);
   if (s.interrupts_inhibited) engine_.step_once();
-  engine_.flush_code();
+  // Quiet translations must not outlive the templates that tell what they do.
+  if (by_blocks_) engine_.flush_code();
   engine_.flush_tlb();
   mmu_.restore(*s.tlb);
   position_ = s.position;

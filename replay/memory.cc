@@ -58,11 +58,20 @@ void Memory::set_page(std::uint32_t number, const std::uint8_t* data, const Bits
   std::memcpy(engine_.host_page(number), data, kPageSize);
   PageState& state = states_[number];
   state.all_defined = defined.all();
-  state.defined = state.all_defined || defined.none() ? nullptr : std::make_unique<Bits>(defined);
+  if (state.all_defined || defined.none()) {
+    state.defined.reset();
+  } else if (state.defined) {
+    *state.defined = defined;
+  } else {
+    state.defined = std::make_unique<Bits>(defined);
+  }
 }
 
 std::vector<Memory::SavedPage> Memory::save_changed() const {
   std::vector<SavedPage> saved;
+  saved.reserve(static_cast<std::size_t>(
+      std::count_if(mapped_.begin(), mapped_.end(),
+                    [&](std::uint32_t number) { return states_[number].changed; })));
   for (const std::uint32_t number : mapped_) {
     const PageState& state = states_[number];
     if (!state.changed) continue;
@@ -80,22 +89,32 @@ std::vector<Memory::SavedPage> Memory::save_changed() const {
 
 void Memory::restore(const MemoryImage& image, const std::vector<SavedPage>& pages) {
   constexpr std::array<std::uint8_t, kPageSize> kZeros{};
+  auto saved = pages.begin();
   for (const std::uint32_t number : mapped_) {
+    while (saved != pages.end() && saved->number < number) ++saved;
     PageState& state = states_[number];
-    if (!state.changed) continue;
+    if (!state.changed || (saved != pages.end() && saved->number == number)) continue;
     state.changed = false;
     const MemoryImage::Page* base = image.find(captured(PhysAddr{number * kPageSize}).page());
     if (base != nullptr) {
-      set_page(number, base->data.data(), base->valid);
+      put_back(number, base->data.data(), base->valid);
     } else {
-      set_page(number, kZeros.data(), Bits{});
+      put_back(number, kZeros.data(), Bits{});
     }
   }
   for (const SavedPage& page : pages) {
     ensure_mapped(page.number);
-    set_page(page.number, page.data.data(), page.defined);
+    put_back(page.number, page.data.data(), page.defined);
     states_[page.number].changed = true;
   }
+}
+
+/// Sets a page and drops what was translated from it, when it holds something else.
+void Memory::put_back(std::uint32_t number, const std::uint8_t* data, const Bits& defined) {
+  const bool same = std::memcmp(engine_.host_page(number), data, kPageSize) == 0;
+  set_page(number, data, defined);
+  if (same || !states_[number].code) return;
+  engine_.invalidate_code(PhysAddr{number * kPageSize}, kPageSize);
 }
 
 bool Memory::partly_defined(const Bits& bits, PhysAddr address, std::uint32_t size) {

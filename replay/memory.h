@@ -63,13 +63,13 @@ class Memory {
   /// A frame as it is at one moment.
   struct SavedPage {
     std::uint32_t number = 0;
-    std::array<std::uint8_t, kPageSize> data{};
+    std::array<std::uint8_t, kPageSize> data;
     std::bitset<kPageSize> defined;
   };
   /// All frames written since load().
   std::vector<SavedPage> save_changed() const;
   /// Takes memory back to what it was when `pages` were saved: frames changed since load() and not
-  /// among them become what `image` says. Translated code must be dropped by the caller.
+  /// among them become what `image` says. Code translated from frames that change is dropped.
   void restore(const MemoryImage& image, const std::vector<SavedPage>& pages);
 
   /// Instructions of this frame may have been translated: stores made here must tell the engine.
@@ -108,6 +108,7 @@ class Memory {
   };
   static bool partly_defined(const Bits& bits, PhysAddr address, std::uint32_t size);
   static void mark_partly(PageState& state, PhysAddr address, std::uint32_t size);
+  void put_back(std::uint32_t number, const std::uint8_t* data, const Bits& defined);
   void set_page(std::uint32_t number, const std::uint8_t* data, const Bits& defined);
   void map_range(std::uint32_t first_page, std::uint32_t pages);
 
