@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "formats/error.h"
 
@@ -74,7 +75,7 @@ Replayer::Replayer(const Recording& recording, Sink* sink, ReplayOptions options
                 recording.initial.model),
                recording.bus, *this, &sinks_, options_.path) {
   machine_.load(recording.initial, recording.image);
-  machine_.set_polling(is_anchored(recording));
+  machine_.set_polling(is_anchored(recording) || options_.watch);
 }
 
 Replayer::~Replayer() = default;
@@ -168,6 +169,7 @@ void Replayer::loop() {
     if (machine_.shut_down() || now.instruction >= end) return;
     if (machine_.halted()) {
       if (next_interrupt_ >= recording_.interrupts.size()) return;
+      if (options_.watch && !recording_.interrupts[next_interrupt_].position_known) return;
       throw ReplayStopped{
           now, "the processor halted where no interrupt wakes it",
           recording_.interrupts[next_interrupt_].transaction,
@@ -176,6 +178,7 @@ void Replayer::loop() {
     Position stop = next_stop();
     if (options_.progress) stop = std::min(stop, Position{next_report, 0});
     machine_.run(stop);
+    if (std::exchange(watch_stopped_, false)) return;
     if (options_.progress && machine_.position().instruction >= next_report) {
       next_report = machine_.position().instruction + options_.progress_interval;
       if (!options_.progress(machine_.position())) return;
@@ -200,7 +203,11 @@ bool Replayer::external_write_is_due() const {
   return next.position_known ? next.position <= machine_.position() : reached(next.anchor);
 }
 
-bool Replayer::wants_stop(Position) { return external_write_is_due(); }
+bool Replayer::wants_stop(Position next) {
+  if (external_write_is_due()) return true;
+  watch_stopped_ = options_.watch && options_.watch(next);
+  return watch_stopped_;
+}
 
 bool Replayer::apply_due() {
   const bool interrupt = interrupt_is_due();

@@ -41,6 +41,8 @@ const char* replay_end_name(ReplayReport::End end);
 class SinkList final : public Sink {
  public:
   void add(Sink& sink) { sinks_.push_back(&sink); }
+  /// From now on nothing is told to this one of them; null ends that.
+  void mute(const Sink* sink) { muted_ = sink; }
   bool wants_reads() const override;
   void instruction(const ExecutedInstruction& e, Position now) override;
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
@@ -62,9 +64,12 @@ class SinkList final : public Sink {
  private:
   template <class F>
   void each(F&& f) {
-    for (Sink* s : sinks_) f(*s);
+    for (Sink* s : sinks_) {
+      if (s != muted_) f(*s);
+    }
   }
   std::vector<Sink*> sinks_;
+  const Sink* muted_ = nullptr;
 };
 
 struct ReplayOptions {
@@ -76,6 +81,10 @@ struct ReplayOptions {
   /// Called now and then with the position; false interrupts the replay (End::stopped).
   std::function<bool(Position)> progress;
   std::uint64_t progress_interval = 1u << 20;  ///< instructions
+  /// Asked before every instruction and iteration, with everything before it complete; true makes
+  /// run() return there. Asked again for the same place when the run goes on. With it run() also
+  /// returns where the processor halts and the next interrupt has no position.
+  std::function<bool(Position)> watch;
   /// ExecutionPath::blocks is used where sink and recording allow it; the results are the same.
   ExecutionPath path = ExecutionPath::blocks;
 };
@@ -106,6 +115,8 @@ class Replayer final : private Environment {
   /// the recording does not tell would be needed.
   bool step_beyond();
   Machine& machine() { return machine_; }
+  /// The interrupt of the schedule that is to be delivered next; their number after the last.
+  std::size_t next_interrupt() const { return next_interrupt_; }
 
  private:
   std::uint32_t port_read(std::uint16_t port, std::uint32_t size, Position now) override;
@@ -139,6 +150,7 @@ class Replayer final : private Environment {
   std::size_t next_io_ = 0;
   std::size_t next_internal_ = 0;
   std::uint64_t io_done_ = 0;
+  bool watch_stopped_ = false;  ///< options_.watch asked for it
 };
 
 }  // namespace citcat

@@ -76,7 +76,8 @@ Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> e
       evidence_(std::move(evidence)),
       options_(options),
       lone_changes_(recording.external_writes) {
-  if (recording_.bus.form != CacheForm::write_back) model_ = recording_.image.clone();
+  keeps_model_ = options_.final_memory && recording_.bus.form != CacheForm::write_back;
+  if (keeps_model_) model_ = recording_.image.clone();
   const bool has_reads = recording_.totals.reads + recording_.totals.line_fills != 0;
   if (options_.reads && has_reads && recording_.instructions) {
     reads_ = std::make_unique<ReadCheck>(recording_);
@@ -273,7 +274,7 @@ void Verifier::match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecifi
     ++totals_.writes.equal;
     totals_.evidence_bytes += t.size;
     last_agreed_ = t.index;
-    if (recording_.bus.form != CacheForm::write_back) {
+    if (keeps_model_) {
       model_external_writes(t.index);
       model_.set(t.address, t.bytes());
     }
@@ -737,7 +738,7 @@ void Verifier::shutdown(Position now) { check_special(BusOp::shutdown, now); }
 void Verifier::finish(Position end) {
   while (pull() && !has_position_beyond(end)) {
   }
-  if (recording_.bus.form != CacheForm::write_back) model_external_writes(~std::uint64_t{0});
+  if (keeps_model_) model_external_writes(~std::uint64_t{0});
   const auto left = [&](const BusTransaction& t) {
     return !t.has(kPositionKnown) || t.position < end;
   };

@@ -67,9 +67,67 @@ struct VerifierOptions {
   /// Take a change of one bit by another bus master for what it says it is. Without, one that
   /// stands alone (see LoneChanges) is a divergence: it is what a wrongly captured bit looks like.
   bool bit_changes = false;
+  bool final_memory = true;  ///< keep what compare_final() needs
 };
 
-class Verifier final : public Sink {
+/// How far a comparison has come: which captured transactions wait for the replay, and what was
+/// compared so far.
+struct VerifierProgress {
+  struct PendingWrite {
+    BusTransaction t;
+    std::uint32_t unmatched = 0;  ///< bit i: byte i has not been written by the replay yet
+    bool adopted = false;
+  };
+  struct PendingLine {
+    BusTransaction t;
+    std::uint32_t unmatched = 0;  ///< bit i: byte i has not been seen equal yet
+  };
+
+  bool at_end_ = false;
+  bool beyond_ = false;
+  bool counted_ = false;  ///< memory traffic carries positions
+  bool all_counted_ = true;
+  Position pulled_;  ///< of the transaction pulled last
+
+  std::deque<PendingWrite> writes_;
+  std::deque<BusTransaction> io_;
+  std::deque<BusTransaction> specials_;
+  std::deque<BusTransaction> starts_;
+  /// Where the replay went on otherwise than with the next instruction in memory.
+  struct Branches {
+    struct Target {
+      std::uint32_t linear = 0, eip = 0;
+    };
+    std::deque<Target> taken;  ///< since the last one that a message told of
+    std::uint32_t next_linear = 0;
+    bool after_branch = true;
+    std::optional<std::uint64_t> waits_since;  ///< instruction at which starts_.front() was missed
+  };
+  Branches branches_;
+  std::deque<PendingLine> lines_;
+  /// Without positions: write-backs up to the next port access or interrupt, by line, in order.
+  std::unordered_map<std::uint32_t, std::deque<BusTransaction>> window_lines_;
+  std::uint64_t interrupts_pulled_ = 0, interrupts_seen_ = 0;
+  std::uint64_t progress_at_ = 0;  ///< instruction of the last agreement after the last event
+  bool out_of_order_ = false;      ///< a later write matched before the first pending one
+  std::uint64_t repeat_started_ = ~std::uint64_t{0};
+  std::size_t externals_seen_ = 0;
+
+  std::size_t next_external_ = 0;                        ///< not in the model yet
+  std::unordered_set<std::uint32_t> unconfirmed_lines_;  ///< written since the bus showed them
+  std::unordered_set<std::uint32_t> device_bytes_;
+  std::unordered_set<std::uint32_t>
+      beyond_end_;  ///< written by the instruction the capture ends in
+  /// Bytes not yet on the bus, with their bits that no manual tells: model-specific results,
+  /// undefined flags.
+  std::unordered_map<std::uint32_t, std::uint8_t> specific_bytes_;
+  UndefinedFlagTracker flags_;
+  VerifyTotals totals_;
+  std::vector<Adoption> adoptions_;
+  std::uint64_t last_agreed_ = ~std::uint64_t{0};
+};
+
+class Verifier final : public Sink, private VerifierProgress {
  public:
   Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
            const VerifierOptions& options);
@@ -98,6 +156,12 @@ class Verifier final : public Sink {
   const VerifyTotals& totals() const { return totals_; }
   /// Every byte taken over from the bus.
   const std::vector<Adoption>& adoptions() const { return adoptions_; }
+  /// The comparison at an instruction boundary, to come back to. Only without reads and final
+  /// memory, which are not part of it. The reader given to the constructor must be taken back by
+  /// its owner.
+  using Checkpoint = VerifierProgress;
+  Checkpoint checkpoint() const { return *this; }
+  void restore(const Checkpoint& checkpoint) { static_cast<VerifierProgress&>(*this) = checkpoint; }
   /// The captured transaction that agreed last.
   std::uint64_t last_agreed() const { return last_agreed_; }
 
@@ -109,16 +173,6 @@ class Verifier final : public Sink {
   FinalMemory compare_final(const MemoryImage* captured) const;
 
  private:
-  struct PendingWrite {
-    BusTransaction t;
-    std::uint32_t unmatched = 0;  ///< bit i: byte i has not been written by the replay yet
-    bool adopted = false;
-  };
-  struct PendingLine {
-    BusTransaction t;
-    std::uint32_t unmatched = 0;  ///< bit i: byte i has not been seen equal yet
-  };
-
   bool pull();
   void pull_through(Position position);
   bool has_position_beyond(Position position) const;
@@ -162,51 +216,10 @@ class Verifier final : public Sink {
   std::unique_ptr<EvidenceReader> evidence_;
   VerifierOptions options_;
   Machine* machine_ = nullptr;
-  bool at_end_ = false;
-  bool beyond_ = false;
-  bool counted_ = false;  ///< memory traffic carries positions
-  bool all_counted_ = true;
-  Position pulled_;  ///< of the transaction pulled last
-
-  std::deque<PendingWrite> writes_;
-  std::deque<BusTransaction> io_;
-  std::deque<BusTransaction> specials_;
-  std::deque<BusTransaction> starts_;
-  /// Where the replay went on otherwise than with the next instruction in memory.
-  struct Branches {
-    struct Target {
-      std::uint32_t linear = 0, eip = 0;
-    };
-    std::deque<Target> taken;  ///< since the last one that a message told of
-    std::uint32_t next_linear = 0;
-    bool after_branch = true;
-    std::optional<std::uint64_t> waits_since;  ///< instruction at which starts_.front() was missed
-  };
-  Branches branches_;
-  std::deque<PendingLine> lines_;
-  /// Without positions: write-backs up to the next port access or interrupt, by line, in order.
-  std::unordered_map<std::uint32_t, std::deque<BusTransaction>> window_lines_;
-  std::uint64_t interrupts_pulled_ = 0, interrupts_seen_ = 0;
-  std::uint64_t progress_at_ = 0;  ///< instruction of the last agreement after the last event
-  bool out_of_order_ = false;      ///< a later write matched before the first pending one
-  std::uint64_t repeat_started_ = ~std::uint64_t{0};
-  std::size_t externals_seen_ = 0;
   LoneChanges lone_changes_;
-
-  std::size_t next_external_ = 0;     ///< not in the model yet
   std::unique_ptr<ReadCheck> reads_;  ///< null where reads are not compared
-  MemoryImage model_;                 ///< what the bus says memory holds (no write-back caches)
-  std::unordered_set<std::uint32_t> unconfirmed_lines_;  ///< written since the bus showed them
-  std::unordered_set<std::uint32_t> device_bytes_;
-  std::unordered_set<std::uint32_t>
-      beyond_end_;  ///< written by the instruction the capture ends in
-  /// Bytes not yet on the bus, with their bits that no manual tells: model-specific results,
-  /// undefined flags.
-  std::unordered_map<std::uint32_t, std::uint8_t> specific_bytes_;
-  UndefinedFlagTracker flags_;
-  VerifyTotals totals_;
-  std::vector<Adoption> adoptions_;
-  std::uint64_t last_agreed_ = ~std::uint64_t{0};
+  bool keeps_model_ = false;
+  MemoryImage model_;  ///< what the bus says memory holds (no write-back caches)
 };
 
 }  // namespace citcat
