@@ -240,6 +240,10 @@ void RecordingAppender::add_checkpoint_index(std::vector<std::uint8_t> index) {
   container_.add(kCheckpointIndexChunk, std::move(index), kSmallCompression);
 }
 
+void RecordingAppender::add_placements(std::span<const PlacedEvent> events) {
+  container_.add(kPlacementChunk, encode_placements(events), kSmallCompression);
+}
+
 RecordingFile RecordingFile::open(const std::string& path) {
   const RecordingName name = parse_recording_name(path);
   RecordingFile file;
@@ -248,6 +252,10 @@ RecordingFile RecordingFile::open(const std::string& path) {
   file.select_chunks(name.number.has_value());
   for (const ChunkInfo& chunk : file.chunks_) file.load(chunk);
   file.require_chunks();
+  if (!apply_placements(file.placements_, file.recording_)) {
+    throw FormatError(name.path, 0,
+                      "expected placements of the recording's interrupts, found one of another");
+  }
   std::vector<std::string>& warnings = file.recording_.warnings;
   if (file.recordings_ > 1 && !name.number) {
     warnings.push_back("the archive holds " + std::to_string(file.recordings_) +
@@ -259,6 +267,10 @@ RecordingFile RecordingFile::open(const std::string& path) {
                        std::to_string(*end) + " is ignored");
   }
   return file;
+}
+
+void RecordingFile::place(const std::function<std::vector<PlacedEvent>(Recording&)>& search) {
+  placements_ = search(recording_);
 }
 
 /// Finds the chunks of this recording among those of all.
@@ -310,6 +322,8 @@ void RecordingFile::load(const ChunkInfo& chunk) {
     recording_.end = decode_stop(in);
   } else if (chunk.kind == kDigestChunk) {
     decode_digests(in, digests_);
+  } else if (chunk.kind == kPlacementChunk) {
+    placements_ = decode_placements(in);
   } else if (chunk.kind == kLostChunk) {
     lost_.push_back("part of this recording was lost before it was repaired: " +
                     decode_lost_chunk(in).message);
@@ -336,7 +350,7 @@ Hash128 RecordingFile::identity() const {
   hasher.update(encode_meta(bare, meta));
   for (const ChunkInfo& chunk : chunks_) {
     if (chunk.kind == kMetaChunk || chunk.kind == kDigestChunk || chunk.kind == kCheckpointChunk ||
-        chunk.kind == kCheckpointIndexChunk)
+        chunk.kind == kCheckpointIndexChunk || chunk.kind == kPlacementChunk)
       continue;
     ByteWriter out;
     out.u32(chunk.kind);

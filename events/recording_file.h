@@ -3,6 +3,7 @@
 // read back without ever holding the evidence in memory.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "events/evidence_codec.h"
+#include "events/placement.h"
 #include "events/recording.h"
 #include "events/recording_codec.h"
 #include "formats/container.h"
@@ -96,6 +98,12 @@ class RecordingFile {
   const ArchiveMeta& meta() const { return meta_; }
   /// Digests of a verified replay, by position; empty when the archive has none.
   const std::vector<ReplayDigest>& digests() const { return digests_; }
+  /// What a search found out about interrupts that were not counted. Their positions in
+  /// recording() are those found.
+  const std::vector<PlacedEvent>& placements() const { return placements_; }
+  /// Hands the recording to `search`, which gives positions to interrupts and returns what it found
+  /// out. The file stays as it is.
+  void place(const std::function<std::vector<PlacedEvent>(Recording&)>& search);
   /// A fresh cursor from the start, independent of others, valid beyond this object. Throws
   /// UsageError when the archive holds digests in place of the evidence.
   std::unique_ptr<EvidenceReader> evidence() const;
@@ -123,6 +131,7 @@ class RecordingFile {
   Recording recording_;
   ArchiveMeta meta_;
   std::vector<ReplayDigest> digests_;
+  std::vector<PlacedEvent> placements_;
   std::vector<std::string> lost_;
   std::vector<ChunkInfo> chunks_;  ///< of this recording
   std::size_t recordings_ = 1, number_ = 0;
@@ -140,6 +149,9 @@ class RecordingAppender {
   /// One checkpoint, at most kMaxChunkBytes (events/checkpoint_series.h). Returns where it lies.
   ChunkInfo add_checkpoint(std::vector<std::uint8_t> checkpoint);
   void add_checkpoint_index(std::vector<std::uint8_t> index);
+  /// What a search found out about interrupts without a count; counts from then on, in place of
+  /// what an earlier one found.
+  void add_placements(std::span<const PlacedEvent> events);
   void finish() { container_.finish(); }
 
  private:

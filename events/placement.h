@@ -1,0 +1,47 @@
+#pragma once
+// Where interrupts fall that nobody counted to, as a search found out (replay/event_placer.h), and
+// how sure that is.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "events/recording.h"
+#include "formats/byte_reader.h"
+
+namespace citcat {
+
+/// How the position of an interrupt is known. Numbers are those in archives.
+enum class Placement : std::uint8_t {
+  none = 0,        ///< not placed
+  unique = 1,      ///< everything on the bus fits one boundary only
+  equivalent = 2,  ///< several, from which on the processor does the same
+  ambiguous = 3,   ///< several, which the capture does not tell apart
+};
+/// "none", "unique", "equivalent", "ambiguous".
+const char* placement_name(Placement placement);
+
+/// One interrupt of the schedule.
+struct PlacedEvent {
+  std::size_t interrupt = 0;  ///< number in Recording::interrupts
+  Placement placement = Placement::none;
+  Position position;             ///< the one taken: of several, the first
+  std::uint64_t candidates = 0;  ///< boundaries that fit everything; 1 where placed uniquely
+  bool more = false;             ///< a loop without end: there are more than were counted
+  /// Some of the other positions that fit, at most kListedPositions.
+  std::vector<Position> others;
+  bool operator==(const PlacedEvent&) const = default;
+};
+inline constexpr std::size_t kListedPositions = 16;
+
+/// The payload of a PLAC chunk (docs/formats/archive.md) and back. Throws FormatError; allocates no
+/// more than the payload justifies.
+std::vector<std::uint8_t> encode_placements(std::span<const PlacedEvent> events);
+std::vector<PlacedEvent> decode_placements(ByteReader& in);
+
+/// Gives the interrupts of `recording` the positions found; those that are none stay without.
+/// Returns false, and changes nothing, when the events are not of this recording.
+bool apply_placements(std::span<const PlacedEvent> events, Recording& recording);
+
+}  // namespace citcat
