@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
+#include "cli/placed_recording.h"
 #include "cli/trace_run.h"
 #include "formats/byte_sink.h"
 #include "formats/error.h"
@@ -24,7 +25,8 @@ struct CatArguments {
 
 /// A recording as KT: straight from the replay.
 ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Console& console) {
-  const RecordingFile file = RecordingFile::open(arguments.file);
+  const PlacedRecording placed = open_placed(arguments.file, console);
+  const RecordingFile& file = placed.file;
   KtOptions kt;
   kt.from = arguments.range.from;
   kt.to = arguments.range.to;

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/digest_verify.h"
+#include "cli/placed_recording.h"
 #include "cli/replay_run.h"
 #include "cli/trace_run.h"
 #include "formats/error.h"
@@ -60,7 +61,8 @@ Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arg
 }
 
 ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
-  const RecordingFile file = RecordingFile::open(arguments.recording);
+  const PlacedRecording placed = open_placed(arguments.recording, console);
+  const RecordingFile& file = placed.file;
   const std::uint64_t existing = Checkpoints(file).stored_bytes();
   if (existing >= arguments.options.max_bytes) {
     throw UsageError(
@@ -69,6 +71,7 @@ ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
   }
   arguments.options.max_bytes -= existing;
   Taken taken = take_checkpoints(file, arguments, console);
+  if (taken.result.sure()) keep_placements(arguments.recording, placed);
   const RecordingFile after = RecordingFile::open(arguments.recording);
   taken.bytes = after.container().file_bytes() - file.container().file_bytes();
   if (arguments.json) {

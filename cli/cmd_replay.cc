@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/parallel_trace.h"
+#include "cli/placed_recording.h"
 #include "cli/replay_run.h"
 #include "cli/shard.h"
 #include "cli/trace_run.h"
@@ -105,7 +106,8 @@ ShardDescription describe_shard(const ReplayArguments& arguments, const Recordin
 }
 
 ExitCode run_replay(ReplayArguments arguments, const Console& console) {
-  const RecordingFile file = RecordingFile::open(arguments.recording);
+  const PlacedRecording placed = open_placed(arguments.recording, console);
+  const RecordingFile& file = placed.file;
   std::optional<ShardDescription> shard;
   if (!arguments.shard.empty()) {
     if (arguments.output.empty() || arguments.output == "-") {

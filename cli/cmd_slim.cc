@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/digest_verify.h"
+#include "cli/placed_recording.h"
 #include "cli/replay_run.h"
 #include "events/event_order.h"
 #include "events/external_writes.h"
@@ -77,7 +78,8 @@ bool write_and_verify(const std::string& path, const Recording& recording,
 }
 
 ExitCode run_slim(const SlimOptions& options, const Console& console) {
-  const RecordingFile full = RecordingFile::open(options.input);
+  const PlacedRecording placed = open_placed(options.input, console);
+  const RecordingFile& full = placed.file;
   const VerifiedRun verified = verified_run(full, console);
   const std::string trial = options.output + ".unverified";
   bool same = false;

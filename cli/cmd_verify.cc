@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/digest_verify.h"
+#include "cli/placed_recording.h"
 #include "cli/replay_run.h"
 #include "events/memory_file.h"
 #include "formats/error.h"
@@ -32,6 +33,7 @@ struct Verdict {
   bool match = false;
   std::uint64_t model_specific_results = 0;
   std::string first_model_specific;  ///< empty when there is none
+  std::vector<PlacedEvent> placements;
 };
 
 nlohmann::ordered_json verdict_json(const Verdict& v) {
@@ -60,6 +62,8 @@ nlohmann::ordered_json verdict_json(const Verdict& v) {
   json["first_model_specific"] = nullptr;
   if (!v.first_model_specific.empty()) json["first_model_specific"] = v.first_model_specific;
   json["evidence_bytes"] = v.totals.evidence_bytes;
+  json["placement"] = nullptr;
+  if (!v.placements.empty()) json["placement"] = placements_json(v.placements);
   json["divergence"] = divergence_json(v.report.divergence);
   return json;
 }
@@ -99,6 +103,7 @@ Verdict sum(const std::vector<Verdict>& verdicts) {
     all.memory.device += v.memory.device;
     all.hardware_stream |= v.hardware_stream;
     all.match &= v.match;
+    all.placements.insert(all.placements.end(), v.placements.begin(), v.placements.end());
     all.model_specific_results += v.model_specific_results;
     if (all.first_model_specific.empty()) all.first_model_specific = v.first_model_specific;
   }
@@ -129,6 +134,9 @@ void print_text(const Verdict& v, const Console& console) {
   console.print(count_text("port reads", v.totals.io_reads));
   console.print(count_text("port writes", v.totals.io_writes));
   console.print(count_text("special cycles", v.totals.specials));
+  if (!v.placements.empty()) {
+    console.print(fmt::format("  {:<18} {}\n", "interrupts placed", placements_text(v.placements)));
+  }
   console.print(fmt::format("  {:<18} {} bytes, {} different\n", "final memory", v.memory.bytes,
                             v.memory.different));
   if (v.model_specific_results != 0) {
@@ -165,14 +173,26 @@ void print_text(const Verdict& v, const Console& console) {
   }
 }
 
-Verdict verify(const RecordingFile& file, const MemoryImage* captured,
+/// Says with a divergence that an interrupt could not be placed: it comes of that.
+void add_placement_cause(const PlacedRecording& placed, ReplayReport& report) {
+  if (!report.divergence || !placed.search || !placed.search->divergence) return;
+  const Divergence& d = *placed.search->divergence;
+  std::string cause = fmt::format("an interrupt has no place: {}", d.reason);
+  if (d.transaction != ~std::uint64_t{0}) cause += fmt::format(" (transaction {})", d.transaction);
+  report.divergence->causes.push_back(std::move(cause));
+}
+
+Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
                const VerifyArguments& arguments, const Console& console) {
+  const RecordingFile& file = placed.file;
   ReplayRunOptions options;
   options.strict = arguments.strict;
   options.bit_changes = arguments.bit_changes;
   ReplayRun run(file, nullptr, options, console);
   Verdict verdict;
   verdict.report = run.run();
+  add_placement_cause(placed, verdict.report);
+  verdict.placements = file.placements();
   verdict.totals = run.verifier().totals();
   // Of all instructions, or of where branches went.
   verdict.hardware_stream =
@@ -192,8 +212,9 @@ ExitCode verify_all(const RecordingFile& first, const MemoryImage* captured,
   nlohmann::ordered_json each = nlohmann::ordered_json::array();
   const std::size_t count = first.recordings();
   for (std::size_t i = 0; i < count; ++i) {
-    const RecordingFile file = RecordingFile::open(arguments.recording + "@" + std::to_string(i));
-    verdicts.push_back(verify(file, i + 1 == count ? captured : nullptr, arguments, console));
+    const PlacedRecording placed =
+        open_placed(arguments.recording + "@" + std::to_string(i), console);
+    verdicts.push_back(verify(placed, i + 1 == count ? captured : nullptr, arguments, console));
     each.push_back(verdict_json(verdicts.back()));
     if (arguments.json) continue;
     console.print(fmt::format("recording {} of {}: ", i, count));
@@ -212,7 +233,8 @@ ExitCode verify_all(const RecordingFile& first, const MemoryImage* captured,
 }
 
 ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
-  const RecordingFile file = RecordingFile::open(arguments.recording);
+  const PlacedRecording placed = open_placed(arguments.recording, console);
+  const RecordingFile& file = placed.file;
   if (file.meta().evidence == EvidenceMode::digests) {
     if (!arguments.memory.empty()) {
       throw UsageError("--memory: " + arguments.recording + " holds digests in place of evidence");
@@ -224,7 +246,7 @@ ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
   const MemoryImage* const image = captured ? &*captured : nullptr;
   if (file.recordings() > 1 && !parse_recording_name(arguments.recording).number)
     return verify_all(file, image, arguments, console);
-  const Verdict verdict = verify(file, image, arguments, console);
+  const Verdict verdict = verify(placed, image, arguments, console);
   if (arguments.json) {
     console.print_json(verdict_json(verdict));
   } else {

@@ -17,12 +17,13 @@ extern const Command kCheckCommand;
 extern const Command kRepairCommand;
 extern const Command kSlimCommand;
 extern const Command kCheckpointCommand;
+extern const Command kPlaceCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
       &kRecordCommand, &kImportCommand, &kReplayCommand, &kMergeCommand,      &kCatCommand,
       &kVerifyCommand, &kInfoCommand,   &kDumpCommand,   &kConvertCommand,    &kLintCommand,
-      &kCheckCommand,  &kRepairCommand, &kSlimCommand,   &kCheckpointCommand,
+      &kCheckCommand,  &kRepairCommand, &kSlimCommand,   &kCheckpointCommand, &kPlaceCommand,
   };
   return commands;
 }

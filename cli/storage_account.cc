@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 /// What kinds of chunks are for, in the order of the account.
 struct Stream {
   const char* name;
-  std::array<ChunkKind, 5> kinds;
+  std::array<ChunkKind, 6> kinds;
   bool needed;  ///< to replay
 };
 const std::array<Stream, 6>& streams() {
@@ -27,7 +27,8 @@ const std::array<Stream, 6>& streams() {
       {"state", {kMetaChunk, kCpuChunk, kStopChunk}, true},
       {"image", {kImageChunk}, true},
       {"events",
-       {kInterruptChunk, kExternalWriteChunk, kIoReadChunk, kInternalReadChunk, kAdoptionChunk},
+       {kInterruptChunk, kExternalWriteChunk, kIoReadChunk, kInternalReadChunk, kAdoptionChunk,
+        kPlacementChunk},
        true},
       {"digests", {kDigestChunk}, true},
       {"evidence", {kEvidenceChunk}, false},

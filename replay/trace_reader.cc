@@ -12,6 +12,7 @@
 #include "replay/checkpoints.h"
 #include "replay/digest_sink.h"
 #include "replay/end_sink.h"
+#include "replay/event_placer.h"
 #include "replay/kt_sink.h"
 #include "replay/replayer.h"
 #include "replay/verifier.h"
@@ -67,6 +68,7 @@ class RecordingSource final : public TraceReader::Source {
         file_(RecordingFile::open(path)),
         checkpoints_(file_),
         sink_(kt_options(options)) {
+    place_events(file_, {});
     begin(std::nullopt);
   }
 

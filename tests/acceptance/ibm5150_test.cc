@@ -11,6 +11,7 @@
 #include "capture/import.h"
 #include "formats/byte_sink.h"
 #include "formats/kt.h"
+#include "replay/event_placer.h"
 #include "replay/kt_sink.h"
 #include "replay/replayer.h"
 #include "replay/verifier.h"
@@ -81,9 +82,10 @@ class Kept final : public ByteSink {
 
 class Ibm5150EndToEnd : public testing::Test {
  protected:
-  static ImportedRecording import() {
+  static ImportedRecording import(const std::string& channels = "") {
     const std::string folder = CITCAT_SOURCE_DIR "/samples/ibm5150";
     ImportOptions options;
+    if (!channels.empty()) options.capture.channel_map_path = folder + "/" + channels;
     options.capture.cpu = CpuModel::i8088;
     options.initial_state_path = folder + "/state.json";
     options.start = Where{Where::Kind::interrupt, 0};
@@ -160,6 +162,37 @@ TEST_F(Ibm5150EndToEnd, WritesAreThoseOfTheBusInItsOrder) {
   ASSERT_GE(view.written.size(), oracle.size());
   view.written.resize(oracle.size());  // the instruction that the capture ends in
   EXPECT_TRUE(view.written == oracle);
+}
+
+/// Without the queue-status pins nothing tells where instructions begin: the search must find every
+/// interrupt where those pins say it was.
+TEST_F(Ibm5150EndToEnd, InterruptsAreFoundWithoutTheQueueStatusPins) {
+  const ImportedRecording counted = import();
+  ImportedRecording blind = import("no_queue_status.json");
+  ASSERT_EQ(blind.recording.totals.instruction_starts, 0u);
+  const std::size_t count = blind.recording.interrupts.size();
+  ASSERT_EQ(count, counted.recording.interrupts.size());
+  ASSERT_GT(count, 0u);
+  const PlacementReport report =
+      place_events(blind.recording, [&blind] { return blind.read_evidence(); }, {});
+  EXPECT_FALSE(report.divergence);
+  ASSERT_EQ(report.events.size(), count);
+  for (std::size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(report.events[i].placement, Placement::unique) << i;
+    EXPECT_EQ(blind.recording.interrupts[i].position, counted.recording.interrupts[i].position)
+        << i;
+  }
+  PinView with_pins, without;
+  replay(counted, with_pins);
+  Verifier verifier(blind.recording, blind.read_evidence(), {});
+  SinkList sinks;
+  sinks.add(verifier);
+  sinks.add(without);
+  Replayer replayer(blind.recording, &sinks, {});
+  verifier.attach(replayer.machine());
+  EXPECT_EQ(replayer.run().end, ReplayReport::End::complete);
+  EXPECT_TRUE(without.starts == with_pins.starts);
+  EXPECT_TRUE(without.written == with_pins.written);
 }
 
 TEST_F(Ibm5150EndToEnd, TheTraceIsTheSameEveryTime) {

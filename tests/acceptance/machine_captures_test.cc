@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "acceptance/machine_run.h"
+#include "replay/event_placer.h"
 
 namespace citcat::test {
 namespace {
@@ -104,6 +105,33 @@ TEST_P(MachineCaptures, ReplaysWithCountsAtInterruptsAlone) {
   EXPECT_GT(run.report().instructions, last_interrupt);
   EXPECT_EQ(run.report().interrupts, imported.recording.interrupts.size());
   EXPECT_EQ(run.report().io_reads, imported.recording.io_reads.size());
+}
+
+/// What the monitor counted is where the search must find every interrupt.
+TEST_P(MachineCaptures, PlacesInterruptsThatNobodyCounted) {
+  const MachineCapture& capture = GetParam();
+  if (capture.form == 'C') GTEST_SKIP() << "a write-back cache does not show what is pushed";
+  const ImportedRecording counted = import_machine(capture, IgnoreCounts::all_but_interrupts);
+  ImportedRecording imported = import_machine(capture, IgnoreCounts::all);
+  const std::vector<Interrupt>& interrupts = imported.recording.interrupts;
+  if (interrupts.empty()) GTEST_SKIP() << "has no interrupts";
+  const PlacementReport report =
+      place_events(imported.recording, [&imported] { return imported.read_evidence(); }, {});
+  EXPECT_FALSE(report.divergence) << report.divergence->reason;
+  ASSERT_EQ(report.events.size(), interrupts.size());
+  for (std::size_t i = 0; i < interrupts.size(); ++i) {
+    EXPECT_STREQ(placement_name(report.events[i].placement), "unique") << i;
+    EXPECT_EQ(interrupts[i].position, counted.recording.interrupts[i].position) << i;
+  }
+  MachineRun run(capture, imported, {});
+  if (has_specific_results(capture)) run.golden().tolerate_floating_point();
+  run.run();
+  EXPECT_EQ(run.report().end, ReplayReport::End::complete) << divergence_text(run.report());
+  expect_ground_truth(run);
+  std::printf("  %zu interrupts placed; %llu instructions replayed for it, %llu in the run\n",
+              report.events.size(), static_cast<unsigned long long>(report.instructions),
+              static_cast<unsigned long long>(run.report().instructions));
+  EXPECT_LE(report.instructions, 2 * run.report().instructions);
 }
 
 /// x87 transcendentals and RCPPS: taken over from the bus and counted, or named; never silent.

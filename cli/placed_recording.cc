@@ -1,0 +1,93 @@
+#include "cli/placed_recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace citcat {
+namespace {
+
+constexpr std::array<Placement, 4> kKinds{Placement::unique, Placement::equivalent,
+                                          Placement::ambiguous, Placement::none};
+
+std::uint64_t count_of(const std::vector<PlacedEvent>& events, Placement kind) {
+  return static_cast<std::uint64_t>(std::count_if(
+      events.begin(), events.end(), [kind](const PlacedEvent& e) { return e.placement == kind; }));
+}
+
+nlohmann::ordered_json position_json(const Position& position) {
+  return {{"instruction", position.instruction}, {"iteration", position.iteration}};
+}
+
+void tell(const PlacementReport& report, const Console& console) {
+  console.note("interrupts without a count: " + placements_text(report.events));
+  const std::uint64_t ambiguous = count_of(report.events, Placement::ambiguous);
+  if (ambiguous != 0) {
+    console.warn(fmt::format(
+        "{} interrupts may be at more places than the one taken: the capture does not tell which",
+        ambiguous));
+  }
+  if (!report.divergence) return;
+  const Divergence& d = *report.divergence;
+  console.warn(fmt::format("{} interrupts have no place: at instruction {}, {}",
+                           count_of(report.events, Placement::none), d.position.instruction,
+                           d.reason));
+}
+
+}  // namespace
+
+std::string placements_text(const std::vector<PlacedEvent>& events) {
+  std::string text;
+  for (const Placement kind : kKinds) {
+    const std::uint64_t n = count_of(events, kind);
+    if (n == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", n, kind == Placement::none ? "not placed" : placement_name(kind));
+  }
+  return text;
+}
+
+nlohmann::ordered_json placements_json(const std::vector<PlacedEvent>& events) {
+  nlohmann::ordered_json json;
+  for (const Placement kind : kKinds) json[placement_name(kind)] = count_of(events, kind);
+  json["events"] = nlohmann::ordered_json::array();
+  for (const PlacedEvent& e : events) {
+    if (e.placement == Placement::unique) continue;
+    nlohmann::ordered_json event;
+    event["interrupt"] = e.interrupt;
+    event["placement"] = placement_name(e.placement);
+    if (e.placement != Placement::none) {
+      event["position"] = position_json(e.position);
+      event["candidates"] = e.candidates;
+      event["endless"] = e.more;
+      event["others"] = nlohmann::ordered_json::array();
+      for (const Position& other : e.others) event["others"].push_back(position_json(other));
+    }
+    json["events"].push_back(std::move(event));
+  }
+  return json;
+}
+
+PlacedRecording open_placed(const std::string& path, const Console& console) {
+  PlacedRecording placed{RecordingFile::open(path), std::nullopt};
+  Progress progress = console.progress("placing interrupts", "instructions");
+  PlacerOptions options;
+  options.progress = [&progress](Position now) { progress.update(now.instruction); };
+  placed.search = place_events(placed.file, options);
+  if (placed.search) tell(*placed.search, console);
+  return placed;
+}
+
+bool keep_placements(const std::string& path, const PlacedRecording& placed) {
+  // Positions up to where the replay left the evidence would make every later replay diverge there
+  // without saying why.
+  if (!placed.search || needs_placement(placed.file.recording())) return false;
+  RecordingAppender archive(path);
+  archive.add_placements(placed.search->events);
+  archive.finish();
+  return true;
+}
+
+}  // namespace citcat

@@ -1,0 +1,33 @@
+#pragma once
+// Recordings whose interrupts nobody counted to: the commands that replay search for the positions
+// first.
+
+#include <optional>
+#include <string>
+
+#include "cli/console.h"
+#include "events/recording_file.h"
+#include "replay/event_placer.h"
+
+namespace citcat {
+
+/// An archive opened for a replay.
+struct PlacedRecording {
+  RecordingFile file;
+  /// What the search for positions gave; nothing where none was needed.
+  std::optional<PlacementReport> search;
+};
+
+/// Opens an archive and, when interrupts have no position and the evidence is there, searches for
+/// them. Says on `console` what came of it.
+PlacedRecording open_placed(const std::string& path, const Console& console);
+
+/// Adds to the archive what a search found, when it placed every interrupt; else returns false.
+bool keep_placements(const std::string& path, const PlacedRecording& placed);
+
+/// {"unique","equivalent","ambiguous","none"}, and for each that is not unique where it may be.
+nlohmann::ordered_json placements_json(const std::vector<PlacedEvent>& events);
+/// The same as one line: "9 unique, 1 equivalent".
+std::string placements_text(const std::vector<PlacedEvent>& events);
+
+}  // namespace citcat

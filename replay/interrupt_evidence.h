@@ -1,0 +1,44 @@
+#pragma once
+// What the bus shows around an interrupt that nobody counted to: the bytes stored after its
+// acknowledge, among which is the frame, and what was read before it.
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "events/recording.h"
+
+namespace citcat {
+
+/// The surroundings of one interrupt of a recording.
+class InterruptEvidence {
+ public:
+  /// Stores looked at after an acknowledge, in bytes: the largest frame is 40 (out of virtual-8086
+  /// mode, Intel SDM vol. 3, figure 21-5), and a handler that saves all registers adds 64.
+  static constexpr std::size_t kStoredBytes = 256;
+  /// Reads kept before it, in bytes; of more nothing is said.
+  static constexpr std::size_t kReadBytes = 1u << 16;
+
+  /// A store after the acknowledge holds `value` in `size` bytes, 2 or 4.
+  bool stores(std::uint32_t value, unsigned size) const;
+  /// The byte stored first at an address after the acknowledge.
+  std::optional<std::uint8_t> stored(PhysAddr address) const;
+  std::size_t stored_bytes() const { return order_.size(); }
+
+  /// Addresses of the bytes of data read since the last store, port access or interrupt before it,
+  /// in bus order; nullopt where the capture does not show every read, or where they are too many.
+  const std::optional<std::vector<std::uint32_t>>& reads() const { return reads_; }
+
+ private:
+  friend class InterruptScan;
+  std::vector<std::uint32_t> order_;  ///< addresses of the bytes stored, as the bus showed them
+  std::unordered_map<std::uint32_t, std::uint8_t> bytes_;
+  std::optional<std::vector<std::uint32_t>> reads_;
+};
+
+/// The surroundings of every interrupt of `recording`, in its order. `evidence` is read to its end.
+std::vector<InterruptEvidence> scan_interrupts(const Recording& recording,
+                                               EvidenceReader& evidence);
+
+}  // namespace citcat

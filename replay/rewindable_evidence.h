@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "events/recording.h"
+
+namespace citcat {
+
+/// Evidence that can be read again from any place. What was read since hold() is kept; for what
+/// lies before it, the evidence is opened anew.
+class RewindableEvidence final : public EvidenceReader {
+ public:
+  using Open = std::function<std::unique_ptr<EvidenceReader>()>;
+  /// `open` opens the evidence from its start.
+  explicit RewindableEvidence(Open open) : open_(std::move(open)), source_(open_()) {}
+
+  bool next(BusTransaction& out) override {
+    const std::uint64_t kept = at_ - first_kept_;
+    if (kept < kept_.size()) {
+      out = kept_[static_cast<std::size_t>(kept)];
+    } else {
+      if (!source_->next(out)) return false;
+      kept_.push_back(out);
+    }
+    ++at_;
+    if (!holds_) drop_passed();
+    return true;
+  }
+
+  /// Transactions read so far.
+  std::uint64_t position() const { return at_; }
+  /// From now on seek() to here or later is cheap.
+  void hold() {
+    drop_passed();
+    holds_ = true;
+  }
+  /// From now on nothing is kept that was read.
+  void release() { holds_ = false; }
+  /// The transaction with this number, which has been read before, comes next.
+  void seek(std::uint64_t position) {
+    if (position < first_kept_) {
+      source_ = open_();
+      kept_.clear();
+      BusTransaction skipped;
+      for (at_ = 0; at_ < position; ++at_) source_->next(skipped);
+      first_kept_ = at_;
+    }
+    at_ = position;
+  }
+
+ private:
+  void drop_passed() {
+    kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(at_ - first_kept_));
+    first_kept_ = at_;
+  }
+
+  Open open_;
+  std::unique_ptr<EvidenceReader> source_;
+  std::deque<BusTransaction> kept_;
+  std::uint64_t first_kept_ = 0;  ///< number of kept_.front()
+  std::uint64_t at_ = 0;          ///< of the transaction that comes next
+  bool holds_ = false;
+};
+
+}  // namespace citcat

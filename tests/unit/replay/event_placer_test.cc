@@ -1,0 +1,211 @@
+// Interrupts of small programs, taken at places the test knows and the recording does not.
+
+#include "replay/event_placer.h"
+
+#include <gtest/gtest.h>
+
+#include "replay/verifier.h"
+#include "unit/replay/watched_guest.h"
+
+namespace citcat::test {
+namespace {
+
+class EventPlacerTest : public testing::Test {
+ protected:
+  PlacementReport place(std::uint64_t instructions) {
+    imported_ = guest_.record(instructions);
+    for (const Interrupt& i : imported_.recording.interrupts) EXPECT_FALSE(i.position_known);
+    return place_events(imported_.recording, [this] { return imported_.read_evidence(); }, {});
+  }
+  /// With the positions found, the run is the one that was recorded.
+  void expect_match() {
+    Verifier verifier(imported_.recording, imported_.read_evidence(), {});
+    Replayer replayer(imported_.recording, &verifier, {});
+    verifier.attach(replayer.machine());
+    const ReplayReport report = replayer.run();
+    EXPECT_EQ(report.end, ReplayReport::End::complete)
+        << (report.divergence ? report.divergence->reason : "");
+    EXPECT_EQ(verifier.totals().writes.checked, verifier.totals().writes.equal);
+  }
+  void expect_all(const PlacementReport& report, Placement placement) {
+    ASSERT_EQ(report.events.size(), guest_.positions().size());
+    EXPECT_FALSE(report.divergence);
+    for (const PlacedEvent& e : report.events) {
+      EXPECT_STREQ(placement_name(e.placement), placement_name(placement)) << e.interrupt;
+    }
+  }
+  void expect_where_it_was(const PlacementReport& report) {
+    for (std::size_t i = 0; i < report.events.size(); ++i) {
+      EXPECT_EQ(report.events[i].position, guest_.positions()[i]) << i;
+      EXPECT_EQ(imported_.recording.interrupts[i].position, guest_.positions()[i]) << i;
+    }
+  }
+
+  WatchedGuest guest_;
+  ImportedRecording imported_;
+};
+
+TEST_F(EventPlacerTest, TheReturnAddressNamesThePlaceInStraightCode) {
+  guest_.code({0x40, 0x43, 0x41, 0x42, 0xa3, 0x10, 0x00, 0xf4});  // inc ×4, mov [10],ax, hlt
+  guest_.handler({0xcf});                                         // iret
+  guest_.interrupt_at({2, 0});
+  const PlacementReport report = place(6);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, ARegisterTheHandlerSavesNamesTheRoundOfALongLoop) {
+  // mov cx,5000; loop $; mov [10],cx
+  guest_.code({0xb9, 0x88, 0x13, 0xe2, 0xfe, 0x89, 0x0e, 0x10, 0x00});
+  guest_.handler({0x51, 0x59, 0xcf});  // push cx; pop cx; iret
+  guest_.interrupt_at({3333, 0});
+  const PlacementReport report = place(5006);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  EXPECT_EQ(report.tried, 0u) << "the register alone decides";
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, WhatTheProgramStoresLaterNamesTheRoundToo) {
+  // mov cx,40; L: inc ax; loop L
+  guest_.code({0xb9, 0x28, 0x00, 0x40, 0xe2, 0xfd});
+  guest_.handler({0xa3, 0x00, 0x00, 0xcf});  // mov [0],ax; iret
+  guest_.interrupt_at({21, 0});
+  const PlacementReport report = place(80);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, ReadsCountTheRoundsOfAPollingLoop) {
+  guest_.code({0xa1, 0x20, 0x00, 0xeb, 0xfb});           // L: mov ax,[20]; jmp L
+  guest_.handler({0xc6, 0x06, 0x00, 0x00, 0x07, 0xcf});  // mov byte [0],7; iret
+  guest_.interrupt_at({120, 0});
+  guest_.interrupt_at({301, 0});
+  const PlacementReport report = place(310);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, RoundsOfAnIdleLoopAreEquivalent) {
+  guest_.code({0xeb, 0xfe});  // jmp $
+  guest_.handler({0xc6, 0x06, 0x00, 0x00, 0x07, 0xcf});
+  guest_.interrupt_at({50, 0});
+  guest_.interrupt_at({90, 0});
+  const PlacementReport report = place(93);
+  expect_all(report, Placement::equivalent);
+  for (const PlacedEvent& e : report.events) {
+    EXPECT_TRUE(e.more);
+    EXPECT_GT(e.candidates, 1u);
+  }
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, RoundsThatLeadToTheSameStateAreEquivalent) {
+  // mov cx,30; loop $; mov byte [10],1; jmp $
+  guest_.code({0xb9, 0x1e, 0x00, 0xe2, 0xfe, 0xc6, 0x06, 0x10, 0x00, 0x01, 0xeb, 0xfe});
+  guest_.handler({0xc6, 0x06, 0x00, 0x00, 0x07, 0xcf});
+  guest_.interrupt_at({12, 0});
+  const PlacementReport report = place(40);
+  expect_all(report, Placement::equivalent);
+  EXPECT_EQ(report.events[0].candidates, 30u);
+  EXPECT_FALSE(report.events[0].more);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, RoundsThatNothingTellsApartAreAmbiguous) {
+  guest_.code({0xb9, 0x1e, 0x00, 0x43, 0xe2, 0xfd, 0xb0, 0x01});  // mov cx,30; L: inc bx; loop L
+  guest_.handler({0xc6, 0x06, 0x00, 0x00, 0x07, 0x43, 0xcf});     // mov byte [0],7; inc bx; iret
+  guest_.interrupt_at({13, 0});
+  const PlacementReport report = place(16);  // ends in the handler
+  expect_all(report, Placement::ambiguous);
+  // BX was 6, and PF and AF of that were pushed: the other numbers from 1 to 29 with an even
+  // number of ones and a carry out of bit 3 alike are 3, 5, 9, 10, 12, 15, 17, 18, 20, 23, 24, 27
+  // and 29.
+  EXPECT_EQ(report.events[0].candidates, 14u);
+  EXPECT_EQ(report.events[0].others.size(), 13u);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, AnInterruptBetweenIterationsIsPlacedThere) {
+  guest_.set("ecx", 60);
+  guest_.set("eax", 0x5a);
+  guest_.code({0xf3, 0xaa, 0xeb, 0xfe});  // rep stosb; jmp $
+  guest_.handler({0xcf});
+  guest_.interrupt_at({0, 17});
+  const PlacementReport report = place(5);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, NoPlaceIsFoundWhereInterruptsAreDisabled) {
+  guest_.code({0x40, 0x43, 0xfb, 0x41, 0x42, 0xa3, 0x10, 0x00});  // inc; inc; sti; inc; inc; mov
+  guest_.handler({0xcf});
+  guest_.interrupt_at({2, 0});
+  imported_ = guest_.record(7);
+  set_register(imported_.recording.initial, "eflags", 0xf002);
+  const PlacementReport report =
+      place_events(imported_.recording, [this] { return imported_.read_evidence(); }, {});
+  ASSERT_EQ(report.events.size(), 1u);
+  EXPECT_EQ(report.events[0].placement, Placement::none);
+  EXPECT_TRUE(report.divergence);
+  EXPECT_FALSE(imported_.recording.interrupts[0].position_known);
+}
+
+TEST_F(EventPlacerTest, InterruptsAfterOneThatFitsNowhereStayUnplaced) {
+  guest_.code({0x40, 0x43, 0x41, 0x42, 0xa3, 0x10, 0x00, 0x40, 0x40, 0xa3, 0x12, 0x00});
+  guest_.handler({0xcf});
+  guest_.interrupt_at({2, 0});
+  guest_.interrupt_at({7, 0});
+  imported_ = guest_.record(10);
+  // The return address that the first one pushed, at 2000:00FA, is now no instruction's.
+  for (BusTransaction& t : imported_.evidence) {
+    if (t.op == BusOp::data_write && t.address.value == 0x200fa) {
+      t.data[0] = 0x77;
+      break;
+    }
+  }
+  const PlacementReport report =
+      place_events(imported_.recording, [this] { return imported_.read_evidence(); }, {});
+  ASSERT_EQ(report.events.size(), 2u);
+  EXPECT_EQ(report.count(Placement::none), 2u);
+  EXPECT_TRUE(report.divergence);
+}
+
+TEST_F(EventPlacerTest, TrafficMuchLaterDecides) {
+  // The round decides over BX, which nothing shows until it is stored 70000 bytes later.
+  guest_.put(0x1000, {0xb9, 0x0a, 0x00,                      // mov cx,10
+                      0x43, 0xe2, 0xfd,                      // L: inc bx; loop L
+                      0xb9, 0x00, 0xff, 0xbf, 0x00, 0x10,    // mov cx,ff00; mov di,1000
+                      0xf3, 0xaa,                            // rep stosb
+                      0xb9, 0x00, 0xff, 0xbf, 0x00, 0x10,    // again
+                      0xf3, 0xaa,                            //
+                      0x89, 0x1e, 0x00, 0x00, 0xeb, 0xfe});  // mov [0],bx; jmp $
+  guest_.handler({0x01, 0xcb, 0xcf});                        // add bx,cx; iret
+  guest_.interrupt_at({11, 0});
+  const PlacementReport report = place(31);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, AChoiceIsRevisedWhenTrafficAfterTheNextInterruptRefutesIt) {
+  guest_.code({0xb9, 0x0a, 0x00,                          // mov cx,10
+               0x43, 0xe2, 0xfd,                          // L: inc bx; loop L
+               0x90, 0x90, 0xa2, 0x10, 0x00, 0x90, 0x90,  // nop; nop; mov [10],al; nop; nop
+               0x89, 0x1e, 0x00, 0x00, 0xeb, 0xfe});      // mov [0],bx; jmp $
+  guest_.handler({0x01, 0xcb, 0xcf});                     // add bx,cx; iret
+  guest_.interrupt_at({11, 0});
+  guest_.interrupt_at({27, 0});
+  const PlacementReport report = place(32);
+  ASSERT_EQ(report.events.size(), 2u);
+  expect_where_it_was(report);
+  EXPECT_EQ(report.events[1].placement, Placement::unique);
+  expect_match();
+}
+
+}  // namespace
+}  // namespace citcat::test

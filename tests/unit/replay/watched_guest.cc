@@ -1,0 +1,120 @@
+#include "unit/replay/watched_guest.h"
+
+#include "events/recording_builder.h"
+#include "replay/replayer.h"
+
+namespace citcat::test {
+namespace {
+
+BusModel bus_8088() { return {CacheForm::none, 0, 1, 0xfffff}; }
+
+/// What a bus of one byte's width carries.
+class Bus final : public Sink {
+ public:
+  bool wants_reads() const override { return true; }
+  void attach(Machine& machine) { machine_ = &machine; }
+
+  void read(PhysAddr a, std::uint32_t size, AccessKind, Position) override {
+    for (std::uint32_t i = 0; i < size; ++i) {
+      add(BusOp::data_read, a.value + i, *machine_->memory().host(a + i));
+    }
+  }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
+    for (std::uint32_t i = 0; i < bytes.size(); ++i) {
+      add(BusOp::data_write, a.value + i, bytes[i]);
+    }
+  }
+  void instruction(const ExecutedInstruction&, Position) override { boundary_ = shown.size(); }
+  void delivered(const DeliveredEvent& event, Position) override {
+    // Told when all of it is done: the acknowledge comes before the vector is read.
+    BusTransaction t;
+    t.op = BusOp::interrupt_acknowledge;
+    t.size = 1;
+    t.data[0] = event.vector;
+    shown.insert(shown.begin() + static_cast<std::ptrdiff_t>(boundary_), t);
+    boundary_ = shown.size();
+  }
+
+  std::vector<BusTransaction> shown;
+
+ private:
+  void add(BusOp op, std::uint32_t address, std::uint8_t value) {
+    BusTransaction t;
+    t.op = op;
+    t.address.value = address & 0xfffff;
+    t.size = 1;
+    t.data[0] = value;
+    shown.push_back(t);
+  }
+  Machine* machine_ = nullptr;
+  std::size_t boundary_ = 0;
+};
+
+class Kept final : public EvidenceWriter {
+ public:
+  explicit Kept(std::vector<BusTransaction>& to) : to_(to) {}
+  void write(const BusTransaction& t) override { to_.push_back(t); }
+
+ private:
+  std::vector<BusTransaction>& to_;
+};
+
+}  // namespace
+
+WatchedGuest::WatchedGuest() {
+  state_.model = CpuModel::i8088;
+  for (const auto& [name, value] : {std::pair{"cs", 0x100},
+                                    {"ss", 0x2000},
+                                    {"sp", 0x100},
+                                    {"ds", 0x3000},
+                                    {"es", 0x3000},
+                                    {"eflags", 0xf202}}) {
+    set(name, static_cast<std::uint32_t>(value));
+  }
+  for (std::uint32_t a = 0; a < 0x600; ++a) image_.set(PhysAddr{a}, 0);
+  for (std::uint32_t a = 0; a < 0x200; ++a) {
+    image_.set(PhysAddr{0x1000 + a}, 0x90);
+    image_.set(PhysAddr{0x20000 + a}, 0);
+    image_.set(PhysAddr{0x30000 + a}, 0);
+  }
+  put(0x20, {0x00, 0x00, 0x50, 0x00});  // vector 8
+}
+
+void WatchedGuest::put(std::uint32_t address, std::initializer_list<int> bytes) {
+  for (const int b : bytes) image_.set(PhysAddr{address++}, static_cast<std::uint8_t>(b));
+}
+
+void WatchedGuest::set(const char* name, std::uint32_t value) { set_register(state_, name, value); }
+
+ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
+  Recording known;
+  known.initial = state_;
+  known.bus = bus_8088();
+  known.image = image_.clone();
+  known.instructions = instructions;
+  for (const Position& position : positions_) {
+    Interrupt i;
+    i.vector = 8;
+    i.position_known = true;
+    i.position = position;
+    known.interrupts.push_back(i);
+  }
+  Bus bus;
+  Replayer replayer(known, &bus, {});
+  bus.attach(replayer.machine());
+  replayer.run();
+
+  ImportedRecording imported;
+  Kept kept(imported.evidence);
+  RecordingBuilder builder({bus_8088()}, &kept);
+  for (std::size_t i = 0; i < bus.shown.size(); ++i) {
+    bus.shown[i].index = i;
+    builder.add(bus.shown[i]);
+  }
+  imported.recording = builder.finish();
+  imported.recording.initial = state_;
+  imported.recording.image = image_.clone();
+  return imported;
+}
+
+}  // namespace citcat::test
