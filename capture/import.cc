@@ -233,7 +233,9 @@ void Importer::select_segment() {
 
 /// Where the state comes from decides where the recording starts.
 void Importer::find_state() {
-  if (!options_.initial_state_path.empty()) {
+  if (options_.initial_state) {
+    state_ = options_.initial_state;
+  } else if (!options_.initial_state_path.empty()) {
     state_ = load_state_json(options_.initial_state_path);
   } else if (!options_.start) {
     state_ = reader_.initial_state();
@@ -508,7 +510,7 @@ std::string options_text(const ImportOptions& options) {
   if (options.stop) json["stop"] = where_text(*options.stop);
   if (options.segment.value_or(0) != 0) json["segment"] = *options.segment;
   if (options.capture.cpu != CpuModel::unknown) json["cpu"] = cpu_model_name(options.capture.cpu);
-  if (!options.initial_state_path.empty()) json["initial_state"] = true;
+  if (!options.initial_state_path.empty() || options.initial_state) json["initial_state"] = true;
   if (!options.capture.internal_path.empty()) json["internal"] = true;
   if (options.ignore_counts == IgnoreCounts::all) json["ignore_counts"] = "all";
   if (options.ignore_counts == IgnoreCounts::all_but_interrupts) {
@@ -686,8 +688,8 @@ void strip_provenance(Recording& recording, const CaptureInfo& capture) {
 
 /// Whether every state that the capture carries begins a recording: nothing asks for one place.
 bool wants_all(const ImportOptions& options) {
-  return !options.segment && options.initial_state_path.empty() && !options.start &&
-         !options.stop && options.capture.internal_path.empty();
+  return !options.segment && options.initial_state_path.empty() && !options.initial_state &&
+         !options.start && !options.stop && options.capture.internal_path.empty();
 }
 
 /// An analyser that filled up, was emptied and started again: positions begin again, what happened

@@ -37,6 +37,8 @@ enum class IgnoreCounts : std::uint8_t { none, all_but_interrupts, all };
 struct ImportOptions {
   CaptureOptions capture;
   std::string initial_state_path;  ///< "" when the capture carries the state
+  /// The state itself, in place of a file.
+  std::optional<CpuState> initial_state;
   std::optional<Where> start;      ///< nothing: the beginning, or the end of the state dump
   std::optional<Where> stop;       ///< nothing: the end of the capture, or the stop marker
   IgnoreCounts ignore_counts = IgnoreCounts::none;

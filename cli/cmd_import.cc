@@ -8,6 +8,7 @@
 #include "capture/explain.h"
 #include "capture/import.h"
 #include "cli/command.h"
+#include "cli/recovered_state.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
 
@@ -19,7 +20,7 @@ struct ImportArguments {
   std::string output, format, cpu, initial_state, channels, start, stop, internal, bus;
   std::string ignore_counts = "none";
   std::optional<std::uint32_t> segment;
-  bool json = false, no_provenance = false;
+  bool json = false, no_provenance = false, recover_state = false;
   bool list_formats = false, explain_channels = false;
 };
 
@@ -61,7 +62,8 @@ ImportOptions import_options(const ImportArguments& arguments) {
   return options;
 }
 
-void print_json(const ImportResult& result, const Console& console) {
+void print_json(const ImportResult& result, const std::optional<RecoveredState>& recovered,
+                const Console& console) {
   nlohmann::ordered_json json;
   json["format"] = result.format;
   json["cpu"] = cpu_model_name(result.cpu);
@@ -76,6 +78,7 @@ void print_json(const ImportResult& result, const Console& console) {
   json["end"] = ending_name(result.ending);
   json["interrupted"] = is_interrupted(result.ending);
   json["warnings"] = result.warnings;
+  if (recovered) json["recovered"] = recovered_json(*recovered);
   console.print_json(json);
 }
 
@@ -116,12 +119,21 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
   Progress progress = console.progress("importing", "transactions");
   options.progress = [&progress](std::uint64_t done) { progress.update(done); };
+  std::optional<RecoveredState> recovered;
+  if (arguments.recover_state) {
+    recovered = recover_state_of(arguments.captures, options, arguments.output, console);
+    options.initial_state = recovered->state;
+  }
   const ImportResult result = import_capture(arguments.captures, options, arguments.output);
   for (const std::string& text : result.warnings) console.warn(text);
   if (arguments.json) {
-    print_json(result, console);
+    print_json(result, recovered, console);
   } else {
     print_text(result, arguments.output, console);
+    if (recovered) {
+      console.print("  registers\n");
+      for (const std::string& line : recovered_lines(*recovered)) console.print("  " + line + "\n");
+    }
   }
   return ExitCode::ok;
 }
@@ -139,6 +151,8 @@ CommandRun define_import(CLI::App& app) {
   app.add_option("--cpu", arguments->cpu, "8088, 286, 386, 486, pentium or p6");
   app.add_option("--initial-state", arguments->initial_state,
                  "Processor state at the start, when no driver dumped it");
+  app.add_flag("--recover-state", arguments->recover_state,
+               "Work the state at --start interrupt:N out from the bus");
   app.add_option("--channels", arguments->channels, "Channel map: which channel is which pin");
   app.add_option("--start", arguments->start,
                  "interrupt:N, transaction:N, sample:N, instruction:N or clock:N");

@@ -25,6 +25,8 @@ class InterruptEvidence {
   /// The byte stored first at an address after the acknowledge.
   std::optional<std::uint8_t> stored(PhysAddr address) const;
   std::size_t stored_bytes() const { return order_.size(); }
+  /// The addresses of the bytes stored, as the bus showed them.
+  const std::vector<std::uint32_t>& stored_order() const { return order_; }
 
   /// Addresses of the bytes of data read since the last store, port access or interrupt before it,
   /// in bus order; nullopt where the capture does not show every read, or where they are too many.

@@ -14,6 +14,7 @@
 #include "replay/event_placer.h"
 #include "replay/kt_sink.h"
 #include "replay/replayer.h"
+#include "replay/state_recovery.h"
 #include "replay/verifier.h"
 #include "unit/capture/shared_data.h"
 
@@ -89,6 +90,17 @@ class Ibm5150EndToEnd : public testing::Test {
     options.capture.cpu = CpuModel::i8088;
     options.initial_state_path = folder + "/state.json";
     options.start = Where{Where::Kind::interrupt, 0};
+    return import_to_memory({folder + "/area5150.sr"}, options);
+  }
+
+  /// From interrupt `n` on, with a state of which nothing is known.
+  static ImportedRecording import_at(std::size_t n, const std::string& channels) {
+    const std::string folder = CITCAT_SOURCE_DIR "/samples/ibm5150";
+    ImportOptions options;
+    if (!channels.empty()) options.capture.channel_map_path = folder + "/" + channels;
+    options.capture.cpu = CpuModel::i8088;
+    options.initial_state.emplace();
+    options.start = Where{Where::Kind::interrupt, n};
     return import_to_memory({folder + "/area5150.sr"}, options);
   }
 
@@ -193,6 +205,59 @@ TEST_F(Ibm5150EndToEnd, InterruptsAreFoundWithoutTheQueueStatusPins) {
   EXPECT_EQ(replayer.run().end, ReplayReport::End::complete);
   EXPECT_TRUE(without.starts == with_pins.starts);
   EXPECT_TRUE(without.written == with_pins.written);
+}
+
+/// Registers just before each interrupt, as the verified run has them.
+std::vector<CpuState> states_at_interrupts(const ImportedRecording& imported) {
+  std::vector<CpuState> states;
+  for (const Interrupt& i : imported.recording.interrupts) {
+    // One position before: what is delivered at a boundary has happened when a run stops there.
+    Recording until = {};
+    until.initial = imported.recording.initial;
+    until.bus = imported.recording.bus;
+    until.image = imported.recording.image.clone();
+    until.io_reads = imported.recording.io_reads;
+    for (const Interrupt& earlier : imported.recording.interrupts) {
+      if (earlier.transaction < i.transaction) until.interrupts.push_back(earlier);
+    }
+    until.instructions = i.position.instruction;
+    Replayer partial(until, nullptr, {});
+    partial.run();
+    states.push_back(partial.machine().save());
+  }
+  return states;
+}
+
+/// Recovered at every interrupt, with and without the queue-status pins: what is said to be known
+/// is what the run from the state given by hand has, and the run to the end agrees with the bus.
+TEST_F(Ibm5150EndToEnd, RegistersAreRecoveredAtEveryInterrupt) {
+  const std::vector<CpuState> truth = states_at_interrupts(import());
+  ASSERT_GT(truth.size(), 2u);
+  for (const char* channels : {"", "no_queue_status.json"}) {
+    for (std::size_t n = 0; n < truth.size(); ++n) {
+      SCOPED_TRACE(std::string(channels) + " interrupt " + std::to_string(n));
+      ImportedRecording imported = import_at(n, channels);
+      const RecoveredState recovered =
+          recover_state(imported.recording, [&imported] { return imported.read_evidence(); });
+      ASSERT_FALSE(recovered.divergence) << recovered.divergence->reason;
+      std::string sources;
+      for (const RecoveredRegister& r : recovered.registers) {
+        sources += r.name + " " + register_source_name(r.source) + ", ";
+        if (r.source == RegisterSource::free || r.source == RegisterSource::assumed) continue;
+        EXPECT_EQ(r.value, *get_register(truth[n], r.name) & 0xffff) << r.name;
+      }
+      std::printf("  interrupt %zu: %s%llu replays\n", n, sources.c_str(),
+                  static_cast<unsigned long long>(recovered.replays));
+      Verifier verifier(imported.recording, imported.read_evidence(), {});
+      Replayer replayer(imported.recording, &verifier, {});
+      verifier.attach(replayer.machine());
+      const ReplayReport report = replayer.run();
+      EXPECT_EQ(report.end, ReplayReport::End::complete)
+          << (report.divergence ? report.divergence->reason : "");
+      EXPECT_GT(verifier.totals().writes.checked, 0u);
+      EXPECT_EQ(report.interrupts, truth.size() - n);
+    }
+  }
 }
 
 TEST_F(Ibm5150EndToEnd, TheTraceIsTheSameEveryTime) {

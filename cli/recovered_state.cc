@@ -1,0 +1,109 @@
+#include "cli/recovered_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "cli/replay_run.h"
+#include "events/recording_file.h"
+#include "formats/error.h"
+
+namespace citcat {
+namespace {
+
+constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
+
+/// Removes a file when done with it.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(std::string path) : path_(std::move(path)) {}
+  ~TemporaryFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+const char* explanation(RegisterSource source) {
+  switch (source) {
+    case RegisterSource::frame:
+      return "pushed by the interrupt";
+    case RegisterSource::saved:
+      return "saved by the handler";
+    case RegisterSource::solved:
+      return "the first traffic that depends on it";
+    case RegisterSource::assumed:
+      return "assumed: other values give the same traffic up to some point";
+    case RegisterSource::free:
+      return "free: nothing depends on it";
+  }
+  return "";
+}
+
+}  // namespace
+
+RecoveredState recover_state_of(const std::vector<std::string>& captures,
+                                const ImportOptions& options, const std::string& output,
+                                const Console& console) {
+  if (!options.start || options.start->kind != Where::Kind::interrupt) {
+    throw UsageError("--recover-state needs --start interrupt:N");
+  }
+  if (!options.initial_state_path.empty()) {
+    throw UsageError("--recover-state and --initial-state exclude each other");
+  }
+  if (std::find(captures.begin(), captures.end(), "-") != captures.end()) {
+    throw UsageError("--recover-state reads the capture twice: not from standard input");
+  }
+  const TemporaryFile traffic(output + ".recovering");
+  ImportOptions first = options;
+  first.initial_state.emplace();
+  first.initial_state->model = options.capture.cpu;
+  import_capture(captures, first, traffic.path());
+  RecordingFile file = RecordingFile::open(traffic.path());
+  Progress progress = console.progress("recovering the state", "");
+  RecoveredState recovered;
+  file.place([&](Recording& recording) {
+    recovered = recover_state(recording, [&file] { return file.evidence(); });
+    return std::vector<PlacedEvent>{};
+  });
+  if (!recovered.divergence) return recovered;
+  for (const std::string& line : divergence_lines(*recovered.divergence)) console.warn(line);
+  throw FormatError(captures.front(), 0,
+                    "expected an interrupt at which the registers can be recovered, found one "
+                    "where no values of the registers left give what the bus shows");
+}
+
+nlohmann::ordered_json recovered_json(const RecoveredState& recovered) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const RecoveredRegister& r : recovered.registers) {
+    nlohmann::ordered_json item;
+    item["register"] = r.name;
+    item["value"] = r.value;
+    item["source"] = register_source_name(r.source);
+    item["transaction"] = nullptr;
+    if (r.transaction != kNoTransaction) item["transaction"] = r.transaction;
+    json.push_back(std::move(item));
+  }
+  return json;
+}
+
+std::vector<std::string> recovered_lines(const RecoveredState& recovered) {
+  std::vector<std::string> lines;
+  for (const RecoveredRegister& r : recovered.registers) {
+    std::string line = fmt::format("  {:<5} {:04x}  {}", r.name, r.value, explanation(r.source));
+    if (r.source == RegisterSource::solved && r.transaction != kNoTransaction) {
+      line += fmt::format(" (transaction {})", r.transaction);
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace citcat

@@ -1,0 +1,24 @@
+#pragma once
+// `import --recover-state`: the capture is imported once for its bus traffic, the registers are
+// worked out from that, and the recording is made with them.
+
+#include <string>
+#include <vector>
+
+#include "capture/import.h"
+#include "cli/console.h"
+#include "replay/state_recovery.h"
+
+namespace citcat {
+
+/// The state at options.start, which must be an interrupt. A file beside `output` is made on the
+/// way, and removed. Throws UsageError for what is no place to recover a state at.
+RecoveredState recover_state_of(const std::vector<std::string>& captures,
+                                const ImportOptions& options, const std::string& output,
+                                const Console& console);
+
+nlohmann::ordered_json recovered_json(const RecoveredState& recovered);
+/// One line a register.
+std::vector<std::string> recovered_lines(const RecoveredState& recovered);
+
+}  // namespace citcat

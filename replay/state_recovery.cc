@@ -1,0 +1,439 @@
+#include "replay/state_recovery.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "formats/error.h"
+#include "replay/bus_order_check.h"
+#include "replay/event_placer.h"
+#include "replay/handler_saves.h"
+#include "replay/interrupt_evidence.h"
+
+namespace citcat {
+
+const char* register_source_name(RegisterSource source) {
+  switch (source) {
+    case RegisterSource::frame:
+      return "frame";
+    case RegisterSource::saved:
+      return "saved";
+    case RegisterSource::solved:
+      return "solved";
+    case RegisterSource::assumed:
+      return "assumed";
+    case RegisterSource::free:
+      return "free";
+  }
+  return "?";
+}
+
+namespace {
+
+constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
+constexpr std::uint32_t kRealModeBytes = 0x110000;  ///< FFFF:FFFF + 1, rounded up to a frame
+constexpr std::array<const char*, 8> kGeneral{"ax", "cx", "dx", "bx", "sp", "bp", "si", "di"};
+constexpr std::array<const char*, 4> kSegments{"es", "cs", "ss", "ds"};
+
+/// One register that may be guessed.
+struct Unknown {
+  std::string name;
+  bool is_segment = false;
+  std::uint16_t value = 0;
+  RegisterSource source = RegisterSource::free;
+  std::uint64_t transaction = kNoTransaction;
+  bool known() const { return source == RegisterSource::saved; }
+};
+
+/// How far a replay with some values agrees with the bus.
+struct Outcome {
+  std::uint64_t agreed = 0;  ///< bytes
+  std::optional<BusOrderCheck::Difference> difference;
+  std::optional<Divergence> stopped;  ///< the replay could not go on
+  bool ok() const { return !difference && !stopped; }
+  bool same(const Outcome& other) const {
+    return agreed == other.agreed && difference == other.difference &&
+           stopped.has_value() == other.stopped.has_value();
+  }
+};
+
+class StateRecovery {
+ public:
+  StateRecovery(Recording& recording,
+                const std::function<std::unique_ptr<EvidenceReader>()>& evidence)
+      : recording_(recording), evidence_(evidence) {}
+  RecoveredState run();
+
+ private:
+  void read_frame();
+  std::vector<std::uint16_t> stack_segments() const;
+  void solve_all();
+  void read_saves();
+  void place_first();
+  Outcome replay(HandlerSaves* saves = nullptr);
+  void solve();
+  bool improve(const Outcome& now);
+  std::vector<std::uint16_t> guesses(const Unknown& u,
+                                     const BusOrderCheck::Difference& difference) const;
+  bool depends(Unknown& u, const Outcome& now);
+  void take_back_placements();
+  void find_free();
+  void judge_stack_segment();
+  RecoveredState result();
+  void fill_state();
+  Unknown* find(const std::string& name);
+
+  Recording& recording_;
+  const std::function<std::unique_ptr<EvidenceReader>()>& evidence_;
+  std::vector<InterruptEvidence> surroundings_;
+  std::uint16_t flags_ = 0, cs_ = 0, ip_ = 0;
+  std::uint32_t stack_ = 0;  ///< linear SS:SP before the interrupt, as captured
+  std::uint16_t ss_ = 0;
+  RegisterSource stack_source_ = RegisterSource::assumed;
+  std::vector<Unknown> unknown_;
+  std::vector<bool> counted_;
+  std::optional<Divergence> failure_;
+  std::uint64_t replays_ = 0;
+};
+
+Unknown* StateRecovery::find(const std::string& name) {
+  const auto it = std::find_if(unknown_.begin(), unknown_.end(),
+                               [&](const Unknown& u) { return u.name == name; });
+  return it == unknown_.end() ? nullptr : &*it;
+}
+
+/// FLAGS, CS and IP are pushed in this order, downward (8086 Family User's Manual, 2.6).
+void StateRecovery::read_frame() {
+  const auto& order = surroundings_.front().stored_order();
+  constexpr std::size_t kFrameBytes = 6;
+  if (order.size() < kFrameBytes) {
+    throw UsageError("the capture ends before the interrupt's frame was written");
+  }
+  const auto begin = order.begin(), end = order.begin() + kFrameBytes;
+  const std::uint32_t lowest = *std::min_element(begin, end);
+  const std::uint32_t highest = *std::max_element(begin, end);
+  if (highest - lowest != kFrameBytes - 1) {
+    throw UsageError("what the interrupt stores is not the frame of a processor in real mode");
+  }
+  const auto word = [&](std::uint32_t at) {
+    const auto& e = surroundings_.front();
+    return static_cast<std::uint16_t>(*e.stored(PhysAddr{at}) | *e.stored(PhysAddr{at + 1}) << 8);
+  };
+  ip_ = word(lowest);
+  cs_ = word(lowest + 2);
+  flags_ = word(lowest + 4);
+  stack_ = lowest + kFrameBytes;
+}
+
+/// SS:SP is known as a sum. A program with one segment has SS = CS; others have a segment for the
+/// stack, in which it is not far from the beginning.
+std::vector<std::uint16_t> StateRecovery::stack_segments() const {
+  const std::uint32_t mask = recording_.bus.address_mask;
+  constexpr std::uint32_t kFrame = 6;
+  std::vector<std::uint16_t> segments{cs_};
+  for (const char* name : {"ds", "es"}) {
+    for (const Unknown& u : unknown_) {
+      if (u.name == name && u.known()) segments.push_back(u.value);
+    }
+  }
+  for (const std::uint32_t offset : {0x100u, 0x1000u, 0xfff0u}) {
+    segments.push_back(static_cast<std::uint16_t>((stack_ - offset) >> 4));
+  }
+  std::erase_if(segments, [&](std::uint16_t segment) {
+    const std::uint32_t offset = (stack_ - (std::uint32_t{segment} << 4)) & mask;
+    return offset > 0xffff || offset < kFrame;
+  });
+  return segments;
+}
+
+void StateRecovery::place_first() {
+  for (const Interrupt& i : recording_.interrupts) counted_.push_back(i.position_known);
+  Interrupt& first = recording_.interrupts.front();
+  first.position_known = true;
+  first.position = {0, 0};
+  counted_.front() = true;
+}
+
+void StateRecovery::fill_state() {
+  CpuState& s = recording_.initial;
+  const CpuModel model = s.model;
+  s = CpuState();
+  s.model = model;
+  set_register(s, "cs", cs_);
+  set_register(s, "eip", ip_);
+  set_register(s, "eflags", flags_);
+  set_register(s, "ss", ss_);
+  set_register(s, "esp", (stack_ - (std::uint32_t{ss_} << 4)) & 0xffff);
+  for (const Unknown& u : unknown_) {
+    set_register(s, (u.is_segment ? "" : "e") + u.name, u.value);
+  }
+}
+
+/// Replays from the state as guessed so far, up to the first interrupt without a place.
+Outcome StateRecovery::replay(HandlerSaves* saves) {
+  ++replays_;
+  fill_state();
+  std::size_t limit = 0;
+  while (limit < recording_.interrupts.size() && recording_.interrupts[limit].position_known) {
+    ++limit;
+  }
+  BusOrderCheck check(evidence_(), limit);
+  SinkList sinks;
+  if (saves != nullptr) sinks.add(*saves);
+  sinks.add(check);
+  ReplayOptions options;
+  options.evidence = evidence_;
+  constexpr std::uint64_t kLongestPrologue = 256;
+  if (saves != nullptr) options.to = kLongestPrologue;
+  constexpr std::uint64_t kMostSilent = 10'000'000;
+  options.progress_interval = kMostSilent;
+  std::uint64_t agreed_before = ~std::uint64_t{0};
+  options.progress = [&](Position) {
+    return check.agreed() != std::exchange(agreed_before, check.agreed());
+  };
+  Replayer replayer(recording_, &sinks, options);
+  check.attach(replayer.machine());
+  if (saves != nullptr) {
+    saves->attach(replayer.machine());
+    sinks.mute(&check);
+  }
+  // What no evidence defines reads as zero here: a wrong address is to be seen, not to stop.
+  Memory& memory = replayer.machine().memory();
+  for (std::uint32_t page = 0; page < kRealModeBytes / kPageSize; ++page) {
+    memory.ensure_mapped(page);
+    memory.lend(page);
+  }
+  const ReplayReport report = replayer.run();
+  Outcome outcome;
+  outcome.agreed = check.agreed();
+  outcome.difference = check.difference();
+  if (report.end == ReplayReport::End::diverged) outcome.stopped = report.divergence;
+  return outcome;
+}
+
+void StateRecovery::read_saves() {
+  HandlerSaves saves;
+  saves.begin();
+  replay(&saves);
+  const InterruptEvidence& evidence = surroundings_.front();
+  for (const SavedRegister& save : saves.saves()) {
+    const std::string name = save.is_segment ? kSegments[save.number & 3] : kGeneral[save.number];
+    Unknown* const u = save.is_segment && save.number > kDs ? nullptr : find(name);
+    const auto low = evidence.stored(save.address), high = evidence.stored(save.address + 1);
+    if (u == nullptr || u->known() || !low || !high) continue;
+    u->value = static_cast<std::uint16_t>(*low | *high << 8);
+    u->source = RegisterSource::saved;
+    u->transaction = recording_.interrupts.front().transaction;
+  }
+}
+
+/// Values of a register that may turn what the replay does into what the bus shows, if that is the
+/// register plus something.
+std::vector<std::uint16_t> StateRecovery::guesses(
+    const Unknown& u, const BusOrderCheck::Difference& difference) const {
+  std::vector<std::uint32_t> values;
+  const std::uint32_t mask = recording_.bus.address_mask;
+  const std::uint32_t by = (difference.expected.address - difference.found.address) & mask;
+  if (by != 0 && u.is_segment) {
+    if (by % 16 == 0) values.push_back(u.value + by / 16);
+    // Down: the difference is one modulo the captured address bits.
+    if (by % 16 == 0) values.push_back(u.value - ((mask + 1 - by) & mask) / 16);
+  } else if (by != 0) {
+    values = {u.value + by, u.value - by};
+  } else {
+    const auto d = static_cast<std::uint32_t>(difference.expected.value - difference.found.value);
+    values = {u.value + d, u.value + (d << 8), u.value - d, u.value - (d << 8)};
+  }
+  std::vector<std::uint16_t> guesses;
+  for (const std::uint32_t value : values) guesses.push_back(static_cast<std::uint16_t>(value));
+  return guesses;
+}
+
+bool StateRecovery::depends(Unknown& u, const Outcome& now) {
+  const std::uint16_t before = u.value;
+  bool different = false;
+  for (const int change : {0x0110, 0x5a31}) {
+    u.value = static_cast<std::uint16_t>(before + change);
+    different |= !replay().same(now);
+  }
+  u.value = before;
+  return different;
+}
+
+/// Changes one register so that the replay agrees further; false when none does that.
+bool StateRecovery::improve(const Outcome& now) {
+  if (!now.difference) return false;
+  Unknown* best = nullptr;
+  std::uint16_t best_value = 0;
+  std::uint64_t most = now.agreed;
+  for (Unknown& u : unknown_) {
+    if (u.known() || !depends(u, now)) continue;
+    const std::uint16_t before = u.value;
+    for (const std::uint16_t guess : guesses(u, *now.difference)) {
+      u.value = guess;
+      const Outcome outcome = replay();
+      if (outcome.agreed <= most && !(outcome.ok() && best == nullptr)) continue;
+      most = outcome.agreed;
+      best = &u;
+      best_value = guess;
+    }
+    u.value = before;
+  }
+  if (best == nullptr) return false;
+  best->value = best_value;
+  best->source = RegisterSource::solved;
+  if (best->transaction == kNoTransaction) {
+    best->transaction = now.difference->expected.transaction;
+  }
+  return true;
+}
+
+/// Solves as far as the interrupts have places.
+void StateRecovery::solve() {
+  constexpr int kMostSteps = 64;
+  for (int step = 0; step < kMostSteps; ++step) {
+    const Outcome now = replay();
+    failure_.reset();
+    if (now.ok()) return;
+    if (improve(now)) continue;
+    failure_ = now.stopped.value_or(Divergence{});
+    if (now.difference) {
+      char text[64];
+      failure_->transaction = now.difference->expected.transaction;
+      failure_->reason = "no value of a register that is not known gives what the bus shows";
+      std::snprintf(text, sizeof text, "byte %02x at %05x", now.difference->expected.value,
+                    now.difference->expected.address);
+      failure_->expected = text;
+      std::snprintf(text, sizeof text, "byte %02x at %05x", now.difference->found.value,
+                    now.difference->found.address);
+      failure_->found = text;
+    }
+    return;
+  }
+}
+
+void StateRecovery::take_back_placements() {
+  for (std::size_t i = 0; i < recording_.interrupts.size(); ++i) {
+    if (!counted_[i]) recording_.interrupts[i].position_known = false;
+  }
+}
+
+/// Registers that were never needed: with other values in all of them the replay is the same.
+void StateRecovery::find_free() {
+  const Outcome now = replay();
+  for (Unknown& u : unknown_) {
+    if (u.source != RegisterSource::free) continue;
+    // The value that nobody chose is the one that fits, and others are not.
+    if (depends(u, now)) u.source = RegisterSource::solved;
+  }
+  std::vector<std::uint16_t> before;
+  for (Unknown& u : unknown_) {
+    before.push_back(u.value);
+    if (u.source == RegisterSource::free) u.value = static_cast<std::uint16_t>(u.value ^ 0xa5c3);
+  }
+  const bool free = replay().same(now);
+  for (std::size_t i = 0; i < unknown_.size(); ++i) {
+    unknown_[i].value = before[i];
+    if (!free && unknown_[i].source == RegisterSource::free) {
+      unknown_[i].source = RegisterSource::assumed;
+    }
+  }
+}
+
+void StateRecovery::judge_stack_segment() {
+  const Outcome now = replay();
+  const std::uint16_t before = ss_;
+  bool same = true;
+  for (const int down : {1, 0x123}) {
+    ss_ = static_cast<std::uint16_t>(before - down);
+    same &= replay().same(now);
+  }
+  ss_ = before;
+  stack_source_ = same ? RegisterSource::assumed : RegisterSource::solved;
+}
+
+RecoveredState StateRecovery::result() {
+  fill_state();
+  RecoveredState result;
+  result.state = recording_.initial;
+  result.divergence = failure_;
+  result.replays = replays_;
+  const std::uint64_t interrupt = recording_.interrupts.front().transaction;
+  result.registers = {{"cs", cs_, RegisterSource::frame, interrupt},
+                      {"ip", ip_, RegisterSource::frame, interrupt},
+                      {"flags", flags_, RegisterSource::frame, interrupt}};
+  result.registers.push_back({"ss", ss_, stack_source_, interrupt});
+  result.registers.push_back({"sp", result.state.gpr[kEsp], stack_source_, interrupt});
+  for (const Unknown& u : unknown_) {
+    result.registers.push_back({u.name, u.value, u.source, u.transaction});
+    if (u.source == RegisterSource::free) {
+      result.state.unknown.push_back((u.is_segment ? "" : "e") + u.name);
+    }
+  }
+  recording_.initial = result.state;
+  return result;
+}
+
+void StateRecovery::solve_all() {
+  constexpr int kMostRounds = 8;
+  std::uint64_t agreed = 0;
+  for (int round = 0; round < kMostRounds; ++round) {
+    solve();
+    if (failure_ || !needs_placement(recording_)) break;
+    // With the registers found so far the interrupts that follow can be placed; what they depend on
+    // in turn can then be solved.
+    const PlacementReport placed = place_events(recording_, evidence_, {});
+    const Outcome now = replay();
+    if (placed.complete() && now.ok()) break;
+    if (now.agreed == std::exchange(agreed, now.agreed)) {
+      failure_ = placed.divergence;
+      break;
+    }
+  }
+  if (failure_ || !needs_placement(recording_)) return;
+  failure_ = Divergence{};
+  failure_->reason = "the interrupts that follow could not all be placed";
+}
+
+RecoveredState StateRecovery::run() {
+  if (recording_.bus.form != CacheForm::none) {
+    throw UsageError("the state can be recovered of processors without a cache only");
+  }
+  if (recording_.interrupts.empty()) {
+    throw UsageError("the recording has no interrupt to recover the state at");
+  }
+  surroundings_ = scan_interrupts(recording_, *evidence_());
+  read_frame();
+  ss_ = static_cast<std::uint16_t>((stack_ - 0x100) >> 4);
+  place_first();
+  for (const char* name : {"ax", "cx", "dx", "bx", "bp", "si", "di"})
+    unknown_.push_back({.name = name});
+  for (const char* name : {"ds", "es"}) unknown_.push_back({.name = name, .is_segment = true});
+  read_saves();
+  for (const std::uint16_t segment : stack_segments()) {
+    ss_ = segment;
+    take_back_placements();
+    for (Unknown& u : unknown_) {
+      if (!u.known()) u = {.name = u.name, .is_segment = u.is_segment};
+    }
+    solve_all();
+    if (!failure_) break;
+  }
+  if (!failure_) {
+    find_free();
+    judge_stack_segment();
+  }
+  RecoveredState recovered = result();
+  if (failure_) take_back_placements();
+  return recovered;
+}
+
+}  // namespace
+
+RecoveredState recover_state(Recording& recording,
+                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence) {
+  return StateRecovery(recording, evidence).run();
+}
+
+}  // namespace citcat

@@ -1,0 +1,52 @@
+#pragma once
+// The registers of a processor without a state dump, at an interrupt: the interrupt itself pushes
+// FLAGS, CS and IP, its handler saves others, and what is left shows itself in the first address or
+// value on the bus that depends on it. docs/placement.md tells how each is found.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "events/recording.h"
+#include "replay/replayer.h"
+
+namespace citcat {
+
+/// How a register's value is known.
+enum class RegisterSource : std::uint8_t {
+  frame,    ///< the interrupt pushed it
+  saved,    ///< the handler stored it before it changed it
+  solved,   ///< an address or a value on the bus depends on it
+  assumed,  ///< one of several values that give the same bus traffic, and it may show
+  free,     ///< nothing in the recording depends on it
+};
+const char* register_source_name(RegisterSource source);
+
+struct RecoveredRegister {
+  std::string name;
+  std::uint32_t value = 0;
+  RegisterSource source = RegisterSource::free;
+  /// Transaction that showed it first; all ones where none did.
+  std::uint64_t transaction = ~std::uint64_t{0};
+};
+
+struct RecoveredState {
+  CpuState state;  ///< `unknown` names the registers that are free
+  std::vector<RecoveredRegister> registers;
+  /// Where no value of the registers left gives what the bus shows. The state is then not to be
+  /// used.
+  std::optional<Divergence> divergence;
+  std::uint64_t replays = 0;  ///< made to find all this
+};
+
+/// Recovers the state just before the first interrupt of `recording`, at which it must begin. Sets
+/// recording.initial to what was found, and positions of interrupts that nobody counted.
+/// For processors in real mode without a cache; throws UsageError for others and where the
+/// evidence does not show an interrupt's frame.
+RecoveredState recover_state(Recording& recording,
+                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence);
+
+}  // namespace citcat
