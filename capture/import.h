@@ -39,8 +39,8 @@ struct ImportOptions {
   std::string initial_state_path;  ///< "" when the capture carries the state
   /// The state itself, in place of a file.
   std::optional<CpuState> initial_state;
-  std::optional<Where> start;      ///< nothing: the beginning, or the end of the state dump
-  std::optional<Where> stop;       ///< nothing: the end of the capture, or the stop marker
+  std::optional<Where> start;  ///< nothing: the beginning, or the end of the state dump
+  std::optional<Where> stop;   ///< nothing: the end of the capture, or the stop marker
   IgnoreCounts ignore_counts = IgnoreCounts::none;
   /// Which segment of the capture becomes the recording. Nothing: every part of the capture that
   /// begins with a state of its own becomes one, all in one archive (import_capture() without
