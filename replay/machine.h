@@ -127,6 +127,8 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t reserved_bits() const { return reserved_bits_; }
   /// The instruction in progress stores a floating-point or vector register.
   bool in_floating_point_store() const;
+  /// It is MOVS, repeated or not.
+  bool in_string_copy() const;
   bool halted() const { return halted_; }
   bool shut_down() const { return shut_down_; }
 

@@ -335,6 +335,12 @@ void Machine::check_fpu_available(InstructionClass kind) const {
   if ((cr0 & not_available) != 0) throw CpuException{7, std::nullopt, 0};
 }
 
+bool Machine::in_string_copy() const {
+  constexpr std::uint8_t kMovsb = 0xa4, kMovs = 0xa5;
+  return info_ != nullptr && info_->kind == InstructionClass::string && info_->opcode_map == 0 &&
+         (info_->opcode == kMovsb || info_->opcode == kMovs);
+}
+
 bool Machine::in_floating_point_store() const {
   if (info_ == nullptr) return false;
   switch (info_->kind) {

@@ -194,11 +194,13 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   const std::uint32_t unspecified = unspecified_bits(bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const PhysAddr at = machine_->memory().captured(a + static_cast<std::uint32_t>(i));
-    const auto bits = static_cast<std::uint8_t>(unspecified >> (i % 4 * 8));
+    auto bits = static_cast<std::uint8_t>(unspecified >> (i % 4 * 8));
     if (write_back && !writes_visible(at)) {
+      if (bits == 0) bits = copied_bits(i, now);
+      if (!lines_.empty() && !specific_bytes_.empty()) excuse_overwritten(at);
       unconfirmed_lines_.insert(at.value / 16);
       if (bits != 0) {
-        specific_bytes_[at.value] = bits;
+        specific_bytes_[at.value] = {bits, bytes[i]};
       } else if (!specific_bytes_.empty()) {
         specific_bytes_.erase(at.value);
       }
@@ -383,6 +385,19 @@ void Verifier::line_agreed(const BusTransaction& t) {
     // A byte may have been seen equal before the instruction stored what is there now.
     if (machine_->memory().defined_byte(t.address + b) == t.data[b])
       specific_bytes_.erase(t.address.value + b);
+  }
+}
+
+/// A byte is overwritten that a line written back before shows as it was: differences where no
+/// manual tells the value cannot be adopted any more, and are no contradiction.
+void Verifier::excuse_overwritten(PhysAddr a) {
+  const auto old = specific_bytes_.find(a.value);
+  if (old == specific_bytes_.end()) return;
+  for (PendingLine& line : lines_) {
+    const std::uint32_t byte = a.value - line.t.address.value;
+    if (byte >= line.t.size) continue;
+    if (((line.t.data[byte] ^ old->second.value) & ~old->second.bits) != 0) continue;
+    line.unmatched &= ~(1u << byte);
   }
 }
 
@@ -601,8 +616,20 @@ void Verifier::fetch(PhysAddr a, std::uint32_t size, Position now) {
   reads_->fetched(a, size, machine_->memory());
 }
 
+/// Bits that no manual tells of a byte that MOVS stores: those it had where it was read. Linux
+/// copies the frames of interrupts from one stack to another.
+std::uint8_t Verifier::copied_bits(std::size_t byte, Position now) const {
+  if (copied_at_ != now || specific_bytes_.empty()) return 0;
+  const auto source = specific_bytes_.find(copied_from_.value + static_cast<std::uint32_t>(byte));
+  return source != specific_bytes_.end() ? source->second.bits : std::uint8_t{0};
+}
+
 void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
   if (reads_ == nullptr || beyond_) return;
+  if (!specific_bytes_.empty() && kind == AccessKind::data && machine_->in_string_copy()) {
+    copied_from_ = machine_->memory().captured(a);
+    copied_at_ = now;
+  }
   if (now.instruction != reads_->instruction()) follow_reads(now);
   reads_->read(a, size, kind, machine_->memory());
 }
@@ -765,7 +792,8 @@ bool Verifier::may_differ(PhysAddr a, std::uint8_t captured) const {
   if (options_.strict) return false;
   const auto specific = specific_bytes_.find(a.value);
   const auto ours = machine_->memory().defined_byte(a);
-  return specific != specific_bytes_.end() && ours && ((*ours ^ captured) & ~specific->second) == 0;
+  return specific != specific_bytes_.end() && ours &&
+         ((*ours ^ captured) & ~specific->second.bits) == 0;
 }
 
 FinalMemory Verifier::compare_final(const MemoryImage* captured) const {

@@ -120,7 +120,13 @@ struct VerifierProgress {
       beyond_end_;  ///< written by the instruction the capture ends in
   /// Bytes not yet on the bus, with their bits that no manual tells: model-specific results,
   /// undefined flags.
-  std::unordered_map<std::uint32_t, std::uint8_t> specific_bytes_;
+  struct Unspecified {
+    std::uint8_t bits = 0;   ///< that no manual tells
+    std::uint8_t value = 0;  ///< of the byte as the replay stored it
+  };
+  std::unordered_map<std::uint32_t, Unspecified> specific_bytes_;
+  PhysAddr copied_from_;  ///< what the MOVS in progress has read
+  std::optional<Position> copied_at_;
   UndefinedFlagTracker flags_;
   VerifyTotals totals_;
   std::vector<Adoption> adoptions_;
@@ -201,6 +207,8 @@ class Verifier final : public Sink, private VerifierProgress {
   void settle_window(Position now);
   void expire_lines(Position completed);
   bool adopt_line(PendingLine& line);
+  std::uint8_t copied_bits(std::size_t byte, Position now) const;
+  void excuse_overwritten(PhysAddr a);
   void follow_flags(const InstructionInfo& info);
   void check_instruction_start(const ExecutedInstruction& e, Position now);
   void match_branches();
