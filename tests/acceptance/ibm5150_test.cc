@@ -207,25 +207,22 @@ TEST_F(Ibm5150EndToEnd, InterruptsAreFoundWithoutTheQueueStatusPins) {
   EXPECT_TRUE(without.written == with_pins.written);
 }
 
-/// Registers just before each interrupt, as the verified run has them.
-std::vector<CpuState> states_at_interrupts(const ImportedRecording& imported) {
+/// Keeps the registers as each interrupt from outside finds them: a delivery is told before it is
+/// made.
+struct InterruptedStates final : Sink {
+  Machine* machine = nullptr;
   std::vector<CpuState> states;
-  for (const Interrupt& i : imported.recording.interrupts) {
-    // One position before: what is delivered at a boundary has happened when a run stops there.
-    Recording until = {};
-    until.initial = imported.recording.initial;
-    until.bus = imported.recording.bus;
-    until.image = imported.recording.image.clone();
-    until.io_reads = imported.recording.io_reads;
-    for (const Interrupt& earlier : imported.recording.interrupts) {
-      if (earlier.transaction < i.transaction) until.interrupts.push_back(earlier);
-    }
-    until.instructions = i.position.instruction;
-    Replayer partial(until, nullptr, {});
-    partial.run();
-    states.push_back(partial.machine().save());
+  void delivered(const DeliveredEvent& event, Position) override {
+    if (event.kind == DeliveredEvent::Kind::external) states.push_back(machine->save());
   }
-  return states;
+};
+
+std::vector<CpuState> states_at_interrupts(const ImportedRecording& imported) {
+  InterruptedStates sink;
+  Replayer replayer(imported.recording, &sink, {});
+  sink.machine = &replayer.machine();
+  replayer.run();
+  return sink.states;
 }
 
 /// Recovered at every interrupt, with and without the queue-status pins: what is said to be known
