@@ -42,6 +42,7 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   resuming_ = false;
   native_retries_ = 0;
   model_specific_results_ = s.model_specific_results;
+  first_model_specific_.reset();
   shut_down_ = s.shut_down;
   a20_gate_.set_awaits_output_port(s.awaits_output_port);
   stack_shadow_ = s.in_stack_shadow ? s.position.instruction : ~std::uint64_t{0};
