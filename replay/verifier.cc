@@ -1,7 +1,6 @@
 #include "replay/verifier.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 #include <cstring>
 
@@ -64,10 +63,6 @@ std::string describe_io(const char* kind, std::uint16_t port, std::uint32_t size
 
 constexpr std::uint32_t all_bits(std::uint32_t bytes) { return bytes >= 4 ? ~0u : 0xffff; }
 
-constexpr std::uint32_t all_bytes(std::uint32_t size) {
-  return size >= 32 ? 0xffffffffu : (1u << size) - 1;
-}
-
 }  // namespace
 
 Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
@@ -90,6 +85,16 @@ void Verifier::diverged(Position now, const char* reason, const BusTransaction* 
                         const std::string& found) const {
   throw ReplayStopped{now, reason, expected != nullptr ? expected->index : ~std::uint64_t{0},
                       expected != nullptr ? describe(*expected) : "nothing", found};
+}
+
+std::string Verifier::memory_text(PhysAddr a, std::uint32_t size) const {
+  std::string text;
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const auto byte = machine_->memory().defined_byte(a + i);
+    const std::uint8_t value = byte.value_or(0);
+    text += byte ? hex_bytes({&value, 1}) : "??";
+  }
+  return text;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -353,86 +358,7 @@ void Verifier::require_nothing_missing(Position completed) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Write-backs: the line as it was when the cache gave it up, somewhere within one instruction
-
-bool Verifier::line_matches(PendingLine& line) const {
-  for (std::uint32_t i = 0; i < line.t.size; ++i) {
-    if ((line.unmatched >> i & 1) == 0) continue;
-    const auto byte = machine_->memory().defined_byte(line.t.address + i);
-    if (byte && *byte == line.t.data[i]) line.unmatched &= ~(1u << i);
-  }
-  return line.unmatched == 0;
-}
-
-std::string Verifier::memory_text(PhysAddr a, std::uint32_t size) const {
-  std::string text;
-  for (std::uint32_t i = 0; i < size; ++i) {
-    const auto byte = machine_->memory().defined_byte(a + i);
-    const std::uint8_t value = byte.value_or(0);
-    text += byte ? hex_bytes({&value, 1}) : "??";
-  }
-  return text;
-}
-
-void Verifier::line_agreed(const BusTransaction& t) {
-  ++totals_.write_backs.checked;
-  ++totals_.write_backs.equal;
-  totals_.evidence_bytes += t.size;
-  last_agreed_ = t.index;
-  unconfirmed_lines_.erase(t.address.value / 16);
-  if (specific_bytes_.empty()) return;
-  for (std::uint32_t b = 0; b < t.size; ++b) {
-    // A byte may have been seen equal before the instruction stored what is there now.
-    if (machine_->memory().defined_byte(t.address + b) == t.data[b])
-      specific_bytes_.erase(t.address.value + b);
-  }
-}
-
-/// A byte is overwritten that a line written back before shows as it was: differences where no
-/// manual tells the value cannot be adopted any more, and are no contradiction.
-void Verifier::excuse_overwritten(PhysAddr a) {
-  const auto old = specific_bytes_.find(a.value);
-  if (old == specific_bytes_.end()) return;
-  for (PendingLine& line : lines_) {
-    const std::uint32_t byte = a.value - line.t.address.value;
-    if (byte >= line.t.size) continue;
-    if (((line.t.data[byte] ^ old->second.value) & ~old->second.bits) != 0) continue;
-    line.unmatched &= ~(1u << byte);
-  }
-}
-
-/// Without positions: the line must at some moment between two events have been what was written
-/// back. Called when the line was announced and after every store to it.
-bool Verifier::settle_line(std::uint32_t line) {
-  const auto it = window_lines_.find(line);
-  if (it == window_lines_.end()) return false;
-  // Several write-backs in a row may show the same contents: the line was modified and restored,
-  // or given up again unchanged.
-  bool any = false;
-  while (!it->second.empty()) {
-    PendingLine pending{it->second.front(), all_bytes(it->second.front().size)};
-    if (!line_matches(pending)) return any;
-    line_agreed(pending.t);
-    it->second.pop_front();
-    any = true;
-  }
-  window_lines_.erase(it);
-  return any;
-}
-
-void Verifier::settle_window(Position now) {
-  while (!window_lines_.empty()) {
-    const std::uint32_t line = window_lines_.begin()->first;
-    if (settle_line(line)) continue;
-    PendingLine pending{window_lines_.begin()->second.front(), 0};
-    pending.unmatched = all_bytes(pending.t.size);
-    line_matches(pending);
-    if (adopt_line(pending)) continue;
-    ++totals_.write_backs.checked;
-    diverged(now, "a line written back holds other bytes than the replay's memory ever did",
-             &pending.t, "bytes " + memory_text(pending.t.address, pending.t.size));
-  }
-}
+// Instructions and interrupts
 
 void Verifier::delivered(const DeliveredEvent& event, Position now) {
   flags_.image_follows(event.eflags);
@@ -444,47 +370,6 @@ void Verifier::delivered(const DeliveredEvent& event, Position now) {
   }
   ++interrupts_seen_;
 }
-
-void Verifier::check_lines(Position next) {
-  for (std::size_t i = 0; i < lines_.size();) {
-    PendingLine& line = lines_[i];
-    if (line.t.has(kPositionKnown) && line.t.position > next) return;
-    if (!line_matches(line)) {
-      ++i;
-      continue;
-    }
-    line_agreed(line.t);
-    lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-}
-
-bool Verifier::adopt_line(PendingLine& line) {
-  for (std::uint32_t i = 0; i < line.t.size; ++i) {
-    if ((line.unmatched >> i & 1) == 0) continue;
-    if (!may_differ(line.t.address + i, line.t.data[i])) return false;
-  }
-  for (std::uint32_t i = 0; i < line.t.size; ++i) {
-    if ((line.unmatched >> i & 1) == 0) continue;
-    machine_->memory().external_write(line.t.address + i, {&line.t.data[i], 1});
-    adoptions_.push_back({machine_->position(), false, line.t.address + i, line.t.data[i]});
-  }
-  ++totals_.adopted;
-  return true;
-}
-
-void Verifier::expire_lines(Position completed) {
-  for (PendingLine& line : lines_) {
-    if (!line.t.has(kPositionKnown) || line.t.position > completed) break;
-    if (adopt_line(line)) continue;
-    ++totals_.write_backs.checked;
-    diverged(completed, "a line written back holds other bytes than the replay's memory", &line.t,
-             "bytes " + memory_text(line.t.address, line.t.size));
-  }
-  if (!lines_.empty()) check_lines(completed);
-}
-
-// ---------------------------------------------------------------------------------------------
-// Instructions
 
 void Verifier::instruction(const ExecutedInstruction& e, Position now) {
   follow_flags(*e.info);
@@ -588,109 +473,6 @@ void Verifier::check_branch_targets(const ExecutedInstruction& e, Position now) 
 }
 
 // ---------------------------------------------------------------------------------------------
-// Reads
-
-/// Before the first access of instruction `now`: what the one before has read is complete.
-void Verifier::follow_reads(Position now) {
-  const std::uint64_t before = reads_->instruction();
-  const auto reach = [&](std::uint64_t instruction) {
-    while (!has_position_beyond({instruction, 0}) && pull()) {
-    }
-    return has_position_beyond({instruction, 0});
-  };
-  if (before == ReadCheck::kNone || !reach(before)) {
-    reads_->skip(now.instruction);
-  } else if (const auto d = reads_->settle(now.instruction, machine_->memory())) {
-    const bool on_bus = d->expected.size != 0;
-    std::string found = d->found;
-    if (found.empty()) found = "bytes " + memory_text(d->expected.address, d->expected.size);
-    diverged({before, 0}, d->reason, on_bus ? &d->expected : nullptr, found);
-  }
-  totals_.reads = reads_->compared();
-  reach(now.instruction);
-}
-
-void Verifier::fetch(PhysAddr a, std::uint32_t size, Position now) {
-  if (reads_ == nullptr || beyond_) return;
-  if (now.instruction != reads_->instruction()) follow_reads(now);
-  reads_->fetched(a, size, machine_->memory());
-}
-
-/// Bits that no manual tells of a byte that MOVS stores: those it had where it was read. Linux
-/// copies the frames of interrupts from one stack to another.
-std::uint8_t Verifier::copied_bits(std::size_t byte, Position now) const {
-  if (copied_at_ != now || specific_bytes_.empty()) return 0;
-  const auto source = specific_bytes_.find(copied_from_.value + static_cast<std::uint32_t>(byte));
-  return source != specific_bytes_.end() ? source->second.bits : std::uint8_t{0};
-}
-
-void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
-  if (reads_ == nullptr || beyond_) return;
-  if (!specific_bytes_.empty() && kind == AccessKind::data && machine_->in_string_copy()) {
-    copied_from_ = machine_->memory().captured(a);
-    copied_at_ = now;
-  }
-  if (now.instruction != reads_->instruction()) follow_reads(now);
-  reads_->read(a, size, kind, machine_->memory());
-}
-
-void Verifier::address_space(std::uint32_t cr3, Position) {
-  if (reads_ != nullptr) reads_->address_space(cr3);
-}
-
-/// `changed` are accessed or dirty bits of what may be a page-table entry: processors also set them
-/// for accesses they only foresaw (SDM vol. 3, 4.8).
-bool Verifier::marks_table_entry(PhysAddr a, std::uint8_t before, std::uint8_t changed) const {
-  constexpr std::uint32_t kPaging = 1u << 31;
-  constexpr unsigned kPresent = 1, kAccessedOrDirty = 0x60;
-  return changed != 0 && (changed & ~kAccessedOrDirty) == 0 && (before & kPresent) != 0 &&
-         a.value % 4 == 0 && (machine_->engine().cr(0) & kPaging) != 0;
-}
-
-void Verifier::check_bit_change(PhysAddr a, bool table_entry, std::uint64_t transaction,
-                                Position now) {
-  if (!options_.bit_changes && !table_entry && lone_changes_.stands_alone(a)) {
-    throw ReplayStopped{now,
-                        "a read shows one bit of memory other than it was left, and nothing else "
-                        "around it that another bus master wrote",
-                        transaction, "the bytes at " + memory_text(a, 4),
-                        "one bit of them changed: captured wrongly, or by a device (accept with "
-                        "--accept-bit-changes)"};
-  }
-  if (totals_.single_bit_changes++ == 0) totals_.first_single_bit_change = transaction;
-}
-
-void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
-  unsigned bits = 0;
-  bool table_entry = false;
-  for (std::uint32_t i = 0; i < bytes.size(); ++i) {
-    const std::uint8_t before = machine_->memory().defined_byte(a + i).value_or(bytes[i]);
-    const auto changed = static_cast<std::uint8_t>(before ^ bytes[i]);
-    bits += static_cast<unsigned>(std::popcount(changed));
-    table_entry |= marks_table_entry(a + i, before, changed);
-  }
-  // The write itself, and the transaction that showed it, come with the recording.
-  const auto shown = std::find_if(
-      recording_.external_writes.begin() + static_cast<std::ptrdiff_t>(externals_seen_),
-      recording_.external_writes.end(), [&](const ExternalWrite& w) { return w.address == a; });
-  ++externals_seen_;
-  const std::uint64_t transaction =
-      shown != recording_.external_writes.end() ? shown->transaction : ~std::uint64_t{0};
-  if (bits == 1) check_bit_change(a, table_entry, transaction, now);
-  if (bits != 0 || recording_.bus.form != CacheForm::write_back || reads_ == nullptr) return;
-  // Memory already holds what "another" master wrote: the replay's own stores came back, and the
-  // cache never showed that it gave them up.
-  if (unconfirmed_lines_.count(a.value / 16) == 0) return;
-  BusTransaction t;
-  t.index = transaction;
-  t.op = BusOp::data_read;
-  t.address = a;
-  t.size = static_cast<std::uint8_t>(std::min<std::size_t>(bytes.size(), kMaxTransactionBytes));
-  diverged(now, "memory shows what the processor wrote, and no write-back of it was captured", &t,
-           "bytes " + memory_text(a, t.size));
-}
-
-// ---------------------------------------------------------------------------------------------
 // Ports and special cycles
 
 const BusTransaction* Verifier::next_io(Position now, const std::string& found) {
@@ -785,15 +567,6 @@ void Verifier::finish(Position end) {
   if (!starts_.empty() && starts_.front().has(kBranchTarget) && left(starts_.front())) {
     diverged(end, kBranchNotTaken, &starts_.front(), "the end of the replay");
   }
-}
-
-/// The byte's value is one that no manual tells, and differs from the captured only where it does.
-bool Verifier::may_differ(PhysAddr a, std::uint8_t captured) const {
-  if (options_.strict) return false;
-  const auto specific = specific_bytes_.find(a.value);
-  const auto ours = machine_->memory().defined_byte(a);
-  return specific != specific_bytes_.end() && ours &&
-         ((*ours ^ captured) & ~specific->second.bits) == 0;
 }
 
 FinalMemory Verifier::compare_final(const MemoryImage* captured) const {

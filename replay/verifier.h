@@ -83,6 +83,11 @@ struct VerifierProgress {
     std::uint32_t unmatched = 0;  ///< bit i: byte i has not been seen equal yet
   };
 
+  /// The masks above when nothing has been seen of `size` bytes.
+  static constexpr std::uint32_t all_bytes(std::uint32_t size) {
+    return size >= 32 ? 0xffffffffu : (1u << size) - 1;
+  }
+
   bool at_end_ = false;
   bool beyond_ = false;
   bool counted_ = false;  ///< memory traffic carries positions

@@ -1,0 +1,123 @@
+// Write-backs: the line as it was when the cache gave it up, somewhere within one instruction.
+
+#include "replay/verifier.h"
+
+namespace citcat {
+
+bool Verifier::line_matches(PendingLine& line) const {
+  for (std::uint32_t i = 0; i < line.t.size; ++i) {
+    if ((line.unmatched >> i & 1) == 0) continue;
+    const auto byte = machine_->memory().defined_byte(line.t.address + i);
+    if (byte && *byte == line.t.data[i]) line.unmatched &= ~(1u << i);
+  }
+  return line.unmatched == 0;
+}
+
+void Verifier::line_agreed(const BusTransaction& t) {
+  ++totals_.write_backs.checked;
+  ++totals_.write_backs.equal;
+  totals_.evidence_bytes += t.size;
+  last_agreed_ = t.index;
+  unconfirmed_lines_.erase(t.address.value / 16);
+  if (specific_bytes_.empty()) return;
+  for (std::uint32_t b = 0; b < t.size; ++b) {
+    // A byte may have been seen equal before the instruction stored what is there now.
+    if (machine_->memory().defined_byte(t.address + b) == t.data[b])
+      specific_bytes_.erase(t.address.value + b);
+  }
+}
+
+/// A byte is overwritten that a line written back before shows as it was: differences where no
+/// manual tells the value cannot be adopted any more, and are no contradiction.
+void Verifier::excuse_overwritten(PhysAddr a) {
+  const auto old = specific_bytes_.find(a.value);
+  if (old == specific_bytes_.end()) return;
+  for (PendingLine& line : lines_) {
+    const std::uint32_t byte = a.value - line.t.address.value;
+    if (byte >= line.t.size) continue;
+    if (((line.t.data[byte] ^ old->second.value) & ~old->second.bits) != 0) continue;
+    line.unmatched &= ~(1u << byte);
+  }
+}
+
+/// Without positions: the line must at some moment between two events have been what was written
+/// back. Called when the line was announced and after every store to it.
+bool Verifier::settle_line(std::uint32_t line) {
+  const auto it = window_lines_.find(line);
+  if (it == window_lines_.end()) return false;
+  // Several write-backs in a row may show the same contents: the line was modified and restored,
+  // or given up again unchanged.
+  bool any = false;
+  while (!it->second.empty()) {
+    PendingLine pending{it->second.front(), all_bytes(it->second.front().size)};
+    if (!line_matches(pending)) return any;
+    line_agreed(pending.t);
+    it->second.pop_front();
+    any = true;
+  }
+  window_lines_.erase(it);
+  return any;
+}
+
+void Verifier::settle_window(Position now) {
+  while (!window_lines_.empty()) {
+    const std::uint32_t line = window_lines_.begin()->first;
+    if (settle_line(line)) continue;
+    PendingLine pending{window_lines_.begin()->second.front(), 0};
+    pending.unmatched = all_bytes(pending.t.size);
+    line_matches(pending);
+    if (adopt_line(pending)) continue;
+    ++totals_.write_backs.checked;
+    diverged(now, "a line written back holds other bytes than the replay's memory ever did",
+             &pending.t, "bytes " + memory_text(pending.t.address, pending.t.size));
+  }
+}
+
+void Verifier::check_lines(Position next) {
+  for (std::size_t i = 0; i < lines_.size();) {
+    PendingLine& line = lines_[i];
+    if (line.t.has(kPositionKnown) && line.t.position > next) return;
+    if (!line_matches(line)) {
+      ++i;
+      continue;
+    }
+    line_agreed(line.t);
+    lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+bool Verifier::adopt_line(PendingLine& line) {
+  for (std::uint32_t i = 0; i < line.t.size; ++i) {
+    if ((line.unmatched >> i & 1) == 0) continue;
+    if (!may_differ(line.t.address + i, line.t.data[i])) return false;
+  }
+  for (std::uint32_t i = 0; i < line.t.size; ++i) {
+    if ((line.unmatched >> i & 1) == 0) continue;
+    machine_->memory().external_write(line.t.address + i, {&line.t.data[i], 1});
+    adoptions_.push_back({machine_->position(), false, line.t.address + i, line.t.data[i]});
+  }
+  ++totals_.adopted;
+  return true;
+}
+
+void Verifier::expire_lines(Position completed) {
+  for (PendingLine& line : lines_) {
+    if (!line.t.has(kPositionKnown) || line.t.position > completed) break;
+    if (adopt_line(line)) continue;
+    ++totals_.write_backs.checked;
+    diverged(completed, "a line written back holds other bytes than the replay's memory", &line.t,
+             "bytes " + memory_text(line.t.address, line.t.size));
+  }
+  if (!lines_.empty()) check_lines(completed);
+}
+
+/// The byte's value is one that no manual tells, and differs from the captured only where it does.
+bool Verifier::may_differ(PhysAddr a, std::uint8_t captured) const {
+  if (options_.strict) return false;
+  const auto specific = specific_bytes_.find(a.value);
+  const auto ours = machine_->memory().defined_byte(a);
+  return specific != specific_bytes_.end() && ours &&
+         ((*ours ^ captured) & ~specific->second.bits) == 0;
+}
+
+}  // namespace citcat
