@@ -6,34 +6,24 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "golden/process.h"
+#include "golden/citcat_test.h"
 
 namespace citcat::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-class Cat : public ::testing::Test {
+class Cat : public CitcatTest {
  protected:
   void SetUp() override {
-    good({"import", CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr", "--cpu", "8088",
-          "--initial-state", CITCAT_SOURCE_DIR "/samples/ibm5150/state.json", "--start",
-          "interrupt:0", "-o", "r.citcat"});
+    import_sample("r.citcat");
     good({"replay", "r.citcat", "-o", "r.kt"});
-  }
-  std::string good(const std::vector<std::string>& arguments) const {
-    const ProcessResult result = run_citcat(arguments, folder_.path());
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return result.out;
   }
   /// Output of the program's replay of [from, to).
   std::string part(const std::string& from, const std::string& to) const {
     good({"replay", "r.citcat", "--from", from, "--to", to, "-o", "part.kt", "--from-start"});
     return read_file(file("part.kt"));
   }
-  std::filesystem::path file(const std::string& name) const { return folder_.path() / name; }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(Cat, GivesTheTraceOfARecordingAndOfEveryStoredForm) {
@@ -62,8 +52,8 @@ TEST_F(Cat, GivesTheSamePartWithAndWithoutCheckpoints) {
   // To the end, which only the evidence tells.
   const std::string rest = part("501", "99999999");
   EXPECT_TRUE(good({"cat", "r.citcat", "--from", "501"}) == rest);
-  EXPECT_EQ(run_citcat({"verify", "r.citcat"}, folder_.path()).exit_code, 0);
-  EXPECT_EQ(run_citcat({"check", "r.citcat"}, folder_.path()).exit_code, 0);
+  EXPECT_EQ(run({"verify", "r.citcat"}).exit_code, 0);
+  EXPECT_EQ(run({"check", "r.citcat"}).exit_code, 0);
 }
 
 TEST_F(Cat, PrintsRecordsForPeople) {
@@ -76,7 +66,7 @@ TEST_F(Cat, PrintsRecordsForPeople) {
 
 TEST_F(Cat, EndsQuietlyWhenItsReaderHasSeenEnough) {
   for (const char* form : {"kt", "text"}) {
-    const std::string command = "cd '" + folder_.path().string() +
+    const std::string command = "cd '" + file(".").string() +
                                 "' && { '" CITCAT_PROGRAM "' cat r.citcat --format " + form +
                                 " 2>err; echo $? >status; } | head -c 100 >out";
     ASSERT_EQ(std::system(command.c_str()), 0);
@@ -95,8 +85,7 @@ TEST_F(Cat, AddsNoCheckpointsToARecordingThatDiverges) {
   good({"import", CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr", "--cpu", "8088",
         "--initial-state", "wrong.json", "--start", "interrupt:0", "-o", "wrong.citcat"});
   const std::string before = read_file(file("wrong.citcat"));
-  const ProcessResult result =
-      run_citcat({"checkpoint", "wrong.citcat", "--every", "10"}, folder_.path());
+  const ProcessResult result = run({"checkpoint", "wrong.citcat", "--every", "10"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("diverged"));
   EXPECT_TRUE(read_file(file("wrong.citcat")) == before);

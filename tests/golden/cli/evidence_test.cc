@@ -1,67 +1,94 @@
-// Lines written back that hold values no manual tells.
+// What `verify` says of evidence that is not quite what the replay does.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "golden/process.h"
+#include "golden/citcat_test.h"
 
 namespace citcat::testing {
 namespace {
 
-constexpr const char* kState =
-    R"({"cpu":"486","registers":{"cs":"0x1000","eip":"0","eflags":"0x2","eax":"0","ebx":"0",)"
-    R"("ds":"0x2000","ss":"0x2000","esp":"0x100"}})";
+using ::testing::HasSubstr;
 
-nlohmann::json verdict_of(const std::string& capture) {
-  const TemporaryFolder folder;
-  write_file(folder.path() / "c.csv",
-             "#citcat-capture 1 cpu=486 cache=write-back line=16 bus=4\n"
-             "icount,type,addr,size,data,flags\n" +
-                 capture);
-  write_file(folder.path() / "state.json", kState);
-  const ProcessResult imported = run_citcat(
-      {"import", "c.csv", "--initial-state", "state.json", "-o", "r.citcat"}, folder.path());
-  EXPECT_EQ(imported.exit_code, 0) << imported.err;
-  return nlohmann::json::parse(run_citcat({"verify", "r.citcat", "--json"}, folder.path()).out);
-}
+class Evidence : public CitcatTest {
+ protected:
+  /// `header` declares the cache; the processor starts at 1000:0 with its stack at 2000:100.
+  nlohmann::json verdict_of(const std::string& header, const std::string& capture,
+                            const std::vector<std::string>& options = {}) const {
+    write_file(file("c.csv"), "#citcat-capture 1 cpu=486 bus=4 " + header +
+                                  "\nicount,type,addr,size,data,flags\n" + capture);
+    write_file(file("state.json"),
+               R"({"cpu":"486","registers":{"cs":"0x1000","eip":"0","eflags":"0x2","eax":"0",)"
+               R"("ebx":"0","ds":"0x2000","ss":"0x2000","esp":"0x100"}})");
+    good({"import", "c.csv", "--initial-state", "state.json", "-o", "r.citcat"});
+    std::vector<std::string> arguments = {"verify", "r.citcat", "--json"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return nlohmann::json::parse(run(arguments).out);
+  }
+};
 
-/// mov al,5; shl al,2; pushf; pop bx; cmp al,al; pushf; hlt. AF is undefined after SHL, and the
-/// captured processor sets it. The line is written back right before the second PUSHF stores.
-TEST(WriteBack, MayShowUndefinedFlagsThatTheNextStoreReplaces) {
-  const nlohmann::json verdict = verdict_of(
-      "0,CODE_RD,00010000,16,b005c0e0029c5b38c09cf49090909090,L\n"
-      "2,MEM_RD,000200f0,16,00000000000000000000000000000000,LR\n"
-      "5,MEM_WR,000200f0,16,00000000000000000000000000001600,LW\n"
-      "5,MEM_RD,000200f0,16,00000000000000000000000000001600,LR\n"
-      "6,MEM_WR,000200f0,16,00000000000000000000000000004600,LW\n"
-      "6,HALT,00000000,1,00,-\n");
+class WriteBack : public Evidence {
+ protected:
+  static constexpr const char* kWriteBack = "cache=write-back line=16";
+  /// mov al,5; shl al,2; pushf; pop bx; cmp al,al; pushf; hlt. The line with the flags of the first
+  /// PUSHF is written back right before the second one stores.
+  nlohmann::json verdict_of_flags(const std::string& low_byte) const {
+    const std::string line = "000200f0,16,0000000000000000000000000000" + low_byte + "00";
+    return verdict_of(kWriteBack,
+                      "0,CODE_RD,00010000,16,b005c0e0029c5b38c09cf49090909090,L\n"
+                      "2,MEM_RD,000200f0,16,00000000000000000000000000000000,LR\n"
+                      "5,MEM_WR," +
+                          line + ",LW\n5,MEM_RD," + line +
+                          ",LR\n"
+                          "6,MEM_WR,000200f0,16,00000000000000000000000000004600,LW\n"
+                          "6,HALT,00000000,1,00,-\n");
+  }
+};
+
+TEST_F(WriteBack, MayShowUndefinedFlagsThatTheNextStoreReplaces) {
+  // AF, which SHL leaves undefined.
+  const nlohmann::json verdict = verdict_of_flags("16");
   EXPECT_EQ(verdict.at("verdict"), "match") << verdict.dump();
 }
 
-/// The same, but ZF is not what SHL leaves.
-TEST(WriteBack, MayNotShowOtherFlags) {
-  const nlohmann::json verdict = verdict_of(
-      "0,CODE_RD,00010000,16,b005c0e0029c5b38c09cf49090909090,L\n"
-      "2,MEM_RD,000200f0,16,00000000000000000000000000000000,LR\n"
-      "5,MEM_WR,000200f0,16,00000000000000000000000000005600,LW\n"
-      "5,MEM_RD,000200f0,16,00000000000000000000000000005600,LR\n"
-      "6,MEM_WR,000200f0,16,00000000000000000000000000004600,LW\n"
-      "6,HALT,00000000,1,00,-\n");
+TEST_F(WriteBack, MayNotShowOtherFlags) {
+  // ZF, which it does not.
+  const nlohmann::json verdict = verdict_of_flags("56");
   EXPECT_EQ(verdict.at("verdict"), "diverged") << verdict.dump();
 }
 
 /// mov al,5; shl al,2; pushf; mov si,0feh; mov di,10h; movsw from the stack to DS; hlt (DS = ES =
 /// SS): the copy of the flags holds what the processor left undefined, too.
-TEST(WriteBack, MayShowUndefinedFlagsThatWereCopied) {
-  const nlohmann::json verdict = verdict_of(
-      "0,CODE_RD,00010000,16,b005c0e0029cbefe00bf10001e07a5f4,L\n"
-      "2,MEM_RD,000200f0,16,00000000000000000000000000000000,LR\n"
-      "7,MEM_RD,00020010,16,00000000000000000000000000000000,LR\n"
-      "8,MEM_WR,00020010,16,16000000000000000000000000000000,LW\n"
-      "8,HALT,00000000,1,00,-\n");
+TEST_F(WriteBack, MayShowUndefinedFlagsThatWereCopied) {
+  const nlohmann::json verdict =
+      verdict_of(kWriteBack,
+                 "0,CODE_RD,00010000,16,b005c0e0029cbefe00bf10001e07a5f4,L\n"
+                 "2,MEM_RD,000200f0,16,00000000000000000000000000000000,LR\n"
+                 "7,MEM_RD,00020010,16,00000000000000000000000000000000,LR\n"
+                 "8,MEM_WR,00020010,16,16000000000000000000000000000000,LW\n"
+                 "8,HALT,00000000,1,00,-\n");
   EXPECT_EQ(verdict.at("verdict"), "match") << verdict.dump();
   EXPECT_EQ(verdict.at("adopted"), 1) << verdict.dump();
+}
+
+/// mov al,[10h]; mov al,[10h]; hlt: the second read shows another bit.
+TEST_F(Evidence, OfOneBitThatChangedAloneIsBelievedOnlyOnDemand) {
+  const std::string capture =
+      "0,CODE_RD,00010000,4,a01000a0,-\n"
+      "0,MEM_RD,00020010,1,41,-\n"
+      "1,CODE_RD,00010004,4,1000f490,-\n"
+      "1,MEM_RD,00020010,1,43,-\n"
+      "2,HALT,00000000,1,00,-\n";
+  const nlohmann::json refused = verdict_of("cache=none", capture);
+  EXPECT_EQ(refused.at("verdict"), "diverged") << refused.dump();
+  EXPECT_EQ(refused.at("divergence").at("position"), 1);
+  EXPECT_EQ(refused.at("divergence").at("transaction"), 3);
+  EXPECT_THAT(refused.at("divergence").at("expected"), HasSubstr("00020010"));
+  const nlohmann::json believed = verdict_of("cache=none", capture, {"--accept-bit-changes"});
+  EXPECT_EQ(believed.at("verdict"), "match") << believed.dump();
+  EXPECT_EQ(believed.at("single_bit_changes"), 1);
 }
 
 }  // namespace

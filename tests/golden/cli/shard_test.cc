@@ -5,39 +5,28 @@
 
 #include <cstdlib>
 
-#include "golden/process.h"
+#include "golden/citcat_test.h"
 
 namespace citcat::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-class Shards : public ::testing::Test {
+class Shards : public CitcatTest {
  protected:
   void SetUp() override {
-    good({"import", CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr", "--cpu", "8088",
-          "--initial-state", CITCAT_SOURCE_DIR "/samples/ibm5150/state.json", "--start",
-          "interrupt:0", "-o", "r.citcat"});
+    import_sample("r.citcat");
     good({"checkpoint", "r.citcat", "--every", "50"});
     good({"replay", "r.citcat", "--from-start", "-o", "one.kt"});
     whole_ = read_file(file("one.kt"));
     ASSERT_FALSE(whole_.empty());
-  }
-  ProcessResult run(const std::vector<std::string>& arguments) const {
-    return run_citcat(arguments, folder_.path());
-  }
-  void good(const std::vector<std::string>& arguments) const {
-    const ProcessResult result = run(arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
   }
   void make_shares() const {
     for (const char* k : {"1/3", "2/3", "3/3"}) {
       good({"replay", "r.citcat", "--unchecked", "--shard", k, "-o", "s.kt.zst"});
     }
   }
-  std::string file(const std::string& name) const { return (folder_.path() / name).string(); }
 
-  TemporaryFolder folder_;
   std::string whole_;
 };
 

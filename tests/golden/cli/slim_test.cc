@@ -5,31 +5,23 @@
 
 #include <nlohmann/json.hpp>
 
-#include "golden/process.h"
+#include "golden/citcat_test.h"
 
 namespace citcat::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-class Slim : public ::testing::Test {
+class Slim : public CitcatTest {
  protected:
-  std::string good(const std::vector<std::string>& arguments) const {
-    const ProcessResult result = run_citcat(arguments, folder_.path());
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return result.out;
-  }
   std::string replayed(const std::string& recording) const {
     good({"replay", recording, "-o", "out.kt"});
-    return read_file(folder_.path() / "out.kt");
+    return read_file(file("out.kt"));
   }
-  TemporaryFolder folder_;
 };
 
 TEST_F(Slim, KeepsWhatTheSampleNeeds) {
-  good({"import", CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr", "--cpu", "8088",
-        "--initial-state", CITCAT_SOURCE_DIR "/samples/ibm5150/state.json", "--start",
-        "interrupt:0", "-o", "r.citcat"});
+  import_sample("r.citcat");
   good({"slim", "r.citcat", "-o", "s.citcat"});
   good({"verify", "s.citcat"});
   EXPECT_TRUE(replayed("s.citcat") == replayed("r.citcat"));
@@ -52,8 +44,8 @@ constexpr const char* kState =
     R"("ds":"0x2000","ss":"0x2000","esp":"0x100"}})";
 
 TEST_F(Slim, KeepsResultsThatWereTakenOverFromTheBus) {
-  write_file(folder_.path() / "c.csv", kCapture);
-  write_file(folder_.path() / "state.json", kState);
+  write_file(file("c.csv"), kCapture);
+  write_file(file("state.json"), kState);
   good({"import", "c.csv", "--initial-state", "state.json", "-o", "r.citcat"});
   const auto whole = nlohmann::json::parse(good({"verify", "r.citcat", "--json"}));
   EXPECT_EQ(whole.at("verdict"), "match");
@@ -67,7 +59,7 @@ TEST_F(Slim, KeepsResultsThatWereTakenOverFromTheBus) {
   good({"checkpoint", "s.citcat", "--every", "2"});
   EXPECT_TRUE(good({"cat", "s.citcat", "--from", "4"}) == good({"cat", "r.citcat", "--from", "4"}));
 
-  const ProcessResult strict = run_citcat({"replay", "s.citcat", "--strict"}, folder_.path());
+  const ProcessResult strict = run({"replay", "s.citcat", "--strict"});
   EXPECT_EQ(strict.exit_code, 2);
   EXPECT_THAT(strict.err, HasSubstr("taken over from the bus"));
 }
