@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -19,8 +20,33 @@
 
 namespace citcat {
 
-class ReadCheck {
+/// How far a comparison of reads has come, apart from what the capture has shown memory to hold.
+struct ReadCheckProgress {
+  struct Access {
+    PhysAddr address;
+    std::uint32_t size = 0;
+    AccessKind kind = AccessKind::data;
+  };
+  struct Pending {
+    BusTransaction t;         ///< with the bytes that the capture has shown
+    std::uint32_t known = 0;  ///< bit i: byte i of them is known
+    bool touched = false;     ///< but memory held something else then
+  };
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
+  std::size_t next_external_ = 0;
+  std::uint64_t instruction_ = kNone;
+  std::deque<Pending> pending_;                     ///< not settled yet
+  std::vector<Access> fetches_, reads_, stores_;    ///< of instruction_
+  std::deque<Access> recent_code_;                  ///< fetched on the bus last
+  std::unordered_set<std::uint32_t> table_frames_;  ///< page directories and tables
+  std::unordered_set<std::uint32_t> device_pages_;
+  std::uint64_t compared_ = 0;
+};
+
+class ReadCheck : private ReadCheckProgress {
  public:
+  using ReadCheckProgress::kNone;
   /// What bus and replay disagree on.
   struct Disagreement {
     const char* reason = "";
@@ -41,7 +67,6 @@ class ReadCheck {
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memory& memory);
   void stored(PhysAddr a, std::uint32_t size, const Memory& memory);
 
-  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   void address_space(std::uint32_t cr3) { table_frames_.insert(cr3 / kPageSize); }
 
   /// The instruction whose accesses are being collected; kNone before the first.
@@ -56,18 +81,20 @@ class ReadCheck {
   /// Whether the bus ever marked an access to this page as uncacheable: a device, or ROM.
   bool is_device_page(std::uint32_t page) const { return device_pages_.count(page) != 0; }
 
- private:
-  struct Access {
-    PhysAddr address;
-    std::uint32_t size = 0;
-    AccessKind kind = AccessKind::data;
+  /// The comparison at one moment, to come back to.
+  struct Checkpoint {
+    ReadCheckProgress progress;
+    MemoryImage memory;
   };
-  struct Pending {
-    BusTransaction t;         ///< with the bytes that the capture has shown
-    std::uint32_t known = 0;  ///< bit i: byte i of them is known
-    bool touched = false;     ///< but memory held something else then
-  };
+  Checkpoint checkpoint() const { return {*this, bus_memory_.clone()}; }
+  void restore(const Checkpoint& checkpoint) {
+    static_cast<ReadCheckProgress&>(*this) = checkpoint.progress;
+    bus_memory_ = checkpoint.memory.clone();
+  }
+  /// What the capture has shown memory to hold was wrong: it is `bytes`.
+  void correct(PhysAddr a, std::span<const std::uint8_t> bytes) { bus_memory_.set(a, bytes); }
 
+ private:
   /// Something of this instruction is still to be compared.
   bool expects() const {
     return uncached_ ||
@@ -88,16 +115,7 @@ class ReadCheck {
   bool uncached_ = false;
   std::uint32_t line_bytes_ = 0;
   MemoryImage bus_memory_;  ///< what the capture has shown memory to hold so far
-  std::size_t next_external_ = 0;
-
-  std::uint64_t instruction_ = kNone;
-  std::deque<Pending> pending_;                     ///< not settled yet
-  std::vector<Access> fetches_, reads_, stores_;    ///< of instruction_
-  std::deque<Access> recent_code_;                  ///< fetched on the bus last
-  std::unordered_set<std::uint32_t> table_frames_;  ///< page directories and tables
-  std::unordered_set<std::uint32_t> device_pages_;
   std::vector<std::uint64_t> bus_bytes_, replay_bytes_;  ///< kept for their capacity
-  std::uint64_t compared_ = 0;
 };
 
 }  // namespace citcat

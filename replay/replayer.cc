@@ -45,7 +45,7 @@ const char* replay_end_name(ReplayReport::End end) {
 }
 
 Divergence make_divergence(const ReplayStopped& stop) {
-  return {stop.position, stop.transaction, stop.reason, stop.expected, stop.found, {}};
+  return {stop.position, stop.transaction, stop.reason, stop.expected, stop.found, {}, stop.shown};
 }
 
 class Replayer::Tally final : public Sink {

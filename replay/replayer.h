@@ -20,6 +20,7 @@ struct Divergence {
   std::string reason;
   std::string expected, found;
   std::vector<std::string> causes;
+  std::optional<BusTransaction> shown = std::nullopt;  ///< the transaction, where it was compared
 };
 
 Divergence make_divergence(const ReplayStopped& stop);

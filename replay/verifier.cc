@@ -81,10 +81,27 @@ Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> e
 
 Verifier::~Verifier() = default;
 
+Verifier::Checkpoint Verifier::checkpoint() const {
+  Checkpoint c{*this, nullptr};
+  if (reads_ != nullptr)
+    c.reads = std::make_shared<const ReadCheck::Checkpoint>(reads_->checkpoint());
+  return c;
+}
+
+void Verifier::restore(const Checkpoint& checkpoint) {
+  static_cast<VerifierProgress&>(*this) = checkpoint.progress;
+  if (reads_ != nullptr) reads_->restore(*checkpoint.reads);
+}
+
 void Verifier::diverged(Position now, const char* reason, const BusTransaction* expected,
                         const std::string& found) const {
-  throw ReplayStopped{now, reason, expected != nullptr ? expected->index : ~std::uint64_t{0},
-                      expected != nullptr ? describe(*expected) : "nothing", found};
+  ReplayStopped stop{now, reason, ~std::uint64_t{0}, "nothing", found};
+  if (expected != nullptr) {
+    stop.transaction = expected->index;
+    stop.expected = describe(*expected);
+    stop.shown = *expected;
+  }
+  throw stop;
 }
 
 std::string Verifier::memory_text(PhysAddr a, std::uint32_t size) const {
@@ -307,12 +324,17 @@ bool Verifier::made_by_specific_store() const {
 
 bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value,
                      std::uint8_t unspecified) {
-  if (options_.strict || ((pending.t.data[byte] ^ value) & ~unspecified) != 0) return false;
+  const bool may = !options_.strict && ((pending.t.data[byte] ^ value) & ~unspecified) == 0;
+  if (!may && !is_believed(pending.t)) return false;
   machine_->memory().external_write(a, {&pending.t.data[byte], 1});
   adoptions_.push_back({machine_->position(), true, a, pending.t.data[byte]});
   if (!pending.adopted) ++totals_.adopted;
   pending.adopted = true;
   return true;
+}
+
+bool Verifier::is_believed(const BusTransaction& t) const {
+  return std::binary_search(options_.believed.begin(), options_.believed.end(), t.index);
 }
 
 /// The capture ends within the instruction in progress: nothing of it is left to compare with.

@@ -14,6 +14,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "events/adoption.h"
@@ -68,6 +69,9 @@ struct VerifierOptions {
   /// stands alone (see LoneChanges) is a divergence: it is what a wrongly captured bit looks like.
   bool bit_changes = false;
   bool final_memory = true;  ///< keep what compare_final() needs
+  /// Captured writes, by transaction and ascending, whose bytes are taken over whatever the replay
+  /// stored: results that somebody has reviewed.
+  std::vector<std::uint64_t> believed;
 };
 
 /// How far a comparison has come: which captured transactions wait for the replay, and what was
@@ -167,12 +171,21 @@ class Verifier final : public Sink, private VerifierProgress {
   const VerifyTotals& totals() const { return totals_; }
   /// Every byte taken over from the bus.
   const std::vector<Adoption>& adoptions() const { return adoptions_; }
-  /// The comparison at an instruction boundary, to come back to. Only without reads and final
-  /// memory, which are not part of it. The reader given to the constructor must be taken back by
-  /// its owner.
-  using Checkpoint = VerifierProgress;
-  Checkpoint checkpoint() const { return *this; }
-  void restore(const Checkpoint& checkpoint) { static_cast<VerifierProgress&>(*this) = checkpoint; }
+  /// The comparison at an instruction boundary, to come back to. Only without final memory, which
+  /// is not part of it. The reader given to the constructor must be taken back by its owner.
+  struct Checkpoint {
+    VerifierProgress progress;
+    std::shared_ptr<const ReadCheck::Checkpoint> reads;  ///< null where reads are not compared
+  };
+  Checkpoint checkpoint() const;
+  void restore(const Checkpoint& checkpoint);
+  /// For trials: other writes to believe from here on, and memory that the capture showed wrongly.
+  void believe(std::vector<std::uint64_t> transactions) {
+    options_.believed = std::move(transactions);
+  }
+  void correct_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
+    if (reads_ != nullptr) reads_->correct(a, bytes);
+  }
   /// The captured transaction that agreed last.
   std::uint64_t last_agreed() const { return last_agreed_; }
 
@@ -222,6 +235,7 @@ class Verifier final : public Sink, private VerifierProgress {
   const BusTransaction* next_io(Position now, const std::string& found);
   void check_special(BusOp op, Position now);
   bool made_by_specific_store() const;
+  bool is_believed(const BusTransaction& t) const;
   [[noreturn]] void diverged(Position now, const char* reason, const BusTransaction* expected,
                              const std::string& found) const;
 
