@@ -3,8 +3,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cli/cache_report.h"
 #include "cli/command.h"
 #include "cli/digest_verify.h"
 #include "cli/placed_recording.h"
@@ -16,9 +18,10 @@ namespace citcat {
 namespace {
 
 struct VerifyArguments {
-  std::string recording, memory;
+  std::string recording, memory, cache_model;
   int jobs = 1;
-  bool strict = false, bit_changes = false, json = false;
+  bool strict = false, bit_changes = false, json = false, cache = false, exact_cache = false;
+  bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
 };
 
 nlohmann::ordered_json count_json(const CheckCount& count) {
@@ -34,6 +37,7 @@ struct Verdict {
   std::uint64_t model_specific_results = 0;
   std::string first_model_specific;  ///< empty when there is none
   std::vector<PlacedEvent> placements;
+  std::optional<CacheVerdict> cache;
 };
 
 nlohmann::ordered_json verdict_json(const Verdict& v) {
@@ -64,6 +68,7 @@ nlohmann::ordered_json verdict_json(const Verdict& v) {
   json["evidence_bytes"] = v.totals.evidence_bytes;
   json["placement"] = nullptr;
   if (!v.placements.empty()) json["placement"] = placements_json(v.placements);
+  json["cache"] = cache_json(v.cache);
   json["divergence"] = divergence_json(v.report.divergence);
   return json;
 }
@@ -104,6 +109,7 @@ Verdict sum(const std::vector<Verdict>& verdicts) {
     all.hardware_stream |= v.hardware_stream;
     all.match &= v.match;
     all.placements.insert(all.placements.end(), v.placements.begin(), v.placements.end());
+    add_to(all.cache, v.cache);
     all.model_specific_results += v.model_specific_results;
     if (all.first_model_specific.empty()) all.first_model_specific = v.first_model_specific;
   }
@@ -136,6 +142,9 @@ void print_text(const Verdict& v, const Console& console) {
   console.print(count_text("special cycles", v.totals.specials));
   if (!v.placements.empty()) {
     console.print(fmt::format("  {:<18} {}\n", "interrupts placed", placements_text(v.placements)));
+  }
+  if (v.cache) {
+    for (const std::string& line : cache_lines(*v.cache)) console.print(line + "\n");
   }
   console.print(fmt::format("  {:<18} {} bytes, {} different\n", "final memory", v.memory.bytes,
                             v.memory.different));
@@ -188,10 +197,17 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   ReplayRunOptions options;
   options.strict = arguments.strict;
   options.bit_changes = arguments.bit_changes;
+  if (arguments.wants_cache()) {
+    options.cache = choose_cache(file.recording().bus, arguments.cache_model);
+    if (options.cache == nullptr) console.note("no cache is declared that there is a model of");
+  }
   ReplayRun run(file, nullptr, options, console);
   Verdict verdict;
   verdict.report = run.run();
   add_placement_cause(placed, verdict.report);
+  if (const CacheCheck* cache = run.cache()) {
+    verdict.cache = CacheVerdict{cache->descriptor().name, cache->totals()};
+  }
   verdict.placements = file.placements();
   verdict.totals = run.verifier().totals();
   // Of all instructions, or of where branches went.
@@ -202,6 +218,10 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   verdict.memory = run.compare_final(captured);
   verdict.match =
       verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
+  if (arguments.exact_cache && verdict.cache && verdict.cache->totals.first) {
+    verdict.match = false;
+    if (!verdict.report.divergence) verdict.report.divergence = cache_divergence(*verdict.cache);
+  }
   return verdict;
 }
 
@@ -233,8 +253,7 @@ ExitCode verify_all(const RecordingFile& first, const MemoryImage* captured,
 }
 
 ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
-  const PlacedRecording placed = open_placed(arguments.recording, console);
-  const RecordingFile& file = placed.file;
+  RecordingFile file = RecordingFile::open(arguments.recording);
   if (file.meta().evidence == EvidenceMode::digests) {
     if (!arguments.memory.empty()) {
       throw UsageError("--memory: " + arguments.recording + " holds digests in place of evidence");
@@ -246,6 +265,7 @@ ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
   const MemoryImage* const image = captured ? &*captured : nullptr;
   if (file.recordings() > 1 && !parse_recording_name(arguments.recording).number)
     return verify_all(file, image, arguments, console);
+  const PlacedRecording placed = place_events_of(std::move(file), console);
   const Verdict verdict = verify(placed, image, arguments, console);
   if (arguments.json) {
     console.print_json(verdict_json(verdict));
@@ -266,6 +286,11 @@ CommandRun define_verify(CLI::App& app) {
                "Take no result over from the bus where implementations differ");
   app.add_flag("--accept-bit-changes", arguments->bit_changes,
                "Believe another bus master that changes a single bit and nothing around it");
+  app.add_flag("--cache", arguments->cache,
+               "Compare line fills and write-backs with those of a model of the declared cache");
+  app.add_option("--cache-model", arguments->cache_model, "The same with this model");
+  app.add_flag("--exact-cache", arguments->exact_cache,
+               "The same, and a line that only one side moves is a divergence");
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_verify(*arguments, console); };
 }

@@ -71,7 +71,11 @@ nlohmann::ordered_json placements_json(const std::vector<PlacedEvent>& events) {
 }
 
 PlacedRecording open_placed(const std::string& path, const Console& console) {
-  PlacedRecording placed{RecordingFile::open(path), std::nullopt};
+  return place_events_of(RecordingFile::open(path), console);
+}
+
+PlacedRecording place_events_of(RecordingFile file, const Console& console) {
+  PlacedRecording placed{std::move(file), std::nullopt};
   Progress progress = console.progress("placing interrupts", "instructions");
   PlacerOptions options;
   options.progress = [&progress](Position now) { progress.update(now.instruction); };

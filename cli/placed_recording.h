@@ -21,6 +21,8 @@ struct PlacedRecording {
 /// Opens an archive and, when interrupts have no position and the evidence is there, searches for
 /// them. Says on `console` what came of it.
 PlacedRecording open_placed(const std::string& path, const Console& console);
+/// The same with an archive that is open already.
+PlacedRecording place_events_of(RecordingFile file, const Console& console);
 
 /// Adds to the archive what a search found, when it placed every interrupt; else returns false.
 bool keep_placements(const std::string& path, const PlacedRecording& placed);

@@ -26,6 +26,10 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
     verifier_options.bit_changes = options.bit_changes;
     verifier_ = std::make_unique<Verifier>(recording, file.evidence(), verifier_options);
     sinks_.add(*verifier_);
+    if (options_.cache != nullptr) {
+      cache_ = std::make_unique<CacheCheck>(recording, file.evidence(), *options_.cache);
+      sinks_.add(*cache_);
+    }
   }
   if (options_.start) {
     adoptions_ = options_.checkpoints->adoptions_from(*options_.start);
@@ -51,6 +55,7 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
   };
   replayer_ = std::make_unique<Replayer>(recording, &sinks_, std::move(replay));
   if (verifier_) verifier_->attach(replayer_->machine());
+  if (cache_) cache_->attach(replayer_->machine());
   if (adoptions_) adoptions_->attach(replayer_->machine());
   if (options_.start) options_.checkpoints->restore(*options_.start, *replayer_);
 }
@@ -79,6 +84,7 @@ ReplayReport ReplayRun::run() {
 }
 
 ReplayReport ReplayRun::end(ReplayReport report) {
+  if (cache_) cache_->finish();
   if (report.end == ReplayReport::End::complete && verifier_) {
     try {
       verifier_->finish(replayer_->machine().position());

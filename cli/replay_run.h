@@ -7,6 +7,7 @@
 
 #include "cli/console.h"
 #include "events/recording_file.h"
+#include "replay/cache_check.h"
 #include "replay/checkpoints.h"
 #include "replay/end_sink.h"
 #include "replay/replayer.h"
@@ -19,6 +20,8 @@ struct ReplayRunOptions {
   bool check = true;         ///< compare with the evidence
   bool strict = false;       ///< adopt nothing
   bool bit_changes = false;  ///< accept changes of one bit by another bus master
+  /// Predict the traffic of this cache; null: of none. Only with `check`, from the beginning.
+  const CacheDescriptor* cache = nullptr;
   /// Begin at this checkpoint, not at the beginning. The evidence is then not compared: it was when
   /// the checkpoint was taken, and later checkpoints on the way must agree.
   std::optional<Checkpoints::Start> start;
@@ -48,6 +51,8 @@ class ReplayRun {
   std::uint64_t model_specific_results() { return replayer_->machine().model_specific_results(); }
   /// The instruction that gave the first of them, as text: position, address, disassembly.
   std::string first_model_specific();
+  /// Null when no cache was asked for.
+  const CacheCheck* cache() const { return cache_.get(); }
   /// Only when checking.
   const Verifier& verifier() const { return *verifier_; }
 
@@ -56,6 +61,7 @@ class ReplayRun {
 
   ReplayRunOptions options_;
   std::unique_ptr<Verifier> verifier_;
+  std::unique_ptr<CacheCheck> cache_;
   std::optional<EndSink> end_;
   std::unique_ptr<AdoptionSink> adoptions_;
   SinkList sinks_;

@@ -130,12 +130,16 @@ class Machine final : private EngineClient, private WalkObserver {
   bool in_floating_point_store() const;
   /// It is MOVS, repeated or not.
   bool in_string_copy() const;
+  /// It is INS, repeated or not.
+  bool in_port_input() const;
   bool halted() const { return halted_; }
   bool shut_down() const { return shut_down_; }
 
   /// Runs until the position is `until` or later, the processor halts or shuts down, or the
   /// environment wants a stop. Throws ReplayStopped.
   void run(Position until);
+  /// How often page tables are read; what the guest sees is the same.
+  void set_walk_policy(WalkPolicy policy) { mmu_.set_walk_policy(policy); }
   void set_polling(bool on) { polling_ = on; }
 
   /// Delivers INTR or NMI at the current position; wakes from HLT.

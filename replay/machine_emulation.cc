@@ -341,6 +341,10 @@ bool Machine::in_string_copy() const {
          (info_->opcode == kMovsb || info_->opcode == kMovs);
 }
 
+bool Machine::in_port_input() const {
+  return info_ != nullptr && info_->kind == InstructionClass::ins;
+}
+
 bool Machine::in_floating_point_store() const {
   if (info_ == nullptr) return false;
   switch (info_->kind) {

@@ -226,16 +226,20 @@ PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, boo
     if (entry.tag == tag(address)) entry.tag = kInvalid;
     throw;
   }
-  fill(entry, address, result);
+  fill(entry, address, result, access, user);
   observer_.mapping_used(LinearAddr{tag(address)}, PhysAddr{result.frame});
   return PhysAddr{(result.frame | address.offset_in_page()) & a20_mask_};
 }
 
-void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk) {
+void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, bool user) {
   const bool evicts = entry.tag != kInvalid && entry.tag != tag(address);
   entry.tag = tag(address);
   entry.frame = walk.frame;
   entry.allowed = rights_to_allowed(walk.rights, (walk.leaf & kDirty) != 0);
+  if (policy_ == WalkPolicy::rights_as_used) {
+    if (access != Access::write) entry.allowed &= kSupervisorRead | kUserRead;
+    if (!user) entry.allowed &= kSupervisorRead | kSupervisorWrite;
+  }
   entry.global = global_pages_ && (walk.leaf & kGlobal) != 0;
   if (evicts) observer_.mapping_evicted();
 }
@@ -244,7 +248,7 @@ bool Mmu::fill_quietly(Entry& entry, LinearAddr address, Access access, bool use
   try {
     const Walk result = walk(address, access, user, false);
     if (result.marks) return false;
-    fill(entry, address, result);
+    fill(entry, address, result, access, user);
     return true;
   } catch (const PageFault&) {
     return false;

@@ -49,6 +49,14 @@ class WalkObserver {
   virtual std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted) = 0;
 };
 
+/// What a walk brings into the TLB, which the architecture leaves to the processor: it decides how
+/// often page tables are read, nothing else.
+enum class WalkPolicy : std::uint8_t {
+  all_rights,      ///< whatever the tables allow
+  rights_as_used,  ///< only what the walk was made for: a write after a read walks again, and so
+                   ///< does a user after the supervisor
+};
+
 class Mmu {
  public:
   static constexpr std::uint32_t kInvalid = 1;  ///< a tag with a low bit is no page
@@ -108,6 +116,7 @@ class Mmu {
   void restore(const State& state);
 
   bool paging() const { return paging_; }
+  void set_walk_policy(WalkPolicy policy) { policy_ = policy; }
   void set_a20_mask(std::uint32_t mask) { a20_mask_ = mask; }
 
  private:
@@ -124,7 +133,7 @@ class Mmu {
   }
   struct Walk;
   bool fill_quietly(Entry& entry, LinearAddr address, Access access, bool user);
-  void fill(Entry& entry, LinearAddr address, const Walk& walk);
+  void fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, bool user);
   PhysAddr walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user);
   struct WalkRequest {
     LinearAddr address;
@@ -155,6 +164,7 @@ class Mmu {
   WalkObserver& observer_;
   bool paging_ = false, write_protect_ = false, large_pages_ = false, pae_ = false,
        global_pages_ = false;
+  WalkPolicy policy_ = WalkPolicy::all_rights;
   std::uint32_t cr3_ = 0;
   std::uint32_t a20_mask_ = 0xffffffff;
   std::array<std::optional<std::uint64_t>, 4> pdptes_{};

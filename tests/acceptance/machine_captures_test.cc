@@ -107,6 +107,29 @@ TEST_P(MachineCaptures, ReplaysWithCountsAtInterruptsAlone) {
   EXPECT_EQ(run.report().io_reads, imported.recording.io_reads.size());
 }
 
+/// The machine's cache is the one its monitor simulated: nothing may differ, with counts or
+/// without.
+TEST_P(MachineCaptures, MissesExactlyWhereTheModelOfItsCacheDoes) {
+  const MachineCapture& capture = GetParam();
+  if (capture.form == 'A') GTEST_SKIP() << "has no cache";
+  for (const IgnoreCounts counts : {IgnoreCounts::none, IgnoreCounts::all_but_interrupts}) {
+    const ImportedRecording imported = import_machine(capture, counts);
+    const CacheTotals totals = cache_totals(imported);
+    for (const CacheCount& count : {totals.fills, totals.write_backs}) {
+      EXPECT_EQ(count.predicted, count.agree);
+      EXPECT_EQ(count.captured, count.agree);
+    }
+    EXPECT_FALSE(totals.first) << totals.first->position.instruction << ": "
+                               << cache_disagreement_text(*totals.first);
+    if (counts != IgnoreCounts::none) continue;
+    EXPECT_EQ(totals.fills.captured, declared_count(capture, "line_fills"));
+    EXPECT_EQ(totals.write_backs.captured, declared_count(capture, "line_writebacks"));
+    std::printf("  %llu fills, %llu write-backs\n",
+                static_cast<unsigned long long>(totals.fills.agree),
+                static_cast<unsigned long long>(totals.write_backs.agree));
+  }
+}
+
 /// What the monitor counted is where the search must find every interrupt.
 TEST_P(MachineCaptures, PlacesInterruptsThatNobodyCounted) {
   const MachineCapture& capture = GetParam();

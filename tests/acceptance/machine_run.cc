@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "formats/error.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
 
@@ -92,6 +93,28 @@ bool MachineRun::run_to_end_of_window() {
   while (machine().position().instruction < window_ && replayer_->step_beyond()) {
   }
   return machine().position() == Position{window_, 0};
+}
+
+CacheTotals cache_totals(const ImportedRecording& imported) {
+  const CacheDescriptor* cache = declared_cache(imported.recording.bus);
+  if (cache == nullptr) throw InternalError("there is no model of the declared cache");
+  Verifier verifier(imported.recording, imported.read_evidence(), {});
+  CacheCheck check(imported.recording, imported.read_evidence(), *cache);
+  SinkList sinks;
+  sinks.add(verifier);
+  sinks.add(check);
+  ReplayOptions options;
+  options.evidence = [&imported] { return imported.read_evidence(); };
+  Replayer replayer(imported.recording, &sinks, std::move(options));
+  verifier.attach(replayer.machine());
+  check.attach(replayer.machine());
+  replayer.run();
+  check.finish();
+  return check.totals();
+}
+
+std::uint64_t declared_count(const MachineCapture& capture, const std::string& name) {
+  return data_of(capture).meta(capture.form, name);
 }
 
 std::vector<std::string> final_memory_differences(const MachineCapture& capture,

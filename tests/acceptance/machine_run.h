@@ -8,6 +8,7 @@
 
 #include "acceptance/golden_check.h"
 #include "capture/import.h"
+#include "replay/cache_check.h"
 #include "replay/replayer.h"
 #include "replay/verifier.h"
 
@@ -54,6 +55,11 @@ class MachineRun {
   std::unique_ptr<Replayer> replayer_;
   ReplayReport report_;
 };
+
+/// A replay beside a model of the cache that the capture declares.
+CacheTotals cache_totals(const ImportedRecording& imported);
+/// What the capture's own description says of this form.
+std::uint64_t declared_count(const MachineCapture& capture, const std::string& name);
 
 /// Differences of the machine's memory and registers from those at the end of the window, one line
 /// each, the first few.

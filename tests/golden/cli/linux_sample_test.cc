@@ -52,5 +52,17 @@ TEST_F(LinuxSample, NothingOfItHasToBeAdoptedFromTheBus) {
   EXPECT_EQ(run_json({"verify", "linux.citcat", "--json", "--strict"}).at("verdict"), "match");
 }
 
+/// The monitor's TLB is another than the model's: page tables are read at other times.
+TEST_F(LinuxSample, AgreesWithAModelOfThePentiumsCachesButForPageTables) {
+  import_it();
+  const auto cache = run_json({"verify", "linux.citcat", "--json", "--cache"}).at("cache");
+  EXPECT_EQ(cache.at("model"), "pentium");
+  const auto share = [&](const char* kind) {
+    return cache.at(kind).at("agree").get<double>() / cache.at(kind).at("captured").get<double>();
+  };
+  EXPECT_GT(share("fills"), 0.97);
+  EXPECT_GT(share("write_backs"), 0.8);
+}
+
 }  // namespace
 }  // namespace citcat::testing

@@ -75,6 +75,11 @@ std::uint64_t MachineData::meta(const std::string& key) const {
   return nlohmann::json::parse(bytes).at(key).get<std::uint64_t>();
 }
 
+std::uint64_t MachineData::meta(char form, const std::string& key) const {
+  const auto bytes = read_whole_file(path("meta.json"), kMaxFile);
+  return nlohmann::json::parse(bytes).at(std::string(1, form)).at(key).get<std::uint64_t>();
+}
+
 std::string machine_folder() { return shared_file("machine"); }
 
 std::vector<std::pair<std::string, char>> machine_captures() {

@@ -46,6 +46,8 @@ class MachineData {
   /// Name and value of each dword of initial_state.csv.
   std::map<std::string, std::uint32_t> initial_state() const;
   std::uint64_t meta(const std::string& key) const;
+  /// A number of one bus form.
+  std::uint64_t meta(char form, const std::string& key) const;
 
  private:
   std::string folder_;

@@ -1,0 +1,31 @@
+#pragma once
+// What `verify --cache` says of the cache between processor and bus.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "replay/cache_check.h"
+#include "replay/replayer.h"
+
+namespace citcat {
+
+/// A comparison with the model of one cache.
+struct CacheVerdict {
+  std::string model;  ///< its name
+  CacheTotals totals;
+};
+
+/// The model with this name, or with an empty one that which `bus` declares: null where it declares
+/// none, or one that no model is like. Throws UsageError for a name that there is not.
+const CacheDescriptor* choose_cache(const BusModel& bus, const std::string& name);
+
+nlohmann::ordered_json cache_json(const std::optional<CacheVerdict>& verdict);
+std::vector<std::string> cache_lines(const CacheVerdict& verdict);
+/// The first disagreement as a divergence.
+std::optional<Divergence> cache_divergence(const CacheVerdict& verdict);
+/// `all` with what another recording's comparison says.
+void add_to(std::optional<CacheVerdict>& all, const std::optional<CacheVerdict>& one);
+
+}  // namespace citcat
