@@ -7,6 +7,7 @@
 
 #include "capture/dump_window.h"
 #include "capture/position_audit.h"
+#include "capture/read_ahead.h"
 #include "capture/side_values.h"
 #include "capture/text_fields.h"
 #include "events/recording_builder.h"
@@ -19,8 +20,6 @@ namespace {
 // A state dump is over when this many transactions went by without a write into its window; as many
 // of the recording's first are looked at to judge their counts.
 constexpr std::size_t kLookAhead = 4096;
-/// Transactions taken from the reader at a time: few enough to stay in the first-level cache.
-constexpr std::size_t kBlock = 128;
 constexpr std::uint64_t kProgressEvery = 1 << 16;
 
 struct KindName {
@@ -70,19 +69,19 @@ class WhereFinder {
 class TransactionStream {
  public:
   TransactionStream(CaptureReader& reader, const std::function<void(std::uint64_t)>& progress)
-      : reader_(reader), progress_(progress) {}
+      : source_(reader), progress_(progress) {}
 
   /// The next transactions of the segment, as many as are at hand, which the caller may change;
   /// none at its end. They come again unless skip() takes them.
   std::span<BusTransaction> peek() {
     if (!put_back_.empty()) return {&put_back_.front(), 1};
-    if (at_ == size_ && !read_block()) return {};
-    return std::span(block_).subspan(at_, size_ - at_);
+    if (block_.empty() && !read_block()) return {};
+    return block_;
   }
   /// Goes beyond the first `count` of what peek() returned last.
   void skip(std::size_t count) {
     if (put_back_.empty()) {
-      at_ += count;
+      block_ = block_.subspan(count);
     } else if (count != 0) {
       put_back_.pop_front();
     }
@@ -99,7 +98,7 @@ class TransactionStream {
   /// Goes on to the next segment of the capture, leaving out what is left of this one.
   bool next_segment() {
     for (auto left = peek(); !left.empty(); left = peek()) skip(left.size());
-    at_end_ = !reader_.next_segment();
+    at_end_ = !source_.next_segment();
     if (!at_end_) ++segment_;
     return !at_end_;
   }
@@ -107,25 +106,25 @@ class TransactionStream {
   bool at_end() const { return at_end_ && put_back_.empty(); }  ///< of the segment
   std::uint32_t segment() const { return segment_; }
   std::uint64_t read() const { return read_; }  ///< transactions so far
-  CaptureReader& reader() { return reader_; }
+  /// Of the capture, as far as it was read.
+  const CaptureInfo& info() const { return source_.info(); }
+  /// That the capture carries for the segment.
+  const std::optional<CpuState>& initial_state() const { return source_.initial_state(); }
 
  private:
   bool read_block() {
     if (at_end_) return false;
-    at_ = 0;
-    size_ = reader_.next_block(block_);
-    at_end_ = size_ == 0;
+    block_ = source_.next();
+    at_end_ = block_.empty();
     const std::uint64_t before = read_;
-    read_ += size_;
+    read_ += block_.size();
     if (read_ / kProgressEvery != before / kProgressEvery && progress_) progress_(read_);
     return !at_end_;
   }
 
-  CaptureReader& reader_;
+  ReadAhead source_;
   const std::function<void(std::uint64_t)>& progress_;
-  // Read but not yet looked at: from at_ to size_.
-  std::vector<BusTransaction> block_ = std::vector<BusTransaction>(kBlock);
-  std::size_t at_ = 0, size_ = 0;
+  std::span<BusTransaction> block_;  ///< read but not yet looked at
   std::deque<BusTransaction> put_back_;
   bool at_end_ = false;
   std::uint32_t segment_ = 0;
@@ -152,9 +151,8 @@ class Importer {
  public:
   Importer(TransactionStream& stream, const ImportOptions& options, EvidenceWriter* evidence)
       : stream_(stream),
-        reader_(stream.reader()),
         options_(options),
-        builder_({reader_.info().bus}, evidence),
+        builder_({stream.info().bus}, evidence),
         start_(options.start),
         stop_(options.stop),
         audit_(options.ignore_counts == IgnoreCounts::none                 ? Counting::all
@@ -198,7 +196,6 @@ class Importer {
   const std::string& name() const;
 
   TransactionStream& stream_;
-  CaptureReader& reader_;
   const ImportOptions& options_;
   RecordingBuilder builder_;
   WhereFinder start_, stop_;
@@ -219,7 +216,7 @@ class Importer {
 
 const std::string& Importer::name() const {
   static const std::string kCapture = "capture";
-  return reader_.info().files.empty() ? kCapture : reader_.info().files.front().name;
+  return stream_.info().files.empty() ? kCapture : stream_.info().files.front().name;
 }
 
 void Importer::select_segment() {
@@ -238,7 +235,7 @@ void Importer::find_state() {
   } else if (!options_.initial_state_path.empty()) {
     state_ = load_state_json(options_.initial_state_path);
   } else if (!options_.start) {
-    state_ = reader_.initial_state();
+    state_ = stream_.initial_state();
   } else {
     throw UsageError("--start " + where_text(*options_.start) +
                      " needs the processor's state there: give it with --initial-state");
@@ -405,7 +402,7 @@ void Importer::derive() {
     stream_.skip(taken);
     if (!goes_on) return;
   }
-  ending_ = reader_.info().ending;
+  ending_ = stream_.info().ending;
 }
 
 /// The same for a segment that may end in a spin loop: the last `delay` transactions wait until
@@ -424,7 +421,7 @@ void Importer::derive_delayed(std::size_t delay) {
     BusTransaction t;
     if (next(t)) ahead_.push_back(t);
   }
-  ending_ = reader_.info().ending;
+  ending_ = stream_.info().ending;
 }
 
 /// A full analyser interrupts the machine, whose driver then spins until the analyser was emptied.
@@ -521,7 +518,7 @@ std::string options_text(const ImportOptions& options) {
 
 /// What the stream of transactions does not tell.
 void Importer::fill_in(Recording& recording) {
-  const CaptureInfo& info = reader_.info();
+  const CaptureInfo& info = stream_.info();
   recording.initial = std::move(*state_);
   // The store of the stop marker is no part of the recording: nothing of it is evidence.
   if (stopped_at_ && recording.instructions)
@@ -554,7 +551,7 @@ void Importer::fill_in(Recording& recording) {
 }
 
 std::optional<Recording> Importer::run_next(bool may_spin) {
-  state_ = reader_.initial_state();
+  state_ = stream_.initial_state();
   if (!state_ && !search_dump()) return std::nullopt;
   look_ahead();
   find_base();
@@ -699,11 +696,7 @@ class SegmentedImport {
   /// `files`: how many the capture has, as an analyser leaves them that is emptied again and again.
   SegmentedImport(CaptureReader& reader, const ImportOptions& options, std::size_t files,
                   RecordingFileWriter& archive)
-      : reader_(reader),
-        options_(options),
-        files_(files),
-        stream_(reader, options.progress),
-        archive_(archive) {}
+      : options_(options), files_(files), stream_(reader, options.progress), archive_(archive) {}
 
   ImportResult run() {
     do {
@@ -738,7 +731,7 @@ class SegmentedImport {
         break;
       }
       parts_.push_back({std::move(importer), std::move(*recording)});
-    } while (!stream_.at_end() && !reader_.initial_state());
+    } while (!stream_.at_end() && !stream_.initial_state());
     if (before != parts_.size()) return;
     left_out_.push_back("segment " + std::to_string(stream_.segment()) +
                         " has no state dump: it is left out");
@@ -753,16 +746,15 @@ class SegmentedImport {
                                         std::to_string(parts_.size()) +
                                         ": nothing is known of what happened between them");
     }
-    if (!options_.provenance) strip_provenance(part.recording, reader_.info());
+    if (!options_.provenance) strip_provenance(part.recording, stream_.info());
     archive_.select(number);
     archive_.add(part.recording);
   }
 
   std::string name() const {
-    return reader_.info().files.empty() ? "capture" : reader_.info().files.front().name;
+    return stream_.info().files.empty() ? "capture" : stream_.info().files.front().name;
   }
 
-  CaptureReader& reader_;
   const ImportOptions& options_;
   std::size_t files_;
   TransactionStream stream_;

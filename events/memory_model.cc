@@ -4,6 +4,28 @@
 
 namespace citcat {
 
+bool MemoryModel::LineBytes::holds(std::span<const std::uint8_t> bytes) const {
+  for (std::uint32_t i = 0; i < size_; ++i) {
+    const std::uint32_t at = first_ + i;
+    const bool known = (line_.note[at / 4] >> (kEpochBits + at % 4) & 1) != 0;
+    if (!known || line_.value[at] != bytes[i]) return false;
+  }
+  return true;
+}
+
+void MemoryModel::LineBytes::put(std::span<const std::uint8_t> bytes) const {
+  for (std::uint32_t i = 0; i < size_; ++i) {
+    const std::uint32_t at = first_ + i;
+    line_.value[at] = bytes[i];
+    line_.note[at / 4] |= std::uint32_t{1} << (kEpochBits + at % 4);
+  }
+}
+
+void MemoryModel::LineBytes::touch(std::uint32_t epoch) const {
+  for (std::uint32_t word = (first_ + 3) / 4; word < (first_ + size_) / 4; ++word)
+    line_.note[word] = kWholeWord | epoch;
+}
+
 MemoryModel::Page& MemoryModel::find_or_make(std::uint32_t number, Slot& slot) {
   std::unique_ptr<Page>& page = pages_[number];
   if (!page) {
@@ -17,13 +39,12 @@ MemoryModel::Page& MemoryModel::find_or_make(std::uint32_t number, Slot& slot) {
 MemoryImage MemoryModel::snapshot() const {
   MemoryImage image;
   for (const auto& [number, page] : pages_) {
-    if (std::all_of(page->known.begin(), page->known.end(), [](auto w) { return w == 0; }))
-      continue;
-    MemoryImage::Page& target = image.page(number);
+    MemoryImage::Page* target = nullptr;
     for (std::uint32_t i = 0; i < kPageSize; ++i) {
       if (!page->is_known(i)) continue;
-      target.data[i] = page->value[i];
-      target.valid.set(i);
+      if (target == nullptr) target = &image.page(number);
+      target->data[i] = page->value(i);
+      target->valid.set(i);
     }
   }
   return image;

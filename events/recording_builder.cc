@@ -6,65 +6,22 @@
 namespace citcat {
 namespace {
 
-// Pieces handed to the memory model never cross this boundary, so that the mask of a piece lies in
-// one word of `known`. No real transfer crosses it: it is the largest line.
-constexpr std::uint32_t kPieceBytes = 32;
-
-std::uint64_t piece_mask(std::uint32_t offset, std::uint32_t size) {
-  return ((std::uint64_t{1} << size) - 1) << (offset % 64);
-}
-
-template <typename Word>
-bool same_words(const std::uint8_t* a, const std::uint8_t* b) {
-  Word x, y;
-  std::memcpy(&x, a, sizeof x);
-  std::memcpy(&y, b, sizeof y);
-  return x == y;
-}
-
-/// memcmp() == 0, without a call for what nearly all transfers are: parts of a line, bus words.
-bool same_bytes(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
-  switch (size) {
-    case 16: {
-      std::uint64_t x[2], y[2];
-      std::memcpy(x, a, sizeof x);
-      std::memcpy(y, b, sizeof y);
-      return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
-    }
-    case 8:
-      return same_words<std::uint64_t>(a, b);
-    case 4:
-      return same_words<std::uint32_t>(a, b);
-    case 2:
-      return same_words<std::uint16_t>(a, b);
-    case 1:
-      return *a == *b;
-    default:
-      return std::memcmp(a, b, size) == 0;
-  }
-}
-
-/// memcpy(), likewise.
-void copy_bytes(std::uint8_t* to, const std::uint8_t* from, std::size_t size) {
-  if (size == 16) {
-    std::memcpy(to, from, 16);
-  } else if (size == 4) {
-    std::memcpy(to, from, 4);
-  } else {
-    std::memcpy(to, from, size);
-  }
-}
-
-/// Calls `fn(first, size)` for the pieces of a transaction's bytes.
+/// Calls `fn(first, size)` for the pieces of a transaction's bytes, none of which crosses a line of
+/// the memory model. No real transfer is more than one: it is the largest line.
 template <typename Fn>
 void for_pieces(const BusTransaction& t, Fn fn) {
-  const std::uint32_t room = kPieceBytes - t.address.value % kPieceBytes;
+  const std::uint32_t room = MemoryModel::kLineBytes - t.address.value % MemoryModel::kLineBytes;
   if (t.size <= room) [[likely]] {
     fn(0u, std::uint32_t{t.size});
     return;
   }
   fn(0u, room);
   fn(room, t.size - room);
+}
+
+void put(MemoryModel::Page& page, std::uint32_t offset, std::span<const std::uint8_t> bytes,
+         std::uint32_t size) {
+  MemoryModel::LineBytes(page.line(offset), offset, size).put(bytes);
 }
 
 unsigned granule_shift(const BusModel& bus) { return bus.bus_bytes < 4 ? 0 : 2; }
@@ -80,9 +37,8 @@ void RecordingBuilder::observe(const BusTransaction& t) {
   saw_write_back_ |= t.has(kWriteBack);
   for_pieces(t, [&](std::uint32_t first, std::uint32_t size) {
     const PhysAddr address = t.address + first;
-    MemoryModel::Page& page = model_.page(address.page());
-    std::memcpy(page.value.data() + address.offset_in_page(), t.data.data() + first, size);
-    page.known[address.offset_in_page() / 64] |= piece_mask(address.offset_in_page(), size);
+    put(model_.page(address.page()), address.offset_in_page(), std::span(t.data).subspan(first),
+        size);
   });
 }
 
@@ -99,7 +55,7 @@ void RecordingBuilder::reconcile(const BusTransaction& t, MemoryModel::Page& pag
   const std::uint32_t offset = (t.address + first).offset_in_page();
   for (std::uint32_t i = 0; i < size; ++i) {
     const std::uint8_t value = t.data[first + i];
-    const bool changed = page.is_known(offset + i) ? page.value[offset + i] != value
+    const bool changed = page.is_known(offset + i) ? page.value(offset + i) != value
                                                    : first_read(t.address + first + i, page, value);
     if (!changed) continue;
     changed_first = std::min(changed_first, i);
@@ -107,8 +63,7 @@ void RecordingBuilder::reconcile(const BusTransaction& t, MemoryModel::Page& pag
   }
   // Bytes between two changed ones belong to the event too: they hold what they held.
   if (changed_first < size) add_external(t, page, first + changed_first, first + changed_last);
-  std::memcpy(page.value.data() + offset, t.data.data() + first, size);
-  page.known[offset / 64] |= piece_mask(offset, size);
+  put(page, offset, std::span(t.data).subspan(first), size);
 }
 
 /// Puts a byte read for the first time since the start into the image. Returns whether somebody
@@ -254,46 +209,65 @@ void RecordingBuilder::add_other(const BusTransaction& t) {
   }
 }
 
-inline void RecordingBuilder::read(const BusTransaction& t) {
-  saw_line_ |= t.has(kLine);
-  for_pieces(t, [&](std::uint32_t first, std::uint32_t size) { read_part(t, first, size); });
+/// Calls `access` with the view of memory that suits the bytes.
+template <typename Access>
+inline void RecordingBuilder::with_view(const BusTransaction& t, Access access) {
+  const std::uint32_t offset = t.address.offset_in_page();
+  MemoryModel::Page& page = model_.page(t.address.page());
+  if (MemoryModel::LinePart::fits(offset, t.size)) {
+    access(page, MemoryModel::LinePart(page.line(offset), offset, t.size), 0, t.size);
+  } else if (MemoryModel::BusWord::fits(offset, t.size)) [[likely]] {
+    access(page, MemoryModel::BusWord(page.line(offset), offset, t.size), 0, t.size);
+  } else {
+    for_pieces(t, [&](std::uint32_t first, std::uint32_t size) {
+      const PhysAddr address = t.address + first;
+      MemoryModel::Page& its = model_.page(address.page());
+      const std::uint32_t at = address.offset_in_page();
+      access(its, MemoryModel::LineBytes(its.line(at), at, size), first, size);
+    });
+  }
 }
 
-inline void RecordingBuilder::read_part(const BusTransaction& t, std::uint32_t first,
-                                        std::uint32_t size) {
-  const PhysAddr address = t.address + first;
-  const std::uint32_t offset = address.offset_in_page();
-  MemoryModel::Page& page = model_.page(address.page());
-  const std::uint64_t mask = piece_mask(offset, size);
-  if ((page.known[offset / 64] & mask) != mask ||
-      !same_bytes(page.value.data() + offset, t.data.data() + first, size)) [[unlikely]] {
-    reconcile(t, page, first, size);
+template <typename View>
+inline void RecordingBuilder::touch(const BusTransaction& t, MemoryModel::Page& page,
+                                    const View& view, std::uint32_t first, std::uint32_t size) {
+  const std::uint32_t epoch = std::min(clock_.epoch(), MemoryModel::kLastEpoch);
+  if (model_.keeps_words()) [[likely]] {
+    view.touch(epoch);
+  } else {
+    MemoryModel::touch_bytes(page, (t.address + first).offset_in_page(), size, epoch);
   }
-  model_.touch(page, offset, size, clock_.epoch());
+}
+
+inline void RecordingBuilder::read(const BusTransaction& t) {
+  saw_line_ |= t.has(kLine);
+  with_view(
+      t, [&](MemoryModel::Page& page, const auto& view, std::uint32_t first, std::uint32_t size) {
+        if (!view.holds(std::span(t.data).subspan(first))) [[unlikely]]
+          reconcile(t, page, first, size);
+        touch(t, page, view, first, size);
+      });
 }
 
 inline void RecordingBuilder::write(const BusTransaction& t) {
   saw_line_ |= t.has(kLine);
   saw_write_back_ |= t.has(kWriteBack);
-  for_pieces(t, [&](std::uint32_t first, std::uint32_t size) { write_part(t, first, size); });
+  with_view(
+      t, [&](MemoryModel::Page& page, const auto& view, std::uint32_t first, std::uint32_t size) {
+        if (has_cache() && !before_.empty()) keep_before(t, page, first, size);
+        view.put(std::span(t.data).subspan(first));
+        touch(t, page, view, first, size);
+      });
 }
 
-inline void RecordingBuilder::write_part(const BusTransaction& t, std::uint32_t first,
-                                         std::uint32_t size) {
-  const PhysAddr address = t.address + first;
-  const std::uint32_t offset = address.offset_in_page();
-  MemoryModel::Page& page = model_.page(address.page());
-  const std::uint64_t mask = piece_mask(offset, size);
-  if ((page.known[offset / 64] & mask) != mask) {
-    // A cached byte seen before the start may have been read since then, off the bus.
-    for (std::uint32_t i = 0; has_cache() && !before_.empty() && i < size; ++i) {
-      if (page.is_known(offset + i)) continue;
-      if (const auto initial = before_.byte(address + i)) set_image(address + i, page, *initial);
-    }
-    page.known[offset / 64] |= mask;
+/// A cached byte seen before the start may have been read since then, off the bus.
+void RecordingBuilder::keep_before(const BusTransaction& t, MemoryModel::Page& page,
+                                   std::uint32_t first, std::uint32_t size) {
+  for (std::uint32_t i = first; i < first + size; ++i) {
+    const PhysAddr address = t.address + i;
+    if (page.is_known(address.offset_in_page())) continue;
+    if (const auto initial = before_.byte(address)) set_image(address, page, *initial);
   }
-  copy_bytes(page.value.data() + offset, t.data.data() + first, size);
-  model_.touch(page, offset, size, clock_.epoch());
 }
 
 /// The instruction a transaction belongs to is one the evidence reaches. An interrupt belongs to
@@ -338,6 +312,8 @@ inline void RecordingBuilder::add_memory(BusTransaction& t) {
 void RecordingBuilder::add(std::span<BusTransaction> transactions) {
   // What memory holds lies all over the second-level cache; a few transactions ahead is in time.
   constexpr std::size_t kAhead = 12;
+  for (const BusTransaction& t : transactions.first(std::min(transactions.size(), kAhead)))
+    model_.prefetch(t.address);
   for (std::size_t i = 0; i < transactions.size(); ++i) {
     if (transactions.size() - i > kAhead) model_.prefetch(transactions[i + kAhead].address);
     BusTransaction& t = transactions[i];

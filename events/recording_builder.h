@@ -62,12 +62,17 @@ class RecordingBuilder {
 
  private:
   void read(const BusTransaction& t);
-  void read_part(const BusTransaction& t, std::uint32_t first, std::uint32_t size);
+  template <typename Access>
+  void with_view(const BusTransaction& t, Access access);
+  template <typename View>
+  void touch(const BusTransaction& t, MemoryModel::Page& page, const View& view,
+             std::uint32_t first, std::uint32_t size);
   void reconcile(const BusTransaction& t, MemoryModel::Page& page, std::uint32_t first,
                  std::uint32_t size);
   bool first_read(PhysAddr address, MemoryModel::Page& page, std::uint8_t value);
   void write(const BusTransaction& t);
-  void write_part(const BusTransaction& t, std::uint32_t first, std::uint32_t size);
+  void keep_before(const BusTransaction& t, MemoryModel::Page& page, std::uint32_t first,
+                   std::uint32_t size);
   void set_image(PhysAddr address, MemoryModel::Page& page, std::uint8_t value);
   void add_external(const BusTransaction& t, const MemoryModel::Page& page, std::uint32_t first,
                     std::uint32_t last);

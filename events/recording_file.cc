@@ -138,24 +138,22 @@ RecordingName parse_recording_name(const std::string& name) {
 std::string default_engine_identity() { return "citcat " CITCAT_VERSION; }
 
 RecordingFileWriter::RecordingFileWriter(const std::string& path, RecordingFileOptions options)
-    : options_(std::move(options)), container_(path) {}
+    : options_(std::move(options)), container_(path), evidence_([this](auto columns, auto idle) {
+        add_evidence(std::move(columns), std::move(idle));
+      }) {}
 
 RecordingFileWriter::~RecordingFileWriter() = default;
 
 void RecordingFileWriter::write_all(std::span<const BusTransaction> transactions) {
-  if (options_.evidence != EvidenceMode::full) return;
-  while (!transactions.empty()) {
-    transactions = transactions.subspan(evidence_->add(transactions));
-    if (evidence_->full()) flush_evidence();
-  }
+  if (options_.evidence == EvidenceMode::full) evidence_.add(transactions);
 }
 
-void RecordingFileWriter::flush_evidence() {
-  if (evidence_->size() == 0) return;
+void RecordingFileWriter::add_evidence(std::shared_ptr<EvidenceColumns> columns,
+                                       std::shared_ptr<Recycler<EvidenceColumns>> idle) {
   mark();
   container_.add(
       kEvidenceChunk,
-      [columns = std::exchange(evidence_, idle_->take()), idle = idle_] {
+      [columns = std::move(columns), idle = std::move(idle)] {
         std::vector<std::uint8_t> payload = columns->encode();
         columns->clear();
         idle->give_back(columns);
@@ -165,7 +163,7 @@ void RecordingFileWriter::flush_evidence() {
 }
 
 void RecordingFileWriter::select(std::size_t number) {
-  flush_evidence();
+  evidence_.flush();
   selected_ = number;
 }
 
@@ -185,7 +183,7 @@ void RecordingFileWriter::finish(const Recording& recording,
 void RecordingFileWriter::close() { container_.finish(); }
 
 void RecordingFileWriter::add(const Recording& recording, std::span<const ReplayDigest> digests) {
-  flush_evidence();
+  evidence_.flush();
   mark();
   ArchiveMeta meta;
   meta.engine = options_.engine;

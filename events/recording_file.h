@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "events/evidence_codec.h"
+#include "events/evidence_packer.h"
 #include "events/placement.h"
 #include "events/recording.h"
 #include "events/recording_codec.h"
@@ -60,16 +61,15 @@ class RecordingFileWriter final : public EvidenceWriter {
   void close();
 
  private:
-  void flush_evidence();
+  void add_evidence(std::shared_ptr<EvidenceColumns> columns,
+                    std::shared_ptr<Recycler<EvidenceColumns>> idle);
   void mark();
 
   RecordingFileOptions options_;
   ContainerWriter container_;
-  /// Shared with the threads that encode and compress.
-  std::shared_ptr<Recycler<EvidenceColumns>> idle_ = std::make_shared<Recycler<EvidenceColumns>>();
-  std::shared_ptr<EvidenceColumns> evidence_ = idle_->take();
   std::size_t selected_ = 0;  ///< recording that write() and add() are for
   std::size_t marked_ = 0;    ///< recording that the next chunk would be taken for
+  EvidencePacker evidence_;   ///< last: it uses the others
 };
 
 /// What "x.citcat@2" means: the file and the number. A file that has such a name is meant itself.

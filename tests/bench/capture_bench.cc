@@ -172,8 +172,7 @@ void BM_DeriveNative(benchmark::State& state) {
   for (auto _ : state) {
     const auto capture = open_capture({path}, {});
     RecordingBuilder builder({capture->info().bus}, nullptr);
-    while (const std::size_t n = capture->next_block(block))
-      for (std::size_t i = 0; i < n; ++i) builder.add(block[i]);
+    while (const std::size_t n = capture->next_block(block)) builder.add(std::span(block).first(n));
     benchmark::DoNotOptimize(builder.finish().totals.transactions);
   }
   count_transactions(state);

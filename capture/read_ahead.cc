@@ -1,0 +1,111 @@
+#include "capture/read_ahead.h"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "formats/handover.h"
+
+namespace citcat {
+namespace {
+
+/// Transactions in a block that this thread reads: few enough to stay in the first-level cache.
+constexpr std::size_t kBlock = 128;
+/// In one that another thread reads: handing it over takes as long as reading a hundred.
+constexpr std::size_t kHandedBlock = 1024;
+/// Blocks that go round. All of them together stay in the second-level cache.
+constexpr std::size_t kBlocks = 4;
+/// A thread is started for segments longer than this.
+constexpr std::uint64_t kFewTransactions = 1 << 16;
+
+}  // namespace
+
+struct ReadAhead::Thread {
+  explicit Thread(CaptureReader& reader) : worker([this, &reader] { run(reader); }) {}
+  ~Thread() {
+    used.close();
+    worker.join();
+  }
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+
+  void run(CaptureReader& reader) {
+    bool last = false;
+    while (!last) {
+      std::optional<std::unique_ptr<Block>> block = used.take();
+      if (!block) break;
+      fill(reader, **block);
+      last = (*block)->last;
+      read.put(std::move(*block));
+    }
+    read.close();
+  }
+
+  Handover<std::unique_ptr<Block>> read{kBlocks / 2}, used{kBlocks / 2};
+  std::thread worker;  ///< last: it uses the others
+};
+
+ReadAhead::ReadAhead(CaptureReader& reader)
+    : reader_(reader), state_(reader.initial_state()), block_(std::make_unique<Block>()) {}
+
+ReadAhead::~ReadAhead() = default;
+
+std::span<BusTransaction> ReadAhead::next() {
+  if (at_end_) return {};
+  if (thread_) return take_block();
+  if (read_here_ < kFewTransactions) return read_here();
+  thread_ = std::make_unique<Thread>(reader_);
+  for (std::size_t i = 0; i + 1 < kBlocks; ++i) thread_->used.put(std::make_unique<Block>());
+  return take_block();
+}
+
+std::span<BusTransaction> ReadAhead::read_here() {
+  block_->transactions.resize(kBlock);
+  block_->size = reader_.next_block(block_->transactions);
+  read_here_ += block_->size;
+  at_end_ = block_->size == 0;
+  return std::span(block_->transactions).first(block_->size);
+}
+
+/// Exchanges the block handed out last for the next one.
+std::span<BusTransaction> ReadAhead::take_block() {
+  if (!block_->last) {
+    thread_->used.put(std::move(block_));
+    block_ = std::move(*thread_->read.take());
+    if (block_->size != 0) return std::span(block_->transactions).first(block_->size);
+  }
+  thread_.reset();
+  at_end_ = true;
+  block_->last = false;
+  if (const std::exception_ptr error = std::exchange(block_->error, nullptr))
+    std::rethrow_exception(error);
+  return {};
+}
+
+void ReadAhead::fill(CaptureReader& reader, Block& block) {
+  block.transactions.resize(kHandedBlock);
+  block.size = 0;
+  try {
+    while (block.size < kHandedBlock && !block.last) {
+      const std::size_t got = reader.next_block(std::span(block.transactions).subspan(block.size));
+      block.size += got;
+      block.last = got == 0;
+    }
+  } catch (...) {
+    block.error = std::current_exception();
+    block.last = true;
+  }
+  block.info = reader.info();
+}
+
+bool ReadAhead::next_segment() {
+  if (!reader_.next_segment()) return false;
+  at_end_ = false;
+  read_here_ = 0;
+  state_ = reader_.initial_state();
+  return true;
+}
+
+}  // namespace citcat
