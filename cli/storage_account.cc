@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 /// What kinds of chunks are for, in the order of the account.
 struct Stream {
   const char* name;
-  std::array<ChunkKind, 6> kinds;
+  std::array<ChunkKind, 7> kinds;
   bool needed;  ///< to replay
 };
 const std::array<Stream, 6>& streams() {
@@ -28,7 +28,7 @@ const std::array<Stream, 6>& streams() {
       {"image", {kImageChunk}, true},
       {"events",
        {kInterruptChunk, kExternalWriteChunk, kIoReadChunk, kInternalReadChunk, kAdoptionChunk,
-        kPlacementChunk},
+        kPlacementChunk, kHintChunk},
        true},
       {"digests", {kDigestChunk}, true},
       {"evidence", {kEvidenceChunk}, false},

@@ -28,6 +28,7 @@ inline constexpr ChunkKind kStopChunk = chunk_kind("STOP");
 inline constexpr ChunkKind kCheckpointChunk = chunk_kind("CHKP");
 inline constexpr ChunkKind kCheckpointIndexChunk = chunk_kind("CHKI");
 inline constexpr ChunkKind kPlacementChunk = chunk_kind("PLAC");
+inline constexpr ChunkKind kHintChunk = chunk_kind("HINT");
 /// The chunks that follow belong to another recording of the archive: its number, a varint.
 inline constexpr ChunkKind kSelectChunk = chunk_kind("SLCT");
 

@@ -242,6 +242,11 @@ void RecordingAppender::add_placements(std::span<const PlacedEvent> events) {
   container_.add(kPlacementChunk, encode_placements(events), kSmallCompression);
 }
 
+void RecordingAppender::add_hints(const HintFile& hints) {
+  const std::string text = hints_text(hints);
+  container_.add(kHintChunk, {text.begin(), text.end()}, kSmallCompression);
+}
+
 RecordingFile RecordingFile::open(const std::string& path) {
   const RecordingName name = parse_recording_name(path);
   RecordingFile file;
@@ -250,6 +255,7 @@ RecordingFile RecordingFile::open(const std::string& path) {
   file.select_chunks(name.number.has_value());
   for (const ChunkInfo& chunk : file.chunks_) file.load(chunk);
   file.require_chunks();
+  for (const Hint& hint : file.hints_) apply_hint(hint, file.recording_);
   if (!apply_placements(file.placements_, file.recording_)) {
     throw FormatError(name.path, 0,
                       "expected placements of the recording's interrupts, found one of another");
@@ -265,6 +271,28 @@ RecordingFile RecordingFile::open(const std::string& path) {
                        std::to_string(*end) + " is ignored");
   }
   return file;
+}
+
+void RecordingFile::apply(const HintFile& file, const std::string& source) {
+  const std::string own = identity(false).hex();
+  if (!file.recording.empty() && file.recording != own) {
+    throw FormatError(
+        source, 0,
+        "expected hints for the recording " + own + ", found those for " + file.recording);
+  }
+  for (const Hint& hint : file.hints) {
+    apply_hint(hint, recording_);
+    hints_.push_back(hint);
+  }
+}
+
+std::vector<std::uint64_t> RecordingFile::believed() const {
+  std::vector<std::uint64_t> transactions;
+  for (const Hint& hint : hints_) {
+    if (hint.is_reviewed_transaction()) transactions.push_back(hint.transaction);
+  }
+  std::sort(transactions.begin(), transactions.end());
+  return transactions;
 }
 
 void RecordingFile::place(const std::function<std::vector<PlacedEvent>(Recording&)>& search) {
@@ -322,6 +350,11 @@ void RecordingFile::load(const ChunkInfo& chunk) {
     decode_digests(in, digests_);
   } else if (chunk.kind == kPlacementChunk) {
     placements_ = decode_placements(in);
+  } else if (chunk.kind == kHintChunk) {
+    const std::string text(payload.begin(), payload.end());
+    for (Hint& hint : parse_hints(text, container_->path() + " (HINT)").hints) {
+      hints_.push_back(std::move(hint));
+    }
   } else if (chunk.kind == kLostChunk) {
     lost_.push_back("part of this recording was lost before it was repaired: " +
                     decode_lost_chunk(in).message);
@@ -337,7 +370,7 @@ void RecordingFile::require_chunks() const {
                         (has_meta_ ? "CPUS" : "META") + " chunk");
 }
 
-Hash128 RecordingFile::identity() const {
+Hash128 RecordingFile::identity(bool hinted) const {
   Recording bare;
   bare.bus = recording_.bus;
   bare.totals = recording_.totals;
@@ -348,7 +381,8 @@ Hash128 RecordingFile::identity() const {
   hasher.update(encode_meta(bare, meta));
   for (const ChunkInfo& chunk : chunks_) {
     if (chunk.kind == kMetaChunk || chunk.kind == kDigestChunk || chunk.kind == kCheckpointChunk ||
-        chunk.kind == kCheckpointIndexChunk || chunk.kind == kPlacementChunk)
+        chunk.kind == kCheckpointIndexChunk || chunk.kind == kPlacementChunk ||
+        (chunk.kind == kHintChunk && !hinted))
       continue;
     ByteWriter out;
     out.u32(chunk.kind);
@@ -376,7 +410,11 @@ std::unique_ptr<EvidenceReader> RecordingFile::evidence() const {
   if (meta_.evidence != EvidenceMode::full) {
     throw UsageError(container_->path() + " holds digests in place of the evidence");
   }
-  return std::make_unique<FileEvidenceReader>(container_, chunks_);
+  auto evidence = std::make_unique<FileEvidenceReader>(container_, chunks_);
+  const bool corrected = std::any_of(hints_.begin(), hints_.end(),
+                                     [](const Hint& hint) { return hint.concerns_evidence(); });
+  if (!corrected) return evidence;
+  return std::make_unique<HintedEvidence>(std::move(evidence), hints_);
 }
 
 }  // namespace citcat

@@ -12,6 +12,7 @@
 
 #include "events/evidence_codec.h"
 #include "events/evidence_packer.h"
+#include "events/hint.h"
 #include "events/placement.h"
 #include "events/recording.h"
 #include "events/recording_codec.h"
@@ -101,6 +102,15 @@ class RecordingFile {
   /// What a search found out about interrupts that were not counted. Their positions in
   /// recording() are those found.
   const std::vector<PlacedEvent>& placements() const { return placements_; }
+  /// Corrections that came with the archive or with apply(); recording() and evidence() have them.
+  const std::vector<Hint>& hints() const { return hints_; }
+  /// Applies `file`'s hints here; the archive stays as it is. Throws FormatError with `source` when
+  /// they are for another recording, UsageError when they mean something this one does not have.
+  void apply(const HintFile& file, const std::string& source);
+  /// Transactions that a comparison is to believe, ascending (VerifierOptions::believed).
+  std::vector<std::uint64_t> believed() const;
+  /// Lets `change` change the recording; the file stays as it is.
+  void change(const std::function<void(Recording&)>& change) { change(recording_); }
   /// Hands the recording to `search`, which gives positions to interrupts and returns what it found
   /// out. The file stays as it is.
   void place(const std::function<std::vector<PlacedEvent>(Recording&)>& search);
@@ -115,8 +125,9 @@ class RecordingFile {
   /// Indexes of series of checkpoints, in that order (events/checkpoint_series.h).
   std::vector<ChunkInfo> checkpoint_indexes() const;
   /// XXH3-128 of the recording without its provenance, its warnings and who wrote it, and without
-  /// checkpoints and digests: the same for every rendering of one capture.
-  Hash128 identity() const;
+  /// checkpoints and digests: the same for every rendering of one capture. Unless `hinted`, also
+  /// without the hints.
+  Hash128 identity(bool hinted = true) const;
   /// Chunks, hashes and sizes.
   const ContainerReader& container() const { return *container_; }
 
@@ -132,6 +143,7 @@ class RecordingFile {
   ArchiveMeta meta_;
   std::vector<ReplayDigest> digests_;
   std::vector<PlacedEvent> placements_;
+  std::vector<Hint> hints_;
   std::vector<std::string> lost_;
   std::vector<ChunkInfo> chunks_;  ///< of this recording
   std::size_t recordings_ = 1, number_ = 0;
@@ -152,6 +164,8 @@ class RecordingAppender {
   /// What a search found out about interrupts without a count; counts from then on, in place of
   /// what an earlier one found.
   void add_placements(std::span<const PlacedEvent> events);
+  /// Corrections that a person has reviewed; opening the archive applies them.
+  void add_hints(const HintFile& hints);
   void finish() { container_.finish(); }
 
  private:

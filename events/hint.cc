@@ -1,0 +1,285 @@
+#include "events/hint.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "formats/error.h"
+
+namespace citcat {
+namespace {
+
+[[noreturn]] void refuse(const Hint& hint, const std::string& missing) {
+  throw UsageError("hint \"" + std::string(hint_kind_name(hint.kind)) +
+                   "\": the recording has no " + missing);
+}
+
+std::string at_transaction(const char* what, const Hint& hint) {
+  return std::string(what) + " of transaction " + std::to_string(hint.transaction);
+}
+
+template <class Event>
+auto find_transaction(std::vector<Event>& events, std::uint64_t transaction) {
+  return std::find_if(events.begin(), events.end(),
+                      [&](const Event& e) { return e.transaction == transaction; });
+}
+
+std::function<void(Recording&)> set_memory(const Hint& hint, Recording& recording) {
+  std::vector<std::pair<PhysAddr, std::optional<std::uint8_t>>> before;
+  for (std::uint32_t i = 0; i < hint.data.size(); ++i) {
+    const PhysAddr at = hint.address + i;
+    before.emplace_back(at, recording.image.byte(at));
+    recording.image.set(at, hint.data[i]);
+  }
+  return [before](Recording& r) {
+    for (const auto& [at, value] : before) {
+      r.image.set(at, value.value_or(0));
+      if (!value) r.image.page(at.page()).valid.reset(at.offset_in_page());
+    }
+  };
+}
+
+std::function<void(Recording&)> set_initial(const Hint& hint, Recording& recording) {
+  CpuState before = recording.initial;
+  if (!set_register(recording.initial, hint.name, hint.value)) {
+    refuse(hint, "register " + hint.name);
+  }
+  auto& unknown = recording.initial.unknown;
+  unknown.erase(std::remove(unknown.begin(), unknown.end(), hint.name), unknown.end());
+  return [before = std::move(before)](Recording& r) { r.initial = before; };
+}
+
+bool shows_same(const ExternalWrite& w, const Hint& hint) {
+  return w.transaction == hint.transaction && w.address == hint.address;
+}
+
+std::function<void(Recording&)> write_externally(const Hint& hint, Recording& recording) {
+  auto& writes = recording.external_writes;
+  const auto same = std::find_if(writes.begin(), writes.end(),
+                                 [&](const ExternalWrite& w) { return shows_same(w, hint); });
+  if (same != writes.end()) {
+    const auto i = same - writes.begin();
+    return [i, before = std::exchange(same->data, hint.data)](Recording& r) {
+      r.external_writes[static_cast<std::size_t>(i)].data = before;
+    };
+  }
+  ExternalWrite w;
+  w.address = hint.address;
+  w.data = hint.data;
+  w.position_known = true;
+  w.position = hint.position;
+  w.transaction = hint.transaction;
+  const auto at = std::find_if(writes.begin(), writes.end(), [&](const ExternalWrite& other) {
+    return other.position > hint.position ||
+           (other.position == hint.position && other.transaction > hint.transaction);
+  });
+  const auto i = at - writes.begin();
+  writes.insert(at, std::move(w));
+  return [i](Recording& r) { r.external_writes.erase(r.external_writes.begin() + i); };
+}
+
+std::function<void(Recording&)> drop_external(const Hint& hint, Recording& recording) {
+  auto& writes = recording.external_writes;
+  const auto at = std::find_if(writes.begin(), writes.end(),
+                               [&](const ExternalWrite& w) { return shows_same(w, hint); });
+  if (at == writes.end()) refuse(hint, at_transaction("external write", hint));
+  const auto i = at - writes.begin();
+  ExternalWrite before = std::move(*at);
+  writes.erase(at);
+  return [i, before = std::move(before)](Recording& r) {
+    r.external_writes.insert(r.external_writes.begin() + i, before);
+  };
+}
+
+std::function<void(Recording&)> set_port(const Hint& hint, Recording& recording) {
+  const auto at = find_transaction(recording.io_reads, hint.transaction);
+  if (at == recording.io_reads.end()) refuse(hint, at_transaction("port read", hint));
+  const auto i = static_cast<std::size_t>(at - recording.io_reads.begin());
+  const std::uint32_t before = std::exchange(at->value, static_cast<std::uint32_t>(hint.value));
+  return [i, before](Recording& r) { r.io_reads[i].value = before; };
+}
+
+std::function<void(Recording&)> set_internal(const Hint& hint, Recording& recording) {
+  auto& reads = recording.internal_reads;
+  const auto at = std::find_if(reads.begin(), reads.end(), [&](const InternalRead& read) {
+    return read.position_known && read.position >= hint.position;
+  });
+  const auto i = at - reads.begin();
+  InternalRead value;
+  value.op = InternalRead::Op::rdtsc;
+  value.position_known = true;
+  value.position = hint.position;
+  value.eax = static_cast<std::uint32_t>(hint.value);
+  value.edx = static_cast<std::uint32_t>(hint.value >> 32);
+  if (at != reads.end() && at->position == hint.position && at->op == value.op) {
+    value.eip = at->eip;
+    return [i, before = std::exchange(*at, value)](Recording& r) {
+      r.internal_reads[static_cast<std::size_t>(i)] = before;
+    };
+  }
+  reads.insert(at, value);
+  return [i](Recording& r) { r.internal_reads.erase(r.internal_reads.begin() + i); };
+}
+
+/// For replays that are not compared: those that are take the result from the bus.
+std::function<void(Recording&)> adopt_result(const Hint& hint, Recording& recording) {
+  auto& adoptions = recording.adoptions;
+  const auto at = std::find_if(adoptions.begin(), adoptions.end(), [&](const Adoption& other) {
+    return other.position > hint.position;
+  });
+  const auto i = at - adoptions.begin();
+  const auto n = static_cast<std::ptrdiff_t>(hint.data.size());
+  std::vector<Adoption> added;
+  for (std::uint32_t b = 0; b < hint.data.size(); ++b) {
+    added.push_back({hint.position, !hint.write_back, hint.address + b, hint.data[b]});
+  }
+  adoptions.insert(at, added.begin(), added.end());
+  return [i, n](Recording& r) {
+    r.adoptions.erase(r.adoptions.begin() + i, r.adoptions.begin() + i + n);
+  };
+}
+
+std::function<void(Recording&)> change_interrupt(const Hint& hint, Recording& recording) {
+  const auto at = find_transaction(recording.interrupts, hint.transaction);
+  if (at == recording.interrupts.end()) refuse(hint, at_transaction("interrupt", hint));
+  const auto i = static_cast<std::size_t>(at - recording.interrupts.begin());
+  const Interrupt before = *at;
+  at->position = hint.position;
+  at->position_known = true;
+  at->vector = static_cast<std::uint8_t>(hint.value);
+  return [i, before](Recording& r) { r.interrupts[i] = before; };
+}
+
+std::function<void(Recording&)> add_interrupt(const Hint& hint, Recording& recording) {
+  auto& interrupts = recording.interrupts;
+  Interrupt added;
+  if (hint.name != "intr" && hint.name != "nmi" && hint.name != "smi") {
+    refuse(hint, "interrupt named " + hint.name + ": it has intr, nmi and smi");
+  }
+  if (hint.name == "nmi") added.kind = Interrupt::Kind::nmi;
+  if (hint.name == "smi") added.kind = Interrupt::Kind::smi;
+  added.vector = static_cast<std::uint8_t>(hint.value);
+  added.position_known = true;
+  added.position = hint.position;
+  added.transaction = hint.transaction;
+  const auto at = std::find_if(interrupts.begin(), interrupts.end(), [&](const Interrupt& other) {
+    return other.transaction >= hint.transaction;
+  });
+  const auto i = at - interrupts.begin();
+  interrupts.insert(at, added);
+  return [i](Recording& r) { r.interrupts.erase(r.interrupts.begin() + i); };
+}
+
+std::function<void(Recording&)> drop_interrupt(const Hint& hint, Recording& recording) {
+  const auto at = find_transaction(recording.interrupts, hint.transaction);
+  if (at == recording.interrupts.end()) refuse(hint, at_transaction("interrupt", hint));
+  const auto i = at - recording.interrupts.begin();
+  const Interrupt before = *at;
+  recording.interrupts.erase(at);
+  return [i, before](Recording& r) { r.interrupts.insert(r.interrupts.begin() + i, before); };
+}
+
+}  // namespace
+
+bool Hint::concerns_evidence() const {
+  return kind == Kind::captured_write || kind == Kind::added_captured_write ||
+         kind == Kind::no_captured_write;
+}
+
+std::function<void(Recording&)> apply_hint(const Hint& hint, Recording& recording) {
+  switch (hint.kind) {
+    case Hint::Kind::memory:
+      return set_memory(hint, recording);
+    case Hint::Kind::register_value:
+      return set_initial(hint, recording);
+    case Hint::Kind::external_write:
+      return write_externally(hint, recording);
+    case Hint::Kind::no_external_write:
+      return drop_external(hint, recording);
+    case Hint::Kind::port_read:
+      return set_port(hint, recording);
+    case Hint::Kind::internal_read:
+      return set_internal(hint, recording);
+    case Hint::Kind::interrupt:
+      return change_interrupt(hint, recording);
+    case Hint::Kind::added_interrupt:
+      return add_interrupt(hint, recording);
+    case Hint::Kind::no_interrupt:
+      return drop_interrupt(hint, recording);
+    case Hint::Kind::result:
+      return adopt_result(hint, recording);
+    case Hint::Kind::captured_write:
+    case Hint::Kind::added_captured_write:
+    case Hint::Kind::no_captured_write:
+      break;
+  }
+  return [](Recording&) {};
+}
+
+// ---------------------------------------------------------------------------------------------
+
+namespace {
+
+void set_bytes(BusTransaction& t, const Hint& hint) {
+  t.address = hint.address;
+  t.size = static_cast<std::uint8_t>(std::min(hint.data.size(), kMaxTransactionBytes));
+  t.data = {};
+  std::copy_n(hint.data.begin(), t.size, t.data.begin());
+}
+
+/// Right before `next`; it has a position where that has one.
+BusTransaction added_write(const Hint& hint, const BusTransaction& next) {
+  BusTransaction t;
+  t.index = hint.transaction;
+  t.op = BusOp::data_write;
+  if (next.has(kPositionKnown)) {
+    t.position = hint.position;
+    t.flags = kPositionKnown;
+  }
+  if (hint.write_back) t.flags |= kLine | kWriteBack;
+  set_bytes(t, hint);
+  return t;
+}
+
+}  // namespace
+
+void HintedEvidence::add(const Hint& hint) {
+  if (hint.kind == Hint::Kind::added_captured_write) {
+    edits_[hint.transaction].before.push_back(hint);
+  } else if (hint.kind == Hint::Kind::captured_write ||
+             hint.kind == Hint::Kind::no_captured_write) {
+    edits_[hint.transaction].change = hint;
+  }
+}
+
+void HintedEvidence::set_hints(const std::vector<Hint>& hints) {
+  edits_.clear();
+  held_.reset();
+  for (const Hint& hint : hints) add(hint);
+}
+
+bool HintedEvidence::next(BusTransaction& out) {
+  for (;;) {
+    if (!held_) {
+      BusTransaction t;
+      if (!source_->next(t)) return false;
+      if (edits_.empty() || edits_.count(t.index) == 0) {
+        out = t;
+        return true;
+      }
+      held_ = t;
+      inserted_ = 0;
+    }
+    const Edit& edit = edits_[held_->index];
+    if (inserted_ < edit.before.size()) {
+      out = added_write(edit.before[inserted_++], *held_);
+      return true;
+    }
+    out = *std::exchange(held_, std::nullopt);
+    if (!edit.change) return true;
+    if (edit.change->kind == Hint::Kind::no_captured_write) continue;
+    set_bytes(out, *edit.change);
+    return true;
+  }
+}
+
+}  // namespace citcat

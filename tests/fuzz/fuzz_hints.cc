@@ -1,0 +1,18 @@
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "events/hint.h"
+#include "formats/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const citcat::HintFile file =
+        citcat::parse_hints(std::string(reinterpret_cast<const char*>(data), size), "hints");
+    // What was read is written as the same hints.
+    if (citcat::parse_hints(citcat::hints_text(file), "again").hints != file.hints)
+      __builtin_trap();
+  } catch (const citcat::Error&) {
+  }
+  return 0;
+}
