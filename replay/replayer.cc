@@ -70,6 +70,7 @@ class Replayer::Tally final : public Sink {
 Replayer::Replayer(const Recording& recording, Sink* sink, ReplayOptions options)
     : recording_(recording),
       options_(std::move(options)),
+      to_{options_.to, 0},
       tally_(std::make_unique<Tally>(is_anchored(recording))),
       machine_((sinks_.add(*tally_), sink != nullptr ? sinks_.add(*sink) : void(),
                 recording.initial.model),
@@ -96,8 +97,8 @@ ReplayReport Replayer::run() {
   return report_;
 }
 
-ReplayReport Replayer::run_to(std::uint64_t to) {
-  options_.to = to;
+ReplayReport Replayer::run_to(Position to) {
+  to_ = to;
   return run();
 }
 
@@ -147,7 +148,7 @@ bool Replayer::finished() const {
 }
 
 Position Replayer::next_stop() const {
-  Position stop{std::min(options_.to, recording_.instructions.value_or(kEndless)), 0};
+  Position stop = std::min(to_, Position{recording_.instructions.value_or(kEndless), 0});
   if (next_interrupt_ < recording_.interrupts.size()) {
     const Interrupt& next = recording_.interrupts[next_interrupt_];
     if (next.position_known) stop = std::min(stop, next.position);
@@ -160,13 +161,13 @@ Position Replayer::next_stop() const {
 }
 
 void Replayer::loop() {
-  const std::uint64_t end = std::min(options_.to, recording_.instructions.value_or(kEndless));
+  const Position end = std::min(to_, Position{recording_.instructions.value_or(kEndless), 0});
   std::uint64_t next_report = options_.progress_interval;
   for (;;) {
     while (apply_due()) {
     }
     const Position now = machine_.position();
-    if (machine_.shut_down() || now.instruction >= end) return;
+    if (machine_.shut_down() || now >= end) return;
     if (machine_.halted()) {
       if (next_interrupt_ >= recording_.interrupts.size()) return;
       if (options_.watch && !recording_.interrupts[next_interrupt_].position_known) return;

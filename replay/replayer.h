@@ -99,7 +99,9 @@ class Replayer final : private Environment {
   /// Runs to the end, the stop or the first divergence.
   ReplayReport run();
   /// The same up to another instruction than the options say; may be called again and again.
-  ReplayReport run_to(std::uint64_t to);
+  ReplayReport run_to(std::uint64_t to) { return run_to(Position{to, 0}); }
+  /// The same, up to a boundary between two iterations.
+  ReplayReport run_to(Position to);
 
   /// The replay between two calls of run(), to come back to: machine, memory and how far the
   /// schedule has been used. Sinks keep their own state.
@@ -142,6 +144,7 @@ class Replayer final : private Environment {
 
   const Recording& recording_;
   ReplayOptions options_;
+  Position to_;  ///< where to stop
   SinkList sinks_;
   std::unique_ptr<Tally> tally_;
   Machine machine_;

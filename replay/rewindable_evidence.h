@@ -15,6 +15,8 @@ namespace citcat {
 class RewindableEvidence final : public EvidenceReader {
  public:
   using Open = std::function<std::unique_ptr<EvidenceReader>()>;
+  /// Transactions kept at most, some 100 MB; what lies further back is read again.
+  static constexpr std::size_t kMostKept = std::size_t{1} << 20;
   /// `open` opens the evidence from its start.
   explicit RewindableEvidence(Open open) : open_(std::move(open)), source_(open_()) {}
 
@@ -27,10 +29,13 @@ class RewindableEvidence final : public EvidenceReader {
       kept_.push_back(out);
     }
     ++at_;
-    if (!holds_) drop_passed();
+    next_transaction_ = out.index + 1;
+    if (!holds_ || kept_.size() > kMostKept) drop_passed();
     return true;
   }
 
+  /// Number in the capture behind that of the one read last.
+  std::uint64_t next_transaction() const { return next_transaction_; }
   /// Transactions read so far.
   std::uint64_t position() const { return at_; }
   /// From now on seek() to here or later is cheap.
@@ -63,6 +68,7 @@ class RewindableEvidence final : public EvidenceReader {
   std::deque<BusTransaction> kept_;
   std::uint64_t first_kept_ = 0;  ///< number of kept_.front()
   std::uint64_t at_ = 0;          ///< of the transaction that comes next
+  std::uint64_t next_transaction_ = 0;
   bool holds_ = false;
 };
 

@@ -325,7 +325,7 @@ bool Verifier::made_by_specific_store() const {
 bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value,
                      std::uint8_t unspecified) {
   const bool may = !options_.strict && ((pending.t.data[byte] ^ value) & ~unspecified) == 0;
-  if (!may && !is_believed(pending.t)) return false;
+  if (!may && !is_believed(pending.t.index)) return false;
   machine_->memory().external_write(a, {&pending.t.data[byte], 1});
   adoptions_.push_back({machine_->position(), true, a, pending.t.data[byte]});
   if (!pending.adopted) ++totals_.adopted;
@@ -333,8 +333,8 @@ bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint
   return true;
 }
 
-bool Verifier::is_believed(const BusTransaction& t) const {
-  return std::binary_search(options_.believed.begin(), options_.believed.end(), t.index);
+bool Verifier::is_believed(std::uint64_t transaction) const {
+  return std::binary_search(options_.believed.begin(), options_.believed.end(), transaction);
 }
 
 /// The capture ends within the instruction in progress: nothing of it is left to compare with.

@@ -69,8 +69,8 @@ struct VerifierOptions {
   /// stands alone (see LoneChanges) is a divergence: it is what a wrongly captured bit looks like.
   bool bit_changes = false;
   bool final_memory = true;  ///< keep what compare_final() needs
-  /// Captured writes, by transaction and ascending, whose bytes are taken over whatever the replay
-  /// stored: results that somebody has reviewed.
+  /// Transactions that somebody has reviewed, ascending: captured writes whose bytes are taken over
+  /// whatever the replay stored, and reads that showed another bus master change a single bit.
   std::vector<std::uint64_t> believed;
 };
 
@@ -235,7 +235,7 @@ class Verifier final : public Sink, private VerifierProgress {
   const BusTransaction* next_io(Position now, const std::string& found);
   void check_special(BusOp op, Position now);
   bool made_by_specific_store() const;
-  bool is_believed(const BusTransaction& t) const;
+  bool is_believed(std::uint64_t transaction) const;
   [[noreturn]] void diverged(Position now, const char* reason, const BusTransaction* expected,
                              const std::string& found) const;
 

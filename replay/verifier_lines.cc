@@ -87,7 +87,7 @@ void Verifier::check_lines(Position next) {
 }
 
 bool Verifier::adopt_line(PendingLine& line) {
-  const bool believed = is_believed(line.t);
+  const bool believed = is_believed(line.t.index);
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
     if (!believed && !may_differ(line.t.address + i, line.t.data[i])) return false;

@@ -1,0 +1,170 @@
+#include "replay/cause_finder.h"
+
+#include <algorithm>
+#include <array>
+
+namespace citcat {
+namespace {
+
+/// Instructions looked back over for where a value came from.
+constexpr std::uint64_t kHistory = std::uint64_t{1} << 17;
+/// Sources of a lineage that are worth trying.
+constexpr std::size_t kMostSources = 400;
+/// Branches before the divergence whose decisions may have been wrong.
+constexpr unsigned kDecisions = 48;
+/// Steps before the divergence whose own inputs are suspect.
+constexpr std::size_t kLastSteps = 3;
+
+bool decides(InstructionClass c) {
+  switch (c) {
+    case InstructionClass::jcc:
+    case InstructionClass::loop:
+    case InstructionClass::jump:
+    case InstructionClass::call:
+    case InstructionClass::ret:
+    case InstructionClass::far_jump:
+    case InstructionClass::far_call:
+    case InstructionClass::far_return:
+    case InstructionClass::iret:
+    case InstructionClass::bound:
+    case InstructionClass::into:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::string_view cause_name(CauseKind kind) {
+  constexpr std::array<std::string_view, 14> kNames{
+      "captured_read",      "captured_port_read", "captured_write",   "missing_write",
+      "extra_write",        "missing_interrupt",  "extra_interrupt",  "interrupt_vector",
+      "interrupt_position", "external_write",     "initial_register", "uncertain_result",
+      "internal_value",     "stale_code"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+CauseFinder::CauseFinder(TrialRun& trials, const Divergence& divergence)
+    : trials_(trials),
+      recording_(trials.recording()),
+      divergence_(divergence),
+      history_(trials.history(kHistory)) {
+  next_interrupt_ = trials.next_interrupt();
+  find_mismatches();
+  trace_back();
+  index_evidence();
+}
+
+std::vector<Cause> CauseFinder::find() {
+  lone_change();
+  captured_value();
+  other_address();
+  missing_write();
+  extra_write();
+  interrupts();
+  memory_sources();
+  flip_code();
+  stale_code();
+  port_sources();
+  internal_sources();
+  uncertain_result();
+  register_sources();
+  return std::move(causes_);
+}
+
+/// The byte as the replay left it. Where address bits were not captured, the one it stored last at
+/// any of the addresses that the captured one may mean.
+std::optional<std::uint8_t> CauseFinder::replayed_byte(PhysAddr captured) const {
+  constexpr std::size_t kLookedAt = 256;
+  const auto& steps = history_.steps();
+  const std::size_t end = steps.size() - std::min(kLookedAt, steps.size());
+  for (std::size_t i = steps.size(); i-- > end;) {
+    const auto accesses = history_.accesses(steps[i]);
+    for (auto a = accesses.rbegin(); a != accesses.rend(); ++a) {
+      const std::uint32_t offset = captured.value - a->address.value;
+      if (a->kind != HistoryAccess::Kind::write || offset >= std::min(a->size, 8u)) continue;
+      return static_cast<std::uint8_t>(a->value >> (8 * offset));
+    }
+  }
+  std::optional<std::uint8_t> found;
+  const Memory& memory = trials_.machine().memory();
+  memory.for_each_alias(captured, [&](PhysAddr alias) {
+    if (!found) found = memory.defined_byte(alias);
+  });
+  return found;
+}
+
+std::uint8_t CauseFinder::memory_byte(PhysAddr a) const {
+  const auto found = memory_.find(a.value);
+  return found != memory_.end() ? found->second : replayed_byte(a).value_or(0);
+}
+
+void CauseFinder::find_mismatches() {
+  if (!divergence_.shown || !divergence_.shown->is_memory()) return;
+  const BusTransaction& t = *divergence_.shown;
+  for (std::uint32_t i = 0; i < t.size; ++i) {
+    const PhysAddr at = t.address + i;
+    const auto ours = replayed_byte(at);
+    memory_[at.value] = ours.value_or(0);
+    if (ours && *ours != t.data[i] && t.op == BusOp::data_write) {
+      mismatches_.push_back({at, t.data[i], *ours});
+    }
+  }
+}
+
+void CauseFinder::trace_back() {
+  ValueLineage lineage(history_);
+  const auto& steps = history_.steps();
+  for (const Mismatch& m : mismatches_) lineage.ask_memory(m.address, 0);
+  const unsigned first = mismatches_.empty() ? 0 : 6;
+  for (std::size_t i = 0; i < std::min(kLastSteps, steps.size()); ++i) {
+    const auto far = first + static_cast<unsigned>(2 * i);
+    lineage.ask_step(steps.size() - 1 - i, far, far);
+  }
+  unsigned decisions = 0;
+  for (std::size_t i = steps.size(); i-- > 0 && decisions < kDecisions;) {
+    if (!decides(steps[i].instruction_class)) continue;
+    lineage.ask_decision(i, first + 2 + decisions / 2);
+    ++decisions;
+  }
+  lineage_ = lineage.sources(kMostSources);
+}
+
+void CauseFinder::index_evidence() {
+  std::vector<PhysAddr> bytes;
+  for (const auto& [address, value] : memory_) bytes.push_back(PhysAddr{address});
+  for (const LineageSource& s : lineage_) {
+    if (s.kind == LineageSource::Kind::memory || s.kind == LineageSource::Kind::external)
+      bytes.push_back(s.address);
+  }
+  const auto& steps = history_.steps();
+  constexpr std::size_t kCode = 128;
+  for (std::size_t i = steps.size() - std::min(kCode, steps.size()); i < steps.size(); ++i) {
+    for (std::uint32_t b = 0; b < steps[i].length; ++b) {
+      bytes.push_back(trials_.machine().memory().captured(steps[i].physical + b));
+    }
+    for (const HistoryAccess& a : history_.accesses(steps[i])) {
+      if (a.kind != HistoryAccess::Kind::write) continue;
+      for (std::uint32_t b = 0; b < a.size; ++b) bytes.push_back(a.address + b);
+    }
+  }
+  for (const ExternalWrite& w : recording_.external_writes) {
+    if (w.transaction == divergence_.transaction) bytes.push_back(w.address);
+  }
+  index_ = std::make_unique<EvidenceIndex>(*trials_.open_evidence(), bytes);
+}
+
+std::uint64_t CauseFinder::transaction_after(Position position) const {
+  const auto evidence = trials_.open_evidence();
+  std::uint64_t last = 0;
+  for (BusTransaction t; evidence->next(t);) {
+    if (t.has(kPositionKnown) && t.is_memory() && t.position.instruction > position.instruction) {
+      return t.index;
+    }
+    last = t.index;
+  }
+  return divergence_.transaction != ~std::uint64_t{0} ? divergence_.transaction : last;
+}
+
+}  // namespace citcat

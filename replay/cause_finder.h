@@ -1,0 +1,84 @@
+#pragma once
+// What a divergence may come of: all changes worth trying.
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "replay/cause.h"
+#include "replay/evidence_index.h"
+#include "replay/value_lineage.h"
+
+namespace citcat {
+
+class CauseFinder {
+ public:
+  /// After TrialRun::run() gave `divergence`. All must outlive the finder.
+  CauseFinder(TrialRun& trials, const Divergence& divergence);
+
+  /// In no order.
+  std::vector<Cause> find();
+
+  const RunHistory& history() const { return history_; }
+  const EvidenceIndex& shown() const { return *index_; }
+  /// Nearest first.
+  const std::vector<LineageSource>& lineage() const { return lineage_; }
+
+ private:
+  /// Bytes that bus and replay's memory disagree on where the replay stopped.
+  struct Mismatch {
+    PhysAddr address;
+    std::uint8_t shown = 0, ours = 0;
+  };
+
+  void find_mismatches();
+  void trace_back();
+  void index_evidence();
+  void add(Cause cause) { causes_.push_back(std::move(cause)); }
+
+  // cause_finder_memory.cc: what reads and writes showed
+  void lone_change();
+  void captured_value();
+  void other_address();
+  void missing_write();
+  void extra_write();
+  void memory_sources();
+  void flip_memory(PhysAddr byte, unsigned distance, std::size_t step);
+  void flip_external(PhysAddr byte, std::uint64_t number, unsigned distance);
+  void flip_code();
+  void unseen_write(const LineageSource& source);
+  void stale_code();
+  double write_price(const BusTransaction& shown, std::span<const std::uint8_t> ours) const;
+  std::uint64_t next_external(PhysAddr byte, std::uint64_t transaction,
+                              std::optional<std::uint8_t>* value = nullptr) const;
+
+  // cause_finder_events.cc: interrupts, ports, registers
+  void interrupts();
+  void move_interrupt(std::size_t number);
+  void add_shown_place(const Interrupt& i);
+  void change_vector(std::size_t number);
+  void add_interrupt();
+  void port_sources();
+  void register_sources();
+  void flip_register(const std::string& name, double price);
+  void internal_sources();
+  void uncertain_result();
+
+  /// The transaction before which the one of this position would have been.
+  std::uint64_t transaction_after(Position position) const;
+  std::optional<std::uint8_t> replayed_byte(PhysAddr captured) const;
+  std::uint8_t memory_byte(PhysAddr a) const;
+
+  TrialRun& trials_;
+  const Recording& recording_;
+  const Divergence& divergence_;
+  const RunHistory& history_;
+  std::size_t next_interrupt_ = 0;
+  std::map<std::uint32_t, std::uint8_t> memory_;  ///< bytes of interest where the replay stopped
+  std::vector<Mismatch> mismatches_;
+  std::vector<LineageSource> lineage_;
+  std::unique_ptr<EvidenceIndex> index_;
+  std::vector<Cause> causes_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,454 @@
+// Memory: what reads and writes of the capture showed wrongly or not at all.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "replay/cause_finder.h"
+
+namespace citcat {
+namespace {
+
+constexpr std::uint64_t kEnd = ~std::uint64_t{0};
+
+// Prices. Several transactions that agree on a value would all have to be wrong; what later traffic
+// contradicts outright costs more than any chain of lesser doubts.
+constexpr double kConfirmed = 0.5;  ///< later traffic shows what the cause predicts
+constexpr double kOneGlitch = 1;
+constexpr double kNeverSeenAgain = 1.2;  ///< nothing speaks for it or against it
+constexpr double kDevice = 4;
+constexpr double kSeveralGlitches = 6;
+constexpr double kContradicted = 9;
+/// For each step between the cause and where it showed itself.
+constexpr double kPerStep = 0.02;
+
+unsigned different_bits(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) {
+  unsigned bits = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    bits += static_cast<unsigned>(std::popcount(static_cast<std::uint8_t>(a[i] ^ b[i])));
+  }
+  return bits;
+}
+
+std::string hex(std::span<const std::uint8_t> bytes) {
+  std::string text;
+  for (const std::uint8_t b : bytes) text += fmt::format("{:02x}", b);
+  return text;
+}
+
+Hint memory_hint(PhysAddr byte, std::uint8_t value, std::uint64_t transaction) {
+  Hint hint;
+  hint.kind = Hint::Kind::memory;
+  hint.address = byte;
+  hint.data = {value};
+  hint.transaction = transaction;
+  return hint;
+}
+
+Hint write_hint(Hint::Kind kind, const BusTransaction& t, PhysAddr address,
+                std::vector<std::uint8_t> data) {
+  Hint hint;
+  hint.kind = kind;
+  hint.transaction = t.index;
+  hint.position = t.position;
+  hint.address = address;
+  hint.data = std::move(data);
+  return hint;
+}
+
+Hint external_hint(Hint::Kind kind, const ExternalWrite& w, std::vector<std::uint8_t> data) {
+  Hint hint;
+  hint.kind = kind;
+  hint.transaction = w.transaction;
+  hint.position = w.position;
+  hint.address = w.address;
+  hint.data = std::move(data);
+  return hint;
+}
+
+}  // namespace
+
+/// The first external write to `byte` after `transaction`, and what it left there.
+std::uint64_t CauseFinder::next_external(PhysAddr byte, std::uint64_t transaction,
+                                         std::optional<std::uint8_t>* value) const {
+  for (const ExternalWrite& w : recording_.external_writes) {
+    const std::uint32_t offset = byte.value - w.address.value;
+    if (w.transaction <= transaction || offset >= w.data.size()) continue;
+    if (value != nullptr) *value = w.data[offset];
+    return w.transaction;
+  }
+  return kEnd;
+}
+
+/// A read showed a single bit other than it had been left: that read is wrong, or what was there
+/// before, or a device did it.
+void CauseFinder::lone_change() {
+  if (divergence_.shown) return;
+  for (std::size_t n = 0; n < recording_.external_writes.size(); ++n) {
+    const ExternalWrite& w = recording_.external_writes[n];
+    if (w.transaction != divergence_.transaction) continue;
+    for (std::uint32_t i = 0; i < w.data.size(); ++i) {
+      const PhysAddr byte = w.address + i;
+      const std::uint8_t before = memory_byte(byte), after = w.data[i];
+      if (std::popcount(static_cast<std::uint8_t>(before ^ after)) != 1) continue;
+      const std::uint64_t next = next_external(byte, w.transaction);
+      const std::uint64_t since = index_->reads_from(byte, w.transaction, next);
+      const TrialStart here{w.position, w.transaction};
+      Cause glitch{CauseKind::captured_read,
+                   fmt::format("transaction {} read {:02x} at {:08x} and was captured as {:02x}",
+                               w.transaction, before, byte.value, after),
+                   {external_hint(Hint::Kind::no_external_write, w, {})},
+                   here,
+                   std::nullopt,
+                   since <= 1 ? kOneGlitch : kSeveralGlitches};
+      // The next read then showed what had been there all the time.
+      for (const ExternalWrite& back : recording_.external_writes) {
+        if (back.transaction == next && back.address == w.address && back.data.size() == 1) {
+          glitch.hints.push_back(external_hint(Hint::Kind::no_external_write, back, {}));
+          glitch.price = kConfirmed;
+        }
+      }
+      add(std::move(glitch));
+
+      // What it was before came from the image or from an earlier external write.
+      const ExternalWrite* earlier = nullptr;
+      for (std::size_t e = 0; e < n; ++e) {
+        const ExternalWrite& other = recording_.external_writes[e];
+        if (byte.value - other.address.value < other.data.size()) earlier = &other;
+      }
+      const auto write = index_->last_write(byte, w.transaction);
+      const std::uint64_t begin = earlier != nullptr ? earlier->transaction : 0;
+      const std::uint64_t readings = index_->reads_before(byte, w.transaction, begin);
+      if ((!write || write->transaction < begin) && readings != 0) {
+        Cause wrong_before{CauseKind::captured_read,
+                           "",
+                           {},
+                           {},
+                           std::nullopt,
+                           readings == 1 ? kOneGlitch : kSeveralGlitches};
+        if (readings == 1 && since > 1) wrong_before.price = kConfirmed;
+        std::uint64_t blamed = begin;
+        if (earlier != nullptr) {
+          std::vector<std::uint8_t> data = earlier->data;
+          data[byte.value - earlier->address.value] = after;
+          wrong_before.hints = {external_hint(Hint::Kind::external_write, *earlier, data)};
+          wrong_before.start = {earlier->position, earlier->transaction};
+        } else {
+          const ShownAccess& first = index_->of(byte).front();
+          blamed = first.transaction;
+          wrong_before.hints = {memory_hint(byte, after, blamed)};
+          wrong_before.start = {first.position, first.transaction};
+        }
+        wrong_before.hints.push_back(external_hint(Hint::Kind::no_external_write, w, {}));
+        wrong_before.text =
+            fmt::format("transaction {} read {:02x} at {:08x} and was captured as {:02x}", blamed,
+                        after, byte.value, before);
+        add(std::move(wrong_before));
+      }
+      add({CauseKind::external_write,
+           fmt::format("another bus master changed {:08x} from {:02x} to {:02x} before "
+                       "transaction {}",
+                       byte.value, before, after, w.transaction),
+           {external_hint(Hint::Kind::external_write, w, w.data)},
+           here,
+           std::nullopt,
+           kDevice});
+    }
+  }
+}
+
+/// What a write captured as something else would cost to believe: later reads of those bytes tell.
+double CauseFinder::write_price(const BusTransaction& shown,
+                                std::span<const std::uint8_t> ours) const {
+  double price = different_bits(shown.bytes(), ours) == 1 ? kNeverSeenAgain : kSeveralGlitches;
+  for (std::uint32_t i = 0; i < shown.size; ++i) {
+    if (shown.data[i] == ours[i]) continue;
+    const PhysAddr byte = shown.address + i;
+    std::optional<std::uint8_t> later;
+    const std::uint64_t change = next_external(byte, shown.index, &later);
+    if (index_->reads_from(byte, shown.index + 1, change) != 0) return kContradicted;
+    const std::uint64_t reads = index_->reads_from(byte, shown.index + 1, kEnd);
+    if (reads != 0 && later == ours[i]) price = std::min(price, kConfirmed);
+  }
+  return price;
+}
+
+void CauseFinder::captured_value() {
+  if (mismatches_.empty()) return;
+  const BusTransaction& t = *divergence_.shown;
+  std::vector<std::uint8_t> ours(t.size);
+  for (std::uint32_t i = 0; i < t.size; ++i) ours[i] = memory_byte(t.address + i);
+  Hint hint = write_hint(Hint::Kind::captured_write, t, t.address, ours);
+  hint.write_back = t.has(kWriteBack);
+  add({CauseKind::captured_write,
+       fmt::format("transaction {} wrote {} at {:08x} and was captured as {}", t.index, hex(ours),
+                   t.address.value, hex(t.bytes())),
+       {hint},
+       {divergence_.position, t.index},
+       std::nullopt,
+       write_price(t, ours)});
+}
+
+/// The replay wrote the same bytes to an address that differs in one bit.
+void CauseFinder::other_address() {
+  if (!divergence_.shown || divergence_.shown->op != BusOp::data_write) return;
+  const BusTransaction& t = *divergence_.shown;
+  const auto& steps = history_.steps();
+  for (std::size_t i = steps.size() - std::min<std::size_t>(2, steps.size()); i < steps.size();
+       ++i) {
+    for (const HistoryAccess& a : history_.accesses(steps[i])) {
+      if (a.kind != HistoryAccess::Kind::write || a.size < t.size) continue;
+      for (std::uint32_t at = 0; at + t.size <= a.size; ++at) {
+        const PhysAddr address = a.address + at;
+        if (std::popcount(address.value ^ t.address.value) != 1) continue;
+        add({CauseKind::captured_write,
+             fmt::format("transaction {} wrote to {:08x} and was captured at {:08x}", t.index,
+                         address.value, t.address.value),
+             {write_hint(Hint::Kind::captured_write, t, address,
+                         {t.data.begin(), t.data.begin() + t.size})},
+             {divergence_.position, t.index},
+             std::nullopt,
+             kOneGlitch});
+      }
+    }
+  }
+}
+
+/// The last store of the replay, or a bus word of it, is not in the capture.
+void CauseFinder::missing_write() {
+  const auto& steps = history_.steps();
+  if (steps.empty()) return;
+  // The write the replay expected next is of the same instruction, or the instruction makes no
+  // more.
+  const auto& shown = divergence_.shown;
+  const bool same_instruction = shown && shown->op == BusOp::data_write &&
+                                (!shown->has(kPositionKnown) ||
+                                 shown->position.instruction == divergence_.position.instruction);
+  const std::uint64_t before =
+      same_instruction ? shown->index : transaction_after(divergence_.position);
+  std::set<std::pair<std::uint32_t, std::uint32_t>> pieces;
+  // A store may be split at bus words; which of them is missing is tried.
+  for (const HistoryAccess& a : history_.accesses(steps.back())) {
+    if (a.kind != HistoryAccess::Kind::write || a.size > kMaxTransactionBytes) continue;
+    pieces.insert({a.address.value, a.size});
+    const std::uint32_t bus = std::max(recording_.bus.bus_bytes, 1u);
+    for (std::uint32_t at = a.address.value; at < a.address.value + a.size;) {
+      const std::uint32_t end = std::min(at / bus * bus + bus, a.address.value + a.size);
+      pieces.insert({at, end - at});
+      at = end;
+    }
+  }
+  for (const auto& [address, size] : pieces) {
+    std::vector<std::uint8_t> data(size);
+    double price = kNeverSeenAgain;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      const PhysAddr byte{address + i};
+      data[i] = memory_byte(byte);
+      std::optional<std::uint8_t> later;
+      const std::uint64_t change = next_external(byte, before - 1, &later);
+      const bool contradicted = index_->reads_from(byte, before, change) != 0;
+      if (contradicted && price < kContradicted) price = kContradicted - 1;
+      if (later == data[i]) price = kConfirmed;
+    }
+    Hint hint;
+    hint.kind = Hint::Kind::added_captured_write;
+    hint.transaction = before;
+    hint.position = divergence_.position;
+    hint.address.value = address;
+    hint.data = data;
+    add({CauseKind::missing_write,
+         fmt::format("the capture lacks a write of {} to {:08x} before transaction {}", hex(data),
+                     address, before),
+         {hint},
+         {divergence_.position, before},
+         std::nullopt,
+         price});
+  }
+  // A line that came back from memory as the replay's stores left it was written back unseen.
+  for (const ExternalWrite& w : recording_.external_writes) {
+    if (w.transaction != divergence_.transaction || !divergence_.shown ||
+        recording_.bus.form != CacheForm::write_back || w.data.size() > kMaxTransactionBytes) {
+      continue;
+    }
+    Hint hint = external_hint(Hint::Kind::added_captured_write, w, w.data);
+    hint.write_back = true;
+    Cause cause{CauseKind::missing_write,
+                fmt::format("the capture lacks a write-back of {:08x} before transaction {}",
+                            w.address.value, w.transaction),
+                {hint, external_hint(Hint::Kind::no_external_write, w, {})},
+                {w.position, w.transaction},
+                std::nullopt,
+                kConfirmed};
+    add(std::move(cause));
+  }
+}
+
+void CauseFinder::extra_write() {
+  if (!divergence_.shown || divergence_.shown->op != BusOp::data_write) return;
+  const BusTransaction& t = *divergence_.shown;
+  add({CauseKind::extra_write,
+       fmt::format("transaction {}, a write to {:08x}, was none", t.index, t.address.value),
+       {write_hint(Hint::Kind::no_captured_write, t, t.address, {})},
+       {divergence_.position, t.index},
+       std::nullopt,
+       kDevice});
+}
+
+/// One bit of a byte that the capture showed being read, and that the program never wrote.
+void CauseFinder::flip_memory(PhysAddr byte, unsigned distance, std::size_t step) {
+  const auto& shown = index_->of(byte);
+  if (shown.empty() || shown.front().write) return;
+  const auto value = recording_.image.byte(byte);
+  if (!value) return;
+  const ShownAccess& first = shown.front();
+  std::optional<std::uint8_t> later;
+  const std::uint64_t change = next_external(byte, first.transaction, &later);
+  const std::uint64_t reads = index_->reads_from(byte, first.transaction, change);
+  for (unsigned bit = 0; bit < 8; ++bit) {
+    const auto flipped = static_cast<std::uint8_t>(*value ^ 1u << bit);
+    double price = reads <= 1 ? kOneGlitch : kSeveralGlitches;
+    if (later == flipped && reads <= 1) price = kConfirmed;
+    Cause cause{CauseKind::captured_read,
+                fmt::format("transaction {} read {:02x} at {:08x} and was captured as {:02x}",
+                            first.transaction, flipped, byte.value, *value),
+                {memory_hint(byte, flipped, first.transaction)},
+                {first.position, first.transaction},
+                std::nullopt,
+                price + kPerStep * distance};
+    if (step < history_.steps().size()) {
+      cause.near = TrialStart{history_.steps()[step].position, kEnd};
+    }
+    add(std::move(cause));
+  }
+}
+
+void CauseFinder::flip_external(PhysAddr byte, std::uint64_t number, unsigned distance) {
+  if (number >= recording_.external_writes.size()) return;
+  const ExternalWrite& w = recording_.external_writes[number];
+  const std::uint32_t offset = byte.value - w.address.value;
+  if (offset >= w.data.size()) return;
+  std::optional<std::uint8_t> later;
+  const std::uint64_t change = next_external(byte, w.transaction, &later);
+  const std::uint64_t reads = index_->reads_from(byte, w.transaction, change);
+  for (unsigned bit = 0; bit < 8; ++bit) {
+    std::vector<std::uint8_t> data = w.data;
+    data[offset] = static_cast<std::uint8_t>(data[offset] ^ 1u << bit);
+    double price = reads <= 1 ? kOneGlitch : kSeveralGlitches;
+    if (later == data[offset] && reads <= 1) price = kConfirmed;
+    add({CauseKind::captured_read,
+         fmt::format("transaction {} read {:02x} at {:08x} and was captured as {:02x}",
+                     w.transaction, data[offset], byte.value, w.data[offset]),
+         {external_hint(Hint::Kind::external_write, w, data)},
+         {w.position, w.transaction},
+         std::nullopt,
+         price + kPerStep * distance});
+  }
+}
+
+void CauseFinder::memory_sources() {
+  std::set<std::uint32_t> reads;
+  for (const LineageSource& s : lineage_) {
+    if (s.kind == LineageSource::Kind::external) flip_external(s.address, s.number, s.distance);
+    if (s.kind != LineageSource::Kind::memory || s.path.empty()) continue;
+    flip_memory(s.address, s.distance, s.path.front());
+    if (reads.insert(s.address.value).second) unseen_write(s);
+  }
+}
+
+/// A value that was only moved on its way: where it was read, memory held what the bus shows now.
+void CauseFinder::unseen_write(const LineageSource& source) {
+  if (mismatches_.empty()) return;
+  const std::uint32_t first = mismatches_.front().address.value;
+  const BusTransaction& t = *divergence_.shown;
+  for (const HistoryAccess& a : history_.accesses(history_.steps()[source.path.front()])) {
+    if (a.kind != HistoryAccess::Kind::read || source.address.value - a.address.value >= a.size) {
+      continue;
+    }
+    // The store's bytes from the first that differs to the end of what was read.
+    const std::uint32_t offset = source.address.value - a.address.value;
+    std::vector<std::uint8_t> data;
+    for (std::uint32_t i = first - t.address.value; i < t.size && offset + data.size() < a.size;
+         ++i) {
+      data.push_back(t.data[i]);
+    }
+    const HistoryStep& step = history_.steps()[source.path.front()];
+    const auto& shown = index_->of(source.address);
+    std::uint64_t transaction = divergence_.transaction;
+    for (const ShownAccess& access : shown) {
+      if (!access.write && access.position.instruction <= step.position.instruction) {
+        transaction = access.transaction;
+      }
+    }
+    Hint hint;
+    hint.kind = Hint::Kind::external_write;
+    hint.transaction = transaction;
+    hint.position = step.position;
+    hint.address = source.address;
+    hint.data = data;
+    add({CauseKind::external_write,
+         fmt::format("another bus master wrote {} at {:08x} before instruction {}", hex(data),
+                     source.address.value, step.position.instruction),
+         {hint},
+         {step.position, transaction},
+         std::nullopt,
+         2 + kPerStep * source.distance});
+  }
+}
+
+/// Instructions that ran last, as they may have been in memory.
+void CauseFinder::flip_code() {
+  const auto& steps = history_.steps();
+  constexpr std::size_t kLastInstructions = 64;
+  std::set<std::uint32_t> done;
+  unsigned age = 0;
+  for (std::size_t i = steps.size(); i-- > 0 && age < kLastInstructions; ++age) {
+    for (std::uint32_t b = 0; b < steps[i].length; ++b) {
+      const PhysAddr byte = trials_.machine().memory().captured(steps[i].physical + b);
+      if (done.insert(byte.value).second) flip_memory(byte, age, i);
+    }
+  }
+}
+
+/// An instruction that was overwritten shortly before it ran: the processor may have fetched what
+/// was there before.
+void CauseFinder::stale_code() {
+  const auto& steps = history_.steps();
+  constexpr std::size_t kWindow = 64;
+  const std::size_t begin = steps.size() - std::min(kWindow, steps.size());
+  for (std::size_t i = begin; i < steps.size(); ++i) {
+    for (std::size_t w = begin; w < i; ++w) {
+      for (const HistoryAccess& a : history_.accesses(steps[w])) {
+        const bool overwrites = a.kind == HistoryAccess::Kind::write &&
+                                a.address.value - steps[i].physical.value < steps[i].length;
+        const auto old = recording_.image.byte(a.address);
+        if (!overwrites || !old) continue;
+        std::vector<std::uint8_t> now, before;
+        for (std::uint32_t b = 0; b < a.size; ++b) {
+          now.push_back(memory_byte(a.address + b));
+          before.push_back(recording_.image.byte(a.address + b).value_or(now.back()));
+        }
+        Hint stale, fresh;
+        stale.kind = fresh.kind = Hint::Kind::external_write;
+        stale.address = fresh.address = a.address;
+        stale.position = steps[i].position;
+        fresh.position = {steps[i].position.instruction + 1, 0};
+        stale.data = before;
+        fresh.data = now;
+        stale.transaction = fresh.transaction = divergence_.transaction;
+        fresh.transaction += 1;
+        add({CauseKind::stale_code,
+             fmt::format("the instruction at {:08x} had been fetched before instruction {} wrote "
+                         "to it",
+                         steps[i].linear, steps[w].position.instruction),
+             {stale, fresh},
+             {steps[w].position, kEnd},
+             std::nullopt,
+             1.5});
+      }
+    }
+  }
+}
+
+}  // namespace citcat

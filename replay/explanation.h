@@ -1,0 +1,77 @@
+#pragma once
+// Why a replay left its evidence: candidate causes, each tried, the ones that work ranked.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "events/recording.h"
+#include "replay/cause.h"
+
+namespace citcat {
+
+struct ExplainOptions {
+  bool strict = false;
+  bool bit_changes = false;
+  /// Divergences to explain one after the other, each with what repaired those before.
+  unsigned rounds = 8;
+  /// Instructions that trials may replay for one divergence. What is left is tried no further.
+  std::uint64_t budget = 400'000'000;
+  std::vector<std::uint64_t> believed;  ///< reviewed transactions (VerifierOptions)
+  std::function<void(const char* what, std::uint64_t done)> progress;
+};
+
+/// A cause that was tried.
+struct TriedCause {
+  Cause cause;
+  bool repairs = false;            ///< the run then agrees with everything, to its end
+  std::uint64_t agrees_until = 0;  ///< instruction up to which it was seen to agree
+  std::optional<Divergence> next;  ///< where it then left the evidence
+  /// It reaches as far as the first cause and asks one to believe no more: the capture does not
+  /// tell which of them it was.
+  bool tied = false;
+};
+
+/// An instruction of the context of a divergence.
+struct ContextLine {
+  Position position;
+  std::uint32_t linear = 0;
+  std::vector<std::uint8_t> bytes;
+  std::string text;      ///< disassembly
+  std::string accesses;  ///< what it read and wrote
+};
+
+/// Where the value in question came from.
+struct LineageLine {
+  std::string
+      source;  ///< "memory 00012345 = 5a, read by transaction 77", "port 0040", "eax at ..."
+  std::uint64_t transaction = ~std::uint64_t{0};
+  std::vector<ContextLine> path;  ///< from there to where it was noticed
+};
+
+struct ExplainedDivergence {
+  Divergence divergence;
+  std::vector<ContextLine> context;  ///< the instructions up to the divergence
+  std::vector<LineageLine> lineage;  ///< nearest first
+  std::vector<TriedCause> causes;    ///< best first; only such that explain this divergence
+  std::uint64_t tried = 0;           ///< causes tried
+  std::uint64_t instructions = 0;    ///< replayed for that
+};
+
+struct Explanation {
+  ReplayReport report;                      ///< of the run as it was
+  std::vector<ExplainedDivergence> rounds;  ///< none when the run agrees
+  std::vector<Hint> hints;                  ///< of the first cause of each round
+  bool repaired = false;                    ///< with them the whole run agrees
+};
+
+/// Explains. `recording` is left with the hints applied. `evidence` opens its evidence from the
+/// start, without hints.
+Explanation explain(Recording& recording,
+                    const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+                    const ExplainOptions& options);
+
+}  // namespace citcat
