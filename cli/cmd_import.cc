@@ -17,7 +17,7 @@ namespace {
 
 struct ImportArguments {
   std::vector<std::string> captures;
-  std::string output, format, cpu, initial_state, channels, start, stop, internal, bus;
+  std::string output, format, cpu, initial_state, channels, start, stop, internal, bus, hints;
   std::string ignore_counts = "none";
   std::optional<std::uint32_t> segment;
   bool json = false, no_provenance = false, recover_state = false;
@@ -114,6 +114,24 @@ bool answer_questions(const ImportArguments& arguments, const ImportOptions& opt
   return false;
 }
 
+/// Adds the hints to the recording of the archive that they are for.
+void add_hints(const std::string& hints_path, const std::string& archive) {
+  const HintFile hints = load_hints(hints_path);
+  const std::size_t count = RecordingFile::open(archive).recordings();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = archive + "@" + std::to_string(i);
+    RecordingFile file = RecordingFile::open(name);
+    const bool meant = hints.recording.empty() || hints.recording == file.identity(false).hex();
+    if (!meant && i + 1 < count) continue;
+    // Refuses what does not fit, before anything is added.
+    file.apply(hints, hints_path);
+    RecordingAppender appender(name);
+    appender.add_hints(hints);
+    appender.finish();
+    return;
+  }
+}
+
 ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   ImportOptions options = import_options(arguments);
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
@@ -126,6 +144,7 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   }
   const ImportResult result = import_capture(arguments.captures, options, arguments.output);
   for (const std::string& text : result.warnings) console.warn(text);
+  if (!arguments.hints.empty()) add_hints(arguments.hints, arguments.output);
   if (arguments.json) {
     print_json(result, recovered, console);
   } else {
@@ -163,6 +182,8 @@ CommandRun define_import(CLI::App& app) {
                "Do not keep what tells the capture file: the same bytes from any rendering of it");
   app.add_option("--internal", arguments->internal,
                  "Values that cross no bus (RDTSC, RDMSR, CPUID), as a monitor wrote them");
+  app.add_option("--hints", arguments->hints,
+                 "Corrections to keep in the recording, as `explain` wrote them");
   app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back");
   app.add_option("--ignore-counts", arguments->ignore_counts,
                  "Instruction counts to disregard: none, all-but-interrupts or all");

@@ -21,7 +21,7 @@ namespace citcat {
 namespace {
 
 struct ReplayArguments {
-  std::string recording, output;
+  std::string recording, output, hints;
   std::string addresses = "linear", shard;
   std::uint64_t from = 0;
   std::uint64_t to = ~std::uint64_t{0};
@@ -106,7 +106,7 @@ ShardDescription describe_shard(const ReplayArguments& arguments, const Recordin
 }
 
 ExitCode run_replay(ReplayArguments arguments, const Console& console) {
-  const PlacedRecording placed = open_placed(arguments.recording, console);
+  const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
   const RecordingFile& file = placed.file;
   std::optional<ShardDescription> shard;
   if (!arguments.shard.empty()) {
@@ -133,7 +133,8 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   options.check = !arguments.unchecked;
   options.strict = arguments.strict;
   options.bit_changes = arguments.bit_changes;
-  options.use_checkpoints = !arguments.from_start;
+  // Checkpoints are of the run without the hints.
+  options.use_checkpoints = !arguments.from_start && arguments.hints.empty();
   const auto start = std::chrono::steady_clock::now();
   const bool parallel = arguments.jobs > 1 && !arguments.output.empty() && !arguments.from_start;
   const TraceRunResult result =
@@ -177,6 +178,8 @@ CommandRun define_replay(CLI::App& app) {
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
   app.add_flag("--processes", arguments->processes,
                "Write PID and MMU records at changes of the address space");
+  app.add_option("--hints", arguments->hints,
+                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
   app.add_flag("--strict", arguments->strict,
                "Take no result over from the bus where implementations differ");
   app.add_flag("--accept-bit-changes", arguments->bit_changes,

@@ -18,7 +18,7 @@ namespace citcat {
 namespace {
 
 struct VerifyArguments {
-  std::string recording, memory, cache_model;
+  std::string recording, memory, cache_model, hints;
   int jobs = 1;
   bool strict = false, bit_changes = false, json = false, cache = false, exact_cache = false;
   bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
@@ -253,7 +253,7 @@ ExitCode verify_all(const RecordingFile& first, const MemoryImage* captured,
 }
 
 ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
-  RecordingFile file = RecordingFile::open(arguments.recording);
+  RecordingFile file = open_with_hints(arguments.recording, arguments.hints);
   if (file.meta().evidence == EvidenceMode::digests) {
     if (!arguments.memory.empty()) {
       throw UsageError("--memory: " + arguments.recording + " holds digests in place of evidence");
@@ -263,7 +263,8 @@ ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
   std::optional<MemoryImage> captured;
   if (!arguments.memory.empty()) captured = load_memory_image(arguments.memory);
   const MemoryImage* const image = captured ? &*captured : nullptr;
-  if (file.recordings() > 1 && !parse_recording_name(arguments.recording).number)
+  if (file.recordings() > 1 && !parse_recording_name(arguments.recording).number &&
+      arguments.hints.empty())
     return verify_all(file, image, arguments, console);
   const PlacedRecording placed = place_events_of(std::move(file), console);
   const Verdict verdict = verify(placed, image, arguments, console);
@@ -282,6 +283,8 @@ CommandRun define_verify(CLI::App& app) {
                  "Memory captured at the end: raw from physical 0, or an image with addresses");
   app.add_option("--jobs", arguments->jobs,
                  "Processes to use; one is used for now, whatever is asked");
+  app.add_option("--hints", arguments->hints,
+                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
   app.add_flag("--strict", arguments->strict,
                "Take no result over from the bus where implementations differ");
   app.add_flag("--accept-bit-changes", arguments->bit_changes,

@@ -18,12 +18,14 @@ extern const Command kRepairCommand;
 extern const Command kSlimCommand;
 extern const Command kCheckpointCommand;
 extern const Command kPlaceCommand;
+extern const Command kExplainCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
-      &kRecordCommand, &kImportCommand, &kReplayCommand, &kMergeCommand,      &kCatCommand,
-      &kVerifyCommand, &kInfoCommand,   &kDumpCommand,   &kConvertCommand,    &kLintCommand,
-      &kCheckCommand,  &kRepairCommand, &kSlimCommand,   &kCheckpointCommand, &kPlaceCommand,
+      &kRecordCommand,  &kImportCommand,     &kReplayCommand, &kMergeCommand,
+      &kCatCommand,     &kVerifyCommand,     &kInfoCommand,   &kDumpCommand,
+      &kConvertCommand, &kLintCommand,       &kCheckCommand,  &kRepairCommand,
+      &kSlimCommand,    &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand,
   };
   return commands;
 }

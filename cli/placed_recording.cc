@@ -70,8 +70,15 @@ nlohmann::ordered_json placements_json(const std::vector<PlacedEvent>& events) {
   return json;
 }
 
-PlacedRecording open_placed(const std::string& path, const Console& console) {
-  return place_events_of(RecordingFile::open(path), console);
+RecordingFile open_with_hints(const std::string& path, const std::string& hints) {
+  RecordingFile file = RecordingFile::open(path);
+  if (!hints.empty()) file.apply(load_hints(hints), hints);
+  return file;
+}
+
+PlacedRecording open_placed(const std::string& path, const Console& console,
+                            const std::string& hints) {
+  return place_events_of(open_with_hints(path, hints), console);
 }
 
 PlacedRecording place_events_of(RecordingFile file, const Console& console) {

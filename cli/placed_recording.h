@@ -18,9 +18,12 @@ struct PlacedRecording {
   std::optional<PlacementReport> search;
 };
 
-/// Opens an archive and, when interrupts have no position and the evidence is there, searches for
+/// Opens an archive with the hints of the file `hints`, where that is not empty.
+RecordingFile open_with_hints(const std::string& path, const std::string& hints);
+/// The same and, when interrupts have no position and the evidence is there, searches for
 /// them. Says on `console` what came of it.
-PlacedRecording open_placed(const std::string& path, const Console& console);
+PlacedRecording open_placed(const std::string& path, const Console& console,
+                            const std::string& hints = "");
 /// The same with an archive that is open already.
 PlacedRecording place_events_of(RecordingFile file, const Console& console);
 

@@ -24,6 +24,7 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
     VerifierOptions verifier_options;
     verifier_options.strict = options.strict;
     verifier_options.bit_changes = options.bit_changes;
+    verifier_options.believed = file.believed();
     verifier_ = std::make_unique<Verifier>(recording, file.evidence(), verifier_options);
     sinks_.add(*verifier_);
     if (options_.cache != nullptr) {
