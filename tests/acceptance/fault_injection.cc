@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "formats/error.h"
+#include "replay/explanation.h"
 #include "replay/replayer.h"
 #include "replay/verifier.h"
 
@@ -93,6 +94,7 @@ FaultInjector::FaultInjector(const std::vector<std::string>& paths, ImportOption
   while (capture->next(t)) transactions_.push_back(t);
   info_ = capture->info();
   const ImportedRecording imported = import();
+  interrupts_ = imported.recording.interrupts;
   const std::uint64_t first = imported.evidence.front().index;
   positions_.resize(transactions_.size());
   std::size_t at = 0;
@@ -117,7 +119,10 @@ ImportedRecording FaultInjector::import() const {
 
 std::optional<std::size_t> FaultInjector::pick(std::mt19937& random, BusOp op, BusOp other) const {
   std::vector<std::size_t> candidates;
-  for (std::size_t i = first_; i < transactions_.size(); ++i) {
+  // An interrupt that the recording begins with cannot be missing: it would begin with the next.
+  const bool begins = op == BusOp::interrupt_acknowledge && options_.start &&
+                      options_.start->kind == Where::Kind::interrupt;
+  for (std::size_t i = first_ + (begins ? 1 : 0); i < transactions_.size(); ++i) {
     const BusTransaction& t = transactions_[i];
     if ((t.op == op || t.op == other) && !t.has(kStateWindow)) candidates.push_back(i);
   }
@@ -155,6 +160,10 @@ std::optional<FaultInjector::Fault> FaultInjector::change_capture(FaultKind kind
   BusTransaction& t = transactions_[*at];
   Fault fault{positions_[*at], fmt::format("transaction {}, {} at {:08x}", t.index,
                                            bus_op_name(t.op), t.address.value)};
+  fault.transaction = t.index;
+  fault.address = t.address;
+  fault.size = t.size;
+  fault.original = t.data[0];
   if (leave_out) {
     left_out_ = at;
     return fault;
@@ -179,15 +188,20 @@ std::optional<FaultInjector::Fault> FaultInjector::change_recording(FaultKind ki
       if (below(random, 2) == 0 && event.position.instruction > kMost) by = -by;
       const std::uint64_t was = event.position.instruction;
       event.position = {static_cast<std::uint64_t>(static_cast<std::int64_t>(was) + by), 0};
-      return Fault{std::min(was, event.position.instruction),
-                   fmt::format("interrupt at {} shifted by {}", was, by)};
+      Fault fault{std::min(was, event.position.instruction),
+                  fmt::format("interrupt at {} shifted by {}", was, by)};
+      fault.transaction = event.transaction;
+      fault.original = was;
+      return fault;
     }
     case FaultKind::external_missing: {
       auto& writes = recording.external_writes;
       if (writes.empty()) return std::nullopt;
       const auto at = writes.begin() + static_cast<std::ptrdiff_t>(below(random, writes.size()));
-      const Fault fault{at->position.instruction,
-                        fmt::format("external write at {:08x}", at->address.value)};
+      Fault fault{at->position.instruction,
+                  fmt::format("external write at {:08x}", at->address.value)};
+      fault.address = at->address;
+      fault.size = static_cast<std::uint32_t>(at->data.size());
       writes.erase(at);
       return fault;
     }
@@ -208,14 +222,16 @@ std::optional<FaultInjector::Fault> FaultInjector::change_recording(FaultKind ki
       const unsigned bit = below(random, narrow ? 16u : 32u);
       set_register(recording.initial, name, value ^ std::uint64_t{1} << bit);
       if (get_register(recording.initial, name) == value) return std::nullopt;  // no such bit
-      return Fault{0, fmt::format("{} bit {}", name, bit), name};
+      Fault fault{0, fmt::format("{} bit {}", name, bit), name};
+      fault.original = value;
+      return fault;
     }
     default:
       return std::nullopt;
   }
 }
 
-FaultOutcome FaultInjector::inject(FaultKind kind, std::mt19937& random) {
+FaultOutcome FaultInjector::inject(FaultKind kind, std::mt19937& random, bool diagnose) {
   const bool in_recording = kind >= FaultKind::interrupt_shifted;
   std::optional<Fault> fault;
   if (!in_recording) fault = change_capture(kind, random);
@@ -224,7 +240,13 @@ FaultOutcome FaultInjector::inject(FaultKind kind, std::mt19937& random) {
     if (in_recording || fault) {
       ImportedRecording imported = import();
       if (in_recording) fault = change_recording(kind, random, imported.recording);
-      if (fault) outcome = replay(imported, *fault, false);
+      if (fault) {
+        fault->kind = kind;
+        outcome = replay(imported, *fault, false);
+        if (diagnose && outcome.result == FaultOutcome::Result::noticed) {
+          outcome.diagnosis = this->diagnose(imported, *fault);
+        }
+      }
     }
   } catch (const FormatError& e) {
     outcome.result = FaultOutcome::Result::refused;
@@ -287,6 +309,89 @@ FaultOutcome FaultInjector::replay(const ImportedRecording& imported, const Faul
                           : FaultOutcome::Result::latent;
   if (found.stream != baseline_.stream) outcome.text += " [stream differs]";
   return outcome;
+}
+
+bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const {
+  if (cause.hints.empty()) return false;
+  const Hint& hint = cause.hints.front();
+  const bool same_transaction = hint.transaction == fault.transaction;
+  switch (fault.kind) {
+    case FaultKind::read_bit:
+      return cause.kind == CauseKind::captured_read && same_transaction;
+    case FaultKind::port_bit:
+      return cause.kind == CauseKind::captured_port_read && same_transaction;
+    case FaultKind::write_bit:
+      return cause.kind == CauseKind::captured_write && same_transaction;
+    case FaultKind::write_missing:
+      return cause.kind == CauseKind::missing_write &&
+             hint.address.value - fault.address.value < fault.size;
+    case FaultKind::interrupt_missing: {
+      const auto was = std::find_if(interrupts_.begin(), interrupts_.end(), [&](const auto& i) {
+        return i.transaction == fault.transaction;
+      });
+      return cause.kind == CauseKind::missing_interrupt && was != interrupts_.end() &&
+             hint.position == was->position && hint.value == was->vector;
+    }
+    case FaultKind::interrupt_vector:
+      return cause.kind == CauseKind::interrupt_vector && same_transaction &&
+             hint.value == fault.original;
+    case FaultKind::interrupt_shifted:
+      return cause.kind == CauseKind::interrupt_position && same_transaction &&
+             hint.position.instruction == fault.original;
+    case FaultKind::external_missing:
+      return cause.kind == CauseKind::external_write &&
+             hint.address.value - fault.address.value < fault.size;
+    case FaultKind::register_bit:
+      return cause.kind == CauseKind::initial_register && hint.name == fault.register_name &&
+             hint.value == fault.original;
+  }
+  return false;
+}
+
+/// Everything the run does is what it does without the fault.
+bool FaultInjector::runs_as_before(const ImportedRecording& imported,
+                                   const std::vector<Hint>& hints) const {
+  std::vector<std::uint64_t> believed;
+  for (const Hint& hint : hints) {
+    if (hint.is_reviewed_transaction()) believed.push_back(hint.transaction);
+  }
+  std::sort(believed.begin(), believed.end());
+  VerifierOptions verifying;
+  verifying.believed = believed;
+  Verifier verifier(imported.recording,
+                    std::make_unique<HintedEvidence>(imported.read_evidence(), hints), verifying);
+  StreamHash hash;
+  SinkList sinks;
+  sinks.add(verifier);
+  sinks.add(hash);
+  ReplayOptions options;
+  options.evidence = [&imported] { return imported.read_evidence(); };
+  Replayer replayer(imported.recording, &sinks, std::move(options));
+  verifier.attach(replayer.machine());
+  const ReplayReport report = replayer.run();
+  return report.end == ReplayReport::End::complete &&
+         report.instructions == baseline_.instructions && hash.value() == baseline_.stream;
+}
+
+Diagnosis FaultInjector::diagnose(ImportedRecording& imported, const Fault& fault) const {
+  const Explanation explanation =
+      explain(imported.recording, [&imported] { return imported.read_evidence(); }, {});
+  Diagnosis diagnosis;
+  if (explanation.rounds.empty()) return diagnosis;
+  const std::vector<TriedCause>& causes = explanation.rounds.front().causes;
+  if (!causes.empty()) {
+    diagnosis.best =
+        fmt::format("{}: {}", cause_name(causes.front().cause.kind), causes.front().cause.text);
+  }
+  for (std::size_t i = 0; i < causes.size() && diagnosis.rank == 0; ++i) {
+    if (is_true_cause(causes[i].cause, fault)) {
+      diagnosis.rank = static_cast<unsigned>(i + 1);
+      diagnosis.tied = causes[i].tied;
+    }
+  }
+  // The hints are in the recording by now.
+  diagnosis.repaired = runs_as_before(imported, explanation.hints);
+  return diagnosis;
 }
 
 }  // namespace citcat::test

@@ -12,6 +12,7 @@
 #include "capture/import.h"
 #include "capture/source.h"
 #include "events/cpu_state.h"
+#include "replay/cause.h"
 
 namespace citcat::test {
 
@@ -29,6 +30,14 @@ enum class FaultKind : std::uint8_t {
 inline constexpr int kFaultKinds = 9;
 std::string_view fault_name(FaultKind kind);
 
+/// What `explain` makes of a fault that was noticed.
+struct Diagnosis {
+  unsigned rank = 0;      ///< of the true cause among those named, from 1; 0: not named
+  bool tied = false;      ///< nothing tells it from the one ranked first
+  bool repaired = false;  ///< with the hints proposed the run is what it is without the fault
+  std::string best;       ///< the cause ranked first
+};
+
 struct FaultOutcome {
   enum class Result : std::uint8_t {
     impossible,  ///< the capture has nothing to put such a fault into
@@ -40,15 +49,17 @@ struct FaultOutcome {
     latent,      ///< what is different at the end never reached the bus
   };
   Result result = Result::impossible;
-  std::int64_t distance = 0;  ///< instructions from the fault to where it was noticed
-  std::string text;           ///< what was changed and what was said
+  std::int64_t distance = 0;           ///< instructions from the fault to where it was noticed
+  std::string text;                    ///< what was changed and what was said
+  std::optional<Diagnosis> diagnosis;  ///< where asked for, of what was noticed
 };
 
 class FaultInjector {
  public:
   /// Reads the capture and replays it once as it is. Throws when that does not match.
   FaultInjector(const std::vector<std::string>& paths, ImportOptions options);
-  FaultOutcome inject(FaultKind kind, std::mt19937& random);
+  /// With `diagnose` a fault that is noticed is also explained.
+  FaultOutcome inject(FaultKind kind, std::mt19937& random, bool diagnose = false);
   std::uint64_t instructions() const { return baseline_.instructions; }
 
  private:
@@ -62,6 +73,11 @@ class FaultInjector {
     std::uint64_t position = 0;
     std::string text;
     std::string register_name = {};
+    FaultKind kind = FaultKind::read_bit;
+    std::uint64_t transaction = ~std::uint64_t{0};
+    PhysAddr address = {};       ///< of external writes
+    std::uint32_t size = 0;      ///< of those
+    std::uint64_t original = 0;  ///< vector, register or instruction, as it was
   };
 
   std::optional<Fault> change_capture(FaultKind kind, std::mt19937& random);
@@ -70,6 +86,9 @@ class FaultInjector {
   std::optional<std::size_t> pick(std::mt19937& random, BusOp op, BusOp other) const;
   ImportedRecording import() const;
   FaultOutcome replay(const ImportedRecording& imported, const Fault& fault, bool baseline);
+  Diagnosis diagnose(ImportedRecording& imported, const Fault& fault) const;
+  bool is_true_cause(const Cause& cause, const Fault& fault) const;
+  bool runs_as_before(const ImportedRecording& imported, const std::vector<Hint>& hints) const;
 
   ImportOptions options_;
   CaptureInfo info_;
@@ -79,6 +98,7 @@ class FaultInjector {
   std::optional<std::size_t> left_out_;   ///< of transactions_
   std::optional<std::pair<std::size_t, BusTransaction>> changed_;  ///< as it was
   Signature baseline_;
+  std::vector<Interrupt> interrupts_;  ///< without a fault
 };
 
 }  // namespace citcat::test

@@ -1,0 +1,108 @@
+// One random fault at a time, as in injection_test.cc; of those that the replay notices, what does
+// `explain` say?
+//
+// The ordinary run explains a few; CITCAT_ACCEPTANCE=full (scripts/test-explanation) some hundreds,
+// and prints the table of docs/explain.md.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "acceptance/fault_injection.h"
+#include "unit/capture/machine_data.h"
+
+namespace citcat::test {
+namespace {
+
+constexpr std::uint32_t kSeed = 19961121;
+
+bool full_run() {
+  const char* value = std::getenv("CITCAT_ACCEPTANCE");
+  return value != nullptr && std::strcmp(value, "full") == 0;
+}
+
+struct Row {
+  int explained = 0, first = 0, tied = 0, named = 0, repaired = 0;
+};
+
+/// Of at least nine in ten faults the true cause is ranked first, or nothing in the capture tells it
+/// from the first; where it is the first, it repairs the run.
+void explain_faults(const std::string& title, FaultInjector& injector, int each) {
+  std::mt19937 random(kSeed);
+  std::map<FaultKind, Row> table;
+  Row all;
+  const bool verbose = std::getenv("CITCAT_INJECTION_VERBOSE") != nullptr;
+  for (int kind = 0; kind < kFaultKinds; ++kind) {
+    const auto what = static_cast<FaultKind>(kind);
+    for (int i = 0; i < each; ++i) {
+      const FaultOutcome outcome = injector.inject(what, random, true);
+      ASSERT_NE(outcome.result, FaultOutcome::Result::crashed) << outcome.text;
+      if (!outcome.diagnosis) continue;
+      const Diagnosis& d = *outcome.diagnosis;
+      for (Row* row : {&table[what], &all}) {
+        ++row->explained;
+        row->first += d.rank == 1 ? 1 : 0;
+        row->tied += d.rank > 1 && d.tied ? 1 : 0;
+        row->named += d.rank != 0 ? 1 : 0;
+        row->repaired += d.repaired ? 1 : 0;
+      }
+      if (verbose || d.rank != 1 || !d.repaired) {
+        fmt::print("    {:<22} rank {} {} {}\n        taken for {}\n", fault_name(what), d.rank,
+                   d.repaired ? "repaired" : "not repaired", outcome.text, d.best);
+      }
+    }
+  }
+  fmt::print(
+      "\n### {}\n\n| fault | explained | true cause first | named | repaired |\n"
+      "|---|---|---|---|---|\n",
+      title);
+  for (const auto& [kind, row] : table) {
+    fmt::print("| {} | {} | {} | {} | {} | {} |\n", fault_name(kind), row.explained, row.first,
+               row.tied, row.named, row.repaired);
+  }
+  fmt::print("| all | {} | {} | {} | {} | {} |\n", all.explained, all.first, all.tied, all.named,
+             all.repaired);
+  EXPECT_GT(all.explained, 0);
+  EXPECT_GE((all.first + all.tied) * 10, all.explained * 9);
+  EXPECT_GE((all.repaired + all.tied) * 10, all.explained * 9);
+}
+
+class ExplanationMachine : public testing::TestWithParam<std::pair<const char*, char>> {};
+
+TEST_P(ExplanationMachine, RanksTheTrueCauseFirst) {
+  if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
+  const auto [name, form] = GetParam();
+  const bool large = !std::string(name).ends_with("_tiny");
+  if (large && !full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
+  const MachineData data(machine_folder() + "/" + name);
+  ImportOptions options;
+  options.capture.internal_path = data.path("side.csv.zst");
+  FaultInjector injector({data.path(std::string("bus") + form + ".bin.zst")}, options);
+  explain_faults(fmt::format("{}, form {}", name, form), injector,
+                 full_run() ? (large ? 3 : 10) : 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , ExplanationMachine,
+    testing::Values(std::pair{"lin_user_tiny", 'A'}, std::pair{"lin_user_tiny", 'B'},
+                    std::pair{"lin_user_tiny", 'C'}, std::pair{"bios486_tiny", 'A'},
+                    std::pair{"lin_procs_small", 'B'}, std::pair{"lin_disk_small", 'B'},
+                    std::pair{"lin_disk_small", 'C'}),
+    [](const auto& at) { return std::string(at.param.first) + "_" + at.param.second; });
+
+TEST(ExplanationIbm5150, RanksTheTrueCauseFirst) {
+  ImportOptions options;
+  options.capture.cpu = CpuModel::i8088;
+  options.initial_state_path = CITCAT_SOURCE_DIR "/samples/ibm5150/state.json";
+  options.start = Where{Where::Kind::interrupt, 0};
+  FaultInjector injector({CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr"}, options);
+  explain_faults("IBM 5150", injector, full_run() ? 10 : 1);
+}
+
+}  // namespace
+}  // namespace citcat::test
