@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/accounting_report.h"
 #include "cli/cache_report.h"
 #include "cli/command.h"
 #include "cli/digest_verify.h"
@@ -20,7 +21,8 @@ namespace {
 struct VerifyArguments {
   std::string recording, memory, cache_model, hints;
   int jobs = 1;
-  bool strict = false, bit_changes = false, json = false, cache = false, exact_cache = false;
+  bool strict = false, bit_changes = false, json = false, cache = false, exact_cache = false,
+       account = false;
   bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
 };
 
@@ -38,6 +40,7 @@ struct Verdict {
   std::string first_model_specific;  ///< empty when there is none
   std::vector<PlacedEvent> placements;
   std::optional<CacheVerdict> cache;
+  std::optional<Accounting> accounting;
 };
 
 nlohmann::ordered_json verdict_json(const Verdict& v) {
@@ -69,6 +72,7 @@ nlohmann::ordered_json verdict_json(const Verdict& v) {
   json["placement"] = nullptr;
   if (!v.placements.empty()) json["placement"] = placements_json(v.placements);
   json["cache"] = cache_json(v.cache);
+  json["accounting"] = accounting_json(v.accounting);
   json["divergence"] = divergence_json(v.report.divergence);
   return json;
 }
@@ -81,6 +85,8 @@ void add_to(CheckCount& all, const CheckCount& one) {
 /// The verdict over several recordings; its divergence is the first one's.
 Verdict sum(const std::vector<Verdict>& verdicts) {
   Verdict all = verdicts.front();
+  // Each recording has its own: they have different starts.
+  all.accounting.reset();
   for (std::size_t i = 1; i < verdicts.size(); ++i) {
     const Verdict& v = verdicts[i];
     all.report.instructions += v.report.instructions;
@@ -175,6 +181,9 @@ void print_text(const Verdict& v, const Console& console) {
     console.print(
         fmt::format("  {:<18} {} bytes written to devices, not compared\n", "", v.memory.device));
   }
+  if (v.accounting) {
+    for (const std::string& line : accounting_lines(*v.accounting)) console.print(line + "\n");
+  }
   if (v.report.divergence) {
     for (const std::string& line : divergence_lines(*v.report.divergence)) {
       console.print(line + "\n");
@@ -218,6 +227,11 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   verdict.memory = run.compare_final(captured);
   verdict.match =
       verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
+  if (arguments.account) {
+    verdict.accounting = account(file.recording(), verdict.placements, verdict.totals,
+                                 verdict.report.instructions, [&file] { return file.evidence(); });
+    verdict.accounting->hints = file.hints().size();
+  }
   if (arguments.exact_cache && verdict.cache && verdict.cache->totals.first) {
     verdict.match = false;
     if (!verdict.report.divergence) verdict.report.divergence = cache_divergence(*verdict.cache);
@@ -289,6 +303,8 @@ CommandRun define_verify(CLI::App& app) {
                "Take no result over from the bus where implementations differ");
   app.add_flag("--accept-bit-changes", arguments->bit_changes,
                "Believe another bus master that changes a single bit and nothing around it");
+  app.add_flag("--account", arguments->account,
+               "Say what the verdict rests on: what was compared, and what was taken on trust");
   app.add_flag("--cache", arguments->cache,
                "Compare line fills and write-backs with those of a model of the declared cache");
   app.add_option("--cache-model", arguments->cache_model, "The same with this model");

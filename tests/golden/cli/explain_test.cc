@@ -90,6 +90,23 @@ TEST_F(Explain, LeavesHintsThatImportKeeps) {
   good({"verify", "slim.citcat"});
 }
 
+TEST_F(Explain, LeavesHintsThatTheAccountingCounts) {
+  import_wrong_state("r.citcat");
+  explained("r.citcat", {"-o", "h.json"});
+  const nlohmann::json verdict = nlohmann::json::parse(
+      good({"verify", "r.citcat", "--hints", "h.json", "--account", "--json"}));
+  const nlohmann::json& a = verdict.at("accounting");
+  EXPECT_EQ(a.at("hints"), 1);
+  EXPECT_EQ(a.at("instructions"), 621);
+  EXPECT_EQ(a.at("interrupts").at("counted"), 9);
+  EXPECT_EQ(a.at("cache_lines"), 0);
+  // The state names twelve registers of those an 8088 has.
+  EXPECT_THAT(a.at("assumed_registers").dump(), HasSubstr("ebx"));
+  EXPECT_LE(a.at("compared"), a.at("transactions"));
+  // The rest are fetches that ran ahead of the program, and what lies behind the end.
+  EXPECT_GT(a.at("compared").get<double>(), 0.85 * a.at("transactions").get<double>());
+}
+
 TEST_F(Explain, LeavesHintsThatAnotherRecordingRefuses) {
   import_wrong_state("r.citcat");
   explained("r.citcat", {"-o", "h.json"});

@@ -1,0 +1,89 @@
+#include "cli/accounting_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace citcat {
+namespace {
+
+nlohmann::ordered_json number_or_null(const std::optional<std::uint64_t>& number) {
+  if (!number) return nullptr;
+  return *number;
+}
+
+double share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string row(const char* what, const std::string& text) {
+  return fmt::format("  {:<18} {}", what, text);
+}
+
+}  // namespace
+
+nlohmann::ordered_json accounting_json(const std::optional<Accounting>& accounting) {
+  if (!accounting) return nullptr;
+  const Accounting& a = *accounting;
+  nlohmann::ordered_json json;
+  json["transactions"] = a.transactions;
+  json["compared"] = a.compared;
+  json["evidence_bytes"] = a.evidence_bytes;
+  json["instructions"] = a.instructions;
+  json["start_routine"] = number_or_null(a.start_routine);
+  json["cache_lines"] = a.cache_lines;
+  json["refilled_at"] = number_or_null(a.refilled_at);
+  json["image_bytes"] = a.image_bytes;
+  json["assumed_registers"] = a.assumed_registers;
+  json["interrupts"] = {{"all", a.interrupts},      {"counted", a.counted},
+                        {"unique", a.unique},       {"equivalent", a.equivalent},
+                        {"ambiguous", a.ambiguous}, {"none", a.unplaced}};
+  json["external_writes"] = {{"all", a.external_writes}, {"by_order", a.external_unplaced}};
+  json["port_reads"] = a.port_reads;
+  json["internal_reads"] = a.internal_reads;
+  json["hints"] = a.hints;
+  return json;
+}
+
+std::vector<std::string> accounting_lines(const Accounting& a) {
+  std::vector<std::string> lines;
+  lines.push_back(
+      row("evidence", fmt::format("{} of {} transactions agree ({:.2f} %), {:.2f} bytes "
+                                  "written for each instruction",
+                                  a.compared, a.transactions, share(a.compared, a.transactions),
+                                  share(a.evidence_bytes, a.instructions) / 100)));
+  if (a.start_routine) {
+    lines.push_back(
+        row("start routine", fmt::format("returned after {} instructions: the driver's, "
+                                         "where one dumped the state",
+                                         *a.start_routine)));
+  }
+  if (a.cache_lines != 0) {
+    lines.push_back(row("refill", a.refilled_at
+                                      ? fmt::format("the cache's {} lines had been filled "
+                                                    "by instruction {}",
+                                                    a.cache_lines, *a.refilled_at)
+                                      : fmt::format("the cache's {} lines were never all "
+                                                    "filled",
+                                                    a.cache_lines)));
+  }
+  lines.push_back(row(
+      "memory", fmt::format("{} bytes known from their first read, none assumed", a.image_bytes)));
+  lines.push_back(row("assumed", a.assumed_registers.empty()
+                                     ? std::string("no register")
+                                     : fmt::format("registers that nobody dumped: {}",
+                                                   fmt::join(a.assumed_registers, ", "))));
+  lines.push_back(
+      row("interrupts", fmt::format("{} counted, {} unique, {} equivalent, {} "
+                                    "ambiguous, {} not placed",
+                                    a.counted, a.unique, a.equivalent, a.ambiguous, a.unplaced)));
+  lines.push_back(
+      row("from outside",
+          fmt::format("{} port reads, {} writes by other bus masters, {} "
+                      "of them placed by the order of the bus, {} values "
+                      "that cross no bus",
+                      a.port_reads, a.external_writes, a.external_unplaced, a.internal_reads)));
+  if (a.hints != 0) lines.push_back(row("by hand", fmt::format("{} corrections", a.hints)));
+  return lines;
+}
+
+}  // namespace citcat

@@ -1,0 +1,17 @@
+#pragma once
+// What `verify --account` says of what a recording rests on.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "replay/accounting.h"
+
+namespace citcat {
+
+/// Null when there is none.
+nlohmann::ordered_json accounting_json(const std::optional<Accounting>& accounting);
+std::vector<std::string> accounting_lines(const Accounting& accounting);
+
+}  // namespace citcat
