@@ -43,6 +43,7 @@ class Ranking {
       found.push_back(std::move(tried));
     }
     std::stable_sort(found.begin(), found.end(), better);
+    drop_chance(found);
     if (found.size() > kListed) found.resize(kListed);
     for (TriedCause& t : found) {
       const TriedCause& first = found.front();
@@ -54,6 +55,15 @@ class Ranking {
   std::uint64_t tried() const { return tried_; }
 
  private:
+  /// Beside one that repairs the run, what fails soon after is not worth naming.
+  static void drop_chance(std::vector<TriedCause>& found) {
+    if (found.empty() || !found.front().repairs) return;
+    found.erase(std::remove_if(
+                    found.begin(), found.end(),
+                    [](const TriedCause& t) { return !t.repairs && t.agrees_until < kStages[1]; }),
+                found.end());
+  }
+
   /// A little further is chance; much further is not.
   static unsigned reach(const TriedCause& c) {
     unsigned magnitude = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -50,14 +51,22 @@ class RewindableEvidence final : public EvidenceReader {
     if (position < first_kept_) {
       source_ = open_();
       kept_.clear();
-      BusTransaction skipped;
-      for (at_ = 0; at_ < position; ++at_) source_->next(skipped);
-      first_kept_ = at_;
+      first_kept_ = at_ = 0;
+      const bool held = std::exchange(holds_, false);
+      skip_to(position);
+      holds_ = held;
     }
-    at_ = position;
+    // The source may have been opened anew since, and not have come as far again.
+    at_ = std::min(position, first_kept_ + kept_.size());
+    skip_to(position);
   }
 
  private:
+  void skip_to(std::uint64_t position) {
+    BusTransaction skipped;
+    while (at_ < position && next(skipped)) {
+    }
+  }
   void drop_passed() {
     kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(at_ - first_kept_));
     first_kept_ = at_;
