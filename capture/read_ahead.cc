@@ -14,7 +14,7 @@ namespace {
 /// Transactions in a block that this thread reads: few enough to stay in the first-level cache.
 constexpr std::size_t kBlock = 128;
 /// In one that another thread reads: handing it over takes as long as reading a hundred.
-constexpr std::size_t kHandedBlock = 1024;
+constexpr std::size_t kHandedBlock = 2048;
 /// Blocks that go round. All of them together stay in the second-level cache.
 constexpr std::size_t kBlocks = 4;
 /// A thread is started for segments longer than this.

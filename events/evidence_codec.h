@@ -45,7 +45,7 @@ class GrowingColumn {
 /// Transactions as they came, without the data that is not kept: little more than copies.
 class EvidenceRows {
  public:
-  static constexpr std::size_t kMost = 1024;
+  static constexpr std::size_t kMost = 2048;
 
   struct Row {
     std::uint64_t index, clock, instruction;
