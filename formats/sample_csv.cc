@@ -24,8 +24,26 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-/// Splits at commas (or semicolons or tabs, whichever the header has), quotes and blanks removed;
-/// a blank as the separator stands for any number of them.
+/// Takes the next field off the front of `line`, blanks at its ends and quotes removed; what stands
+/// between quotes may hold separators (RFC 4180, 2.6). `last`: no separator follows.
+std::string_view take_field(std::string_view& line, char separator, bool& last) {
+  std::size_t from = 0;
+  const std::size_t begin = line.find_first_not_of(separator == '\t' ? " " : kBlanks);
+  if (begin != std::string_view::npos && line[begin] == '"') {
+    const std::size_t quote = line.find('"', begin + 1);
+    if (quote != std::string_view::npos) from = quote;
+  }
+  const std::size_t end = line.find(separator, from);
+  std::string_view field = trimmed(line.substr(0, end));
+  if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
+    field = trimmed(field.substr(1, field.size() - 2));
+  last = end == std::string_view::npos;
+  line.remove_prefix(last ? line.size() : end + 1);
+  return field;
+}
+
+/// Splits at commas (or semicolons or tabs, whichever the header has); a blank as the separator
+/// stands for any number of them.
 std::vector<std::string_view> split(std::string_view line, char separator) {
   std::vector<std::string_view> fields;
   if (separator == ' ') {
@@ -33,15 +51,8 @@ std::vector<std::string_view> split(std::string_view line, char separator) {
       fields.push_back(word);
     return fields;
   }
-  for (;;) {
-    const auto end = line.find(separator);
-    std::string_view field = trimmed(line.substr(0, end));
-    if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
-      field = trimmed(field.substr(1, field.size() - 2));
-    fields.push_back(field);
-    if (end == std::string_view::npos) return fields;
-    line.remove_prefix(end + 1);
-  }
+  for (bool last = false; !last;) fields.push_back(take_field(line, separator, last));
+  return fields;
 }
 
 char separator_of(std::string_view line) {
@@ -107,9 +118,11 @@ bool looks_like_names(const std::vector<std::string_view>& fields) {
 
 class CsvSource final : public SampleSource {
  public:
-  explicit CsvSource(std::unique_ptr<InputStream> input) : lines_(std::move(input)) {
+  explicit CsvSource(std::unique_ptr<InputStream> input)
+      : head_(head_of(*input)), lines_(std::move(input)) {
     info_.name = lines_.name();
     read_head();
+    head_ = {};
     info_.unit_bytes = (info_.channels.size() + 7) / 8;
     sample_.resize(info_.unit_bytes);
     buffer_ = SampleBuffer(info_.unit_bytes, changes_only_);
@@ -147,6 +160,13 @@ class CsvSource final : public SampleSource {
     std::size_t first_channel = 0;
     std::size_t bits = 0;
   };
+
+  /// What the columns are judged by.
+  static std::string head_of(InputStream& input) {
+    constexpr std::size_t kHeadBytes = std::size_t{1} << 16;
+    const auto head = input.peek(kHeadBytes);
+    return {head.begin(), head.end()};
+  }
 
   /// Comments, the line of column names if there is one, and the first row.
   void read_head() {
@@ -258,12 +278,49 @@ class CsvSource final : public SampleSource {
     return fields;
   }
 
+  /// Of a table of numbers: the columns with other digits than 0 and 1 in the rows at hand.
+  std::vector<bool> columns_of_digits(const std::vector<std::string_view>& first) const {
+    std::vector<bool> digits(columns_.size());
+    std::uint64_t value = 0;
+    const bool numbers = std::any_of(first.begin(), first.end(), [&](std::string_view field) {
+      return field.size() > 1 && parse_hexadecimal(field, value);
+    });
+    // A table of levels stays one, whatever damage stands in it.
+    if (!numbers) return digits;
+    std::string_view text = head_;
+    for (std::uint64_t line = 1;; ++line) {
+      const auto end = text.find('\n');
+      if (end == std::string_view::npos) return digits;
+      const std::string_view row = trimmed(text.substr(0, end));
+      text.remove_prefix(end + 1);
+      if (line < lines_.number() || row.empty() || row[0] == ';' || row[0] == '#') continue;
+      const auto fields = separator_ == ' ' ? words_of(row) : split(row, separator_);
+      for (std::size_t i = 0; i < std::min(fields.size(), digits.size()); ++i) {
+        const bool level = fields[i] == "0" || fields[i] == "1";
+        if (fields[i].size() == 1 && !level && parse_hexadecimal(fields[i], value))
+          digits[i] = true;
+      }
+    }
+  }
+
+  /// The words of a row before the first column of text, without units of times.
+  std::vector<std::string_view> words_of(std::string_view row) const {
+    std::vector<std::string_view> words;
+    while (words.size() < text_column_) {
+      words.push_back(take_word(row));
+      std::string_view rest = row;
+      if (columns_[words.size() - 1].time && is_time_unit(take_word(rest))) row = rest;
+    }
+    return words;
+  }
+
   void measure_columns(const std::vector<std::string_view>& fields) {
+    const std::vector<bool> digits = columns_of_digits(fields);
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       Column& column = columns_[i];
       if (column.time) continue;
       column.first_channel = info_.channels.size();
-      if (fields[i] == "0" || fields[i] == "1") {
+      if ((fields[i] == "0" || fields[i] == "1") && !digits[i]) {
         column.bits = 1;
         info_.channels.push_back(column.name);
         continue;
@@ -274,11 +331,11 @@ class CsvSource final : public SampleSource {
         column.time = true;
         continue;
       }
-      std::string_view digits = fields[i];
-      if (begins_with(digits, "0x") || begins_with(digits, "0X")) digits.remove_prefix(2);
-      if (digits.size() > 1 && (digits.back() == 'h' || digits.back() == 'H'))
-        digits.remove_suffix(1);
-      column.bits = digits.size() * 4;
+      std::string_view number = fields[i];
+      if (begins_with(number, "0x") || begins_with(number, "0X")) number.remove_prefix(2);
+      if (number.size() > 1 && (number.back() == 'h' || number.back() == 'H'))
+        number.remove_suffix(1);
+      column.bits = number.size() * 4;
       for (std::size_t bit = 0; bit < column.bits; ++bit)
         info_.channels.push_back(column.name + std::to_string(bit));
     }
@@ -305,33 +362,36 @@ class CsvSource final : public SampleSource {
 
   void read_row(std::string_view line) {
     std::size_t i = 0;
+    bool more = true;
     std::string_view time;
-    for (;; ++i) {
-      const auto end = line.find(separator_);
-      if (i >= columns_.size()) break;
+    for (bool last = false; !last && i < columns_.size(); ++i) {
       const Column& column = columns_[i];
-      std::string_view field = line.substr(0, end);
+      // Most fields by far are a level and a comma.
+      const bool level = line.size() >= 2 && line[1] == separator_;
+      std::string_view field = line.substr(0, 1);
+      if (level) {
+        line.remove_prefix(2);
+      } else {
+        field = take_field(line, separator_, last);
+      }
       if (column.time) {
-        if (i == 0) time = trimmed(field);
+        if (i == 0) time = field;
       } else if (column.bits == 1 && field.size() == 1) {
         if (field[0] != '0' && field[0] != '1') bad_value(column, field);
         set_level(sample_, column.first_channel, field[0] == '1');
       } else {
         read_value(column, field);
       }
-      if (end == std::string_view::npos) break;
-      line.remove_prefix(end + 1);
+      if (last && i + 1 != columns_.size())
+        lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found " +
+                    std::to_string(i + 1));
+      more = !last;
     }
-    if (i + 1 != columns_.size())
-      lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found " +
-                  (i >= columns_.size() ? "more" : std::to_string(i + 1)));
+    if (more) lines_.fail("expected " + std::to_string(columns_.size()) + " columns, found more");
     buffer_.add(sample_, changes_only_ ? number_of(time) : 0);
   }
 
   void read_value(const Column& column, std::string_view field) {
-    field = trimmed(field);
-    if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
-      field = field.substr(1, field.size() - 2);
     std::uint64_t value = 0;
     if (!parse_hexadecimal(field, value) || (column.bits < 64 && (value >> column.bits) != 0))
       bad_value(column, field);
@@ -365,6 +425,7 @@ class CsvSource final : public SampleSource {
     return number_;
   }
 
+  std::string head_;  ///< of the file, until the columns are known
   LineReader lines_;
   SampleInfo info_;
   char separator_ = ',';
