@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -15,7 +16,6 @@
 #include "events/recording_builder.h"
 #include "formats/input.h"
 #include "formats/zip_reader.h"
-#include "unit/capture/shared_data.h"
 #include "unit/capture/writer_library.cc"
 
 namespace citcat {
@@ -28,9 +28,16 @@ double seconds_of(const auto& work) {
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
+std::string temporary(const std::string& name) {
+  return (std::filesystem::temp_directory_path() /
+          ("citcat-bench-" + std::to_string(::getpid()) + "-" + name))
+      .string();
+}
+
 // ---- pins --------------------------------------------------------------------------------------
 
-std::string session() { return test::shared_file("ibm5150/ibm5150_samples_0_657000.sr"); }
+/// 33 channels, 657,000 samples.
+std::string session() { return CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr"; }
 
 std::size_t decompress(const std::string& path) {
   const ZipReader zip(path);
@@ -44,7 +51,6 @@ std::size_t decompress(const std::string& path) {
 }
 
 void BM_DecompressSession(benchmark::State& state) {
-  if (session().empty()) return state.SkipWithError("no shared data: set CITCAT_SHARED");
   std::size_t bytes = 0;
   for (auto _ : state) bytes += decompress(session());
   state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
@@ -53,7 +59,6 @@ BENCHMARK(BM_DecompressSession);
 
 /// Bytes are those of the samples.
 void BM_DecodeSession(benchmark::State& state) {
-  if (session().empty()) return state.SkipWithError("no shared data: set CITCAT_SHARED");
   const std::size_t samples = decompress(session());
   const double plain = seconds_of([] { decompress(session()); });
   std::size_t bytes = 0;
@@ -70,6 +75,23 @@ void BM_DecodeSession(benchmark::State& state) {
 }
 BENCHMARK(BM_DecodeSession);
 
+/// All of an import: samples are decoded on a thread of their own, so that only the real time
+/// tells.
+void BM_ImportSession(benchmark::State& state) {
+  const std::size_t samples = decompress(session());
+  const std::string out = temporary("session.citcat");
+  ImportOptions options;
+  options.initial_state = CpuState{};
+  std::size_t bytes = 0;
+  for (auto _ : state) {
+    import_capture({session()}, options, out);
+    bytes += samples;
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+  std::filesystem::remove(out);
+}
+BENCHMARK(BM_ImportSession)->UseRealTime();
+
 // ---- the native form ---------------------------------------------------------------------------
 
 int append(void* file, const std::uint8_t* bytes, std::size_t size) {
@@ -79,9 +101,7 @@ int append(void* file, const std::uint8_t* bytes, std::size_t size) {
 /// A machine with 16-byte lines at work: mostly line fills of a working set, some stores and ports.
 class NativeFile {
  public:
-  explicit NativeFile(std::uint64_t records)
-      : path_(std::filesystem::temp_directory_path() /
-              ("citcat-bench-" + std::to_string(::getpid()) + ".cap")) {
+  explicit NativeFile(std::uint64_t records) : path_(temporary("native.cap")) {
     std::FILE* const file = std::fopen(path_.c_str(), "wb");
     citcat_capture_info info{};
     info.cpu = CITCAT_CPU_486;
@@ -101,7 +121,7 @@ class NativeFile {
   ~NativeFile() { std::filesystem::remove(path_); }
   NativeFile(const NativeFile&) = delete;
   NativeFile& operator=(const NativeFile&) = delete;
-  std::string path() const { return path_.string(); }
+  const std::string& path() const { return path_; }
 
  private:
   static citcat_capture_record next(std::mt19937& random, std::uint64_t i) {
@@ -128,7 +148,7 @@ class NativeFile {
     return record;
   }
 
-  std::filesystem::path path_;
+  std::string path_;
 };
 
 constexpr std::uint64_t kRecords = 4'000'000;
@@ -179,19 +199,22 @@ void BM_DeriveNative(benchmark::State& state) {
 }
 BENCHMARK(BM_DeriveNative)->Unit(benchmark::kMillisecond);
 
-/// All of an import. The evidence is compressed by other threads: the processor time here is that
-/// of the importing one, the real time that of both.
+/// All of an import. Reading, packing and compressing have threads of their own: the processor time
+/// here is that of the importing one, `AllThreads` counts by that of all, `Real` by the clock.
 void BM_ImportNative(benchmark::State& state) {
-  const std::string path = native_file().path(), out = path + ".citcat", cpu = path + ".json";
-  std::FILE* const file = std::fopen(cpu.c_str(), "wb");
-  std::fputs(R"({"cpu": "486", "registers": {"cs": 0, "eip": 0}})", file);
-  std::fclose(file);
+  const std::string path = native_file().path(), out = temporary("native.citcat");
   ImportOptions options;
-  options.initial_state_path = cpu;
-  for (auto _ : state) import_capture({path}, options, out);
+  options.initial_state = CpuState{};
+  const auto begin = std::chrono::steady_clock::now();
+  const double all = seconds_of([&] {
+    for (auto _ : state) import_capture({path}, options, out);
+  });
+  const std::chrono::duration<double> real = std::chrono::steady_clock::now() - begin;
+  const double records = static_cast<double>(state.iterations()) * static_cast<double>(kRecords);
   count_transactions(state);
+  state.counters["AllThreads"] = records / all;
+  state.counters["Real"] = records / real.count();
   std::filesystem::remove(out);
-  std::filesystem::remove(cpu);
 }
 BENCHMARK(BM_ImportNative)->Unit(benchmark::kMillisecond);
 
