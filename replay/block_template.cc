@@ -218,26 +218,81 @@ std::uint8_t segments_to_be_flat(const InstructionInfo& info, bool stack32) {
   return static_cast<std::uint8_t>(segments);
 }
 
+/// Of blocks whose accesses are told too, what must not be in them: results that depend on more
+/// than registers at both ends, and images of EFLAGS.
+bool has_plain_accesses(const InstructionInfo& info) {
+  if (info.kind == Kind::pushf || info.kind == Kind::sse || shifts_by_cl(info)) return false;
+  if (info.kind == Kind::string && info.operand_count > 1) return false;
+  const auto* end = info.operands.begin() + info.operand_count;
+  return std::none_of(info.operands.begin(), end, [](const MemoryOperand& operand) {
+    return operand.kind == OperandKind::address_after_pop ||
+           operand.kind == OperandKind::bit_string || operand.kind == OperandKind::table ||
+           operand.conditional_write || operand.size > 4;
+  });
+}
+
+/// The reads of one instruction, with addresses for resolve().
+void add_reads(const AddressTracker& tracker, const InstructionInfo& info, std::uint32_t number,
+               std::vector<BlockTemplate::Read>& reads, std::vector<Symbolic>& symbolic) {
+  for (unsigned n = 0; n < info.operand_count; ++n) {
+    const MemoryOperand& operand = info.operands[n];
+    if (!operand.read) continue;
+    for (int i = 0; i < operand.count; ++i) {
+      reads.push_back({{}, number, operand.size});
+      symbolic.push_back(tracker.operand(operand));
+      symbolic.back().formula.constant += static_cast<std::uint32_t>(i * operand.stride);
+    }
+  }
+}
+
+/// Sets what is told of stores and flags.
+void set_stores(BlockTemplate& block, std::uint32_t count) {
+  block.stores.clear();
+  block.flags = {};
+  block.changes_interrupt_flag = false;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const InstructionInfo& info = block.instructions[i].info;
+    for (unsigned n = 0; n < info.operand_count; ++n) {
+      if (!info.operands[n].write) continue;
+      block.stores.insert(block.stores.end(), info.operands[n].count,
+                          {i, info.operands[n].size, block.flags});
+    }
+    block.flags = block.flags + fixed_flag_effect(info);
+    block.changes_interrupt_flag |= info.kind == Kind::cli;
+  }
+}
+
 /// Sets the addresses of the first `count` instructions, as seen from the end of the last of them.
 /// Returns how many instructions have theirs.
-std::uint32_t set_addresses(BlockTemplate& block, std::uint32_t count) {
+std::uint32_t set_addresses(BlockTemplate& block, std::uint32_t count, Detail detail) {
   AddressTracker tracker(block.stack32);
   std::vector<std::array<Symbolic, 2>> symbolic(count);
+  std::vector<Symbolic> reads;
+  block.reads.clear();
   for (std::uint32_t i = 0; i < count; ++i) {
     const BlockTemplate::Instruction& in = block.instructions[i];
     const std::uint32_t eip = block.key.linear + in.offset - block.key.code_base;
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
       symbolic[i][e] = symbolic_address(tracker, in.info, e, eip);
     }
+    if (detail == Detail::block_accesses) add_reads(tracker, in.info, i, block.reads, reads);
     tracker.execute(in.info);
   }
-  for (std::uint32_t i = 0; i < count; ++i) {
+  std::uint32_t good = count;
+  for (std::size_t r = 0; r < reads.size(); ++r) {
+    BlockTemplate::Read& read = block.reads[r];
+    if (read.instruction < good && !tracker.resolve(reads[r], read.address)) {
+      good = read.instruction;
+    }
+  }
+  for (std::uint32_t i = 0; i < good; ++i) {
     BlockTemplate::Instruction& in = block.instructions[i];
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
       if (!tracker.resolve(symbolic[i][e], in.address[e])) return i;
     }
   }
-  return count;
+  if (detail == Detail::block_accesses) set_stores(block, good);
+  return good;
 }
 
 void cut(BlockTemplate& block, std::uint32_t count) {
@@ -275,25 +330,27 @@ void BlockTemplate::seal() {
   }
 }
 
-BlockTemplate BlockTemplate::first(std::uint32_t count) const {
+BlockTemplate BlockTemplate::first(std::uint32_t count, Detail detail) const {
   BlockTemplate part = *this;
   part.number = kUnnumbered;
   part.next.reset();
   cut(part, count);
-  set_addresses(part, count);
+  set_addresses(part, count, detail);
   part.seal();
   return part;
 }
 
 BlockCompiler::BlockCompiler(const BlockKey& key, CpuModel model, bool stack32,
-                             std::uint8_t flat_segments, bool with_addresses)
-    : model_(model), flat_segments_(flat_segments), with_addresses_(with_addresses) {
+                             std::uint8_t flat_segments, Detail detail)
+    : model_(model), flat_segments_(flat_segments), detail_(detail) {
   block_.key = key;
   block_.stack32 = stack32;
 }
 
 bool BlockCompiler::add(const InstructionInfo& info) {
-  if (!runs_unreported(info, model_) || (with_addresses_ && !has_formulas(info))) return false;
+  if (!runs_unreported(info, model_)) return false;
+  if (detail_ != Detail::nothing && !has_formulas(info)) return false;
+  if (detail_ == Detail::block_accesses && !has_plain_accesses(info)) return false;
   const std::uint8_t flat = segments_to_be_flat(info, block_.stack32);
   if ((flat & ~flat_segments_) != 0) return false;
   block_.segments_flat |= flat;
@@ -314,8 +371,8 @@ BlockTemplate BlockCompiler::finish(bool complete) { return finish(std::move(blo
 
 BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete) const {
   auto count = static_cast<std::uint32_t>(block.instructions.size());
-  while (with_addresses_) {
-    const std::uint32_t good = set_addresses(block, count);
+  while (detail_ != Detail::nothing) {
+    const std::uint32_t good = set_addresses(block, count, detail_);
     if (good == count) break;
     count = good;
   }

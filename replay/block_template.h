@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "events/address.h"
+#include "replay/flag_effects.h"
 #include "replay/instruction_info.h"
 #include "replay/observer.h"
 
@@ -57,6 +58,17 @@ struct BlockTemplate {
     std::uint32_t offset = 0;  ///< from the block's first byte
     std::array<AddressFormula, 2> address;
   };
+  /// A read of memory.
+  struct Read {
+    AddressFormula address;
+    std::uint32_t instruction = 0;  ///< number in this template
+    std::uint32_t size = 0;         ///< bytes
+  };
+  struct Store {
+    std::uint32_t instruction = 0;
+    std::uint32_t size = 0;
+    FlagEffect flags_before;  ///< of all instructions before it
+  };
   static constexpr std::uint64_t kUnnumbered = 0;
 
   BlockKey key;
@@ -64,7 +76,12 @@ struct BlockTemplate {
   bool stack32 = true;
   std::vector<Instruction> instructions;  ///< those that run unreported
   std::uint32_t size = 0;                 ///< bytes of these
-  bool reported_tail = false;             ///< after these the engine reports the rest of its block
+  /// Detail::block_accesses: all of them, in the order of the instructions.
+  std::vector<Read> reads;
+  std::vector<Store> stores;
+  FlagEffect flags;
+  bool changes_interrupt_flag = false;
+  bool reported_tail = false;  ///< after these the engine reports the rest of its block
   /// The rest of the engine's block, where it runs unreported too: the first instruction of each
   /// such part is reported, because what registers hold there is needed and lost later.
   std::shared_ptr<BlockTemplate> next;
@@ -101,7 +118,7 @@ struct BlockTemplate {
   /// Address behind the instructions of this part.
   std::uint32_t end() const { return key.linear + size; }
   /// The first `count` instructions alone, for an execution that ended there.
-  BlockTemplate first(std::uint32_t count) const;
+  BlockTemplate first(std::uint32_t count, Detail detail) const;
 
  private:
   std::uint32_t search(std::uint32_t offset) const;
@@ -112,10 +129,9 @@ struct BlockTemplate {
 /// Takes the instructions of one block in order, until one must be reported and executed with care.
 class BlockCompiler {
  public:
-  /// `flat_segments`: those that have base 0 now. `with_addresses`: addresses of the KT records are
-  /// needed.
+  /// `flat_segments`: those that have base 0 now. `detail`: what is to be told of the block.
   BlockCompiler(const BlockKey& key, CpuModel model, bool stack32, std::uint8_t flat_segments,
-                bool with_addresses);
+                Detail detail);
   /// False when this instruction and all after it must be reported.
   bool add(const InstructionInfo& info);
   /// The template. `complete`: the engine's block ends with the last instruction added.
@@ -127,13 +143,32 @@ class BlockCompiler {
   BlockTemplate block_;
   CpuModel model_;
   std::uint8_t flat_segments_;
-  bool with_addresses_;
+  Detail detail_;
+};
+
+/// What a block stored, within one page frame.
+struct BlockStore {
+  PhysAddr address;
+  std::uint32_t size = 0;
+  std::uint32_t number = 0;                       ///< into BlockTemplate::stores
+  std::array<std::uint8_t, 8> value{}, before{};  ///< of `size` bytes each
+  std::span<const std::uint8_t> bytes() const { return {value.data(), size}; }
+};
+
+/// What a block read, within one page frame.
+struct BlockRead {
+  PhysAddr address;
+  std::uint32_t size = 0;
+  std::uint32_t instruction = 0;  ///< into BlockTemplate::instructions
 };
 
 /// Several instructions that completed one after another.
 struct ExecutedBlock {
   const BlockTemplate* code = nullptr;
   const BlockRegisters* registers = nullptr;
+  // Where the sinks want Detail::block_accesses, in program order:
+  std::span<const BlockStore> stores;
+  std::span<const BlockRead> reads;
 
   std::uint32_t count() const { return code->count(); }
   /// Instruction `i` as if it had been reported alone.

@@ -106,6 +106,14 @@ struct Engine::Hooks {
       e.client_.on_exception(intercepted ? number - kInterceptedException : number, software);
     });
   }
+  static void store(uc_engine*, uc_mem_type, std::uint64_t address, int size, std::int64_t value,
+                    void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    e.guarded([&] {
+      e.client_.on_store(PhysAddr{static_cast<std::uint32_t>(address)},
+                         static_cast<std::uint32_t>(size), static_cast<std::uint64_t>(value));
+    });
+  }
   static std::uint32_t in(uc_engine*, std::uint32_t port, int size, void* user) {
     Engine& e = *static_cast<Engine*>(user);
     std::uint32_t value = 0;
@@ -221,7 +229,8 @@ void Engine::install_hooks(HookMode mode) {
   check(uc_hook_add(uc_, &hook, UC_HOOK_INSN, reinterpret_cast<void*>(&Hooks::out), self, 1, 0,
                     UC_X86_INS_OUT),
         "hook OUT");
-  if (mode == HookMode::blocks) add(UC_HOOK_BLOCK, &Hooks::block);
+  if (mode != HookMode::instructions) add(UC_HOOK_BLOCK, &Hooks::block);
+  if (mode == HookMode::blocks_and_stores) add(UC_HOOK_MEM_WRITE, &Hooks::store);
   add(UC_HOOK_CODE, &Hooks::code);
   find_hook_range(hook);
 }
@@ -371,6 +380,12 @@ std::uint32_t Engine::eflags() const {
 
 void Engine::set_eflags(std::uint32_t v) {
   check(uc_reg_write(uc_, UC_X86_REG_EFLAGS, &v), "write EFLAGS");
+}
+
+void Engine::write_raw_flags(const RawFlags& flags) {
+  std::memcpy(env_ + kEflags, flags.data(), sizeof flags);
+  // Between runs EFLAGS is whole: a run begins by taking the arithmetic flags from it.
+  set_eflags(eflags());
 }
 
 void Engine::set_a20_mask(std::uint32_t mask) {

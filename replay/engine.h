@@ -101,11 +101,15 @@ class EngineClient {
   virtual std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) = 0;
   virtual std::uint32_t on_in(std::uint16_t port, std::uint32_t size) = 0;
   virtual void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) = 0;
+  /// Before a store of up to 8 bytes; wider ones come in pieces. A store that is not made after
+  /// all, because it faults or changes the code being executed, may be among them.
+  virtual void on_store(PhysAddr /*first*/, std::uint32_t /*size*/, std::uint64_t /*value*/) {}
 };
 
 enum class HookMode {
-  instructions,  ///< on_instruction
-  blocks,        ///< on_block, and on_instruction where report_instructions() says
+  instructions,       ///< on_instruction
+  blocks,             ///< on_block, and on_instruction where report_instructions() says
+  blocks_and_stores,  ///< the same and on_store
 };
 
 /// Why Engine::run() came back.
@@ -206,6 +210,14 @@ class Engine {
   void write_fx(std::span<const std::uint8_t, 512> image);
   std::uint64_t msr(std::uint32_t index) const;
   void set_msr(std::uint32_t index, std::uint64_t value);
+
+  /// EFLAGS as the engine holds them inside a run, with what the arithmetic flags are computed
+  /// from, and the mode bits: to be put back later, between runs.
+  using RawFlags = std::array<std::uint64_t, (env_layout::kSegments - env_layout::kEflags) / 8>;
+  void read_raw_flags(RawFlags& out) const {
+    std::memcpy(out.data(), env_ + env_layout::kEflags, sizeof out);
+  }
+  void write_raw_flags(const RawFlags& flags);
 
   /// Recomputes the derived mode bits (CPL, code and stack width, ...) after segments, CR0, CR4 or
   /// EFLAGS.VM were written.

@@ -117,16 +117,19 @@ FlagEffect flag_effect(const InstructionInfo& info, std::optional<unsigned> coun
   return {};
 }
 
+FlagEffect fixed_flag_effect(const InstructionInfo& info) {
+  const bool by_one = info.opcode_map == 0 && (info.opcode == 0xd0 || info.opcode == 0xd1);
+  return flag_effect(info, by_one ? 1 : info.immediate & 31);
+}
+
 void UndefinedFlagTracker::apply(const InstructionInfo& info, std::uint32_t ecx) {
-  std::optional<unsigned> count;
   if (!shifts_by_cl(info)) {
-    const bool by_one = info.opcode_map == 0 && (info.opcode == 0xd0 || info.opcode == 0xd1);
-    count = by_one ? 1 : info.immediate & 31;
-  } else if (!info.register_form || info.rm_field != kEcx) {
-    count = ecx & 31;
+    completed(fixed_flag_effect(info));
+    return;
   }
-  const FlagEffect effect = flag_effect(info, count);
-  undefined_ = (undefined_ & ~effect.written) | effect.undefined;
+  std::optional<unsigned> count;
+  if (!info.register_form || info.rm_field != kEcx) count = ecx & 31;
+  completed(flag_effect(info, count));
 }
 
 void UndefinedFlagTracker::remember(std::uint32_t value) {

@@ -35,13 +35,18 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
       by_blocks_(path == ExecutionPath::blocks && model != CpuModel::i8088 &&
                  model != CpuModel::i286 &&
                  (sink == nullptr || sink->detail() != Detail::accesses)),
-      engine_(model, by_blocks_ ? HookMode::blocks : HookMode::instructions, *this),
+      tells_accesses_(by_blocks_ && sink != nullptr && sink->detail() == Detail::block_accesses),
+      engine_(model,
+              tells_accesses_ ? HookMode::blocks_and_stores
+              : by_blocks_    ? HookMode::blocks
+                              : HookMode::instructions,
+              *this),
       memory_(engine_, bus.address_mask, address_pins(model)),
       mmu_(engine_, memory_, *this) {
   fpu_ = std::make_unique<HostFpu>();
   sixteen_bit_ = model == CpuModel::i8088 || model == CpuModel::i286;
   wants_reads_ = sink_ != nullptr && sink_->wants_reads();
-  with_addresses_ = sink_ != nullptr && sink_->detail() != Detail::nothing;
+  if (sink_ != nullptr) detail_ = sink_->detail();
 }
 
 Machine::~Machine() = default;
@@ -164,6 +169,10 @@ bool Machine::run_step() {
   const bool arranged = arranged_;
   if (arranged_) restore_arrangement();
   if (!lent_code_.empty()) forget_lent_code();
+  if (taken_back_) {
+    take_block_back();
+    return true;
+  }
   if (stop == EngineStop::translation_fault) {
     resolve_translation_fault();
     if (arranged && in_flight_ && resuming_) arrange();
@@ -290,7 +299,7 @@ bool Machine::settle_before(std::uint32_t linear) {
 }
 
 void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
-  if (by_blocks_ && runs_in_block(linear)) return;
+  if (by_blocks_ && (runs_in_block(linear) || taken_back_)) return;
   if (!settle_before(linear)) return;
   if (debug_pending_ != 0 && !in_stack_shadow()) [[unlikely]] {
     linear_ = linear;

@@ -158,6 +158,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) override;
   std::uint32_t on_in(std::uint16_t port, std::uint32_t size) override;
   void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) override;
+  void on_store(PhysAddr first, std::uint32_t size, std::uint64_t value) override;
   // WalkObserver
   void walk_read(PhysAddr entry, std::uint32_t size) override;
   void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) override;
@@ -247,6 +248,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void refresh_segments();
   bool settle_block(std::uint32_t linear, std::uint32_t size);
   bool stores_into_itself(std::uint32_t linear) const;
+  void enter_block(BlockTemplate& block);
   void retire_block(std::uint32_t count);
   void leave_block(std::uint32_t linear);
   bool runs_in_block(std::uint32_t linear);
@@ -254,6 +256,16 @@ class Machine final : private EngineClient, private WalkObserver {
   std::optional<Translation> translate_for_block(LinearAddr page, Access access);
   Translation allow_engine(Translation known, Access access);
   bool segments_allow(const BlockTemplate& block);
+
+  // machine_block_accesses.cc: what blocks read and stored, and taking them back
+  bool may_tell_accesses(const BlockTemplate& block);
+  void log_store(PhysAddr at, std::span<const std::uint8_t> value);
+  std::uint32_t linear_of_store() const;
+  bool gather_stores(const BlockTemplate& block);
+  bool gather_read(const BlockTemplate::Read& read);
+  bool tell_block(const BlockTemplate& block);
+  bool left_traces(std::size_t first) const;
+  void take_block_back();
 
   // machine_silicon.cc: what processors before the 386 do differently, and instructions that the
   // engine executes rightly only in other surroundings
@@ -383,6 +395,7 @@ class Machine final : private EngineClient, private WalkObserver {
   Environment& environment_;
   Sink* sink_;
   const bool by_blocks_;
+  const bool tells_accesses_;  ///< of blocks: Detail::block_accesses
   Engine engine_;
   Memory memory_;
   Mmu mmu_;
@@ -454,11 +467,20 @@ class Machine final : private EngineClient, private WalkObserver {
 
   std::vector<Decoded> decoded_ = std::vector<Decoded>(std::size_t{1} << 15);
   // Blocks.
-  bool with_addresses_ = false;
+  Detail detail_ = Detail::nothing;
   BlockTable blocks_;
   BlockTemplate* pending_ = nullptr;    ///< runs unreported just now
   std::vector<BlockKey> stale_blocks_;  ///< to be dropped
   BlockRegisters block_registers_;
+  Engine::RawFlags flags_at_entry_{};     ///< to the block in progress
+  std::vector<BlockStore> block_stores_;  ///< since then, with some that were not made after all
+  std::size_t stores_told_ = 0;           ///< of these, belong to instructions that completed
+  std::vector<BlockRead> block_reads_;
+  std::uint32_t stores_begun_ = 0;
+  bool taken_back_ = false;          ///< it is, as soon as the engine stops
+  std::uint32_t block_begin_ = 0;    ///< linear address of its first instruction
+  std::uint64_t careful_until_ = 0;  ///< no block begins before this instruction
+  bool drops_engine_tlb_ = false;    ///< the engine may hold what the TLB does not
   bool retranslating_ = false;
   std::uint32_t hot_ = 0, hot_size_ = 0;  ///< block the engine was stopped at
   std::uint32_t block_page_ = kNoPage, block_frame_ = 0;

@@ -36,7 +36,10 @@ bool Machine::find_frame(std::uint32_t linear) {
   const std::uint32_t page = linear & ~kPageMask;
   if (page == block_page_) [[likely]]
     return true;
-  const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::execute, user_mode());
+  const LinearAddr address{linear};
+  const auto known = tells_accesses_
+                         ? mmu_.held(address, Access::execute, user_mode())
+                         : mmu_.translate_quietly(address, Access::execute, user_mode());
   if (!known) return false;
   block_page_ = page;
   block_frame_ = known->frame.value;
@@ -60,16 +63,19 @@ BlockTemplate* Machine::find_block(std::uint32_t linear) {
 
 void Machine::on_block(std::uint32_t linear, std::uint32_t size) {
   if (retranslating_) finish_retranslation();
+  if (taken_back_) return;
   const bool once_more =
       pending_ != nullptr ? settle_block(linear, size) : stores_into_itself(linear);
-  if (once_more) return;
+  if (once_more || taken_back_) return;
   if (!stale_blocks_.empty() && !arranged_) {
     request(Action::drop_blocks);
     hot_ = linear;
     return;
   }
   BlockTemplate* const block = find_block(linear);
-  if (block == nullptr) {
+  const bool to_be_walked =
+      tells_accesses_ && block_page_ != (linear & ~kPageMask) && !engine_.inhibited();
+  if (block == nullptr && !to_be_walked) {
     warm_up(linear, size);
     return;
   }
@@ -82,18 +88,34 @@ void Machine::on_block(std::uint32_t linear, std::uint32_t size) {
     request(Action::at_position);
     return;
   }
+  if (block == nullptr) {
+    request(Action::step);
+    return;
+  }
   if (!segments_allow(*block) || watches_code()) {
     stale_blocks_.push_back(block->key);
     request(Action::drop_blocks);
     hot_ = linear;
     return;
   }
-  if (position_.instruction + block->whole_count > until_.instruction) {
+  if (position_.instruction + block->whole_count > until_.instruction ||
+      (tells_accesses_ && !may_tell_accesses(*block))) {
     request(Action::step);
     return;
   }
-  pending_ = block;
-  if (with_addresses_) block_registers_.set_entry(engine_.gprs());
+  enter_block(*block);
+}
+
+/// The engine is about to execute `block` unreported.
+void Machine::enter_block(BlockTemplate& block) {
+  pending_ = &block;
+  if (detail_ == Detail::nothing) return;
+  block_registers_.set_entry(engine_.gprs());
+  if (!tells_accesses_) return;
+  engine_.read_raw_flags(flags_at_entry_);
+  block_begin_ = block.key.linear;
+  block_stores_.clear();
+  stores_begun_ = 0;
 }
 
 void Machine::warm_up(std::uint32_t linear, std::uint32_t size) {
@@ -116,13 +138,15 @@ void Machine::retranslate() {
   if (host == nullptr) return;
   refresh_segments();
   BlockCompiler compiler(block_key(linear), model_, (engine_.hflags() & kHfSs32) != 0, flat_,
-                         with_addresses_);
+                         detail_);
   std::uint32_t done = 0;
   while (done < hot_size_) {
     const std::uint32_t offset = (linear + done) & kPageMask;
     const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
     const InstructionInfo info = decode_instruction({host + offset, here}, code_mode(), model_);
     if (info.state != DecodeState::ok || !compiler.add(info)) break;
+    if (tells_accesses_ && !memory_.is_defined(PhysAddr{block_frame_ + offset}, info.length))
+      return;
     done += info.length;
   }
   BlockTemplate block = compiler.finish(done >= hot_size_);
@@ -206,18 +230,21 @@ void Machine::retire_block(std::uint32_t count) {
   const BlockTemplate& whole = *pending_;
   pending_ = nullptr;
   info_ = nullptr;
+  if (detail_ != Detail::nothing) {
+    block_registers_.set_exit(engine_.gprs());
+    const bool good = count == 0               ? !left_traces(0)
+                      : count == whole.count() ? tell_block(whole)
+                                               : tell_block(whole.first(count, detail_));
+    if (!good) {
+      taken_back_ = true;
+      careful_until_ = position_.instruction + count + 1;
+      engine_.stop();
+      return;
+    }
+  }
   if (count == 0) return;
   resume_flag_ = false;
   native_retries_ = 0;
-  if (with_addresses_) {
-    block_registers_.set_exit(engine_.gprs());
-    if (count == whole.count()) {
-      sink_->block({&whole, &block_registers_}, position_);
-    } else {
-      const BlockTemplate part = whole.first(count);
-      sink_->block({&part, &block_registers_}, position_);
-    }
-  }
   position_.instruction += count;
 }
 
@@ -235,9 +262,8 @@ bool Machine::runs_in_block(std::uint32_t linear) {
   BlockTemplate& block = *pending_;
   if (linear == block.end()) {
     retire_block(block.count());
-    pending_ = block.next.get();
-    if (pending_ == nullptr) return false;
-    block_registers_.set_entry(engine_.gprs());
+    if (taken_back_ || block.next == nullptr) return false;
+    enter_block(*block.next);
     return true;
   }
   // Reported only because it lies between the beginnings of two parts.
@@ -250,20 +276,23 @@ bool Machine::runs_in_block(std::uint32_t linear) {
 
 /// What the engine may keep of a translation: nothing that would hide an effect of a later access.
 std::optional<Translation> Machine::translate_for_block(LinearAddr page, Access access) {
-  const auto known = mmu_.translate_quietly(page, access, user_mode());
+  const auto known = tells_accesses_ ? mmu_.held(page, access, user_mode())
+                                     : mmu_.translate_quietly(page, access, user_mode());
   if (!known) return std::nullopt;
   const std::uint32_t frame = known->frame.page();
   if (!memory_.is_mapped(frame)) return std::nullopt;
   constexpr std::uint32_t kLastPage = 0xfffff;  // an access there may run past 4 GiB, and fault
   if (access != Access::execute && page.page() == kLastPage) return std::nullopt;
-  if (access == Access::read && !memory_.has_defined(frame)) return std::nullopt;
+  if (access == Access::read && !tells_accesses_ && !memory_.has_defined(frame)) {
+    return std::nullopt;
+  }
   if (access == Access::execute) memory_.note_code(frame);
   return allow_engine(*known, access);
 }
 
 /// Blocks store without telling where: the first store to a page must not pass for a load.
 Translation Machine::allow_engine(Translation known, Access access) {
-  if (!by_blocks_) return known;
+  if (!by_blocks_ || tells_accesses_) return known;
   known.writable = access == Access::write;
   if (known.writable) memory_.lend(known.frame.page());
   return known;

@@ -18,11 +18,12 @@ constexpr unsigned kMaxNativeRetries = 8;
 
 void Machine::on_exception(std::uint32_t vector, bool software) {
   if (retranslating_) finish_retranslation();
+  if (taken_back_) return;
   if (pending_ != nullptr) {
     // Told again, with everything that goes before a fault, when the instruction is reported.
     linear_ = engine_.segment_base(kCs) + engine_.eip();
     leave_block(linear_);
-    request(Action::step);
+    if (!taken_back_) request(Action::step);
     return;
   }
   native_vector_ = vector;
@@ -100,6 +101,7 @@ std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAcc
   if (by_blocks_) {
     if (auto known = translate_for_block(page, access)) return known;
     if (pending_ != nullptr || kind == EngineAccess::fetch) return std::nullopt;
+    drops_engine_tlb_ = tells_accesses_;
   }
   if (auto known = mmu_.peek(page, access, user)) {
     if (kind == EngineAccess::fetch) {
@@ -127,6 +129,10 @@ void Machine::resolve_translation_fault() {
       settle_block(linear, 0);
     } else {
       leave_block(linear);
+    }
+    if (taken_back_) {
+      take_block_back();
+      return;
     }
   }
   settle_in_flight(linear, false);

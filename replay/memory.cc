@@ -153,6 +153,15 @@ void Memory::store(PhysAddr address, std::span<const std::uint8_t> data) {
   }
 }
 
+void Memory::take_back(PhysAddr address, std::span<const std::uint8_t> before) {
+  std::uint8_t* const at = host(address);
+  if (std::memcmp(at, before.data(), before.size()) == 0) return;
+  std::memcpy(at, before.data(), before.size());
+  if (states_[address.page()].code) {
+    engine_.invalidate_code(address, static_cast<std::uint32_t>(before.size()));
+  }
+}
+
 void Memory::external_write(PhysAddr captured_address, std::span<const std::uint8_t> data) {
   for_each_alias(captured_address, [&](PhysAddr a) { store(a, data); });
 }

@@ -78,6 +78,9 @@ class Memory {
   /// Writes from outside the processor (DMA, devices), at every address the captured one may
   /// mean; invalidates translated code. The engine must not be inside a run.
   void external_write(PhysAddr captured, std::span<const std::uint8_t> data);
+  /// Puts bytes back that the engine has overwritten, within one frame. Code is invalidated. The
+  /// engine must not be inside a run.
+  void take_back(PhysAddr address, std::span<const std::uint8_t> before);
   /// Writes by the processor that the engine did not make itself. Code is invalidated.
   void store(PhysAddr address, std::span<const std::uint8_t> data);
 

@@ -105,6 +105,15 @@ class Mmu {
     return Translation{PhysAddr{entry.frame & a20_mask_}, access == Access::write};
   }
 
+  /// As translate(), where the TLB holds the page and nothing is left to be marked.
+  std::optional<Translation> held(LinearAddr address, Access access, bool user) {
+    if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
+    const Entry& entry = entry_of(address, access);
+    const std::uint8_t need = needed(access, user);
+    if (entry.tag != tag(address) || (entry.allowed & need) != need) return std::nullopt;
+    return Translation{PhysAddr{entry.frame & a20_mask_}, access == Access::write};
+  }
+
   /// What the TLB and the page-directory-pointer registers hold; part of a checkpoint, because
   /// entries may outlive what memory says. The TLBs have kCodeEntries and kDataEntries.
   struct State {

@@ -45,8 +45,9 @@ struct DeliveredEvent {
 /// registers - a sink wants to hear of. Each includes those before it.
 enum class Detail : std::uint8_t {
   nothing,
-  instructions,  ///< instruction() or block()
-  accesses,      ///< read(), fetch(), write() and mapping() too
+  instructions,    ///< instruction() or block()
+  block_accesses,  ///< the same, and with each block what it read and stored
+  accesses,        ///< read(), fetch(), write() and mapping() too
 };
 
 /// Observer of a replay. Members are called in program order; `now` is the position of what is
@@ -62,8 +63,15 @@ class Sink {
   /// what it does for each access, and run many instructions between two reports.
   virtual Detail detail() const { return Detail::accesses; }
   /// Instructions that completed one after another, the first at `first`; only for sinks content
-  /// with Detail::instructions. By default each is handed to instruction().
+  /// with less than Detail::accesses. By default each is handed to instruction().
   virtual void block(const ExecutedBlock& block, Position first);
+  // Of a sink that wants Detail::block_accesses:
+  /// Whether the next `count` instructions, the first at `first`, may be told as blocks. Else each
+  /// is told with all its accesses.
+  virtual bool may_run_block(Position /*first*/, std::uint32_t /*count*/) { return true; }
+  /// Asked before block() is told: false takes the block back, as if it had not run, and its
+  /// instructions are made again and told one by one with all their accesses.
+  virtual bool agrees(const ExecutedBlock&, Position /*first*/) { return true; }
   virtual void fetch(PhysAddr, std::uint32_t /*size*/, Position) {}
   virtual void read(PhysAddr, std::uint32_t /*size*/, AccessKind, Position) {}
   virtual void write(PhysAddr, std::span<const std::uint8_t>, AccessKind, Position) {}

@@ -79,13 +79,7 @@ void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store, con
   for (auto p = pending_.begin(); p != pending_.end() && looked_at < kLookAhead;) {
     if (p->t.position.instruction > instruction_) break;
     const bool is_code = p->t.op == BusOp::code_read;
-    // The parts of a line are one: touching any of them is touching all.
-    PhysAddr first = p->t.address;
-    std::uint32_t bytes = p->t.size;
-    if (p->t.has(kLine)) {
-      first.value &= ~(line_bytes_ - 1);
-      bytes = line_bytes_;
-    }
+    const auto [first, bytes] = filled(p->t);
     // Any store may fill its line first, whether the monitor says that it did or not.
     const bool meant =
         is_code == code && (store || !p->t.has(kStoreFill)) && overlaps(a, size, first, bytes);
@@ -147,12 +141,14 @@ bool ReadCheck::equals(const Pending& p, const Memory& memory) const {
 }
 
 /// A fetch on the bus may be ahead of what is executed.
+bool ReadCheck::follows_code(const Pending& p, PhysAddr fetched) const {
+  const std::uint32_t begin = fetched.value & ~(line_bytes_ - 1);
+  return p.t.address.value - begin < line_bytes_ + std::max(line_bytes_, kPrefetch);
+}
+
 bool ReadCheck::follows_code(const Pending& p) const {
-  const std::uint32_t reach = std::max(line_bytes_, kPrefetch);
-  return std::any_of(fetches_.begin(), fetches_.end(), [&](const Access& f) {
-    const std::uint32_t begin = f.address.value & ~(line_bytes_ - 1);
-    return p.t.address.value - begin < line_bytes_ + reach;
-  });
+  return std::any_of(fetches_.begin(), fetches_.end(),
+                     [&](const Access& f) { return follows_code(p, f.address); });
 }
 
 std::optional<ReadCheck::Disagreement> ReadCheck::settle_fills(const Memory& memory) {
@@ -256,6 +252,61 @@ std::optional<ReadCheck::Disagreement> ReadCheck::settle(std::uint64_t next, con
   if (!result) result = settle_fills(memory);
   skip(next);
   return result;
+}
+
+bool ReadCheck::agrees(const ExecutedBlock& block, std::uint64_t first,
+                       const Memory& memory) const {
+  const BlockMemory after(block, memory);
+  for (const Pending& p : pending_) {
+    const std::uint64_t number = p.t.position.instruction - first;
+    if (p.t.position.instruction >= first + block.count()) break;
+    if (p.t.position.instruction < first) return false;
+    if (!agrees(p, after, static_cast<std::uint32_t>(number))) return false;
+  }
+  return true;
+}
+
+/// As touch() and settle_fills() find it, where that does not take more than a look.
+bool ReadCheck::agrees(const Pending& p, const BlockMemory& block,
+                       std::uint32_t instruction) const {
+  const auto [first, bytes] = filled(p.t);
+  if (p.t.op == BusOp::code_read) {
+    const auto [fetch, length] = block.fetched(instruction);
+    if (overlaps(fetch, length, first, bytes)) return equals_before(p, block, instruction);
+    return follows_code(p, fetch) && equals_before(p, block, instruction + 1);
+  }
+  if (block.stores_within(instruction, first, bytes)) return true;
+  if (!p.t.has(kStoreFill) && block.reads_within(instruction, first, bytes)) {
+    return equals_before(p, block, instruction);
+  }
+  return (p.touched || is_table(p.t.address)) && equals_before(p, block, instruction + 1);
+}
+
+bool ReadCheck::equals_before(const Pending& p, const BlockMemory& block,
+                              std::uint32_t instruction) const {
+  for (std::uint32_t i = 0; i < p.t.size; ++i) {
+    if ((p.known >> i & 1) == 0) continue;
+    const auto byte = block.byte_before(instruction, p.t.address + i);
+    if (byte && *byte != p.t.data[i]) return false;
+  }
+  return true;
+}
+
+std::uint64_t ReadCheck::pass_block(std::uint64_t last) {
+  const auto pass = [&](std::uint64_t end) {
+    while (!pending_.empty() && pending_.front().t.position.instruction < end) {
+      pending_.pop_front();
+      ++compared_;
+    }
+  };
+  pass(last);
+  const std::uint64_t before = compared_;
+  pass(last + 1);
+  fetches_.clear();
+  reads_.clear();
+  stores_.clear();
+  instruction_ = last;
+  return before;
 }
 
 void ReadCheck::skip(std::uint64_t next) {

@@ -12,9 +12,11 @@
 #include <span>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "events/recording.h"
+#include "replay/block_memory.h"
 #include "replay/memory.h"
 #include "replay/observer.h"
 
@@ -77,6 +79,13 @@ class ReadCheck : private ReadCheckProgress {
   /// Goes on without comparing: the capture does not reach the end of instruction().
   void skip(std::uint64_t next);
 
+  /// Whether all that the bus shows being read by the instructions of `block`, the first at
+  /// `first`, is plainly what they read. `memory` is the replay's after it. Only where there is a
+  /// cache.
+  bool agrees(const ExecutedBlock& block, std::uint64_t first, const Memory& memory) const;
+  /// They agree. As far as compared() before the last of them, returns it.
+  std::uint64_t pass_block(std::uint64_t last);
+
   std::uint64_t compared() const { return compared_; }
   /// Whether the bus ever marked an access to this page as uncacheable: a device, or ROM.
   bool is_device_page(std::uint32_t page) const { return device_pages_.count(page) != 0; }
@@ -104,6 +113,14 @@ class ReadCheck : private ReadCheckProgress {
   void apply_external_writes(std::uint64_t transaction);
   bool equals(const Pending& p, const Memory& memory) const;
   bool follows_code(const Pending& p) const;
+  bool follows_code(const Pending& p, PhysAddr fetched) const;
+  bool agrees(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;
+  bool equals_before(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;
+  /// What a fill is of. The parts of a line are one.
+  std::pair<PhysAddr, std::uint32_t> filled(const BusTransaction& t) const {
+    if (!t.has(kLine)) return {t.address, t.size};
+    return {PhysAddr{t.address.value & ~(line_bytes_ - 1)}, line_bytes_};
+  }
   std::optional<Disagreement> settle_fills(const Memory& memory);
   std::optional<Disagreement> settle_uncached_data();
   std::optional<Disagreement> settle_uncached_code();

@@ -61,8 +61,17 @@ class SinkList final : public Sink {
   void mapping(LinearAddr page, PhysAddr frame, Position now) override;
   Detail detail() const override;
   void block(const ExecutedBlock& block, Position first) override;
+  bool may_run_block(Position first, std::uint32_t count) override;
+  bool agrees(const ExecutedBlock& block, Position first) override;
 
  private:
+  template <class F>
+  bool all(F&& f) {
+    for (Sink* s : sinks_) {
+      if (s != muted_ && !f(*s)) return false;
+    }
+    return true;
+  }
   template <class F>
   void each(F&& f) {
     for (Sink* s : sinks_) {

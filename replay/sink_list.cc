@@ -55,5 +55,11 @@ Detail SinkList::detail() const {
 void SinkList::block(const ExecutedBlock& block, Position first) {
   each([&](Sink& s) { s.block(block, first); });
 }
+bool SinkList::may_run_block(Position first, std::uint32_t count) {
+  return all([&](Sink& s) { return s.may_run_block(first, count); });
+}
+bool SinkList::agrees(const ExecutedBlock& block, Position first) {
+  return all([&](Sink& s) { return s.agrees(block, first); });
+}
 
 }  // namespace citcat

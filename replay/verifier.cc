@@ -117,13 +117,20 @@ std::string Verifier::memory_text(PhysAddr a, std::uint32_t size) const {
 // ---------------------------------------------------------------------------------------------
 // The captured side
 
-bool Verifier::pull() {
+/// Makes sure that the next transaction is known. False at the end.
+bool Verifier::look_ahead() {
+  if (ahead_) return true;
   if (at_end_) return false;
-  BusTransaction t;
-  if (!evidence_->next(t)) {
-    at_end_ = true;
-    return false;
-  }
+  if (evidence_->next(ahead_.emplace())) return true;
+  ahead_.reset();
+  at_end_ = true;
+  return false;
+}
+
+bool Verifier::pull() {
+  if (!look_ahead()) return false;
+  const BusTransaction t = *ahead_;
+  ahead_.reset();
   // Only memory traffic tells how far the evidence reaches, and only when all of it is counted:
   // interrupts are often counted where nothing else is, and hardware instruction streams run ahead.
   if (t.is_memory()) {
@@ -219,13 +226,9 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
     auto bits = static_cast<std::uint8_t>(unspecified >> (i % 4 * 8));
     if (write_back && !writes_visible(at)) {
       if (bits == 0) bits = copied_bits(i, now);
-      if (!lines_.empty() && !specific_bytes_.empty()) excuse_overwritten(at);
-      unconfirmed_lines_.insert(at.value / 16);
-      if (bits != 0) {
-        specific_bytes_[at.value] = {bits, bytes[i]};
-      } else if (!specific_bytes_.empty()) {
-        specific_bytes_.erase(at.value);
-      }
+      if (!lines_.empty() && !specific_bytes_.empty()) excuse_overwritten(at, now);
+      unconfirmed_lines_.insert(LineSet::line_of(at.value));
+      set_specific(at, bits, bytes[i]);
       continue;
     }
     match_byte(at, bytes[i], bits, now);
@@ -293,18 +296,30 @@ void Verifier::match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecifi
              "bytes " + memory_text(t.address, t.size));
   }
   pending->unmatched &= ~(1u << byte);
-  if (pending->unmatched == 0) {
-    ++totals_.writes.checked;
-    ++totals_.writes.equal;
-    totals_.evidence_bytes += t.size;
-    last_agreed_ = t.index;
-    if (keeps_model_) {
-      model_external_writes(t.index);
-      model_.set(t.address, t.bytes());
-    }
-    if (t.has(kUncacheable)) {
-      for (std::uint32_t i = 0; i < t.size; ++i) device_bytes_.insert(t.address.value + i);
-    }
+  if (pending->unmatched == 0) write_agreed(t);
+}
+
+void Verifier::write_agreed(const BusTransaction& t) {
+  ++totals_.writes.checked;
+  ++totals_.writes.equal;
+  totals_.evidence_bytes += t.size;
+  last_agreed_ = t.index;
+  if (keeps_model_) {
+    model_external_writes(t.index);
+    model_.set(t.address, t.bytes());
+  }
+  if (t.has(kUncacheable)) {
+    for (std::uint32_t i = 0; i < t.size; ++i) device_bytes_.insert(t.address.value + i);
+  }
+}
+
+/// The byte as stored has `bits` that no manual tells, and has not been on the bus yet.
+void Verifier::set_specific(PhysAddr a, std::uint8_t bits, std::uint8_t value) {
+  if (bits != 0) {
+    specific_bytes_[a.value] = {bits, value};
+    specific_lines_.insert(LineSet::line_of(a.value));
+  } else if (!specific_bytes_.empty() && specific_lines_.contains(LineSet::line_of(a.value))) {
+    specific_bytes_.erase(a.value);
   }
 }
 
@@ -471,14 +486,18 @@ void Verifier::match_branches() {
   }
 }
 
+/// The next instruction begins here: notes it where that is not behind the one before.
+void Verifier::note_branch(std::uint32_t linear, std::uint32_t eip) {
+  if (linear == branches_.next_linear && !branches_.after_branch) return;
+  if (branches_.taken.size() == kMaxBranches) branches_.taken.pop_front();
+  branches_.taken.push_back({linear, eip});
+}
+
 /// Branch trace messages tell where a branch went, some time around it: each must be an instruction
 /// that was reached otherwise than from the one before it in memory, and they come in that order.
 /// Branches without a message were taken while tracing was off.
 void Verifier::check_branch_targets(const ExecutedInstruction& e, Position now) {
-  if (e.linear != branches_.next_linear || branches_.after_branch) {
-    if (branches_.taken.size() == kMaxBranches) branches_.taken.pop_front();
-    branches_.taken.push_back({e.linear, e.eip});
-  }
+  note_branch(e.linear, e.eip);
   branches_.next_linear = e.linear + e.info->length;
   branches_.after_branch = e.info->control_flow;
   match_branches();
@@ -617,7 +636,7 @@ FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
         ++result.adopted;
         continue;
       }
-      if (captured != nullptr && unconfirmed_lines_.count(at.value / 16) == 0) {
+      if (captured != nullptr && !unconfirmed_lines_.contains(LineSet::line_of(at.value))) {
         ++result.external_unseen;
         continue;
       }

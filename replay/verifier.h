@@ -19,7 +19,9 @@
 
 #include "events/adoption.h"
 #include "events/recording.h"
+#include "replay/block_template.h"
 #include "replay/flag_effects.h"
+#include "replay/line_set.h"
 #include "replay/lone_change.h"
 #include "replay/machine.h"
 #include "replay/observer.h"
@@ -92,6 +94,7 @@ struct VerifierProgress {
     return size >= 32 ? 0xffffffffu : (1u << size) - 1;
   }
 
+  std::optional<BusTransaction> ahead_;  ///< read, and not pulled yet
   bool at_end_ = false;
   bool beyond_ = false;
   bool counted_ = false;  ///< memory traffic carries positions
@@ -122,8 +125,8 @@ struct VerifierProgress {
   std::uint64_t repeat_started_ = ~std::uint64_t{0};
   std::size_t externals_seen_ = 0;
 
-  std::size_t next_external_ = 0;                        ///< not in the model yet
-  std::unordered_set<std::uint32_t> unconfirmed_lines_;  ///< written since the bus showed them
+  std::size_t next_external_ = 0;  ///< not in the model yet
+  LineSet unconfirmed_lines_;      ///< written since the bus showed them
   std::unordered_set<std::uint32_t> device_bytes_;
   std::unordered_set<std::uint32_t>
       beyond_end_;  ///< written by the instruction the capture ends in
@@ -134,7 +137,8 @@ struct VerifierProgress {
     std::uint8_t value = 0;  ///< of the byte as the replay stored it
   };
   std::unordered_map<std::uint32_t, Unspecified> specific_bytes_;
-  PhysAddr copied_from_;  ///< what the MOVS in progress has read
+  LineSet specific_lines_;  ///< in which there may be such
+  PhysAddr copied_from_;    ///< what the MOVS in progress has read
   std::optional<Position> copied_at_;
   UndefinedFlagTracker flags_;
   VerifyTotals totals_;
@@ -152,6 +156,10 @@ class Verifier final : public Sink, private VerifierProgress {
 
   // Sink. Each throws ReplayStopped at the first disagreement.
   bool wants_reads() const override { return reads_ != nullptr; }
+  Detail detail() const override;
+  bool may_run_block(Position first, std::uint32_t count) override;
+  bool agrees(const ExecutedBlock& block, Position first) override;
+  void block(const ExecutedBlock& block, Position first) override;
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
   void address_space(std::uint32_t cr3, Position now) override;
@@ -197,6 +205,7 @@ class Verifier final : public Sink, private VerifierProgress {
   FinalMemory compare_final(const MemoryImage* captured) const;
 
  private:
+  bool look_ahead();
   bool pull();
   void pull_through(Position position);
   bool has_position_beyond(Position position) const;
@@ -225,8 +234,25 @@ class Verifier final : public Sink, private VerifierProgress {
   void settle_window(Position now);
   void expire_lines(Position completed);
   bool adopt_line(PendingLine& line);
+  void set_specific(PhysAddr a, std::uint8_t bits, std::uint8_t value);
+  void note_branch(std::uint32_t linear, std::uint32_t eip);
+  void write_agreed(const BusTransaction& t);
+
+  // verifier_blocks.cc: what ran as a block
+  bool pull_plain(std::uint64_t through, std::uint64_t last);
+  bool is_plain(const BusTransaction& t, std::uint64_t through, std::uint64_t last) const;
+  bool flags_agree(const ExecutedBlock& block);
+  bool stores_agree(const ExecutedBlock& block, std::uint64_t first);
+  bool lines_agree(const ExecutedBlock& block, std::uint64_t first);
+  bool line_agrees(const ExecutedBlock& block, const PendingLine& line, std::uint32_t instruction,
+                   bool& before) const;
+  std::size_t lines_through(std::uint64_t instruction) const;
+  void take_lines(const ExecutedBlock& block, std::uint64_t first);
+  bool overwrites_specific(const ExecutedBlock& block) const;
+  void take_stores(const ExecutedBlock& block, std::uint32_t end, std::uint32_t& next);
+
   std::uint8_t copied_bits(std::size_t byte, Position now) const;
-  void excuse_overwritten(PhysAddr a);
+  void excuse_overwritten(PhysAddr a, Position now);
   void follow_flags(const InstructionInfo& info);
   void check_instruction_start(const ExecutedInstruction& e, Position now);
   void match_branches();
@@ -245,6 +271,10 @@ class Verifier final : public Sink, private VerifierProgress {
   Machine* machine_ = nullptr;
   LoneChanges lone_changes_;
   std::unique_ptr<ReadCheck> reads_;  ///< null where reads are not compared
+  // Found by agrees() for the call of block() that follows.
+  std::vector<std::uint32_t> store_bits_;  ///< of each store: those that no manual tells
+  std::vector<bool> lines_before_;         ///< of lines_: given up before their instruction
+  std::size_t writes_made_ = 0;            ///< of writes_
   bool keeps_model_ = false;
   MemoryImage model_;  ///< what the bus says memory holds (no write-back caches)
 };

@@ -18,8 +18,11 @@ void Verifier::line_agreed(const BusTransaction& t) {
   ++totals_.write_backs.equal;
   totals_.evidence_bytes += t.size;
   last_agreed_ = t.index;
-  unconfirmed_lines_.erase(t.address.value / 16);
+  const std::uint32_t number = LineSet::line_of(t.address.value);
+  unconfirmed_lines_.erase(number);
   if (specific_bytes_.empty()) return;
+  const std::uint32_t last = LineSet::line_of(t.address.value + t.size - 1);
+  if (!specific_lines_.contains(number) && !specific_lines_.contains(last)) return;
   for (std::uint32_t b = 0; b < t.size; ++b) {
     // A byte may have been seen equal before the instruction stored what is there now.
     if (machine_->memory().defined_byte(t.address + b) == t.data[b])
@@ -29,10 +32,11 @@ void Verifier::line_agreed(const BusTransaction& t) {
 
 /// A byte is overwritten that a line written back before shows as it was: differences where no
 /// manual tells the value cannot be adopted any more, and are no contradiction.
-void Verifier::excuse_overwritten(PhysAddr a) {
+void Verifier::excuse_overwritten(PhysAddr a, Position now) {
   const auto old = specific_bytes_.find(a.value);
   if (old == specific_bytes_.end()) return;
   for (PendingLine& line : lines_) {
+    if (line.t.has(kPositionKnown) && line.t.position.instruction > now.instruction) break;
     const std::uint32_t byte = a.value - line.t.address.value;
     if (byte >= line.t.size) continue;
     if (((line.t.data[byte] ^ old->second.value) & ~old->second.bits) != 0) continue;

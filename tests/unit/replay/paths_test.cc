@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
+#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "formats/kt.h"
+#include "replay/block_memory.h"
 #include "replay/kt_sink.h"
 #include "replay/replayer.h"
 #include "unit/replay/random_guest.h"
@@ -35,6 +38,64 @@ struct Deliveries final : Sink {
   std::vector<std::vector<std::uint64_t>> list;
 };
 
+/// Every access, by instruction or with blocks. Of the blocks, some must not run and some are taken
+/// back, at random.
+class Accesses final : public Sink {
+ public:
+  Accesses(Detail detail, std::uint64_t seed) : detail_(detail), random_(seed) {}
+  void attach(Machine& machine) { machine_ = &machine; }
+  bool wants_reads() const override { return true; }
+  Detail detail() const override { return detail_; }
+  bool may_run_block(Position, std::uint32_t) override { return random_() % 16 != 0; }
+  bool agrees(const ExecutedBlock& block, Position first) override {
+    if (random_() % 8 == 0) {
+      ++taken_back;
+      return false;
+    }
+    const BlockMemory after(block, machine_->memory());
+    for (const BlockRead& r : block.reads) {
+      // What was there before the instruction, not what the block left.
+      for (std::uint32_t i = 0; i < r.size; ++i) {
+        const auto byte = after.byte_before(r.instruction, r.address + i);
+        add(first.instruction + r.instruction, 0, r.address + i, byte.value_or(0xee));
+      }
+    }
+    for (const BlockStore& s : block.stores) {
+      const std::uint64_t at = first.instruction + block.code->stores[s.number].instruction;
+      for (std::uint32_t i = 0; i < s.size; ++i) {
+        add(at, 1, s.address + i, s.value[i]);
+      }
+    }
+    ++blocks;
+    return true;
+  }
+  void block(const ExecutedBlock&, Position) override {}
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override {
+    for (std::uint32_t i = 0; i < size; ++i) {
+      add(now.instruction, kind == AccessKind::data ? 0 : 2, a + i,
+          *machine_->memory().host(a + i));
+    }
+  }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override {
+    for (std::uint32_t i = 0; i < bytes.size(); ++i) {
+      add(now.instruction, kind == AccessKind::data ? 1 : 3, a + i, bytes[i]);
+    }
+  }
+
+  /// Of each instruction: what it read, what it wrote, each in order.
+  std::map<std::pair<std::uint64_t, int>, std::vector<std::uint64_t>> list;
+  std::uint64_t blocks = 0, taken_back = 0;
+
+ private:
+  void add(std::uint64_t instruction, int kind, PhysAddr a, std::uint8_t value) {
+    list[{instruction, kind}].push_back(std::uint64_t{a.value} << 8 | value);
+  }
+  Detail detail_;
+  std::mt19937_64 random_;
+  Machine* machine_ = nullptr;
+};
+
 struct Outcome {
   ReplayReport report;
   std::vector<std::uint8_t> trace;
@@ -43,7 +104,8 @@ struct Outcome {
   std::vector<Memory::SavedPage> pages;
 };
 
-Outcome replay(const Recording& recording, ExecutionPath path, bool with_trace) {
+Outcome replay(const Recording& recording, ExecutionPath path, bool with_trace,
+               Accesses* accesses = nullptr) {
   MemorySink bytes;
   KtWriter writer(bytes);
   KtSink kt(writer, {});
@@ -51,9 +113,11 @@ Outcome replay(const Recording& recording, ExecutionPath path, bool with_trace) 
   SinkList sinks;
   sinks.add(deliveries);
   if (with_trace) sinks.add(kt);
+  if (accesses != nullptr) sinks.add(*accesses);
   ReplayOptions options;
   options.path = path;
   Replayer replayer(recording, &sinks, options);
+  if (accesses != nullptr) accesses->attach(replayer.machine());
   Outcome outcome;
   outcome.report = replayer.run();
   writer.flush();
@@ -124,6 +188,31 @@ TEST_P(RandomPrograms, RunTheSameByInstructionsAndByBlocks) {
     if (HasFailure()) return;
   }
   EXPECT_GT(total, 10'000 * programs()) << "most programs ended early";
+}
+
+TEST_P(RandomPrograms, TellTheSameAccessesByInstructionsAndByBlocksOfWhichSomeAreTakenBack) {
+  const auto [mode, events] = GetParam();
+  std::uint64_t blocks = 0, taken_back = 0;
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    SCOPED_TRACE("program " + std::to_string(seed));
+    const Recording recording = random_guest(mode, seed, 60'000, events);
+    Accesses reference(Detail::accesses, seed), found(Detail::block_accesses, seed);
+    const Outcome a = replay(recording, ExecutionPath::instructions, true, &reference);
+    const Outcome b = replay(recording, ExecutionPath::blocks, true, &found);
+    expect_equal(recording, a, b);
+    for (auto x = reference.list.begin(), y = found.list.begin();
+         x != reference.list.end() || y != found.list.end(); ++x, ++y) {
+      ASSERT_TRUE(x != reference.list.end() && y != found.list.end());
+      ASSERT_EQ(x->first, y->first);
+      ASSERT_EQ(x->second, y->second) << x->first.first << " kind " << x->first.second;
+    }
+    blocks += found.blocks;
+    taken_back += found.taken_back;
+    if (HasFailure()) return;
+  }
+  if (mode == GuestMode::real) return;  // its segments have limits: each instruction is reported
+  EXPECT_GT(blocks, 100 * programs());
+  EXPECT_GT(taken_back, 10 * programs());
 }
 
 INSTANTIATE_TEST_SUITE_P(, RandomPrograms,

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "replay/block_template.h"
+#include "replay/memory.h"
+
+namespace citcat {
+
+/// Memory as it was between the instructions of a block that has run: what its later stores changed
+/// is put back.
+class BlockMemory {
+ public:
+  /// `memory` as it is after the block, but for what that made defined. Both must outlive the
+  /// object.
+  BlockMemory(const ExecutedBlock& block, const Memory& memory) : block_(block), memory_(memory) {}
+
+  /// The byte before instruction number `instruction` of the block (its count: at its end), nullopt
+  /// where it was not defined.
+  std::optional<std::uint8_t> byte_before(std::uint32_t instruction, PhysAddr a) const;
+  /// Instruction number `instruction` stores to the range, or reads from it.
+  bool stores_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;
+  bool reads_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;
+  /// Its code.
+  std::pair<PhysAddr, std::uint32_t> fetched(std::uint32_t instruction) const;
+
+ private:
+  const ExecutedBlock& block_;
+  const Memory& memory_;
+};
+
+}  // namespace citcat

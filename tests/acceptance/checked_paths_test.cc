@@ -1,0 +1,141 @@
+// A comparison of whole blocks and one instruction by instruction are one comparison: the same
+// totals, the same adoptions and, when capture or recording is damaged, the same divergence.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "acceptance/machine_run.h"
+
+namespace citcat::test {
+namespace {
+
+bool full_run() {
+  const char* value = std::getenv("CITCAT_ACCEPTANCE");
+  return value != nullptr && std::strcmp(value, "full") == 0;
+}
+
+std::string count_text(const char* name, const CheckCount& c) {
+  return fmt::format("{} {}/{}\n", name, c.equal, c.checked);
+}
+
+/// Everything a comparison says.
+std::string outcome_of(const ImportedRecording& imported, ExecutionPath path) {
+  Verifier verifier(imported.recording, imported.read_evidence(), {});
+  ReplayOptions options;
+  options.path = path;
+  options.evidence = [&imported] { return imported.read_evidence(); };
+  Replayer replayer(imported.recording, &verifier, std::move(options));
+  verifier.attach(replayer.machine());
+  ReplayReport report = replayer.run();
+  if (report.end == ReplayReport::End::complete) {
+    try {
+      verifier.finish(replayer.machine().position());
+    } catch (const ReplayStopped& stop) {
+      report.divergence = make_divergence(stop);
+    }
+  }
+  const VerifyTotals& t = verifier.totals();
+  std::string text = fmt::format("{} after {} instructions, {} interrupts, {} exceptions\n",
+                                 replay_end_name(report.end), report.instructions,
+                                 report.interrupts, report.exceptions);
+  text += count_text("writes", t.writes) + count_text("write-backs", t.write_backs) +
+          count_text("port reads", t.io_reads) + count_text("port writes", t.io_writes) +
+          count_text("special cycles", t.specials);
+  text += fmt::format("reads {} adopted {} single bits {} evidence {} agreed last {}\n", t.reads,
+                      t.adopted, t.single_bit_changes, t.evidence_bytes, verifier.last_agreed());
+  for (const Adoption& a : verifier.adoptions()) {
+    text += fmt::format("adopted {:08x} = {:02x} at {}.{}\n", a.address.value, a.value,
+                        a.position.instruction, a.position.iteration);
+  }
+  if (report.divergence) {
+    const Divergence& d = *report.divergence;
+    text += fmt::format("{}.{} transaction {}: {}; expected {}; found {}\n", d.position.instruction,
+                        d.position.iteration, d.transaction, d.reason, d.expected, d.found);
+    return text;
+  }
+  const CpuState s = replayer.machine().save();
+  for (const std::uint32_t r : s.gpr) text += fmt::format("{:08x} ", r);
+  const FinalMemory memory = verifier.compare_final(nullptr);
+  return text + fmt::format("eip {:08x} eflags {:08x}; memory {} bytes, {} different\n", s.eip,
+                            s.eflags, memory.bytes, memory.different);
+}
+
+constexpr int kKindsOfDamage = 8;
+
+/// One fault in what was captured or in what was made of it.
+std::string damage(ImportedRecording& imported, int kind, std::mt19937& random) {
+  std::vector<BusTransaction>& evidence = imported.evidence;
+  Recording& recording = imported.recording;
+  std::size_t at = random() % (evidence.size() - 1);
+  // Writes are what evidence has data of.
+  for (std::size_t i = 0; kind == 0 && i < evidence.size(); ++i, at = (at + 1) % evidence.size()) {
+    if (evidence[at].op == BusOp::data_write) break;
+  }
+  BusTransaction& t = evidence[at];
+  switch (kind) {
+    case 0:
+      t.data[random() % t.size] ^= static_cast<std::uint8_t>(1u << random() % 8);
+      return fmt::format("one bit of transaction {}", t.index);
+    case 1:
+      evidence.erase(evidence.begin() + static_cast<std::ptrdiff_t>(at));
+      return fmt::format("no transaction at {}", at);
+    case 2:
+      std::swap(t, evidence[at + 1]);
+      return fmt::format("transactions exchanged at {}", at);
+    case 3:
+      t.position.instruction += 1 + random() % 3;
+      return fmt::format("transaction {} late", t.index);
+    case 4:
+      t.position.instruction -= std::min<std::uint64_t>(t.position.instruction, 1 + random() % 3);
+      return fmt::format("transaction {} early", t.index);
+    case 5:
+      t.address.value ^= 1u << random() % 14;
+      return fmt::format("another address in transaction {}", t.index);
+    case 6:
+      recording.initial.gpr[random() % 8] ^= 1u << random() % 32;
+      return "a register";
+    default: {
+      const auto& pages = recording.image.pages();
+      auto page = pages.begin();
+      std::advance(page, random() % pages.size());
+      const PhysAddr byte{page->first * kPageSize +
+                          static_cast<std::uint32_t>(random() % kPageSize)};
+      const auto value = recording.image.byte(byte).value_or(0);
+      recording.image.set(byte, static_cast<std::uint8_t>(value ^ (1u << random() % 8)));
+      return fmt::format("memory at {:08x}", byte.value);
+    }
+  }
+}
+
+class CheckedPaths : public testing::TestWithParam<MachineCapture> {};
+
+TEST_P(CheckedPaths, AgreeOnTheCaptureAndOnDamagedOnes) {
+  const MachineCapture& capture = GetParam();
+  if (capture.form == 'A') GTEST_SKIP() << "without a cache every instruction is reported anyway";
+  const bool tiny = capture.name.ends_with("_tiny");
+  const ImportedRecording imported = import_machine(capture, IgnoreCounts::none);
+  const std::string whole = outcome_of(imported, ExecutionPath::instructions);
+  EXPECT_EQ(whole, outcome_of(imported, ExecutionPath::blocks));
+  constexpr std::uint32_t kSeed = 19850217;
+  std::mt19937 random(kSeed);
+  const int each = full_run() ? (tiny ? 30 : 3) : (tiny ? 1 : 0);
+  int noticed = 0;
+  for (int i = 0; i < each * kKindsOfDamage; ++i) {
+    ImportedRecording damaged = import_machine(capture, IgnoreCounts::none);
+    SCOPED_TRACE(damage(damaged, i % kKindsOfDamage, random));
+    const std::string expected = outcome_of(damaged, ExecutionPath::instructions);
+    EXPECT_EQ(expected, outcome_of(damaged, ExecutionPath::blocks));
+    noticed += expected != whole ? 1 : 0;
+  }
+  EXPECT_GE(noticed, each / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(, CheckedPaths, testing::ValuesIn(acceptance_captures(!full_run())),
+                         [](const auto& test) { return capture_text(test.param); });
+
+}  // namespace
+}  // namespace citcat::test
