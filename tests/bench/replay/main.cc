@@ -114,16 +114,23 @@ class Bench {
     KtWriter compressed_writer(*compressed);
     KtSink compressed_kt(compressed_writer, {});
     run(name, "KT to .zst", recording, &compressed_kt, options);
+    if (file != nullptr) checked(name, "KT, checked", *file, kt, options);
     options.path = ExecutionPath::instructions;
     run(name, "KT, each instruction reported", recording, &kt, options);
-    if (file == nullptr || !all()) return;
-    Verifier verifier(recording, file->evidence(), {});
+    if (file != nullptr) {
+      checked(name, "KT, checked, each instruction reported", *file, kt, options);
+    }
+  }
+  void checked(const std::string& name, const std::string& what, const RecordingFile& file,
+               Sink& trace, const ReplayOptions& options) {
+    if (!only_.empty() && what != only_) return;
+    Verifier verifier(file.recording(), file.evidence(), {});
     SinkList both;
     both.add(verifier);
-    both.add(kt);
-    Replayer replayer(recording, &both, options);
+    both.add(trace);
+    Replayer replayer(file.recording(), &both, options);
     verifier.attach(replayer.machine());
-    time(name, "KT, checked", replayer);
+    time(name, what, replayer);
   }
   void run(const std::string& name, const std::string& what, const Recording& recording, Sink* sink,
            const ReplayOptions& options) {

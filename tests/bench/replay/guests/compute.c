@@ -1,5 +1,8 @@
 /* Mostly arithmetic: a sieve, a hash over text, Fibonacci numbers. */
 #include "start.h"
+#ifndef ROUNDS
+#define ROUNDS 120 /* a slow tracer takes fewer */
+#endif
 
 static unsigned char composite[65536];
 static char text[4096];
@@ -33,7 +36,7 @@ static unsigned fibonacci(unsigned n) {
 
 void run(void) {
   for (unsigned i = 0; i < sizeof text; ++i) text[i] = (char)(i * 7 + 3);
-  for (unsigned round = 0; round < 120; ++round) {
+  for (unsigned round = 0; round < ROUNDS; ++round) {
     result += sieve();
     for (unsigned i = 0; i < 16; ++i) result = hash(result);
     result += fibonacci(30000);

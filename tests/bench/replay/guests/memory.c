@@ -1,5 +1,8 @@
 /* At least every other instruction touches memory: lists, sorting, copying, a matrix. */
 #include "start.h"
+#ifndef ROUNDS
+#define ROUNDS 100 /* a slow tracer takes fewer */
+#endif
 
 struct node {
   struct node* next;
@@ -64,7 +67,7 @@ static void multiply(void) {
 }
 
 void run(void) {
-  for (unsigned round = 0; round < 100; ++round) {
+  for (unsigned round = 0; round < ROUNDS; ++round) {
     hash_table();
     for (unsigned i = 0; i < 4096; ++i) numbers[i] = random();
     sort(numbers, 0, 4095);
