@@ -103,6 +103,20 @@ std::uint8_t CauseFinder::memory_byte(PhysAddr a) const {
 void CauseFinder::find_mismatches() {
   if (!divergence_.shown || !divergence_.shown->is_memory()) return;
   const BusTransaction& t = *divergence_.shown;
+  add_mismatches(t);
+  if (!t.has(kWriteBack)) return;
+  // A line may be given up in parts.
+  constexpr std::size_t kParts = 8;
+  std::uint32_t next = t.address.value + t.size;
+  for (const BusTransaction& part :
+       transactions_from(*trials_.open_evidence(), t.index + 1, kParts)) {
+    if (!part.has(kWriteBack) || part.address.value != next) break;
+    add_mismatches(part);
+    next += part.size;
+  }
+}
+
+void CauseFinder::add_mismatches(const BusTransaction& t) {
   for (std::uint32_t i = 0; i < t.size; ++i) {
     const PhysAddr at = t.address + i;
     const auto ours = replayed_byte(at);
@@ -129,6 +143,42 @@ void CauseFinder::trace_back() {
     ++decisions;
   }
   lineage_ = lineage.sources(kMostSources);
+  trace_moves(lineage);
+}
+
+/// Where the bytes in question were read, when they were only moved. What a copy goes on to write
+/// is not replayed any more, but the capture has it.
+void CauseFinder::trace_moves(ValueLineage& lineage) {
+  if (mismatches_.empty()) return;
+  for (const Mismatch& m : mismatches_) {
+    const auto moves = lineage.moved_from(m.address);
+    if (moved_.size() < moves.size()) moved_.resize(moves.size());
+    for (std::size_t level = 0; level < moves.size(); ++level) {
+      moved_[level].push_back({moves[level].from, m.shown, moves[level].step});
+    }
+  }
+  const BusTransaction& t = *divergence_.shown;
+  if (t.has(kWriteBack)) return;
+  // The rest of the line that was read, as far as it is copied in one go.
+  constexpr std::size_t kLookedAt = 256;
+  std::uint32_t next = t.address.value + t.size;
+  std::vector<std::uint8_t> rest;
+  for (const BusTransaction& later :
+       transactions_from(*trials_.open_evidence(), t.index + 1, kLookedAt)) {
+    if (later.op != BusOp::data_write || later.address.value != next) continue;
+    rest.insert(rest.end(), later.data.begin(), later.data.begin() + later.size);
+    next += later.size;
+  }
+  const std::uint32_t line = std::max(recording_.bus.line_bytes, recording_.bus.bus_bytes);
+  for (std::vector<MovedByte>& bytes : moved_) {
+    if (bytes.empty()) continue;
+    const MovedByte last = bytes.back();
+    std::uint32_t at =
+        last.from.value + (t.address.value + t.size - 1 - mismatches_.back().address.value) + 1;
+    for (std::size_t i = 0; i < rest.size() && at / line == last.from.value / line; ++i, ++at) {
+      bytes.push_back({PhysAddr{at}, rest[i], last.step});
+    }
+  }
 }
 
 void CauseFinder::index_evidence() {
@@ -148,6 +198,9 @@ void CauseFinder::index_evidence() {
       if (a.kind != HistoryAccess::Kind::write) continue;
       for (std::uint32_t b = 0; b < a.size; ++b) bytes.push_back(a.address + b);
     }
+  }
+  for (const auto& moved : moved_) {
+    for (const MovedByte& m : moved) bytes.push_back(m.from);
   }
   for (const ExternalWrite& w : recording_.external_writes) {
     if (w.transaction == divergence_.transaction) bytes.push_back(w.address);

@@ -32,7 +32,9 @@ class CauseFinder {
   };
 
   void find_mismatches();
+  void add_mismatches(const BusTransaction& t);
   void trace_back();
+  void trace_moves(ValueLineage& lineage);
   void index_evidence();
   void add(Cause cause) { causes_.push_back(std::move(cause)); }
 
@@ -46,7 +48,7 @@ class CauseFinder {
   void flip_memory(PhysAddr byte, unsigned distance, std::size_t step);
   void flip_external(PhysAddr byte, std::uint64_t number, unsigned distance);
   void flip_code();
-  void unseen_write(const LineageSource& source);
+  void unseen_writes();
   void stale_code();
   double write_price(const BusTransaction& shown, std::span<const std::uint8_t> ours) const;
   std::uint64_t next_external(PhysAddr byte, std::uint64_t transaction,
@@ -76,6 +78,13 @@ class CauseFinder {
   std::size_t next_interrupt_ = 0;
   std::map<std::uint32_t, std::uint8_t> memory_;  ///< bytes of interest where the replay stopped
   std::vector<Mismatch> mismatches_;
+  /// A byte of memory that the bus shows otherwise where it arrived after some moves.
+  struct MovedByte {
+    PhysAddr from;
+    std::uint8_t shown = 0;
+    std::size_t step = 0;
+  };
+  std::vector<std::vector<MovedByte>> moved_;  ///< by number of moves
   std::vector<LineageSource> lineage_;
   std::unique_ptr<EvidenceIndex> index_;
   std::vector<Cause> causes_;

@@ -348,52 +348,54 @@ void CauseFinder::flip_external(PhysAddr byte, std::uint64_t number, unsigned di
 }
 
 void CauseFinder::memory_sources() {
-  std::set<std::uint32_t> reads;
   for (const LineageSource& s : lineage_) {
     if (s.kind == LineageSource::Kind::external) flip_external(s.address, s.number, s.distance);
     if (s.kind != LineageSource::Kind::memory || s.path.empty()) continue;
     flip_memory(s.address, s.distance, s.path.front());
-    if (reads.insert(s.address.value).second) unseen_write(s);
   }
+  unseen_writes();
 }
 
-/// A value that was only moved on its way: where it was read, memory held what the bus shows now.
-void CauseFinder::unseen_write(const LineageSource& source) {
-  if (mismatches_.empty()) return;
-  const std::uint32_t first = mismatches_.front().address.value;
-  const BusTransaction& t = *divergence_.shown;
-  for (const HistoryAccess& a : history_.accesses(history_.steps()[source.path.front()])) {
-    if (a.kind != HistoryAccess::Kind::read || source.address.value - a.address.value >= a.size) {
-      continue;
-    }
-    // The store's bytes from the first that differs to the end of what was read.
-    const std::uint32_t offset = source.address.value - a.address.value;
-    std::vector<std::uint8_t> data;
-    for (std::uint32_t i = first - t.address.value; i < t.size && offset + data.size() < a.size;
-         ++i) {
-      data.push_back(t.data[i]);
-    }
-    const HistoryStep& step = history_.steps()[source.path.front()];
-    const auto& shown = index_->of(source.address);
+/// Values that were only moved: where they were read, memory held what the bus shows now.
+void CauseFinder::unseen_writes() {
+  for (const std::vector<MovedByte>& moved : moved_) {
+    if (moved.empty()) continue;
+    std::vector<MovedByte> bytes = moved;
+    std::sort(bytes.begin(), bytes.end(),
+              [](const MovedByte& a, const MovedByte& b) { return a.from.value < b.from.value; });
+    Cause cause{CauseKind::external_write, "", {}, {}, std::nullopt, 2};
+    std::size_t first_step = bytes.front().step;
+    for (const MovedByte& b : bytes) first_step = std::min(first_step, b.step);
+    const Position position = history_.steps()[first_step].position;
     std::uint64_t transaction = divergence_.transaction;
-    for (const ShownAccess& access : shown) {
-      if (!access.write && access.position.instruction <= step.position.instruction) {
+    for (const ShownAccess& access : index_->of(bytes.front().from)) {
+      if (!access.write && access.position.instruction <= position.instruction) {
         transaction = access.transaction;
       }
     }
-    Hint hint;
-    hint.kind = Hint::Kind::external_write;
-    hint.transaction = transaction;
-    hint.position = step.position;
-    hint.address = source.address;
-    hint.data = data;
-    add({CauseKind::external_write,
-         fmt::format("another bus master wrote {} at {:08x} before instruction {}", hex(data),
-                     source.address.value, step.position.instruction),
-         {hint},
-         {step.position, transaction},
-         std::nullopt,
-         2 + kPerStep * source.distance});
+    for (const MovedByte& b : bytes) {
+      if (!cause.hints.empty()) {
+        Hint& last = cause.hints.back();
+        const std::uint32_t end = last.address.value + static_cast<std::uint32_t>(last.data.size());
+        if (b.from.value < end) continue;
+        if (b.from.value == end) {
+          last.data.push_back(b.shown);
+          continue;
+        }
+      }
+      Hint hint;
+      hint.kind = Hint::Kind::external_write;
+      hint.transaction = transaction;
+      hint.position = position;
+      hint.address = b.from;
+      hint.data = {b.shown};
+      cause.hints.push_back(hint);
+    }
+    const Hint& front = cause.hints.front();
+    cause.text = fmt::format("another bus master wrote {} at {:08x} before instruction {}",
+                             hex(front.data), front.address.value, position.instruction);
+    cause.start = {position, transaction};
+    add(std::move(cause));
   }
 }
 

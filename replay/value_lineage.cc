@@ -279,6 +279,60 @@ void ValueLineage::expand(std::size_t node, std::vector<LineageSource>& found) {
   found.push_back(std::move(leaf));
 }
 
+/// One step back: a string copy, or a store of a register that a load had filled.
+std::optional<ValueLineage::Moved> ValueLineage::move_into(PhysAddr byte, std::size_t before) {
+  const std::size_t store = last_write(kMemory | byte.value, before);
+  if (store == kNowhere) return std::nullopt;
+  const auto single = [&](std::size_t step, HistoryAccess::Kind kind) -> const HistoryAccess* {
+    const HistoryAccess* found = nullptr;
+    for (const HistoryAccess& a : history_.accesses(history_.steps()[step])) {
+      if (a.kind == HistoryAccess::Kind::walk) continue;
+      if (a.kind != kind) return nullptr;
+      if (found != nullptr) return nullptr;
+      found = &a;
+    }
+    return found;
+  };
+  if (history_.steps()[store].instruction_class == InstructionClass::string ||
+      history_.steps()[store].kind == HistoryStep::Kind::unfinished) {
+    const auto accesses = history_.accesses(history_.steps()[store]);
+    const HistoryAccess *read = nullptr, *written = nullptr;
+    for (const HistoryAccess& a : accesses) {
+      if (a.kind == HistoryAccess::Kind::read) read = &a;
+      if (a.kind == HistoryAccess::Kind::write) written = &a;
+    }
+    if (read != nullptr && written != nullptr && read->size == written->size) {
+      return Moved{read->address + (byte.value - written->address.value), store};
+    }
+  }
+  const HistoryAccess* written = single(store, HistoryAccess::Kind::write);
+  const std::uint32_t value = flow(store).values;
+  if (written == nullptr || (value & (value - 1)) != 0 || value == 0) return std::nullopt;
+  unsigned reg = 0;
+  while ((value >> reg & 1) == 0) ++reg;
+  const std::size_t load = last_write(reg, store);
+  if (load == kNowhere) return std::nullopt;
+  const HistoryAccess* read = single(load, HistoryAccess::Kind::read);
+  const bool only_loads =
+      (flow(load).written >> InstructionFlow::kFlags & 1) == 0 && (flow(load).values & ~value) == 0;
+  if (read == nullptr || !only_loads || read->size != written->size) return std::nullopt;
+  return Moved{read->address + (byte.value - written->address.value), load};
+}
+
+std::vector<ValueLineage::Moved> ValueLineage::moved_from(PhysAddr byte) {
+  constexpr std::size_t kMostMoves = 4;
+  std::vector<Moved> moves;
+  std::size_t before = history_.steps().size();
+  while (moves.size() < kMostMoves) {
+    const auto move = move_into(byte, before);
+    if (!move) break;
+    moves.push_back(*move);
+    byte = move->from;
+    before = move->step;
+  }
+  return moves;
+}
+
 std::vector<LineageSource> ValueLineage::sources(std::size_t most) {
   std::vector<LineageSource> found;
   while (!queue_.empty() && found.size() < most) {

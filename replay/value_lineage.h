@@ -3,6 +3,7 @@
 // instruction of the stretch made - captured reads, ports, the state at its start.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -57,6 +58,14 @@ class ValueLineage {
   /// The flags a conditional jump looked at, or where an indirect one took its target from.
   void ask_decision(std::size_t step, unsigned distance) { ask_step(step, distance, distance); }
 
+  /// Where a byte that instructions only moved was read: nearest first. Empty when the store that
+  /// left it at `byte` computed it.
+  struct Moved {
+    PhysAddr from;
+    std::size_t step = 0;  ///< that read it
+  };
+  std::vector<Moved> moved_from(PhysAddr byte);
+
   /// Nearest first, at most `most`; each only once.
   std::vector<LineageSource> sources(std::size_t most);
 
@@ -80,6 +89,7 @@ class ValueLineage {
   void follow(std::size_t node, std::size_t step, std::vector<LineageSource>& found);
   std::size_t last_write(std::uint64_t location, std::size_t before);
   const InstructionFlow& flow(std::size_t step);
+  std::optional<Moved> move_into(PhysAddr byte, std::size_t before);
   LineageSource source(LineageSource::Kind kind, std::size_t node) const;
 
   const RunHistory& history_;
