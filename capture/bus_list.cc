@@ -75,6 +75,7 @@ PinGather PinSet::gather(const std::vector<std::string>& names) const {
 
 PinGather PinSet::gather(const std::string& stem, int first, int last) const {
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(std::max(last - first + 1, 0)));
   for (int i = first; i <= last; ++i) names.push_back(stem + std::to_string(i));
   return gather(names);
 }
