@@ -1,6 +1,7 @@
 #include "replay/block_memory.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace citcat {
 namespace {
@@ -27,6 +28,19 @@ std::optional<std::uint8_t> BlockMemory::byte_before(std::uint32_t instruction, 
   return overwritten ? *overwritten : *memory_.host(a);
 }
 
+bool BlockMemory::holds(PhysAddr first, std::span<const std::uint8_t> bytes,
+                        std::uint32_t known) const {
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  const std::uint32_t all = size >= 32 ? 0xffffffff : (1u << size) - 1;
+  if (known != all || first.offset_in_page() + size > kPageSize) return false;
+  const bool stored = std::any_of(
+      block_.stores.begin(), block_.stores.end(),
+      [&](const BlockStore& store) { return overlap(store.address, store.size, first, size); });
+  if (stored || !memory_.is_mapped(first.page())) return false;
+  return memory_.is_defined(first, size) &&
+         std::memcmp(memory_.host(first), bytes.data(), size) == 0;
+}
+
 bool BlockMemory::stores_within(std::uint32_t instruction, PhysAddr first,
                                 std::uint32_t size) const {
   return std::any_of(block_.stores.begin(), block_.stores.end(), [&](const BlockStore& store) {
@@ -43,8 +57,9 @@ bool BlockMemory::reads_within(std::uint32_t instruction, PhysAddr first,
 }
 
 std::pair<PhysAddr, std::uint32_t> BlockMemory::fetched(std::uint32_t instruction) const {
-  const ExecutedInstruction e = block_.instruction(instruction);
-  return {e.physical, e.info->length};
+  const BlockTemplate::Instruction& in = block_.code->instructions[instruction];
+  const std::uint32_t offset = (block_.code->key.linear + in.offset) & kPageMask;
+  return {PhysAddr{block_.code->key.frame + offset}, in.info.length};
 }
 
 }  // namespace citcat

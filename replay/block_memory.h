@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "replay/block_template.h"
@@ -20,6 +21,9 @@ class BlockMemory {
   /// The byte before instruction number `instruction` of the block (its count: at its end), nullopt
   /// where it was not defined.
   std::optional<std::uint8_t> byte_before(std::uint32_t instruction, PhysAddr a) const;
+  /// No instruction of the block stores to the range, and memory holds `bytes` there; `known` has a
+  /// bit for each of them. False where that takes more than one comparison.
+  bool holds(PhysAddr first, std::span<const std::uint8_t> bytes, std::uint32_t known) const;
   /// Instruction number `instruction` stores to the range, or reads from it.
   bool stores_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;
   bool reads_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;

@@ -284,6 +284,7 @@ bool ReadCheck::agrees(const Pending& p, const BlockMemory& block,
 
 bool ReadCheck::equals_before(const Pending& p, const BlockMemory& block,
                               std::uint32_t instruction) const {
+  if (block.holds(p.t.address, p.t.bytes(), p.known)) return true;
   for (std::uint32_t i = 0; i < p.t.size; ++i) {
     if ((p.known >> i & 1) == 0) continue;
     const auto byte = block.byte_before(instruction, p.t.address + i);

@@ -174,6 +174,7 @@ bool Verifier::overwrites_specific(const ExecutedBlock& block) const {
 bool Verifier::line_agrees(const ExecutedBlock& block, const PendingLine& line,
                            std::uint32_t instruction, bool& before) const {
   const BlockMemory memory(block, machine_->memory());
+  if (memory.holds(line.t.address, line.t.bytes(), line.unmatched)) return true;
   std::uint32_t unmatched = line.unmatched;
   const auto compare = [&](std::uint32_t at) {
     for (std::uint32_t i = 0; i < line.t.size; ++i) {
@@ -238,7 +239,9 @@ void Verifier::take_stores(const ExecutedBlock& block, std::uint32_t end, std::u
     const std::uint32_t last = LineSet::line_of(store.address.value + store.size - 1);
     unconfirmed_lines_.insert(line);
     if (last != line) unconfirmed_lines_.insert(last);
-    if (specific_bytes_.empty() && store_bits_[next] == 0) continue;
+    const bool specific = !specific_bytes_.empty() &&
+                          (specific_lines_.contains(line) || specific_lines_.contains(last));
+    if (!specific && store_bits_[next] == 0) continue;
     for (std::uint32_t i = 0; i < store.size; ++i) {
       set_specific(store.address + i, static_cast<std::uint8_t>(store_bits_[next] >> 8 * i),
                    store.value[i]);
