@@ -69,13 +69,13 @@ const PinChoice& PinSet::pin(const std::string& name) const {
 
 PinGather PinSet::gather(const std::vector<std::string>& names) const {
   std::vector<PinChoice> choices;
+  choices.reserve(names.size());
   for (const std::string& name : names) choices.push_back(pin(name));
   return PinGather(choices);
 }
 
 PinGather PinSet::gather(const std::string& stem, int first, int last) const {
   std::vector<std::string> names;
-  names.reserve(static_cast<std::size_t>(std::max(last - first + 1, 0)));
   for (int i = first; i <= last; ++i) names.push_back(stem + std::to_string(i));
   return gather(names);
 }
