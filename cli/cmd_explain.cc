@@ -94,6 +94,7 @@ std::string line_text(const ContextLine& line) {
 
 void print_round(const ExplainedDivergence& round, const Console& console) {
   for (const std::string& line : divergence_lines(round.divergence)) console.print(line + "\n");
+  if (round.context.empty()) return;
   console.print("\nthe instructions before it\n");
   for (const ContextLine& line : round.context) console.print(line_text(line));
   if (!round.lineage.empty()) console.print("\nwhere its values came from\n");
@@ -140,6 +141,24 @@ void write_hints(const HintFile& hints, const std::string& path) {
   file.commit();
 }
 
+/// Causes are tried by replays, which need every interrupt's position: what the search for them ran
+/// into is all there is to say.
+ExitCode tell_unplaced(const PlacedRecording& placed, const ExplainArguments& arguments,
+                       const Console& console) {
+  Explanation explanation;
+  ExplainedDivergence round;
+  if (placed.search && placed.search->divergence) round.divergence = *placed.search->divergence;
+  round.divergence.causes.push_back("no cause was tried: interrupts have no place");
+  explanation.report.instructions = round.divergence.position.instruction;
+  explanation.rounds.push_back(std::move(round));
+  if (arguments.json) {
+    print_json(explanation, {}, console);
+  } else {
+    print_text(explanation, "", console);
+  }
+  return ExitCode::answer_is_no;
+}
+
 ExitCode run_explain(const ExplainArguments& arguments, const Console& console) {
   PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
   RecordingFile& file = placed.file;
@@ -148,6 +167,7 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
                      " holds digests in place of evidence: nothing can be "
                      "tried against them");
   }
+  if (needs_placement(file.recording())) return tell_unplaced(placed, arguments, console);
   ExplainOptions options;
   options.strict = arguments.strict;
   options.bit_changes = arguments.bit_changes;
