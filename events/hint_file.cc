@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "events/hint.h"
 #include "formats/error.h"
+#include "formats/input.h"
 
 namespace citcat {
 namespace {
@@ -19,6 +18,8 @@ constexpr int kVersion = 1;
 
 /// A hint changes no more than another bus master writes at once in any capture.
 constexpr std::size_t kMaxData = 4096;
+/// Thousands of hints: nobody reviews more.
+constexpr std::uint64_t kMaxHintFileBytes = std::uint64_t{16} << 20;
 
 /// What a kind of hint says besides its kind.
 enum Field : std::uint8_t {
@@ -188,11 +189,8 @@ HintFile parse_hints(const std::string& text, const std::string& source) {
 }
 
 HintFile load_hints(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) throw IoError(path + ": cannot be read");
-  return parse_hints(text.str(), path);
+  const std::vector<std::uint8_t> bytes = read_whole_file(path, kMaxHintFileBytes);
+  return parse_hints({bytes.begin(), bytes.end()}, path);
 }
 
 std::string hints_text(const HintFile& file) {

@@ -40,6 +40,8 @@ class CauseFinder {
 
   // cause_finder_memory.cc: what reads and writes showed
   void lone_change();
+  void wrong_read(const ExternalWrite& w, PhysAddr byte, std::uint8_t before);
+  void wrong_before(const ExternalWrite& w, PhysAddr byte, std::uint8_t before);
   void captured_value();
   void other_address();
   void missing_write();

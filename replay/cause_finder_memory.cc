@@ -38,6 +38,12 @@ std::string hex(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
+std::string misread(std::uint64_t transaction, PhysAddr byte, std::uint8_t read,
+                    std::uint8_t captured) {
+  return fmt::format("transaction {} read {:02x} at {:08x} and was captured as {:02x}", transaction,
+                     read, byte.value, captured);
+}
+
 Hint memory_hint(PhysAddr byte, std::uint8_t value, std::uint64_t transaction) {
   Hint hint;
   hint.kind = Hint::Kind::memory;
@@ -86,77 +92,78 @@ std::uint64_t CauseFinder::next_external(PhysAddr byte, std::uint64_t transactio
 /// before, or a device did it.
 void CauseFinder::lone_change() {
   if (divergence_.shown) return;
-  for (std::size_t n = 0; n < recording_.external_writes.size(); ++n) {
-    const ExternalWrite& w = recording_.external_writes[n];
+  for (const ExternalWrite& w : recording_.external_writes) {
     if (w.transaction != divergence_.transaction) continue;
     for (std::uint32_t i = 0; i < w.data.size(); ++i) {
       const PhysAddr byte = w.address + i;
-      const std::uint8_t before = memory_byte(byte), after = w.data[i];
-      if (std::popcount(static_cast<std::uint8_t>(before ^ after)) != 1) continue;
-      const std::uint64_t next = next_external(byte, w.transaction);
-      const std::uint64_t since = index_->reads_from(byte, w.transaction, next);
-      const TrialStart here{w.position, w.transaction};
-      Cause glitch{CauseKind::captured_read,
-                   fmt::format("transaction {} read {:02x} at {:08x} and was captured as {:02x}",
-                               w.transaction, before, byte.value, after),
-                   {external_hint(Hint::Kind::no_external_write, w, {})},
-                   here,
-                   std::nullopt,
-                   since <= 1 ? kOneGlitch : kSeveralGlitches};
-      // The next read then showed what had been there all the time.
-      for (const ExternalWrite& back : recording_.external_writes) {
-        if (back.transaction == next && back.address == w.address && back.data.size() == 1) {
-          glitch.hints.push_back(external_hint(Hint::Kind::no_external_write, back, {}));
-          glitch.price = kConfirmed;
-        }
-      }
-      add(std::move(glitch));
-
-      // What it was before came from the image or from an earlier external write.
-      const ExternalWrite* earlier = nullptr;
-      for (std::size_t e = 0; e < n; ++e) {
-        const ExternalWrite& other = recording_.external_writes[e];
-        if (byte.value - other.address.value < other.data.size()) earlier = &other;
-      }
-      const auto write = index_->last_write(byte, w.transaction);
-      const std::uint64_t begin = earlier != nullptr ? earlier->transaction : 0;
-      const std::uint64_t readings = index_->reads_before(byte, w.transaction, begin);
-      if ((!write || write->transaction < begin) && readings != 0) {
-        Cause wrong_before{CauseKind::captured_read,
-                           "",
-                           {},
-                           {},
-                           std::nullopt,
-                           readings == 1 ? kOneGlitch : kSeveralGlitches};
-        if (readings == 1 && since > 1) wrong_before.price = kConfirmed;
-        std::uint64_t blamed = begin;
-        if (earlier != nullptr) {
-          std::vector<std::uint8_t> data = earlier->data;
-          data[byte.value - earlier->address.value] = after;
-          wrong_before.hints = {external_hint(Hint::Kind::external_write, *earlier, data)};
-          wrong_before.start = {earlier->position, earlier->transaction};
-        } else {
-          const ShownAccess& first = index_->of(byte).front();
-          blamed = first.transaction;
-          wrong_before.hints = {memory_hint(byte, after, blamed)};
-          wrong_before.start = {first.position, first.transaction};
-        }
-        wrong_before.hints.push_back(external_hint(Hint::Kind::no_external_write, w, {}));
-        wrong_before.text =
-            fmt::format("transaction {} read {:02x} at {:08x} and was captured as {:02x}", blamed,
-                        after, byte.value, before);
-        add(std::move(wrong_before));
-      }
+      const std::uint8_t before = memory_byte(byte);
+      if (std::popcount(static_cast<std::uint8_t>(before ^ w.data[i])) != 1) continue;
+      wrong_read(w, byte, before);
+      wrong_before(w, byte, before);
       add({CauseKind::external_write,
            fmt::format("another bus master changed {:08x} from {:02x} to {:02x} before "
                        "transaction {}",
-                       byte.value, before, after, w.transaction),
+                       byte.value, before, w.data[i], w.transaction),
            {external_hint(Hint::Kind::external_write, w, w.data)},
-           here,
+           {w.position, w.transaction},
            std::nullopt,
            kDevice});
     }
   }
+}
+
+/// The read that showed the change `w` of `byte` is wrong: nothing changed.
+void CauseFinder::wrong_read(const ExternalWrite& w, PhysAddr byte, std::uint8_t before) {
+  const std::uint64_t next = next_external(byte, w.transaction);
+  const std::uint64_t since = index_->reads_from(byte, w.transaction, next);
+  Cause glitch{CauseKind::captured_read,
+               misread(w.transaction, byte, before, w.data[byte.value - w.address.value]),
+               {external_hint(Hint::Kind::no_external_write, w, {})},
+               {w.position, w.transaction},
+               std::nullopt,
+               since <= 1 ? kOneGlitch : kSeveralGlitches};
+  // The next read then showed what had been there all the time.
+  for (const ExternalWrite& back : recording_.external_writes) {
+    if (back.transaction == next && back.address == w.address && back.data.size() == 1) {
+      glitch.hints.push_back(external_hint(Hint::Kind::no_external_write, back, {}));
+      glitch.price = kConfirmed;
+    }
+  }
+  add(std::move(glitch));
+}
+
+/// It is right, and what `byte` was before came from a wrong read: the first one of it, or one that
+/// showed an earlier external write.
+void CauseFinder::wrong_before(const ExternalWrite& w, PhysAddr byte, std::uint8_t before) {
+  const std::uint8_t after = w.data[byte.value - w.address.value];
+  const ExternalWrite* earlier = nullptr;
+  for (const ExternalWrite& other : recording_.external_writes) {
+    if (&other == &w) break;
+    if (byte.value - other.address.value < other.data.size()) earlier = &other;
+  }
+  const std::uint64_t begin = earlier != nullptr ? earlier->transaction : 0;
+  const auto write = index_->last_write(byte, w.transaction);
+  const std::uint64_t readings = index_->reads_before(byte, w.transaction, begin);
+  if ((write && write->transaction >= begin) || readings == 0) return;
+  const std::uint64_t since =
+      index_->reads_from(byte, w.transaction, next_external(byte, w.transaction));
+  Cause cause;
+  cause.price = readings > 1 ? kSeveralGlitches : since > 1 ? kConfirmed : kOneGlitch;
+  std::uint64_t blamed = begin;
+  if (earlier != nullptr) {
+    std::vector<std::uint8_t> data = earlier->data;
+    data[byte.value - earlier->address.value] = after;
+    cause.hints = {external_hint(Hint::Kind::external_write, *earlier, data)};
+    cause.start = {earlier->position, earlier->transaction};
+  } else {
+    const ShownAccess& first = index_->of(byte).front();
+    blamed = first.transaction;
+    cause.hints = {memory_hint(byte, after, blamed)};
+    cause.start = {first.position, first.transaction};
+  }
+  cause.hints.push_back(external_hint(Hint::Kind::no_external_write, w, {}));
+  cause.text = misread(blamed, byte, after, before);
+  add(std::move(cause));
 }
 
 /// What a write captured as something else would cost to believe: later reads of those bytes tell.
@@ -311,8 +318,7 @@ void CauseFinder::flip_memory(PhysAddr byte, unsigned distance, std::size_t step
     double price = reads <= 1 ? kOneGlitch : kSeveralGlitches;
     if (later == flipped && reads <= 1) price = kConfirmed;
     Cause cause{CauseKind::captured_read,
-                fmt::format("transaction {} read {:02x} at {:08x} and was captured as {:02x}",
-                            first.transaction, flipped, byte.value, *value),
+                misread(first.transaction, byte, flipped, *value),
                 {memory_hint(byte, flipped, first.transaction)},
                 {first.position, first.transaction},
                 std::nullopt,
@@ -338,8 +344,7 @@ void CauseFinder::flip_external(PhysAddr byte, std::uint64_t number, unsigned di
     double price = reads <= 1 ? kOneGlitch : kSeveralGlitches;
     if (later == data[offset] && reads <= 1) price = kConfirmed;
     add({CauseKind::captured_read,
-         fmt::format("transaction {} read {:02x} at {:08x} and was captured as {:02x}",
-                     w.transaction, data[offset], byte.value, w.data[offset]),
+         misread(w.transaction, byte, data[offset], w.data[offset]),
          {external_hint(Hint::Kind::external_write, w, data)},
          {w.position, w.transaction},
          std::nullopt,
