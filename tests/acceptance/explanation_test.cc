@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 
 #include "acceptance/fault_injection.h"
@@ -21,11 +20,6 @@ namespace citcat::test {
 namespace {
 
 constexpr std::uint32_t kSeed = 19961121;
-
-bool full_run() {
-  const char* value = std::getenv("CITCAT_ACCEPTANCE");
-  return value != nullptr && std::strcmp(value, "full") == 0;
-}
 
 struct Row {
   int explained = 0, first = 0, tied = 0, named = 0, repaired = 0;
@@ -71,40 +65,31 @@ void explain_faults(const std::string& title, FaultInjector& injector, int each)
   fmt::print("| all | {} | {} | {} | {} | {} |\n", all.explained, all.first, all.tied, all.named,
              all.repaired);
   EXPECT_GT(all.explained, 0);
-  EXPECT_GE((all.first + all.tied) * 10, all.explained * 9);
-  EXPECT_GE((all.repaired + all.tied) * 10, all.explained * 9);
+  // A few faults do not make a statistic: one of them may be of a kind that nothing tells apart.
+  const int may_miss = std::max(1, all.explained / 10);
+  EXPECT_LE(all.explained - all.first - all.tied, may_miss);
+  EXPECT_LE(all.explained - all.repaired - all.tied, may_miss);
 }
 
-class ExplanationMachine : public testing::TestWithParam<std::pair<const char*, char>> {};
+class ExplanationMachine : public testing::TestWithParam<InjectedCapture> {};
 
 TEST_P(ExplanationMachine, RanksTheTrueCauseFirst) {
   if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
+  if (is_large(GetParam()) && !is_full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
+  FaultInjector injector = open_machine(GetParam());
   const auto [name, form] = GetParam();
-  const bool large = !std::string(name).ends_with("_tiny");
-  if (large && !full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
-  const MachineData data(machine_folder() + "/" + name);
-  ImportOptions options;
-  options.capture.internal_path = data.path("side.csv.zst");
-  FaultInjector injector({data.path(std::string("bus") + form + ".bin.zst")}, options);
   explain_faults(fmt::format("{}, form {}", name, form), injector,
-                 full_run() ? (large ? 3 : 10) : 1);
+                 is_full_run() ? (is_large(GetParam()) ? 3 : 10) : 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , ExplanationMachine,
-    testing::Values(std::pair{"lin_user_tiny", 'A'}, std::pair{"lin_user_tiny", 'B'},
-                    std::pair{"lin_user_tiny", 'C'}, std::pair{"bios486_tiny", 'A'},
-                    std::pair{"lin_procs_small", 'B'}, std::pair{"lin_disk_small", 'B'},
-                    std::pair{"lin_disk_small", 'C'}),
-    [](const auto& at) { return std::string(at.param.first) + "_" + at.param.second; });
+INSTANTIATE_TEST_SUITE_P(, ExplanationMachine, testing::ValuesIn(kInjectedCaptures),
+                         [](const auto& at) {
+                           return std::string(at.param.first) + "_" + at.param.second;
+                         });
 
 TEST(ExplanationIbm5150, RanksTheTrueCauseFirst) {
-  ImportOptions options;
-  options.capture.cpu = CpuModel::i8088;
-  options.initial_state_path = CITCAT_SOURCE_DIR "/samples/ibm5150/state.json";
-  options.start = Where{Where::Kind::interrupt, 0};
-  FaultInjector injector({CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr"}, options);
-  explain_faults("IBM 5150", injector, full_run() ? 10 : 1);
+  FaultInjector injector = open_ibm5150();
+  explain_faults("IBM 5150", injector, is_full_run() ? 10 : 1);
 }
 
 }  // namespace

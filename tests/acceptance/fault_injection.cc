@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "formats/error.h"
 #include "replay/explanation.h"
 #include "replay/replayer.h"
 #include "replay/verifier.h"
+#include "unit/capture/machine_data.h"
 
 namespace citcat::test {
 namespace {
@@ -392,6 +394,30 @@ Diagnosis FaultInjector::diagnose(ImportedRecording& imported, const Fault& faul
   // The hints are in the recording by now.
   diagnosis.repaired = runs_as_before(imported, explanation.hints);
   return diagnosis;
+}
+
+bool is_large(const InjectedCapture& capture) {
+  return !std::string_view(capture.first).ends_with("_tiny");
+}
+
+bool is_full_run() {
+  const char* const value = std::getenv("CITCAT_ACCEPTANCE");
+  return value != nullptr && std::string_view(value) == "full";
+}
+
+FaultInjector open_machine(const InjectedCapture& capture) {
+  const MachineData data(machine_folder() + "/" + capture.first);
+  ImportOptions options;
+  options.capture.internal_path = data.path("side.csv.zst");
+  return {{data.path(std::string("bus") + capture.second + ".bin.zst")}, options};
+}
+
+FaultInjector open_ibm5150() {
+  ImportOptions options;
+  options.capture.cpu = CpuModel::i8088;
+  options.initial_state_path = CITCAT_SOURCE_DIR "/samples/ibm5150/state.json";
+  options.start = Where{Where::Kind::interrupt, 0};
+  return {{CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr"}, options};
 }
 
 }  // namespace citcat::test

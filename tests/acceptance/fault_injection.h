@@ -1,12 +1,14 @@
 #pragma once
 // Puts one fault into a capture or a recording and finds out whether a checked replay notices it.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "capture/import.h"
@@ -100,5 +102,22 @@ class FaultInjector {
   Signature baseline_;
   std::vector<Interrupt> interrupts_;  ///< without a fault
 };
+
+/// A capture of ../shared/data/machine that faults are put into, and its form.
+using InjectedCapture = std::pair<const char*, char>;
+inline constexpr std::array<InjectedCapture, 7> kInjectedCaptures{{{"lin_user_tiny", 'A'},
+                                                                   {"lin_user_tiny", 'B'},
+                                                                   {"lin_user_tiny", 'C'},
+                                                                   {"bios486_tiny", 'A'},
+                                                                   {"lin_procs_small", 'B'},
+                                                                   {"lin_disk_small", 'B'},
+                                                                   {"lin_disk_small", 'C'}}};
+/// Those of a million instructions and more are left to the full run.
+bool is_large(const InjectedCapture& capture);
+/// CITCAT_ACCEPTANCE=full.
+bool is_full_run();
+FaultInjector open_machine(const InjectedCapture& capture);
+/// The sample of the IBM 5150 from its first interrupt on.
+FaultInjector open_ibm5150();
 
 }  // namespace citcat::test

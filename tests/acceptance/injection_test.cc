@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 
 #include "acceptance/fault_injection.h"
@@ -20,11 +19,6 @@ namespace citcat::test {
 namespace {
 
 constexpr std::uint32_t kSeed = 20240229;
-
-bool full_run() {
-  const char* value = std::getenv("CITCAT_ACCEPTANCE");
-  return value != nullptr && std::strcmp(value, "full") == 0;
-}
 
 struct Row {
   int injected = 0, refused = 0, suspected = 0, no_effect = 0, latent = 0, crashed = 0;
@@ -111,43 +105,32 @@ void expect_nothing_slips_through(const Table& table, bool write_back) {
   EXPECT_GT(injected, 0);
 }
 
-class InjectionMachine : public testing::TestWithParam<std::pair<const char*, char>> {};
+class InjectionMachine : public testing::TestWithParam<InjectedCapture> {};
 
 TEST_P(InjectionMachine, FaultsAreNoticedOrHaveNoEffect) {
   if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
+  if (is_large(GetParam()) && !is_full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
+  FaultInjector injector = open_machine(GetParam());
   const auto [name, form] = GetParam();
-  const bool large = !std::string(name).ends_with("_tiny");
-  if (large && !full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
-  const MachineData data(machine_folder() + "/" + name);
-  ImportOptions options;
-  options.capture.internal_path = data.path("side.csv.zst");
-  FaultInjector injector({data.path(std::string("bus") + form + ".bin.zst")}, options);
   std::mt19937 random(kSeed);
   Table table;
-  inject_into(injector, full_run() ? (large ? 6 : 30) : 2, random, table);
+  inject_into(injector, is_full_run() ? (is_large(GetParam()) ? 6 : 30) : 2, random, table);
   print_table(fmt::format("{}, form {} ({} instructions, seed {})", name, form,
                           injector.instructions(), kSeed),
               table);
   expect_nothing_slips_through(table, form == 'C');
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , InjectionMachine,
-    testing::Values(std::pair{"lin_user_tiny", 'A'}, std::pair{"lin_user_tiny", 'B'},
-                    std::pair{"lin_user_tiny", 'C'}, std::pair{"bios486_tiny", 'A'},
-                    std::pair{"lin_procs_small", 'B'}, std::pair{"lin_disk_small", 'B'},
-                    std::pair{"lin_disk_small", 'C'}),
-    [](const auto& at) { return std::string(at.param.first) + "_" + at.param.second; });
+INSTANTIATE_TEST_SUITE_P(, InjectionMachine, testing::ValuesIn(kInjectedCaptures),
+                         [](const auto& at) {
+                           return std::string(at.param.first) + "_" + at.param.second;
+                         });
 
 TEST(InjectionIbm5150, FaultsAreNoticedOrHaveNoEffect) {
-  ImportOptions options;
-  options.capture.cpu = CpuModel::i8088;
-  options.initial_state_path = CITCAT_SOURCE_DIR "/samples/ibm5150/state.json";
-  options.start = Where{Where::Kind::interrupt, 0};
-  FaultInjector injector({CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr"}, options);
+  FaultInjector injector = open_ibm5150();
   std::mt19937 random(kSeed);
   Table table;
-  inject_into(injector, full_run() ? 30 : 4, random, table);
+  inject_into(injector, is_full_run() ? 30 : 4, random, table);
   print_table(fmt::format("IBM 5150 ({} instructions, seed {})", injector.instructions(), kSeed),
               table);
   expect_nothing_slips_through(table, false);
