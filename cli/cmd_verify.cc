@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -191,8 +192,17 @@ void print_text(const Verdict& v, const Console& console) {
   }
 }
 
-/// Says with a divergence that an interrupt could not be placed: it comes of that.
+/// Says with a divergence that an interrupt could not be placed, or not for certain: it comes of
+/// that.
 void add_placement_cause(const PlacedRecording& placed, ReplayReport& report) {
+  const std::vector<PlacedEvent>& placements = placed.file.placements();
+  const auto ambiguous =
+      std::count_if(placements.begin(), placements.end(),
+                    [](const PlacedEvent& e) { return e.placement == Placement::ambiguous; });
+  if (report.divergence && ambiguous != 0) {
+    report.divergence->causes.push_back(
+        fmt::format("{} interrupts may be at other places than those taken", ambiguous));
+  }
   if (!report.divergence || !placed.search || !placed.search->divergence) return;
   const Divergence& d = *placed.search->divergence;
   std::string cause = fmt::format("an interrupt has no place: {}", d.reason);

@@ -4,6 +4,7 @@
 
 #include "events/bus_transaction.h"
 #include "events/recording.h"
+#include "replay/cache_log.h"
 #include "replay/cache_model.h"
 #include "replay/machine.h"
 #include "replay/observer.h"
@@ -29,16 +30,30 @@ class CacheAccesses : public Sink {
 
   const CacheDescriptor& descriptor() const { return model_.descriptor(); }
 
+  /// The cache and what was learned of it, to come back to.
+  struct State {
+    CacheModel model;
+    bool ignores_cd = false;
+    bool restarts = true;
+  };
+
  protected:
   /// Called before the model hears of an access.
   virtual void before_access(Position now) = 0;
   /// What the bus shows beside lines: pages that are not cached, and a machine that fills lines
   /// whatever CR0.CD says.
   void learn_from(const BusTransaction& t);
+  /// Lines are filled although CR0.CD is set.
+  void ignore_cd();
+  State save_state() const { return {model_, ignores_cd_, restarts_}; }
+  void restore_state(const State& state);
 
   CacheModel model_;
+  /// Where what the model hears is kept too; null for nowhere.
+  CacheLog* log_ = nullptr;
 
  private:
+  void tell(const CacheOp& op);
   PhysAddr captured(PhysAddr a) const { return PhysAddr{a.value & address_mask_}; }
   bool cache_disabled() const;
 

@@ -304,6 +304,14 @@ bool CacheModel::is_cached(PhysAddr a, bool code) const {
   return find(array(code), a.value >> line_shift_).has_value();
 }
 
+bool CacheModel::same_lines(const CacheModel& other) const {
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    const Array &a = arrays_[i], &b = other.arrays_[i];
+    if (a.lines != b.lines || a.recency != b.recency || a.modified != b.modified) return false;
+  }
+  return disabled_ == other.disabled_ && uncacheable_ == other.uncacheable_;
+}
+
 bool CacheModel::writes_through(PhysAddr a) const {
   if (descriptor_->form != CacheForm::write_back) return true;
   if (is_cached(a, false)) return false;

@@ -97,6 +97,8 @@ class CacheModel {
   /// Whether a store to it goes to the bus by itself, and not with its line.
   bool writes_through(PhysAddr a) const;
   const CacheDescriptor& descriptor() const { return *descriptor_; }
+  /// Holds the same lines in the same order of use, and will do the same.
+  bool same_lines(const CacheModel& other) const;
   /// What accesses caused since it was cleared last.
   std::vector<CacheTraffic>& traffic() { return traffic_; }
 

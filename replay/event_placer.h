@@ -6,7 +6,8 @@
 // stores and port accesses before it are made and the ones after it are not, interrupts are
 // enabled, and the address of the next instruction is among what is stored right after it. Where a
 // loop leaves several such boundaries, each is tried from a checkpoint against the traffic that
-// follows: what the handler saves tells most of them apart. docs/placement.md says what remains.
+// follows: what the handler saves tells most of them apart. Behind a write-back cache the lines on
+// the bus take the place of stores and reads. docs/placement.md says what remains.
 
 #include <cstdint>
 #include <functional>

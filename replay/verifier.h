@@ -194,6 +194,11 @@ class Verifier final : public Sink, private VerifierProgress {
   void correct_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
     if (reads_ != nullptr) reads_->correct(a, bytes);
   }
+  /// Memory was changed here by somebody who knows better than the replay: write-backs that wait
+  /// for their bytes are looked at again.
+  void memory_changed(PhysAddr a) { settle_line(machine_->memory().captured(a).value / 16); }
+  /// A write-back of this line is taken for right, whatever it shows.
+  void forgive_line(PhysAddr a);
   /// The captured transaction that agreed last.
   std::uint64_t last_agreed() const { return last_agreed_; }
 

@@ -63,6 +63,13 @@ bool Verifier::settle_line(std::uint32_t line) {
   return any;
 }
 
+void Verifier::forgive_line(PhysAddr a) {
+  const auto it = window_lines_.find(machine_->memory().captured(a).value / 16);
+  if (it == window_lines_.end()) return;
+  it->second.pop_front();
+  if (it->second.empty()) window_lines_.erase(it);
+}
+
 void Verifier::settle_window(Position now) {
   while (!window_lines_.empty()) {
     const std::uint32_t line = window_lines_.begin()->first;
