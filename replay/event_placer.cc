@@ -263,6 +263,7 @@ class EventPlacer {
   }
   bool can_tell(const FrameWatch::Found& found) const;
   void narrowed(std::size_t number);
+  void qualify();
   void believe(const FrameWatch::Found& found);
   void believe_rest(PhysAddr line, std::span<const std::uint8_t> bytes);
   bool place_next(std::size_t interrupt);
@@ -1087,6 +1088,21 @@ void EventPlacer::fail(std::size_t interrupt) {
   report_.divergence = std::move(d);
 }
 
+/// Behind a write-back cache a place that was taken of several may be wrong without showing it
+/// soon, and what was tried after it was tried in a run that may be another.
+void EventPlacer::qualify() {
+  if (!cache_) return;
+  auto event = std::find_if(report_.events.begin(), report_.events.end(), [](const PlacedEvent& e) {
+    return e.placement == Placement::ambiguous;
+  });
+  if (event == report_.events.end()) return;
+  for (++event; event != report_.events.end(); ++event) {
+    if (event->placement == Placement::none) continue;
+    event->placement = Placement::ambiguous;
+    event->more = true;
+  }
+}
+
 PlacementReport EventPlacer::run() {
   if (recording_.bus.form == CacheForm::write_back && !cache_) {
     left_ = Divergence{};
@@ -1104,6 +1120,7 @@ PlacementReport EventPlacer::run() {
     if (interrupt) fail(*interrupt);
     break;
   }
+  qualify();
   return std::move(report_);
 }
 
