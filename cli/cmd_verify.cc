@@ -23,7 +23,7 @@ struct VerifyArguments {
   std::string recording, memory, cache_model, hints;
   int jobs = 1;
   bool strict = false, bit_changes = false, json = false, cache = false, exact_cache = false,
-       account = false;
+       account = false, by_blocks = false;
   bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
 };
 
@@ -216,6 +216,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   ReplayRunOptions options;
   options.strict = arguments.strict;
   options.bit_changes = arguments.bit_changes;
+  options.by_blocks = arguments.by_blocks;
   if (arguments.wants_cache()) {
     options.cache = choose_cache(file.recording().bus, arguments.cache_model);
     if (options.cache == nullptr) console.note("no cache is declared that there is a model of");
@@ -315,6 +316,8 @@ CommandRun define_verify(CLI::App& app) {
                "Believe another bus master that changes a single bit and nothing around it");
   app.add_flag("--account", arguments->account,
                "Say what the verdict rests on: what was compared, and what was taken on trust");
+  app.add_flag("--by-blocks", arguments->by_blocks,
+               "Compare whole blocks: faster, but a fill counted some instructions late can pass");
   app.add_flag("--cache", arguments->cache,
                "Compare line fills and write-backs with those of a model of the declared cache");
   app.add_option("--cache-model", arguments->cache_model, "The same with this model");

@@ -47,6 +47,7 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
   if (trace != nullptr) sinks_.add(*trace);
   ReplayOptions replay;
   replay.to = options.to;
+  if (options_.check && !options_.by_blocks) replay.path = ExecutionPath::instructions;
   if (file.meta().evidence == EvidenceMode::full) {
     replay.evidence = [&file] { return file.evidence(); };
   }
