@@ -109,6 +109,11 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
   const RecordingFile& file = placed.file;
   std::optional<ShardDescription> shard;
+  // Processes and shares open the recording for themselves, and know it by what is in its file.
+  if (!arguments.hints.empty() && (!arguments.shard.empty() || arguments.jobs > 1)) {
+    throw UsageError(
+        "--hints: not with --jobs or --shard; `import --hints` keeps them in a recording");
+  }
   if (!arguments.shard.empty()) {
     if (arguments.output.empty() || arguments.output == "-") {
       throw UsageError("--shard needs -o with a file name, to which the share's number is added");

@@ -243,6 +243,7 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
   Progress progress = console.progress("replaying", "instructions", end);
   std::deque<std::unique_ptr<Part>> parts;
   TraceRunResult result;
+  const std::string name = file.container().path() + "@" + std::to_string(file.number());
   std::size_t next = 0;
   for (std::size_t taken = 0; taken < ranges.size(); ++taken) {
     for (;;) {
@@ -255,7 +256,7 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
         part_options.range = ranges[next];
         part_kt.from = ranges[next].from;
         part_kt.to = ranges[next].to;
-        parts.push_back(std::make_unique<Part>(file.container().path(), part_kt, part_options));
+        parts.push_back(std::make_unique<Part>(name, part_kt, part_options));
         ++next;
       } else if (!parts.front()->running()) {
         break;

@@ -107,8 +107,9 @@ class RecordingSource final : public TraceReader::Source {
   /// Compares the replay with the evidence, or with the digests in its place.
   void check() {
     if (file_.meta().evidence == EvidenceMode::full) {
-      verifier_ =
-          std::make_unique<Verifier>(file_.recording(), file_.evidence(), VerifierOptions{});
+      VerifierOptions options;
+      options.believed = file_.believed();
+      verifier_ = std::make_unique<Verifier>(file_.recording(), file_.evidence(), options);
       sinks_.add(*verifier_);
     } else if (!file_.digests().empty()) {
       digests_ = std::make_unique<DigestSink>();

@@ -77,6 +77,19 @@ TEST_F(Explain, PrintsForPeople) {
   EXPECT_THAT(result.out, HasSubstr("the whole run agrees"));
 }
 
+TEST_F(Explain, LeavesHintsThatOnlyOneProcessTakes) {
+  import_wrong_state("r.citcat");
+  explained("r.citcat", {"-o", "h.json"});
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{"--jobs", "2"}, {"--shard", "1/2"}}) {
+    std::vector<std::string> arguments = {"replay", "r.citcat", "--hints", "h.json", "-o", "t.kt"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const ProcessResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr("import --hints"));
+  }
+}
+
 TEST_F(Explain, LeavesHintsThatImportKeeps) {
   import_wrong_state("r.citcat");
   explained("r.citcat", {"-o", "h.json"});

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "events/recording_file.h"
 #include "golden/citcat_test.h"
 
 namespace citcat::testing {
@@ -29,6 +30,29 @@ class Shards : public CitcatTest {
 
   std::string whole_;
 };
+
+/// An archive of two: the sample with another AX, and the sample.
+void write_two_recordings(const std::string& from, const std::string& to) {
+  RecordingFile source = RecordingFile::open(from);
+  RecordingFileWriter writer(to);
+  for (std::size_t number = 0; number < 2; ++number) {
+    writer.select(number);
+    const auto evidence = source.evidence();
+    for (BusTransaction t; evidence->next(t);) writer.write(t);
+    source.change([number](Recording& recording) {
+      set_register(recording.initial, "eax", number == 0 ? 0x0f4c : 0x0f4d);
+    });
+    writer.add(source.recording());
+  }
+  writer.close();
+}
+
+TEST_F(Shards, OfALaterRecordingOfAnArchiveAreOfThatOne) {
+  write_two_recordings(file("r.citcat"), file("two.citcat"));
+  good({"checkpoint", "two.citcat@1", "--every", "50"});
+  good({"replay", "two.citcat@1", "--unchecked", "--jobs", "2", "-o", "jobs.kt"});
+  EXPECT_TRUE(read_file(file("jobs.kt")) == whole_);
+}
 
 TEST_F(Shards, SeveralProcessesWriteTheTraceOfOne) {
   for (const char* jobs : {"2", "5"}) {
