@@ -185,6 +185,15 @@ bool Hint::concerns_evidence() const {
          kind == Kind::no_captured_write;
 }
 
+std::vector<std::uint64_t> reviewed_transactions(const std::vector<Hint>& hints,
+                                                 std::vector<std::uint64_t> given) {
+  for (const Hint& hint : hints) {
+    if (hint.is_reviewed_transaction()) given.push_back(hint.transaction);
+  }
+  std::sort(given.begin(), given.end());
+  return given;
+}
+
 std::function<void(Recording&)> apply_hint(const Hint& hint, Recording& recording) {
   switch (hint.kind) {
     case Hint::Kind::memory:

@@ -51,6 +51,9 @@ struct Hint {
   }
 };
 std::string_view hint_kind_name(Hint::Kind kind);
+/// The transactions of reviewed hints (Hint::is_reviewed_transaction()) and those given, ascending.
+std::vector<std::uint64_t> reviewed_transactions(const std::vector<Hint>& hints,
+                                                 std::vector<std::uint64_t> given = {});
 
 struct HintFile {
   /// RecordingFile::identity() of the recording the hints are for, without hints; may be empty.

@@ -286,14 +286,7 @@ void RecordingFile::apply(const HintFile& file, const std::string& source) {
   }
 }
 
-std::vector<std::uint64_t> RecordingFile::believed() const {
-  std::vector<std::uint64_t> transactions;
-  for (const Hint& hint : hints_) {
-    if (hint.is_reviewed_transaction()) transactions.push_back(hint.transaction);
-  }
-  std::sort(transactions.begin(), transactions.end());
-  return transactions;
-}
+std::vector<std::uint64_t> RecordingFile::believed() const { return reviewed_transactions(hints_); }
 
 void RecordingFile::place(const std::function<std::vector<PlacedEvent>(Recording&)>& search) {
   placements_ = search(recording_);

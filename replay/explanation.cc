@@ -233,11 +233,7 @@ Explanation explain(Recording& recording,
     TrialOptions trial;
     trial.strict = options.strict;
     trial.bit_changes = options.bit_changes;
-    trial.believed = options.believed;
-    for (const Hint& hint : explanation.hints) {
-      if (hint.is_reviewed_transaction()) trial.believed.push_back(hint.transaction);
-    }
-    std::sort(trial.believed.begin(), trial.believed.end());
+    trial.believed = reviewed_transactions(explanation.hints, options.believed);
     trial.progress = [&](Position now) {
       if (options.progress) options.progress("replaying", now.instruction);
     };
