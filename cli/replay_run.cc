@@ -24,6 +24,7 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
     VerifierOptions verifier_options;
     verifier_options.strict = options.strict;
     verifier_options.bit_changes = options.bit_changes;
+    verifier_options.by_blocks = options.by_blocks;
     verifier_options.believed = file.believed();
     verifier_ = std::make_unique<Verifier>(recording, file.evidence(), verifier_options);
     sinks_.add(*verifier_);
@@ -47,7 +48,6 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
   if (trace != nullptr) sinks_.add(*trace);
   ReplayOptions replay;
   replay.to = options.to;
-  if (options_.check && !options_.by_blocks) replay.path = ExecutionPath::instructions;
   if (file.meta().evidence == EvidenceMode::full) {
     replay.evidence = [&file] { return file.evidence(); };
   }
@@ -87,15 +87,7 @@ ReplayReport ReplayRun::run() {
 
 ReplayReport ReplayRun::end(ReplayReport report) {
   if (cache_) cache_->finish();
-  if (report.end == ReplayReport::End::complete && verifier_) {
-    try {
-      verifier_->finish(replayer_->machine().position());
-    } catch (const ReplayStopped& stop) {
-      report.end = ReplayReport::End::diverged;
-      report.divergence = make_divergence(stop);
-    }
-  }
-  return report;
+  return verifier_ ? verifier_->finish(std::move(report)) : report;
 }
 
 FinalMemory ReplayRun::compare_final(const MemoryImage* captured) {

@@ -20,9 +20,7 @@ struct ReplayRunOptions {
   bool check = true;         ///< compare with the evidence
   bool strict = false;       ///< adopt nothing
   bool bit_changes = false;  ///< accept changes of one bit by another bus master
-  /// Compare whole blocks where that is possible. Faster, but a line filled some instructions from
-  /// where the capture counts it can pass.
-  bool by_blocks = false;
+  bool by_blocks = false;    ///< as in VerifierOptions
   /// Predict the traffic of this cache; null: of none. Only with `check`, from the beginning.
   const CacheDescriptor* cache = nullptr;
   /// Begin at this checkpoint, not at the beginning. The evidence is then not compared: it was when

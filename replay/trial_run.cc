@@ -41,17 +41,6 @@ TrialRun::TrialRun(Recording& recording, OpenEvidence evidence, TrialOptions opt
 
 TrialRun::~TrialRun() = default;
 
-ReplayReport TrialRun::finish(ReplayReport report) {
-  if (report.end != ReplayReport::End::complete) return report;
-  try {
-    verifier_->finish(replayer_->machine().position());
-  } catch (const ReplayStopped& stop) {
-    report.end = ReplayReport::End::diverged;
-    report.divergence = make_divergence(stop);
-  }
-  return report;
-}
-
 void TrialRun::keep_place() {
   places_.push_back({replayer_->checkpoint(), verifier_->checkpoint(), rewindable_->position(),
                      rewindable_->next_transaction()});
@@ -78,7 +67,7 @@ ReplayReport TrialRun::run() {
       spacing *= 2;
       next = places_.back().instruction() + spacing;
     }
-    report = finish(replayer_->run_to(next));
+    report = verifier_->finish(replayer_->run_to(next));
     if (options_.progress) options_.progress({report.instructions, 0});
     const bool goes_on = report.end == ReplayReport::End::stopped && report.instructions >= next;
     if (!goes_on) break;
@@ -120,20 +109,17 @@ const TrialRun::Place& TrialRun::before(const TrialStart& start) const {
 
 void TrialRun::go_back(const Place& place, const std::vector<Hint>& hints) {
   Replayer::Checkpoint replayer = place.replayer;
-  std::vector<std::uint64_t> believed = options_.believed;
   for (const Hint& hint : hints) {
     if (hint.kind == Hint::Kind::register_value) {
       set_register(replayer.machine.cpu, hint.name, hint.value);
     }
-    if (hint.is_reviewed_transaction()) believed.push_back(hint.transaction);
   }
-  std::sort(believed.begin(), believed.end());
   if (!std::exchange(holds_, true)) rewindable_->hold();
   rewindable_->seek(place.evidence);
   hinted_->set_hints(hints);
   replayer_->restore(replayer);
   verifier_->restore(place.verifier);
-  verifier_->believe(std::move(believed));
+  verifier_->believe(reviewed_transactions(hints, options_.believed));
   for (const Hint& hint : hints) {
     if (hint.kind != Hint::Kind::memory) continue;
     replayer_->machine().memory().external_write(hint.address, hint.data);
@@ -147,7 +133,7 @@ TrialRun::Outcome TrialRun::attempt(const std::vector<Hint>& hints, const TrialS
   std::vector<std::function<void(Recording&)>> take_back;
   for (const Hint& hint : hints) take_back.push_back(apply_hint(hint, recording_));
   go_back(place, hints);
-  const ReplayReport report = finish(replayer_->run_to(to));
+  const ReplayReport report = verifier_->finish(replayer_->run_to(to));
   cost_ += report.instructions - std::min(report.instructions, place.instruction());
   for (auto undo = take_back.rbegin(); undo != take_back.rend(); ++undo) (*undo)(recording_);
   Outcome outcome;
@@ -166,7 +152,7 @@ const RunHistory& TrialRun::history(std::uint64_t instructions) {
   history_from_start_ = &place == &places_.front();
   go_back(place, {});
   history_.begin(place.replayer.next_io, place.replayer.next_external);
-  finish(replayer_->run_to(ended_at_ + 1));
+  verifier_->finish(replayer_->run_to(ended_at_ + 1));
   history_.end();
   history_from_start_ &= history_.complete();
   return history_;

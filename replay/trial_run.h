@@ -78,7 +78,6 @@ class TrialRun {
   void keep_place_in_repeat(const ReplayReport& report);
   const Place& before(const TrialStart& start) const;
   void go_back(const Place& place, const std::vector<Hint>& hints);
-  ReplayReport finish(ReplayReport report);
 
   Recording& recording_;
   OpenEvidence open_;

@@ -610,6 +610,17 @@ void Verifier::finish(Position end) {
   }
 }
 
+ReplayReport Verifier::finish(ReplayReport report) {
+  if (report.end != ReplayReport::End::complete) return report;
+  try {
+    finish(machine_->position());
+  } catch (const ReplayStopped& stop) {
+    report.end = ReplayReport::End::diverged;
+    report.divergence = make_divergence(stop);
+  }
+  return report;
+}
+
 FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
   FinalMemory result;
   const MemoryImage& reference = captured != nullptr ? *captured : model_;

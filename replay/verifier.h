@@ -26,6 +26,7 @@
 #include "replay/machine.h"
 #include "replay/observer.h"
 #include "replay/read_check.h"
+#include "replay/replayer.h"
 
 namespace citcat {
 
@@ -71,6 +72,9 @@ struct VerifierOptions {
   /// stands alone (see LoneChanges) is a divergence: it is what a wrongly captured bit looks like.
   bool bit_changes = false;
   bool final_memory = true;  ///< keep what compare_final() needs
+  /// Compare whole blocks where that is possible. Faster, but a line filled some instructions from
+  /// where the capture counts it can pass.
+  bool by_blocks = false;
   /// Transactions that somebody has reviewed, ascending: captured writes whose bytes are taken over
   /// whatever the replay stored, and reads that showed another bus master change a single bit.
   std::vector<std::uint64_t> believed;
@@ -176,6 +180,8 @@ class Verifier final : public Sink, private VerifierProgress {
 
   /// After a complete replay: nothing captured before `end` may be left over. Throws ReplayStopped.
   void finish(Position end);
+  /// The same for what the replay reported: a divergence if there is something left over.
+  ReplayReport finish(ReplayReport report);
   const VerifyTotals& totals() const { return totals_; }
   /// Every byte taken over from the bus.
   const std::vector<Adoption>& adoptions() const { return adoptions_; }

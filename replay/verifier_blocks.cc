@@ -28,7 +28,8 @@ Detail Verifier::detail() const {
   const bool whole_addresses = recording_.bus.address_mask == 0xffffffff;
   const bool counted = recording_.instructions && recording_.totals.instruction_starts == 0;
   const bool cached = recording_.bus.form != CacheForm::none;
-  return whole_addresses && counted && cached ? Detail::block_accesses : Detail::accesses;
+  const bool possible = whole_addresses && counted && cached;
+  return options_.by_blocks && possible ? Detail::block_accesses : Detail::accesses;
 }
 
 bool Verifier::may_run_block(Position first, std::uint32_t count) {

@@ -24,20 +24,15 @@ std::string count_text(const char* name, const CheckCount& c) {
 
 /// Everything a comparison says.
 std::string outcome_of(const ImportedRecording& imported, ExecutionPath path) {
-  Verifier verifier(imported.recording, imported.read_evidence(), {});
+  VerifierOptions verifying;
+  verifying.by_blocks = true;
+  Verifier verifier(imported.recording, imported.read_evidence(), verifying);
   ReplayOptions options;
   options.path = path;
   options.evidence = [&imported] { return imported.read_evidence(); };
   Replayer replayer(imported.recording, &verifier, std::move(options));
   verifier.attach(replayer.machine());
-  ReplayReport report = replayer.run();
-  if (report.end == ReplayReport::End::complete) {
-    try {
-      verifier.finish(replayer.machine().position());
-    } catch (const ReplayStopped& stop) {
-      report.divergence = make_divergence(stop);
-    }
-  }
+  const ReplayReport report = verifier.finish(replayer.run());
   const VerifyTotals& t = verifier.totals();
   std::string text = fmt::format("{} after {} instructions, {} interrupts, {} exceptions\n",
                                  replay_end_name(report.end), report.instructions,

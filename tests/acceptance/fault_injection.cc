@@ -275,15 +275,7 @@ FaultOutcome FaultInjector::replay(const ImportedRecording& imported, const Faul
   if (!baseline) options.to = baseline_.instructions + 100'000;
   Replayer replayer(imported.recording, &sinks, std::move(options));
   verifier.attach(replayer.machine());
-  ReplayReport report = replayer.run();
-  if (report.end == ReplayReport::End::complete) {
-    try {
-      verifier.finish(replayer.machine().position());
-    } catch (const ReplayStopped& stop) {
-      report.end = ReplayReport::End::diverged;
-      report.divergence = make_divergence(stop);
-    }
-  }
+  const ReplayReport report = verifier.finish(replayer.run());
   FaultOutcome outcome;
   outcome.text = fault.text;
   if (report.end != ReplayReport::End::complete) {
@@ -353,13 +345,8 @@ bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const 
 /// Everything the run does is what it does without the fault.
 bool FaultInjector::runs_as_before(const ImportedRecording& imported,
                                    const std::vector<Hint>& hints) const {
-  std::vector<std::uint64_t> believed;
-  for (const Hint& hint : hints) {
-    if (hint.is_reviewed_transaction()) believed.push_back(hint.transaction);
-  }
-  std::sort(believed.begin(), believed.end());
   VerifierOptions verifying;
-  verifying.believed = believed;
+  verifying.believed = reviewed_transactions(hints);
   Verifier verifier(imported.recording,
                     std::make_unique<HintedEvidence>(imported.read_evidence(), hints), verifying);
   StreamHash hash;
@@ -370,7 +357,7 @@ bool FaultInjector::runs_as_before(const ImportedRecording& imported,
   options.evidence = [&imported] { return imported.read_evidence(); };
   Replayer replayer(imported.recording, &sinks, std::move(options));
   verifier.attach(replayer.machine());
-  const ReplayReport report = replayer.run();
+  const ReplayReport report = verifier.finish(replayer.run());
   return report.end == ReplayReport::End::complete &&
          report.instructions == baseline_.instructions && hash.value() == baseline_.stream;
 }

@@ -77,16 +77,7 @@ MachineRun::MachineRun(const MachineCapture& capture, const ImportedRecording& i
   golden_.attach(replayer_->machine());
 }
 
-void MachineRun::run() {
-  report_ = replayer_->run();
-  if (report_.end != ReplayReport::End::complete) return;
-  try {
-    verifier_.finish(replayer_->machine().position());
-  } catch (const ReplayStopped& stop) {
-    report_.end = ReplayReport::End::diverged;
-    report_.divergence = make_divergence(stop);
-  }
-}
+void MachineRun::run() { report_ = verifier_.finish(replayer_->run()); }
 
 bool MachineRun::run_to_end_of_window() {
   verifier_.go_beyond();

@@ -124,7 +124,9 @@ class Bench {
   void checked(const std::string& name, const std::string& what, const RecordingFile& file,
                Sink& trace, const ReplayOptions& options) {
     if (!only_.empty() && what != only_) return;
-    Verifier verifier(file.recording(), file.evidence(), {});
+    VerifierOptions verifying;
+    verifying.by_blocks = true;
+    Verifier verifier(file.recording(), file.evidence(), verifying);
     SinkList both;
     both.add(verifier);
     both.add(trace);
