@@ -1,9 +1,13 @@
 #include "replay/engine.h"
 
+#include <fmt/format.h>
+#include <malloc.h>
+#include <sys/mman.h>
 #include <unicorn/unicorn.h>
 #include <unicorn/x86.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <mutex>
@@ -31,6 +35,9 @@ constexpr std::size_t kRangeInHook = 24;
 /// Exceptions intercepted by the guest-mode mechanism arrive as 0x40 + vector + 0x100
 /// (SVM_EXIT_EXCP_BASE, AMD APM vol. 2, appendix C).
 constexpr std::uint32_t kInterceptedException = 0x140;
+
+/// Where memory is mapped a second time: above everything that 32 bits of address reach.
+constexpr std::uint64_t kUnchecked = std::uint64_t{1} << 32;
 
 /// Code cache. The library's default of 1 GiB costs seconds at first use; 128 MiB holds the
 /// translated code of a whole operating system.
@@ -143,25 +150,22 @@ struct Engine::Hooks {
     } else {
       e.guarded([&] { translation = e.client_.on_translate(page, access); });
     }
-    if (!translation) {
+    // Looked at here, because with a hook of the library's for it every load goes the slow way.
+    const bool unmapped = translation && e.host_page(translation->frame.page()) == nullptr;
+    if (unmapped) e.unmapped_frame_ = translation->frame;
+    if (!translation || unmapped) {
       e.translation_fault_ = true;
       e.fault_page_ = page;
       e.fault_access_ = access;
       return false;
     }
-    result->paddr = translation->frame.value;
-    result->perms = static_cast<uc_prot>(UC_PROT_READ | UC_PROT_EXEC |
+    const bool unchecked =
+        translation->holds_no_code && !e.checks_all_stores_ && access != EngineAccess::fetch;
+    result->paddr = translation->frame.value + (unchecked ? kUnchecked : 0);
+    // What may not be executed will be asked for again as a fetch.
+    result->perms = static_cast<uc_prot>(UC_PROT_READ | (unchecked ? 0 : UC_PROT_EXEC) |
                                          (translation->writable ? UC_PROT_WRITE : 0));
     return true;
-  }
-  static bool unmapped(uc_engine*, uc_mem_type type, std::uint64_t address, int, std::int64_t,
-                       void* user) {
-    Engine& e = *static_cast<Engine*>(user);
-    e.failed_address_ = PhysAddr{static_cast<std::uint32_t>(address)};
-    e.unmapped_ = type == UC_MEM_WRITE_UNMAPPED   ? EngineStop::unmapped_write
-                  : type == UC_MEM_FETCH_UNMAPPED ? EngineStop::unmapped_fetch
-                                                  : EngineStop::unmapped_read;
-    return false;
   }
 };
 
@@ -189,7 +193,9 @@ Engine::Engine(CpuModel model, HookMode mode, EngineClient& client)
 }
 
 Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
-    : client_(client), host_pages_(std::size_t{1} << 20) {
+    : client_(client),
+      host_pages_(std::size_t{1} << 20),
+      checks_all_stores_(mode == HookMode::blocks_and_stores) {
   // 32-bit mode for every guest: in 16-bit mode the library reports linear addresses as IP.
   check(uc_open(UC_ARCH_X86, UC_MODE_32, &uc_), "open");
   try {
@@ -205,12 +211,17 @@ Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
     put<std::uint64_t>(kIntercept, 0);
     put<std::uint16_t>(kInterceptDrWrite, 0xffff);
   } catch (...) {
-    uc_close(uc_);
+    close();
     throw;
   }
 }
 
-Engine::~Engine() { uc_close(uc_); }
+Engine::~Engine() { close(); }
+
+void Engine::close() {
+  uc_close(uc_);
+  for (const std::span<std::uint8_t> m : second_mappings_) munmap(m.data(), m.size());
+}
 
 void Engine::install_hooks(HookMode mode) {
   uc_hook hook = 0;
@@ -221,7 +232,6 @@ void Engine::install_hooks(HookMode mode) {
           "install a hook");
   };
   add(UC_HOOK_INTR, &Hooks::interrupt);
-  add(UC_HOOK_MEM_UNMAPPED, &Hooks::unmapped);
   add(UC_HOOK_TLB_FILL, &Hooks::translate);
   check(uc_hook_add(uc_, &hook, UC_HOOK_INSN, reinterpret_cast<void*>(&Hooks::in), self, 1, 0,
                     UC_X86_INS_IN),
@@ -287,6 +297,8 @@ void Engine::raise_snapshot_level() {
   // that never loses its "check every store" mark, so patched code is always noticed, while loads
   // stay fast (docs/engine.md). Once only: a second snapshot would make what is mapped by then old,
   // and stores to old memory go to copies.
+  const std::span<char> state{reinterpret_cast<char*>(uc_), malloc_usable_size(uc_)};
+  const std::vector<char> before(state.begin(), state.end());
   check(uc_ctl_context_mode(uc_, UC_CTL_CONTEXT_MEMORY), "choose the snapshot mode");
   uc_context* context = nullptr;
   check(uc_context_alloc(uc_, &context), "allocate a snapshot");
@@ -294,11 +306,35 @@ void Engine::raise_snapshot_level() {
   uc_context_free(context);
   check(saved, "take a snapshot");
   check(uc_ctl_context_mode(uc_, UC_CTL_CONTEXT_CPU), "choose the snapshot mode");
+  // The level is the only word of the library's state that went from 0 to 1.
+  for (std::size_t at = 0; at + sizeof(std::int32_t) <= state.size(); at += sizeof(std::int32_t)) {
+    std::int32_t was = 0, is = 0;
+    std::memcpy(&was, &before[at], sizeof was);
+    std::memcpy(&is, &state[at], sizeof is);
+    if (was == is) continue;
+    if (was != 0 || is != 1 || snapshot_level_ != nullptr) {
+      snapshot_level_ = nullptr;
+      break;
+    }
+    snapshot_level_ = &state[at];
+  }
+  if (snapshot_level_ == nullptr) {
+    throw InternalError("engine: Unicorn " + version() +
+                        " does not count snapshots as version 2.1.1 does");
+  }
+  set_snapshot_level(0);
+}
+
+void Engine::set_snapshot_level(std::int32_t level) {
+  std::memcpy(snapshot_level_, &level, sizeof level);
 }
 
 std::uint8_t* Engine::map_tracked(std::uint64_t base, std::uint64_t size) {
   const std::vector<Mapping> before = writable_mappings();
-  check(uc_mem_map(uc_, base, size, UC_PROT_ALL), "map memory");
+  set_snapshot_level(1);
+  const uc_err mapped = uc_mem_map(uc_, base, size, UC_PROT_ALL);
+  set_snapshot_level(0);
+  check(mapped, "map memory");
   // No call gives the host address of mapped memory: write a mark and look for it.
   std::array<std::uint64_t, 4> mark = {0x9e3779b97f4a7c15 ^ base, 0xbf58476d1ce4e5b9,
                                        0x94d049bb133111eb, size};
@@ -329,8 +365,27 @@ std::uint8_t* Engine::map_tracked(std::uint64_t base, std::uint64_t size) {
   return host;
 }
 
+/// Gives the region a second place in the engine's physical memory, of the same bytes, where stores
+/// lose their check after the first. The library must not know that they are the same: it finds
+/// translated code by host address, so there are two host addresses too.
+void Engine::map_unchecked(std::uint64_t base, std::uint8_t* host, std::uint64_t size) {
+  const auto require = [](void* p, const char* doing) {
+    if (p != MAP_FAILED) return;
+    throw InternalError(std::string("engine: cannot ") + doing + ": " + std::strerror(errno));
+  };
+  require(mmap(host, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+          "share memory");
+  // Of a shared mapping, a length of 0 asks for a second mapping of the same pages: mremap(2).
+  void* const second = mremap(host, 0, size, MREMAP_MAYMOVE);
+  require(second, "map memory a second time");
+  second_mappings_.push_back({static_cast<std::uint8_t*>(second), size});
+  check(uc_mem_map_ptr(uc_, kUnchecked + base, size, UC_PROT_ALL, second),
+        "map memory a second time");
+}
+
 void Engine::map(PhysAddr base, std::uint64_t size) {
   std::uint8_t* host = map_tracked(base.value, size);
+  if (!checks_all_stores_) map_unchecked(base.value, host, size);
   for (std::uint64_t page = 0; page < size / kPageSize; ++page) {
     host_pages_[base.page() + page] = host + page * kPageSize;
   }
@@ -358,15 +413,18 @@ bool Engine::forget_code(std::uint32_t linear) {
 
 EngineStop Engine::run() {
   pending_ = nullptr;
-  unmapped_ = EngineStop::requested;
+  unmapped_frame_.reset();
   translation_fault_ = false;
   failure_.clear();
   const uc_err error = uc_emu_start(uc_, eip(), 0, 0, 0);
   if (pending_) std::rethrow_exception(pending_);
   if (error == UC_ERR_OK) return EngineStop::requested;
+  if (unmapped_frame_) {
+    failure_ = fmt::format("nothing is mapped at physical {:08x}", unmapped_frame_->value);
+    return EngineStop::failure;
+  }
   if (translation_fault_) return EngineStop::translation_fault;
   failure_ = uc_strerror(error);
-  if (unmapped_ != EngineStop::requested) return unmapped_;
   return EngineStop::failure;
 }
 

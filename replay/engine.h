@@ -53,7 +53,6 @@ inline constexpr std::size_t kErrorCode = 5352;
 inline constexpr std::size_t kExceptionIsInt = 5356;
 inline constexpr std::size_t kDr = 5368;
 inline constexpr std::size_t kOldException = 5464;
-inline constexpr std::size_t kVmVmcb = 5472;
 inline constexpr std::size_t kIntercept = 5488;
 inline constexpr std::size_t kInterceptDrWrite = 5502;
 inline constexpr std::size_t kInterceptExceptions = 5504;
@@ -80,6 +79,9 @@ enum class EngineAccess : std::uint8_t { read, write, fetch };
 struct Translation {
   PhysAddr frame;
   bool writable = false;  ///< stores may use it too
+  /// No code was translated from the frame: the engine need not look whether stores change code.
+  /// Once some is, Engine::flush_tlb() is due before anything else is executed.
+  bool holds_no_code = false;
 };
 
 /// What the engine tells while it runs. All members are called inside the engine's loop; an
@@ -116,10 +118,7 @@ enum class HookMode {
 enum class EngineStop {
   requested,          ///< stop() was called by the client
   translation_fault,  ///< on_translate() had none; see Engine::fault_page()
-  unmapped_read,      ///< physical memory nothing was mapped at
-  unmapped_write,
-  unmapped_fetch,
-  failure,  ///< anything else; see Engine::failure()
+  failure,            ///< anything else; see Engine::failure()
 };
 
 class Engine {
@@ -160,8 +159,7 @@ class Engine {
   EngineStop run();
   /// Ends the run before the instruction or block being reported (call inside a client member).
   void stop();
-  /// The physical address of an unmapped access, or the engine's error text, after run().
-  PhysAddr failed_address() const { return failed_address_; }
+  /// Why run() failed.
   const std::string& failure() const { return failure_; }
 
   // Registers, read and written in place. Between runs, and inside on_exception, everything may be
@@ -254,7 +252,10 @@ class Engine {
   void find_hook_range(std::size_t hook);
   void find_env();
   void raise_snapshot_level();
+  void set_snapshot_level(std::int32_t level);
   std::uint8_t* map_tracked(std::uint64_t base, std::uint64_t size);
+  void map_unchecked(std::uint64_t base, std::uint8_t* host, std::uint64_t size);
+  void close();
   /// Runs `body` for a hook: an exception must never cross the engine's frames.
   template <class F>
   void guarded(F&& body) noexcept;
@@ -265,14 +266,16 @@ class Engine {
   char* code_hook_ = nullptr;  ///< the library's description of the instruction hook
   EngineClient& client_;
   std::vector<std::uint8_t*> host_pages_;
+  char* snapshot_level_ = nullptr;  ///< in the library's own state
+  const bool checks_all_stores_;
+  std::vector<std::span<std::uint8_t>> second_mappings_;
   bool identity_ = false;  ///< translations are asked for by physical address just now
   bool translation_fault_ = false;
   std::uint32_t fault_page_ = 0;
   EngineAccess fault_access_ = EngineAccess::read;
   std::exception_ptr pending_;
   std::string failure_;
-  PhysAddr failed_address_;
-  EngineStop unmapped_ = EngineStop::requested;
+  std::optional<PhysAddr> unmapped_frame_;  ///< met by the last run
 };
 
 }  // namespace citcat

@@ -18,6 +18,7 @@ constexpr std::uint32_t kCode = 0x1000;
 constexpr std::uint32_t kFunction = 0x1080;
 constexpr std::uint32_t kStack = 0x8000;
 constexpr std::uint32_t kAbsent = 0x5000, kMoved = 0x6000, kMovedTo = 0x7000;
+constexpr std::uint32_t kData = 0x9000;
 
 /// Stops at the first exception and keeps what was said of it.
 class ProofClient : public EngineClient {
@@ -33,7 +34,8 @@ class ProofClient : public EngineClient {
   }
   std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess) override {
     if (linear == kAbsent) return std::nullopt;
-    return Translation{PhysAddr{linear == kMoved ? kMovedTo : linear}, true};
+    return Translation{PhysAddr{linear == kMoved ? kMovedTo : linear}, true,
+                       linear == kData && data_only};
   }
   std::uint32_t on_in(std::uint16_t port, std::uint32_t) override { return port + 1u; }
   void on_out(std::uint16_t, std::uint32_t, std::uint32_t value) override { out = value; }
@@ -41,6 +43,7 @@ class ProofClient : public EngineClient {
   Engine* engine = nullptr;
   std::uint32_t vector = 0, eip = 0, error = 0, out = 0, instructions = 0;
   bool software = false;
+  bool data_only = true;  ///< no code was translated from kData
 };
 
 void expect(bool holds, const char* property) {
@@ -107,6 +110,22 @@ void prove_engine() {
   expect(client.vector == 0x21 && client.software, "INT n is not reported as software interrupt");
   expect(client.eip == kCode + 29, "INT n does not leave EIP behind it");
   expect(engine.gpr(kEax) == 2, "patched code is not noticed");
+
+  // Stores that are not checked reach the memory that everybody sees; once the page holds code,
+  // they are. The function is called before and after the store that patches it.
+  poke(kCode, {0xb8, 0x78, 0x56, 0x34, 0x12, 0xa3, 0x10, 0x90, 0, 0, 0x8b, 0x0d, 0x10, 0x90, 0, 0,
+               0xcd, 0x21});
+  start(kCode);
+  expect(
+      std::memcmp(&ram[kData + 0x10], "\x78\x56\x34\x12", 4) == 0 && engine.gpr(kEcx) == 0x12345678,
+      "memory is not the same at both of its addresses");
+  poke(kData, {0xb8, 1, 0, 0, 0, 0xc3});
+  poke(kCode,
+       {0xe8, 0xfb, 0x7f, 0, 0, 0xc6, 0x05, 1, 0x90, 0, 0, 2, 0xe8, 0xef, 0x7f, 0, 0, 0xcd, 0x21});
+  client.data_only = false;
+  engine.flush_tlb();
+  start(kCode);
+  expect(engine.gpr(kEax) == 2, "patched code is not noticed where stores went unchecked before");
 
   // Port values travel both ways.
   poke(kCode, {0xe5, 0x60, 0xe7, 0x80, 0xcd, 0x21});

@@ -180,8 +180,8 @@ bool Machine::run_step() {
   }
   if (stop != EngineStop::requested) {
     char text[160];
-    std::snprintf(text, sizeof text, "the engine stopped: %s (physical %08x, EIP %08x)",
-                  engine_.failure().c_str(), engine_.failed_address().value, engine_.eip());
+    std::snprintf(text, sizeof text, "the engine stopped: %s (EIP %08x)",
+                  engine_.failure().c_str(), engine_.eip());
     throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
   }
   if (action_ == Action::at_position) {
@@ -657,7 +657,7 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
     code_host_ = memory_.host(code_frame_);
     if (code_host_ == nullptr) throw UndefinedMemory{code_frame_, 1, "code"};
     code_page_ = linear & ~kPageMask;
-    memory_.note_code(code_frame_.page());
+    note_code(code_frame_.page());
   }
   const std::uint32_t offset = linear & kPageMask;
   physical_ = code_frame_ + offset;

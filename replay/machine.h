@@ -255,6 +255,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void forget_code_page() { code_page_ = block_page_ = kNoPage; }
   std::optional<Translation> translate_for_block(LinearAddr page, Access access);
   Translation allow_engine(Translation known, Access access);
+  void note_code(std::uint32_t frame);
   bool segments_allow(const BlockTemplate& block);
 
   // machine_block_accesses.cc: what blocks read and stored, and taking them back

@@ -286,12 +286,20 @@ std::optional<Translation> Machine::translate_for_block(LinearAddr page, Access 
   if (access == Access::read && !tells_accesses_ && !memory_.has_defined(frame)) {
     return std::nullopt;
   }
-  if (access == Access::execute) memory_.note_code(frame);
+  if (access == Access::execute) note_code(frame);
   return allow_engine(*known, access);
+}
+
+/// Code of this frame is being translated: from now on stores to it are checked.
+void Machine::note_code(std::uint32_t frame) {
+  if (memory_.holds_code(frame)) return;
+  memory_.note_code(frame);
+  engine_.flush_tlb();
 }
 
 /// Blocks store without telling where: the first store to a page must not pass for a load.
 Translation Machine::allow_engine(Translation known, Access access) {
+  known.holds_no_code = !memory_.holds_code(known.frame.page());
   if (!by_blocks_ || tells_accesses_) return known;
   known.writable = access == Access::write;
   if (known.writable) memory_.lend(known.frame.page());

@@ -106,7 +106,7 @@ std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAcc
   if (auto known = mmu_.peek(page, access, user)) {
     if (kind == EngineAccess::fetch) {
       if (!memory_.is_mapped(known->frame.page())) return std::nullopt;
-      memory_.note_code(known->frame.page());
+      note_code(known->frame.page());
     }
     return allow_engine(*known, access);
   }

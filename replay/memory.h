@@ -74,6 +74,7 @@ class Memory {
 
   /// Instructions of this frame may have been translated: stores made here must tell the engine.
   void note_code(std::uint32_t page) { states_[page].code = true; }
+  bool holds_code(std::uint32_t page) const { return states_[page].code; }
 
   /// Writes from outside the processor (DMA, devices), at every address the captured one may
   /// mean; invalidates translated code. The engine must not be inside a run.
