@@ -45,9 +45,12 @@ class BlockTable {
     forget(*it->second);
     templates_.erase(it);
   }
+  /// Changes whenever a template may have ceased to exist.
+  std::uint64_t gone() const { return gone_; }
   /// So many that the engine's code should be dropped with all of them.
   bool full() const { return templates_.size() >= kMaxTemplates; }
   void clear() {
+    ++gone_;
     templates_.clear();
     recent_.assign(recent_.size(), nullptr);
   }
@@ -69,6 +72,7 @@ class BlockTable {
   };
   static std::size_t slot(std::uint32_t linear) { return (linear ^ linear >> 17) & (kSlots - 1); }
   void forget(const BlockTemplate& block) {
+    ++gone_;
     BlockTemplate*& r = recent(block.key.linear);
     if (r == &block) r = nullptr;
   }
@@ -77,6 +81,7 @@ class BlockTable {
   std::vector<BlockTemplate*> recent_ = std::vector<BlockTemplate*>(kSlots);
   std::vector<Heat> heat_ = std::vector<Heat>(kSlots);
   std::uint64_t last_number_ = 0;
+  std::uint64_t gone_ = 0;
 };
 
 }  // namespace citcat

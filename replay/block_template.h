@@ -111,6 +111,11 @@ struct BlockTemplate {
     if (which != 0) return was_left_inside(which, block_size);
     return left_at_start == kAlways || left_at_start == block_size;
   }
+  /// What comes after the block, at `linear`, shows without a closer look that all of it ran.
+  bool ran_whole_before(std::uint32_t linear, std::uint32_t block_size) const {
+    const std::uint32_t offset = linear - key.linear;
+    return offset == 0 ? left_at_start != kAlways && left_at_start != block_size : offset >= size;
+  }
   /// To be called when `instructions` and `next` are complete.
   void seal();
   /// The last part.

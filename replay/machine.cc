@@ -163,6 +163,7 @@ bool Machine::run_step() {
   action_ = Action::none;
   segments_stale_ = true;
   block_page_ = kNoPage;
+  surroundings_ = SurroundingsNumbers::kUnknown;
   const EngineStop stop = engine_.run();
   // The block to be translated quietly could not be translated: nothing else may be instead.
   if (retranslating_) finish_retranslation();
@@ -300,6 +301,7 @@ bool Machine::settle_before(std::uint32_t linear) {
 
 void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
   if (by_blocks_ && (runs_in_block(linear) || taken_back_)) return;
+  surroundings_ = SurroundingsNumbers::kUnknown;
   if (!settle_before(linear)) return;
   if (debug_pending_ != 0 && !in_stack_shadow()) [[unlikely]] {
     linear_ = linear;

@@ -16,6 +16,7 @@
 
 #include "events/recording.h"
 #include "replay/a20_gate.h"
+#include "replay/block_surroundings.h"
 #include "replay/block_table.h"
 #include "replay/engine.h"
 #include "replay/instruction_info.h"
@@ -257,6 +258,9 @@ class Machine final : private EngineClient, private WalkObserver {
   Translation allow_engine(Translation known, Access access);
   void note_code(std::uint32_t frame);
   bool segments_allow(const BlockTemplate& block);
+  std::uint64_t find_surroundings();
+  bool follow_quickly(std::uint32_t linear, std::uint32_t size);
+  void meet_block(std::uint32_t linear, std::uint32_t size);
 
   // machine_block_accesses.cc: what blocks read and stored, and taking them back
   bool may_tell_accesses(const BlockTemplate& block);
@@ -478,6 +482,16 @@ class Machine final : private EngineClient, private WalkObserver {
   std::size_t stores_told_ = 0;           ///< of these, belong to instructions that completed
   std::vector<BlockRead> block_reads_;
   std::uint32_t stores_begun_ = 0;
+  /// The template found for an address when it was met last, and the surroundings then.
+  struct Met {
+    std::uint64_t surroundings = SurroundingsNumbers::kUnknown;
+    BlockTemplate* block = nullptr;
+  };
+  static constexpr std::size_t kMet = std::size_t{1} << 15;
+  std::vector<Met> met_ = std::vector<Met>(kMet);
+  SurroundingsNumbers surroundings_numbers_;
+  /// Of the block in progress, when it was reached by nothing but blocks and goes on like that.
+  std::uint64_t surroundings_ = SurroundingsNumbers::kUnknown;
   bool taken_back_ = false;          ///< it is, as soon as the engine stops
   std::uint32_t block_begin_ = 0;    ///< linear address of its first instruction
   std::uint64_t careful_until_ = 0;  ///< no block begins before this instruction

@@ -61,7 +61,36 @@ BlockTemplate* Machine::find_block(std::uint32_t linear) {
   return found;
 }
 
+std::uint64_t Machine::find_surroundings() {
+  const auto bits = std::uint32_t{unlimited_read_} | std::uint32_t{unlimited_written_} << 8 |
+                    std::uint32_t{flat_} << 16 | std::uint32_t{code_unlimited_} << 24;
+  return surroundings_numbers_.number_of(
+      {block_mode(), mmu_.code_mappings(), blocks_.gone(), engine_.segment_base(kCs), bits});
+}
+
+/// A block after a block, both met in these surroundings before: nothing else is to be looked at.
+bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
+  if (surroundings_ == SurroundingsNumbers::kUnknown) return false;
+  const Met& met = met_[linear & (kMet - 1)];
+  if (met.surroundings != surroundings_ || met.block->key.linear != linear) return false;
+  BlockTemplate& done = *pending_;
+  if (!done.ran_whole_before(linear, size)) return false;
+  if (position_.instruction + done.count() + met.block->whole_count > until_.instruction) {
+    return false;
+  }
+  retire_block(done.count());
+  linear_ = linear;
+  enter_block(*met.block);
+  return true;
+}
+
 void Machine::on_block(std::uint32_t linear, std::uint32_t size) {
+  if (follow_quickly(linear, size)) return;
+  surroundings_ = SurroundingsNumbers::kUnknown;
+  meet_block(linear, size);
+}
+
+void Machine::meet_block(std::uint32_t linear, std::uint32_t size) {
   if (retranslating_) finish_retranslation();
   if (taken_back_) return;
   const bool once_more =
@@ -104,6 +133,9 @@ void Machine::on_block(std::uint32_t linear, std::uint32_t size) {
     return;
   }
   enter_block(*block);
+  if (polling_ || tells_accesses_) return;
+  surroundings_ = find_surroundings();
+  met_[linear & (kMet - 1)] = {surroundings_, block};
 }
 
 /// The engine is about to execute `block` unreported.
