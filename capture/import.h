@@ -7,29 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "capture/source.h"
+#include "capture/where.h"
 #include "events/recording.h"
 
 namespace citcat {
-
-/// A place in a capture, as `--start` and `--stop` name it: `kind:number`.
-struct Where {
-  enum class Kind : std::uint8_t {
-    interrupt,    ///< the number-th interrupt acknowledge of the capture, from 0
-    transaction,  ///< the transaction with this index
-    sample,       ///< the first transaction that begins at this sample or later
-    instruction,  ///< the first transaction counted to this instruction or a later one
-    clock,        ///< the first transaction at this bus clock or later
-  };
-  Kind kind = Kind::transaction;
-  std::uint64_t number = 0;
-};
-/// Throws UsageError for a text that is no place.
-Where parse_where(std::string_view text);
-std::string where_text(const Where& where);
 
 /// Counts to disregard although the capture has them: shows that a replay can do without.
 enum class IgnoreCounts : std::uint8_t { none, all_but_interrupts, all };
@@ -68,6 +52,8 @@ struct ImportResult {
   std::vector<std::string> warnings;
 };
 ImportResult summarize(const Recording& recording);
+/// Leaves out of a recording what tells the file that it was imported from.
+void strip_provenance(Recording& recording, const CaptureInfo& capture);
 
 /// Derives a recording from an open capture. Evidence goes to `evidence` (may be null) on the way.
 /// Throws UsageError for a start that the capture never reaches or a state that nothing tells,

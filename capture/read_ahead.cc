@@ -15,8 +15,13 @@ namespace {
 constexpr std::size_t kBlock = 128;
 /// In one that another thread reads: handing it over takes as long as reading a hundred.
 constexpr std::size_t kHandedBlock = 2048;
-/// Blocks that go round. All of them together stay in the second-level cache.
-constexpr std::size_t kBlocks = 4;
+/// Blocks that wake a thread that waits for some.
+constexpr std::size_t kEnough = 2;
+/// Blocks that go round; all of them together stay in the second-level cache. Threads that wait for
+/// `kEnough` leave one less lying: on the way here and on the way into the archive, while one is
+/// looked at.
+constexpr std::size_t kBlocks = 6;
+static_assert(kBlocks >= 2 * (kEnough - 1) + 1 + kEnough);
 /// A thread is started for segments longer than this.
 constexpr std::uint64_t kFewTransactions = 1 << 16;
 
@@ -25,7 +30,7 @@ constexpr std::uint64_t kFewTransactions = 1 << 16;
 struct ReadAhead::Thread {
   explicit Thread(CaptureReader& reader) : worker([this, &reader] { run(reader); }) {}
   ~Thread() {
-    used.close();
+    idle.close();
     worker.join();
   }
   Thread(const Thread&) = delete;
@@ -34,21 +39,22 @@ struct ReadAhead::Thread {
   void run(CaptureReader& reader) {
     bool last = false;
     while (!last) {
-      std::optional<std::unique_ptr<Block>> block = used.take();
+      std::shared_ptr<Block> block = idle.take();
       if (!block) break;
-      fill(reader, **block);
-      last = (*block)->last;
-      read.put(std::move(*block));
+      fill(reader, *block);
+      last = block->last;
+      read.put(std::move(block));
     }
     read.close();
   }
 
-  Handover<std::unique_ptr<Block>> read{kBlocks / 2}, used{kBlocks / 2};
+  Pool<Block> idle{kBlocks, kEnough};
+  Handover<std::shared_ptr<Block>> read{kEnough};
   std::thread worker;  ///< last: it uses the others
 };
 
 ReadAhead::ReadAhead(CaptureReader& reader)
-    : reader_(reader), state_(reader.initial_state()), block_(std::make_unique<Block>()) {}
+    : reader_(reader), state_(reader.initial_state()), block_(std::make_shared<Block>()) {}
 
 ReadAhead::~ReadAhead() = default;
 
@@ -57,7 +63,6 @@ std::span<BusTransaction> ReadAhead::next() {
   if (thread_) return take_block();
   if (read_here_ < kFewTransactions) return read_here();
   thread_ = std::make_unique<Thread>(reader_);
-  for (std::size_t i = 0; i + 1 < kBlocks; ++i) thread_->used.put(std::make_unique<Block>());
   return take_block();
 }
 
@@ -69,18 +74,19 @@ std::span<BusTransaction> ReadAhead::read_here() {
   return std::span(block_->transactions).first(block_->size);
 }
 
-/// Exchanges the block handed out last for the next one.
+/// Gives the block handed out last back for the next one.
 std::span<BusTransaction> ReadAhead::take_block() {
   if (!block_->last) {
-    thread_->used.put(std::move(block_));
+    block_.reset();
     block_ = std::move(*thread_->read.take());
     if (block_->size != 0) return std::span(block_->transactions).first(block_->size);
   }
   thread_.reset();
   at_end_ = true;
-  block_->last = false;
-  if (const std::exception_ptr error = std::exchange(block_->error, nullptr))
-    std::rethrow_exception(error);
+  const std::exception_ptr error = block_->error;
+  // Somebody may still use the last one.
+  block_ = std::make_shared<Block>();
+  if (error) std::rethrow_exception(error);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capture/source.h"
+#include "formats/pool.h"
 
 namespace citcat {
 
@@ -26,6 +27,9 @@ class ReadAhead {
   /// The next transactions of the segment, which the caller may change, until the next call; none
   /// at its end. Throws what the reader throws, after the transactions before it.
   std::span<BusTransaction> next();
+  /// Who holds this may use what next() returned last beyond the next call; null where that was
+  /// read by the caller itself.
+  std::shared_ptr<const void> owner() const { return thread_ ? block_ : nullptr; }
   /// Goes on to the following segment, once next() gave nothing. False when there is none.
   bool next_segment();
 
@@ -53,7 +57,7 @@ class ReadAhead {
   std::optional<CpuState> state_;
   std::uint64_t read_here_ = 0;  ///< transactions of this segment
   bool at_end_ = false;
-  std::unique_ptr<Block> block_;  ///< handed out last
+  std::shared_ptr<Block> block_;  ///< handed out last
   std::unique_ptr<Thread> thread_;
 };
 

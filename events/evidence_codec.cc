@@ -26,7 +26,6 @@ std::uint32_t pack_shape(const BusTransaction& t) {
   return static_cast<std::uint32_t>(t.op) | std::uint32_t{t.size} << 8 |
          std::uint32_t{t.flags} << 16;
 }
-constexpr std::uint32_t shape_flag(BusFlag flag) { return std::uint32_t{flag} << 16; }
 
 std::uint32_t zigzag32(std::uint32_t difference) {
   return difference << 1 ^ (0 - (difference >> 31));
@@ -144,25 +143,6 @@ void GrowingColumn::clear() {
   first_ = previous_ = 0;
 }
 
-std::size_t EvidenceRows::add(std::span<const BusTransaction> transactions) {
-  const auto taken = transactions.first(std::min(transactions.size(), kMost - count_));
-  const auto rows = std::span(rows_).subspan(count_, taken.size());
-  std::uint8_t* const data = data_.data();
-  std::size_t used = data_bytes_;
-  for (std::size_t i = 0; i < taken.size(); ++i) {
-    const BusTransaction& t = taken[i];
-    CITCAT_ASSERT(t.size <= kMaxTransactionBytes && static_cast<int>(t.op) < kBusOpCount);
-    rows[i] = {t.index,         t.clock,      t.position.instruction, t.position.iteration,
-               t.address.value, pack_shape(t)};
-    // Always all of it: what is not wanted is written over.
-    std::memcpy(&data[used], t.data.data(), kMaxTransactionBytes);
-    used += keeps_data(t.op) ? t.size : 0;
-  }
-  count_ += taken.size();
-  data_bytes_ = used;
-  return taken.size();
-}
-
 EvidenceColumns::EvidenceColumns() : lookup_(kFirstLookupSize) {
   shape_.reserve(kEvidenceChunkTransactions);
 }
@@ -194,47 +174,58 @@ void EvidenceColumns::grow_lookup() {
   for (const std::uint32_t packed : shapes) look_up(packed);
 }
 
-void EvidenceColumns::add(const EvidenceRows& rows) {
-  CITCAT_ASSERT(rows.size() <= kEvidenceChunkTransactions - size());
-  for (auto left = rows.rows(); !left.empty();) {
-    const auto block = left.first(std::min(left.size(), kBlock));
+void EvidenceColumns::add(std::span<const BusTransaction> transactions) {
+  CITCAT_ASSERT(transactions.size() <= kEvidenceChunkTransactions - size());
+  while (!transactions.empty()) {
+    const auto block = transactions.first(std::min(transactions.size(), kBlock));
     add_block(block);
-    left = left.subspan(block.size());
+    add_data(block);
+    transactions = transactions.subspan(block.size());
   }
-  data_.insert(data_.end(), rows.data().begin(), rows.data().end());
 }
 
-void EvidenceColumns::add_block(std::span<const Row> block) {
-  std::array<std::uint64_t, kBlock> values;
+void EvidenceColumns::add_block(std::span<const BusTransaction> block) {
+  std::array<std::uint64_t, kBlock> values, iterations;
   std::size_t n = 0;
-  for (const Row& row : block) {
-    shape_.push_back(shape_of(row.shape));
-    values[n++] = row.index - next_index_;
-    next_index_ = row.index + 1;
+  for (const BusTransaction& t : block) {
+    CITCAT_ASSERT(t.size <= kMaxTransactionBytes && static_cast<int>(t.op) < kBusOpCount);
+    shape_.push_back(shape_of(pack_shape(t)));
+    values[n++] = t.index - next_index_;
+    next_index_ = t.index + 1;
   }
   index_.add(std::span(values).first(n));
   n = 0;
-  for (const Row& row : block) {
-    std::uint32_t& last = last_address_[row.shape & 0xff];
-    values[n++] = zigzag32(row.address - last);
-    last = row.address;
+  for (const BusTransaction& t : block) {
+    std::uint32_t& last = last_address_[static_cast<std::size_t>(t.op)];
+    values[n++] = zigzag32(t.address.value - last);
+    last = t.address.value;
   }
   address_.add(std::span(values).first(n));
   n = 0;
-  for (const Row& row : block) {
-    values[n] = row.clock;
-    n += (row.shape & shape_flag(kClockKnown)) != 0 ? 1 : 0;
+  for (const BusTransaction& t : block) {
+    values[n] = t.clock;
+    n += t.has(kClockKnown) ? 1 : 0;
   }
   clock_.add(std::span(values).first(n));
-  std::array<std::uint64_t, kBlock> iterations;
   n = 0;
-  for (const Row& row : block) {
-    values[n] = row.instruction;
-    iterations[n] = row.iteration;
-    n += (row.shape & shape_flag(kPositionKnown)) != 0 ? 1 : 0;
+  for (const BusTransaction& t : block) {
+    values[n] = t.position.instruction;
+    iterations[n] = t.position.iteration;
+    n += t.has(kPositionKnown) ? 1 : 0;
   }
   instruction_.add(std::span(values).first(n));
   iteration_.add(std::span(iterations).first(n));
+}
+
+void EvidenceColumns::add_data(std::span<const BusTransaction> block) {
+  const std::size_t most = data_bytes_ + block.size() * kMaxTransactionBytes;
+  if (data_.size() < most) data_.resize(2 * most);
+  std::uint8_t* const data = data_.data();
+  for (const BusTransaction& t : block) {
+    // Always all of it: what is not wanted is written over.
+    std::memcpy(&data[data_bytes_], t.data.data(), kMaxTransactionBytes);
+    data_bytes_ += keeps_data(t.op) ? t.size : 0;
+  }
 }
 
 void EvidenceColumns::clear() {
@@ -246,7 +237,7 @@ void EvidenceColumns::clear() {
     column->clear();
   last_address_.fill(0);
   next_index_ = 0;
-  data_.clear();
+  data_bytes_ = 0;
 }
 
 /// The numbers of the shapes as byte planes (ColumnForm::byte_planes).
@@ -279,8 +270,8 @@ std::vector<std::uint8_t> EvidenceColumns::encode() const {
   write_shapes(out);
   for (const GrowingColumn* column : {&index_, &address_, &clock_, &instruction_, &iteration_})
     column->write_to(out);
-  out.varint(data_.size());
-  out.bytes(data_);
+  out.varint(data_bytes_);
+  out.bytes(std::span(data_).first(data_bytes_));
   return out.take();
 }
 

@@ -42,38 +42,12 @@ class GrowingColumn {
   std::size_t used_ = 0;
 };
 
-/// Transactions as they came, without the data that is not kept: little more than copies.
-class EvidenceRows {
- public:
-  static constexpr std::size_t kMost = 2048;
-
-  struct Row {
-    std::uint64_t index, clock, instruction;
-    std::uint32_t iteration, address;
-    std::uint32_t shape;  ///< op, size and flags, packed
-  };
-
-  /// Takes transactions from the front of those given, as many as there is room for. Returns how
-  /// many.
-  std::size_t add(std::span<const BusTransaction> transactions);
-  std::size_t size() const { return count_; }
-  bool full() const { return count_ == kMost; }
-  std::span<const Row> rows() const { return std::span(rows_).first(count_); }
-  std::span<const std::uint8_t> data() const { return std::span(data_).first(data_bytes_); }
-  void clear() { count_ = data_bytes_ = 0; }
-
- private:
-  std::vector<Row> rows_ = std::vector<Row>(kMost);
-  std::vector<std::uint8_t> data_ = std::vector<std::uint8_t>(kMost * kMaxTransactionBytes);
-  std::size_t count_ = 0, data_bytes_ = 0;
-};
-
 /// Packs transactions into the columns of a chunk.
 class EvidenceColumns {
  public:
   EvidenceColumns();
-  /// As many rows must be missing to a full chunk.
-  void add(const EvidenceRows& rows);
+  /// As many transactions must be missing to a full chunk. The data of reads is not looked at.
+  void add(std::span<const BusTransaction> transactions);
   std::size_t size() const { return shape_.size(); }
   bool full() const { return size() == kEvidenceChunkTransactions; }
   /// The payload of an EVID chunk.
@@ -82,14 +56,14 @@ class EvidenceColumns {
   void clear();
 
  private:
-  using Row = EvidenceRows::Row;
   /// A shape met lately and its number.
   struct Recent {
     std::uint32_t packed = 0;
     std::uint32_t number = kNone;
     static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   };
-  void add_block(std::span<const Row> block);
+  void add_block(std::span<const BusTransaction> block);
+  void add_data(std::span<const BusTransaction> block);
   std::uint16_t shape_of(std::uint32_t packed);
   std::uint16_t look_up(std::uint32_t packed);
   void grow_lookup();
@@ -105,6 +79,7 @@ class EvidenceColumns {
   std::array<std::uint32_t, kBusOpCount> last_address_{};
   std::uint64_t next_index_ = 0;
   std::vector<std::uint8_t> data_;
+  std::size_t data_bytes_ = 0;  ///< of data_, which is longer
 };
 
 /// A decoded evidence chunk.

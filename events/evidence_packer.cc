@@ -1,5 +1,6 @@
 #include "events/evidence_packer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <optional>
@@ -11,32 +12,31 @@
 namespace citcat {
 namespace {
 
-/// Rows that go round between the threads, in so many pieces.
+/// Transactions without an owner that are handed over at a time.
+constexpr std::size_t kGathered = 2048;
+/// Pieces of them that go round between the threads.
 constexpr std::size_t kPieces = 4;
+/// Pieces that wake the thread. Who owns them must have more.
+constexpr std::size_t kEnough = 2;
 /// A thread is started when more than this was added.
-constexpr std::uint64_t kFewRows = kEvidenceChunkTransactions;
-static_assert(kEvidenceChunkTransactions % EvidenceRows::kMost == 0);
+constexpr std::uint64_t kFewTransactions = kEvidenceChunkTransactions;
 
 }  // namespace
 
 struct EvidencePacker::Thread {
-  explicit Thread(EvidencePacker& packer) : worker([this, &packer] { run(packer); }) {
-    for (std::size_t i = 0; i + 1 < kPieces; ++i) packed.put(std::make_unique<EvidenceRows>());
-  }
+  explicit Thread(EvidencePacker& packer) : worker([this, &packer] { run(packer); }) {}
   ~Thread() { finish(); }
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
   void run(EvidencePacker& packer) {
-    while (std::optional<std::unique_ptr<EvidenceRows>> rows = added.take()) {
+    while (std::optional<Piece> piece = added.take()) {
       try {
-        if (!error) packer.pack(**rows);
+        if (!error) packer.pack(piece->transactions);
       } catch (...) {
         error = std::current_exception();
         failed = true;
       }
-      (*rows)->clear();
-      packed.put(std::move(*rows));
     }
   }
   /// Waits until everything is packed. `error` may be looked at from then on.
@@ -45,29 +45,52 @@ struct EvidencePacker::Thread {
     if (worker.joinable()) worker.join();
   }
 
-  Handover<std::unique_ptr<EvidenceRows>> added{kPieces / 2}, packed{kPieces / 2};
+  Handover<Piece> added{kEnough};
   std::exception_ptr error;
   std::atomic<bool> failed = false;
   std::thread worker;  ///< last: it uses the others
 };
 
 EvidencePacker::EvidencePacker(ChunkSink sink)
-    : sink_(std::move(sink)), columns_(idle_->take()), rows_(std::make_unique<EvidenceRows>()) {}
+    : sink_(std::move(sink)), columns_(idle_->take()), copies_(kPieces, kPieces / 2) {}
 
 EvidencePacker::~EvidencePacker() = default;
 
-void EvidencePacker::add(std::span<const BusTransaction> transactions) {
-  while (!transactions.empty()) {
-    transactions = transactions.subspan(rows_->add(transactions));
-    if (rows_->full()) hand_over();
+void EvidencePacker::add(std::span<const BusTransaction> transactions,
+                         const std::shared_ptr<const void>& owner) {
+  if (!owner) {
+    gather(transactions);
+  } else if (!transactions.empty()) {
+    hand_over_gathered();
+    hand_over({transactions, owner});
   }
 }
 
-void EvidencePacker::hand_over() {
-  handed_over_ += rows_->size();
-  if (handed_over_ <= kFewRows) {
-    pack(*rows_);
-    rows_->clear();
+void EvidencePacker::gather(std::span<const BusTransaction> transactions) {
+  while (!transactions.empty()) {
+    if (!gathered_) {
+      gathered_ = copies_.take();
+      gathered_->clear();
+      gathered_->reserve(kGathered);
+    }
+    const auto taken =
+        transactions.first(std::min(transactions.size(), kGathered - gathered_->size()));
+    gathered_->insert(gathered_->end(), taken.begin(), taken.end());
+    transactions = transactions.subspan(taken.size());
+    if (gathered_->size() == kGathered) hand_over_gathered();
+  }
+}
+
+void EvidencePacker::hand_over_gathered() {
+  if (!gathered_) return;
+  const std::span<const BusTransaction> transactions = *gathered_;
+  hand_over({transactions, std::exchange(gathered_, nullptr)});
+}
+
+void EvidencePacker::hand_over(Piece piece) {
+  handed_over_ += piece.transactions.size();
+  if (!thread_ && handed_over_ <= kFewTransactions) {
+    pack(piece.transactions);
     return;
   }
   if (!thread_) thread_ = std::make_unique<Thread>(*this);
@@ -75,27 +98,30 @@ void EvidencePacker::hand_over() {
     thread_->finish();
     std::rethrow_exception(thread_->error);
   }
-  thread_->added.put(std::move(rows_));
-  rows_ = std::move(*thread_->packed.take());
+  thread_->added.put(std::move(piece));
 }
 
 void EvidencePacker::flush() {
+  hand_over_gathered();
   if (thread_) {
     thread_->finish();
     const std::exception_ptr error = thread_->error;
     thread_.reset();
     if (error) std::rethrow_exception(error);
   }
-  pack(*rows_);
-  rows_->clear();
   handed_over_ = 0;
   if (columns_->size() != 0) give_chunk();
 }
 
 /// On either thread.
-void EvidencePacker::pack(const EvidenceRows& rows) {
-  columns_->add(rows);
-  if (columns_->full()) give_chunk();
+void EvidencePacker::pack(std::span<const BusTransaction> transactions) {
+  while (!transactions.empty()) {
+    const auto taken = transactions.first(
+        std::min(transactions.size(), kEvidenceChunkTransactions - columns_->size()));
+    columns_->add(taken);
+    if (columns_->full()) give_chunk();
+    transactions = transactions.subspan(taken.size());
+  }
 }
 
 void EvidencePacker::give_chunk() { sink_(std::exchange(columns_, idle_->take()), idle_); }

@@ -1,14 +1,17 @@
 #pragma once
-// Evidence on its way into the archive: packing its columns takes longer than deriving it, so where
+// Evidence on its way into the archive: packing its columns takes as long as deriving it, so where
 // there is much of it, another thread does that.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "events/bus_transaction.h"
 #include "events/evidence_codec.h"
+#include "formats/pool.h"
 #include "formats/recycler.h"
 
 namespace citcat {
@@ -26,24 +29,34 @@ class EvidencePacker {
   EvidencePacker(const EvidencePacker&) = delete;
   EvidencePacker& operator=(const EvidencePacker&) = delete;
 
-  /// The next transactions. Throws what the sink threw for earlier ones.
-  void add(std::span<const BusTransaction> transactions);
+  /// The next transactions. Throws what the sink threw for earlier ones. They are kept, not copied,
+  /// where there is an `owner`: see EvidenceWriter::write_shared().
+  void add(std::span<const BusTransaction> transactions,
+           const std::shared_ptr<const void>& owner = nullptr);
   /// Ends the chunk. What was added has reached the sink when this returns; until the next add()
   /// nobody calls it.
   void flush();
 
  private:
   struct Thread;
+  struct Piece {
+    std::span<const BusTransaction> transactions;
+    std::shared_ptr<const void> owner;
+  };
+  using Copies = std::vector<BusTransaction>;
 
-  void hand_over();
-  void pack(const EvidenceRows& rows);
+  void gather(std::span<const BusTransaction> transactions);
+  void hand_over_gathered();
+  void hand_over(Piece piece);
+  void pack(std::span<const BusTransaction> transactions);
   void give_chunk();
 
   ChunkSink sink_;
   std::shared_ptr<Recycler<EvidenceColumns>> idle_ = std::make_shared<Recycler<EvidenceColumns>>();
   std::shared_ptr<EvidenceColumns> columns_;  ///< of the chunk that grows; the thread's, if any
-  std::unique_ptr<EvidenceRows> rows_;        ///< not yet handed over
-  std::uint64_t handed_over_ = 0;             ///< rows since the last flush
+  Pool<Copies> copies_;
+  std::shared_ptr<Copies> gathered_;  ///< without an owner and not yet handed over; may be null
+  std::uint64_t handed_over_ = 0;     ///< transactions since the last flush
   std::unique_ptr<Thread> thread_;
 };
 

@@ -310,6 +310,11 @@ inline void RecordingBuilder::add_memory(BusTransaction& t) {
 }
 
 void RecordingBuilder::add(std::span<BusTransaction> transactions) {
+  derive(transactions);
+  if (evidence_ != nullptr) evidence_->write_all(transactions);
+}
+
+void RecordingBuilder::derive(std::span<BusTransaction> transactions) {
   // What memory holds lies all over the second-level cache; a few transactions ahead is in time.
   constexpr std::size_t kAhead = 12;
   for (const BusTransaction& t : transactions.first(std::min(transactions.size(), kAhead)))
@@ -331,7 +336,6 @@ void RecordingBuilder::add(std::span<BusTransaction> transactions) {
     count_position(t);
   }
   recording_.totals.transactions += transactions.size();
-  if (evidence_ != nullptr) evidence_->write_all(transactions);
 }
 
 Recording RecordingBuilder::finish() {

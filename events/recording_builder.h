@@ -46,6 +46,8 @@ class RecordingBuilder {
   /// The same for several. Turns each into the evidence it becomes: positions counted from the
   /// start, no data where it was read.
   void add(std::span<BusTransaction> transactions);
+  /// The same, but the evidence is left to the caller to write.
+  void derive(std::span<BusTransaction> transactions);
 
   /// The recording. The builder is empty afterwards. `bus` is set from what was declared and seen.
   Recording finish();

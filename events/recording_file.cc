@@ -144,8 +144,9 @@ RecordingFileWriter::RecordingFileWriter(const std::string& path, RecordingFileO
 
 RecordingFileWriter::~RecordingFileWriter() = default;
 
-void RecordingFileWriter::write_all(std::span<const BusTransaction> transactions) {
-  if (options_.evidence == EvidenceMode::full) evidence_.add(transactions);
+void RecordingFileWriter::write_shared(std::span<const BusTransaction> transactions,
+                                       const std::shared_ptr<const void>& owner) {
+  if (options_.evidence == EvidenceMode::full) evidence_.add(transactions, owner);
 }
 
 void RecordingFileWriter::add_evidence(std::shared_ptr<EvidenceColumns> columns,

@@ -45,7 +45,11 @@ class RecordingFileWriter final : public EvidenceWriter {
 
   /// The next transaction in bus order. The data of reads and fetches is not kept.
   void write(const BusTransaction& transaction) override { write_all({&transaction, 1}); }
-  void write_all(std::span<const BusTransaction> transactions) override;
+  void write_all(std::span<const BusTransaction> transactions) override {
+    write_shared(transactions, nullptr);
+  }
+  void write_shared(std::span<const BusTransaction> transactions,
+                    const std::shared_ptr<const void>& owner) override;
   /// Writes the recording, index and content hash and gives the file its name. Once.
   void finish(const Recording& recording) { finish(recording, {}); }
   /// The same with the digests of a verified replay.

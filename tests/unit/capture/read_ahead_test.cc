@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <memory>
+#include <span>
+
 #include "formats/error.h"
 
 namespace citcat {
@@ -85,6 +89,31 @@ TEST(ReadAhead, ThrowsWhatTheReaderThrowsBehindTheTransactionsBeforeIt) {
         FormatError);
     EXPECT_EQ(seen, count);
   }
+}
+
+TEST(ReadAhead, LeavesBlocksAloneWhileSomebodyOwnsThem) {
+  CountingReader reader({150'000, 70'000});
+  struct Kept {
+    std::span<BusTransaction> block;
+    std::shared_ptr<const void> owner;
+    std::uint64_t first = 0;
+  };
+  std::deque<Kept> kept;
+  ReadAhead ahead(reader);
+  std::uint64_t index = 0, owned = 0;
+  do {
+    for (auto block = ahead.next(); !block.empty(); block = ahead.next()) {
+      if (ahead.owner()) kept.push_back({block, ahead.owner(), index});
+      index += block.size();
+      // As many as the way into the archive keeps.
+      if (kept.size() < 3) continue;
+      for (const BusTransaction& t : kept.front().block) ASSERT_EQ(t.index, kept.front().first++);
+      owned += kept.front().block.size();
+      kept.pop_front();
+    }
+  } while (ahead.next_segment());
+  EXPECT_EQ(index, 220'000U);
+  EXPECT_GT(owned, 60'000U);
 }
 
 TEST(ReadAhead, CanBeGivenUpAnywhere) {

@@ -75,6 +75,32 @@ TEST(EvidencePacker, EndsChunksWhereTheyAreFullAndWhereItIsFlushed) {
   EXPECT_EQ(index, first);
 }
 
+TEST(EvidencePacker, KeepsTheOrderOfCopiesAndOfWhatIsOwned) {
+  Chunks found;
+  EvidencePacker packer(found.sink());
+  std::vector<std::weak_ptr<const void>> owners;
+  std::uint64_t first = 0;
+  for (std::uint64_t block = 0; block < 300; ++block) {
+    const std::uint64_t count = 1 + block * 7 % 900;
+    if (block % 3 == 0) {
+      add(packer, first, count, count);
+    } else {
+      auto transactions = std::make_shared<std::vector<BusTransaction>>();
+      for (std::uint64_t i = first; i < first + count; ++i) transactions->push_back(numbered(i));
+      owners.emplace_back(transactions);
+      packer.add(*transactions, transactions);
+    }
+    first += count;
+  }
+  packer.flush();
+  std::uint64_t index = 0;
+  for (const auto& chunk : found.chunks) {
+    for (const BusTransaction& t : chunk) ASSERT_EQ(t.index, index++);
+  }
+  EXPECT_EQ(index, first);
+  for (const auto& owner : owners) EXPECT_TRUE(owner.expired());
+}
+
 TEST(EvidencePacker, ThrowsWhatTheSinkThrew) {
   for (const int chunks_before : {0, 1, 3}) {
     int left = chunks_before;
