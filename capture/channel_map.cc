@@ -141,6 +141,15 @@ std::string missing_pins(const BusMatch& match) {
   return joined(names);
 }
 
+/// What VcdTransactionWriter of capture/convert.cc writes.
+bool is_transaction_vcd(const SampleInfo& samples) {
+  const std::vector<std::string>& channels = samples.channels;
+  const auto has = [&](const char* name) {
+    return std::find(channels.begin(), channels.end(), name) != channels.end();
+  };
+  return has("op0") && has("address0") && has("size0") && has("data0");
+}
+
 }  // namespace
 
 std::string normalised_pin_name(const std::string& name) {
@@ -278,6 +287,13 @@ BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel c
   if (!foreign.empty())
     fail(samples.name, "expected the pins of an x86 processor, found a " + foreign +
                            " bus (channels " + channel_list(samples) + "): this is no x86 capture");
+  if (is_transaction_vcd(samples)) {
+    fail(
+        samples.name,
+        "expected the pins of a processor, found transactions as signals, which `convert --to vcd` "
+        "makes for waveform viewers of captures without pins: import what they were made of, or "
+        "convert it to csv");
+  }
   fail(samples.name, "expected the pins of an x86 processor, found channels " +
                          channel_list(samples) + "; the nearest bus is " +
                          std::string(best->bus->id) + ", which lacks " + missing_pins(*best) +

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "capture/byu_capture.h"
+#include "capture/cache_form.h"
 #include "capture/record_csv.h"
 #include "capture/sample_formats.h"
 #include "formats/error.h"
@@ -204,15 +205,20 @@ class ByuWriter final : public TransactionWriter {
 
 class RecordCsvWriter final : public TransactionWriter {
  public:
-  RecordCsvWriter(const CaptureInfo& info, TextOut& out)
-      : line_bytes_(info.bus.line_bytes), out_(out) {
+  /// `info` may come to know more of the machine while transactions are written.
+  RecordCsvWriter(const CaptureInfo& info, TextOut& out) : info_(info), out_(out) {
     out_.add("#citcat-capture 1");
     if (info.cpu != CpuModel::unknown) out_.add(fmt::format(" cpu={}", cpu_model_name(info.cpu)));
-    out_.add(fmt::format(" bus={} mask={:x}\n{}\n", info.bus.bus_bytes, info.address_mask,
-                         record_csv_header()));
+    // What is inferred here will be inferred there, by then from all of the capture.
+    if (!info.width_inferred) out_.add(fmt::format(" bus={}", info.bus.bus_bytes));
+    if (!info.cache_inferred) {
+      out_.add(
+          fmt::format(" cache={} line={}", cache_form_name(info.bus.form), info.bus.line_bytes));
+    }
+    out_.add(fmt::format(" mask={:x}\n{}\n", info.address_mask, record_csv_header()));
   }
   bool write(const BusTransaction& t) override {
-    out_.add(record_csv_line(t, line_bytes_));
+    out_.add(record_csv_lines(t, info_.bus.line_bytes));
     out_.add("\n");
     next_ = t.index + 1;
     return true;
@@ -223,7 +229,7 @@ class RecordCsvWriter final : public TransactionWriter {
   }
 
  private:
-  std::uint32_t line_bytes_;
+  const CaptureInfo& info_;
   TextOut& out_;
   std::uint64_t next_ = 0;  ///< index of the transaction that would come next
 };

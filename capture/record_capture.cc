@@ -87,6 +87,8 @@ class RecordCapture final : public CaptureReader {
     info_.has_clock = declared.has_clock;
     info_.bus = declared.bus;
     if (options_.cache) info_.bus.form = *options_.cache;
+    info_.width_inferred = !declared.width_declared;
+    info_.cache_inferred = !declared.cache_declared;
     info_.address_mask = info_.bus.address_mask;
     // Without a declaration any width up to the widest processor bus is believed.
     constexpr std::uint32_t kWidestBus = 8;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "capture/cache_form.h"
 #include "capture/record_capture.h"
 #include "capture/text_fields.h"
 #include "formats/error.h"
@@ -124,16 +125,10 @@ void CsvRecordFile::declare(std::string_view key, std::string_view value) {
     if (!model) refuse("a processor");
     declaration_.cpu = *model;
   } else if (key == "cache") {
+    const auto form = parse_cache_form(value);
+    if (!form) refuse("none, write-through or write-back");
     declaration_.cache_declared = true;
-    if (value == "none") {
-      declaration_.bus.form = CacheForm::none;
-    } else if (value == "write-through") {
-      declaration_.bus.form = CacheForm::write_through;
-    } else if (value == "write-back") {
-      declaration_.bus.form = CacheForm::write_back;
-    } else {
-      refuse("none, write-through or write-back");
-    }
+    declaration_.bus.form = *form;
   } else if (key == "bus" || key == "line") {
     const auto bytes = parse_number(value, 10, 32);
     if (!bytes) refuse("a number of bytes");
@@ -227,7 +222,16 @@ unsigned byte_enables(const BusTransaction& t) {
 
 std::string_view record_csv_header() { return kHeader; }
 
-std::string record_csv_line(const BusTransaction& t, std::uint32_t line_bytes) {
+std::string record_csv_lines(const BusTransaction& t, std::uint32_t line_bytes) {
+  if (t.size > kBusRecordData) {
+    BusTransaction low = t, high = t;
+    low.size = kBusRecordData;
+    high.address = t.address + kBusRecordData;
+    high.size = static_cast<std::uint8_t>(t.size - kBusRecordData);
+    std::copy_n(t.data.begin() + kBusRecordData, high.size, high.data.begin());
+    return record_csv_lines(low, kMaxTransactionBytes) + "\n" +
+           record_csv_lines(high, kMaxTransactionBytes);
+  }
   const std::uint8_t type = bus_record_type_of(t.op);
   std::string flags;
   if (t.op == BusOp::instruction_start) {

@@ -23,9 +23,10 @@ std::unique_ptr<CaptureReader> open_record_csv(const std::vector<std::string>& p
 
 /// The header line of the CSV form, without its end.
 std::string_view record_csv_header();
-/// A transaction as a line of the CSV form, without its end. `line_bytes` of the machine's cache, 0
-/// for none, tells which part of a line a burst is.
-std::string record_csv_line(const BusTransaction& transaction, std::uint32_t line_bytes);
+/// A transaction as a line of the CSV form, without its end; as two lines where it has more data
+/// than a record holds. `line_bytes` of the machine's cache, 0 for none, tells which part of a line
+/// a burst is.
+std::string record_csv_lines(const BusTransaction& transaction, std::uint32_t line_bytes);
 /// The last line of a capture that was interrupted; `index` follows that of the last transaction.
 std::string record_csv_cut_line(std::uint64_t index, Ending ending);
 

@@ -27,6 +27,8 @@ struct CaptureInfo {
   bool has_data = true;                     ///< false: addresses only, which cannot be replayed
   bool has_clock = false;                   ///< transactions carry kClockKnown
   BusModel bus;                             ///< bus.address_mask equals address_mask
+  bool width_inferred = false;              ///< bus.bus_bytes is what the transactions so far show
+  bool cache_inferred = true;               ///< so are form and line of the cache; else declared
   /// Of the segment read last: interrupted, or the end of the capture.
   Ending ending = Ending::capture_end;
   std::vector<std::string> warnings;    ///< one line each, for people

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "capture/convert.h"
+#include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "formats/error.h"
 
@@ -13,19 +14,13 @@ namespace {
 
 struct ConvertArguments {
   std::vector<std::string> captures;
-  std::string output, target, format, cpu, channels;
+  std::string output, target;
+  CaptureArguments capture;
   bool json = false;
 };
 
 ExitCode run_convert(const ConvertArguments& arguments, const Console& console) {
-  CaptureOptions options;
-  options.format = arguments.format;
-  options.channel_map_path = arguments.channels;
-  if (!arguments.cpu.empty()) {
-    const auto model = parse_cpu_model(arguments.cpu);
-    if (!model) throw UsageError("--cpu: unknown processor " + arguments.cpu);
-    options.cpu = *model;
-  }
+  const CaptureOptions options = arguments.capture.options();
   std::unique_ptr<ByteSink> sink;
   if (arguments.output == "-") {
     sink = std::make_unique<StdoutSink>();
@@ -61,9 +56,7 @@ CommandRun define_convert(CLI::App& app) {
     targets += (targets.empty() ? "" : ", ") + std::string(target.id);
   app.add_option("--to", arguments->target, "Target format: " + targets)->required();
   app.add_option("-o,--output", arguments->output, "File to write, - for stdout")->required();
-  app.add_option("--format", arguments->format, "Capture format (default: by content)");
-  app.add_option("--cpu", arguments->cpu, "8088, 286, 386, 486, pentium or p6");
-  app.add_option("--channels", arguments->channels, "Channel map: which channel is which pin");
+  arguments->capture.define(app);
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_convert(*arguments, console); };
 }

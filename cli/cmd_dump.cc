@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capture/record_csv.h"
+#include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
@@ -28,6 +29,7 @@ struct DumpOptions {
   std::uint64_t to = std::numeric_limits<std::uint64_t>::max();
   int bits = 0;
   bool evidence = false, state = false;
+  CaptureArguments capture;
   TextForm form = TextForm::text;
 
   bool wants(std::uint64_t number) const { return number >= from && number < to; }
@@ -64,7 +66,7 @@ void print_transaction(const BusTransaction& t, std::uint32_t line_bytes, TextFo
       console.print_json(transaction_json(t));
       break;
     case TextForm::csv:
-      print_line(record_csv_line(t, line_bytes), console);
+      print_line(record_csv_lines(t, line_bytes), console);
       break;
   }
 }
@@ -86,7 +88,8 @@ void print_interruption(std::uint64_t next, Ending ending, TextForm form, const 
 
 /// [from, to) are transaction indexes.
 void dump_capture(const DumpOptions& options, const Console& console) {
-  const std::unique_ptr<CaptureReader> reader = open_capture({options.file}, {});
+  const std::unique_ptr<CaptureReader> reader =
+      open_capture({options.file}, options.capture.options());
   if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
   BusTransaction t;
   std::uint64_t segment = 0, next = 0;
@@ -280,7 +283,9 @@ ExitCode run_dump(DumpOptions options, const Console& console) {
     throw UsageError("--bits: expected 16 or 32");
   }
   if (options.from > options.to) throw UsageError("--from is greater than --to");
-  switch (find_file_kind(options.file).kind) {
+  const FileKind kind =
+      options.capture.given() ? FileKind::capture : find_file_kind(options.file).kind;
+  switch (kind) {
     case FileKind::kt:
       dump_kt(options, console);
       break;
@@ -308,6 +313,7 @@ CommandRun define_dump(CLI::App& app) {
                  "First instruction (KT), transaction (capture, recording) or address (memory)");
   app.add_option("--to", options->to, "Where to stop, as --from; itself not included");
   app.add_option("--format", options->format, "text, json (one object a line) or csv");
+  options->capture.define_pins(app);
   app.add_option("--bits", options->bits, "Disassemble KT as 16- or 32-bit code (default: guess)");
   app.add_flag("--evidence", options->evidence, "Of a recording: its evidence, not its events");
   app.add_flag("--state", options->state, "Of a recording: the initial registers");

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "capture/cache_form.h"
 #include "capture/explain.h"
 #include "capture/import.h"
+#include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/recovered_state.h"
 #include "events/recording_file.h"
@@ -17,26 +19,19 @@ namespace {
 
 struct ImportArguments {
   std::vector<std::string> captures;
-  std::string output, format, cpu, initial_state, channels, start, stop, internal, bus, hints;
+  CaptureArguments capture;
+  std::string output, initial_state, start, stop, internal, bus, hints;
   std::string ignore_counts = "none";
   std::optional<std::uint32_t> segment;
   bool json = false, no_provenance = false, recover_state = false;
   bool list_formats = false, explain_channels = false;
 };
 
-CpuModel cpu_option(const std::string& name) {
-  if (name.empty()) return CpuModel::unknown;
-  const auto model = parse_cpu_model(name);
-  if (!model) throw UsageError("--cpu: expected 8088, 286, 386, 486, pentium or p6, found " + name);
-  return *model;
-}
-
 std::optional<CacheForm> bus_option(const std::string& name) {
   if (name.empty()) return std::nullopt;
-  if (name == "none") return CacheForm::none;
-  if (name == "write-through") return CacheForm::write_through;
-  if (name == "write-back") return CacheForm::write_back;
-  throw UsageError("--bus: expected none, write-through or write-back, found " + name);
+  const auto form = parse_cache_form(name);
+  if (!form) throw UsageError("--bus: expected none, write-through or write-back, found " + name);
+  return form;
 }
 
 IgnoreCounts ignore_counts_option(const std::string& name) {
@@ -48,9 +43,7 @@ IgnoreCounts ignore_counts_option(const std::string& name) {
 
 ImportOptions import_options(const ImportArguments& arguments) {
   ImportOptions options;
-  options.capture.format = arguments.format;
-  options.capture.cpu = cpu_option(arguments.cpu);
-  options.capture.channel_map_path = arguments.channels;
+  options.capture = arguments.capture.options();
   options.capture.internal_path = arguments.internal;
   options.capture.cache = bus_option(arguments.bus);
   options.initial_state_path = arguments.initial_state;
@@ -166,13 +159,11 @@ CommandRun define_import(CLI::App& app) {
                "Instead: list the capture formats that are read");
   app.add_flag("--explain-channels", arguments->explain_channels,
                "Instead: say which channel is which pin, what is missing and what that costs");
-  app.add_option("--format", arguments->format, "Capture format (default: by content)");
-  app.add_option("--cpu", arguments->cpu, "8088, 286, 386, 486, pentium or p6");
+  arguments->capture.define(app);
   app.add_option("--initial-state", arguments->initial_state,
                  "Processor state at the start, when no driver dumped it");
   app.add_flag("--recover-state", arguments->recover_state,
                "Work the state at --start interrupt:N out from the bus");
-  app.add_option("--channels", arguments->channels, "Channel map: which channel is which pin");
   app.add_option("--start", arguments->start,
                  "interrupt:N, transaction:N, sample:N, instruction:N or clock:N");
   app.add_option("--stop", arguments->stop, "Where the recording ends, as --start");

@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "capture/cache_form.h"
+#include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/file_kind.h"
 #include "cli/storage_account.h"
@@ -18,21 +20,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct InfoOptions {
-  std::string file, format;
+  std::string file;
+  CaptureArguments capture;
   bool json = false, trace = false;
 };
-
-std::string_view cache_form_name(CacheForm form) {
-  switch (form) {
-    case CacheForm::none:
-      return "none";
-    case CacheForm::write_through:
-      return "write-through";
-    case CacheForm::write_back:
-      return "write-back";
-  }
-  return "?";
-}
 
 Json bus_json(const BusModel& bus) {
   Json json;
@@ -90,9 +81,7 @@ Json recording_info(const std::string& path, bool trace, const Console& console)
 }
 
 /// Counts a capture's transactions, all segments of it.
-Json capture_info(const std::string& path, const std::string& format, const Console& console) {
-  CaptureOptions options;
-  options.format = format;
+Json capture_info(const std::string& path, const CaptureOptions& options, const Console& console) {
   const std::unique_ptr<CaptureReader> reader = open_capture({path}, options);
   Progress progress = console.progress("reading", "transactions");
   std::array<std::uint64_t, kBusOpCount> counts{};
@@ -196,8 +185,8 @@ void print_text(const Json& json, const std::string& indent, const Console& cons
 }
 
 ExitCode run_info(const InfoOptions& options, const Console& console) {
-  const FoundFile found =
-      options.format.empty() ? find_file_kind(options.file) : FoundFile{FileKind::capture, nullptr};
+  const FoundFile found = options.capture.given() ? FoundFile{FileKind::capture, nullptr}
+                                                  : find_file_kind(options.file);
   Json json;
   json["file"] = options.file;
   json["kind"] = file_kind_name(found.kind);
@@ -206,7 +195,7 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
       json.update(recording_info(options.file, options.trace, console));
       break;
     case FileKind::capture:
-      json.update(capture_info(options.file, options.format, console));
+      json.update(capture_info(options.file, options.capture.options(), console));
       break;
     case FileKind::memory:
       json.update(memory_info(options.file));
@@ -230,7 +219,7 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
 CommandRun define_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   app.add_option("FILE", options->file, "Recording, capture, memory image or KT trace")->required();
-  app.add_option("--format", options->format, "Capture format (default: by content)");
+  options->capture.define(app);
   app.add_flag("--trace", options->trace, "Of a recording: replay it and measure its trace");
   app.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_info(*options, console); };

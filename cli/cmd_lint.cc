@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capture/lint.h"
+#include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "formats/error.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 struct LintArguments {
   std::vector<std::string> captures;
-  std::string format, cpu, channels;
+  CaptureArguments capture;
   bool json = false;
 };
 
@@ -51,14 +52,7 @@ void print_text(const LintReport& report, bool sound, const Console& console) {
 }
 
 ExitCode run_lint(const LintArguments& arguments, const Console& console) {
-  CaptureOptions options;
-  options.format = arguments.format;
-  options.channel_map_path = arguments.channels;
-  if (!arguments.cpu.empty()) {
-    const auto model = parse_cpu_model(arguments.cpu);
-    if (!model) throw UsageError("--cpu: unknown processor " + arguments.cpu);
-    options.cpu = *model;
-  }
+  const CaptureOptions options = arguments.capture.options();
   Progress progress = console.progress("reading", "transactions");
   const LintReport report = lint_capture(
       arguments.captures, options, [&progress](std::uint64_t done) { progress.update(done); });
@@ -77,9 +71,7 @@ CommandRun define_lint(CLI::App& app) {
   auto arguments = std::make_shared<LintArguments>();
   app.add_option("CAPTURE", arguments->captures, "Capture files; .gz .xz .zst are read as they are")
       ->required();
-  app.add_option("--format", arguments->format, "Capture format (default: by content)");
-  app.add_option("--cpu", arguments->cpu, "8088, 286, 386, 486, pentium or p6");
-  app.add_option("--channels", arguments->channels, "Channel map: which channel is which pin");
+  arguments->capture.define(app);
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_lint(*arguments, console); };
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "golden/process.h"
@@ -13,6 +14,7 @@ namespace citcat::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kSession = CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr";
 constexpr std::size_t kSamples = 20000;
@@ -195,6 +197,15 @@ TEST_P(Listings, GiveTheTransactionsOfTheirRows) {
                                              "MEM_WR 00000400 12", "IO_WR 00000080 5a",
                                              "INTA 00000000 08"}));
   EXPECT_THAT(run({"dump", "a.citcat"}), HasSubstr("port 60 size 1 value 1c"));
+  const std::string dumped = run({"dump", "listing.csv", "--channels", "map.json", "--from", "4",
+                                  "--to", "6", "--format", "csv"});
+  EXPECT_THAT(dumped, HasSubstr(",MEM_WR,00000400,"));
+  EXPECT_THAT(dumped, HasSubstr(",IO_WR,00000080,"));
+  EXPECT_THAT(dumped, Not(HasSubstr("INTA")));
+  const auto info = nlohmann::json::parse(
+      run({"info", "listing.csv", "--channels", "map.json", "--cpu", "8088", "--json"}));
+  EXPECT_EQ(info.at("transactions"), 7);
+  EXPECT_EQ(info.at("cpu"), "8088");
 }
 
 constexpr const char* kLabels =

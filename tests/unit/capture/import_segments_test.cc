@@ -77,7 +77,7 @@ class Segments : public TemporaryFolder {
     for (const Traffic& part : parts)
       for (BusTransaction t : part) {
         t.index = index++;
-        text += record_csv_line(t, 0) + '\n';
+        text += record_csv_lines(t, 0) + '\n';
       }
     store(name, text);
     return path(name);

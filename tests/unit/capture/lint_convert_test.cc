@@ -1,13 +1,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "capture/bus_record.h"
 #include "capture/convert.h"
 #include "capture/explain.h"
 #include "capture/lint.h"
+#include "capture/record_csv.h"
 #include "formats/error.h"
 #include "tests/unit/capture/shared_data.h"
 
@@ -96,6 +100,79 @@ TEST_F(CaptureTools, ByuTraceKeepsAddressesKindsAndTimes) {
     ASSERT_EQ(found[i].address, expected[i].address) << i;
     ASSERT_EQ(found[i].clock + expected[0].clock, expected[i].clock) << i;
   }
+}
+
+/// Records without a header, as a virtual monitor writes them: nothing declares bus and cache.
+class HeaderlessRecords : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / "citcat_headerless_records";
+    fs::create_directories(folder_);
+    std::ofstream out(path("bus.bin"), std::ios::binary);
+    const auto put = [&](BusRecordType type, std::uint32_t address, std::uint8_t size,
+                         std::uint8_t flags, std::uint8_t burst) {
+      BusRecord r;
+      r.instructions = r.clock = count_++;
+      r.address = address;
+      r.type = static_cast<std::uint8_t>(type);
+      r.size = size;
+      r.flags = flags;
+      r.burst = burst;
+      for (std::size_t i = 0; i < size; ++i) r.data[i] = static_cast<std::uint8_t>(i + 1);
+      const auto bytes = std::bit_cast<std::array<char, kBusRecordBytes>>(r);
+      out.write(bytes.data(), bytes.size());
+    };
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      put(BusRecordType::code_read, 0x1000 + 32 * i, 16, kLine, 0);
+      put(BusRecordType::code_read, 0x1010 + 32 * i, 16, kLine, 1);
+      put(BusRecordType::data_read, 0x8000 + 8 * i, 8, kUncacheable, 0);
+    }
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path(const char* name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+  std::uint32_t count_ = 0;
+};
+
+TEST_F(HeaderlessRecords, AsCsvShowTheSameMachine) {
+  convert_capture({path("bus.bin")}, {}, "csv", std::make_unique<FileSink>(path("bus.csv")));
+  const auto machine_of = [](const std::string& name) {
+    const auto capture = open_capture({name}, {});
+    BusTransaction t;
+    while (capture->next(t)) {
+    }
+    return capture->info();
+  };
+  const CaptureInfo expected = machine_of(path("bus.bin")), found = machine_of(path("bus.csv"));
+  EXPECT_EQ(expected.bus.bus_bytes, 8U);
+  EXPECT_EQ(expected.bus.line_bytes, 32U);
+  EXPECT_EQ(found.bus.bus_bytes, expected.bus.bus_bytes);
+  EXPECT_EQ(found.bus.line_bytes, expected.bus.line_bytes);
+  EXPECT_EQ(found.bus.form, expected.bus.form);
+}
+
+TEST_F(HeaderlessRecords, AsSignalsAreRefusedAndTheReasonIsNamed) {
+  convert_capture({path("bus.bin")}, {}, "vcd", std::make_unique<FileSink>(path("bus.vcd")));
+  try {
+    open_capture({path("bus.vcd")}, {});
+    FAIL() << "was taken for a capture";
+  } catch (const FormatError& e) {
+    EXPECT_NE(std::string(e.what()).find("waveform viewers"), std::string::npos) << e.what();
+  }
+}
+
+TEST(RecordCsv, HasTwoRowsForALineThatNoRecordHolds) {
+  BusTransaction t;
+  t.index = 7;
+  t.op = BusOp::data_write;
+  t.flags = kLine | kWriteBack;
+  t.address = PhysAddr{0x1020};
+  t.size = 32;
+  for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = static_cast<std::uint8_t>(i);
+  EXPECT_EQ(record_csv_lines(t, 32),
+            "7,,,,MEM_WR,00001020,16,f,LW,0,000102030405060708090a0b0c0d0e0f\n"
+            "7,,,,MEM_WR,00001030,16,f,LW,1,101112131415161718191a1b1c1d1e1f");
 }
 
 TEST_F(CaptureTools, SamplesCannotBeMadeFromRecords) {

@@ -166,7 +166,7 @@ TEST_F(Native, TheCsvTwinIsTheSameCapture) {
   const auto all = read(native_capture(full_info(), sample_records()), &info);
   std::string text = "#citcat-capture 1 cpu=486 cache=write-through line=16 bus=4 mask=3ffffff\n";
   text += std::string(record_csv_header()) + "\n";
-  for (const BusTransaction& t : all) text += record_csv_line(t, info.bus.line_bytes) + "\n";
+  for (const BusTransaction& t : all) text += record_csv_lines(t, info.bus.line_bytes) + "\n";
   store("twin.csv", text);
   const auto reader = open_capture({path("twin.csv")}, {});
   CaptureInfo twin;
@@ -208,7 +208,7 @@ TEST_F(Native, EveryFormSaysThatItWasInterruptedAndWhy) {
       EXPECT_NE(info.warnings[0].find(ending_name(ending)), std::string::npos);
     }
     std::string csv = std::string(record_csv_header()) + "\n";
-    for (const BusTransaction& t : all) csv += record_csv_line(t, 16) + "\n";
+    for (const BusTransaction& t : all) csv += record_csv_lines(t, 16) + "\n";
     CaptureInfo info;
     read(csv + record_csv_cut_line(all.size(), ending) + "\n", &info);
     EXPECT_EQ(info.ending, ending);
