@@ -262,6 +262,17 @@ void set_stores(BlockTemplate& block, std::uint32_t count) {
   }
 }
 
+/// Leaves the segment's base out where it is known as long as the template may run.
+void fold_base(AddressFormula& formula, const BlockTemplate& block) {
+  if (formula.segment == kCs && formula.mask == 0xffffffff) {
+    formula.constant += block.key.code_base;
+  } else if (formula.segment >= AddressFormula::kNoSegment ||
+             (block.segments_flat >> formula.segment & 1) == 0) {
+    return;
+  }
+  formula.segment = AddressFormula::kNoSegment;
+}
+
 /// Sets the addresses of the first `count` instructions, as seen from the end of the last of them.
 /// Returns how many instructions have theirs.
 std::uint32_t set_addresses(BlockTemplate& block, std::uint32_t count, Detail detail) {
@@ -289,6 +300,7 @@ std::uint32_t set_addresses(BlockTemplate& block, std::uint32_t count, Detail de
     BlockTemplate::Instruction& in = block.instructions[i];
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
       if (!tracker.resolve(symbolic[i][e], in.address[e])) return i;
+      fold_base(in.address[e], block);
     }
   }
   if (detail == Detail::block_accesses) set_stores(block, good);
@@ -316,7 +328,28 @@ bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_siz
   return block_size == info.length;
 }
 
+/// Whether an address is told from registers as they are after the block.
+static bool needs_exit_registers(const AddressFormula& a) {
+  const auto at_exit = [](std::uint8_t r) {
+    return r >= BlockRegisters::kExit && r < BlockRegisters::kZero;
+  };
+  return at_exit(a.base) || at_exit(a.index);
+}
+
+void BlockTemplate::find_needs() {
+  has_addresses = !reads.empty() || !stores.empty();
+  needs_exit = std::any_of(reads.begin(), reads.end(),
+                           [](const Read& r) { return needs_exit_registers(r.address); });
+  for (const Instruction& in : instructions) {
+    for (unsigned e = 0; e < in.info.ea_count; ++e) {
+      has_addresses = true;
+      needs_exit |= needs_exit_registers(in.address[e]);
+    }
+  }
+}
+
 void BlockTemplate::seal() {
+  find_needs();
   count_ = static_cast<std::uint32_t>(instructions.size());
   whole_count = count_ + (next ? next->whole_count : 0);
   left_at_start = kAlways;

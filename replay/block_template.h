@@ -81,6 +81,8 @@ struct BlockTemplate {
   std::vector<Store> stores;
   FlagEffect flags;
   bool changes_interrupt_flag = false;
+  bool has_addresses = false;  ///< registers at entry are needed to tell what it did
+  bool needs_exit = false;     ///< and, when all of it ran, those at exit
   bool reported_tail = false;  ///< after these the engine reports the rest of its block
   /// The rest of the engine's block, where it runs unreported too: the first instruction of each
   /// such part is reported, because what registers hold there is needed and lost later.
@@ -127,6 +129,7 @@ struct BlockTemplate {
 
  private:
   std::uint32_t search(std::uint32_t offset) const;
+  void find_needs();
   bool was_left_inside(std::uint32_t which, std::uint32_t block_size) const;
   std::uint32_t count_ = 0;
 };

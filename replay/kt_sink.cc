@@ -1,8 +1,5 @@
 #include "replay/kt_sink.h"
 
-#include <algorithm>
-#include <cstring>
-
 namespace citcat {
 
 KtInstruction kt_instruction(const ExecutedInstruction& e, const KtOptions& options) {
@@ -22,29 +19,10 @@ void KtSink::instruction(const ExecutedInstruction& e, Position now) {
   writer_.instruction(kt_instruction(e, options_));
 }
 
-KtSink::Image KtSink::make_image(const BlockTemplate& block) const {
-  Image image;
-  for (const BlockTemplate::Instruction& in : block.instructions) {
-    const std::uint32_t linear = block.key.linear + in.offset;
-    const std::uint32_t eip = options_.offsets ? linear - block.key.code_base : linear;
-    const KtTemplate record(eip, {in.info.bytes.data(), in.info.length}, in.info.ea_count);
-    const auto fixed = record.fixed_part();
-    image.records.insert(image.records.end(), fixed.begin(), fixed.end());
-    for (unsigned e = 0; e < in.info.ea_count; ++e) {
-      image.holes.push_back({in.address[e], static_cast<std::uint32_t>(image.records.size())});
-      image.records.resize(image.records.size() + 4);
-    }
-  }
-  image.size = image.records.size();
-  image.records.resize((image.size + kStep - 1) / kStep * kStep);
-  return image;
-}
-
-const KtSink::Image& KtSink::image_of(const BlockTemplate& block) {
+const KtImage& KtSink::make_image(const BlockTemplate& block) {
   if (block.number >= images_.size()) images_.resize(2 * block.number + 64);
-  std::unique_ptr<Image>& image = images_[block.number];
-  if (!image) image = std::make_unique<Image>(make_image(block));
-  return *image;
+  images_[block.number] = std::make_unique<KtImage>(block, options_.offsets);
+  return *images_[block.number];
 }
 
 void KtSink::block(const ExecutedBlock& block, Position first) {
@@ -54,20 +32,13 @@ void KtSink::block(const ExecutedBlock& block, Position first) {
     Sink::block(block, first);
     return;
   }
-  const Image& image = image_of(*block.code);
-  if (image.records.size() > KtWriter::kMaxPiece) {
+  const KtImage& image = image_of(*block.code);
+  if (image.room() > KtWriter::kMaxPiece) [[unlikely]] {
     Sink::block(block, first);
     return;
   }
-  std::uint8_t* const out = writer_.reserve(image.records.size());
-  for (std::size_t i = 0; i < image.records.size(); i += kStep) {
-    std::memcpy(out + i, &image.records[i], kStep);
-  }
-  for (const Image::Hole& hole : image.holes) {
-    const std::uint32_t address = hole.address(*block.registers);
-    std::memcpy(out + hole.at, &address, 4);
-  }
-  writer_.commit(image.size, block.count());
+  image.write(writer_.reserve(image.room()), *block.registers);
+  writer_.commit(image.size(), block.count());
 }
 
 void KtSink::address_space(std::uint32_t cr3, Position now) {

@@ -6,6 +6,7 @@
 
 #include "formats/kt.h"
 #include "replay/block_template.h"
+#include "replay/kt_image.h"
 #include "replay/observer.h"
 
 namespace citcat {
@@ -37,27 +38,19 @@ class KtSink final : public Sink {
   void mapping(LinearAddr page, PhysAddr frame, Position now) override;
 
  private:
-  /// The records of a block, complete but for the addresses.
-  struct Image {
-    struct Hole {
-      AddressFormula address;
-      std::uint32_t at = 0;
-    };
-    std::vector<std::uint8_t> records;  ///< filled up to a multiple of kStep
-    std::size_t size = 0;
-    std::vector<Hole> holes;
-  };
-  static constexpr std::size_t kStep = 32;
-
   bool wanted(Position now) const {
     return now.instruction >= options_.from && now.instruction < options_.to;
   }
-  const Image& image_of(const BlockTemplate& block);
-  Image make_image(const BlockTemplate& block) const;
+  const KtImage& image_of(const BlockTemplate& block) {
+    if (block.number < images_.size() && images_[block.number]) [[likely]]
+      return *images_[block.number];
+    return make_image(block);
+  }
+  const KtImage& make_image(const BlockTemplate& block);
 
   KtWriter& writer_;
   KtOptions options_;
-  std::vector<std::unique_ptr<Image>> images_;  ///< by BlockTemplate::number
+  std::vector<std::unique_ptr<KtImage>> images_;  ///< by BlockTemplate::number
 };
 
 }  // namespace citcat

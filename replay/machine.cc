@@ -46,7 +46,9 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
   fpu_ = std::make_unique<HostFpu>();
   sixteen_bit_ = model == CpuModel::i8088 || model == CpuModel::i286;
   wants_reads_ = sink_ != nullptr && sink_->wants_reads();
-  if (sink_ != nullptr) detail_ = sink_->detail();
+  if (sink_ == nullptr) return;
+  detail_ = sink_->detail();
+  block_receiver_ = &sink_->block_receiver();
 }
 
 Machine::~Machine() = default;

@@ -251,6 +251,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool stores_into_itself(std::uint32_t linear) const;
   void enter_block(BlockTemplate& block);
   void retire_block(std::uint32_t count);
+  void count_block(std::uint32_t count);
   void leave_block(std::uint32_t linear);
   bool runs_in_block(std::uint32_t linear);
   void forget_code_page() { code_page_ = block_page_ = kNoPage; }
@@ -473,6 +474,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::vector<Decoded> decoded_ = std::vector<Decoded>(std::size_t{1} << 15);
   // Blocks.
   Detail detail_ = Detail::nothing;
+  Sink* block_receiver_ = nullptr;  ///< of what ran, while the sink need not agree to it
   BlockTable blocks_;
   BlockTemplate* pending_ = nullptr;    ///< runs unreported just now
   std::vector<BlockKey> stale_blocks_;  ///< to be dropped

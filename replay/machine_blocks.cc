@@ -78,9 +78,14 @@ bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
   if (position_.instruction + done.count() + met.block->whole_count > until_.instruction) {
     return false;
   }
-  retire_block(done.count());
+  if (detail_ != Detail::nothing) {
+    if (done.needs_exit) block_registers_.set_exit(engine_.gprs());
+    block_receiver_->block({&done, &block_registers_, {}, {}}, position_);
+    if (met.block->has_addresses) block_registers_.set_entry(engine_.gprs());
+  }
+  count_block(done.count());
   linear_ = linear;
-  enter_block(*met.block);
+  pending_ = met.block;
   return true;
 }
 
@@ -274,7 +279,11 @@ void Machine::retire_block(std::uint32_t count) {
       return;
     }
   }
-  if (count == 0) return;
+  if (count != 0) count_block(count);
+}
+
+/// That many instructions of a block completed.
+void Machine::count_block(std::uint32_t count) {
   resume_flag_ = false;
   native_retries_ = 0;
   position_.instruction += count;

@@ -65,6 +65,8 @@ class Sink {
   /// Instructions that completed one after another, the first at `first`; only for sinks content
   /// with less than Detail::accesses. By default each is handed to instruction().
   virtual void block(const ExecutedBlock& block, Position first);
+  /// Whom block() may be told to in place of this sink, with the same effect.
+  virtual Sink& block_receiver() { return *this; }
   // Of a sink that wants Detail::block_accesses:
   /// Whether the next `count` instructions, the first at `first`, may be told as blocks. Else each
   /// is told with all its accesses.

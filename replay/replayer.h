@@ -61,6 +61,7 @@ class SinkList final : public Sink {
   void mapping(LinearAddr page, PhysAddr frame, Position now) override;
   Detail detail() const override;
   void block(const ExecutedBlock& block, Position first) override;
+  Sink& block_receiver() override;
   bool may_run_block(Position first, std::uint32_t count) override;
   bool agrees(const ExecutedBlock& block, Position first) override;
 

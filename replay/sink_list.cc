@@ -55,6 +55,12 @@ Detail SinkList::detail() const {
 void SinkList::block(const ExecutedBlock& block, Position first) {
   each([&](Sink& s) { s.block(block, first); });
 }
+Sink& SinkList::block_receiver() {
+  // A sink that asks for no detail makes nothing of blocks.
+  const auto receives = [](const Sink* s) { return s->detail() != Detail::nothing; };
+  if (std::count_if(sinks_.begin(), sinks_.end(), receives) != 1) return *this;
+  return (*std::find_if(sinks_.begin(), sinks_.end(), receives))->block_receiver();
+}
 bool SinkList::may_run_block(Position first, std::uint32_t count) {
   return all([&](Sink& s) { return s.may_run_block(first, count); });
 }
