@@ -80,8 +80,7 @@ class RecordCapture : public CaptureReader {
     info_.has_data = false;
     info_.bus.bus_bytes = 8;
     if (options.cache) info_.bus.form = *options.cache;
-    info_.warnings.push_back(
-        "addresses only: the format holds no data, so that nothing can be replayed from it");
+    info_.warnings.emplace_back(kAddressesOnly);
     open();
   }
 

@@ -207,7 +207,8 @@ class RecordCsvWriter final : public TransactionWriter {
  public:
   /// `info` may come to know more of the machine while transactions are written.
   RecordCsvWriter(const CaptureInfo& info, TextOut& out) : info_(info), out_(out) {
-    out_.add("#citcat-capture 1");
+    out_.add(kRecordCsvDeclaration);
+    if (!info.has_data) out_.add(kRecordCsvWithoutData);
     if (info.cpu != CpuModel::unknown) out_.add(fmt::format(" cpu={}", cpu_model_name(info.cpu)));
     // What is inferred here will be inferred there, by then from all of the capture.
     if (!info.width_inferred) out_.add(fmt::format(" bus={}", info.bus.bus_bytes));
@@ -218,7 +219,7 @@ class RecordCsvWriter final : public TransactionWriter {
     out_.add(fmt::format(" mask={:x}\n{}\n", info.address_mask, record_csv_header()));
   }
   bool write(const BusTransaction& t) override {
-    out_.add(record_csv_lines(t, info_.bus.line_bytes));
+    out_.add(record_csv_lines(t, info_.bus.line_bytes, info_.has_data));
     out_.add("\n");
     next_ = t.index + 1;
     return true;

@@ -85,6 +85,8 @@ class RecordCapture final : public CaptureReader {
     info_.cpu = options_.cpu != CpuModel::unknown ? options_.cpu : declared.cpu;
     info_.has_positions = declared.has_positions;
     info_.has_clock = declared.has_clock;
+    if (info_.has_data && !declared.has_data) info_.warnings.emplace_back(kAddressesOnly);
+    info_.has_data = info_.has_data && declared.has_data;
     info_.bus = declared.bus;
     if (options_.cache) info_.bus.form = *options_.cache;
     info_.width_inferred = !declared.width_declared;

@@ -15,8 +15,6 @@ namespace citcat {
 namespace {
 
 constexpr std::string_view kHeader = "seq,icount,rep,clk,type,addr,size,be,flags,burst,data";
-// First line of a file that also says what the native header says.
-constexpr std::string_view kDeclaration = "#citcat-capture 1";
 
 enum Column { kSeq, kIcount, kRep, kClk, kType, kAddr, kSize, kBe, kFlags, kBurst, kData };
 constexpr std::size_t kColumns = kData + 1;
@@ -48,8 +46,8 @@ class CsvRecordFile final : public RecordFile {
     std::string_view line;
     if (!lines_.next(line))
       throw FormatError(lines_.name(), 1, "expected a header line, found nothing");
-    if (line.starts_with(kDeclaration)) {
-      parse_declaration(line.substr(kDeclaration.size()));
+    if (line.starts_with(kRecordCsvDeclaration)) {
+      parse_declaration(line.substr(kRecordCsvDeclaration.size()));
       if (!lines_.next(line)) lines_.fail("expected a header line, found nothing");
     }
     parse_header(line);
@@ -129,6 +127,9 @@ void CsvRecordFile::declare(std::string_view key, std::string_view value) {
     if (!form) refuse("none, write-through or write-back");
     declaration_.cache_declared = true;
     declaration_.bus.form = *form;
+  } else if (key == "data") {
+    if (value != "none") refuse("none");
+    declaration_.has_data = false;
   } else if (key == "bus" || key == "line") {
     const auto bytes = parse_number(value, 10, 32);
     if (!bytes) refuse("a number of bytes");
@@ -144,7 +145,7 @@ void CsvRecordFile::declare(std::string_view key, std::string_view value) {
     if (!mask) refuse("a hexadecimal number");
     declaration_.bus.address_mask = static_cast<std::uint32_t>(*mask);
   } else {
-    lines_.fail("expected cpu, cache, bus, line or mask, found \"" + std::string(key) + "\"");
+    lines_.fail("expected cpu, cache, bus, line, mask or data, found \"" + std::string(key) + "\"");
   }
 }
 
@@ -200,6 +201,7 @@ void CsvRecordFile::parse_flags(BusRecord& out) {
 
 void CsvRecordFile::parse_data(BusRecord& out) {
   const std::string_view digits = field(kData);
+  if (digits.empty() && !declaration_.has_data) return;
   if (digits.size() != std::size_t{out.size} * 2) {
     bad(kData, "the " + std::to_string(out.size * 2) + " digits of " + std::to_string(out.size) +
                    " bytes");
@@ -222,15 +224,15 @@ unsigned byte_enables(const BusTransaction& t) {
 
 std::string_view record_csv_header() { return kHeader; }
 
-std::string record_csv_lines(const BusTransaction& t, std::uint32_t line_bytes) {
+std::string record_csv_lines(const BusTransaction& t, std::uint32_t line_bytes, bool has_data) {
   if (t.size > kBusRecordData) {
     BusTransaction low = t, high = t;
     low.size = kBusRecordData;
     high.address = t.address + kBusRecordData;
     high.size = static_cast<std::uint8_t>(t.size - kBusRecordData);
     std::copy_n(t.data.begin() + kBusRecordData, high.size, high.data.begin());
-    return record_csv_lines(low, kMaxTransactionBytes) + "\n" +
-           record_csv_lines(high, kMaxTransactionBytes);
+    return record_csv_lines(low, kMaxTransactionBytes, has_data) + "\n" +
+           record_csv_lines(high, kMaxTransactionBytes, has_data);
   }
   const std::uint8_t type = bus_record_type_of(t.op);
   std::string flags;
@@ -252,6 +254,8 @@ std::string record_csv_lines(const BusTransaction& t, std::uint32_t line_bytes) 
       t.has(kClockKnown) ? std::to_string(t.clock) : "", bus_record_type_name(type),
       t.address.value, t.size, byte_enables(t), flags,
       t.has(kLine) && line_bytes > kBusRecordData ? t.address.value / kBusRecordData % 2 : 0);
+  // Which kind of flush it was is no data.
+  if (!has_data && t.op != BusOp::flush) return line;
   for (const std::uint8_t byte : t.bytes()) line += fmt::format("{:02x}", byte);
   return line;
 }
@@ -265,7 +269,7 @@ std::string record_csv_cut_line(std::uint64_t index, Ending ending) {
 int detect_record_csv(const CaptureProbe& probe) {
   const std::string_view text(reinterpret_cast<const char*>(probe.prefix.data()),
                               probe.prefix.size());
-  if (text.starts_with(kDeclaration)) return 100;
+  if (text.starts_with(kRecordCsvDeclaration)) return 100;
   const std::string_view header = text.substr(0, text.find_first_of("\r\n"));
   const auto has = [&](std::string_view name) { return header.find(name) != header.npos; };
   return has("type,addr,size") && has("data") ? 90 : 0;

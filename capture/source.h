@@ -35,6 +35,10 @@ struct CaptureInfo {
   std::vector<Provenance::File> files;  ///< in the order given
 };
 
+/// The warning of a capture without data.
+inline constexpr std::string_view kAddressesOnly =
+    "addresses only: the format holds no data, so that nothing can be replayed from it";
+
 /// A capture being read, from first to last transaction. Memory does not grow with its length.
 class CaptureReader {
  public:

@@ -56,17 +56,17 @@ void dump_kt(const DumpOptions& options, const Console& console) {
 
 // ---- captures ----------------------------------------------------------------------------------
 
-void print_transaction(const BusTransaction& t, std::uint32_t line_bytes, TextForm form,
-                       const Console& console) {
+void print_transaction(const BusTransaction& t, std::uint32_t line_bytes, bool has_data,
+                       TextForm form, const Console& console) {
   switch (form) {
     case TextForm::text:
-      print_line(transaction_text(t), console);
+      print_line(transaction_text(t, has_data), console);
       break;
     case TextForm::json:
-      console.print_json(transaction_json(t));
+      console.print_json(transaction_json(t, has_data));
       break;
     case TextForm::csv:
-      print_line(record_csv_lines(t, line_bytes), console);
+      print_line(record_csv_lines(t, line_bytes, has_data), console);
       break;
   }
 }
@@ -90,6 +90,8 @@ void print_interruption(std::uint64_t next, Ending ending, TextForm form, const 
 void dump_capture(const DumpOptions& options, const Console& console) {
   const std::unique_ptr<CaptureReader> reader =
       open_capture({options.file}, options.capture.options());
+  if (options.form == TextForm::csv && !reader->info().has_data)
+    print_line(fmt::format("{}{}", kRecordCsvDeclaration, kRecordCsvWithoutData), console);
   if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
   BusTransaction t;
   std::uint64_t segment = 0, next = 0;
@@ -102,7 +104,8 @@ void dump_capture(const DumpOptions& options, const Console& console) {
     while (reader->next(t)) {
       if (t.index >= options.to) return;
       if (options.wants(t.index)) {
-        print_transaction(t, reader->info().bus.line_bytes, options.form, console);
+        print_transaction(t, reader->info().bus.line_bytes, reader->info().has_data, options.form,
+                          console);
       }
       next = t.index + 1;
     }
@@ -234,7 +237,7 @@ void dump_evidence(const RecordingFile& file, const DumpOptions& options, const 
   BusTransaction t;
   while (evidence->next(t)) {
     if (!options.wants(t.index)) continue;
-    print_transaction(t, file.recording().bus.line_bytes, options.form, console);
+    print_transaction(t, file.recording().bus.line_bytes, true, options.form, console);
   }
 }
 

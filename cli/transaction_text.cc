@@ -44,16 +44,17 @@ std::string bytes_text(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-std::string transaction_text(const BusTransaction& t) {
-  std::string line = fmt::format("{:>10} {:>12} {:>10} {:<21} {:08x} {}", t.index,
-                                 t.has(kClockKnown) ? std::to_string(t.clock) : "-",
-                                 position_text(t.has(kPositionKnown), t.position),
-                                 bus_op_name(t.op), t.address.value, bytes_text(t.bytes()));
+std::string transaction_text(const BusTransaction& t, bool has_data) {
+  std::string line =
+      fmt::format("{:>10} {:>12} {:>10} {:<21} {:08x} {}", t.index,
+                  t.has(kClockKnown) ? std::to_string(t.clock) : "-",
+                  position_text(t.has(kPositionKnown), t.position), bus_op_name(t.op),
+                  t.address.value, has_data ? bytes_text(t.bytes()) : "-");
   for (const std::string_view name : flag_names(t)) line += fmt::format(" {}", name);
   return line;
 }
 
-nlohmann::ordered_json transaction_json(const BusTransaction& t) {
+nlohmann::ordered_json transaction_json(const BusTransaction& t, bool has_data) {
   nlohmann::ordered_json json;
   json["index"] = t.index;
   if (t.has(kClockKnown)) json["clock"] = t.clock;
@@ -64,7 +65,7 @@ nlohmann::ordered_json transaction_json(const BusTransaction& t) {
   json["op"] = bus_op_name(t.op);
   json["address"] = fmt::format("{:08x}", t.address.value);
   json["size"] = t.size;
-  json["data"] = bytes_text(t.bytes());
+  if (has_data) json["data"] = bytes_text(t.bytes());
   json["flags"] = flag_names(t);
   return json;
 }

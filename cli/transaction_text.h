@@ -8,8 +8,9 @@
 namespace citcat {
 
 /// A transaction as one line for people: index, clock, position, operation, address, data, flags.
-std::string transaction_text(const BusTransaction& transaction);
-nlohmann::ordered_json transaction_json(const BusTransaction& transaction);
+/// Without `has_data` those of the transaction mean nothing and are left out.
+std::string transaction_text(const BusTransaction& transaction, bool has_data = true);
+nlohmann::ordered_json transaction_json(const BusTransaction& transaction, bool has_data = true);
 
 /// "12" or, inside a REP instruction, "12+3"; "-" when `known` is false.
 std::string position_text(bool known, const Position& position);

@@ -10,6 +10,7 @@
 #include "capture/bus_record.h"
 #include "capture/convert.h"
 #include "capture/explain.h"
+#include "capture/import.h"
 #include "capture/lint.h"
 #include "capture/record_csv.h"
 #include "formats/error.h"
@@ -150,6 +151,20 @@ TEST_F(HeaderlessRecords, AsCsvShowTheSameMachine) {
   EXPECT_EQ(found.bus.bus_bytes, expected.bus.bus_bytes);
   EXPECT_EQ(found.bus.line_bytes, expected.bus.line_bytes);
   EXPECT_EQ(found.bus.form, expected.bus.form);
+}
+
+TEST_F(HeaderlessRecords, ThatBecameAnAddressTraceHaveNoDataAsCsvEither) {
+  convert_capture({path("bus.bin")}, {}, "byu", std::make_unique<FileSink>(path("bus.byu")));
+  convert_capture({path("bus.byu")}, {}, "csv", std::make_unique<FileSink>(path("bus.csv")));
+  const auto capture = open_capture({path("bus.csv")}, {});
+  EXPECT_FALSE(capture->info().has_data);
+  EXPECT_EQ(capture->info().warnings, std::vector<std::string>{std::string(kAddressesOnly)});
+  const auto expected = read_all(path("bus.bin")), found = read_all(path("bus.csv"));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].address, expected[i].address);
+  ImportOptions options;
+  options.initial_state = CpuState{};
+  EXPECT_THROW(import_to_memory({path("bus.csv")}, options), FormatError);
 }
 
 TEST_F(HeaderlessRecords, AsSignalsAreRefusedAndTheReasonIsNamed) {
