@@ -11,6 +11,7 @@
 
 #include "capture/source.h"
 #include "capture/where.h"
+#include "events/on_chip_marker.h"
 #include "events/recording.h"
 
 namespace citcat {
@@ -26,6 +27,8 @@ struct ImportOptions {
   std::optional<Where> start;  ///< nothing: the beginning, or the end of the state dump
   std::optional<Where> stop;   ///< nothing: the end of the capture, or the stop marker
   IgnoreCounts ignore_counts = IgnoreCounts::none;
+  /// What shows interrupts of devices on the processor's chip.
+  std::vector<OnChipMarker> on_chip;
   /// Which segment of the capture becomes the recording. Nothing: every part of the capture that
   /// begins with a state of its own becomes one, all in one archive (import_capture() without
   /// state, start, stop and internal values), else the first segment.

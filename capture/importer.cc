@@ -29,6 +29,9 @@ std::string options_text(const ImportOptions& options) {
   if (options.ignore_counts == IgnoreCounts::all_but_interrupts) {
     json["ignore_counts"] = "all-but-interrupts";
   }
+  for (const OnChipMarker& marker : options.on_chip) {
+    json["on_chip"].push_back(on_chip_marker_text(marker));
+  }
   return json.dump();
 }
 
@@ -39,7 +42,7 @@ Importer::Importer(TransactionStream& stream, const ImportOptions& options,
     : stream_(stream),
       options_(options),
       evidence_(evidence),
-      builder_({stream.info().bus}, nullptr),
+      builder_({stream.info().bus, options.on_chip}, nullptr),
       start_(options.start),
       stop_(options.stop),
       audit_(options.ignore_counts == IgnoreCounts::none                 ? Counting::all

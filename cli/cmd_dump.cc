@@ -146,6 +146,10 @@ std::string_view interrupt_kind_name(Interrupt::Kind kind) {
       return "nmi";
     case Interrupt::Kind::smi:
       return "smi";
+    case Interrupt::Kind::on_chip:
+      return "on-chip interrupt";
+    case Interrupt::Kind::none:
+      return "marker without an interrupt";
   }
   return "?";
 }

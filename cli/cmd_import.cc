@@ -22,6 +22,7 @@ struct ImportArguments {
   CaptureArguments capture;
   std::string output, initial_state, start, stop, internal, bus, hints;
   std::string ignore_counts = "none";
+  std::vector<std::string> on_chip;
   std::optional<std::uint32_t> segment;
   bool json = false, no_provenance = false, recover_state = false;
   bool list_formats = false, explain_channels = false;
@@ -50,6 +51,9 @@ ImportOptions import_options(const ImportArguments& arguments) {
   if (!arguments.start.empty()) options.start = parse_where(arguments.start);
   if (!arguments.stop.empty()) options.stop = parse_where(arguments.stop);
   options.ignore_counts = ignore_counts_option(arguments.ignore_counts);
+  for (const std::string& text : arguments.on_chip) {
+    options.on_chip.push_back(parse_on_chip_marker(text));
+  }
   options.segment = arguments.segment;
   options.provenance = !arguments.no_provenance;
   return options;
@@ -178,6 +182,12 @@ CommandRun define_import(CLI::App& app) {
   app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back");
   app.add_option("--ignore-counts", arguments->ignore_counts,
                  "Instruction counts to disregard: none, all-but-interrupts or all");
+  app.add_option(
+         "--on-chip", arguments->on_chip,
+         "VECTOR=io-write:PORT[:VALUE], mem-write:ADDR[:VALUE] or mem-read:ADDR: what shows "
+         "an interrupt without an acknowledge, e.g. 30=io-write:20:60; may be repeated")
+      ->expected(1)
+      ->take_all();
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_import(*arguments, console); };
 }

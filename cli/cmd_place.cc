@@ -32,6 +32,11 @@ void print_text(const PlacedRecording& placed, const Console& console) {
   console.print(fmt::format("{} interrupts, {}\n", file.recording().interrupts.size(),
                             found.empty() ? "all counted" : found));
   for (const PlacedEvent& e : file.placements()) {
+    if (e.placement == Placement::absent) {
+      console.print(
+          fmt::format("  interrupt {:<6} absent: its marker is the program's own\n", e.interrupt));
+      continue;
+    }
     if (e.placement == Placement::unique || e.placement == Placement::none) continue;
     console.print(fmt::format("  interrupt {:<6} {}: instruction {}, {}{} places fit\n",
                               e.interrupt, placement_name(e.placement), e.position.instruction,

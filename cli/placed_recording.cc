@@ -9,8 +9,8 @@
 namespace citcat {
 namespace {
 
-constexpr std::array<Placement, 4> kKinds{Placement::unique, Placement::equivalent,
-                                          Placement::ambiguous, Placement::none};
+constexpr std::array<Placement, 5> kKinds{Placement::unique, Placement::equivalent,
+                                          Placement::ambiguous, Placement::none, Placement::absent};
 
 std::uint64_t count_of(const std::vector<PlacedEvent>& events, Placement kind) {
   return static_cast<std::uint64_t>(std::count_if(
@@ -28,6 +28,12 @@ void tell(const PlacementReport& report, const Console& console) {
     console.warn(fmt::format(
         "{} interrupts may be at more places than the one taken: the capture does not tell which",
         ambiguous));
+  }
+  const std::uint64_t absent = count_of(report.events, Placement::absent);
+  if (absent != 0) {
+    console.warn(fmt::format(
+        "{} times the program came to the marker of an interrupt by itself: there was none",
+        absent));
   }
   if (!report.divergence) return;
   const Divergence& d = *report.divergence;

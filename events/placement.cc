@@ -33,6 +33,8 @@ const char* placement_name(Placement placement) {
       return "equivalent";
     case Placement::ambiguous:
       return "ambiguous";
+    case Placement::absent:
+      return "absent";
   }
   return "?";
 }
@@ -58,8 +60,8 @@ std::vector<PlacedEvent> decode_placements(ByteReader& in) {
   for (PlacedEvent& e : events) {
     e.interrupt = in.count("number of a placed event", ~std::uint32_t{0});
     const std::uint8_t placement = in.u8("kind of a placement");
-    if (placement > static_cast<std::uint8_t>(Placement::ambiguous)) {
-      in.fail("expected a kind of placement from 0 to 3, found " + std::to_string(placement));
+    if (placement > static_cast<std::uint8_t>(Placement::absent)) {
+      in.fail("expected a kind of placement from 0 to 4, found " + std::to_string(placement));
     }
     e.placement = static_cast<Placement>(placement);
     e.position = read_position(in);
@@ -82,6 +84,7 @@ bool apply_placements(std::span<const PlacedEvent> events, Recording& recording)
     Interrupt& interrupt = recording.interrupts[e.interrupt];
     interrupt.position_known = true;
     interrupt.position = e.position;
+    if (e.placement == Placement::absent) interrupt.kind = Interrupt::Kind::none;
   }
   return true;
 }

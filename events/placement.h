@@ -18,8 +18,9 @@ enum class Placement : std::uint8_t {
   unique = 1,      ///< everything on the bus fits one boundary only
   equivalent = 2,  ///< several, from which on the processor does the same
   ambiguous = 3,   ///< several, which the capture does not tell apart
+  absent = 4,      ///< a marker to which the program came by itself: there was no interrupt
 };
-/// "none", "unique", "equivalent", "ambiguous".
+/// "none", "unique", "equivalent", "ambiguous", "absent".
 const char* placement_name(Placement placement);
 
 /// One interrupt of the schedule.
@@ -40,7 +41,8 @@ inline constexpr std::size_t kListedPositions = 16;
 std::vector<std::uint8_t> encode_placements(std::span<const PlacedEvent> events);
 std::vector<PlacedEvent> decode_placements(ByteReader& in);
 
-/// Gives the interrupts of `recording` the positions found; those that are none stay without.
+/// Gives the interrupts of `recording` the positions found; those that are none stay without. Absent
+/// ones become Interrupt::Kind::none.
 /// Returns false, and changes nothing, when the events are not of this recording.
 bool apply_placements(std::span<const PlacedEvent> events, Recording& recording);
 

@@ -23,14 +23,23 @@ namespace citcat {
 struct BusAnchor {
   std::uint64_t writes = 0;      ///< bytes of captured memory writes (not write-backs)
   std::uint64_t io = 0;          ///< I/O reads and writes
-  std::uint64_t interrupts = 0;  ///< interrupt acknowledges
+  std::uint64_t interrupts = 0;  ///< interrupt acknowledges, and markers of those without
   std::uint64_t reads = 0;       ///< data-read transactions
   bool operator==(const BusAnchor&) const = default;
 };
 
-/// An interrupt from outside: INTR with its vector, NMI (vector 2) or SMI.
+/// An interrupt from outside: INTR with its vector, NMI (vector 2) or SMI. Numbers of kinds are
+/// those in archives.
 struct Interrupt {
-  enum class Kind : std::uint8_t { external, nmi, smi };
+  enum class Kind : std::uint8_t {
+    external = 0,
+    nmi = 1,
+    smi = 2,
+    /// Of a device on the processor's chip, which no acknowledge shows: its handler's marker does
+    /// (events/on_chip_marker.h). `anchor` and `transaction` are those of the marker, behind it.
+    on_chip = 3,
+    none = 4,  ///< a marker that turned out to follow no interrupt; its position has no meaning
+  };
   Kind kind = Kind::external;
   /// Of an SMI: low byte of the SMM revision identifier that the processor saved, which tells the
   /// map of the saved state (SDM vol. 3, 34.4.2); 0 where the bus did not show it.
@@ -39,6 +48,15 @@ struct Interrupt {
   Position position;
   BusAnchor anchor;
   std::uint64_t transaction = 0;  ///< index of the acknowledge in the capture
+
+  bool is_nmi() const {
+    constexpr std::uint8_t kNmiVector = 2;  // Intel SDM vol. 3, table 6-1
+    return kind == Kind::nmi || (kind == Kind::on_chip && vector == kNmiVector);
+  }
+  /// EFLAGS.IF holds it off.
+  bool is_maskable() const {
+    return kind == Kind::external || (kind == Kind::on_chip && !is_nmi());
+  }
 };
 
 /// Memory that changed without the processor writing it: DMA, or a memory-mapped device. Seen when

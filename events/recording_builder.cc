@@ -127,6 +127,37 @@ void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind ki
   recording_.interrupts.push_back(event);
 }
 
+void RecordingBuilder::add_on_chip(std::uint8_t vector, const BusTransaction& t) {
+  Interrupt event;
+  event.kind = Interrupt::Kind::on_chip;
+  event.vector = vector;
+  event.anchor = counts_;
+  event.transaction = t.index;
+  recording_.interrupts.push_back(event);
+  ++counts_.interrupts;
+}
+
+/// A read that marks an interrupt comes before what the processor pushes: flags, CS and IP at least
+/// (Intel SDM vol. 3, 6.12.1). Of these the last is the marker, which a program that happens to
+/// push its flags where it was interrupted does not store by itself.
+void RecordingBuilder::look_for_markers(const BusTransaction& t) {
+  constexpr unsigned kLeastPushes = 3;
+  const bool stores = t.op == BusOp::data_write && !t.has(kWriteBack);
+  if (delivery_ && stores && --delivery_->stores_left == 0) {
+    add_on_chip(delivery_->vector, t);
+    delivery_.reset();
+  }
+  for (const OnChipMarker& marker : options_.on_chip) {
+    if (!marker.shown_by(t)) continue;
+    if (marker.kind == OnChipMarker::Kind::memory_read) {
+      delivery_ = Delivery{marker.vector, kLeastPushes};
+    } else {
+      add_on_chip(marker.vector, t);
+    }
+    return;
+  }
+}
+
 void RecordingBuilder::add_smm_entry(const SmmEntryDetector::Entry& entry) {
   if (!saw_smi_) {
     Interrupt event;
@@ -328,6 +359,8 @@ void RecordingBuilder::derive(std::span<BusTransaction> transactions) {
       add_smm_entry(*entry);
     if (smm_revision_at_) [[unlikely]]
       find_smm_revision(t);
+    if (!options_.on_chip.empty()) [[unlikely]]
+      look_for_markers(t);
     if (t.is_memory()) [[likely]] {
       add_memory(t);
     } else {

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "events/access_clock.h"
 #include "events/bus_transaction.h"
 #include "events/memory_model.h"
+#include "events/on_chip_marker.h"
 #include "events/recording.h"
 #include "events/smm_entry.h"
 
@@ -21,6 +23,8 @@ struct BuilderOptions {
   /// As far as it is known when the capture is opened. A line burst in the stream shows a cache,
   /// whatever is declared here.
   BusModel bus;
+  /// What shows interrupts that are not acknowledged on the bus.
+  std::vector<OnChipMarker> on_chip = {};
 };
 
 /// Derives a Recording from transactions in bus order. Memory grows with the distinct bytes touched
@@ -79,6 +83,8 @@ class RecordingBuilder {
   void add_external(const BusTransaction& t, const MemoryModel::Page& page, std::uint32_t first,
                     std::uint32_t last);
   void add_interrupt(const BusTransaction& t, Interrupt::Kind kind);
+  void look_for_markers(const BusTransaction& t);
+  void add_on_chip(std::uint8_t vector, const BusTransaction& t);
   void add_smm_entry(const SmmEntryDetector::Entry& entry);
   void find_smm_revision(const BusTransaction& t);
   void add_io_read(const BusTransaction& t);
@@ -98,6 +104,12 @@ class RecordingBuilder {
   bool saw_smi_ = false;  ///< the monitor names SMIs itself
   /// Where the last SMI saved a revision that was not on the bus yet.
   std::optional<PhysAddr> smm_revision_at_;
+  /// An interrupt whose table entry was read, and which is complete after so many stores.
+  struct Delivery {
+    std::uint8_t vector = 0;
+    unsigned stores_left = 0;
+  };
+  std::optional<Delivery> delivery_;
   BusAnchor counts_;  ///< items before the current transaction
   Position base_;
   std::optional<std::uint64_t> instructions_;

@@ -433,7 +433,7 @@ void decode_interrupts(ByteReader& in, std::vector<Interrupt>& events) {
   for (std::size_t i = 0; i < count; ++i) {
     row.begin_row(i);
     Interrupt e;
-    e.kind = row.cell(Interrupt::Kind::smi);
+    e.kind = row.cell(Interrupt::Kind::none);
     e.vector = row.cell<std::uint8_t>(0xff);
     read_position(row, e.position_known, e.position);
     e.anchor = read_anchor(row);

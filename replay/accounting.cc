@@ -71,7 +71,7 @@ void scan_evidence(const Recording& recording, EvidenceReader& evidence, Account
 
 void count_events(const Recording& recording, std::span<const PlacedEvent> placements,
                   Accounting& accounting) {
-  accounting.interrupts = recording.interrupts.size();
+  std::uint64_t absent = 0;  // markers that are no interrupts
   for (const PlacedEvent& e : placements) {
     switch (e.placement) {
       case Placement::none:
@@ -86,10 +86,14 @@ void count_events(const Recording& recording, std::span<const PlacedEvent> place
       case Placement::ambiguous:
         ++accounting.ambiguous;
         break;
+      case Placement::absent:
+        ++absent;
+        break;
     }
   }
-  accounting.counted =
-      accounting.interrupts - std::min(accounting.interrupts, std::uint64_t{placements.size()});
+  const std::uint64_t all = recording.interrupts.size();
+  accounting.interrupts = all - std::min(all, absent);
+  accounting.counted = all - std::min(all, std::uint64_t{placements.size()});
   accounting.external_writes = recording.external_writes.size();
   accounting.external_unplaced = static_cast<std::uint64_t>(
       std::count_if(recording.external_writes.begin(), recording.external_writes.end(),

@@ -38,6 +38,8 @@ bool needs_placement(const Recording& recording);
 
 struct PlacerOptions {
   bool strict = false;  ///< take no result over from the evidence
+  /// Transactions to believe (VerifierOptions::believed). Of an archive its own are taken.
+  std::vector<std::uint64_t> believed;
   /// Called now and then with the position.
   std::function<void(Position)> progress;
 };

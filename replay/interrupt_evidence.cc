@@ -1,6 +1,7 @@
 #include "replay/interrupt_evidence.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace citcat {
 
@@ -23,13 +24,14 @@ std::optional<std::uint8_t> InterruptEvidence::stored(PhysAddr address) const {
 /// Collects while the evidence passes by.
 class InterruptScan {
  public:
-  explicit InterruptScan(const Recording& recording)
-      : recording_(recording),
-        shows_reads_(recording.bus.form == CacheForm::none),
-        found_(recording.interrupts.size()) {}
+  /// `transactions`: where they are, ascending.
+  InterruptScan(std::vector<std::uint64_t> transactions, bool shows_reads)
+      : transactions_(std::move(transactions)),
+        shows_reads_(shows_reads),
+        found_(transactions_.size()) {}
 
   void take(const BusTransaction& t) {
-    while (next_ < found_.size() && recording_.interrupts[next_].transaction <= t.index) begin();
+    while (next_ < found_.size() && transactions_[next_] <= t.index) begin();
     switch (t.op) {
       case BusOp::data_read:
         read(t);
@@ -45,6 +47,8 @@ class InterruptScan {
         break;
     }
   }
+  /// Nothing more is to be found out.
+  bool is_full() const { return next_ == found_.size() && found_.back().is_full(); }
   std::vector<InterruptEvidence> finish() {
     while (next_ < found_.size()) begin();
     return std::move(found_);
@@ -69,14 +73,14 @@ class InterruptScan {
     forget_reads();
     if (next_ == 0) return;
     InterruptEvidence& e = found_[next_ - 1];
-    if (e.order_.size() >= InterruptEvidence::kStoredBytes) return;
+    if (e.is_full()) return;
     for (std::uint32_t i = 0; i < t.size; ++i) {
       e.order_.push_back(t.address.value + i);
       e.bytes_.emplace(t.address.value + i, t.data[i]);
     }
   }
 
-  const Recording& recording_;
+  std::vector<std::uint64_t> transactions_;
   bool shows_reads_;
   std::vector<InterruptEvidence> found_;
   std::size_t next_ = 0;  ///< interrupt not reached yet
@@ -86,9 +90,25 @@ class InterruptScan {
 
 std::vector<InterruptEvidence> scan_interrupts(const Recording& recording,
                                                EvidenceReader& evidence) {
-  InterruptScan scan(recording);
+  std::vector<std::uint64_t> transactions;
+  for (const Interrupt& i : recording.interrupts) {
+    if (i.kind != Interrupt::Kind::on_chip) transactions.push_back(i.transaction);
+  }
+  InterruptScan scan(std::move(transactions), recording.bus.form == CacheForm::none);
   for (BusTransaction t; evidence.next(t);) scan.take(t);
-  return scan.finish();
+  std::vector<InterruptEvidence> acknowledged = scan.finish(), all;
+  auto next = acknowledged.begin();
+  for (const Interrupt& i : recording.interrupts) {
+    all.push_back(i.kind != Interrupt::Kind::on_chip ? std::move(*next++) : InterruptEvidence{});
+  }
+  return all;
+}
+
+InterruptEvidence scan_interrupt(std::uint64_t transaction, bool shows_reads,
+                                 EvidenceReader& evidence) {
+  InterruptScan scan({transaction}, shows_reads);
+  for (BusTransaction t; !scan.is_full() && evidence.next(t);) scan.take(t);
+  return std::move(scan.finish().front());
 }
 
 }  // namespace citcat

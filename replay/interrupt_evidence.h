@@ -25,6 +25,7 @@ class InterruptEvidence {
   /// The byte stored first at an address after the acknowledge.
   std::optional<std::uint8_t> stored(PhysAddr address) const;
   std::size_t stored_bytes() const { return order_.size(); }
+  bool is_full() const { return order_.size() >= kStoredBytes; }
   /// The addresses of the bytes stored, as the bus showed them.
   const std::vector<std::uint32_t>& stored_order() const { return order_; }
 
@@ -39,8 +40,13 @@ class InterruptEvidence {
   std::optional<std::vector<std::uint32_t>> reads_;
 };
 
-/// The surroundings of every interrupt of `recording`, in its order. `evidence` is read to its end.
+/// The surroundings of every interrupt of `recording`, in its order; nothing of those that a marker
+/// shows, which were somewhere before it. `evidence` is read to its end.
 std::vector<InterruptEvidence> scan_interrupts(const Recording& recording,
                                                EvidenceReader& evidence);
+/// The same of a single one: its stores begin at `transaction`. `evidence` is read as far as
+/// needed.
+InterruptEvidence scan_interrupt(std::uint64_t transaction, bool shows_reads,
+                                 EvidenceReader& evidence);
 
 }  // namespace citcat

@@ -239,18 +239,19 @@ void Replayer::deliver_interrupt() {
                         event.transaction, position_text(event.position), position_text(now)};
   }
   constexpr std::uint32_t kFlagIf = 0x200;
-  if (event.kind == Interrupt::Kind::external &&
-      (machine_.engine().system_flags() & kFlagIf) == 0) {
+  if (event.is_maskable() && (machine_.engine().system_flags() & kFlagIf) == 0) {
     throw ReplayStopped{now, "an interrupt was acknowledged while the replay has them disabled",
                         event.transaction, "EFLAGS.IF set", "EFLAGS.IF clear"};
   }
   ++next_interrupt_;
   switch (event.kind) {
     case Interrupt::Kind::external:
-      machine_.interrupt(event.vector, DeliveredEvent::Kind::external);
-      break;
     case Interrupt::Kind::nmi:
-      machine_.interrupt(event.vector, DeliveredEvent::Kind::nmi);
+    case Interrupt::Kind::on_chip:
+      machine_.interrupt(event.vector, event.is_nmi() ? DeliveredEvent::Kind::nmi
+                                                      : DeliveredEvent::Kind::external);
+      break;
+    case Interrupt::Kind::none:
       break;
     case Interrupt::Kind::smi:
       machine_.system_management_interrupt(event.vector);

@@ -621,6 +621,17 @@ ReplayReport Verifier::finish(ReplayReport report) {
   return report;
 }
 
+std::optional<std::uint64_t> Verifier::first_missing() const {
+  std::optional<std::uint64_t> first;
+  for (const PendingWrite& w : writes_) {
+    if (w.unmatched == 0) continue;
+    first = w.t.index;
+    break;
+  }
+  if (!io_.empty()) first = std::min(first.value_or(io_.front().index), io_.front().index);
+  return first;
+}
+
 FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
   FinalMemory result;
   const MemoryImage& reference = captured != nullptr ? *captured : model_;

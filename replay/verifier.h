@@ -208,6 +208,10 @@ class Verifier final : public Sink, private VerifierProgress {
   /// The captured transaction that agreed last.
   std::uint64_t last_agreed() const { return last_agreed_; }
 
+  /// The first captured write or port access that was read from the evidence and that the replay has
+  /// not made; nullopt where it has made all of them.
+  std::optional<std::uint64_t> first_missing() const;
+
   /// The evidence is over, the run goes on: whatever would have been on the bus throws EvidenceEnd.
   void go_beyond() { beyond_ = true; }
 

@@ -158,6 +158,43 @@ TEST_P(MachineCaptures, PlacesInterruptsThatNobodyCounted) {
   EXPECT_LE(report.instructions, 2 * run.report().instructions);
 }
 
+/// As if the timer were on the chip: its handler's marker alone says that there was an interrupt.
+TEST_P(MachineCaptures, PlacesTimersByTheirHandlersMarker) {
+  const MachineCapture& capture = GetParam();
+  if (capture.form == 'C') GTEST_SKIP() << "write-back caches hide what interrupts push";
+  const ImportedRecording counted = import_machine(capture, IgnoreCounts::all_but_interrupts);
+  const std::vector<Interrupt>& truth = counted.recording.interrupts;
+  if (truth.empty()) GTEST_SKIP() << "has no interrupts";
+  ImportedRecording imported = import_with_hidden_timer(capture);
+  const std::vector<Interrupt>& interrupts = imported.recording.interrupts;
+  ASSERT_EQ(interrupts.size(), truth.size());
+  const auto hidden = std::count_if(interrupts.begin(), interrupts.end(), [](const Interrupt& i) {
+    return i.kind == Interrupt::Kind::on_chip;
+  });
+  EXPECT_GT(hidden, 0);
+  const PlacementReport report =
+      place_events(imported.recording, [&imported] { return imported.read_evidence(); }, {});
+  EXPECT_FALSE(report.divergence) << report.divergence->reason;
+  ASSERT_EQ(report.events.size(), truth.size());
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    EXPECT_STREQ(placement_name(report.events[i].placement), "unique") << i;
+    EXPECT_EQ(interrupts[i].position, truth[i].position) << i;
+    EXPECT_EQ(interrupts[i].vector, truth[i].vector) << i;
+  }
+  MachineRun run(capture, imported, {});
+  if (has_specific_results(capture)) run.golden().tolerate_floating_point();
+  run.run();
+  EXPECT_EQ(run.report().end, ReplayReport::End::complete) << divergence_text(run.report());
+  expect_ground_truth(run);
+  std::printf(
+      "  %zu interrupts placed, %lld of them by a marker; %llu instructions replayed for it, "
+      "%llu in the run\n",
+      report.events.size(), static_cast<long long>(hidden),
+      static_cast<unsigned long long>(report.instructions),
+      static_cast<unsigned long long>(run.report().instructions));
+  EXPECT_LE(report.instructions, 3 * run.report().instructions);
+}
+
 /// Behind a write-back cache not all can be told apart; but what is called certain is, and where
 /// the places that fit are listed, the right one is among them.
 TEST_P(MachineCaptures, NarrowsInterruptsBehindAWriteBackCache) {
@@ -195,6 +232,7 @@ TEST_P(MachineCaptures, NarrowsInterruptsBehindAWriteBackCache) {
       static_cast<unsigned long long>(right), static_cast<unsigned long long>(report.instructions));
   for (const std::uint64_t n : classes) std::printf(" %llu", static_cast<unsigned long long>(n));
   std::printf("\n");
+  EXPECT_LE(report.instructions, 3 * declared_instructions(capture));
 }
 
 /// x87 transcendentals and RCPPS: taken over from the bus and counted, or named; never silent.

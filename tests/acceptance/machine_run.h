@@ -29,6 +29,9 @@ std::vector<MachineCapture> acceptance_captures(bool fast);
 bool has_specific_results(const MachineCapture& capture);
 
 ImportedRecording import_machine(const MachineCapture& capture, IgnoreCounts counts);
+/// The same without any count, and as if its timer were on the processor's chip: nothing
+/// acknowledges it, its handler's end-of-interrupt command is its marker.
+ImportedRecording import_with_hidden_timer(const MachineCapture& capture);
 
 /// One replay against evidence and ground truth.
 class MachineRun {
@@ -60,6 +63,8 @@ class MachineRun {
 CacheTotals cache_totals(const ImportedRecording& imported);
 /// What the capture's own description says of this form.
 std::uint64_t declared_count(const MachineCapture& capture, const std::string& name);
+/// Instructions until the monitor stopped.
+std::uint64_t declared_instructions(const MachineCapture& capture);
 
 /// Differences of the machine's memory and registers from those at the end of the window, one line
 /// each, the first few.

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
 
 #include "golden/citcat_test.h"
 
@@ -78,6 +81,71 @@ TEST_F(Place, NeedsToKnowAtWhichInterruptToRecover) {
       run({"import", sample("area5150.sr"), "--cpu", "8088", "--recover-state", "-o", "r.citcat"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("--start interrupt:N"));
+}
+
+/// The sample as if its timer were on the processor's chip: no interrupt is acknowledged, nothing
+/// counted.
+class PlaceOnChip : public Place {
+ protected:
+  void SetUp() override {
+    Place::SetUp();
+    good({"convert", sample("area5150.sr"), "--cpu", "8088", "--channels",
+          sample("no_queue_status.json"), "--to", "csv", "-o", "all.csv"});
+    std::ifstream all(file("all.csv"));
+    std::ofstream hidden(file("hidden.csv"));
+    for (std::string line; std::getline(all, line);) {
+      const bool acknowledge = line.find(",INTA,") != std::string::npos;
+      // The first interrupt is where the recording begins, with the state before it.
+      if (acknowledge && start_.empty()) start_ = line.substr(0, line.find(','));
+      if (!acknowledge) hidden << line << '\n';
+    }
+  }
+  ProcessResult import_with(const std::string& marker) const {
+    return run({"import", "hidden.csv", "--initial-state", sample("state.json"), "--start",
+                "transaction:" + start_, "--on-chip", marker, "-o", "r.citcat"});
+  }
+  /// Where each interrupt is, as `dump` shows it.
+  std::vector<std::uint64_t> positions(const std::string& recording) const {
+    std::vector<std::uint64_t> found;
+    std::istringstream lines(good({"dump", recording, "--format", "json"}));
+    for (std::string line; std::getline(lines, line);) {
+      const auto event = nlohmann::json::parse(line);
+      const std::string kind = event.at("event");
+      if (kind == "interrupt" || kind == "on-chip interrupt")
+        found.push_back(event.at("instruction"));
+    }
+    return found;
+  }
+
+ private:
+  std::string start_;
+};
+
+TEST_F(PlaceOnChip, FindsTheTimersInterruptsByTheEndOfInterruptCommand) {
+  ASSERT_EQ(import_with("8=io-write:20:20").exit_code, 0);
+  EXPECT_EQ(good({"place", "r.citcat"}), "9 interrupts, 9 unique\n");
+  import_sample("counted.citcat");
+  EXPECT_EQ(positions("r.citcat"), positions("counted.citcat"));
+  EXPECT_EQ(nlohmann::json::parse(good({"verify", "r.citcat", "--json"})).at("verdict"), "match");
+}
+
+TEST_F(PlaceOnChip, FindsThemByTheReadOfTheirTableEntry) {
+  ASSERT_EQ(import_with("8=mem-read:20").exit_code, 0);
+  EXPECT_EQ(good({"place", "r.citcat"}), "9 interrupts, 9 unique\n");
+}
+
+TEST_F(PlaceOnChip, SaysThatNothingFitsWhenTheVectorIsAnother) {
+  ASSERT_EQ(import_with("9=io-write:20:20").exit_code, 0);
+  const ProcessResult result = run({"place", "r.citcat"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("9 interrupts, 9 not placed"));
+  EXPECT_NE(run({"verify", "r.citcat"}).exit_code, 0);
+}
+
+TEST_F(PlaceOnChip, RefusesWhatIsNoMarker) {
+  const ProcessResult result = import_with("8=io-read:20");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("VECTOR=io-write:PORT"));
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ std::vector<PlacedEvent> some_events() {
   return {{0, Placement::unique, {12, 0}, 1, false, {}},
           {2, Placement::equivalent, {900, 3}, 7, true, {{901, 0}, {902, 65535}}},
           {3, Placement::ambiguous, {std::uint64_t{1} << 40, 0}, 2, false, {{5, 5}}},
-          {4, Placement::none, {}, 0, false, {}}};
+          {4, Placement::none, {}, 0, false, {}},
+          {5, Placement::absent, {1000, 0}, 0, false, {}}};
 }
 
 Recording with_interrupts(std::size_t count) {
@@ -46,12 +47,20 @@ TEST(Placements, AreNotAppliedToARecordingWithFewerInterrupts) {
 }
 
 TEST(Placements, GivePositionsToWhatWasPlacedAlone) {
-  Recording recording = with_interrupts(5);
+  Recording recording = with_interrupts(6);
   ASSERT_TRUE(apply_placements(some_events(), recording));
   EXPECT_TRUE(recording.interrupts[0].position_known);
   EXPECT_FALSE(recording.interrupts[1].position_known);
   EXPECT_EQ(recording.interrupts[2].position, (Position{900, 3}));
   EXPECT_FALSE(recording.interrupts[4].position_known);
+}
+
+TEST(Placements, MakeAnAbsentInterruptNone) {
+  Recording recording = with_interrupts(6);
+  recording.interrupts[5].kind = Interrupt::Kind::on_chip;
+  ASSERT_TRUE(apply_placements(some_events(), recording));
+  EXPECT_EQ(recording.interrupts[5].kind, Interrupt::Kind::none);
+  EXPECT_TRUE(recording.interrupts[5].position_known);
 }
 
 using PlacementsInArchive = test::TemporaryFolder;

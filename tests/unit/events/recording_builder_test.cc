@@ -196,6 +196,34 @@ TEST_F(BuilderTest, GivesNmiItsVector) {
   EXPECT_EQ(r.interrupts[0].vector, 2);
 }
 
+TEST_F(BuilderTest, ShowsAnInterruptAtItsMarker) {
+  builder_ = RecordingBuilder({{}, {parse_on_chip_marker("30=io-write:20:60")}}, nullptr);
+  write(0x100, {1, 2});
+  add(BusOp::io_write, 0x20, {0x61});
+  add(BusOp::io_write, 0x20, {0x60});
+  const Recording r = builder_.finish();
+  ASSERT_EQ(r.interrupts.size(), 1u);
+  EXPECT_EQ(r.interrupts[0].kind, Interrupt::Kind::on_chip);
+  EXPECT_EQ(r.interrupts[0].vector, 0x30);
+  EXPECT_FALSE(r.interrupts[0].position_known);
+  EXPECT_EQ(r.interrupts[0].transaction, 2u);
+  EXPECT_EQ(r.interrupts[0].anchor, (BusAnchor{2, 1, 0, 0}));
+}
+
+TEST_F(BuilderTest, TakesTheThirdStoreAfterAReadForItsMarker) {
+  builder_ = RecordingBuilder({{}, {parse_on_chip_marker("8=mem-read:20")}}, nullptr);
+  read(0x20, {0, 0});
+  read(0x22, {0x50, 0});
+  write(0x1fe, {2, 2});
+  write(0x1fc, {0, 1});
+  write(0x1fa, {7, 0});
+  write(0x1f8, {9, 9});
+  const Recording r = builder_.finish();
+  ASSERT_EQ(r.interrupts.size(), 1u);
+  EXPECT_EQ(r.interrupts[0].transaction, 4u);
+  EXPECT_EQ(r.interrupts[0].anchor.writes, 4u);
+}
+
 TEST_F(BuilderTest, PassesEvidenceOnWithoutTheDataOfReads) {
   read(0x1000, {1, 2});
   write(0x1004, {3});

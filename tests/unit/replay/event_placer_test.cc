@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "events/recording_file.h"
 #include "replay/verifier.h"
 #include "unit/replay/watched_guest.h"
+#include "unit/temporary_folder.h"
 
 namespace citcat::test {
 namespace {
@@ -205,6 +207,198 @@ TEST_F(EventPlacerTest, AChoiceIsRevisedWhenTrafficAfterTheNextInterruptRefutesI
   expect_where_it_was(report);
   EXPECT_EQ(report.events[1].placement, Placement::unique);
   expect_match();
+}
+
+// mov al,60; out 20,al; iret
+constexpr std::initializer_list<int> kEndOfInterrupt{0xb0, 0x60, 0xe6, 0x20, 0xcf};
+
+TEST_F(EventPlacerTest, AMarkerShowsInterruptsThatNobodyAcknowledged) {
+  guest_.code({0x40, 0x43, 0xa3, 0x10, 0x00, 0x41, 0x42,    // inc; inc; mov [10],ax; inc; inc
+               0xa3, 0x12, 0x00, 0x40, 0x43, 0xeb, 0xfe});  // mov [12],ax; inc; inc; jmp $
+  guest_.handler(kEndOfInterrupt);
+  guest_.marker("8=io-write:20:60");
+  guest_.on_chip_at({1, 0});
+  guest_.on_chip_at({7, 0});
+  const PlacementReport report = place(16);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, TheReadOfItsTableEntryIsAMarkerToo) {
+  guest_.code({0x40, 0x43, 0xa3, 0x10, 0x00, 0x41, 0x42, 0xa3, 0x12, 0x00, 0x40, 0xeb, 0xfe});
+  guest_.handler({0xcf});
+  guest_.marker("8=mem-read:20");
+  guest_.on_chip_at({1, 0});
+  guest_.on_chip_at({5, 0});
+  const PlacementReport report = place(10);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, AnInterruptBeforePushfStoresWhatPushfWould) {
+  guest_.code({0x40, 0x43, 0x9c, 0x59, 0xa3, 0x10, 0x00, 0xeb, 0xfe});  // inc; inc; pushf; pop cx
+  guest_.handler(kEndOfInterrupt);
+  guest_.marker("8=io-write:20:60");
+  guest_.on_chip_at({2, 0});
+  const PlacementReport report = place(9);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, AMarkerThatTheProgramWritesItselfIsNoInterrupt) {
+  guest_.code({0x40, 0xb0, 0x60, 0xe6, 0x20,                // inc ax; mov al,60; out 20,al
+               0xa3, 0x10, 0x00, 0x43, 0x41,                // mov [10],ax; inc bx; inc cx
+               0xa3, 0x12, 0x00, 0x42, 0x90, 0xeb, 0xfe});  // mov [12],ax; inc dx; nop; jmp $
+  guest_.handler(kEndOfInterrupt);
+  guest_.marker("8=io-write:20:60");
+  guest_.on_chip_at({5, 0});
+  const PlacementReport report = place(13);
+  ASSERT_EQ(report.events.size(), 2u);
+  EXPECT_FALSE(report.divergence);
+  EXPECT_EQ(report.events[0].placement, Placement::absent);
+  EXPECT_EQ(report.events[1].placement, Placement::unique);
+  EXPECT_EQ(report.events[1].position, (Position{5, 0}));
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, AMarkerOfAnotherVectorPlacesNothing) {
+  guest_.code({0x40, 0x43, 0xa3, 0x10, 0x00, 0x41, 0x42, 0xa3, 0x12, 0x00, 0xeb, 0xfe});
+  guest_.handler(kEndOfInterrupt);
+  guest_.marker("9=io-write:20:60");
+  guest_.on_chip_at({1, 0});
+  const PlacementReport report = place(9);
+  ASSERT_EQ(report.events.size(), 1u);
+  EXPECT_EQ(report.events[0].placement, Placement::none);
+  EXPECT_TRUE(report.divergence);
+}
+
+TEST_F(EventPlacerTest, RoundsOfAnIdleLoopAreEquivalentForOnChipInterruptsToo) {
+  guest_.code({0xeb, 0xfe});  // jmp $
+  guest_.handler(kEndOfInterrupt);
+  guest_.marker("8=io-write:20:60");
+  guest_.on_chip_at({50, 0});
+  guest_.on_chip_at({90, 0});
+  const PlacementReport report = place(100);
+  ASSERT_EQ(report.events.size(), 2u);
+  for (const PlacedEvent& e : report.events) {
+    EXPECT_NE(e.placement, Placement::none);
+    EXPECT_NE(e.placement, Placement::unique);
+    EXPECT_GT(e.candidates, 1u);
+  }
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, OnChipAndAcknowledgedInterruptsAreToldApart) {
+  guest_.code({0x40, 0x43, 0xa3, 0x10, 0x00, 0x41, 0x42, 0xa3, 0x12, 0x00,  //
+               0x40, 0x43, 0xa3, 0x14, 0x00, 0x41, 0x42, 0xeb, 0xfe});
+  guest_.handler({0xcf});
+  guest_.put(0x28, {0x00, 0x00, 0x58, 0x00});         // vector 0a
+  guest_.put(0x580, {0xb0, 0x61, 0xe6, 0x20, 0xcf});  // mov al,61; out 20,al; iret
+  guest_.marker("a=io-write:20:61");
+  guest_.interrupt_at({1, 0});
+  guest_.on_chip_at({5, 0}, 0x0a);
+  guest_.interrupt_at({11, 0});
+  const PlacementReport report = place(16);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, AnNmiIsPlacedByWhatItPushesEvenWithInterruptsDisabled) {
+  guest_.set("eflags", 0xf002);
+  guest_.code({0x40, 0x43, 0xa3, 0x10, 0x00, 0x41, 0x42, 0xa3, 0x12, 0x00, 0xeb, 0xfe});
+  guest_.put(0x540, {0xc6, 0x06, 0x00, 0x00, 0x07, 0xcf});  // mov byte [0],7; iret
+  guest_.nmi_at({4, 0});
+  const PlacementReport report = place(9);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, AnNmiIsFoundThatTheProcessorTookBehindSeveralStores) {
+  guest_.code({0x40, 0xa3, 0x10, 0x00, 0x43, 0xa3, 0x12, 0x00, 0x41, 0xa3, 0x14, 0x00, 0x42,  //
+               0x40, 0xa3, 0x16, 0x00, 0xeb, 0xfe});
+  guest_.put(0x540, {0xc6, 0x06, 0x00, 0x00, 0x07, 0xcf});
+  guest_.nmi_at({7, 0}, 5);
+  const PlacementReport report = place(12);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, AnNmiWithoutACapturedPinIsPlacedByItsMarker) {
+  guest_.set("eflags", 0xf002);
+  guest_.code({0x40, 0x43, 0xa3, 0x10, 0x00, 0x41, 0x42, 0xa3, 0x12, 0x00, 0xeb, 0xfe});
+  guest_.put(0x540, {0xcf});
+  guest_.marker("2=mem-read:8");
+  guest_.on_chip_at({4, 0}, 2);
+  const PlacementReport report = place(8);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(EventPlacerTest, AnSmiIsPlacedByTheStateThatItSaves) {
+  guest_.processor(CpuModel::p6);
+  guest_.set("eflags", 0x2);
+  // mov cx,9; L: inc ax; loop L; mov [10],ax; jmp $
+  guest_.code({0xb9, 0x09, 0x00, 0x40, 0xe2, 0xfd, 0xa3, 0x10, 0x00, 0xeb, 0xfe});
+  guest_.put(0x38000, {0x0f, 0xaa});  // rsm
+  guest_.smi_at({8, 0});
+  const PlacementReport report = place(24);
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+/// A recording of the guest in an archive, whose capture shows another value stored at 3000:0010
+/// than the program's.
+class ReviewedArchive : public TemporaryFolder {
+ protected:
+  void SetUp() override {
+    TemporaryFolder::SetUp();
+    WatchedGuest guest;
+    guest.code({0xa2, 0x10, 0x00, 0x43, 0x41, 0x42, 0xa2, 0x12, 0x00});  // mov [10],al; inc; mov
+    guest.handler({0xcf});
+    guest.interrupt_at({2, 0});
+    const ImportedRecording imported = guest.record(6);
+    RecordingFileWriter archive(path("r.citcat"));
+    for (BusTransaction t : imported.evidence) {
+      if (t.op == BusOp::data_write && t.address.value == 0x30010) {
+        t.data[0] = 0x77;
+        shown_ = t;
+      }
+      archive.write(t);
+    }
+    archive.finish(imported.recording);
+  }
+  BusTransaction shown_;
+};
+
+TEST_F(ReviewedArchive, SearchesOnBehindAResultThatSomebodyReviewed) {
+  RecordingFile file = RecordingFile::open(path("r.citcat"));
+  Hint hint;
+  hint.kind = Hint::Kind::result;
+  hint.transaction = shown_.index;
+  hint.address = shown_.address;
+  hint.data = {0x77};
+  file.apply({"", {hint}}, "hints");
+  const auto report = place_events(file, {});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->count(Placement::unique), 1u);
+  EXPECT_EQ(file.recording().interrupts.at(0).position, (Position{2, 0}));
+}
+
+TEST_F(ReviewedArchive, StopsBeforeAResultThatNobodyReviewed) {
+  RecordingFile file = RecordingFile::open(path("r.citcat"));
+  const auto report = place_events(file, {});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->count(Placement::none), 1u);
+  ASSERT_TRUE(report->divergence);
+  EXPECT_EQ(report->divergence->transaction, shown_.index);
 }
 
 }  // namespace

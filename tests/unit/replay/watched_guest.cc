@@ -1,5 +1,7 @@
 #include "unit/replay/watched_guest.h"
 
+#include <algorithm>
+
 #include "events/recording_builder.h"
 #include "replay/replayer.h"
 
@@ -11,6 +13,8 @@ BusModel bus_8088() { return {CacheForm::none, 0, 1, 0xfffff}; }
 /// What a bus of one byte's width carries.
 class Bus final : public Sink {
  public:
+  Bus(const std::vector<Interrupt>& interrupts, std::size_t nmi_earlier)
+      : interrupts_(interrupts), nmi_earlier_(nmi_earlier) {}
   bool wants_reads() const override { return true; }
   void attach(Machine& machine) { machine_ = &machine; }
 
@@ -24,14 +28,23 @@ class Bus final : public Sink {
       add(BusOp::data_write, a.value + i, bytes[i]);
     }
   }
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position) override {
+    add(BusOp::io_write, port, static_cast<std::uint8_t>(value));
+    shown.back().size = static_cast<std::uint8_t>(size);
+  }
   void instruction(const ExecutedInstruction&, Position) override { boundary_ = shown.size(); }
   void delivered(const DeliveredEvent& event, Position) override {
     // Told when all of it is done: the acknowledge comes before the vector is read.
+    const Interrupt::Kind kind = interrupts_.at(next_++).kind;
     BusTransaction t;
-    t.op = BusOp::interrupt_acknowledge;
+    t.op = kind == Interrupt::Kind::nmi   ? BusOp::nmi
+           : kind == Interrupt::Kind::smi ? BusOp::smi
+                                          : BusOp::interrupt_acknowledge;
     t.size = 1;
     t.data[0] = event.vector;
-    shown.insert(shown.begin() + static_cast<std::ptrdiff_t>(boundary_), t);
+    const std::size_t earlier = kind == Interrupt::Kind::nmi ? nmi_earlier_ : 0;
+    const auto at = static_cast<std::ptrdiff_t>(boundary_ - std::min(boundary_, earlier));
+    if (kind != Interrupt::Kind::on_chip) shown.insert(shown.begin() + at, t);
     boundary_ = shown.size();
   }
 
@@ -46,8 +59,10 @@ class Bus final : public Sink {
     t.data[0] = value;
     shown.push_back(t);
   }
+  const std::vector<Interrupt>& interrupts_;
+  std::size_t nmi_earlier_;
   Machine* machine_ = nullptr;
-  std::size_t boundary_ = 0;
+  std::size_t boundary_ = 0, next_ = 0;
 };
 
 class Kept final : public EvidenceWriter {
@@ -78,6 +93,7 @@ WatchedGuest::WatchedGuest() {
     image_.set(PhysAddr{0x30000 + a}, 0);
   }
   put(0x20, {0x00, 0x00, 0x50, 0x00});  // vector 8
+  put(0x08, {0x00, 0x00, 0x54, 0x00});  // vector 2
 }
 
 void WatchedGuest::put(std::uint32_t address, std::initializer_list<int> bytes) {
@@ -86,27 +102,30 @@ void WatchedGuest::put(std::uint32_t address, std::initializer_list<int> bytes) 
 
 void WatchedGuest::set(const char* name, std::uint32_t value) { set_register(state_, name, value); }
 
+void WatchedGuest::add(Interrupt::Kind kind, std::uint8_t vector, Position position) {
+  positions_.push_back(position);
+  Interrupt& i = interrupts_.emplace_back();
+  i.kind = kind;
+  i.vector = vector;
+  i.position_known = true;
+  i.position = position;
+}
+
 ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   Recording known;
   known.initial = state_;
   known.bus = bus_8088();
   known.image = image_.clone();
   known.instructions = instructions;
-  for (const Position& position : positions_) {
-    Interrupt i;
-    i.vector = 8;
-    i.position_known = true;
-    i.position = position;
-    known.interrupts.push_back(i);
-  }
-  Bus bus;
+  known.interrupts = interrupts_;
+  Bus bus(interrupts_, nmi_earlier_);
   Replayer replayer(known, &bus, {});
   bus.attach(replayer.machine());
   replayer.run();
 
   ImportedRecording imported;
   Kept kept(imported.evidence);
-  RecordingBuilder builder({bus_8088()}, &kept);
+  RecordingBuilder builder({bus_8088(), markers_}, &kept);
   for (std::size_t i = 0; i < bus.shown.size(); ++i) {
     bus.shown[i].index = i;
     builder.add(bus.shown[i]);
