@@ -143,7 +143,7 @@ std::string check_bus_record(const BusRecord& r, std::uint32_t bus_bytes) {
   }
 }
 
-void BusRecordDecoder::decode_other(BusRecord r, BusTransaction& out) {
+void BusRecordDecoder::decode_other(const BusRecord& r, BusTransaction& out) const {
   out.op = kTypes[r.type - 1].op;
   if (out.op == BusOp::instruction_start) {
     const bool prefix = (r.flags & kRecordPrefix) != 0;
@@ -156,15 +156,14 @@ void BusRecordDecoder::decode_other(BusRecord r, BusTransaction& out) {
   }
 }
 
-BusRecordDecoder BusRecordDecoder::learn(BusRecordDecoder decoder, BusRecord r) {
-  decoder.learnt_ = true;
+void BusRecordDecoder::learn(const BusRecord& r) {
+  learnt_ = true;
   if ((r.flags & kLine) == 0) {
-    decoder.widest_ = r.size;
-    return decoder;
+    widest_ = r.size;
+    return;
   }
-  decoder.shown_ |= r.flags & kSharedFlags;
-  if (r.burst == 1) decoder.shown_ |= kSecondPart;
-  return decoder;
+  shown_ |= r.flags & kSharedFlags;
+  if (r.burst == 1) shown_ |= kSecondPart;
 }
 
 BusModel BusRecordDecoder::seen() const {

@@ -138,7 +138,6 @@ class BusRecordDecoder {
   std::uint64_t count() const { return count_; }
 
  private:
-  // Rare cases take copies: what others may look at cannot stay in registers for the common ones.
   void decode_kind(const BusRecord& record, BusTransaction& out) {
     constexpr std::uint8_t kFlags =
         kLine | kWriteBack | kUncacheable | kSnoop | kStateWindow | kStoreFill;
@@ -147,20 +146,16 @@ class BusRecordDecoder {
       decode_other(record, out);
       return;
     }
-    static_assert(static_cast<int>(BusOp::code_read) == 0 &&
-                  static_cast<int>(BusOp::data_write) == 2);
-    out.op = static_cast<BusOp>(record.type - 1u);
+    constexpr std::array kOps{BusOp::code_read, BusOp::data_read, BusOp::data_write};
+    out.op = kOps[record.type - 1u];
     out.flags = record.flags & kFlags;
     // What the records show of the cache is new only a few times in a capture.
     const bool line = (record.flags & kLine) != 0;
     const unsigned shown = (record.flags & kFlags) | (record.burst == 1 ? kSecondPart : 0u);
-    if (line ? (shown & ~shown_) != 0 : record.size > widest_) {
-      *this = learn(*this, record);
-    }
+    if (line ? (shown & ~shown_) != 0 : record.size > widest_) learn(record);
   }
-  static void decode_other(BusRecord record, BusTransaction& out);
-  /// `decoder` with what the record shows.
-  static BusRecordDecoder learn(BusRecordDecoder decoder, BusRecord record);
+  void decode_other(const BusRecord& record, BusTransaction& out) const;
+  void learn(const BusRecord& record);
 
   std::uint64_t count_ = 0;
   std::uint64_t high_clock_ = 0;

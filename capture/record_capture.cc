@@ -68,7 +68,7 @@ class RecordCapture final : public CaptureReader {
   }
 
   /// The capture says that it was interrupted; nothing may follow.
-  void take_cut(BusRecord record) {
+  void take_cut(const BusRecord& record) {
     info_.ending = ending_of_cut(record.data[0]);
     info_.warnings.push_back(file_->input().name() + ": the capture was interrupted (" +
                              std::string(ending_name(info_.ending)) + "): it was meant to go on");
@@ -106,7 +106,7 @@ class RecordCapture final : public CaptureReader {
 
   /// Throws for a record that makes no sense; returns false instead where `later` wants the records
   /// before it handed out first.
-  bool check(BusRecord record, std::size_t index, bool later) const {
+  bool check(const BusRecord& record, std::size_t index, bool later) const {
     const std::string wrong = check_bus_record(record, bus_bytes_);
     if (wrong.empty()) return true;
     if (later) return false;
