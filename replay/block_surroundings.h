@@ -6,11 +6,10 @@
 
 namespace citcat {
 
-/// Everything besides a block's linear address that decides which template it has and whether that
-/// may run: where this has not changed since a template was found, it need not be looked for again.
+/// Everything besides where a block lies that decides which template it has and whether that may
+/// run: where this has not changed since a template was found, it need not be looked for again.
 struct BlockSurroundings {
   std::uint64_t mode = 0;            ///< as in BlockKey
-  std::uint64_t code_mappings = 0;   ///< Mmu::code_mappings()
   std::uint64_t templates_gone = 0;  ///< BlockTable::gone()
   std::uint32_t code_base = 0;
   std::uint32_t segments = 0;  ///< what blocks may use of each: Machine::segments_allow()
@@ -21,9 +20,12 @@ struct BlockSurroundings {
 /// a processor goes to and fro between user and supervisor.
 class SurroundingsNumbers {
  public:
-  static constexpr std::uint64_t kUnknown = 0;
+  static constexpr std::uint32_t kUnknown = 0;
 
-  std::uint64_t number_of(const BlockSurroundings& wanted) {
+  /// No further number is left.
+  bool exhausted() const { return last_ == 0xffffffff; }
+  /// Not kUnknown. Must not be exhausted().
+  std::uint32_t number_of(const BlockSurroundings& wanted) {
     for (const Known& k : known_) {
       if (k.number != kUnknown && k.surroundings == wanted) return k.number;
     }
@@ -37,10 +39,10 @@ class SurroundingsNumbers {
  private:
   struct Known {
     BlockSurroundings surroundings;
-    std::uint64_t number = kUnknown;
+    std::uint32_t number = kUnknown;
   };
-  std::array<Known, 4> known_{};
-  std::uint64_t last_ = kUnknown;
+  std::array<Known, 8> known_{};
+  std::uint32_t last_ = kUnknown;
 };
 
 }  // namespace citcat

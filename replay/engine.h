@@ -28,6 +28,7 @@ namespace env_layout {
 inline constexpr std::size_t kRegs = 0;  ///< 16 x u64: EAX ECX EDX EBX ESP EBP ESI EDI ...
 inline constexpr std::size_t kEip = 128;
 inline constexpr std::size_t kEflags = 136;
+inline constexpr std::size_t kDf = 172;  ///< i32: 1, or -1 where EFLAGS.DF is set
 inline constexpr std::size_t kHflags = 176;
 inline constexpr std::size_t kSegments = 184;
 inline constexpr std::size_t kSegmentBytes = 24;
@@ -175,6 +176,8 @@ class Engine {
   void set_eflags(std::uint32_t v);
   /// EFLAGS without the arithmetic flags (those are computed lazily): cheap.
   std::uint32_t system_flags() const { return get<std::uint32_t>(env_layout::kEflags); }
+  /// EFLAGS.DF, inside a run: string instructions go from high addresses to low ones.
+  bool strings_run_down() const { return get<std::int32_t>(env_layout::kDf) < 0; }
   /// Clears EFLAGS.RF; unlike other writes at once, even inside on_instruction.
   void drop_resume_flag() { put(env_layout::kEflags, system_flags() & ~std::uint32_t{1u << 16}); }
   std::uint32_t hflags() const { return get<std::uint32_t>(env_layout::kHflags); }

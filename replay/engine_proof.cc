@@ -30,6 +30,7 @@ class ProofClient : public EngineClient {
     software = software_;
     eip = engine->eip();
     error = engine->error_code();
+    down = engine->strings_run_down();
     engine->stop();
   }
   std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess) override {
@@ -42,7 +43,7 @@ class ProofClient : public EngineClient {
 
   Engine* engine = nullptr;
   std::uint32_t vector = 0, eip = 0, error = 0, out = 0, instructions = 0;
-  bool software = false;
+  bool software = false, down = false;
   bool data_only = true;  ///< no code was translated from kData
 };
 
@@ -126,6 +127,14 @@ void prove_engine() {
   engine.flush_tlb();
   start(kCode);
   expect(engine.gpr(kEax) == 2, "patched code is not noticed where stores went unchecked before");
+
+  // The direction of strings can be told inside a run.
+  poke(kCode, {0xfd, 0xcd, 0x21});
+  start(kCode);
+  expect(client.down, "EFLAGS.DF is not told after STD");
+  poke(kCode, {0xfc, 0xcd, 0x21});
+  start(kCode);
+  expect(!client.down, "EFLAGS.DF is not told after CLD");
 
   // Port values travel both ways.
   poke(kCode, {0xe5, 0x60, 0xe7, 0x80, 0xcd, 0x21});

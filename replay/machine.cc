@@ -183,8 +183,8 @@ bool Machine::run_step() {
   }
   if (stop != EngineStop::requested) {
     char text[160];
-    std::snprintf(text, sizeof text, "the engine stopped: %s (EIP %08x)",
-                  engine_.failure().c_str(), engine_.eip());
+    std::snprintf(text, sizeof text, "the engine stopped: %s (EIP %08x)", engine_.failure().c_str(),
+                  engine_.eip());
     throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
   }
   if (action_ == Action::at_position) {
@@ -251,6 +251,10 @@ void Machine::finish_run_step() {
     case Action::step:
       engine_.set_eip(linear_ - engine_.segment_base(kCs));
       engine_.step_once();
+      break;
+    case Action::repeat:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      repeat_quickly();
       break;
     case Action::retranslate:
       retranslate();
@@ -413,26 +417,31 @@ void Machine::report_completed() {
     }
   }
   if (info_->kind != InstructionClass::plain) report_descriptors();
-  if (sink_ != nullptr) {
-    ExecutedInstruction e;
-    e.info = info_;
-    e.linear = linear_;
-    e.eip = linear_ - code_base_;
-    e.physical = physical_;
-    e.ea_count = ea_count_;
-    for (unsigned i = 0; i < ea_count_; ++i) e.ea[i] = ea_[i];
-    sink_->instruction(e, position_);
-  }
+  if (sink_ != nullptr) sink_->instruction(executed(), position_);
+}
+
+/// The instruction or iteration in flight, as sinks see it.
+ExecutedInstruction Machine::executed() const {
+  ExecutedInstruction e;
+  e.info = info_;
+  e.linear = linear_;
+  e.eip = linear_ - code_base_;
+  e.physical = physical_;
+  e.ea_count = ea_count_;
+  for (unsigned i = 0; i < ea_count_; ++i) e.ea[i] = ea_[i];
+  return e;
 }
 
 void Machine::retire() {
   in_flight_ = false;
-  segments_stale_ = true;
   iterating_ = false;
   repeat_done_ = false;
   native_retries_ = 0;
   resume_flag_ = false;
-  if (info_->ends_block || info_->kind != InstructionClass::plain) after_system(*info_);
+  if (info_->ends_block || info_->kind != InstructionClass::plain) {
+    segments_stale_ = true;
+    after_system(*info_);
+  }
   ++position_.instruction;
   position_.iteration = 0;
 }
@@ -500,6 +509,8 @@ void Machine::prepare(std::uint32_t linear) {
       std::memcpy(&flag_inputs_.memory, bytes.data(), 4);
     }
     if (wants_arrangement_) request(Action::arrange);
+    quick_iterations_ = iterating_ ? count_quick_iterations() : 0;
+    if (quick_iterations_ != 0) request(Action::repeat);
   } catch (...) {
     in_flight_ = false;
     iterating_ = false;
@@ -666,10 +677,9 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
   const std::uint32_t offset = linear & kPageMask;
   physical_ = code_frame_ + offset;
   const CodeMode mode = code_mode();
-  Decoded& slot = decoded_[(linear ^ linear >> 13) & (decoded_.size() - 1)];
+  Decoded& slot = decoded_[decoded_slot(linear)];
   const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
-  if (slot.valid && slot.linear == linear && slot.mode == mode && slot.info.length <= here &&
-      std::memcmp(slot.info.bytes.data(), code_host_ + offset, slot.info.length) == 0) [[likely]] {
+  if (slot.is(linear, mode, {code_host_ + offset, here})) [[likely]] {
     if (!memory_.is_defined(physical_, slot.info.length)) {
       throw UndefinedMemory{physical_, slot.info.length, "code"};
     }

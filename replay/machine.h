@@ -183,6 +183,7 @@ class Machine final : private EngineClient, private WalkObserver {
     debug_trap,
     flush_tlb,
     step,
+    repeat,
     retranslate,
     drop_blocks,
   };
@@ -197,7 +198,17 @@ class Machine final : private EngineClient, private WalkObserver {
     bool valid = false;
     CodeMode mode;
     InstructionInfo info;
+
+    /// Whether this is what `bytes`, all that is in its page, are at `at`.
+    bool is(std::uint32_t at, CodeMode in, std::span<const std::uint8_t> bytes) const {
+      return valid && linear == at && mode == in && info.length <= bytes.size() &&
+             std::memcmp(info.bytes.data(), bytes.data(), info.length) == 0;
+    }
   };
+  std::size_t decoded_slot(std::uint32_t linear) const {
+    return (linear ^ linear >> 13) & (decoded_.size() - 1);
+  }
+  InstructionInfo decoded(std::uint32_t linear, std::span<const std::uint8_t> bytes) const;
   struct Store {
     PhysAddr physical;
     std::uint32_t size = 0;
@@ -208,6 +219,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void request(Action action);
   void complete_in_flight(std::uint32_t next_linear);
   void report_completed();
+  ExecutedInstruction executed() const;
   void report_descriptors();
   void retire();
   bool boundary_stop();
@@ -259,9 +271,23 @@ class Machine final : private EngineClient, private WalkObserver {
   Translation allow_engine(Translation known, Access access);
   void note_code(std::uint32_t frame);
   bool segments_allow(const BlockTemplate& block);
-  std::uint64_t find_surroundings();
+  std::uint32_t find_surroundings();
+  static std::size_t met_slot(std::uint32_t linear) { return (linear ^ linear >> 15) & (kMet - 1); }
   bool follow_quickly(std::uint32_t linear, std::uint32_t size);
   void meet_block(std::uint32_t linear, std::uint32_t size);
+
+  // machine_repeats.cc: repeated strings, many iterations at a time
+  struct StringRun {
+    PhysAddr at;
+    std::uint8_t* host = nullptr;
+    std::uint32_t bytes = 0;
+  };
+  std::optional<StringRun> string_run(const MemoryOperand& operand);
+  std::uint32_t count_quick_iterations();
+  std::uint32_t count_equal_or_different(std::uint32_t count) const;
+  void repeat_quickly();
+  void store_string(std::uint32_t count);
+  void tell_iterations(std::uint32_t count);
 
   // machine_block_accesses.cc: what blocks read and stored, and taking them back
   bool may_tell_accesses(const BlockTemplate& block);
@@ -422,9 +448,11 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t hflags_before_ = 0;
   PhysAddr physical_;
   bool in_flight_ = false;
-  bool resuming_ = false;     ///< the engine reports again what is already prepared
-  bool iterating_ = false;    ///< an iteration of a REP is in flight
-  bool repeat_done_ = false;  ///< its final count check is in flight
+  bool resuming_ = false;                   ///< the engine reports again what is already prepared
+  std::uint32_t quick_iterations_ = 0;      ///< to be made by repeat_quickly()
+  std::array<StringRun, 2> string_runs_{};  ///< what they access, by operand
+  bool iterating_ = false;                  ///< an iteration of a REP is in flight
+  bool repeat_done_ = false;                ///< its final count check is in flight
   std::uint32_t count_before_ = 0;
   std::array<std::uint32_t, 2> ea_{};
   std::uint8_t ea_count_ = 0;
@@ -486,14 +514,15 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t stores_begun_ = 0;
   /// The template found for an address when it was met last, and the surroundings then.
   struct Met {
-    std::uint64_t surroundings = SurroundingsNumbers::kUnknown;
+    std::uint32_t surroundings = SurroundingsNumbers::kUnknown;
+    std::uint32_t linear = 0;
     BlockTemplate* block = nullptr;
   };
   static constexpr std::size_t kMet = std::size_t{1} << 15;
   std::vector<Met> met_ = std::vector<Met>(kMet);
   SurroundingsNumbers surroundings_numbers_;
   /// Of the block in progress, when it was reached by nothing but blocks and goes on like that.
-  std::uint64_t surroundings_ = SurroundingsNumbers::kUnknown;
+  std::uint32_t surroundings_ = SurroundingsNumbers::kUnknown;
   bool taken_back_ = false;          ///< it is, as soon as the engine stops
   std::uint32_t block_begin_ = 0;    ///< linear address of its first instruction
   std::uint64_t careful_until_ = 0;  ///< no block begins before this instruction

@@ -61,18 +61,24 @@ BlockTemplate* Machine::find_block(std::uint32_t linear) {
   return found;
 }
 
-std::uint64_t Machine::find_surroundings() {
+std::uint32_t Machine::find_surroundings() {
+  if (surroundings_numbers_.exhausted()) {
+    surroundings_numbers_ = {};
+    met_.assign(kMet, {});
+  }
   const auto bits = std::uint32_t{unlimited_read_} | std::uint32_t{unlimited_written_} << 8 |
                     std::uint32_t{flat_} << 16 | std::uint32_t{code_unlimited_} << 24;
   return surroundings_numbers_.number_of(
-      {block_mode(), mmu_.code_mappings(), blocks_.gone(), engine_.segment_base(kCs), bits});
+      {block_mode(), blocks_.gone(), engine_.segment_base(kCs), bits});
 }
 
-/// A block after a block, both met in these surroundings before: nothing else is to be looked at.
+/// A block after a block, both met in these surroundings before: nothing else is to be looked at
+/// but where the second one lies.
 bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
   if (surroundings_ == SurroundingsNumbers::kUnknown) return false;
-  const Met& met = met_[linear & (kMet - 1)];
-  if (met.surroundings != surroundings_ || met.block->key.linear != linear) return false;
+  const Met& met = met_[met_slot(linear)];
+  if (met.surroundings != surroundings_ || met.linear != linear) return false;
+  if (!find_frame(linear) || met.block->key.frame != block_frame_) return false;
   BlockTemplate& done = *pending_;
   if (!done.ran_whole_before(linear, size)) return false;
   if (position_.instruction + done.count() + met.block->whole_count > until_.instruction) {
@@ -140,7 +146,7 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size) {
   enter_block(*block);
   if (polling_ || tells_accesses_) return;
   surroundings_ = find_surroundings();
-  met_[linear & (kMet - 1)] = {surroundings_, block};
+  met_[met_slot(linear)] = {surroundings_, linear, block};
 }
 
 /// The engine is about to execute `block` unreported.
@@ -180,7 +186,7 @@ void Machine::retranslate() {
   while (done < hot_size_) {
     const std::uint32_t offset = (linear + done) & kPageMask;
     const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
-    const InstructionInfo info = decode_instruction({host + offset, here}, code_mode(), model_);
+    const InstructionInfo info = decoded(linear + done, {host + offset, here});
     if (info.state != DecodeState::ok || !compiler.add(info)) break;
     if (tells_accesses_ && !memory_.is_defined(PhysAddr{block_frame_ + offset}, info.length))
       return;
@@ -199,6 +205,13 @@ void Machine::retranslate() {
     blocks_.clear();
   }
   blocks_.insert(std::move(block));
+}
+
+/// The instruction at `linear`, of which `bytes` are in its page.
+InstructionInfo Machine::decoded(std::uint32_t linear, std::span<const std::uint8_t> bytes) const {
+  const Decoded& slot = decoded_[decoded_slot(linear)];
+  const CodeMode mode = code_mode();
+  return slot.is(linear, mode, bytes) ? slot.info : decode_instruction(bytes, mode, model_);
 }
 
 void Machine::finish_retranslation() {

@@ -37,13 +37,11 @@ void Mmu::restore(const State& state) {
 }
 
 void Mmu::flush_all() {
-  ++code_mappings_;
   for (Entry& e : itlb_) e.tag = kInvalid;
   for (Entry& e : dtlb_) e.tag = kInvalid;
 }
 
 void Mmu::invalidate_page(LinearAddr page) {
-  ++code_mappings_;
   for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
     Entry& e = (*tlb)[page.page() & (tlb->size() - 1)];
     if (e.tag == tag(page)) e.tag = kInvalid;
@@ -51,7 +49,6 @@ void Mmu::invalidate_page(LinearAddr page) {
 }
 
 void Mmu::control_changed(bool reload_cr3) {
-  ++code_mappings_;
   const std::uint32_t cr0 = engine_.cr(0), cr4 = engine_.cr(4);
   const bool paging = (cr0 & kCr0Pg) != 0, wp = (cr0 & kCr0Wp) != 0;
   const bool pse = (cr4 & kCr4Pse) != 0, pae = (cr4 & kCr4Pae) != 0, pge = (cr4 & kCr4Pge) != 0;
@@ -227,7 +224,6 @@ PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, boo
   } catch (const PageFault&) {
     // Intel SDM vol. 3, 4.10.4.1: a page fault drops the cached translation of its page.
     if (entry.tag == tag(address)) entry.tag = kInvalid;
-    ++code_mappings_;
     throw;
   }
   fill(entry, address, result, access, user);
@@ -237,7 +233,6 @@ PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, boo
 
 void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, bool user) {
   const bool evicts = entry.tag != kInvalid && entry.tag != tag(address);
-  if (access == Access::execute && entry.tag != kInvalid) ++code_mappings_;
   entry.tag = tag(address);
   entry.frame = walk.frame;
   entry.allowed = rights_to_allowed(walk.rights, (walk.leaf & kDirty) != 0);

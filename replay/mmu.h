@@ -125,13 +125,8 @@ class Mmu {
   void restore(const State& state);
 
   bool paging() const { return paging_; }
-  /// Changes whenever code at some linear address may lie elsewhere than before.
-  std::uint64_t code_mappings() const { return code_mappings_; }
   void set_walk_policy(WalkPolicy policy) { policy_ = policy; }
-  void set_a20_mask(std::uint32_t mask) {
-    a20_mask_ = mask;
-    ++code_mappings_;
-  }
+  void set_a20_mask(std::uint32_t mask) { a20_mask_ = mask; }
 
  private:
   // Entry::allowed.
@@ -181,7 +176,6 @@ class Mmu {
   WalkPolicy policy_ = WalkPolicy::all_rights;
   std::uint32_t cr3_ = 0;
   std::uint32_t a20_mask_ = 0xffffffff;
-  std::uint64_t code_mappings_ = 0;
   std::array<std::optional<std::uint64_t>, 4> pdptes_{};
   // Direct-mapped and large: entries live until something drops them, as software must assume.
   std::vector<Entry> itlb_ = std::vector<Entry>(kCodeEntries);

@@ -1,0 +1,136 @@
+// Iterations of repeated strings, many at a time.
+//
+// The engine makes one iteration of a REP after another, and each is reported. Where those that
+// follow the one prepared just now have nothing that must be looked at - the same pages, no limit,
+// no breakpoint, nothing due among them - they are made here. The last one is always the engine's:
+// it leaves the flags, and it is the one that may be interrupted, or fault.
+
+#include <algorithm>
+#include <cstring>
+
+#include "replay/machine.h"
+
+namespace citcat {
+
+namespace {
+
+/// Fewer are not worth stopping the engine for (0.3 us).
+constexpr std::uint32_t kWorthwhile = 8;
+constexpr std::uint32_t kFlagTf = 0x100;
+
+bool is_comparison(const InstructionInfo& info) {
+  const std::uint8_t operation = info.opcode & 0xfe;
+  return operation == 0xa6 || operation == 0xae;  // CMPS, SCAS
+}
+
+bool is_made_here(const InstructionInfo& info) {
+  const std::uint8_t operation = info.opcode & 0xfe;
+  const bool moves = operation == 0xa4 || operation == 0xaa;  // MOVS, STOS
+  return info.kind == InstructionClass::string && info.opcode_map == 0 && info.address_bits == 32 &&
+         (moves || is_comparison(info));
+}
+
+}  // namespace
+
+/// What an operand of a repeated string covers from here to the end of its page.
+std::optional<Machine::StringRun> Machine::string_run(const MemoryOperand& operand) {
+  StringRun run;
+  const auto bit = static_cast<std::uint8_t>(1u << operand.segment);
+  const std::uint8_t unlimited = operand.write ? unlimited_written_ : unlimited_read_;
+  const std::uint32_t offset = engine_.gpr(operand.base);
+  const std::uint32_t linear = engine_.segment_base(operand.segment) + offset;
+  run.bytes = std::min(kPageSize - (linear & kPageMask), 0xffffffff - offset);
+  if ((unlimited & bit) == 0) return std::nullopt;
+  const Access access = operand.write ? Access::write : Access::read;
+  const auto page = mmu_.held(LinearAddr{linear & ~kPageMask}, access, user_mode());
+  if (!page || !memory_.is_mapped(page->frame.page())) return std::nullopt;
+  if (operand.write && memory_.holds_code(page->frame.page())) return std::nullopt;
+  run.at = page->frame + (linear & kPageMask);
+  run.host = memory_.host(run.at);
+  return run;
+}
+
+/// How many iterations can be made here, from the one that is prepared on.
+std::uint32_t Machine::count_quick_iterations() {
+  const InstructionInfo& info = *info_;
+  if (!by_blocks_ || tells_accesses_ || polling_ || sixteen_bit_ || wants_arrangement_) return 0;
+  if (!iterating_ || !is_made_here(info) || watches_code() || engine_.inhibited()) return 0;
+  if ((engine_.system_flags() & kFlagTf) != 0 || engine_.strings_run_down()) return 0;
+  if (segments_stale_) refresh_segments();
+  std::uint64_t n = engine_.gpr(kEcx) - 1u;
+  const bool ends_within = until_.instruction == position_.instruction;
+  if (ends_within) n = std::min<std::uint64_t>(n, until_.iteration - position_.iteration);
+  // The flags of a comparison show only when it is the last one, or the next one faults.
+  const bool compares = is_comparison(info);
+  if (compares && ends_within) return 0;
+  for (unsigned i = 0; i < info.operand_count; ++i) {
+    const auto run = string_run(info.operands[i]);
+    if (!run) return 0;
+    const std::uint32_t room = run->bytes / info.operand_bytes;
+    n = std::min<std::uint64_t>(n, compares && room != 0 ? room - 1 : room);
+    string_runs_[i] = *run;
+  }
+  if (n < kWorthwhile) return 0;
+  auto count = static_cast<std::uint32_t>(n);
+  for (unsigned i = 0; i < info.operand_count; ++i) {
+    if (info.operands[i].write) continue;
+    // What is not defined is for the iteration that reads it.
+    if (!memory_.is_defined(string_runs_[i].at, count * info.operand_bytes)) return 0;
+  }
+  if (compares) count = count_equal_or_different(count);
+  return count < kWorthwhile ? 0 : count;
+}
+
+/// Of `count` comparisons, how many at the beginning let the repetition go on.
+std::uint32_t Machine::count_equal_or_different(std::uint32_t count) const {
+  const std::size_t size = info_->operand_bytes;
+  const bool while_equal = info_->repeat == RepeatPrefix::rep;
+  const bool scans = info_->operand_count == 1;
+  const std::uint32_t eax = engine_.gpr(kEax);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const void* const other =
+        scans ? static_cast<const void*>(&eax) : string_runs_[1].host + i * size;
+    const bool equal = std::memcmp(string_runs_[0].host + i * size, other, size) == 0;
+    if (equal != while_equal) return i;
+  }
+  return count;
+}
+
+void Machine::store_string(std::uint32_t count) {
+  const std::size_t size = info_->operand_bytes;
+  const bool moves = info_->operand_count == 2;
+  const StringRun& to = string_runs_[moves ? 1 : 0];
+  const std::uint32_t eax = engine_.gpr(kEax);
+  // Element by element: what MOVS has just stored may be what it reads next.
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const void* const from =
+        moves ? static_cast<const void*>(string_runs_[0].host + i * size) : &eax;
+    std::memcpy(to.host + i * size, from, size);
+  }
+  memory_.mark_defined(to.at, count * info_->operand_bytes);
+}
+
+/// After the engine stopped: makes the iterations found by count_quick_iterations().
+void Machine::repeat_quickly() {
+  const std::uint32_t count = quick_iterations_, size = info_->operand_bytes;
+  in_flight_ = false;
+  iterating_ = false;
+  if (!is_comparison(*info_)) store_string(count);
+  if (detail_ != Detail::nothing) tell_iterations(count);
+  position_.iteration += count;
+  for (unsigned i = 0; i < info_->operand_count; ++i) {
+    const int pointer = info_->operands[i].base;
+    engine_.set_gpr(pointer, engine_.gpr(pointer) + count * size);
+  }
+  engine_.set_gpr(kEcx, engine_.gpr(kEcx) - count);
+}
+
+void Machine::tell_iterations(std::uint32_t count) {
+  ExecutedInstruction e = executed();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    sink_->instruction(e, {position_.instruction, position_.iteration + i});
+    for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] += info_->operand_bytes;
+  }
+}
+
+}  // namespace citcat
