@@ -101,6 +101,11 @@ struct Engine::Hooks {
     Engine& e = *static_cast<Engine*>(user);
     e.guarded([&] { e.client_.on_block(static_cast<std::uint32_t>(address), size); });
   }
+  static void block_and_stores(uc_engine* uc, std::uint64_t address, std::uint32_t size,
+                               void* user) {
+    static_cast<Engine*>(user)->forget_broken_store();
+    block(uc, address, size, user);
+  }
   static void interrupt(uc_engine*, std::uint32_t number, void* user) {
     Engine& e = *static_cast<Engine*>(user);
     e.guarded([&] {
@@ -218,6 +223,19 @@ Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
 
 Engine::~Engine() { close(); }
 
+std::size_t Engine::store_note_ = 0;
+
+std::span<char> Engine::library_state() const {
+  return {reinterpret_cast<char*>(uc_), malloc_usable_size(uc_)};
+}
+
+/// An unaligned store that changed the code being executed was left in the middle; it comes again
+/// as a block of its own. While it is noted, hooks are told of no store.
+void Engine::forget_broken_store() {
+  constexpr std::int32_t kNoStore = 0;
+  std::memcpy(reinterpret_cast<char*>(uc_) + store_note_, &kNoStore, sizeof kNoStore);
+}
+
 void Engine::close() {
   uc_close(uc_);
   for (const std::span<std::uint8_t> m : second_mappings_) munmap(m.data(), m.size());
@@ -239,8 +257,11 @@ void Engine::install_hooks(HookMode mode) {
   check(uc_hook_add(uc_, &hook, UC_HOOK_INSN, reinterpret_cast<void*>(&Hooks::out), self, 1, 0,
                     UC_X86_INS_OUT),
         "hook OUT");
-  if (mode != HookMode::instructions) add(UC_HOOK_BLOCK, &Hooks::block);
-  if (mode == HookMode::blocks_and_stores) add(UC_HOOK_MEM_WRITE, &Hooks::store);
+  if (mode == HookMode::blocks) add(UC_HOOK_BLOCK, &Hooks::block);
+  if (mode == HookMode::blocks_and_stores) {
+    add(UC_HOOK_BLOCK, &Hooks::block_and_stores);
+    add(UC_HOOK_MEM_WRITE, &Hooks::store);
+  }
   add(UC_HOOK_CODE, &Hooks::code);
   find_hook_range(hook);
 }
@@ -297,7 +318,7 @@ void Engine::raise_snapshot_level() {
   // that never loses its "check every store" mark, so patched code is always noticed, while loads
   // stay fast (docs/engine.md). Once only: a second snapshot would make what is mapped by then old,
   // and stores to old memory go to copies.
-  const std::span<char> state{reinterpret_cast<char*>(uc_), malloc_usable_size(uc_)};
+  const std::span<char> state = library_state();
   const std::vector<char> before(state.begin(), state.end());
   check(uc_ctl_context_mode(uc_, UC_CTL_CONTEXT_MEMORY), "choose the snapshot mode");
   uc_context* context = nullptr;

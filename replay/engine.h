@@ -251,6 +251,8 @@ class Engine {
   void write_segment(std::size_t offset, const Segment& s);
   TableRegister read_table(std::size_t offset) const;
   void write_table(std::size_t offset, TableRegister t);
+  /// All of the library's own state.
+  std::span<char> library_state() const;
   void install_hooks(HookMode mode);
   void find_hook_range(std::size_t hook);
   void find_env();
@@ -263,6 +265,11 @@ class Engine {
   template <class F>
   void guarded(F&& body) noexcept;
   struct Hooks;
+
+  void forget_broken_store();
+
+  /// Where the library notes that it is in the middle of an unaligned store: prove_engine().
+  static std::size_t store_note_;
 
   uc_struct* uc_ = nullptr;
   char* env_ = nullptr;

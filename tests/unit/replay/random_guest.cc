@@ -256,7 +256,7 @@ class Guest {
     for (const std::uint32_t r : {3u, 5u, 6u, 7u}) {
       if (chance(2)) load(r, near_page_end() & (wide_ ? 0xffffffffu : 0xffffu));
     }
-    if (chance(2)) load(1, pick(9));
+    if (chance(2)) load(1, chance(2) ? pick(9) : pick(90));
     if (chance(3)) load(0, static_cast<std::uint32_t>(random_()));
     if (chance(40)) load(3, static_cast<std::uint32_t>(random_()));
   }
@@ -344,9 +344,10 @@ class Guest {
         }
         if (chance(2) || mode_ == GuestMode::flat) {
           emit({0xb8 | 1});
-          imm(pick(7), word());
+          imm(chance(2) ? pick(7) : pick(128), word());
         }
-        if (!chance(3)) emit({0x83, 0xe1, 7, 0xf2 | pick(2)});  // at most 7 times
+        // At most 7 times, or as often as lets iterations be made together.
+        if (!chance(3)) emit({0x83, 0xe1, chance(2) ? 7u : 0x7fu, 0xf2 | pick(2)});
         emit({kStrings[pick(10)]});
         break;
       }
