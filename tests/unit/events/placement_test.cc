@@ -68,7 +68,7 @@ using PlacementsInArchive = test::TemporaryFolder;
 TEST_F(PlacementsInArchive, CountWhenItIsOpened) {
   const std::string archive_path = path("x.citcat");
   RecordingFileWriter writer(archive_path);
-  writer.finish(with_interrupts(5));
+  writer.finish(with_interrupts(6));
   const Hash128 identity = RecordingFile::open(archive_path).identity();
   {
     RecordingAppender archive(archive_path);
