@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "formats/error.h"
 
 namespace citcat {
 
 namespace {
-/// Frames mapped together: fewer engine regions, at the price of a few unused frames.
-constexpr std::uint32_t kChunkPages = 16;
+/// Frames mapped together. The library has room for 4096 regions, and memory takes two for each
+/// chunk (docs/engine.md): with 4 MiB all addresses can be mapped. Frames that nobody touches cost
+/// nothing.
+constexpr std::uint32_t kChunkPages = 1024;
 }  // namespace
 
 Memory::Memory(Engine& engine, std::uint32_t captured_mask, unsigned address_bits)
@@ -27,8 +30,9 @@ Memory::Memory(Engine& engine, std::uint32_t captured_mask, unsigned address_bit
 
 void Memory::map_range(std::uint32_t first_page, std::uint32_t pages) {
   engine_.map(PhysAddr{first_page * kPageSize}, std::uint64_t{pages} * kPageSize);
-  for (std::uint32_t p = first_page; p < first_page + pages; ++p) mapped_.push_back(p);
-  std::sort(mapped_.begin(), mapped_.end());
+  const auto place = std::lower_bound(mapped_.begin(), mapped_.end(), first_page);
+  const auto added = mapped_.insert(place, pages, 0);
+  std::iota(added, added + pages, first_page);
 }
 
 bool Memory::ensure_mapped(std::uint32_t page) {
