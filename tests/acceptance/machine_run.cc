@@ -7,6 +7,7 @@
 #include "formats/error.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
+#include "unit/kept_evidence.h"
 
 namespace citcat::test {
 namespace {
@@ -43,15 +44,6 @@ class WithoutAcknowledges final : public CaptureReader {
  private:
   std::unique_ptr<CaptureReader> capture_;
   std::uint8_t vector_;
-};
-
-class Kept final : public EvidenceWriter {
- public:
-  explicit Kept(std::vector<BusTransaction>& to) : to_(to) {}
-  void write(const BusTransaction& t) override { to_.push_back(t); }
-
- private:
-  std::vector<BusTransaction>& to_;
 };
 
 std::uint32_t dword(const std::array<std::uint8_t, 512>& fx, std::size_t at) {
@@ -105,7 +97,7 @@ ImportedRecording import_with_hidden_timer(const MachineCapture& capture) {
       open_capture({data.path(std::string("bus") + capture.form + ".bin.zst")}, options.capture),
       options.on_chip.front().vector);
   ImportedRecording imported;
-  Kept evidence(imported.evidence);
+  KeptEvidence evidence(imported.evidence);
   imported.recording = import_from(reader, options, &evidence);
   return imported;
 }

@@ -17,8 +17,7 @@ TEST(ScatteredMemory, MayLieAnywhereInFourGigabytes) {
   recording.initial.eip = 0;
   recording.initial.segment.fill({0x10, 0, 0xffffffff, 0xc093, false});
   recording.initial.segment[kCs] = {8, 0, 0xffffffff, 0xc09b, false};
-  // One frame of every MiB, the last of all among them: each begins with INC EAX, JMP to the next
-  // one (E9 rel32); the last one runs into what no evidence defines.
+  // The first frame of every MiB begins with INC EAX and a JMP (E9 rel32) to the next of them.
   constexpr std::uint32_t kApart = 1u << 20, kFrames = 4096;
   for (std::uint32_t i = 0; i < kFrames; ++i) {
     std::vector<std::uint8_t> code(16, 0x40);

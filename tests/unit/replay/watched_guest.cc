@@ -4,6 +4,7 @@
 
 #include "events/recording_builder.h"
 #include "replay/replayer.h"
+#include "unit/kept_evidence.h"
 
 namespace citcat::test {
 namespace {
@@ -65,15 +66,6 @@ class Bus final : public Sink {
   std::size_t boundary_ = 0, next_ = 0;
 };
 
-class Kept final : public EvidenceWriter {
- public:
-  explicit Kept(std::vector<BusTransaction>& to) : to_(to) {}
-  void write(const BusTransaction& t) override { to_.push_back(t); }
-
- private:
-  std::vector<BusTransaction>& to_;
-};
-
 }  // namespace
 
 WatchedGuest::WatchedGuest() {
@@ -124,7 +116,7 @@ ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   replayer.run();
 
   ImportedRecording imported;
-  Kept kept(imported.evidence);
+  KeptEvidence kept(imported.evidence);
   RecordingBuilder builder({bus_8088(), markers_}, &kept);
   for (std::size_t i = 0; i < bus.shown.size(); ++i) {
     bus.shown[i].index = i;
