@@ -262,6 +262,14 @@ void set_stores(BlockTemplate& block, std::uint32_t count) {
   }
 }
 
+/// Whether an address is told from registers as they are after the block.
+bool needs_exit_registers(const AddressFormula& a) {
+  const auto at_exit = [](std::uint8_t r) {
+    return r >= BlockRegisters::kExit && r < BlockRegisters::kZero;
+  };
+  return at_exit(a.base) || at_exit(a.index);
+}
+
 /// Leaves the segment's base out where it is known as long as the template may run.
 void fold_base(AddressFormula& formula, const BlockTemplate& block) {
   if (formula.segment == kCs && formula.mask == 0xffffffff) {
@@ -326,14 +334,6 @@ bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_siz
   const InstructionInfo& info = instructions[which].info;
   if (which + 1 == count_) return info.kind == InstructionClass::call;
   return block_size == info.length;
-}
-
-/// Whether an address is told from registers as they are after the block.
-static bool needs_exit_registers(const AddressFormula& a) {
-  const auto at_exit = [](std::uint8_t r) {
-    return r >= BlockRegisters::kExit && r < BlockRegisters::kZero;
-  };
-  return at_exit(a.base) || at_exit(a.index);
 }
 
 void BlockTemplate::find_needs() {

@@ -12,6 +12,7 @@
 
 #include "formats/error.h"
 #include "replay/machine.h"
+#include "replay/machine_descriptor.h"
 
 namespace citcat {
 
@@ -23,7 +24,6 @@ constexpr std::uint16_t kHot = 24;
 
 /// Of EFLAGS, what shapes the engine's code: TF, IOPL, RF, VM, AC (cpu_get_tb_cpu_state()).
 constexpr std::uint32_t kModeFlags = 0x100 | 0x3000 | 0x10000 | 0x20000 | 0x40000;
-constexpr std::uint32_t kFlagTf = 0x100;
 
 }  // namespace
 

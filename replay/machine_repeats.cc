@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "replay/machine.h"
+#include "replay/machine_descriptor.h"
 
 namespace citcat {
 
@@ -16,7 +17,6 @@ namespace {
 
 /// Fewer are not worth stopping the engine for (0.3 us).
 constexpr std::uint32_t kWorthwhile = 8;
-constexpr std::uint32_t kFlagTf = 0x100;
 
 bool is_comparison(const InstructionInfo& info) {
   const std::uint8_t operation = info.opcode & 0xfe;
