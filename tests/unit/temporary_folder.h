@@ -1,23 +1,25 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace citcat::test {
 
-/// A folder of its own for each test, removed at its end.
+/// A folder of its own for each test, which no test that runs at the same time has (the tests of
+/// one fixture do, each in a process of its own), removed at its end.
 class TemporaryFolder : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
@@ -39,11 +41,16 @@ class TemporaryFolder : public ::testing::Test {
     return result;
   }
 
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() /
-      ("citcat-" + std::to_string(::getpid()) + "-" +
-       ::testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() + "-" +
-       ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  const std::filesystem::path folder_ = make();
+
+ private:
+  static std::filesystem::path make() {
+    std::string name = std::filesystem::temp_directory_path() / "citcat-unit-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw std::system_error(errno, std::generic_category(), name);
+    }
+    return name;
+  }
 };
 
 inline std::vector<std::uint8_t> bytes_of(const std::string& text) {

@@ -2,25 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-
 #include "formats/error.h"
 #include "tests/unit/capture/shared_data.h"
+#include "unit/temporary_folder.h"
 
 namespace citcat {
 namespace {
-
-std::string write_file(const std::string& name, const std::vector<std::uint8_t>& bytes) {
-  const auto path = std::filesystem::temp_directory_path() /
-                    (name + std::to_string(static_cast<unsigned>(std::hash<std::string>()(
-                                testing::UnitTest::GetInstance()->current_test_info()->name()))));
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-  return path.string();
-}
 
 std::vector<BusTransaction> read_all(CaptureReader& capture) {
   std::vector<BusTransaction> all;
@@ -34,7 +21,17 @@ void append(std::vector<std::uint8_t>& bytes, const ByuRecord& record) {
   bytes.insert(bytes.end(), packed.begin(), packed.end());
 }
 
-TEST(ByuCapture, ReadsRecordsAndLeavesOutACutOne) {
+class ByuCapture : public test::TemporaryFolder {
+ protected:
+  std::string write_file(const std::vector<std::uint8_t>& bytes) const {
+    store("byu", {bytes.begin(), bytes.end()});
+    return path("byu");
+  }
+};
+
+using ByuPentiumCapture = ByuCapture;
+
+TEST_F(ByuCapture, ReadsRecordsAndLeavesOutACutOne) {
   std::vector<std::uint8_t> bytes;
   append(bytes, {0x1000, 0x00, 8, 0, 0, 0xffffffff});  // first delta: unknown
   append(bytes, {0x2000, 0x02, 32, 3, 0, 7});
@@ -45,7 +42,7 @@ TEST(ByuCapture, ReadsRecordsAndLeavesOutACutOne) {
   bytes.insert(bytes.end(), {1, 2, 3});
   CaptureOptions options;
   options.format = "byu";
-  const std::string path = write_file("byu", bytes);
+  const std::string path = write_file(bytes);
   const auto capture = open_capture({path}, options);
   const auto all = read_all(*capture);
   ASSERT_EQ(all.size(), 5u);
@@ -64,26 +61,24 @@ TEST(ByuCapture, ReadsRecordsAndLeavesOutACutOne) {
   EXPECT_FALSE(capture->info().has_data);
   const std::string last = capture->info().warnings.at(1);
   EXPECT_NE(last.find("last 3 bytes"), std::string::npos) << last;
-  std::filesystem::remove(path);
 }
 
-TEST(ByuCapture, NamesTheOffsetOfAnImpossibleRequest) {
+TEST_F(ByuCapture, NamesTheOffsetOfAnImpossibleRequest) {
   std::vector<std::uint8_t> bytes;
   append(bytes, {0x1000, 0x00, 8, 0, 0, 0});
   append(bytes, {0x1000, 0x55, 8, 0, 0, 0});
   CaptureOptions options;
   options.format = "byu";
-  const std::string path = write_file("byu", bytes);
+  const std::string path = write_file(bytes);
   try {
     read_all(*open_capture({path}, options));
     FAIL();
   } catch (const FormatError& error) {
     EXPECT_NE(std::string(error.what()).find(":16: "), std::string::npos) << error.what();
   }
-  std::filesystem::remove(path);
 }
 
-TEST(ByuPentiumCapture, ReadsBigEndianAddressesAndByteEnables) {
+TEST_F(ByuPentiumCapture, ReadsBigEndianAddressesAndByteEnables) {
   std::vector<std::uint8_t> bytes = {
       0x00, 0x01, 0x23, 0x40, 0x00, 0x8f,  // burst fetch
       0x00, 0x00, 0x50, 0x08, 0x0f, 0xf0,  // write of the upper four bytes
@@ -92,7 +87,7 @@ TEST(ByuPentiumCapture, ReadsBigEndianAddressesAndByteEnables) {
       0x00, 0x00};
   CaptureOptions options;
   options.format = "byu-pentium";
-  const std::string path = write_file("byu", bytes);
+  const std::string path = write_file(bytes);
   const auto capture = open_capture({path}, options);
   const auto all = read_all(*capture);
   ASSERT_EQ(all.size(), 4u);
@@ -105,11 +100,10 @@ TEST(ByuPentiumCapture, ReadsBigEndianAddressesAndByteEnables) {
   EXPECT_EQ(all[2].op, BusOp::halt);
   EXPECT_EQ(all[3].op, BusOp::io_read);
   EXPECT_EQ(all[3].address.value, 0x3fdu);
-  std::filesystem::remove(path);
 }
 
 // The same machine's run, once as addresses and once as full records.
-TEST(ByuCapture, EqualsTheFullRecordsInAddressAndKind) {
+TEST_F(ByuCapture, EqualsTheFullRecordsInAddressAndKind) {
   const std::string addresses = test::shared_file("machine/lin_rcp_tiny/busC.byu.zst");
   if (addresses.empty()) GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
   const auto capture = open_capture({addresses}, {});

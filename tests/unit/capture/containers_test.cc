@@ -11,6 +11,7 @@
 #include "formats/error.h"
 #include "tests/unit/capture/shared_data.h"
 #include "unit/capture/sample_writers.h"
+#include "unit/temporary_folder.h"
 
 namespace citcat {
 namespace {
@@ -19,22 +20,16 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kSamples = 20000;
 
-class Containers : public testing::Test {
+class Containers : public test::TemporaryFolder {
  protected:
   void SetUp() override {
     const std::string session = test::shared_file("logic-analyser-samples/ibm5150_first110k.sr");
     if (session.empty()) GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
-    folder_ =
-        fs::temp_directory_path() /
-        (std::string("citcat_") + testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     samples_ = test::read_samples(session, kSamples);
     test::write_sigrok(samples_, folder_ / "cut.sr");
     expected_ = decode({(folder_ / "cut.sr").string()});
     ASSERT_GT(expected_.size(), 1000u);
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   static std::vector<char> text(const std::string& s) { return {s.begin(), s.end()}; }
 
@@ -58,7 +53,6 @@ class Containers : public testing::Test {
     }
   }
 
-  fs::path folder_;
   test::Samples samples_;
   std::vector<BusTransaction> expected_;
 };

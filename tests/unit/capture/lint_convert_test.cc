@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -15,11 +14,10 @@
 #include "capture/record_csv.h"
 #include "formats/error.h"
 #include "tests/unit/capture/shared_data.h"
+#include "unit/temporary_folder.h"
 
 namespace citcat {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::vector<BusTransaction> read_all(const std::string& path, const CaptureOptions& options = {}) {
   const auto capture = open_capture({path}, options);
@@ -29,32 +27,24 @@ std::vector<BusTransaction> read_all(const std::string& path, const CaptureOptio
   return all;
 }
 
-class CaptureTools : public testing::Test {
+class CaptureTools : public test::TemporaryFolder {
  protected:
   void SetUp() override {
     session_ = test::shared_file("logic-analyser-samples/ibm5150_first110k.sr");
     if (session_.empty()) GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
-    folder_ =
-        fs::temp_directory_path() / (std::string("citcat_tools_") +
-                                     testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_);
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   std::string convert(const char* target, const char* name) {
-    const std::string path = (folder_ / name).string();
-    convert_capture({session_}, {}, target, std::make_unique<FileSink>(path));
-    return path;
+    convert_capture({session_}, {}, target, std::make_unique<FileSink>(path(name)));
+    return path(name);
   }
   /// A bus-record file: `rows` after the header of the CSV form.
   std::string records(const std::string& rows) {
-    const std::string path = (folder_ / "records.csv").string();
-    std::ofstream(path) << "type,addr,size,data\n" << rows;
-    return path;
+    store("records.csv", "type,addr,size,data\n" + rows);
+    return path("records.csv");
   }
 
   std::string session_;
-  fs::path folder_;
 };
 
 class SampleTargets : public CaptureTools,
@@ -104,11 +94,9 @@ TEST_F(CaptureTools, ByuTraceKeepsAddressesKindsAndTimes) {
 }
 
 /// Records without a header, as a virtual monitor writes them: nothing declares bus and cache.
-class HeaderlessRecords : public testing::Test {
+class HeaderlessRecords : public test::TemporaryFolder {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / "citcat_headerless_records";
-    fs::create_directories(folder_);
     std::ofstream out(path("bus.bin"), std::ios::binary);
     const auto put = [&](BusRecordType type, std::uint32_t address, std::uint8_t size,
                          std::uint8_t flags, std::uint8_t burst) {
@@ -129,10 +117,7 @@ class HeaderlessRecords : public testing::Test {
       put(BusRecordType::data_read, 0x8000 + 8 * i, 8, kUncacheable, 0);
     }
   }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const char* name) const { return (folder_ / name).string(); }
 
-  fs::path folder_;
   std::uint32_t count_ = 0;
 };
 
@@ -238,11 +223,10 @@ TEST_F(CaptureTools, LintFindsAnAddressLineThatIsStuck) {
 }
 
 TEST_F(CaptureTools, LintNamesWhereDecodingStops) {
-  const std::string cut = (folder_ / "cut.byu").string();
-  std::ofstream(cut) << std::string(11, '\0') << "\x55" << std::string(36, '\x55');
+  store("cut.byu", std::string(11, '\0') + "\x55" + std::string(36, '\x55'));
   CaptureOptions options;
   options.format = "byu";
-  EXPECT_TRUE(has_finding(lint_capture({cut}, options), "not-decodable"));
+  EXPECT_TRUE(has_finding(lint_capture({path("cut.byu")}, options), "not-decodable"));
 }
 
 }  // namespace

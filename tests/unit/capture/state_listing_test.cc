@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "capture/source.h"
 #include "tests/unit/capture/bus_generators.h"
+#include "unit/temporary_folder.h"
 
 namespace citcat::test {
 namespace {
@@ -27,15 +27,8 @@ std::string hexadecimal(std::uint64_t value, unsigned digits) {
   return text;
 }
 
-class StateListing : public testing::TestWithParam<Listing> {
+class StateListing : public test::TemporaryFolder, public testing::WithParamInterface<Listing> {
  protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::temp_directory_path() / (std::string("citcat_listing_") + GetParam().bus);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   void write_line(std::ostream& out, std::uint32_t address, unsigned enables, std::uint64_t data,
                   unsigned status) {
     out << line_++ << "," << hexadecimal(address, GetParam().address_digits) << ","
@@ -63,7 +56,6 @@ class StateListing : public testing::TestWithParam<Listing> {
     }
   }
 
-  std::filesystem::path folder_;
   unsigned line_ = 0;
 };
 
@@ -72,15 +64,14 @@ TEST_P(StateListing, GivesTheTransactionsItWasWrittenFrom) {
   std::vector<BusTransaction> traffic;
   while (traffic.size() < 500)
     for (const BusTransaction& t : random_traffic(GetParam().rules, random)) traffic.push_back(t);
-  const std::string path = (folder_ / "listing.csv").string();
-  std::ofstream out(path);
+  std::ofstream out(path("listing.csv"));
   out << "State Number,ADDR,DATA,STAT,BE,Mnemonic\n";
   for (const BusTransaction& t : traffic) write_transaction(out, t, random);
   out.close();
   CaptureOptions options;
-  options.channel_map_path = (folder_ / "map.json").string();
-  std::ofstream(options.channel_map_path) << GetParam().map;
-  const auto capture = open_capture({path}, options);
+  options.channel_map_path = path("map.json");
+  store("map.json", GetParam().map);
+  const auto capture = open_capture({path("listing.csv")}, options);
   BusTransaction t;
   for (std::size_t i = 0; i < traffic.size(); ++i) {
     ASSERT_TRUE(capture->next(t)) << i;

@@ -2,25 +2,21 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "formats/error.h"
 #include "unit/events/random_recording.h"
+#include "unit/temporary_folder.h"
 
 namespace citcat {
 namespace {
 
 using test::RandomRecording;
 
-class RecordingFileTest : public ::testing::Test {
+class RecordingFileTest : public test::TemporaryFolder {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string path() const { return (folder_ / "test.citcat").string(); }
+  std::string path() const { return TemporaryFolder::path("test.citcat"); }
 
   void write(const Recording& recording, const std::vector<BusTransaction>& evidence) {
     RecordingFileWriter writer(path());
@@ -28,13 +24,8 @@ class RecordingFileTest : public ::testing::Test {
     writer.finish(recording);
   }
 
-  std::string load() const {
-    std::ifstream in(path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  void store(const std::string& bytes) const {
-    std::ofstream(path(), std::ios::binary | std::ios::trunc) << bytes;
-  }
+  std::string load() const { return TemporaryFolder::load("test.citcat"); }
+  void store(const std::string& bytes) const { TemporaryFolder::store("test.citcat", bytes); }
 
   /// Reads all there is to read; the first error, or "" when there was none.
   std::string read_all() const {
@@ -58,10 +49,6 @@ class RecordingFileTest : public ::testing::Test {
     for (std::uint64_t i = 0; i < 20; ++i) evidence.push_back(random.transaction(i));
     write(recording, evidence);
   }
-
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() /
-                                  ("citcat-recording-" + std::to_string(::getpid()) + "-" +
-                                   ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(RecordingFileTest, GivesBackEveryFieldOfRandomRecordings) {
