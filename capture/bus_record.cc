@@ -143,7 +143,75 @@ std::string check_bus_record(const BusRecord& r, std::uint32_t bus_bytes) {
   }
 }
 
-void BusRecordDecoder::decode_other(const BusRecord& r, BusTransaction& out) const {
+std::size_t BusRecordDecoder::decode_plain(std::span<const std::uint8_t> records,
+                                           const BusRecordFields& fields,
+                                           std::span<BusTransaction> out) {
+  const bool positions = fields.positions;
+  std::uint64_t index = count_, high_clock = high_clock_;
+  std::uint32_t last_clock = last_clock_;
+  const std::size_t count = records.size() / kBusRecordBytes;
+  std::size_t i = 0;
+  for (; i < count; ++i) {
+    const BusRecord r =
+        unpack_bus_record(records.subspan(i * kBusRecordBytes).first<kBusRecordBytes>());
+    const Kind& kind = kinds_[Kind::slot_of(r)];
+    if (!kind.takes(r)) [[unlikely]]
+      break;
+    high_clock += r.clock < last_clock ? std::uint64_t{1} << 32 : 0;
+    last_clock = r.clock;
+    const bool counted = positions && r.instructions != kNoCount;
+    BusTransaction& t = out[i];
+    t.index = index++;
+    t.clock = high_clock + r.clock;
+    t.position = {counted ? r.instructions : 0, counted ? r.iterations : 0};
+    t.address = PhysAddr{r.address};
+    t.op = kind.op;
+    t.size = kind.size;
+    t.flags = static_cast<std::uint16_t>(kind.flags | (counted ? unsigned{kPositionKnown} : 0U));
+    std::memcpy(t.data.data(), r.data.data(), kBusRecordData);
+    std::memset(t.data.data() + kBusRecordData, 0, t.data.size() - kBusRecordData);
+  }
+  count_ = index;
+  high_clock_ = high_clock;
+  last_clock_ = last_clock;
+  return i;
+}
+
+void BusRecordDecoder::decode(const BusRecord& record, const BusRecordFields& fields,
+                              BusTransaction& out) {
+  if (record.clock < last_clock_) high_clock_ += std::uint64_t{1} << 32;
+  last_clock_ = record.clock;
+  const bool counted = fields.positions && record.instructions != kNoCount;
+  out = {};
+  out.index = count_++;
+  out.clock = high_clock_ + record.clock;
+  out.address = PhysAddr{record.address};
+  out.size = record.size;
+  if (counted) out.position = {record.instructions, record.iterations};
+  std::copy(record.data.begin(), record.data.end(), out.data.begin());
+  decode_kind(record, out);
+  if (fields.clock) out.flags |= kClockKnown;
+  learnt_ = false;
+  if (out.is_memory()) {
+    learn(record);
+    kinds_[Kind::slot_of(record)] = Kind(record, out, fields.bus_bytes);
+  }
+  if (counted) out.flags |= kPositionKnown;
+}
+
+BusRecordDecoder::Kind::Kind(const BusRecord& r, const BusTransaction& t, std::uint32_t bus_bytes)
+    : type(r.type), size(r.size), raw_flags(r.flags), burst(r.burst), op(t.op), flags(t.flags) {
+  const auto from = [](unsigned bytes) {
+    return bytes < 8 ? ~std::uint64_t{0} << (8 * bytes) : std::uint64_t{0};
+  };
+  beyond_low = from(size);
+  beyond_high = from(size < 8U ? 0U : size - 8U);
+  const std::uint32_t unit = t.has(kLine) ? std::uint32_t{kBusRecordData} : bus_bytes;
+  within = unit - 1;
+  last = unit - size;
+}
+
+void BusRecordDecoder::decode_kind(const BusRecord& r, BusTransaction& out) const {
   out.op = kTypes[r.type - 1].op;
   if (out.op == BusOp::instruction_start) {
     const bool prefix = (r.flags & kRecordPrefix) != 0;
@@ -157,13 +225,14 @@ void BusRecordDecoder::decode_other(const BusRecord& r, BusTransaction& out) con
 }
 
 void BusRecordDecoder::learn(const BusRecord& r) {
-  learnt_ = true;
   if ((r.flags & kLine) == 0) {
-    widest_ = r.size;
+    learnt_ = r.size > widest_;
+    widest_ = std::max(widest_, r.size);
     return;
   }
-  shown_ |= r.flags & kSharedFlags;
-  if (r.burst == 1) shown_ |= kSecondPart;
+  const unsigned shows = (r.flags & kSharedFlags) | (r.burst == 1 ? unsigned{kSecondPart} : 0U);
+  learnt_ = (shows & ~unsigned{shown_}) != 0;
+  shown_ = static_cast<std::uint8_t>(shown_ | shows);
 }
 
 BusModel BusRecordDecoder::seen() const {

@@ -94,67 +94,68 @@ inline BusRecord unpack_bus_record(std::span<const std::uint8_t, kBusRecordBytes
 /// wrong: they show a damaged file, or one that is something else.
 std::string check_bus_record(const BusRecord& record, std::uint32_t bus_bytes);
 
-/// The common cases of the same check, quickly: false when check_bus_record() has to be asked.
-inline bool is_plain_memory_record(const BusRecord& r, std::uint32_t bus_bytes) {
-  constexpr std::uint8_t kFlags =
-      kLine | kWriteBack | kUncacheable | kSnoop | kStateWindow | kStoreFill;
-  if (r.type < 1 || r.type > 3 || (r.flags & ~kFlags) != 0) return false;
-  if ((r.flags & kLine) != 0) {
-    return r.size == kBusRecordData && r.address % kBusRecordData == 0 && r.burst <= 1;
-  }
-  std::uint64_t low, high;
-  std::memcpy(&low, r.data.data(), 8);
-  std::memcpy(&high, r.data.data() + 8, 8);
-  // Nothing beyond the size; a bus is at most 8 bytes wide.
-  const bool padded = high == 0 && (r.size >= 8 || low >> (8 * r.size) == 0);
-  return padded && r.size != 0 && (r.address & (bus_bytes - 1)) + r.size <= bus_bytes;
-}
+/// What holds for all records of a file.
+struct BusRecordFields {
+  std::uint32_t bus_bytes = 8;  ///< width of the data bus, or the widest that is believed
+  bool positions = true;        ///< instructions were counted
+  bool clock = true;
+};
 
-/// Turns checked records into transactions: counts them, unwraps the clock, and remembers what they
-/// tell of the machine's cache.
+/// Turns records into transactions: counts them, unwraps the clock, and remembers what they tell of
+/// the machine's cache.
 class BusRecordDecoder {
  public:
-  void decode(const BusRecord& record, BusTransaction& out) {
-    if (record.clock < last_clock_) high_clock_ += std::uint64_t{1} << 32;
-    last_clock_ = record.clock;
-    out.index = count_++;
-    out.clock = high_clock_ + record.clock;
-    out.address = PhysAddr{record.address};
-    out.size = record.size;
-    const bool counted = record.instructions != kNoCount;
-    out.position = counted ? Position{record.instructions, record.iterations} : Position{};
-    std::memcpy(out.data.data(), record.data.data(), kBusRecordData);
-    std::memset(out.data.data() + kBusRecordData, 0, out.data.size() - kBusRecordData);
-    decode_kind(record, out);
-    out.flags |= static_cast<std::uint16_t>(kClockKnown | (counted ? kPositionKnown : 0));
-  }
+  /// Decodes the first of `records`, whole ones, as far as they are correct accesses to memory of
+  /// kinds that decode() had before. Returns how many; the next one is for check_bus_record() and
+  /// decode(). `out` has room for all. `fields` are the same in all calls of a segment.
+  std::size_t decode_plain(std::span<const std::uint8_t> records, const BusRecordFields& fields,
+                           std::span<BusTransaction> out);
+  /// Decodes a record that was found correct.
+  void decode(const BusRecord& record, const BusRecordFields& fields, BusTransaction& out);
 
   /// The cache the records so far give away. Without a single line burst there is none to see.
   BusModel seen() const;
-  /// Whether seen() would tell more than it did after the record before.
+  /// Whether seen() would tell more than it did before the record decode() had last.
   bool learnt() const { return learnt_; }
-  /// The next capture segment begins: its clock starts anew.
-  void begin_segment() { high_clock_ = 0, last_clock_ = 0; }
+  /// The next capture segment begins: its clock starts anew, and its fields may be others.
+  void begin_segment() { high_clock_ = 0, last_clock_ = 0, kinds_ = {}; }
   std::uint64_t count() const { return count_; }
 
  private:
-  void decode_kind(const BusRecord& record, BusTransaction& out) {
-    constexpr std::uint8_t kFlags =
-        kLine | kWriteBack | kUncacheable | kSnoop | kStateWindow | kStoreFill;
-    learnt_ = false;
-    if (record.type > 3) {
-      decode_other(record, out);
-      return;
+  /// Records that have type, size, flags and burst in common; few are met in a capture. They are
+  /// decoded alike, and what can be wrong with one is in its address and data alone.
+  struct Kind {
+    Kind() = default;
+    /// That of a correct record, with what it was decoded to but for kPositionKnown.
+    Kind(const BusRecord& r, const BusTransaction& t, std::uint32_t bus_bytes);
+
+    /// Different for kinds that are met together.
+    static std::size_t slot_of(const BusRecord& r) {
+      const unsigned low = (r.size ^ r.flags >> 1 ^ r.flags >> 3) & 15U;
+      return low | (r.type & 3U) << 4 | (r.flags & 1U) << 6 | (r.burst & 1U) << 7;
     }
-    constexpr std::array kOps{BusOp::code_read, BusOp::data_read, BusOp::data_write};
-    out.op = kOps[record.type - 1u];
-    out.flags = record.flags & kFlags;
-    // What the records show of the cache is new only a few times in a capture.
-    const bool line = (record.flags & kLine) != 0;
-    const unsigned shown = (record.flags & kFlags) | (record.burst == 1 ? kSecondPart : 0u);
-    if (line ? (shown & ~shown_) != 0 : record.size > widest_) learn(record);
-  }
-  void decode_other(const BusRecord& record, BusTransaction& out) const;
+    /// Whether `r` is a correct record of this kind: one condition, because its parts cannot be
+    /// foretold.
+    bool takes(const BusRecord& r) const {
+      std::uint64_t low, high;
+      std::memcpy(&low, r.data.data(), 8);
+      std::memcpy(&high, r.data.data() + 8, 8);
+      const unsigned differs =
+          (r.type ^ type) | (r.size ^ size) | (r.flags ^ raw_flags) | (r.burst ^ burst);
+      const std::uint64_t beyond = (low & beyond_low) | (high & beyond_high);
+      return (beyond | differs | ((r.address & within) > last ? 1U : 0U)) == 0;
+    }
+
+    std::uint16_t type = 256;  ///< of the record, as the next three; no record has this one
+    std::uint8_t size = 0, raw_flags = 0, burst = 0;
+    BusOp op = BusOp::code_read;
+    std::uint16_t flags = 0;                        ///< of the transaction
+    std::uint32_t within = 0;                       ///< address bits below the transfer's unit
+    std::uint32_t last = 0;                         ///< value of these that leaves room
+    std::uint64_t beyond_low = 0, beyond_high = 0;  ///< data bits that must be zero
+  };
+
+  void decode_kind(const BusRecord& record, BusTransaction& out) const;
   void learn(const BusRecord& record);
 
   std::uint64_t count_ = 0;
@@ -164,6 +165,7 @@ class BusRecordDecoder {
   static constexpr std::uint8_t kSecondPart = 128;
   std::uint8_t shown_ = 0;   ///< flags of line records so far, and kSecondPart
   std::uint8_t widest_ = 0;  ///< largest single transfer
+  std::array<Kind, 256> kinds_{};
 };
 
 /// Reads raw records from a stream, many at a time.

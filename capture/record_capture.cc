@@ -25,31 +25,22 @@ class RecordCapture final : public CaptureReader {
   std::size_t next_block(std::span<BusTransaction> out) override {
     if (!file_ || (records_.empty() && !read_records())) return 0;
     const std::size_t count = std::min(out.size(), records_.size() / kBusRecordBytes);
-    const auto known = static_cast<std::uint16_t>(info_.has_clock ? ~0 : ~kClockKnown);
-    const bool positions = info_.has_positions;
-    // A copy that nothing else can see stays in registers.
-    BusRecordDecoder decoder = decoder_;
     std::size_t i = 0;
-    for (; i < count; ++i) {
-      BusRecord record =
+    while (true) {
+      const auto left = records_.subspan(i * kBusRecordBytes, (count - i) * kBusRecordBytes);
+      i += decoder_.decode_plain(left, fields_, out.subspan(i));
+      if (i == count) break;
+      const BusRecord record =
           unpack_bus_record(records_.subspan(i * kBusRecordBytes).first<kBusRecordBytes>());
-      if (!positions) record.instructions = kNoCount;
-      if (!is_plain_memory_record(record, bus_bytes_)) {
-        const bool cut = record.type == static_cast<std::uint8_t>(BusRecordType::cut);
-        if (!check(record, i, i != 0) || (cut && i != 0)) break;
-        if (cut) {
-          take_cut(record);
-          return 0;
-        }
+      const bool cut = record.type == static_cast<std::uint8_t>(BusRecordType::cut);
+      if (!check(record, i, i != 0) || (cut && i != 0)) break;
+      if (cut) {
+        take_cut(record);
+        return 0;
       }
-      decoder.decode(record, out[i]);
-      out[i].flags &= known;
-      if (!decoder.learnt()) [[likely]]
-        continue;
-      decoder_ = decoder;
-      learn();
+      decoder_.decode(record, fields_, out[i++]);
+      if (decoder_.learnt()) learn();
     }
-    decoder_ = decoder;
     leave_out(i);
     return i;
   }
@@ -94,7 +85,8 @@ class RecordCapture final : public CaptureReader {
     info_.address_mask = info_.bus.address_mask;
     // Without a declaration any width up to the widest processor bus is believed.
     constexpr std::uint32_t kWidestBus = 8;
-    bus_bytes_ = declared.width_declared ? declared.bus.bus_bytes : kWidestBus;
+    fields_ = {declared.width_declared ? declared.bus.bus_bytes : kWidestBus,
+               declared.has_positions, declared.has_clock};
   }
 
   bool read_records() {
@@ -107,7 +99,7 @@ class RecordCapture final : public CaptureReader {
   /// Throws for a record that makes no sense; returns false instead where `later` wants the records
   /// before it handed out first.
   bool check(const BusRecord& record, std::size_t index, bool later) const {
-    const std::string wrong = check_bus_record(record, bus_bytes_);
+    const std::string wrong = check_bus_record(record, fields_.bus_bytes);
     if (wrong.empty()) return true;
     if (later) return false;
     throw FormatError(file_->input().name(), file_->where(first_ + index), "bus record: " + wrong);
@@ -134,7 +126,7 @@ class RecordCapture final : public CaptureReader {
   RecordFileMaker make_;
   CaptureInfo info_;
   std::size_t next_path_ = 0;
-  std::uint32_t bus_bytes_ = 4;
+  BusRecordFields fields_;
   std::unique_ptr<RecordFile> file_;
   std::span<const std::uint8_t> records_;  ///< read but not yet decoded
   std::size_t first_ = 0;                  ///< ordinal of the first of them within what was read

@@ -3,343 +3,340 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string>
 #include <utility>
 
-#include "formats/byte_writer.h"
 #include "formats/column.h"
 #include "formats/error.h"
 
 namespace citcat {
-
 namespace {
 
-constexpr std::size_t kFirstLookupSize = 256;
-/// Transactions whose columns are gathered at a time: few enough to stay in the first-level cache.
-constexpr std::size_t kBlock = 128;
-/// More distinct shapes than transactions of a chunk cannot be.
-constexpr std::uint64_t kMaxShapes = kEvidenceChunkTransactions;
+// A step is the transaction's operation | size << 8 | flags << 16, and above that how the rest is
+// told. Every field of `how` is zero where the transaction has no such thing.
+constexpr unsigned kHowShift = 32;
+constexpr unsigned kAddressShift = 0;      ///< two bits: 0, 1, 2 or 4 bytes of difference
+constexpr unsigned kClockShift = 2;        ///< five bits: the difference, or kInColumn
+constexpr unsigned kInstructionShift = 7;  ///< five bits: the difference, or kInColumn
+constexpr unsigned kIterationShift = 12;   ///< two bits: Iteration
+constexpr unsigned kIndexShift = 14;       ///< 1: index in the column, 0: follows the one before
+constexpr unsigned kHowBits = 15;
+constexpr std::uint64_t kInColumn = 16;
+
+enum Iteration : std::uint8_t { kZero, kSame, kOneMore, kOther };
+
+constexpr std::array<std::uint8_t, 4> kAddressBytes{0, 1, 2, 4};
+
+/// Transactions that are packed at a time.
+constexpr std::size_t kBlock = 256;
+constexpr std::size_t kFirstLookupSize = 1024;
+constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
+constexpr unsigned kNumberBits = 16;
+/// More distinct steps than transactions of a chunk cannot be.
+constexpr std::uint64_t kMaxSteps = kEvidenceChunkTransactions;
+static_assert(kMaxSteps <= std::uint64_t{1} << kNumberBits);
 
 bool keeps_data(BusOp op) { return op != BusOp::code_read && op != BusOp::data_read; }
 
-/// op, size and flags in one number: what varies little among neighbours.
-std::uint32_t pack_shape(const BusTransaction& t) {
-  return static_cast<std::uint32_t>(t.op) | std::uint32_t{t.size} << 8 |
-         std::uint32_t{t.flags} << 16;
-}
+std::uint64_t hash_of(std::uint64_t step) { return step * 0x9e3779b97f4a7c15; }
 
-std::uint32_t zigzag32(std::uint32_t difference) {
+std::uint32_t zigzag(std::uint32_t difference) {
   return difference << 1 ^ (0 - (difference >> 31));
 }
-std::uint32_t unzigzag32(std::uint32_t folded) { return folded >> 1 ^ (~(folded & 1) + 1); }
-/// As formats/column.cc folds it.
-std::uint64_t zigzag64(std::uint64_t difference) {
+std::uint32_t unzigzag(std::uint32_t folded) { return folded >> 1 ^ (~(folded & 1) + 1); }
+std::uint64_t zigzag(std::uint64_t difference) {
   return difference << 1 ^ (0 - (difference >> 63));
 }
+std::uint64_t unzigzag(std::uint64_t folded) { return folded >> 1 ^ (~(folded & 1) + 1); }
 
-/// Room that put_varint() may write to, however few bytes it uses.
-constexpr std::size_t kMaxVarint = 10;
-/// Values that are packed at a time where all of them are small.
-constexpr std::size_t kGroup = 8;
-
-/// Writes ByteWriter::varint() of `value` to `out`; returns its length. Lengths change from value
-/// to value, so that branching on them costs more than the work.
-std::size_t put_varint(std::uint64_t value, std::uint8_t* out) {
-  static_assert(std::endian::native == std::endian::little);
-  constexpr unsigned kMostBits = 35;  // five bytes: an address, or any but an odd difference
-  if (value >> kMostBits != 0) [[unlikely]] {
-    std::size_t n = 0;
-    for (; value >= 0x80; value >>= 7) out[n++] = static_cast<std::uint8_t>(value | 0x80);
-    out[n++] = static_cast<std::uint8_t>(value);
-    return n;
-  }
-  const std::uint64_t spread = (value & 0x7f) | (value & 0x3f80) << 1 | (value & 0x1fc000) << 2 |
-                               (value & 0xfe00000) << 3 | (value & 0x7f0000000) << 4;
-  // Sums, because searching for the highest bit is slow on some processors.
-  const unsigned more = (value >= 1U << 7 ? 1U : 0U) + (value >= 1U << 14 ? 1U : 0U) +
-                        (value >= 1U << 21 ? 1U : 0U) + (value >= 1U << 28 ? 1U : 0U);
-  const std::uint64_t stored =
-      spread | (0x8080808080808080 & ((std::uint64_t{1} << (8 * more)) - 1));
-  std::memcpy(out, &stored, sizeof stored);
-  return more + 1;
+/// Index of the shortest of kAddressBytes that hold a folded difference.
+unsigned address_length(std::uint32_t folded) {
+  // A sum, because lengths change from transaction to transaction.
+  return (folded != 0 ? 1U : 0U) + (folded > 0xff ? 1U : 0U) + (folded > 0xffff ? 1U : 0U);
 }
 
-/// The same for several; returns the length of all.
-std::size_t put_varints(std::span<const std::uint64_t> values, std::uint8_t* out) {
-  std::size_t used = 0;
-  for (; values.size() >= kGroup; values = values.subspan(kGroup)) {
-    const auto group = values.first<kGroup>();
-    std::uint64_t bits = 0, packed = 0;
-    for (std::size_t i = 0; i < kGroup; ++i) {
-      bits |= group[i];
-      packed |= group[i] << (8 * i);
-    }
-    if (bits < 0x80) {
-      std::memcpy(&out[used], &packed, sizeof packed);
-      used += kGroup;
-    } else {
-      for (const std::uint64_t value : group) used += put_varint(value, &out[used]);
-    }
-  }
-  for (const std::uint64_t value : values) used += put_varint(value, &out[used]);
-  return used;
+Iteration iteration_of(std::uint32_t iteration, std::uint32_t previous) {
+  if (iteration == 0) return kZero;
+  if (iteration == previous) return kSame;
+  return iteration == previous + 1 ? kOneMore : kOther;
+}
+
+/// A column of numbers that are rare, whatever they are.
+void write_rest(ByteWriter& out, std::span<const std::uint64_t> values) {
+  const bool constant =
+      std::all_of(values.begin(), values.end(), [&](auto value) { return value == values[0]; });
+  write_column(out, values, constant ? ColumnForm::constant : ColumnForm::plain);
 }
 
 }  // namespace
 
-void GrowingColumn::add(std::span<const std::uint64_t> values) {
-  if (constant_ && !values.empty()) {
-    if (count_ == 0) first_ = values.front();
-    const auto same = std::find_if(values.begin(), values.end(),
-                                   [this](std::uint64_t value) { return value != first_; });
-    const auto repeated = static_cast<std::size_t>(same - values.begin());
-    count_ += repeated;
-    values = values.subspan(repeated);
-    if (values.empty()) return;
-    spill();
-  }
-  count_ += values.size();
-  put(values);
+EvidenceEncoder::EvidenceEncoder()
+    : lookup_(kFirstLookupSize),
+      clock_(kEvidenceChunkTransactions + 1),
+      instruction_(kEvidenceChunkTransactions + 1),
+      address_(kEvidenceChunkTransactions * sizeof(std::uint32_t)) {
+  recent_.fill(kNoStep);
 }
 
-void GrowingColumn::put(std::span<const std::uint64_t> values) {
-  const std::size_t most = used_ + values.size() * kMaxVarint;
-  if (bytes_.size() < most) bytes_.resize(2 * most);
-  if (form_ == Form::plain) {
-    used_ += put_varints(values, &bytes_[used_]);
-    return;
-  }
-  std::array<std::uint64_t, kBlock> folded;
-  while (!values.empty()) {
-    const auto block = values.first(std::min(values.size(), kBlock));
-    folded[0] = zigzag64(block[0] - previous_);
-    for (std::size_t i = 1; i < block.size(); ++i) folded[i] = zigzag64(block[i] - block[i - 1]);
-    previous_ = block.back();
-    used_ += put_varints(std::span(folded).first(block.size()), &bytes_[used_]);
-    values = values.subspan(block.size());
-  }
-}
-
-void GrowingColumn::spill() {
-  constant_ = false;
-  put(std::vector(count_, first_));
-}
-
-void GrowingColumn::write_to(ByteWriter& out) const {
-  if (count_ == 0) return;
-  const ColumnForm form = constant_              ? ColumnForm::constant
-                          : form_ == Form::plain ? ColumnForm::plain
-                                                 : ColumnForm::delta;
-  out.u8(static_cast<std::uint8_t>(form));
-  if (constant_) {
-    out.varint(first_);
-  } else {
-    out.bytes(std::span(bytes_).first(used_));
-  }
-}
-
-void GrowingColumn::clear() {
-  constant_ = true;
-  count_ = used_ = 0;
-  first_ = previous_ = 0;
-}
-
-EvidenceColumns::EvidenceColumns() : lookup_(kFirstLookupSize) {
-  shape_.reserve(kEvidenceChunkTransactions);
-}
-
-std::uint16_t EvidenceColumns::shape_of(std::uint32_t packed) {
-  Recent& recent = recent_[(packed * 0x9e3779b1U) >> 26];
-  if (recent.packed != packed || recent.number == Recent::kNone) [[unlikely]]
-    recent = {packed, look_up(packed)};
-  return static_cast<std::uint16_t>(recent.number);
-}
-
-std::uint16_t EvidenceColumns::look_up(std::uint32_t packed) {
-  // Open addressing; the table is at least twice as large as the shapes are many.
-  if (2 * shapes_.size() >= lookup_.size()) grow_lookup();
-  for (std::size_t slot = packed * 0x9e3779b1U % lookup_.size();;
-       slot = (slot + 1) % lookup_.size()) {
+std::uint16_t EvidenceEncoder::look_up(std::uint64_t step) {
+  // Open addressing; the table is at least twice as large as the steps are many.
+  if (2 * steps_.size() >= lookup_.size()) grow_lookup();
+  for (std::size_t slot = hash_of(step) % lookup_.size();; slot = (slot + 1) % lookup_.size()) {
     const std::uint32_t found = lookup_[slot];
-    if (found != 0 && shapes_[found - 1U] == packed) return static_cast<std::uint16_t>(found - 1);
+    if (found != 0 && steps_[found - 1U] == step) return static_cast<std::uint16_t>(found - 1);
     if (found != 0) continue;
-    shapes_.push_back(packed);
-    lookup_[slot] = static_cast<std::uint32_t>(shapes_.size());
-    return static_cast<std::uint16_t>(shapes_.size() - 1);
+    steps_.push_back(step);
+    lookup_[slot] = static_cast<std::uint32_t>(steps_.size());
+    return static_cast<std::uint16_t>(steps_.size() - 1);
   }
 }
 
-void EvidenceColumns::grow_lookup() {
-  const std::vector<std::uint32_t> shapes = std::exchange(shapes_, {});
+void EvidenceEncoder::grow_lookup() {
+  const std::vector<std::uint64_t> steps = std::exchange(steps_, {});
   lookup_.assign(4 * lookup_.size(), 0);
-  for (const std::uint32_t packed : shapes) look_up(packed);
+  for (const std::uint64_t step : steps) look_up(step);
 }
 
-void EvidenceColumns::add(std::span<const BusTransaction> transactions) {
+void EvidenceEncoder::add(std::span<const BusTransaction> transactions) {
   CITCAT_ASSERT(transactions.size() <= kEvidenceChunkTransactions - size());
   while (!transactions.empty()) {
     const auto block = transactions.first(std::min(transactions.size(), kBlock));
     add_block(block);
-    add_data(block);
     transactions = transactions.subspan(block.size());
   }
 }
 
-void EvidenceColumns::add_block(std::span<const BusTransaction> block) {
-  std::array<std::uint64_t, kBlock> values, iterations;
-  std::size_t n = 0;
-  for (const BusTransaction& t : block) {
-    CITCAT_ASSERT(t.size <= kMaxTransactionBytes && static_cast<int>(t.op) < kBusOpCount);
-    shape_.push_back(shape_of(pack_shape(t)));
-    values[n++] = t.index - next_index_;
-    next_index_ = t.index + 1;
-  }
-  index_.add(std::span(values).first(n));
-  n = 0;
-  for (const BusTransaction& t : block) {
-    std::uint32_t& last = last_address_[static_cast<std::size_t>(t.op)];
-    values[n++] = zigzag32(t.address.value - last);
-    last = t.address.value;
-  }
-  address_.add(std::span(values).first(n));
-  n = 0;
-  for (const BusTransaction& t : block) {
-    values[n] = t.clock;
-    n += t.has(kClockKnown) ? 1 : 0;
-  }
-  clock_.add(std::span(values).first(n));
-  n = 0;
-  for (const BusTransaction& t : block) {
-    values[n] = t.position.instruction;
-    iterations[n] = t.position.iteration;
-    n += t.has(kPositionKnown) ? 1 : 0;
-  }
-  instruction_.add(std::span(values).first(n));
-  iteration_.add(std::span(iterations).first(n));
-}
-
-void EvidenceColumns::add_data(std::span<const BusTransaction> block) {
+/// Everything is written that may be needed, and counted where it is: few of the conditions can be
+/// foretold.
+void EvidenceEncoder::add_block(std::span<const BusTransaction> block) {
   const std::size_t most = data_bytes_ + block.size() * kMaxTransactionBytes;
   if (data_.size() < most) data_.resize(2 * most);
-  std::uint8_t* const data = data_.data();
+  EvidencePrevious previous = previous_;
+  std::size_t clocks = clocks_, instructions = instructions_;
+  std::size_t address_bytes = address_bytes_, data_bytes = data_bytes_;
   for (const BusTransaction& t : block) {
-    // Always all of it: what is not wanted is written over.
-    std::memcpy(&data[data_bytes_], t.data.data(), kMaxTransactionBytes);
-    data_bytes_ += keeps_data(t.op) ? t.size : 0;
+    CITCAT_ASSERT(t.size <= kMaxTransactionBytes && static_cast<int>(t.op) < kBusOpCount);
+    std::uint64_t how = 0;
+    if (t.index != previous.index) [[unlikely]] {
+      index_.push_back(t.index - previous.index);
+      how |= 1U << kIndexShift;
+    }
+    previous.index = t.index + 1;
+
+    std::uint32_t& behind = previous.address[static_cast<std::size_t>(t.op)];
+    const std::uint32_t folded = zigzag(t.address.value - behind);
+    behind = t.address.value + t.size;
+    const unsigned length = address_length(folded);
+    how |= length << kAddressShift;
+    std::memcpy(&address_[address_bytes], &folded, sizeof folded);
+    address_bytes += kAddressBytes[length];
+
+    if (t.has(kClockKnown)) {
+      const std::uint64_t more = t.clock - previous.clock;
+      previous.clock = t.clock;
+      how |= std::min(more, kInColumn) << kClockShift;
+      clock_[clocks] = more;
+      clocks += more >= kInColumn ? 1 : 0;
+    }
+    if (t.has(kPositionKnown)) {
+      const std::uint64_t more = t.position.instruction - previous.instruction;
+      previous.instruction = t.position.instruction;
+      how |= std::min(more, kInColumn) << kInstructionShift;
+      instruction_[instructions] = more;
+      instructions += more >= kInColumn ? 1 : 0;
+      if ((t.position.iteration | previous.iteration) != 0) [[unlikely]] {
+        const Iteration iteration = iteration_of(t.position.iteration, previous.iteration);
+        how |= unsigned{iteration} << kIterationShift;
+        if (iteration == kOther) iteration_.push_back(t.position.iteration);
+        previous.iteration = t.position.iteration;
+      }
+    }
+
+    std::memcpy(&data_[data_bytes], t.data.data(), kMaxTransactionBytes);
+    data_bytes += keeps_data(t.op) ? t.size : 0;
+
+    const std::uint64_t step = static_cast<std::uint64_t>(t.op) | std::uint64_t{t.size} << 8 |
+                               std::uint64_t{t.flags} << 16 | how << kHowShift;
+    std::uint64_t& recent = recent_[hash_of(step) >> 54];
+    if (recent >> kNumberBits != step) [[unlikely]]
+      recent = step << kNumberBits | look_up(step);
+    number_[size_++] = static_cast<std::uint16_t>(recent);
   }
+  previous_ = previous;
+  clocks_ = clocks;
+  instructions_ = instructions;
+  address_bytes_ = address_bytes;
+  data_bytes_ = data_bytes;
 }
 
-void EvidenceColumns::clear() {
-  shapes_.clear();
+void EvidenceEncoder::clear() {
+  steps_.clear();
   std::fill(lookup_.begin(), lookup_.end(), std::uint32_t{0});
-  shape_.clear();
-  recent_.fill({});
-  for (GrowingColumn* column : {&index_, &address_, &clock_, &instruction_, &iteration_})
-    column->clear();
-  last_address_.fill(0);
-  next_index_ = 0;
-  data_bytes_ = 0;
+  recent_.fill(kNoStep);
+  size_ = clocks_ = instructions_ = address_bytes_ = data_bytes_ = 0;
+  index_.clear();
+  iteration_.clear();
+  previous_ = {};
 }
 
-/// The numbers of the shapes as byte planes (ColumnForm::byte_planes).
-void EvidenceColumns::write_shapes(ByteWriter& out) const {
-  if (shape_.empty()) return;
-  if (std::all_of(shape_.begin(), shape_.end(),
-                  [&](std::uint16_t number) { return number == shape_.front(); })) {
-    out.u8(static_cast<std::uint8_t>(ColumnForm::constant));
-    out.varint(shape_.front());
-    return;
-  }
-  out.u8(static_cast<std::uint8_t>(ColumnForm::byte_planes));
-  const unsigned planes = *std::max_element(shape_.begin(), shape_.end()) > 0xff ? 2 : 1;
-  out.u8(static_cast<std::uint8_t>(planes));
-  std::vector<std::uint8_t> plane(shape_.size());
-  for (unsigned i = 0; i < planes; ++i) {
-    std::transform(shape_.begin(), shape_.end(), plane.begin(), [i](std::uint16_t number) {
-      return static_cast<std::uint8_t>(number >> (8 * i));
-    });
+/// Their lowest bytes, then their highest where some number needs one.
+void EvidenceEncoder::write_numbers(ByteWriter& out) const {
+  const auto numbers = std::span(number_).first(size_);
+  std::vector<std::uint8_t> plane(size_);
+  for (unsigned shift = 0; shift == 0 || (shift == 8 && steps_.size() > 256); shift += 8) {
+    std::transform(numbers.begin(), numbers.end(), plane.begin(),
+                   [shift](auto number) { return static_cast<std::uint8_t>(number >> shift); });
     out.bytes(plane);
   }
 }
 
-std::vector<std::uint8_t> EvidenceColumns::encode() const {
+std::vector<std::uint8_t> EvidenceEncoder::encode() const {
   ByteWriter out;
-  out.reserve(size() * 12);
-  out.varint(size());
-  out.varint(shapes_.size());
-  for (const std::uint32_t shape : shapes_) out.varint(shape);
-  write_shapes(out);
-  for (const GrowingColumn* column : {&index_, &address_, &clock_, &instruction_, &iteration_})
-    column->write_to(out);
-  out.varint(data_bytes_);
+  out.reserve(size_ * 2 + steps_.size() * 8 + address_bytes_ + data_bytes_ +
+              (clocks_ + instructions_) * 3);
+  out.varint(size_);
+  out.varint(steps_.size());
+  for (const std::uint64_t step : steps_) {
+    out.varint(step & 0xffffffff);
+    out.varint(step >> kHowShift);
+  }
+  write_numbers(out);
+  out.bytes(std::span(address_).first(address_bytes_));
+  write_rest(out, index_);
+  std::vector<std::uint64_t> folded;
+  for (const auto column :
+       {std::span(clock_).first(clocks_), std::span(instruction_).first(instructions_)}) {
+    folded.resize(column.size());
+    std::transform(column.begin(), column.end(), folded.begin(),
+                   [](std::uint64_t difference) { return zigzag(difference); });
+    write_rest(out, folded);
+  }
+  write_rest(out, iteration_);
   out.bytes(std::span(data_).first(data_bytes_));
   return out.take();
 }
 
 EvidenceChunk::EvidenceChunk(ByteReader& in) {
   const std::size_t count = in.count("transactions", kEvidenceChunkTransactions);
-  read_shapes(in, count);
-  std::size_t clocks = 0, positions = 0, bytes = 0;
-  for (const std::uint64_t number : shape_) {
-    const Shape& shape = shapes_[static_cast<std::size_t>(number)];
-    clocks += (shape.flags & kClockKnown) != 0;
-    positions += (shape.flags & kPositionKnown) != 0;
-    bytes += keeps_data(shape.op) ? shape.size : 0U;
-  }
-  index_ = read_column(in, count, "transaction index");
-  address_ = read_column(in, count, "transaction address");
-  clock_ = read_column(in, clocks, "transaction clock");
-  instruction_ = read_column(in, positions, "transaction position");
-  iteration_ = read_column(in, positions, "transaction iteration");
-  if (in.count("data bytes", bytes) != bytes) {
-    in.fail("data bytes: expected " + std::to_string(bytes) + ", found fewer");
-  }
-  const auto data = in.bytes(bytes, "transaction data");
-  data_.assign(data.begin(), data.end());
+  const std::size_t steps = in.count("steps", kMaxSteps);
+  steps_.reserve(std::min(steps, in.remaining()));
+  for (std::size_t i = 0; i < steps; ++i) steps_.push_back(read_step(in));
+  read_numbers(in, count);
+  const Needed need = needed();
+  // What stands behind the bytes of the last is read with them.
+  const auto read_bytes = [&in](std::size_t bytes, std::size_t behind, const char* field) {
+    const auto found = in.bytes(bytes, field);
+    std::vector<std::uint8_t> all(bytes + behind);
+    std::copy(found.begin(), found.end(), all.begin());
+    return all;
+  };
+  address_ = read_bytes(need.address_bytes, sizeof(std::uint32_t), "transaction addresses");
+  index_ = read_column(in, need.index, "transaction index");
+  clock_ = read_column(in, need.clock, "transaction clock");
+  instruction_ = read_column(in, need.instruction, "transaction position");
+  iteration_ = read_column(in, need.iteration, "transaction iteration");
+  data_ = read_bytes(need.data_bytes, kMaxTransactionBytes, "transaction data");
   in.expect_end("the evidence chunk");
 }
 
-void EvidenceChunk::read_shapes(ByteReader& in, std::size_t count) {
-  const std::size_t shapes = in.count("transaction shapes", kMaxShapes);
-  for (std::size_t i = 0; i < shapes; ++i) {
-    const std::uint64_t packed = in.count("transaction shape", 0xffffffff);
-    Shape shape;
-    if ((packed & 0xff) >= kBusOpCount) in.fail("expected a transaction kind below 13");
-    shape.op = static_cast<BusOp>(packed & 0xff);
-    shape.size = static_cast<std::uint8_t>(packed >> 8 & 0xff);
-    if (shape.size > kMaxTransactionBytes) in.fail("expected a transaction of at most 32 bytes");
-    shape.flags = static_cast<std::uint16_t>(packed >> 16);
-    shapes_.push_back(shape);
+EvidenceChunk::Step EvidenceChunk::read_step(ByteReader& in) {
+  const std::uint64_t shape = in.count("step", 0xffffffff);
+  const std::uint64_t how = in.count("step", (1U << kHowBits) - 1);
+  Step step;
+  if ((shape & 0xff) >= kBusOpCount) in.fail("step: expected a transaction kind below 13");
+  step.op = static_cast<BusOp>(shape & 0xff);
+  step.size = static_cast<std::uint8_t>(shape >> 8 & 0xff);
+  if (step.size > kMaxTransactionBytes) in.fail("step: expected at most 32 bytes of data");
+  step.flags = static_cast<std::uint16_t>(shape >> 16);
+  step.data_bytes = keeps_data(step.op) ? step.size : std::uint8_t{0};
+  step.address_bytes = kAddressBytes[how >> kAddressShift & 3];
+  step.address_mask =
+      static_cast<std::uint32_t>((std::uint64_t{1} << (8 * step.address_bytes)) - 1);
+  step.clock = static_cast<std::uint8_t>(how >> kClockShift & 31);
+  step.instruction = static_cast<std::uint8_t>(how >> kInstructionShift & 31);
+  step.iteration = static_cast<std::uint8_t>(how >> kIterationShift & 3);
+  step.index_known = (how >> kIndexShift & 1) == 0;
+  if (step.clock > kInColumn || step.instruction > kInColumn) {
+    in.fail("step: expected differences of at most 16");
   }
-  shape_ = read_column(in, count, "transaction shape numbers");
-  for (const std::uint64_t number : shape_) {
-    if (number >= shapes_.size()) in.fail("expected the number of a transaction shape");
+  const bool clock = (step.flags & kClockKnown) != 0 || step.clock == 0;
+  const bool position =
+      (step.flags & kPositionKnown) != 0 || (step.instruction == 0 && step.iteration == 0);
+  if (!clock || !position) in.fail("step: expected no clock or position of what has none");
+  return step;
+}
+
+void EvidenceChunk::read_numbers(ByteReader& in, std::size_t count) {
+  const auto low = in.bytes(count, "transaction steps");
+  number_.assign(low.begin(), low.end());
+  if (steps_.size() > 256) {
+    const auto high = in.bytes(count, "transaction steps");
+    for (std::size_t i = 0; i < count; ++i)
+      number_[i] = static_cast<std::uint16_t>(number_[i] | high[i] << 8);
+  }
+  for (const std::uint16_t number : number_) {
+    if (number >= steps_.size()) in.fail("transaction steps: expected the number of a step");
   }
 }
 
-bool EvidenceChunk::next(BusTransaction& out) {
-  if (at_ == shape_.size()) return false;
-  const Shape& shape = shapes_[static_cast<std::size_t>(shape_[at_])];
-  out = BusTransaction{};
-  out.op = shape.op;
-  out.size = shape.size;
-  out.flags = shape.flags;
-  out.index = next_index_ + index_[at_];
-  next_index_ = out.index + 1;
-  std::uint32_t& last = last_address_[static_cast<std::size_t>(shape.op)];
-  last += unzigzag32(static_cast<std::uint32_t>(address_[at_]));
-  out.address.value = last;
-  if (out.has(kClockKnown)) out.clock = clock_[clock_at_++];
-  if (out.has(kPositionKnown)) {
-    out.position.instruction = instruction_[position_at_];
-    out.position.iteration = static_cast<std::uint32_t>(iteration_[position_at_++]);
+EvidenceChunk::Needed EvidenceChunk::needed() const {
+  std::vector<std::size_t> times(steps_.size());
+  for (const std::uint16_t number : number_) ++times[number];
+  Needed need;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    need.index += step.index_known ? 0 : times[i];
+    need.clock += step.clock == kInColumn ? times[i] : 0;
+    need.instruction += step.instruction == kInColumn ? times[i] : 0;
+    need.iteration += step.iteration == kOther ? times[i] : 0;
+    need.address_bytes += times[i] * step.address_bytes;
+    need.data_bytes += times[i] * step.data_bytes;
   }
-  if (keeps_data(shape.op)) {
-    const auto bytes = std::span<const std::uint8_t>(data_).subspan(data_at_, shape.size);
-    std::copy(bytes.begin(), bytes.end(), out.data.begin());
-    data_at_ += shape.size;
+  return need;
+}
+
+std::size_t EvidenceChunk::next_block(std::span<BusTransaction> out) {
+  const std::size_t count = std::min(out.size(), size() - at_);
+  for (BusTransaction& t : out.first(count)) decode(steps_[number_[at_++]], t);
+  return count;
+}
+
+inline void EvidenceChunk::decode(const Step& step, BusTransaction& out) {
+  out.op = step.op;
+  out.size = step.size;
+  out.flags = step.flags;
+  if (!step.index_known) [[unlikely]]
+    previous_.index += index_[index_at_++];
+  out.index = previous_.index++;
+
+  std::uint32_t folded;
+  std::memcpy(&folded, &address_[address_at_], sizeof folded);
+  address_at_ += step.address_bytes;
+  std::uint32_t& behind = previous_.address[static_cast<std::size_t>(step.op)];
+  out.address.value = behind + unzigzag(folded & step.address_mask);
+  behind = out.address.value + step.size;
+
+  previous_.clock += step.clock == kInColumn ? unzigzag(clock_[clock_at_++]) : step.clock;
+  out.clock = (step.flags & kClockKnown) != 0 ? previous_.clock : 0;
+  out.position = {};
+  if ((step.flags & kPositionKnown) != 0) {
+    previous_.instruction += step.instruction == kInColumn
+                                 ? unzigzag(instruction_[instruction_at_++])
+                                 : step.instruction;
+    if (step.iteration == kZero) {
+      previous_.iteration = 0;
+    } else if (step.iteration == kOther) {
+      previous_.iteration = static_cast<std::uint32_t>(iteration_[iteration_at_++]);
+    } else {
+      previous_.iteration += step.iteration == kOneMore ? 1 : 0;
+    }
+    out.position = {previous_.instruction, previous_.iteration};
   }
-  ++at_;
-  return true;
+  out.data = {};
+  if (step.data_bytes != 0) {
+    std::memcpy(out.data.data(), &data_[data_at_], step.data_bytes);
+    data_at_ += step.data_bytes;
+  }
 }
 
 }  // namespace citcat

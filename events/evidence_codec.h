@@ -1,10 +1,12 @@
 #pragma once
-// Evidence in the archive: some ten thousand transactions a chunk, each of their fields a column.
+// Evidence in the archive: some ten thousand transactions a chunk. What a transaction is and how it
+// goes on from those before it are one number, its step; machines that run programs take few
+// different ones. docs/formats/archive.md has the layout.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "events/bus_transaction.h"
@@ -17,96 +19,89 @@ namespace citcat {
 /// from the image or the schedule.
 inline constexpr std::size_t kEvidenceChunkTransactions = std::size_t{1} << 16;
 
-/// A column of an evidence chunk, packed as it grows: millions of transactions a second pass here.
-/// Comes out as write_column() would write it in the form given, or constant where it is.
-class GrowingColumn {
- public:
-  enum class Form : std::uint8_t { plain, delta };
-  explicit GrowingColumn(Form form) : form_(form) {}
-
-  void add(std::span<const std::uint64_t> values);
-  void write_to(ByteWriter& out) const;
-  /// Forgets the values, not the memory they took.
-  void clear();
-
- private:
-  void put(std::span<const std::uint64_t> values);
-  /// The first value that differs from those before, which so far were only counted.
-  void spill();
-
-  Form form_;
-  bool constant_ = true;
-  std::size_t count_ = 0;
-  std::uint64_t first_ = 0, previous_ = 0;
-  std::vector<std::uint8_t> bytes_;
-  std::size_t used_ = 0;
+/// What the fields of a transaction are told by those before it in its chunk. Starts with zeros.
+struct EvidencePrevious {
+  std::uint64_t index = 0;  ///< the next one, if none is left out
+  std::uint64_t clock = 0, instruction = 0;
+  std::uint32_t iteration = 0;
+  /// Behind the last transaction of each operation.
+  std::array<std::uint32_t, kBusOpCount> address{};
 };
 
-/// Packs transactions into the columns of a chunk.
-class EvidenceColumns {
+/// Packs transactions into an evidence chunk.
+class EvidenceEncoder {
  public:
-  EvidenceColumns();
+  EvidenceEncoder();
   /// As many transactions must be missing to a full chunk. The data of reads is not looked at.
   void add(std::span<const BusTransaction> transactions);
-  std::size_t size() const { return shape_.size(); }
+  std::size_t size() const { return size_; }
   bool full() const { return size() == kEvidenceChunkTransactions; }
-  /// The payload of an EVID chunk.
+  /// The payload of an EVD2 chunk.
   std::vector<std::uint8_t> encode() const;
   /// As newly made, but with the memory it has.
   void clear();
 
  private:
-  /// A shape met lately and its number.
-  struct Recent {
-    std::uint32_t packed = 0;
-    std::uint32_t number = kNone;
-    static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  };
   void add_block(std::span<const BusTransaction> block);
-  void add_data(std::span<const BusTransaction> block);
-  std::uint16_t shape_of(std::uint32_t packed);
-  std::uint16_t look_up(std::uint32_t packed);
+  std::uint16_t look_up(std::uint64_t step);
   void grow_lookup();
-  void write_shapes(ByteWriter& out) const;
+  void write_numbers(ByteWriter& out) const;
 
-  std::vector<std::uint32_t> shapes_;  ///< distinct ones
-  std::vector<std::uint32_t> lookup_;  ///< hash of a shape -> its number in shapes_ + 1
-  std::vector<std::uint16_t> shape_;   ///< number of each transaction's
-  std::array<Recent, 64> recent_{};
-  GrowingColumn index_{GrowingColumn::Form::plain}, address_{GrowingColumn::Form::plain},
-      clock_{GrowingColumn::Form::delta}, instruction_{GrowingColumn::Form::delta},
-      iteration_{GrowingColumn::Form::delta};
-  std::array<std::uint32_t, kBusOpCount> last_address_{};
-  std::uint64_t next_index_ = 0;
-  std::vector<std::uint8_t> data_;
-  std::size_t data_bytes_ = 0;  ///< of data_, which is longer
+  std::vector<std::uint64_t> steps_;   ///< distinct ones
+  std::vector<std::uint32_t> lookup_;  ///< hash of a step -> its number in steps_ + 1
+  /// Steps met lately, each with its number in the lowest 16 bits.
+  std::array<std::uint64_t, 1024> recent_{};
+  std::vector<std::uint16_t> number_ = std::vector<std::uint16_t>(kEvidenceChunkTransactions);
+  std::size_t size_ = 0;
+  EvidencePrevious previous_;
+  // What no step tells.
+  std::vector<std::uint64_t> index_, iteration_;
+  // The same, longer than what is used of them.
+  std::vector<std::uint64_t> clock_, instruction_;
+  std::size_t clocks_ = 0, instructions_ = 0;
+  std::vector<std::uint8_t> address_, data_;
+  std::size_t address_bytes_ = 0, data_bytes_ = 0;
 };
 
 /// A decoded evidence chunk.
 class EvidenceChunk {
  public:
   EvidenceChunk() = default;
-  /// Throws FormatError when `in` is not a whole payload of an EVID chunk.
+  /// Throws FormatError when `in` is not a whole payload of an EVD2 chunk.
   explicit EvidenceChunk(ByteReader& in);
 
-  std::size_t size() const { return shape_.size(); }
-  /// The transactions in order; false after the last.
-  bool next(BusTransaction& out);
+  std::size_t size() const { return number_.size(); }
+  /// The next transactions in order, as many as fit; returns how many, 0 behind the last.
+  std::size_t next_block(std::span<BusTransaction> out);
 
  private:
-  struct Shape {
+  struct Step {
     BusOp op = BusOp::code_read;
     std::uint8_t size = 0;
     std::uint16_t flags = 0;
+    std::uint8_t clock = 0, instruction = 0, iteration = 0;
+    bool index_known = true;
+    std::uint8_t data_bytes = 0;
+    std::uint8_t address_bytes = 0;
+    std::uint32_t address_mask = 0;
   };
-  void read_shapes(ByteReader& in, std::size_t count);
+  /// How much of each part the transactions need.
+  struct Needed {
+    std::size_t index = 0, clock = 0, instruction = 0, iteration = 0;
+    std::size_t address_bytes = 0, data_bytes = 0;
+  };
+  static Step read_step(ByteReader& in);
+  void read_numbers(ByteReader& in, std::size_t count);
+  Needed needed() const;
+  void decode(const Step& step, BusTransaction& out);
 
-  std::vector<Shape> shapes_;
-  std::vector<std::uint64_t> shape_, index_, address_, clock_, instruction_, iteration_;
-  std::vector<std::uint8_t> data_;
-  std::size_t at_ = 0, clock_at_ = 0, position_at_ = 0, data_at_ = 0;
-  std::uint64_t next_index_ = 0;
-  std::array<std::uint32_t, kBusOpCount> last_address_{};
+  std::vector<Step> steps_;
+  std::vector<std::uint16_t> number_;
+  EvidencePrevious previous_;
+  std::vector<std::uint64_t> index_, clock_, instruction_, iteration_;
+  std::vector<std::uint8_t> address_, data_;
+  std::size_t at_ = 0, index_at_ = 0, clock_at_ = 0, instruction_at_ = 0, iteration_at_ = 0;
+  std::size_t address_at_ = 0, data_at_ = 0;
 };
 
 }  // namespace citcat

@@ -52,7 +52,7 @@ struct EvidencePacker::Thread {
 };
 
 EvidencePacker::EvidencePacker(ChunkSink sink)
-    : sink_(std::move(sink)), columns_(idle_->take()), copies_(kPieces, kPieces / 2) {}
+    : sink_(std::move(sink)), encoder_(idle_->take()), copies_(kPieces, kPieces / 2) {}
 
 EvidencePacker::~EvidencePacker() = default;
 
@@ -110,20 +110,20 @@ void EvidencePacker::flush() {
     if (error) std::rethrow_exception(error);
   }
   handed_over_ = 0;
-  if (columns_->size() != 0) give_chunk();
+  if (encoder_->size() != 0) give_chunk();
 }
 
 /// On either thread.
 void EvidencePacker::pack(std::span<const BusTransaction> transactions) {
   while (!transactions.empty()) {
     const auto taken = transactions.first(
-        std::min(transactions.size(), kEvidenceChunkTransactions - columns_->size()));
-    columns_->add(taken);
-    if (columns_->full()) give_chunk();
+        std::min(transactions.size(), kEvidenceChunkTransactions - encoder_->size()));
+    encoder_->add(taken);
+    if (encoder_->full()) give_chunk();
     transactions = transactions.subspan(taken.size());
   }
 }
 
-void EvidencePacker::give_chunk() { sink_(std::exchange(columns_, idle_->take()), idle_); }
+void EvidencePacker::give_chunk() { sink_(std::exchange(encoder_, idle_->take()), idle_); }
 
 }  // namespace citcat

@@ -19,10 +19,10 @@ namespace citcat {
 /// Makes evidence chunks of a stream of transactions.
 class EvidencePacker {
  public:
-  /// Takes a complete chunk: `columns` may be encoded on any thread and is then given back to
+  /// Takes a complete chunk: `chunk` may be encoded on any thread and is then given back to
   /// `idle`. Called by one thread at a time, not always the same.
-  using ChunkSink = std::function<void(std::shared_ptr<EvidenceColumns> columns,
-                                       std::shared_ptr<Recycler<EvidenceColumns>> idle)>;
+  using ChunkSink = std::function<void(std::shared_ptr<EvidenceEncoder> chunk,
+                                       std::shared_ptr<Recycler<EvidenceEncoder>> idle)>;
   explicit EvidencePacker(ChunkSink sink);
   /// Drops what was not flushed.
   ~EvidencePacker();
@@ -52,8 +52,8 @@ class EvidencePacker {
   void give_chunk();
 
   ChunkSink sink_;
-  std::shared_ptr<Recycler<EvidenceColumns>> idle_ = std::make_shared<Recycler<EvidenceColumns>>();
-  std::shared_ptr<EvidenceColumns> columns_;  ///< of the chunk that grows; the thread's, if any
+  std::shared_ptr<Recycler<EvidenceEncoder>> idle_ = std::make_shared<Recycler<EvidenceEncoder>>();
+  std::shared_ptr<EvidenceEncoder> encoder_;  ///< of the chunk that grows; the thread's, if any
   Pool<Copies> copies_;
   std::shared_ptr<Copies> gathered_;  ///< without an owner and not yet handed over; may be null
   std::uint64_t handed_over_ = 0;     ///< transactions since the last flush

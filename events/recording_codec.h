@@ -21,7 +21,9 @@ inline constexpr ChunkKind kInterruptChunk = chunk_kind("INTR");
 inline constexpr ChunkKind kExternalWriteChunk = chunk_kind("EXTW");
 inline constexpr ChunkKind kIoReadChunk = chunk_kind("IORD");
 inline constexpr ChunkKind kInternalReadChunk = chunk_kind("INTN");
-inline constexpr ChunkKind kEvidenceChunk = chunk_kind("EVID");
+inline constexpr ChunkKind kEvidenceChunk = chunk_kind("EVD2");
+/// Evidence as earlier archives hold it: read, no longer written.
+inline constexpr ChunkKind kEvidenceChunkV1 = chunk_kind("EVID");
 inline constexpr ChunkKind kDigestChunk = chunk_kind("DIGS");
 inline constexpr ChunkKind kAdoptionChunk = chunk_kind("ADPT");
 inline constexpr ChunkKind kStopChunk = chunk_kind("STOP");
@@ -42,8 +44,9 @@ enum class EvidenceMode : std::uint8_t {
 struct ArchiveMeta {
   std::string engine;  ///< who wrote it: program and versions
   EvidenceMode evidence = EvidenceMode::full;
-  /// Events carry only what a replay needs: no transactions of port reads; no anchors and windows where positions
-  /// are known; I/O and internal reads, which are consumed in order, no positions and no EIP.
+  /// Events carry only what a replay needs: no transactions of port reads; no anchors and windows
+  /// where positions are known; I/O and internal reads, which are consumed in order, no positions
+  /// and no EIP.
   bool lean = false;
 };
 

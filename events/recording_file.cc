@@ -1,11 +1,14 @@
 #include "events/recording_file.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <span>
 #include <utility>
+#include <variant>
 
+#include "events/evidence_v1.h"
 #include "formats/byte_writer.h"
 #include "formats/error.h"
 
@@ -89,16 +92,24 @@ class FileEvidenceReader final : public EvidenceReader {
       : container_(std::move(container)), chunks_(std::move(chunks)) {}
 
   bool next(BusTransaction& out) override {
-    while (!chunk_.next(out)) {
-      if (!load_next_chunk()) return false;
-    }
+    if (next_ == decoded_ && !decode()) return false;
+    out = block_[next_++];
     return true;
   }
 
  private:
+  bool decode() {
+    next_ = 0;
+    do {
+      decoded_ = std::visit([this](auto& chunk) { return chunk.next_block(block_); }, chunk_);
+    } while (decoded_ == 0 && load_next_chunk());
+    return decoded_ != 0;
+  }
+
   bool load_next_chunk() {
     const auto ends_evidence = [](ChunkKind kind) {
-      return kind == kEvidenceChunk || kind == kLostChunk || kind == kMetaChunk;
+      return kind == kEvidenceChunk || kind == kEvidenceChunkV1 || kind == kLostChunk ||
+             kind == kMetaChunk;
     };
     while (at_ < chunks_.size() && !ends_evidence(chunks_[at_].kind)) ++at_;
     // All evidence stands before META, because it is written while the capture is read.
@@ -109,14 +120,20 @@ class FileEvidenceReader final : public EvidenceReader {
     if (info.kind == kLostChunk) {
       in.fail("expected evidence, found that it was lost: " + decode_lost_chunk(in).message);
     }
-    chunk_ = EvidenceChunk(in);
+    if (info.kind == kEvidenceChunkV1) {
+      chunk_.emplace<EvidenceChunkV1>(in);
+    } else {
+      chunk_.emplace<EvidenceChunk>(in);
+    }
     return true;
   }
 
   std::shared_ptr<const ContainerReader> container_;
   std::vector<ChunkInfo> chunks_;  ///< of the recording
   std::size_t at_ = 0;
-  EvidenceChunk chunk_;
+  std::variant<EvidenceChunk, EvidenceChunkV1> chunk_;
+  std::array<BusTransaction, 128> block_;  ///< decoded ahead
+  std::size_t next_ = 0, decoded_ = 0;     ///< of block_: the next to give, behind the last
 };
 
 }  // namespace
@@ -138,8 +155,8 @@ RecordingName parse_recording_name(const std::string& name) {
 std::string default_engine_identity() { return "citcat " CITCAT_VERSION; }
 
 RecordingFileWriter::RecordingFileWriter(const std::string& path, RecordingFileOptions options)
-    : options_(std::move(options)), container_(path), evidence_([this](auto columns, auto idle) {
-        add_evidence(std::move(columns), std::move(idle));
+    : options_(std::move(options)), container_(path), evidence_([this](auto encoder, auto idle) {
+        add_evidence(std::move(encoder), std::move(idle));
       }) {}
 
 RecordingFileWriter::~RecordingFileWriter() = default;
@@ -149,15 +166,15 @@ void RecordingFileWriter::write_shared(std::span<const BusTransaction> transacti
   if (options_.evidence == EvidenceMode::full) evidence_.add(transactions, owner);
 }
 
-void RecordingFileWriter::add_evidence(std::shared_ptr<EvidenceColumns> columns,
-                                       std::shared_ptr<Recycler<EvidenceColumns>> idle) {
+void RecordingFileWriter::add_evidence(std::shared_ptr<EvidenceEncoder> encoder,
+                                       std::shared_ptr<Recycler<EvidenceEncoder>> idle) {
   mark();
   container_.add(
       kEvidenceChunk,
-      [columns = std::move(columns), idle = std::move(idle)] {
-        std::vector<std::uint8_t> payload = columns->encode();
-        columns->clear();
-        idle->give_back(columns);
+      [encoder = std::move(encoder), idle = std::move(idle)] {
+        std::vector<std::uint8_t> payload = encoder->encode();
+        encoder->clear();
+        idle->give_back(encoder);
         return payload;
       },
       ZstdOptions{options_.evidence_level, 0});
@@ -313,7 +330,8 @@ void RecordingFile::select_chunks(bool named) {
 }
 
 void RecordingFile::load(const ChunkInfo& chunk) {
-  for (const ChunkKind later : {kEvidenceChunk, kCheckpointChunk, kCheckpointIndexChunk}) {
+  for (const ChunkKind later :
+       {kEvidenceChunk, kEvidenceChunkV1, kCheckpointChunk, kCheckpointIndexChunk}) {
     if (chunk.kind == later) return;
   }
   const std::vector<std::uint8_t> payload = container_->read(chunk);

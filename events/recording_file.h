@@ -32,7 +32,7 @@ struct RecordingFileOptions {
   /// See ArchiveMeta::lean.
   bool lean = false;
   /// zstd level of the evidence, the bulk of a full archive. Events and image use the best level.
-  int evidence_level = 3;
+  int evidence_level = 1;
 };
 
 /// Writes an archive. Evidence streams to the file as it comes; finish() adds the rest. The file
@@ -66,8 +66,8 @@ class RecordingFileWriter final : public EvidenceWriter {
   void close();
 
  private:
-  void add_evidence(std::shared_ptr<EvidenceColumns> columns,
-                    std::shared_ptr<Recycler<EvidenceColumns>> idle);
+  void add_evidence(std::shared_ptr<EvidenceEncoder> encoder,
+                    std::shared_ptr<Recycler<EvidenceEncoder>> idle);
   void mark();
 
   RecordingFileOptions options_;

@@ -1,19 +1,23 @@
 // The decoders of recording chunks. Hashes would stop a fuzzer at once, so it works below them: the
 // first byte selects a decoder, the rest is the payload.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "events/evidence_codec.h"
+#include "events/evidence_v1.h"
 #include "events/recording_codec.h"
 #include "formats/error.h"
 
 namespace {
 
+template <typename Chunk>
 void decode_evidence(citcat::ByteReader& in) {
-  citcat::EvidenceChunk chunk(in);
-  for (citcat::BusTransaction t; chunk.next(t);) {
+  Chunk chunk(in);
+  std::array<citcat::BusTransaction, 100> block;
+  while (chunk.next_block(block) != 0) {
   }
 }
 
@@ -41,11 +45,13 @@ void decode(unsigned kind, citcat::ByteReader& in) {
     case 6:
       return citcat::decode_internal_reads(in, recording.internal_reads);
     case 7:
-      return decode_evidence(in);
+      return decode_evidence<citcat::EvidenceChunkV1>(in);
     case 8:
       return decode_digests(in);
-    default:
+    case 9:
       return void(citcat::decode_lost_chunk(in));
+    default:
+      return decode_evidence<citcat::EvidenceChunk>(in);
   }
 }
 
@@ -55,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   try {
     citcat::ByteReader in({data + 1, size - 1}, "input");
-    decode(data[0] % 10U, in);
+    decode(data[0] % 11U, in);
   } catch (const citcat::FormatError&) {
   }
   return 0;

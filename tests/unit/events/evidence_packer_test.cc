@@ -24,15 +24,15 @@ BusTransaction numbered(std::uint64_t i) {
 struct Chunks {
   std::vector<std::vector<BusTransaction>> chunks;
   EvidencePacker::ChunkSink sink() {
-    return [this](const std::shared_ptr<EvidenceColumns>& columns,
-                  const std::shared_ptr<Recycler<EvidenceColumns>>& idle) {
-      const std::vector<std::uint8_t> payload = columns->encode();
-      columns->clear();
-      idle->give_back(columns);
+    return [this](const std::shared_ptr<EvidenceEncoder>& encoder,
+                  const std::shared_ptr<Recycler<EvidenceEncoder>>& idle) {
+      const std::vector<std::uint8_t> payload = encoder->encode();
+      encoder->clear();
+      idle->give_back(encoder);
       ByteReader in(payload, "chunk");
       EvidenceChunk chunk(in);
-      chunks.emplace_back();
-      for (BusTransaction t; chunk.next(t);) chunks.back().push_back(t);
+      chunks.emplace_back(chunk.size());
+      EXPECT_EQ(chunk.next_block(chunks.back()), chunk.size());
     };
   }
 };

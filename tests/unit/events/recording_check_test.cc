@@ -57,7 +57,7 @@ TEST_F(RecordingCheckTest, NamesTheDamagedChunk) {
   const RecordingCheck check = check_recording(path("r"));
   ASSERT_EQ(check.scan.damage.size(), 1U);
   EXPECT_EQ(check.scan.damage[0].chunk->sequence, second.sequence);
-  EXPECT_THAT(check.scan.damage[0].message, HasSubstr("chunk 1 (EVID)"));
+  EXPECT_THAT(check.scan.damage[0].message, HasSubstr("chunk 1 (EVD2)"));
 }
 
 TEST_F(RecordingCheckTest, FindsChunksThatAreIntactButNoRecording) {
