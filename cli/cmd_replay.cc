@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -105,6 +106,24 @@ ShardDescription describe_shard(const ReplayArguments& arguments, const Recordin
   return d;
 }
 
+/// What is written to the standard output, a pipe or a device is out of our hands.
+bool can_be_taken_back(const std::string& path) {
+  const auto kind = std::filesystem::status(path).type();
+  return path != "-" && (kind == std::filesystem::file_type::not_found ||
+                         kind == std::filesystem::file_type::regular || path == "/dev/null");
+}
+
+/// The trace on its way to a file.
+struct TraceOutput {
+  TraceOutput(const std::string& path, const KtOptions& kt, bool hashed)
+      : out(open_sink(path)), hashing(*out), writer(hashed ? hashing : *out), trace(writer, kt) {}
+
+  std::unique_ptr<ByteSink> out;
+  HashingSink hashing;
+  KtWriter writer;
+  KtSink trace;
+};
+
 ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
   const RecordingFile& file = placed.file;
@@ -128,12 +147,15 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
     }
   }
   const KtOptions kt = kt_options(arguments);
-  const std::unique_ptr<ByteSink> out = open_sink(arguments.output);
-  HashingSink hashing(*out);
-  KtWriter writer(shard ? static_cast<ByteSink&>(hashing) : *out);
-  KtSink trace(writer, kt);
+  std::optional<TraceOutput> output;
+  const auto start_over = [&] {
+    output.reset();
+    return &output.emplace(arguments.output, kt, shard.has_value()).trace;
+  };
+  Sink* const trace = start_over();
 
   TraceRunOptions options;
+  if (can_be_taken_back(arguments.output)) options.start_over = start_over;
   options.range = {arguments.from, arguments.to};
   options.check = !arguments.unchecked;
   options.strict = arguments.strict;
@@ -143,19 +165,19 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   const auto start = std::chrono::steady_clock::now();
   const bool parallel = arguments.jobs > 1 && !arguments.output.empty() && !arguments.from_start;
   const TraceRunResult result =
-      parallel ? run_parallel_trace(file, kt, writer, options,
+      parallel ? run_parallel_trace(file, kt, output->writer, options,
                                     static_cast<unsigned>(arguments.jobs), console)
-               : run_trace(file, arguments.output.empty() ? nullptr : &trace, options, console);
-  writer.flush();
+               : run_trace(file, arguments.output.empty() ? nullptr : trace, options, console);
+  output->writer.flush();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
   // A trace that left the evidence does not get the name asked for: what was sure until then stays
   // beside it as `.partial`.
   if (result.sure()) {
-    out->finish();
+    output->out->finish();
     if (shard) {
-      shard->bytes = hashing.bytes();
-      shard->xxh3 = hashing.hash();
+      shard->bytes = output->hashing.bytes();
+      shard->xxh3 = output->hashing.hash();
       write_description(arguments.output + ".json", *shard);
     }
   }

@@ -23,7 +23,7 @@ struct VerifyArguments {
   std::string recording, memory, cache_model, hints;
   int jobs = 1;
   bool strict = false, bit_changes = false, json = false, cache = false, exact_cache = false,
-       account = false, by_blocks = false;
+       account = false;
   bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
 };
 
@@ -216,7 +216,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   ReplayRunOptions options;
   options.strict = arguments.strict;
   options.bit_changes = arguments.bit_changes;
-  options.by_blocks = arguments.by_blocks;
+  options.plain_first = true;
   if (arguments.wants_cache()) {
     options.cache = choose_cache(file.recording().bus, arguments.cache_model);
     if (options.cache == nullptr) console.note("no cache is declared that there is a model of");
@@ -224,6 +224,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   ReplayRun run(file, nullptr, options, console);
   Verdict verdict;
   verdict.report = run.run();
+  verdict.memory = run.compare_final(captured);
   add_placement_cause(placed, verdict.report);
   if (const CacheCheck* cache = run.cache()) {
     verdict.cache = CacheVerdict{cache->descriptor().name, cache->totals()};
@@ -235,7 +236,6 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
       file.recording().totals.instruction_starts != 0 || verdict.totals.instructions.checked != 0;
   verdict.model_specific_results = run.model_specific_results();
   verdict.first_model_specific = run.first_model_specific();
-  verdict.memory = run.compare_final(captured);
   verdict.match =
       verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
   if (arguments.account) {
@@ -316,8 +316,6 @@ CommandRun define_verify(CLI::App& app) {
                "Believe another bus master that changes a single bit and nothing around it");
   app.add_flag("--account", arguments->account,
                "Say what the verdict rests on: what was compared, and what was taken on trust");
-  app.add_flag("--by-blocks", arguments->by_blocks,
-               "Compare whole blocks: faster, but a fill counted some instructions late can pass");
   app.add_flag("--cache", arguments->cache,
                "Compare line fills and write-backs with those of a model of the declared cache");
   app.add_option("--cache-model", arguments->cache_model, "The same with this model");

@@ -15,22 +15,31 @@ constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
 
 ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOptions& options,
                      const Console& console)
-    : options_(options),
+    : file_(file),
+      trace_(trace),
+      options_(options),
       progress_(console.progress("replaying", "instructions",
                                  file.recording().instructions.value_or(0))) {
-  const Recording& recording = file.recording();
   if (options.start) options_.check = false;
+  set_up(options_.plain_first && options_.cache == nullptr);
+}
+
+/// Puts a replay together that stands at its beginning. `plain`: as in VerifierOptions.
+void ReplayRun::set_up(bool plain) {
+  const Recording& recording = file_.recording();
+  replayer_.reset();
+  sinks_.emplace();
   if (options_.check) {
     VerifierOptions verifier_options;
-    verifier_options.strict = options.strict;
-    verifier_options.bit_changes = options.bit_changes;
-    verifier_options.by_blocks = options.by_blocks;
-    verifier_options.believed = file.believed();
-    verifier_ = std::make_unique<Verifier>(recording, file.evidence(), verifier_options);
-    sinks_.add(*verifier_);
+    verifier_options.strict = options_.strict;
+    verifier_options.bit_changes = options_.bit_changes;
+    verifier_options.plain = plain;
+    verifier_options.believed = file_.believed();
+    verifier_ = std::make_unique<Verifier>(recording, file_.evidence(), verifier_options);
+    sinks_->add(*verifier_);
     if (options_.cache != nullptr) {
-      cache_ = std::make_unique<CacheCheck>(recording, file.evidence(), *options_.cache);
-      sinks_.add(*cache_);
+      cache_ = std::make_unique<CacheCheck>(recording, file_.evidence(), *options_.cache);
+      sinks_->add(*cache_);
     }
   }
   if (options_.start) {
@@ -41,21 +50,21 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
     }
     adoptions_ = std::make_unique<AdoptionSink>(recording.adoptions, Position{});
   }
-  if (adoptions_) sinks_.add(*adoptions_);
+  if (adoptions_) sinks_->add(*adoptions_);
   const std::optional<Position> end =
       options_.start ? std::optional(options_.start->end) : recording.end;
-  if (end && EndSink::needed(*end, options_.to)) sinks_.add(end_.emplace(*end));
-  if (trace != nullptr) sinks_.add(*trace);
+  if (end && EndSink::needed(*end, options_.to)) sinks_->add(end_.emplace(*end));
+  if (trace_ != nullptr) sinks_->add(*trace_);
   ReplayOptions replay;
-  replay.to = options.to;
-  if (file.meta().evidence == EvidenceMode::full) {
-    replay.evidence = [&file] { return file.evidence(); };
+  replay.to = options_.to;
+  if (file_.meta().evidence == EvidenceMode::full) {
+    replay.evidence = [this] { return file_.evidence(); };
   }
   replay.progress = [this](Position now) {
     progress_.update(now.instruction);
     return true;
   };
-  replayer_ = std::make_unique<Replayer>(recording, &sinks_, std::move(replay));
+  replayer_ = std::make_unique<Replayer>(recording, &*sinks_, std::move(replay));
   if (verifier_) verifier_->attach(replayer_->machine());
   if (cache_) cache_->attach(replayer_->machine());
   if (adoptions_) adoptions_->attach(replayer_->machine());
@@ -82,6 +91,15 @@ ReplayReport ReplayRun::run_from_checkpoint() {
 
 ReplayReport ReplayRun::run() {
   if (options_.start) return run_from_checkpoint();
+  ReplayReport report = end(replayer_->run());
+  const bool careful = report.end == ReplayReport::End::diverged && verifier_ && verifier_->plain();
+  return careful ? run_carefully() : report;
+}
+
+/// Once more from the beginning, instruction by instruction.
+ReplayReport ReplayRun::run_carefully() {
+  if (trace_ != nullptr) trace_ = options_.start_over();
+  set_up(false);
   return end(replayer_->run());
 }
 
@@ -91,7 +109,11 @@ ReplayReport ReplayRun::end(ReplayReport report) {
 }
 
 FinalMemory ReplayRun::compare_final(const MemoryImage* captured) {
-  const FinalMemory at_end = verifier_->compare_final(captured);
+  FinalMemory at_end = verifier_->compare_final(captured);
+  if (at_end.different != 0 && verifier_->plain()) {
+    run_carefully();
+    at_end = verifier_->compare_final(captured);
+  }
   if (captured == nullptr || at_end.different == 0) return at_end;
   // What the processor did within its caches after the last transaction is deterministic.
   constexpr std::uint64_t kMostBeyond = 1'000'000;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,11 @@ struct ReplayRunOptions {
   bool check = true;         ///< compare with the evidence
   bool strict = false;       ///< adopt nothing
   bool bit_changes = false;  ///< accept changes of one bit by another bus master
-  bool by_blocks = false;    ///< as in VerifierOptions
+  /// Compare plainly first (VerifierOptions::plain), and once more from the beginning where that does
+  /// not suffice. For run(), not for run_to(). A trace told to must have `start_over`.
+  bool plain_first = false;
+  /// Forgets what the trace was told, and returns the one to tell to instead.
+  std::function<Sink*()> start_over;
   /// Predict the traffic of this cache; null: of none. Only with `check`, from the beginning.
   const CacheDescriptor* cache = nullptr;
   /// Begin at this checkpoint, not at the beginning. The evidence is then not compared: it was when
@@ -35,6 +40,8 @@ class ReplayRun {
   /// `trace` may be null. All arguments must outlive the object.
   ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOptions& options,
             const Console& console);
+  ReplayRun(const ReplayRun&) = delete;
+  ReplayRun& operator=(const ReplayRun&) = delete;
 
   /// Replays; what is left of the evidence at the end counts as a divergence.
   ReplayReport run();
@@ -58,14 +65,18 @@ class ReplayRun {
   const Verifier& verifier() const { return *verifier_; }
 
  private:
+  void set_up(bool plain);
+  ReplayReport run_carefully();
   ReplayReport run_from_checkpoint();
 
+  const RecordingFile& file_;
+  Sink* trace_;
   ReplayRunOptions options_;
   std::unique_ptr<Verifier> verifier_;
   std::unique_ptr<CacheCheck> cache_;
   std::optional<EndSink> end_;
   std::unique_ptr<AdoptionSink> adoptions_;
-  SinkList sinks_;
+  std::optional<SinkList> sinks_;
   Progress progress_;
   std::unique_ptr<Replayer> replayer_;
 };

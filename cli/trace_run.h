@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "cli/console.h"
@@ -16,6 +17,8 @@ struct TraceRunOptions {
   bool strict = false;          ///< adopt nothing
   bool bit_changes = false;     ///< accept changes of one bit by another bus master
   bool use_checkpoints = true;  ///< begin at the last checkpoint before the range
+  /// As in ReplayRunOptions; may be empty: then the comparison is slower.
+  std::function<Sink*()> start_over;
 };
 
 struct TraceRunResult {

@@ -130,6 +130,12 @@ class AddressTracker {
     return s;
   }
 
+  /// The formula when all values were there at entry.
+  static bool resolve_at_entry(const Symbolic& s, AddressFormula& out) {
+    out = s.formula;
+    return settle_at_entry(s.base, 0, out.base, out.constant) &&
+           settle_at_entry(s.index, s.formula.shift, out.index, out.constant);
+  }
   /// The formula when all values are still to be had at the end, where this tracker is.
   bool resolve(const Symbolic& s, AddressFormula& out) const {
     out = s.formula;
@@ -142,13 +148,15 @@ class AddressTracker {
   static Value zero() { return {Value::Kind::constant, 0, 0}; }
   Value unknown() { return {Value::Kind::unknown, ++serial_, 0}; }
 
-  bool settle(const Value& v, unsigned shift, std::uint8_t& reg, std::uint32_t& constant) const {
+  static bool settle_at_entry(const Value& v, unsigned shift, std::uint8_t& reg,
+                              std::uint32_t& constant) {
     constant += v.add << shift;
-    if (v.kind == Value::Kind::constant) return true;
-    if (v.kind == Value::Kind::entry) {
+    if (v.kind == Value::Kind::entry)
       reg = static_cast<std::uint8_t>(BlockRegisters::kEntry + v.id);
-      return true;
-    }
+    return v.kind != Value::Kind::unknown;
+  }
+  bool settle(const Value& v, unsigned shift, std::uint8_t& reg, std::uint32_t& constant) const {
+    if (settle_at_entry(v, shift, reg, constant)) return true;
     for (std::size_t g = 0; g < 8; ++g) {
       const Value& now = values_[g];
       if (now.kind != Value::Kind::unknown || now.id != v.id) continue;
@@ -218,48 +226,56 @@ std::uint8_t segments_to_be_flat(const InstructionInfo& info, bool stack32) {
   return static_cast<std::uint8_t>(segments);
 }
 
-/// Of blocks whose accesses are told too, what must not be in them: results that depend on more
-/// than registers at both ends, and images of EFLAGS.
+/// Of blocks that are compared, what must not be in them: accesses whose place, size or number
+/// depends on more than registers, and those of more than BlockStore holds.
 bool has_plain_accesses(const InstructionInfo& info) {
-  if (info.kind == Kind::pushf || info.kind == Kind::sse || shifts_by_cl(info)) return false;
-  if (info.kind == Kind::string && info.operand_count > 1) return false;
   const auto* end = info.operands.begin() + info.operand_count;
   return std::none_of(info.operands.begin(), end, [](const MemoryOperand& operand) {
     return operand.kind == OperandKind::address_after_pop ||
            operand.kind == OperandKind::bit_string || operand.kind == OperandKind::table ||
-           operand.conditional_write || operand.size > 4;
+           operand.conditional_write || operand.size > sizeof BlockStore::value;
   });
 }
 
-/// The reads of one instruction, with addresses for resolve().
-void add_reads(const AddressTracker& tracker, const InstructionInfo& info, std::uint32_t number,
-               std::vector<BlockTemplate::Read>& reads, std::vector<Symbolic>& symbolic) {
-  for (unsigned n = 0; n < info.operand_count; ++n) {
-    const MemoryOperand& operand = info.operands[n];
-    if (!operand.read) continue;
+/// The accesses of one instruction, with addresses for resolve() in the same order.
+void add_accesses(const AddressTracker& tracker, const InstructionInfo& info, std::uint32_t number,
+                  BlockTemplate& block, std::vector<Symbolic>& reads,
+                  std::vector<Symbolic>& stores) {
+  const auto each = [&](const MemoryOperand& operand, std::vector<Symbolic>& symbolic, auto add) {
     for (int i = 0; i < operand.count; ++i) {
-      reads.push_back({{}, number, operand.size});
+      add();
       symbolic.push_back(tracker.operand(operand));
       symbolic.back().formula.constant += static_cast<std::uint32_t>(i * operand.stride);
+    }
+  };
+  for (unsigned n = 0; n < info.operand_count; ++n) {
+    const MemoryOperand& operand = info.operands[n];
+    if (operand.read) {
+      each(operand, reads, [&] { block.reads.push_back({{}, number, operand.size}); });
+    }
+  }
+  for (unsigned n = 0; n < info.operand_count; ++n) {
+    const MemoryOperand& operand = info.operands[n];
+    if (operand.write) {
+      each(operand, stores, [&] { block.stores.push_back({{}, number, operand.size}); });
     }
   }
 }
 
-/// Sets what is told of stores and flags.
-void set_stores(BlockTemplate& block, std::uint32_t count) {
-  block.stores.clear();
-  block.flags = {};
-  block.changes_interrupt_flag = false;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const InstructionInfo& info = block.instructions[i].info;
-    for (unsigned n = 0; n < info.operand_count; ++n) {
-      if (!info.operands[n].write) continue;
-      block.stores.insert(block.stores.end(), info.operands[n].count,
-                          {i, info.operands[n].size, block.flags});
+/// Reads and stores in one order: an instruction stores what it has read.
+void merge_accesses(BlockTemplate& block) {
+  block.accesses.clear();
+  auto store = block.stores.begin();
+  const auto stores_before = [&](std::uint32_t instruction) {
+    for (; store != block.stores.end() && store->instruction < instruction; ++store) {
+      block.accesses.push_back({store->address, store->size, true});
     }
-    block.flags = block.flags + fixed_flag_effect(info);
-    block.changes_interrupt_flag |= info.kind == Kind::cli;
+  };
+  for (const BlockTemplate::Read& read : block.reads) {
+    stores_before(read.instruction);
+    block.accesses.push_back({read.address, read.size, false});
   }
+  stores_before(0xffffffff);
 }
 
 /// Whether an address is told from registers as they are after the block.
@@ -281,38 +297,58 @@ void fold_base(AddressFormula& formula, const BlockTemplate& block) {
   formula.segment = AddressFormula::kNoSegment;
 }
 
+/// Finds the accesses of the first `count` instructions. Returns how many have addresses that can
+/// be told.
+std::uint32_t set_accesses(BlockTemplate& block, std::uint32_t count) {
+  AddressTracker tracker(block.stack32);
+  std::vector<Symbolic> reads, stores;
+  block.reads.clear();
+  block.stores.clear();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const InstructionInfo& info = block.instructions[i].info;
+    add_accesses(tracker, info, i, block, reads, stores);
+    tracker.execute(info);
+  }
+  for (std::size_t r = 0; r < reads.size(); ++r) {
+    BlockTemplate::Read& read = block.reads[r];
+    if (!tracker.resolve(reads[r], read.address)) return read.instruction;
+    fold_base(read.address, block);
+  }
+  // What they overwrite is looked at before the block runs.
+  for (std::size_t s = 0; s < stores.size(); ++s) {
+    BlockTemplate::Store& store = block.stores[s];
+    if (!AddressTracker::resolve_at_entry(stores[s], store.address)) return store.instruction;
+    fold_base(store.address, block);
+  }
+  merge_accesses(block);
+  return count;
+}
+
 /// Sets the addresses of the first `count` instructions, as seen from the end of the last of them.
 /// Returns how many instructions have theirs.
 std::uint32_t set_addresses(BlockTemplate& block, std::uint32_t count, Detail detail) {
+  if (detail == Detail::comparison) {
+    const std::uint32_t good = set_accesses(block, count);
+    if (good != count) return good;
+  }
   AddressTracker tracker(block.stack32);
   std::vector<std::array<Symbolic, 2>> symbolic(count);
-  std::vector<Symbolic> reads;
-  block.reads.clear();
   for (std::uint32_t i = 0; i < count; ++i) {
     const BlockTemplate::Instruction& in = block.instructions[i];
     const std::uint32_t eip = block.key.linear + in.offset - block.key.code_base;
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
       symbolic[i][e] = symbolic_address(tracker, in.info, e, eip);
     }
-    if (detail == Detail::block_accesses) add_reads(tracker, in.info, i, block.reads, reads);
     tracker.execute(in.info);
   }
-  std::uint32_t good = count;
-  for (std::size_t r = 0; r < reads.size(); ++r) {
-    BlockTemplate::Read& read = block.reads[r];
-    if (read.instruction < good && !tracker.resolve(reads[r], read.address)) {
-      good = read.instruction;
-    }
-  }
-  for (std::uint32_t i = 0; i < good; ++i) {
+  for (std::uint32_t i = 0; i < count; ++i) {
     BlockTemplate::Instruction& in = block.instructions[i];
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
       if (!tracker.resolve(symbolic[i][e], in.address[e])) return i;
       fold_base(in.address[e], block);
     }
   }
-  if (detail == Detail::block_accesses) set_stores(block, good);
-  return good;
+  return count;
 }
 
 void cut(BlockTemplate& block, std::uint32_t count) {
@@ -337,7 +373,7 @@ bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_siz
 }
 
 void BlockTemplate::find_needs() {
-  has_addresses = !reads.empty() || !stores.empty();
+  has_addresses = !accesses.empty();
   needs_exit = std::any_of(reads.begin(), reads.end(),
                            [](const Read& r) { return needs_exit_registers(r.address); });
   for (const Instruction& in : instructions) {
@@ -352,6 +388,7 @@ void BlockTemplate::seal() {
   find_needs();
   count_ = static_cast<std::uint32_t>(instructions.size());
   whole_count = count_ + (next ? next->whole_count : 0);
+  whole_stores = !stores.empty() || (next && next->whole_stores);
   left_at_start = kAlways;
   if (count_ == 0) return;
   const InstructionInfo& info = instructions.front().info;
@@ -383,7 +420,7 @@ BlockCompiler::BlockCompiler(const BlockKey& key, CpuModel model, bool stack32,
 bool BlockCompiler::add(const InstructionInfo& info) {
   if (!runs_unreported(info, model_)) return false;
   if (detail_ != Detail::nothing && !has_formulas(info)) return false;
-  if (detail_ == Detail::block_accesses && !has_plain_accesses(info)) return false;
+  if (detail_ == Detail::comparison && !has_plain_accesses(info)) return false;
   const std::uint8_t flat = segments_to_be_flat(info, block_.stack32);
   if ((flat & ~flat_segments_) != 0) return false;
   block_.segments_flat |= flat;

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "events/address.h"
-#include "replay/flag_effects.h"
 #include "replay/instruction_info.h"
 #include "replay/observer.h"
 
@@ -64,10 +63,17 @@ struct BlockTemplate {
     std::uint32_t instruction = 0;  ///< number in this template
     std::uint32_t size = 0;         ///< bytes
   };
+  /// A store, to an address that registers at entry tell.
   struct Store {
+    AddressFormula address;
     std::uint32_t instruction = 0;
     std::uint32_t size = 0;
-    FlagEffect flags_before;  ///< of all instructions before it
+  };
+  /// Either of them.
+  struct Access {
+    AddressFormula address;
+    std::uint32_t size = 0;
+    bool write = false;
   };
   static constexpr std::uint64_t kUnnumbered = 0;
 
@@ -76,11 +82,10 @@ struct BlockTemplate {
   bool stack32 = true;
   std::vector<Instruction> instructions;  ///< those that run unreported
   std::uint32_t size = 0;                 ///< bytes of these
-  /// Detail::block_accesses: all of them, in the order of the instructions.
+  // Detail::comparison: all of them, in the order of the instructions.
   std::vector<Read> reads;
   std::vector<Store> stores;
-  FlagEffect flags;
-  bool changes_interrupt_flag = false;
+  std::vector<Access> accesses;
   bool has_addresses = false;  ///< registers at entry are needed to tell what it did
   bool needs_exit = false;     ///< and, when all of it ran, those at exit
   bool reported_tail = false;  ///< after these the engine reports the rest of its block
@@ -90,6 +95,7 @@ struct BlockTemplate {
   bool is_part = false;  ///< `next` of another
   // Of this and all further parts together.
   std::uint32_t whole_count = 0;
+  bool whole_stores = false;                             ///< one of `stores` is in it
   std::uint8_t segments_read = 0, segments_written = 0;  ///< bit s: SegmentRegister s
   std::uint8_t segments_flat = 0;                        ///< those that must have base 0
 
@@ -154,7 +160,7 @@ class BlockCompiler {
   Detail detail_;
 };
 
-/// What a block stored, within one page frame.
+/// What a block stored, within one page frame; no two of one block overlap.
 struct BlockStore {
   PhysAddr address;
   std::uint32_t size = 0;
@@ -174,7 +180,7 @@ struct BlockRead {
 struct ExecutedBlock {
   const BlockTemplate* code = nullptr;
   const BlockRegisters* registers = nullptr;
-  // Where the sinks want Detail::block_accesses, in program order:
+  // Where it is told to agreed(), in program order:
   std::span<const BlockStore> stores;
   std::span<const BlockRead> reads;
 

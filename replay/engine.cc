@@ -101,11 +101,6 @@ struct Engine::Hooks {
     Engine& e = *static_cast<Engine*>(user);
     e.guarded([&] { e.client_.on_block(static_cast<std::uint32_t>(address), size); });
   }
-  static void block_and_stores(uc_engine* uc, std::uint64_t address, std::uint32_t size,
-                               void* user) {
-    static_cast<Engine*>(user)->forget_broken_store();
-    block(uc, address, size, user);
-  }
   static void interrupt(uc_engine*, std::uint32_t number, void* user) {
     Engine& e = *static_cast<Engine*>(user);
     e.guarded([&] {
@@ -116,14 +111,6 @@ struct Engine::Hooks {
       e.put<std::uint32_t>(kExceptionIsInt, 0);
       e.put<std::uint32_t>(kOldException, 0xffffffff);
       e.client_.on_exception(intercepted ? number - kInterceptedException : number, software);
-    });
-  }
-  static void store(uc_engine*, uc_mem_type, std::uint64_t address, int size, std::int64_t value,
-                    void* user) {
-    Engine& e = *static_cast<Engine*>(user);
-    e.guarded([&] {
-      e.client_.on_store(PhysAddr{static_cast<std::uint32_t>(address)},
-                         static_cast<std::uint32_t>(size), static_cast<std::uint64_t>(value));
     });
   }
   static std::uint32_t in(uc_engine*, std::uint32_t port, int size, void* user) {
@@ -164,8 +151,7 @@ struct Engine::Hooks {
       e.fault_access_ = access;
       return false;
     }
-    const bool unchecked =
-        translation->holds_no_code && !e.checks_all_stores_ && access != EngineAccess::fetch;
+    const bool unchecked = translation->holds_no_code && access != EngineAccess::fetch;
     result->paddr = translation->frame.value + (unchecked ? kUnchecked : 0);
     // What may not be executed will be asked for again as a fetch.
     result->perms = static_cast<uc_prot>(UC_PROT_READ | (unchecked ? 0 : UC_PROT_EXEC) |
@@ -198,9 +184,7 @@ Engine::Engine(CpuModel model, HookMode mode, EngineClient& client)
 }
 
 Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
-    : client_(client),
-      host_pages_(std::size_t{1} << 20),
-      checks_all_stores_(mode == HookMode::blocks_and_stores) {
+    : client_(client), host_pages_(std::size_t{1} << 20) {
   // 32-bit mode for every guest: in 16-bit mode the library reports linear addresses as IP.
   check(uc_open(UC_ARCH_X86, UC_MODE_32, &uc_), "open");
   try {
@@ -223,17 +207,8 @@ Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
 
 Engine::~Engine() { close(); }
 
-std::size_t Engine::store_note_ = 0;
-
 std::span<char> Engine::library_state() const {
   return {reinterpret_cast<char*>(uc_), malloc_usable_size(uc_)};
-}
-
-/// An unaligned store that changed the code being executed was left in the middle; it comes again
-/// as a block of its own. While it is noted, hooks are told of no store.
-void Engine::forget_broken_store() {
-  constexpr std::int32_t kNoStore = 0;
-  std::memcpy(reinterpret_cast<char*>(uc_) + store_note_, &kNoStore, sizeof kNoStore);
 }
 
 void Engine::close() {
@@ -258,10 +233,6 @@ void Engine::install_hooks(HookMode mode) {
                     UC_X86_INS_OUT),
         "hook OUT");
   if (mode == HookMode::blocks) add(UC_HOOK_BLOCK, &Hooks::block);
-  if (mode == HookMode::blocks_and_stores) {
-    add(UC_HOOK_BLOCK, &Hooks::block_and_stores);
-    add(UC_HOOK_MEM_WRITE, &Hooks::store);
-  }
   add(UC_HOOK_CODE, &Hooks::code);
   find_hook_range(hook);
 }
@@ -406,7 +377,7 @@ void Engine::map_unchecked(std::uint64_t base, std::uint8_t* host, std::uint64_t
 
 void Engine::map(PhysAddr base, std::uint64_t size) {
   std::uint8_t* host = map_tracked(base.value, size);
-  if (!checks_all_stores_) map_unchecked(base.value, host, size);
+  map_unchecked(base.value, host, size);
   for (std::uint64_t page = 0; page < size / kPageSize; ++page) {
     host_pages_[base.page() + page] = host + page * kPageSize;
   }

@@ -104,15 +104,11 @@ class EngineClient {
   virtual std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) = 0;
   virtual std::uint32_t on_in(std::uint16_t port, std::uint32_t size) = 0;
   virtual void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) = 0;
-  /// Before a store of up to 8 bytes; wider ones come in pieces. A store that is not made after
-  /// all, because it faults or changes the code being executed, may be among them.
-  virtual void on_store(PhysAddr /*first*/, std::uint32_t /*size*/, std::uint64_t /*value*/) {}
 };
 
 enum class HookMode {
-  instructions,       ///< on_instruction
-  blocks,             ///< on_block, and on_instruction where report_instructions() says
-  blocks_and_stores,  ///< the same and on_store
+  instructions,  ///< on_instruction
+  blocks,        ///< on_block, and on_instruction where report_instructions() says
 };
 
 /// Why Engine::run() came back.
@@ -266,18 +262,12 @@ class Engine {
   void guarded(F&& body) noexcept;
   struct Hooks;
 
-  void forget_broken_store();
-
-  /// Where the library notes that it is in the middle of an unaligned store: prove_engine().
-  static std::size_t store_note_;
-
   uc_struct* uc_ = nullptr;
   char* env_ = nullptr;
   char* code_hook_ = nullptr;  ///< the library's description of the instruction hook
   EngineClient& client_;
   std::vector<std::uint8_t*> host_pages_;
   char* snapshot_level_ = nullptr;  ///< in the library's own state
-  const bool checks_all_stores_;
   std::vector<std::span<std::uint8_t>> second_mappings_;
   bool identity_ = false;  ///< translations are asked for by physical address just now
   bool translation_fault_ = false;

@@ -18,21 +18,11 @@ struct FlagEffect {
   std::uint32_t undefined = 0;  ///< of these, the ones whose value no manual tells
 };
 
-/// Both, one after the other.
-constexpr FlagEffect operator+(FlagEffect first, FlagEffect then) {
-  return {first.written | then.written, (first.undefined & ~then.written) | then.undefined};
-}
-
 /// What `info` does to the arithmetic flags of a 386 or later (Intel SDM vol. 1, appendix A, and
 /// vol. 2 for each instruction). `count` is that of a shift or rotation, modulo 32, nullopt when
 /// it is not known any more: then only what any count may leave undefined is said to be so.
 /// Instructions that load EFLAGS write all.
 FlagEffect flag_effect(const InstructionInfo& info, std::optional<unsigned> count);
-
-/// True for shifts and rotations by CL: flag_effect() wants the count.
-bool shifts_by_cl(const InstructionInfo& info);
-/// Of all others.
-FlagEffect fixed_flag_effect(const InstructionInfo& info);
 
 /// Follows a run: which arithmetic flags hold values that no manual tells, and which images of
 /// EFLAGS have been stored with such.
@@ -43,20 +33,7 @@ class UndefinedFlagTracker {
     if (undefined_ == 0 && info.flag_rule == FlagRule::none) return;
     apply(info, ecx);
   }
-  /// Instructions with this effect have completed.
-  void completed(FlagEffect effect) { undefined_ = undefined_after(effect); }
   std::uint32_t undefined() const { return undefined_; }
-
-  /// As undefined_in_store() for a store after instructions with the effect `before` that have not
-  /// been told yet, and without remembering anything. `system`: flags other than the arithmetic
-  /// ones, as far as `known_system` tells. nullopt where it may be an image of EFLAGS as they were.
-  std::optional<std::uint32_t> undefined_in_store(std::uint32_t value, FlagEffect before,
-                                                  std::uint32_t system,
-                                                  std::uint32_t known_system) const {
-    if (!looks_like_eflags(value)) return 0;
-    if (undefined_after(before) != 0 && ((value ^ system) & known_system) == 0) return std::nullopt;
-    return remembered(value);
-  }
 
   /// Bits of a store of `value` that no manual tells, 0 when it is no image of EFLAGS. `eflags`:
   /// asked for the register's present value, only where the store may be an image of it.
@@ -88,9 +65,6 @@ class UndefinedFlagTracker {
 
   /// Bit 1 set; bits 3, 5, 15 and those above ID clear (Intel SDM vol. 1, 3.4.3).
   static bool looks_like_eflags(std::uint32_t value) { return (value & 0xffc0802a) == 2; }
-  std::uint32_t undefined_after(FlagEffect effect) const {
-    return (undefined_ & ~effect.written) | effect.undefined;
-  }
   void apply(const InstructionInfo& info, std::uint32_t ecx);
   void remember(std::uint32_t value);
   std::uint32_t remembered(std::uint32_t value) const;

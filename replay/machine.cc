@@ -35,12 +35,8 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
       by_blocks_(path == ExecutionPath::blocks && model != CpuModel::i8088 &&
                  model != CpuModel::i286 &&
                  (sink == nullptr || sink->detail() != Detail::accesses)),
-      tells_accesses_(by_blocks_ && sink != nullptr && sink->detail() == Detail::block_accesses),
-      engine_(model,
-              tells_accesses_ ? HookMode::blocks_and_stores
-              : by_blocks_    ? HookMode::blocks
-                              : HookMode::instructions,
-              *this),
+      compares_(by_blocks_ && sink != nullptr && sink->detail() == Detail::comparison),
+      engine_(model, by_blocks_ ? HookMode::blocks : HookMode::instructions, *this),
       memory_(engine_, bus.address_mask, address_pins(model)),
       mmu_(engine_, memory_, *this) {
   fpu_ = std::make_unique<HostFpu>();
@@ -48,7 +44,10 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
   wants_reads_ = sink_ != nullptr && sink_->wants_reads();
   if (sink_ == nullptr) return;
   detail_ = sink_->detail();
-  block_receiver_ = &sink_->block_receiver();
+  block_receiver_ = sink_->block_receiver();
+  if (!compares_) return;
+  expects_stores_ = sink_->expects_stores();
+  defined_lines_.resize(kDefinedLines);
 }
 
 Machine::~Machine() = default;
@@ -146,6 +145,8 @@ CodeMode Machine::code_mode() const {
 
 void Machine::run(Position until) {
   until_ = until;
+  quiet_until_ = until.instruction;
+  if (compares_) update_expected();
   try {
     while (!halted_ && !shut_down_) {
       if (!run_step()) return;
@@ -309,6 +310,7 @@ void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
   if (by_blocks_ && (runs_in_block(linear) || taken_back_)) return;
   surroundings_ = SurroundingsNumbers::kUnknown;
   if (!settle_before(linear)) return;
+  if (compares_ && expects_now()) update_expected();
   if (debug_pending_ != 0 && !in_stack_shadow()) [[unlikely]] {
     linear_ = linear;
     request(Action::debug_trap);
@@ -610,7 +612,7 @@ void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
       if (!memory_.is_defined(at, n) && info_->kind != InstructionClass::fxrstor) {
         throw UndefinedMemory{at, n, "data"};
       }
-      if (wants_reads_ && ++reads_told_ > reads_to_skip_) tell_read(at, n, a.size - left);
+      if (tells_reads() && ++reads_told_ > reads_to_skip_) tell_read(at, n, a.size - left);
     } else {
       CITCAT_ASSERT(store_count_ < stores_.size());
       stores_[store_count_++] = {at, n};
@@ -683,7 +685,7 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
     if (!memory_.is_defined(physical_, slot.info.length)) {
       throw UndefinedMemory{physical_, slot.info.length, "code"};
     }
-    if (wants_reads_) sink_->fetch(physical_, slot.info.length, position_);
+    if (tells_reads()) sink_->fetch(physical_, slot.info.length, position_);
     return slot.info;
   }
   slot.valid = false;
@@ -707,7 +709,7 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
   if (second != 0 && !memory_.is_defined(next, second)) {
     throw UndefinedMemory{next, second, "code"};
   }
-  if (wants_reads_) {
+  if (tells_reads()) {
     sink_->fetch(physical_, first, position_);
     if (second != 0) sink_->fetch(next, second, position_);
   }

@@ -159,9 +159,9 @@ class Machine final : private EngineClient, private WalkObserver {
   std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) override;
   std::uint32_t on_in(std::uint16_t port, std::uint32_t size) override;
   void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) override;
-  void on_store(PhysAddr first, std::uint32_t size, std::uint64_t value) override;
   // WalkObserver
   void walk_read(PhysAddr entry, std::uint32_t size) override;
+  void quiet_walk_read(PhysAddr entry, std::uint32_t size) override;
   void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) override;
   void mapping_used(LinearAddr page, PhysAddr frame) override;
   void mapping_evicted() override;
@@ -261,7 +261,8 @@ class Machine final : private EngineClient, private WalkObserver {
   void refresh_segments();
   bool settle_block(std::uint32_t linear, std::uint32_t size);
   bool stores_into_itself(std::uint32_t linear) const;
-  void enter_block(BlockTemplate& block);
+  bool ask_to_tell(const BlockTemplate& block);
+  bool enter_block(BlockTemplate& block);
   void retire_block(std::uint32_t count);
   void count_block(std::uint32_t count);
   void leave_block(std::uint32_t linear);
@@ -290,13 +291,19 @@ class Machine final : private EngineClient, private WalkObserver {
   void tell_iterations(std::uint32_t count);
 
   // machine_block_accesses.cc: what blocks read and stored, and taking them back
-  bool may_tell_accesses(const BlockTemplate& block);
-  void log_store(PhysAddr at, std::span<const std::uint8_t> value);
-  std::uint32_t linear_of_store() const;
+  void update_expected();
+  bool expects_now() const { return position_.instruction >= expected_; }
+  bool tells_reads() const { return wants_reads_ && (!compares_ || expects_now()); }
+  void note_accesses(const BlockTemplate& block);
+  void note_access(std::uint32_t linear, const BlockTemplate::Access& a);
+  bool may_tell(const BlockTemplate& block);
+  bool save_overwritten(const BlockTemplate& block);
+  bool save_overwritten(PhysAddr at, std::uint32_t size, std::uint32_t number);
+  bool left_no_traces(std::size_t first) const;
   bool gather_stores(const BlockTemplate& block);
   bool gather_read(const BlockTemplate::Read& read);
+  bool tell_accesses(const BlockTemplate& block);
   bool tell_block(const BlockTemplate& block);
-  bool left_traces(std::size_t first) const;
   void take_block_back();
 
   // machine_silicon.cc: what processors before the 386 do differently, and instructions that the
@@ -427,7 +434,7 @@ class Machine final : private EngineClient, private WalkObserver {
   Environment& environment_;
   Sink* sink_;
   const bool by_blocks_;
-  const bool tells_accesses_;  ///< of blocks: Detail::block_accesses
+  const bool compares_;  ///< the sink wants Detail::comparison
   Engine engine_;
   Memory memory_;
   Mmu mmu_;
@@ -502,16 +509,30 @@ class Machine final : private EngineClient, private WalkObserver {
   std::vector<Decoded> decoded_ = std::vector<Decoded>(std::size_t{1} << 15);
   // Blocks.
   Detail detail_ = Detail::nothing;
-  Sink* block_receiver_ = nullptr;  ///< of what ran, while the sink need not agree to it
+  Sink* block_receiver_ = nullptr;  ///< of every block; null where nobody listens
   BlockTable blocks_;
   BlockTemplate* pending_ = nullptr;    ///< runs unreported just now
   std::vector<BlockKey> stale_blocks_;  ///< to be dropped
   BlockRegisters block_registers_;
-  Engine::RawFlags flags_at_entry_{};     ///< to the block in progress
-  std::vector<BlockStore> block_stores_;  ///< since then, with some that were not made after all
+  // Of blocks that are compared.
+  bool expects_stores_ = false;
+  std::uint64_t expected_ = 0;     ///< from this instruction on the sink wants to be asked
+  std::uint64_t quiet_until_ = 0;  ///< blocks that end before need no questions
+  bool compared_ = false;          ///< the block in progress is
+  Engine::RawFlags flags_at_entry_{};
+  std::vector<BlockStore> block_stores_;  ///< what it was going to store
   std::size_t stores_told_ = 0;           ///< of these, belong to instructions that completed
   std::vector<BlockRead> block_reads_;
-  std::uint32_t stores_begun_ = 0;
+  /// Lines of linear memory all of whose bytes are defined; each with the epoch of the Mmu.
+  static constexpr std::uint32_t kDefinedLine = 32;
+  static constexpr std::size_t kDefinedLines = std::size_t{1} << 14;
+  static std::size_t defined_slot(std::uint32_t linear) {
+    return linear / kDefinedLine & (kDefinedLines - 1);
+  }
+  std::uint64_t defined_line(std::uint32_t linear) const {
+    return std::uint64_t{mmu_.epoch()} << 32 | (linear & ~(kDefinedLine - 1)) | 1;
+  }
+  std::vector<std::uint64_t> defined_lines_;
   /// The template found for an address when it was met last, and the surroundings then.
   struct Met {
     std::uint32_t surroundings = SurroundingsNumbers::kUnknown;
@@ -526,7 +547,6 @@ class Machine final : private EngineClient, private WalkObserver {
   bool taken_back_ = false;          ///< it is, as soon as the engine stops
   std::uint32_t block_begin_ = 0;    ///< linear address of its first instruction
   std::uint64_t careful_until_ = 0;  ///< no block begins before this instruction
-  bool drops_engine_tlb_ = false;    ///< the engine may hold what the TLB does not
   bool retranslating_ = false;
   std::uint32_t hot_ = 0, hot_size_ = 0;  ///< block the engine was stopped at
   std::uint32_t block_page_ = kNoPage, block_frame_ = 0;

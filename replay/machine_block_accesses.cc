@@ -1,10 +1,11 @@
-// What a block that ran unreported read and stored, for sinks that compare it.
+// What blocks that ran unreported read and stored, for a sink that compares it.
 //
-// Stores are logged as the engine makes them, with what was there before; reads follow from the
-// registers. A block that a sink does not agree with is taken back: its stores are undone in
-// reverse, registers and flags are put back, and its instructions are executed once more, each
-// reported. So a comparison of whole blocks need not find out what is wrong, nor judge what is
-// rare: it may refuse whatever is not plainly right.
+// Most blocks the sink need not hear of: nothing is expected where they run. Of these only which
+// bytes have become defined is kept, and that they read no others. The rest are told with
+// everything they read and stored. What they will overwrite is saved before they run, so that a
+// block the sink does not agree with can be taken back: memory, registers and flags are put back,
+// and its instructions are executed once more, each reported. So a comparison of whole blocks need
+// not find out what is wrong, nor judge what is rare: it may refuse whatever is not plainly right.
 
 #include <algorithm>
 
@@ -13,94 +14,120 @@
 
 namespace citcat {
 
-bool Machine::may_tell_accesses(const BlockTemplate& block) {
-  if (position_.instruction < careful_until_) return false;
-  if (drops_engine_tlb_) {
-    drops_engine_tlb_ = false;
-    engine_.flush_tlb();
-  }
-  return sink_->may_run_block(position_, block.whole_count);
+// ---------------------------------------------------------------------------------------------
+// Blocks where nothing is expected
+
+/// Asks the sink anew from where on something is expected.
+void Machine::update_expected() {
+  expected_ = sink_->expected();
+  quiet_until_ = std::min(until_.instruction, expected_);
 }
 
-void Machine::on_store(PhysAddr first, std::uint32_t size, std::uint64_t value) {
-  if (pending_ == nullptr && !taken_back_) return;
-  std::array<std::uint8_t, 8> bytes;
-  std::memcpy(bytes.data(), &value, sizeof bytes);
-  const std::uint32_t here = std::min(size, kPageSize - first.offset_in_page());
-  log_store(first, std::span(bytes).first(here));
-  if (here != size) [[unlikely]] {
-    const auto next = mmu_.held(LinearAddr{linear_of_store() + here}, Access::write, user_mode());
-    CITCAT_ASSERT(next.has_value());
-    log_store(next->frame, std::span(bytes).subspan(here, size - here));
+/// Keeps account of what `block`, which ran, has made defined.
+void Machine::note_accesses(const BlockTemplate& block) {
+  for (const BlockTemplate::Access& a : block.accesses) {
+    const std::uint32_t linear = a.address(block_registers_);
+    const bool one_line = (linear & (kDefinedLine - 1)) + a.size <= kDefinedLine;
+    if (one_line && defined_lines_[defined_slot(linear)] == defined_line(linear)) continue;
+    note_access(linear, a);
   }
-  ++stores_begun_;
 }
 
-void Machine::log_store(PhysAddr at, std::span<const std::uint8_t> value) {
+void Machine::note_access(std::uint32_t linear, const BlockTemplate::Access& a) {
+  for (std::uint32_t left = a.size; left != 0;) {
+    const std::uint32_t here = std::min(left, kDefinedLine - (linear & (kDefinedLine - 1)));
+    const Access access = a.write ? Access::write : Access::read;
+    const auto known = mmu_.translate_quietly(LinearAddr{linear}, access, user_mode());
+    if (!known) throw UndefinedMemory{PhysAddr{linear}, here, "page of an access"};
+    const PhysAddr at = known->frame + (linear & kPageMask);
+    if (a.write) memory_.mark_defined(at, here);
+    if (!memory_.is_defined(at, here)) throw UndefinedMemory{at, here, "data"};
+    const PhysAddr line{at.value & ~(kDefinedLine - 1)};
+    if (memory_.is_defined(line, kDefinedLine)) {
+      defined_lines_[defined_slot(linear)] = defined_line(linear);
+    }
+    linear += here;
+    left -= here;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Blocks that are told
+
+/// Whether `block`, about to run, may be told as a whole.
+bool Machine::may_tell(const BlockTemplate& block) {
+  return position_.instruction >= careful_until_ &&
+         sink_->may_run_block(position_, block.whole_count);
+}
+
+/// Saves what `block` is going to overwrite, from the registers it finds. False where that cannot
+/// be told apart afterwards.
+bool Machine::save_overwritten(const BlockTemplate& block) {
+  block_stores_.clear();
+  for (std::uint32_t number = 0; number < block.stores.size(); ++number) {
+    const BlockTemplate::Store& store = block.stores[number];
+    std::uint32_t linear = store.address(block_registers_);
+    for (std::uint32_t left = store.size; left != 0;) {
+      const std::uint32_t here = std::min(left, kPageSize - (linear & kPageMask));
+      const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::write, user_mode());
+      if (!known || !memory_.is_mapped(known->frame.page())) return false;
+      if (!save_overwritten(known->frame + (linear & kPageMask), here, number)) return false;
+      linear += here;
+      left -= here;
+    }
+  }
+  return true;
+}
+
+bool Machine::save_overwritten(PhysAddr at, std::uint32_t size, std::uint32_t number) {
+  const bool twice =
+      std::any_of(block_stores_.begin(), block_stores_.end(), [&](const BlockStore& other) {
+        return at.value - other.address.value < other.size || other.address.value - at.value < size;
+      });
+  if (twice) return false;
   BlockStore& store = block_stores_.emplace_back();
   store.address = at;
-  store.size = static_cast<std::uint32_t>(value.size());
-  store.number = stores_begun_;
-  std::copy(value.begin(), value.end(), store.value.begin());
-  const std::uint8_t* const host = memory_.host(at);
-  CITCAT_ASSERT(host != nullptr);
-  std::copy_n(host, value.size(), store.before.begin());
+  store.size = size;
+  store.number = number;
+  std::copy_n(memory_.host(at), size, store.before.begin());
+  return true;
 }
 
-/// Linear address of the store being made, from the registers before its instruction.
-std::uint32_t Machine::linear_of_store() const {
-  CITCAT_ASSERT(pending_ != nullptr && stores_begun_ < pending_->stores.size());
-  const std::uint32_t instruction = pending_->stores[stores_begun_].instruction;
-  std::uint32_t skip = 0;
-  while (skip < stores_begun_ &&
-         pending_->stores[stores_begun_ - skip - 1].instruction == instruction) {
-    ++skip;
-  }
-  std::optional<std::uint32_t> linear;
-  for_each_access(pending_->instructions[instruction].info, engine_.gprs(),
-                  block_registers_.base.data(), pending_->stack32, [&](const DataAccess& a) {
-                    if (a.write && skip-- == 0) linear = a.linear;
-                  });
-  CITCAT_ASSERT(linear.has_value());
-  return *linear;
-}
-
-/// Finds the stores that `block` made. False when they are not those that were foreseen.
-bool Machine::gather_stores(const BlockTemplate& block) {
-  const std::size_t expected = block.stores.size();
-  if (stores_begun_ < expected) return false;
-  stores_told_ = 0;
-  for (const BlockStore& store : block_stores_) {
-    if (store.number >= expected) break;
-    const bool goes_on =
-        stores_told_ != 0 && block_stores_[stores_told_ - 1].number == store.number;
-    const std::uint32_t before = goes_on ? block_stores_[stores_told_ - 1].size : 0;
-    ++stores_told_;
-    const bool to_be_continued =
-        stores_told_ < block_stores_.size() && block_stores_[stores_told_].number == store.number;
-    if (!to_be_continued && before + store.size != block.stores[store.number].size) return false;
-  }
-  return !left_traces(stores_told_);
-}
-
-/// Stores from number `first` on belong to an instruction that did not complete: whether it changed
-/// memory all the same. The processor finds out before it stores anything.
-bool Machine::left_traces(std::size_t first) const {
-  return std::any_of(block_stores_.begin() + static_cast<std::ptrdiff_t>(first),
+/// Stores from the one at `first` on belong to instructions that did not complete: whether these
+/// left memory alone. The processor finds out before it stores anything.
+bool Machine::left_no_traces(std::size_t first) const {
+  return std::all_of(block_stores_.begin() + static_cast<std::ptrdiff_t>(first),
                      block_stores_.end(), [&](const BlockStore& store) {
                        return std::memcmp(memory_.host(store.address), store.before.data(),
-                                          store.size) != 0;
+                                          store.size) == 0;
                      });
+}
+
+/// Finds the stores that the instructions of `block` made.
+bool Machine::gather_stores(const BlockTemplate& block) {
+  const std::size_t made = block.stores.size();
+  stores_told_ = 0;
+  while (stores_told_ < block_stores_.size() && block_stores_[stores_told_].number < made) {
+    BlockStore& store = block_stores_[stores_told_++];
+    std::copy_n(memory_.host(store.address), store.size, store.value.begin());
+  }
+  return left_no_traces(stores_told_);
 }
 
 bool Machine::gather_read(const BlockTemplate::Read& read) {
   std::uint32_t linear = read.address(block_registers_);
   for (std::uint32_t left = read.size; left != 0;) {
     const std::uint32_t here = std::min(left, kPageSize - (linear & kPageMask));
-    const auto known = mmu_.held(LinearAddr{linear}, Access::read, user_mode());
+    const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::read, user_mode());
     if (!known) return false;
     const PhysAddr at = known->frame + (linear & kPageMask);
-    if (!memory_.is_defined(at, here)) return false;
+    const bool stored =
+        std::any_of(block_stores_.begin(), block_stores_.end(), [&](const BlockStore& store) {
+          return at.value - store.address.value < store.size ||
+                 store.address.value - at.value < here;
+        });
+    // Of what the block itself stores, only instruction by instruction shows what was there before.
+    if (!memory_.is_defined(at, here) && !stored) return false;
     block_reads_.push_back({at, here, read.instruction});
     linear += here;
     left -= here;
@@ -108,29 +135,26 @@ bool Machine::gather_read(const BlockTemplate::Read& read) {
   return true;
 }
 
-/// Tells what ran. False when it has to be taken back.
-bool Machine::tell_block(const BlockTemplate& block) {
-  ExecutedBlock told{&block, &block_registers_, {}, {}};
-  if (tells_accesses_) {
-    block_reads_.clear();
-    const auto good = [&](const BlockTemplate::Read& read) { return gather_read(read); };
-    if (!gather_stores(block) || !std::all_of(block.reads.begin(), block.reads.end(), good)) {
-      return false;
-    }
-    told.stores = std::span(block_stores_).first(stores_told_);
-    told.reads = block_reads_;
-    if (!sink_->agrees(told, position_)) return false;
-    for (const BlockStore& store : told.stores) memory_.mark_defined(store.address, store.size);
+/// Tells what ran to the sink that compares it. False when it has to be taken back.
+bool Machine::tell_accesses(const BlockTemplate& block) {
+  block_reads_.clear();
+  const auto good = [&](const BlockTemplate::Read& read) { return gather_read(read); };
+  if (!gather_stores(block) || !std::all_of(block.reads.begin(), block.reads.end(), good)) {
+    return false;
   }
-  sink_->block(told, position_);
+  const ExecutedBlock told{&block, &block_registers_, std::span(block_stores_).first(stores_told_),
+                           block_reads_};
+  if (!sink_->agrees(told, position_)) return false;
+  for (const BlockStore& store : told.stores) memory_.mark_defined(store.address, store.size);
+  sink_->agreed(told, position_);
   return true;
 }
 
 /// After the engine stopped: back to where the block began.
 void Machine::take_block_back() {
   taken_back_ = false;
-  for (auto store = block_stores_.rbegin(); store != block_stores_.rend(); ++store) {
-    memory_.take_back(store->address, {store->before.data(), store->size});
+  for (const BlockStore& store : block_stores_) {
+    memory_.take_back(store.address, {store.before.data(), store.size});
   }
   block_stores_.clear();
   engine_.write_raw_flags(flags_at_entry_);

@@ -37,9 +37,7 @@ bool Machine::find_frame(std::uint32_t linear) {
   if (page == block_page_) [[likely]]
     return true;
   const LinearAddr address{linear};
-  const auto known = tells_accesses_
-                         ? mmu_.held(address, Access::execute, user_mode())
-                         : mmu_.translate_quietly(address, Access::execute, user_mode());
+  const auto known = mmu_.translate_quietly(address, Access::execute, user_mode());
   if (!known) return false;
   block_page_ = page;
   block_frame_ = known->frame.value;
@@ -81,12 +79,10 @@ bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
   if (!find_frame(linear) || met.block->key.frame != block_frame_) return false;
   BlockTemplate& done = *pending_;
   if (!done.ran_whole_before(linear, size)) return false;
-  if (position_.instruction + done.count() + met.block->whole_count > until_.instruction) {
-    return false;
-  }
+  if (position_.instruction + done.count() + met.block->whole_count > quiet_until_) return false;
   if (detail_ != Detail::nothing) {
     if (done.needs_exit) block_registers_.set_exit(engine_.gprs());
-    block_receiver_->block({&done, &block_registers_, {}, {}}, position_);
+    tell_block(done);
     if (met.block->has_addresses) block_registers_.set_entry(engine_.gprs());
   }
   count_block(done.count());
@@ -113,9 +109,7 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size) {
     return;
   }
   BlockTemplate* const block = find_block(linear);
-  const bool to_be_walked =
-      tells_accesses_ && block_page_ != (linear & ~kPageMask) && !engine_.inhibited();
-  if (block == nullptr && !to_be_walked) {
+  if (block == nullptr) {
     warm_up(linear, size);
     return;
   }
@@ -128,37 +122,43 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size) {
     request(Action::at_position);
     return;
   }
-  if (block == nullptr) {
-    request(Action::step);
-    return;
-  }
   if (!segments_allow(*block) || watches_code()) {
     stale_blocks_.push_back(block->key);
     request(Action::drop_blocks);
     hot_ = linear;
     return;
   }
-  if (position_.instruction + block->whole_count > until_.instruction ||
-      (tells_accesses_ && !may_tell_accesses(*block))) {
+  if (position_.instruction + block->whole_count > until_.instruction || !ask_to_tell(*block) ||
+      !enter_block(*block)) {
+    pending_ = nullptr;
     request(Action::step);
     return;
   }
-  enter_block(*block);
-  if (polling_ || tells_accesses_) return;
+  if (polling_ || compared_) return;
   surroundings_ = find_surroundings();
   met_[met_slot(linear)] = {surroundings_, linear, block};
 }
 
-/// The engine is about to execute `block` unreported.
-void Machine::enter_block(BlockTemplate& block) {
+/// Finds out whether `block` is to be compared. False where it must not run unreported.
+bool Machine::ask_to_tell(const BlockTemplate& block) {
+  compared_ = false;
+  if (!compares_) return true;
+  const std::uint64_t end = position_.instruction + block.whole_count;
+  if (end > expected_) update_expected();
+  compared_ = end > expected_ || (expects_stores_ && block.whole_stores);
+  return !compared_ || may_tell(block);
+}
+
+/// The engine is about to execute `block` unreported. False where what it overwrites cannot be
+/// saved.
+bool Machine::enter_block(BlockTemplate& block) {
   pending_ = &block;
-  if (detail_ == Detail::nothing) return;
+  if (detail_ == Detail::nothing) return true;
   block_registers_.set_entry(engine_.gprs());
-  if (!tells_accesses_) return;
+  if (!compared_) return true;
   engine_.read_raw_flags(flags_at_entry_);
   block_begin_ = block.key.linear;
-  block_stores_.clear();
-  stores_begun_ = 0;
+  return save_overwritten(block);
 }
 
 void Machine::warm_up(std::uint32_t linear, std::uint32_t size) {
@@ -188,8 +188,7 @@ void Machine::retranslate() {
     const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
     const InstructionInfo info = decoded(linear + done, {host + offset, here});
     if (info.state != DecodeState::ok || !compiler.add(info)) break;
-    if (tells_accesses_ && !memory_.is_defined(PhysAddr{block_frame_ + offset}, info.length))
-      return;
+    if (compares_ && !memory_.is_defined(PhysAddr{block_frame_ + offset}, info.length)) return;
     done += info.length;
   }
   BlockTemplate block = compiler.finish(done >= hot_size_);
@@ -282,7 +281,7 @@ void Machine::retire_block(std::uint32_t count) {
   info_ = nullptr;
   if (detail_ != Detail::nothing) {
     block_registers_.set_exit(engine_.gprs());
-    const bool good = count == 0               ? !left_traces(0)
+    const bool good = count == 0               ? !compared_ || left_no_traces(0)
                       : count == whole.count() ? tell_block(whole)
                                                : tell_block(whole.first(count, detail_));
     if (!good) {
@@ -293,6 +292,19 @@ void Machine::retire_block(std::uint32_t count) {
     }
   }
   if (count != 0) count_block(count);
+}
+
+/// Tells what ran. False when it has to be taken back.
+bool Machine::tell_block(const BlockTemplate& block) {
+  if (compared_) {
+    if (!tell_accesses(block)) return false;
+  } else if (compares_) {
+    note_accesses(block);
+  }
+  if (block_receiver_ != nullptr) {
+    block_receiver_->block({&block, &block_registers_, {}, {}}, position_);
+  }
+  return true;
 }
 
 /// That many instructions of a block completed.
@@ -317,7 +329,11 @@ bool Machine::runs_in_block(std::uint32_t linear) {
   if (linear == block.end()) {
     retire_block(block.count());
     if (taken_back_ || block.next == nullptr) return false;
-    enter_block(*block.next);
+    if (!enter_block(*block.next)) {
+      pending_ = nullptr;
+      linear_ = linear;
+      request(Action::step);
+    }
     return true;
   }
   // Reported only because it lies between the beginnings of two parts.
@@ -330,16 +346,13 @@ bool Machine::runs_in_block(std::uint32_t linear) {
 
 /// What the engine may keep of a translation: nothing that would hide an effect of a later access.
 std::optional<Translation> Machine::translate_for_block(LinearAddr page, Access access) {
-  const auto known = tells_accesses_ ? mmu_.held(page, access, user_mode())
-                                     : mmu_.translate_quietly(page, access, user_mode());
+  const auto known = mmu_.translate_quietly(page, access, user_mode());
   if (!known) return std::nullopt;
   const std::uint32_t frame = known->frame.page();
   if (!memory_.is_mapped(frame)) return std::nullopt;
   constexpr std::uint32_t kLastPage = 0xfffff;  // an access there may run past 4 GiB, and fault
   if (access != Access::execute && page.page() == kLastPage) return std::nullopt;
-  if (access == Access::read && !tells_accesses_ && !memory_.has_defined(frame)) {
-    return std::nullopt;
-  }
+  if (access == Access::read && !memory_.has_defined(frame)) return std::nullopt;
   if (access == Access::execute) note_code(frame);
   return allow_engine(*known, access);
 }
@@ -354,9 +367,14 @@ void Machine::note_code(std::uint32_t frame) {
 /// Blocks store without telling where: the first store to a page must not pass for a load.
 Translation Machine::allow_engine(Translation known, Access access) {
   known.holds_no_code = !memory_.holds_code(known.frame.page());
-  if (!by_blocks_ || tells_accesses_) return known;
+  if (!by_blocks_) return known;
   known.writable = access == Access::write;
-  if (known.writable) memory_.lend(known.frame.page());
+  if (!known.writable) return known;
+  if (compares_) {
+    memory_.note_stores(known.frame.page());
+  } else {
+    memory_.lend(known.frame.page());
+  }
   return known;
 }
 

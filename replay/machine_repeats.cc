@@ -53,7 +53,8 @@ std::optional<Machine::StringRun> Machine::string_run(const MemoryOperand& opera
 /// How many iterations can be made here, from the one that is prepared on.
 std::uint32_t Machine::count_quick_iterations() {
   const InstructionInfo& info = *info_;
-  if (!by_blocks_ || tells_accesses_ || polling_ || sixteen_bit_ || wants_arrangement_) return 0;
+  if (!by_blocks_ || polling_ || sixteen_bit_ || wants_arrangement_) return 0;
+  if (compares_ && (expects_now() || (expects_stores_ && !is_comparison(info)))) return 0;
   if (!iterating_ || !is_made_here(info) || watches_code() || engine_.inhibited()) return 0;
   if ((engine_.system_flags() & kFlagTf) != 0 || engine_.strings_run_down()) return 0;
   if (segments_stale_) refresh_segments();
@@ -116,7 +117,7 @@ void Machine::repeat_quickly() {
   in_flight_ = false;
   iterating_ = false;
   if (!is_comparison(*info_)) store_string(count);
-  if (detail_ != Detail::nothing) tell_iterations(count);
+  if (block_receiver_ != nullptr) tell_iterations(count);
   position_.iteration += count;
   for (unsigned i = 0; i < info_->operand_count; ++i) {
     const int pointer = info_->operands[i].base;
@@ -128,7 +129,7 @@ void Machine::repeat_quickly() {
 void Machine::tell_iterations(std::uint32_t count) {
   ExecutedInstruction e = executed();
   for (std::uint32_t i = 0; i < count; ++i) {
-    sink_->instruction(e, {position_.instruction, position_.iteration + i});
+    block_receiver_->instruction(e, {position_.instruction, position_.iteration + i});
     for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] += info_->operand_bytes;
   }
 }

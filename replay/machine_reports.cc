@@ -103,7 +103,6 @@ std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAcc
   if (by_blocks_) {
     if (auto known = translate_for_block(page, access)) return known;
     if (pending_ != nullptr || kind == EngineAccess::fetch) return std::nullopt;
-    drops_engine_tlb_ = tells_accesses_;
   }
   if (auto known = mmu_.peek(page, access, user)) {
     if (kind == EngineAccess::fetch) {
@@ -189,6 +188,10 @@ void Machine::on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value
 
 void Machine::walk_read(PhysAddr entry, std::uint32_t size) {
   if (wants_reads_) sink_->read(entry, size, AccessKind::walk, position_);
+}
+
+void Machine::quiet_walk_read(PhysAddr entry, std::uint32_t size) {
+  if (compares_) sink_->read(entry, size, AccessKind::walk, position_);
 }
 
 void Machine::walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) {

@@ -53,6 +53,8 @@ class Memory {
     state.changed = true;
     state.all_defined = true;
   }
+  /// The engine may now store to the frame unseen; mark_defined() will tell what it stored.
+  void note_stores(std::uint32_t page) { states_[page].changed = true; }
   /// The replay wrote these bytes; must not cross a frame.
   void mark_defined(PhysAddr address, std::uint32_t size) {
     PageState& state = states_[address.page()];

@@ -20,6 +20,11 @@ struct Mmu::Walk {
   std::uint32_t rights = 0;  ///< kWritable and kUser of all levels together
   std::uint32_t leaf = 0;
   bool marks = false;  ///< accessed or dirty bits had to be set, or would have to be
+  struct Read {
+    PhysAddr at;
+    std::uint32_t size = 0;
+  };
+  std::array<Read, 2> reads;  ///< of directory and table, those that were made
 };
 
 Mmu::Mmu(Engine& engine, Memory& memory, WalkObserver& observer)
@@ -34,14 +39,17 @@ void Mmu::restore(const State& state) {
   itlb_ = state.itlb;
   dtlb_ = state.dtlb;
   pdptes_ = state.pdptes;
+  ++epoch_;
 }
 
 void Mmu::flush_all() {
+  ++epoch_;
   for (Entry& e : itlb_) e.tag = kInvalid;
   for (Entry& e : dtlb_) e.tag = kInvalid;
 }
 
 void Mmu::invalidate_page(LinearAddr page) {
+  ++epoch_;
   for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
     Entry& e = (*tlb)[page.page() & (tlb->size() - 1)];
     if (e.tag == tag(page)) e.tag = kInvalid;
@@ -61,6 +69,7 @@ void Mmu::control_changed(bool reload_cr3) {
   global_pages_ = pge;
   cr3_ = engine_.cr(3);
   a20_mask_ = engine_.a20_mask();
+  ++epoch_;
   if (mode_changed) {
     flush_all();
   } else if (reload_cr3) {
@@ -143,13 +152,13 @@ Mmu::Walk Mmu::walk(LinearAddr address, Access access, bool user, bool effects) 
               : walk_two_level(address, access, user, effects);
 }
 
-void Mmu::read_noted(PhysAddr at, std::uint32_t size, bool effects) {
+void Mmu::read_noted(Walk& walk, PhysAddr at, std::uint32_t size, bool effects) {
   if (effects) observer_.walk_read(at, size);
+  walk.reads[walk.reads[0].size == 0 ? 0 : 1] = {at, size};
 }
 
-Mmu::Walk Mmu::finish_walk(const WalkRequest& want, std::uint32_t rights, PhysAddr leaf_at,
-                           std::uint32_t leaf) {
-  Walk walk;
+void Mmu::finish_walk(Walk& walk, const WalkRequest& want, std::uint32_t rights, PhysAddr leaf_at,
+                      std::uint32_t leaf) {
   walk.rights = rights & (kWritable | kUser);
   if (!permitted(walk.rights, want.access, want.user)) {
     fault(want.address, want.access, want.user, true);
@@ -158,40 +167,41 @@ Mmu::Walk Mmu::finish_walk(const WalkRequest& want, std::uint32_t rights, PhysAd
   walk.marks = updated != leaf;
   if (want.effects && walk.marks) write_entry(leaf_at, updated);
   walk.leaf = want.effects ? updated : leaf;
-  return walk;
 }
 
-Mmu::Walk Mmu::finish_table_walk(const WalkRequest& want, PhysAddr pde_at, std::uint32_t pde,
-                                 PhysAddr pte_at, std::uint32_t pte) {
+void Mmu::finish_table_walk(Walk& walk, const WalkRequest& want, PhysAddr pde_at, std::uint32_t pde,
+                            PhysAddr pte_at, std::uint32_t pte) {
   const std::uint32_t rights = pde & pte;
   // The directory entry is marked first, but not for an access that is refused.
   if (want.effects && (pde & kAccessed) == 0 && permitted(rights, want.access, want.user)) {
     write_entry(pde_at, pde | kAccessed);
   }
-  Walk walk = finish_walk(want, rights, pte_at, pte);
+  finish_walk(walk, want, rights, pte_at, pte);
   walk.marks |= (pde & kAccessed) == 0;
   walk.frame = pte & ~kPageMask;
-  return walk;
 }
 
 Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, bool user, bool effects) {
+  Walk walk;
   const PhysAddr pde_at{(cr3_ & ~kPageMask) + (address.value >> 22 << 2)};
   const std::uint32_t pde = read_entry(pde_at);
-  read_noted(pde_at, 4, effects);
+  read_noted(walk, pde_at, 4, effects);
   if ((pde & kPresent) == 0) fault(address, access, user, false);
   if ((pde & kLarge) != 0 && large_pages_) {
-    Walk walk = finish_walk({address, access, user, effects}, pde, pde_at, pde);
+    finish_walk(walk, {address, access, user, effects}, pde, pde_at, pde);
     walk.frame = (pde & 0xffc00000) | (address.value & 0x003ff000);
     return walk;
   }
   const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 10 & 0xffc)};
   const std::uint32_t pte = read_entry(pte_at);
-  read_noted(pte_at, 4, effects);
+  read_noted(walk, pte_at, 4, effects);
   if ((pte & kPresent) == 0) fault(address, access, user, false);
-  return finish_table_walk({address, access, user, effects}, pde_at, pde, pte_at, pte);
+  finish_table_walk(walk, {address, access, user, effects}, pde_at, pde, pte_at, pte);
+  return walk;
 }
 
 Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effects) {
+  Walk walk;
   const std::uint64_t pointer = pdpte(address, effects);
   if ((pointer & kPresent) == 0) fault(address, access, user, false);
   const auto low = [&](PhysAddr at) {
@@ -199,7 +209,7 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effec
     if ((entry & kPresent) != 0 && read_entry(at + 4) != 0) {
       throw UndefinedMemory{at, 8, "page-table entry beyond 4 GiB"};
     }
-    read_noted(at, 8, effects);
+    read_noted(walk, at, 8, effects);
     return entry;
   };
   const PhysAddr pde_at{(static_cast<std::uint32_t>(pointer) & ~kPageMask) +
@@ -207,14 +217,15 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effec
   const std::uint32_t pde = low(pde_at);
   if ((pde & kPresent) == 0) fault(address, access, user, false);
   if ((pde & kLarge) != 0) {
-    Walk walk = finish_walk({address, access, user, effects}, pde, pde_at, pde);
+    finish_walk(walk, {address, access, user, effects}, pde, pde_at, pde);
     walk.frame = (pde & 0xffe00000) | (address.value & 0x001ff000);
     return walk;
   }
   const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 9 & 0xff8)};
   const std::uint32_t pte = low(pte_at);
   if ((pte & kPresent) == 0) fault(address, access, user, false);
-  return finish_table_walk({address, access, user, effects}, pde_at, pde, pte_at, pte);
+  finish_table_walk(walk, {address, access, user, effects}, pde_at, pde, pte_at, pte);
+  return walk;
 }
 
 PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user) {
@@ -233,6 +244,7 @@ PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, boo
 
 void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, bool user) {
   const bool evicts = entry.tag != kInvalid && entry.tag != tag(address);
+  if (evicts || entry.frame != walk.frame) ++epoch_;
   entry.tag = tag(address);
   entry.frame = walk.frame;
   entry.allowed = rights_to_allowed(walk.rights, (walk.leaf & kDirty) != 0);
@@ -249,6 +261,9 @@ bool Mmu::fill_quietly(Entry& entry, LinearAddr address, Access access, bool use
     const Walk result = walk(address, access, user, false);
     if (result.marks) return false;
     fill(entry, address, result, access, user);
+    for (const Walk::Read& read : result.reads) {
+      if (read.size != 0) observer_.quiet_walk_read(read.at, read.size);
+    }
     return true;
   } catch (const PageFault&) {
     return false;

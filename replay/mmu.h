@@ -39,6 +39,9 @@ class WalkObserver {
  public:
   virtual ~WalkObserver() = default;
   virtual void walk_read(PhysAddr entry, std::uint32_t size) = 0;
+  /// Read by a walk that had no other effect than a TLB entry, some time within the code that runs
+  /// unreported.
+  virtual void quiet_walk_read(PhysAddr entry, std::uint32_t size) = 0;
   virtual void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) = 0;
   virtual void mapping_used(LinearAddr page, PhysAddr frame) = 0;
   /// A translation is dropped from the TLB because another needs its place.
@@ -124,9 +127,15 @@ class Mmu {
   std::shared_ptr<const State> save() const;
   void restore(const State& state);
 
+  /// Changes whenever a page may have come to lie elsewhere.
+  std::uint32_t epoch() const { return epoch_; }
+
   bool paging() const { return paging_; }
   void set_walk_policy(WalkPolicy policy) { policy_ = policy; }
-  void set_a20_mask(std::uint32_t mask) { a20_mask_ = mask; }
+  void set_a20_mask(std::uint32_t mask) {
+    a20_mask_ = mask;
+    ++epoch_;
+  }
 
  private:
   // Entry::allowed.
@@ -151,14 +160,14 @@ class Mmu {
     bool effects = false;  ///< set accessed and dirty bits, tell the observer
   };
   /// Checks rights at the entry that maps the page and marks it; the frame is the caller's.
-  Walk finish_walk(const WalkRequest& want, std::uint32_t rights, PhysAddr leaf_at,
+  void finish_walk(Walk& walk, const WalkRequest& want, std::uint32_t rights, PhysAddr leaf_at,
                    std::uint32_t leaf);
-  Walk finish_table_walk(const WalkRequest& want, PhysAddr pde_at, std::uint32_t pde,
+  void finish_table_walk(Walk& walk, const WalkRequest& want, PhysAddr pde_at, std::uint32_t pde,
                          PhysAddr pte_at, std::uint32_t pte);
   Walk walk(LinearAddr address, Access access, bool user, bool effects);
   Walk walk_two_level(LinearAddr address, Access access, bool user, bool effects);
   Walk walk_pae(LinearAddr address, Access access, bool user, bool effects);
-  void read_noted(PhysAddr at, std::uint32_t size, bool effects);
+  void read_noted(Walk& walk, PhysAddr at, std::uint32_t size, bool effects);
   void load_pdptes();
   std::uint64_t pdpte(LinearAddr address, bool effects);
   std::uint32_t read_entry(PhysAddr at);
@@ -176,6 +185,7 @@ class Mmu {
   WalkPolicy policy_ = WalkPolicy::all_rights;
   std::uint32_t cr3_ = 0;
   std::uint32_t a20_mask_ = 0xffffffff;
+  std::uint32_t epoch_ = 0;
   std::array<std::optional<std::uint64_t>, 4> pdptes_{};
   // Direct-mapped and large: entries live until something drops them, as software must assume.
   std::vector<Entry> itlb_ = std::vector<Entry>(kCodeEntries);

@@ -45,9 +45,9 @@ struct DeliveredEvent {
 /// registers - a sink wants to hear of. Each includes those before it.
 enum class Detail : std::uint8_t {
   nothing,
-  instructions,    ///< instruction() or block()
-  block_accesses,  ///< the same, and with each block what it read and stored
-  accesses,        ///< read(), fetch(), write() and mapping() too
+  instructions,  ///< instruction() or block()
+  comparison,    ///< of blocks in which something is expected, what they read and stored: agreed()
+  accesses,      ///< read(), fetch(), write() and mapping() too
 };
 
 /// Observer of a replay. Members are called in program order; `now` is the position of what is
@@ -65,15 +65,24 @@ class Sink {
   /// Instructions that completed one after another, the first at `first`; only for sinks content
   /// with less than Detail::accesses. By default each is handed to instruction().
   virtual void block(const ExecutedBlock& block, Position first);
-  /// Whom block() may be told to in place of this sink, with the same effect.
-  virtual Sink& block_receiver() { return *this; }
-  // Of a sink that wants Detail::block_accesses:
+  /// Whom block() may be told to in place of this sink, with the same effect; null where nobody
+  /// listens.
+  virtual Sink* block_receiver() { return detail() == Detail::nothing ? nullptr : this; }
+  // Of a sink that wants Detail::comparison; one at most. Blocks before expected() run without
+  // being told to it, and what reported instructions read there need not be told either.
+  /// The first instruction at which something is expected, as far as is known; never less than it
+  /// was for what has been told since.
+  virtual std::uint64_t expected() { return 0; }
+  /// Every store is expected: blocks with stores are always told.
+  virtual bool expects_stores() const { return true; }
   /// Whether the next `count` instructions, the first at `first`, may be told as blocks. Else each
   /// is told with all its accesses.
   virtual bool may_run_block(Position /*first*/, std::uint32_t /*count*/) { return true; }
-  /// Asked before block() is told: false takes the block back, as if it had not run, and its
-  /// instructions are made again and told one by one with all their accesses.
+  /// False takes the block back, as if it had not run, and its instructions are made again and told
+  /// one by one with all their accesses.
   virtual bool agrees(const ExecutedBlock&, Position /*first*/) { return true; }
+  /// Told of blocks that all agree with, before block().
+  virtual void agreed(const ExecutedBlock&, Position /*first*/) {}
   virtual void fetch(PhysAddr, std::uint32_t /*size*/, Position) {}
   virtual void read(PhysAddr, std::uint32_t /*size*/, AccessKind, Position) {}
   virtual void write(PhysAddr, std::span<const std::uint8_t>, AccessKind, Position) {}

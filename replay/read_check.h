@@ -70,6 +70,8 @@ class ReadCheck : private ReadCheckProgress {
   void stored(PhysAddr a, std::uint32_t size, const Memory& memory);
 
   void address_space(std::uint32_t cr3) { table_frames_.insert(cr3 / kPageSize); }
+  /// A page table is here, read where nothing is expected.
+  void table(PhysAddr a) { table_frames_.insert(a.page()); }
 
   /// The instruction whose accesses are being collected; kNone before the first.
   std::uint64_t instruction() const { return instruction_; }
@@ -87,6 +89,10 @@ class ReadCheck : private ReadCheckProgress {
   std::uint64_t pass_block(std::uint64_t last);
 
   std::uint64_t compared() const { return compared_; }
+  /// What the bus shows being read next that has not been settled; null where nothing waits.
+  const BusTransaction* first_pending() const {
+    return pending_.empty() ? nullptr : &pending_.front().t;
+  }
   /// Whether the bus ever marked an access to this page as uncacheable: a device, or ROM.
   bool is_device_page(std::uint32_t page) const { return device_pages_.count(page) != 0; }
 

@@ -55,17 +55,28 @@ Detail SinkList::detail() const {
 void SinkList::block(const ExecutedBlock& block, Position first) {
   each([&](Sink& s) { s.block(block, first); });
 }
-Sink& SinkList::block_receiver() {
-  // A sink that asks for no detail makes nothing of blocks.
-  const auto receives = [](const Sink* s) { return s->detail() != Detail::nothing; };
-  if (std::count_if(sinks_.begin(), sinks_.end(), receives) != 1) return *this;
+Sink* SinkList::block_receiver() {
+  const auto receives = [](Sink* s) { return s->block_receiver() != nullptr; };
+  const auto count = std::count_if(sinks_.begin(), sinks_.end(), receives);
+  if (count == 0) return nullptr;
+  if (count != 1) return this;
   return (*std::find_if(sinks_.begin(), sinks_.end(), receives))->block_receiver();
 }
+Sink* SinkList::comparing() const {
+  const auto compares = [](const Sink* s) { return s->detail() == Detail::comparison; };
+  const auto found = std::find_if(sinks_.begin(), sinks_.end(), compares);
+  return found == sinks_.end() ? nullptr : *found;
+}
+std::uint64_t SinkList::expected() { return comparing()->expected(); }
+bool SinkList::expects_stores() const { return comparing()->expects_stores(); }
 bool SinkList::may_run_block(Position first, std::uint32_t count) {
-  return all([&](Sink& s) { return s.may_run_block(first, count); });
+  return comparing()->may_run_block(first, count);
 }
 bool SinkList::agrees(const ExecutedBlock& block, Position first) {
-  return all([&](Sink& s) { return s.agrees(block, first); });
+  return comparing()->agrees(block, first);
+}
+void SinkList::agreed(const ExecutedBlock& block, Position first) {
+  comparing()->agreed(block, first);
 }
 
 }  // namespace citcat

@@ -70,7 +70,8 @@ Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> e
     : recording_(recording),
       evidence_(std::move(evidence)),
       options_(options),
-      lone_changes_(recording.external_writes) {
+      lone_changes_(recording.external_writes),
+      plain_(options.plain && allows_blocks()) {
   keeps_model_ = options_.final_memory && recording_.bus.form != CacheForm::write_back;
   if (keeps_model_) model_ = recording_.image.clone();
   const bool has_reads = recording_.totals.reads + recording_.totals.line_fills != 0;
@@ -136,6 +137,9 @@ bool Verifier::pull() {
   if (t.is_memory()) {
     if (!t.has(kPositionKnown)) all_counted_ = false;
     counted_ = all_counted_;
+    if (plain_ && t.position.instruction < pulled_.instruction) {
+      diverged(machine_->position(), "counts of instructions that go back", &t, "");
+    }
     pulled_ = t.position;
   }
   sort_in(t);
@@ -215,12 +219,13 @@ bool Verifier::writes_visible(PhysAddr a) const {
 void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position now) {
   const bool write_back = recording_.bus.form == CacheForm::write_back;
   if (beyond_ && !write_back) throw EvidenceEnd{};
+  if (write_back && expects_nothing(now)) return;
   if (reads_ != nullptr && !beyond_) {
     if (now.instruction != reads_->instruction()) follow_reads(now);
     reads_->stored(a, static_cast<std::uint32_t>(bytes.size()), machine_->memory());
   }
   if (write_back) pull_through(now);
-  const std::uint32_t unspecified = unspecified_bits(bytes);
+  const std::uint32_t unspecified = plain_ ? 0 : unspecified_bits(bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const PhysAddr at = machine_->memory().captured(a + static_cast<std::uint32_t>(i));
     auto bits = static_cast<std::uint8_t>(unspecified >> (i % 4 * 8));
@@ -339,6 +344,7 @@ bool Verifier::made_by_specific_store() const {
 
 bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value,
                      std::uint8_t unspecified) {
+  if (plain_) return false;
   const bool may = !options_.strict && ((pending.t.data[byte] ^ value) & ~unspecified) == 0;
   if (!may && !is_believed(pending.t.index)) return false;
   machine_->memory().external_write(a, {&pending.t.data[byte], 1});
@@ -409,7 +415,8 @@ void Verifier::delivered(const DeliveredEvent& event, Position now) {
 }
 
 void Verifier::instruction(const ExecutedInstruction& e, Position now) {
-  follow_flags(*e.info);
+  if (expects_nothing(now)) return;
+  if (!plain_) follow_flags(*e.info);
   if (beyond_) return;
   end_if_used_up(now);
   if (recording_.totals.instruction_starts != 0) {
@@ -658,7 +665,8 @@ FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
         ++result.adopted;
         continue;
       }
-      if (captured != nullptr && !unconfirmed_lines_.contains(LineSet::line_of(at.value))) {
+      if (captured != nullptr && !plain_ &&
+          !unconfirmed_lines_.contains(LineSet::line_of(at.value))) {
         ++result.external_unseen;
         continue;
       }

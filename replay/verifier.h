@@ -72,9 +72,9 @@ struct VerifierOptions {
   /// stands alone (see LoneChanges) is a divergence: it is what a wrongly captured bit looks like.
   bool bit_changes = false;
   bool final_memory = true;  ///< keep what compare_final() needs
-  /// Compare whole blocks where that is possible. Faster, but a line filled some instructions from
-  /// where the capture counts it can pass.
-  bool by_blocks = false;
+  /// Take only what agrees plainly, by whole blocks of instructions where the capture allows it:
+  /// see Verifier::plain(). Several times faster.
+  bool plain = false;
   /// Transactions that somebody has reviewed, ascending: captured writes whose bytes are taken over
   /// whatever the replay stored, and reads that showed another bus master change a single bit.
   std::vector<std::uint64_t> believed;
@@ -161,9 +161,13 @@ class Verifier final : public Sink, private VerifierProgress {
   // Sink. Each throws ReplayStopped at the first disagreement.
   bool wants_reads() const override { return reads_ != nullptr; }
   Detail detail() const override;
+  Sink* block_receiver() override { return plain_ ? nullptr : this; }
+  std::uint64_t expected() override;
+  bool expects_stores() const override { return recording_.bus.form != CacheForm::write_back; }
   bool may_run_block(Position first, std::uint32_t count) override;
   bool agrees(const ExecutedBlock& block, Position first) override;
-  void block(const ExecutedBlock& block, Position first) override;
+  void agreed(const ExecutedBlock& block, Position first) override;
+  void block(const ExecutedBlock&, Position) override {}
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
   void address_space(std::uint32_t cr3, Position now) override;
@@ -183,6 +187,10 @@ class Verifier final : public Sink, private VerifierProgress {
   /// The same for what the replay reported: a divergence if there is something left over.
   ReplayReport finish(ReplayReport report);
   const VerifyTotals& totals() const { return totals_; }
+  /// Only what agrees plainly is taken: what another comparison would adopt or excuse is a
+  /// divergence here. That one without VerifierOptions::plain has the last word then; on what
+  /// agrees here it has none to add.
+  bool plain() const { return plain_; }
   /// Every byte taken over from the bus.
   const std::vector<Adoption>& adoptions() const { return adoptions_; }
   /// The comparison at an instruction boundary, to come back to. Only without final memory, which
@@ -208,8 +216,8 @@ class Verifier final : public Sink, private VerifierProgress {
   /// The captured transaction that agreed last.
   std::uint64_t last_agreed() const { return last_agreed_; }
 
-  /// The first captured write or port access that was read from the evidence and that the replay has
-  /// not made; nullopt where it has made all of them.
+  /// The first captured write or port access that was read from the evidence and that the replay
+  /// has not made; nullopt where it has made all of them.
   std::optional<std::uint64_t> first_missing() const;
 
   /// The evidence is over, the run goes on: whatever would have been on the bus throws EvidenceEnd.
@@ -256,15 +264,13 @@ class Verifier final : public Sink, private VerifierProgress {
   // verifier_blocks.cc: what ran as a block
   bool pull_plain(std::uint64_t through, std::uint64_t last);
   bool is_plain(const BusTransaction& t, std::uint64_t through, std::uint64_t last) const;
-  bool flags_agree(const ExecutedBlock& block);
   bool stores_agree(const ExecutedBlock& block, std::uint64_t first);
   bool lines_agree(const ExecutedBlock& block, std::uint64_t first);
-  bool line_agrees(const ExecutedBlock& block, const PendingLine& line, std::uint32_t instruction,
-                   bool& before) const;
+  bool line_agrees(const ExecutedBlock& block, const PendingLine& line,
+                   std::uint32_t instruction) const;
   std::size_t lines_through(std::uint64_t instruction) const;
-  void take_lines(const ExecutedBlock& block, std::uint64_t first);
-  bool overwrites_specific(const ExecutedBlock& block) const;
-  void take_stores(const ExecutedBlock& block, std::uint32_t end, std::uint32_t& next);
+  bool allows_blocks() const;
+  bool expects_nothing(Position now) const { return plain_ && now.instruction < expected_; }
 
   std::uint8_t copied_bits(std::size_t byte, Position now) const;
   void excuse_overwritten(PhysAddr a, Position now);
@@ -286,10 +292,11 @@ class Verifier final : public Sink, private VerifierProgress {
   Machine* machine_ = nullptr;
   LoneChanges lone_changes_;
   std::unique_ptr<ReadCheck> reads_;  ///< null where reads are not compared
-  // Found by agrees() for the call of block() that follows.
-  std::vector<std::uint32_t> store_bits_;  ///< of each store: those that no manual tells
-  std::vector<bool> lines_before_;         ///< of lines_: given up before their instruction
-  std::size_t writes_made_ = 0;            ///< of writes_
+  bool plain_ = false;
+  std::uint64_t expected_ = 0;  ///< as the machine was told last
+  // Found by agrees() for the call of agreed() that follows.
+  std::size_t lines_made_ = 0;   ///< of lines_
+  std::size_t writes_made_ = 0;  ///< of writes_
   bool keeps_model_ = false;
   MemoryImage model_;  ///< what the bus says memory holds (no write-back caches)
 };

@@ -13,23 +13,45 @@ namespace citcat {
 
 namespace {
 
-/// Flags that belong to the system and that no instruction of a block changes but IF: TF, IOPL, NT,
-/// AC (Intel SDM vol. 1, 3.4.3).
-constexpr std::uint32_t kSystemFlags = 0x47100, kInterruptFlag = 0x200;
-
 /// Writes that may wait while whole blocks are compared: far from where searching for them ends.
 constexpr std::size_t kMostWaiting = 64;
+
+/// Port accesses read ahead of the memory traffic behind them.
+constexpr std::size_t kMostPorts = std::size_t{1} << 16;
 
 }  // namespace
 
 /// Blocks can be compared where the monitor counts the traffic, and a cache keeps most of it off
 /// the bus.
-Detail Verifier::detail() const {
+bool Verifier::allows_blocks() const {
   const bool whole_addresses = recording_.bus.address_mask == 0xffffffff;
   const bool counted = recording_.instructions && recording_.totals.instruction_starts == 0;
-  const bool cached = recording_.bus.form != CacheForm::none;
-  const bool possible = whole_addresses && counted && cached;
-  return options_.by_blocks && possible ? Detail::block_accesses : Detail::accesses;
+  return whole_addresses && counted && recording_.bus.form != CacheForm::none;
+}
+
+Detail Verifier::detail() const { return plain_ ? Detail::comparison : Detail::accesses; }
+
+/// The first instruction of which the capture shows memory traffic that is not settled. A line may
+/// be given up before its instruction as well as after it: it is looked for at both places.
+std::uint64_t Verifier::expected() {
+  constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+  expected_ = 0;
+  if (beyond_ || out_of_order_) return expected_;
+  while (look_ahead() && !ahead_->is_memory()) {
+    if (io_.size() == kMostPorts) return expected_;
+    pull();
+  }
+  std::uint64_t first = kNothing;
+  const auto expect = [&](const BusTransaction& t) {
+    first = std::min(first, t.has(kPositionKnown) ? t.position.instruction : 0);
+  };
+  if (ahead_) expect(*ahead_);
+  if (!writes_.empty()) expect(writes_.front().t);
+  if (!lines_.empty()) expect(lines_.front().t);
+  if (reads_ != nullptr && reads_->first_pending() != nullptr) expect(*reads_->first_pending());
+  const bool write_back = recording_.bus.form == CacheForm::write_back;
+  expected_ = first != kNothing && first != 0 && write_back ? first - 1 : first;
+  return expected_;
 }
 
 bool Verifier::may_run_block(Position first, std::uint32_t count) {
@@ -77,29 +99,9 @@ bool Verifier::is_plain(const BusTransaction& t, std::uint64_t through, std::uin
 }
 
 bool Verifier::agrees(const ExecutedBlock& block, Position first) {
-  return flags_agree(block) && stores_agree(block, first.instruction) &&
+  return stores_agree(block, first.instruction) &&
          (reads_ == nullptr || reads_->agrees(block, first.instruction, machine_->memory())) &&
          lines_agree(block, first.instruction);
-}
-
-/// Finds the bits of each store that no manual tells.
-bool Verifier::flags_agree(const ExecutedBlock& block) {
-  const std::uint32_t system = machine_->engine().system_flags();
-  const std::uint32_t known =
-      kSystemFlags | (block.code->changes_interrupt_flag ? 0 : kInterruptFlag);
-  store_bits_.assign(block.stores.size(), 0);
-  for (std::size_t i = 0; i < block.stores.size(); ++i) {
-    const BlockStore& store = block.stores[i];
-    if (store.size != 4 && store.size != 2) continue;
-    std::uint32_t value = 0;
-    std::memcpy(&value, store.value.data(), store.size);
-    const std::uint32_t mask = store.size == 4 ? 0xffffffff : 0xffff;
-    const auto bits = flags_.undefined_in_store(
-        value, block.code->stores[store.number].flags_before, system, known & mask);
-    if (!bits) return false;
-    store_bits_[i] = *bits;
-  }
-  return true;
 }
 
 /// Every store on the bus, in its order, or none of them.
@@ -145,35 +147,20 @@ std::size_t Verifier::lines_through(std::uint64_t instruction) const {
 }
 
 bool Verifier::lines_agree(const ExecutedBlock& block, std::uint64_t first) {
-  lines_before_.clear();
-  const std::size_t count = lines_through(first + block.count() - 1);
-  if (count == 0) return true;
-  if (!specific_bytes_.empty() && overwrites_specific(block)) return false;
-  for (std::size_t i = 0; i < count; ++i) {
+  lines_made_ = lines_through(first + block.count() - 1);
+  for (std::size_t i = 0; i < lines_made_; ++i) {
     const Position at = lines_[i].t.position;
     if (at.instruction < first || at.iteration != 0) return false;
-    bool before = true;
-    if (!line_agrees(block, lines_[i], static_cast<std::uint32_t>(at.instruction - first),
-                     before)) {
+    if (!line_agrees(block, lines_[i], static_cast<std::uint32_t>(at.instruction - first))) {
       return false;
     }
-    lines_before_.push_back(before);
   }
   return true;
 }
 
-/// The block stores where there are bits that no manual tells: what a line shows of them may be
-/// excused.
-bool Verifier::overwrites_specific(const ExecutedBlock& block) const {
-  return std::any_of(block.stores.begin(), block.stores.end(), [&](const BlockStore& store) {
-    return specific_lines_.contains(LineSet::line_of(store.address.value)) ||
-           specific_lines_.contains(LineSet::line_of(store.address.value + store.size - 1));
-  });
-}
-
-/// Whether memory was what the line shows just `before` the instruction, or else just after it.
+/// Whether memory was what the line shows just before the instruction, or else just after it.
 bool Verifier::line_agrees(const ExecutedBlock& block, const PendingLine& line,
-                           std::uint32_t instruction, bool& before) const {
+                           std::uint32_t instruction) const {
   const BlockMemory memory(block, machine_->memory());
   if (memory.holds(line.t.address, line.t.bytes(), line.unmatched)) return true;
   std::uint32_t unmatched = line.unmatched;
@@ -184,8 +171,7 @@ bool Verifier::line_agrees(const ExecutedBlock& block, const PendingLine& line,
     }
     return unmatched == 0;
   };
-  before = compare(instruction);
-  if (before) return true;
+  if (compare(instruction)) return true;
   // Of several stores to the line it matters after which of them it was given up.
   const auto stores =
       std::count_if(block.stores.begin(), block.stores.end(), [&](const BlockStore& store) {
@@ -194,59 +180,16 @@ bool Verifier::line_agrees(const ExecutedBlock& block, const PendingLine& line,
   return stores == 1 && compare(instruction + 1);
 }
 
-void Verifier::block(const ExecutedBlock& block, Position first) {
+void Verifier::agreed(const ExecutedBlock& block, Position first) {
   const std::uint64_t last = first.instruction + block.count() - 1;
   if (reads_ != nullptr) totals_.reads = reads_->pass_block(last);
   if (recording_.bus.form == CacheForm::write_back) {
-    take_lines(block, first.instruction);
-    check_lines({last + 1, 0});
+    for (std::size_t i = 0; i < lines_made_; ++i) line_agreed(lines_[i].t);
+    lines_.erase(lines_.begin(), lines_.begin() + static_cast<std::ptrdiff_t>(lines_made_));
+    if (!lines_.empty()) check_lines({last + 1, 0});
   } else {
     for (std::size_t i = 0; i < writes_made_; ++i) write_agreed(writes_[i].t);
     writes_.erase(writes_.begin(), writes_.begin() + static_cast<std::ptrdiff_t>(writes_made_));
-  }
-  flags_.completed(block.code->flags);
-  const BlockTemplate& code = *block.code;
-  note_branch(code.key.linear, code.key.linear - code.key.code_base);
-  branches_.next_linear = code.end();
-  branches_.after_branch = code.instructions.back().info.control_flow;
-}
-
-/// Stores, and lines given up between them, in their order.
-void Verifier::take_lines(const ExecutedBlock& block, std::uint64_t first) {
-  std::uint32_t next = 0;
-  for (std::size_t i = 0; i < lines_before_.size();) {
-    const std::uint64_t at = lines_[i].t.position.instruction;
-    const auto instruction = static_cast<std::uint32_t>(at - first);
-    std::size_t end = i;
-    while (end < lines_before_.size() && lines_[end].t.position.instruction == at) ++end;
-    for (const bool before : {true, false}) {
-      take_stores(block, instruction + (before ? 0 : 1), next);
-      for (std::size_t line = i; line < end; ++line) {
-        if (lines_before_[line] == before) line_agreed(lines_[line].t);
-      }
-    }
-    i = end;
-  }
-  lines_.erase(lines_.begin(), lines_.begin() + static_cast<std::ptrdiff_t>(lines_before_.size()));
-  take_stores(block, block.count(), next);
-}
-
-/// Stores from number `next` on that instructions before `end` made.
-void Verifier::take_stores(const ExecutedBlock& block, std::uint32_t end, std::uint32_t& next) {
-  for (; next < block.stores.size(); ++next) {
-    const BlockStore& store = block.stores[next];
-    if (block.code->stores[store.number].instruction >= end) return;
-    const std::uint32_t line = LineSet::line_of(store.address.value);
-    const std::uint32_t last = LineSet::line_of(store.address.value + store.size - 1);
-    unconfirmed_lines_.insert(line);
-    if (last != line) unconfirmed_lines_.insert(last);
-    const bool specific = !specific_bytes_.empty() &&
-                          (specific_lines_.contains(line) || specific_lines_.contains(last));
-    if (!specific && store_bits_[next] == 0) continue;
-    for (std::uint32_t i = 0; i < store.size; ++i) {
-      set_specific(store.address + i, static_cast<std::uint8_t>(store_bits_[next] >> 8 * i),
-                   store.value[i]);
-    }
   }
 }
 

@@ -98,6 +98,7 @@ void Verifier::check_lines(Position next) {
 }
 
 bool Verifier::adopt_line(PendingLine& line) {
+  if (plain_) return false;
   const bool believed = is_believed(line.t.index);
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;

@@ -29,7 +29,7 @@ void Verifier::follow_reads(Position now) {
 }
 
 void Verifier::fetch(PhysAddr a, std::uint32_t size, Position now) {
-  if (reads_ == nullptr || beyond_) return;
+  if (reads_ == nullptr || beyond_ || expects_nothing(now)) return;
   if (now.instruction != reads_->instruction()) follow_reads(now);
   reads_->fetched(a, size, machine_->memory());
 }
@@ -44,6 +44,10 @@ std::uint8_t Verifier::copied_bits(std::size_t byte, Position now) const {
 
 void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
   if (reads_ == nullptr || beyond_) return;
+  if (expects_nothing(now)) {
+    if (kind == AccessKind::walk) reads_->table(machine_->memory().captured(a));
+    return;
+  }
   if (!specific_bytes_.empty() && kind == AccessKind::data && machine_->in_string_copy()) {
     copied_from_ = machine_->memory().captured(a);
     copied_at_ = now;
@@ -101,7 +105,7 @@ void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, P
   if (bits != 0 || recording_.bus.form != CacheForm::write_back || reads_ == nullptr) return;
   // Memory already holds what "another" master wrote: the replay's own stores came back, and the
   // cache never showed that it gave them up.
-  if (!unconfirmed_lines_.contains(LineSet::line_of(a.value))) return;
+  if (!plain_ && !unconfirmed_lines_.contains(LineSet::line_of(a.value))) return;
   BusTransaction t;
   t.index = transaction;
   t.op = BusOp::data_read;

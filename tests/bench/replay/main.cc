@@ -125,7 +125,7 @@ class Bench {
                Sink& trace, const ReplayOptions& options) {
     if (!only_.empty() && what != only_) return;
     VerifierOptions verifying;
-    verifying.by_blocks = true;
+    verifying.plain = options.path == ExecutionPath::blocks;
     Verifier verifier(file.recording(), file.evidence(), verifying);
     SinkList both;
     both.add(verifier);
