@@ -43,6 +43,8 @@ nlohmann::ordered_json cause_json(const TriedCause& tried) {
   if (blamed != kNoTransaction) json["transaction"] = blamed;
   json["repairs"] = tried.repairs;
   json["tied"] = tried.tied;
+  json["other_values"] = tried.other_values;
+  json["equivalent_values"] = tried.equivalent_values;
   json["agrees_for"] = tried.agrees_until;
   json["price"] = tried.cause.price;
   json["hints"] = nlohmann::ordered_json::parse(hints_text({"", tried.cause.hints})).at("hints");
@@ -68,6 +70,7 @@ nlohmann::ordered_json round_json(const ExplainedDivergence& round) {
   json["causes"] = nlohmann::ordered_json::array();
   for (const TriedCause& tried : round.causes) json["causes"].push_back(cause_json(tried));
   json["tried"] = round.tried;
+  json["not_tried"] = round.not_tried;
   json["instructions"] = round.instructions;
   return json;
 }
@@ -113,7 +116,12 @@ void print_round(const ExplainedDivergence& round, const Console& console) {
     console.print(fmt::format("{:>3}. {:<18} {}\n{:24}{}{}\n", ++rank, cause_name(tried.cause.kind),
                               tried.cause.text, "", reach,
                               tried.tied ? "; as likely as the first" : ""));
+    if (tried.equivalent_values != 0) {
+      console.print(fmt::format("{:24}equivalent: so it does with {} of {} other values tried\n",
+                                "", tried.equivalent_values, tried.other_values));
+    }
   }
+  for (const std::string& what : round.not_tried) console.print("not tried: " + what + "\n");
 }
 
 void print_text(const Explanation& explanation, const std::string& output, const Console& console) {

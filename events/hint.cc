@@ -98,8 +98,22 @@ std::function<void(Recording&)> set_port(const Hint& hint, Recording& recording)
   return [i, before](Recording& r) { r.io_reads[i].value = before; };
 }
 
+void set_value(InternalRead& read, std::uint64_t value) {
+  read.eax = static_cast<std::uint32_t>(value);
+  read.edx = static_cast<std::uint32_t>(value >> 32);
+}
+
 std::function<void(Recording&)> set_internal(const Hint& hint, Recording& recording) {
   auto& reads = recording.internal_reads;
+  if (hint.number) {
+    if (*hint.number >= reads.size()) {
+      refuse(hint, "value that crosses no bus with number " + std::to_string(*hint.number));
+    }
+    const auto n = static_cast<std::size_t>(*hint.number);
+    const InternalRead before = reads[n];
+    set_value(reads[n], hint.value);
+    return [n, before](Recording& r) { r.internal_reads[n] = before; };
+  }
   const auto at = std::find_if(reads.begin(), reads.end(), [&](const InternalRead& read) {
     return read.position_known && read.position >= hint.position;
   });
@@ -108,8 +122,7 @@ std::function<void(Recording&)> set_internal(const Hint& hint, Recording& record
   value.op = InternalRead::Op::rdtsc;
   value.position_known = true;
   value.position = hint.position;
-  value.eax = static_cast<std::uint32_t>(hint.value);
-  value.edx = static_cast<std::uint32_t>(hint.value >> 32);
+  set_value(value, hint.value);
   if (at != reads.end() && at->position == hint.position && at->op == value.op) {
     value.eip = at->eip;
     return [i, before = std::exchange(*at, value)](Recording& r) {

@@ -22,7 +22,8 @@ struct Hint {
     external_write,        ///< another bus master wrote `data`; replaces one of that transaction
     no_external_write,     ///< the change that `transaction` showed at `address` was none
     port_read,             ///< the port read of `transaction` gave `value`
-    internal_read,         ///< the RDTSC at `position` gave `value`
+    internal_read,         ///< an RDTSC or the like gave `value` (EDX:EAX): that of `number`, or at
+                           ///< `position`
     interrupt,             ///< that of `transaction` was at `position`, with vector `value`
     added_interrupt,       ///< one that the capture does not show: `name` intr, nmi or smi
     no_interrupt,          ///< that of `transaction` was none
@@ -39,6 +40,8 @@ struct Hint {
   std::vector<std::uint8_t> data;
   std::string name;
   std::uint64_t value = 0;
+  /// internal_read: its place among the recording's values that cross no bus, from 0.
+  std::optional<std::uint64_t> number;
   bool write_back = false;  ///< added_captured_write: of a line
   std::string because;      ///< for people
 

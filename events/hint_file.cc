@@ -106,6 +106,9 @@ class HintParser {
     if ((row->fields & kData) != 0) hint.data = bytes(json, "data");
     if ((row->fields & kName) != 0) hint.name = string(json, "name");
     if ((row->fields & kValue) != 0) hint.value = number(json, "value");
+    if (hint.kind == Hint::Kind::internal_read && json.contains("number")) {
+      hint.number = number(json, "number");
+    }
     if (json.contains("write_back")) hint.write_back = number(json, "write_back") != 0;
     if (json.contains("because")) hint.because = string(json, "because");
     return hint;
@@ -175,6 +178,7 @@ nlohmann::ordered_json hint_json(const Hint& hint) {
   }
   if ((row.fields & kName) != 0) json["name"] = hint.name;
   if ((row.fields & kValue) != 0) json["value"] = fmt::format("0x{:x}", hint.value);
+  if (hint.number) json["number"] = *hint.number;
   if (hint.write_back) json["write_back"] = 1;
   if (!hint.because.empty()) json["because"] = hint.because;
   return json;

@@ -48,4 +48,10 @@ inline std::uint64_t blamed_transaction(const Cause& cause) {
   return cause.hints.empty() ? ~std::uint64_t{0} : cause.hints.front().transaction;
 }
 
+/// The internal read whose value it blames: values of the same one exclude each other.
+inline std::optional<std::uint64_t> blamed_internal_read(const Cause& cause) {
+  if (cause.kind != CauseKind::internal_value || cause.hints.empty()) return std::nullopt;
+  return cause.hints.front().number;
+}
+
 }  // namespace citcat

@@ -54,6 +54,7 @@ CauseFinder::CauseFinder(TrialRun& trials, const Divergence& divergence)
   find_mismatches();
   trace_back();
   index_evidence();
+  number_internal_reads();
 }
 
 std::vector<Cause> CauseFinder::find() {

@@ -3,10 +3,12 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "replay/cause.h"
 #include "replay/evidence_index.h"
+#include "replay/internal_series.h"
 #include "replay/value_lineage.h"
 
 namespace citcat {
@@ -18,11 +20,15 @@ class CauseFinder {
 
   /// In no order.
   std::vector<Cause> find();
+  /// After find(): what is not among them, a line for each.
+  const std::vector<std::string>& left_out() const { return left_out_; }
 
   const RunHistory& history() const { return history_; }
   const EvidenceIndex& shown() const { return *index_; }
   /// Nearest first.
   const std::vector<LineageSource>& lineage() const { return lineage_; }
+  /// Place in Recording::internal_reads of the one that this step of the history used.
+  std::optional<std::size_t> internal_number(std::size_t step) const;
 
  private:
   /// Bytes that bus and replay's memory disagree on where the replay stopped.
@@ -65,8 +71,13 @@ class CauseFinder {
   void port_sources();
   void register_sources();
   void flip_register(const std::string& name, double price);
-  void internal_sources();
   void uncertain_result();
+
+  // cause_finder_internal.cc: values that cross no bus
+  void number_internal_reads();
+  void internal_sources();
+  void other_internal_values(std::size_t number, Position position, double price, bool thorough);
+  std::vector<std::uint64_t> solved_from_bus(std::uint64_t value) const;
 
   /// The transaction before which the one of this position would have been.
   std::uint64_t transaction_after(Position position) const;
@@ -89,7 +100,10 @@ class CauseFinder {
   std::vector<std::vector<MovedByte>> moved_;  ///< by number of moves
   std::vector<LineageSource> lineage_;
   std::unique_ptr<EvidenceIndex> index_;
+  std::unique_ptr<InternalSeries> series_;
+  std::map<std::size_t, std::size_t> internal_numbers_;  ///< of internal reads, by step
   std::vector<Cause> causes_;
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace citcat

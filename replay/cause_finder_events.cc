@@ -57,6 +57,8 @@ void CauseFinder::move_interrupt(std::size_t number) {
     if (by == 0 || was + by < 0) continue;
     Hint hint = interrupt_hint(Hint::Kind::interrupt, i);
     hint.position = {static_cast<std::uint64_t>(was + by), 0};
+    // Behind the end it would be none.
+    if (recording_.instructions && hint.position.instruction >= *recording_.instructions) break;
     const Position earlier = std::min(hint.position, Position{i.position.instruction, 0});
     add({CauseKind::interrupt_position,
          fmt::format("the interrupt of transaction {} came {} instructions {}, before instruction "
@@ -208,26 +210,6 @@ void CauseFinder::register_sources() {
   for (const std::string& name : register_names(recording_.initial.model)) {
     if (name == "tsc" || name == "fx" || name == "a20_mask" || !done.insert(name).second) continue;
     flip_register(name, kDumped + 0.4);
-  }
-}
-
-void CauseFinder::internal_sources() {
-  if (mismatches_.empty()) return;
-  const BusTransaction& t = *divergence_.shown;
-  for (const LineageSource& s : lineage_) {
-    if (s.kind != LineageSource::Kind::internal) continue;
-    const HistoryStep& step = history_.steps()[s.number];
-    if (step.instruction_class != InstructionClass::rdtsc) continue;
-    Hint hint;
-    hint.kind = Hint::Kind::internal_read;
-    hint.position = step.position;
-    hint.value = t.value();
-    add({CauseKind::internal_value,
-         fmt::format("RDTSC at instruction {} gave {:x}", step.position.instruction, hint.value),
-         {hint},
-         {step.position, kEnd},
-         std::nullopt,
-         2 + 0.02 * s.distance});
   }
 }
 

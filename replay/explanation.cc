@@ -20,6 +20,8 @@ constexpr std::uint64_t kStages[] = {48, 1024, 16 * 1024, 256 * 1024, kToTheEnd}
 constexpr std::size_t kMostInStage[] = {20'000, 512, 96, 24, 12};
 /// Prices closer than this do not tell causes apart.
 constexpr double kSamePrice = 0.35;
+/// Bits of a repaired internal value that are changed to see whether anything depends on them.
+constexpr std::uint64_t kOtherBits[] = {1, 2, 16, 256};
 constexpr std::size_t kListed = 10, kContext = 12, kLineages = 6, kPathListed = 8;
 
 class Ranking {
@@ -34,8 +36,14 @@ class Ranking {
     std::vector<TriedCause> found;
     double enough = std::numeric_limits<double>::infinity();
     for (Cause& cause : causes) {
-      if (cause.price > enough || trials_.cost() > options_.budget) break;
-      TriedCause tried{std::move(cause), false, 0, std::nullopt, false};
+      if (cause.price > enough) break;
+      if (trials_.cost() > options_.budget) {
+        untried_ = causes.size() - next_;
+        break;
+      }
+      ++next_;
+      TriedCause tried;
+      tried.cause = std::move(cause);
       ++tried_;
       if (options_.progress) options_.progress("trying causes", tried_);
       if (!explains(tried)) continue;
@@ -44,6 +52,7 @@ class Ranking {
     }
     std::stable_sort(found.begin(), found.end(), better);
     drop_chance(found);
+    if (!found.empty()) try_other_values(found.front(), found);
     if (found.size() > kListed) found.resize(kListed);
     for (TriedCause& t : found) {
       const TriedCause& first = found.front();
@@ -53,6 +62,8 @@ class Ranking {
     return found;
   }
   std::uint64_t tried() const { return tried_; }
+  /// Left when the budget was used up.
+  std::uint64_t untried() const { return untried_; }
 
  private:
   /// Beside one that repairs the run, what fails soon after is not worth naming.
@@ -62,6 +73,26 @@ class Ranking {
                     found.begin(), found.end(),
                     [](const TriedCause& t) { return !t.repairs && t.agrees_until < kStages[1]; }),
                 found.end());
+  }
+
+  /// Of a value that repairs the run: does it with another bit changed as well?
+  void try_other_values(TriedCause& first, std::vector<TriedCause>& found) {
+    const auto number = blamed_internal_read(first.cause);
+    if (!number || !first.repairs) return;
+    for (const std::uint64_t bit : kOtherBits) {
+      std::vector<Hint> hints = first.cause.hints;
+      hints.front().value ^= bit;
+      const InternalRead& recorded = trials_.recording().internal_reads[*number];
+      if (hints.front().value == (std::uint64_t{recorded.edx} << 32 | recorded.eax)) continue;
+      const TrialRun::Outcome outcome = trials_.attempt(hints, first.cause.start, kToTheEnd);
+      ++first.other_values;
+      if (outcome.complete && !outcome.divergence) ++first.equivalent_values;
+    }
+    // What cannot be told from it is no other cause.
+    const auto rival = [&](const TriedCause& t) {
+      return t.repairs && blamed_internal_read(t.cause) == number;
+    };
+    found.erase(std::remove_if(found.begin() + 1, found.end(), rival), found.end());
   }
 
   /// A little further is chance; much further is not.
@@ -90,7 +121,8 @@ class Ranking {
       t.agrees_until = std::max(t.agrees_until, until - std::min(until, at_));
       t.next = outcome.divergence;
       t.repairs = outcome.complete && !outcome.divergence;
-      if (!outcome.agrees) return stage != 0;
+      // A trial from where its value is first used does not see what it changes before.
+      if (!outcome.agrees) return stage != 0 && until > at_;
     }
     return true;
   }
@@ -98,14 +130,15 @@ class Ranking {
   TrialRun& trials_;
   std::uint64_t at_;
   const ExplainOptions& options_;
-  std::uint64_t tried_ = 0;
+  std::uint64_t tried_ = 0, untried_ = 0;
+  std::size_t next_ = 0;  ///< of the causes by price: not tried yet
   std::size_t in_stage_[std::size(kStages)] = {};
 };
 
 class Describer {
  public:
-  Describer(const RunHistory& history, const Recording& recording)
-      : history_(history), recording_(recording) {}
+  Describer(const CauseFinder& finder, const Recording& recording)
+      : finder_(finder), history_(finder.history()), recording_(recording) {}
 
   ContextLine line(std::size_t number) {
     const HistoryStep& step = history_.steps()[number];
@@ -162,7 +195,7 @@ class Describer {
         }
         break;
       case LineageSource::Kind::internal:
-        line.source = "a value that crosses no bus";
+        line.source = internal_text(s.number);
         break;
       case LineageSource::Kind::reg:
         line.source = flow_register_name(static_cast<unsigned>(s.number)) +
@@ -175,6 +208,14 @@ class Describer {
   }
 
  private:
+  std::string internal_text(std::size_t step) const {
+    const auto number = finder_.internal_number(step);
+    if (!number) return "a value that crosses no bus";
+    const InternalRead& read = recording_.internal_reads[*number];
+    return fmt::format("value {:08x}{:08x} that crosses no bus, number {}", read.edx, read.eax,
+                       *number);
+  }
+
   static std::string access_text(const HistoryAccess& a) {
     switch (a.kind) {
       case HistoryAccess::Kind::read:
@@ -192,6 +233,7 @@ class Describer {
     }
   }
 
+  const CauseFinder& finder_;
   const RunHistory& history_;
   const Recording& recording_;
 };
@@ -202,7 +244,7 @@ ExplainedDivergence explain_one(TrialRun& trials, const Divergence& divergence,
   result.divergence = divergence;
   if (options.progress) options.progress("tracing values back", 0);
   CauseFinder finder(trials, divergence);
-  Describer describer(finder.history(), trials.recording());
+  Describer describer(finder, trials.recording());
   const std::size_t steps = finder.history().steps().size();
   for (std::size_t i = steps - std::min(kContext, steps); i < steps; ++i) {
     result.context.push_back(describer.line(i));
@@ -219,6 +261,11 @@ ExplainedDivergence explain_one(TrialRun& trials, const Divergence& divergence,
   Ranking ranking(trials, divergence, options);
   result.causes = ranking.rank(finder.find());
   result.tried = ranking.tried();
+  result.not_tried = finder.left_out();
+  if (ranking.untried() != 0) {
+    result.not_tried.push_back(
+        fmt::format("{} causes of higher price, when the budget was used up", ranking.untried()));
+  }
   result.instructions = trials.cost();
   return result;
 }

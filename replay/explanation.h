@@ -33,6 +33,9 @@ struct TriedCause {
   /// It reaches as far as the first cause and asks one to believe no more: the capture does not
   /// tell which of them it was.
   bool tied = false;
+  /// Of an internal read whose value repairs the run: other values of it that were tried, and how
+  /// many of those repair the run as well, so that nothing depends on which of them it was.
+  std::size_t other_values = 0, equivalent_values = 0;
 };
 
 /// An instruction of the context of a divergence.
@@ -54,11 +57,12 @@ struct LineageLine {
 
 struct ExplainedDivergence {
   Divergence divergence;
-  std::vector<ContextLine> context;  ///< the instructions up to the divergence
-  std::vector<LineageLine> lineage;  ///< nearest first
-  std::vector<TriedCause> causes;    ///< best first; only such that explain this divergence
-  std::uint64_t tried = 0;           ///< causes tried
-  std::uint64_t instructions = 0;    ///< replayed for that
+  std::vector<ContextLine> context;    ///< the instructions up to the divergence
+  std::vector<LineageLine> lineage;    ///< nearest first
+  std::vector<TriedCause> causes;      ///< best first; only such that explain this divergence
+  std::uint64_t tried = 0;             ///< causes tried
+  std::vector<std::string> not_tried;  ///< what may be a cause too, for people
+  std::uint64_t instructions = 0;      ///< replayed for that
 };
 
 struct Explanation {

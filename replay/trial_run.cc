@@ -14,7 +14,7 @@ constexpr std::uint64_t kFirstSpacing = 1 << 14;
 constexpr std::size_t kMostPlaces = 24;
 constexpr std::size_t kMostFrames = 60'000;
 /// Checkpoints right before the divergence, so that trials are short.
-constexpr std::uint64_t kLastSpacing[] = {4096, 512, 64, 8};
+constexpr std::uint64_t kLastSpacing[] = {131'072, 65'536, 32'768, 16'384, 8192, 4096, 512, 64, 8};
 
 }  // namespace
 
@@ -101,7 +101,8 @@ void TrialRun::keep_place_in_repeat(const ReplayReport& report) {
 const TrialRun::Place& TrialRun::before(const TrialStart& start) const {
   const auto fits = [&](const Place& place) {
     return place.replayer.machine.position <= start.position &&
-           place.next_transaction <= start.transaction;
+           place.next_transaction <= start.transaction &&
+           place.replayer.next_internal <= start.internal_read;
   };
   const auto found = std::find_if(places_.rbegin(), places_.rend(), fits);
   return found != places_.rend() ? *found : places_.front();
@@ -151,6 +152,7 @@ const RunHistory& TrialRun::history(std::uint64_t instructions) {
   const Place& place = before({{from, 0}, ~std::uint64_t{0}});
   history_from_start_ = &place == &places_.front();
   go_back(place, {});
+  internal_before_history_ = place.replayer.next_internal;
   history_.begin(place.replayer.next_io, place.replayer.next_external);
   verifier_->finish(replayer_->run_to(ended_at_ + 1));
   history_.end();

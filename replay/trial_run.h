@@ -24,10 +24,12 @@ struct TrialOptions {
   std::function<void(Position)> progress;
 };
 
-/// Where changes begin to matter: the replay must go back to before both.
+/// Where changes begin to matter: the replay must go back to before all of it.
 struct TrialStart {
   Position position;
   std::uint64_t transaction = ~std::uint64_t{0};
+  /// Number of the first value that crosses no bus and must still be ahead.
+  std::uint64_t internal_read = ~std::uint64_t{0};
 };
 
 class TrialRun {
@@ -58,6 +60,8 @@ class TrialRun {
   bool history_from_start() const { return history_from_start_; }
 
   Machine& machine() { return replayer_->machine(); }
+  /// Values that cross no bus and were used before the history begins.
+  std::uint64_t internal_reads_before_history() const { return internal_before_history_; }
   /// The interrupt of the schedule that comes next where the last replay ended.
   std::size_t next_interrupt() const { return replayer_->next_interrupt(); }
   const Recording& recording() const { return recording_; }
@@ -92,6 +96,7 @@ class TrialRun {
   std::uint64_t ended_at_ = 0;
   std::uint64_t cost_ = 0;
   bool history_from_start_ = false;
+  std::uint64_t internal_before_history_ = 0;
   bool holds_ = false;  ///< the evidence that was read is kept from now on
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <functional>
 
@@ -121,6 +122,19 @@ ValueLineage::ValueLineage(const RunHistory& history) : history_(history) {
         stores_[a.address.value + b].push_back(static_cast<std::uint32_t>(i));
       }
     }
+    add_register_writer(i);
+  }
+}
+
+void ValueLineage::add_register_writer(std::size_t step) {
+  std::uint32_t written = 0;
+  const HistoryStep::Kind kind = history_.steps()[step].kind;
+  if (kind == HistoryStep::Kind::instruction) written = flow(step).written;
+  // A delivery changes CS, EFLAGS and perhaps the stack; none of it is a program's value.
+  if (kind == HistoryStep::Kind::delivery) written = 1u << InstructionFlow::kFlags;
+  for (; written != 0; written &= written - 1) {
+    register_writers_[static_cast<unsigned>(std::countr_zero(written))].push_back(
+        static_cast<std::uint32_t>(step));
   }
 }
 
@@ -174,20 +188,16 @@ void ValueLineage::ask_step(std::size_t step, unsigned values, unsigned addresse
 
 /// The last step before `before` that set the location; kNowhere for none.
 std::size_t ValueLineage::last_write(std::uint64_t location, std::size_t before) {
+  const std::vector<std::uint32_t>* writers = nullptr;
   if (location >= kMemory) {
     const auto stores = stores_.find(static_cast<std::uint32_t>(location));
     if (stores == stores_.end()) return kNowhere;
-    const auto after = std::lower_bound(stores->second.begin(), stores->second.end(), before);
-    return after == stores->second.begin() ? kNowhere : *std::prev(after);
+    writers = &stores->second;
+  } else {
+    writers = &register_writers_[location];
   }
-  for (std::size_t i = before; i-- > 0;) {
-    const HistoryStep& s = history_.steps()[i];
-    if (s.kind == HistoryStep::Kind::instruction && (flow(i).written >> location & 1) != 0)
-      return i;
-    // A delivery changes CS, EFLAGS and perhaps the stack; none of it is a program's value.
-    if (s.kind == HistoryStep::Kind::delivery && location == InstructionFlow::kFlags) return i;
-  }
-  return kNowhere;
+  const auto after = std::lower_bound(writers->begin(), writers->end(), before);
+  return after == writers->begin() ? kNowhere : *std::prev(after);
 }
 
 LineageSource ValueLineage::source(LineageSource::Kind kind, std::size_t node) const {

@@ -2,6 +2,7 @@
 // Where a value came from: back from an instruction through registers and memory to what no
 // instruction of the stretch made - captured reads, ports, the state at its start.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -70,7 +71,7 @@ class ValueLineage {
   std::vector<LineageSource> sources(std::size_t most);
 
  private:
-  /// A register (below kRegisters) or a byte of memory as it was before a step.
+  /// A register (below 32) or a byte of memory as it was before a step.
   struct Node {
     std::uint64_t location = 0;
     std::size_t before = 0;
@@ -89,11 +90,13 @@ class ValueLineage {
   void follow(std::size_t node, std::size_t step, std::vector<LineageSource>& found);
   std::size_t last_write(std::uint64_t location, std::size_t before);
   const InstructionFlow& flow(std::size_t step);
+  void add_register_writer(std::size_t step);
   std::optional<Moved> move_into(PhysAddr byte, std::size_t before);
   LineageSource source(LineageSource::Kind kind, std::size_t node) const;
 
   const RunHistory& history_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> stores_;  ///< steps, by byte
+  std::array<std::vector<std::uint32_t>, 32> register_writers_;           ///< steps, by register
   std::unordered_map<std::uint32_t, std::pair<std::uint64_t, InstructionFlow>> flows_;
   std::vector<Node> nodes_;
   std::vector<std::pair<unsigned, std::size_t>> queue_;  ///< heap: distance, number in nodes_

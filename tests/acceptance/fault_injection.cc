@@ -19,14 +19,21 @@ namespace {
 /// A capture held in memory.
 class StoredCapture final : public CaptureReader {
  public:
+  using Inserted = std::optional<std::pair<std::size_t, BusTransaction>>;
   StoredCapture(const CaptureInfo& info, const std::vector<BusTransaction>& transactions,
-                std::optional<std::size_t> left_out)
-      : info_(info), transactions_(transactions), left_out_(left_out) {}
+                std::optional<std::size_t> left_out, Inserted inserted)
+      : info_(info), transactions_(transactions), left_out_(left_out), inserted_(inserted) {}
   const CaptureInfo& info() const override { return info_; }
   bool next(BusTransaction& out) override {
     if (left_out_ && at_ == *left_out_) ++at_;
     if (at_ >= transactions_.size()) return false;
+    if (inserted_ && at_ == inserted_->first && shift_ == 0) {
+      shift_ = 1;
+      out = inserted_->second;
+      return true;
+    }
     out = transactions_[at_++];
+    out.index += shift_;
     return true;
   }
 
@@ -34,7 +41,9 @@ class StoredCapture final : public CaptureReader {
   const CaptureInfo& info_;
   const std::vector<BusTransaction>& transactions_;
   std::optional<std::size_t> left_out_;
+  Inserted inserted_;
   std::size_t at_ = 0;
+  std::uint64_t shift_ = 0;
 };
 
 class Collector final : public EvidenceWriter {
@@ -83,9 +92,12 @@ bool same_registers(const CpuState& a, const CpuState& b) {
 
 std::string_view fault_name(FaultKind kind) {
   constexpr std::array<std::string_view, kFaultKinds> kNames{
-      "bit of a read",     "bit of a port read",     "bit of a write",
-      "missing write",     "missing interrupt",      "bit of a vector",
-      "shifted interrupt", "missing external write", "bit of a register"};
+      "bit of a read",     "bit of a port read",
+      "bit of a write",    "missing write",
+      "missing interrupt", "bit of a vector",
+      "shifted interrupt", "missing external write",
+      "bit of a register", "bit of an internal value",
+      "extra interrupt",   "extra write"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -112,7 +124,7 @@ FaultInjector::FaultInjector(const std::vector<std::string>& paths, ImportOption
 }
 
 ImportedRecording FaultInjector::import() const {
-  StoredCapture capture(info_, transactions_, left_out_);
+  StoredCapture capture(info_, transactions_, left_out_, inserted_);
   ImportedRecording imported;
   Collector collector(imported.evidence);
   imported.recording = import_from(capture, options_, &collector);
@@ -130,6 +142,22 @@ std::optional<std::size_t> FaultInjector::pick(std::mt19937& random, BusOp op, B
   }
   if (candidates.empty()) return std::nullopt;
   return candidates[below(random, candidates.size())];
+}
+
+/// One of these once more, before a transaction anywhere.
+std::optional<FaultInjector::Fault> FaultInjector::insert_copy(BusOp op, std::mt19937& random) {
+  const std::optional<std::size_t> from = pick(random, op, op);
+  if (!from) return std::nullopt;
+  const std::size_t to = first_ + 1 + below(random, transactions_.size() - first_ - 1);
+  BusTransaction copy = transactions_[*from];
+  copy.index = transactions_[to].index;
+  copy.clock = transactions_[to].clock;
+  copy.position = transactions_[to].position;
+  inserted_ = {to, copy};
+  Fault fault{positions_[to], fmt::format("{} at {:08x} once more as transaction {}",
+                                          bus_op_name(op), copy.address.value, copy.index)};
+  fault.transaction = copy.index;
+  return fault;
 }
 
 std::optional<FaultInjector::Fault> FaultInjector::change_capture(FaultKind kind,
@@ -154,6 +182,10 @@ std::optional<FaultInjector::Fault> FaultInjector::change_capture(FaultKind kind
     case FaultKind::interrupt_vector:
       op = other = BusOp::interrupt_acknowledge;
       break;
+    case FaultKind::interrupt_extra:
+      return insert_copy(BusOp::interrupt_acknowledge, random);
+    case FaultKind::write_extra:
+      return insert_copy(BusOp::data_write, random);
     default:
       return std::nullopt;
   }
@@ -228,13 +260,29 @@ std::optional<FaultInjector::Fault> FaultInjector::change_recording(FaultKind ki
       fault.original = value;
       return fault;
     }
+    case FaultKind::internal_bit: {
+      auto& reads = recording.internal_reads;
+      if (reads.empty()) return std::nullopt;
+      const std::size_t n = below(random, reads.size());
+      InternalRead& read = reads[n];
+      const unsigned bit = below(random, 64u);
+      if (read.op == InternalRead::Op::wrmsr || read.op == InternalRead::Op::cpuid)
+        return std::nullopt;
+      std::uint32_t& half = bit < 32 ? read.eax : read.edx;
+      half ^= 1u << bit % 32;
+      Fault fault{read.position.instruction, fmt::format("internal value {} bit {}", n, bit)};
+      fault.original = n;
+      return fault;
+    }
     default:
       return std::nullopt;
   }
 }
 
 FaultOutcome FaultInjector::inject(FaultKind kind, std::mt19937& random, bool diagnose) {
-  const bool in_recording = kind >= FaultKind::interrupt_shifted;
+  const bool in_recording = kind == FaultKind::interrupt_shifted ||
+                            kind == FaultKind::external_missing ||
+                            kind == FaultKind::register_bit || kind == FaultKind::internal_bit;
   std::optional<Fault> fault;
   if (!in_recording) fault = change_capture(kind, random);
   FaultOutcome outcome;
@@ -260,6 +308,7 @@ FaultOutcome FaultInjector::inject(FaultKind kind, std::mt19937& random, bool di
   if (changed_) transactions_[changed_->first] = changed_->second;
   changed_.reset();
   left_out_.reset();
+  inserted_.reset();
   return outcome;
 }
 
@@ -338,6 +387,12 @@ bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const 
     case FaultKind::register_bit:
       return cause.kind == CauseKind::initial_register && hint.name == fault.register_name &&
              hint.value == fault.original;
+    case FaultKind::internal_bit:
+      return blamed_internal_read(cause) == fault.original;
+    case FaultKind::interrupt_extra:
+      return cause.kind == CauseKind::extra_interrupt && same_transaction;
+    case FaultKind::write_extra:
+      return cause.kind == CauseKind::extra_write && same_transaction;
   }
   return false;
 }

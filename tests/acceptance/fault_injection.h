@@ -28,8 +28,11 @@ enum class FaultKind : std::uint8_t {
   interrupt_shifted,  ///< it is up to 20 instructions away from where it was
   external_missing,   ///< a write by another bus master is not in the recording
   register_bit,       ///< one bit of a register of the state dump
+  internal_bit,       ///< one bit of EDX:EAX of an RDTSC or RDMSR, which cross no bus
+  interrupt_extra,    ///< an interrupt acknowledge of the capture is at another place once more
+  write_extra,        ///< a memory write of the capture is at another place once more
 };
-inline constexpr int kFaultKinds = 9;
+inline constexpr int kFaultKinds = 12;
 std::string_view fault_name(FaultKind kind);
 
 /// What `explain` makes of a fault that was noticed.
@@ -77,11 +80,13 @@ class FaultInjector {
     std::string register_name = {};
     FaultKind kind = FaultKind::read_bit;
     std::uint64_t transaction = ~std::uint64_t{0};
-    PhysAddr address = {};       ///< of external writes
-    std::uint32_t size = 0;      ///< of those
-    std::uint64_t original = 0;  ///< vector, register or instruction, as it was
+    PhysAddr address = {};   ///< of external writes
+    std::uint32_t size = 0;  ///< of those
+    /// Vector, register or instruction as it was; of internal values the place among them.
+    std::uint64_t original = 0;
   };
 
+  std::optional<Fault> insert_copy(BusOp op, std::mt19937& random);
   std::optional<Fault> change_capture(FaultKind kind, std::mt19937& random);
   static std::optional<Fault> change_recording(FaultKind kind, std::mt19937& random,
                                                Recording& recording);
@@ -98,6 +103,8 @@ class FaultInjector {
   std::vector<std::uint64_t> positions_;  ///< of each transaction, since the start
   std::size_t first_ = 0;                 ///< transaction behind the start
   std::optional<std::size_t> left_out_;   ///< of transactions_
+  /// Before that one, which does not belong there.
+  std::optional<std::pair<std::size_t, BusTransaction>> inserted_;
   std::optional<std::pair<std::size_t, BusTransaction>> changed_;  ///< as it was
   Signature baseline_;
   std::vector<Interrupt> interrupts_;  ///< without a fault

@@ -50,6 +50,8 @@ std::vector<Hint> all_kinds() {
   h.position = {5, 0};
   h.value = std::uint64_t{1} << 40;
   hints.push_back(h);
+  h.number = 0;
+  hints.push_back(h);
   h = hint_of(Hint::Kind::interrupt);
   h.transaction = 6;
   h.position = {8, 0};
@@ -115,6 +117,8 @@ Recording some_recording() {
   read.value = 0x60;
   read.transaction = 5;
   r.io_reads.push_back(read);
+  r.internal_reads.emplace_back();
+  r.internal_reads.back().op = InternalRead::Op::rdpmc;
   return r;
 }
 
@@ -133,13 +137,27 @@ TEST(Hint, ChangesTheRecordingAndTakesItBack) {
              r.external_writes.size() == before.external_writes.size() &&
              r.external_writes.front().data == before.external_writes.front().data &&
              r.io_reads.front().value == before.io_reads.front().value &&
-             r.internal_reads.empty() && r.adoptions.empty();
+             r.internal_reads.size() == 1 && r.internal_reads.front().eax == 0 &&
+             r.internal_reads.front().edx == 0 && r.adoptions.empty();
     };
     const bool changed = r.interrupts.empty() || r.external_writes.empty() || !same();
     EXPECT_TRUE(changed);
     take_back(r);
     EXPECT_TRUE(same());
   }
+}
+
+TEST(Hint, OfAnInternalReadByItsNumberKeepsWhatItIs) {
+  Recording r = some_recording();
+  Hint hint = hint_of(Hint::Kind::internal_read);
+  hint.number = 0;
+  hint.value = 0x500000007;
+  apply_hint(hint, r);
+  EXPECT_EQ(r.internal_reads.front().op, InternalRead::Op::rdpmc);
+  EXPECT_EQ(r.internal_reads.front().eax, 7u);
+  EXPECT_EQ(r.internal_reads.front().edx, 5u);
+  hint.number = 1;
+  EXPECT_THROW(apply_hint(hint, r), UsageError);
 }
 
 TEST(Hint, IsRefusedWhereTheRecordingHasNothingLikeIt) {

@@ -103,6 +103,14 @@ void WatchedGuest::add(Interrupt::Kind kind, std::uint8_t vector, Position posit
   i.position = position;
 }
 
+void WatchedGuest::internal_value(Position position, std::uint64_t value) {
+  InternalRead& read = internal_reads_.emplace_back();
+  read.position_known = true;
+  read.position = position;
+  read.eax = static_cast<std::uint32_t>(value);
+  read.edx = static_cast<std::uint32_t>(value >> 32);
+}
+
 ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   Recording known;
   known.initial = state_;
@@ -110,6 +118,7 @@ ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   known.image = image_.clone();
   known.instructions = instructions;
   known.interrupts = interrupts_;
+  known.internal_reads = internal_reads_;
   Bus bus(interrupts_, nmi_earlier_);
   Replayer replayer(known, &bus, {});
   bus.attach(replayer.machine());
@@ -125,6 +134,7 @@ ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   imported.recording = builder.finish();
   imported.recording.initial = state_;
   imported.recording.image = image_.clone();
+  imported.recording.internal_reads = internal_reads_;
   return imported;
 }
 

@@ -37,6 +37,8 @@ class WatchedGuest {
   void on_chip_at(Position position, std::uint8_t vector = 8) {
     add(Interrupt::Kind::on_chip, vector, position);
   }
+  /// What the RDTSC of this instruction gives.
+  void internal_value(Position position, std::uint64_t value);
   /// What shows these, as parse_on_chip_marker() reads it.
   void marker(const char* text) { markers_.push_back(parse_on_chip_marker(text)); }
 
@@ -52,6 +54,7 @@ class WatchedGuest {
 
   std::vector<Position> positions_;
   std::vector<Interrupt> interrupts_;
+  std::vector<InternalRead> internal_reads_;
   std::vector<OnChipMarker> markers_;
   std::size_t nmi_earlier_ = 0;
 };

@@ -1,0 +1,162 @@
+// One fault in what the bus showed of a small program: is it named first, and does its hint repair
+// the run?
+
+#include "replay/explanation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "replay/verifier.h"
+#include "unit/replay/watched_guest.h"
+
+namespace citcat::test {
+namespace {
+
+class ExplanationTest : public testing::Test {
+ protected:
+  /// The run as the bus showed it, with every interrupt where it was.
+  void record(std::uint64_t instructions) {
+    imported_ = guest_.record(instructions);
+    for (std::size_t i = 0; i < imported_.recording.interrupts.size(); ++i) {
+      imported_.recording.interrupts[i].position_known = true;
+      imported_.recording.interrupts[i].position = guest_.positions()[i];
+    }
+    imported_.recording.instructions = instructions;
+    ASSERT_EQ(verified({}).end, ReplayReport::End::complete) << "the run without the fault";
+  }
+
+  ReplayReport verified(const std::vector<Hint>& hints) {
+    VerifierOptions verifying;
+    verifying.believed = reviewed_transactions(hints);
+    Verifier verifier(imported_.recording,
+                      std::make_unique<HintedEvidence>(imported_.read_evidence(), hints),
+                      verifying);
+    ReplayOptions options;
+    options.evidence = [this] { return imported_.read_evidence(); };
+    Replayer replayer(imported_.recording, &verifier, std::move(options));
+    verifier.attach(replayer.machine());
+    return verifier.finish(replayer.run());
+  }
+
+  /// The cause ranked first, when its hints make the whole run agree.
+  void expect_first(CauseKind kind) {
+    ASSERT_NE(verified({}).end, ReplayReport::End::complete) << "the fault is not noticed";
+    explanation_ = explain(imported_.recording, [this] { return imported_.read_evidence(); }, {});
+    ASSERT_EQ(explanation_.rounds.size(), 1u);
+    const auto& causes = explanation_.rounds.front().causes;
+    ASSERT_FALSE(causes.empty());
+    EXPECT_EQ(cause_name(causes.front().cause.kind), cause_name(kind)) << causes.front().cause.text;
+    EXPECT_TRUE(explanation_.repaired);
+    EXPECT_EQ(verified(explanation_.hints).end, ReplayReport::End::complete);
+  }
+  const TriedCause& first() const { return explanation_.rounds.front().causes.front(); }
+
+  /// What the bus shows is one transaction more, before the one with this number.
+  void insert(std::size_t at, const BusTransaction& shown) {
+    auto& evidence = imported_.evidence;
+    evidence.insert(evidence.begin() + static_cast<std::ptrdiff_t>(at), shown);
+    for (std::size_t i = 0; i < evidence.size(); ++i) evidence[i].index = i;
+    for (Interrupt& i : imported_.recording.interrupts) {
+      if (i.transaction >= at) ++i.transaction;
+    }
+  }
+  std::size_t write_to(std::uint32_t address) const {
+    const auto found = std::find_if(
+        imported_.evidence.begin(), imported_.evidence.end(),
+        [&](const auto& t) { return t.op == BusOp::data_write && t.address.value == address; });
+    return static_cast<std::size_t>(found - imported_.evidence.begin());
+  }
+
+  WatchedGuest guest_;
+  ImportedRecording imported_;
+  Explanation explanation_;
+};
+
+/// Three readings of the time-stamp counter, of which a loop's length, one bit and a byte are used.
+class TimeStampTest : public ExplanationTest {
+ protected:
+  static constexpr std::uint64_t kStart = 0x1010;
+  void SetUp() override {
+    guest_.processor(CpuModel::pentium);
+    // rdtsc; mov cx,20h; loop $; and al,10h; mov [0],al; rdtsc; mov [1],al; rdtsc; mov [2],al
+    guest_.code({0x0f, 0x31, 0xb9, 0x20, 0x00, 0xe2, 0xfe, 0x24, 0x10, 0xa2, 0x00,
+                 0x00, 0x0f, 0x31, 0xa2, 0x01, 0x00, 0x0f, 0x31, 0xa2, 0x02, 0x00});
+    for (const std::uint64_t at : {0u, 36u, 38u}) guest_.internal_value({at, 0}, kStart + at);
+    record(60);
+  }
+  InternalRead& read(std::size_t n) { return imported_.recording.internal_reads.at(n); }
+};
+
+TEST_F(TimeStampTest, OneWrongBitIsNamed) {
+  read(1).eax ^= 0x40;
+  expect_first(CauseKind::internal_value);
+  EXPECT_EQ(first().cause.hints.front().number, 1u);
+  EXPECT_EQ(first().cause.hints.front().value, kStart + 36);
+}
+
+TEST_F(TimeStampTest, AnotherValueThanThePredictedIsNamedToo) {
+  read(1).eax = 0x1077;
+  expect_first(CauseKind::internal_value);
+  EXPECT_EQ(first().cause.hints.front().number, 1u);
+  EXPECT_EQ(first().cause.hints.front().value & 0xff, (kStart + 36) & 0xff);
+}
+
+TEST_F(TimeStampTest, ValuesThatNothingTellsApartAreCalledEquivalent) {
+  read(0).eax = 0x1000;
+  expect_first(CauseKind::internal_value);
+  EXPECT_EQ(first().cause.hints.front().value, kStart);
+  EXPECT_GT(first().equivalent_values, 0u) << "nothing but bit 4 is used";
+  EXPECT_EQ(explanation_.rounds.front().causes.size(), 1u);
+}
+
+TEST_F(TimeStampTest, AValueWithoutAPositionIsNamedByItsNumber) {
+  for (InternalRead& r : imported_.recording.internal_reads) r.position_known = false;
+  read(2).eax ^= 0x80;
+  expect_first(CauseKind::internal_value);
+  EXPECT_EQ(first().cause.hints.front().number, 2u);
+}
+
+TEST_F(ExplanationTest, AnInstructionThatHadBeenFetchedBeforeItWasOverwrittenIsNamed) {
+  // mov byte [cs:7],55h; mov al,AAh; mov [10h],al
+  guest_.code({0x2e, 0xc6, 0x06, 0x07, 0x00, 0x55, 0xb0, 0xaa, 0xa2, 0x10, 0x00});
+  record(200);
+  const std::size_t shown = write_to(0x30010);
+  ASSERT_LT(shown, imported_.evidence.size());
+  imported_.evidence[shown].data[0] = 0xaa;
+  expect_first(CauseKind::stale_code);
+}
+
+TEST_F(ExplanationTest, AnInterruptThatWasNoneIsNamed) {
+  guest_.handler({0xcf});                             // iret
+  guest_.code({0x40, 0xa3, 0x10, 0x00, 0xeb, 0xfa});  // L: inc ax; mov [10h],ax; jmp L
+  guest_.interrupt_at({300, 0});
+  record(500);
+  BusTransaction shown;
+  shown.op = BusOp::interrupt_acknowledge;
+  shown.size = 1;
+  shown.data[0] = 8;
+  constexpr std::size_t kAt = 60;
+  Interrupt extra = imported_.recording.interrupts.front();
+  insert(kAt, shown);
+  extra.transaction = kAt;
+  extra.position = {91, 0};
+  auto& interrupts = imported_.recording.interrupts;
+  interrupts.insert(interrupts.begin(), extra);
+  expect_first(CauseKind::extra_interrupt);
+  EXPECT_EQ(blamed_transaction(first().cause), kAt);
+}
+
+TEST_F(ExplanationTest, AWriteThatWasNoneIsNamed) {
+  guest_.code({0x40, 0xa3, 0x10, 0x00, 0xeb, 0xfa});  // L: inc ax; mov [10h],ax; jmp L
+  record(500);
+  BusTransaction shown = imported_.evidence[10];
+  shown.address.value = 0x3f335;
+  constexpr std::size_t kAt = 60;
+  insert(kAt, shown);
+  expect_first(CauseKind::extra_write);
+  EXPECT_EQ(blamed_transaction(first().cause), kAt);
+}
+
+}  // namespace
+}  // namespace citcat::test
