@@ -149,24 +149,6 @@ void write_hints(const HintFile& hints, const std::string& path) {
   file.commit();
 }
 
-/// Causes are tried by replays, which need every interrupt's position: what the search for them ran
-/// into is all there is to say.
-ExitCode tell_unplaced(const PlacedRecording& placed, const ExplainArguments& arguments,
-                       const Console& console) {
-  Explanation explanation;
-  ExplainedDivergence round;
-  if (placed.search && placed.search->divergence) round.divergence = *placed.search->divergence;
-  round.divergence.causes.push_back("no cause was tried: interrupts have no place");
-  explanation.report.instructions = round.divergence.position.instruction;
-  explanation.rounds.push_back(std::move(round));
-  if (arguments.json) {
-    print_json(explanation, {}, console);
-  } else {
-    print_text(explanation, "", console);
-  }
-  return ExitCode::answer_is_no;
-}
-
 ExitCode run_explain(const ExplainArguments& arguments, const Console& console) {
   PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
   RecordingFile& file = placed.file;
@@ -175,7 +157,6 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
                      " holds digests in place of evidence: nothing can be "
                      "tried against them");
   }
-  if (needs_placement(file.recording())) return tell_unplaced(placed, arguments, console);
   ExplainOptions options;
   options.strict = arguments.strict;
   options.bit_changes = arguments.bit_changes;
@@ -186,8 +167,10 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
   options.progress = [&progress](const char*, std::uint64_t done) { progress.update(done); };
   Explanation explanation;
   file.change([&](Recording& recording) {
-    explanation = explain(
-        recording, [&file] { return file.evidence(); }, options);
+    const auto evidence = [&file] { return file.evidence(); };
+    explanation = needs_placement(recording)
+                      ? explain_unplaced(recording, evidence, *placed.search, options)
+                      : explain(recording, evidence, options);
   });
   HintFile hints{file.identity(false).hex(), file.hints()};
   hints.hints.insert(hints.hints.end(), explanation.hints.begin(), explanation.hints.end());

@@ -272,35 +272,52 @@ ExplainedDivergence explain_one(TrialRun& trials, const Divergence& divergence,
 
 }  // namespace
 
+std::vector<Hint> hints_of(const TriedCause& tried) {
+  std::vector<Hint> hints = tried.cause.hints;
+  for (Hint& hint : hints) hint.because = tried.cause.text;
+  return hints;
+}
+
+ExplainedRun explain_run(Recording& recording,
+                         const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+                         const std::vector<Hint>& hints, const ExplainOptions& options,
+                         bool causes) {
+  TrialOptions trial;
+  trial.strict = options.strict;
+  trial.bit_changes = options.bit_changes;
+  trial.believed = reviewed_transactions(hints, options.believed);
+  trial.progress = [&](Position now) {
+    if (options.progress) options.progress("replaying", now.instruction);
+  };
+  TrialRun trials(
+      recording, [&] { return std::make_unique<HintedEvidence>(evidence(), hints); }, trial);
+  ExplainedRun run;
+  run.report = trials.run();
+  if (run.report.divergence && causes) {
+    run.divergence = explain_one(trials, *run.report.divergence, options);
+  }
+  return run;
+}
+
 Explanation explain(Recording& recording,
                     const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
                     const ExplainOptions& options) {
   Explanation explanation;
   for (unsigned round = 0;; ++round) {
-    TrialOptions trial;
-    trial.strict = options.strict;
-    trial.bit_changes = options.bit_changes;
-    trial.believed = reviewed_transactions(explanation.hints, options.believed);
-    trial.progress = [&](Position now) {
-      if (options.progress) options.progress("replaying", now.instruction);
-    };
-    TrialRun trials(
-        recording, [&] { return std::make_unique<HintedEvidence>(evidence(), explanation.hints); },
-        trial);
-    const ReplayReport report = trials.run();
-    if (round == 0) explanation.report = report;
-    if (!report.divergence) {
-      explanation.repaired = report.end == ReplayReport::End::complete;
+    ExplainedRun run =
+        explain_run(recording, evidence, explanation.hints, options, round < options.rounds);
+    if (round == 0) explanation.report = run.report;
+    if (!run.report.divergence) {
+      explanation.repaired = run.report.end == ReplayReport::End::complete;
       return explanation;
     }
-    if (round == options.rounds) return explanation;
-    explanation.rounds.push_back(explain_one(trials, *report.divergence, options));
+    if (!run.divergence) return explanation;
+    explanation.rounds.push_back(std::move(*run.divergence));
     const std::vector<TriedCause>& causes = explanation.rounds.back().causes;
     if (causes.empty()) return explanation;
-    for (const Hint& hint : causes.front().cause.hints) {
+    for (const Hint& hint : hints_of(causes.front())) {
       apply_hint(hint, recording);
       explanation.hints.push_back(hint);
-      explanation.hints.back().because = causes.front().cause.text;
     }
   }
 }

@@ -55,6 +55,17 @@ void TrialRun::thin_out() {
   places_ = std::move(kept);
 }
 
+/// Without counts the replay cannot tell the end of the run from the end of a stretch behind the
+/// last interrupt and port read: there only the evidence says which it is.
+ReplayReport TrialRun::go(std::uint64_t to) {
+  ReplayReport report = replayer_->run_to(to);
+  const bool at_stretch_end = report.instructions >= to && !recording_.instructions;
+  if (at_stretch_end && report.end == ReplayReport::End::complete) {
+    report.end = ReplayReport::End::stopped;
+  }
+  return verifier_->finish(report);
+}
+
 ReplayReport TrialRun::run() {
   std::uint64_t spacing = kFirstSpacing;
   ReplayReport report;
@@ -67,7 +78,7 @@ ReplayReport TrialRun::run() {
       spacing *= 2;
       next = places_.back().instruction() + spacing;
     }
-    report = verifier_->finish(replayer_->run_to(next));
+    report = go(next);
     if (options_.progress) options_.progress({report.instructions, 0});
     const bool goes_on = report.end == ReplayReport::End::stopped && report.instructions >= next;
     if (!goes_on) break;
@@ -134,7 +145,7 @@ TrialRun::Outcome TrialRun::attempt(const std::vector<Hint>& hints, const TrialS
   std::vector<std::function<void(Recording&)>> take_back;
   for (const Hint& hint : hints) take_back.push_back(apply_hint(hint, recording_));
   go_back(place, hints);
-  const ReplayReport report = verifier_->finish(replayer_->run_to(to));
+  const ReplayReport report = go(to);
   cost_ += report.instructions - std::min(report.instructions, place.instruction());
   for (auto undo = take_back.rbegin(); undo != take_back.rend(); ++undo) (*undo)(recording_);
   Outcome outcome;
@@ -154,7 +165,7 @@ const RunHistory& TrialRun::history(std::uint64_t instructions) {
   go_back(place, {});
   internal_before_history_ = place.replayer.next_internal;
   history_.begin(place.replayer.next_io, place.replayer.next_external);
-  verifier_->finish(replayer_->run_to(ended_at_ + 1));
+  go(ended_at_ + 1);
   history_.end();
   history_from_start_ &= history_.complete();
   return history_;

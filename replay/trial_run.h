@@ -77,6 +77,7 @@ class TrialRun {
     std::uint64_t next_transaction = 0;  ///< all with smaller numbers have been read, no others
     std::uint64_t instruction() const { return replayer.machine.position.instruction; }
   };
+  ReplayReport go(std::uint64_t to);
   void keep_place();
   void thin_out();
   void keep_place_in_repeat(const ReplayReport& report);

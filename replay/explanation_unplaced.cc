@@ -1,0 +1,284 @@
+// Explains runs whose interrupts could not all be placed: a replay cannot go beyond the first one
+// without a place, so that what comes before it is explained by itself.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "replay/evidence_index.h"
+#include "replay/explanation.h"
+
+namespace citcat {
+namespace {
+
+/// Evidence up to a transaction.
+class CutEvidence final : public EvidenceReader {
+ public:
+  CutEvidence(std::unique_ptr<EvidenceReader> source, std::uint64_t end)
+      : source_(std::move(source)), end_(end) {}
+  bool next(BusTransaction& out) override { return source_->next(out) && out.index < end_; }
+
+ private:
+  std::unique_ptr<EvidenceReader> source_;
+  std::uint64_t end_;
+};
+
+class UnplacedExplainer {
+ public:
+  using OpenEvidence = std::function<std::unique_ptr<EvidenceReader>()>;
+  UnplacedExplainer(Recording& recording, OpenEvidence evidence, PlacementReport search,
+                    const ExplainOptions& options)
+      : recording_(recording),
+        evidence_(std::move(evidence)),
+        search_(std::move(search)),
+        options_(options) {
+    for (const PlacedEvent& e : search_.events) {
+      const Interrupt& i = recording_.interrupts[e.interrupt];
+      // The search makes one that was none another kind.
+      const bool absent = e.placement == Placement::absent;
+      searched_[i.transaction] = absent ? Interrupt::Kind::on_chip : i.kind;
+    }
+  }
+
+  Explanation run() {
+    while (!search_.complete()) {
+      if (explanation_.rounds.size() >= options_.rounds || !explain_before_first()) {
+        return std::move(explanation_);
+      }
+    }
+    explain_all();
+    return std::move(explanation_);
+  }
+
+ private:
+  using Score = std::pair<std::size_t, std::uint64_t>;
+  /// How far a search came: interrupts placed, and then instructions.
+  static Score score(const PlacementReport& report) {
+    const auto placed = report.events.size() - report.count(Placement::none);
+    return {static_cast<std::size_t>(placed),
+            report.divergence ? report.divergence->position.instruction : ~std::uint64_t{0}};
+  }
+  std::size_t first_unplaced() const {
+    const auto& interrupts = recording_.interrupts;
+    const auto first = std::find_if(interrupts.begin(), interrupts.end(),
+                                    [](const Interrupt& i) { return !i.position_known; });
+    return static_cast<std::size_t>(first - interrupts.begin());
+  }
+  std::unique_ptr<EvidenceReader> hinted() const {
+    return std::make_unique<HintedEvidence>(evidence_(), explanation_.hints);
+  }
+
+  /// Looks for all places again. Those that hints name stay.
+  PlacementReport place() {
+    for (Interrupt& i : recording_.interrupts) {
+      const auto searched = searched_.find(i.transaction);
+      const auto named = [&](const Hint& hint) {
+        return hint.transaction == i.transaction && hint.kind == Hint::Kind::interrupt;
+      };
+      const auto& hints = explanation_.hints;
+      if (searched == searched_.end() || std::any_of(hints.begin(), hints.end(), named)) continue;
+      i.kind = searched->second;
+      i.position_known = false;
+      i.position = {};
+    }
+    PlacerOptions placing;
+    placing.strict = options_.strict;
+    placing.believed = reviewed_transactions(explanation_.hints, options_.believed);
+    placing.progress = [this](Position now) {
+      if (options_.progress) options_.progress("placing interrupts", now.instruction);
+    };
+    return place_events(
+        recording_, [this] { return hinted(); }, placing);
+  }
+
+  /// False when nothing lets the search come further.
+  bool explain_before_first() {
+    const std::size_t first = first_unplaced();
+    auto& interrupts = recording_.interrupts;
+    const auto begin = interrupts.begin() + static_cast<std::ptrdiff_t>(first);
+    const std::uint64_t end = begin->transaction;
+    const std::vector<Interrupt> later(begin, interrupts.end());
+    interrupts.erase(begin, interrupts.end());
+    auto& ports = recording_.io_reads;
+    const auto port = std::find_if(ports.begin(), ports.end(),
+                                   [end](const IoRead& r) { return r.transaction >= end; });
+    const std::vector<IoRead> later_ports(port, ports.end());
+    ports.erase(port, ports.end());
+    ExplainedRun run = explain_run(
+        recording_, [&] { return std::make_unique<CutEvidence>(evidence_(), end); },
+        explanation_.hints, options_, true);
+    interrupts.insert(interrupts.end(), later.begin(), later.end());
+    ports.insert(ports.end(), later_ports.begin(), later_ports.end());
+    if (explanation_.rounds.empty()) explanation_.report = run.report;
+    if (!run.divergence) return explain_interrupt(first);
+    run.divergence->not_tried.push_back(fmt::format(
+        "whether a cause goes with what follows transaction {}: the first of {} interrupts that "
+        "have no place yet",
+        end, later.size()));
+    explanation_.rounds.push_back(std::move(*run.divergence));
+    return take_best();
+  }
+
+  /// Of the causes that make the run agree up to the first interrupt without a place, or else the
+  /// first one, takes that with which the search comes furthest.
+  bool take_best() {
+    constexpr std::size_t kMostSearches = 6;
+    auto& causes = explanation_.rounds.back().causes;
+    const std::size_t before = explanation_.hints.size();
+    Score best = score(search_);
+    std::size_t chosen = causes.size();
+    PlacementReport found;
+    for (std::size_t c = 0; c < std::min(causes.size(), kMostSearches); ++c) {
+      if (c != 0 && !causes[c].repairs) break;
+      const auto undo = apply(hints_of(causes[c]));
+      PlacementReport report = place();
+      const bool complete = report.complete();
+      if (complete || score(report) > best) {
+        best = score(report);
+        chosen = c;
+        found = std::move(report);
+      }
+      explanation_.hints.resize(before);
+      for (auto step = undo.rbegin(); step != undo.rend(); ++step) (*step)(recording_);
+      if (complete) break;
+    }
+    if (chosen == causes.size()) return false;
+    std::rotate(causes.begin(), causes.begin() + static_cast<std::ptrdiff_t>(chosen),
+                causes.begin() + static_cast<std::ptrdiff_t>(chosen) + 1);
+    for (TriedCause& t : causes) t.tied = false;
+    apply(hints_of(causes.front()));
+    search_ = place();
+    return true;
+  }
+
+  std::vector<std::function<void(Recording&)>> apply(const std::vector<Hint>& hints) {
+    std::vector<std::function<void(Recording&)>> undo;
+    for (const Hint& hint : hints) {
+      undo.push_back(apply_hint(hint, recording_));
+      explanation_.hints.push_back(hint);
+    }
+    return undo;
+  }
+
+  /// Everything before it agrees, and it fits nowhere: was its vector captured wrongly, or what it
+  /// stored, or was it none?
+  bool explain_interrupt(std::size_t number) {
+    ExplainedDivergence round;
+    if (search_.divergence) round.divergence = *search_.divergence;
+    std::vector<Cause> causes = causes_of(number);
+    const std::size_t before = explanation_.hints.size();
+    const Score now = score(search_);
+    for (Cause& cause : causes) {
+      if (round.instructions > options_.budget) {
+        round.not_tried.push_back(
+            fmt::format("{} causes, when the budget was used up", causes.size() - round.tried));
+        break;
+      }
+      ++round.tried;
+      const auto undo = apply(cause.hints);
+      if (cause.kind == CauseKind::interrupt_vector) explanation_.hints.resize(before);
+      const PlacementReport report = place();
+      round.instructions += report.instructions;
+      const bool helps = report.complete() || score(report).first > now.first;
+      if (helps && cause.kind == CauseKind::interrupt_vector) {
+        cause.hints.front().position = recording_.interrupts[number].position;
+      }
+      explanation_.hints.resize(before);
+      for (auto step = undo.rbegin(); step != undo.rend(); ++step) (*step)(recording_);
+      if (!helps) continue;
+      TriedCause tried;
+      tried.cause = std::move(cause);
+      tried.repairs = report.complete();
+      tried.agrees_until = score(report).second;
+      tried.next = report.divergence;
+      round.causes.push_back(std::move(tried));
+      break;
+    }
+    round.not_tried.push_back(
+        fmt::format("what else may keep the interrupt of transaction {} from its place: with its "
+                    "position counted by the capture, or named by a hint, more can be tried",
+                    recording_.interrupts[number].transaction));
+    explanation_.rounds.push_back(std::move(round));
+    if (explanation_.rounds.back().causes.empty()) return false;
+    apply(hints_of(explanation_.rounds.back().causes.front()));
+    search_ = place();
+    return true;
+  }
+
+  std::vector<Cause> causes_of(std::size_t number) const {
+    const Interrupt& i = recording_.interrupts[number];
+    std::vector<Cause> causes;
+    const auto add = [&](CauseKind kind, std::string text, Hint hint) {
+      Cause& cause = causes.emplace_back();
+      cause.kind = kind;
+      cause.text = std::move(text);
+      cause.hints.push_back(std::move(hint));
+    };
+    Hint hint;
+    hint.transaction = i.transaction;
+    for (unsigned bit = 0; bit < 8 && i.kind == Interrupt::Kind::external; ++bit) {
+      hint.kind = Hint::Kind::interrupt;
+      hint.value = i.vector ^ 1u << bit;
+      add(CauseKind::interrupt_vector,
+          fmt::format(
+              "the interrupt of transaction {} had vector {:02x} and was captured as {:02x}",
+              i.transaction, hint.value, i.vector),
+          hint);
+    }
+    hint.kind = Hint::Kind::no_interrupt;
+    add(CauseKind::extra_interrupt,
+        fmt::format("transaction {}, an interrupt acknowledge, was none", i.transaction), hint);
+    // What it stores first is its frame.
+    constexpr std::size_t kLookedAt = 32, kFrame = 3;
+    std::size_t stores = 0;
+    for (const BusTransaction& t : transactions_from(*hinted(), i.transaction, kLookedAt)) {
+      if (t.op != BusOp::data_write || ++stores > kFrame) continue;
+      for (unsigned bit = 0; bit < t.size * 8u; ++bit) {
+        Hint write;
+        write.kind = Hint::Kind::captured_write;
+        write.transaction = t.index;
+        write.address = t.address;
+        write.data.assign(t.data.begin(), t.data.begin() + t.size);
+        write.data[bit / 8] = static_cast<std::uint8_t>(write.data[bit / 8] ^ 1u << bit % 8);
+        add(CauseKind::captured_write,
+            fmt::format("transaction {}, a write to {:08x}, was captured with bit {} of byte {} "
+                        "turned over",
+                        t.index, t.address.value, bit % 8, bit / 8),
+            std::move(write));
+      }
+    }
+    return causes;
+  }
+
+  /// Every interrupt has a place: the rest is as everywhere.
+  void explain_all() {
+    ExplainOptions rest = options_;
+    const auto rounds = static_cast<unsigned>(explanation_.rounds.size());
+    rest.rounds = options_.rounds - std::min(rounds, options_.rounds);
+    rest.believed = reviewed_transactions(explanation_.hints, options_.believed);
+    Explanation all = explain(
+        recording_, [this] { return hinted(); }, rest);
+    explanation_.repaired = all.repaired;
+    std::move(all.rounds.begin(), all.rounds.end(), std::back_inserter(explanation_.rounds));
+    std::move(all.hints.begin(), all.hints.end(), std::back_inserter(explanation_.hints));
+  }
+
+  Recording& recording_;
+  OpenEvidence evidence_;
+  PlacementReport search_;
+  const ExplainOptions& options_;
+  std::map<std::uint64_t, Interrupt::Kind> searched_;  ///< by transaction: those without a count
+  Explanation explanation_;
+};
+
+}  // namespace
+
+Explanation explain_unplaced(Recording& recording,
+                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+                             PlacementReport search, const ExplainOptions& options) {
+  return UnplacedExplainer(recording, evidence, std::move(search), options).run();
+}
+
+}  // namespace citcat
