@@ -53,8 +53,8 @@ std::string check_memory(const BusRecord& r, std::uint32_t bus_bytes) {
   }
   if (r.size == 0 || r.address % bus_bytes + r.size > bus_bytes) {
     return "size: " + std::to_string(r.size) + " bytes at offset " +
-           std::to_string(r.address % bus_bytes) + " are no transfer of a " +
-           std::to_string(bus_bytes) + "-byte bus";
+           std::to_string(r.address % bus_bytes) + " are no transfer on a bus of " +
+           std::to_string(bus_bytes) + " bytes";
   }
   return {};
 }
@@ -101,6 +101,13 @@ std::uint8_t bus_record_type_of(BusOp op) {
   const auto* const row = std::find_if(std::begin(kTypes), std::end(kTypes),
                                        [&](const TypeRow& t) { return t.op == op; });
   return row == std::end(kTypes) ? std::uint8_t{0} : static_cast<std::uint8_t>(row->type);
+}
+
+std::uint8_t bus_record_flags_of(const BusTransaction& t) {
+  if (t.op != BusOp::instruction_start) return static_cast<std::uint8_t>(t.flags & kSharedFlags);
+  return static_cast<std::uint8_t>((t.has(kPrefix) ? kRecordPrefix : 0) |
+                                   (t.has(kFlushed) ? kRecordFlushed : 0) |
+                                   (t.has(kBranchTarget) ? kRecordBranchTarget : 0));
 }
 
 std::uint8_t cut_code(Ending ending) {

@@ -48,6 +48,8 @@ std::string_view bus_record_type_name(std::uint8_t type);
 /// The code of a name of the CSV form, or 0.
 std::uint8_t bus_record_type_of(std::string_view name);
 std::uint8_t bus_record_type_of(BusOp op);
+/// The flags of a record of the transaction.
+std::uint8_t bus_record_flags_of(const BusTransaction& transaction);
 
 /// What stands in data[0] of a `cut` record for an interrupted ending, and back (`unknown` for no
 /// known code).

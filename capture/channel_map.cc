@@ -124,14 +124,14 @@ int match_by_name(const PinDescription& pin, const std::map<std::string, int>& c
 
 /// Signals by which other buses are known. All of a row must be among the channels.
 struct ForeignBus {
-  const char* name;
+  const char* name;  ///< with its article
   const char* signals;
 };
 constexpr ForeignBus kForeign[] = {
-    {"Z80", "mreq iorq m1"}, {"8048/8039 (MCS-48)", "psen ale"},
-    {"LPC", "lframe lad0"},  {"6502", "sync rw phi2"},
-    {"68000", "uds lds as"}, {"I2C", "scl sda"},
-    {"SPI", "miso mosi"},
+    {"a Z80", "mreq iorq m1"}, {"an 8048/8039 (MCS-48)", "psen ale"},
+    {"an LPC", "lframe lad0"}, {"a 6502", "sync rw phi2"},
+    {"a 68000", "uds lds as"}, {"an I2C", "scl sda"},
+    {"an SPI", "miso mosi"},
 };
 
 std::string missing_pins(const BusMatch& match) {
@@ -285,7 +285,7 @@ BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel c
   if (best->required_missing == 0) return *std::move(best);
   const std::string foreign = map.path.empty() ? foreign_bus(samples) : "";
   if (!foreign.empty())
-    fail(samples.name, "expected the pins of an x86 processor, found a " + foreign +
+    fail(samples.name, "expected the pins of an x86 processor, found " + foreign +
                            " bus (channels " + channel_list(samples) + "): this is no x86 capture");
   if (is_transaction_vcd(samples)) {
     fail(

@@ -7,6 +7,7 @@
 
 #include "capture/byu_capture.h"
 #include "capture/cache_form.h"
+#include "capture/native_writer.h"
 #include "capture/record_csv.h"
 #include "capture/sample_formats.h"
 #include "formats/error.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr ConvertTarget kTargets[] = {
     {"byu", "BYU address trace, 12-byte records (v1.1): addresses without data", false},
     {"csv", "bus records as CSV, which import reads again", false},
+    {"native", "bus records, binary: the form that import reads fastest", false},
     {"vcd", "value change dump: the channels, or the transactions of a capture of records", false},
     {"samples-csv", "one row a sample, as libsigrok writes them", true},
     {"ols", "Logic Sniffer client file, changes only", true},
@@ -180,6 +182,8 @@ class TransactionWriter {
   /// After the last transaction of a capture that was interrupted. Most formats have no place for
   /// it.
   virtual void interrupted(Ending) {}
+  /// After everything; may have something to say.
+  virtual void finish(std::vector<std::string>& /*warnings*/) {}
 };
 
 class ByuWriter final : public TransactionWriter {
@@ -235,6 +239,45 @@ class RecordCsvWriter final : public TransactionWriter {
   std::uint64_t next_ = 0;  ///< index of the transaction that would come next
 };
 
+class NativeTransactionWriter final : public TransactionWriter {
+ public:
+  NativeTransactionWriter(const CaptureInfo& info, ByteSink& sink) : writer_(sink, info) {}
+  bool write(const BusTransaction& t) override { return writer_.write(t); }
+  void interrupted(Ending ending) override { writer_.write_cut(ending); }
+  void finish(std::vector<std::string>& warnings) override {
+    writer_.finish();
+    if (writer_.lost_time()) {
+      warnings.emplace_back(
+          "more than 2^32 clocks passed between two transactions: the clock of those that follow "
+          "is "
+          "too small");
+    }
+  }
+
+ private:
+  NativeWriter writer_;
+};
+
+/// What is known of a capture when it was read to its end: the native form declares it at the
+/// beginning.
+CaptureInfo whole_info(const std::vector<std::string>& paths, const CaptureOptions& options) {
+  if (std::find(paths.begin(), paths.end(), "-") != paths.end())
+    throw UsageError("the native form is made in two passes, and a pipe cannot be read twice");
+  const auto capture = open_capture(paths, options);
+  const CaptureInfo& info = capture->info();
+  if (!info.has_data) {
+    throw UsageError(paths[0] + ": format '" + info.format +
+                     "' holds addresses only, and the native form needs data: convert it to csv");
+  }
+  if (!info.width_inferred) return info;
+  std::vector<BusTransaction> block(256);
+  do {
+    while (capture->next_block(block) != 0) {
+    }
+  } while (capture->next_segment());
+  return info;
+}
+
 /// Transactions as signals: what a waveform viewer shows of a capture that has no pins.
 class VcdTransactionWriter final : public TransactionWriter {
  public:
@@ -281,6 +324,7 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, Conver
   }
   if (is_interrupted(capture.info().ending)) writer.interrupted(capture.info().ending);
   result.warnings = capture.info().warnings;
+  writer.finish(result.warnings);
   if (segments != 1)
     result.warnings.push_back(std::to_string(segments) +
                               " segments became one file: nothing marks where they meet");
@@ -335,9 +379,12 @@ ConvertResult convert_capture(const std::vector<std::string>& paths, const Captu
     throw UsageError(paths[0] + ": format '" + std::string(format->id) +
                      "' holds records, from which no samples can be made");
   } else {
+    const CaptureInfo whole = row.id == "native" ? whole_info(paths, options) : CaptureInfo{};
     const auto capture = open_capture(paths, options);
     std::unique_ptr<TransactionWriter> writer;
-    if (row.id == "byu") {
+    if (row.id == "native") {
+      writer = std::make_unique<NativeTransactionWriter>(whole, *sink);
+    } else if (row.id == "byu") {
       writer = std::make_unique<ByuWriter>(*sink);
     } else if (row.id == "csv") {
       writer = std::make_unique<RecordCsvWriter>(capture->info(), out);

@@ -110,7 +110,7 @@ std::vector<std::string> explain_channels(const std::vector<std::string>& paths,
   } catch (const FormatError& error) {
     lines.push_back(std::string("no bus: ") + error.what());
     const std::string foreign = foreign_bus(info);
-    if (!foreign.empty()) lines.push_back("the channels look like those of a " + foreign + " bus");
+    if (!foreign.empty()) lines.push_back("the channels look like those of " + foreign + " bus");
     explain_nearest(info, map, lines);
     for (const ChannelPreset& preset : channel_presets())
       if (preset.channels == info.channels.size())

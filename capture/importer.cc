@@ -41,8 +41,7 @@ Importer::Importer(TransactionStream& stream, const ImportOptions& options,
                    EvidenceWriter* evidence)
     : stream_(stream),
       options_(options),
-      evidence_(evidence),
-      builder_({stream.info().bus, options.on_chip}, nullptr),
+      builder_({stream.info().bus, options.on_chip}, evidence),
       start_(options.start),
       stop_(options.stop),
       audit_(options.ignore_counts == IgnoreCounts::none                 ? Counting::all
@@ -233,7 +232,7 @@ void Importer::derive() {
   }
   for (auto block = stream_.peek(); !block.empty(); block = stream_.peek()) {
     std::size_t taken = 0;
-    const bool goes_on = derive(block, taken, stream_.owner());
+    const bool goes_on = derive(block, taken);
     stream_.skip(taken);
     if (!goes_on) return;
   }
@@ -270,17 +269,15 @@ void Importer::leave_out_spin_loop() {
 
 bool Importer::derive(BusTransaction& t) {
   std::size_t taken = 0;
-  return derive({&t, 1}, taken, nullptr);
+  return derive({&t, 1}, taken);
 }
 
 /// Transactions of the recording; false when it is over before or at the last of those `taken`.
-bool Importer::derive(std::span<BusTransaction> block, std::size_t& taken,
-                      const std::shared_ptr<const void>& owner) {
+bool Importer::derive(std::span<BusTransaction> block, std::size_t& taken) {
   bool goes_on = true;
   for (taken = 0; goes_on && taken < block.size();) {
     const auto left = block.subspan(taken);
     const std::size_t derived = derive_plain(left);
-    if (evidence_ != nullptr) evidence_->write_shared(left.first(derived), owner);
     taken += derived;
     if (derived == left.size()) break;
     BusTransaction& t = block[taken++];
@@ -290,21 +287,28 @@ bool Importer::derive(std::span<BusTransaction> block, std::size_t& taken,
   return goes_on;
 }
 
-/// Derives those before the first that may end the recording or be a write into the dump window.
+/// Those before the first that may end the recording or be a write into the dump window.
+std::size_t Importer::count_plain(std::span<const BusTransaction> block) {
+  const bool window_alone = !by_dump_ && !options_.stop;
+  const auto other = window_alone ? std::find_if(block.begin(), block.end(),
+                                                 [](const auto& t) { return t.has(kStateWindow); })
+                                  : std::find_if(block.begin(), block.end(), [this](const auto& t) {
+                                      return t.has(kStateWindow) ||
+                                             (by_dump_ && dump_.concerns(t)) || stop_.reached(t);
+                                    });
+  return static_cast<std::size_t>(other - block.begin());
+}
+
+/// Derives these.
 std::size_t Importer::derive_plain(std::span<BusTransaction> block) {
   std::size_t derived = 0;
   bool plain = true;
   while (plain && derived < block.size()) {
     const auto next = block.subspan(derived, std::min(kAtATime, block.size() - derived));
-    std::size_t count = 0;
-    for (; count < next.size(); ++count) {
-      BusTransaction& t = next[count];
-      plain = !t.has(kStateWindow) && !(by_dump_ && dump_.concerns(t)) && !stop_.reached(t);
-      if (!plain) [[unlikely]]
-        break;
-      audit_.apply(t);
-    }
-    builder_.derive(next.first(count));
+    const std::size_t count = count_plain(next);
+    plain = count == next.size();
+    for (BusTransaction& t : next.first(count)) audit_.apply(t);
+    builder_.add(next.first(count));
     derived += count;
   }
   return derived;

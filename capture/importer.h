@@ -51,9 +51,9 @@ class Importer {
   std::optional<Position> base_of_dump() const;
   std::optional<Position> base_of_start() const;
   void derive();
-  bool derive(std::span<BusTransaction> block, std::size_t& taken,
-              const std::shared_ptr<const void>& owner);
+  bool derive(std::span<BusTransaction> block, std::size_t& taken);
   bool derive(BusTransaction& t);
+  std::size_t count_plain(std::span<const BusTransaction> block);
   std::size_t derive_plain(std::span<BusTransaction> block);
   bool stopped_by(const BusTransaction& t);
   void derive_delayed(std::size_t delay);
@@ -65,7 +65,6 @@ class Importer {
 
   TransactionStream& stream_;
   const ImportOptions& options_;
-  EvidenceWriter* evidence_;
   RecordingBuilder builder_;
   WhereFinder start_, stop_;
   PositionAudit audit_;

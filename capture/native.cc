@@ -11,13 +11,6 @@
 namespace citcat {
 namespace {
 
-constexpr std::array<std::uint8_t, 8> kMagic{0x93, 'C', 'I', 'T', 'C', 'A', 'P', '\n'};
-// History: 1 is the first.
-constexpr std::uint16_t kVersion = 1;
-constexpr std::uint16_t kHeaderBytes = 64;
-constexpr std::uint16_t kHasPositions = 1;
-constexpr std::uint16_t kHasClock = 2;
-
 template <typename T, std::size_t N>
 T pick(const std::array<T, N>& values, std::uint8_t code, ByteReader& in, const char* field) {
   if (code >= N) {
@@ -28,21 +21,21 @@ T pick(const std::array<T, N>& values, std::uint8_t code, ByteReader& in, const 
 }
 
 RecordDeclaration parse_header(ByteReader& in) {
-  in.skip(kMagic.size(), "magic");
+  in.skip(kNativeMagic.size(), "magic");
   const std::uint16_t version = in.u16("version");
-  if (version != kVersion) {
+  if (version != kNativeVersion) {
     in.fail_at(8, "native capture: expected version 1, found " + std::to_string(version));
   }
-  if (in.u16("header size") != kHeaderBytes || in.u16("record size") != kBusRecordBytes) {
+  if (in.u16("header size") != kNativeHeaderBytes || in.u16("record size") != kBusRecordBytes) {
     in.fail_at(10, "native capture: expected a header of 64 bytes and records of 40");
   }
   RecordDeclaration declared;
   const std::uint16_t flags = in.u16("flags");
-  if ((flags & ~(kHasPositions | kHasClock)) != 0) {
+  if ((flags & ~(kNativePositions | kNativeClock)) != 0) {
     in.fail_at(14, "flags: unknown bits in " + std::to_string(flags));
   }
-  declared.has_positions = (flags & kHasPositions) != 0;
-  declared.has_clock = (flags & kHasClock) != 0;
+  declared.has_positions = (flags & kNativePositions) != 0;
+  declared.has_clock = (flags & kNativeClock) != 0;
   constexpr std::array kCpus{CpuModel::unknown, CpuModel::i8088,   CpuModel::i286, CpuModel::i386,
                              CpuModel::i486,    CpuModel::pentium, CpuModel::p6};
   declared.cpu = pick(kCpus, in.u8("cpu"), in, "cpu");
@@ -70,9 +63,9 @@ class NativeRecordFile final : public RecordFile {
  public:
   explicit NativeRecordFile(std::unique_ptr<InputStream> input)
       : RecordFile(std::move(input)), source_(*input_) {
-    std::array<std::uint8_t, kHeaderBytes> header{};
+    std::array<std::uint8_t, kNativeHeaderBytes> header{};
     input_->read_exact(header, "header of a native capture");
-    if (!std::equal(kMagic.begin(), kMagic.end(), header.begin())) {
+    if (!std::equal(kNativeMagic.begin(), kNativeMagic.end(), header.begin())) {
       throw FormatError(input_->name(), 0,
                         "expected the magic number of a native capture, found another");
     }
@@ -146,8 +139,8 @@ class NativeRecordFile final : public RecordFile {
 }  // namespace
 
 int detect_native(const CaptureProbe& probe) {
-  const bool magic = probe.prefix.size() >= kMagic.size() &&
-                     std::equal(kMagic.begin(), kMagic.end(), probe.prefix.begin());
+  const bool magic = probe.prefix.size() >= kNativeMagic.size() &&
+                     std::equal(kNativeMagic.begin(), kNativeMagic.end(), probe.prefix.begin());
   return magic ? 100 : 0;
 }
 

@@ -17,11 +17,10 @@ constexpr std::size_t kBlock = 128;
 constexpr std::size_t kHandedBlock = 2048;
 /// Blocks that wake a thread that waits for some.
 constexpr std::size_t kEnough = 2;
-/// Blocks that go round; all of them together stay in the second-level cache. Threads that wait for
-/// `kEnough` leave one less lying: on the way here and on the way into the archive, while one is
-/// looked at.
+/// Blocks that go round; all of them together stay in the second-level cache. A thread that waits
+/// for `kEnough` leaves one less lying on the way here, while one is looked at.
 constexpr std::size_t kBlocks = 6;
-static_assert(kBlocks >= 2 * (kEnough - 1) + 1 + kEnough);
+static_assert(kBlocks >= (kEnough - 1) + 1 + kEnough);
 /// A thread is started for segments longer than this.
 constexpr std::uint64_t kFewTransactions = 1 << 16;
 
@@ -84,7 +83,6 @@ std::span<BusTransaction> ReadAhead::take_block() {
   thread_.reset();
   at_end_ = true;
   const std::exception_ptr error = block_->error;
-  // Somebody may still use the last one.
   block_ = std::make_shared<Block>();
   if (error) std::rethrow_exception(error);
   return {};

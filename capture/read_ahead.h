@@ -27,9 +27,6 @@ class ReadAhead {
   /// The next transactions of the segment, which the caller may change, until the next call; none
   /// at its end. Throws what the reader throws, after the transactions before it.
   std::span<BusTransaction> next();
-  /// Who holds this may use what next() returned last beyond the next call; null where that was
-  /// read by the caller itself.
-  std::shared_ptr<const void> owner() const { return thread_ ? block_ : nullptr; }
   /// Goes on to the following segment, once next() gave nothing. False when there is none.
   bool next_segment();
 

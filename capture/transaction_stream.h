@@ -37,10 +37,6 @@ class TransactionStream {
   }
   /// These come again, before all others.
   void put_back(std::deque<BusTransaction> transactions) { put_back_ = std::move(transactions); }
-  /// ReadAhead::owner() of what peek() returned last.
-  std::shared_ptr<const void> owner() const {
-    return put_back_.empty() ? source_.owner() : nullptr;
-  }
   bool next(BusTransaction& t);
   /// Goes on to the next segment of the capture, leaving out what is left of this one.
   bool next_segment();

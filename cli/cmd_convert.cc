@@ -41,8 +41,8 @@ ExitCode run_convert(const ConvertArguments& arguments, const Console& console) 
     json["warnings"] = result.warnings;
     console.print_json(json);
   } else {
-    console.note(fmt::format("{} items of a {} capture written, {} left out", result.written,
-                             result.from, result.left_out));
+    console.note(fmt::format("{} items written, {} left out; the capture is in format {}",
+                             result.written, result.left_out, result.from));
   }
   return ExitCode::ok;
 }

@@ -80,8 +80,8 @@ void print_json(const ImportResult& result, const std::optional<RecoveredState>&
 }
 
 void print_text(const ImportResult& result, const std::string& output, const Console& console) {
-  console.print(fmt::format("{}: {} capture of a {}, {} transactions\n", output, result.format,
-                            cpu_model_name(result.cpu), result.transactions));
+  console.print(fmt::format("{}: {} capture, processor {}, {} transactions\n", output,
+                            result.format, cpu_model_name(result.cpu), result.transactions));
   if (result.recordings > 1) {
     console.print(fmt::format("  recordings       {}\n", result.recordings));
   }

@@ -38,7 +38,10 @@ static_assert(kMaxSteps <= std::uint64_t{1} << kNumberBits);
 
 bool keeps_data(BusOp op) { return op != BusOp::code_read && op != BusOp::data_read; }
 
-std::uint64_t hash_of(std::uint64_t step) { return step * 0x9e3779b97f4a7c15; }
+/// Its highest bits are the best.
+std::uint32_t hash_of(std::uint64_t step) {
+  return static_cast<std::uint32_t>(step * 0x9e3779b97f4a7c15 >> 32);
+}
 
 std::uint32_t zigzag(std::uint32_t difference) {
   return difference << 1 ^ (0 - (difference >> 31));
@@ -81,7 +84,8 @@ EvidenceEncoder::EvidenceEncoder()
 std::uint16_t EvidenceEncoder::look_up(std::uint64_t step) {
   // Open addressing; the table is at least twice as large as the steps are many.
   if (2 * steps_.size() >= lookup_.size()) grow_lookup();
-  for (std::size_t slot = hash_of(step) % lookup_.size();; slot = (slot + 1) % lookup_.size()) {
+  const std::size_t mask = lookup_.size() - 1;
+  for (std::size_t slot = hash_of(step) >> 8 & mask;; slot = (slot + 1) & mask) {
     const std::uint32_t found = lookup_[slot];
     if (found != 0 && steps_[found - 1U] == step) return static_cast<std::uint16_t>(found - 1);
     if (found != 0) continue;
@@ -157,7 +161,7 @@ void EvidenceEncoder::add_block(std::span<const BusTransaction> block) {
 
     const std::uint64_t step = static_cast<std::uint64_t>(t.op) | std::uint64_t{t.size} << 8 |
                                std::uint64_t{t.flags} << 16 | how << kHowShift;
-    std::uint64_t& recent = recent_[hash_of(step) >> 54];
+    std::uint64_t& recent = recent_[hash_of(step) >> 20];
     if (recent >> kNumberBits != step) [[unlikely]]
       recent = step << kNumberBits | look_up(step);
     number_[size_++] = static_cast<std::uint16_t>(recent);

@@ -48,9 +48,9 @@ class EvidenceEncoder {
   void write_numbers(ByteWriter& out) const;
 
   std::vector<std::uint64_t> steps_;   ///< distinct ones
-  std::vector<std::uint32_t> lookup_;  ///< hash of a step -> its number in steps_ + 1
+  std::vector<std::uint32_t> lookup_;  ///< hash of a step -> its number in steps_ + 1; 2^n
   /// Steps met lately, each with its number in the lowest 16 bits.
-  std::array<std::uint64_t, 1024> recent_{};
+  std::array<std::uint64_t, 4096> recent_{};
   std::vector<std::uint16_t> number_ = std::vector<std::uint16_t>(kEvidenceChunkTransactions);
   std::size_t size_ = 0;
   EvidencePrevious previous_;

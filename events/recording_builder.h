@@ -50,8 +50,6 @@ class RecordingBuilder {
   /// The same for several. Turns each into the evidence it becomes: positions counted from the
   /// start, no data where it was read.
   void add(std::span<BusTransaction> transactions);
-  /// The same, but the evidence is left to the caller to write.
-  void derive(std::span<BusTransaction> transactions);
 
   /// The recording. The builder is empty afterwards. `bus` is set from what was declared and seen.
   Recording finish();
@@ -90,6 +88,7 @@ class RecordingBuilder {
   void add_io_read(const BusTransaction& t);
   void add_memory(BusTransaction& t);
   void add_other(const BusTransaction& t);
+  void derive(std::span<BusTransaction> transactions);
   void count_position(const BusTransaction& t);
   void count_memory(const BusTransaction& t);
   bool has_cache() const { return saw_line_ || options_.bus.form != CacheForm::none; }

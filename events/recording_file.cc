@@ -155,33 +155,38 @@ RecordingName parse_recording_name(const std::string& name) {
 std::string default_engine_identity() { return "citcat " CITCAT_VERSION; }
 
 RecordingFileWriter::RecordingFileWriter(const std::string& path, RecordingFileOptions options)
-    : options_(std::move(options)), container_(path), evidence_([this](auto encoder, auto idle) {
-        add_evidence(std::move(encoder), std::move(idle));
-      }) {}
+    : options_(std::move(options)), container_(path) {}
 
 RecordingFileWriter::~RecordingFileWriter() = default;
 
-void RecordingFileWriter::write_shared(std::span<const BusTransaction> transactions,
-                                       const std::shared_ptr<const void>& owner) {
-  if (options_.evidence == EvidenceMode::full) evidence_.add(transactions, owner);
+void RecordingFileWriter::write_all(std::span<const BusTransaction> transactions) {
+  if (options_.evidence != EvidenceMode::full) return;
+  while (!transactions.empty()) {
+    const auto some = transactions.first(
+        std::min(transactions.size(), kEvidenceChunkTransactions - evidence_->size()));
+    evidence_->add(some);
+    if (evidence_->full()) add_evidence();
+    transactions = transactions.subspan(some.size());
+  }
 }
 
-void RecordingFileWriter::add_evidence(std::shared_ptr<EvidenceEncoder> encoder,
-                                       std::shared_ptr<Recycler<EvidenceEncoder>> idle) {
+/// Ends the chunk, if anything is in it.
+void RecordingFileWriter::add_evidence() {
+  if (evidence_->size() == 0) return;
   mark();
   container_.add(
       kEvidenceChunk,
-      [encoder = std::move(encoder), idle = std::move(idle)] {
-        std::vector<std::uint8_t> payload = encoder->encode();
-        encoder->clear();
-        idle->give_back(encoder);
+      [chunk = std::exchange(evidence_, idle_->take()), idle = idle_] {
+        std::vector<std::uint8_t> payload = chunk->encode();
+        chunk->clear();
+        idle->give_back(chunk);
         return payload;
       },
       ZstdOptions{options_.evidence_level, 0});
 }
 
 void RecordingFileWriter::select(std::size_t number) {
-  evidence_.flush();
+  add_evidence();
   selected_ = number;
 }
 
@@ -201,7 +206,7 @@ void RecordingFileWriter::finish(const Recording& recording,
 void RecordingFileWriter::close() { container_.finish(); }
 
 void RecordingFileWriter::add(const Recording& recording, std::span<const ReplayDigest> digests) {
-  evidence_.flush();
+  add_evidence();
   mark();
   ArchiveMeta meta;
   meta.engine = options_.engine;

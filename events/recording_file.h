@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "events/evidence_codec.h"
-#include "events/evidence_packer.h"
 #include "events/hint.h"
 #include "events/placement.h"
 #include "events/recording.h"
@@ -45,11 +44,7 @@ class RecordingFileWriter final : public EvidenceWriter {
 
   /// The next transaction in bus order. The data of reads and fetches is not kept.
   void write(const BusTransaction& transaction) override { write_all({&transaction, 1}); }
-  void write_all(std::span<const BusTransaction> transactions) override {
-    write_shared(transactions, nullptr);
-  }
-  void write_shared(std::span<const BusTransaction> transactions,
-                    const std::shared_ptr<const void>& owner) override;
+  void write_all(std::span<const BusTransaction> transactions) override;
   /// Writes the recording, index and content hash and gives the file its name. Once.
   void finish(const Recording& recording) { finish(recording, {}); }
   /// The same with the digests of a verified replay.
@@ -66,15 +61,16 @@ class RecordingFileWriter final : public EvidenceWriter {
   void close();
 
  private:
-  void add_evidence(std::shared_ptr<EvidenceEncoder> encoder,
-                    std::shared_ptr<Recycler<EvidenceEncoder>> idle);
+  void add_evidence();
   void mark();
 
   RecordingFileOptions options_;
   ContainerWriter container_;
   std::size_t selected_ = 0;  ///< recording that write() and add() are for
   std::size_t marked_ = 0;    ///< recording that the next chunk would be taken for
-  EvidencePacker evidence_;   ///< last: it uses the others
+  /// Those that are not in use; chunks are encoded beside the caller.
+  std::shared_ptr<Recycler<EvidenceEncoder>> idle_ = std::make_shared<Recycler<EvidenceEncoder>>();
+  std::shared_ptr<EvidenceEncoder> evidence_ = idle_->take();  ///< of the chunk that grows
 };
 
 /// What "x.citcat@2" means: the file and the number. A file that has such a name is meant itself.

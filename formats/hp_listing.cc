@@ -80,7 +80,7 @@ class HpListingSource final : public SampleSource {
       std::uint64_t value = 0;
       if (!parse_hexadecimal(line, value) || (column.bits < 64 && (value >> column.bits) != 0))
         column.lines->fail("expected a hexadecimal value of " + std::to_string(column.bits) +
-                           " bits, found '" + std::string(line.substr(0, 40)) + "'");
+                           " bits, found '" + shown(line) + "'");
       for (std::size_t bit = 0; bit < column.bits; ++bit)
         set_level(sample_, column.first_channel + bit, ((value >> bit) & 1) != 0);
       column.pending.clear();

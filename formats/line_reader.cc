@@ -43,6 +43,23 @@ void LineReader::fail(const std::string& message) const {
   throw FormatError(name(), number_, message);
 }
 
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 40;
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string result;
+  for (const char c : text.substr(0, kMost)) {
+    if (c >= ' ' && c <= '~') {
+      result += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    result += "\\x";
+    result += kDigits[byte >> 4];
+    result += kDigits[byte & 15];
+  }
+  return result;
+}
+
 std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};

@@ -37,6 +37,9 @@ class LineReader {
   std::uint64_t number_ = 0;
 };
 
+/// The beginning of `text` for a message: at most 40 of its bytes, those that are no printable
+/// ASCII as \xHH.
+std::string shown(std::string_view text);
 /// Without blanks at both ends.
 std::string_view trimmed(std::string_view text);
 /// `text` as a decimal number without sign; nullopt-like false for anything else.

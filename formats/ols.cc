@@ -48,7 +48,7 @@ class OlsSource final : public SampleSource {
     if (key == "Channels") {
       if (!parse_decimal(value, channels_) || channels_ == 0 || channels_ > kMaxOlsChannels)
         lines_.fail("expected 1 to " + std::to_string(kMaxOlsChannels) + " channels, found '" +
-                    std::string(value.substr(0, 40)) + "'");
+                    shown(value) + "'");
     } else if (key == "Rate") {
       info_.sample_rate_hz = parse_sample_rate(std::string(value));
     }
@@ -59,8 +59,7 @@ class OlsSource final : public SampleSource {
     const auto at = line.find('@');
     std::uint64_t number = 0;
     if (at == std::string_view::npos || !parse_decimal(trimmed(line.substr(at + 1)), number))
-      lines_.fail("expected '<levels>@<sample number>', found '" + std::string(line.substr(0, 40)) +
-                  "'");
+      lines_.fail("expected '<levels>@<sample number>', found '" + shown(line) + "'");
     if (any_ && number <= number_)
       lines_.fail("expected sample numbers to rise, found " + std::to_string(number) + " after " +
                   std::to_string(number_));
@@ -71,8 +70,7 @@ class OlsSource final : public SampleSource {
     for (std::size_t i = 0; i < digits.size(); ++i) {
       std::uint64_t digit = 0;
       if (!parse_hexadecimal(digits.substr(digits.size() - 1 - i, 1), digit))
-        lines_.fail("expected hexadecimal levels, found '" + std::string(digits.substr(0, 40)) +
-                    "'");
+        lines_.fail("expected hexadecimal levels, found '" + shown(digits) + "'");
       if (i / 2 < sample_.size()) {
         sample_[i / 2] = static_cast<std::uint8_t>(sample_[i / 2] | digit << (4 * (i % 2)));
       } else if (digit != 0) {

@@ -401,7 +401,7 @@ class CsvSource final : public SampleSource {
 
   [[noreturn]] void bad_value(const Column& column, std::string_view field) const {
     lines_.fail("expected a value of " + std::to_string(column.bits) + " bits in column '" +
-                column.name + "', found '" + std::string(field.substr(0, 40)) + "'");
+                column.name + "', found '" + shown(field) + "'");
   }
 
   /// Sample number of a time in seconds: samples where the rate is known, else nanoseconds.
@@ -409,8 +409,7 @@ class CsvSource final : public SampleSource {
     // Times before the trigger are negative: count from the first one.
     const bool negative = !time.empty() && time.front() == '-';
     double seconds = parse_real(negative ? time.substr(1) : time);
-    if (seconds < 0)
-      lines_.fail("expected a time, found '" + std::string(time.substr(0, 40)) + "'");
+    if (seconds < 0) lines_.fail("expected a time, found '" + shown(time) + "'");
     if (negative) seconds = -seconds;
     if (!any_) begin_ = std::min(seconds, 0.0);
     constexpr double kNanoseconds = 1e9;
@@ -419,7 +418,7 @@ class CsvSource final : public SampleSource {
     if (scaled < 0 || scaled > 9e18) lines_.fail("expected a time within the capture");
     const auto number = static_cast<std::uint64_t>(scaled);
     if (any_ && number < number_)
-      lines_.fail("expected times to rise, found '" + std::string(time.substr(0, 40)) + "'");
+      lines_.fail("expected times to rise, found '" + shown(time) + "'");
     number_ = any_ && number == number_ ? number_ + 1 : number;
     any_ = true;
     return number_;

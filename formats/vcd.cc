@@ -119,7 +119,7 @@ class VcdSource final : public SampleSource {
       } else if (word.size() > 1 && word[0] == '$') {
         skip_to_end();
       } else {
-        words_.fail("expected a declaration, found '" + word.substr(0, 40) + "'");
+        words_.fail("expected a declaration, found '" + shown(word) + "'");
       }
     }
     skip_to_end();
@@ -131,7 +131,7 @@ class VcdSource final : public SampleSource {
     std::uint64_t bits = 0;
     const std::string size(words_.expect("the size of the variable"));
     if (!parse_decimal(size, bits) || bits == 0)
-      words_.fail("expected the size of a variable in bits, found '" + size.substr(0, 40) + "'");
+      words_.fail("expected the size of a variable in bits, found '" + shown(size) + "'");
     const std::string id(words_.expect("the identifier of the variable"));
     std::string name(words_.expect("the name of the variable"));
     name += text_to_end();
@@ -223,15 +223,14 @@ class VcdSource final : public SampleSource {
         if (word == "$comment") skip_to_end();
         return;
       default:
-        words_.fail("expected a time or a value change, found '" + std::string(word.substr(0, 40)) +
-                    "'");
+        words_.fail("expected a time or a value change, found '" + shown(word) + "'");
     }
   }
 
   void read_time(std::string_view digits) {
     std::uint64_t time = 0;
     if (!parse_decimal(digits, time))
-      words_.fail("expected a time after '#', found '" + std::string(digits.substr(0, 40)) + "'");
+      words_.fail("expected a time after '#', found '" + shown(digits) + "'");
     if (has_time_ && time < time_)
       words_.fail("expected times to rise, found " + std::to_string(time) + " after " +
                   std::to_string(time_));
@@ -244,7 +243,7 @@ class VcdSource final : public SampleSource {
     key_.assign(id);
     const auto it = variables_.find(key_);
     if (it == variables_.end())
-      words_.fail("expected the identifier of a variable, found '" + key_.substr(0, 40) + "'");
+      words_.fail("expected the identifier of a variable, found '" + shown(key_) + "'");
     const Variable& variable = it->second;
     if (bits.empty() || bits.size() > variable.bits)
       words_.fail("expected up to " + std::to_string(variable.bits) + " bits, found " +
@@ -255,7 +254,7 @@ class VcdSource final : public SampleSource {
       if (i >= bits.size() && digit == '1') digit = '0';
       if (digit != '0' && digit != '1') {
         if (std::string_view("xXzZ").find(digit) == std::string_view::npos)
-          words_.fail("expected bits 0, 1, x or z, found '" + std::string(1, digit) + "'");
+          words_.fail("expected bits 0, 1, x or z, found '" + shown({&digit, 1}) + "'");
         ++unknown_;
       }
       for (const std::size_t first : variable.first_channels)

@@ -79,6 +79,26 @@ TEST_F(CaptureTools, RecordsAsCsvKeepEverything) {
   }
 }
 
+TEST_F(CaptureTools, NativeRecordsKeepEverything) {
+  const auto expected = read_all(session_);
+  const auto found = read_all(convert("native", "records.cap"));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].op, expected[i].op) << i;
+    ASSERT_EQ(found[i].flags, expected[i].flags) << i;
+    ASSERT_EQ(found[i].address, expected[i].address) << i;
+    ASSERT_EQ(found[i].data, expected[i].data) << i;
+    ASSERT_EQ(found[i].position, expected[i].position) << i;
+    ASSERT_EQ(found[i].clock, expected[i].clock) << i;
+  }
+  const auto original = open_capture({session_}, {}),
+             copy = open_capture({path("records.cap")}, {});
+  EXPECT_EQ(copy->info().format, "native");
+  EXPECT_EQ(copy->info().cpu, original->info().cpu);
+  EXPECT_EQ(copy->info().bus.bus_bytes, original->info().bus.bus_bytes);
+  EXPECT_EQ(copy->info().address_mask, original->info().address_mask);
+}
+
 TEST_F(CaptureTools, ByuTraceKeepsAddressesKindsAndTimes) {
   auto expected = read_all(session_);
   std::erase_if(expected, [](const BusTransaction& t) { return t.op == BusOp::instruction_start; });
@@ -136,6 +156,30 @@ TEST_F(HeaderlessRecords, AsCsvShowTheSameMachine) {
   EXPECT_EQ(found.bus.bus_bytes, expected.bus.bus_bytes);
   EXPECT_EQ(found.bus.line_bytes, expected.bus.line_bytes);
   EXPECT_EQ(found.bus.form, expected.bus.form);
+}
+
+TEST_F(HeaderlessRecords, InTheNativeFormDeclareTheBusThatAllOfThemShow) {
+  convert_capture({path("bus.bin")}, {}, "native", std::make_unique<FileSink>(path("bus.cap")));
+  const auto capture = open_capture({path("bus.cap")}, {});
+  EXPECT_FALSE(capture->info().width_inferred);
+  EXPECT_EQ(capture->info().bus.bus_bytes, 8U);
+  const auto expected = read_all(path("bus.bin")), found = read_all(path("bus.cap"));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].address, expected[i].address);
+    EXPECT_EQ(found[i].data, expected[i].data);
+    EXPECT_EQ(found[i].flags, expected[i].flags);
+    EXPECT_EQ(found[i].position, expected[i].position);
+  }
+}
+
+TEST_F(HeaderlessRecords, WithoutDataHaveNoNativeForm) {
+  convert_capture({path("bus.bin")}, {}, "byu", std::make_unique<FileSink>(path("bus.byu")));
+  EXPECT_THROW(convert_capture({path("bus.byu")}, {}, "native", std::make_unique<NullSink>()),
+               UsageError);
+  CaptureOptions options;
+  options.format = "machine";
+  EXPECT_THROW(convert_capture({"-"}, options, "native", std::make_unique<NullSink>()), UsageError);
 }
 
 TEST_F(HeaderlessRecords, ThatBecameAnAddressTraceHaveNoDataAsCsvEither) {

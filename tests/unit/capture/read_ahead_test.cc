@@ -91,31 +91,6 @@ TEST(ReadAhead, ThrowsWhatTheReaderThrowsBehindTheTransactionsBeforeIt) {
   }
 }
 
-TEST(ReadAhead, LeavesBlocksAloneWhileSomebodyOwnsThem) {
-  CountingReader reader({150'000, 70'000});
-  struct Kept {
-    std::span<BusTransaction> block;
-    std::shared_ptr<const void> owner;
-    std::uint64_t first = 0;
-  };
-  std::deque<Kept> kept;
-  ReadAhead ahead(reader);
-  std::uint64_t index = 0, owned = 0;
-  do {
-    for (auto block = ahead.next(); !block.empty(); block = ahead.next()) {
-      if (ahead.owner()) kept.push_back({block, ahead.owner(), index});
-      index += block.size();
-      // As many as the way into the archive keeps.
-      if (kept.size() < 3) continue;
-      for (const BusTransaction& t : kept.front().block) ASSERT_EQ(t.index, kept.front().first++);
-      owned += kept.front().block.size();
-      kept.pop_front();
-    }
-  } while (ahead.next_segment());
-  EXPECT_EQ(index, 220'000U);
-  EXPECT_GT(owned, 60'000U);
-}
-
 TEST(ReadAhead, CanBeGivenUpAnywhere) {
   for (const std::uint64_t enough : {1, 65'536, 65'537, 100'000}) {
     CountingReader reader({1'000'000});

@@ -86,6 +86,12 @@ TEST(Vcd, TimesOfAKnownRateAreSampleNumbers) {
   EXPECT_EQ(read_all(*open_vcd(stream(text))).numbers, (Numbers{0, 1, 2}));
 }
 
+TEST(Vcd, ErrorsShowBytesThatAreNoTextAsNumbers) {
+  EXPECT_NE(error_of(open_vcd, "\x93\x01\x7f~x").find("found '\\x93\\x01\\x7f~x'"),
+            std::string::npos);
+  EXPECT_NE(error_of(open_vcd, std::string(100, '\xff')).find("\\xff'"), std::string::npos);
+}
+
 TEST(Vcd, ErrorsNameTheLine) {
   const std::string head = kVcdHead;
   EXPECT_EQ(error_of(open_vcd, head + "#5 1\"\n#4 0\"\n").substr(0, 8), "file:11:");
