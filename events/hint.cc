@@ -162,6 +162,25 @@ std::function<void(Recording&)> change_interrupt(const Hint& hint, Recording& re
   return [i, before](Recording& r) { r.interrupts[i] = before; };
 }
 
+/// What stands behind `transaction` has so many bytes written and interrupts before it more, or
+/// with numbers that wrap around, less.
+std::function<void(Recording&)> shift_anchors(Recording& recording, std::uint64_t transaction,
+                                              std::uint64_t writes, std::uint64_t interrupts) {
+  const auto shift = [transaction](Recording& r, std::uint64_t by_writes, std::uint64_t by_events) {
+    const auto move = [&](auto& events) {
+      for (auto& event : events) {
+        if (event.transaction < transaction) continue;
+        event.anchor.writes += by_writes;
+        event.anchor.interrupts += by_events;
+      }
+    };
+    move(r.interrupts);
+    move(r.external_writes);
+  };
+  shift(recording, writes, interrupts);
+  return [shift, writes, interrupts](Recording& r) { shift(r, ~writes + 1, ~interrupts + 1); };
+}
+
 std::function<void(Recording&)> add_interrupt(const Hint& hint, Recording& recording) {
   auto& interrupts = recording.interrupts;
   Interrupt added;
@@ -229,9 +248,12 @@ std::function<void(Recording&)> apply_hint(const Hint& hint, Recording& recordin
       return drop_interrupt(hint, recording);
     case Hint::Kind::result:
       return adopt_result(hint, recording);
-    case Hint::Kind::captured_write:
     case Hint::Kind::added_captured_write:
+      if (!hint.write_back) return shift_anchors(recording, hint.transaction, hint.data.size(), 0);
+      break;
     case Hint::Kind::no_captured_write:
+      return shift_anchors(recording, hint.transaction, ~std::uint64_t{hint.data.size()} + 1, 0);
+    case Hint::Kind::captured_write:
       break;
   }
   return [](Recording&) {};

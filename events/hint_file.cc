@@ -109,6 +109,9 @@ class HintParser {
     if (hint.kind == Hint::Kind::internal_read && json.contains("number")) {
       hint.number = number(json, "number");
     }
+    if (hint.kind == Hint::Kind::no_captured_write && json.contains("data")) {
+      hint.data = bytes(json, "data");
+    }
     if (json.contains("write_back")) hint.write_back = number(json, "write_back") != 0;
     if (json.contains("because")) hint.because = string(json, "because");
     return hint;
@@ -171,7 +174,7 @@ nlohmann::ordered_json hint_json(const Hint& hint) {
   }
   if ((row.fields & kTransaction) != 0) json["transaction"] = hint.transaction;
   if ((row.fields & kAddress) != 0) json["address"] = fmt::format("0x{:08x}", hint.address.value);
-  if ((row.fields & kData) != 0) {
+  if ((row.fields & kData) != 0 || !hint.data.empty()) {
     std::string digits;
     for (const std::uint8_t b : hint.data) digits += fmt::format("{:02x}", b);
     json["data"] = digits;

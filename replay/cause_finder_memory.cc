@@ -297,7 +297,8 @@ void CauseFinder::extra_write() {
   const BusTransaction& t = *divergence_.shown;
   add({CauseKind::extra_write,
        fmt::format("transaction {}, a write to {:08x}, was none", t.index, t.address.value),
-       {write_hint(Hint::Kind::no_captured_write, t, t.address, {})},
+       {write_hint(Hint::Kind::no_captured_write, t, t.address,
+                   {t.data.begin(), t.data.begin() + (t.has(kWriteBack) ? 0 : t.size)})},
        {divergence_.position, t.index},
        std::nullopt,
        kDevice});

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "replay/evidence_index.h"
@@ -118,7 +119,78 @@ class UnplacedExplainer {
         "have no place yet",
         end, later.size()));
     explanation_.rounds.push_back(std::move(*run.divergence));
-    return take_best();
+    return take_best() || add_interrupt(first);
+  }
+
+  /// Where the replay stopped the bus may show the frame of an interrupt that was not captured:
+  /// does one fit before the first transaction that was not made?
+  bool add_interrupt(std::size_t first) {
+    ExplainedDivergence& round = explanation_.rounds.back();
+    const std::uint64_t transaction = round.divergence.transaction;
+    if (transaction >= recording_.interrupts[first].transaction) return false;
+    const auto added = recording_.interrupts.begin() + static_cast<std::ptrdiff_t>(first);
+    Interrupt missing;
+    missing.transaction = transaction;
+    missing.anchor = anchor_before(transaction, *added);
+    const std::size_t enough = score(search_).first + 1;
+    std::set<std::uint8_t> vectors;
+    for (const Interrupt& i : recording_.interrupts) vectors.insert(i.vector);
+    const std::vector<Interrupt> before = recording_.interrupts;
+    searched_[transaction] = Interrupt::Kind::external;
+    for (const std::uint8_t vector : vectors) {
+      missing.vector = vector;
+      recording_.interrupts = before;
+      recording_.interrupts.insert(
+          recording_.interrupts.begin() + static_cast<std::ptrdiff_t>(first), missing);
+      const PlacementReport report = place();
+      ++round.tried;
+      round.instructions += report.instructions;
+      const Position position = recording_.interrupts[first].position;
+      if (!report.complete() && score(report).first <= enough) continue;
+      recording_.interrupts = before;
+      take_added(missing, position, report);
+      return true;
+    }
+    recording_.interrupts = before;
+    searched_.erase(transaction);
+    return false;
+  }
+
+  void take_added(const Interrupt& missing, Position position, const PlacementReport& report) {
+    TriedCause tried;
+    tried.cause.kind = CauseKind::missing_interrupt;
+    tried.cause.text =
+        fmt::format("the capture lacks an interrupt with vector {:02x} before instruction {}",
+                    missing.vector, position.instruction);
+    Hint hint;
+    hint.kind = Hint::Kind::added_interrupt;
+    hint.name = "intr";
+    hint.transaction = missing.transaction;
+    hint.position = position;
+    hint.value = missing.vector;
+    tried.cause.hints.push_back(hint);
+    tried.repairs = report.complete();
+    tried.agrees_until = score(report).second;
+    tried.next = report.divergence;
+    auto& causes = explanation_.rounds.back().causes;
+    causes.insert(causes.begin(), std::move(tried));
+    searched_.erase(missing.transaction);
+    apply(hints_of(causes.front()));
+    search_ = place();
+  }
+
+  /// What stands before a transaction: what stands before a later interrupt without what is
+  /// between.
+  BusAnchor anchor_before(std::uint64_t transaction, const Interrupt& later) const {
+    BusAnchor anchor = later.anchor;
+    const auto evidence = hinted();
+    for (BusTransaction t; evidence->next(t) && t.index < later.transaction;) {
+      if (t.index < transaction) continue;
+      if (t.op == BusOp::data_write && !t.has(kWriteBack)) anchor.writes -= t.size;
+      if (t.op == BusOp::data_read) --anchor.reads;
+      if (t.op == BusOp::io_read || t.op == BusOp::io_write) --anchor.io;
+    }
+    return anchor;
   }
 
   /// Of the causes that make the run agree up to the first interrupt without a place, or else the
@@ -231,10 +303,11 @@ class UnplacedExplainer {
     add(CauseKind::extra_interrupt,
         fmt::format("transaction {}, an interrupt acknowledge, was none", i.transaction), hint);
     // What it stores first is its frame.
-    constexpr std::size_t kLookedAt = 32, kFrame = 3;
-    std::size_t stores = 0;
+    constexpr std::size_t kLookedAt = 32, kFrameBytes = 12;
+    std::size_t stored = 0;
     for (const BusTransaction& t : transactions_from(*hinted(), i.transaction, kLookedAt)) {
-      if (t.op != BusOp::data_write || ++stores > kFrame) continue;
+      if (t.op != BusOp::data_write || stored + t.size > kFrameBytes) continue;
+      stored += t.size;
       for (unsigned bit = 0; bit < t.size * 8u; ++bit) {
         Hint write;
         write.kind = Hint::Kind::captured_write;

@@ -158,5 +158,82 @@ TEST_F(ExplanationTest, AWriteThatWasNoneIsNamed) {
   EXPECT_EQ(blamed_transaction(first().cause), kAt);
 }
 
+/// Two interrupts in a loop, of which nothing says where they were.
+class UnplacedTest : public ExplanationTest {
+ protected:
+  void SetUp() override {
+    guest_.handler({0x50, 0x58, 0xcf});                 // push ax; pop ax; iret
+    guest_.code({0x40, 0xa3, 0x10, 0x00, 0xeb, 0xfa});  // L: inc ax; mov [10h],ax; jmp L
+    guest_.interrupt_at({100, 0});
+    guest_.interrupt_at({300, 0});
+    imported_ = guest_.record(500);
+  }
+  /// Number of a transaction: the `n`th after the acknowledge of an interrupt.
+  std::size_t after(std::size_t interrupt, std::size_t n) const {
+    return static_cast<std::size_t>(imported_.recording.interrupts[interrupt].transaction) + n;
+  }
+  void expect_repaired(CauseKind kind, std::uint64_t transaction) {
+    const auto evidence = [this] { return imported_.read_evidence(); };
+    PlacementReport search = place_events(imported_.recording, evidence, {});
+    ASSERT_FALSE(search.complete()) << "the fault lets every interrupt be placed";
+    explanation_ = explain_unplaced(imported_.recording, evidence, std::move(search), {});
+    ASSERT_EQ(explanation_.rounds.size(), 1u);
+    ASSERT_FALSE(explanation_.rounds.front().causes.empty());
+    EXPECT_EQ(cause_name(first().cause.kind), cause_name(kind)) << first().cause.text;
+    EXPECT_EQ(blamed_transaction(first().cause), transaction);
+    EXPECT_TRUE(explanation_.repaired);
+    for (std::size_t i = 0; i < guest_.positions().size(); ++i) {
+      EXPECT_EQ(imported_.recording.interrupts[i].position, guest_.positions()[i]) << i;
+    }
+    EXPECT_EQ(verified(explanation_.hints).end, ReplayReport::End::complete);
+  }
+};
+
+TEST_F(UnplacedTest, AWrongWriteBeforeTheFirstIsRepairedAndAllArePlaced) {
+  const std::size_t at = 20;
+  ASSERT_EQ(imported_.evidence[at].op, BusOp::data_write);
+  imported_.evidence[at].data[0] ^= 0x08;
+  expect_repaired(CauseKind::captured_write, at);
+}
+
+TEST_F(UnplacedTest, AWrongWriteBetweenThemIsRepairedAndAllArePlaced) {
+  const std::size_t at = after(0, 40);
+  ASSERT_EQ(imported_.evidence[at].op, BusOp::data_write);
+  imported_.evidence[at].data[0] ^= 0x20;
+  expect_repaired(CauseKind::captured_write, at);
+}
+
+TEST_F(UnplacedTest, AnInterruptThatTheCaptureLacksIsAddedWhereItWas) {
+  const std::size_t at = after(0, 0);
+  ASSERT_EQ(imported_.evidence[at].op, BusOp::interrupt_acknowledge);
+  imported_.evidence.erase(imported_.evidence.begin() + static_cast<std::ptrdiff_t>(at));
+  for (std::size_t i = at; i < imported_.evidence.size(); ++i) imported_.evidence[i].index = i;
+  auto& interrupts = imported_.recording.interrupts;
+  interrupts.erase(interrupts.begin());
+  --interrupts.front().transaction;
+  --interrupts.front().anchor.interrupts;
+  std::size_t pushed = at;
+  while (imported_.evidence[pushed].op != BusOp::data_write) ++pushed;
+  expect_repaired(CauseKind::missing_interrupt, pushed);
+}
+
+TEST_F(UnplacedTest, AnInterruptThatWasNoneIsLeftOut) {
+  const std::size_t at = after(0, 60);
+  Interrupt extra = imported_.recording.interrupts.front();
+  BusTransaction shown = imported_.evidence[after(0, 0)];
+  for (std::size_t i = after(0, 0); i < at; ++i) {
+    const BusTransaction& t = imported_.evidence[i];
+    if (t.op == BusOp::data_write) extra.anchor.writes += t.size;
+    if (t.op == BusOp::data_read) ++extra.anchor.reads;
+  }
+  ++extra.anchor.interrupts;
+  insert(at, shown);
+  extra.transaction = at;
+  auto& interrupts = imported_.recording.interrupts;
+  ++interrupts.back().anchor.interrupts;
+  interrupts.insert(interrupts.begin() + 1, extra);
+  expect_repaired(CauseKind::extra_interrupt, at);
+}
+
 }  // namespace
 }  // namespace citcat::test
