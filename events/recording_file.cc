@@ -23,6 +23,10 @@ namespace {
 // Chosen by measuring (docs/compression.md): events and image are small and written once.
 constexpr ZstdOptions kSmallCompression{19, 0};
 constexpr ZstdOptions kImageCompression{19, 24};
+/// Beside the evidence, what is large takes this: the best would take longer than all else that an
+/// import does, for a part of the archive that is small then.
+constexpr int kQuickLevel = 9;
+constexpr std::size_t kLarge = std::size_t{1} << 20;
 /// Checkpoints are compressed already, in pieces that are read one by one.
 constexpr ZstdOptions kCheckpointCompression{1, 0};
 
@@ -64,23 +68,29 @@ void add_digest_chunks(std::span<const ReplayDigest> digests, Add add) {
   }
 }
 
+void add_chunk(ContainerWriter& container, ChunkKind kind, std::vector<std::uint8_t> payload,
+               ZstdOptions compression, EvidenceMode evidence) {
+  if (evidence == EvidenceMode::full && payload.size() > kLarge) compression.level = kQuickLevel;
+  container.add(kind, std::move(payload), compression);
+}
+
 /// Calls `encode` for pieces of `events` that fit a chunk and adds them.
 template <typename Event, typename Encode>
 void add_events(ContainerWriter& container, ChunkKind kind, const std::vector<Event>& events,
-                bool lean, Encode encode) {
+                const ArchiveMeta& meta, Encode encode) {
   std::span<const Event> rest(events);
   while (!rest.empty()) {
     const auto piece = rest.first(std::min(rest.size(), kEventChunkRows));
-    container.add(kind, encode(piece, lean), kSmallCompression);
+    add_chunk(container, kind, encode(piece, meta.lean), kSmallCompression, meta.evidence);
     rest = rest.subspan(piece.size());
   }
 }
 
-void add_image(ContainerWriter& container, const MemoryImage& image) {
+void add_image(ContainerWriter& container, const MemoryImage& image, EvidenceMode evidence) {
   const std::size_t pages = image.pages().size();
   for (std::size_t begin = 0; begin < pages; begin += kImageChunkPages) {
     const std::size_t end = std::min(pages, begin + kImageChunkPages);
-    container.add(kImageChunk, encode_image(image, begin, end), kImageCompression);
+    add_chunk(container, kImageChunk, encode_image(image, begin, end), kImageCompression, evidence);
   }
 }
 
@@ -214,13 +224,12 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
   meta.lean = options_.lean;
   container_.add(kMetaChunk, encode_meta(recording, meta), kSmallCompression);
   container_.add(kCpuChunk, encode_cpu(recording.initial), kSmallCompression);
-  add_image(container_, recording.image);
-  add_events(container_, kInterruptChunk, recording.interrupts, meta.lean, encode_interrupts);
-  add_events(container_, kExternalWriteChunk, recording.external_writes, meta.lean,
+  add_image(container_, recording.image, meta.evidence);
+  add_events(container_, kInterruptChunk, recording.interrupts, meta, encode_interrupts);
+  add_events(container_, kExternalWriteChunk, recording.external_writes, meta,
              encode_external_writes);
-  add_events(container_, kIoReadChunk, recording.io_reads, meta.lean, encode_io_reads);
-  add_events(container_, kInternalReadChunk, recording.internal_reads, meta.lean,
-             encode_internal_reads);
+  add_events(container_, kIoReadChunk, recording.io_reads, meta, encode_io_reads);
+  add_events(container_, kInternalReadChunk, recording.internal_reads, meta, encode_internal_reads);
   if (recording.end) container_.add(kStopChunk, encode_stop(*recording.end), kSmallCompression);
   if (!recording.adoptions.empty()) {
     ByteWriter adoptions;
