@@ -17,6 +17,8 @@ constexpr std::uint64_t kEnd = ~std::uint64_t{0};
 /// Values looked at that are in no lineage: the last ones before the divergence, and those that the
 /// values around them contradict, anywhere.
 constexpr std::size_t kMostRecent = 48, kMostDoubtful = 32;
+/// Of the lineage, nearest first: those of which also values are tried that nothing supports.
+constexpr std::size_t kThorough = 8;
 
 // Prices (cause_finder_memory.cc).
 constexpr double kExpected = 0.5;  ///< one bit, and the values around it expect the result
@@ -180,7 +182,7 @@ void CauseFinder::internal_sources() {
     const auto number = internal_number(s.number);
     if (!number || !done.insert(*number).second) continue;
     other_internal_values(*number, steps[s.number].position,
-                          std::min(kPerStep * s.distance, kMostForSteps), true);
+                          std::min(kPerStep * s.distance, kMostForSteps), done.size() <= kThorough);
   }
   std::size_t recent = 0;
   for (auto n = internal_numbers_.rbegin(); n != internal_numbers_.rend(); ++n) {
