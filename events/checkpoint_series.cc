@@ -49,8 +49,9 @@ void unflatten(const FlatPage& flat, Page& page) {
     page.valid.set();
     return;
   }
+  page.valid = {};
   for (std::size_t i = 0; i < kPageSize; ++i) {
-    page.valid[i] = (flat[kPageSize + i / 8] >> (i % 8) & 1) != 0;
+    if ((flat[kPageSize + i / 8] >> (i % 8) & 1) != 0) page.valid.set(i);
   }
 }
 

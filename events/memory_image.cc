@@ -5,11 +5,11 @@
 namespace citcat {
 
 MemoryImage::Page& MemoryImage::page(std::uint32_t number) {
-  if (number == cached_number_) return *cached_;
+  Recent& recent = recent_[number % recent_.size()];
+  if (recent.number == number) return *recent.page;
   std::unique_ptr<Page>& slot = pages_[number];
   if (!slot) slot = std::make_unique<Page>();
-  cached_number_ = number;
-  cached_ = slot.get();
+  recent = {number, slot.get()};
   return *slot;
 }
 
@@ -22,7 +22,7 @@ std::optional<std::uint8_t> MemoryImage::byte(PhysAddr address) const {
 void MemoryImage::set(PhysAddr address, std::uint8_t value) {
   Page& target = page(address.page());
   target.data[address.offset_in_page()] = value;
-  target.valid[address.offset_in_page()] = true;
+  target.valid.set(address.offset_in_page());
 }
 
 void MemoryImage::set(PhysAddr address, std::span<const std::uint8_t> bytes) {
@@ -32,7 +32,7 @@ void MemoryImage::set(PhysAddr address, std::span<const std::uint8_t> bytes) {
     const auto n = static_cast<std::uint32_t>(
         std::min<std::size_t>(bytes.size(), std::size_t{kPageSize} - offset));
     std::copy_n(bytes.begin(), n, target.data.begin() + offset);
-    for (std::uint32_t i = 0; i < n; ++i) target.valid[offset + i] = true;
+    target.valid.set(offset, n);
     bytes = bytes.subspan(n);
     // Beyond the last byte of the address space the processor's addresses wrap to 0.
     address = address + n;

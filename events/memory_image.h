@@ -3,7 +3,6 @@
 // image, the model the derivation compares reads with. Sparse, by page frame.
 
 #include <array>
-#include <bitset>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <span>
 
 #include "events/address.h"
+#include "events/byte_mask.h"
 
 namespace citcat {
 
@@ -18,17 +18,17 @@ class MemoryImage {
  public:
   struct Page {
     std::array<std::uint8_t, kPageSize> data{};
-    std::bitset<kPageSize> valid;
+    ByteMask valid;
   };
 
   /// The page frame numbered `page` (address / 4096), or nullptr when no byte of it is known.
   const Page* find(std::uint32_t page) const {
-    if (page == cached_number_) return cached_;
+    Recent& recent = recent_[page % recent_.size()];
+    if (recent.number == page) return recent.page;
     const auto it = pages_.find(page);
     if (it == pages_.end()) return nullptr;
-    cached_number_ = page;
-    cached_ = it->second.get();
-    return cached_;
+    recent = {page, it->second.get()};
+    return recent.page;
   }
   /// The same, made when missing. References stay valid for the life of the image.
   Page& page(std::uint32_t number);
@@ -47,8 +47,12 @@ class MemoryImage {
 
  private:
   std::map<std::uint32_t, std::unique_ptr<Page>> pages_;
-  mutable std::uint32_t cached_number_ = 0xffffffff;
-  mutable Page* cached_ = nullptr;
+  /// Found last, of the pages that share a place.
+  struct Recent {
+    std::uint32_t number = 0xffffffff;
+    Page* page = nullptr;
+  };
+  mutable std::array<Recent, 64> recent_{};
 };
 
 }  // namespace citcat

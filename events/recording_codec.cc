@@ -326,7 +326,7 @@ void read_page(ByteReader& in, std::span<const std::uint64_t> runs, MemoryImage:
     if (known) {
       const auto data = in.bytes(run, "page data");
       std::copy(data.begin(), data.end(), page.data.begin() + static_cast<std::ptrdiff_t>(at));
-      for (std::uint64_t i = at; i < at + run; ++i) page.valid[static_cast<std::size_t>(i)] = true;
+      page.valid.set(at, run);
     }
     at += run;
     known = !known;

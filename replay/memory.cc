@@ -53,12 +53,12 @@ void Memory::load(const MemoryImage& image, std::uint32_t ram_bytes) {
       std::memcpy(host(a), bytes.data.data(), kPageSize);
       PageState& state = states_[a.page()];
       state.all_defined = bytes.valid.all();
-      if (!state.all_defined) state.defined = std::make_unique<Bits>(bytes.valid);
+      if (!state.all_defined) state.defined = std::make_unique<ByteMask>(bytes.valid);
     });
   }
 }
 
-void Memory::set_page(std::uint32_t number, const std::uint8_t* data, const Bits& defined) {
+void Memory::set_page(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) {
   std::memcpy(engine_.host_page(number), data, kPageSize);
   PageState& state = states_[number];
   state.all_defined = defined.all();
@@ -67,7 +67,7 @@ void Memory::set_page(std::uint32_t number, const std::uint8_t* data, const Bits
   } else if (state.defined) {
     *state.defined = defined;
   } else {
-    state.defined = std::make_unique<Bits>(defined);
+    state.defined = std::make_unique<ByteMask>(defined);
   }
 }
 
@@ -103,7 +103,7 @@ void Memory::restore(const MemoryImage& image, const std::vector<SavedPage>& pag
     if (base != nullptr) {
       put_back(number, base->data.data(), base->valid);
     } else {
-      put_back(number, kZeros.data(), Bits{});
+      put_back(number, kZeros.data(), ByteMask{});
     }
   }
   for (const SavedPage& page : pages) {
@@ -114,28 +114,16 @@ void Memory::restore(const MemoryImage& image, const std::vector<SavedPage>& pag
 }
 
 /// Sets a page and drops what was translated from it, when it holds something else.
-void Memory::put_back(std::uint32_t number, const std::uint8_t* data, const Bits& defined) {
+void Memory::put_back(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) {
   const bool same = std::memcmp(engine_.host_page(number), data, kPageSize) == 0;
   set_page(number, data, defined);
   if (same || !states_[number].code) return;
   engine_.invalidate_code(PhysAddr{number * kPageSize}, kPageSize);
 }
 
-bool Memory::partly_defined(const Bits& bits, PhysAddr address, std::uint32_t size) {
-  for (std::uint32_t i = 0; i < size; ++i) {
-    if (!bits[address.offset_in_page() + i]) return false;
-  }
-  return true;
-}
-
 void Memory::mark_partly(PageState& state, PhysAddr address, std::uint32_t size) {
-  if (!state.defined) state.defined = std::make_unique<Bits>();
-  bool changed = false;
-  for (std::uint32_t i = 0; i < size; ++i) {
-    const std::uint32_t at = address.offset_in_page() + i;
-    changed |= !(*state.defined)[at];
-    state.defined->set(at);
-  }
+  if (!state.defined) state.defined = std::make_unique<ByteMask>();
+  const bool changed = state.defined->set(address.offset_in_page(), size);
   if (changed && state.defined->all()) {
     state.all_defined = true;
     state.defined.reset();

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "events/address.h"
+#include "events/byte_mask.h"
 #include "events/memory_image.h"
 #include "replay/engine.h"
 
@@ -40,7 +40,7 @@ class Memory {
   bool is_defined(PhysAddr address, std::uint32_t size) const {
     const PageState& state = states_[address.page()];
     if (state.all_defined) return true;
-    return state.defined != nullptr && partly_defined(*state.defined, address, size);
+    return state.defined != nullptr && state.defined->all(address.offset_in_page(), size);
   }
   /// Some byte of the frame is defined.
   bool has_defined(std::uint32_t page) const {
@@ -66,7 +66,7 @@ class Memory {
   struct SavedPage {
     std::uint32_t number = 0;
     std::array<std::uint8_t, kPageSize> data;
-    std::bitset<kPageSize> defined;
+    ByteMask defined;
   };
   /// All frames written since load().
   std::vector<SavedPage> save_changed() const;
@@ -105,17 +105,15 @@ class Memory {
   const std::vector<std::uint32_t>& mapped_pages() const { return mapped_; }
 
  private:
-  using Bits = std::bitset<kPageSize>;
   struct PageState {
     bool all_defined = false;
     bool code = false;
     bool changed = false;  ///< since load()
-    std::unique_ptr<Bits> defined;
+    std::unique_ptr<ByteMask> defined;
   };
-  static bool partly_defined(const Bits& bits, PhysAddr address, std::uint32_t size);
   static void mark_partly(PageState& state, PhysAddr address, std::uint32_t size);
-  void put_back(std::uint32_t number, const std::uint8_t* data, const Bits& defined);
-  void set_page(std::uint32_t number, const std::uint8_t* data, const Bits& defined);
+  void put_back(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
+  void set_page(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
   void map_range(std::uint32_t first_page, std::uint32_t pages);
 
   Engine& engine_;

@@ -57,11 +57,10 @@ void ReadCheck::captured_read(const BusTransaction& t) {
   Pending p;
   p.t = t;
   if (const MemoryImage::Page* page = bus_memory_.find(t.address.page())) {
-    for (std::uint32_t i = 0; i < t.size && t.address.offset_in_page() + i < kPageSize; ++i) {
-      const std::uint32_t offset = t.address.offset_in_page() + i;
-      p.t.data[i] = page->data[offset];
-      if (page->valid[offset]) p.known |= 1u << i;
-    }
+    const std::uint32_t offset = t.address.offset_in_page();
+    const std::uint32_t size = std::min<std::uint32_t>(t.size, kPageSize - offset);
+    std::copy_n(page->data.begin() + offset, size, p.t.data.begin());
+    p.known = page->valid.bits(offset, size);
   }
   pending_.push_back(p);
 }

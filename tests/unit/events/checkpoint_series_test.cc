@@ -82,7 +82,7 @@ class CheckpointSeriesTest : public test::TemporaryFolder {
       for (std::size_t c = 0; c < changes; ++c) {
         const std::size_t at = random_() % kPageSize;
         page->data[at] = static_cast<std::uint8_t>(random_());
-        page->valid[at] = true;
+        page->valid.set(at);
       }
       memory_[number] = std::move(page);
     }

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "events/address.h"
+
+namespace citcat {
+
+/// One bit for each byte of a page frame. What std::bitset does, and ranges at a word a time.
+class ByteMask {
+ public:
+  bool operator[](std::size_t byte) const { return (words_[byte / 64] >> byte % 64 & 1) != 0; }
+  void set(std::size_t byte) { words_[byte / 64] |= std::uint64_t{1} << byte % 64; }
+  void reset(std::size_t byte) { words_[byte / 64] &= ~(std::uint64_t{1} << byte % 64); }
+  void set() { words_.fill(~std::uint64_t{0}); }
+
+  bool all() const {
+    return std::ranges::all_of(words_, [](auto w) { return ~w == 0; });
+  }
+  bool none() const {
+    return std::ranges::all_of(words_, [](auto w) { return w == 0; });
+  }
+  std::size_t count() const {
+    std::size_t n = 0;
+    for (const std::uint64_t w : words_) n += static_cast<std::size_t>(std::popcount(w));
+    return n;
+  }
+
+  // Ranges must not go beyond the page.
+  bool all(std::size_t first, std::size_t size) const {
+    bool result = true;
+    each_word(first, size, [&](std::size_t word, std::uint64_t bits) {
+      result &= (words_[word] & bits) == bits;
+    });
+    return result;
+  }
+  /// True when one of them was not set.
+  bool set(std::size_t first, std::size_t size) {
+    bool changed = false;
+    each_word(first, size, [&](std::size_t word, std::uint64_t bits) {
+      changed |= (words_[word] & bits) != bits;
+      words_[word] |= bits;
+    });
+    return changed;
+  }
+  /// The bits of up to 32 bytes, the first in bit 0.
+  std::uint32_t bits(std::size_t first, std::size_t size) const {
+    std::uint64_t found = words_[first / 64] >> first % 64;
+    if (first % 64 + size > 64) found |= words_[first / 64 + 1] << (64 - first % 64);
+    return static_cast<std::uint32_t>(found & ((std::uint64_t{1} << size) - 1));
+  }
+
+  bool operator==(const ByteMask&) const = default;
+
+ private:
+  template <class F>
+  static void each_word(std::size_t first, std::size_t size, F&& visit) {
+    while (size != 0) {
+      const std::size_t here = std::min(size, 64 - first % 64);
+      visit(first / 64, (~std::uint64_t{0} >> (64 - here)) << first % 64);
+      first += here;
+      size -= here;
+    }
+  }
+
+  std::array<std::uint64_t, kPageSize / 64> words_{};
+};
+
+}  // namespace citcat
