@@ -46,7 +46,8 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
   detail_ = sink_->detail();
   block_receiver_ = sink_->block_receiver();
   if (!compares_) return;
-  expects_stores_ = sink_->expects_stores();
+  comparing_ = sink_->comparing();
+  expects_stores_ = comparing_->expects_stores();
   defined_lines_.resize(kDefinedLines);
 }
 
@@ -411,15 +412,18 @@ void Machine::report_completed() {
     const Store& s = stores_[0];
     std::memcpy(memory_.host(s.physical + s.size), &segment_push_upper_, 2);
   }
+  const bool quiet = compares_ && !expects_now();
+  const bool told = sink_ != nullptr && (!quiet || expects_stores_);
   for (std::size_t i = 0; i < store_count_; ++i) {
     const Store& s = stores_[i];
     memory_.mark_defined(s.physical, s.size);
-    if (sink_ != nullptr) {
+    if (told) {
       sink_->write(s.physical, {memory_.host(s.physical), s.size}, AccessKind::data, position_);
     }
   }
   if (info_->kind != InstructionClass::plain) report_descriptors();
-  if (sink_ != nullptr) sink_->instruction(executed(), position_);
+  Sink* const listener = quiet ? block_receiver_ : sink_;
+  if (listener != nullptr) listener->instruction(executed(), position_);
 }
 
 /// The instruction or iteration in flight, as sinks see it.

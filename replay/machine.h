@@ -292,7 +292,7 @@ class Machine final : private EngineClient, private WalkObserver {
 
   // machine_block_accesses.cc: what blocks read and stored, and taking them back
   void update_expected();
-  bool expects_now() const { return position_.instruction >= expected_; }
+  bool expects_now() const { return position_ >= expected_; }
   bool tells_reads() const { return wants_reads_ && (!compares_ || expects_now()); }
   void note_accesses(const BlockTemplate& block);
   void note_access(std::uint32_t linear, const BlockTemplate::Access& a);
@@ -516,7 +516,8 @@ class Machine final : private EngineClient, private WalkObserver {
   BlockRegisters block_registers_;
   // Of blocks that are compared.
   bool expects_stores_ = false;
-  std::uint64_t expected_ = 0;     ///< from this instruction on the sink wants to be asked
+  Sink* comparing_ = nullptr;      ///< the sink
+  Position expected_;              ///< from here on it wants to be asked
   std::uint64_t quiet_until_ = 0;  ///< blocks that end before need no questions
   bool compared_ = false;          ///< the block in progress is
   Engine::RawFlags flags_at_entry_{};

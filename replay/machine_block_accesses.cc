@@ -19,8 +19,8 @@ namespace citcat {
 
 /// Asks the sink anew from where on something is expected.
 void Machine::update_expected() {
-  expected_ = sink_->expected();
-  quiet_until_ = std::min(until_.instruction, expected_);
+  expected_ = comparing_->expected();
+  quiet_until_ = std::min(until_.instruction, expected_.instruction);
 }
 
 /// Keeps account of what `block`, which ran, has made defined.
@@ -57,7 +57,7 @@ void Machine::note_access(std::uint32_t linear, const BlockTemplate::Access& a) 
 /// Whether `block`, about to run, may be told as a whole.
 bool Machine::may_tell(const BlockTemplate& block) {
   return position_.instruction >= careful_until_ &&
-         sink_->may_run_block(position_, block.whole_count);
+         comparing_->may_run_block(position_, block.whole_count);
 }
 
 /// Saves what `block` is going to overwrite, from the registers it finds. False where that cannot
@@ -144,9 +144,9 @@ bool Machine::tell_accesses(const BlockTemplate& block) {
   }
   const ExecutedBlock told{&block, &block_registers_, std::span(block_stores_).first(stores_told_),
                            block_reads_};
-  if (!sink_->agrees(told, position_)) return false;
+  if (!comparing_->agrees(told, position_)) return false;
   for (const BlockStore& store : told.stores) memory_.mark_defined(store.address, store.size);
-  sink_->agreed(told, position_);
+  comparing_->agreed(told, position_);
   return true;
 }
 

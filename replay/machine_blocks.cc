@@ -144,8 +144,8 @@ bool Machine::ask_to_tell(const BlockTemplate& block) {
   compared_ = false;
   if (!compares_) return true;
   const std::uint64_t end = position_.instruction + block.whole_count;
-  if (end > expected_) update_expected();
-  compared_ = end > expected_ || (expects_stores_ && block.whole_stores);
+  if (end > expected_.instruction) update_expected();
+  compared_ = end > expected_.instruction || (expects_stores_ && block.whole_stores);
   return !compared_ || may_tell(block);
 }
 

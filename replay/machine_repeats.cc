@@ -61,6 +61,9 @@ std::uint32_t Machine::count_quick_iterations() {
   std::uint64_t n = engine_.gpr(kEcx) - 1u;
   const bool ends_within = until_.instruction == position_.instruction;
   if (ends_within) n = std::min<std::uint64_t>(n, until_.iteration - position_.iteration);
+  if (compares_ && expected_.instruction == position_.instruction) {
+    n = std::min<std::uint64_t>(n, expected_.iteration - position_.iteration);
+  }
   // The flags of a comparison show only when it is the last one, or the next one faults.
   const bool compares = is_comparison(info);
   if (compares && ends_within) return 0;

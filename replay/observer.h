@@ -68,11 +68,13 @@ class Sink {
   /// Whom block() may be told to in place of this sink, with the same effect; null where nobody
   /// listens.
   virtual Sink* block_receiver() { return detail() == Detail::nothing ? nullptr : this; }
-  // Of a sink that wants Detail::comparison; one at most. Blocks before expected() run without
-  // being told to it, and what reported instructions read there need not be told either.
-  /// The first instruction at which something is expected, as far as is known; never less than it
-  /// was for what has been told since.
-  virtual std::uint64_t expected() { return 0; }
+  /// The sink that wants Detail::comparison, of which there is one at most; null where there is none.
+  virtual Sink* comparing() { return detail() == Detail::comparison ? this : nullptr; }
+  // Of that one. Nothing before expected() needs to be told to it, but for its other members' sake
+  // page walks, and events.
+  /// The first place at which something is expected, as far as is known; never less than it was for
+  /// what has been told since.
+  virtual Position expected() { return {}; }
   /// Every store is expected: blocks with stores are always told.
   virtual bool expects_stores() const { return true; }
   /// Whether the next `count` instructions, the first at `first`, may be told as blocks. Else each

@@ -62,15 +62,9 @@ class SinkList final : public Sink {
   Detail detail() const override;
   void block(const ExecutedBlock& block, Position first) override;
   Sink* block_receiver() override;
-  std::uint64_t expected() override;
-  bool expects_stores() const override;
-  bool may_run_block(Position first, std::uint32_t count) override;
-  bool agrees(const ExecutedBlock& block, Position first) override;
-  void agreed(const ExecutedBlock& block, Position first) override;
+  Sink* comparing() override;
 
  private:
-  /// The one that wants Detail::comparison; null where there is none.
-  Sink* comparing() const;
   template <class F>
   void each(F&& f) {
     for (Sink* s : sinks_) {

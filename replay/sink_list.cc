@@ -62,21 +62,11 @@ Sink* SinkList::block_receiver() {
   if (count != 1) return this;
   return (*std::find_if(sinks_.begin(), sinks_.end(), receives))->block_receiver();
 }
-Sink* SinkList::comparing() const {
-  const auto compares = [](const Sink* s) { return s->detail() == Detail::comparison; };
-  const auto found = std::find_if(sinks_.begin(), sinks_.end(), compares);
-  return found == sinks_.end() ? nullptr : *found;
-}
-std::uint64_t SinkList::expected() { return comparing()->expected(); }
-bool SinkList::expects_stores() const { return comparing()->expects_stores(); }
-bool SinkList::may_run_block(Position first, std::uint32_t count) {
-  return comparing()->may_run_block(first, count);
-}
-bool SinkList::agrees(const ExecutedBlock& block, Position first) {
-  return comparing()->agrees(block, first);
-}
-void SinkList::agreed(const ExecutedBlock& block, Position first) {
-  comparing()->agreed(block, first);
+Sink* SinkList::comparing() {
+  for (Sink* s : sinks_) {
+    if (Sink* const found = s->comparing()) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace citcat

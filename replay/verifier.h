@@ -162,7 +162,7 @@ class Verifier final : public Sink, private VerifierProgress {
   bool wants_reads() const override { return reads_ != nullptr; }
   Detail detail() const override;
   Sink* block_receiver() override { return plain_ ? nullptr : this; }
-  std::uint64_t expected() override;
+  Position expected() override;
   bool expects_stores() const override { return recording_.bus.form != CacheForm::write_back; }
   bool may_run_block(Position first, std::uint32_t count) override;
   bool agrees(const ExecutedBlock& block, Position first) override;
@@ -270,7 +270,7 @@ class Verifier final : public Sink, private VerifierProgress {
                    std::uint32_t instruction) const;
   std::size_t lines_through(std::uint64_t instruction) const;
   bool allows_blocks() const;
-  bool expects_nothing(Position now) const { return plain_ && now.instruction < expected_; }
+  bool expects_nothing(Position now) const { return plain_ && now < expected_; }
 
   std::uint8_t copied_bits(std::size_t byte, Position now) const;
   void excuse_overwritten(PhysAddr a, Position now);
@@ -293,7 +293,7 @@ class Verifier final : public Sink, private VerifierProgress {
   LoneChanges lone_changes_;
   std::unique_ptr<ReadCheck> reads_;  ///< null where reads are not compared
   bool plain_ = false;
-  std::uint64_t expected_ = 0;  ///< as the machine was told last
+  Position expected_;  ///< as the machine was told last
   // Found by agrees() for the call of agreed() that follows.
   std::size_t lines_made_ = 0;   ///< of lines_
   std::size_t writes_made_ = 0;  ///< of writes_

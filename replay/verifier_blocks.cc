@@ -31,27 +31,31 @@ bool Verifier::allows_blocks() const {
 
 Detail Verifier::detail() const { return plain_ ? Detail::comparison : Detail::accesses; }
 
-/// The first instruction of which the capture shows memory traffic that is not settled. A line may
-/// be given up before its instruction as well as after it: it is looked for at both places.
-std::uint64_t Verifier::expected() {
-  constexpr std::uint64_t kNothing = ~std::uint64_t{0};
-  expected_ = 0;
+/// The first place at which the capture shows memory traffic that is not settled. A line may be given
+/// up before its instruction as well as after it: it is looked for at both places.
+Position Verifier::expected() {
+  constexpr Position kNever{~std::uint64_t{0}, 0};
+  expected_ = {};
   if (beyond_ || out_of_order_) return expected_;
   while (look_ahead() && !ahead_->is_memory()) {
     if (io_.size() == kMostPorts) return expected_;
     pull();
   }
-  std::uint64_t first = kNothing;
+  Position first = kNever;
   const auto expect = [&](const BusTransaction& t) {
-    first = std::min(first, t.has(kPositionKnown) ? t.position.instruction : 0);
+    first = std::min(first, t.has(kPositionKnown) ? t.position : Position{});
   };
   if (ahead_) expect(*ahead_);
   if (!writes_.empty()) expect(writes_.front().t);
   if (!lines_.empty()) expect(lines_.front().t);
   if (reads_ != nullptr && reads_->first_pending() != nullptr) expect(*reads_->first_pending());
-  const bool write_back = recording_.bus.form == CacheForm::write_back;
-  expected_ = first != kNothing && first != 0 && write_back ? first - 1 : first;
-  return expected_;
+  const bool before = recording_.bus.form == CacheForm::write_back && first != kNever;
+  if (before && first.iteration != 0) {
+    --first.iteration;
+  } else if (before && first.instruction != 0) {
+    --first.instruction;
+  }
+  return expected_ = first;
 }
 
 bool Verifier::may_run_block(Position first, std::uint32_t count) {

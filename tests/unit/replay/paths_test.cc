@@ -199,9 +199,9 @@ class Sampler final : public Sink {
   bool wants_reads() const override { return true; }
   Detail detail() const override { return Detail::comparison; }
   Sink* block_receiver() override { return nullptr; }
-  std::uint64_t expected() override {
+  Position expected() override {
     while (next_ < told_) next_ += 1 + random_() % 40;
-    return next_;
+    return {next_, next_ % 3 == 0 ? static_cast<std::uint32_t>(random_() % 20) : 0};
   }
   bool expects_stores() const override { return false; }
   bool agrees(const ExecutedBlock& block, Position first) override {
