@@ -526,7 +526,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::vector<BlockRead> block_reads_;
   /// Lines of linear memory all of whose bytes are defined; each with the epoch of the Mmu.
   static constexpr std::uint32_t kDefinedLine = 32;
-  static constexpr std::size_t kDefinedLines = std::size_t{1} << 14;
+  static constexpr std::size_t kDefinedLines = std::size_t{1} << 12;
   static std::size_t defined_slot(std::uint32_t linear) {
     return linear / kDefinedLine & (kDefinedLines - 1);
   }

@@ -54,7 +54,7 @@ void ReadCheck::captured_read(const BusTransaction& t) {
   if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
   apply_external_writes(t.index);
   if (t.size == 0 || !t.has(kPositionKnown)) return;
-  Pending p;
+  Pending& p = pending_.emplace_back();
   p.t = t;
   if (const MemoryImage::Page* page = bus_memory_.find(t.address.page())) {
     const std::uint32_t offset = t.address.offset_in_page();
@@ -62,7 +62,6 @@ void ReadCheck::captured_read(const BusTransaction& t) {
     std::copy_n(page->data.begin() + offset, size, p.t.data.begin());
     p.known = page->valid.bits(offset, size);
   }
-  pending_.push_back(p);
 }
 
 void ReadCheck::captured_write(const BusTransaction& t) {

@@ -130,8 +130,7 @@ bool Verifier::look_ahead() {
 
 bool Verifier::pull() {
   if (!look_ahead()) return false;
-  const BusTransaction t = *ahead_;
-  ahead_.reset();
+  const BusTransaction& t = *ahead_;
   // Only memory traffic tells how far the evidence reaches, and only when all of it is counted:
   // interrupts are often counted where nothing else is, and hardware instruction streams run ahead.
   if (t.is_memory()) {
@@ -143,6 +142,7 @@ bool Verifier::pull() {
     pulled_ = t.position;
   }
   sort_in(t);
+  ahead_.reset();
   return true;
 }
 
