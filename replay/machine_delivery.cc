@@ -218,6 +218,7 @@ bool Machine::raise(CpuException exception, std::uint32_t return_eip, DeliveredE
     if (sink_ != nullptr) sink_->delivered(event, position_);
   }
   discard_in_flight();
+  if (compares_) update_expected();
   resume_flag_ = false;
   code_page_ = kNoPage;
   return as_requested;

@@ -405,6 +405,8 @@ void Verifier::require_nothing_missing(Position completed) {
 
 void Verifier::delivered(const DeliveredEvent& event, Position now) {
   flags_.image_follows(event.eflags);
+  interrupted_ = now.instruction;
+  if (expected_.instruction == interrupted_) expected_.iteration = 0;
   const bool outside = event.kind == DeliveredEvent::Kind::external;
   if (!outside) return;
   if (!counted_) {

@@ -294,6 +294,8 @@ class Verifier final : public Sink, private VerifierProgress {
   std::unique_ptr<ReadCheck> reads_;  ///< null where reads are not compared
   bool plain_ = false;
   Position expected_;  ///< as the machine was told last
+  /// An event came at this instruction: a REP there starts again from zero.
+  std::uint64_t interrupted_ = ~std::uint64_t{0};
   // Found by agrees() for the call of agreed() that follows.
   std::size_t lines_made_ = 0;   ///< of lines_
   std::size_t writes_made_ = 0;  ///< of writes_

@@ -49,6 +49,7 @@ Position Verifier::expected() {
   if (!writes_.empty()) expect(writes_.front().t);
   if (!lines_.empty()) expect(lines_.front().t);
   if (reads_ != nullptr && reads_->first_pending() != nullptr) expect(*reads_->first_pending());
+  if (first.instruction == interrupted_) first.iteration = 0;
   const bool before = recording_.bus.form == CacheForm::write_back && first != kNever;
   if (before && first.iteration != 0) {
     --first.iteration;
