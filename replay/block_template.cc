@@ -227,8 +227,11 @@ std::uint8_t segments_to_be_flat(const InstructionInfo& info, bool stack32) {
 }
 
 /// Of blocks that are compared, what must not be in them: accesses whose place, size or number
-/// depends on more than registers, and those of more than BlockStore holds.
+/// depends on more than registers, those of more than BlockStore holds, flags that depend on a
+/// count, and copies.
 bool has_plain_accesses(const InstructionInfo& info) {
+  if (shifts_by_cl(info)) return false;
+  if (info.kind == Kind::string && info.operand_count > 1) return false;  // told as copies
   const auto* end = info.operands.begin() + info.operand_count;
   return std::none_of(info.operands.begin(), end, [](const MemoryOperand& operand) {
     return operand.kind == OperandKind::address_after_pop ||
@@ -304,8 +307,10 @@ std::uint32_t set_accesses(BlockTemplate& block, std::uint32_t count) {
   std::vector<Symbolic> reads, stores;
   block.reads.clear();
   block.stores.clear();
+  block.flags = {};
   for (std::uint32_t i = 0; i < count; ++i) {
     const InstructionInfo& info = block.instructions[i].info;
+    block.flags = block.flags + flag_effect_of(info, 0);
     add_accesses(tracker, info, i, block, reads, stores);
     tracker.execute(info);
   }

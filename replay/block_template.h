@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "events/address.h"
+#include "replay/flag_effects.h"
 #include "replay/instruction_info.h"
 #include "replay/observer.h"
 
@@ -86,6 +87,7 @@ struct BlockTemplate {
   std::vector<Read> reads;
   std::vector<Store> stores;
   std::vector<Access> accesses;
+  FlagEffect flags;            ///< of all instructions
   bool has_addresses = false;  ///< registers at entry are needed to tell what it did
   bool needs_exit = false;     ///< and, when all of it ran, those at exit
   bool reported_tail = false;  ///< after these the engine reports the rest of its block

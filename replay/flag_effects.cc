@@ -103,13 +103,12 @@ std::uint32_t defined_two_byte(const InstructionInfo& info) {
   return 0;
 }
 
-/// The count is in a register: flag_effect() has to be told.
+}  // namespace
+
 bool shifts_by_cl(const InstructionInfo& info) {
   if (info.opcode_map == 1) return info.opcode == 0xa5 || info.opcode == 0xad;
   return info.opcode_map == 0 && (info.opcode == 0xd2 || info.opcode == 0xd3);
 }
-
-}  // namespace
 
 FlagEffect flag_effect(const InstructionInfo& info, std::optional<unsigned> count) {
   if (info.flag_rule != FlagRule::none) return rule_effect(info, count);
@@ -118,15 +117,14 @@ FlagEffect flag_effect(const InstructionInfo& info, std::optional<unsigned> coun
   return {};
 }
 
-void UndefinedFlagTracker::apply(const InstructionInfo& info, std::uint32_t ecx) {
+FlagEffect flag_effect_of(const InstructionInfo& info, std::uint32_t ecx) {
   const bool by_one = info.opcode_map == 0 && (info.opcode == 0xd0 || info.opcode == 0xd1);
   std::optional<unsigned> count = by_one ? 1 : info.immediate & 31;
   if (shifts_by_cl(info)) {
     const bool changed = info.register_form && info.rm_field == kEcx;
     count = changed ? std::nullopt : std::optional(ecx & 31);
   }
-  const FlagEffect effect = flag_effect(info, count);
-  undefined_ = (undefined_ & ~effect.written) | effect.undefined;
+  return flag_effect(info, count);
 }
 
 void UndefinedFlagTracker::remember(std::uint32_t value) {

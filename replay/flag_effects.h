@@ -18,11 +18,21 @@ struct FlagEffect {
   std::uint32_t undefined = 0;  ///< of these, the ones whose value no manual tells
 };
 
+/// Both, one after the other.
+constexpr FlagEffect operator+(FlagEffect first, FlagEffect then) {
+  return {first.written | then.written, (first.undefined & ~then.written) | then.undefined};
+}
+
 /// What `info` does to the arithmetic flags of a 386 or later (Intel SDM vol. 1, appendix A, and
 /// vol. 2 for each instruction). `count` is that of a shift or rotation, modulo 32, nullopt when
 /// it is not known any more: then only what any count may leave undefined is said to be so.
 /// Instructions that load EFLAGS write all.
 FlagEffect flag_effect(const InstructionInfo& info, std::optional<unsigned> count);
+
+/// True for shifts and rotations by CL: flag_effect() wants the count.
+bool shifts_by_cl(const InstructionInfo& info);
+/// What `info`, which has completed, did; `ecx` as it is now.
+FlagEffect flag_effect_of(const InstructionInfo& info, std::uint32_t ecx);
 
 /// Follows a run: which arithmetic flags hold values that no manual tells, and which images of
 /// EFLAGS have been stored with such.
@@ -31,7 +41,11 @@ class UndefinedFlagTracker {
   /// `info` has completed; `ecx` as it is now.
   void completed(const InstructionInfo& info, std::uint32_t ecx) {
     if (undefined_ == 0 && info.flag_rule == FlagRule::none) return;
-    apply(info, ecx);
+    completed(flag_effect_of(info, ecx));
+  }
+  /// Instructions with this effect have completed.
+  void completed(FlagEffect effect) {
+    undefined_ = (undefined_ & ~effect.written) | effect.undefined;
   }
   std::uint32_t undefined() const { return undefined_; }
 
@@ -65,7 +79,6 @@ class UndefinedFlagTracker {
 
   /// Bit 1 set; bits 3, 5, 15 and those above ID clear (Intel SDM vol. 1, 3.4.3).
   static bool looks_like_eflags(std::uint32_t value) { return (value & 0xffc0802a) == 2; }
-  void apply(const InstructionInfo& info, std::uint32_t ecx);
   void remember(std::uint32_t value);
   std::uint32_t remembered(std::uint32_t value) const;
 

@@ -412,16 +412,20 @@ void Machine::report_completed() {
     const Store& s = stores_[0];
     std::memcpy(memory_.host(s.physical + s.size), &segment_push_upper_, 2);
   }
-  const bool quiet = compares_ && !expects_now();
+  const bool loads_flags =
+      info_->kind == InstructionClass::iret || info_->kind == InstructionClass::popf;
+  const bool quiet = compares_ && !expects_now() && !loads_flags;
   const bool told = sink_ != nullptr && (!quiet || expects_stores_);
   for (std::size_t i = 0; i < store_count_; ++i) {
     const Store& s = stores_[i];
     memory_.mark_defined(s.physical, s.size);
+    if (compares_ && in_string_copy()) comparing_->copied(copied_from_, s.physical, s.size);
     if (told) {
       sink_->write(s.physical, {memory_.host(s.physical), s.size}, AccessKind::data, position_);
     }
   }
   if (info_->kind != InstructionClass::plain) report_descriptors();
+  if (quiet) untold_flags_ = untold_flags_ + flag_effect_of(*info_, engine_.gpr(kEcx));
   Sink* const listener = quiet ? block_receiver_ : sink_;
   if (listener != nullptr) listener->instruction(executed(), position_);
 }
@@ -616,6 +620,7 @@ void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
       if (!memory_.is_defined(at, n) && info_->kind != InstructionClass::fxrstor) {
         throw UndefinedMemory{at, n, "data"};
       }
+      copied_from_ = at;
       if (tells_reads() && ++reads_told_ > reads_to_skip_) tell_read(at, n, a.size - left);
     } else {
       CITCAT_ASSERT(store_count_ < stores_.size());

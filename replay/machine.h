@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "events/recording.h"
@@ -124,6 +125,9 @@ class Machine final : private EngineClient, private WalkObserver {
     std::vector<std::uint8_t> bytes;  ///< of the instruction
   };
   const std::optional<ModelSpecific>& first_model_specific() const { return first_model_specific_; }
+  /// What instructions did to the flags that were not told one by one to the sink that compares,
+  /// since this was called last.
+  FlagEffect take_untold_flags() { return std::exchange(untold_flags_, {}); }
   /// Bits of the dword being told to Sink::write() that no manual defines: the state that an SMI
   /// saves has such.
   std::uint32_t reserved_bits() const { return reserved_bits_; }
@@ -520,6 +524,8 @@ class Machine final : private EngineClient, private WalkObserver {
   Position expected_;              ///< from here on it wants to be asked
   std::uint64_t quiet_until_ = 0;  ///< blocks that end before need no questions
   bool compared_ = false;          ///< the block in progress is
+  FlagEffect untold_flags_;
+  PhysAddr copied_from_;  ///< read last by the instruction in flight
   Engine::RawFlags flags_at_entry_{};
   std::vector<BlockStore> block_stores_;  ///< what it was going to store
   std::size_t stores_told_ = 0;           ///< of these, belong to instructions that completed

@@ -23,8 +23,9 @@ void Machine::update_expected() {
   quiet_until_ = std::min(until_.instruction, expected_.instruction);
 }
 
-/// Keeps account of what `block`, which ran, has made defined.
+/// Keeps account of what `block`, which ran, has made defined and undefined.
 void Machine::note_accesses(const BlockTemplate& block) {
+  untold_flags_ = untold_flags_ + block.flags;
   for (const BlockTemplate::Access& a : block.accesses) {
     const std::uint32_t linear = a.address(block_registers_);
     const bool one_line = (linear & (kDefinedLine - 1)) + a.size <= kDefinedLine;
@@ -147,6 +148,7 @@ bool Machine::tell_accesses(const BlockTemplate& block) {
   if (!comparing_->agrees(told, position_)) return false;
   for (const BlockStore& store : told.stores) memory_.mark_defined(store.address, store.size);
   comparing_->agreed(told, position_);
+  untold_flags_ = untold_flags_ + block.flags;
   return true;
 }
 

@@ -112,6 +112,9 @@ void Machine::store_string(std::uint32_t count) {
     std::memcpy(to.host + i * size, from, size);
   }
   memory_.mark_defined(to.at, count * info_->operand_bytes);
+  if (compares_ && moves) {
+    comparing_->copied(string_runs_[0].at, to.at, count * info_->operand_bytes);
+  }
 }
 
 /// After the engine stopped: makes the iterations found by count_quick_iterations().

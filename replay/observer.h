@@ -68,7 +68,8 @@ class Sink {
   /// Whom block() may be told to in place of this sink, with the same effect; null where nobody
   /// listens.
   virtual Sink* block_receiver() { return detail() == Detail::nothing ? nullptr : this; }
-  /// The sink that wants Detail::comparison, of which there is one at most; null where there is none.
+  /// The sink that wants Detail::comparison, of which there is one at most; null where there is
+  /// none.
   virtual Sink* comparing() { return detail() == Detail::comparison ? this : nullptr; }
   // Of that one. Nothing before expected() needs to be told to it, but for its other members' sake
   // page walks, and events.
@@ -83,6 +84,8 @@ class Sink {
   /// False takes the block back, as if it had not run, and its instructions are made again and told
   /// one by one with all their accesses.
   virtual bool agrees(const ExecutedBlock&, Position /*first*/) { return true; }
+  /// MOVS has copied these bytes, of one iteration or of many, each within one frame.
+  virtual void copied(PhysAddr /*from*/, PhysAddr /*to*/, std::uint32_t /*size*/) {}
   /// Told of blocks that all agree with, before block().
   virtual void agreed(const ExecutedBlock&, Position /*first*/) {}
   virtual void fetch(PhysAddr, std::uint32_t /*size*/, Position) {}

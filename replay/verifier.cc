@@ -219,13 +219,14 @@ bool Verifier::writes_visible(PhysAddr a) const {
 void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position now) {
   const bool write_back = recording_.bus.form == CacheForm::write_back;
   if (beyond_ && !write_back) throw EvidenceEnd{};
+  if (plain_) note_image(a, bytes);
   if (write_back && expects_nothing(now)) return;
   if (reads_ != nullptr && !beyond_) {
     if (now.instruction != reads_->instruction()) follow_reads(now);
     reads_->stored(a, static_cast<std::uint32_t>(bytes.size()), machine_->memory());
   }
   if (write_back) pull_through(now);
-  const std::uint32_t unspecified = plain_ ? 0 : unspecified_bits(bytes);
+  const std::uint32_t unspecified = unspecified_bits(bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const PhysAddr at = machine_->memory().captured(a + static_cast<std::uint32_t>(i));
     auto bits = static_cast<std::uint8_t>(unspecified >> (i % 4 * 8));
@@ -233,7 +234,7 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
       if (bits == 0) bits = copied_bits(i, now);
       if (!lines_.empty() && !specific_bytes_.empty()) excuse_overwritten(at, now);
       unconfirmed_lines_.insert(LineSet::line_of(at.value));
-      set_specific(at, bits, bytes[i]);
+      if (!plain_) set_specific(at, bits, bytes[i]);
       continue;
     }
     match_byte(at, bytes[i], bits, now);
@@ -344,7 +345,6 @@ bool Verifier::made_by_specific_store() const {
 
 bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value,
                      std::uint8_t unspecified) {
-  if (plain_) return false;
   const bool may = !options_.strict && ((pending.t.data[byte] ^ value) & ~unspecified) == 0;
   if (!may && !is_believed(pending.t.index)) return false;
   machine_->memory().external_write(a, {&pending.t.data[byte], 1});
@@ -404,6 +404,7 @@ void Verifier::require_nothing_missing(Position completed) {
 // Instructions and interrupts
 
 void Verifier::delivered(const DeliveredEvent& event, Position now) {
+  follow_untold_flags();
   flags_.image_follows(event.eflags);
   interrupted_ = now.instruction;
   if (expected_.instruction == interrupted_) expected_.iteration = 0;
@@ -417,8 +418,9 @@ void Verifier::delivered(const DeliveredEvent& event, Position now) {
 }
 
 void Verifier::instruction(const ExecutedInstruction& e, Position now) {
+  follow_untold_flags();
+  follow_flags(*e.info);
   if (expects_nothing(now)) return;
-  if (!plain_) follow_flags(*e.info);
   if (beyond_) return;
   end_if_used_up(now);
   if (recording_.totals.instruction_starts != 0) {
@@ -446,6 +448,45 @@ void Verifier::follow_flags(const InstructionInfo& info) {
   const bool loads = info.kind == InstructionClass::iret || info.kind == InstructionClass::popf;
   // Without a write-back cache images have been compared, and adopted, when they were stored.
   if (loads && recording_.bus.form == CacheForm::write_back) flags_.reloaded();
+}
+
+void Verifier::follow_untold_flags() {
+  if (plain_) flags_.completed(machine_->take_untold_flags());
+}
+
+/// Of a plain comparison: remembers a store that may be an image of EFLAGS. One that nobody tells
+/// is not remembered.
+void Verifier::note_image(PhysAddr a, std::span<const std::uint8_t> bytes) {
+  if (bytes.size() != 4 || recording_.bus.form != CacheForm::write_back) return;
+  follow_untold_flags();
+  const std::uint32_t undefined = unspecified_bits(bytes);
+  FlagImage image{0, undefined};
+  std::memcpy(&image.value, bytes.data(), bytes.size());
+  if (undefined != 0) flag_images_[a.value] = image;
+}
+
+/// Linux copies the frames of interrupts from one stack to another.
+void Verifier::copied(PhysAddr from, PhysAddr to, std::uint32_t size) {
+  if (flag_images_.empty()) return;
+  for (std::uint32_t i = (0 - from.value) & 3; i + 4 <= size; i += 4) {
+    const auto image = flag_images_.find(from.value + i);
+    if (image != flag_images_.end()) flag_images_[to.value + i] = FlagImage{image->second};
+  }
+}
+
+/// The byte belongs to an image of EFLAGS that memory still holds as it was stored, and differs
+/// from the captured only in flags that no manual tells.
+bool Verifier::is_image(PhysAddr a, std::uint8_t captured) const {
+  const PhysAddr at{a.value & ~3u};
+  const auto image = flag_images_.find(at.value);
+  if (options_.strict || image == flag_images_.end()) return false;
+  const Memory& memory = machine_->memory();
+  if (!memory.is_mapped(at.page()) || !memory.is_defined(at, 4)) return false;
+  const FlagImage& stored = image->second;
+  const unsigned shift = 8 * (a.value & 3);
+  const auto ours = static_cast<std::uint8_t>(stored.value >> shift);
+  return std::memcmp(memory.host(at), &stored.value, 4) == 0 &&
+         ((ours ^ captured) & ~(stored.undefined >> shift) & 0xff) == 0;
 }
 
 void Verifier::check_instruction_start(const ExecutedInstruction& e, Position now) {

@@ -167,6 +167,7 @@ class Verifier final : public Sink, private VerifierProgress {
   bool may_run_block(Position first, std::uint32_t count) override;
   bool agrees(const ExecutedBlock& block, Position first) override;
   void agreed(const ExecutedBlock& block, Position first) override;
+  void copied(PhysAddr from, PhysAddr to, std::uint32_t size) override;
   void block(const ExecutedBlock&, Position) override {}
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
@@ -187,9 +188,9 @@ class Verifier final : public Sink, private VerifierProgress {
   /// The same for what the replay reported: a divergence if there is something left over.
   ReplayReport finish(ReplayReport report);
   const VerifyTotals& totals() const { return totals_; }
-  /// Only what agrees plainly is taken: what another comparison would adopt or excuse is a
-  /// divergence here. That one without VerifierOptions::plain has the last word then; on what
-  /// agrees here it has none to add.
+  /// Only what agrees plainly is taken, and undefined flags in the frames of interrupts: what
+  /// another comparison would adopt or excuse besides is a divergence here. That one without
+  /// VerifierOptions::plain has the last word then; on what agrees here it has none to add.
   bool plain() const { return plain_; }
   /// Every byte taken over from the bus.
   const std::vector<Adoption>& adoptions() const { return adoptions_; }
@@ -275,6 +276,9 @@ class Verifier final : public Sink, private VerifierProgress {
   std::uint8_t copied_bits(std::size_t byte, Position now) const;
   void excuse_overwritten(PhysAddr a, Position now);
   void follow_flags(const InstructionInfo& info);
+  void follow_untold_flags();
+  void note_image(PhysAddr a, std::span<const std::uint8_t> bytes);
+  bool is_image(PhysAddr a, std::uint8_t captured) const;
   void check_instruction_start(const ExecutedInstruction& e, Position now);
   void match_branches();
   void check_branch_targets(const ExecutedInstruction& e, Position now);
@@ -293,6 +297,12 @@ class Verifier final : public Sink, private VerifierProgress {
   LoneChanges lone_changes_;
   std::unique_ptr<ReadCheck> reads_;  ///< null where reads are not compared
   bool plain_ = false;
+  /// Of a plain comparison: images of EFLAGS that events stored, with bits that no manual tells, by
+  /// their addresses.
+  struct FlagImage {
+    std::uint32_t value = 0, undefined = 0;
+  };
+  std::unordered_map<std::uint32_t, FlagImage> flag_images_;
   Position expected_;  ///< as the machine was told last
   /// An event came at this instruction: a REP there starts again from zero.
   std::uint64_t interrupted_ = ~std::uint64_t{0};

@@ -31,8 +31,8 @@ bool Verifier::allows_blocks() const {
 
 Detail Verifier::detail() const { return plain_ ? Detail::comparison : Detail::accesses; }
 
-/// The first place at which the capture shows memory traffic that is not settled. A line may be given
-/// up before its instruction as well as after it: it is looked for at both places.
+/// The first place at which the capture shows memory traffic that is not settled. A line may be
+/// given up before its instruction as well as after it: it is looked for at both places.
 Position Verifier::expected() {
   constexpr Position kNever{~std::uint64_t{0}, 0};
   expected_ = {};

@@ -20,6 +20,9 @@ void Verifier::line_agreed(const BusTransaction& t) {
   last_agreed_ = t.index;
   const std::uint32_t number = LineSet::line_of(t.address.value);
   unconfirmed_lines_.erase(number);
+  if (!flag_images_.empty()) {
+    for (std::uint32_t b = 0; b < t.size; b += 4) flag_images_.erase(t.address.value + b);
+  }
   if (specific_bytes_.empty()) return;
   const std::uint32_t last = LineSet::line_of(t.address.value + t.size - 1);
   if (!specific_lines_.contains(number) && !specific_lines_.contains(last)) return;
@@ -98,11 +101,12 @@ void Verifier::check_lines(Position next) {
 }
 
 bool Verifier::adopt_line(PendingLine& line) {
-  if (plain_) return false;
   const bool believed = is_believed(line.t.index);
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
-    if (!believed && !may_differ(line.t.address + i, line.t.data[i])) return false;
+    const PhysAddr at = line.t.address + i;
+    const bool may = plain_ ? is_image(at, line.t.data[i]) : may_differ(at, line.t.data[i]);
+    if (!believed && !may) return false;
   }
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
