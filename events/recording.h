@@ -139,12 +139,6 @@ class EvidenceWriter {
   virtual void write_all(std::span<const BusTransaction> transactions) {
     for (const BusTransaction& transaction : transactions) write(transaction);
   }
-  /// The same for transactions that stay where and as they are while somebody holds `owner`, so
-  /// that they need not be copied to be kept for a while.
-  virtual void write_shared(std::span<const BusTransaction> transactions,
-                            const std::shared_ptr<const void>& /*owner*/) {
-    write_all(transactions);
-  }
 };
 
 /// Why a recording ends where it ends. Numbers are kept in archives.
