@@ -218,7 +218,7 @@ class Machine final : private EngineClient, private WalkObserver {
     std::uint32_t size = 0;
   };
 
-  // machine.cc: the life of an instruction
+  // machine.cc, machine_operands.cc: the life of an instruction
   void set_registers(const CpuState& state);
   void request(Action action);
   void complete_in_flight(std::uint32_t next_linear);

@@ -1,8 +1,71 @@
-// The machine's state as a value: checkpoints.
+// The machine's state as a value: registers and checkpoints.
+
+#include <algorithm>
 
 #include "replay/machine.h"
+#include "replay/machine_descriptor.h"
 
 namespace citcat {
+
+void Machine::set_registers(const CpuState& state) {
+  msrs_ = state.msrs;
+  cpuid_ = state.cpuid;
+  tsc_ = state.tsc;
+  dr_ = state.dr;
+  find_breakpoints();
+  for (int i = 0; i < 8; ++i) engine_.set_gpr(i, state.gpr[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < 6; ++i) engine_.set_segment(i, state.segment[static_cast<std::size_t>(i)]);
+  engine_.set_ldtr(state.ldtr);
+  engine_.set_tr(state.tr);
+  engine_.set_gdtr(state.gdtr);
+  engine_.set_idtr(state.idtr);
+  engine_.set_eip(state.eip);
+  const bool protected_16_bit = (state.cr0 & 1) != 0;
+  engine_.set_eflags(sixteen_bit_ ? loaded_flags(model_, protected_16_bit, state.eflags)
+                                  : state.eflags);
+  engine_.set_cr(0, state.cr0);
+  engine_.set_cr(2, state.cr2);
+  engine_.set_cr(3, state.cr3);
+  engine_.set_cr(4, state.cr4);
+  // 8086-class and 286 machines gate A20 outside the processor; 20 pins wrap by themselves.
+  engine_.set_a20_mask(model_ == CpuModel::i8088 ? 0xfffff : state.a20_mask);
+  engine_.write_fx(state.fx);
+  engine_.clear_inhibit();
+  engine_.sync_mode();
+  engine_.flush_tlb();
+  halted_ = state.halted;
+  a20_gate_.set_open(state.a20_mask == 0xffffffff);
+  in_smm_ = state.in_smm;
+  smbase_ = state.smbase;
+  resume_flag_ = (state.eflags & kFlagRf) != 0;
+  engine_.drop_resume_flag();
+}
+
+CpuState Machine::save() const {
+  CpuState s = loaded_;
+  for (int i = 0; i < 8; ++i) s.gpr[static_cast<std::size_t>(i)] = engine_.gpr(i);
+  for (int i = 0; i < 6; ++i) s.segment[static_cast<std::size_t>(i)] = engine_.segment(i);
+  s.ldtr = engine_.ldtr();
+  s.tr = engine_.tr();
+  s.gdtr = engine_.gdtr();
+  s.idtr = engine_.idtr();
+  s.eip = engine_.eip();
+  s.eflags = flags();
+  s.cr0 = engine_.cr(0);
+  s.cr2 = engine_.cr(2);
+  s.cr3 = engine_.cr(3);
+  s.cr4 = engine_.cr(4);
+  s.a20_mask = engine_.a20_mask();
+  s.dr = dr_;
+  s.msrs = msrs_;
+  s.tsc = tsc_;
+  s.halted = halted_;
+  s.in_smm = in_smm_;
+  s.smbase = smbase_;
+  engine_.read_fx(s.fx);
+  std::copy_n(loaded_.fx.begin() + 28, 4, s.fx.begin() + 28);  // MXCSR_MASK never changes
+  return s;
+}
 
 Machine::Snapshot Machine::snapshot() const {
   Snapshot s;

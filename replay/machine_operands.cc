@@ -1,0 +1,212 @@
+// What an instruction is and accesses, found out before the engine executes it: its bytes, and its
+// operands translated, checked and told in the order in which the processor makes the accesses.
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/error.h"
+#include "replay/machine.h"
+
+namespace citcat {
+
+void Machine::prepare_operands() {
+  const InstructionInfo& info = *info_;
+  if (info.opcode_map == 1 && info.opcode <= 3) [[unlikely]]
+    tell_looked_up_descriptor();
+  const bool loads_selector =
+      info.kind == InstructionClass::mov_to_segment || info.kind == InstructionClass::ltr ||
+      info.kind == InstructionClass::lldt || info.kind == InstructionClass::in ||
+      info.kind == InstructionClass::out || info.kind == InstructionClass::far_jump;
+  if (info.operand_count == 0 && info.ea_count == 0 && !loads_selector) return;
+  std::array<std::uint32_t, 6> bases;
+  for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
+  const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
+  const std::uint64_t* regs = engine_.gprs();
+  ea_count_ = info.ea_count;
+  for (unsigned i = 0; i < info.ea_count; ++i) {
+    ea_[i] = kt_address(info, i, linear_ - code_base_, regs, bases.data(), stack32);
+  }
+  if (info.kind == InstructionClass::invlpg) {
+    invlpg_linear_ = operand_linear(info.operands[0], regs, bases.data(), stack32);
+  }
+  // An 80286 hands a coprocessor the operand's address and leaves the transfers to it.
+  if (model_ != CpuModel::i286 || info.kind != InstructionClass::x87) {
+    for_each_access(info, regs, bases.data(), stack32,
+                    [&](const DataAccess& a) { access(a, info.operands[a.operand]); });
+  }
+  switch (info.kind) {
+    case InstructionClass::mov_to_segment:
+    case InstructionClass::pop_segment:
+    case InstructionClass::load_far_pointer:
+    case InstructionClass::ltr:
+    case InstructionClass::lldt:
+      watch_descriptor();
+      break;
+    case InstructionClass::in:
+    case InstructionClass::out:
+    case InstructionClass::ins:
+    case InstructionClass::outs:
+      tell_port_permission();
+      break;
+    case InstructionClass::far_jump:
+    case InstructionClass::far_call:
+    case InstructionClass::far_return:
+    case InstructionClass::iret:
+      if (protected_mode()) tell_transfer_descriptors();
+      break;
+    default:
+      break;
+  }
+  if (info.kind == InstructionClass::push_segment && info.operand_bytes == 4 &&
+      policy_.segment_push_is_16_bit && store_count_ == 1) {
+    std::memcpy(&segment_push_upper_, memory_.host(stores_[0].physical + stores_[0].size), 2);
+    restore_segment_push_ = true;
+  }
+}
+
+void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
+  if (sixteen_bit_ && a.offset + a.size > 0x10000 && model_ == CpuModel::i8088) {
+    split_access(a, operand);
+    return;
+  }
+  check_segment(a, operand);
+  if (breaks_on_data_) [[unlikely]]
+    check_data_breakpoints(a);
+  if (a.write) {
+    if (operand.conditional_write &&
+        shift_writes_nothing(*info_, model_, static_cast<std::uint8_t>(engine_.gpr(kEcx)))) {
+      return;
+    }
+    access_pages(a, Access::write, false);
+  } else {
+    // A read-modify-write asks for write permission before it reads: a page it may not write is
+    // left without its accessed bit.
+    access_pages(a, operand.write ? Access::write : Access::read, true);
+  }
+}
+
+void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
+  const bool user = user_mode();
+  std::uint32_t linear = a.linear;
+  std::uint32_t left = a.size;
+  while (left != 0) {
+    const std::uint32_t n = std::min(left, kPageSize - (linear & kPageMask));
+    const PhysAddr at = mmu_.translate(LinearAddr{linear}, kind, user);
+    if (!memory_.is_mapped(at.page())) {
+      if (is_read) throw UndefinedMemory{at, n, "data"};
+      throw NeedsMapping{at.page()};
+    }
+    if (is_read) {
+      if (wants_arrangement_) refuse_reading_own_code(at, n);
+      if (!memory_.is_defined(at, n) && info_->kind != InstructionClass::fxrstor) {
+        throw UndefinedMemory{at, n, "data"};
+      }
+      copied_from_ = at;
+      if (tells_reads() && ++reads_told_ > reads_to_skip_) tell_read(at, n, a.size - left);
+    } else {
+      CITCAT_ASSERT(store_count_ < stores_.size());
+      stores_[store_count_++] = {at, n};
+    }
+    linear += n;
+    left -= n;
+  }
+}
+
+/// Tells a read of `size` bytes, `first` bytes into its operand.
+void Machine::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
+  if (info_->kind != InstructionClass::fxrstor) {
+    sink_->read(at, size, AccessKind::data, position_);
+    return;
+  }
+  // Of each x87 register's slot ten bytes are read (SDM vol. 1, figure 10-3).
+  constexpr std::uint32_t kRegisters = 32, kXmm = 160, kSlot = 16, kRegisterBytes = 10;
+  const auto is_read = [&](std::uint32_t i) {
+    const std::uint32_t byte = first + i;
+    return byte < kRegisters || byte >= kXmm || byte % kSlot < kRegisterBytes;
+  };
+  for (std::uint32_t i = 0; i < size;) {
+    std::uint32_t n = 0;
+    while (i + n < size && is_read(i + n)) ++n;
+    if (n != 0) sink_->read(at + i, n, AccessKind::data, position_);
+    i += n;
+    while (i < size && !is_read(i)) ++i;
+  }
+}
+
+void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand) const {
+  if (model_ == CpuModel::i8088) return;  // has neither limits nor types
+  // Intel SDM vol. 3, 5.3 and 5.4. The engine checks neither limits nor types.
+  const int s = operand.segment;
+  const std::uint32_t limit = engine_.segment_limit(s);
+  const std::uint32_t flags = engine_.segment_flags(s);
+  const bool expand_down = (flags & 0x1c00) == 0x1400;  // S, data, E
+  bool good;
+  if (!expand_down) {
+    good = a.offset <= limit && limit - a.offset >= a.size - 1u;
+  } else {
+    const std::uint32_t top = (flags & 1u << 22) != 0 ? 0xffffffff : 0xffff;
+    good = a.offset > limit && a.offset <= top && top - a.offset >= a.size - 1u;
+  }
+  if (good && protected_mode()) {
+    const bool present = (flags & 0x8000) != 0;
+    const bool code = (flags & 0x800) != 0;
+    const bool bit = (flags & 0x200) != 0;  // writable data, readable code
+    good = present && (a.write ? !code && bit : !code || bit);
+  }
+  if (!good) throw CpuException{static_cast<std::uint8_t>(s == kSs ? 12 : 13), 0u, 0};
+}
+
+const InstructionInfo& Machine::fetch(std::uint32_t linear) {
+  const bool user = user_mode();
+  if ((linear & ~kPageMask) != code_page_) {
+    code_frame_ = mmu_.translate(LinearAddr{linear}, Access::execute, user);
+    code_frame_.value &= ~kPageMask;
+    code_host_ = memory_.host(code_frame_);
+    if (code_host_ == nullptr) throw UndefinedMemory{code_frame_, 1, "code"};
+    code_page_ = linear & ~kPageMask;
+    note_code(code_frame_.page());
+  }
+  const std::uint32_t offset = linear & kPageMask;
+  physical_ = code_frame_ + offset;
+  const CodeMode mode = code_mode();
+  Decoded& slot = decoded_[decoded_slot(linear)];
+  const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
+  if (slot.is(linear, mode, {code_host_ + offset, here})) [[likely]] {
+    if (!memory_.is_defined(physical_, slot.info.length)) {
+      throw UndefinedMemory{physical_, slot.info.length, "code"};
+    }
+    if (tells_reads()) sink_->fetch(physical_, slot.info.length, position_);
+    return slot.info;
+  }
+  slot.valid = false;
+  std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
+  std::memcpy(bytes.data(), code_host_ + offset, here);
+  slot.info = decode_instruction({bytes.data(), here}, mode, model_);
+  std::uint32_t first = slot.info.state == DecodeState::ok ? slot.info.length : here;
+  std::uint32_t second = 0;
+  PhysAddr next;
+  if (slot.info.state == DecodeState::needs_more_bytes && here < kMaxInstructionBytes) {
+    next = mmu_.translate(LinearAddr{linear + here}, Access::execute, user);
+    const std::uint8_t* host = memory_.host(next);
+    if (host == nullptr) throw UndefinedMemory{next, 1, "code"};
+    std::memcpy(&bytes[here], host, bytes.size() - here);
+    slot.info = decode_instruction(bytes, mode, model_);
+    if (slot.info.state == DecodeState::ok) second = slot.info.length - here;
+  } else if (slot.info.state != DecodeState::ok) {
+    first = 1;  // how many bytes an invalid instruction takes is not defined
+  }
+  if (!memory_.is_defined(physical_, first)) throw UndefinedMemory{physical_, first, "code"};
+  if (second != 0 && !memory_.is_defined(next, second)) {
+    throw UndefinedMemory{next, second, "code"};
+  }
+  if (tells_reads()) {
+    sink_->fetch(physical_, first, position_);
+    if (second != 0) sink_->fetch(next, second, position_);
+  }
+  slot.linear = linear;
+  slot.mode = mode;
+  slot.valid = slot.info.state == DecodeState::ok;
+  return slot.info;
+}
+
+}  // namespace citcat
