@@ -24,4 +24,20 @@ std::string_view ending_name(Ending ending) {
   return "?";
 }
 
+const char* internal_read_name(InternalRead::Op op) {
+  switch (op) {
+    case InternalRead::Op::rdtsc:
+      return "RDTSC";
+    case InternalRead::Op::rdmsr:
+      return "RDMSR";
+    case InternalRead::Op::wrmsr:
+      return "WRMSR";
+    case InternalRead::Op::cpuid:
+      return "CPUID";
+    case InternalRead::Op::rdpmc:
+      return "RDPMC";
+  }
+  return "?";
+}
+
 }  // namespace citcat

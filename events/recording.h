@@ -157,6 +157,9 @@ constexpr bool is_interrupted(Ending ending) { return ending >= Ending::source_g
 /// For people and JSON, e.g. "stop marker", "storage full".
 std::string_view ending_name(Ending ending);
 
+/// The instruction's mnemonic. Static.
+const char* internal_read_name(InternalRead::Op op);
+
 struct RecordingTotals {
   std::uint64_t transactions = 0;
   std::uint64_t reads = 0, writes = 0, write_backs = 0, line_fills = 0;

@@ -33,22 +33,6 @@ constexpr double kPerRead = 0.005;
 /// Values beside the recorded one: what a counter has when it is read some clocks later.
 constexpr std::uint64_t kMostOff = 8;
 
-std::string_view op_name(InternalRead::Op op) {
-  switch (op) {
-    case InternalRead::Op::rdtsc:
-      return "RDTSC";
-    case InternalRead::Op::rdmsr:
-      return "RDMSR";
-    case InternalRead::Op::wrmsr:
-      return "WRMSR";
-    case InternalRead::Op::cpuid:
-      return "CPUID";
-    case InternalRead::Op::rdpmc:
-      return "RDPMC";
-  }
-  return "?";
-}
-
 std::optional<InternalRead::Op> op_of(InstructionClass c) {
   switch (c) {
     case InstructionClass::rdtsc:
@@ -152,7 +136,7 @@ void CauseFinder::other_internal_values(std::size_t number, Position position, d
   for (const auto& [value, its_price] : values) {
     Cause cause;
     cause.kind = CauseKind::internal_value;
-    cause.text = fmt::format("{}{} gave {:x} and was recorded as {:x}", op_name(read.op),
+    cause.text = fmt::format("{}{} gave {:x} and was recorded as {:x}", internal_read_name(read.op),
                              position.instruction != kEnd
                                  ? fmt::format(" at instruction {}", position.instruction)
                                  : fmt::format(" number {}", number),

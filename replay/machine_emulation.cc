@@ -18,22 +18,6 @@ constexpr std::uint32_t kMsrTsc = 0x10, kMsrSysenterCs = 0x174, kMsrSysenterEsp 
                         kMsrSysenterEip = 0x176;
 constexpr std::uint32_t kCr4Tsd = 1u << 2;
 
-const char* internal_op_name(InternalRead::Op op) {
-  switch (op) {
-    case InternalRead::Op::rdtsc:
-      return "RDTSC";
-    case InternalRead::Op::rdmsr:
-      return "RDMSR";
-    case InternalRead::Op::wrmsr:
-      return "WRMSR";
-    case InternalRead::Op::cpuid:
-      return "CPUID";
-    case InternalRead::Op::rdpmc:
-      return "RDPMC";
-  }
-  return "?";
-}
-
 bool is_floating_point(InstructionClass kind) {
   switch (kind) {
     case InstructionClass::x87:
@@ -212,8 +196,8 @@ void Machine::emulate_internal_read(InternalRead::Op op) {
   std::snprintf(text, sizeof text,
                 "%s at EIP %08x needs a value that crosses no bus, and the recording has none left "
                 "(import with --internal FILE)",
-                internal_op_name(op), engine_.eip());
-  throw ReplayStopped{position_, text, ~std::uint64_t{0}, internal_op_name(op), "nothing"};
+                internal_read_name(op), engine_.eip());
+  throw ReplayStopped{position_, text, ~std::uint64_t{0}, internal_read_name(op), "nothing"};
 }
 
 void Machine::emulate_cpuid() {
