@@ -71,8 +71,8 @@ class Sink {
   /// The sink that wants Detail::comparison, of which there is one at most; null where there is
   /// none.
   virtual Sink* comparing() { return detail() == Detail::comparison ? this : nullptr; }
-  // Of that one. Nothing before expected() needs to be told to it, but for its other members' sake
-  // page walks, and events.
+  // Of that one. Before expected() it need be told nothing but events, page walks, copies, and
+  // instructions that load EFLAGS.
   /// The first place at which something is expected, as far as is known; never less than it was for
   /// what has been told since.
   virtual Position expected() { return {}; }
