@@ -56,10 +56,19 @@ bool BlockMemory::reads_within(std::uint32_t instruction, PhysAddr first,
   });
 }
 
-std::pair<PhysAddr, std::uint32_t> BlockMemory::fetched(std::uint32_t instruction) const {
+PhysAddr BlockMemory::fetched(std::uint32_t instruction) const {
+  return block_.code->physical(block_.code->instructions[instruction].offset);
+}
+
+bool BlockMemory::fetches_within(std::uint32_t instruction, PhysAddr first,
+                                 std::uint32_t size) const {
   const BlockTemplate::Instruction& in = block_.code->instructions[instruction];
-  const std::uint32_t offset = (block_.code->key.linear + in.offset) & kPageMask;
-  return {PhysAddr{block_.code->key.frame + offset}, in.info.length};
+  const PhysAddr begin = block_.code->physical(in.offset);
+  const std::uint32_t here =
+      std::min(std::uint32_t{in.info.length}, kPageSize - begin.offset_in_page());
+  if (overlap(begin, here, first, size)) return true;
+  return here < in.info.length &&
+         overlap(block_.code->physical(in.offset + here), in.info.length - here, first, size);
 }
 
 }  // namespace citcat

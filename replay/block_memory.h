@@ -27,8 +27,9 @@ class BlockMemory {
   /// Instruction number `instruction` stores to the range, or reads from it.
   bool stores_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;
   bool reads_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;
-  /// Its code.
-  std::pair<PhysAddr, std::uint32_t> fetched(std::uint32_t instruction) const;
+  /// Where its code begins, and whether some of it lies in the range.
+  PhysAddr fetched(std::uint32_t instruction) const;
+  bool fetches_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;
 
  private:
   const ExecutedBlock& block_;

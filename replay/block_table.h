@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,6 +18,7 @@ class BlockTable {
   BlockTemplate*& recent(std::uint32_t linear) { return recent_[slot(linear)]; }
 
   BlockTemplate* find(const BlockKey& key) {
+    if (!present_[slot(key.linear)]) return nullptr;
     const auto it = templates_.find(key);
     return it == templates_.end() ? nullptr : it->second.get();
   }
@@ -33,11 +34,30 @@ class BlockTable {
     return true;
   }
 
+  /// The engine lost the translation of `block` when code inside it was translated again, and for
+  /// no other reason: at its next meeting it is hot, and this meeting does not count as a try.
+  void keep_hot(const BlockTemplate& block, std::uint16_t hot) {
+    const auto is_newer = [&](std::uint32_t linear) {
+      const BlockTemplate* const inside = recent(linear);
+      return inside != nullptr && inside->key.linear == linear && inside->number > block.number;
+    };
+    bool lost = false;
+    for (const BlockTemplate* part = &block; part != nullptr; part = part->next.get()) {
+      for (const BlockTemplate::Instruction& instruction : part->instructions) {
+        lost = lost || is_newer(part->key.linear + instruction.offset);
+      }
+    }
+    Heat& h = heat_[slot(block.key.linear)];
+    if (!lost || h.linear != block.key.linear || h.tries == 0) return;
+    h.met = (std::uint32_t{hot} << --h.tries) - 1;
+  }
+
   void insert(BlockTemplate block) {
     for (BlockTemplate* b = &block; b != nullptr; b = b->next.get()) b->number = ++last_number_;
     auto& place = templates_[block.key];
     if (place) forget(*place);
     place = std::make_unique<BlockTemplate>(std::move(block));
+    present_[slot(place->key.linear)] = true;
   }
   void erase(const BlockKey& key) {
     const auto it = templates_.find(key);
@@ -53,6 +73,7 @@ class BlockTable {
     ++gone_;
     templates_.clear();
     recent_.assign(recent_.size(), nullptr);
+    present_.assign(present_.size(), false);
   }
 
  private:
@@ -79,6 +100,7 @@ class BlockTable {
 
   std::unordered_map<BlockKey, std::unique_ptr<BlockTemplate>, Hash> templates_;
   std::vector<BlockTemplate*> recent_ = std::vector<BlockTemplate*>(kSlots);
+  std::vector<bool> present_ = std::vector<bool>(kSlots);  ///< there was one since clear()
   std::vector<Heat> heat_ = std::vector<Heat>(kSlots);
   std::uint64_t last_number_ = 0;
   std::uint64_t gone_ = 0;

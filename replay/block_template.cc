@@ -415,10 +415,11 @@ BlockTemplate BlockTemplate::first(std::uint32_t count, Detail detail) const {
   return part;
 }
 
-BlockCompiler::BlockCompiler(const BlockKey& key, CpuModel model, bool stack32,
-                             std::uint8_t flat_segments, Detail detail)
+BlockCompiler::BlockCompiler(const BlockKey& key, std::uint32_t second_frame, CpuModel model,
+                             bool stack32, std::uint8_t flat_segments, Detail detail)
     : model_(model), flat_segments_(flat_segments), detail_(detail) {
   block_.key = key;
+  block_.second_frame = second_frame;
   block_.stack32 = stack32;
 }
 
@@ -459,15 +460,17 @@ BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete) const {
   // At its beginning a part has all registers: it holds one instruction at least.
   BlockTemplate rest;
   rest.key = block.key;
-  rest.key.linear += block.instructions[count].offset;
+  const std::uint32_t begin = block.instructions[count].offset;
+  rest.key.linear += begin;
+  rest.key.frame = block.physical(begin).page() * kPageSize;
+  rest.second_frame = block.second_frame;
   rest.stack32 = block.stack32;
-  rest.size = block.size - block.instructions[count].offset;
+  rest.size = block.size - begin;
   rest.segments_read = block.segments_read;
   rest.segments_written = block.segments_written;
   rest.segments_flat = block.segments_flat;
   rest.instructions.assign(block.instructions.begin() + count, block.instructions.end());
-  for (BlockTemplate::Instruction& in : rest.instructions)
-    in.offset -= block.instructions[count].offset;
+  for (BlockTemplate::Instruction& in : rest.instructions) in.offset -= begin;
   cut(block, count);
   block.reported_tail = true;
   block.next = std::make_shared<BlockTemplate>(finish(std::move(rest), complete));
@@ -482,7 +485,7 @@ ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {
   e.info = &in.info;
   e.linear = code->key.linear + in.offset;
   e.eip = e.linear - code->key.code_base;
-  e.physical = PhysAddr{code->key.frame + (e.linear & kPageMask)};
+  e.physical = code->physical(in.offset);
   e.ea_count = in.info.ea_count;
   for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = in.address[a](*registers);
   return e;

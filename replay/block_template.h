@@ -77,8 +77,11 @@ struct BlockTemplate {
     bool write = false;
   };
   static constexpr std::uint64_t kUnnumbered = 0;
+  static constexpr std::uint32_t kNoFrame = 1;
 
   BlockKey key;
+  /// Physical page of what lies in the page after the one it begins in; kNoFrame: nothing does.
+  std::uint32_t second_frame = kNoFrame;
   std::uint64_t number = kUnnumbered;  ///< distinct for every template that is met again and again
   bool stack32 = true;
   std::vector<Instruction> instructions;  ///< those that run unreported
@@ -132,6 +135,12 @@ struct BlockTemplate {
   const BlockTemplate& last() const { return next ? next->last() : *this; }
   /// Address behind the instructions of this part.
   std::uint32_t end() const { return key.linear + size; }
+  /// Of the byte `offset` bytes into this part.
+  PhysAddr physical(std::uint32_t offset) const {
+    const std::uint32_t in_frame = (key.linear & kPageMask) + offset;
+    return PhysAddr{in_frame < kPageSize ? key.frame + in_frame
+                                         : second_frame + (in_frame & kPageMask)};
+  }
   /// The first `count` instructions alone, for an execution that ended there.
   BlockTemplate first(std::uint32_t count, Detail detail) const;
 
@@ -145,9 +154,10 @@ struct BlockTemplate {
 /// Takes the instructions of one block in order, until one must be reported and executed with care.
 class BlockCompiler {
  public:
-  /// `flat_segments`: those that have base 0 now. `detail`: what is to be told of the block.
-  BlockCompiler(const BlockKey& key, CpuModel model, bool stack32, std::uint8_t flat_segments,
-                Detail detail);
+  /// `second_frame`: as in BlockTemplate. `flat_segments`: those that have base 0 now. `detail`:
+  /// what is to be told of the block.
+  BlockCompiler(const BlockKey& key, std::uint32_t second_frame, CpuModel model, bool stack32,
+                std::uint8_t flat_segments, Detail detail);
   /// False when this instruction and all after it must be reported.
   bool add(const InstructionInfo& info);
   /// The template. `complete`: the engine's block ends with the last instruction added.

@@ -255,9 +255,12 @@ class Machine final : private EngineClient, private WalkObserver {
   // machine_blocks.cc: code that runs unreported
   std::uint64_t block_mode() const;
   bool find_frame(std::uint32_t linear);
+  std::uint32_t find_second_frame(std::uint32_t linear);
+  bool lies_in_both_pages(const BlockTemplate& block);
   BlockKey block_key(std::uint32_t linear) const;
   BlockTemplate* find_block(std::uint32_t linear);
   void warm_up(std::uint32_t linear, std::uint32_t size);
+  std::optional<BlockTemplate> compile_block(std::uint32_t linear, std::uint32_t size);
   void retranslate();
   void finish_retranslation();
   void drop_blocks();

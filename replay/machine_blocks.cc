@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "formats/error.h"
+#include "replay/code_bytes.h"
 #include "replay/machine.h"
 #include "replay/machine_descriptor.h"
 
@@ -20,7 +21,7 @@ namespace {
 
 /// Executions of a block before it is translated again. Cold code is cheaper to run reported than
 /// to translate twice (some 10 us a block).
-constexpr std::uint16_t kHot = 24;
+constexpr std::uint16_t kHot = 16;
 
 /// Of EFLAGS, what shapes the engine's code: TF, IOPL, RF, VM, AC (cpu_get_tb_cpu_state()).
 constexpr std::uint32_t kModeFlags = 0x100 | 0x3000 | 0x10000 | 0x20000 | 0x40000;
@@ -42,6 +43,20 @@ bool Machine::find_frame(std::uint32_t linear) {
   block_page_ = page;
   block_frame_ = known->frame.value;
   return true;
+}
+
+/// Where the page after that of `linear` lies; BlockTemplate::kNoFrame where the TLB does not hold
+/// it.
+std::uint32_t Machine::find_second_frame(std::uint32_t linear) {
+  const LinearAddr next{(linear & ~kPageMask) + kPageSize};
+  const auto known = mmu_.translate_quietly(next, Access::execute, user_mode());
+  return known ? known->frame.value : BlockTemplate::kNoFrame;
+}
+
+/// Of a block that crosses pages the second one still is where it was.
+bool Machine::lies_in_both_pages(const BlockTemplate& block) {
+  return block.second_frame == BlockTemplate::kNoFrame ||
+         find_second_frame(block.key.linear) == block.second_frame;
 }
 
 BlockKey Machine::block_key(std::uint32_t linear) const {
@@ -77,6 +92,7 @@ bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
   const Met& met = met_[met_slot(linear)];
   if (met.surroundings != surroundings_ || met.linear != linear) return false;
   if (!find_frame(linear) || met.block->key.frame != block_frame_) return false;
+  if (!lies_in_both_pages(*met.block)) return false;
   BlockTemplate& done = *pending_;
   if (!done.ran_whole_before(linear, size)) return false;
   if (position_.instruction + done.count() + met.block->whole_count > quiet_until_) return false;
@@ -122,7 +138,7 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size) {
     request(Action::at_position);
     return;
   }
-  if (!segments_allow(*block) || watches_code()) {
+  if (!lies_in_both_pages(*block) || !segments_allow(*block) || watches_code()) {
     stale_blocks_.push_back(block->key);
     request(Action::drop_blocks);
     hot_ = linear;
@@ -163,11 +179,33 @@ bool Machine::enter_block(BlockTemplate& block) {
 
 void Machine::warm_up(std::uint32_t linear, std::uint32_t size) {
   if ((engine_.system_flags() & kFlagTf) != 0 || engine_.inhibited() || watches_code()) return;
-  if ((linear & kPageMask) + size > kPageSize || !blocks_.heat(linear, kHot)) return;
+  if (!blocks_.heat(linear, kHot)) return;
   if (arranged_ || resuming_ || (in_flight_ && linear == linear_)) return;
   hot_ = linear;
   hot_size_ = size;
   request(Action::retranslate);
+}
+
+/// The template of the `size` bytes at `linear`; nullopt where not all of them can be had.
+std::optional<BlockTemplate> Machine::compile_block(std::uint32_t linear, std::uint32_t size) {
+  CodeBytes code(memory_, PhysAddr{block_frame_ | (linear & kPageMask)});
+  std::uint32_t second = BlockTemplate::kNoFrame;
+  if (code.in_first_page() < size) {
+    second = find_second_frame(linear);
+    if (second == BlockTemplate::kNoFrame) return std::nullopt;
+    code.set_second_frame(PhysAddr{second});
+  }
+  if (!code.is_mapped()) return std::nullopt;
+  BlockCompiler compiler(block_key(linear), second, model_, (engine_.hflags() & kHfSs32) != 0,
+                         flat_, detail_);
+  std::uint32_t done = 0;
+  while (done < size) {
+    const InstructionInfo info = decoded(linear + done, code.at(done));
+    if (info.state != DecodeState::ok || !compiler.add(info)) break;
+    if (compares_ && !code.is_defined(done, info.length)) return std::nullopt;
+    done += info.length;
+  }
+  return compiler.finish(done >= size);
 }
 
 /// After the engine stopped before a hot block.
@@ -176,22 +214,11 @@ void Machine::retranslate() {
   settle_in_flight(linear, false);
   engine_.set_eip(linear - engine_.segment_base(kCs));
   if (in_flight_) return;  // the last count check of a REP
-  const std::uint8_t* const host =
-      find_frame(linear) ? memory_.host(PhysAddr{block_frame_}) : nullptr;
-  if (host == nullptr) return;
+  if (!find_frame(linear)) return;
   refresh_segments();
-  BlockCompiler compiler(block_key(linear), model_, (engine_.hflags() & kHfSs32) != 0, flat_,
-                         detail_);
-  std::uint32_t done = 0;
-  while (done < hot_size_) {
-    const std::uint32_t offset = (linear + done) & kPageMask;
-    const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
-    const InstructionInfo info = decoded(linear + done, {host + offset, here});
-    if (info.state != DecodeState::ok || !compiler.add(info)) break;
-    if (compares_ && !memory_.is_defined(PhysAddr{block_frame_ + offset}, info.length)) return;
-    done += info.length;
-  }
-  BlockTemplate block = compiler.finish(done >= hot_size_);
+  std::optional<BlockTemplate> compiled = compile_block(linear, hot_size_);
+  if (!compiled) return;
+  BlockTemplate& block = *compiled;
   if (block.count() == 0 || !segments_allow(block) || !engine_.forget_code(linear)) return;
   // Without reports more fits into one of the engine's blocks than with them: what may follow the
   // template is reported in any case. Only a branch is followed by nothing.
@@ -225,6 +252,7 @@ void Machine::drop_blocks() {
   for (const BlockKey& key : stale_blocks_) {
     // Should a quiet translation be left, it must not run without its template.
     engine_.invalidate_code(PhysAddr{key.frame | (key.linear & kPageMask)}, 1);
+    if (const BlockTemplate* const block = blocks_.find(key)) blocks_.keep_hot(*block, kHot);
     blocks_.erase(key);
   }
   stale_blocks_.clear();

@@ -269,9 +269,10 @@ bool ReadCheck::agrees(const Pending& p, const BlockMemory& block,
                        std::uint32_t instruction) const {
   const auto [first, bytes] = filled(p.t);
   if (p.t.op == BusOp::code_read) {
-    const auto [fetch, length] = block.fetched(instruction);
-    if (overlaps(fetch, length, first, bytes)) return equals_before(p, block, instruction);
-    return follows_code(p, fetch) && equals_before(p, block, instruction + 1);
+    if (block.fetches_within(instruction, first, bytes)) {
+      return equals_before(p, block, instruction);
+    }
+    return follows_code(p, block.fetched(instruction)) && equals_before(p, block, instruction + 1);
   }
   if (block.stores_within(instruction, first, bytes)) return true;
   if (!p.t.has(kStoreFill) && block.reads_within(instruction, first, bytes)) {

@@ -11,10 +11,13 @@ namespace {
 // Physical (and, with paging, linear) addresses.
 constexpr std::uint32_t kGdt = 0x1000, kIdt = 0x1800, kTss = 0x2000, kStubs = 0x3000,
                         kSkip = 0x3800, kRepair = 0x3900, kNmi = 0x3a00, kState = 0x5000,
-                        kDirectory = 0x8000, kTable = 0x9000, kCode = 0x10000, kData = 0x20000,
+                        kDirectory = 0x8000, kTable = 0x9000, kCode = 0x10040, kData = 0x20000,
                         kStack = 0x30f00, kKernelStack = 0x34f00, kRealHandler = 0x600;
 constexpr std::uint32_t kChunks = 64, kChunkBytes = 128, kDataPages = 8;
 constexpr std::uint32_t kMemory = 0x40000;
+// Two of the chunks cross pages. The second page of the first of them, and the chunks in it, are
+// there twice and differ; which of the frames is mapped changes now and then.
+constexpr std::uint32_t kTwicePage = 0x11000, kOtherFrame = 0x13000, kCrossing = 31;
 
 class Guest {
  public:
@@ -28,6 +31,7 @@ class Guest {
     tables();
     handlers();
     for (std::uint32_t c = 0; c < kChunks; ++c) chunk(c);
+    other_frame();
     Recording r;
     r.initial = state();
     for (std::uint32_t a = 0; a < kMemory; a += kPageSize) {
@@ -113,9 +117,10 @@ class Guest {
     put32(kRepair + 16, kSkip + 2 - (kRepair + 20));
     put(kRepair + 20, {0x89, 0xc1, 0xc1, 0xe9, 0x0c, 0x36, 0x80, 0x0c, 0x8d, 0x00, 0x90, 0,
                        0,    0x07, 0x36, 0x0f, 0x01, 0x38, 0x59, 0x58, 0x83, 0xc4, 0x04, 0xcf});
-    // One data page goes, one loses its marks, and the TLB is dropped.
-    put(kNmi, {0x50, 0x36, 0x80, 0x25, 0x84, 0x90, 0,    0,    0xf8, 0x36, 0x80, 0x25, 0x8c,
-               0x90, 0,    0,    0x9f, 0x0f, 0x20, 0xd8, 0x0f, 0x22, 0xd8, 0x58, 0xcf});
+    // One data page goes, one loses its marks, a code page moves, and the TLB is dropped.
+    put(kNmi, {0x50, 0x36, 0x80, 0x25, 0x84, 0x90, 0,    0,    0xf8, 0x36, 0x80,
+               0x25, 0x8c, 0x90, 0,    0,    0x9f, 0x36, 0x80, 0x35, 0x45, 0x90,
+               0,    0,    0x20, 0x0f, 0x20, 0xd8, 0x0f, 0x22, 0xd8, 0x58, 0xcf});
     put(kRealHandler,
         {0x50, 0x2e, 0xff, 0x06, 0x00, 0x50, 0x2e, 0xa1, 0x00, 0x50, 0x83, 0xe0, 0x3f, 0xc1, 0xe0,
          0x07, 0x55, 0x89, 0xe5, 0x89, 0x46, 0x04, 0x80, 0x66, 0x09, 0xfe, 0x5d, 0x58, 0xcf});
@@ -267,12 +272,32 @@ class Guest {
     emit({0xbc});  // the stack
     imm(wide_ ? kStack : 0x8f00, word());
     set_registers();
+    fill_chunk(number);
+  }
+
+  /// Instructions from here to the end of the chunk.
+  void fill_chunk(std::uint32_t number) {
+    const std::uint32_t begin = kCode + number * kChunkBytes;
     // Room for the longest thing below and the jump.
-    while (at_ < begin + kChunkBytes - 34) instruction();
+    while (at_ < begin + kChunkBytes - 34) {
+      instruction();
+      if (number == kCrossing && beyond_ == 0 && at_ >= kTwicePage) beyond_ = at_;
+    }
     const std::uint32_t next = kCode + (number + 1) % kChunks * kChunkBytes;
     const std::uint32_t size = 1 + word();
     emit({0xe9});
     imm(next - (at_ - 1 + size), word());
+  }
+
+  /// Makes all that begins in one page anew, for a frame that takes its place.
+  void other_frame() {
+    const auto first = ram_.begin() + kTwicePage, other = ram_.begin() + kOtherFrame;
+    const std::vector<std::uint8_t> made(first, first + kPageSize);
+    at_ = beyond_;
+    fill_chunk(kCrossing);
+    for (std::uint32_t c = kCrossing + 1; c + 1 < kChunks; ++c) chunk(c);
+    std::copy_n(first, kPageSize, other);
+    std::copy(made.begin(), made.end(), first);
   }
 
   void instruction() {
@@ -544,6 +569,7 @@ class Guest {
   std::vector<std::uint8_t> ram_;
   std::vector<std::uint32_t> patchable_;
   std::uint32_t at_ = 0;
+  std::uint32_t beyond_ = 0;  ///< the first instruction that begins in the page that is there twice
   bool wide_ = false;
 };
 
