@@ -41,12 +41,19 @@ Importer::Importer(TransactionStream& stream, const ImportOptions& options,
                    EvidenceWriter* evidence)
     : stream_(stream),
       options_(options),
-      builder_({stream.info().bus, options.on_chip}, evidence),
+      builder_({stream.info().bus, options.on_chip, starts_with_tlb()}, evidence),
       start_(options.start),
       stop_(options.stop),
       audit_(options.ignore_counts == IgnoreCounts::none                 ? Counting::all
              : options.ignore_counts == IgnoreCounts::all_but_interrupts ? Counting::interrupts
                                                                          : Counting::none) {}
+
+/// The recording begins where a TLB may hold entries: no driver has emptied it.
+bool Importer::starts_with_tlb() const {
+  const CpuModel declared = options_.capture.cpu;
+  const CpuModel model = declared != CpuModel::unknown ? declared : stream_.info().cpu;
+  return options_.start && model != CpuModel::i8088 && model != CpuModel::i286;
+}
 
 const std::string& Importer::name() const {
   static const std::string kCapture = "capture";
@@ -334,7 +341,8 @@ void Importer::drain() {
 std::vector<InternalRead> Importer::internal_reads(const Recording& recording) {
   std::vector<InternalRead> kept;
   if (options_.capture.internal_path.empty()) return kept;
-  if (!base_known_ && prefix_seen_) {
+  const bool base_known = base_known_ && (by_dump_ || audit_.counting() != Counting::none);
+  if (!base_known && prefix_seen_) {
     warn("values of " + options_.capture.internal_path +
          " cannot be placed, because the instruction count at the start is not known");
     return kept;

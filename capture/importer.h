@@ -62,6 +62,7 @@ class Importer {
   std::vector<InternalRead> internal_reads(const Recording& recording);
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
   const std::string& name() const;
+  bool starts_with_tlb() const;
 
   TransactionStream& stream_;
   const ImportOptions& options_;

@@ -285,13 +285,13 @@ inline void RecordingBuilder::write(const BusTransaction& t) {
   saw_write_back_ |= t.has(kWriteBack);
   with_view(
       t, [&](MemoryModel::Page& page, const auto& view, std::uint32_t first, std::uint32_t size) {
-        if (has_cache() && !before_.empty()) keep_before(t, page, first, size);
+        if (remembers() && !before_.empty()) keep_before(t, page, first, size);
         view.put(std::span(t.data).subspan(first));
         touch(t, page, view, first, size);
       });
 }
 
-/// A cached byte seen before the start may have been read since then, off the bus.
+/// A byte seen before the start and cached, or in the TLB, may have been used since, off the bus.
 void RecordingBuilder::keep_before(const BusTransaction& t, MemoryModel::Page& page,
                                    std::uint32_t first, std::uint32_t size) {
   for (std::uint32_t i = first; i < first + size; ++i) {
@@ -372,7 +372,7 @@ void RecordingBuilder::derive(std::span<BusTransaction> transactions) {
 }
 
 Recording RecordingBuilder::finish() {
-  if (has_cache()) {
+  if (remembers()) {
     for (const auto& [number, known] : before_.pages()) {
       MemoryModel::Page& page = model_.page(number);
       for (std::uint32_t i = 0; i < kPageSize; ++i) {

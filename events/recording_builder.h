@@ -25,6 +25,9 @@ struct BuilderOptions {
   BusModel bus;
   /// What shows interrupts that are not acknowledged on the bus.
   std::vector<OnChipMarker> on_chip = {};
+  /// The processor has a TLB: page tables seen before the start may be in it, and need not be read
+  /// again.
+  bool has_tlb = false;
 };
 
 /// Derives a Recording from transactions in bus order. Memory grows with the distinct bytes touched
@@ -35,8 +38,8 @@ class RecordingBuilder {
   RecordingBuilder(const BuilderOptions& options, EvidenceWriter* evidence);
 
   /// A transaction before the start of the recording. It does not enter the recording; where the
-  /// captured machine has a cache, what it shows of memory does, because the processor may read
-  /// those bytes after the start without asking the bus.
+  /// captured machine has a cache or a TLB, what it shows of memory does, because the processor may
+  /// read those bytes after the start without asking the bus.
   void observe(const BusTransaction& transaction);
 
   /// Ends the transactions before the start. Positions are counted from `base` on: one in the same
@@ -92,6 +95,7 @@ class RecordingBuilder {
   void count_position(const BusTransaction& t);
   void count_memory(const BusTransaction& t);
   bool has_cache() const { return saw_line_ || options_.bus.form != CacheForm::none; }
+  bool remembers() const { return has_cache() || options_.has_tlb; }
 
   BuilderOptions options_;
   EvidenceWriter* evidence_;

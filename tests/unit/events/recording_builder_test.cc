@@ -278,6 +278,21 @@ TEST_F(BuilderTest, KeepsWhatACacheMayHoldFromBeforeTheStart) {
   EXPECT_EQ(r.external_writes[0].data, (std::vector<std::uint8_t>{7, 7}));
 }
 
+TEST_F(BuilderTest, KeepsWhatATlbMayHoldFromBeforeTheStart) {
+  BuilderOptions options;
+  options.has_tlb = true;
+  RecordingBuilder builder(options, nullptr);
+  builder.observe(make(BusOp::data_read, 0x1000, {1, 1, 1, 1}));
+  builder.start({});
+  builder.add(make(BusOp::data_write, 0x1001, {6}));
+  builder.add(make(BusOp::data_read, 0x1002, {7}));
+  const Recording r = builder.finish();
+  EXPECT_EQ(r.image.byte(PhysAddr{0x1000}), 1);
+  EXPECT_EQ(r.image.byte(PhysAddr{0x1001}), 1) << "a page may have been used by it before";
+  EXPECT_EQ(r.image.byte(PhysAddr{0x1002}), 7);
+  EXPECT_TRUE(r.external_writes.empty());
+}
+
 TEST_F(BuilderTest, AcceptsTransactionsAcrossPagesAndLines) {
   read(0x1ffe, {1, 2, 3, 4});
   write(0x1ffe, {5, 6, 7, 8});
