@@ -141,6 +141,7 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   }
   const ImportResult result = import_capture(arguments.captures, options, arguments.output);
   for (const std::string& text : result.warnings) console.warn(text);
+  if (recovered) add_recovered_memory(*recovered, arguments.output);
   if (!arguments.hints.empty()) add_hints(arguments.hints, arguments.output);
   if (arguments.json) {
     print_json(result, recovered, console);

@@ -34,7 +34,7 @@ class TemporaryFile {
 const char* explanation(RegisterSource source) {
   switch (source) {
     case RegisterSource::frame:
-      return "pushed by the interrupt";
+      return "pushed or used by the interrupt";
     case RegisterSource::saved:
       return "saved by the handler";
     case RegisterSource::solved:
@@ -45,6 +45,14 @@ const char* explanation(RegisterSource source) {
       return "free: nothing depends on it";
   }
   return "";
+}
+
+/// Registers are listed with four digits, or eight where one of them needs more.
+int digits(const RecoveredState& recovered) {
+  const bool wide =
+      std::any_of(recovered.registers.begin(), recovered.registers.end(),
+                  [](const RecoveredRegister& r) { return r.value > 0xffff || r.name == "eip"; });
+  return wide ? 8 : 4;
 }
 
 }  // namespace
@@ -97,13 +105,27 @@ nlohmann::ordered_json recovered_json(const RecoveredState& recovered) {
 std::vector<std::string> recovered_lines(const RecoveredState& recovered) {
   std::vector<std::string> lines;
   for (const RecoveredRegister& r : recovered.registers) {
-    std::string line = fmt::format("  {:<5} {:04x}  {}", r.name, r.value, explanation(r.source));
+    std::string line = fmt::format("  {:<12} {:0{}x}  {}", r.name, r.value, digits(recovered),
+                                   explanation(r.source));
     if (r.source == RegisterSource::solved && r.transaction != kNoTransaction) {
       line += fmt::format(" (transaction {})", r.transaction);
     }
     lines.push_back(std::move(line));
   }
+  if (!recovered.memory.empty()) {
+    lines.push_back(
+        fmt::format("  {} page-table entries that the processor had in its TLB: assumed",
+                    recovered.memory.size()));
+  }
   return lines;
+}
+
+void add_recovered_memory(const RecoveredState& recovered, const std::string& archive) {
+  if (recovered.memory.empty()) return;
+  HintFile hints{RecordingFile::open(archive).identity(false).hex(), recovered.memory};
+  RecordingAppender appender(archive);
+  appender.add_hints(hints);
+  appender.finish();
 }
 
 }  // namespace citcat

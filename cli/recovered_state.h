@@ -1,6 +1,7 @@
 #pragma once
 // `import --recover-state`: the capture is imported once for its bus traffic, the registers are
-// worked out from that, and the recording is made with them.
+// worked out from that, and the recording is made with them. Memory that must have held something
+// besides what the capture shows becomes hints of the recording.
 
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ RecoveredState recover_state_of(const std::vector<std::string>& captures,
                                 const Console& console);
 
 nlohmann::ordered_json recovered_json(const RecoveredState& recovered);
+/// Adds the memory that was recovered, as hints, to the recording that was made with the registers.
+void add_recovered_memory(const RecoveredState& recovered, const std::string& archive);
 /// One line a register.
 std::vector<std::string> recovered_lines(const RecoveredState& recovered);
 

@@ -24,7 +24,8 @@ void HandlerSaves::begin() {
 
 void HandlerSaves::delivered(const DeliveredEvent& event, Position) {
   if (state_ == State::following) {
-    state_ = State::idle;  // a fault within the handler
+    stores_.clear();
+    if (!follows_branches_) state_ = State::idle;  // a fault within the handler
     return;
   }
   if (state_ != State::waiting || event.kind != DeliveredEvent::Kind::external) return;
@@ -33,6 +34,7 @@ void HandlerSaves::delivered(const DeliveredEvent& event, Position) {
   untouched_ = static_cast<std::uint8_t>(~(1u << kEsp));
   // CS is the handler's; SS too, where the delivery changed the stack.
   untouched_segments_ = 1u << kEs | 1u << kDs | 1u << kFs | 1u << kGs;
+  if (keeps_stack_) untouched_segments_ |= 1u << kSs;
 }
 
 void HandlerSaves::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
@@ -57,6 +59,11 @@ void HandlerSaves::note_saves(const InstructionInfo& info) {
     return;
   }
   if (info.opcode_map != 0) return;
+  const bool store_segment = info.opcode == 0x8c && info.has_modrm && !info.register_form;
+  if (store_segment && (untouched_segments_ >> info.reg_field & 1) != 0) {
+    add(true, info.reg_field, store);
+    return;
+  }
   const bool push = (info.opcode & 0xf8) == 0x50;
   const bool store_register = info.opcode == 0x89 && info.has_modrm && !info.register_form;
   const bool push_all = info.opcode == 0x60 && info.operand_count == 1 &&
@@ -73,8 +80,12 @@ void HandlerSaves::note_saves(const InstructionInfo& info) {
 
 void HandlerSaves::note_changes(const InstructionInfo& info) {
   untouched_ = static_cast<std::uint8_t>(untouched_ & ~info.registers.others);
-  if (info.registers.kind != RegisterEffect::Kind::none && info.registers.target >= 0) {
-    untouched_ = static_cast<std::uint8_t>(untouched_ & ~(1u << info.registers.target));
+  const RegisterEffect& effect = info.registers;
+  // LEA with no effect, as compilers fill gaps with it.
+  const bool same = effect.kind == RegisterEffect::Kind::copy && effect.source == effect.target &&
+                    effect.constant == 0;
+  if (effect.kind != RegisterEffect::Kind::none && effect.target >= 0 && !same) {
+    untouched_ = static_cast<std::uint8_t>(untouched_ & ~(1u << effect.target));
   }
   switch (info.kind) {
     case InstructionClass::pop_segment:
@@ -93,7 +104,7 @@ void HandlerSaves::instruction(const ExecutedInstruction& e, Position) {
   note_saves(*e.info);
   note_changes(*e.info);
   stores_.clear();
-  if (!goes_straight_on(*e.info)) state_ = State::idle;
+  if (!follows_branches_ && !goes_straight_on(*e.info)) state_ = State::idle;
 }
 
 }  // namespace citcat

@@ -1,6 +1,7 @@
 #pragma once
 // Interrupt handlers begin by saving registers. As long as a handler runs straight on, what it
-// stores from registers it has not changed are the registers of the program it interrupted.
+// stores from registers it has not changed are the registers of the program it interrupted. So they
+// are on any way that is known to be the right one.
 
 #include <cstdint>
 #include <vector>
@@ -26,6 +27,12 @@ class HandlerSaves final : public Sink {
   void attach(Machine& machine) { machine_ = &machine; }
   /// Forgets everything and waits for the next interrupt from outside.
   void begin();
+  /// Goes on behind conditional and indirect jumps, too: for a replay that is compared with the
+  /// bus. `keeps_stack`: the interrupt does not change SS.
+  void follow_branches(bool keeps_stack) {
+    follows_branches_ = true;
+    keeps_stack_ = keeps_stack;
+  }
   /// Nothing more is collected until begin().
   void end() { state_ = State::idle; }
   const std::vector<SavedRegister>& saves() const { return saves_; }
@@ -48,6 +55,7 @@ class HandlerSaves final : public Sink {
 
   Machine* machine_ = nullptr;
   State state_ = State::idle;
+  bool follows_branches_ = false, keeps_stack_ = false;
   /// Bit g: Gpr g is what it was at the interrupt. ESP is not: the delivery itself changes it.
   std::uint8_t untouched_ = 0;
   std::uint8_t untouched_segments_ = 0;

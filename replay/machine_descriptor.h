@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "replay/descriptor.h"
 #include "replay/machine.h"
 
 namespace citcat {
@@ -62,15 +63,7 @@ struct Machine::Descriptor {
   std::uint32_t gate_offset() const { return (low & 0xffff) | (high & 0xffff0000); }
 
   Segment segment(std::uint16_t with_selector) const {
-    Segment s;
-    s.selector = with_selector;
-    s.base = low >> 16 | (high & 0xff) << 16 | (high & 0xff000000);
-    s.limit = (low & 0xffff) | (high & 0xf0000);
-    if ((high & 1u << 23) != 0) s.limit = s.limit << 12 | 0xfff;
-    s.attributes = static_cast<std::uint16_t>(high >> 8 & 0xf0ff);
-    // Loading a segment marks it accessed; the type of a system segment is left alone.
-    if (!is_system()) s.attributes = static_cast<std::uint16_t>(s.attributes | 1u);
-    return s;
+    return segment_of_descriptor(with_selector, low, high);
   }
 };
 

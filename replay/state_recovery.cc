@@ -10,6 +10,7 @@
 #include "replay/event_placer.h"
 #include "replay/handler_saves.h"
 #include "replay/interrupt_evidence.h"
+#include "replay/protected_recovery.h"
 
 namespace citcat {
 
@@ -397,9 +398,6 @@ void StateRecovery::solve_all() {
 }
 
 RecoveredState StateRecovery::run() {
-  if (recording_.bus.form != CacheForm::none) {
-    throw UsageError("the state can be recovered of processors without a cache only");
-  }
   if (recording_.interrupts.empty()) {
     throw UsageError("the recording has no interrupt to recover the state at");
   }
@@ -429,10 +427,31 @@ RecoveredState StateRecovery::run() {
   return recovered;
 }
 
+/// What the first interrupt does in protected mode, if that is what it is.
+std::optional<ProtectedEntry> protected_entry(const Recording& recording,
+                                              EvidenceReader& evidence) {
+  constexpr std::size_t kEntryTransactions = 256;
+  if (recording.interrupts.empty()) return std::nullopt;
+  const Interrupt& first = recording.interrupts.front();
+  std::vector<BusTransaction> traffic;
+  for (BusTransaction t; traffic.size() < kEntryTransactions && evidence.next(t);) {
+    if (t.index >= first.transaction) traffic.push_back(t);
+  }
+  return find_protected_entry(first.vector, traffic, recording.image);
+}
+
 }  // namespace
 
 RecoveredState recover_state(Recording& recording,
                              const std::function<std::unique_ptr<EvidenceReader>()>& evidence) {
+  if (recording.bus.form != CacheForm::none) {
+    throw UsageError("the state can be recovered of processors without a cache only");
+  }
+  const CpuModel model = recording.initial.model;
+  if (model != CpuModel::i8088 && model != CpuModel::i286) {
+    const auto entry = protected_entry(recording, *evidence());
+    if (entry) return recover_protected_state(recording, evidence, *entry);
+  }
   return StateRecovery(recording, evidence).run();
 }
 

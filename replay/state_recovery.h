@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "events/hint.h"
 #include "events/recording.h"
 #include "replay/replayer.h"
 
@@ -36,6 +37,8 @@ struct RecoveredRegister {
 struct RecoveredState {
   CpuState state;  ///< `unknown` names the registers that are free
   std::vector<RecoveredRegister> registers;
+  /// What memory must have held besides what the capture shows, of kind Hint::Kind::memory.
+  std::vector<Hint> memory;
   /// Where no value of the registers left gives what the bus shows. The state is then not to be
   /// used.
   std::optional<Divergence> divergence;
@@ -43,9 +46,11 @@ struct RecoveredState {
 };
 
 /// Recovers the state just before the first interrupt of `recording`, at which it must begin. Sets
-/// recording.initial to what was found, and positions of interrupts that nobody counted.
-/// For processors in real mode without a cache; throws UsageError for others and where the
-/// evidence does not show an interrupt's frame.
+/// recording.initial to what was found, recording.image to what memory must have held besides, and
+/// positions of interrupts that nobody counted.
+/// For processors without a cache, in real mode or in protected mode with 32-bit gates; throws
+/// UsageError for others and where the evidence does not show an interrupt's frame, or the page
+/// tables in use.
 RecoveredState recover_state(Recording& recording,
                              const std::function<std::unique_ptr<EvidenceReader>()>& evidence);
 

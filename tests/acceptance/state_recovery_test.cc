@@ -1,0 +1,172 @@
+// Registers at an interrupt in protected mode, worked out from a bus without a cache, against those
+// that an independent simulator had.
+//
+// The ordinary run takes short captures, with counts and once without; CITCAT_ACCEPTANCE=full takes
+// all.
+
+#include "replay/state_recovery.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "capture/import.h"
+#include "formats/error.h"
+#include "replay/verifier.h"
+#include "unit/capture/machine_data.h"
+#include "unit/capture/shared_data.h"
+
+namespace citcat::test {
+namespace {
+
+/// data/machine/FORMAT.md, section 5.
+constexpr std::size_t kGoldenRecord = 40;
+constexpr std::uint8_t kGoldenRegisters = 4;
+
+MachineData data_of(const std::string& name) { return MachineData(machine_folder() + "/" + name); }
+
+/// EFLAGS and the general registers after instruction `index`, where the simulator kept them.
+std::map<std::string, std::uint32_t> registers_after(const MachineData& data, std::uint64_t index) {
+  constexpr std::size_t kMost = std::size_t{1} << 30;
+  const auto bytes = read_whole_file(data.path("golden.bin.zst"), kMost);
+  std::map<std::string, std::uint32_t> registers;
+  std::uint64_t number = 0;
+  for (std::size_t at = 0; at + kGoldenRecord <= bytes.size(); at += kGoldenRecord) {
+    if (bytes[at] != kGoldenRegisters || number++ != index) continue;
+    std::size_t from = at + 4;
+    for (const char* name : {"eflags", "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"}) {
+      std::memcpy(&registers[name], &bytes[from], 4);
+      from += 4;
+    }
+    break;
+  }
+  return registers;
+}
+
+/// What Linux does not change while the capture runs.
+std::map<std::string, std::uint32_t> constant_registers(const MachineData& data) {
+  const std::map<std::string, std::uint32_t> dump = data.initial_state();
+  std::map<std::string, std::uint32_t> registers;
+  for (const auto& [name, dumped] :
+       {std::pair{"idtr.base", "idtr_base"}, std::pair{"gdtr.base", "gdtr_base"},
+        std::pair{"tr.base", "tr_base"}, std::pair{"sysenter_cs", "msr_00000174_lo"},
+        std::pair{"sysenter_esp", "msr_00000175_lo"}, std::pair{"sysenter_eip", "msr_00000176_lo"},
+        std::pair{"cr0", "cr0"}}) {
+    registers[name] = dump.at(dumped);
+  }
+  return registers;
+}
+
+ImportedRecording import_at(const MachineData& data, std::size_t interrupt, IgnoreCounts counts) {
+  ImportOptions options;
+  options.ignore_counts = counts;
+  options.capture.cpu = CpuModel::p6;
+  options.capture.internal_path = data.path("side.csv.zst");
+  options.start = Where{Where::Kind::interrupt, interrupt};
+  options.initial_state.emplace();
+  options.initial_state->model = CpuModel::p6;
+  return import_to_memory({data.path("busA.bin.zst")}, options);
+}
+
+bool full_run() {
+  const char* value = std::getenv("CITCAT_ACCEPTANCE");
+  return value != nullptr && std::strcmp(value, "full") == 0;
+}
+
+class StateRecoveryMachine : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
+  }
+  void expect_registers(const RecoveredState& recovered, std::size_t interrupt) {
+    const MachineData data = data_of(GetParam());
+    const MonitorInterrupt at = data.interrupts().at(interrupt);
+    // Within a REP the registers are those of no completed instruction.
+    auto truth =
+        at.rep == 0 ? registers_after(data, at.icount - 1) : std::map<std::string, std::uint32_t>();
+    truth.merge(constant_registers(data));
+    std::string sources;
+    for (const RecoveredRegister& r : recovered.registers) {
+      sources += r.name + " " + register_source_name(r.source) + ", ";
+      const bool certain = r.source != RegisterSource::free && r.source != RegisterSource::assumed;
+      const auto it = truth.find(r.name);
+      if (!certain || it == truth.end()) continue;
+      constexpr std::uint32_t kResume = 1u << 16;  // the interrupt's frame has it, the register not
+      const std::uint32_t ignored = r.name == "eflags" ? kResume : 0;
+      EXPECT_EQ(r.value | ignored, it->second | ignored) << r.name << " at " << interrupt;
+      ++compared_;
+    }
+    std::printf("  interrupt %zu: %s%zu page-table entries assumed, %llu replays\n", interrupt,
+                sources.c_str(), recovered.memory.size(),
+                static_cast<unsigned long long>(recovered.replays));
+  }
+  static void expect_agreement(const ImportedRecording& imported) {
+    Verifier verifier(imported.recording, imported.read_evidence(), {});
+    Replayer replayer(imported.recording, &verifier, {});
+    verifier.attach(replayer.machine());
+    const ReplayReport report = replayer.run();
+    EXPECT_EQ(report.end, ReplayReport::End::complete)
+        << (report.divergence ? report.divergence->reason : "");
+    EXPECT_NO_THROW(verifier.finish(replayer.machine().position()));
+    EXPECT_GT(verifier.totals().writes.checked, 0u);
+    EXPECT_EQ(report.interrupts, imported.recording.interrupts.size());
+  }
+  std::uint64_t compared_ = 0;
+};
+
+TEST_P(StateRecoveryMachine, TheWholeRunFollowsFromAnyInterrupt) {
+  const std::size_t interrupts = data_of(GetParam()).interrupts().size();
+  if (interrupts > 10 && !full_run()) GTEST_SKIP() << "runs with CITCAT_ACCEPTANCE=full";
+  for (std::size_t interrupt = 0; interrupt < interrupts; ++interrupt) {
+    for (const IgnoreCounts counts : {IgnoreCounts::none, IgnoreCounts::all}) {
+      if (counts == IgnoreCounts::all && interrupt % 10 != 0) continue;
+      ImportedRecording imported = import_at(data_of(GetParam()), interrupt, counts);
+      if (counts == IgnoreCounts::all) {
+        // Only counts say which of the values that cross no bus come first.
+        imported.recording.internal_reads =
+            import_at(data_of(GetParam()), interrupt, IgnoreCounts::none).recording.internal_reads;
+        for (InternalRead& read : imported.recording.internal_reads) read.position_known = false;
+      }
+      const RecoveredState recovered =
+          recover_state(imported.recording, [&imported] { return imported.read_evidence(); });
+      ASSERT_FALSE(recovered.divergence) << interrupt << ": " << recovered.divergence->reason
+                                         << " at transaction " << recovered.divergence->transaction;
+      expect_registers(recovered, interrupt);
+      expect_agreement(imported);
+    }
+  }
+  EXPECT_GT(compared_, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(, StateRecoveryMachine,
+                         testing::Values("lin_user_tiny", "p4_user_tiny", "lin_procs_small"),
+                         [](const auto& at) { return std::string(at.param); });
+
+/// The program computes with vector registers that nothing stores: what it stores then cannot be
+/// told, and import must say so.
+TEST(StateRecoveryMachineLimits, VectorRegistersThatNothingSavesAreARefusal) {
+  if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
+  ImportedRecording imported = import_at(data_of("lin_rcp_tiny"), 0, IgnoreCounts::none);
+  const RecoveredState recovered =
+      recover_state(imported.recording, [&imported] { return imported.read_evidence(); });
+  ASSERT_TRUE(recovered.divergence);
+  EXPECT_NE(recovered.divergence->transaction, ~std::uint64_t{0});
+}
+
+TEST(StateRecoveryMachineLimits, ACacheIsRefused) {
+  if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
+  const MachineData data = data_of("lin_user_tiny");
+  ImportOptions options;
+  options.capture.cpu = CpuModel::p6;
+  options.start = Where{Where::Kind::interrupt, 0};
+  options.initial_state.emplace();
+  ImportedRecording imported = import_to_memory({data.path("busB.bin.zst")}, options);
+  EXPECT_THROW(recover_state(imported.recording, [&imported] { return imported.read_evidence(); }),
+               UsageError);
+}
+
+}  // namespace
+}  // namespace citcat::test
