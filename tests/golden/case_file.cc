@@ -5,8 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include "events/recording_builder.h"
 #include "formats/error.h"
 #include "golden/process.h"
+#include "unit/kept_evidence.h"
 
 namespace citcat::testing {
 namespace {
@@ -47,6 +49,8 @@ class CaseParser {
       }
     } else if (keyword == "memory") {
       memory();
+    } else if (keyword == "bus") {
+      bus();
     } else if (keyword == "end") {
       recording_.instructions = number_of(word("an instruction"), 10);
     } else {
@@ -56,6 +60,7 @@ class CaseParser {
   }
 
   Recording finish() { return std::move(recording_); }
+  std::vector<BusTransaction> finish_bus() { return std::move(bus_); }
 
  private:
   [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
@@ -155,7 +160,38 @@ class CaseParser {
     recording_.external_writes.push_back(write);
   }
 
+  BusTransaction& add_to_bus(BusOp op) {
+    BusTransaction& t = bus_.emplace_back();
+    t.index = bus_.size() - 1;
+    t.op = op;
+    t.size = 1;
+    return t;
+  }
+
+  /// "write 200fe: 02 f2", a transaction for each byte; "nmi", "smi", "acknowledge 08".
+  void bus() {
+    const std::string what = word("a transaction");
+    if (what == "nmi" || what == "smi") {
+      add_to_bus(what == "nmi" ? BusOp::nmi : BusOp::smi);
+    } else if (what == "acknowledge") {
+      add_to_bus(BusOp::interrupt_acknowledge).data[0] =
+          static_cast<std::uint8_t>(hex(word("a vector")));
+    } else if (what == "write" || what == "read") {
+      std::vector<std::uint8_t> bytes;
+      PhysAddr at = address_and_bytes(bytes);
+      for (const std::uint8_t byte : bytes) {
+        BusTransaction& t = add_to_bus(what == "write" ? BusOp::data_write : BusOp::data_read);
+        t.address = at;
+        t.data[0] = byte;
+        at = at + 1;
+      }
+    } else {
+      fail("write, read, nmi, smi or acknowledge", what);
+    }
+  }
+
   std::string name_;
+  std::vector<BusTransaction> bus_;
   std::uint64_t line_ = 0;
   std::vector<std::string> words_;
   std::size_t next_ = 0;
@@ -163,6 +199,20 @@ class CaseParser {
 };
 
 }  // namespace
+
+ImportedRecording import_case(const CaseFile& file) {
+  ImportedRecording imported;
+  test::KeptEvidence kept(imported.evidence);
+  BusModel bus;
+  bus.bus_bytes = 1;
+  RecordingBuilder builder({bus}, &kept);
+  for (const BusTransaction& t : file.bus) builder.add(t);
+  imported.recording = builder.finish();
+  imported.recording.initial = file.recording.initial;
+  imported.recording.image = file.recording.image.clone();
+  imported.recording.instructions = file.recording.instructions;
+  return imported;
+}
 
 CaseFile load_case(const std::filesystem::path& path) {
   std::istringstream text(read_file(path));
@@ -174,6 +224,7 @@ CaseFile load_case(const std::filesystem::path& path) {
     result.given += line + "\n";
     if (line == "expect") {
       result.recording = parser.finish();
+      result.bus = parser.finish_bus();
       result.expect.assign(std::istreambuf_iterator<char>(text), {});
       return result;
     }

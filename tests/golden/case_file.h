@@ -6,15 +6,21 @@
 #include <filesystem>
 #include <string>
 
+#include "capture/import.h"
 #include "events/recording.h"
 
 namespace citcat::testing {
 
 struct CaseFile {
   Recording recording;
+  /// What a bus showed of the run, where the file says: its interrupts are then without a place.
+  std::vector<BusTransaction> bus;
   std::string given;   ///< everything up to and including the line "expect"
   std::string expect;  ///< everything after it
 };
+
+/// The recording and evidence of a case that says what the bus showed.
+ImportedRecording import_case(const CaseFile& file);
 
 /// Throws FormatError, with the line's number as the offset.
 CaseFile load_case(const std::filesystem::path& path);

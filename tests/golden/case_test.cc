@@ -16,6 +16,7 @@
 #include "golden/process.h"
 #include "replay/checkpoint_codec.h"
 #include "replay/disassembler.h"
+#include "replay/event_placer.h"
 #include "replay/replayer.h"
 
 namespace citcat::testing {
@@ -121,6 +122,21 @@ std::string list_run(const Recording& recording) {
   return lister.finish(replayer.run());
 }
 
+/// The case's recording; where a bus shows interrupts without a count, with the places that are
+/// found for them, which `placed` tells a line each.
+Recording recording_of(CaseFile& file, std::string* placed = nullptr) {
+  if (file.bus.empty()) return std::move(file.recording);
+  ImportedRecording imported = import_case(file);
+  const PlacementReport report =
+      place_events(imported.recording, [&imported] { return imported.read_evidence(); }, {});
+  for (const PlacedEvent& e : report.events) {
+    if (placed == nullptr) break;
+    *placed += fmt::format("placed {}.{} {}\n", e.position.instruction, e.position.iteration,
+                           placement_name(e.placement));
+  }
+  return std::move(imported.recording);
+}
+
 std::vector<std::filesystem::path> case_paths() {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry :
@@ -142,8 +158,10 @@ std::string case_name(const ::testing::TestParamInfo<std::filesystem::path>& par
 class Case : public ::testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(Case, RunsAsItsFileSays) {
-  const CaseFile file = load_case(GetParam());
-  const std::string listing = list_run(file.recording);
+  CaseFile file = load_case(GetParam());
+  std::string placed;
+  const Recording recording = recording_of(file, &placed);
+  const std::string listing = placed + list_run(recording);
   if (std::getenv("CITCAT_REBASE") != nullptr) {
     write_file(GetParam(), file.given + listing);
     GTEST_SKIP() << "expectation rewritten";
@@ -152,11 +170,12 @@ TEST_P(Case, RunsAsItsFileSays) {
 }
 
 TEST_P(Case, RunsTheSameFromItsArchive) {
-  const CaseFile file = load_case(GetParam());
+  CaseFile file = load_case(GetParam());
+  const Recording recording = recording_of(file);
   const TemporaryFolder folder;
   const std::string path = folder.path() / "case.citcat";
-  RecordingFileWriter(path).finish(file.recording);
-  EXPECT_EQ(list_run(RecordingFile::open(path).recording()), list_run(file.recording));
+  RecordingFileWriter(path).finish(recording);
+  EXPECT_EQ(list_run(RecordingFile::open(path).recording()), list_run(recording));
 }
 
 /// The run of `replayer` from where it is.
@@ -166,12 +185,13 @@ std::string list_rest(Replayer& replayer, Lister& lister, std::uint64_t end) {
 }
 
 TEST_P(Case, RunsTheSameFromAStoredCheckpointAtAnyInstruction) {
-  const CaseFile file = load_case(GetParam());
-  Replayer whole(file.recording, nullptr, {});
+  CaseFile file = load_case(GetParam());
+  const Recording recording = recording_of(file);
+  Replayer whole(recording, nullptr, {});
   const std::uint64_t end = whole.run().instructions;
   for (std::uint64_t at = 1; at < end; ++at) {
     Lister lister;
-    Replayer replayer(file.recording, &lister, {});
+    Replayer replayer(recording, &lister, {});
     lister.attach(replayer.machine());
     replayer.run_to(at);
     const Replayer::Checkpoint checkpoint = replayer.checkpoint();
@@ -180,10 +200,10 @@ TEST_P(Case, RunsTheSameFromAStoredCheckpointAtAnyInstruction) {
 
     const std::vector<std::uint8_t> stored = encode_checkpoint_state(checkpoint);
     ByteReader in(stored, "checkpoint", 0);
-    Replayer::Checkpoint read = decode_checkpoint_state(in, file.recording);
+    Replayer::Checkpoint read = decode_checkpoint_state(in, recording);
     read.machine.pages = saved_pages(stored_pages(checkpoint));
     Lister second;
-    Replayer resumed(file.recording, &second, {});
+    Replayer resumed(recording, &second, {});
     resumed.restore(read);
     EXPECT_EQ(list_rest(resumed, second, end), expected) << "from instruction " << at;
   }
