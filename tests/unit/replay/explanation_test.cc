@@ -127,6 +127,22 @@ TEST_F(ExplanationTest, AnInstructionThatHadBeenFetchedBeforeItWasOverwrittenIsN
   expect_first(CauseKind::stale_code);
 }
 
+TEST_F(ExplanationTest, AResultThatProcessorsComputeDifferentlyIsNamed) {
+  // MUL leaves SF, ZF, AF and PF undefined (Intel SDM vol. 2): another processor's go by LAHF into
+  // a register, from there to memory, and are read back. mov al,3; mov bl,5; mul bl; lahf; mov
+  // [10h],ah; mov dl,[10h]; mov [11h],dl
+  guest_.code({0xb0, 0x03, 0xb3, 0x05, 0xf6, 0xe3, 0x9f, 0x88, 0x26, 0x10, 0x00, 0x8a, 0x16, 0x10,
+               0x00, 0x88, 0x16, 0x11, 0x00});
+  record(40);
+  constexpr std::uint8_t kUndefined = 0xd4;
+  const std::size_t stored = write_to(0x30010), again = write_to(0x30011);
+  ASSERT_LT(again, imported_.evidence.size());
+  for (const std::size_t at : {stored, again}) imported_.evidence[at].data[0] ^= kUndefined;
+  expect_first(CauseKind::uncertain_result);
+  EXPECT_EQ(blamed_transaction(first().cause), stored);
+  EXPECT_EQ(explanation_.hints.front().kind, Hint::Kind::result);
+}
+
 TEST_F(ExplanationTest, AnInterruptThatWasNoneIsNamed) {
   guest_.handler({0xcf});                             // iret
   guest_.code({0x40, 0xa3, 0x10, 0x00, 0xeb, 0xfa});  // L: inc ax; mov [10h],ax; jmp L
