@@ -182,6 +182,11 @@ void Machine::finish_run_step() {
       engine_.set_eip(linear_ - engine_.segment_base(kCs));
       engine_.flush_tlb();
       break;
+    case Action::ask_again:
+      settle_in_flight(hot_, false);
+      engine_.set_eip(hot_ - engine_.segment_base(kCs));
+      engine_.flush_tlb();
+      break;
     case Action::debug_trap:
       engine_.set_eip(linear_ - engine_.segment_base(kCs));
       take_debug_trap();

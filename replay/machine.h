@@ -20,6 +20,7 @@
 #include "replay/block_surroundings.h"
 #include "replay/block_table.h"
 #include "replay/engine.h"
+#include "replay/engine_code.h"
 #include "replay/instruction_info.h"
 #include "replay/memory.h"
 #include "replay/mmu.h"
@@ -168,7 +169,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void quiet_walk_read(PhysAddr entry, std::uint32_t size) override;
   void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) override;
   void mapping_used(LinearAddr page, PhysAddr frame) override;
-  void mapping_evicted() override;
+  void mapping_evicted(Access access) override;
   std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted) override;
 
   /// What run() must do after the engine stopped.
@@ -186,6 +187,7 @@ class Machine final : private EngineClient, private WalkObserver {
     resume,
     debug_trap,
     flush_tlb,
+    ask_again,
     step,
     repeat,
     retranslate,
@@ -255,6 +257,7 @@ class Machine final : private EngineClient, private WalkObserver {
   // machine_blocks.cc: code that runs unreported
   std::uint64_t block_mode() const;
   bool find_frame(std::uint32_t linear);
+  std::optional<PhysAddr> find_code(LinearAddr page);
   std::uint32_t find_second_frame(std::uint32_t linear);
   bool lies_in_both_pages(const BlockTemplate& block);
   BlockKey block_key(std::uint32_t linear) const;
@@ -275,6 +278,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void leave_block(std::uint32_t linear);
   bool runs_in_block(std::uint32_t linear);
   void forget_code_page() { code_page_ = block_page_ = kNoPage; }
+  std::optional<Translation> translate_for_engine(std::uint32_t linear, EngineAccess kind);
   std::optional<Translation> translate_for_block(LinearAddr page, Access access);
   Translation allow_engine(Translation known, Access access);
   void note_code(std::uint32_t frame);
@@ -282,6 +286,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t find_surroundings();
   static std::size_t met_slot(std::uint32_t linear) { return (linear ^ linear >> 15) & (kMet - 1); }
   bool follow_quickly(std::uint32_t linear, std::uint32_t size);
+  bool follow_compared(std::uint32_t linear, BlockTemplate& block);
   void meet_block(std::uint32_t linear, std::uint32_t size);
 
   // machine_repeats.cc: repeated strings, many iterations at a time
@@ -518,6 +523,7 @@ class Machine final : private EngineClient, private WalkObserver {
   Detail detail_ = Detail::nothing;
   Sink* block_receiver_ = nullptr;  ///< of every block; null where nobody listens
   BlockTable blocks_;
+  EngineCode engine_code_;
   BlockTemplate* pending_ = nullptr;    ///< runs unreported just now
   std::vector<BlockKey> stale_blocks_;  ///< to be dropped
   BlockRegisters block_registers_;

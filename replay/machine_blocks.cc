@@ -32,25 +32,30 @@ std::uint64_t Machine::block_mode() const {
   return std::uint64_t{engine_.system_flags() & kModeFlags} << 32 | engine_.hflags();
 }
 
-/// Sets block_page_ and block_frame_ for code at `linear`; false where the TLB does not hold it.
+/// Where the page of code lies, for processor and engine alike. nullopt where the processor's TLB
+/// may not take it without further effect, or the engine may believe something else.
+std::optional<PhysAddr> Machine::find_code(LinearAddr page) {
+  const auto known = mmu_.translate_quietly(page, Access::execute, user_mode());
+  if (!known || !engine_code_.is(page, known->frame)) return std::nullopt;
+  return known->frame;
+}
+
+/// Sets block_page_ and block_frame_ for code at `linear`; false where find_code() has none.
 bool Machine::find_frame(std::uint32_t linear) {
   const std::uint32_t page = linear & ~kPageMask;
   if (page == block_page_) [[likely]]
     return true;
-  const LinearAddr address{linear};
-  const auto known = mmu_.translate_quietly(address, Access::execute, user_mode());
-  if (!known) return false;
+  const auto frame = find_code(LinearAddr{linear});
+  if (!frame) return false;
   block_page_ = page;
-  block_frame_ = known->frame.value;
+  block_frame_ = frame->value;
   return true;
 }
 
-/// Where the page after that of `linear` lies; BlockTemplate::kNoFrame where the TLB does not hold
-/// it.
+/// Where the page after that of `linear` lies; BlockTemplate::kNoFrame where find_code() has none.
 std::uint32_t Machine::find_second_frame(std::uint32_t linear) {
-  const LinearAddr next{(linear & ~kPageMask) + kPageSize};
-  const auto known = mmu_.translate_quietly(next, Access::execute, user_mode());
-  return known ? known->frame.value : BlockTemplate::kNoFrame;
+  const auto frame = find_code(LinearAddr{(linear & ~kPageMask) + kPageSize});
+  return frame ? frame->value : BlockTemplate::kNoFrame;
 }
 
 /// Of a block that crosses pages the second one still is where it was.
@@ -95,7 +100,9 @@ bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
   if (!lies_in_both_pages(*met.block)) return false;
   BlockTemplate& done = *pending_;
   if (!done.ran_whole_before(linear, size)) return false;
-  if (position_.instruction + done.count() + met.block->whole_count > quiet_until_) return false;
+  if (compared_ || position_.instruction + done.count() + met.block->whole_count > quiet_until_) {
+    return compares_ && follow_compared(linear, *met.block);
+  }
   if (detail_ != Detail::nothing) {
     if (done.needs_exit) block_registers_.set_exit(engine_.gprs());
     tell_block(done);
@@ -104,6 +111,19 @@ bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
   count_block(done.count());
   linear_ = linear;
   pending_ = met.block;
+  return true;
+}
+
+/// The same where the block that ends or the one that begins has something to be compared.
+bool Machine::follow_compared(std::uint32_t linear, BlockTemplate& block) {
+  retire_block(pending_->count());
+  if (taken_back_) return true;
+  if (position_.instruction + block.whole_count > until_.instruction) return false;
+  linear_ = linear;
+  if (ask_to_tell(block) && enter_block(block)) return true;
+  pending_ = nullptr;
+  surroundings_ = SurroundingsNumbers::kUnknown;
+  request(Action::step);
   return true;
 }
 
@@ -122,6 +142,12 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size) {
   if (!stale_blocks_.empty() && !arranged_) {
     request(Action::drop_blocks);
     hot_ = linear;
+    return;
+  }
+  const bool crosses = (linear & kPageMask) + size > kPageSize;
+  if (!find_frame(linear) || (crosses && find_second_frame(linear) == BlockTemplate::kNoFrame)) {
+    hot_ = linear;
+    request(Action::ask_again);
     return;
   }
   BlockTemplate* const block = find_block(linear);
@@ -150,7 +176,7 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size) {
     request(Action::step);
     return;
   }
-  if (polling_ || compared_) return;
+  if (polling_) return;
   surroundings_ = find_surroundings();
   met_[met_slot(linear)] = {surroundings_, linear, block};
 }

@@ -93,6 +93,12 @@ bool Machine::touches_system_tables() const {
 }
 
 std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAccess kind) {
+  const auto known = translate_for_engine(linear, kind);
+  if (known && !known->holds_no_code) engine_code_.note(LinearAddr{linear}, known->frame);
+  return known;
+}
+
+std::optional<Translation> Machine::translate_for_engine(std::uint32_t linear, EngineAccess kind) {
   const bool user = user_mode();
   const LinearAddr page{linear};
   // The walk of a fetch is made when the instruction is prepared, that of an operand before.
@@ -198,9 +204,11 @@ void Machine::walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) {
   if (sink_ != nullptr) sink_->write(entry, bytes, AccessKind::walk, position_);
 }
 
-void Machine::mapping_evicted() {
-  // The engine must not keep what the processor's TLB lost, or it would never ask again.
-  if (by_blocks_) engine_.flush_tlb();
+void Machine::mapping_evicted(Access access) {
+  forget_code_page();
+  // The engine must not keep what the processor's TLB lost, or it would never ask again. Where its
+  // code lies is looked at before each block.
+  if (by_blocks_ && access != Access::execute) engine_.flush_tlb();
 }
 
 void Machine::mapping_used(LinearAddr page, PhysAddr frame) {

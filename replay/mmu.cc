@@ -253,7 +253,7 @@ void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access
     if (!user) entry.allowed &= kSupervisorRead | kSupervisorWrite;
   }
   entry.global = global_pages_ && (walk.leaf & kGlobal) != 0;
-  if (evicts) observer_.mapping_evicted();
+  if (evicts) observer_.mapping_evicted(access);
 }
 
 bool Mmu::fill_quietly(Entry& entry, LinearAddr address, Access access, bool user) {

@@ -44,8 +44,8 @@ class WalkObserver {
   virtual void quiet_walk_read(PhysAddr entry, std::uint32_t size) = 0;
   virtual void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) = 0;
   virtual void mapping_used(LinearAddr page, PhysAddr frame) = 0;
-  /// A translation is dropped from the TLB because another needs its place.
-  virtual void mapping_evicted() = 0;
+  /// A translation for `access` is dropped from the TLB because another needs its place.
+  virtual void mapping_evicted(Access access) = 0;
   /// A page-directory-pointer entry that no evidence defines: PAE processors read these at the
   /// CR3 load, which may have been before the capture began. Returns its value when it can be
   /// told from the evidence.

@@ -15,6 +15,9 @@ constexpr std::uint32_t kGdt = 0x1000, kIdt = 0x1800, kTss = 0x2000, kStubs = 0x
                         kStack = 0x30f00, kKernelStack = 0x34f00, kRealHandler = 0x600;
 constexpr std::uint32_t kChunks = 64, kChunkBytes = 128, kDataPages = 8;
 constexpr std::uint32_t kMemory = 0x40000;
+// With paging, all memory is there again that far above: code goes on there, and pages that share
+// an entry of the TLB drop each other.
+constexpr std::uint32_t kAgain = 0x400000;
 // Two of the chunks cross pages. The second page of the first of them, and the chunks in it, are
 // there twice and differ; which of the frames is mapped changes now and then.
 constexpr std::uint32_t kTwicePage = 0x11000, kOtherFrame = 0x13000, kCrossing = 31;
@@ -83,7 +86,8 @@ class Guest {
       put32(kIdt + 8 * v + 4, (stub & 0xffff0000) | 0xee00);
       if (mode_ == GuestMode::real) put32(4 * v, kRealHandler);
     }
-    put32(kDirectory, kTable | 7);
+    // 4 MiB are as many pages as the TLB for code has entries.
+    for (std::uint32_t d = 0; d < 1024; ++d) put32(kDirectory + 4 * d, kTable | 7);
     for (std::uint32_t p = 0; p < kMemory / kPageSize; ++p) put32(kTable + 4 * p, p << 12 | 7);
     // Data pages: absent, read-only, never used, dirty.
     for (std::uint32_t p = 0; p < kDataPages; ++p) {
@@ -285,8 +289,9 @@ class Guest {
     }
     const std::uint32_t next = kCode + (number + 1) % kChunks * kChunkBytes;
     const std::uint32_t size = 1 + word();
+    const bool same = mode_ == GuestMode::flat || !chance(4);
     emit({0xe9});
-    imm(next - (at_ - 1 + size), word());
+    imm(next - (at_ - 1 + size) + (same ? 0 : kAgain), word());
   }
 
   /// Makes all that begins in one page anew, for a frame that takes its place.
