@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "capture/pins.h"
@@ -58,6 +60,9 @@ struct PinSet {
   PinGather gather(const std::vector<std::string>& names) const;
   /// Gathers pins `stem``first`..`stem``last`, the first one in bit 0.
   PinGather gather(const std::string& stem, int first, int last) const;
+  /// The bits, of those given, whose pins were not captured: of active-low inputs, to be taken as
+  /// high.
+  std::uint64_t absent(std::initializer_list<std::pair<const char*, unsigned>> bits) const;
 };
 
 class BusDecoder {

@@ -74,6 +74,13 @@ PinGather PinSet::gather(const std::vector<std::string>& names) const {
   return PinGather(choices);
 }
 
+std::uint64_t PinSet::absent(std::initializer_list<std::pair<const char*, unsigned>> bits) const {
+  std::uint64_t found = 0;
+  for (const auto& [name, bit] : bits)
+    if (!has(name)) found |= std::uint64_t{1} << bit;
+  return found;
+}
+
 PinGather PinSet::gather(const std::string& stem, int first, int last) const {
   std::vector<std::string> names;
   for (int i = first; i <= last; ++i) names.push_back(stem + std::to_string(i));

@@ -46,12 +46,12 @@ class Decoder486 final : public ClockedDecoder {
         data_(pins.gather("D", 0, 31)),
         control_(pins.gather({"WR", "DC", "MIO", "BE0", "BE1", "BE2", "BE3", "ADS", "RDY", "BRDY",
                               "BLAST", "KEN", "BS8", "BS16", "BOFF"})) {
-    // Active-low inputs that were not probed are taken as high.
-    static constexpr std::pair<const char*, unsigned> kOptional[] = {
-        {"RDY", kRdy}, {"BRDY", kBrdy}, {"KEN", kKen},
-        {"BS8", kBs8}, {"BS16", kBs16}, {"BOFF", kBoff}};
-    for (const auto& [pin, bit] : kOptional)
-      if (!pins.has(pin)) absent_ |= std::uint64_t{1} << bit;
+    absent_ = pins.absent({{"RDY", kRdy},
+                           {"BRDY", kBrdy},
+                           {"KEN", kKen},
+                           {"BS8", kBs8},
+                           {"BS16", kBs16},
+                           {"BOFF", kBoff}});
     // Without BLAST# every ready ends a cycle.
     has_blast_ = pins.has("BLAST");
   }

@@ -67,10 +67,7 @@ class DecoderPentium final : public ClockedDecoder {
         data_(pins.gather("D", 0, 63)),
         control_(pins.gather({"WR", "DC", "MIO", "ADS", "BRDY", "CACHE", "KEN", "BOFF", "HITM",
                               "NA", "BE0", "BE1", "BE2", "BE3", "BE4", "BE5", "BE6", "BE7"})) {
-    static constexpr std::pair<const char*, unsigned> kOptional[] = {
-        {"KEN", kKen}, {"BOFF", kBoff}, {"HITM", kHitm}, {"NA", kNa}};
-    for (const auto& [pin, bit] : kOptional)
-      if (!pins.has(pin)) absent_ |= std::uint64_t{1} << bit;
+    absent_ = pins.absent({{"KEN", kKen}, {"BOFF", kBoff}, {"HITM", kHitm}, {"NA", kNa}});
     // Without KEN# a read that asks for a line is believed to get it.
     has_ken_ = pins.has("KEN");
     for (const BranchTraceRow& row : kBranchTraces)

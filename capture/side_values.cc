@@ -14,20 +14,11 @@ namespace {
 constexpr std::string_view kHeader = "icount,op,eip,eax,ebx,ecx,edx";
 
 std::optional<InternalRead::Op> parse_op(std::string_view name) {
-  struct Row {
-    std::string_view name;
-    InternalRead::Op op;
-  };
-  constexpr std::array<Row, 5> kOps{{
-      {"RDTSC", InternalRead::Op::rdtsc},
-      {"RDMSR", InternalRead::Op::rdmsr},
-      {"WRMSR", InternalRead::Op::wrmsr},
-      {"CPUID", InternalRead::Op::cpuid},
-      {"RDPMC", InternalRead::Op::rdpmc},
-  }};
-  const auto* const row =
-      std::find_if(kOps.begin(), kOps.end(), [&](const Row& r) { return r.name == name; });
-  return row == kOps.end() ? std::nullopt : std::optional(row->op);
+  using Op = InternalRead::Op;
+  constexpr std::array kOps{Op::rdtsc, Op::rdmsr, Op::wrmsr, Op::cpuid, Op::rdpmc};
+  const auto* const op = std::find_if(kOps.begin(), kOps.end(),
+                                      [&](Op its) { return internal_read_name(its) == name; });
+  return op == kOps.end() ? std::nullopt : std::optional(*op);
 }
 
 std::uint32_t register_field(const LineReader& lines, std::string_view name,
