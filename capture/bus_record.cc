@@ -161,7 +161,7 @@ std::size_t BusRecordDecoder::decode_plain(std::span<const std::uint8_t> records
   for (; i < count; ++i) {
     const BusRecord r =
         unpack_bus_record(records.subspan(i * kBusRecordBytes).first<kBusRecordBytes>());
-    const Kind& kind = kinds_[Kind::slot_of(r)];
+    const Kind& kind = kinds_[Kind::slot_of(Kind::key_of(r))];
     if (!kind.takes(r)) [[unlikely]]
       break;
     high_clock += r.clock < last_clock ? std::uint64_t{1} << 32 : 0;
@@ -184,6 +184,95 @@ std::size_t BusRecordDecoder::decode_plain(std::span<const std::uint8_t> records
   return i;
 }
 
+AccessRun BusRecordDecoder::run(std::span<const std::uint8_t> records,
+                                const BusRecordFields& fields) {
+  const std::size_t most = std::min(records.size() / kBusRecordBytes, number_.size());
+  AccessRun run;
+  run.records = records.first(most * kBusRecordBytes);
+  run.kinds = &run_kinds_;
+  run.index = count_;
+  run.high_clock = high_clock_;
+  if (most == 0) return run;
+  const std::uint64_t first = run.record(0).instructions;
+  run.counted = fields.positions && first != kNoCount;
+  run.lowest = run.highest = first;
+  // Few enough that to look at them twice does not matter.
+  constexpr std::size_t kPiece = 32;
+  std::size_t count = 0;
+  while (count < most && take_all(run, count, std::min(kPiece, most - count)))
+    count += std::min(kPiece, most - count);
+  if (count < most) count += take_some(run, count, fields.positions);
+  run.number = std::span(number_).first(count);
+  return run;
+}
+
+/// The clock of the record before this one of a run.
+std::uint32_t BusRecordDecoder::clock_before(const AccessRun& run, std::size_t i) const {
+  return i == 0 ? last_clock_ : run.record(i - 1).clock;
+}
+
+/// Whether `count` records from `first` on belong to the run and count up. Without a condition on
+/// the way, because the answer is nearly always yes.
+bool BusRecordDecoder::take_all(AccessRun& run, std::size_t first, std::size_t count) {
+  using Words = std::uint64_t __attribute__((vector_size(16)));
+  if (!run.counted) return false;
+  std::uint64_t instructions = run.highest, clock = clock_before(run, first);
+  Words beyond{};
+  std::uint64_t wrong = 0, backwards = 0;
+  unsigned flags = 0;
+  for (std::size_t i = first; i < first + count; ++i) {
+    const BusRecord r = run.record(i);
+    const std::uint32_t key = Kind::key_of(r);
+    const std::size_t slot = Kind::slot_of(key);
+    const Kind& kind = kinds_[slot];
+    Words data, mask;
+    std::memcpy(&data, r.data.data(), sizeof data);
+    std::memcpy(&mask, kind.beyond.data(), sizeof mask);
+    beyond |= data & mask;
+    wrong |= key ^ kind.key;
+    // The highest bit shows what went below zero; no count of instructions reaches it.
+    backwards |= std::uint64_t{kind.last} - (r.address & kind.within);
+    backwards |= r.clock - clock;
+    backwards |= r.instructions | (r.instructions - instructions);
+    clock = r.clock;
+    instructions = r.instructions;
+    flags |= kind.flags;
+    number_[i] = static_cast<std::uint8_t>(slot);
+  }
+  if ((beyond[0] | beyond[1] | wrong | backwards >> 63) != 0) return false;
+  run.flags = static_cast<std::uint16_t>(run.flags | flags);
+  run.highest = instructions;
+  return true;
+}
+
+/// Those from `first` on, up to one that does not belong to the run; returns how many.
+std::size_t BusRecordDecoder::take_some(AccessRun& run, std::size_t first, bool positions) {
+  std::uint32_t last_clock = clock_before(run, first);
+  unsigned flags = run.flags;
+  std::size_t i = first;
+  for (; i < run.records.size() / kBusRecordBytes; ++i) {
+    const BusRecord r = run.record(i);
+    const std::size_t slot = Kind::slot_of(Kind::key_of(r));
+    const Kind& kind = kinds_[slot];
+    const bool counted = positions && r.instructions != kNoCount;
+    if (!kind.takes(r) || r.clock < last_clock || counted != run.counted) break;
+    last_clock = r.clock;
+    number_[i] = static_cast<std::uint8_t>(slot);
+    flags |= kind.flags;
+    run.highest = std::max(run.highest, r.instructions);
+    run.lowest = std::min(run.lowest, r.instructions);
+    run.disorder = std::max(run.disorder, run.highest - r.instructions);
+  }
+  run.flags = static_cast<std::uint16_t>(flags);
+  return i - first;
+}
+
+void BusRecordDecoder::take(const AccessRun& run) {
+  if (run.empty()) return;
+  count_ += run.size();
+  last_clock_ = run.record(run.size() - 1).clock;
+}
+
 void BusRecordDecoder::decode(const BusRecord& record, const BusRecordFields& fields,
                               BusTransaction& out) {
   if (record.clock < last_clock_) high_clock_ += std::uint64_t{1} << 32;
@@ -201,18 +290,16 @@ void BusRecordDecoder::decode(const BusRecord& record, const BusRecordFields& fi
   learnt_ = false;
   if (out.is_memory()) {
     learn(record);
-    kinds_[Kind::slot_of(record)] = Kind(record, out, fields.bus_bytes);
+    const std::size_t slot = Kind::slot_of(Kind::key_of(record));
+    kinds_[slot] = Kind(record, out, fields.bus_bytes);
+    run_kinds_[slot] = RunKind(out.op, out.size, out.flags);
   }
   if (counted) out.flags |= kPositionKnown;
 }
 
 BusRecordDecoder::Kind::Kind(const BusRecord& r, const BusTransaction& t, std::uint32_t bus_bytes)
-    : type(r.type), size(r.size), raw_flags(r.flags), burst(r.burst), op(t.op), flags(t.flags) {
-  const auto from = [](unsigned bytes) {
-    return bytes < 8 ? ~std::uint64_t{0} << (8 * bytes) : std::uint64_t{0};
-  };
-  beyond_low = from(size);
-  beyond_high = from(size < 8U ? 0U : size - 8U);
+    : key(key_of(r)), size(r.size), op(t.op), flags(t.flags) {
+  std::fill(beyond.begin() + size, beyond.end(), std::uint8_t{0xff});
   const std::uint32_t unit = t.has(kLine) ? std::uint32_t{kBusRecordData} : bus_bytes;
   within = unit - 1;
   last = unit - size;

@@ -1,28 +1,21 @@
 #pragma once
-// The 40-byte bus record, which both the headerless captures of a virtual bus monitor and the
-// native capture format are made of. docs/formats/capture.md has the layout.
+// What a bus record means: which are correct, and the transactions they stand for.
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
+#include "events/access_run.h"
 #include "events/bus_transaction.h"
 #include "events/recording.h"
+#include "formats/bus_record.h"
 #include "formats/input.h"
 
 namespace citcat {
-
-inline constexpr std::size_t kBusRecordBytes = 40;
-/// `instructions` of a record whose position was not counted.
-inline constexpr std::uint64_t kNoCount = ~std::uint64_t{0};
-/// Data bytes in one record: half a 32-byte line.
-inline constexpr std::size_t kBusRecordData = 16;
 
 /// Codes of the `type` field.
 enum class BusRecordType : std::uint8_t {
@@ -56,41 +49,6 @@ std::uint8_t bus_record_flags_of(const BusTransaction& transaction);
 std::uint8_t cut_code(Ending ending);
 Ending ending_of_cut(std::uint8_t code);
 
-/// A record as it stands in a file, not yet judged.
-struct BusRecord {
-  std::uint64_t instructions = 0;  ///< completed before it, or kNoCount
-  std::uint32_t clock = 0;         ///< wraps
-  std::uint32_t address = 0;
-  std::uint32_t iterations = 0;  ///< of the REP instruction in flight, completed
-  std::uint8_t type = 0;
-  std::uint8_t size = 0;
-  std::uint8_t flags = 0;
-  std::uint8_t burst = 0;  ///< index of the 16-byte part within its line
-  std::array<std::uint8_t, kBusRecordData> data{};
-};
-
-inline BusRecord unpack_bus_record(std::span<const std::uint8_t, kBusRecordBytes> bytes) {
-  // Records are moved as whole words; hosts with another byte order would need swaps here.
-  static_assert(std::endian::native == std::endian::little);
-  static_assert(sizeof(BusRecord) == kBusRecordBytes && std::is_trivially_copyable_v<BusRecord> &&
-                offsetof(BusRecord, type) == 20 && offsetof(BusRecord, data) == 24);
-  // By fields, because a load across two of the stores of a copy would wait for both.
-  const auto load = [&](auto& field, std::size_t offset) {
-    std::memcpy(&field, bytes.subspan(offset).data(), sizeof field);
-  };
-  BusRecord record;
-  load(record.instructions, offsetof(BusRecord, instructions));
-  load(record.clock, offsetof(BusRecord, clock));
-  load(record.address, offsetof(BusRecord, address));
-  load(record.iterations, offsetof(BusRecord, iterations));
-  load(record.type, offsetof(BusRecord, type));
-  load(record.size, offsetof(BusRecord, size));
-  load(record.flags, offsetof(BusRecord, flags));
-  load(record.burst, offsetof(BusRecord, burst));
-  load(record.data, offsetof(BusRecord, data));
-  return record;
-}
-
 /// What is wrong with a record, naming the field, or "" when nothing is. A single transfer that
 /// crosses an aligned word of `bus_bytes`, unknown codes, data beyond the size and the like are
 /// wrong: they show a damaged file, or one that is something else.
@@ -112,6 +70,11 @@ class BusRecordDecoder {
   /// decode(). `out` has room for all. `fields` are the same in all calls of a segment.
   std::size_t decode_plain(std::span<const std::uint8_t> records, const BusRecordFields& fields,
                            std::span<BusTransaction> out);
+  /// The first of `records`, as far as they are what decode_plain() takes and go on from each
+  /// other: all are counted or none is, and the clock does not wrap. Valid until the next call of
+  /// any member but take(), which goes beyond it.
+  AccessRun run(std::span<const std::uint8_t> records, const BusRecordFields& fields);
+  void take(const AccessRun& run);
   /// Decodes a record that was found correct.
   void decode(const BusRecord& record, const BusRecordFields& fields, BusTransaction& out);
 
@@ -131,34 +94,38 @@ class BusRecordDecoder {
     /// That of a correct record, with what it was decoded to but for kPositionKnown.
     Kind(const BusRecord& r, const BusTransaction& t, std::uint32_t bus_bytes);
 
-    /// Different for kinds that are met together.
-    static std::size_t slot_of(const BusRecord& r) {
-      const unsigned low = (r.size ^ r.flags >> 1 ^ r.flags >> 3) & 15U;
-      return low | (r.type & 3U) << 4 | (r.flags & 1U) << 6 | (r.burst & 1U) << 7;
+    /// Type, size, flags and burst as one number.
+    static std::uint32_t key_of(const BusRecord& r) {
+      return r.type | std::uint32_t{r.size} << 8 | std::uint32_t{r.flags} << 16 |
+             std::uint32_t{r.burst} << 24;
     }
+    /// Different for all that a monitor may report of single transfers of up to 8 bytes and of line
+    /// parts; the factor was searched for.
+    static std::size_t slot_of(std::uint32_t key) { return key * 0xb7115c03U >> 24; }
     /// Whether `r` is a correct record of this kind: one condition, because its parts cannot be
     /// foretold.
     bool takes(const BusRecord& r) const {
-      std::uint64_t low, high;
-      std::memcpy(&low, r.data.data(), 8);
-      std::memcpy(&high, r.data.data() + 8, 8);
-      const unsigned differs =
-          (r.type ^ type) | (r.size ^ size) | (r.flags ^ raw_flags) | (r.burst ^ burst);
-      const std::uint64_t beyond = (low & beyond_low) | (high & beyond_high);
-      return (beyond | differs | ((r.address & within) > last ? 1U : 0U)) == 0;
+      std::array<std::uint64_t, 2> data, mask;
+      std::memcpy(data.data(), r.data.data(), sizeof data);
+      std::memcpy(mask.data(), beyond.data(), sizeof mask);
+      const std::uint64_t wrong = (data[0] & mask[0]) | (data[1] & mask[1]);
+      return (wrong | (key_of(r) ^ key) | ((r.address & within) > last ? 1U : 0U)) == 0;
     }
 
-    std::uint16_t type = 256;  ///< of the record, as the next three; no record has this one
-    std::uint8_t size = 0, raw_flags = 0, burst = 0;
+    std::uint32_t key = 0;  ///< no record of memory has this one
+    std::uint8_t size = 0;
     BusOp op = BusOp::code_read;
-    std::uint16_t flags = 0;                        ///< of the transaction
-    std::uint32_t within = 0;                       ///< address bits below the transfer's unit
-    std::uint32_t last = 0;                         ///< value of these that leaves room
-    std::uint64_t beyond_low = 0, beyond_high = 0;  ///< data bits that must be zero
+    std::uint16_t flags = 0;                            ///< of the transaction
+    std::uint32_t within = 0;                           ///< address bits below the transfer's unit
+    std::uint32_t last = 0;                             ///< value of these that leaves room
+    std::array<std::uint8_t, kBusRecordData> beyond{};  ///< data bits that must be zero
   };
 
   void decode_kind(const BusRecord& record, BusTransaction& out) const;
   void learn(const BusRecord& record);
+  std::uint32_t clock_before(const AccessRun& run, std::size_t i) const;
+  bool take_all(AccessRun& run, std::size_t first, std::size_t count);
+  std::size_t take_some(AccessRun& run, std::size_t first, bool positions);
 
   std::uint64_t count_ = 0;
   std::uint64_t high_clock_ = 0;
@@ -168,6 +135,9 @@ class BusRecordDecoder {
   std::uint8_t shown_ = 0;   ///< flags of line records so far, and kSecondPart
   std::uint8_t widest_ = 0;  ///< largest single transfer
   std::array<Kind, 256> kinds_{};
+  /// The same for runs; number_ has what each record of one is.
+  RunKinds run_kinds_{};
+  std::array<std::uint8_t, AccessRun::kMost> number_{};
 };
 
 /// Reads raw records from a stream, many at a time.

@@ -245,6 +245,13 @@ bool DumpFinder::take(const BusTransaction& t) {
   return inside;
 }
 
+bool DumpFinder::concerns(const AccessRun& run) const {
+  bool near = false;
+  for (std::size_t i = 0; i < run.size(); ++i)
+    near |= run.record(i).address - watched_ < kWatchedBytes;
+  return near;
+}
+
 /// A begin word at the beginning of a possible window makes it a candidate.
 void DumpFinder::note_magic(const BusTransaction& t) {
   // The word may be written in parts: look at the window's first word whenever it is touched.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "events/access_run.h"
 #include "events/bus_transaction.h"
 #include "events/cpu_state.h"
 #include "events/memory_image.h"
@@ -39,6 +40,9 @@ class DumpFinder {
     return t.op == BusOp::data_write &&
            (t.has(kStateWindow) || t.address.value - watched_ < kWatchedBytes);
   }
+
+  /// Whether any of a run is near the window, whatever it does there.
+  bool concerns(const AccessRun& run) const;
 
   /// The driver's start marker was written: the recording begins after that store.
   bool started() const { return started_; }

@@ -58,9 +58,10 @@ ImportResult summarize(const Recording& recording) {
   result.transactions = recording.totals.transactions;
   result.instructions = recording.instructions;
   result.image_bytes = recording.image.byte_count();
-  result.interrupts = recording.interrupts.size();
-  result.io_reads = recording.io_reads.size();
-  result.external_writes = recording.external_writes.size();
+  const EventCounts& handed_over = recording.handed_over;
+  result.interrupts = handed_over.interrupts + recording.interrupts.size();
+  result.io_reads = handed_over.io_reads + recording.io_reads.size();
+  result.external_writes = handed_over.external_writes + recording.external_writes.size();
   result.ending = recording.ending;
   result.warnings = recording.warnings;
   return result;

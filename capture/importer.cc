@@ -14,6 +14,9 @@ namespace {
 // A state dump is over when this many transactions went by without a write into its window; as many
 // of the recording's first are looked at to judge their counts.
 constexpr std::size_t kLookAhead = 4096;
+/// Of a loop that is longer, what stands before so many transactions is taken for the machine's
+/// work.
+constexpr std::size_t kMostSpins = std::size_t{1} << 20;
 /// Transactions that are looked at and derived while they are in the first-level cache.
 constexpr std::size_t kAtATime = 256;
 
@@ -237,7 +240,13 @@ void Importer::derive() {
     ahead_.pop_front();
     if (!derive(t)) return;
   }
-  for (auto block = stream_.peek(); !block.empty(); block = stream_.peek()) {
+  while (true) {
+    const AccessRun run = stream_.run();
+    if (derive_run(run)) continue;
+    // One that is no access, or as many as cannot be derived as a run.
+    const auto block =
+        stream_.has_runs() ? stream_.peek(std::max<std::size_t>(run.size(), 1)) : stream_.peek();
+    if (block.empty()) break;
     std::size_t taken = 0;
     const bool goes_on = derive(block, taken);
     stream_.skip(taken);
@@ -246,21 +255,34 @@ void Importer::derive() {
   ending_ = stream_.info().ending;
 }
 
+/// A run that does not end the recording. False, and nothing done, for any other.
+bool Importer::derive_run(AccessRun run) {
+  if (run.empty() || options_.stop || (run.flags & kStateWindow) != 0 || !builder_.takes(run) ||
+      (by_dump_ && dump_.concerns(run)) || !audit_.apply(run)) {
+    return false;
+  }
+  builder_.add(run);
+  stream_.take_run(run);
+  return true;
+}
+
 /// The same for a segment that may end in a spin loop: the last `delay` transactions wait until
-/// more follow.
+/// more follow, and as many as repeat.
 void Importer::derive_delayed(std::size_t delay) {
   builder_.start(base_);
   bool ended = false;
-  while (!ended) {
+  for (std::size_t kept = delay; !ended;) {
+    // Twice as many, so that a long loop is not looked through again and again.
+    BusTransaction t;
+    while (ahead_.size() < 2 * kept && next(t)) ahead_.push_back(t);
     ended = stream_.at_end();
     if (ended) leave_out_spin_loop();
-    while (ahead_.size() > (ended ? 0 : delay)) {
-      BusTransaction t = ahead_.front();
+    kept = ended ? 0 : std::clamp(repeating_tail(ahead_), delay, kMostSpins);
+    while (ahead_.size() > kept) {
+      t = ahead_.front();
       ahead_.pop_front();
       if (!derive(t)) return;
     }
-    BusTransaction t;
-    if (next(t)) ahead_.push_back(t);
   }
   ending_ = stream_.info().ending;
 }

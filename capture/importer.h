@@ -53,6 +53,7 @@ class Importer {
   void derive();
   bool derive(std::span<BusTransaction> block, std::size_t& taken);
   bool derive(BusTransaction& t);
+  bool derive_run(AccessRun run);
   std::size_t count_plain(std::span<const BusTransaction> block);
   std::size_t derive_plain(std::span<BusTransaction> block);
   bool stopped_by(const BusTransaction& t);

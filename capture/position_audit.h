@@ -3,11 +3,13 @@
 // ones; one that can only read the processor's counter at interrupts repeats the last value. This
 // decides which positions of a capture can be believed, and strips the others.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "events/access_run.h"
 #include "events/bus_transaction.h"
 
 namespace citcat {
@@ -31,6 +33,19 @@ class PositionAudit {
       return;
     }
     apply_slow(t);
+  }
+
+  /// The same for a run, all of whose positions are believed or none is: false where it is not so,
+  /// and nothing was done.
+  bool apply(AccessRun& run) {
+    if (!run.counted) return true;
+    if (counting_ == Counting::all) {
+      if (run.disorder > kDisorder || run.lowest + kDisorder < latest_) return false;
+      latest_ = std::max(latest_, run.highest);
+    } else {
+      run.counted = false;
+    }
+    return true;
   }
 
   Counting counting() const { return counting_; }

@@ -57,17 +57,17 @@ ReadAhead::ReadAhead(CaptureReader& reader)
 
 ReadAhead::~ReadAhead() = default;
 
-std::span<BusTransaction> ReadAhead::next() {
+std::span<BusTransaction> ReadAhead::next(std::size_t most) {
   if (at_end_) return {};
   if (thread_) return take_block();
-  if (read_here_ < kFewTransactions) return read_here();
+  if (read_here_ < kFewTransactions || reader_.has_runs()) return read_here(most);
   thread_ = std::make_unique<Thread>(reader_);
   return take_block();
 }
 
-std::span<BusTransaction> ReadAhead::read_here() {
+std::span<BusTransaction> ReadAhead::read_here(std::size_t most) {
   block_->transactions.resize(kBlock);
-  block_->size = reader_.next_block(block_->transactions);
+  block_->size = reader_.next_block(std::span(block_->transactions).first(std::min(most, kBlock)));
   read_here_ += block_->size;
   at_end_ = block_->size == 0;
   return std::span(block_->transactions).first(block_->size);

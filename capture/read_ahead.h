@@ -26,7 +26,12 @@ class ReadAhead {
 
   /// The next transactions of the segment, which the caller may change, until the next call; none
   /// at its end. Throws what the reader throws, after the transactions before it.
-  std::span<BusTransaction> next();
+  /// At most `most` of them, where this thread reads.
+  std::span<BusTransaction> next(std::size_t most = ~std::size_t{0});
+  /// CaptureReader::run() and take_run(), where the reader has runs. next() goes on behind them.
+  AccessRun run() { return has_runs() ? reader_.run() : AccessRun{}; }
+  void take_run(const AccessRun& run) { reader_.take_run(run); }
+  bool has_runs() const { return !thread_ && !at_end_ && reader_.has_runs(); }
   /// Goes on to the following segment, once next() gave nothing. False when there is none.
   bool next_segment();
 
@@ -46,7 +51,7 @@ class ReadAhead {
   };
   struct Thread;
 
-  std::span<BusTransaction> read_here();
+  std::span<BusTransaction> read_here(std::size_t most);
   std::span<BusTransaction> take_block();
   static void fill(CaptureReader& reader, Block& block);
 

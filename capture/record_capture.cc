@@ -45,6 +45,18 @@ class RecordCapture final : public CaptureReader {
     return i;
   }
 
+  bool has_runs() const override { return has_runs_; }
+
+  AccessRun run() override {
+    if (!file_ || (records_.empty() && !read_records())) return {};
+    return decoder_.run(records_, fields_);
+  }
+
+  void take_run(const AccessRun& run) override {
+    decoder_.take(run);
+    leave_out(run.size());
+  }
+
   bool next_segment() override {
     if (file_ || next_path_ == paths_.size()) return false;
     open_file(std::make_unique<InputStream>(paths_[next_path_++]));
@@ -71,6 +83,7 @@ class RecordCapture final : public CaptureReader {
 
   void open_file(std::unique_ptr<InputStream> input) {
     file_ = make_(std::move(input));
+    has_runs_ = file_->is_stored_so();
     info_.ending = Ending::capture_end;
     const RecordDeclaration& declared = file_->declaration();
     info_.cpu = options_.cpu != CpuModel::unknown ? options_.cpu : declared.cpu;
@@ -128,6 +141,7 @@ class RecordCapture final : public CaptureReader {
   std::size_t next_path_ = 0;
   BusRecordFields fields_;
   std::unique_ptr<RecordFile> file_;
+  bool has_runs_ = false;
   std::span<const std::uint8_t> records_;  ///< read but not yet decoded
   std::size_t first_ = 0;                  ///< ordinal of the first of them within what was read
   BusRecordDecoder decoder_;

@@ -39,6 +39,9 @@ class RecordFile {
   /// For messages: offset or line of the `index`-th record that next() returned last.
   virtual std::uint64_t where(std::size_t index) const = 0;
 
+  /// Whether next() returns what stands in the file.
+  virtual bool is_stored_so() const { return input_->compression() == Compression::none; }
+
   const RecordDeclaration& declaration() const { return declaration_; }
   const InputStream& input() const { return *input_; }
 

@@ -68,6 +68,7 @@ class CsvRecordFile final : public RecordFile {
     packed_ = std::bit_cast<std::array<std::uint8_t, kBusRecordBytes>>(record);
     return packed_;
   }
+  bool is_stored_so() const override { return false; }
   std::uint64_t where(std::size_t) const override { return lines_.number(); }
 
  private:

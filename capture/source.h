@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "events/access_run.h"
 #include "events/bus_transaction.h"
 #include "events/cpu_state.h"
 #include "events/recording.h"
@@ -58,6 +59,15 @@ class CaptureReader {
   virtual std::size_t next_block(std::span<BusTransaction> out) {
     return !out.empty() && next(out.front()) ? 1 : 0;
   }
+
+  /// Whether runs are at hand, because the transactions stand in memory as records. To read such a
+  /// capture takes less than to hand it from one thread to another.
+  virtual bool has_runs() const { return false; }
+  /// The next transactions, as far as they are a run, without going beyond them; they come again
+  /// until take_run(). Empty where the next one is of another sort, and where next() returns false.
+  virtual AccessRun run() { return {}; }
+  /// Goes beyond the run that run() returned last.
+  virtual void take_run(const AccessRun& /*run*/) {}
 
   /// After next() returned false: goes on to the following segment of an analyser that was drained
   /// and started again. False when there is none. Indexes go on; positions start again from zero,

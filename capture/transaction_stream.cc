@@ -22,14 +22,18 @@ bool TransactionStream::next_segment() {
   return !at_end_;
 }
 
-bool TransactionStream::read_block() {
+bool TransactionStream::read_block(std::size_t most) {
   if (at_end_) return false;
-  block_ = source_.next();
+  block_ = source_.next(most);
   at_end_ = block_.empty();
-  const std::uint64_t before = read_;
-  read_ += block_.size();
-  if (read_ / kProgressEvery != before / kProgressEvery && progress_) progress_(read_);
+  count(block_.size());
   return !at_end_;
+}
+
+void TransactionStream::count(std::size_t transactions) {
+  const std::uint64_t before = read_;
+  read_ += transactions;
+  if (read_ / kProgressEvery != before / kProgressEvery && progress_) progress_(read_);
 }
 
 }  // namespace citcat

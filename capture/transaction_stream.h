@@ -22,11 +22,23 @@ class TransactionStream {
 
   /// The next transactions of the segment, as many as are at hand, which the caller may change;
   /// none at its end. They come again unless skip() takes them.
-  std::span<BusTransaction> peek() {
+  std::span<BusTransaction> peek() { return peek(~std::size_t{0}); }
+  /// Not many more than `most`, so that a run can follow.
+  std::span<BusTransaction> peek(std::size_t most) {
     if (!put_back_.empty()) return {&put_back_.front(), 1};
-    if (block_.empty() && !read_block()) return {};
+    if (block_.empty() && !read_block(most)) return {};
     return block_;
   }
+  /// The next transactions as a run, where the capture has runs. They come again, also from peek(),
+  /// unless take_run() takes them.
+  AccessRun run() {
+    return put_back_.empty() && block_.empty() && !at_end_ ? source_.run() : AccessRun{};
+  }
+  void take_run(const AccessRun& run) {
+    source_.take_run(run);
+    count(run.size());
+  }
+  bool has_runs() const { return source_.has_runs(); }
   /// Goes beyond the first `count` of what peek() returned last.
   void skip(std::size_t count) {
     if (put_back_.empty()) {
@@ -50,7 +62,8 @@ class TransactionStream {
   const std::optional<CpuState>& initial_state() const { return source_.initial_state(); }
 
  private:
-  bool read_block();
+  bool read_block(std::size_t most);
+  void count(std::size_t transactions);
 
   ReadAhead source_;
   const std::function<void(std::uint64_t)>& progress_;

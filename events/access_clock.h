@@ -19,8 +19,17 @@ class AccessClock {
 
   /// To be called before each transaction with the counts of what came before it.
   void tick(const BusAnchor& before) {
-    if (transactions_++ % kEpochTransactions == 0) begin_epoch(before);
+    begin(before);
+    pass(1);
   }
+  /// The same for several: begin() with the counts before the first, which returns how many more
+  /// belong to its epoch, and pass() for as many or fewer of them.
+  std::uint64_t begin(const BusAnchor& before) {
+    const std::uint64_t passed = transactions_ % kEpochTransactions;
+    if (passed == 0) begin_epoch(before);
+    return kEpochTransactions - passed;
+  }
+  void pass(std::uint64_t transactions) { transactions_ += transactions; }
   /// Epoch of the transaction that was announced last.
   std::uint32_t epoch() const { return epoch_; }
   /// Counts at or before the beginning of an epoch.
@@ -30,7 +39,7 @@ class AccessClock {
   static constexpr std::size_t kMaxLog = 65536;
 
   void begin_epoch(const BusAnchor& before) {
-    epoch_ = static_cast<std::uint32_t>((transactions_ - 1) / kEpochTransactions);
+    epoch_ = static_cast<std::uint32_t>(transactions_ / kEpochTransactions);
     if (epoch_ % stride_ != 0) return;
     if (log_.size() == kMaxLog) {
       for (std::size_t i = 1; i < kMaxLog / 2; ++i) log_[i] = log_[2 * i];

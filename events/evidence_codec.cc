@@ -32,6 +32,8 @@ constexpr std::size_t kBlock = 256;
 constexpr std::size_t kFirstLookupSize = 1024;
 constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 constexpr unsigned kNumberBits = 16;
+/// Leaves as many bits of a hash as number the steps met lately.
+constexpr unsigned kRecentShift = 22;
 /// More distinct steps than transactions of a chunk cannot be.
 constexpr std::uint64_t kMaxSteps = kEvidenceChunkTransactions;
 static_assert(kMaxSteps <= std::uint64_t{1} << kNumberBits);
@@ -54,8 +56,12 @@ std::uint64_t unzigzag(std::uint64_t folded) { return folded >> 1 ^ (~(folded & 
 
 /// Index of the shortest of kAddressBytes that hold a folded difference.
 unsigned address_length(std::uint32_t folded) {
-  // A sum, because lengths change from transaction to transaction.
-  return (folded != 0 ? 1U : 0U) + (folded > 0xff ? 1U : 0U) + (folded > 0xffff ? 1U : 0U);
+  // By borrows, because lengths change from transaction to transaction: comparisons may become
+  // branches.
+  const auto above = [folded](std::uint64_t most) {
+    return static_cast<unsigned>((most - folded) >> 63);
+  };
+  return above(0) + above(0xff) + above(0xffff);
 }
 
 Iteration iteration_of(std::uint32_t iteration, std::uint32_t previous) {
@@ -101,76 +107,180 @@ void EvidenceEncoder::grow_lookup() {
   for (const std::uint64_t step : steps) look_up(step);
 }
 
+namespace {
+
+std::uint64_t shape_of(BusOp op, std::uint8_t size, unsigned flags) {
+  return static_cast<std::uint64_t>(op) | std::uint64_t{size} << 8 | std::uint64_t{flags} << 16;
+}
+
+// What is packed, field by field: of transactions, and of records where they stand.
+
+class TransactionFields {
+ public:
+  static constexpr std::size_t kDataBytes = kMaxTransactionBytes;
+  explicit TransactionFields(std::span<const BusTransaction> block) : block_(block) {
+    for (const BusTransaction& t : block)
+      CITCAT_ASSERT(t.size <= kMaxTransactionBytes && static_cast<int>(t.op) < kBusOpCount);
+  }
+  std::size_t size() const { return block_.size(); }
+  std::uint64_t index(std::size_t i) const { return block_[i].index; }
+  BusOp op(std::size_t i) const { return block_[i].op; }
+  std::uint32_t bytes(std::size_t i) const { return block_[i].size; }
+  std::uint64_t shape(std::size_t i) const {
+    return shape_of(block_[i].op, block_[i].size, block_[i].flags);
+  }
+  std::uint32_t address(std::size_t i) const { return block_[i].address.value; }
+  bool clock_known(std::size_t i) const { return block_[i].has(kClockKnown); }
+  std::uint64_t clock(std::size_t i) const { return block_[i].clock; }
+  bool position_known(std::size_t i) const { return block_[i].has(kPositionKnown); }
+  std::uint64_t instruction(std::size_t i) const { return block_[i].position.instruction; }
+  std::uint32_t iteration(std::size_t i) const { return block_[i].position.iteration; }
+  std::span<const std::uint8_t, kDataBytes> data(std::size_t i) const { return block_[i].data; }
+  std::size_t kept_data(std::size_t i) const { return keeps_data(op(i)) ? bytes(i) : 0; }
+
+ private:
+  std::span<const BusTransaction> block_;
+};
+
+class RunFields {
+ public:
+  static constexpr std::size_t kDataBytes = kBusRecordData;
+  explicit RunFields(const AccessRun& run)
+      : run_(run),
+        counted_(run.counted ? unsigned{kPositionKnown} : 0U),
+        clock_known_((run.flags & kClockKnown) != 0) {}
+  std::size_t size() const { return run_.size(); }
+  /// Only the first may go on from another one.
+  std::uint64_t index(std::size_t i) const { return run_.index + i; }
+  BusOp op(std::size_t i) const { return run_.kind(i).op; }
+  std::uint32_t bytes(std::size_t i) const { return run_.kind(i).size; }
+  std::uint64_t shape(std::size_t i) const {
+    const RunKind& kind = run_.kind(i);
+    return shape_of(kind.op, kind.size, kind.flags | counted_);
+  }
+  std::uint32_t address(std::size_t i) const { return run_.record(i).address; }
+  bool clock_known(std::size_t /*i*/) const { return clock_known_; }
+  std::uint64_t clock(std::size_t i) const { return run_.high_clock + run_.record(i).clock; }
+  bool position_known(std::size_t /*i*/) const { return counted_ != 0; }
+  std::uint64_t instruction(std::size_t i) const { return run_.record(i).instructions - run_.base; }
+  std::uint32_t iteration(std::size_t i) const { return run_.record(i).iterations; }
+  std::span<const std::uint8_t, kDataBytes> data(std::size_t i) const {
+    return run_.records.subspan((i + 1) * kBusRecordBytes - kDataBytes).first<kDataBytes>();
+  }
+  std::size_t kept_data(std::size_t i) const { return run_.kind(i).kept_data; }
+
+ private:
+  const AccessRun run_;
+  const unsigned counted_;
+  const bool clock_known_;
+};
+
+}  // namespace
+
 void EvidenceEncoder::add(std::span<const BusTransaction> transactions) {
   CITCAT_ASSERT(transactions.size() <= kEvidenceChunkTransactions - size());
   while (!transactions.empty()) {
     const auto block = transactions.first(std::min(transactions.size(), kBlock));
-    add_block(block);
+    add_block(TransactionFields(block));
     transactions = transactions.subspan(block.size());
   }
 }
 
-/// Everything is written that may be needed, and counted where it is: few of the conditions can be
-/// foretold.
-void EvidenceEncoder::add_block(std::span<const BusTransaction> block) {
-  const std::size_t most = data_bytes_ + block.size() * kMaxTransactionBytes;
+void EvidenceEncoder::add(const AccessRun& run) {
+  CITCAT_ASSERT(run.size() <= kBlock && run.size() <= kEvidenceChunkTransactions - size());
+  add_block(RunFields(run));
+}
+
+// Everything is written that may be needed, and counted where it is: few of the conditions can be
+// foretold. In two passes, so that what each goes on from stays in registers.
+
+template <typename Fields>
+void EvidenceEncoder::add_block(const Fields& block) {
+  std::array<std::uint32_t, kBlock> how;
+  add_addresses(block, how);
+  add_indexes(block, how);
+  add_steps(block, how);
+  size_ += block.size();
+}
+
+/// Addresses and data.
+template <typename Fields>
+void EvidenceEncoder::add_addresses(const Fields& block, std::span<std::uint32_t> how) {
+  const std::size_t most = data_bytes_ + block.size() * Fields::kDataBytes;
   if (data_.size() < most) data_.resize(2 * most);
-  EvidencePrevious previous = previous_;
-  std::size_t clocks = clocks_, instructions = instructions_;
+  const std::span<std::uint8_t> addresses = address_, data = data_;
+  auto behind = previous_.address;
   std::size_t address_bytes = address_bytes_, data_bytes = data_bytes_;
-  for (const BusTransaction& t : block) {
-    CITCAT_ASSERT(t.size <= kMaxTransactionBytes && static_cast<int>(t.op) < kBusOpCount);
-    std::uint64_t how = 0;
-    if (t.index != previous.index) [[unlikely]] {
-      index_.push_back(t.index - previous.index);
-      how |= 1U << kIndexShift;
-    }
-    previous.index = t.index + 1;
-
-    std::uint32_t& behind = previous.address[static_cast<std::size_t>(t.op)];
-    const std::uint32_t folded = zigzag(t.address.value - behind);
-    behind = t.address.value + t.size;
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    std::uint32_t& expected = behind[static_cast<std::size_t>(block.op(i))];
+    const std::uint32_t folded = zigzag(block.address(i) - expected);
+    expected = block.address(i) + block.bytes(i);
     const unsigned length = address_length(folded);
-    how |= length << kAddressShift;
-    std::memcpy(&address_[address_bytes], &folded, sizeof folded);
+    how[i] = length << kAddressShift;
+    std::memcpy(&addresses[address_bytes], &folded, sizeof folded);
     address_bytes += kAddressBytes[length];
-
-    if (t.has(kClockKnown)) {
-      const std::uint64_t more = t.clock - previous.clock;
-      previous.clock = t.clock;
-      how |= std::min(more, kInColumn) << kClockShift;
-      clock_[clocks] = more;
-      clocks += more >= kInColumn ? 1 : 0;
-    }
-    if (t.has(kPositionKnown)) {
-      const std::uint64_t more = t.position.instruction - previous.instruction;
-      previous.instruction = t.position.instruction;
-      how |= std::min(more, kInColumn) << kInstructionShift;
-      instruction_[instructions] = more;
-      instructions += more >= kInColumn ? 1 : 0;
-      if ((t.position.iteration | previous.iteration) != 0) [[unlikely]] {
-        const Iteration iteration = iteration_of(t.position.iteration, previous.iteration);
-        how |= unsigned{iteration} << kIterationShift;
-        if (iteration == kOther) iteration_.push_back(t.position.iteration);
-        previous.iteration = t.position.iteration;
-      }
-    }
-
-    std::memcpy(&data_[data_bytes], t.data.data(), kMaxTransactionBytes);
-    data_bytes += keeps_data(t.op) ? t.size : 0;
-
-    const std::uint64_t step = static_cast<std::uint64_t>(t.op) | std::uint64_t{t.size} << 8 |
-                               std::uint64_t{t.flags} << 16 | how << kHowShift;
-    std::uint64_t& recent = recent_[hash_of(step) >> 20];
-    if (recent >> kNumberBits != step) [[unlikely]]
-      recent = step << kNumberBits | look_up(step);
-    number_[size_++] = static_cast<std::uint16_t>(recent);
+    std::memcpy(&data[data_bytes], block.data(i).data(), Fields::kDataBytes);
+    data_bytes += block.kept_data(i);
   }
-  previous_ = previous;
-  clocks_ = clocks;
-  instructions_ = instructions;
+  previous_.address = behind;
   address_bytes_ = address_bytes;
   data_bytes_ = data_bytes;
+}
+
+template <typename Fields>
+void EvidenceEncoder::add_indexes(const Fields& block, std::span<std::uint32_t> how) {
+  std::uint64_t expected = previous_.index;
+  for (std::size_t i = 0; i < block.size(); ++i, ++expected) {
+    if (block.index(i) == expected) [[likely]]
+      continue;
+    index_.push_back(block.index(i) - expected);
+    how[i] |= 1U << kIndexShift;
+    expected = block.index(i);
+  }
+  previous_.index = expected;
+}
+
+/// Clocks and positions, and the steps that they complete.
+template <typename Fields>
+void EvidenceEncoder::add_steps(const Fields& block, std::span<const std::uint32_t> how) {
+  const auto numbers = std::span(number_).subspan(size_, block.size());
+  const std::span<std::uint64_t> clock = clock_, instruction = instruction_;
+  EvidencePrevious previous = previous_;
+  std::size_t clocks = clocks_, instructions = instructions_;
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    std::uint64_t its = how[i];
+    if (block.clock_known(i)) {
+      const std::uint64_t more = block.clock(i) - previous.clock;
+      previous.clock = block.clock(i);
+      its |= std::min(more, kInColumn) << kClockShift;
+      clock[clocks] = more;
+      clocks += more >= kInColumn ? 1 : 0;
+    }
+    if (block.position_known(i)) {
+      const std::uint64_t more = block.instruction(i) - previous.instruction;
+      previous.instruction = block.instruction(i);
+      its |= std::min(more, kInColumn) << kInstructionShift;
+      instruction[instructions] = more;
+      instructions += more >= kInColumn ? 1 : 0;
+      const std::uint32_t now = block.iteration(i);
+      if ((now | previous.iteration) != 0) [[unlikely]] {
+        const Iteration iteration = iteration_of(now, previous.iteration);
+        its |= unsigned{iteration} << kIterationShift;
+        if (iteration == kOther) iteration_.push_back(now);
+        previous.iteration = now;
+      }
+    }
+    const std::uint64_t step = block.shape(i) | its << kHowShift;
+    std::uint64_t& recent = recent_[hash_of(step) >> kRecentShift];
+    if (recent >> kNumberBits != step) [[unlikely]]
+      recent = step << kNumberBits | look_up(step);
+    numbers[i] = static_cast<std::uint16_t>(recent);
+  }
+  previous_.clock = previous.clock;
+  previous_.instruction = previous.instruction;
+  previous_.iteration = previous.iteration;
+  clocks_ = clocks;
+  instructions_ = instructions;
 }
 
 void EvidenceEncoder::clear() {

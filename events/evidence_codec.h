@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "events/access_run.h"
 #include "events/bus_transaction.h"
 #include "formats/byte_reader.h"
 #include "formats/byte_writer.h"
@@ -34,6 +35,7 @@ class EvidenceEncoder {
   EvidenceEncoder();
   /// As many transactions must be missing to a full chunk. The data of reads is not looked at.
   void add(std::span<const BusTransaction> transactions);
+  void add(const AccessRun& run);
   std::size_t size() const { return size_; }
   bool full() const { return size() == kEvidenceChunkTransactions; }
   /// The payload of an EVD2 chunk.
@@ -42,7 +44,14 @@ class EvidenceEncoder {
   void clear();
 
  private:
-  void add_block(std::span<const BusTransaction> block);
+  template <typename Fields>
+  void add_block(const Fields& block);
+  template <typename Fields>
+  void add_addresses(const Fields& block, std::span<std::uint32_t> how);
+  template <typename Fields>
+  void add_indexes(const Fields& block, std::span<std::uint32_t> how);
+  template <typename Fields>
+  void add_steps(const Fields& block, std::span<const std::uint32_t> how);
   std::uint16_t look_up(std::uint64_t step);
   void grow_lookup();
   void write_numbers(ByteWriter& out) const;
@@ -50,7 +59,7 @@ class EvidenceEncoder {
   std::vector<std::uint64_t> steps_;   ///< distinct ones
   std::vector<std::uint32_t> lookup_;  ///< hash of a step -> its number in steps_ + 1; 2^n
   /// Steps met lately, each with its number in the lowest 16 bits.
-  std::array<std::uint64_t, 4096> recent_{};
+  std::array<std::uint64_t, 1024> recent_{};
   std::vector<std::uint16_t> number_ = std::vector<std::uint16_t>(kEvidenceChunkTransactions);
   std::size_t size_ = 0;
   EvidencePrevious previous_;

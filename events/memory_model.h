@@ -173,6 +173,62 @@ class MemoryModel {
     std::uint32_t first_, size_;
   };
 
+  /// 16 bytes as the processor takes them at once.
+  using Words = std::uint64_t __attribute__((vector_size(16)));
+  using Notes = std::uint32_t __attribute__((vector_size(16)));
+
+  /// Any bytes of half a line, whichever operation: nothing here depends on a condition.
+  class HalfLine {
+   public:
+    static constexpr std::uint32_t kBytes = 16;
+    /// `cover` has FFh for each byte of the half line that is accessed. Of `bytes` the others may
+    /// hold anything.
+    HalfLine(Line& line, std::uint32_t offset, Words cover, Words bytes)
+        : value_(std::span(line.value).subspan(offset % kLineBytes / kBytes * kBytes)),
+          note_(std::span(line.note).subspan(offset % kLineBytes / kBytes * (kBytes / 4))),
+          old_value_(load_all<Words>(value_.data())),
+          old_note_(load_all<Notes>(note_.data())),
+          differ_((old_value_ ^ bytes) & cover),
+          whole_(reinterpret_cast<Notes>(reinterpret_cast<Notes>(cover) == ~Notes{})),
+          covered_(known_bits(reinterpret_cast<Notes>(cover))) {}
+
+    /// Not zero: a byte is known to be another / is not known.
+    Words differ() const { return differ_; }
+    Words unknown() const { return reinterpret_cast<Words>(covered_ & ~old_note_); }
+    /// The bytes are known to be those given, and were accessed in an epoch.
+    void put_and_touch(Notes epoch) const {
+      const Words value = old_value_ ^ differ_;
+      const Notes note = (old_note_ & ~whole_) | covered_ | (epoch & whole_);
+      std::memcpy(value_.data(), &value, sizeof value);
+      std::memcpy(note_.data(), &note, sizeof note);
+    }
+
+   private:
+    /// Of each word the bits of its note that say which of its bytes are known.
+    static Notes known_bits(Notes cover) {
+      Notes bits = cover & (Notes{} + 0x80402010U);
+      bits |= bits << 8;
+      bits |= bits << 16;
+      return bits & (Notes{} + kWholeWord);
+    }
+
+    std::span<std::uint8_t> value_;
+    std::span<std::uint32_t> note_;
+    Words old_value_;
+    Notes old_note_;
+    Words differ_;
+    Notes whole_, covered_;
+  };
+  template <typename Vector>
+  static Vector load_all(const void* bytes) {
+    Vector vector;
+    std::memcpy(&vector, bytes, sizeof vector);
+    return vector;
+  }
+
+  /// The line of `address`, its page made when missing.
+  Line& line(PhysAddr address) { return page(address.page()).line(address.offset_in_page()); }
+
   /// Whether access times are kept by words, in the notes; otherwise touch_bytes() keeps them.
   bool keeps_words() const { return words_; }
   static void touch_bytes(Page& page, std::uint32_t offset, std::uint32_t size,

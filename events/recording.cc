@@ -1,6 +1,17 @@
 #include "events/recording.h"
 
+#include <array>
+
 namespace citcat {
+
+void EvidenceWriter::write_run(const AccessRun& run) {
+  std::array<BusTransaction, AccessRun::kMost> transactions;
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    transactions[i] = run.at(i);
+    if (transactions[i].op != BusOp::data_write) transactions[i].data.fill(0);
+  }
+  write_all(std::span(transactions).first(run.size()));
+}
 
 std::string_view ending_name(Ending ending) {
   switch (ending) {

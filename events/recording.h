@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "events/access_run.h"
 #include "events/adoption.h"
 #include "events/bus_transaction.h"
 #include "events/cpu_state.h"
@@ -139,6 +140,19 @@ class EvidenceWriter {
   virtual void write_all(std::span<const BusTransaction> transactions) {
     for (const BusTransaction& transaction : transactions) write(transaction);
   }
+  /// The same for a run, without the data of what was read.
+  virtual void write_run(const AccessRun& run);
+
+  /// Events of the recording in derivation, which nothing that follows can change. Who takes them
+  /// keeps them from growing in memory with the length of a capture.
+  struct Events {
+    std::vector<Interrupt> interrupts;
+    std::vector<ExternalWrite> external_writes;
+    std::vector<IoRead> io_reads;
+  };
+  /// As many of one sort at a time; 0 when they are to stay in the recording.
+  virtual std::size_t events_at_a_time() const { return 0; }
+  virtual void write_events(const Events& /*events*/) {}
 };
 
 /// Why a recording ends where it ends. Numbers are kept in archives.
@@ -168,6 +182,11 @@ struct RecordingTotals {
   std::uint64_t instruction_starts = 0;
 };
 
+/// How many events of each sort.
+struct EventCounts {
+  std::uint64_t interrupts = 0, external_writes = 0, io_reads = 0;
+};
+
 struct Recording {
   Provenance provenance;
   CpuState initial;
@@ -182,6 +201,8 @@ struct Recording {
   std::vector<Adoption> adoptions;
   /// Where the verified replay ended, of such a recording that ends within a REP.
   std::optional<Position> end;
+  /// Events that were handed to EvidenceWriter::write_events() and stand in no vector here.
+  EventCounts handed_over;
   RecordingTotals totals;
   /// Instructions the evidence reaches, when the monitor counted: the replay stops there.
   std::optional<std::uint64_t> instructions;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+
+#include "events/evidence_codec.h"
 
 namespace citcat {
 namespace {
@@ -342,7 +345,10 @@ inline void RecordingBuilder::add_memory(BusTransaction& t) {
 
 void RecordingBuilder::add(std::span<BusTransaction> transactions) {
   derive(transactions);
-  if (evidence_ != nullptr) evidence_->write_all(transactions);
+  if (evidence_ == nullptr) return;
+  evidence_->write_all(transactions);
+  if (const auto last = last_of_chunk(transactions.size()))
+    hand_over_events(transactions[*last].index);
 }
 
 void RecordingBuilder::derive(std::span<BusTransaction> transactions) {
@@ -355,20 +361,142 @@ void RecordingBuilder::derive(std::span<BusTransaction> transactions) {
     BusTransaction& t = transactions[i];
     t.position = t.has(kPositionKnown) ? rebase(t.position) : Position{};
     clock_.tick(counts_);
-    if (const auto entry = smm_.add(t, t.position, counts_)) [[unlikely]]
-      add_smm_entry(*entry);
-    if (smm_revision_at_) [[unlikely]]
-      find_smm_revision(t);
-    if (!options_.on_chip.empty()) [[unlikely]]
-      look_for_markers(t);
-    if (t.is_memory()) [[likely]] {
-      add_memory(t);
-    } else {
-      add_other(t);
-    }
-    count_position(t);
+    derive(t);
   }
   recording_.totals.transactions += transactions.size();
+}
+
+/// One whose position is counted from the start.
+inline void RecordingBuilder::derive(BusTransaction& t) {
+  if (const auto entry = smm_.add(t, t.position, counts_)) [[unlikely]]
+    add_smm_entry(*entry);
+  if (smm_revision_at_) [[unlikely]]
+    find_smm_revision(t);
+  if (!options_.on_chip.empty()) [[unlikely]]
+    look_for_markers(t);
+  if (t.is_memory()) [[likely]] {
+    add_memory(t);
+  } else {
+    add_other(t);
+  }
+  count_position(t);
+}
+
+void RecordingBuilder::add(AccessRun run) {
+  CITCAT_ASSERT(takes(run) && run.size() <= AccessRun::kMost);
+  run.base = base_.instruction;
+  derive(run);
+  if (evidence_ == nullptr) return;
+  evidence_->write_run(run);
+  if (const auto last = last_of_chunk(run.size())) hand_over_events(run.index + *last);
+}
+
+/// Where, in what was added last, a chunk of evidence ended.
+std::optional<std::size_t> RecordingBuilder::last_of_chunk(std::size_t added) const {
+  const std::uint64_t behind = recording_.totals.transactions % kEvidenceChunkTransactions;
+  if (behind >= added) return std::nullopt;
+  return added - 1 - static_cast<std::size_t>(behind);
+}
+
+namespace {
+
+/// Takes the first `count` out of `events`, where the one behind them is of the transaction
+/// `index` or an earlier one.
+template <typename Event>
+std::vector<Event> take_first(std::vector<Event>& events, std::size_t count, std::uint64_t index) {
+  if (events.size() <= count || events[count].transaction > index) return {};
+  const auto end = events.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<Event> taken(std::make_move_iterator(events.begin()), std::make_move_iterator(end));
+  events.erase(events.begin(), end);
+  return taken;
+}
+
+}  // namespace
+
+/// Those of transactions up to `index`, which ends a chunk of evidence: an archive is the same in
+/// whatever pieces transactions are added. The last event of each sort may still grow or be told
+/// more of; an SMI, until its revision was seen.
+void RecordingBuilder::hand_over_events(std::uint64_t index) {
+  const std::size_t most = evidence_->events_at_a_time();
+  if (most == 0) return;
+  EvidenceWriter::Events events;
+  if (!smm_revision_at_) events.interrupts = take_first(recording_.interrupts, most, index);
+  events.external_writes = take_first(recording_.external_writes, most, index);
+  events.io_reads = take_first(recording_.io_reads, most, index);
+  EventCounts& counts = recording_.handed_over;
+  counts.interrupts += events.interrupts.size();
+  counts.external_writes += events.external_writes.size();
+  counts.io_reads += events.io_reads.size();
+  const bool some =
+      !events.interrupts.empty() || !events.external_writes.empty() || !events.io_reads.empty();
+  if (some) evidence_->write_events(events);
+}
+
+void RecordingBuilder::derive(const AccessRun& run) {
+  saw_write_back_ |= (run.flags & kWriteBack) != 0;
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    lines_[i] = &model_.line(PhysAddr{run.record(i).address});
+    __builtin_prefetch(lines_[i], 1);
+  }
+  for (std::size_t i = 0; i < run.size();) {
+    const std::size_t left = std::min<std::size_t>(run.size() - i, clock_.begin(counts_));
+    const std::size_t common = is_common(run) ? derive_common(run, i, left) : 0;
+    clock_.pass(common);
+    i += common;
+    if (common == left) continue;
+    BusTransaction t = run.at(i++);
+    clock_.pass(1);
+    derive(t);
+  }
+  recording_.totals.transactions += run.size();
+  if (run.counted) {
+    const std::uint64_t reached = run.highest - run.base + 1;
+    instructions_ = std::max(instructions_.value_or(0), reached);
+  }
+}
+
+/// Nothing is going on that wants to see every transaction.
+bool RecordingBuilder::is_common(const AccessRun& run) const {
+  return !smm_.watches() && !smm_revision_at_ && (saw_line_ || (run.flags & kLine) == 0);
+}
+
+/// Those of `count` before the first that shows something new. No condition in here but that one:
+/// what kind of access comes next cannot be foretold.
+std::size_t RecordingBuilder::derive_common(const AccessRun& run, std::size_t first,
+                                            std::size_t count) {
+  using Words = MemoryModel::Words;
+  using Notes = MemoryModel::Notes;
+  // A write to bytes that are not known may hide what a cache or the TLB kept of them from before.
+  const bool keeps = remembers() && !before_.empty();
+  const Words kept = Words{} + (keeps ? ~std::uint64_t{0} : 0);
+  const Notes epoch = Notes{} + std::min(clock_.epoch(), MemoryModel::kLastEpoch);
+  std::uint64_t totals = 0, written = 0;
+  std::size_t i = 0;
+  for (; i < count; ++i) {
+    const RunKind& kind = run.kind(first + i);
+    const auto bytes = run.records.subspan((first + i) * kBusRecordBytes, kBusRecordBytes);
+    const std::uint32_t address = run.record(first + i).address;
+    const std::uint32_t at = address % MemoryModel::HalfLine::kBytes;
+    // The data where they belong in the half line: what is around them in the record is covered.
+    const MemoryModel::HalfLine half(
+        *lines_[first + i], address, MemoryModel::load_all<Words>(&kind.cover[kBusRecordData - at]),
+        MemoryModel::load_all<Words>(&bytes[kBusRecordBytes - kBusRecordData - at]));
+    const Words reads = MemoryModel::load_all<Words>(kind.reads.data());
+    const Words news = (half.differ() & reads) | (half.unknown() & (reads | kept));
+    const bool watched = (address & kind.watch_mask) == kind.watch_value;
+    if ((news[0] | news[1] | (watched ? 1U : 0U)) != 0) break;
+    half.put_and_touch(epoch);
+    totals += kind.totals;
+    written += kind.written;
+  }
+  const auto total = [totals](RunTotal which) { return totals >> which & 0xffff; };
+  recording_.totals.reads += total(kReads);
+  recording_.totals.line_fills += total(kLineFills);
+  recording_.totals.writes += total(kWrites);
+  recording_.totals.write_backs += i - total(kReads) - total(kLineFills) - total(kWrites);
+  counts_.reads += total(kDataReads);
+  counts_.writes += written;
+  return i;
 }
 
 Recording RecordingBuilder::finish() {

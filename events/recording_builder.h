@@ -5,12 +5,14 @@
 // By these two rules a stream of transactions becomes a recording. docs/derivation.md has them all.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "events/access_clock.h"
+#include "events/access_run.h"
 #include "events/bus_transaction.h"
 #include "events/memory_model.h"
 #include "events/on_chip_marker.h"
@@ -54,6 +56,15 @@ class RecordingBuilder {
   /// start, no data where it was read.
   void add(std::span<BusTransaction> transactions);
 
+  /// Whether a run may be given to add(): where access times are kept by words, nothing marks
+  /// interrupts, and all of it lies behind the instruction of start().
+  bool takes(const AccessRun& run) const {
+    return model_.keeps_words() && options_.on_chip.empty() &&
+           (!run.counted || run.lowest > base_.instruction);
+  }
+  /// The same as its transactions one by one.
+  void add(AccessRun run);
+
   /// The recording. The builder is empty afterwards. `bus` is set from what was declared and seen.
   Recording finish();
 
@@ -92,8 +103,14 @@ class RecordingBuilder {
   void add_memory(BusTransaction& t);
   void add_other(const BusTransaction& t);
   void derive(std::span<BusTransaction> transactions);
+  void derive(BusTransaction& t);
+  void derive(const AccessRun& run);
+  bool is_common(const AccessRun& run) const;
+  std::size_t derive_common(const AccessRun& run, std::size_t first, std::size_t count);
   void count_position(const BusTransaction& t);
   void count_memory(const BusTransaction& t);
+  std::optional<std::size_t> last_of_chunk(std::size_t added) const;
+  void hand_over_events(std::uint64_t index);
   bool has_cache() const { return saw_line_ || options_.bus.form != CacheForm::none; }
   bool remembers() const { return has_cache() || options_.has_tlb; }
 
@@ -101,6 +118,7 @@ class RecordingBuilder {
   EvidenceWriter* evidence_;
   Recording recording_;
   MemoryModel model_;
+  std::array<MemoryModel::Line*, AccessRun::kMost> lines_{};  ///< of the run that is derived
   AccessClock clock_;
   MemoryImage before_;  ///< memory as the transactions before the start left it
   SmmEntryDetector smm_;

@@ -23,10 +23,14 @@ namespace {
 // Chosen by measuring (docs/compression.md): events and image are small and written once.
 constexpr ZstdOptions kSmallCompression{19, 0};
 constexpr ZstdOptions kImageCompression{19, 24};
-/// Beside the evidence, what is large takes this: the best would take longer than all else that an
-/// import does, for a part of the archive that is small then.
+/// Events of a chunk: as many as wait in memory while a capture is read.
+constexpr std::size_t kEventsAtATime = std::size_t{1} << 16;
+static_assert(kEventsAtATime <= kEventChunkRows);
+/// What is large, or small beside the evidence, takes this: the best would take longer than all
+/// else that an import does, for a small part of the archive.
 constexpr int kQuickLevel = 9;
 constexpr std::size_t kLarge = std::size_t{1} << 20;
+constexpr std::uint64_t kSmallPart = 8;
 /// Checkpoints are compressed already, in pieces that are read one by one.
 constexpr ZstdOptions kCheckpointCompression{1, 0};
 
@@ -70,18 +74,19 @@ void add_digest_chunks(std::span<const ReplayDigest> digests, Add add) {
 
 void add_chunk(ContainerWriter& container, ChunkKind kind, std::vector<std::uint8_t> payload,
                ZstdOptions compression, EvidenceMode evidence) {
-  if (evidence == EvidenceMode::full && payload.size() > kLarge) compression.level = kQuickLevel;
+  const bool quick = payload.size() > kLarge || payload.size() < container.size() / kSmallPart;
+  if (evidence == EvidenceMode::full && quick) compression.level = kQuickLevel;
   container.add(kind, std::move(payload), compression);
 }
 
 /// Calls `encode` for pieces of `events` that fit a chunk and adds them.
 template <typename Event, typename Encode>
-void add_events(ContainerWriter& container, ChunkKind kind, const std::vector<Event>& events,
-                const ArchiveMeta& meta, Encode encode) {
+void add_event_chunks(ContainerWriter& container, ChunkKind kind, const std::vector<Event>& events,
+                      const RecordingFileOptions& options, Encode encode) {
   std::span<const Event> rest(events);
   while (!rest.empty()) {
-    const auto piece = rest.first(std::min(rest.size(), kEventChunkRows));
-    add_chunk(container, kind, encode(piece, meta.lean), kSmallCompression, meta.evidence);
+    const auto piece = rest.first(std::min(rest.size(), kEventsAtATime));
+    add_chunk(container, kind, encode(piece, options.lean), kSmallCompression, options.evidence);
     rest = rest.subspan(piece.size());
   }
 }
@@ -173,26 +178,47 @@ void RecordingFileWriter::write_all(std::span<const BusTransaction> transactions
   if (options_.evidence != EvidenceMode::full) return;
   while (!transactions.empty()) {
     const auto some = transactions.first(
-        std::min(transactions.size(), kEvidenceChunkTransactions - evidence_->size()));
-    evidence_->add(some);
-    if (evidence_->full()) add_evidence();
+        std::min(transactions.size(), kEvidenceChunkTransactions - evidence_.size()));
+    evidence_.add(some);
+    if (evidence_.full()) add_evidence();
     transactions = transactions.subspan(some.size());
   }
 }
 
+void RecordingFileWriter::write_run(const AccessRun& run) {
+  if (options_.evidence != EvidenceMode::full) return;
+  for (std::size_t i = 0; i < run.size();) {
+    const AccessRun some =
+        run.part(i, std::min(run.size() - i, kEvidenceChunkTransactions - evidence_.size()));
+    evidence_.add(some);
+    if (evidence_.full()) add_evidence();
+    i += some.size();
+  }
+}
+
+std::size_t RecordingFileWriter::events_at_a_time() const { return kEventsAtATime; }
+
+void RecordingFileWriter::write_events(const Events& events) {
+  mark();
+  add_events(events.interrupts, events.external_writes, events.io_reads);
+}
+
+void RecordingFileWriter::add_events(const std::vector<Interrupt>& interrupts,
+                                     const std::vector<ExternalWrite>& external_writes,
+                                     const std::vector<IoRead>& io_reads) {
+  add_event_chunks(container_, kInterruptChunk, interrupts, options_, encode_interrupts);
+  add_event_chunks(container_, kExternalWriteChunk, external_writes, options_,
+                   encode_external_writes);
+  add_event_chunks(container_, kIoReadChunk, io_reads, options_, encode_io_reads);
+}
+
 /// Ends the chunk, if anything is in it.
 void RecordingFileWriter::add_evidence() {
-  if (evidence_->size() == 0) return;
+  if (evidence_.size() == 0) return;
   mark();
-  container_.add(
-      kEvidenceChunk,
-      [chunk = std::exchange(evidence_, idle_->take()), idle = idle_] {
-        std::vector<std::uint8_t> payload = chunk->encode();
-        chunk->clear();
-        idle->give_back(chunk);
-        return payload;
-      },
-      ZstdOptions{options_.evidence_level, 0});
+  // Another thread would have to fetch all of it from this one's caches.
+  container_.add_here(kEvidenceChunk, evidence_.encode(), ZstdOptions{options_.evidence_level, 0});
+  evidence_.clear();
 }
 
 void RecordingFileWriter::select(std::size_t number) {
@@ -225,11 +251,9 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
   container_.add(kMetaChunk, encode_meta(recording, meta), kSmallCompression);
   container_.add(kCpuChunk, encode_cpu(recording.initial), kSmallCompression);
   add_image(container_, recording.image, meta.evidence);
-  add_events(container_, kInterruptChunk, recording.interrupts, meta, encode_interrupts);
-  add_events(container_, kExternalWriteChunk, recording.external_writes, meta,
-             encode_external_writes);
-  add_events(container_, kIoReadChunk, recording.io_reads, meta, encode_io_reads);
-  add_events(container_, kInternalReadChunk, recording.internal_reads, meta, encode_internal_reads);
+  add_events(recording.interrupts, recording.external_writes, recording.io_reads);
+  add_event_chunks(container_, kInternalReadChunk, recording.internal_reads, options_,
+                   encode_internal_reads);
   if (recording.end) container_.add(kStopChunk, encode_stop(*recording.end), kSmallCompression);
   if (!recording.adoptions.empty()) {
     ByteWriter adoptions;

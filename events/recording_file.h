@@ -16,7 +16,6 @@
 #include "events/recording.h"
 #include "events/recording_codec.h"
 #include "formats/container.h"
-#include "formats/recycler.h"
 
 namespace citcat {
 
@@ -45,6 +44,9 @@ class RecordingFileWriter final : public EvidenceWriter {
   /// The next transaction in bus order. The data of reads and fetches is not kept.
   void write(const BusTransaction& transaction) override { write_all({&transaction, 1}); }
   void write_all(std::span<const BusTransaction> transactions) override;
+  void write_run(const AccessRun& run) override;
+  std::size_t events_at_a_time() const override;
+  void write_events(const Events& events) override;
   /// Writes the recording, index and content hash and gives the file its name. Once.
   void finish(const Recording& recording) { finish(recording, {}); }
   /// The same with the digests of a verified replay.
@@ -62,15 +64,16 @@ class RecordingFileWriter final : public EvidenceWriter {
 
  private:
   void add_evidence();
+  void add_events(const std::vector<Interrupt>& interrupts,
+                  const std::vector<ExternalWrite>& external_writes,
+                  const std::vector<IoRead>& io_reads);
   void mark();
 
   RecordingFileOptions options_;
   ContainerWriter container_;
   std::size_t selected_ = 0;  ///< recording that write() and add() are for
   std::size_t marked_ = 0;    ///< recording that the next chunk would be taken for
-  /// Those that are not in use; chunks are encoded beside the caller.
-  std::shared_ptr<Recycler<EvidenceEncoder>> idle_ = std::make_shared<Recycler<EvidenceEncoder>>();
-  std::shared_ptr<EvidenceEncoder> evidence_ = idle_->take();  ///< of the chunk that grows
+  EvidenceEncoder evidence_;  ///< of the chunk that grows
 };
 
 /// What "x.citcat@2" means: the file and the number. A file that has such a name is meant itself.

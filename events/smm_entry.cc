@@ -17,6 +17,13 @@ constexpr std::uint32_t kLineBytes = 32;
 
 }  // namespace
 
+SmmEntryDetector::Watch SmmEntryDetector::watch_of(BusOp op, std::uint16_t flags) {
+  static_assert((kResetBase + kSaveTop) % kSavedBytes == 0);
+  if (op == BusOp::data_write) return {kPageMask, kLastWord};
+  if ((flags & kStoreFill) != 0) return {~(kSavedBytes - 1), kResetBase + kSaveTop - kSavedBytes};
+  return {};
+}
+
 void SmmEntryDetector::begin(const BusTransaction& t, const Position& position,
                              const BusAnchor& before, std::uint32_t base, std::uint32_t next,
                              bool fills) {

@@ -38,6 +38,14 @@ class SmmEntryDetector {
     return read(t, position, before);
   }
 
+  /// Addresses of an operation that may begin an entry: those with this value under the mask.
+  struct Watch {
+    std::uint32_t mask = 0, value = 1;  ///< none
+  };
+  static Watch watch_of(BusOp op, std::uint16_t flags);
+  /// An entry may be going on: all that follows is to be given to add().
+  bool watches() const { return count_ != 0; }
+
  private:
   /// Offset in its page of the first dword that is saved: SMBASE + FFFCh, SMBASE being aligned.
   static constexpr std::uint32_t kLastWord = kPageSize - 4;

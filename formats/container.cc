@@ -344,12 +344,21 @@ void ContainerWriter::drain(std::size_t leave) {
   while (pending_.size() > leave) {
     Pending next = std::move(pending_.front());
     pending_.pop_front();
-    Payload payload = next.payload.get();
-    const EncodedChunk chunk = place_chunk(layout_, next.kind, std::move(payload.stored),
-                                           payload.plain_bytes, payload.compressed);
-    file_.write(chunk.header);
-    file_.write(chunk.payload);
+    write(next.kind, next.payload.get());
   }
+}
+
+void ContainerWriter::write(ChunkKind kind, Payload payload) {
+  const EncodedChunk chunk = place_chunk(layout_, kind, std::move(payload.stored),
+                                         payload.plain_bytes, payload.compressed);
+  file_.write(chunk.header);
+  file_.write(chunk.payload);
+}
+
+void ContainerWriter::add_here(ChunkKind kind, std::vector<std::uint8_t> plain,
+                               const ZstdOptions& options) {
+  drain(0);
+  write(kind, pack(std::move(plain), options, compressors_));
 }
 
 void ContainerWriter::copy(const RandomAccessFile& from, std::span<const ChunkInfo> chunks) {

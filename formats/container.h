@@ -72,6 +72,8 @@ class ContainerWriter {
   /// arrives from a later call or from finish().
   void add(ChunkKind kind, std::function<std::vector<std::uint8_t>()> make,
            const ZstdOptions& options);
+  /// The same on the calling thread: for a chunk that costs more to hand over than to compress.
+  void add_here(ChunkKind kind, std::vector<std::uint8_t> plain, const ZstdOptions& options);
   /// Takes chunks over from another container as they are stored there.
   void copy(const RandomAccessFile& from, std::span<const ChunkInfo> chunks);
   /// Writes index and end and gives the file its name.
@@ -100,6 +102,7 @@ class ContainerWriter {
     std::vector<ChunkInfo> chunks;
   };
   void drain(std::size_t leave);
+  void write(ChunkKind kind, Payload payload);
 
   AtomicFile file_;
   Layout layout_;

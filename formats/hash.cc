@@ -1,6 +1,10 @@
 #include "formats/hash.h"
 
 #include <xxhash.h>
+#if defined(__x86_64__)
+// The same functions for the widest registers that the processor has.
+#include <xxh_x86dispatch.h>
+#endif
 
 #include <new>
 

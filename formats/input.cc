@@ -21,7 +21,7 @@ namespace citcat {
 
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
+constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
 /// An xz or zstd header of a few bytes may ask for any window; more than the largest that the tools
 /// use by themselves (zstd --ultra: 128 MiB, xz -9: 65 MiB) is refused.
 constexpr std::uint64_t kMaxDecoderMemory = std::uint64_t{1} << 28;

@@ -57,9 +57,9 @@ Traffic dump(std::uint64_t at) {
   return all;
 }
 
-Traffic spin() {
+Traffic spin(std::size_t rounds = kSpins) {
   Traffic all;
-  for (std::size_t i = 0; i < kSpins; ++i) {
+  for (std::size_t i = 0; i < rounds; ++i) {
     all.push_back(transaction(BusOp::code_read, 0x2000, 0xec, 50 + 2 * i));
     all.push_back(transaction(BusOp::io_read, 0x379, 0x80, 50 + 2 * i));
   }
@@ -114,6 +114,20 @@ TEST_F(Segments, EveryFileWithADumpIsARecordingWithoutTheSpinLoops) {
     EXPECT_EQ(count, 100u);
   }
   EXPECT_TRUE(check_recording(path("r")).sound());
+}
+
+TEST_F(Segments, ALoopIsLeftOutHoweverOftenItRan) {
+  const ImportResult result = import({write("a", {dump_writes(kWindow), work(1), spin(50'000)}),
+                                      write("b", {dump_writes(kWindow), work(2)})});
+  EXPECT_EQ(result.transactions, 200u);
+  EXPECT_EQ(recording(0).recording().io_reads.size(), 50u);
+}
+
+TEST_F(Segments, ALoopThatTheMachineLeftAgainIsKept) {
+  const ImportResult result =
+      import({write("a", {dump_writes(kWindow), work(1), spin(20'000), work(3, 40'050)}),
+              write("b", {dump_writes(kWindow), work(2)})});
+  EXPECT_EQ(result.transactions, 300u + 40'000u);
 }
 
 TEST_F(Segments, ALoopAtTheEndOfTheCaptureIsWhatTheMachineDid) {
