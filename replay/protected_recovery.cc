@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "formats/error.h"
-#include "replay/event_placer.h"
 #include "replay/protected_search.h"
+#include "replay/recovery_rounds.h"
 
 namespace citcat {
 
@@ -107,22 +107,16 @@ void ProtectedRecovery::take_back_placements() {
 }
 
 void ProtectedRecovery::solve_all() {
-  constexpr int kMostRounds = 8;
-  std::uint64_t agreed = 0;
-  for (int round = 0; round < kMostRounds; ++round) {
-    solve();
-    if (failure_ || !needs_placement(recording_)) break;
-    const PlacementReport placed = place_events(recording_, evidence_, {});
-    const RecoveryOutcome now = replay();
-    if (placed.complete() && now.ok()) break;
-    if (now.agreed == std::exchange(agreed, now.agreed)) {
-      failure_ = placed.divergence;
-      break;
-    }
-  }
-  if (failure_ || !needs_placement(recording_)) return;
-  failure_ = Divergence{};
-  failure_->reason = "the interrupts that follow could not all be placed";
+  failure_ = solve_and_place(
+      recording_, evidence_,
+      [this] {
+        solve();
+        return failure_;
+      },
+      [this] {
+        const RecoveryOutcome now = replay();
+        return RecoveryProgress{now.agreed, now.ok()};
+      });
 }
 
 bool ProtectedRecovery::depends_on(ProtectedUnknown& u, const RecoveryOutcome& now) {

@@ -7,10 +7,10 @@
 
 #include "formats/error.h"
 #include "replay/bus_order_check.h"
-#include "replay/event_placer.h"
 #include "replay/handler_saves.h"
 #include "replay/interrupt_evidence.h"
 #include "replay/protected_recovery.h"
+#include "replay/recovery_rounds.h"
 
 namespace citcat {
 
@@ -377,24 +377,16 @@ RecoveredState StateRecovery::result() {
 }
 
 void StateRecovery::solve_all() {
-  constexpr int kMostRounds = 8;
-  std::uint64_t agreed = 0;
-  for (int round = 0; round < kMostRounds; ++round) {
-    solve();
-    if (failure_ || !needs_placement(recording_)) break;
-    // With the registers found so far the interrupts that follow can be placed; what they depend on
-    // in turn can then be solved.
-    const PlacementReport placed = place_events(recording_, evidence_, {});
-    const Outcome now = replay();
-    if (placed.complete() && now.ok()) break;
-    if (now.agreed == std::exchange(agreed, now.agreed)) {
-      failure_ = placed.divergence;
-      break;
-    }
-  }
-  if (failure_ || !needs_placement(recording_)) return;
-  failure_ = Divergence{};
-  failure_->reason = "the interrupts that follow could not all be placed";
+  failure_ = solve_and_place(
+      recording_, evidence_,
+      [this] {
+        solve();
+        return failure_;
+      },
+      [this] {
+        const Outcome now = replay();
+        return RecoveryProgress{now.agreed, now.ok()};
+      });
 }
 
 RecoveredState StateRecovery::run() {
