@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "replay/block_template.h"
+#include "replay/zeroed_array.h"
 
 namespace citcat {
 
@@ -72,7 +73,7 @@ class BlockTable {
   void clear() {
     ++gone_;
     templates_.clear();
-    recent_.assign(recent_.size(), nullptr);
+    recent_.clear();
     present_.assign(present_.size(), false);
   }
 
@@ -99,9 +100,9 @@ class BlockTable {
   }
 
   std::unordered_map<BlockKey, std::unique_ptr<BlockTemplate>, Hash> templates_;
-  std::vector<BlockTemplate*> recent_ = std::vector<BlockTemplate*>(kSlots);
+  ZeroedArray<BlockTemplate*> recent_{kSlots};
   std::vector<bool> present_ = std::vector<bool>(kSlots);  ///< there was one since clear()
-  std::vector<Heat> heat_ = std::vector<Heat>(kSlots);
+  ZeroedArray<Heat> heat_{kSlots};
   std::uint64_t last_number_ = 0;
   std::uint64_t gone_ = 0;
 };

@@ -17,6 +17,7 @@
 
 #include "events/address.h"
 #include "events/cpu_state.h"
+#include "replay/zeroed_array.h"
 
 struct uc_struct;
 
@@ -266,7 +267,7 @@ class Engine {
   char* env_ = nullptr;
   char* code_hook_ = nullptr;  ///< the library's description of the instruction hook
   EngineClient& client_;
-  std::vector<std::uint8_t*> host_pages_;
+  ZeroedArray<std::uint8_t*> host_pages_;
   char* snapshot_level_ = nullptr;  ///< in the library's own state
   std::vector<std::span<std::uint8_t>> second_mappings_;
   bool identity_ = false;  ///< translations are asked for by physical address just now

@@ -200,7 +200,7 @@ class Machine final : private EngineClient, private WalkObserver {
   static constexpr std::uint32_t kNoPage = 1;  ///< never equal to a page's address
 
   struct Decoded {
-    std::uint32_t linear = 1;  // odd start of an unused slot never equals with `length` 0
+    std::uint32_t linear = 0;
     bool valid = false;
     CodeMode mode;
     InstructionInfo info;
@@ -518,7 +518,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool native_software_ = false;
   unsigned native_retries_ = 0;
 
-  std::vector<Decoded> decoded_ = std::vector<Decoded>(std::size_t{1} << 15);
+  ZeroedArray<Decoded> decoded_{std::size_t{1} << 15};
   // Blocks.
   Detail detail_ = Detail::nothing;
   Sink* block_receiver_ = nullptr;  ///< of every block; null where nobody listens
@@ -556,7 +556,7 @@ class Machine final : private EngineClient, private WalkObserver {
     BlockTemplate* block = nullptr;
   };
   static constexpr std::size_t kMet = std::size_t{1} << 15;
-  std::vector<Met> met_ = std::vector<Met>(kMet);
+  ZeroedArray<Met> met_{kMet};
   SurroundingsNumbers surroundings_numbers_;
   /// Of the block in progress, when it was reached by nothing but blocks and goes on like that.
   std::uint32_t surroundings_ = SurroundingsNumbers::kUnknown;

@@ -82,7 +82,7 @@ BlockTemplate* Machine::find_block(std::uint32_t linear) {
 std::uint32_t Machine::find_surroundings() {
   if (surroundings_numbers_.exhausted()) {
     surroundings_numbers_ = {};
-    met_.assign(kMet, {});
+    met_.clear();
   }
   const auto bits = std::uint32_t{unlimited_read_} | std::uint32_t{unlimited_written_} << 8 |
                     std::uint32_t{flat_} << 16 | std::uint32_t{code_unlimited_} << 24;

@@ -176,6 +176,7 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
       throw UndefinedMemory{physical_, slot.info.length, "code"};
     }
     if (tells_reads()) sink_->fetch(physical_, slot.info.length, position_);
+    __builtin_prefetch(&decoded_[decoded_slot(linear + slot.info.length)]);
     return slot.info;
   }
   slot.valid = false;

@@ -53,7 +53,7 @@ void Memory::load(const MemoryImage& image, std::uint32_t ram_bytes) {
       std::memcpy(host(a), bytes.data.data(), kPageSize);
       PageState& state = states_[a.page()];
       state.all_defined = bytes.valid.all();
-      if (!state.all_defined) state.defined = std::make_unique<ByteMask>(bytes.valid);
+      if (!state.all_defined) set_mask(state, bytes.valid);
     });
   }
 }
@@ -63,12 +63,24 @@ void Memory::set_page(std::uint32_t number, const std::uint8_t* data, const Byte
   PageState& state = states_[number];
   state.all_defined = defined.all();
   if (state.all_defined || defined.none()) {
-    state.defined.reset();
-  } else if (state.defined) {
-    *state.defined = defined;
+    drop_mask(state);
   } else {
-    state.defined = std::make_unique<ByteMask>(defined);
+    set_mask(state, defined);
   }
+}
+
+void Memory::set_mask(PageState& state, const ByteMask& mask) {
+  if (state.defined == nullptr) {
+    if (free_masks_.empty()) free_masks_.push_back(&masks_.emplace_back());
+    state.defined = free_masks_.back();
+    free_masks_.pop_back();
+  }
+  *state.defined = mask;
+}
+
+void Memory::drop_mask(PageState& state) {
+  if (state.defined != nullptr) free_masks_.push_back(state.defined);
+  state.defined = nullptr;
 }
 
 std::vector<Memory::SavedPage> Memory::save_changed() const {
@@ -122,11 +134,11 @@ void Memory::put_back(std::uint32_t number, const std::uint8_t* data, const Byte
 }
 
 void Memory::mark_partly(PageState& state, PhysAddr address, std::uint32_t size) {
-  if (!state.defined) state.defined = std::make_unique<ByteMask>();
+  if (state.defined == nullptr) set_mask(state, {});
   const bool changed = state.defined->set(address.offset_in_page(), size);
   if (changed && state.defined->all()) {
     state.all_defined = true;
-    state.defined.reset();
+    drop_mask(state);
   }
 }
 

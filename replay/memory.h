@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -10,6 +10,7 @@
 #include "events/byte_mask.h"
 #include "events/memory_image.h"
 #include "replay/engine.h"
+#include "replay/zeroed_array.h"
 
 namespace citcat {
 
@@ -108,10 +109,12 @@ class Memory {
   struct PageState {
     bool all_defined = false;
     bool code = false;
-    bool changed = false;  ///< since load()
-    std::unique_ptr<ByteMask> defined;
+    bool changed = false;         ///< since load()
+    ByteMask* defined = nullptr;  ///< in masks_; null where all_defined, or nothing is
   };
-  static void mark_partly(PageState& state, PhysAddr address, std::uint32_t size);
+  void mark_partly(PageState& state, PhysAddr address, std::uint32_t size);
+  void set_mask(PageState& state, const ByteMask& mask);
+  void drop_mask(PageState& state);
   void put_back(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
   void set_page(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
   void map_range(std::uint32_t first_page, std::uint32_t pages);
@@ -119,7 +122,9 @@ class Memory {
   Engine& engine_;
   std::uint32_t captured_mask_;
   std::vector<std::uint32_t> alias_bits_;
-  std::vector<PageState> states_;
+  ZeroedArray<PageState> states_;
+  std::deque<ByteMask> masks_;
+  std::vector<ByteMask*> free_masks_;
   std::vector<std::uint32_t> mapped_;
 };
 
