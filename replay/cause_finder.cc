@@ -185,6 +185,7 @@ void CauseFinder::trace_moves(ValueLineage& lineage) {
 void CauseFinder::index_evidence() {
   std::vector<PhysAddr> bytes;
   for (const auto& [address, value] : memory_) bytes.push_back(PhysAddr{address});
+  if (divergence_.shown) bytes.push_back(divergence_.shown->address);
   for (const LineageSource& s : lineage_) {
     if (s.kind == LineageSource::Kind::memory || s.kind == LineageSource::Kind::external)
       bytes.push_back(s.address);

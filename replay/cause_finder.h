@@ -58,6 +58,7 @@ class CauseFinder {
   void flip_code();
   void unseen_writes();
   void stale_code();
+  bool is_second_write_back(const BusTransaction& t) const;
   double write_price(const BusTransaction& shown, std::span<const std::uint8_t> ours) const;
   std::uint64_t next_external(PhysAddr byte, std::uint64_t transaction,
                               std::optional<std::uint8_t>* value = nullptr) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <set>
 
 #include "replay/cause_finder.h"
@@ -182,6 +183,21 @@ double CauseFinder::write_price(const BusTransaction& shown,
   return price;
 }
 
+/// The line that `t` writes back is written back next to it, too, and nothing brings it into the
+/// cache in between: one of the two cannot have been, whatever the bytes were.
+bool CauseFinder::is_second_write_back(const BusTransaction& t) const {
+  // A line that another bus master makes the processor write back stays in the cache.
+  if (!t.has(kWriteBack) || t.has(kSnoop)) return false;
+  const auto& shown = index_->of(t.address);
+  const auto here = std::find_if(shown.begin(), shown.end(),
+                                 [&](const ShownAccess& a) { return a.transaction == t.index; });
+  if (here == shown.end()) return false;
+  const auto gives_up = [](const ShownAccess& a) { return a.write && !a.snoop; };
+  const bool before = here != shown.begin() && gives_up(*std::prev(here));
+  const bool after = std::next(here) != shown.end() && gives_up(*std::next(here));
+  return before || after;
+}
+
 void CauseFinder::captured_value() {
   if (mismatches_.empty()) return;
   const BusTransaction& t = *divergence_.shown;
@@ -195,7 +211,7 @@ void CauseFinder::captured_value() {
        {hint},
        {divergence_.position, t.index},
        std::nullopt,
-       write_price(t, ours)});
+       is_second_write_back(t) ? std::max(kDevice, write_price(t, ours)) : write_price(t, ours)});
 }
 
 /// The replay wrote the same bytes to an address that differs in one bit.
@@ -301,7 +317,7 @@ void CauseFinder::extra_write() {
                    {t.data.begin(), t.data.begin() + (t.has(kWriteBack) ? 0 : t.size)})},
        {divergence_.position, t.index},
        std::nullopt,
-       kDevice});
+       is_second_write_back(t) ? kConfirmed : kDevice});
 }
 
 /// One bit of a byte that the capture showed being read, and that the program never wrote.

@@ -13,8 +13,8 @@ EvidenceIndex::EvidenceIndex(EvidenceReader& evidence, const std::vector<PhysAdd
     for (std::uint32_t i = 0; i < t.size; ++i) {
       const auto found = accesses_.find(t.address.value + i);
       if (found == accesses_.end() || found->second.size() == kMost) continue;
-      found->second.push_back(
-          {t.index, t.position, t.op == BusOp::data_write, t.op == BusOp::code_read});
+      found->second.push_back({t.index, t.position, t.op == BusOp::data_write,
+                               t.op == BusOp::code_read, t.has(kSnoop)});
     }
   }
 }

@@ -17,6 +17,7 @@ struct ShownAccess {
   Position position;
   bool write = false;  ///< by the processor, or of a line it gives up
   bool code = false;
+  bool snoop = false;  ///< another bus master made the processor write the line back and keep it
 };
 
 class EvidenceIndex {
