@@ -1,25 +1,66 @@
 #pragma once
-// What fuzz targets do with a capture of bus records: read it to its end or to its error.
+// What fuzz targets do with a capture of bus records: read it to its end or to its error, one
+// transaction after the other, and as runs wherever there are any: both must tell the same.
+
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "capture/record_capture.h"
 #include "fuzz/drain.h"
 
 namespace citcat::fuzz {
 
-inline void drain_records(const std::uint8_t* data, std::size_t size, RecordFileMaker make) {
+/// What a capture holds up to its end or its error.
+struct Drained {
+  std::vector<BusTransaction> transactions;
+  std::string error;  ///< "" at a clean end
+};
+
+/// Calls `read` with a capture that is open. Only citcat's own exceptions are allowed out of it.
+template <typename Read>
+Drained drain(const std::uint8_t* data, std::size_t size, const RecordFileMaker& make, Read read) {
+  Drained drained;
   try {
-    const auto capture = open_record_stream("fuzz", stream(data, size), {}, std::move(make));
-    BusTransaction t;
-    std::uint64_t index = 0;
-    while (capture->next(t)) {
-      CITCAT_ASSERT(t.index == index++);
-      CITCAT_ASSERT(t.size <= kMaxTransactionBytes);
-    }
+    const auto capture = open_record_stream("fuzz", stream(data, size), {}, make);
+    read(*capture, drained.transactions);
     CITCAT_ASSERT(capture->info().files.size() == 1);
   } catch (const InternalError&) {
     throw;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    drained.error = error.what();
   }
+  return drained;
+}
+
+inline bool same(const BusTransaction& a, const BusTransaction& b) {
+  return a.index == b.index && a.clock == b.clock && a.position == b.position &&
+         a.address == b.address && a.op == b.op && a.size == b.size && a.flags == b.flags &&
+         a.data == b.data;
+}
+
+inline void drain_records(const std::uint8_t* data, std::size_t size, const RecordFileMaker& make) {
+  const Drained single = drain(data, size, make, [](CaptureReader& capture, auto& all) {
+    for (BusTransaction t; capture.next(t); all.push_back(t)) {
+      CITCAT_ASSERT(t.index == all.size());
+      CITCAT_ASSERT(t.size <= kMaxTransactionBytes);
+    }
+  });
+  const Drained runs = drain(data, size, make, [](CaptureReader& capture, auto& all) {
+    BusTransaction t;
+    do {
+      for (AccessRun run = capture.run(); !run.empty(); run = capture.run()) {
+        for (std::size_t i = 0; i < run.size(); ++i) all.push_back(run.at(i));
+        capture.take_run(run);
+      }
+      if (!capture.next(t)) return;
+      all.push_back(t);
+    } while (true);
+  });
+  CITCAT_ASSERT(single.error == runs.error);
+  CITCAT_ASSERT(single.transactions.size() == runs.transactions.size());
+  for (std::size_t i = 0; i < single.transactions.size(); ++i)
+    CITCAT_ASSERT(same(single.transactions[i], runs.transactions[i]));
 }
 
 }  // namespace citcat::fuzz
