@@ -199,8 +199,7 @@ void BM_DeriveNative(benchmark::State& state) {
 }
 BENCHMARK(BM_DeriveNative)->Unit(benchmark::kMillisecond);
 
-/// All of an import. Reading, packing and compressing have threads of their own: the processor time
-/// here is that of the importing one, `AllThreads` counts by that of all, `Real` by the clock.
+/// All of an import. `AllThreads` counts by the processor time of all threads, `Real` by the clock.
 void BM_ImportNative(benchmark::State& state) {
   const std::string path = native_file().path(), out = temporary("native.citcat");
   ImportOptions options;
