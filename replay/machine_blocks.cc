@@ -20,8 +20,8 @@ namespace citcat {
 namespace {
 
 /// Executions of a block before it is translated again. Cold code is cheaper to run reported than
-/// to translate twice (some 10 us a block).
-constexpr std::uint16_t kHot = 16;
+/// to translate twice (some 10 us a block), all the more where all it accesses is to be told.
+std::uint16_t executions_until_hot(Detail detail) { return detail == Detail::comparison ? 32 : 16; }
 
 /// Of EFLAGS, what shapes the engine's code: TF, IOPL, RF, VM, AC (cpu_get_tb_cpu_state()).
 constexpr std::uint32_t kModeFlags = 0x100 | 0x3000 | 0x10000 | 0x20000 | 0x40000;
@@ -205,7 +205,7 @@ bool Machine::enter_block(BlockTemplate& block) {
 
 void Machine::warm_up(std::uint32_t linear, std::uint32_t size) {
   if ((engine_.system_flags() & kFlagTf) != 0 || engine_.inhibited() || watches_code()) return;
-  if (!blocks_.heat(linear, kHot)) return;
+  if (!blocks_.heat(linear, executions_until_hot(detail_))) return;
   if (arranged_ || resuming_ || (in_flight_ && linear == linear_)) return;
   hot_ = linear;
   hot_size_ = size;
@@ -278,7 +278,9 @@ void Machine::drop_blocks() {
   for (const BlockKey& key : stale_blocks_) {
     // Should a quiet translation be left, it must not run without its template.
     engine_.invalidate_code(PhysAddr{key.frame | (key.linear & kPageMask)}, 1);
-    if (const BlockTemplate* const block = blocks_.find(key)) blocks_.keep_hot(*block, kHot);
+    if (const BlockTemplate* const block = blocks_.find(key)) {
+      blocks_.keep_hot(*block, executions_until_hot(detail_));
+    }
     blocks_.erase(key);
   }
   stale_blocks_.clear();
