@@ -19,6 +19,7 @@
 #include "replay/a20_gate.h"
 #include "replay/block_surroundings.h"
 #include "replay/block_table.h"
+#include "replay/decoded_code.h"
 #include "replay/engine.h"
 #include "replay/engine_code.h"
 #include "replay/instruction_info.h"
@@ -28,6 +29,7 @@
 #include "replay/silicon_rules.h"
 #include "replay/smm_save_map.h"
 #include "replay/undefined_flags.h"
+#include "replay/zeroed_array.h"
 
 namespace citcat {
 
@@ -199,21 +201,6 @@ class Machine final : private EngineClient, private WalkObserver {
   };
   static constexpr std::uint32_t kNoPage = 1;  ///< never equal to a page's address
 
-  struct Decoded {
-    std::uint32_t linear = 0;
-    bool valid = false;
-    CodeMode mode;
-    InstructionInfo info;
-
-    /// Whether this is what `bytes`, all that is in its page, are at `at`.
-    bool is(std::uint32_t at, CodeMode in, std::span<const std::uint8_t> bytes) const {
-      return valid && linear == at && mode == in && info.length <= bytes.size() &&
-             std::memcmp(info.bytes.data(), bytes.data(), info.length) == 0;
-    }
-  };
-  std::size_t decoded_slot(std::uint32_t linear) const {
-    return (linear ^ linear >> 13) & (decoded_.size() - 1);
-  }
   InstructionInfo decoded(std::uint32_t linear, std::span<const std::uint8_t> bytes) const;
   struct Store {
     PhysAddr physical;
@@ -267,7 +254,6 @@ class Machine final : private EngineClient, private WalkObserver {
   void retranslate();
   void finish_retranslation();
   void drop_blocks();
-  bool may_run_quietly(const BlockTemplate& block);
   void refresh_segments();
   bool settle_block(std::uint32_t linear, std::uint32_t size);
   bool stores_into_itself(std::uint32_t linear) const;
@@ -518,7 +504,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool native_software_ = false;
   unsigned native_retries_ = 0;
 
-  ZeroedArray<Decoded> decoded_{std::size_t{1} << 15};
+  DecodedCode decoded_;
   // Blocks.
   Detail detail_ = Detail::nothing;
   Sink* block_receiver_ = nullptr;  ///< of every block; null where nobody listens

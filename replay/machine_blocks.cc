@@ -261,7 +261,7 @@ void Machine::retranslate() {
 
 /// The instruction at `linear`, of which `bytes` are in its page.
 InstructionInfo Machine::decoded(std::uint32_t linear, std::span<const std::uint8_t> bytes) const {
-  const Decoded& slot = decoded_[decoded_slot(linear)];
+  const DecodedCode::Slot& slot = decoded_.slot(linear);
   const CodeMode mode = code_mode();
   return slot.is(linear, mode, bytes) ? slot.info : decode_instruction(bytes, mode, model_);
 }

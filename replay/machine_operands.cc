@@ -169,14 +169,14 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
   const std::uint32_t offset = linear & kPageMask;
   physical_ = code_frame_ + offset;
   const CodeMode mode = code_mode();
-  Decoded& slot = decoded_[decoded_slot(linear)];
+  DecodedCode::Slot& slot = decoded_.slot(linear);
   const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
   if (slot.is(linear, mode, {code_host_ + offset, here})) [[likely]] {
     if (!memory_.is_defined(physical_, slot.info.length)) {
       throw UndefinedMemory{physical_, slot.info.length, "code"};
     }
     if (tells_reads()) sink_->fetch(physical_, slot.info.length, position_);
-    __builtin_prefetch(&decoded_[decoded_slot(linear + slot.info.length)]);
+    decoded_.expect(linear + slot.info.length);
     return slot.info;
   }
   slot.valid = false;
