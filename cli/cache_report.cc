@@ -7,8 +7,6 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
-
 nlohmann::ordered_json count_json(const CacheCount& count) {
   return {{"predicted", count.predicted}, {"captured", count.captured}, {"agree", count.agree}};
 }

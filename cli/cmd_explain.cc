@@ -14,8 +14,6 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
-
 struct ExplainArguments {
   std::string recording, hints, output;
   unsigned rounds = 8;

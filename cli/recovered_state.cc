@@ -13,8 +13,6 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
-
 /// Removes a file when done with it.
 class TemporaryFile {
  public:

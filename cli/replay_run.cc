@@ -9,9 +9,7 @@
 
 namespace citcat {
 
-namespace {
-constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
-}
+namespace {}
 
 ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOptions& options,
                      const Console& console)

@@ -54,6 +54,9 @@ enum BusFlag : std::uint16_t {
 /// Largest transaction: one 32-byte line (Pentium and later, Intel SDM vol. 3, 11.1).
 inline constexpr std::size_t kMaxTransactionBytes = 32;
 
+/// In place of a transaction's ordinal, where none is meant.
+inline constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
+
 /// One bus transaction. `data` is in address order: data[i] is the byte at address+i. Bytes beyond
 /// `size` are zero. Never crosses a line; a single transfer never crosses an aligned bus word.
 struct BusTransaction {

@@ -1,7 +1,6 @@
 #include "replay/protected_recovery.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -69,22 +68,6 @@ bool ProtectedRecovery::improve(const RecoveryOutcome& now) {
   return true;
 }
 
-Divergence ProtectedRecovery::describe(const RecoveryOutcome& now) const {
-  Divergence d = now.stopped.value_or(Divergence{});
-  if (!now.difference) return d;
-  char text[64];
-  d.transaction = now.difference->expected.transaction;
-  d.position = {now.instructions, 0};
-  d.reason = "no value of a register that is not known gives what the bus shows";
-  std::snprintf(text, sizeof text, "byte %02x at %08x", now.difference->expected.value,
-                now.difference->expected.address);
-  d.expected = text;
-  std::snprintf(text, sizeof text, "byte %02x at %08x", now.difference->found.value,
-                now.difference->found.address);
-  d.found = text;
-  return d;
-}
-
 /// Solves as far as the interrupts have places.
 void ProtectedRecovery::solve() {
   constexpr int kMostSteps = 64;
@@ -100,12 +83,6 @@ void ProtectedRecovery::solve() {
   }
 }
 
-void ProtectedRecovery::take_back_placements() {
-  for (std::size_t i = 0; i < recording_.interrupts.size(); ++i) {
-    if (!counted_[i]) recording_.interrupts[i].position_known = false;
-  }
-}
-
 void ProtectedRecovery::solve_all() {
   failure_ = solve_and_place(
       recording_, evidence_,
@@ -113,10 +90,7 @@ void ProtectedRecovery::solve_all() {
         solve();
         return failure_;
       },
-      [this] {
-        const RecoveryOutcome now = replay();
-        return RecoveryProgress{now.agreed, now.ok()};
-      });
+      [this] { return replay(); });
 }
 
 bool ProtectedRecovery::depends_on(ProtectedUnknown& u, const RecoveryOutcome& now) {
@@ -227,7 +201,7 @@ bool ProtectedRecovery::attempt(const AddressSpace& space) {
   pages_ = space.paging ? PageMap(space.cr3, read) : PageMap();
   walked_ = walked_pages(recording_, *evidence_(), spaces_);
   if (!find_tables()) return false;
-  take_back_placements();
+  take_back_placements(recording_, counted_);
   prepare_unknowns();
   solve_all();
   return true;
@@ -268,11 +242,7 @@ void ProtectedRecovery::try_address_spaces() {
 }
 
 RecoveredState ProtectedRecovery::run() {
-  for (const Interrupt& i : recording_.interrupts) counted_.push_back(i.position_known);
-  Interrupt& first = recording_.interrupts.front();
-  first.position_known = true;
-  first.position = {0, 0};
-  counted_.front() = true;
+  counted_ = begin_at_first_interrupt(recording_);
   ram_bytes_ = memory_reached();
   image_ = recording_.image.clone();
   spaces_ = find_address_spaces(recording_, evidence_, entry_);
@@ -283,7 +253,7 @@ RecoveredState ProtectedRecovery::run() {
     if (!strict.ok()) failure_ = describe(strict);
   }
   RecoveredState recovered = result();
-  if (failure_) take_back_placements();
+  if (failure_) take_back_placements(recording_, counted_);
   return recovered;
 }
 

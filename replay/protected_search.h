@@ -18,7 +18,6 @@
 
 namespace citcat {
 
-inline constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
 // MSRs (Intel SDM vol. 2, SYSENTER).
 inline constexpr std::uint32_t kSysenterCs = 0x174, kSysenterEsp = 0x175, kSysenterEip = 0x176;
 
@@ -83,8 +82,6 @@ class ProtectedRecovery {
   void solve_all();
   void find_free();
   bool depends_on(ProtectedUnknown& u, const RecoveryOutcome& now);
-  void take_back_placements();
-  Divergence describe(const RecoveryOutcome& now) const;
   bool attempt(const AddressSpace& space);
   void try_address_spaces();
   std::uint32_t memory_reached() const;

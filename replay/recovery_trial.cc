@@ -80,11 +80,7 @@ class SaveReader final : public Sink {
 RecoveryOutcome run_trial(const Recording& recording,
                           const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
                           const RecoveryTrial& trial) {
-  std::size_t limit = 0;
-  while (limit < recording.interrupts.size() && recording.interrupts[limit].position_known) {
-    ++limit;
-  }
-  BusOrderCheck check(evidence(), limit);
+  BusOrderCheck check(evidence(), placed_interrupts(recording));
   check.complete_instructions();
   HandlerSaves saves;
   saves.follow_branches(trial.keeps_stack);
@@ -94,15 +90,7 @@ RecoveryOutcome run_trial(const Recording& recording,
   sinks.add(saves);
   sinks.add(reader);
   sinks.add(check);
-  ReplayOptions options;
-  options.evidence = evidence;
-  constexpr std::uint64_t kMostSilent = 10'000'000;
-  options.progress_interval = kMostSilent;
-  std::uint64_t agreed_before = ~std::uint64_t{0};
-  options.progress = [&](Position) {
-    return check.agreed() != std::exchange(agreed_before, check.agreed());
-  };
-  Replayer replayer(recording, &sinks, options);
+  Replayer replayer(recording, &sinks, options_of_trial(evidence, check));
   check.attach(replayer.machine());
   saves.attach(replayer.machine());
   Memory& memory = replayer.machine().memory();
@@ -111,13 +99,7 @@ RecoveryOutcome run_trial(const Recording& recording,
     std::memcpy(bytes.data(), &e.value, bytes.size());
     memory.external_write(e.at, bytes);
   };
-  // What no evidence defines reads as zero: a wrong address is to be seen, not to stop.
-  if (!trial.strict) {
-    for (std::uint32_t page = 0; page < recording.initial.ram_bytes / kPageSize; ++page) {
-      memory.ensure_mapped(page);
-      memory.lend(page);
-    }
-  }
+  if (!trial.strict) define_memory(memory, recording.initial.ram_bytes);
   if (trial.entry) put(*trial.entry);
   const ReplayReport report = replayer.run();
   RecoveryOutcome outcome;

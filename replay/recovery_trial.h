@@ -14,7 +14,7 @@
 #include "replay/bus_order_check.h"
 #include "replay/handler_saves.h"
 #include "replay/page_map.h"
-#include "replay/replayer.h"
+#include "replay/recovery_rounds.h"
 
 namespace citcat {
 
@@ -39,12 +39,9 @@ struct TableEntry {
   std::uint32_t value = 0;
 };
 
-/// How far a replay with some values agrees with the bus.
-struct RecoveryOutcome {
-  std::uint64_t agreed = 0;
+/// How far a replay with some values agrees with the bus, and what was seen there.
+struct RecoveryOutcome : RecoveryProgress {
   std::uint64_t last_agreed = 0;  ///< transaction
-  std::optional<BusOrderCheck::Difference> difference;
-  std::optional<Divergence> stopped;
   std::vector<Saved> saved;
   std::optional<SavedFx> fx;
   std::vector<std::uint32_t> addresses;     ///< linear, of what differs
@@ -52,12 +49,6 @@ struct RecoveryOutcome {
   PageMap pages;                            ///< where it differs
   std::uint32_t cr3 = 0;                    ///< there
   std::optional<std::uint32_t> page_fault;  ///< that the bus does not show
-  std::uint64_t instructions = 0;
-  bool ok() const { return !difference && !stopped; }
-  bool same(const RecoveryOutcome& other) const {
-    return agreed == other.agreed && difference == other.difference &&
-           stopped.has_value() == other.stopped.has_value();
-  }
 };
 
 struct RecoveryTrial {

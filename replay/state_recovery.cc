@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <utility>
 
 #include "formats/error.h"
@@ -32,7 +31,6 @@ const char* register_source_name(RegisterSource source) {
 
 namespace {
 
-constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
 constexpr std::uint32_t kRealModeBytes = 0x110000;  ///< FFFF:FFFF + 1, rounded up to a frame
 constexpr std::array<const char*, 8> kGeneral{"ax", "cx", "dx", "bx", "sp", "bp", "si", "di"};
 constexpr std::array<const char*, 4> kSegments{"es", "cs", "ss", "ds"};
@@ -47,18 +45,6 @@ struct Unknown {
   bool known() const { return source == RegisterSource::saved; }
 };
 
-/// How far a replay with some values agrees with the bus.
-struct Outcome {
-  std::uint64_t agreed = 0;  ///< bytes
-  std::optional<BusOrderCheck::Difference> difference;
-  std::optional<Divergence> stopped;  ///< the replay could not go on
-  bool ok() const { return !difference && !stopped; }
-  bool same(const Outcome& other) const {
-    return agreed == other.agreed && difference == other.difference &&
-           stopped.has_value() == other.stopped.has_value();
-  }
-};
-
 class StateRecovery {
  public:
   StateRecovery(Recording& recording,
@@ -71,14 +57,12 @@ class StateRecovery {
   std::vector<std::uint16_t> stack_segments() const;
   void solve_all();
   void read_saves();
-  void place_first();
-  Outcome replay(HandlerSaves* saves = nullptr);
+  RecoveryProgress replay(HandlerSaves* saves = nullptr);
   void solve();
-  bool improve(const Outcome& now);
+  bool improve(const RecoveryProgress& now);
   std::vector<std::uint16_t> guesses(const Unknown& u,
                                      const BusOrderCheck::Difference& difference) const;
-  bool depends(Unknown& u, const Outcome& now);
-  void take_back_placements();
+  bool depends(Unknown& u, const RecoveryProgress& now);
   void find_free();
   void judge_stack_segment();
   RecoveredState result();
@@ -148,14 +132,6 @@ std::vector<std::uint16_t> StateRecovery::stack_segments() const {
   return segments;
 }
 
-void StateRecovery::place_first() {
-  for (const Interrupt& i : recording_.interrupts) counted_.push_back(i.position_known);
-  Interrupt& first = recording_.interrupts.front();
-  first.position_known = true;
-  first.position = {0, 0};
-  counted_.front() = true;
-}
-
 void StateRecovery::fill_state() {
   CpuState& s = recording_.initial;
   const CpuModel model = s.model;
@@ -172,42 +148,27 @@ void StateRecovery::fill_state() {
 }
 
 /// Replays from the state as guessed so far, up to the first interrupt without a place.
-Outcome StateRecovery::replay(HandlerSaves* saves) {
+RecoveryProgress StateRecovery::replay(HandlerSaves* saves) {
   ++replays_;
   fill_state();
-  std::size_t limit = 0;
-  while (limit < recording_.interrupts.size() && recording_.interrupts[limit].position_known) {
-    ++limit;
-  }
-  BusOrderCheck check(evidence_(), limit);
+  BusOrderCheck check(evidence_(), placed_interrupts(recording_));
   SinkList sinks;
   if (saves != nullptr) sinks.add(*saves);
   sinks.add(check);
-  ReplayOptions options;
-  options.evidence = evidence_;
+  ReplayOptions options = options_of_trial(evidence_, check);
   constexpr std::uint64_t kLongestPrologue = 256;
   if (saves != nullptr) options.to = kLongestPrologue;
-  constexpr std::uint64_t kMostSilent = 10'000'000;
-  options.progress_interval = kMostSilent;
-  std::uint64_t agreed_before = ~std::uint64_t{0};
-  options.progress = [&](Position) {
-    return check.agreed() != std::exchange(agreed_before, check.agreed());
-  };
   Replayer replayer(recording_, &sinks, options);
   check.attach(replayer.machine());
   if (saves != nullptr) {
     saves->attach(replayer.machine());
     sinks.mute(&check);
   }
-  // What no evidence defines reads as zero here: a wrong address is to be seen, not to stop.
-  Memory& memory = replayer.machine().memory();
-  for (std::uint32_t page = 0; page < kRealModeBytes / kPageSize; ++page) {
-    memory.ensure_mapped(page);
-    memory.lend(page);
-  }
+  define_memory(replayer.machine().memory(), kRealModeBytes);
   const ReplayReport report = replayer.run();
-  Outcome outcome;
+  RecoveryProgress outcome;
   outcome.agreed = check.agreed();
+  outcome.instructions = report.instructions;
   outcome.difference = check.difference();
   if (report.end == ReplayReport::End::diverged) outcome.stopped = report.divergence;
   return outcome;
@@ -251,7 +212,7 @@ std::vector<std::uint16_t> StateRecovery::guesses(
   return guesses;
 }
 
-bool StateRecovery::depends(Unknown& u, const Outcome& now) {
+bool StateRecovery::depends(Unknown& u, const RecoveryProgress& now) {
   const std::uint16_t before = u.value;
   bool different = false;
   for (const int change : {0x0110, 0x5a31}) {
@@ -263,7 +224,7 @@ bool StateRecovery::depends(Unknown& u, const Outcome& now) {
 }
 
 /// Changes one register so that the replay agrees further; false when none does that.
-bool StateRecovery::improve(const Outcome& now) {
+bool StateRecovery::improve(const RecoveryProgress& now) {
   if (!now.difference) return false;
   Unknown* best = nullptr;
   std::uint16_t best_value = 0;
@@ -273,7 +234,7 @@ bool StateRecovery::improve(const Outcome& now) {
     const std::uint16_t before = u.value;
     for (const std::uint16_t guess : guesses(u, *now.difference)) {
       u.value = guess;
-      const Outcome outcome = replay();
+      const RecoveryProgress outcome = replay();
       if (outcome.agreed <= most && !(outcome.ok() && best == nullptr)) continue;
       most = outcome.agreed;
       best = &u;
@@ -294,35 +255,18 @@ bool StateRecovery::improve(const Outcome& now) {
 void StateRecovery::solve() {
   constexpr int kMostSteps = 64;
   for (int step = 0; step < kMostSteps; ++step) {
-    const Outcome now = replay();
+    const RecoveryProgress now = replay();
     failure_.reset();
     if (now.ok()) return;
     if (improve(now)) continue;
-    failure_ = now.stopped.value_or(Divergence{});
-    if (now.difference) {
-      char text[64];
-      failure_->transaction = now.difference->expected.transaction;
-      failure_->reason = "no value of a register that is not known gives what the bus shows";
-      std::snprintf(text, sizeof text, "byte %02x at %05x", now.difference->expected.value,
-                    now.difference->expected.address);
-      failure_->expected = text;
-      std::snprintf(text, sizeof text, "byte %02x at %05x", now.difference->found.value,
-                    now.difference->found.address);
-      failure_->found = text;
-    }
+    failure_ = describe(now);
     return;
-  }
-}
-
-void StateRecovery::take_back_placements() {
-  for (std::size_t i = 0; i < recording_.interrupts.size(); ++i) {
-    if (!counted_[i]) recording_.interrupts[i].position_known = false;
   }
 }
 
 /// Registers that were never needed: with other values in all of them the replay is the same.
 void StateRecovery::find_free() {
-  const Outcome now = replay();
+  const RecoveryProgress now = replay();
   for (Unknown& u : unknown_) {
     if (u.source != RegisterSource::free) continue;
     // The value that nobody chose is the one that fits, and others are not.
@@ -343,7 +287,7 @@ void StateRecovery::find_free() {
 }
 
 void StateRecovery::judge_stack_segment() {
-  const Outcome now = replay();
+  const RecoveryProgress now = replay();
   const std::uint16_t before = ss_;
   bool same = true;
   for (const int down : {1, 0x123}) {
@@ -383,10 +327,7 @@ void StateRecovery::solve_all() {
         solve();
         return failure_;
       },
-      [this] {
-        const Outcome now = replay();
-        return RecoveryProgress{now.agreed, now.ok()};
-      });
+      [this] { return replay(); });
 }
 
 RecoveredState StateRecovery::run() {
@@ -396,14 +337,14 @@ RecoveredState StateRecovery::run() {
   surroundings_ = scan_interrupts(recording_, *evidence_());
   read_frame();
   ss_ = static_cast<std::uint16_t>((stack_ - 0x100) >> 4);
-  place_first();
+  counted_ = begin_at_first_interrupt(recording_);
   for (const char* name : {"ax", "cx", "dx", "bx", "bp", "si", "di"})
     unknown_.push_back({.name = name});
   for (const char* name : {"ds", "es"}) unknown_.push_back({.name = name, .is_segment = true});
   read_saves();
   for (const std::uint16_t segment : stack_segments()) {
     ss_ = segment;
-    take_back_placements();
+    take_back_placements(recording_, counted_);
     for (Unknown& u : unknown_) {
       if (!u.known()) u = {.name = u.name, .is_segment = u.is_segment};
     }
@@ -415,7 +356,7 @@ RecoveredState StateRecovery::run() {
     judge_stack_segment();
   }
   RecoveredState recovered = result();
-  if (failure_) take_back_placements();
+  if (failure_) take_back_placements(recording_, counted_);
   return recovered;
 }
 

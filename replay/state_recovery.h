@@ -30,8 +30,7 @@ struct RecoveredRegister {
   std::string name;
   std::uint32_t value = 0;
   RegisterSource source = RegisterSource::free;
-  /// Transaction that showed it first; all ones where none did.
-  std::uint64_t transaction = ~std::uint64_t{0};
+  std::uint64_t transaction = kNoTransaction;  ///< that showed it first
 };
 
 struct RecoveredState {
