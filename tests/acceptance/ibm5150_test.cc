@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "acceptance/verified_replay.h"
 #include "capture/import.h"
 #include "formats/byte_sink.h"
 #include "formats/kt.h"
@@ -106,18 +107,9 @@ class Ibm5150EndToEnd : public testing::Test {
 
   /// Replays checked; the run must agree to the end.
   static FinalMemory replay(const ImportedRecording& imported, Sink& sink) {
-    Verifier verifier(imported.recording, imported.read_evidence(), {});
-    SinkList sinks;
-    sinks.add(verifier);
-    sinks.add(sink);
-    Replayer replayer(imported.recording, &sinks, {});
-    verifier.attach(replayer.machine());
-    const ReplayReport report = replayer.run();
-    EXPECT_EQ(report.end, ReplayReport::End::complete)
-        << (report.divergence ? report.divergence->reason : "");
-    EXPECT_NO_THROW(verifier.finish(replayer.machine().position()));
-    EXPECT_GT(verifier.totals().instructions.checked, 0u);
-    return verifier.compare_final(nullptr);
+    const VerifiedReplay run(imported, &sink);
+    EXPECT_GT(run.totals().instructions.checked, 0u);
+    return run.final_memory();
   }
 
   /// Sample in which the first interrupt is acknowledged: the recording begins there.

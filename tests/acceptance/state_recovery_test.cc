@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 
+#include "acceptance/verified_replay.h"
 #include "capture/import.h"
 #include "formats/error.h"
 #include "replay/verifier.h"
@@ -104,15 +105,9 @@ class StateRecoveryMachine : public testing::TestWithParam<const char*> {
                 static_cast<unsigned long long>(recovered.replays));
   }
   static void expect_agreement(const ImportedRecording& imported) {
-    Verifier verifier(imported.recording, imported.read_evidence(), {});
-    Replayer replayer(imported.recording, &verifier, {});
-    verifier.attach(replayer.machine());
-    const ReplayReport report = replayer.run();
-    EXPECT_EQ(report.end, ReplayReport::End::complete)
-        << (report.divergence ? report.divergence->reason : "");
-    EXPECT_NO_THROW(verifier.finish(replayer.machine().position()));
-    EXPECT_GT(verifier.totals().writes.checked, 0u);
-    EXPECT_EQ(report.interrupts, imported.recording.interrupts.size());
+    const VerifiedReplay run(imported);
+    EXPECT_GT(run.totals().writes.checked, 0u);
+    EXPECT_EQ(run.report().interrupts, imported.recording.interrupts.size());
   }
   std::uint64_t compared_ = 0;
 };
