@@ -198,12 +198,52 @@ AccessRun BusRecordDecoder::run(std::span<const std::uint8_t> records,
   run.lowest = run.highest = first;
   // Few enough that to look at them twice does not matter.
   constexpr std::size_t kPiece = 32;
-  std::size_t count = 0;
+  const std::size_t wide = is_wide_ && run.counted ? take_wide(run) : 0;
+  std::size_t count = wide;
   while (count < most && take_all(run, count, std::min(kPiece, most - count)))
     count += std::min(kPiece, most - count);
   if (count < most) count += take_some(run, count, fields.positions);
   run.number = std::span(number_).first(count);
+  if (is_wide_) {
+    fill_columns(run, wide, count);
+    run.columns = &columns_;
+  }
   return run;
+}
+
+/// Those from the first on that belong to the run and count up, sixteen at a time; returns how
+/// many.
+std::size_t BusRecordDecoder::take_wide(AccessRun& run) {
+  if (new_kinds_) {
+    std::vector<WideRecords::Kind> kinds;
+    for (std::size_t slot = 0; slot < kinds_.size(); ++slot) {
+      const Kind& kind = kinds_[slot];
+      if (kind.key == 0) continue;
+      kinds.push_back({kind.key, static_cast<std::uint8_t>(slot),
+                       static_cast<std::uint8_t>(kind.within), static_cast<std::uint8_t>(kind.last),
+                       access_shape(kind.op, kind.size, kind.flags)});
+    }
+    wide_.set_kinds(kinds);
+    new_kinds_ = false;
+  }
+  WideRecords::Last last{run.highest, last_clock_, 0};
+  const std::size_t count = wide_.take(run.records, 0, last, columns_, number_);
+  run.highest = last.instructions;
+  run.flags = last.flags;
+  return count;
+}
+
+/// Of records that were taken one by one.
+void BusRecordDecoder::fill_columns(const AccessRun& run, std::size_t first, std::size_t end) {
+  for (std::size_t i = first; i < end; ++i) {
+    const BusRecord r = run.record(i);
+    const RunKind& kind = run_kinds_[number_[i]];
+    columns_.instructions[i] = r.instructions;
+    columns_.clock[i] = r.clock;
+    columns_.address[i] = r.address;
+    columns_.iterations[i] = r.iterations;
+    columns_.shape[i] = access_shape(kind.op, kind.size, kind.flags);
+  }
 }
 
 /// The clock of the record before this one of a run.
@@ -291,6 +331,7 @@ void BusRecordDecoder::decode(const BusRecord& record, const BusRecordFields& fi
   if (out.is_memory()) {
     learn(record);
     const std::size_t slot = Kind::slot_of(Kind::key_of(record));
+    new_kinds_ |= kinds_[slot].key != Kind::key_of(record);
     kinds_[slot] = Kind(record, out, fields.bus_bytes);
     run_kinds_[slot] = RunKind(out.op, out.size, out.flags);
   }

@@ -9,11 +9,13 @@
 #include <string>
 #include <string_view>
 
+#include "capture/wide_records.h"
 #include "events/access_run.h"
 #include "events/bus_transaction.h"
 #include "events/recording.h"
 #include "formats/bus_record.h"
 #include "formats/input.h"
+#include "formats/wide_vectors.h"
 
 namespace citcat {
 
@@ -83,7 +85,7 @@ class BusRecordDecoder {
   /// Whether seen() would tell more than it did before the record decode() had last.
   bool learnt() const { return learnt_; }
   /// The next capture segment begins: its clock starts anew, and its fields may be others.
-  void begin_segment() { high_clock_ = 0, last_clock_ = 0, kinds_ = {}; }
+  void begin_segment() { high_clock_ = 0, last_clock_ = 0, kinds_ = {}, new_kinds_ = true; }
   std::uint64_t count() const { return count_; }
 
  private:
@@ -124,8 +126,10 @@ class BusRecordDecoder {
   void decode_kind(const BusRecord& record, BusTransaction& out) const;
   void learn(const BusRecord& record);
   std::uint32_t clock_before(const AccessRun& run, std::size_t i) const;
+  std::size_t take_wide(AccessRun& run);
   bool take_all(AccessRun& run, std::size_t first, std::size_t count);
   std::size_t take_some(AccessRun& run, std::size_t first, bool positions);
+  void fill_columns(const AccessRun& run, std::size_t first, std::size_t end);
 
   std::uint64_t count_ = 0;
   std::uint64_t high_clock_ = 0;
@@ -138,6 +142,10 @@ class BusRecordDecoder {
   /// The same for runs; number_ has what each record of one is.
   RunKinds run_kinds_{};
   std::array<std::uint8_t, AccessRun::kMost> number_{};
+  const bool is_wide_ = has_wide_vectors();
+  WideRecords wide_;
+  bool new_kinds_ = false;  ///< wide_ does not know all of kinds_
+  AccessColumns columns_;
 };
 
 /// Reads raw records from a stream, many at a time.

@@ -5,8 +5,10 @@
 #include <cstring>
 
 #include "capture/record_capture.h"
+#include "capture/wide_records.h"
 #include "formats/byte_reader.h"
 #include "formats/error.h"
+#include "formats/wide_vectors.h"
 
 namespace citcat {
 namespace {
@@ -98,6 +100,20 @@ class NativeRecordFile final : public RecordFile {
  private:
   /// Returns how many records stand before the end record.
   std::size_t add_to_sums(std::span<const std::uint8_t> block) {
+    std::size_t records = has_wide_vectors() ? add_wide(block) : 0;
+    block = block.subspan(records * kBusRecordBytes);
+    return records + add_rest(block);
+  }
+
+  /// Of whole rows of eight records; returns how many those are.
+  std::size_t add_wide(std::span<const std::uint8_t> block) {
+    WideRecords::Row column{}, behind{};
+    const std::size_t records = WideRecords::add_rows(block, kEndType, column, behind);
+    add_columns(records / WideRecords::kRowRecords, column, behind);
+    return records;
+  }
+
+  std::size_t add_rest(std::span<const std::uint8_t> block) {
     std::size_t records = 0;
     while (records < block.size() / kBusRecordBytes &&
            block[records * kBusRecordBytes + kTypeAt] != kEndType)
@@ -118,12 +134,14 @@ class NativeRecordFile final : public RecordFile {
   /// Two words, as processors add them at once.
   using Words = std::uint64_t __attribute__((vector_size(16)));
 
-  /// Rows of kPairs pairs of words. To add each word to the sum, and then the sum to that of the
-  /// sums, is to add up columns: of n rows each word goes into the second sum once for itself and
-  /// for each word behind it, and the first sum as often as there are words.
+  /// Rows of kPairs pairs of words, whose columns go into the sums. To add each word to the sum,
+  /// and then the sum to that of the sums, is to add up columns: of n rows each word goes into the
+  /// second sum once for itself and for each word behind it, and the first sum as often as there
+  /// are words.
   template <std::size_t kPairs>
   void add_rows(std::span<const std::uint8_t> rows) {
     constexpr std::size_t kRowBytes = kPairs * sizeof(Words), kRowWords = 2 * kPairs;
+    static_assert(sizeof(Words) == 2 * sizeof(std::uint64_t));
     std::array<Words, kPairs> column{}, behind{};
     for (std::size_t at = 0; at < rows.size(); at += kRowBytes) {
       std::array<Words, kPairs> row;
@@ -133,11 +151,20 @@ class NativeRecordFile final : public RecordFile {
         column[k] += row[k];
       }
     }
-    sum_of_sums_ += rows.size() / sizeof(std::uint64_t) * sum_;
-    for (std::size_t word = 0; word < kRowWords; ++word) {
-      const std::uint64_t total = column[word / 2][word % 2];
-      sum_of_sums_ += kRowWords * behind[word / 2][word % 2] + (kRowWords - word) * total;
-      sum_ += total;
+    std::array<std::uint64_t, kRowWords> total, totals_behind;
+    std::memcpy(total.data(), column.data(), sizeof total);
+    std::memcpy(totals_behind.data(), behind.data(), sizeof totals_behind);
+    add_columns(rows.size() / kRowBytes, total, totals_behind);
+  }
+
+  /// Of rows the total of each column, and the sum of what it was before each row.
+  template <std::size_t kWords>
+  void add_columns(std::size_t rows, const std::array<std::uint64_t, kWords>& column,
+                   const std::array<std::uint64_t, kWords>& behind) {
+    sum_of_sums_ += rows * kWords * sum_;
+    for (std::size_t word = 0; word < kWords; ++word) {
+      sum_of_sums_ += kWords * behind[word] + (kWords - word) * column[word];
+      sum_ += column[word];
     }
   }
 

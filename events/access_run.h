@@ -38,14 +38,33 @@ struct RunKind {
 enum RunTotal : std::uint8_t { kReads = 0, kLineFills = 16, kWrites = 32, kDataReads = 48 };
 using RunKinds = std::array<RunKind, 256>;
 
+/// What a bus access is, in 15 bits: operation (2), size (5), and those flags (8) of a
+/// BusTransaction that accesses have.
+inline constexpr unsigned kShapeSizeShift = 2, kShapeFlagsShift = 7, kShapeBits = 15;
+inline constexpr std::uint32_t access_shape(BusOp op, std::uint8_t size, std::uint16_t flags) {
+  return static_cast<std::uint32_t>(op) | std::uint32_t{size} << kShapeSizeShift |
+         (flags & 0xffU) << kShapeFlagsShift;
+}
+
+/// Fields of the records of a run, for vectors of 64 bytes.
+struct AccessColumns {
+  static constexpr std::size_t kMost = 256;
+  alignas(64) std::array<std::uint64_t, kMost> instructions;
+  alignas(64) std::array<std::uint32_t, kMost> clock, address, iterations;
+  alignas(64) std::array<std::uint32_t, kMost> shape;  ///< access_shape(), without kPositionKnown
+};
+
 /// A run of them. What it looks at belongs to who made it.
 struct AccessRun {
   /// No run is longer: what is done with one finds it in the first-level cache.
-  static constexpr std::size_t kMost = 256;
+  static constexpr std::size_t kMost = AccessColumns::kMost;
 
   std::span<const std::uint8_t> records;  ///< kBusRecordBytes each, found correct
   std::span<const std::uint8_t> number;   ///< the kind of each, in `kinds`
   const RunKinds* kinds = nullptr;
+  /// The same records, the first of them at `column`; null where that was not worth it.
+  const AccessColumns* columns = nullptr;
+  std::size_t column = 0;
   std::uint64_t index = 0;       ///< ordinal of the first in the capture; others follow it
   std::uint64_t high_clock = 0;  ///< to be added to their clocks
   std::uint16_t flags = 0;       ///< that any of them has
@@ -68,6 +87,7 @@ struct AccessRun {
     some.records = records.subspan(first * kBusRecordBytes, count * kBusRecordBytes);
     some.number = number.subspan(first, count);
     some.index = index + first;
+    some.column = column + first;
     return some;
   }
   /// The transaction that the `i`-th is.

@@ -15,15 +15,13 @@ namespace {
 // A step is the transaction's operation | size << 8 | flags << 16, and above that how the rest is
 // told. Every field of `how` is zero where the transaction has no such thing.
 constexpr unsigned kHowShift = 32;
-constexpr unsigned kAddressShift = 0;      ///< two bits: 0, 1, 2 or 4 bytes of difference
-constexpr unsigned kClockShift = 2;        ///< five bits: the difference, or kInColumn
-constexpr unsigned kInstructionShift = 7;  ///< five bits: the difference, or kInColumn
-constexpr unsigned kIterationShift = 12;   ///< two bits: Iteration
-constexpr unsigned kIndexShift = 14;       ///< 1: index in the column, 0: follows the one before
-constexpr unsigned kHowBits = 15;
-constexpr std::uint64_t kInColumn = 16;
-
-enum Iteration : std::uint8_t { kZero, kSame, kOneMore, kOther };
+using Layout = StepLayout;
+using Iteration = Layout::Iteration;
+constexpr unsigned kAddressShift = Layout::kAddressShift, kClockShift = Layout::kClockShift;
+constexpr unsigned kInstructionShift = Layout::kInstructionShift;
+constexpr unsigned kIterationShift = Layout::kIterationShift, kIndexShift = Layout::kIndexShift;
+constexpr unsigned kHowBits = Layout::kBits;
+constexpr std::uint64_t kInColumn = Layout::kInColumn;
 
 constexpr std::array<std::uint8_t, 4> kAddressBytes{0, 1, 2, 4};
 
@@ -34,6 +32,7 @@ constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 constexpr unsigned kNumberBits = 16;
 /// Leaves as many bits of a hash as number the steps met lately.
 constexpr unsigned kRecentShift = 22;
+constexpr unsigned kRecentKeysShift = 21;
 /// More distinct steps than transactions of a chunk cannot be.
 constexpr std::uint64_t kMaxSteps = kEvidenceChunkTransactions;
 static_assert(kMaxSteps <= std::uint64_t{1} << kNumberBits);
@@ -65,9 +64,9 @@ unsigned address_length(std::uint32_t folded) {
 }
 
 Iteration iteration_of(std::uint32_t iteration, std::uint32_t previous) {
-  if (iteration == 0) return kZero;
-  if (iteration == previous) return kSame;
-  return iteration == previous + 1 ? kOneMore : kOther;
+  if (iteration == 0) return Layout::kZero;
+  if (iteration == previous) return Layout::kSame;
+  return iteration == previous + 1 ? Layout::kOneMore : Layout::kOther;
 }
 
 /// A column of numbers that are rare, whatever they are.
@@ -81,10 +80,11 @@ void write_rest(ByteWriter& out, std::span<const std::uint64_t> values) {
 
 EvidenceEncoder::EvidenceEncoder()
     : lookup_(kFirstLookupSize),
-      clock_(kEvidenceChunkTransactions + 1),
-      instruction_(kEvidenceChunkTransactions + 1),
-      address_(kEvidenceChunkTransactions * sizeof(std::uint32_t)) {
+      clock_(kEvidenceChunkTransactions + WideEvidence::kBehind),
+      instruction_(kEvidenceChunkTransactions + WideEvidence::kBehind),
+      address_(kEvidenceChunkTransactions * sizeof(std::uint32_t) + WideEvidence::kBehind) {
   recent_.fill(kNoStep);
+  recent_keys_.fill(kNoStep);
 }
 
 std::uint16_t EvidenceEncoder::look_up(std::uint64_t step) {
@@ -188,7 +188,76 @@ void EvidenceEncoder::add(std::span<const BusTransaction> transactions) {
 
 void EvidenceEncoder::add(const AccessRun& run) {
   CITCAT_ASSERT(run.size() <= kBlock && run.size() <= kEvidenceChunkTransactions - size());
-  add_block(RunFields(run));
+  if (!add_wide(run)) add_block(RunFields(run));
+}
+
+/// Sixteen at a time, where the run has columns. False, and nothing done, for others.
+bool EvidenceEncoder::add_wide(const AccessRun& run) {
+  constexpr unsigned kKnown = kPositionKnown | kClockKnown;
+  const unsigned known = run.flags | (run.counted ? unsigned{kPositionKnown} : 0U);
+  if (run.columns == nullptr || run.empty() || (known & kKnown) != kKnown) return false;
+  const AccessColumns& columns = *run.columns;
+  const std::size_t last = run.column + run.size() - 1;
+  const std::uint64_t first_clock = run.high_clock + columns.clock[run.column];
+  if (first_clock - previous_.clock > ~std::uint32_t{0}) return false;
+
+  std::copy_n(previous_.address.begin(), wide_.address.size(), wide_.address.begin());
+  wide_.clock = static_cast<std::uint32_t>(previous_.clock);
+  wide_.iteration = previous_.iteration;
+  wide_.instruction = previous_.instruction + run.base;
+  wide_.address_bytes = address_.data() + address_bytes_;
+  wide_.clocks = clock_.data() + clocks_;
+  wide_.instructions = instruction_.data() + instructions_;
+  wide_.pack(run, unsigned{kPositionKnown} << kShapeFlagsShift);
+  std::copy(wide_.address.begin(), wide_.address.end(), previous_.address.begin());
+  previous_.clock = run.high_clock + columns.clock[last];
+  previous_.iteration = columns.iterations[last];
+  previous_.instruction = columns.instructions[last] - run.base;
+  address_bytes_ += wide_.address_count;
+  clocks_ += wide_.clock_count;
+  instructions_ += wide_.instruction_count;
+  if (run.index != previous_.index) {
+    index_.push_back(run.index - previous_.index);
+    wide_.key[0] |= 1U << (kShapeBits + kIndexShift);
+  }
+  previous_.index = run.index + run.size();
+  for (const std::uint32_t i : std::span(wide_.others).first(wide_.other_count))
+    iteration_.push_back(columns.iterations[run.column + i]);
+  add_data(run);
+  add_keys(std::span(wide_.key).first(run.size()));
+  size_ += run.size();
+  return true;
+}
+
+/// Of the writes of a run.
+void EvidenceEncoder::add_data(const AccessRun& run) {
+  const std::size_t most = data_bytes_ + wide_.write_count * kBusRecordData;
+  if (data_.size() < most) data_.resize(2 * most);
+  const std::span<std::uint8_t> data = data_;
+  std::size_t data_bytes = data_bytes_;
+  for (const std::uint32_t i : std::span(wide_.writes).first(wide_.write_count)) {
+    const auto bytes = run.records.subspan((i + 1) * kBusRecordBytes - kBusRecordData);
+    std::memcpy(&data[data_bytes], bytes.data(), kBusRecordData);
+    data_bytes += wide_.key[i] >> kShapeSizeShift & 31;
+  }
+  data_bytes_ = data_bytes;
+}
+
+/// Steps as shape, and `how` above it.
+void EvidenceEncoder::add_keys(std::span<const std::uint32_t> keys) {
+  const auto numbers = std::span(number_).subspan(size_, keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::uint32_t key = keys[i];
+    std::uint64_t& recent = recent_keys_[key * 0x9e3779b1U >> kRecentKeysShift];
+    if (recent >> kNumberBits != key) [[unlikely]] {
+      const std::uint64_t shape = shape_of(static_cast<BusOp>(key & 3),
+                                           static_cast<std::uint8_t>(key >> kShapeSizeShift & 31),
+                                           key >> kShapeFlagsShift & 0xff);
+      const std::uint64_t how = key >> kShapeBits;
+      recent = std::uint64_t{key} << kNumberBits | look_up(shape | how << kHowShift);
+    }
+    numbers[i] = static_cast<std::uint16_t>(recent);
+  }
 }
 
 // Everything is written that may be needed, and counted where it is: few of the conditions can be
@@ -266,7 +335,7 @@ void EvidenceEncoder::add_steps(const Fields& block, std::span<const std::uint32
       if ((now | previous.iteration) != 0) [[unlikely]] {
         const Iteration iteration = iteration_of(now, previous.iteration);
         its |= unsigned{iteration} << kIterationShift;
-        if (iteration == kOther) iteration_.push_back(now);
+        if (iteration == Layout::kOther) iteration_.push_back(now);
         previous.iteration = now;
       }
     }
@@ -287,6 +356,7 @@ void EvidenceEncoder::clear() {
   steps_.clear();
   std::fill(lookup_.begin(), lookup_.end(), std::uint32_t{0});
   recent_.fill(kNoStep);
+  recent_keys_.fill(kNoStep);
   size_ = clocks_ = instructions_ = address_bytes_ = data_bytes_ = 0;
   index_.clear();
   iteration_.clear();
@@ -402,7 +472,7 @@ EvidenceChunk::Needed EvidenceChunk::needed() const {
     need.index += step.index_known ? 0 : times[i];
     need.clock += step.clock == kInColumn ? times[i] : 0;
     need.instruction += step.instruction == kInColumn ? times[i] : 0;
-    need.iteration += step.iteration == kOther ? times[i] : 0;
+    need.iteration += step.iteration == Layout::kOther ? times[i] : 0;
     need.address_bytes += times[i] * step.address_bytes;
     need.data_bytes += times[i] * step.data_bytes;
   }
@@ -437,12 +507,12 @@ inline void EvidenceChunk::decode(const Step& step, BusTransaction& out) {
     previous_.instruction += step.instruction == kInColumn
                                  ? unzigzag(instruction_[instruction_at_++])
                                  : step.instruction;
-    if (step.iteration == kZero) {
+    if (step.iteration == Layout::kZero) {
       previous_.iteration = 0;
-    } else if (step.iteration == kOther) {
+    } else if (step.iteration == Layout::kOther) {
       previous_.iteration = static_cast<std::uint32_t>(iteration_[iteration_at_++]);
     } else {
-      previous_.iteration += step.iteration == kOneMore ? 1 : 0;
+      previous_.iteration += step.iteration == Layout::kOneMore ? 1 : 0;
     }
     out.position = {previous_.instruction, previous_.iteration};
   }

@@ -11,6 +11,7 @@
 
 #include "events/access_run.h"
 #include "events/bus_transaction.h"
+#include "events/wide_evidence.h"
 #include "formats/byte_reader.h"
 #include "formats/byte_writer.h"
 
@@ -44,6 +45,9 @@ class EvidenceEncoder {
   void clear();
 
  private:
+  bool add_wide(const AccessRun& run);
+  void add_data(const AccessRun& run);
+  void add_keys(std::span<const std::uint32_t> keys);
   template <typename Fields>
   void add_block(const Fields& block);
   template <typename Fields>
@@ -60,6 +64,9 @@ class EvidenceEncoder {
   std::vector<std::uint32_t> lookup_;  ///< hash of a step -> its number in steps_ + 1; 2^n
   /// Steps met lately, each with its number in the lowest 16 bits.
   std::array<std::uint64_t, 1024> recent_{};
+  /// The same for steps as WideEvidence has them.
+  std::array<std::uint64_t, 2048> recent_keys_{};
+  WideEvidence wide_;
   std::vector<std::uint16_t> number_ = std::vector<std::uint16_t>(kEvidenceChunkTransactions);
   std::size_t size_ = 0;
   EvidencePrevious previous_;

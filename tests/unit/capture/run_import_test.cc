@@ -1,5 +1,6 @@
 // A capture whose records are read where they stand in the file gives the same archive as one that
-// is compressed, whose transactions are made one by one.
+// is compressed, whose transactions are made one by one; and so does one whose records are looked
+// at without the processor's widest vectors.
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include "capture/import.h"
 #include "events/recording_file.h"
 #include "formats/bus_record.h"
+#include "formats/wide_vectors.h"
 #include "formats/zstd_stream.h"
 #include "unit/temporary_folder.h"
 
@@ -137,7 +139,7 @@ class Machine {
 
 class RunImport : public TemporaryFolder {
  protected:
-  /// Imports `records` both ways and returns the archive.
+  /// Imports `records` in all ways and returns the archive.
   RecordingFile import_both(const std::vector<BusRecord>& records, ImportOptions options = {}) {
     std::string bytes(records.size() * kBusRecordBytes, '\0');
     std::memcpy(bytes.data(), records.data(), bytes.size());
@@ -150,6 +152,11 @@ class RunImport : public TemporaryFolder {
     import_capture({path("a.bin")}, options, path("runs.citcat"));
     import_capture({path("a.bin.zst")}, options, path("single.citcat"));
     EXPECT_TRUE(load("runs.citcat") == load("single.citcat"));
+    {
+      const NoWideVectors none;
+      import_capture({path("a.bin")}, options, path("narrow.citcat"));
+    }
+    EXPECT_TRUE(load("runs.citcat") == load("narrow.citcat"));
     return RecordingFile::open(path("runs.citcat"));
   }
 };
@@ -202,6 +209,48 @@ TEST_F(RunImport, GivesTheSameArchiveForAPlaceInTheMiddle) {
   import_both(records, options);
   options.stop = parse_where("instruction:40000");
   import_both(records, options);
+}
+
+TEST_F(RunImport, GivesTheSameArchiveWhereRepetitionsAndLongPausesAlternate) {
+  // All ways in which clocks, counts, iterations and addresses go on from each other, short and
+  // long.
+  std::mt19937 random(9);
+  const auto pick = [&](std::uint32_t below) {
+    return static_cast<std::uint32_t>(random()) % below;
+  };
+  std::vector<BusRecord> records;
+  BusRecord r;
+  for (std::size_t i = 0; i < 100'000; ++i) {
+    constexpr std::uint32_t kSteps[] = {0, 1, 15, 16, 17, 0xff, 0x10000, 0x3fffffff};
+    r.type = static_cast<std::uint8_t>(kCode + pick(3));
+    r.size = static_cast<std::uint8_t>(1 << pick(3));
+    r.address = pick(4) != 0 ? r.address + kSteps[pick(7)] : pick(8) * 0x10000001U;
+    r.address &= 0x0fffffffU & ~(std::uint32_t{r.size} - 1);
+    r.clock += kSteps[pick(pick(50) == 0 ? 8 : 5)];
+    r.instructions += kSteps[pick(pick(50) == 0 ? 8 : 5)];
+    r.iterations = pick(3) == 0 ? pick(4) * pick(0x10000) : r.iterations + pick(2);
+    r.data = {};
+    for (std::uint32_t k = 0; k < r.size; ++k) r.data[k] = static_cast<std::uint8_t>(pick(2));
+    records.push_back(r);
+  }
+  import_both(records);
+}
+
+TEST_F(RunImport, GivesTheSameArchiveForMoreKindsOfAccessesThanAreLookedAtTogether) {
+  constexpr std::uint8_t kFlags[] = {0, 4, 8, 12};  // uncacheable, snoop
+  std::mt19937 random(10);
+  std::vector<BusRecord> records;
+  for (std::size_t i = 0; i < 30'000; ++i) {
+    BusRecord r;
+    r.type = static_cast<std::uint8_t>(kCode + random() % 3);
+    r.size = static_cast<std::uint8_t>(1 + random() % 4);
+    r.flags = kFlags[random() % 4];
+    r.address = static_cast<std::uint32_t>(random() % 0x800 * 4);
+    r.instructions = i / 3;
+    r.clock = static_cast<std::uint32_t>(5 * i);
+    records.push_back(r);
+  }
+  import_both(records);
 }
 
 TEST_F(RunImport, KeepsEventsInTheArchiveInOrderHoweverManyThereAre) {
