@@ -54,17 +54,23 @@ class BlockTable {
   }
 
   void insert(BlockTemplate block) {
-    for (BlockTemplate* b = &block; b != nullptr; b = b->next.get()) b->number = ++last_number_;
-    auto& place = templates_[block.key];
-    if (place) forget(*place);
-    place = std::make_unique<BlockTemplate>(std::move(block));
-    present_[slot(place->key.linear)] = true;
+    auto& held = templates_[block.key];
+    if (held) forget(*held);
+    for (BlockTemplate* b = &block; b != nullptr; b = b->next.get()) give_number(*b);
+    held = std::make_unique<BlockTemplate>(std::move(block));
+    present_[slot(held->key.linear)] = true;
   }
   void erase(const BlockKey& key) {
     const auto it = templates_.find(key);
     if (it == templates_.end()) return;
     forget(*it->second);
     templates_.erase(it);
+  }
+  /// No template knows any more what came after it.
+  void forget_followers() {
+    for (auto& [key, block] : templates_) {
+      for (BlockTemplate* b = block.get(); b != nullptr; b = b->next.get()) b->follower_surroundings = 0;
+    }
   }
   /// Changes whenever a template may have ceased to exist.
   std::uint64_t gone() const { return gone_; }
@@ -73,6 +79,8 @@ class BlockTable {
   void clear() {
     ++gone_;
     templates_.clear();
+    free_places_.clear();
+    places_ = 0;
     recent_.clear();
     present_.assign(present_.size(), false);
   }
@@ -93,8 +101,20 @@ class BlockTable {
     }
   };
   static std::size_t slot(std::uint32_t linear) { return (linear ^ linear >> 17) & (kSlots - 1); }
+  void give_number(BlockTemplate& block) {
+    block.number = ++last_number_;
+    if (free_places_.empty()) {
+      block.place = places_++;
+      return;
+    }
+    block.place = free_places_.back();
+    free_places_.pop_back();
+  }
   void forget(const BlockTemplate& block) {
     ++gone_;
+    for (const BlockTemplate* b = &block; b != nullptr; b = b->next.get()) {
+      free_places_.push_back(b->place);
+    }
     BlockTemplate*& r = recent(block.key.linear);
     if (r == &block) r = nullptr;
   }
@@ -104,6 +124,8 @@ class BlockTable {
   std::vector<bool> present_ = std::vector<bool>(kSlots);  ///< there was one since clear()
   ZeroedArray<Heat> heat_{kSlots};
   std::uint64_t last_number_ = 0;
+  std::vector<std::uint32_t> free_places_;  ///< of those below places_
+  std::uint32_t places_ = 0;
   std::uint64_t gone_ = 0;
 };
 

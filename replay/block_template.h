@@ -43,6 +43,9 @@ struct AddressFormula {
   }
 };
 
+/// Bytes of a line of the host's cache.
+inline constexpr std::size_t kHostLine = 64;
+
 /// What tells one translation of a block from another.
 struct BlockKey {
   std::uint32_t linear = 0;  ///< of its first byte
@@ -52,7 +55,7 @@ struct BlockKey {
   bool operator==(const BlockKey&) const = default;
 };
 
-struct BlockTemplate {
+struct alignas(kHostLine) BlockTemplate {
   struct Instruction {
     InstructionInfo info;
     std::uint32_t offset = 0;  ///< from the block's first byte
@@ -79,35 +82,48 @@ struct BlockTemplate {
   static constexpr std::uint64_t kUnnumbered = 0;
   static constexpr std::uint32_t kNoFrame = 1;
 
+  // What is looked at whenever the block runs lies together, in one line of the host's cache.
   BlockKey key;
   /// Physical page of what lies in the page after the one it begins in; kNoFrame: nothing does.
   std::uint32_t second_frame = kNoFrame;
-  std::uint64_t number = kUnnumbered;  ///< distinct for every template that is met again and again
-  bool stack32 = true;
-  std::vector<Instruction> instructions;  ///< those that run unreported
-  std::uint32_t size = 0;                 ///< bytes of these
-  // Detail::comparison: all of them, in the order of the instructions.
-  std::vector<Read> reads;
-  std::vector<Store> stores;
-  std::vector<Access> accesses;
-  FlagEffect flags;            ///< of all instructions
-  bool has_addresses = false;  ///< registers at entry are needed to tell what it did
-  bool needs_exit = false;     ///< and, when all of it ran, those at exit
-  bool reported_tail = false;  ///< after these the engine reports the rest of its block
-  /// The rest of the engine's block, where it runs unreported too: the first instruction of each
-  /// such part is reported, because what registers hold there is needed and lost later.
-  std::shared_ptr<BlockTemplate> next;
-  bool is_part = false;  ///< `next` of another
-  // Of this and all further parts together.
-  std::uint32_t whole_count = 0;
-  bool whole_stores = false;                             ///< one of `stores` is in it
-  std::uint8_t segments_read = 0, segments_written = 0;  ///< bit s: SegmentRegister s
-  std::uint8_t segments_flat = 0;                        ///< those that must have base 0
+  std::uint32_t size = 0;  ///< bytes of `instructions`
 
+ private:
+  std::uint32_t count_ = 0;
+
+ public:
+  std::uint32_t whole_count = 0;  ///< instructions of this and all further parts together
   /// Size of an engine block at the first byte that shows this block to have been left before its
   /// first instruction: see was_left_before().
   static constexpr std::uint32_t kAlways = 0xffffffff, kNever = 0xfffffffe;
   std::uint32_t left_at_start = kAlways;
+  FlagEffect flags;            ///< of all instructions; only of Detail::comparison
+  bool has_addresses = false;  ///< registers at entry are needed to tell what it did
+  bool needs_exit = false;     ///< and, when all of it ran, those at exit
+  bool reported_tail = false;  ///< after these the engine reports the rest of its block
+  bool whole_stores = false;   ///< one of `stores` is in this or a further part
+  std::uint64_t number = kUnnumbered;  ///< distinct for every template that is met again and again
+
+  /// The block that came after this one last, and the number of the surroundings then, in which
+  /// alone it may be looked at: see SurroundingsNumbers.
+  BlockTemplate* follower = nullptr;
+  std::uint32_t follower_surroundings = 0;
+  /// Distinct among the templates that exist, and below the largest number there were at a time.
+  std::uint32_t place = 0;
+  // Detail::comparison: all of them, in the order of the instructions.
+  std::vector<Access> accesses;
+  std::vector<Store> stores;
+  std::vector<Read> reads;
+
+  std::vector<Instruction> instructions;  ///< those that run unreported
+  /// The rest of the engine's block, where it runs unreported too: the first instruction of each
+  /// such part is reported, because what registers hold there is needed and lost later.
+  std::shared_ptr<BlockTemplate> next;
+  bool is_part = false;  ///< `next` of another
+  bool stack32 = true;
+  // Of this and all further parts together.
+  std::uint8_t segments_read = 0, segments_written = 0;  ///< bit s: SegmentRegister s
+  std::uint8_t segments_flat = 0;                        ///< those that must have base 0
 
   std::uint32_t count() const { return count_; }
   /// Number of the instruction that begins at `linear`; count() where none does.
@@ -148,7 +164,6 @@ struct BlockTemplate {
   std::uint32_t search(std::uint32_t offset) const;
   void find_needs();
   bool was_left_inside(std::uint32_t which, std::uint32_t block_size) const;
-  std::uint32_t count_ = 0;
 };
 
 /// Takes the instructions of one block in order, until one must be reported and executed with care.

@@ -1,32 +1,47 @@
 #include "replay/kt_image.h"
 
+#include <algorithm>
+
 #include "formats/kt.h"
 
 namespace citcat {
 
-KtImage::KtImage(const BlockTemplate& block, bool offsets) {
+namespace {
+
+bool is_register_and_constant(const AddressFormula& a) {
+  return a.index == BlockRegisters::kZero && a.segment == AddressFormula::kNoSegment &&
+         a.mask == 0xffffffff;
+}
+
+}  // namespace
+
+KtImage::KtImage(const BlockTemplate& block, bool offsets) : number_(block.number) {
+  std::vector<std::uint8_t> records;
+  std::vector<std::uint64_t> register_and_constant;
   for (const BlockTemplate::Instruction& in : block.instructions) {
     const std::uint32_t linear = block.key.linear + in.offset;
     const std::uint32_t eip = offsets ? linear - block.key.code_base : linear;
     const KtTemplate record(eip, {in.info.bytes.data(), in.info.length}, in.info.ea_count);
     const auto fixed = record.fixed_part();
-    records_.insert(records_.end(), fixed.begin(), fixed.end());
-    for (unsigned e = 0; e < in.info.ea_count; ++e) add_address(in.address[e]);
+    records.insert(records.end(), fixed.begin(), fixed.end());
+    for (unsigned e = 0; e < in.info.ea_count; ++e) {
+      const AddressFormula& a = in.address[e];
+      if (is_register_and_constant(a)) {
+        register_and_constant.push_back(a.constant | std::uint64_t{records.size()} << 32 |
+                                        std::uint64_t{a.base} << 56);
+      } else {
+        holes_.push_back({a, records.size()});
+      }
+      records.resize(records.size() + 4);
+    }
   }
-  size_ = records_.size();
-  records_.resize((size_ + kStep - 1) / kStep * kStep);
-}
-
-void KtImage::add_address(const AddressFormula& a) {
-  const auto at = static_cast<std::uint32_t>(records_.size());
-  const bool plain = a.index == BlockRegisters::kZero && a.segment == AddressFormula::kNoSegment &&
-                     a.mask == 0xffffffff;
-  if (plain) {
-    offsets_.push_back({a.constant, at, a.base});
-  } else {
-    holes_.push_back({a, at});
-  }
-  records_.resize(records_.size() + 4);
+  size_ = static_cast<std::uint32_t>(records.size());
+  offsets_ = static_cast<std::uint32_t>(register_and_constant.size());
+  records.resize((records.size() + kStep - 1) / kStep * kStep);
+  room_ = static_cast<std::uint32_t>(records.size());
+  words_ = std::make_unique<std::uint64_t[]>(offsets_ + room_ / 8);
+  std::copy(register_and_constant.begin(), register_and_constant.end(), words_.get());
+  if (room_ != 0) std::memcpy(&words_[offsets_], records.data(), room_);
 }
 
 }  // namespace citcat

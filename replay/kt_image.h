@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "replay/block_template.h"
@@ -9,7 +10,7 @@
 namespace citcat {
 
 /// The KT records of a block, complete but for the addresses of what it accesses.
-class KtImage {
+class alignas(kHostLine) KtImage {
  public:
   /// Bytes copied at a time: most blocks have fewer.
   static constexpr std::size_t kStep = 64;
@@ -17,43 +18,44 @@ class KtImage {
   /// `offsets`: as in KtOptions.
   KtImage(const BlockTemplate& block, bool offsets);
 
+  KtImage() = default;
+
+  /// BlockTemplate::number of the block it was made of.
+  std::uint64_t number() const { return number_; }
   /// Bytes of the records.
   std::size_t size() const { return size_; }
   /// Bytes that write() writes, the last of them anything.
-  std::size_t room() const { return records_.size(); }
+  std::size_t room() const { return room_; }
   /// The records of one execution; `out` has room() bytes.
   void write(std::uint8_t* out, const BlockRegisters& registers) const {
-    const std::uint8_t* const records = records_.data();
-    const Offset* const offsets = offsets_.data();
-    const std::size_t room = records_.size(), count = offsets_.size();
-    for (std::size_t i = 0; i < room; i += kStep) std::memcpy(out + i, records + i, kStep);
-    for (std::size_t i = 0; i < count; ++i) {
-      const Offset& o = offsets[i];
-      put(out, o.at, o.constant + static_cast<std::uint32_t>(registers.value[o.base]));
+    const std::uint64_t* const offsets = words_.get();
+    const std::uint64_t* const records = offsets + offsets_;
+    for (std::size_t i = 0; i < room_; i += kStep) std::memcpy(out + i, records + i / 8, kStep);
+    for (std::size_t i = 0; i < offsets_; ++i) {
+      const std::uint64_t o = offsets[i];
+      put(out, o >> 32 & 0xffffff,
+          static_cast<std::uint32_t>(o) + static_cast<std::uint32_t>(registers.value[o >> 56]));
     }
     for (const Hole& hole : holes_) put(out, hole.at, hole.address(registers));
   }
 
  private:
-  /// An address that is a register and a constant: nearly all are.
-  struct Offset {
-    std::uint32_t constant = 0;
-    std::uint32_t at = 0;  ///< in the records
-    std::uint32_t base = BlockRegisters::kZero;
-  };
   struct Hole {
     AddressFormula address;
-    std::uint32_t at = 0;
+    std::size_t at = 0;  ///< in the records
   };
-  static void put(std::uint8_t* out, std::uint32_t at, std::uint32_t address) {
+  static void put(std::uint8_t* out, std::size_t at, std::uint32_t address) {
     std::memcpy(out + at, &address, 4);
   }
-  void add_address(const AddressFormula& address);
 
-  std::vector<std::uint8_t> records_;
-  std::size_t size_ = 0;
-  std::vector<Offset> offsets_;
+  /// Addresses that are a register and a constant, as nearly all are: the constant in bits 0 to 31,
+  /// their place in the records in 32 to 55, the index into BlockRegisters::value in 56 to 63. Then
+  /// the records.
+  std::unique_ptr<std::uint64_t[]> words_;
+  std::uint32_t offsets_ = 0;  ///< number of the former
+  std::uint32_t size_ = 0, room_ = 0;
   std::vector<Hole> holes_;
+  std::uint64_t number_ = BlockTemplate::kUnnumbered;
 };
 
 }  // namespace citcat

@@ -20,9 +20,8 @@ void KtSink::instruction(const ExecutedInstruction& e, Position now) {
 }
 
 const KtImage& KtSink::make_image(const BlockTemplate& block) {
-  if (block.number >= images_.size()) images_.resize(2 * block.number + 64);
-  images_[block.number] = std::make_unique<KtImage>(block, options_.offsets);
-  return *images_[block.number];
+  if (block.place >= images_.size()) images_.resize(2 * std::size_t{block.place} + 64);
+  return images_[block.place] = KtImage(block, options_.offsets);
 }
 
 void KtSink::block(const ExecutedBlock& block, Position first) {

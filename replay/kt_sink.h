@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "formats/kt.h"
@@ -42,15 +41,15 @@ class KtSink final : public Sink {
     return now.instruction >= options_.from && now.instruction < options_.to;
   }
   const KtImage& image_of(const BlockTemplate& block) {
-    if (block.number < images_.size() && images_[block.number]) [[likely]]
-      return *images_[block.number];
+    if (block.place < images_.size() && images_[block.place].number() == block.number) [[likely]]
+      return images_[block.place];
     return make_image(block);
   }
   const KtImage& make_image(const BlockTemplate& block);
 
   KtWriter& writer_;
   KtOptions options_;
-  std::vector<std::unique_ptr<KtImage>> images_;  ///< by BlockTemplate::number
+  std::vector<KtImage> images_;  ///< by BlockTemplate::place
 };
 
 }  // namespace citcat

@@ -271,6 +271,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool segments_allow(const BlockTemplate& block);
   std::uint32_t find_surroundings();
   static std::size_t met_slot(std::uint32_t linear) { return (linear ^ linear >> 15) & (kMet - 1); }
+  BlockTemplate* find_follower(std::uint32_t linear);
   bool follow_quickly(std::uint32_t linear, std::uint32_t size);
   bool follow_compared(std::uint32_t linear, BlockTemplate& block);
   void meet_block(std::uint32_t linear, std::uint32_t size);

@@ -83,6 +83,7 @@ std::uint32_t Machine::find_surroundings() {
   if (surroundings_numbers_.exhausted()) {
     surroundings_numbers_ = {};
     met_.clear();
+    blocks_.forget_followers();
   }
   const auto bits = std::uint32_t{unlimited_read_} | std::uint32_t{unlimited_written_} << 8 |
                     std::uint32_t{flat_} << 16 | std::uint32_t{code_unlimited_} << 24;
@@ -90,27 +91,42 @@ std::uint32_t Machine::find_surroundings() {
       {block_mode(), blocks_.gone(), engine_.segment_base(kCs), bits});
 }
 
+/// The template met at `linear` in these surroundings before; null where there is none.
+BlockTemplate* Machine::find_follower(std::uint32_t linear) {
+  BlockTemplate& done = *pending_;
+  if (done.follower_surroundings == surroundings_ && done.follower->key.linear == linear) {
+    return done.follower;
+  }
+  const Met& met = met_[met_slot(linear)];
+  if (met.surroundings != surroundings_ || met.linear != linear) return nullptr;
+  done.follower = met.block;
+  done.follower_surroundings = surroundings_;
+  return met.block;
+}
+
 /// A block after a block, both met in these surroundings before: nothing else is to be looked at
 /// but where the second one lies.
 bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
   if (surroundings_ == SurroundingsNumbers::kUnknown) return false;
-  const Met& met = met_[met_slot(linear)];
-  if (met.surroundings != surroundings_ || met.linear != linear) return false;
-  if (!find_frame(linear) || met.block->key.frame != block_frame_) return false;
-  if (!lies_in_both_pages(*met.block)) return false;
+  BlockTemplate* const block = find_follower(linear);
+  if (block == nullptr) return false;
+  // Not in the cache, often enough; the engine executes this block first.
+  __builtin_prefetch(block->follower);
+  if (!find_frame(linear) || block->key.frame != block_frame_) return false;
+  if (!lies_in_both_pages(*block)) return false;
   BlockTemplate& done = *pending_;
   if (!done.ran_whole_before(linear, size)) return false;
-  if (compared_ || position_.instruction + done.count() + met.block->whole_count > quiet_until_) {
-    return compares_ && follow_compared(linear, *met.block);
+  if (compared_ || position_.instruction + done.count() + block->whole_count > quiet_until_) {
+    return compares_ && follow_compared(linear, *block);
   }
   if (detail_ != Detail::nothing) {
     if (done.needs_exit) block_registers_.set_exit(engine_.gprs());
     tell_block(done);
-    if (met.block->has_addresses) block_registers_.set_entry(engine_.gprs());
+    if (block->has_addresses) block_registers_.set_entry(engine_.gprs());
   }
   count_block(done.count());
   linear_ = linear;
-  pending_ = met.block;
+  pending_ = block;
   return true;
 }
 
