@@ -1,7 +1,6 @@
 #include "replay/block_memory.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace citcat {
 namespace {
@@ -36,9 +35,7 @@ bool BlockMemory::holds(PhysAddr first, std::span<const std::uint8_t> bytes,
   const bool stored = std::any_of(
       block_.stores.begin(), block_.stores.end(),
       [&](const BlockStore& store) { return overlap(store.address, store.size, first, size); });
-  if (stored || !memory_.is_mapped(first.page())) return false;
-  return memory_.is_defined(first, size) &&
-         std::memcmp(memory_.host(first), bytes.data(), size) == 0;
+  return !stored && memory_.holds(first, bytes);
 }
 
 bool BlockMemory::stores_within(std::uint32_t instruction, PhysAddr first,
@@ -57,18 +54,18 @@ bool BlockMemory::reads_within(std::uint32_t instruction, PhysAddr first,
 }
 
 PhysAddr BlockMemory::fetched(std::uint32_t instruction) const {
-  return block_.code->physical(block_.code->instructions[instruction].offset);
+  return block_.code->physical(block_.code->begins[instruction]);
 }
 
 bool BlockMemory::fetches_within(std::uint32_t instruction, PhysAddr first,
                                  std::uint32_t size) const {
-  const BlockTemplate::Instruction& in = block_.code->instructions[instruction];
-  const PhysAddr begin = block_.code->physical(in.offset);
-  const std::uint32_t here =
-      std::min(std::uint32_t{in.info.length}, kPageSize - begin.offset_in_page());
+  const BlockTemplate& code = *block_.code;
+  const std::uint32_t offset = code.begins[instruction];
+  const std::uint32_t length = code.begins[instruction + 1] - offset;
+  const PhysAddr begin = code.physical(offset);
+  const std::uint32_t here = std::min(length, kPageSize - begin.offset_in_page());
   if (overlap(begin, here, first, size)) return true;
-  return here < in.info.length &&
-         overlap(block_.code->physical(in.offset + here), in.info.length - here, first, size);
+  return here < length && overlap(code.physical(offset + here), length - here, first, size);
 }
 
 }  // namespace citcat

@@ -69,7 +69,8 @@ class BlockTable {
   /// No template knows any more what came after it.
   void forget_followers() {
     for (auto& [key, block] : templates_) {
-      for (BlockTemplate* b = block.get(); b != nullptr; b = b->next.get()) b->follower_surroundings = 0;
+      for (BlockTemplate* b = block.get(); b != nullptr; b = b->next.get())
+        b->follower_surroundings = 0;
     }
   }
   /// Changes whenever a template may have ceased to exist.

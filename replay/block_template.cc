@@ -265,18 +265,22 @@ void add_accesses(const AddressTracker& tracker, const InstructionInfo& info, st
   }
 }
 
+BlockTemplate::Access access_of(const AddressFormula& address, std::uint32_t size, bool write) {
+  return {address, static_cast<std::uint16_t>(size), write, address.is_plain()};
+}
+
 /// Reads and stores in one order: an instruction stores what it has read.
 void merge_accesses(BlockTemplate& block) {
   block.accesses.clear();
   auto store = block.stores.begin();
   const auto stores_before = [&](std::uint32_t instruction) {
     for (; store != block.stores.end() && store->instruction < instruction; ++store) {
-      block.accesses.push_back({store->address, store->size, true});
+      block.accesses.push_back(access_of(store->address, store->size, true));
     }
   };
   for (const BlockTemplate::Read& read : block.reads) {
     stores_before(read.instruction);
-    block.accesses.push_back({read.address, read.size, false});
+    block.accesses.push_back(access_of(read.address, read.size, false));
   }
   stores_before(0xffffffff);
 }
@@ -365,9 +369,9 @@ void cut(BlockTemplate& block, std::uint32_t count) {
 }  // namespace
 
 std::uint32_t BlockTemplate::search(std::uint32_t offset) const {
-  const auto it = std::find_if(instructions.begin(), instructions.end(),
-                               [&](const Instruction& in) { return in.offset == offset; });
-  return static_cast<std::uint32_t>(it - instructions.begin());
+  const auto last = begins.begin() + count_;
+  const auto it = std::lower_bound(begins.begin(), last, offset);
+  return it != last && *it == offset ? static_cast<std::uint32_t>(it - begins.begin()) : count_;
 }
 
 bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_size) const {
@@ -392,6 +396,10 @@ void BlockTemplate::find_needs() {
 void BlockTemplate::seal() {
   find_needs();
   count_ = static_cast<std::uint32_t>(instructions.size());
+  begins.clear();
+  for (const Instruction& in : instructions)
+    begins.push_back(static_cast<std::uint16_t>(in.offset));
+  begins.push_back(static_cast<std::uint16_t>(size));
   whole_count = count_ + (next ? next->whole_count : 0);
   whole_stores = !stores.empty() || (next && next->whole_stores);
   left_at_start = kAlways;

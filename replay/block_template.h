@@ -36,6 +36,10 @@ struct AddressFormula {
   std::uint8_t shift = 0;
   std::uint8_t segment = kNoSegment;
 
+  /// A register and a constant, and nothing else.
+  bool is_plain() const {
+    return index == BlockRegisters::kZero && segment == kNoSegment && mask == 0xffffffff;
+  }
   std::uint32_t operator()(const BlockRegisters& r) const {
     const std::uint32_t offset = constant + static_cast<std::uint32_t>(r.value[base]) +
                                  (static_cast<std::uint32_t>(r.value[index]) << shift);
@@ -76,8 +80,14 @@ struct alignas(kHostLine) BlockTemplate {
   /// Either of them.
   struct Access {
     AddressFormula address;
-    std::uint32_t size = 0;
+    std::uint16_t size = 0;
     bool write = false;
+    bool plain = false;  ///< the address is a register and a constant
+
+    std::uint32_t linear(const BlockRegisters& r) const {
+      if (plain) return address.constant + static_cast<std::uint32_t>(r.value[address.base]);
+      return address(r);
+    }
   };
   static constexpr std::uint64_t kUnnumbered = 0;
   static constexpr std::uint32_t kNoFrame = 1;
@@ -97,11 +107,11 @@ struct alignas(kHostLine) BlockTemplate {
   /// first instruction: see was_left_before().
   static constexpr std::uint32_t kAlways = 0xffffffff, kNever = 0xfffffffe;
   std::uint32_t left_at_start = kAlways;
-  FlagEffect flags;            ///< of all instructions; only of Detail::comparison
-  bool has_addresses = false;  ///< registers at entry are needed to tell what it did
-  bool needs_exit = false;     ///< and, when all of it ran, those at exit
-  bool reported_tail = false;  ///< after these the engine reports the rest of its block
-  bool whole_stores = false;   ///< one of `stores` is in this or a further part
+  FlagEffect flags;                    ///< of all instructions; only of Detail::comparison
+  bool has_addresses = false;          ///< registers at entry are needed to tell what it did
+  bool needs_exit = false;             ///< and, when all of it ran, those at exit
+  bool reported_tail = false;          ///< after these the engine reports the rest of its block
+  bool whole_stores = false;           ///< one of `stores` is in this or a further part
   std::uint64_t number = kUnnumbered;  ///< distinct for every template that is met again and again
 
   /// The block that came after this one last, and the number of the surroundings then, in which
@@ -116,6 +126,7 @@ struct alignas(kHostLine) BlockTemplate {
   std::vector<Read> reads;
 
   std::vector<Instruction> instructions;  ///< those that run unreported
+  std::vector<std::uint16_t> begins;      ///< where each of them does, and where the last one ends
   /// The rest of the engine's block, where it runs unreported too: the first instruction of each
   /// such part is reported, because what registers hold there is needed and lost later.
   std::shared_ptr<BlockTemplate> next;

@@ -6,15 +6,6 @@
 
 namespace citcat {
 
-namespace {
-
-bool is_register_and_constant(const AddressFormula& a) {
-  return a.index == BlockRegisters::kZero && a.segment == AddressFormula::kNoSegment &&
-         a.mask == 0xffffffff;
-}
-
-}  // namespace
-
 KtImage::KtImage(const BlockTemplate& block, bool offsets) : number_(block.number) {
   std::vector<std::uint8_t> records;
   std::vector<std::uint64_t> register_and_constant;
@@ -26,7 +17,7 @@ KtImage::KtImage(const BlockTemplate& block, bool offsets) : number_(block.numbe
     records.insert(records.end(), fixed.begin(), fixed.end());
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
       const AddressFormula& a = in.address[e];
-      if (is_register_and_constant(a)) {
+      if (a.is_plain()) {
         register_and_constant.push_back(a.constant | std::uint64_t{records.size()} << 32 |
                                         std::uint64_t{a.base} << 56);
       } else {

@@ -295,9 +295,11 @@ class Machine final : private EngineClient, private WalkObserver {
   bool tells_reads() const { return wants_reads_ && (!compares_ || expects_now()); }
   void note_accesses(const BlockTemplate& block);
   void note_access(std::uint32_t linear, const BlockTemplate::Access& a);
+  void note_defined(std::uint32_t linear, PhysAddr at);
   bool may_tell(const BlockTemplate& block);
   bool save_overwritten(const BlockTemplate& block);
   bool save_overwritten(PhysAddr at, std::uint32_t size, std::uint32_t number);
+  void copy_out(PhysAddr at, std::uint32_t size, std::array<std::uint8_t, 8>& to) const;
   bool left_no_traces(std::size_t first) const;
   bool gather_stores(const BlockTemplate& block);
   bool gather_read(const BlockTemplate::Read& read);
@@ -534,6 +536,11 @@ class Machine final : private EngineClient, private WalkObserver {
   }
   std::uint64_t defined_line(std::uint32_t linear) const {
     return std::uint64_t{mmu_.epoch()} << 32 | (linear & ~(kDefinedLine - 1)) | 1;
+  }
+  /// These bytes lie in one line, all of which is known to be defined.
+  bool lies_in_defined_line(std::uint32_t linear, std::uint32_t size) const {
+    return (linear & (kDefinedLine - 1)) + size <= kDefinedLine &&
+           defined_lines_[defined_slot(linear)] == defined_line(linear);
   }
   std::vector<std::uint64_t> defined_lines_;
   /// The template found for an address when it was met last, and the surroundings then.

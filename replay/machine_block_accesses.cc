@@ -8,6 +8,7 @@
 // not find out what is wrong, nor judge what is rare: it may refuse whatever is not plainly right.
 
 #include <algorithm>
+#include <cstring>
 
 #include "formats/error.h"
 #include "replay/machine.h"
@@ -27,10 +28,16 @@ void Machine::update_expected() {
 void Machine::note_accesses(const BlockTemplate& block) {
   untold_flags_ = untold_flags_ + block.flags;
   for (const BlockTemplate::Access& a : block.accesses) {
-    const std::uint32_t linear = a.address(block_registers_);
-    const bool one_line = (linear & (kDefinedLine - 1)) + a.size <= kDefinedLine;
-    if (one_line && defined_lines_[defined_slot(linear)] == defined_line(linear)) continue;
-    note_access(linear, a);
+    const std::uint32_t linear = a.linear(block_registers_);
+    if (!lies_in_defined_line(linear, a.size)) note_access(linear, a);
+  }
+}
+
+/// Something at `linear`, which is at `at`, is defined: perhaps all of its line is.
+void Machine::note_defined(std::uint32_t linear, PhysAddr at) {
+  const PhysAddr line{at.value & ~(kDefinedLine - 1)};
+  if (memory_.is_defined(line, kDefinedLine)) {
+    defined_lines_[defined_slot(linear)] = defined_line(linear);
   }
 }
 
@@ -43,10 +50,7 @@ void Machine::note_access(std::uint32_t linear, const BlockTemplate::Access& a) 
     const PhysAddr at = known->frame + (linear & kPageMask);
     if (a.write) memory_.mark_defined(at, here);
     if (!memory_.is_defined(at, here)) throw UndefinedMemory{at, here, "data"};
-    const PhysAddr line{at.value & ~(kDefinedLine - 1)};
-    if (memory_.is_defined(line, kDefinedLine)) {
-      defined_lines_[defined_slot(linear)] = defined_line(linear);
-    }
+    note_defined(linear, at);
     linear += here;
     left -= here;
   }
@@ -90,8 +94,18 @@ bool Machine::save_overwritten(PhysAddr at, std::uint32_t size, std::uint32_t nu
   store.address = at;
   store.size = size;
   store.number = number;
-  std::copy_n(memory_.host(at), size, store.before.begin());
+  copy_out(at, size, store.before);
   return true;
+}
+
+/// Copies `size` bytes, of which at most all of `to`, and what else there is room for.
+void Machine::copy_out(PhysAddr at, std::uint32_t size, std::array<std::uint8_t, 8>& to) const {
+  const std::uint8_t* const from = memory_.host(at);
+  if (at.offset_in_page() <= kPageSize - to.size()) {
+    std::memcpy(to.data(), from, to.size());
+  } else {
+    std::copy_n(from, size, to.begin());
+  }
 }
 
 /// Stores from the one at `first` on belong to instructions that did not complete: whether these
@@ -110,7 +124,7 @@ bool Machine::gather_stores(const BlockTemplate& block) {
   stores_told_ = 0;
   while (stores_told_ < block_stores_.size() && block_stores_[stores_told_].number < made) {
     BlockStore& store = block_stores_[stores_told_++];
-    std::copy_n(memory_.host(store.address), store.size, store.value.begin());
+    copy_out(store.address, store.size, store.value);
   }
   return left_no_traces(stores_told_);
 }
@@ -129,6 +143,7 @@ bool Machine::gather_read(const BlockTemplate::Read& read) {
         });
     // Of what the block itself stores, only instruction by instruction shows what was there before.
     if (!memory_.is_defined(at, here) && !stored) return false;
+    if (!stored) note_defined(linear, at);
     block_reads_.push_back({at, here, read.instruction});
     linear += here;
     left -= here;
@@ -139,7 +154,12 @@ bool Machine::gather_read(const BlockTemplate::Read& read) {
 /// Tells what ran to the sink that compares it. False when it has to be taken back.
 bool Machine::tell_accesses(const BlockTemplate& block) {
   block_reads_.clear();
-  const auto good = [&](const BlockTemplate::Read& read) { return gather_read(read); };
+  const std::uint64_t wanted = comparing_->reads_of_interest(position_);
+  const auto good = [&](const BlockTemplate::Read& read) {
+    const bool told = (wanted >> std::min(read.instruction, 63u) & 1) != 0;
+    if (!told && lies_in_defined_line(read.address(block_registers_), read.size)) return true;
+    return gather_read(read);
+  };
   if (!gather_stores(block) || !std::all_of(block.reads.begin(), block.reads.end(), good)) {
     return false;
   }

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "events/address.h"
@@ -101,6 +103,12 @@ class Memory {
   std::optional<std::uint8_t> defined_byte(PhysAddr a) const {
     if (!is_mapped(a.page()) || !is_defined(a, 1)) return std::nullopt;
     return *host(a);
+  }
+  /// Every byte of the range, which must not cross a frame, is defined and as in `bytes`.
+  bool holds(PhysAddr address, std::span<const std::uint8_t> bytes) const {
+    const std::uint8_t* const held = host(address);
+    return held != nullptr && is_defined(address, static_cast<std::uint32_t>(bytes.size())) &&
+           std::memcmp(held, bytes.data(), bytes.size()) == 0;
   }
   /// Number of every mapped frame, ascending.
   const std::vector<std::uint32_t>& mapped_pages() const { return mapped_; }

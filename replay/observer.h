@@ -81,6 +81,9 @@ class Sink {
   /// Whether the next `count` instructions, the first at `first`, may be told as blocks. Else each
   /// is told with all its accesses.
   virtual bool may_run_block(Position /*first*/, std::uint32_t /*count*/) { return true; }
+  /// Which reads of the block about to be told to agrees() it wants to know: bit i, those of
+  /// instruction i; bit 63, those of all from number 63 on.
+  virtual std::uint64_t reads_of_interest(Position /*first*/) const { return ~std::uint64_t{0}; }
   /// False takes the block back, as if it had not run, and its instructions are made again and told
   /// one by one with all their accesses.
   virtual bool agrees(const ExecutedBlock&, Position /*first*/) { return true; }

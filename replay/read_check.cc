@@ -59,7 +59,11 @@ void ReadCheck::captured_read(const BusTransaction& t) {
   if (const MemoryImage::Page* page = bus_memory_.find(t.address.page())) {
     const std::uint32_t offset = t.address.offset_in_page();
     const std::uint32_t size = std::min<std::uint32_t>(t.size, kPageSize - offset);
-    std::copy_n(page->data.begin() + offset, size, p.t.data.begin());
+    if (size == 16) {  // most are lines of a 486
+      std::memcpy(p.t.data.data(), &page->data[offset], 16);
+    } else {
+      std::copy_n(page->data.begin() + offset, size, p.t.data.begin());
+    }
     p.known = page->valid.bits(offset, size);
   }
 }
@@ -125,6 +129,8 @@ void ReadCheck::stored(PhysAddr a, std::uint32_t size, const Memory& memory) {
 // One instruction against the other side
 
 bool ReadCheck::equals(const Pending& p, const Memory& memory) const {
+  const bool in_page = p.t.address.offset_in_page() + p.t.size <= kPageSize;
+  if (in_page && memory.holds(p.t.address, p.t.bytes())) return true;
   for (std::uint32_t i = 0; i < p.t.size; ++i) {
     if ((p.known >> i & 1) == 0) continue;
     bool equal = false, defined = false;
@@ -249,6 +255,19 @@ std::optional<ReadCheck::Disagreement> ReadCheck::settle(std::uint64_t next, con
   }
   if (!result) result = settle_fills(memory);
   skip(next);
+  return result;
+}
+
+std::uint64_t ReadCheck::pending_data(std::uint64_t first) const {
+  constexpr std::uint64_t kLast = 63;
+  std::uint64_t result = 0;
+  for (const Pending& p : pending_) {
+    if (p.t.op != BusOp::data_read) continue;
+    const std::uint64_t instruction = p.t.position.instruction;
+    if (instruction < first) return ~std::uint64_t{0};
+    result |= std::uint64_t{1} << std::min(instruction - first, kLast);
+    if (instruction - first >= kLast) break;
+  }
   return result;
 }
 

@@ -11,14 +11,15 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "events/recording.h"
 #include "replay/block_memory.h"
 #include "replay/memory.h"
+#include "replay/number_set.h"
 #include "replay/observer.h"
+#include "replay/short_queue.h"
 
 namespace citcat {
 
@@ -38,11 +39,11 @@ struct ReadCheckProgress {
 
   std::size_t next_external_ = 0;
   std::uint64_t instruction_ = kNone;
-  std::deque<Pending> pending_;                     ///< not settled yet
-  std::vector<Access> fetches_, reads_, stores_;    ///< of instruction_
-  std::deque<Access> recent_code_;                  ///< fetched on the bus last
-  std::unordered_set<std::uint32_t> table_frames_;  ///< page directories and tables
-  std::unordered_set<std::uint32_t> device_pages_;
+  ShortQueue<Pending> pending_;                   ///< not settled yet
+  std::vector<Access> fetches_, reads_, stores_;  ///< of instruction_
+  std::deque<Access> recent_code_;                ///< fetched on the bus last
+  NumberSet table_frames_;                        ///< page directories and tables
+  NumberSet device_pages_;
   std::uint64_t compared_ = 0;
 };
 
@@ -85,6 +86,9 @@ class ReadCheck : private ReadCheckProgress {
   /// `first`, is plainly what they read. `memory` is the replay's after it. Only where there is a
   /// cache.
   bool agrees(const ExecutedBlock& block, std::uint64_t first, const Memory& memory) const;
+  /// Which instructions from number `first` on reads of data wait for: as
+  /// Sink::reads_of_interest().
+  std::uint64_t pending_data(std::uint64_t first) const;
   /// They agree. As far as compared() before the last of them, returns it.
   std::uint64_t pass_block(std::uint64_t last);
 
@@ -94,7 +98,7 @@ class ReadCheck : private ReadCheckProgress {
     return pending_.empty() ? nullptr : &pending_.front().t;
   }
   /// Whether the bus ever marked an access to this page as uncacheable: a device, or ROM.
-  bool is_device_page(std::uint32_t page) const { return device_pages_.count(page) != 0; }
+  bool is_device_page(std::uint32_t page) const { return device_pages_.contains(page); }
 
   /// The comparison at one moment, to come back to.
   struct Checkpoint {
@@ -132,7 +136,7 @@ class ReadCheck : private ReadCheckProgress {
   std::optional<Disagreement> settle_uncached_code();
   std::optional<Disagreement> missing_read(std::uint64_t address) const;
   std::optional<Disagreement> extra_read(std::uint64_t address) const;
-  bool is_table(PhysAddr a) const { return table_frames_.count(a.page()) != 0; }
+  bool is_table(PhysAddr a) const { return table_frames_.contains(a.page()); }
 
   const Recording& recording_;
   bool uncached_ = false;

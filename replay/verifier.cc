@@ -231,7 +231,7 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
     if (write_back && !writes_visible(at)) {
       if (bits == 0) bits = copied_bits(i, now);
       if (!lines_.empty() && !specific_bytes_.empty()) excuse_overwritten(at, now);
-      unconfirmed_lines_.insert(LineSet::line_of(at.value));
+      unconfirmed_lines_.insert(line_of(at.value));
       if (!plain_) set_specific(at, bits, bytes[i]);
       continue;
     }
@@ -310,8 +310,8 @@ void Verifier::write_agreed(const BusTransaction& t) {
 void Verifier::set_specific(PhysAddr a, std::uint8_t bits, std::uint8_t value) {
   if (bits != 0) {
     specific_bytes_[a.value] = {bits, value};
-    specific_lines_.insert(LineSet::line_of(a.value));
-  } else if (!specific_bytes_.empty() && specific_lines_.contains(LineSet::line_of(a.value))) {
+    specific_lines_.insert(line_of(a.value));
+  } else if (!specific_bytes_.empty() && specific_lines_.contains(line_of(a.value))) {
     specific_bytes_.erase(a.value);
   }
 }
@@ -649,8 +649,7 @@ FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
         ++result.adopted;
         continue;
       }
-      if (captured != nullptr && !plain_ &&
-          !unconfirmed_lines_.contains(LineSet::line_of(at.value))) {
+      if (captured != nullptr && !plain_ && !unconfirmed_lines_.contains(line_of(at.value))) {
         ++result.external_unseen;
         continue;
       }

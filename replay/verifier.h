@@ -21,12 +21,13 @@
 #include "events/recording.h"
 #include "replay/block_template.h"
 #include "replay/flag_effects.h"
-#include "replay/line_set.h"
 #include "replay/lone_change.h"
 #include "replay/machine.h"
+#include "replay/number_set.h"
 #include "replay/observer.h"
 #include "replay/read_check.h"
 #include "replay/replayer.h"
+#include "replay/short_queue.h"
 
 namespace citcat {
 
@@ -93,6 +94,8 @@ struct VerifierProgress {
     std::uint32_t unmatched = 0;  ///< bit i: byte i has not been seen equal yet
   };
 
+  /// Number of the 16 bytes that an address lies in, the shortest lines that processors have.
+  static std::uint32_t line_of(std::uint32_t address) { return address / 16; }
   /// The masks above when nothing has been seen of `size` bytes.
   static constexpr std::uint32_t all_bytes(std::uint32_t size) {
     return size >= 32 ? 0xffffffffu : (1u << size) - 1;
@@ -105,7 +108,7 @@ struct VerifierProgress {
   bool all_counted_ = true;
   Position pulled_;  ///< of the transaction pulled last
 
-  std::deque<PendingWrite> writes_;
+  ShortQueue<PendingWrite> writes_;
   std::deque<BusTransaction> io_;
   std::deque<BusTransaction> specials_;
   std::deque<BusTransaction> starts_;
@@ -120,7 +123,7 @@ struct VerifierProgress {
     std::optional<std::uint64_t> waits_since;  ///< instruction at which starts_.front() was missed
   };
   Branches branches_;
-  std::deque<PendingLine> lines_;
+  ShortQueue<PendingLine> lines_;
   /// Without positions: write-backs up to the next port access or interrupt, by line, in order.
   std::unordered_map<std::uint32_t, std::deque<BusTransaction>> window_lines_;
   std::uint64_t interrupts_pulled_ = 0, interrupts_seen_ = 0;
@@ -130,7 +133,7 @@ struct VerifierProgress {
   std::size_t externals_seen_ = 0;
 
   std::size_t next_external_ = 0;  ///< not in the model yet
-  LineSet unconfirmed_lines_;      ///< written since the bus showed them
+  NumberSet unconfirmed_lines_;    ///< line_of() what was written since the bus showed them
   std::unordered_set<std::uint32_t> device_bytes_;
   std::unordered_set<std::uint32_t>
       beyond_end_;  ///< written by the instruction the capture ends in
@@ -141,8 +144,8 @@ struct VerifierProgress {
     std::uint8_t value = 0;  ///< of the byte as the replay stored it
   };
   std::unordered_map<std::uint32_t, Unspecified> specific_bytes_;
-  LineSet specific_lines_;  ///< in which there may be such
-  PhysAddr copied_from_;    ///< what the MOVS in progress has read
+  NumberSet specific_lines_;  ///< in which there may be such
+  PhysAddr copied_from_;      ///< what the MOVS in progress has read
   std::optional<Position> copied_at_;
   UndefinedFlagTracker flags_;
   VerifyTotals totals_;
@@ -165,6 +168,7 @@ class Verifier final : public Sink, private VerifierProgress {
   Position expected() override;
   bool expects_stores() const override { return recording_.bus.form != CacheForm::write_back; }
   bool may_run_block(Position first, std::uint32_t count) override;
+  std::uint64_t reads_of_interest(Position first) const override;
   bool agrees(const ExecutedBlock& block, Position first) override;
   void agreed(const ExecutedBlock& block, Position first) override;
   void copied(PhysAddr from, PhysAddr to, std::uint32_t size) override;

@@ -103,6 +103,10 @@ bool Verifier::is_plain(const BusTransaction& t, std::uint64_t through, std::uin
   }
 }
 
+std::uint64_t Verifier::reads_of_interest(Position first) const {
+  return reads_ != nullptr ? reads_->pending_data(first.instruction) : 0;
+}
+
 bool Verifier::agrees(const ExecutedBlock& block, Position first) {
   return stores_agree(block, first.instruction) &&
          (reads_ == nullptr || reads_->agrees(block, first.instruction, machine_->memory())) &&
@@ -190,11 +194,11 @@ void Verifier::agreed(const ExecutedBlock& block, Position first) {
   if (reads_ != nullptr) totals_.reads = reads_->pass_block(last);
   if (recording_.bus.form == CacheForm::write_back) {
     for (std::size_t i = 0; i < lines_made_; ++i) line_agreed(lines_[i].t);
-    lines_.erase(lines_.begin(), lines_.begin() + static_cast<std::ptrdiff_t>(lines_made_));
+    lines_.drop_front(lines_made_);
     if (!lines_.empty()) check_lines({last + 1, 0});
   } else {
     for (std::size_t i = 0; i < writes_made_; ++i) write_agreed(writes_[i].t);
-    writes_.erase(writes_.begin(), writes_.begin() + static_cast<std::ptrdiff_t>(writes_made_));
+    writes_.drop_front(writes_made_);
   }
 }
 

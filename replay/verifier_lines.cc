@@ -18,13 +18,13 @@ void Verifier::line_agreed(const BusTransaction& t) {
   ++totals_.write_backs.equal;
   totals_.evidence_bytes += t.size;
   last_agreed_ = t.index;
-  const std::uint32_t number = LineSet::line_of(t.address.value);
+  const std::uint32_t number = line_of(t.address.value);
   unconfirmed_lines_.erase(number);
   if (!flag_images_.empty()) {
     for (std::uint32_t b = 0; b < t.size; b += 4) flag_images_.erase(t.address.value + b);
   }
   if (specific_bytes_.empty()) return;
-  const std::uint32_t last = LineSet::line_of(t.address.value + t.size - 1);
+  const std::uint32_t last = line_of(t.address.value + t.size - 1);
   if (!specific_lines_.contains(number) && !specific_lines_.contains(last)) return;
   for (std::uint32_t b = 0; b < t.size; ++b) {
     // A byte may have been seen equal before the instruction stored what is there now.

@@ -105,7 +105,7 @@ void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, P
   if (bits != 0 || recording_.bus.form != CacheForm::write_back || reads_ == nullptr) return;
   // Memory already holds what "another" master wrote: the replay's own stores came back, and the
   // cache never showed that it gave them up.
-  if (!plain_ && !unconfirmed_lines_.contains(LineSet::line_of(a.value))) return;
+  if (!plain_ && !unconfirmed_lines_.contains(line_of(a.value))) return;
   BusTransaction t;
   t.index = transaction;
   t.op = BusOp::data_read;

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace citcat {
+
+/// First in, first out, in one piece of memory that is kept: for queues that are short most of the
+/// time and change often, of elements that are too large for std::deque to allocate several at a
+/// time. References and iterators last until something is added or removed.
+template <class T>
+class ShortQueue {
+ public:
+  using iterator = typename std::vector<T>::iterator;
+  using const_iterator = typename std::vector<T>::const_iterator;
+
+  bool empty() const { return first_ == items_.size(); }
+  std::size_t size() const { return items_.size() - first_; }
+  T& operator[](std::size_t i) { return items_[first_ + i]; }
+  const T& operator[](std::size_t i) const { return items_[first_ + i]; }
+  T& front() { return items_[first_]; }
+  const T& front() const { return items_[first_]; }
+  T& back() { return items_.back(); }
+  iterator begin() { return items_.begin() + at(first_); }
+  iterator end() { return items_.end(); }
+  const_iterator begin() const { return items_.begin() + at(first_); }
+  const_iterator end() const { return items_.end(); }
+
+  template <class... Args>
+  T& emplace_back(Args&&... args) {
+    return items_.emplace_back(std::forward<Args>(args)...);
+  }
+  void push_back(T item) { items_.push_back(std::move(item)); }
+  void pop_front() { drop_front(1); }
+  void drop_front(std::size_t count) {
+    first_ += count;
+    if (first_ == items_.size()) {
+      clear();
+    } else if (first_ >= kMostDropped && first_ >= items_.size() / 2) {
+      items_.erase(items_.begin(), begin());
+      first_ = 0;
+    }
+  }
+  /// Returns the element after it.
+  iterator erase(iterator item) {
+    if (item == begin()) {
+      drop_front(1);
+      return begin();
+    }
+    return items_.erase(item);
+  }
+  void clear() {
+    items_.clear();
+    first_ = 0;
+  }
+
+ private:
+  /// The rest is moved to the front when at least so many, and not fewer than stay, were dropped.
+  static constexpr std::size_t kMostDropped = 64;
+  static std::ptrdiff_t at(std::size_t i) { return static_cast<std::ptrdiff_t>(i); }
+
+  std::vector<T> items_;  ///< those before first_ are gone
+  std::size_t first_ = 0;
+};
+
+}  // namespace citcat
