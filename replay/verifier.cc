@@ -214,16 +214,19 @@ bool Verifier::writes_visible(PhysAddr a) const {
          });
 }
 
-void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position now) {
+void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+                     Position now) {
   const bool write_back = recording_.bus.form == CacheForm::write_back;
   if (beyond_ && !write_back) throw EvidenceEnd{};
-  if (plain_) note_image(a, bytes);
+  std::optional<FlagImage> overwritten;
+  if (plain_) overwritten = note_image(a, bytes);
   if (write_back && expects_nothing(now)) return;
   if (reads_ != nullptr && !beyond_) {
     if (now.instruction != reads_->instruction()) follow_reads(now);
     reads_->stored(a, static_cast<std::uint32_t>(bytes.size()), machine_->memory());
   }
   if (write_back) pull_through(now);
+  if (overwritten && kind == AccessKind::system) excuse_image(a, *overwritten, now);
   const std::uint32_t unspecified = unspecified_bits(bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const PhysAddr at = machine_->memory().captured(a + static_cast<std::uint32_t>(i));
@@ -392,6 +395,7 @@ void Verifier::require_nothing_missing(Position completed) {
 
 void Verifier::delivered(const DeliveredEvent& event, Position now) {
   follow_untold_flags();
+  forget_lost_images();
   flags_.image_follows(event.eflags);
   interrupted_ = now.instruction;
   if (expected_.instruction == interrupted_) expected_.iteration = 0;

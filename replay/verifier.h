@@ -261,6 +261,7 @@ class Verifier final : public Sink, private VerifierProgress {
   bool settle_line(std::uint32_t line);
   void settle_window(Position now);
   void expire_lines(Position completed);
+  bool shows_images_alone(const PendingLine& line) const;
   bool adopt_line(PendingLine& line);
   void set_specific(PhysAddr a, std::uint8_t bits, std::uint8_t value);
   void note_branch(std::uint32_t linear, std::uint32_t eip);
@@ -281,7 +282,12 @@ class Verifier final : public Sink, private VerifierProgress {
   void excuse_overwritten(PhysAddr a, Position now);
   void follow_flags(const InstructionInfo& info);
   void follow_untold_flags();
-  void note_image(PhysAddr a, std::span<const std::uint8_t> bytes);
+  struct FlagImage {
+    std::uint32_t value = 0, undefined = 0;
+  };
+  std::optional<FlagImage> note_image(PhysAddr a, std::span<const std::uint8_t> bytes);
+  void forget_lost_images();
+  void excuse_image(PhysAddr a, const FlagImage& old, Position now);
   bool is_image(PhysAddr a, std::uint8_t captured) const;
   void check_instruction_start(const ExecutedInstruction& e, Position now);
   void match_branches();
@@ -303,9 +309,6 @@ class Verifier final : public Sink, private VerifierProgress {
   bool plain_ = false;
   /// Of a plain comparison: images of EFLAGS that events stored, with bits that no manual tells, by
   /// their addresses.
-  struct FlagImage {
-    std::uint32_t value = 0, undefined = 0;
-  };
   std::unordered_map<std::uint32_t, FlagImage> flag_images_;
   Position expected_;  ///< as the machine was told last
   /// An event came at this instruction: a REP there starts again from zero.

@@ -34,15 +34,34 @@ void Verifier::follow_untold_flags() {
   if (plain_) flags_.completed(machine_->take_untold_flags());
 }
 
-/// Of a plain comparison: remembers a store that may be an image of EFLAGS. One that nobody tells
-/// is not remembered.
-void Verifier::note_image(PhysAddr a, std::span<const std::uint8_t> bytes) {
-  if (bytes.size() != 4 || recording_.bus.form != CacheForm::write_back) return;
+/// Of a plain comparison: remembers a store that may be an image of EFLAGS, and returns the image
+/// that it overwrites. One that nobody tells is not remembered, nor one that is not aligned.
+std::optional<Verifier::FlagImage> Verifier::note_image(PhysAddr a,
+                                                        std::span<const std::uint8_t> bytes) {
+  const bool plain_store = bytes.size() == 4 && (a.value & 3) == 0;
+  if (!plain_store || recording_.bus.form != CacheForm::write_back) return std::nullopt;
   follow_untold_flags();
   const std::uint32_t undefined = unspecified_bits(bytes);
+  std::optional<FlagImage> overwritten;
+  const auto old = flag_images_.find(a.value);
+  if (old != flag_images_.end()) {
+    overwritten = old->second;
+    flag_images_.erase(old);
+  }
   FlagImage image{0, undefined};
   std::memcpy(&image.value, bytes.data(), bytes.size());
   if (undefined != 0) flag_images_[a.value] = image;
+  return overwritten;
+}
+
+/// Of a plain comparison: forgets images that stores nobody told have overwritten.
+void Verifier::forget_lost_images() {
+  const Memory& memory = machine_->memory();
+  std::erase_if(flag_images_, [&](const auto& entry) {
+    const PhysAddr at{entry.first};
+    return !memory.is_mapped(at.page()) ||
+           std::memcmp(memory.host(at), &entry.second.value, 4) != 0;
+  });
 }
 
 /// Linux copies the frames of interrupts from one stack to another.

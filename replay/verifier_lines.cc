@@ -47,6 +47,19 @@ void Verifier::excuse_overwritten(PhysAddr a, Position now) {
   }
 }
 
+/// The same of an image of EFLAGS that the frame of an event overwrites.
+void Verifier::excuse_image(PhysAddr a, const FlagImage& old, Position now) {
+  for (PendingLine& line : lines_) {
+    if (line.t.has(kPositionKnown) && line.t.position.instruction > now.instruction) break;
+    const std::uint32_t first = a.value - line.t.address.value;
+    if (first >= line.t.size || line.t.size - first < 4) continue;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t different = line.t.data[first + i] ^ (old.value >> 8 * i & 0xff);
+      if ((different & ~(old.undefined >> 8 * i)) == 0) line.unmatched &= ~(1u << (first + i));
+    }
+  }
+}
+
 /// Without positions: the line must at some moment between two events have been what was written
 /// back. Called when the line was announced and after every store to it.
 bool Verifier::settle_line(std::uint32_t line) {
@@ -100,13 +113,24 @@ void Verifier::check_lines(Position next) {
   }
 }
 
+/// Of a plain comparison: memory now holds what the line shows, but for flags in images. What a
+/// line shows of an image that has been overwritten must not be taken for the one that did.
+bool Verifier::shows_images_alone(const PendingLine& line) const {
+  for (std::uint32_t i = 0; i < line.t.size; ++i) {
+    const PhysAddr at = line.t.address + i;
+    const bool equal = machine_->memory().defined_byte(at) == line.t.data[i];
+    if (!equal && !is_image(at, line.t.data[i])) return false;
+  }
+  return true;
+}
+
 bool Verifier::adopt_line(PendingLine& line) {
   const bool believed = is_believed(line.t.index);
+  if (plain_ && !believed && !shows_images_alone(line)) return false;
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
     const PhysAddr at = line.t.address + i;
-    const bool may = plain_ ? is_image(at, line.t.data[i]) : may_differ(at, line.t.data[i]);
-    if (!believed && !may) return false;
+    if (!believed && !plain_ && !may_differ(at, line.t.data[i])) return false;
   }
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
