@@ -1,5 +1,6 @@
-// How fast a replay is: guests and recordings, each as plain replay, to KT in several ways, and
-// checked, beside the engine alone and the usual tracer in the same run.
+// How fast a replay is: guests and recordings, each as plain replay, to KT in several ways,
+// checked, with checkpoints and from one of them, beside the engine alone and the usual tracer in
+// the same run.
 //
 //   bench_replay [--json FILE] [--only WHAT] [RECORDING...]
 //
@@ -9,6 +10,7 @@
 #include <sys/resource.h>
 
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -20,6 +22,7 @@
 #include "bench/replay/guest.h"
 #include "events/recording_file.h"
 #include "formats/kt.h"
+#include "replay/checkpoints.h"
 #include "replay/kt_sink.h"
 #include "replay/replayer.h"
 #include "replay/verifier.h"
@@ -52,13 +55,15 @@ class Bench {
     replays(name, recording, nullptr);
     if (!all()) return;
     const std::uint64_t n = rows_.back().instructions;
-    rows_.push_back({name, "engine alone", n, run_alone(g, Alone::nothing)});
-    rows_.push_back({name, "usual tracer", n, run_alone(g, Alone::tracer)});
+    rows_.push_back({name, kEngine, n, run_alone(g, Alone::nothing)});
+    rows_.push_back({name, kTracer, n, run_alone(g, Alone::tracer)});
   }
 
   void recording(const std::string& path) {
     const RecordingFile file = RecordingFile::open(path);
-    replays(path.substr(path.find_last_of('/') + 1), file.recording(), &file);
+    const std::string name = path.substr(path.find_last_of('/') + 1);
+    replays(name, file.recording(), &file);
+    if (all()) checkpoints(name, path);
   }
 
   /// Memory and time of a long run, by windows.
@@ -82,11 +87,16 @@ class Bench {
     }
   }
 
+  /// Recordings have no engine alone and no usual tracer: their ratios are to those of the first
+  /// guest.
   void print() const {
-    std::cout << "| workload | what | M instructions | s | M instr/s |\n|---|---|---|---|---|\n";
+    std::cout
+        << "| workload | what | M instructions | s | M instr/s | of the engine alone | of the "
+           "usual tracer |\n|---|---|---|---|---|---|---|\n";
     for (const Row& r : rows_) {
-      std::cout << fmt::format("| {} | {} | {:.1f} | {:.2f} | {:.1f} |\n", r.workload, r.what,
-                               static_cast<double>(r.instructions) / 1e6, r.seconds, r.millions());
+      std::cout << fmt::format("| {} | {} | {:.1f} | {:.3f} | {:.1f} | {} | {} |\n", r.workload,
+                               r.what, static_cast<double>(r.instructions) / 1e6, r.seconds,
+                               r.millions(), ratio(r, kEngine), ratio(r, kTracer));
     }
   }
   void write_json(const std::string& path) const {
@@ -96,12 +106,29 @@ class Bench {
                      {"what", r.what},
                      {"instructions", r.instructions},
                      {"seconds", r.seconds},
-                     {"mips", r.millions()}});
+                     {"mips", r.millions()},
+                     {"of_engine_alone", ratio(r, kEngine)},
+                     {"of_usual_tracer", ratio(r, kTracer)}});
     }
     std::ofstream(path) << all.dump(1) << '\n';
   }
 
  private:
+  static constexpr const char* kEngine = "engine alone";
+  static constexpr const char* kTracer = "usual tracer";
+
+  /// Speed of `r`, as a multiple of what `other` did with the same workload, or else the first that
+  /// did `other`.
+  std::string ratio(const Row& r, const char* other) const {
+    const Row* reference = nullptr;
+    for (const Row& candidate : rows_) {
+      if (candidate.what != other) continue;
+      if (reference == nullptr || candidate.workload == r.workload) reference = &candidate;
+    }
+    if (reference == nullptr) return "";
+    return fmt::format("{:.2f}", r.millions() / reference->millions());
+  }
+
   void replays(const std::string& name, const Recording& recording, const RecordingFile* file) {
     ReplayOptions options;
     if (file != nullptr) options.evidence = [file] { return file->evidence(); };
@@ -110,29 +137,68 @@ class Bench {
     KtWriter writer(nowhere);
     KtSink kt(writer, {});
     run(name, "KT", recording, &kt, options);
+    const auto plain_file = open_sink("bench.kt");
+    KtWriter file_writer(*plain_file);
+    KtSink file_kt(file_writer, {});
+    run(name, "KT to a file", recording, &file_kt, options);
     const auto compressed = open_sink("bench.kt.zst");
     KtWriter compressed_writer(*compressed);
     KtSink compressed_kt(compressed_writer, {});
     run(name, "KT to .zst", recording, &compressed_kt, options);
-    if (file != nullptr) checked(name, "KT, checked", *file, kt, options);
+    if (file != nullptr) {
+      checked(name, "verify", *file, nullptr, options);
+      checked(name, "KT, checked", *file, &kt, options);
+    }
     options.path = ExecutionPath::instructions;
     run(name, "KT, each instruction reported", recording, &kt, options);
     if (file != nullptr) {
-      checked(name, "KT, checked, each instruction reported", *file, kt, options);
+      checked(name, "KT, checked, each instruction reported", *file, &kt, options);
     }
   }
   void checked(const std::string& name, const std::string& what, const RecordingFile& file,
-               Sink& trace, const ReplayOptions& options) {
+               Sink* trace, const ReplayOptions& options) {
     if (!only_.empty() && what != only_) return;
     VerifierOptions verifying;
     verifying.plain = options.path == ExecutionPath::blocks;
     Verifier verifier(file.recording(), file.evidence(), verifying);
     SinkList both;
     both.add(verifier);
-    both.add(trace);
+    if (trace != nullptr) both.add(*trace);
     Replayer replayer(file.recording(), &both, options);
     verifier.attach(replayer.machine());
     time(name, what, replayer);
+  }
+  /// Takes a checkpoint every 2^20 instructions into a copy of the archive, and from there goes to
+  /// ten instructions in the middle of the run.
+  void checkpoints(const std::string& name, const std::string& path) {
+    const std::string copy = "bench.citcat";
+    std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing);
+    std::uint64_t end = 0;
+    {
+      const RecordingFile file = RecordingFile::open(copy);
+      Replayer replayer(file.recording(), nullptr, {});
+      CheckpointTaker taker(file.recording(), {});
+      const double seconds = cpu_seconds([&] {
+        while ((end = replayer.run_to(taker.next()).instructions) == taker.next()) {
+          taker.take(replayer);
+        }
+      });
+      if (taker.count() == 0) return;
+      taker.append_to(copy, replayer.machine().position(), {});
+      rows_.push_back({name, "plain replay with checkpoints", end, seconds});
+    }
+    const double seconds = cpu_seconds([&] {
+      const RecordingFile file = RecordingFile::open(copy);
+      NullSink nowhere;
+      KtWriter writer(nowhere);
+      KtSink kt(writer, {.from = end / 2, .to = end / 2 + 10});
+      Replayer replayer(file.recording(), &kt, {});
+      const Checkpoints all(file);
+      const auto start = all.start_for({end / 2, end / 2 + 10});
+      if (start) all.restore(*start, replayer);
+      replayer.run_to(end / 2 + 10);
+    });
+    rows_.push_back({name, "ten instructions in the middle, from a checkpoint", 10, seconds});
   }
   void run(const std::string& name, const std::string& what, const Recording& recording, Sink* sink,
            const ReplayOptions& options) {
