@@ -218,8 +218,8 @@ std::size_t BusRecordDecoder::take_wide(AccessRun& run) {
     std::vector<WideRecords::Kind> kinds;
     for (std::size_t slot = 0; slot < kinds_.size(); ++slot) {
       const Kind& kind = kinds_[slot];
-      if (kind.key == 0) continue;
-      kinds.push_back({kind.key, static_cast<std::uint8_t>(slot),
+      if (kind.key == Kind::kNoKey) continue;
+      kinds.push_back({static_cast<std::uint32_t>(kind.key), static_cast<std::uint8_t>(slot),
                        static_cast<std::uint8_t>(kind.within), static_cast<std::uint8_t>(kind.last),
                        access_shape(kind.op, kind.size, kind.flags)});
     }

@@ -114,7 +114,9 @@ class BusRecordDecoder {
       return (wrong | (key_of(r) ^ key) | ((r.address & within) > last ? 1U : 0U)) == 0;
     }
 
-    std::uint32_t key = 0;  ///< no record of memory has this one
+    static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
+
+    std::uint64_t key = kNoKey;  ///< of no record as long as there is none of this kind
     std::uint8_t size = 0;
     BusOp op = BusOp::code_read;
     std::uint16_t flags = 0;                            ///< of the transaction

@@ -1,12 +1,14 @@
 #pragma once
 // What fuzz targets do with a capture of bus records: read it to its end or to its error, one
-// transaction after the other, and as runs wherever there are any: both must tell the same.
+// transaction after the other, and as runs wherever there are any: both must tell the same, also as
+// evidence.
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "capture/record_capture.h"
+#include "events/evidence_codec.h"
 #include "fuzz/drain.h"
 
 namespace citcat::fuzz {
@@ -39,6 +41,31 @@ inline bool same(const BusTransaction& a, const BusTransaction& b) {
          a.data == b.data;
 }
 
+/// Packs runs as they are, and as their transactions.
+class PackedBothWays {
+ public:
+  PackedBothWays() { runs_.clear(), single_.clear(); }
+
+  void add(const AccessRun& run) {
+    if (runs_.size() + run.size() > kEvidenceChunkTransactions) compare();
+    std::vector<BusTransaction> transactions;
+    for (std::size_t i = 0; i < run.size(); ++i) transactions.push_back(run.at(i));
+    // In two parts, so that one begins in the middle of the columns.
+    const std::size_t first = run.size() / 3;
+    if (first != 0) runs_.add(run.part(0, first));
+    runs_.add(run.part(first, run.size() - first));
+    single_.add(transactions);
+  }
+  void compare() {
+    CITCAT_ASSERT(runs_.encode() == single_.encode());
+    runs_.clear(), single_.clear();
+  }
+
+ private:
+  // Too large to be made for each input.
+  inline static EvidenceEncoder runs_, single_;
+};
+
 inline void drain_records(const std::uint8_t* data, std::size_t size, const RecordFileMaker& make) {
   const Drained single = drain(data, size, make, [](CaptureReader& capture, auto& all) {
     for (BusTransaction t; capture.next(t); all.push_back(t)) {
@@ -48,11 +75,14 @@ inline void drain_records(const std::uint8_t* data, std::size_t size, const Reco
   });
   const Drained runs = drain(data, size, make, [](CaptureReader& capture, auto& all) {
     BusTransaction t;
+    PackedBothWays packed;
     do {
       for (AccessRun run = capture.run(); !run.empty(); run = capture.run()) {
         for (std::size_t i = 0; i < run.size(); ++i) all.push_back(run.at(i));
+        packed.add(run);
         capture.take_run(run);
       }
+      packed.compare();
       if (!capture.next(t)) return;
       all.push_back(t);
     } while (true);

@@ -13,6 +13,7 @@
 #include "capture/import.h"
 #include "events/recording_file.h"
 #include "formats/bus_record.h"
+#include "formats/error.h"
 #include "formats/wide_vectors.h"
 #include "formats/zstd_stream.h"
 #include "unit/temporary_folder.h"
@@ -251,6 +252,27 @@ TEST_F(RunImport, GivesTheSameArchiveForMoreKindsOfAccessesThanAreLookedAtTogeth
     records.push_back(r);
   }
   import_both(records);
+}
+
+TEST_F(RunImport, RefusesRecordsOfZerosWhereverTheyStand) {
+  // As a disk leaves them where a file was never written.
+  const std::vector<BusRecord> good = Machine(11, {}).run(2000);
+  for (const std::size_t at : {0U, 1U, 600U, 1999U}) {
+    std::vector<BusRecord> records = good;
+    records[at] = {};
+    std::string bytes(records.size() * kBusRecordBytes, '\0');
+    std::memcpy(bytes.data(), records.data(), bytes.size());
+    store("zeros.bin", bytes);
+    ImportOptions options;
+    options.initial_state = CpuState{};
+    try {
+      import_capture({path("zeros.bin")}, options, path("zeros.citcat"));
+      FAIL() << "accepted at " << at;
+    } catch (const FormatError& error) {
+      EXPECT_EQ(error.what(), path("zeros.bin") + ":" + std::to_string(at * kBusRecordBytes) +
+                                  ": bus record: type: expected 1 to 14, found 0");
+    }
+  }
 }
 
 TEST_F(RunImport, KeepsEventsInTheArchiveInOrderHoweverManyThereAre) {
