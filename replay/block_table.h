@@ -66,13 +66,6 @@ class BlockTable {
     forget(*it->second);
     templates_.erase(it);
   }
-  /// No template knows any more what came after it.
-  void forget_followers() {
-    for (auto& [key, block] : templates_) {
-      for (BlockTemplate* b = block.get(); b != nullptr; b = b->next.get())
-        b->follower_surroundings = 0;
-    }
-  }
   /// Changes whenever a template may have ceased to exist.
   std::uint64_t gone() const { return gone_; }
   /// So many that the engine's code should be dropped with all of them.

@@ -22,8 +22,15 @@ struct BlockRegisters {
   std::array<std::uint64_t, 17> value{};  ///< 8 at entry, 8 at exit, a zero; low halves count
   std::array<std::uint32_t, 7> base{};    ///< segment bases in SegmentRegister order, a zero
 
-  void set_entry(const std::uint64_t* gprs) { std::memcpy(&value[kEntry], gprs, 8 * 8); }
-  void set_exit(const std::uint64_t* gprs) { std::memcpy(&value[kExit], gprs, 8 * 8); }
+  void set_entry(const std::uint64_t* gprs) { copy(gprs, &value[kEntry]); }
+  void set_exit(const std::uint64_t* gprs) { copy(gprs, &value[kExit]); }
+
+ private:
+  /// One by one, as the engine stored them a moment ago: a wider load would wait until all that it
+  /// covers have reached the cache.
+  static void copy(const volatile std::uint64_t* from, std::uint64_t* to) {
+    for (int i = 0; i < 8; ++i) to[i] = from[i];
+  }
 };
 
 /// A linear address as a function of BlockRegisters.
@@ -114,10 +121,8 @@ struct alignas(kHostLine) BlockTemplate {
   bool whole_stores = false;           ///< one of `stores` is in this or a further part
   std::uint64_t number = kUnnumbered;  ///< distinct for every template that is met again and again
 
-  /// The block that came after this one last, and the number of the surroundings then, in which
-  /// alone it may be looked at: see SurroundingsNumbers.
-  BlockTemplate* follower = nullptr;
-  std::uint32_t follower_surroundings = 0;
+  /// Came after this one last. It may not exist any more: only to be fetched from memory ahead.
+  const BlockTemplate* follower = nullptr;
   /// Distinct among the templates that exist, and below the largest number there were at a time.
   std::uint32_t place = 0;
   // Detail::comparison: all of them, in the order of the instructions.

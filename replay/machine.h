@@ -243,10 +243,19 @@ class Machine final : private EngineClient, private WalkObserver {
 
   // machine_blocks.cc: code that runs unreported
   std::uint64_t block_mode() const;
-  bool find_frame(std::uint32_t linear);
+  // Those few lines of each block's way that the compiler would not take into it by itself.
+  /// Sets block_page_ and block_frame_ for code at `linear`; false where find_code() has none.
+  bool find_frame(std::uint32_t linear) {
+    return (linear & ~kPageMask) == block_page_ || find_new_frame(linear);
+  }
+  bool find_new_frame(std::uint32_t linear);
   std::optional<PhysAddr> find_code(LinearAddr page);
   std::uint32_t find_second_frame(std::uint32_t linear);
-  bool lies_in_both_pages(const BlockTemplate& block);
+  /// Of a block that crosses pages the second one still is where it was.
+  bool lies_in_both_pages(const BlockTemplate& block) {
+    return block.second_frame == BlockTemplate::kNoFrame ||
+           find_second_frame(block.key.linear) == block.second_frame;
+  }
   BlockKey block_key(std::uint32_t linear) const;
   BlockTemplate* find_block(std::uint32_t linear);
   void warm_up(std::uint32_t linear, std::uint32_t size);
@@ -260,7 +269,12 @@ class Machine final : private EngineClient, private WalkObserver {
   bool ask_to_tell(const BlockTemplate& block);
   bool enter_block(BlockTemplate& block);
   void retire_block(std::uint32_t count);
-  void count_block(std::uint32_t count);
+  /// That many instructions of a block completed.
+  void count_block(std::uint32_t count) {
+    resume_flag_ = false;
+    native_retries_ = 0;
+    position_.instruction += count;
+  }
   void leave_block(std::uint32_t linear);
   bool runs_in_block(std::uint32_t linear);
   void forget_code_page() { code_page_ = block_page_ = kNoPage; }
@@ -271,8 +285,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool segments_allow(const BlockTemplate& block);
   std::uint32_t find_surroundings();
   static std::size_t met_slot(std::uint32_t linear) { return (linear ^ linear >> 15) & (kMet - 1); }
-  BlockTemplate* find_follower(std::uint32_t linear);
-  bool follow_quickly(std::uint32_t linear, std::uint32_t size);
+  [[gnu::always_inline]] bool follow_quickly(std::uint32_t linear, std::uint32_t size);
   bool follow_compared(std::uint32_t linear, BlockTemplate& block);
   void meet_block(std::uint32_t linear, std::uint32_t size);
 

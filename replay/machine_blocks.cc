@@ -40,14 +40,10 @@ std::optional<PhysAddr> Machine::find_code(LinearAddr page) {
   return known->frame;
 }
 
-/// Sets block_page_ and block_frame_ for code at `linear`; false where find_code() has none.
-bool Machine::find_frame(std::uint32_t linear) {
-  const std::uint32_t page = linear & ~kPageMask;
-  if (page == block_page_) [[likely]]
-    return true;
+bool Machine::find_new_frame(std::uint32_t linear) {
   const auto frame = find_code(LinearAddr{linear});
   if (!frame) return false;
-  block_page_ = page;
+  block_page_ = linear & ~kPageMask;
   block_frame_ = frame->value;
   return true;
 }
@@ -56,12 +52,6 @@ bool Machine::find_frame(std::uint32_t linear) {
 std::uint32_t Machine::find_second_frame(std::uint32_t linear) {
   const auto frame = find_code(LinearAddr{(linear & ~kPageMask) + kPageSize});
   return frame ? frame->value : BlockTemplate::kNoFrame;
-}
-
-/// Of a block that crosses pages the second one still is where it was.
-bool Machine::lies_in_both_pages(const BlockTemplate& block) {
-  return block.second_frame == BlockTemplate::kNoFrame ||
-         find_second_frame(block.key.linear) == block.second_frame;
 }
 
 BlockKey Machine::block_key(std::uint32_t linear) const {
@@ -83,7 +73,6 @@ std::uint32_t Machine::find_surroundings() {
   if (surroundings_numbers_.exhausted()) {
     surroundings_numbers_ = {};
     met_.clear();
-    blocks_.forget_followers();
   }
   const auto bits = std::uint32_t{unlimited_read_} | std::uint32_t{unlimited_written_} << 8 |
                     std::uint32_t{flat_} << 16 | std::uint32_t{code_unlimited_} << 24;
@@ -91,30 +80,19 @@ std::uint32_t Machine::find_surroundings() {
       {block_mode(), blocks_.gone(), engine_.segment_base(kCs), bits});
 }
 
-/// The template met at `linear` in these surroundings before; null where there is none.
-BlockTemplate* Machine::find_follower(std::uint32_t linear) {
-  BlockTemplate& done = *pending_;
-  if (done.follower_surroundings == surroundings_ && done.follower->key.linear == linear) {
-    return done.follower;
-  }
-  const Met& met = met_[met_slot(linear)];
-  if (met.surroundings != surroundings_ || met.linear != linear) return nullptr;
-  done.follower = met.block;
-  done.follower_surroundings = surroundings_;
-  return met.block;
-}
-
 /// A block after a block, both met in these surroundings before: nothing else is to be looked at
 /// but where the second one lies.
-bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
+inline bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
   if (surroundings_ == SurroundingsNumbers::kUnknown) return false;
-  BlockTemplate* const block = find_follower(linear);
-  if (block == nullptr) return false;
-  // Not in the cache, often enough; the engine executes this block first.
-  __builtin_prefetch(block->follower);
+  const Met& met = met_[met_slot(linear)];
+  if (met.surroundings != surroundings_ || met.linear != linear) return false;
+  BlockTemplate* const block = met.block;
   if (!find_frame(linear) || block->key.frame != block_frame_) return false;
   if (!lies_in_both_pages(*block)) return false;
   BlockTemplate& done = *pending_;
+  // Often enough it is not in the cache, and the engine executes a block before it is wanted.
+  done.follower = block;
+  __builtin_prefetch(block->follower);
   if (!done.ran_whole_before(linear, size)) return false;
   if (compared_ || position_.instruction + done.count() + block->whole_count > quiet_until_) {
     return compares_ && follow_compared(linear, *block);
@@ -377,13 +355,6 @@ bool Machine::tell_block(const BlockTemplate& block) {
     block_receiver_->block({&block, &block_registers_, {}, {}}, position_);
   }
   return true;
-}
-
-/// That many instructions of a block completed.
-void Machine::count_block(std::uint32_t count) {
-  resume_flag_ = false;
-  native_retries_ = 0;
-  position_.instruction += count;
 }
 
 /// The engine stopped inside the block in progress, before the instruction at `linear`.
