@@ -28,7 +28,7 @@ constexpr std::size_t kEventsAtATime = std::size_t{1} << 16;
 static_assert(kEventsAtATime <= kEventChunkRows);
 /// What is large, or small beside the evidence, takes this: the best would take longer than all
 /// else that an import does, for a small part of the archive.
-constexpr int kQuickLevel = 9;
+constexpr int kQuickLevel = 4;
 constexpr std::size_t kLarge = std::size_t{1} << 20;
 constexpr std::uint64_t kSmallPart = 8;
 /// Checkpoints are compressed already, in pieces that are read one by one.
