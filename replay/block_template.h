@@ -123,6 +123,8 @@ struct alignas(kHostLine) BlockTemplate {
 
   /// Came after this one last. It may not exist any more: only to be fetched from memory ahead.
   const BlockTemplate* follower = nullptr;
+  /// What a sink will read to tell of this block: the same, for the sink to set.
+  mutable const void* read_by_sink = nullptr;
   /// Distinct among the templates that exist, and below the largest number there were at a time.
   std::uint32_t place = 0;
   // Detail::comparison: all of them, in the order of the instructions.

@@ -22,6 +22,8 @@ class alignas(kHostLine) KtImage {
 
   /// BlockTemplate::number of the block it was made of.
   std::uint64_t number() const { return number_; }
+  /// What write() reads first.
+  const void* data() const { return words_.get(); }
   /// Bytes of the records.
   std::size_t size() const { return size_; }
   /// Bytes that write() writes, the last of them anything.

@@ -21,7 +21,9 @@ void KtSink::instruction(const ExecutedInstruction& e, Position now) {
 
 const KtImage& KtSink::make_image(const BlockTemplate& block) {
   if (block.place >= images_.size()) images_.resize(2 * std::size_t{block.place} + 64);
-  return images_[block.place] = KtImage(block, options_.offsets);
+  const KtImage& image = images_[block.place] = KtImage(block, options_.offsets);
+  block.read_by_sink = image.data();
+  return image;
 }
 
 void KtSink::block(const ExecutedBlock& block, Position first) {

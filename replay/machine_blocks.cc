@@ -90,9 +90,10 @@ inline bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
   if (!find_frame(linear) || block->key.frame != block_frame_) return false;
   if (!lies_in_both_pages(*block)) return false;
   BlockTemplate& done = *pending_;
-  // Often enough it is not in the cache, and the engine executes a block before it is wanted.
+  // Often enough they are not in the cache, and the engine executes a block before they are wanted.
   done.follower = block;
   __builtin_prefetch(block->follower);
+  __builtin_prefetch(block->read_by_sink);
   if (!done.ran_whole_before(linear, size)) return false;
   if (compared_ || position_.instruction + done.count() + block->whole_count > quiet_until_) {
     return compares_ && follow_compared(linear, *block);
