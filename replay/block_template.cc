@@ -226,11 +226,16 @@ std::uint8_t segments_to_be_flat(const InstructionInfo& info, bool stack32) {
   return static_cast<std::uint8_t>(segments);
 }
 
+bool changes_ecx(const RegisterEffect& e) {
+  const bool target = e.kind != RegisterEffect::Kind::none && e.target == kEcx;
+  return target || (e.others >> kEcx & 1) != 0;
+}
+
 /// Of blocks that are compared, what must not be in them: accesses whose place, size or number
 /// depends on more than registers, those of more than BlockStore holds, flags that depend on a
-/// count, and copies.
+/// count that is lost, and copies.
 bool has_plain_accesses(const InstructionInfo& info) {
-  if (shifts_by_cl(info)) return false;
+  if (shifts_by_cl(info) && (!info.register_form || changes_ecx(info.registers))) return false;
   if (info.kind == Kind::string && info.operand_count > 1) return false;  // told as copies
   const auto* end = info.operands.begin() + info.operand_count;
   return std::none_of(info.operands.begin(), end, [](const MemoryOperand& operand) {
@@ -304,6 +309,27 @@ void fold_base(AddressFormula& formula, const BlockTemplate& block) {
   formula.segment = AddressFormula::kNoSegment;
 }
 
+/// What a shift by CL does to the flags only ECX tells, when the block has run: it must not change
+/// before something else has set them. Returns how many of the first `count` instructions are good.
+std::uint32_t set_flags(BlockTemplate& block, std::uint32_t count) {
+  std::uint32_t by_count = 0;  // flags that depend on ECX as it is
+  block.flags = {};
+  block.shifts_by_count = false;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const InstructionInfo& info = block.instructions[i].info;
+    const FlagEffect effect = flag_effect_of(info, 0);
+    if (shifts_by_cl(info)) {
+      by_count = kArithmeticFlags;
+      block.shifts_by_count = true;
+    } else {
+      by_count &= ~effect.written;
+    }
+    if (by_count != 0 && changes_ecx(info.registers)) return i;
+    block.flags = block.flags + effect;
+  }
+  return count;
+}
+
 /// Finds the accesses of the first `count` instructions. Returns how many have addresses that can
 /// be told.
 std::uint32_t set_accesses(BlockTemplate& block, std::uint32_t count) {
@@ -311,10 +337,10 @@ std::uint32_t set_accesses(BlockTemplate& block, std::uint32_t count) {
   std::vector<Symbolic> reads, stores;
   block.reads.clear();
   block.stores.clear();
-  block.flags = {};
+  const std::uint32_t good = set_flags(block, count);
+  if (good != count) return good;
   for (std::uint32_t i = 0; i < count; ++i) {
     const InstructionInfo& info = block.instructions[i].info;
-    block.flags = block.flags + flag_effect_of(info, 0);
     add_accesses(tracker, info, i, block, reads, stores);
     tracker.execute(info);
   }
@@ -372,6 +398,12 @@ std::uint32_t BlockTemplate::search(std::uint32_t offset) const {
   const auto last = begins.begin() + count_;
   const auto it = std::lower_bound(begins.begin(), last, offset);
   return it != last && *it == offset ? static_cast<std::uint32_t>(it - begins.begin()) : count_;
+}
+
+FlagEffect BlockTemplate::counted_flag_effect(std::uint32_t ecx) const {
+  FlagEffect effect;
+  for (const Instruction& in : instructions) effect = effect + flag_effect_of(in.info, ecx);
+  return effect;
 }
 
 bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_size) const {

@@ -127,6 +127,7 @@ struct alignas(kHostLine) BlockTemplate {
   mutable const void* read_by_sink = nullptr;
   /// Distinct among the templates that exist, and below the largest number there were at a time.
   std::uint32_t place = 0;
+  bool shifts_by_count = false;  ///< by CL, in a block of Detail::comparison
   // Detail::comparison: all of them, in the order of the instructions.
   std::vector<Access> accesses;
   std::vector<Store> stores;
@@ -144,6 +145,10 @@ struct alignas(kHostLine) BlockTemplate {
   std::uint8_t segments_flat = 0;                        ///< those that must have base 0
 
   std::uint32_t count() const { return count_; }
+  /// Of a block of Detail::comparison that has run: what it did to the flags. `ecx` as it is now.
+  FlagEffect flag_effect(std::uint32_t ecx) const {
+    return shifts_by_count ? counted_flag_effect(ecx) : flags;
+  }
   /// Number of the instruction that begins at `linear`; count() where none does.
   std::uint32_t index_of(std::uint32_t linear) const {
     const std::uint32_t offset = linear - key.linear;
@@ -180,6 +185,7 @@ struct alignas(kHostLine) BlockTemplate {
 
  private:
   std::uint32_t search(std::uint32_t offset) const;
+  FlagEffect counted_flag_effect(std::uint32_t ecx) const;
   void find_needs();
   bool was_left_inside(std::uint32_t which, std::uint32_t block_size) const;
 };

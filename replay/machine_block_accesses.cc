@@ -26,7 +26,7 @@ void Machine::update_expected() {
 
 /// Keeps account of what `block`, which ran, has made defined and undefined.
 void Machine::note_accesses(const BlockTemplate& block) {
-  untold_flags_ = untold_flags_ + block.flags;
+  untold_flags_ = untold_flags_ + block.flag_effect(engine_.gpr(kEcx));
   for (const BlockTemplate::Access& a : block.accesses) {
     const std::uint32_t linear = a.linear(block_registers_);
     if (!lies_in_defined_line(linear, a.size)) note_access(linear, a);
@@ -168,7 +168,7 @@ bool Machine::tell_accesses(const BlockTemplate& block) {
   if (!comparing_->agrees(told, position_)) return false;
   for (const BlockStore& store : told.stores) memory_.mark_defined(store.address, store.size);
   comparing_->agreed(told, position_);
-  untold_flags_ = untold_flags_ + block.flags;
+  untold_flags_ = untold_flags_ + block.flag_effect(engine_.gpr(kEcx));
   return true;
 }
 

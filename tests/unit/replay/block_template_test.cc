@@ -1,0 +1,69 @@
+#include "replay/block_template.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <vector>
+
+namespace citcat {
+namespace {
+
+constexpr std::uint32_t kAf = 0x10, kOf = 0x800;
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// The template of these instructions of 32-bit code, for a comparison.
+BlockTemplate compile(std::initializer_list<Bytes> instructions) {
+  BlockCompiler compiler({0x1000, 0, 0, 0}, BlockTemplate::kNoFrame, CpuModel::i486, true, 0x3f,
+                         Detail::comparison);
+  for (const Bytes& bytes : instructions) {
+    EXPECT_TRUE(compiler.add(decode_instruction(bytes, CodeMode{true, false}, CpuModel::i486)));
+  }
+  return compiler.finish(true);
+}
+
+const Bytes kShlEaxCl{0xd3, 0xe0}, kAddEdx1{0x83, 0xc2, 0x01}, kIncEcx{0x41};
+
+// Intel SDM vol. 2, SHL: OF only for counts of 1, AF for none but 0 is left without a meaning.
+TEST(BlockTemplate, TellsFlagsOfAShiftByClFromItsCount) {
+  const BlockTemplate block = compile({kShlEaxCl});
+  EXPECT_EQ(block.flag_effect(0).written, 0u);
+  EXPECT_EQ(block.flag_effect(1).undefined, kAf);
+  EXPECT_EQ(block.flag_effect(2).undefined, kAf | kOf);
+  EXPECT_EQ(block.flag_effect(0x20).written, 0u);
+}
+
+TEST(BlockTemplate, ForgetsTheCountWhereAllFlagsAreSetAfter) {
+  const BlockTemplate block = compile({kShlEaxCl, kAddEdx1, kIncEcx});
+  EXPECT_EQ(block.count(), 3u);
+  EXPECT_EQ(block.flag_effect(2).written, kArithmeticFlags);
+  EXPECT_EQ(block.flag_effect(2).undefined, 0u);
+}
+
+TEST(BlockTemplate, EndsBeforeTheCountOfAShiftIsLost) {
+  const BlockTemplate block = compile({kShlEaxCl, kIncEcx, kAddEdx1});
+  EXPECT_EQ(block.count(), 1u);
+  ASSERT_NE(block.next, nullptr);
+  EXPECT_EQ(block.whole_count, 3u);
+}
+
+TEST(BlockTemplate, LeavesAShiftOfTheCountItselfToAReport) {
+  BlockCompiler compiler({0x1000, 0, 0, 0}, BlockTemplate::kNoFrame, CpuModel::i486, true, 0x3f,
+                         Detail::comparison);
+  const Bytes shl_ecx_cl{0xd3, 0xe1}, shl_ch_cl{0xd2, 0xe5};
+  const CodeMode mode{true, false};
+  EXPECT_FALSE(compiler.add(decode_instruction(shl_ecx_cl, mode, CpuModel::i486)));
+  EXPECT_FALSE(compiler.add(decode_instruction(shl_ch_cl, mode, CpuModel::i486)));
+}
+
+TEST(BlockTemplate, FindsInstructionsByWhereTheyBegin) {
+  const BlockTemplate block = compile({kShlEaxCl, kAddEdx1, kIncEcx});
+  EXPECT_EQ(block.index_of(0x1000), 0u);
+  EXPECT_EQ(block.index_of(0x1002), 1u);
+  EXPECT_EQ(block.index_of(0x1003), 3u);
+  EXPECT_EQ(block.index_of(0x1005), 2u);
+  EXPECT_EQ(block.index_of(0x1006), 3u);
+}
+
+}  // namespace
+}  // namespace citcat
