@@ -9,8 +9,8 @@
 
 namespace citcat {
 
-/// Numbers of a step (EvidenceEncoder) as they follow from a transaction and those before it. All
-/// fields but `address` are what a decoder needs to know, in these places.
+/// Where in a step (EvidenceEncoder) stands how the transaction goes on from those before it; all
+/// are zero where it has no such thing. docs/formats/archive.md, EVD2, `how`.
 struct StepLayout {
   static constexpr unsigned kAddressShift = 0;      ///< two bits: 0, 1, 2 or 4 bytes of difference
   static constexpr unsigned kClockShift = 2;        ///< five bits: the difference, or kInColumn
