@@ -317,6 +317,13 @@ class Machine final : private EngineClient, private WalkObserver {
   bool gather_stores(const BlockTemplate& block);
   bool gather_read(const BlockTemplate::Read& read);
   bool tell_accesses(const BlockTemplate& block);
+  /// Tells `block`, which ran, to those who do not compare it.
+  void tell_unasked(const BlockTemplate& block) {
+    if (compares_ && !compared_) note_accesses(block);
+    if (block_receiver_ != nullptr) {
+      block_receiver_->block({&block, &block_registers_, {}, {}}, position_);
+    }
+  }
   bool tell_block(const BlockTemplate& block);
   void take_block_back();
 

@@ -100,7 +100,7 @@ inline bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
   }
   if (detail_ != Detail::nothing) {
     if (done.needs_exit) block_registers_.set_exit(engine_.gprs());
-    tell_block(done);
+    tell_unasked(done);
     if (block->has_addresses) block_registers_.set_entry(engine_.gprs());
   }
   count_block(done.count());
@@ -347,14 +347,8 @@ void Machine::retire_block(std::uint32_t count) {
 
 /// Tells what ran. False when it has to be taken back.
 bool Machine::tell_block(const BlockTemplate& block) {
-  if (compared_) {
-    if (!tell_accesses(block)) return false;
-  } else if (compares_) {
-    note_accesses(block);
-  }
-  if (block_receiver_ != nullptr) {
-    block_receiver_->block({&block, &block_registers_, {}, {}}, position_);
-  }
+  if (compared_ && !tell_accesses(block)) return false;
+  tell_unasked(block);
   return true;
 }
 
