@@ -57,8 +57,9 @@ void explain_faults(const std::string& title, FaultInjector& injector, int each)
     }
   }
   fmt::print(
-      "\n### {}\n\n| fault | explained | true cause first | named | repaired |\n"
-      "|---|---|---|---|---|\n",
+      "\n### {}\n\n"
+      "| fault | explained | true cause first | as likely as the first | named | repaired |\n"
+      "|---|---|---|---|---|---|\n",
       title);
   for (const auto& [kind, row] : table) {
     fmt::print("| {} | {} | {} | {} | {} | {} |\n", fault_name(kind), row.explained, row.first,
