@@ -23,6 +23,9 @@ namespace {
 /// Parts for each process: enough that the last ones end together, and few, because each translates
 /// the code it meets anew.
 constexpr std::uint64_t kPartsPerProcess = 6;
+/// Instructions of a part, where there are enough: a second or so, of which a few tenths are spent
+/// on code met anew.
+constexpr std::uint64_t kWorthwhile = std::uint64_t{1} << 24;
 
 /// What a part's process tells of itself, at the end of its file.
 struct PartResult {
@@ -214,8 +217,9 @@ std::vector<ReplayRange> part_ranges(const RecordingFile& file, const ReplayRang
     for (const CheckpointEntry& e : series.entries()) places.push_back(e.instruction + 1);
   }
   const std::uint64_t last = places.empty() ? 0 : std::min(range.to, places.back());
+  const std::uint64_t span = last > range.from ? last - range.from : 0;
   const std::uint64_t least =
-      (last > range.from ? last - range.from : 0) / (processes * kPartsPerProcess) + 1;
+      std::max(span / (processes * kPartsPerProcess) + 1, std::min(kWorthwhile, span / processes));
   std::vector<ReplayRange> ranges{range};
   for (const std::uint64_t place : places) {
     if (place >= range.to || place < ranges.back().from + least) continue;
