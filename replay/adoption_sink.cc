@@ -16,6 +16,14 @@ void AdoptionSink::adopt(const Adoption& adoption) {
   machine_->memory().external_write(adoption.address, {&adoption.value, 1});
 }
 
+Position AdoptionSink::expected() {
+  return next_ < adoptions_.size() ? adoptions_[next_].position : Position{~std::uint64_t{0}, 0};
+}
+
+bool AdoptionSink::may_run_block(Position first, std::uint32_t count) {
+  return expected().instruction >= first.instruction + count;
+}
+
 void AdoptionSink::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind,
                          Position now) {
   // Bytes of one store are adopted in the order in which they were compared, one after the other.
