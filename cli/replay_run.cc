@@ -9,8 +9,6 @@
 
 namespace citcat {
 
-namespace {}
-
 ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOptions& options,
                      const Console& console)
     : file_(file),

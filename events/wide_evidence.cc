@@ -3,16 +3,8 @@
 #include <bit>
 
 #include "formats/error.h"
+#include "formats/wide_intrinsics.h"
 #include "formats/wide_vectors.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-// Values that g++ 12's own header leaves undefined on purpose (GCC bug 105593).
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#endif
 
 namespace citcat {
 

@@ -114,7 +114,7 @@ struct alignas(kHostLine) BlockTemplate {
   /// first instruction: see was_left_before().
   static constexpr std::uint32_t kAlways = 0xffffffff, kNever = 0xfffffffe;
   std::uint32_t left_at_start = kAlways;
-  FlagEffect flags;                    ///< of all instructions; only of Detail::comparison
+  FlagEffect flags;                    ///< of all instructions; flag_effect() tells them
   bool has_addresses = false;          ///< registers at entry are needed to tell what it did
   bool needs_exit = false;             ///< and, when all of it ran, those at exit
   bool reported_tail = false;          ///< after these the engine reports the rest of its block
@@ -134,7 +134,9 @@ struct alignas(kHostLine) BlockTemplate {
   std::vector<Read> reads;
 
   std::vector<Instruction> instructions;  ///< those that run unreported
-  std::vector<std::uint16_t> begins;      ///< where each of them does, and where the last one ends
+  /// Where each of them does and the last one ends: their offsets in a few lines of the host's
+  /// cache.
+  std::vector<std::uint16_t> begins;
   /// The rest of the engine's block, where it runs unreported too: the first instruction of each
   /// such part is reported, because what registers hold there is needed and lost later.
   std::shared_ptr<BlockTemplate> next;

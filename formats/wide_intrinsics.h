@@ -1,0 +1,12 @@
+#pragma once
+// The operations on wide vectors, for the files that are written with them. Only for these: the
+// warnings stay off behind it.
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+// Values that g++ 12's own header leaves undefined on purpose (GCC bug 105593).
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#endif
