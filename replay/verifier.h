@@ -233,6 +233,9 @@ class Verifier final : public Sink, private VerifierProgress {
   FinalMemory compare_final(const MemoryImage* captured) const;
 
  private:
+  static constexpr const char* kBranchNotTaken =
+      "the processor took a branch that the replay did not";
+
   bool look_ahead();
   bool pull();
   void pull_through(Position position);
