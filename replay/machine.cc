@@ -47,7 +47,6 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
   if (!compares_) return;
   comparing_ = sink_->comparing();
   expects_stores_ = comparing_->expects_stores();
-  defined_lines_.resize(kDefinedLines);
 }
 
 Machine::~Machine() = default;

@@ -20,6 +20,7 @@
 #include "replay/block_surroundings.h"
 #include "replay/block_table.h"
 #include "replay/decoded_code.h"
+#include "replay/defined_lines.h"
 #include "replay/engine.h"
 #include "replay/engine_code.h"
 #include "replay/instruction_info.h"
@@ -548,21 +549,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::vector<BlockStore> block_stores_;  ///< what it was going to store
   std::size_t stores_told_ = 0;           ///< of these, belong to instructions that completed
   std::vector<BlockRead> block_reads_;
-  /// Lines of linear memory all of whose bytes are defined; each with the epoch of the Mmu.
-  static constexpr std::uint32_t kDefinedLine = 32;
-  static constexpr std::size_t kDefinedLines = std::size_t{1} << 12;
-  static std::size_t defined_slot(std::uint32_t linear) {
-    return linear / kDefinedLine & (kDefinedLines - 1);
-  }
-  std::uint64_t defined_line(std::uint32_t linear) const {
-    return std::uint64_t{mmu_.epoch()} << 32 | (linear & ~(kDefinedLine - 1)) | 1;
-  }
-  /// These bytes lie in one line, all of which is known to be defined.
-  bool lies_in_defined_line(std::uint32_t linear, std::uint32_t size) const {
-    return (linear & (kDefinedLine - 1)) + size <= kDefinedLine &&
-           defined_lines_[defined_slot(linear)] == defined_line(linear);
-  }
-  std::vector<std::uint64_t> defined_lines_;
+  DefinedLines defined_lines_;
   /// The template found for an address when it was met last, and the surroundings then.
   struct Met {
     std::uint32_t surroundings = SurroundingsNumbers::kUnknown;

@@ -29,21 +29,20 @@ void Machine::note_accesses(const BlockTemplate& block) {
   untold_flags_ = untold_flags_ + block.flag_effect(engine_.gpr(kEcx));
   for (const BlockTemplate::Access& a : block.accesses) {
     const std::uint32_t linear = a.linear(block_registers_);
-    if (!lies_in_defined_line(linear, a.size)) note_access(linear, a);
+    if (!defined_lines_.hold(linear, a.size, mmu_.epoch())) note_access(linear, a);
   }
 }
 
 /// Something at `linear`, which is at `at`, is defined: perhaps all of its line is.
 void Machine::note_defined(std::uint32_t linear, PhysAddr at) {
-  const PhysAddr line{at.value & ~(kDefinedLine - 1)};
-  if (memory_.is_defined(line, kDefinedLine)) {
-    defined_lines_[defined_slot(linear)] = defined_line(linear);
-  }
+  const PhysAddr line{DefinedLines::begin_of(at.value)};
+  if (memory_.is_defined(line, DefinedLines::kBytes)) defined_lines_.add(linear, mmu_.epoch());
 }
 
 void Machine::note_access(std::uint32_t linear, const BlockTemplate::Access& a) {
   for (std::uint32_t left = a.size; left != 0;) {
-    const std::uint32_t here = std::min(left, kDefinedLine - (linear & (kDefinedLine - 1)));
+    const std::uint32_t here =
+        std::min(left, DefinedLines::kBytes - DefinedLines::offset_in(linear));
     const Access access = a.write ? Access::write : Access::read;
     const auto known = mmu_.translate_quietly(LinearAddr{linear}, access, user_mode());
     if (!known) throw UndefinedMemory{PhysAddr{linear}, here, "page of an access"};
@@ -157,8 +156,8 @@ bool Machine::tell_accesses(const BlockTemplate& block) {
   const std::uint64_t wanted = comparing_->reads_of_interest(position_);
   const auto good = [&](const BlockTemplate::Read& read) {
     const bool told = (wanted >> std::min(read.instruction, 63u) & 1) != 0;
-    if (!told && lies_in_defined_line(read.address(block_registers_), read.size)) return true;
-    return gather_read(read);
+    const std::uint32_t linear = read.address(block_registers_);
+    return (!told && defined_lines_.hold(linear, read.size, mmu_.epoch())) || gather_read(read);
   };
   if (!gather_stores(block) || !std::all_of(block.reads.begin(), block.reads.end(), good)) {
     return false;

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "replay/zeroed_array.h"
+
+namespace citcat {
+
+/// Lines of linear memory all of whose bytes are known to be defined, as many as there is room for;
+/// each in one epoch of the TLB (Mmu::epoch()).
+class DefinedLines {
+ public:
+  static constexpr std::uint32_t kBytes = 32;
+
+  static constexpr std::uint32_t begin_of(std::uint32_t address) { return address & ~(kBytes - 1); }
+  static constexpr std::uint32_t offset_in(std::uint32_t address) { return address & (kBytes - 1); }
+
+  /// These bytes lie in one line, which was added in this epoch.
+  bool hold(std::uint32_t linear, std::uint32_t size, std::uint32_t epoch) const {
+    return offset_in(linear) + size <= kBytes && lines_[slot(linear)] == key(linear, epoch);
+  }
+  void add(std::uint32_t linear, std::uint32_t epoch) { lines_[slot(linear)] = key(linear, epoch); }
+
+ private:
+  static constexpr std::size_t kLines = std::size_t{1} << 12;
+  static std::size_t slot(std::uint32_t linear) { return linear / kBytes & (kLines - 1); }
+  /// Not that of an empty slot.
+  static std::uint64_t key(std::uint32_t linear, std::uint32_t epoch) {
+    return std::uint64_t{epoch} << 32 | begin_of(linear) | 1;
+  }
+
+  ZeroedArray<std::uint64_t> lines_{kLines};
+};
+
+}  // namespace citcat
