@@ -246,9 +246,15 @@ bool DumpFinder::take(const BusTransaction& t) {
 }
 
 bool DumpFinder::concerns(const AccessRun& run) const {
+  const auto is_near = [this](std::uint32_t address) { return address - watched_ < kWatchedBytes; };
   bool near = false;
-  for (std::size_t i = 0; i < run.size(); ++i)
-    near |= run.record(i).address - watched_ < kWatchedBytes;
+  if (run.columns == nullptr) {
+    for (std::size_t i = 0; i < run.size(); ++i) near |= is_near(run.record(i).address);
+  } else {
+    for (const std::uint32_t address :
+         std::span(run.columns->address).subspan(run.column, run.size()))
+      near |= is_near(address);
+  }
   return near;
 }
 

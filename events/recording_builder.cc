@@ -438,6 +438,7 @@ void RecordingBuilder::derive(const AccessRun& run) {
     lines_[i] = &model_.line(PhysAddr{run.record(i).address});
     __builtin_prefetch(lines_[i], 1);
   }
+  if (run.columns != nullptr) wide_.prepare(run);
   for (std::size_t i = 0; i < run.size();) {
     const std::size_t left = std::min<std::size_t>(run.size() - i, clock_.begin(counts_));
     const std::size_t common = is_common(run) ? derive_common(run, i, left) : 0;
@@ -460,16 +461,26 @@ bool RecordingBuilder::is_common(const AccessRun& run) const {
   return !smm_.watches() && !smm_revision_at_ && (saw_line_ || (run.flags & kLine) == 0);
 }
 
-/// Those of `count` before the first that shows something new. No condition in here but that one:
-/// what kind of access comes next cannot be foretold.
+/// Those of `count` before the first that shows something new.
 std::size_t RecordingBuilder::derive_common(const AccessRun& run, std::size_t first,
                                             std::size_t count) {
-  using Words = MemoryModel::Words;
-  using Notes = MemoryModel::Notes;
   // A write to bytes that are not known may hide what a cache or the TLB kept of them from before.
   const bool keeps = remembers() && !before_.empty();
+  const std::uint32_t epoch = std::min(clock_.epoch(), MemoryModel::kLastEpoch);
+  if (run.columns == nullptr) return derive_each(run, first, count, epoch, keeps);
+  const std::size_t taken = wide_.put(run, lines_, first, count, epoch, keeps);
+  count_accesses(wide_.totals(run, first, taken));
+  return taken;
+}
+
+/// The same where there are no vectors for several. No condition in here but one: what kind of
+/// access comes next cannot be foretold.
+std::size_t RecordingBuilder::derive_each(const AccessRun& run, std::size_t first,
+                                          std::size_t count, std::uint32_t epoch, bool keeps) {
+  using Words = MemoryModel::Words;
+  using Notes = MemoryModel::Notes;
   const Words kept = Words{} + (keeps ? ~std::uint64_t{0} : 0);
-  const Notes epoch = Notes{} + std::min(clock_.epoch(), MemoryModel::kLastEpoch);
+  const Notes epochs = Notes{} + epoch;
   std::uint64_t totals = 0, written = 0;
   std::size_t i = 0;
   for (; i < count; ++i) {
@@ -485,18 +496,23 @@ std::size_t RecordingBuilder::derive_common(const AccessRun& run, std::size_t fi
     const Words news = (half.differ() & reads) | (half.unknown() & (reads | kept));
     const bool watched = (address & kind.watch_mask) == kind.watch_value;
     if ((news[0] | news[1] | (watched ? 1U : 0U)) != 0) break;
-    half.put_and_touch(epoch);
+    half.put_and_touch(epochs);
     totals += kind.totals;
     written += kind.written;
   }
   const auto total = [totals](RunTotal which) { return totals >> which & 0xffff; };
-  recording_.totals.reads += total(kReads);
-  recording_.totals.line_fills += total(kLineFills);
-  recording_.totals.writes += total(kWrites);
-  recording_.totals.write_backs += i - total(kReads) - total(kLineFills) - total(kWrites);
-  counts_.reads += total(kDataReads);
-  counts_.writes += written;
+  const std::uint64_t reads = total(kReads), fills = total(kLineFills), writes = total(kWrites);
+  count_accesses({reads, fills, writes, i - reads - fills - writes, total(kDataReads), written});
   return i;
+}
+
+void RecordingBuilder::count_accesses(const AccessTotals& more) {
+  recording_.totals.reads += more.reads;
+  recording_.totals.line_fills += more.line_fills;
+  recording_.totals.writes += more.writes;
+  recording_.totals.write_backs += more.write_backs;
+  counts_.reads += more.data_reads;
+  counts_.writes += more.written;
 }
 
 Recording RecordingBuilder::finish() {

@@ -18,6 +18,7 @@
 #include "events/on_chip_marker.h"
 #include "events/recording.h"
 #include "events/smm_entry.h"
+#include "events/wide_memory.h"
 
 namespace citcat {
 
@@ -107,6 +108,9 @@ class RecordingBuilder {
   void derive(const AccessRun& run);
   bool is_common(const AccessRun& run) const;
   std::size_t derive_common(const AccessRun& run, std::size_t first, std::size_t count);
+  std::size_t derive_each(const AccessRun& run, std::size_t first, std::size_t count,
+                          std::uint32_t epoch, bool keeps);
+  void count_accesses(const AccessTotals& more);
   void count_position(const BusTransaction& t);
   void count_memory(const BusTransaction& t);
   std::optional<std::size_t> last_of_chunk(std::size_t added) const;
@@ -119,6 +123,7 @@ class RecordingBuilder {
   Recording recording_;
   MemoryModel model_;
   std::array<MemoryModel::Line*, AccessRun::kMost> lines_{};  ///< of the run that is derived
+  WideMemory wide_;  ///< the same run, where it has columns
   AccessClock clock_;
   MemoryImage before_;  ///< memory as the transactions before the start left it
   SmmEntryDetector smm_;
