@@ -71,6 +71,6 @@ if(unicorn_bundled)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${unicorn_libdir})
 endif()
 # Whoever links the libraries also needs what they are made of.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libboost-iostreams-dev, libzip-dev, libzstd-dev, liblzma-dev, \
-zlib1g-dev, libxxhash-dev, libfmt-dev, nlohmann-json3-dev, libzydis-dev")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libboost-iostreams-dev, libzip-dev, libdeflate-dev, libzstd-dev, \
+liblzma-dev, zlib1g-dev, libxxhash-dev, libfmt-dev, nlohmann-json3-dev, libzydis-dev")
 include(CPack)

@@ -38,15 +38,18 @@ class SigrokSource final : public SampleSource {
         if (chunk_ == chunks_.size()) return false;
         member_.emplace(*zip_, chunks_[chunk_++]);
       }
-      const std::size_t n = member_->read(buffer_);
+      const auto bytes = member_->read_some(buffer_);
+      const std::size_t n = bytes.size();
       if (n % info_.unit_bytes != 0)
         throw FormatError(member_->name(), member_->offset(),
                           "expected whole samples of " + std::to_string(info_.unit_bytes) +
                               " bytes, found the end within one");
-      if (n < buffer_.size()) member_.reset();
-      if (n == 0) continue;
+      if (n == 0) {
+        member_.reset();
+        continue;
+      }
       out.first = sample_;
-      out.bytes = std::span<const std::uint8_t>(buffer_).first(n);
+      out.bytes = bytes;
       out.numbers = {};
       sample_ += n / info_.unit_bytes;
       return true;

@@ -1,5 +1,6 @@
 #pragma once
-// Members of a ZIP file, streamed. Several analysers' session files are ZIP files.
+// Members of a ZIP file, read from beginning to end. Several analysers' session files are ZIP
+// files.
 
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,9 @@ class ZipReader {
     /// Fills `out` as far as the member goes; less than asked means its end. FormatError for
     /// damaged data, including a wrong checksum at its end.
     std::size_t read(std::span<std::uint8_t> out);
+    /// The same without a copy where the member is in memory: as many bytes as `room` would hold,
+    /// which may be there instead. Valid until the next call.
+    std::span<const std::uint8_t> read_some(std::span<std::uint8_t> room);
     /// File and member, for messages.
     const std::string& name() const;
     std::uint64_t offset() const;  ///< bytes read so far
