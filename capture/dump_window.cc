@@ -246,16 +246,18 @@ bool DumpFinder::take(const BusTransaction& t) {
 }
 
 bool DumpFinder::concerns(const AccessRun& run) const {
-  const auto is_near = [this](std::uint32_t address) { return address - watched_ < kWatchedBytes; };
-  bool near = false;
+  // As a number, or the compiler would not take several at a time.
+  std::uint32_t near = 0;
+  const auto look_at = [&](std::uint32_t address) {
+    near |= address - watched_ < kWatchedBytes ? 1U : 0U;
+  };
   if (run.columns == nullptr) {
-    for (std::size_t i = 0; i < run.size(); ++i) near |= is_near(run.record(i).address);
+    for (std::size_t i = 0; i < run.size(); ++i) look_at(run.record(i).address);
   } else {
-    for (const std::uint32_t address :
-         std::span(run.columns->address).subspan(run.column, run.size()))
-      near |= is_near(address);
+    const std::uint32_t* const addresses = &run.columns->address[run.column];
+    for (std::size_t i = 0; i < run.size(); ++i) look_at(addresses[i]);
   }
-  return near;
+  return near != 0;
 }
 
 /// A begin word at the beginning of a possible window makes it a candidate.
