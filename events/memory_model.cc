@@ -36,6 +36,23 @@ MemoryModel::Page& MemoryModel::find_or_make(std::uint32_t number, Slot& slot) {
   return *page;
 }
 
+void MemoryModel::find_lines(std::span<const std::uint32_t> addresses, std::span<Line*> lines) {
+  CITCAT_ASSERT(addresses.size() <= lines.size());
+  // What is written meanwhile leaves these alone, which the compiler cannot know.
+  Slot* const slots = slots_.data();
+  Line** line = lines.data();
+  for (const std::uint32_t address : addresses) {
+    const PhysAddr place{address};
+    Slot& slot = slots[place.page() % kSlots];
+    Page* page = slot.page;
+    if (slot.number != place.page()) [[unlikely]]
+      page = &find_or_make(place.page(), slot);
+    *line = &page->line(place.offset_in_page());
+    __builtin_prefetch(*line, 1);
+    ++line;
+  }
+}
+
 MemoryImage MemoryModel::snapshot() const {
   MemoryImage image;
   for (const auto& [number, page] : pages_) {

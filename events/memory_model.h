@@ -68,7 +68,7 @@ class MemoryModel {
   /// The page frame numbered `number`, made when missing. Valid for the life of the model.
   Page& page(std::uint32_t number) {
     Slot& slot = slots_[number % kSlots];
-    if (slot.page != nullptr && slot.number == number) [[likely]]
+    if (slot.number == number) [[likely]]
       return *slot.page;
     return find_or_make(number, slot);
   }
@@ -228,6 +228,8 @@ class MemoryModel {
 
   /// The line of `address`, its page made when missing.
   Line& line(PhysAddr address) { return page(address.page()).line(address.offset_in_page()); }
+  /// Those of several, as many as there are addresses; the processor's caches are asked for them.
+  void find_lines(std::span<const std::uint32_t> addresses, std::span<Line*> lines);
 
   /// Whether access times are kept by words, in the notes; otherwise touch_bytes() keeps them.
   bool keeps_words() const { return words_; }
@@ -248,7 +250,8 @@ class MemoryModel {
 
  private:
   struct Slot {
-    std::uint32_t number = 0;
+    static constexpr std::uint32_t kNone = ~std::uint32_t{0};  ///< no page has this number
+    std::uint32_t number = kNone;
     Page* page = nullptr;
   };
 

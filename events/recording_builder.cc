@@ -432,13 +432,22 @@ void RecordingBuilder::hand_over_events(std::uint64_t index) {
   if (some) evidence_->write_events(events);
 }
 
-void RecordingBuilder::derive(const AccessRun& run) {
-  saw_write_back_ |= (run.flags & kWriteBack) != 0;
+/// What memory holds where the run accesses it.
+void RecordingBuilder::find_lines(const AccessRun& run) {
+  if (run.columns != nullptr) {
+    model_.find_lines(std::span(run.columns->address).subspan(run.column, run.size()), lines_);
+    wide_.prepare(run);
+    return;
+  }
   for (std::size_t i = 0; i < run.size(); ++i) {
     lines_[i] = &model_.line(PhysAddr{run.record(i).address});
     __builtin_prefetch(lines_[i], 1);
   }
-  if (run.columns != nullptr) wide_.prepare(run);
+}
+
+void RecordingBuilder::derive(const AccessRun& run) {
+  saw_write_back_ |= (run.flags & kWriteBack) != 0;
+  find_lines(run);
   for (std::size_t i = 0; i < run.size();) {
     const std::size_t left = std::min<std::size_t>(run.size() - i, clock_.begin(counts_));
     const std::size_t common = is_common(run) ? derive_common(run, i, left) : 0;

@@ -106,6 +106,7 @@ class RecordingBuilder {
   void derive(std::span<BusTransaction> transactions);
   void derive(BusTransaction& t);
   void derive(const AccessRun& run);
+  void find_lines(const AccessRun& run);
   bool is_common(const AccessRun& run) const;
   std::size_t derive_common(const AccessRun& run, std::size_t first, std::size_t count);
   std::size_t derive_each(const AccessRun& run, std::size_t first, std::size_t count,
