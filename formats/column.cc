@@ -13,7 +13,7 @@ constexpr std::array<ColumnForm, 5> kMeasuredForms{ColumnForm::plain, ColumnForm
                                                    ColumnForm::delta_delta, ColumnForm::byte_planes,
                                                    ColumnForm::delta_planes};
 /// A form that is best on this many values is taken for all.
-constexpr std::size_t kMeasuredValues = std::size_t{1} << 15;
+constexpr std::size_t kMeasuredValues = std::size_t{1} << 12;
 constexpr ZstdOptions kMeasuringCompression{3, 0};
 
 std::uint64_t zigzag(std::uint64_t difference) {
@@ -109,10 +109,12 @@ ColumnForm best_form(std::span<const std::uint64_t> values) {
   const auto sample = values.first(std::min(values.size(), kMeasuredValues));
   ColumnForm best = ColumnForm::plain;
   std::size_t best_bytes = ~std::size_t{0};
+  // To make one takes longer than to compress with it what is measured.
+  static thread_local ZstdCompressor compressor;
   for (const ColumnForm form : kMeasuredForms) {
     ByteWriter trial;
     write_column(trial, sample, form);
-    const std::size_t bytes = zstd_compress(trial.view(), kMeasuringCompression).size();
+    const std::size_t bytes = compressor.compress(trial.view(), kMeasuringCompression).size();
     if (bytes < best_bytes) {
       best_bytes = bytes;
       best = form;
