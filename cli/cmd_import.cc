@@ -10,6 +10,7 @@
 #include "capture/import.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/large_pages.h"
 #include "cli/recovered_state.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
@@ -132,6 +133,7 @@ void add_hints(const std::string& hints_path, const std::string& archive) {
 ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   ImportOptions options = import_options(arguments);
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
+  use_large_pages();
   Progress progress = console.progress("importing", "transactions");
   options.progress = [&progress](std::uint64_t done) { progress.update(done); };
   std::optional<RecoveredState> recovered;
