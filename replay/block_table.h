@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -96,7 +97,7 @@ class BlockTable {
   };
   static std::size_t slot(std::uint32_t linear) { return (linear ^ linear >> 17) & (kSlots - 1); }
   void give_number(BlockTemplate& block) {
-    block.number = ++last_number_;
+    block.number = last_number_.fetch_add(1, std::memory_order_relaxed) + 1;
     if (free_places_.empty()) {
       block.place = places_++;
       return;
@@ -117,7 +118,8 @@ class BlockTable {
   ZeroedArray<BlockTemplate*> recent_{kSlots};
   std::vector<bool> present_ = std::vector<bool>(kSlots);  ///< there was one since clear()
   ZeroedArray<Heat> heat_{kSlots};
-  std::uint64_t last_number_ = 0;
+  /// Of all tables: a sink may be told of the blocks of one machine after another's.
+  static inline std::atomic<std::uint64_t> last_number_ = 0;
   std::vector<std::uint32_t> free_places_;  ///< of those below places_
   std::uint32_t places_ = 0;
   std::uint64_t gone_ = 0;

@@ -89,17 +89,17 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   memory_.restore(image, s.pages);
   set_registers(s.cpu);
   if (s.interrupts_inhibited) engine_.step_once();
-  // Quiet translations must not outlive the templates that tell what they do.
-  if (by_blocks_) engine_.flush_code();
   engine_.flush_tlb();
   mmu_.restore(*s.tlb);
   position_ = s.position;
   // Between two iterations the next report of this place continues the same REP.
   linear_ = engine_.segment_base(kCs) + engine_.eip();
   code_page_ = kNoPage;
+  // Translations and their templates stay: those of frames that held something else are gone with
+  // what memory_ took back.
   pending_ = nullptr;
-  blocks_.clear();
-  stale_blocks_.clear();
+  taken_back_ = false;
+  careful_until_ = 0;
   if (retranslating_) finish_retranslation();
   resume_flag_ = s.resume_flag;
   resuming_ = false;

@@ -125,12 +125,17 @@ void Memory::restore(const MemoryImage& image, const std::vector<SavedPage>& pag
   }
 }
 
-/// Sets a page and drops what was translated from it, when it holds something else.
+/// Sets a page and drops what was translated from it, when it holds something else or other bytes
+/// of it are defined.
 void Memory::put_back(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) {
-  const bool same = std::memcmp(engine_.host_page(number), data, kPageSize) == 0;
+  const PageState& state = states_[number];
+  const bool same =
+      std::memcmp(engine_.host_page(number), data, kPageSize) == 0 &&
+      (state.all_defined ? defined.all()
+                         : (state.defined != nullptr ? *state.defined == defined : defined.none()));
+  if (same) return;
   set_page(number, data, defined);
-  if (same || !states_[number].code) return;
-  engine_.invalidate_code(PhysAddr{number * kPageSize}, kPageSize);
+  if (state.code) engine_.invalidate_code(PhysAddr{number * kPageSize}, kPageSize);
 }
 
 void Memory::mark_partly(PageState& state, PhysAddr address, std::uint32_t size) {

@@ -192,6 +192,49 @@ TEST_P(RandomPrograms, RunTheSameByInstructionsAndByBlocks) {
   EXPECT_GT(total, 10'000 * programs()) << "most programs ended early";
 }
 
+TEST_P(RandomPrograms, RunTheSameFromCheckpointsWhateverWasTranslatedSince) {
+  constexpr std::uint64_t kLength = 40'000, kSpacing = 7'000;
+  const auto [mode, events] = GetParam();
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    SCOPED_TRACE("program " + std::to_string(seed));
+    const Recording recording = random_guest(mode, seed, kLength, events);
+    const Outcome reference = replay(recording, ExecutionPath::instructions, true);
+    MemorySink bytes;
+    KtWriter writer(bytes);
+    KtSink kt(writer, {});
+    Replayer replayer(recording, &kt, {});
+    struct Place {
+      Replayer::Checkpoint checkpoint;
+      std::size_t trace_bytes = 0;
+    };
+    std::vector<Place> places;
+    for (std::uint64_t at = 0; at < kLength; at += kSpacing) {
+      if (replayer.run_to(at).end == ReplayReport::End::diverged) break;
+      writer.flush();
+      places.push_back({replayer.checkpoint(), bytes.bytes.size()});
+    }
+    replayer.run_to(kLength);
+    std::mt19937_64 random(seed);
+    for (int jump = 0; jump < 8; ++jump) {
+      const Place& place = places[random() % places.size()];
+      writer.flush();
+      bytes.bytes.assign(reference.trace.begin(),
+                         reference.trace.begin() + static_cast<std::ptrdiff_t>(place.trace_bytes));
+      replayer.restore(place.checkpoint);
+      Outcome found;
+      found.report = replayer.run_to(jump % 3 == 0 ? random() % kLength : kLength);
+      if (jump % 3 == 0) continue;  // left somewhere, with what was translated until there
+      writer.flush();
+      found.trace = bytes.bytes;
+      found.deliveries = reference.deliveries;
+      found.cpu = replayer.machine().save();
+      found.pages = replayer.machine().memory().save_changed();
+      expect_equal(recording, reference, found);
+    }
+    if (HasFailure()) return;
+  }
+}
+
 /// Expects something now and then, and counts what it is told.
 class Sampler final : public Sink {
  public:
