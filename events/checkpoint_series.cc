@@ -348,7 +348,8 @@ void CheckpointSeries::check(const RecordingFile& file) const {
   }
 }
 
-StoredCheckpoint CheckpointSeries::load(const RecordingFile& file, std::size_t ordinal) const {
+StoredCheckpoint CheckpointSeries::load(const RecordingFile& file, std::size_t ordinal,
+                                        const Known* known) const {
   /// What is known of a frame on the way back to older checkpoints.
   struct Progress {
     FlatPage flat{};
@@ -356,8 +357,10 @@ StoredCheckpoint CheckpointSeries::load(const RecordingFile& file, std::size_t o
   };
   StoredCheckpoint result;
   result.instruction = entries_.at(ordinal).instruction;
+  if (known != nullptr) result.pages = known->pages;
+  const std::size_t first = known != nullptr ? known->ordinal + 1 : 0;
   std::map<std::uint32_t, Progress> frames;
-  for (std::size_t i = ordinal + 1; i-- > 0;) {
+  for (std::size_t i = ordinal + 1; i-- > first;) {
     const CheckpointEntry& entry = entries_[i];
     const auto wanted = [&](std::uint32_t number) {
       const auto found = frames.find(number);
@@ -379,19 +382,23 @@ StoredCheckpoint CheckpointSeries::load(const RecordingFile& file, std::size_t o
   }
   const InitialPages initial = initial_pages_of(file.recording());
   for (auto& [number, frame] : frames) {
+    const Page* base = frame.base == PageBase::initial ? initial(number) : nullptr;
+    std::shared_ptr<const Page>& page = result.pages[number];
     if (frame.base == PageBase::previous) {
-      throw FormatError(file.container().path(), chunks_[ordinal].offset,
-                        "checkpoint: expected a frame to be complete, found only differences");
+      base = page.get();
+      if (base == nullptr) {
+        throw FormatError(file.container().path(), chunks_[ordinal].offset,
+                          "checkpoint: expected a frame to be complete, found only differences");
+      }
     }
-    const Page* const base = frame.base == PageBase::initial ? initial(number) : nullptr;
     if (base != nullptr) {
       FlatPage flat;
       flatten(*base, flat);
       combine(frame.flat, flat);
     }
-    auto page = std::make_shared<Page>();
-    unflatten(frame.flat, *page);
-    result.pages.emplace(number, std::move(page));
+    auto complete = std::make_shared<Page>();
+    unflatten(frame.flat, *complete);
+    page = std::move(complete);
   }
   return result;
 }

@@ -110,8 +110,15 @@ class CheckpointSeries {
 
   const std::vector<CheckpointEntry>& entries() const { return entries_; }
   const CheckpointRun& run() const { return run_; }
-  /// The checkpoint with this ordinal. `file` is the archive the series was read from.
-  StoredCheckpoint load(const RecordingFile& file, std::size_t ordinal) const;
+  /// An earlier checkpoint of the series, of which the frames are at hand.
+  struct Known {
+    std::size_t ordinal = 0;
+    PageMap pages;
+  };
+  /// The checkpoint with this ordinal. `file` is the archive the series was read from. With
+  /// `known`, which may be null, only what was stored after that checkpoint is read.
+  StoredCheckpoint load(const RecordingFile& file, std::size_t ordinal,
+                        const Known* known = nullptr) const;
   /// Decodes everything the series has, and throws FormatError when something is no checkpoint.
   void check(const RecordingFile& file) const;
   /// Its state alone, without memory.

@@ -42,9 +42,12 @@ class CheckpointSeriesTest : public test::TemporaryFolder {
   void expect_as_it_was(const CheckpointSeries& series, std::size_t ordinal) {
     const RecordingFile file = RecordingFile::open(path("r"));
     const StoredCheckpoint found = series.load(file, ordinal);
+    expect_as_it_was(found);
+    EXPECT_EQ(series.load_state(file, ordinal), found.state);
+  }
+  void expect_as_it_was(const StoredCheckpoint& found) {
     const StoredCheckpoint& was = history_.at(found.instruction / 100 - 1);
     EXPECT_EQ(found.state, was.state);
-    EXPECT_EQ(series.load_state(file, ordinal), was.state);
     ASSERT_EQ(found.pages.size(), was.pages.size());
     for (const auto& [number, page] : was.pages) {
       ASSERT_TRUE(found.pages.contains(number));
@@ -102,6 +105,19 @@ TEST_F(CheckpointSeriesTest, GivesEveryCheckpointBack) {
   EXPECT_EQ(all[0].run().adoptions, adoptions_);
   ASSERT_EQ(all[0].entries().size(), 40U);
   for (std::size_t i = 0; i < 40; ++i) expect_as_it_was(all[0], i);
+}
+
+TEST_F(CheckpointSeriesTest, ReadsACheckpointAsWellFromAnyEarlierOne) {
+  CheckpointSeriesWriter writer(initial_pages_of(recording_));
+  add(writer, 30);
+  const CheckpointSeries series = append(writer).at(0);
+  const RecordingFile file = RecordingFile::open(path("r"));
+  for (std::size_t from = 0; from < 30; from += 7) {
+    const CheckpointSeries::Known known{from, series.load(file, from).pages};
+    for (std::size_t to = from + 1; to < 30; to += 3) {
+      expect_as_it_was(series.load(file, to, &known));
+    }
+  }
 }
 
 TEST_F(CheckpointSeriesTest, GivesEveryCheckpointBackThatWasKept) {
