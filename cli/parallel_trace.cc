@@ -1,232 +1,256 @@
 #include "cli/parallel_trace.h"
 
-#include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <deque>
-#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/replay_run.h"
 #include "formats/error.h"
+#include "formats/shared_ring.h"
 
 namespace citcat {
 namespace {
 
-/// Parts for each process: enough that the last ones end together, and few, because each translates
-/// the code it meets anew.
-constexpr std::uint64_t kPartsPerProcess = 6;
-/// Instructions of a part, where there are enough: a second or so, of which a few tenths are spent
-/// on code met anew.
-constexpr std::uint64_t kWorthwhile = std::uint64_t{1} << 24;
+/// Instructions of a part, where there are enough. To go to the next part takes some ten
+/// milliseconds, as long as one to two million instructions.
+constexpr std::uint64_t kWorthwhile = std::uint64_t{1} << 23;
+/// What a part gives: 8 to 20 bytes an instruction.
+constexpr std::size_t kRingBytes = std::size_t{128} << 20;
 
-/// What a part's process tells of itself, at the end of its file.
+/// A range of the trace, and where the replay of it begins.
+struct Part {
+  ReplayRange range;
+  Checkpoints::Start start;
+};
+
+/// Before each piece of what a process tells.
+struct PieceHeader {
+  enum class Kind : std::uint32_t { records, text, result };
+  Kind kind = Kind::records;
+  std::uint32_t bytes = 0;
+};
+
+/// What a process tells at the end of a part.
 struct PartResult {
   ReplayReport::End end = ReplayReport::End::complete;
+  bool failed = false;  ///< the last text says how
   std::uint64_t instructions = 0, interrupts = 0, exceptions = 0, io_reads = 0, io_writes = 0,
-                external_writes = 0, kt_instructions = 0, started_at = 0;
-  std::uint64_t differs_before = ~std::uint64_t{0};
+                external_writes = 0, kt_instructions = 0;
   Position diverged_at;
   std::uint64_t transaction = ~std::uint64_t{0};
-  std::uint32_t failed = 0;
-  std::array<std::uint32_t, 3> text_bytes{};  ///< before it: error or reason, expected, found
 };
 
-class DescriptorSink final : public ByteSink {
- public:
-  explicit DescriptorSink(int descriptor) : descriptor_(descriptor) {}
-  void write(std::span<const std::uint8_t> bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) throw IoError(std::string("a part of the trace: ") + std::strerror(errno));
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
-  }
-  void finish() override {}
+template <class T>
+std::span<const std::uint8_t> bytes_of(const T& value) {
+  return {reinterpret_cast<const std::uint8_t*>(&value), sizeof value};
+}
 
- private:
-  int descriptor_;
-};
-
-/// A range replayed by a process of its own.
-class Part {
- public:
-  Part(const std::string& recording, const KtOptions& kt, const TraceRunOptions& options)
-      : file_(::open(std::filesystem::temp_directory_path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC,
-                     0600)) {
-    if (file_ < 0) {
-      throw IoError(std::string("a file for a part of the trace: ") + std::strerror(errno));
-    }
-    std::fflush(nullptr);
-    process_ = ::fork();
-    if (process_ < 0) throw IoError(std::string("a process for a part: ") + std::strerror(errno));
-    if (process_ == 0) {
-      // The handlers of this process look after outputs that are not the part's.
-      for (const int s : {SIGINT, SIGTERM, SIGHUP}) std::signal(s, SIG_DFL);
-      expand(recording, kt, options);
-      std::_Exit(0);
-    }
-  }
-  ~Part() {
-    if (process_ > 0) {
-      ::kill(process_, SIGKILL);
-      ::waitpid(process_, nullptr, 0);
-    }
-    ::close(file_);
-  }
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
-
-  bool running() {
-    if (process_ <= 0) return false;
-    if (::waitpid(process_, &status_, WNOHANG) == 0) return true;
-    process_ = 0;
-    return false;
-  }
-  /// Once it has ended.
-  TraceRunResult take(KtWriter& writer);
-
- private:
-  void expand(const std::string& recording, const KtOptions& kt, const TraceRunOptions& options);
-
-  int file_;  ///< without a name: gone with the last process that has it
-  pid_t process_ = 0;
-  int status_ = 0;
-};
-
-PartResult to_part(const TraceRunResult& run, std::uint64_t kt_instructions) {
+PartResult to_part(const ReplayReport& report) {
   PartResult part;
-  part.end = run.report.end;
-  part.instructions = run.report.instructions;
-  part.interrupts = run.report.interrupts;
-  part.exceptions = run.report.exceptions;
-  part.io_reads = run.report.io_reads;
-  part.io_writes = run.report.io_writes;
-  part.external_writes = run.report.external_writes;
-  part.kt_instructions = kt_instructions;
-  part.started_at = run.started_at;
-  part.differs_before = run.differs_before.value_or(~std::uint64_t{0});
-  if (run.report.divergence) {
-    part.diverged_at = run.report.divergence->position;
-    part.transaction = run.report.divergence->transaction;
+  part.end = report.end;
+  part.instructions = report.instructions;
+  part.interrupts = report.interrupts;
+  part.exceptions = report.exceptions;
+  part.io_reads = report.io_reads;
+  part.io_writes = report.io_writes;
+  part.external_writes = report.external_writes;
+  if (report.divergence) {
+    part.diverged_at = report.divergence->position;
+    part.transaction = report.divergence->transaction;
   }
   return part;
 }
 
-TraceRunResult to_result(const PartResult& part, const std::array<std::string, 3>& texts) {
-  TraceRunResult result;
-  result.report.end = part.end;
-  result.report.instructions = part.instructions;
-  result.report.interrupts = part.interrupts;
-  result.report.exceptions = part.exceptions;
-  result.report.io_reads = part.io_reads;
-  result.report.io_writes = part.io_writes;
-  result.report.external_writes = part.external_writes;
-  result.started_at = part.started_at;
-  if (part.differs_before != ~std::uint64_t{0}) result.differs_before = part.differs_before;
+/// `texts`: reason, expected and found of a divergence.
+ReplayReport to_report(const PartResult& part, const std::vector<std::string>& texts) {
+  ReplayReport report;
+  report.end = part.end;
+  report.instructions = part.instructions;
+  report.interrupts = part.interrupts;
+  report.exceptions = part.exceptions;
+  report.io_reads = part.io_reads;
+  report.io_writes = part.io_writes;
+  report.external_writes = part.external_writes;
   if (part.end == ReplayReport::End::diverged) {
-    result.report.divergence =
-        Divergence{part.diverged_at, part.transaction, texts[0], texts[1], texts[2], {}};
+    report.divergence =
+        Divergence{part.diverged_at, part.transaction, texts.at(0), texts.at(1), texts.at(2), {}};
   }
-  return result;
+  return report;
 }
 
-void Part::expand(const std::string& recording, const KtOptions& kt,
-                  const TraceRunOptions& options) {
-  DescriptorSink sink(file_);
-  PartResult result;
-  std::array<std::string, 3> texts;
-  try {
-    // Opened anew: processes that share a descriptor share its position.
-    const RecordingFile file = RecordingFile::open(recording);
-    KtWriter writer(sink);
-    KtSink trace(writer, kt);
-    const Console silent(true);
-    const TraceRunResult run = run_trace(file, &trace, options, silent);
+// ---- A process that expands parts ---------------------------------------------------------------
+
+/// Its side of the ring.
+class PieceWriter final : public ByteSink {
+ public:
+  explicit PieceWriter(SharedRing& ring) : ring_(ring) {}
+  void write(std::span<const std::uint8_t> records) override {
+    tell(PieceHeader::Kind::records, records);
+  }
+  void finish() override {}
+  void text(const std::string& text) {
+    tell(PieceHeader::Kind::text,
+         {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  }
+  void result(const PartResult& result) { tell(PieceHeader::Kind::result, bytes_of(result)); }
+
+ private:
+  void tell(PieceHeader::Kind kind, std::span<const std::uint8_t> bytes) {
+    const PieceHeader header{kind, static_cast<std::uint32_t>(bytes.size())};
+    if (!ring_.write(bytes_of(header)) || !ring_.write(bytes)) std::_Exit(1);  // nobody reads on
+  }
+  SharedRing& ring_;
+};
+
+void expand(const RecordingFile& file, const Checkpoints& checkpoints,
+            const std::vector<Part>& parts, const KtOptions& kt, PieceWriter& out) {
+  KtWriter writer(out);
+  KtSink trace(writer, kt);
+  const Console silent(true);
+  std::unique_ptr<ReplayRun> run;
+  for (const Part& part : parts) {
+    trace.set_range(part.range.from, part.range.to);
+    if (run) {
+      run->go_to(part.start, part.range.to);
+    } else {
+      ReplayRunOptions options;
+      options.to = part.range.to;
+      options.start = part.start;
+      options.checkpoints = &checkpoints;
+      run = std::make_unique<ReplayRun>(file, &trace, options, silent);
+    }
+    const std::uint64_t before = writer.instructions();
+    const ReplayReport report = run->run();
     writer.flush();
-    result = to_part(run, writer.instructions());
-    if (const auto& d = run.report.divergence) texts = {d->reason, d->expected, d->found};
-  } catch (const std::exception& e) {
-    result.failed = 1;
-    texts[0] = e.what();
+    if (const auto& d = report.divergence) {
+      for (const std::string& text : {d->reason, d->expected, d->found}) out.text(text);
+    }
+    PartResult result = to_part(report);
+    result.kt_instructions = writer.instructions() - before;
+    out.result(result);
+    if (report.divergence) return;
   }
-  const auto bytes = [](const auto* p, std::size_t n) {
-    return std::span(reinterpret_cast<const std::uint8_t*>(p), n);
-  };
+}
+
+/// What a process is for; it ends with that.
+[[noreturn]] void work(const RecordingFile& file, const Checkpoints& checkpoints,
+                       const std::vector<Part>& parts, const KtOptions& kt, SharedRing& ring) {
+  // The handlers of the process that forked look after outputs that are its own.
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) std::signal(s, SIG_DFL);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  PieceWriter out(ring);
   try {
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      result.text_bytes[i] = static_cast<std::uint32_t>(texts[i].size());
-      sink.write(bytes(texts[i].data(), texts[i].size()));
-    }
-    sink.write(bytes(&result, sizeof result));
-  } catch (const std::exception&) {
-    std::_Exit(1);  // the reader finds no result
+    expand(file, checkpoints, parts, kt, out);
+  } catch (const std::exception& e) {
+    out.text(e.what());
+    PartResult result;
+    result.failed = true;
+    out.result(result);
   }
+  std::_Exit(0);
 }
 
-TraceRunResult Part::take(KtWriter& writer) {
-  PartResult result;
-  off_t end = ::lseek(file_, 0, SEEK_END);
-  const auto read_at = [&](void* to, std::size_t n, off_t at) {
-    if (::pread(file_, to, n, at) != static_cast<ssize_t>(n)) {
-      throw IoError("a part of the trace could not be read back");
-    }
-  };
-  if (status_ != 0 || end < static_cast<off_t>(sizeof result)) {
-    throw InternalError("the process of a part ended without a result");
-  }
-  end -= static_cast<off_t>(sizeof result);
-  read_at(&result, sizeof result, end);
-  std::array<std::string, 3> texts;
-  for (std::size_t i = texts.size(); i-- > 0;) {
-    texts[i].resize(result.text_bytes[i]);
-    end -= static_cast<off_t>(texts[i].size());
-    read_at(texts[i].data(), texts[i].size(), end);
-  }
-  if (result.failed != 0) throw IoError("in a part of the trace: " + texts[0]);
-  std::vector<std::uint8_t> piece(std::size_t{1} << 20);
-  std::uint64_t instructions = result.kt_instructions;
-  for (off_t at = 0; at < end;) {
-    const auto n =
-        static_cast<std::size_t>(std::min<off_t>(end - at, static_cast<off_t>(piece.size())));
-    read_at(piece.data(), n, at);
-    writer.raw({piece.data(), n}, instructions);
-    instructions = 0;
-    at += static_cast<off_t>(n);
-  }
-  return to_result(result, texts);
-}
+// ---- The process that puts them together --------------------------------------------------------
 
-/// Where to part the range: just behind checkpoints.
-std::vector<ReplayRange> part_ranges(const RecordingFile& file, const ReplayRange& range,
-                                     unsigned processes) {
-  const Checkpoints checkpoints(file);
-  std::vector<std::uint64_t> places;
-  for (const CheckpointSeries& series : checkpoints.series()) {
-    if (series.run().engine != replay_identity() || series.entries().size() <= places.size())
-      continue;
-    places.clear();
-    for (const CheckpointEntry& e : series.entries()) places.push_back(e.instruction + 1);
+class Worker {
+ public:
+  Worker(const RecordingFile& file, const Checkpoints& checkpoints, const std::vector<Part>& parts,
+         const KtOptions& kt)
+      : ring_(kRingBytes) {
+    std::fflush(nullptr);
+    process_ = ::fork();
+    if (process_ < 0) {
+      throw IoError(std::string("a process for a part of the trace: ") + std::strerror(errno));
+    }
+    if (process_ == 0) work(file, checkpoints, parts, kt, ring_);
   }
-  const std::uint64_t last = places.empty() ? 0 : std::min(range.to, places.back());
+  ~Worker() {
+    if (process_ <= 0) return;
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// Hands on what the process tells of its next part, and waits for the end of it.
+  ReplayReport take(KtWriter& writer) {
+    std::vector<std::string> texts;
+    for (;;) {
+      PieceHeader header;
+      const auto head = wait_for(sizeof header);
+      std::memcpy(&header, head.data(), sizeof header);
+      ring_.consume(sizeof header);
+      const auto piece = wait_for(header.bytes);
+      switch (header.kind) {
+        case PieceHeader::Kind::records:
+          writer.raw(piece, 0);
+          break;
+        case PieceHeader::Kind::text:
+          texts.emplace_back(piece.begin(), piece.end());
+          break;
+        case PieceHeader::Kind::result: {
+          PartResult result;
+          std::memcpy(&result, piece.data(), sizeof result);
+          ring_.consume(piece.size());
+          if (result.failed) throw IoError("in a part of the trace: " + texts.back());
+          writer.raw({}, result.kt_instructions);
+          return to_report(result, texts);
+        }
+      }
+      ring_.consume(piece.size());
+    }
+  }
+
+ private:
+  /// The next `bytes`, as soon as they are there.
+  std::span<const std::uint8_t> wait_for(std::size_t bytes) {
+    for (;;) {
+      // Looked at before the ring: what the process wrote before it ended is there then.
+      const bool ended = process_ <= 0 || ::waitpid(process_, nullptr, WNOHANG) != 0;
+      if (ended) process_ = 0;
+      const auto readable = ring_.readable();
+      if (readable.size() >= bytes) return readable.first(bytes);
+      if (ended) throw InternalError("the process of a part of the trace ended without a result");
+      check_interrupt();
+      SharedRing::wait();
+    }
+  }
+
+  SharedRing ring_;
+  pid_t process_ = 0;
+};
+
+/// Parts the range just behind checkpoints; empty where there are none to begin at.
+std::vector<Part> make_parts(const Checkpoints& checkpoints, const ReplayRange& range, bool strict,
+                             unsigned processes) {
+  std::vector<Part> parts;
+  const std::vector<Checkpoints::Start> starts = checkpoints.longest_series(strict);
+  if (starts.empty()) return parts;
+  const std::uint64_t last = std::min(range.to, starts.back().instruction + 1);
   const std::uint64_t span = last > range.from ? last - range.from : 0;
-  const std::uint64_t least =
-      std::max(span / (processes * kPartsPerProcess) + 1, std::min(kWorthwhile, span / processes));
-  std::vector<ReplayRange> ranges{range};
-  for (const std::uint64_t place : places) {
-    if (place >= range.to || place < ranges.back().from + least) continue;
-    ranges.back().to = place;
-    ranges.push_back({place, range.to});
+  const std::uint64_t least = std::min(kWorthwhile, span / processes);
+  for (const Checkpoints::Start& start : starts) {
+    // What is delivered at a checkpoint belongs to the part before it.
+    const std::uint64_t first = start.ordinal ? start.instruction + 1 : 0;
+    if (parts.empty() || first <= range.from) {
+      parts.assign(1, {range, start});
+    } else if (first < range.to && first >= parts.back().range.from + least) {
+      parts.back().range.to = first;
+      parts.push_back({{first, range.to}, start});
+    }
   }
-  return ranges;
+  return parts;
 }
 
 }  // namespace
@@ -234,8 +258,9 @@ std::vector<ReplayRange> part_ranges(const RecordingFile& file, const ReplayRang
 TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt, KtWriter& writer,
                                   const TraceRunOptions& options, unsigned processes,
                                   const Console& console) {
-  const std::vector<ReplayRange> ranges = part_ranges(file, options.range, processes);
-  if (ranges.size() == 1) {
+  const Checkpoints checkpoints(file);
+  const std::vector<Part> parts = make_parts(checkpoints, options.range, options.strict, processes);
+  if (parts.size() <= 1) {
     console.warn(
         "one process does it all: the archive has no checkpoints to part the trace at "
         "(see citcat checkpoint)");
@@ -245,36 +270,17 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
   const std::uint64_t end =
       std::min(options.range.to, file.recording().instructions.value_or(options.range.to));
   Progress progress = console.progress("replaying", "instructions", end);
-  std::deque<std::unique_ptr<Part>> parts;
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (std::size_t w = 0; w < std::min<std::size_t>(processes, parts.size()); ++w) {
+    std::vector<Part> its_own;
+    for (std::size_t i = w; i < parts.size(); i += processes) its_own.push_back(parts[i]);
+    workers.push_back(std::make_unique<Worker>(file, checkpoints, its_own, kt));
+  }
   TraceRunResult result;
-  const std::string name = file.container().path() + "@" + std::to_string(file.number());
-  std::size_t next = 0;
-  for (std::size_t taken = 0; taken < ranges.size(); ++taken) {
-    for (;;) {
-      const auto running =
-          std::count_if(parts.begin(), parts.end(), [](const auto& p) { return p->running(); });
-      if (next < ranges.size() && running < static_cast<std::ptrdiff_t>(processes) &&
-          parts.size() < 3 * std::size_t{processes}) {
-        KtOptions part_kt = kt;
-        TraceRunOptions part_options = options;
-        part_options.range = ranges[next];
-        part_kt.from = ranges[next].from;
-        part_kt.to = ranges[next].to;
-        parts.push_back(std::make_unique<Part>(name, part_kt, part_options));
-        ++next;
-      } else if (!parts.front()->running()) {
-        break;
-      } else {
-        ::usleep(2000);
-      }
-      check_interrupt();
-    }
-    const std::uint64_t started_at = result.started_at;
-    result = parts.front()->take(writer);
-    parts.pop_front();
-    if (taken != 0) result.started_at = started_at;
+  result.started_at = parts.front().start.instruction;
+  for (std::size_t i = 0; i < parts.size() && result.sure(); ++i) {
+    result.report = workers[i % processes]->take(writer);
     progress.update(result.report.instructions);
-    if (!result.sure()) break;
   }
   return result;
 }

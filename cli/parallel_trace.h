@@ -10,8 +10,9 @@ namespace citcat {
 /// archive's checkpoints; the output is that of one process, byte for byte. Without checkpoints to
 /// part the range at, one process does it all, and a warning says so.
 ///
-/// A part is kept in a nameless file beside the others until those before it are written: at most
-/// two for each process. Throws what a part's process failed with, as Error.
+/// Nothing is compared with the evidence, as from any checkpoint: each part must arrive at the
+/// checkpoints on its way. The processes take turns; what is not wanted yet waits in memory, 128
+/// MiB for each of them at most. Throws what a part's process failed with, as Error.
 TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt, KtWriter& writer,
                                   const TraceRunOptions& options, unsigned processes,
                                   const Console& console);

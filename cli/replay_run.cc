@@ -24,6 +24,7 @@ ReplayRun::ReplayRun(const RecordingFile& file, Sink* trace, const ReplayRunOpti
 void ReplayRun::set_up(bool plain) {
   const Recording& recording = file_.recording();
   replayer_.reset();
+  end_.reset();
   sinks_.emplace();
   if (options_.check) {
     VerifierOptions verifier_options;
@@ -47,9 +48,7 @@ void ReplayRun::set_up(bool plain) {
     adoptions_ = std::make_unique<AdoptionSink>(recording.adoptions, Position{});
   }
   if (adoptions_) sinks_->add(*adoptions_);
-  const std::optional<Position> end =
-      options_.start ? std::optional(options_.start->end) : recording.end;
-  if (end && EndSink::needed(*end, options_.to)) sinks_->add(end_.emplace(*end));
+  if (const auto end = end_within_repeat()) sinks_->add(end_.emplace(*end));
   if (trace_ != nullptr) sinks_->add(*trace_);
   ReplayOptions replay;
   replay.to = options_.to;
@@ -64,7 +63,27 @@ void ReplayRun::set_up(bool plain) {
   if (verifier_) verifier_->attach(replayer_->machine());
   if (cache_) cache_->attach(replayer_->machine());
   if (adoptions_) adoptions_->attach(replayer_->machine());
-  if (options_.start) options_.checkpoints->restore(*options_.start, *replayer_);
+  if (options_.start) options_.checkpoints->restore(*options_.start, *replayer_, &loaded_);
+}
+
+/// Where the run ended, if that has to be told to the replay.
+std::optional<Position> ReplayRun::end_within_repeat() const {
+  const std::optional<Position> end =
+      options_.start ? std::optional(options_.start->end) : file_.recording().end;
+  return end && EndSink::needed(*end, options_.to) ? end : std::nullopt;
+}
+
+void ReplayRun::go_to(const Checkpoints::Start& start, std::uint64_t to) {
+  options_.start = start;
+  options_.to = to;
+  const std::unique_ptr<AdoptionSink> adoptions = options_.checkpoints->adoptions_from(start);
+  if ((adoptions != nullptr) != (adoptions_ != nullptr) ||
+      end_within_repeat().has_value() != end_.has_value()) {
+    set_up(false);  // other sinks: the machine asks them once what they want
+    return;
+  }
+  if (adoptions_) adoptions_->go_to(Position{start.instruction, 0});
+  options_.checkpoints->restore(start, *replayer_, &loaded_);
 }
 
 ReplayReport ReplayRun::run_from_checkpoint() {

@@ -21,15 +21,15 @@ struct ReplayRunOptions {
   bool check = true;         ///< compare with the evidence
   bool strict = false;       ///< adopt nothing
   bool bit_changes = false;  ///< accept changes of one bit by another bus master
-  /// Compare plainly first (VerifierOptions::plain), and once more from the beginning where that does
-  /// not suffice. For run(), not for run_to(). A trace told to must have `start_over`.
+  /// Compare plainly first (VerifierOptions::plain), and once more from the beginning where that
+  /// does not suffice. For run(), not for run_to(). A trace told to must have `start_over`.
   bool plain_first = false;
   /// Forgets what the trace was told, and returns the one to tell to instead.
   std::function<Sink*()> start_over;
   /// Predict the traffic of this cache; null: of none. Only with `check`, from the beginning.
   const CacheDescriptor* cache = nullptr;
-  /// Begin at this checkpoint, not at the beginning. The evidence is then not compared: it was when
-  /// the checkpoint was taken, and later checkpoints on the way must agree.
+  /// Begin at this checkpoint, or at the beginning of the run with checkpoints. The evidence is
+  /// then not compared: it was when they were taken, and those on the way must agree.
   std::optional<Checkpoints::Start> start;
   const Checkpoints* checkpoints = nullptr;  ///< of `start`
 };
@@ -45,6 +45,9 @@ class ReplayRun {
 
   /// Replays; what is left of the evidence at the end counts as a divergence.
   ReplayReport run();
+  /// Makes it a replay from another checkpoint up to `to`, for another run(); only where it was one
+  /// from a checkpoint before. What was translated is kept where it can be.
+  void go_to(const Checkpoints::Start& start, std::uint64_t to);
   /// Replays up to an instruction and may be called again; says nothing of what is left.
   ReplayReport run_to(std::uint64_t to) { return replayer_->run_to(to); }
   /// What run() would have returned after run_to() gave `report` and there is no more to replay.
@@ -66,6 +69,7 @@ class ReplayRun {
 
  private:
   void set_up(bool plain);
+  std::optional<Position> end_within_repeat() const;
   ReplayReport run_carefully();
   ReplayReport run_from_checkpoint();
 
@@ -79,6 +83,7 @@ class ReplayRun {
   std::optional<SinkList> sinks_;
   Progress progress_;
   std::unique_ptr<Replayer> replayer_;
+  std::optional<Checkpoints::Loaded> loaded_;  ///< of `options_.start`
 };
 
 /// Null when there is none.

@@ -62,7 +62,7 @@ void KtWriter::translation(std::uint32_t frame, std::uint32_t page) {
 
 void KtWriter::raw(std::span<const std::uint8_t> records, std::uint64_t instructions) {
   flush();
-  sink_.write(records);
+  if (!records.empty()) sink_.write(records);
   flushed_ += records.size();
   instructions_ += instructions;
 }

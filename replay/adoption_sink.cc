@@ -7,6 +7,10 @@ namespace citcat {
 
 AdoptionSink::AdoptionSink(std::vector<Adoption> adoptions, Position from)
     : adoptions_(std::move(adoptions)) {
+  go_to(from);
+}
+
+void AdoptionSink::go_to(Position from) {
   const auto first = std::find_if(adoptions_.begin(), adoptions_.end(),
                                   [from](const Adoption& a) { return a.position >= from; });
   next_ = static_cast<std::size_t>(first - adoptions_.begin());

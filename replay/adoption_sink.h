@@ -15,6 +15,8 @@ class AdoptionSink final : public Sink {
  public:
   /// `adoptions` in the order of positions. Those before `from` have been made.
   AdoptionSink(std::vector<Adoption> adoptions, Position from);
+  /// The replay goes on from another position: adoptions before it have been made.
+  void go_to(Position from);
   /// The machine that is replayed; before it runs.
   void attach(Machine& machine) { machine_ = &machine; }
 

@@ -20,12 +20,15 @@ Checkpoints::Start Checkpoints::start_at(std::size_t series, std::size_t ordinal
   return {series, ordinal, s.entries()[ordinal].instruction, s.run().end};
 }
 
+bool Checkpoints::usable(const CheckpointRun& run, bool strict) const {
+  return run.engine == replay_identity() && !(strict && !run.adoptions.empty());
+}
+
 std::optional<Checkpoints::Start> Checkpoints::start_for(const ReplayRange& range,
                                                          bool strict) const {
   std::optional<Start> best;
   for (std::size_t s = 0; s < series_.size(); ++s) {
-    const CheckpointRun& run = series_[s].run();
-    if (run.engine != replay_identity() || (strict && !run.adoptions.empty())) continue;
+    if (!usable(series_[s].run(), strict)) continue;
     const auto& entries = series_[s].entries();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].instruction >= range.from) break;
@@ -35,9 +38,21 @@ std::optional<Checkpoints::Start> Checkpoints::start_for(const ReplayRange& rang
   return best;
 }
 
+std::vector<Checkpoints::Start> Checkpoints::longest_series(bool strict) const {
+  std::vector<Start> longest;
+  for (std::size_t s = 0; s < series_.size(); ++s) {
+    const std::size_t count = series_[s].entries().size();
+    if (!usable(series_[s].run(), strict) || count < longest.size()) continue;
+    longest.assign(1, {s, std::nullopt, 0, series_[s].run().end});
+    for (std::size_t i = 0; i < count; ++i) longest.push_back(start_at(s, i));
+  }
+  return longest;
+}
+
 std::optional<Checkpoints::Start> Checkpoints::after(const Start& start) const {
-  if (start.ordinal + 1 >= series_[start.series].entries().size()) return std::nullopt;
-  return start_at(start.series, start.ordinal + 1);
+  const std::size_t next = start.ordinal ? *start.ordinal + 1 : 0;
+  if (next >= series_[start.series].entries().size()) return std::nullopt;
+  return start_at(start.series, next);
 }
 
 Replayer::Checkpoint Checkpoints::decode(const Start& start,
@@ -51,15 +66,22 @@ Replayer::Checkpoint Checkpoints::decode(const Start& start,
   return checkpoint;
 }
 
-void Checkpoints::restore(const Start& start, Replayer& replayer) const {
-  const StoredCheckpoint stored = series_[start.series].load(file_, start.ordinal);
+void Checkpoints::restore(const Start& start, Replayer& replayer,
+                          std::optional<Loaded>* loaded) const {
+  if (!start.ordinal) return;
+  const bool earlier = loaded != nullptr && *loaded && (*loaded)->series == start.series &&
+                       (*loaded)->known.ordinal < *start.ordinal;
+  const StoredCheckpoint stored =
+      series_[start.series].load(file_, *start.ordinal, earlier ? &(*loaded)->known : nullptr);
+  if (loaded != nullptr) *loaded = {start.series, {*start.ordinal, stored.pages}};
   Replayer::Checkpoint checkpoint = decode(start, stored.state);
   checkpoint.machine.pages = saved_pages(stored.pages);
   replayer.restore(checkpoint);
 }
 
 bool Checkpoints::agrees(const Start& at, Replayer& replayer) const {
-  const Replayer::Checkpoint then = decode(at, series_[at.series].load_state(file_, at.ordinal));
+  const Replayer::Checkpoint then =
+      decode(at, series_[at.series].load_state(file_, at.ordinal.value()));
   return replayer.machine().position() == then.machine.position &&
          replayer.machine().save() == then.machine.cpu;
 }

@@ -28,9 +28,10 @@ class Checkpoints {
   /// `file` must outlive the object.
   explicit Checkpoints(const RecordingFile& file);
 
-  /// One of them to start at.
+  /// One of them to start at, or the beginning of the run of which they are.
   struct Start {
-    std::size_t series = 0, ordinal = 0;
+    std::size_t series = 0;
+    std::optional<std::size_t> ordinal;  ///< nullopt: the beginning
     std::uint64_t instruction = 0;
     Position end;  ///< of the run: where the replay that took the checkpoint ended
   };
@@ -38,10 +39,20 @@ class Checkpoints {
   /// Strictly before, because what is delivered at a boundary has happened when a checkpoint is
   /// taken there. `strict`: none of a replay that took results over from the evidence.
   std::optional<Start> start_for(const ReplayRange& range, bool strict = false) const;
+  /// The beginning and the checkpoints, in their order, of the series that has most of those a
+  /// replay may start from; empty when there are none.
+  std::vector<Start> longest_series(bool strict) const;
   /// What the replay from there must take over, or null when it is nothing.
   std::unique_ptr<AdoptionSink> adoptions_from(const Start& start) const;
-  /// Takes the replayer there.
-  void restore(const Start& start, Replayer& replayer) const;
+  /// What restore() read last, for the next one to read less.
+  struct Loaded {
+    std::size_t series = 0;
+    CheckpointSeries::Known known;
+  };
+  /// Takes the replayer there; at the beginning it must stand already. `loaded` may be null, and is
+  /// empty at first.
+  void restore(const Start& start, Replayer& replayer,
+               std::optional<Loaded>* loaded = nullptr) const;
 
   /// The next checkpoint of the same series, or nullopt.
   std::optional<Start> after(const Start& start) const;
@@ -54,6 +65,8 @@ class Checkpoints {
   const std::vector<CheckpointSeries>& series() const { return series_; }
 
  private:
+  /// Replays may start from its checkpoints.
+  bool usable(const CheckpointRun& run, bool strict) const;
   Start start_at(std::size_t series, std::size_t ordinal) const;
   Replayer::Checkpoint decode(const Start& start, std::span<const std::uint8_t> state) const;
 

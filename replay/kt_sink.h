@@ -35,6 +35,11 @@ class KtSink final : public Sink {
   void block(const ExecutedBlock& block, Position first) override;
   void address_space(std::uint32_t cr3, Position now) override;
   void mapping(LinearAddr page, PhysAddr frame, Position now) override;
+  /// From now on these are written, in place of what the options said.
+  void set_range(std::uint64_t from, std::uint64_t to) {
+    options_.from = from;
+    options_.to = to;
+  }
 
  private:
   bool wanted(Position now) const {
