@@ -39,9 +39,9 @@ constexpr std::uint32_t kInterceptedException = 0x140;
 /// Where memory is mapped a second time: above everything that 32 bits of address reach.
 constexpr std::uint64_t kUnchecked = std::uint64_t{1} << 32;
 
-/// Code cache. The library's default of 1 GiB costs seconds at first use; 128 MiB holds the
-/// translated code of a whole operating system.
-constexpr std::uint32_t kCodeCacheBytes = 128u << 20;
+/// The library's default of 1 GiB costs seconds at first use; this holds the translated code of a
+/// whole operating system for a thousand million instructions.
+std::uint32_t code_cache_bytes = 128u << 20;
 
 void check(uc_err error, const char* doing) {
   if (error != UC_ERR_OK) {
@@ -202,8 +202,9 @@ Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
   check(uc_open(UC_ARCH_X86, UC_MODE_32, &uc_), "open");
   try {
     check(uc_ctl_set_cpu_model(uc_, cpu_model_number(model)), "choose the processor model");
-    check(uc_ctl_set_tcg_buffer_size(uc_, kCodeCacheBytes), "size the code cache");
+    check(uc_ctl_set_tcg_buffer_size(uc_, code_cache_bytes), "size the code cache");
     find_env();
+    if (!code_cache_.find(code_cache_bytes)) flush_code();
     check(uc_ctl_exits_enable(uc_), "disable the end address");
     check(uc_ctl_tlb_mode(uc_, UC_TLB_VIRTUAL), "take address translation over");
     raise_snapshot_level();
@@ -219,6 +220,8 @@ Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
 }
 
 Engine::~Engine() { close(); }
+
+void Engine::set_code_cache(std::uint32_t bytes) { code_cache_bytes = bytes; }
 
 std::span<char> Engine::library_state() const {
   return {reinterpret_cast<char*>(uc_), malloc_usable_size(uc_)};
@@ -404,7 +407,11 @@ void Engine::invalidate_code(PhysAddr address, std::uint32_t size) {
 }
 
 void Engine::flush_tlb() { check(uc_ctl_flush_tlb(uc_), "flush the TLB"); }
-void Engine::flush_code() { check(uc_ctl_flush_tb(uc_), "flush translated code"); }
+
+void Engine::flush_code() {
+  check(uc_ctl_flush_tb(uc_), "flush translated code");
+  code_cache_.stop();
+}
 
 bool Engine::forget_code(std::uint32_t linear) {
   translation_fault_ = false;

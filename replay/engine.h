@@ -17,6 +17,7 @@
 
 #include "events/address.h"
 #include "events/cpu_state.h"
+#include "replay/code_cache_watch.h"
 #include "replay/zeroed_array.h"
 
 struct uc_struct;
@@ -128,6 +129,10 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  /// Bytes for translated code, at least 1 MiB, in engines made from now on. What does not fit
+  /// makes the library forget all of it, and execution goes on. Not while another thread makes one.
+  static void set_code_cache(std::uint32_t bytes);
+
   /// Version of the library, e.g. "2.1.1".
   static std::string version();
 
@@ -145,6 +150,9 @@ class Engine {
   void flush_tlb();
   /// Forgets all translated code; slow (tens of milliseconds).
   void flush_code();
+  /// flush_code() has to be called before much more is translated (CodeCacheWatch). To be asked at
+  /// least once for each few hundred blocks translated.
+  bool code_cache_needs_flush() const { return code_cache_.half_full(); }
   /// Forgets the blocks of which the byte at `linear` is part; false when on_translate() does not
   /// tell where it lies. Between runs only.
   bool forget_code(std::uint32_t linear);
@@ -270,6 +278,7 @@ class Engine {
   ZeroedArray<std::uint8_t*> host_pages_;
   char* snapshot_level_ = nullptr;  ///< in the library's own state
   std::vector<std::span<std::uint8_t>> second_mappings_;
+  CodeCacheWatch code_cache_;
   bool identity_ = false;  ///< translations are asked for by physical address just now
   bool translation_fault_ = false;
   std::uint32_t fault_page_ = 0;

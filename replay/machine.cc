@@ -193,6 +193,10 @@ void Machine::finish_run_step() {
     case Action::resume:
       engine_.set_eip(linear_ - engine_.segment_base(kCs));
       break;
+    case Action::forget_code:
+      engine_.set_eip(linear_ - engine_.segment_base(kCs));
+      forget_code();
+      break;
     case Action::step:
       engine_.set_eip(linear_ - engine_.segment_base(kCs));
       engine_.step_once();
@@ -269,6 +273,10 @@ void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
     }
   }
   linear_ = linear;
+  if (!mid_repeat && wants_code_forgotten()) [[unlikely]] {
+    request(Action::forget_code);
+    return;
+  }
   try {
     prepare(linear);
   } catch (const PageFault& f) {

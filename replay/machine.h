@@ -188,6 +188,7 @@ class Machine final : private EngineClient, private WalkObserver {
     arrange,
     finish_repeat,
     resume,
+    forget_code,
     debug_trap,
     flush_tlb,
     ask_again,
@@ -264,6 +265,8 @@ class Machine final : private EngineClient, private WalkObserver {
   void retranslate();
   void finish_retranslation();
   void drop_blocks();
+  bool wants_code_forgotten();
+  void forget_code();
   void refresh_segments();
   bool settle_block(std::uint32_t linear, std::uint32_t size);
   bool stores_into_itself(std::uint32_t linear) const;
@@ -565,6 +568,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t block_begin_ = 0;    ///< linear address of its first instruction
   std::uint64_t careful_until_ = 0;  ///< no block begins before this instruction
   bool retranslating_ = false;
+  std::uint32_t reports_ = 0;             ///< instructions reported so far, modulo 2^32
   std::uint32_t hot_ = 0, hot_size_ = 0;  ///< block the engine was stopped at
   std::uint32_t block_page_ = kNoPage, block_frame_ = 0;
   bool segments_stale_ = true, code_unlimited_ = false;

@@ -207,6 +207,17 @@ void Machine::warm_up(std::uint32_t linear, std::uint32_t size) {
   request(Action::retranslate);
 }
 
+/// Asked before reported instructions; all code is reported when it is translated first.
+bool Machine::wants_code_forgotten() {
+  constexpr std::uint32_t kSeldom = 128;
+  return ++reports_ % kSeldom == 0 && engine_.code_cache_needs_flush();
+}
+
+void Machine::forget_code() {
+  engine_.flush_code();
+  blocks_.clear();
+}
+
 /// The template of the `size` bytes at `linear`; nullopt where not all of them can be had.
 std::optional<BlockTemplate> Machine::compile_block(std::uint32_t linear, std::uint32_t size) {
   CodeBytes code(memory_, PhysAddr{block_frame_ | (linear & kPageMask)});
@@ -247,10 +258,7 @@ void Machine::retranslate() {
   const bool ends = !last.reported_tail && last.instructions.back().info.control_flow;
   engine_.report_instructions(block.end(), ends && block.next ? last.key.linear : 0xffffffff);
   retranslating_ = true;
-  if (blocks_.full()) {
-    engine_.flush_code();
-    blocks_.clear();
-  }
+  if (blocks_.full() || engine_.code_cache_needs_flush()) forget_code();
   blocks_.insert(std::move(block));
 }
 

@@ -12,6 +12,7 @@
 
 #include "formats/kt.h"
 #include "replay/block_memory.h"
+#include "replay/engine.h"
 #include "replay/kt_sink.h"
 #include "replay/replayer.h"
 #include "unit/replay/random_guest.h"
@@ -190,6 +191,26 @@ TEST_P(RandomPrograms, RunTheSameByInstructionsAndByBlocks) {
     if (HasFailure()) return;
   }
   EXPECT_GT(total, 10'000 * programs()) << "most programs ended early";
+}
+
+/// Sees to it that translated code has to be forgotten again and again.
+class SmallCodeCache {
+ public:
+  SmallCodeCache() { Engine::set_code_cache(1u << 20); }
+  ~SmallCodeCache() { Engine::set_code_cache(128u << 20); }
+};
+
+TEST_P(RandomPrograms, RunTheSameWhenTheCodeCacheOverflows) {
+  const auto [mode, events] = GetParam();
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    SCOPED_TRACE("program " + std::to_string(seed));
+    const Recording recording = random_guest(mode, seed, 60'000, events);
+    const Outcome reference = replay(recording, ExecutionPath::instructions, true);
+    const SmallCodeCache small;
+    expect_equal(recording, reference, replay(recording, ExecutionPath::blocks, true));
+    expect_equal(recording, reference, replay(recording, ExecutionPath::instructions, true));
+    if (HasFailure()) return;
+  }
 }
 
 TEST_P(RandomPrograms, RunTheSameFromCheckpointsWhateverWasTranslatedSince) {
