@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/command.h"
@@ -30,15 +31,16 @@ struct Taken {
   double seconds = 0;
 };
 
-/// Replays the recording and takes checkpoints on the way. They are added to the archive when
-/// nothing contradicted the replay up to its end.
-Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arguments,
-                       const Console& console) {
+/// One replay with checkpoints on the way, added to the archive when nothing contradicted it up to
+/// its end. `plain`: as in ReplayRunOptions; nullopt where that does not suffice.
+std::optional<Taken> try_checkpoints(const RecordingFile& file,
+                                     const CheckpointArguments& arguments, bool plain,
+                                     const Console& console) {
   ReplayRunOptions options;
   DigestCheck digests(file, options);
+  options.plain_first = plain && !digests.needed();
   ReplayRun run(file, digests.needed() ? &digests.sink() : nullptr, options, console);
   CheckpointTaker taker(file.recording(), arguments.options);
-  const auto start = std::chrono::steady_clock::now();
   ReplayReport report;
   for (;;) {
     report = run.run_to(std::min(taker.next(), options.to));
@@ -48,16 +50,26 @@ Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arg
   Taken taken;
   taken.result.report = run.end(report);
   taken.result.differs_before = digests.compare(report.instructions);
-  if (taken.result.sure()) {
-    if (taker.count() != 0) {
-      taker.append_to(arguments.recording, run.position(),
-                      options.check ? run.verifier().adoptions() : file.recording().adoptions);
-    }
-    taken.checkpoints = taker.count();
-    taken.spacing = taker.spacing();
+  if (!taken.result.sure()) {
+    const bool careful = options.check && run.verifier().plain();
+    return careful ? std::nullopt : std::optional(taken);
   }
-  taken.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (taker.count() != 0) {
+    taker.append_to(arguments.recording, run.position(),
+                    options.check ? run.verifier().adoptions() : file.recording().adoptions);
+  }
+  taken.checkpoints = taker.count();
+  taken.spacing = taker.spacing();
   return taken;
+}
+
+Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arguments,
+                       const Console& console) {
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<Taken> taken = try_checkpoints(file, arguments, true, console);
+  if (!taken) taken = try_checkpoints(file, arguments, false, console);
+  taken->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return *taken;
 }
 
 ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {

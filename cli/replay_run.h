@@ -22,7 +22,8 @@ struct ReplayRunOptions {
   bool strict = false;       ///< adopt nothing
   bool bit_changes = false;  ///< accept changes of one bit by another bus master
   /// Compare plainly first (VerifierOptions::plain), and once more from the beginning where that
-  /// does not suffice. For run(), not for run_to(). A trace told to must have `start_over`.
+  /// does not suffice: run() does that by itself, and a trace told to must have `start_over`; who
+  /// calls run_to() and end() has to do it (Verifier::plain()).
   bool plain_first = false;
   /// Forgets what the trace was told, and returns the one to tell to instead.
   std::function<Sink*()> start_over;
