@@ -24,6 +24,7 @@ class AdoptionSink final : public Sink {
   Sink* block_receiver() override { return nullptr; }
   Position expected() override;
   bool expects_stores() const override { return false; }
+  bool wants_account() const override { return false; }
   bool may_run_block(Position first, std::uint32_t count) override;
   std::uint64_t reads_of_interest(Position) const override { return 0; }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,

@@ -47,6 +47,7 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
   if (!compares_) return;
   comparing_ = sink_->comparing();
   expects_stores_ = comparing_->expects_stores();
+  keeps_account_ = comparing_->wants_account();
 }
 
 Machine::~Machine() = default;
@@ -376,7 +377,7 @@ void Machine::report_completed() {
     }
   }
   if (info_->kind != InstructionClass::plain) report_descriptors();
-  if (quiet) untold_flags_ = untold_flags_ + flag_effect_of(*info_, engine_.gpr(kEcx));
+  if (quiet && keeps_account_) untold_flags_ = untold_flags_ + flag_effect_of(*info_, engine_.gpr(kEcx));
   Sink* const listener = quiet ? block_receiver_ : sink_;
   if (listener != nullptr) listener->instruction(executed(), position_);
 }

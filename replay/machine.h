@@ -323,7 +323,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool tell_accesses(const BlockTemplate& block);
   /// Tells `block`, which ran, to those who do not compare it.
   void tell_unasked(const BlockTemplate& block) {
-    if (compares_ && !compared_) note_accesses(block);
+    if (keeps_account_ && !compared_) note_accesses(block);
     if (block_receiver_ != nullptr) {
       block_receiver_->block({&block, &block_registers_, {}, {}}, position_);
     }
@@ -542,6 +542,7 @@ class Machine final : private EngineClient, private WalkObserver {
   BlockRegisters block_registers_;
   // Of blocks that are compared.
   bool expects_stores_ = false;
+  bool keeps_account_ = false;
   Sink* comparing_ = nullptr;      ///< the sink
   Position expected_;              ///< from here on it wants to be asked
   std::uint64_t quiet_until_ = 0;  ///< blocks that end before need no questions

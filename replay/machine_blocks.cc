@@ -416,7 +416,7 @@ Translation Machine::allow_engine(Translation known, Access access) {
   if (!by_blocks_) return known;
   known.writable = access == Access::write;
   if (!known.writable) return known;
-  if (compares_) {
+  if (keeps_account_) {
     memory_.note_stores(known.frame.page());
   } else {
     memory_.lend(known.frame.page());

@@ -78,6 +78,9 @@ class Sink {
   virtual Position expected() { return {}; }
   /// Every store is expected: blocks with stores are always told.
   virtual bool expects_stores() const { return true; }
+  /// It wants to know of what it is not told, too, which bytes become defined and that no others
+  /// are read, and which flags become undefined (Machine::take_untold_flags()).
+  virtual bool wants_account() const { return true; }
   /// Whether the next `count` instructions, the first at `first`, may be told as blocks. Else each
   /// is told with all its accesses.
   virtual bool may_run_block(Position /*first*/, std::uint32_t /*count*/) { return true; }
