@@ -52,7 +52,7 @@ class MemoryImage {
     std::uint32_t number = 0xffffffff;
     Page* page = nullptr;
   };
-  mutable std::array<Recent, 64> recent_{};
+  mutable std::array<Recent, 512> recent_{};
 };
 
 }  // namespace citcat
