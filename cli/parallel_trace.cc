@@ -36,7 +36,7 @@ struct Part {
 
 /// Before each piece of what a process tells.
 struct PieceHeader {
-  enum class Kind : std::uint32_t { records, text, result };
+  enum class Kind : std::uint32_t { records, text, result, skipped };
   Kind kind = Kind::records;
   std::uint32_t bytes = 0;
 };
@@ -107,8 +107,18 @@ class PieceWriter final : public ByteSink {
 
  private:
   void tell(PieceHeader::Kind kind, std::span<const std::uint8_t> bytes) {
+    return_to_beginning();
     const PieceHeader header{kind, static_cast<std::uint32_t>(bytes.size())};
     if (!ring_.write(bytes_of(header)) || !ring_.write(bytes)) std::_Exit(1);  // nobody reads on
+  }
+  /// As long as the reader keeps pace, a small part of the ring will do.
+  void return_to_beginning() {
+    constexpr std::size_t kPart = std::size_t{2} << 20;
+    const std::size_t skipped = ring_.skippable(kPart);
+    if (skipped <= sizeof(PieceHeader)) return;
+    const auto bytes = static_cast<std::uint32_t>(skipped - sizeof(PieceHeader));
+    if (!ring_.write(bytes_of(PieceHeader{PieceHeader::Kind::skipped, bytes}))) std::_Exit(1);
+    ring_.skip(bytes);
   }
   SharedRing& ring_;
 };
@@ -195,6 +205,8 @@ class Worker {
       switch (header.kind) {
         case PieceHeader::Kind::records:
           writer.raw(piece, 0);
+          break;
+        case PieceHeader::Kind::skipped:
           break;
         case PieceHeader::Kind::text:
           texts.emplace_back(piece.begin(), piece.end());

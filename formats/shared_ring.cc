@@ -76,6 +76,18 @@ bool SharedRing::write(std::span<const std::uint8_t> bytes) {
   return true;
 }
 
+std::size_t SharedRing::skippable(std::size_t bytes) const {
+  const std::uint64_t written = counts_->written.load(std::memory_order_relaxed);
+  if (counts_->read.load(std::memory_order_acquire) != written) return 0;
+  const std::size_t at = written % size_;
+  return at < bytes ? 0 : size_ - at;
+}
+
+void SharedRing::skip(std::size_t bytes) {
+  counts_->written.store(counts_->written.load(std::memory_order_relaxed) + bytes,
+                         std::memory_order_release);
+}
+
 std::span<const std::uint8_t> SharedRing::readable() const {
   const std::uint64_t read = counts_->read.load(std::memory_order_relaxed);
   const std::uint64_t n = counts_->written.load(std::memory_order_acquire) - read;

@@ -25,6 +25,13 @@ class SharedRing {
   /// The writer's side. Waits while there is no room; false once the reader's process has gone.
   bool write(std::span<const std::uint8_t> bytes);
 
+  /// Where everything written has been read, and the writer is at least `bytes` beyond the
+  /// beginning of the ring: how many bytes it may skip() to be there again, where memory is still
+  /// in the caches. Else 0.
+  std::size_t skippable(std::size_t bytes) const;
+  /// Leaves out as many bytes, which the reader has to consume() like others.
+  void skip(std::size_t bytes);
+
   /// The reader's side: what can be read now, all of it in one piece; empty when there is nothing.
   std::span<const std::uint8_t> readable() const;
   /// The first `bytes` of readable() have been read.

@@ -79,6 +79,23 @@ TEST(SharedRing, TellsTheWriterThatNobodyReadsAnyMore) {
   EXPECT_EQ(told, 'n');
 }
 
+TEST(SharedRing, GoesOnAtItsBeginningWhereAllWasRead) {
+  SharedRing ring(kRing);
+  const std::vector<std::uint8_t> some = {1, 2, 3};
+  ASSERT_TRUE(ring.write(some));
+  EXPECT_EQ(ring.skippable(1), 0U) << "something is to be read";
+  const std::uint8_t* const beginning = ring.readable().data();
+  ring.consume(3);
+  EXPECT_EQ(ring.skippable(4), 0U) << "so near";
+  ASSERT_EQ(ring.skippable(3), ring.size() - 3);
+  ring.skip(ring.size() - 3);
+  EXPECT_EQ(ring.readable().size(), ring.size() - 3);
+  ring.consume(ring.size() - 3);
+  ASSERT_TRUE(ring.write(some));
+  EXPECT_EQ(ring.readable().data(), beginning);
+  EXPECT_TRUE(std::ranges::equal(ring.readable(), some));
+}
+
 TEST(SharedRing, IsOfWholePages) {
   EXPECT_EQ(SharedRing(1).size() % 4096, 0U);
   EXPECT_GE(SharedRing(5000).size(), 5000U);
