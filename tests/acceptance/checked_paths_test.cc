@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "acceptance/machine_run.h"
 
@@ -141,6 +143,51 @@ TEST_P(CheckedPaths, AgreeOnTheCaptureAndOnDamagedOnes) {
     noticed += expected.text != whole.text ? 1 : 0;
   }
   EXPECT_GE(noticed, each / 2);
+}
+
+/// The replay at every tenth of it, and whether all of it was taken.
+struct Stations {
+  std::vector<Replayer::Checkpoint> checkpoints;
+  bool complete = false;
+};
+
+Stations stop_on_the_way(const ImportedRecording& imported, bool plain) {
+  VerifierOptions verifying;
+  verifying.plain = plain;
+  Verifier verifier(imported.recording, imported.read_evidence(), verifying);
+  ReplayOptions options;
+  options.evidence = [&imported] { return imported.read_evidence(); };
+  Replayer replayer(imported.recording, &verifier, std::move(options));
+  verifier.attach(replayer.machine());
+  Stations stations;
+  const std::uint64_t length = imported.recording.instructions.value_or(0);
+  for (std::uint64_t i = 1; i < 10; ++i) {
+    if (replayer.run_to(length * i / 10).end == ReplayReport::End::diverged) return stations;
+    stations.checkpoints.push_back(replayer.checkpoint());
+  }
+  const ReplayReport report = verifier.finish(replayer.run_to(length));
+  stations.complete = report.end != ReplayReport::End::diverged;
+  return stations;
+}
+
+TEST_P(CheckedPaths, ReachTheSameStatesOnTheWay) {
+  const ImportedRecording imported = import_machine(GetParam(), IgnoreCounts::none);
+  const Stations found = stop_on_the_way(imported, true);
+  if (!found.complete) GTEST_SKIP() << "the plain comparison does not suffice";
+  const Stations expected = stop_on_the_way(imported, false);
+  ASSERT_EQ(found.checkpoints.size(), expected.checkpoints.size());
+  for (std::size_t i = 0; i < found.checkpoints.size(); ++i) {
+    const Machine::Snapshot &a = found.checkpoints[i].machine, &b = expected.checkpoints[i].machine;
+    SCOPED_TRACE("instruction " + std::to_string(b.position.instruction));
+    EXPECT_EQ(a.position, b.position);
+    EXPECT_TRUE(a.cpu == b.cpu);
+    ASSERT_EQ(a.pages.size(), b.pages.size());
+    for (std::size_t p = 0; p < a.pages.size(); ++p) {
+      ASSERT_EQ(a.pages[p].number, b.pages[p].number);
+      EXPECT_TRUE(a.pages[p].data == b.pages[p].data) << "page " << a.pages[p].number;
+      EXPECT_TRUE(a.pages[p].defined == b.pages[p].defined) << "page " << a.pages[p].number;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, CheckedPaths, testing::ValuesIn(acceptance_captures(!full_run())),
