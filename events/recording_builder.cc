@@ -446,7 +446,6 @@ void RecordingBuilder::find_lines(const AccessRun& run) {
 }
 
 void RecordingBuilder::derive(const AccessRun& run) {
-  saw_write_back_ |= (run.flags & kWriteBack) != 0;
   find_lines(run);
   for (std::size_t i = 0; i < run.size();) {
     const std::size_t left = std::min<std::size_t>(run.size() - i, clock_.begin(counts_));
@@ -516,6 +515,7 @@ std::size_t RecordingBuilder::derive_each(const AccessRun& run, std::size_t firs
 }
 
 void RecordingBuilder::count_accesses(const AccessTotals& more) {
+  saw_write_back_ |= more.write_backs != 0;
   recording_.totals.reads += more.reads;
   recording_.totals.line_fills += more.line_fills;
   recording_.totals.writes += more.writes;

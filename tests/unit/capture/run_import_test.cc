@@ -254,6 +254,15 @@ TEST_F(RunImport, GivesTheSameArchiveForMoreKindsOfAccessesThanAreLookedAtTogeth
   import_both(records);
 }
 
+TEST_F(RunImport, GivesTheSameArchiveWhereReadsAreMarkedAsWriteBacks) {
+  std::vector<BusRecord> records = Machine(12, {}).run(20'000);
+  for (std::size_t i = 5000; i < records.size(); i += 7) {
+    if (records[i].type == kCode || records[i].type == kRead) records[i].flags |= kWriteBackFlag;
+  }
+  const RecordingFile file = import_both(records);
+  EXPECT_EQ(file.recording().bus.form, CacheForm::none);
+}
+
 TEST_F(RunImport, RefusesRecordsOfZerosWhereverTheyStand) {
   // As a disk leaves them where a file was never written.
   const std::vector<BusRecord> good = Machine(11, {}).run(2000);
