@@ -12,7 +12,7 @@ ClockedDecoder::ClockedDecoder(const SampleInfo& samples, const PinSet& pins,
       active_level_(pins.assignment.edge != ClockEdge::falling),
       first_(samples.unit_bytes),
       last_(samples.unit_bytes) {
-  if (!every_) clock_ = pins.gather({clock_pin});
+  if (!every_) clock_ = PinLevel(pins.pin(clock_pin));
 }
 
 void ClockedDecoder::decode(const SampleBlock& block) {
@@ -31,7 +31,7 @@ void ClockedDecoder::decode(const SampleBlock& block) {
   // The phase under way may have begun in an earlier block: its ends were copied then.
   const std::uint8_t* first = first_.data();
   for (std::size_t i = 0; i < count; ++i) {
-    const bool active = (clock_(levels(i).data()) != 0) == active_level_;
+    const bool active = clock_(levels(i).data()) == active_level_;
     if (active == active_) continue;
     active_ = active;
     if (active) {

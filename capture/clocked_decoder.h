@@ -39,7 +39,7 @@ class ClockedDecoder : public BusDecoder {
   std::string name_;
   std::size_t unit_;
   bool every_;
-  PinGather clock_;
+  PinLevel clock_;
   bool active_level_;
   bool active_ = false;
   std::uint64_t begin_ = 0, last_number_ = 0;

@@ -31,6 +31,25 @@ struct PinChoice {
   bool inverted = false;
 };
 
+/// One pin, for what looks at nothing else in most samples.
+class PinLevel {
+ public:
+  PinLevel() = default;
+  explicit PinLevel(const PinChoice& pin) {
+    if (pin.channel < 0) return;
+    byte_ = static_cast<std::size_t>(pin.channel) / 8;
+    bit_ = static_cast<std::uint8_t>(1U << pin.channel % 8);
+    low_ = pin.inverted ? bit_ : std::uint8_t{0};
+  }
+
+  /// Its level; one that was not captured is low.
+  bool operator()(const std::uint8_t* sample) const { return (sample[byte_] & bit_) != low_; }
+
+ private:
+  std::size_t byte_ = 0;
+  std::uint8_t bit_ = 0, low_ = 0;  ///< of the sample's byte; what the bit is where the pin is low
+};
+
 /// Gathers up to 64 pins, in any order of channels, into a number: by one table look-up for each
 /// byte of the sample that holds any of them.
 class PinGather {
