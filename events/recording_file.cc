@@ -30,7 +30,7 @@ static_assert(kEventsAtATime <= kEventChunkRows);
 /// else that an import does, for a small part of the archive.
 constexpr int kQuickLevel = 4;
 constexpr std::size_t kLarge = std::size_t{1} << 20;
-constexpr std::uint64_t kSmallPart = 8;
+constexpr std::uint64_t kSmallPart = 3;
 /// Checkpoints are compressed already, in pieces that are read one by one.
 constexpr ZstdOptions kCheckpointCompression{1, 0};
 
