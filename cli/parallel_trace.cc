@@ -56,15 +56,21 @@ std::span<const std::uint8_t> bytes_of(const T& value) {
   return {reinterpret_cast<const std::uint8_t*>(&value), sizeof value};
 }
 
+/// From one of PartResult and ReplayReport to the other.
+template <class From, class To>
+void copy_counts(const From& from, To& to) {
+  to.end = from.end;
+  to.instructions = from.instructions;
+  to.interrupts = from.interrupts;
+  to.exceptions = from.exceptions;
+  to.io_reads = from.io_reads;
+  to.io_writes = from.io_writes;
+  to.external_writes = from.external_writes;
+}
+
 PartResult to_part(const ReplayReport& report) {
   PartResult part;
-  part.end = report.end;
-  part.instructions = report.instructions;
-  part.interrupts = report.interrupts;
-  part.exceptions = report.exceptions;
-  part.io_reads = report.io_reads;
-  part.io_writes = report.io_writes;
-  part.external_writes = report.external_writes;
+  copy_counts(report, part);
   if (report.divergence) {
     part.diverged_at = report.divergence->position;
     part.transaction = report.divergence->transaction;
@@ -75,13 +81,7 @@ PartResult to_part(const ReplayReport& report) {
 /// `texts`: reason, expected and found of a divergence.
 ReplayReport to_report(const PartResult& part, const std::vector<std::string>& texts) {
   ReplayReport report;
-  report.end = part.end;
-  report.instructions = part.instructions;
-  report.interrupts = part.interrupts;
-  report.exceptions = part.exceptions;
-  report.io_reads = part.io_reads;
-  report.io_writes = part.io_writes;
-  report.external_writes = part.external_writes;
+  copy_counts(part, report);
   if (part.end == ReplayReport::End::diverged) {
     report.divergence =
         Divergence{part.diverged_at, part.transaction, texts.at(0), texts.at(1), texts.at(2), {}};

@@ -31,14 +31,31 @@ struct Comparison {
   std::string text;  ///< everything it says
 };
 
+/// A replay that stands at its beginning, with a comparison.
+struct Checked {
+  Checked(const ImportedRecording& imported, bool plain)
+      : verifier(imported.recording, imported.read_evidence(), verifier_options(plain)),
+        replayer(imported.recording, &verifier, replay_options(imported)) {
+    verifier.attach(replayer.machine());
+  }
+  static VerifierOptions verifier_options(bool plain) {
+    VerifierOptions options;
+    options.plain = plain;
+    return options;
+  }
+  static ReplayOptions replay_options(const ImportedRecording& imported) {
+    ReplayOptions options;
+    options.evidence = [&imported] { return imported.read_evidence(); };
+    return options;
+  }
+  Verifier verifier;
+  Replayer replayer;
+};
+
 Comparison compare(const ImportedRecording& imported, bool plain) {
-  VerifierOptions verifying;
-  verifying.plain = plain;
-  Verifier verifier(imported.recording, imported.read_evidence(), verifying);
-  ReplayOptions options;
-  options.evidence = [&imported] { return imported.read_evidence(); };
-  Replayer replayer(imported.recording, &verifier, std::move(options));
-  verifier.attach(replayer.machine());
+  Checked checked(imported, plain);
+  Verifier& verifier = checked.verifier;
+  Replayer& replayer = checked.replayer;
   const ReplayReport report = verifier.finish(replayer.run());
   const VerifyTotals& t = verifier.totals();
   std::string text = fmt::format("{} after {} instructions, {} interrupts, {} exceptions\n",
@@ -152,20 +169,15 @@ struct Stations {
 };
 
 Stations stop_on_the_way(const ImportedRecording& imported, bool plain) {
-  VerifierOptions verifying;
-  verifying.plain = plain;
-  Verifier verifier(imported.recording, imported.read_evidence(), verifying);
-  ReplayOptions options;
-  options.evidence = [&imported] { return imported.read_evidence(); };
-  Replayer replayer(imported.recording, &verifier, std::move(options));
-  verifier.attach(replayer.machine());
+  Checked checked(imported, plain);
+  Replayer& replayer = checked.replayer;
   Stations stations;
   const std::uint64_t length = imported.recording.instructions.value_or(0);
   for (std::uint64_t i = 1; i < 10; ++i) {
     if (replayer.run_to(length * i / 10).end == ReplayReport::End::diverged) return stations;
     stations.checkpoints.push_back(replayer.checkpoint());
   }
-  const ReplayReport report = verifier.finish(replayer.run_to(length));
+  const ReplayReport report = checked.verifier.finish(replayer.run_to(length));
   stations.complete = report.end != ReplayReport::End::diverged;
   return stations;
 }
