@@ -28,6 +28,7 @@ class ZeroedArray {
     void operator()(T* p) const { std::free(p); }
   };
   static T* zeros(std::size_t size) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): elements may well be pointers
     void* const p = std::calloc(size, sizeof(T));
     if (p == nullptr) throw std::bad_alloc();
     return static_cast<T*>(p);
