@@ -30,9 +30,9 @@ struct ConvertResult {
   std::vector<std::string> warnings;
 };
 
-/// Converts to `target` ("byu", "csv", "native", "vcd", "samples-csv", "ols"). Several segments become one
-/// file, which says so in warnings. Throws UsageError for an unknown target and for samples wanted
-/// from a capture that has none, and what open_capture() throws.
+/// Converts to `target` ("byu", "csv", "native", "vcd", "samples-csv", "ols"). Several segments
+/// become one file, which says so in warnings. Throws UsageError for an unknown target and for
+/// samples wanted from a capture that has none, and what open_capture() throws.
 ConvertResult convert_capture(const std::vector<std::string>& paths, const CaptureOptions& options,
                               std::string_view target, std::unique_ptr<ByteSink> sink,
                               const std::function<void(std::uint64_t)>& progress = nullptr);

@@ -41,9 +41,9 @@ inline constexpr std::size_t kListedPositions = 16;
 std::vector<std::uint8_t> encode_placements(std::span<const PlacedEvent> events);
 std::vector<PlacedEvent> decode_placements(ByteReader& in);
 
-/// Gives the interrupts of `recording` the positions found; those that are none stay without. Absent
-/// ones become Interrupt::Kind::none.
-/// Returns false, and changes nothing, when the events are not of this recording.
+/// Gives the interrupts of `recording` the positions found; those that are none stay without.
+/// Absent ones become Interrupt::Kind::none. Returns false, and changes nothing, when the events
+/// are not of this recording.
 bool apply_placements(std::span<const PlacedEvent> events, Recording& recording);
 
 }  // namespace citcat

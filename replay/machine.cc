@@ -377,7 +377,8 @@ void Machine::report_completed() {
     }
   }
   if (info_->kind != InstructionClass::plain) report_descriptors();
-  if (quiet && keeps_account_) untold_flags_ = untold_flags_ + flag_effect_of(*info_, engine_.gpr(kEcx));
+  if (quiet && keeps_account_)
+    untold_flags_ = untold_flags_ + flag_effect_of(*info_, engine_.gpr(kEcx));
   Sink* const listener = quiet ? block_receiver_ : sink_;
   if (listener != nullptr) listener->instruction(executed(), position_);
 }

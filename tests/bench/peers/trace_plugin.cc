@@ -1,5 +1,5 @@
-// A TCG plugin that traces like many do: each instruction's address and each data address, as 8-byte
-// records, in a buffer that is written when it is full.
+// A TCG plugin that traces like many do: each instruction's address and each data address, as
+// 8-byte records, in a buffer that is written when it is full.
 //
 //   qemu-system-i386 -plugin trace_plugin.so,out=FILE
 
