@@ -24,7 +24,7 @@ namespace {
 
 /// Instructions of a part, where there are enough. To go to the next part takes some ten
 /// milliseconds, as long as one to two million instructions.
-constexpr std::uint64_t kWorthwhile = std::uint64_t{1} << 23;
+constexpr std::uint64_t kWorthwhile = std::uint64_t{1} << 22;
 /// What a part gives: 8 to 20 bytes an instruction.
 constexpr std::size_t kRingBytes = std::size_t{128} << 20;
 
