@@ -37,6 +37,7 @@ class SharedRing {
   /// The first `bytes` of readable() have been read.
   void consume(std::size_t bytes);
 
+  /// What a side that has nothing to do does before it looks again: sleeps half a millisecond.
   static void wait();
 
  private:

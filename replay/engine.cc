@@ -40,7 +40,7 @@ constexpr std::uint32_t kInterceptedException = 0x140;
 constexpr std::uint64_t kUnchecked = std::uint64_t{1} << 32;
 
 /// The library's default of 1 GiB costs seconds at first use; this holds the translated code of a
-/// whole operating system for a thousand million instructions.
+/// whole operating system.
 std::uint32_t code_cache_bytes = 128u << 20;
 
 void check(uc_err error, const char* doing) {

@@ -542,7 +542,7 @@ class Machine final : private EngineClient, private WalkObserver {
   BlockRegisters block_registers_;
   // Of blocks that are compared.
   bool expects_stores_ = false;
-  bool keeps_account_ = false;
+  bool keeps_account_ = false;     ///< Sink::wants_account() of the one that compares
   Sink* comparing_ = nullptr;      ///< the sink
   Position expected_;              ///< from here on it wants to be asked
   std::uint64_t quiet_until_ = 0;  ///< blocks that end before need no questions
