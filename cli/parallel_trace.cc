@@ -228,13 +228,13 @@ class Worker {
   /// The next `bytes`, as soon as they are there.
   std::span<const std::uint8_t> wait_for(std::size_t bytes) {
     for (;;) {
+      check_interrupt();  // also where there is always something to read
       // Looked at before the ring: what the process wrote before it ended is there then.
       const bool ended = process_ <= 0 || ::waitpid(process_, nullptr, WNOHANG) != 0;
       if (ended) process_ = 0;
       const auto readable = ring_.readable();
       if (readable.size() >= bytes) return readable.first(bytes);
       if (ended) throw InternalError("the process of a part of the trace ended without a result");
-      check_interrupt();
       SharedRing::wait();
     }
   }
