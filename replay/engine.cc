@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/mman.h>
-#include <unicorn/unicorn.h>
-#include <unicorn/x86.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +13,7 @@
 
 #include "formats/error.h"
 #include "replay/engine_proof.h"
+#include "replay/unicorn_internal.h"
 
 // The library's uc_ctl macros convert out-of-range numbers to an enumeration.
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -184,6 +183,7 @@ void Engine::guarded(F&& body) noexcept {
 }
 
 std::string Engine::version() {
+  load_unicorn();
   unsigned major = 0, minor = 0;
   const unsigned v = uc_version(&major, &minor);
   return std::to_string(v >> 24 & 0xff) + "." + std::to_string(v >> 16 & 0xff) + "." +
@@ -198,6 +198,7 @@ Engine::Engine(CpuModel model, HookMode mode, EngineClient& client)
 
 Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
     : client_(client), host_pages_(std::size_t{1} << 20) {
+  load_unicorn();
   // 32-bit mode for every guest: in 16-bit mode the library reports linear addresses as IP.
   check(uc_open(UC_ARCH_X86, UC_MODE_32, &uc_), "open");
   try {

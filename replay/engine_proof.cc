@@ -1,8 +1,5 @@
 #include "replay/engine_proof.h"
 
-#include <unicorn/unicorn.h>
-#include <unicorn/x86.h>
-
 #include <array>
 #include <cstring>
 #include <functional>
@@ -11,6 +8,7 @@
 
 #include "formats/error.h"
 #include "replay/engine.h"
+#include "replay/unicorn_internal.h"
 
 namespace citcat {
 
