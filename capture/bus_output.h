@@ -2,12 +2,12 @@
 // Where the decoders of the 80286 and its successors put what they understood.
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 
 #include "capture/bus_decoder.h"
 #include "capture/cycle_definitions.h"
+#include "capture/ring.h"
 #include "events/bus_transaction.h"
 #include "formats/error.h"
 
@@ -24,7 +24,7 @@ class BusOutput {
                         "expected the second interrupt acknowledge, found " +
                             std::string(bus_op_name(transaction.op)) +
                             " (check the cycle definition pins in the channel map)");
-    ready_.push_back(transaction);
+    ready_.push_back() = transaction;
   }
   /// One of the two cycles. The first one's data mean nothing.
   void push_acknowledge(std::uint64_t clock, std::uint8_t data) {
@@ -62,7 +62,7 @@ class BusOutput {
 
  private:
   std::string name_;
-  std::deque<BusTransaction> ready_;
+  Ring<BusTransaction> ready_;
   std::optional<std::uint64_t> first_acknowledge_;
 };
 

@@ -3,7 +3,6 @@
 // matter how many samples the analyser took of each.
 
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <vector>
 
@@ -39,8 +38,7 @@ class ClockedDecoder : public BusDecoder {
   std::string name_;
   std::size_t unit_;
   bool every_;
-  PinLevel clock_;
-  bool active_level_;
+  PinLevel clock_;  ///< high in the active phase
   bool active_ = false;
   std::uint64_t begin_ = 0, last_number_ = 0;
   // The first and last sample of a phase that reaches into the next block.

@@ -57,6 +57,19 @@ class Decoder8086Max final : public ClockedDecoder {
  protected:
   void clock(const Period& period) override {
     const std::uint64_t control = control_(period.first);
+    if (control == nothing_new_) {
+      ++clocks_;
+    } else {
+      change(control, period);
+    }
+  }
+
+  void end() override { tracker_.finish(); }
+
+ private:
+  static constexpr std::uint64_t kSomethingNew = ~std::uint64_t{0};
+
+  void change(std::uint64_t control, const Period& period) {
     const auto status = static_cast<unsigned>(control & 7);
     if (status == kPassive) {
       if (open_) end_cycle(period);
@@ -70,13 +83,12 @@ class Decoder8086Max final : public ClockedDecoder {
                               " (check S0, S1, S2 and CLK in the channel map)");
       ++clocks_;
     }
-    tracker_.queue_status(static_cast<QueueStatus>((control >> 3) & 3), period.end);
+    const auto queue = static_cast<QueueStatus>((control >> 3) & 3);
+    tracker_.queue_status(queue, period.end);
     status_ = status;
+    nothing_new_ = queue == QueueStatus::none ? control : kSomethingNew;
   }
 
-  void end() override { tracker_.finish(); }
-
- private:
   void begin_cycle(unsigned status, std::uint64_t control, const Period& period) {
     cycle_ = {};
     cycle_.op = op_of_status(status);
@@ -129,7 +141,9 @@ class Decoder8086Max final : public ClockedDecoder {
   // Until the bus was seen passive, a cycle under way has lost its address.
   unsigned status_ = 0;
   bool open_ = false;
-  std::uint32_t clocks_ = 0;
+  std::uint32_t clocks_ = 0;  ///< of the cycle, while it is open
+  /// Control lines that would do nothing but last a clock longer.
+  std::uint64_t nothing_new_ = kSomethingNew;
   PinCycle cycle_;
   ExecutionTracker tracker_;
 };

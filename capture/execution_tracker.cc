@@ -193,7 +193,9 @@ void ExecutionTracker::fail(std::uint64_t clock, const std::string& message) con
 }
 
 std::uint64_t ExecutionTracker::push(const BusTransaction& transaction, bool ready) {
-  items_.push_back({transaction, ready});
+  Item& last = items_.push_back();
+  last.transaction = transaction;
+  last.ready = ready;
   return first_item_ + items_.size() - 1;
 }
 
@@ -240,7 +242,7 @@ void ExecutionTracker::begin_cycle(const BusTransaction& transaction) {
                                 std::string(bus_op_name(transaction.op)) +
                                 " (check S0, S1 and S2 in the channel map)");
   cycle_open_ = true;
-  cycle_ = transaction;
+  cycle_ = {transaction.op, transaction.size, transaction.address};
   if (transaction.op == BusOp::code_read) {
     begin_fetch(transaction);
   } else if (awaiting_second) {
@@ -266,7 +268,7 @@ void ExecutionTracker::begin_fetch(const BusTransaction& transaction) {
   next_fetch_ = (address + transaction.size) & setup_.address_mask;
 }
 
-void ExecutionTracker::begin_data(BusTransaction transaction) {
+void ExecutionTracker::begin_data(const BusTransaction& transaction) {
   settle_break();
   check_access(transaction);
   if (transaction.op == BusOp::interrupt_acknowledge) {
@@ -277,12 +279,13 @@ void ExecutionTracker::begin_data(BusTransaction transaction) {
     entry_->item = cycle_item_;
     return;
   }
+  cycle_item_ = push(transaction, false);
   // During an entry the position is not known yet; settle_entry() fills it in.
   if (!entry_ && setup_.queue_status && positions_valid()) {
-    transaction.position = position_now();
-    transaction.flags |= kPositionKnown;
+    BusTransaction& pushed = item(cycle_item_).transaction;
+    pushed.position = position_now();
+    pushed.flags |= kPositionKnown;
   }
-  cycle_item_ = push(transaction, false);
 }
 
 /// The first access of some instructions is known in advance: a cheap proof that the status lines
@@ -325,9 +328,9 @@ void ExecutionTracker::end_cycle(std::span<const std::uint8_t> data, std::uint64
   if (cycle_.op == BusOp::code_read) {
     if (!setup_.queue_status || !synchronised_ || discard_fetch_) return;
     for (std::size_t i = 0; i < done.transaction.size; ++i)
-      queue_.push_back(
-          {(cycle_.address.value + static_cast<std::uint32_t>(i)) & setup_.address_mask,
-           done.transaction.data[i]});
+      queue_.push_back() = {
+          (cycle_.address.value + static_cast<std::uint32_t>(i)) & setup_.address_mask,
+          done.transaction.data[i]};
     if (queue_.size() > setup_.queue_bytes)
       fail(clock, "expected at most " + std::to_string(setup_.queue_bytes) +
                       " bytes in the prefetch queue, found " + std::to_string(queue_.size()) +
@@ -419,8 +422,7 @@ void ExecutionTracker::abandon_entry(const std::string& why) {
 
 // ---- queue
 
-void ExecutionTracker::queue_status(QueueStatus status, std::uint64_t clock) {
-  if (status == QueueStatus::none || !setup_.queue_status) return;
+void ExecutionTracker::follow_queue(QueueStatus status, std::uint64_t clock) {
   if (status == QueueStatus::emptied) {
     queue_.clear();
     next_fetch_.reset();
@@ -527,16 +529,14 @@ void ExecutionTracker::finish() {
       abandon_entry("the capture ends within the entry of an interrupt");
     } else {
       // Half an acknowledge says nothing: it has no vector.
-      items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(entry_->item - first_item_),
-                   items_.end());
+      items_.truncate(entry_->item - first_item_);
       entry_.reset();
       cycle_open_ = false;
       return;
     }
   }
   // The cycle the capture ends in has no data: it is left out.
-  if (cycle_open_ && cycle_item_ >= first_item_)
-    items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(cycle_item_ - first_item_));
+  if (cycle_open_ && cycle_item_ >= first_item_) items_.erase(cycle_item_ - first_item_);
   cycle_open_ = false;
 }
 

@@ -7,12 +7,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "capture/ring.h"
 #include "events/bus_transaction.h"
 
 namespace citcat {
@@ -43,7 +43,9 @@ class ExecutionTracker {
   /// messages.
   void end_cycle(std::span<const std::uint8_t> data, std::uint64_t clock);
   /// The queue-status pins reported `status` at `clock`.
-  void queue_status(QueueStatus status, std::uint64_t clock);
+  void queue_status(QueueStatus status, std::uint64_t clock) {
+    if (status != QueueStatus::none && setup_.queue_status) follow_queue(status, clock);
+  }
   /// The capture ends: what is still waiting for more is handed out as far as it is known.
   void finish();
 
@@ -91,28 +93,34 @@ class ExecutionTracker {
   std::uint32_t completed_iterations() const;
 
   void begin_fetch(const BusTransaction& transaction);
-  void begin_data(BusTransaction transaction);
+  void begin_data(const BusTransaction& transaction);
   void check_access(const BusTransaction& transaction);
   void follow_entry(const BusTransaction& transaction, std::span<const std::uint8_t> data);
   void settle_break();
   void settle_entry();
   void abandon_entry(const std::string& why);
+  void follow_queue(QueueStatus status, std::uint64_t clock);
   void start_instruction(const Fetched& byte, std::uint64_t clock);
   void continue_instruction(const Fetched& byte, std::uint64_t clock);
   void close_instruction();
   void lose_positions(const std::string& why);
 
   Setup setup_;
-  std::deque<Item> items_;
+  Ring<Item> items_;
   std::uint64_t first_item_ = 0;  ///< sequence number of items_.front()
   std::uint64_t emitted_ = 0;
 
   bool cycle_open_ = false;
-  BusTransaction cycle_;  ///< the cycle on the pins
+  /// The cycle on the pins.
+  struct Cycle {
+    BusOp op = BusOp::code_read;
+    std::uint8_t size = 0;
+    PhysAddr address;
+  } cycle_;
   std::uint64_t cycle_item_ = 0;
   bool discard_fetch_ = false;
 
-  std::deque<Fetched> queue_;
+  Ring<Fetched> queue_;
   bool synchronised_ = false;  ///< the queue was seen empty once
   std::optional<std::uint32_t> next_fetch_;
   bool flushed_ = false;

@@ -14,8 +14,9 @@ namespace {
 
 // Text members are small; anything larger is not what it claims to be.
 constexpr std::size_t kMaxTextBytes = 1 << 20;
-// About this many bytes of samples are handed out at a time.
-constexpr std::size_t kBlockBytes = 256 * 1024;
+// About this many bytes of samples are handed out at a time: what is decoded of them stays in the
+// first-level cache until it is taken.
+constexpr std::size_t kBlockBytes = 16 * 1024;
 
 class SigrokSource final : public SampleSource {
  public:
