@@ -22,7 +22,7 @@ constexpr std::size_t kEnough = 2;
 constexpr std::size_t kBlocks = 6;
 static_assert(kBlocks >= (kEnough - 1) + 1 + kEnough);
 /// A thread is started for segments longer than this.
-constexpr std::uint64_t kFewTransactions = 1 << 16;
+constexpr std::uint64_t kFewTransactions = 1 << 12;
 
 }  // namespace
 

@@ -31,6 +31,9 @@ static_assert(kEventsAtATime <= kEventChunkRows);
 constexpr int kQuickLevel = 4;
 constexpr std::size_t kLarge = std::size_t{1} << 20;
 constexpr std::uint64_t kSmallPart = 3;
+/// What is tiny takes half as long as the best: two thousandths more.
+constexpr int kTinyLevel = 18;
+constexpr std::size_t kTiny = std::size_t{1} << 16;
 /// Checkpoints are compressed already, in pieces that are read one by one.
 constexpr ZstdOptions kCheckpointCompression{1, 0};
 
@@ -75,7 +78,10 @@ void add_digest_chunks(std::span<const ReplayDigest> digests, Add add) {
 void add_chunk(ContainerWriter& container, ChunkKind kind, std::vector<std::uint8_t> payload,
                ZstdOptions compression, EvidenceMode evidence) {
   const bool quick = payload.size() > kLarge || payload.size() < container.size() / kSmallPart;
-  if (evidence == EvidenceMode::full && quick) compression.level = kQuickLevel;
+  if (evidence == EvidenceMode::full) {
+    if (quick) compression.level = kQuickLevel;
+    if (!quick && payload.size() <= kTiny) compression.level = kTinyLevel;
+  }
   container.add(kind, std::move(payload), compression);
 }
 
