@@ -23,33 +23,77 @@ constexpr std::size_t kSkippableHeaderBytes = 8;
 constexpr std::array<std::uint8_t, 8> kIndexText{'C', 'C', 'K', 'T', 'I', 'N', 'D', 'X'};
 constexpr std::size_t kIndexRowBytes = 40;
 
-/// The index frame, which the last row of the seek table is of.
+/// The index frame, which the last row of the seek table is of. Everything before it is frames.
 struct IndexPlace {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
 
-IndexPlace find_index(const RandomAccessFile& file) {
+/// What the seek table's end says: frames in the file, the index among them.
+std::uint64_t read_frame_count(const RandomAccessFile& file) {
   constexpr std::size_t kTail = kSeekTableRowBytes + kSeekTableFooterBytes;
   if (file.size() < kTail) {
     throw FormatError(file.path(), file.size(), "expected the seek table of a KT file, found none");
   }
-  const std::uint64_t at = file.size() - kTail;
-  const auto bytes = file.read(at, kTail, "seek table");
+  const std::uint64_t at = file.size() - kSeekTableFooterBytes;
+  const auto bytes = file.read(at, kSeekTableFooterBytes, "seek table");
   ByteReader in(bytes, file.path(), at);
-  const std::uint64_t index_bytes = in.u32("size of the index");
-  in.u32("content of the index");
   const std::uint64_t frames = in.u32("number of frames");
   in.u8("seek table descriptor");
   if (in.u32("seek table magic") != kSeekTableMagic || frames == 0) {
     in.fail_at(at, "expected the seek table of a KT file, found something else");
   }
-  const std::uint64_t table_bytes =
-      kSkippableHeaderBytes + frames * kSeekTableRowBytes + kSeekTableFooterBytes;
-  if (file.size() < table_bytes + index_bytes) {
-    in.fail_at(at, "expected the index of a KT file before its seek table, found it cut");
+  return frames;
+}
+
+IndexPlace find_index(const RandomAccessFile& file) {
+  const std::uint64_t rows_bytes = read_frame_count(file) * kSeekTableRowBytes;
+  const std::uint64_t table_bytes = kSkippableHeaderBytes + rows_bytes + kSeekTableFooterBytes;
+  if (file.size() < table_bytes) {
+    throw FormatError(file.path(), 0, "expected the whole seek table of a KT file, found it cut");
   }
-  return {file.size() - table_bytes - index_bytes, index_bytes};
+  const std::uint64_t table = file.size() - table_bytes;
+  const auto bytes = file.read(table + kSkippableHeaderBytes, rows_bytes, "seek table");
+  ByteReader in(bytes, file.path(), table + kSkippableHeaderBytes);
+  std::uint64_t stored = 0, last = 0;
+  while (!in.at_end()) {
+    last = in.u32("size of a frame");
+    in.u32("content of a frame");
+    stored += last;
+  }
+  // Of files that were joined, the last one's table and index count from where it began.
+  if (stored != table) {
+    in.fail_at(table, "expected a seek table of the " + std::to_string(table) +
+                          " bytes before it, found one of " + std::to_string(stored));
+  }
+  return {table - last, last};
+}
+
+/// Adds, or throws where no file has as much.
+void add(std::uint64_t& sum, std::uint64_t more, const ByteReader& in) {
+  if (more > ~std::uint64_t{0} - sum) in.fail("KT index: expected totals of a trace, found more");
+  sum += more;
+}
+
+/// The rows of the index, which lies behind the segments' frames.
+std::vector<KtSegment> read_rows(ByteReader& in, std::uint64_t index_offset) {
+  std::vector<KtSegment> result;
+  KtSegment segment;
+  while (!in.at_end()) {
+    add(segment.first_instruction, segment.instructions, in);
+    add(segment.kt_offset, segment.kt_bytes, in);
+    segment.instructions = in.u64("instructions");
+    segment.kt_bytes = in.u64("KT bytes");
+    segment.file_offset = in.u64("frame offset");
+    segment.stored_bytes = in.u64("frame size");
+    segment.content_bytes = in.u64("content size");
+    if (segment.file_offset > index_offset ||
+        segment.stored_bytes > index_offset - segment.file_offset) {
+      in.fail("KT index: expected a frame before it, found one that ends behind");
+    }
+    result.push_back(segment);
+  }
+  return result;
 }
 
 }  // namespace
@@ -112,19 +156,7 @@ std::vector<KtSegment> read_kt_index(const std::string& path) {
     rows.fail("expected rows for " + std::to_string(count) + " segments, found " +
               std::to_string(rows.remaining()) + " bytes");
   }
-  std::vector<KtSegment> result;
-  KtSegment segment;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    segment.first_instruction += segment.instructions;
-    segment.kt_offset += segment.kt_bytes;
-    segment.instructions = rows.u64("instructions");
-    segment.kt_bytes = rows.u64("KT bytes");
-    segment.file_offset = rows.u64("frame offset");
-    segment.stored_bytes = rows.u64("frame size");
-    segment.content_bytes = rows.u64("content size");
-    result.push_back(segment);
-  }
-  return result;
+  return read_rows(rows, place.offset);
 }
 
 }  // namespace citcat

@@ -34,7 +34,7 @@ struct SeekTableEntry {
 std::vector<std::uint8_t> encode_kt_index(std::span<const KtSegment> segments,
                                           std::vector<SeekTableEntry> frames);
 
-/// The segments of the trace `path`, from its index. Throws FormatError when it has none.
+/// The segments of the trace `path`. Throws FormatError when it has no index, or not of all of it.
 std::vector<KtSegment> read_kt_index(const std::string& path);
 
 }  // namespace citcat

@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include <random>
+#include <vector>
 
 #include "formats/error.h"
 #include "formats/kt.h"
@@ -88,6 +89,39 @@ TEST_F(SeekableKt, IsReadFromEveryFrame) {
     EXPECT_FALSE(found.next(a));
     EXPECT_EQ(segment.first_instruction + count, instructions);
   }
+}
+
+TEST_F(SeekableKt, HasNoIndexWhereTwoWereJoined) {
+  std::uint64_t instructions = 0;
+  const Bytes kt = random_kt(1000, instructions);
+  write(kt, kt.size());
+  store("t.kt.zst", load("t.kt.zst") + load("t.kt.zst"));
+  EXPECT_THROW(read_kt_index(path("t.kt.zst")), FormatError);
+  EXPECT_EQ(read_whole_file(path("t.kt.zst"), 4 * kt.size()).size(), 2 * kt.size());
+}
+
+TEST_F(SeekableKt, RefusesAnIndexOfWhatIsNotThere) {
+  KtSegment whole;
+  whole.stored_bytes = 100;
+  whole.instructions = whole.kt_bytes = 10;
+  const auto refused = [&](const KtSegment& segment) {
+    const auto index = encode_kt_index(std::vector{whole, segment, whole}, {{100, 10}});
+    store("t.kt.zst", std::string(100, 0) + std::string(index.begin(), index.end()));
+    try {
+      return read_kt_index(path("t.kt.zst")).size() != 3;
+    } catch (const FormatError&) {
+      return true;
+    }
+  };
+  EXPECT_FALSE(refused(whole));
+  KtSegment segment = whole;
+  segment.file_offset = 1;
+  EXPECT_TRUE(refused(segment));
+  segment.file_offset = ~std::uint64_t{0} - 50;
+  EXPECT_TRUE(refused(segment));
+  segment = whole;
+  segment.instructions = ~std::uint64_t{0};
+  EXPECT_TRUE(refused(segment));
 }
 
 TEST_F(SeekableKt, HoldsAnEmptyTrace) {
