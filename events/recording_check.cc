@@ -10,28 +10,42 @@ namespace citcat {
 
 namespace {
 
-/// The number of transactions in the evidence, each decoded.
-std::uint64_t count_evidence(const RecordingFile& file) {
+/// Decodes the evidence, of which there must be as much as was derived from.
+void decode_evidence(const RecordingFile& file) {
   const auto evidence = file.evidence();
   std::uint64_t count = 0;
   for (BusTransaction t; evidence->next(t);) ++count;
-  return count;
+  const std::uint64_t expected = file.recording().totals.transactions;
+  // Reviewed hints leave transactions out and add some.
+  const bool changed =
+      std::ranges::any_of(file.hints(), [](const Hint& hint) { return hint.concerns_evidence(); });
+  if (changed || count == expected) return;
+  throw FormatError(file.container().path(), 0,
+                    "evidence: expected " + std::to_string(expected) + " transactions, found " +
+                        std::to_string(count));
 }
 
 /// A hash that is right proves that the bytes are what was written, not that what was written makes
-/// sense; so everything is decoded too. Returns what does not, or "".
-std::string decode_everything(const std::string& path) {
-  try {
-    const std::size_t recordings = RecordingFile::open(path).recordings();
-    for (std::size_t i = 0; i < recordings; ++i) {
-      const RecordingFile file = RecordingFile::open(path + "@" + std::to_string(i));
-      if (file.meta().evidence == EvidenceMode::full) count_evidence(file);
-      for (const CheckpointSeries& series : CheckpointSeries::read(file)) series.check(file);
-    }
-    return "";
-  } catch (const FormatError& error) {
-    return error.what();
+/// sense; so everything is decoded too. Throws FormatError where it does not.
+void decode_everything(const std::string& path) {
+  const std::size_t recordings = RecordingFile::open(path).recordings();
+  for (std::size_t i = 0; i < recordings; ++i) {
+    const RecordingFile file = RecordingFile::open(path + "@" + std::to_string(i));
+    if (file.meta().evidence == EvidenceMode::full) decode_evidence(file);
+    for (const CheckpointSeries& series : CheckpointSeries::read(file)) series.check(file);
   }
+}
+
+/// What an earlier repair could not save.
+std::vector<std::string> losses_of(const ContainerReader& archive) {
+  std::vector<std::string> losses;
+  for (const ChunkInfo& chunk : archive.chunks()) {
+    if (chunk.kind != kLostChunk) continue;
+    const std::vector<std::uint8_t> payload = archive.read(chunk);
+    ByteReader in(payload, archive.path(), chunk.offset);
+    losses.push_back("lost before a repair: " + decode_lost_chunk(in).message);
+  }
+  return losses;
 }
 
 bool has_kind(const ContainerScan& scan, ChunkKind kind) {
@@ -45,19 +59,11 @@ RecordingCheck check_recording(const std::string& path) {
   RecordingCheck check;
   check.scan = scan_container(path);
   if (!check.scan.sound()) return check;
-  if (has_kind(check.scan, kLostChunk)) {
-    const ContainerReader reader(path);
-    for (const ChunkInfo& chunk : reader.chunks()) {
-      if (chunk.kind != kLostChunk) continue;
-      const std::vector<std::uint8_t> payload = reader.read(chunk);
-      ByteReader in(payload, path, chunk.offset);
-      check.losses.push_back("lost before a repair: " + decode_lost_chunk(in).message);
-    }
-    return check;
-  }
-  const std::string problem = decode_everything(path);
-  if (!problem.empty()) {
-    check.scan.damage.push_back({0, check.scan.file_bytes, std::nullopt, problem});
+  try {
+    check.losses = losses_of(ContainerReader(path));
+    if (check.losses.empty()) decode_everything(path);
+  } catch (const FormatError& error) {
+    check.scan.damage.push_back({0, check.scan.file_bytes, std::nullopt, error.what()});
   }
   return check;
 }

@@ -105,6 +105,16 @@ void add_image(ContainerWriter& container, const MemoryImage& image, EvidenceMod
   }
 }
 
+/// Applies the archive's own hints: one that means nothing there is damage, not a user's mistake.
+void apply_own_hints(const std::vector<Hint>& hints, Recording& recording,
+                     const std::string& path) {
+  try {
+    for (const Hint& hint : hints) apply_hint(hint, recording);
+  } catch (const UsageError& error) {
+    throw FormatError(path, 0, error.what());
+  }
+}
+
 /// Reads the evidence chunks of an archive one after the other.
 class FileEvidenceReader final : public EvidenceReader {
  public:
@@ -317,7 +327,7 @@ RecordingFile RecordingFile::open(const std::string& path) {
   file.select_chunks(name.number.has_value());
   for (const ChunkInfo& chunk : file.chunks_) file.load(chunk);
   file.require_chunks();
-  for (const Hint& hint : file.hints_) apply_hint(hint, file.recording_);
+  apply_own_hints(file.hints_, file.recording_, name.path);
   if (!apply_placements(file.placements_, file.recording_)) {
     throw FormatError(name.path, 0,
                       "expected placements of the recording's interrupts, found one of another");

@@ -20,7 +20,8 @@ class RecordingCheckTest : public test::TemporaryFolder {
     test::RandomRecording random(7);
     recording_ = random.recording();
     RecordingFileWriter writer(path("r"));
-    for (std::uint64_t i = 0; i < 2 * kEvidenceChunkTransactions + 5; ++i) {
+    recording_.totals.transactions = 2 * kEvidenceChunkTransactions + 5;
+    for (std::uint64_t i = 0; i < recording_.totals.transactions; ++i) {
       writer.write(random.transaction(i));
     }
     writer.finish(recording_);
@@ -67,6 +68,38 @@ TEST_F(RecordingCheckTest, FindsChunksThatAreIntactButNoRecording) {
   EXPECT_FALSE(check_recording(path("r")).sound());
 }
 
+TEST_F(RecordingCheckTest, FindsHintsThatMeanNothingInTheirRecording) {
+  write();
+  RecordingAppender archive(path("r"));
+  HintFile hints;
+  hints.hints.emplace_back().kind = Hint::Kind::no_interrupt;
+  archive.add_hints(hints);
+  archive.finish();
+  EXPECT_FALSE(check_recording(path("r")).sound());
+  EXPECT_THROW(RecordingFile::open(path("r")), FormatError);
+}
+
+TEST_F(RecordingCheckTest, FindsALossThatCannotBeRead) {
+  ContainerWriter writer(path("r"));
+  writer.add(kLostChunk, std::vector<std::uint8_t>{1}, ZstdOptions{});
+  writer.finish();
+  const RecordingCheck check = check_recording(path("r"));
+  EXPECT_EQ(check.scan.damage.size(), 1U);
+}
+
+TEST_F(RecordingCheckTest, FindsThatATransactionIsMissing) {
+  test::RandomRecording random(7);
+  Recording recording = random.recording();
+  recording.totals.transactions = 3;
+  RecordingFileWriter writer(path("r"));
+  writer.write(random.transaction(0));
+  writer.write(random.transaction(1));
+  writer.finish(recording);
+  const RecordingCheck check = check_recording(path("r"));
+  ASSERT_EQ(check.scan.damage.size(), 1U);
+  EXPECT_THAT(check.scan.damage[0].message, HasSubstr("expected 3 transactions, found 2"));
+}
+
 TEST_F(RecordingCheckTest, RepairsALostIndexCompletely) {
   write();
   const std::string whole = load("r");
@@ -108,7 +141,10 @@ TEST_F(RecordingCheckTest, RefusesToMakeARecordingWithoutProcessorState) {
 
 TEST_F(RecordingCheckTest, ReadsAnArchiveOfTheFirstVersion) {
   const std::string old = std::string(CITCAT_SOURCE_DIR) + "/tests/data/archive-v1.citcat";
-  EXPECT_TRUE(check_recording(old).sound());
+  // Its totals are as random as its evidence; it has 40 transactions.
+  const RecordingCheck check = check_recording(old);
+  ASSERT_EQ(check.scan.damage.size(), 1U);
+  EXPECT_THAT(check.scan.damage[0].message, HasSubstr("transactions, found 40"));
   const RecordingFile file = RecordingFile::open(old);
   // What the generator of that file used: any change of these two is a change of the format.
   test::RandomRecording random(11);
