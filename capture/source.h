@@ -115,7 +115,7 @@ std::span<const CaptureFormat> capture_formats();
 const CaptureFormat* find_capture_format(std::string_view id);
 
 /// The format the content speaks for most, or nullptr when no format wants it. Throws IoError when
-/// the path cannot be read.
+/// the path cannot be read, FormatError when what compressed it finds it damaged.
 const CaptureFormat* detect_capture_format(const std::string& path);
 
 /// Opens one or several files (segments, or the channels of one capture) as one capture. Throws
