@@ -2,10 +2,7 @@
 // the right hashes, which no mutation finds; so wherever the bytes look like a header, its hashes
 // are made right first.
 
-#include <unistd.h>
-
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <string>
@@ -13,6 +10,7 @@
 
 #include "formats/container.h"
 #include "formats/error.h"
+#include "fuzz/file_in_memory.h"
 
 namespace {
 
@@ -49,28 +47,21 @@ void read_all(const std::string& path) {
 }
 
 void salvage(const std::string& path) {
-  const std::string saved = path + "-saved";
+  const citcat::fuzz::FileInMemory saved;
   try {
-    citcat::salvage_container(path, saved);
-    if (!citcat::scan_container(saved).sound()) std::abort();
+    citcat::salvage_container(path, saved.path());
+    if (!citcat::scan_container(saved.path()).sound()) std::abort();
   } catch (const citcat::FormatError&) {
   }
-  ::unlink(saved.c_str());
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // In memory: a container is flushed to the device when it is finished.
-  static const std::string path = "/dev/shm/citcat-fuzz-container-" + std::to_string(::getpid());
   std::vector<std::uint8_t> bytes(data, data + size);
   repair_hashes(bytes);
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return 0;
-  std::fwrite(bytes.data(), 1, bytes.size(), file);
-  std::fclose(file);
-  read_all(path);
-  salvage(path);
-  ::unlink(path.c_str());
+  const citcat::fuzz::FileInMemory file(bytes);
+  read_all(file.path());
+  salvage(file.path());
   return 0;
 }

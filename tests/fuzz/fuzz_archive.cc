@@ -1,0 +1,133 @@
+// Whole archives: opening, checking, repairing and appending on any sequence of chunks, each behind
+// a header and hashes that are right.
+//
+// The input is chunks: a byte for the kind, two for the size, the payload. Where the payload of an
+// index of checkpoints has "CHKP" and a byte n among eight, it gets the hash of checkpoint n there:
+// no mutation finds it.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "events/checkpoint_series.h"
+#include "events/recording_check.h"
+#include "events/recording_file.h"
+#include "formats/container.h"
+#include "formats/error.h"
+#include "fuzz/file_in_memory.h"
+
+namespace {
+
+constexpr std::array kKinds{citcat::kMetaChunk,          citcat::kCpuChunk,
+                            citcat::kImageChunk,         citcat::kInterruptChunk,
+                            citcat::kExternalWriteChunk, citcat::kIoReadChunk,
+                            citcat::kInternalReadChunk,  citcat::kEvidenceChunk,
+                            citcat::kEvidenceChunkV1,    citcat::kDigestChunk,
+                            citcat::kAdoptionChunk,      citcat::kStopChunk,
+                            citcat::kCheckpointChunk,    citcat::kCheckpointIndexChunk,
+                            citcat::kPlacementChunk,     citcat::kHintChunk,
+                            citcat::kSelectChunk,        citcat::kLostChunk};
+
+struct Chunk {
+  citcat::ChunkKind kind;
+  std::vector<std::uint8_t> payload;
+};
+
+std::vector<Chunk> chunks_of(std::span<const std::uint8_t> input) {
+  constexpr std::size_t kHead = 3;
+  std::vector<Chunk> chunks;
+  while (input.size() >= kHead) {
+    const auto payload = input.subspan(kHead);
+    const std::size_t size =
+        std::min(payload.size(), std::size_t{input[1]} | std::size_t{input[2]} << 8);
+    chunks.push_back({kKinds[input[0] % kKinds.size()],
+                      {payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(size)}});
+    input = payload.subspan(size);
+  }
+  return chunks;
+}
+
+/// Puts hashes of checkpoints where an index of them asks for them.
+void name_checkpoints(std::vector<std::uint8_t>& index, const std::vector<std::uint64_t>& hashes) {
+  constexpr char kWanted[4] = {'C', 'H', 'K', 'P'};
+  for (std::size_t at = 0; at + 8 <= index.size(); ++at) {
+    if (std::memcmp(&index[at], kWanted, sizeof kWanted) != 0) continue;
+    if (index[at + 4] >= hashes.size()) continue;
+    const std::uint64_t hash = hashes[index[at + 4]];
+    for (unsigned i = 0; i < 8; ++i) index[at + i] = static_cast<std::uint8_t>(hash >> 8 * i);
+  }
+}
+
+/// Everything but indexes of checkpoints, then these.
+void write_archive(std::vector<Chunk> chunks, const std::string& path) {
+  constexpr citcat::ZstdOptions kQuick{1, 0};
+  citcat::ContainerWriter writer(path);
+  for (const Chunk& chunk : chunks) {
+    if (chunk.kind == citcat::kCheckpointIndexChunk) continue;
+    writer.add_here(chunk.kind, chunk.payload, kQuick);
+  }
+  writer.finish();
+  std::vector<std::uint64_t> hashes;
+  const citcat::ContainerReader written(path);
+  for (const citcat::ChunkInfo& chunk : written.chunks()) {
+    if (chunk.kind == citcat::kCheckpointChunk) hashes.push_back(chunk.hash.low);
+  }
+  citcat::ContainerAppender appender(path);
+  for (Chunk& chunk : chunks) {
+    if (chunk.kind != citcat::kCheckpointIndexChunk) continue;
+    name_checkpoints(chunk.payload, hashes);
+    appender.add(chunk.kind, std::move(chunk.payload), kQuick);
+  }
+  appender.finish();
+}
+
+void read_recording(const std::string& path) {
+  const citcat::RecordingFile file = citcat::RecordingFile::open(path);
+  CITCAT_ASSERT(file.number() < file.recordings());
+  file.identity();
+  file.believed();
+  if (file.meta().evidence == citcat::EvidenceMode::full) {
+    const auto evidence = file.evidence();
+    citcat::BusTransaction transaction;
+    while (evidence->next(transaction)) {
+    }
+  }
+  for (const citcat::CheckpointSeries& series : citcat::CheckpointSeries::read(file)) {
+    for (std::size_t i = 0; i < series.entries().size(); ++i) {
+      series.load_state(file, i);
+      series.load(file, i);
+    }
+  }
+}
+
+/// What is sound can be read. What is not may be repaired, and is no damaged container then.
+void check_and_repair(const std::string& path) {
+  const bool sound = citcat::check_recording(path).sound();
+  std::size_t read = 0;
+  try {
+    const std::size_t recordings = citcat::RecordingFile::open(path).recordings();
+    for (; read < recordings; ++read) read_recording(path + "@" + std::to_string(read));
+  } catch (const citcat::FormatError&) {
+    CITCAT_ASSERT(!sound);
+  }
+  const citcat::fuzz::FileInMemory repaired;
+  try {
+    citcat::repair_recording(path, repaired.path());
+    CITCAT_ASSERT(citcat::scan_container(repaired.path()).sound());
+  } catch (const citcat::FormatError&) {
+    CITCAT_ASSERT(!sound);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const citcat::fuzz::FileInMemory file;
+  write_archive(chunks_of({data, size}), file.path());
+  check_and_repair(file.path());
+  return 0;
+}
