@@ -455,11 +455,10 @@ BlockTemplate BlockTemplate::first(std::uint32_t count, Detail detail) const {
   return part;
 }
 
-BlockCompiler::BlockCompiler(const BlockKey& key, std::uint32_t second_frame, CpuModel model,
-                             bool stack32, std::uint8_t flat_segments, Detail detail)
+BlockCompiler::BlockCompiler(const BlockKey& key, CpuModel model, bool stack32,
+                             std::uint8_t flat_segments, Detail detail)
     : model_(model), flat_segments_(flat_segments), detail_(detail) {
   block_.key = key;
-  block_.second_frame = second_frame;
   block_.stack32 = stack32;
 }
 
@@ -483,7 +482,10 @@ bool BlockCompiler::add(const InstructionInfo& info) {
   return true;
 }
 
-BlockTemplate BlockCompiler::finish(bool complete) { return finish(std::move(block_), complete); }
+BlockTemplate BlockCompiler::finish(std::uint32_t second_frame, bool complete) {
+  block_.second_frame = second_frame;
+  return finish(std::move(block_), complete);
+}
 
 BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete) const {
   auto count = static_cast<std::uint32_t>(block.instructions.size());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "events/address.h"
+#include "replay/engine.h"
 #include "replay/flag_effects.h"
 #include "replay/instruction_info.h"
 #include "replay/observer.h"
@@ -66,7 +67,8 @@ struct BlockKey {
   bool operator==(const BlockKey&) const = default;
 };
 
-struct alignas(kHostLine) BlockTemplate {
+/// A template belongs to one translation by the engine, which hands it back at each meeting.
+struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   struct Instruction {
     InstructionInfo info;
     std::uint32_t offset = 0;  ///< from the block's first byte
@@ -101,7 +103,10 @@ struct alignas(kHostLine) BlockTemplate {
 
   // What is looked at whenever the block runs lies together, in one line of the host's cache.
   BlockKey key;
-  /// Physical page of what lies in the page after the one it begins in; kNoFrame: nothing does.
+  /// Number of the surroundings in which it was met and run last; 0: none.
+  std::uint32_t surroundings = 0;
+  /// Physical page of what lies in the page after the one it begins in, be it only what the engine
+  /// reports behind these instructions; kNoFrame: nothing does.
   std::uint32_t second_frame = kNoFrame;
   std::uint32_t size = 0;  ///< bytes of `instructions`
 
@@ -114,12 +119,12 @@ struct alignas(kHostLine) BlockTemplate {
   /// first instruction: see was_left_before().
   static constexpr std::uint32_t kAlways = 0xffffffff, kNever = 0xfffffffe;
   std::uint32_t left_at_start = kAlways;
-  FlagEffect flags;                    ///< of all instructions; flag_effect() tells them
   bool has_addresses = false;          ///< registers at entry are needed to tell what it did
   bool needs_exit = false;             ///< and, when all of it ran, those at exit
   bool reported_tail = false;          ///< after these the engine reports the rest of its block
   bool whole_stores = false;           ///< one of `stores` is in this or a further part
   std::uint64_t number = kUnnumbered;  ///< distinct for every template that is met again and again
+  FlagEffect flags;                    ///< of all instructions; flag_effect() tells them
 
   /// Came after this one last. It may not exist any more: only to be fetched from memory ahead.
   const BlockTemplate* follower = nullptr;
@@ -174,6 +179,13 @@ struct alignas(kHostLine) BlockTemplate {
   void seal();
   /// The last part.
   const BlockTemplate& last() const { return next ? next->last() : *this; }
+  /// Bytes of this and all further parts.
+  std::uint32_t whole_size() const { return last().end() - key.linear; }
+  bool crosses_pages() const { return (key.linear & kPageMask) + whole_size() > kPageSize; }
+  /// Whether it tells of a block of the engine of so many bytes.
+  bool fits(std::uint32_t block_size) const {
+    return last().reported_tail ? block_size >= whole_size() : block_size == whole_size();
+  }
   /// Address behind the instructions of this part.
   std::uint32_t end() const { return key.linear + size; }
   /// Of the byte `offset` bytes into this part.
@@ -195,14 +207,14 @@ struct alignas(kHostLine) BlockTemplate {
 /// Takes the instructions of one block in order, until one must be reported and executed with care.
 class BlockCompiler {
  public:
-  /// `second_frame`: as in BlockTemplate. `flat_segments`: those that have base 0 now. `detail`:
-  /// what is to be told of the block.
-  BlockCompiler(const BlockKey& key, std::uint32_t second_frame, CpuModel model, bool stack32,
-                std::uint8_t flat_segments, Detail detail);
+  /// `flat_segments`: those that have base 0 now. `detail`: what is to be told of the block.
+  BlockCompiler(const BlockKey& key, CpuModel model, bool stack32, std::uint8_t flat_segments,
+                Detail detail);
   /// False when this instruction and all after it must be reported.
   bool add(const InstructionInfo& info);
-  /// The template. `complete`: the engine's block ends with the last instruction added.
-  BlockTemplate finish(bool complete);
+  /// The template. `second_frame`: as in BlockTemplate. `complete`: the engine's block ends with the
+  /// last instruction added.
+  BlockTemplate finish(std::uint32_t second_frame, bool complete);
 
  private:
   BlockTemplate finish(BlockTemplate block, bool complete) const;

@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <fstream>
 #include <mutex>
@@ -28,8 +30,8 @@ using namespace env_layout;
 /// x86-64 hosts). Proven by find_env() before use.
 constexpr std::size_t kCpuPointerInUc = 416;
 constexpr std::size_t kEnvInCpu = 35408;
-/// Where `struct hook` keeps begin and end (u64 each).
-constexpr std::size_t kRangeInHook = 24;
+/// Where `struct hook` (uc_priv.h) keeps begin and end (u64 each), and what the callback is given.
+constexpr std::size_t kRangeInHook = 24, kUserInHook = 48;
 
 /// Exceptions intercepted by the guest-mode mechanism arrive as 0x40 + vector + 0x100
 /// (SVM_EXIT_EXCP_BASE, AMD APM vol. 2, appendix C).
@@ -88,6 +90,17 @@ bool readable(const std::vector<Mapping>& maps, std::uintptr_t at, std::size_t s
   });
 }
 
+/// What this process has at `at`, which is readable. Unseen by the sanitizers: it may be another
+/// object, or none.
+template <class T>
+[[gnu::no_sanitize("address", "thread")]] T copy_of(std::uintptr_t at) {
+  std::array<std::uint64_t, sizeof(T) / 8> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] = *reinterpret_cast<const volatile std::uint64_t*>(at + 8 * i);
+  }
+  return std::bit_cast<T>(words);
+}
+
 using Mark = std::array<std::uint64_t, 4>;
 
 /// Whether `mark` is what this process has at `at`, which is mapped. Word by word and unseen by the
@@ -107,11 +120,24 @@ using Mark = std::array<std::uint64_t, 4>;
 struct Engine::Hooks {
   static void code(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
     Engine& e = *static_cast<Engine*>(user);
+    e.translating_ = Translating::nothing;
     e.guarded([&] { e.client_.on_instruction(static_cast<std::uint32_t>(address), size); });
   }
   static void block(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
-    Engine& e = *static_cast<Engine*>(user);
-    e.guarded([&] { e.client_.on_block(static_cast<std::uint32_t>(address), size); });
+    auto* const block = static_cast<TranslatedBlock*>(user);
+    Engine& e = *block->engine;
+    e.translating_ = Translating::nothing;
+    e.guarded([&] {
+      e.client_.on_block(static_cast<std::uint32_t>(address), size,
+                         block == &e.unnamed_ ? nullptr : block);
+    });
+  }
+  /// In place of the comparison of addresses at which a run is to end: there are none.
+  static int compare_exits(const void* address, const void*, void* user) {
+    std::uint64_t linear = 0;
+    std::memcpy(&linear, address, sizeof linear);
+    static_cast<Engine*>(user)->watch_translation(static_cast<std::uint32_t>(linear));
+    return 1;
   }
   static void interrupt(uc_engine*, std::uint32_t number, void* user) {
     Engine& e = *static_cast<Engine*>(user);
@@ -158,6 +184,7 @@ struct Engine::Hooks {
     const bool unmapped = translation && e.host_page(translation->frame.page()) == nullptr;
     if (unmapped) e.unmapped_frame_ = translation->frame;
     if (!translation || unmapped) {
+      e.watch(false);
       e.translation_fault_ = true;
       e.fault_page_ = page;
       e.fault_access_ = access;
@@ -178,7 +205,7 @@ void Engine::guarded(F&& body) noexcept {
     body();
   } catch (...) {
     if (!pending_) pending_ = std::current_exception();
-    uc_emu_stop(uc_);
+    stop();
   }
 }
 
@@ -207,6 +234,7 @@ Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
     find_env();
     if (!code_cache_.find(code_cache_bytes)) flush_code();
     check(uc_ctl_exits_enable(uc_), "disable the end address");
+    watch_translations();
     check(uc_ctl_tlb_mode(uc_, UC_TLB_VIRTUAL), "take address translation over");
     raise_snapshot_level();
     install_hooks(mode);
@@ -229,6 +257,7 @@ std::span<char> Engine::library_state() const {
 }
 
 void Engine::close() {
+  if (exits_ != nullptr) watch(true);  // what is in the tree is to be freed with it
   uc_close(uc_);
   for (const std::span<std::uint8_t> m : second_mappings_) munmap(m.data(), m.size());
 }
@@ -249,26 +278,117 @@ void Engine::install_hooks(HookMode mode) {
   check(uc_hook_add(uc_, &hook, UC_HOOK_INSN, reinterpret_cast<void*>(&Hooks::out), self, 1, 0,
                     UC_X86_INS_OUT),
         "hook OUT");
-  if (mode == HookMode::blocks) add(UC_HOOK_BLOCK, &Hooks::block);
-  add(UC_HOOK_CODE, &Hooks::code);
-  find_hook_range(hook);
-}
-
-void Engine::find_hook_range(std::size_t hook) {
-  // The handle is the address of the library's `struct hook` (uc_priv.h); its range is consulted
-  // when code is translated, and nowhere later as long as there is one hook of the kind.
-  code_hook_ = reinterpret_cast<char*>(hook);
-  std::array<std::uint64_t, 2> range{};
-  std::memcpy(range.data(), code_hook_ + kRangeInHook, sizeof range);
-  if (range[0] != 1 || range[1] != 0) {
-    throw InternalError("engine: the range of a hook of Unicorn " + version() +
-                        " is not where 2.1.1 keeps it");
+  // A handle is the address of the library's `struct hook`.
+  const auto description = [&](std::uintptr_t user) {
+    char* const found = reinterpret_cast<char*>(hook);
+    std::array<std::uint64_t, 2> range{};
+    std::uintptr_t given = 0;
+    std::memcpy(range.data(), found + kRangeInHook, sizeof range);
+    std::memcpy(&given, found + kUserInHook, sizeof given);
+    if (range[0] == 1 && range[1] == 0 && given == user) return found;
+    throw InternalError("engine: a hook of Unicorn " + version() +
+                        " is not described as 2.1.1 does");
+  };
+  if (mode == HookMode::blocks) {
+    add(UC_HOOK_BLOCK, &Hooks::block);
+    block_hook_ = description(reinterpret_cast<std::uintptr_t>(self));
   }
+  add(UC_HOOK_CODE, &Hooks::code);
+  code_hook_ = description(reinterpret_cast<std::uintptr_t>(self));
+  watch(false);
 }
 
-void Engine::report_instructions(std::uint32_t first, std::uint32_t last) {
-  const std::array<std::uint64_t, 2> range = {first, last};
+/// Instructions translated while this is set are reported, or not: the library looks at a hook's
+/// range when it translates, and nowhere later as long as there is one hook of the kind.
+void Engine::report(bool reported) {
+  constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+  const auto range = reported ? std::array<std::uint64_t, 2>{1, 0}
+                              : std::array<std::uint64_t, 2>{kNowhere, kNowhere};
   std::memcpy(code_hook_ + kRangeInHook, range.data(), sizeof range);
+}
+
+// Before a block is translated, and again before each of its instructions, the library looks
+// whether a run is to end at that address: in a tree, by a function that compares two addresses
+// (translator_loop() and disas_insn(); GTree of its glib_compat). With another function there, and
+// one address that is none in the tree, we are asked each time.
+void Engine::watch_translations() {
+  struct Tree {
+    std::uintptr_t root, compare, free_key, free_value, user;
+    std::uint32_t nodes;
+    std::int32_t references;
+  };
+  const std::vector<Mapping> maps = writable_mappings();
+  const std::span<char> state = library_state();
+  std::vector<std::pair<std::uintptr_t, Tree>> empty;
+  for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= state.size(); at += 8) {
+    std::uintptr_t pointer = 0;
+    std::memcpy(&pointer, &state[at], sizeof pointer);
+    if (pointer % alignof(Tree) != 0 || !readable(maps, pointer, sizeof(Tree))) continue;
+    const Tree tree = copy_of<Tree>(pointer);
+    if (tree.root == 0 && tree.nodes == 0 && tree.references == 1 && tree.compare != 0) {
+      empty.push_back({pointer, tree});
+    }
+  }
+  std::uint64_t no_address = ~std::uint64_t{0};
+  check(uc_ctl_set_exits(uc_, &no_address, 1), "set an end address");
+  char* found = nullptr;
+  for (const auto& [pointer, before] : empty) {
+    const Tree tree = copy_of<Tree>(pointer);
+    if (tree.root == 0 || tree.nodes != 1 || tree.compare != before.compare) continue;
+    if (found != nullptr) {
+      found = nullptr;
+      break;
+    }
+    found = reinterpret_cast<char*>(pointer);
+  }
+  if (found == nullptr) {
+    throw InternalError("engine: Unicorn " + version() +
+                        " does not keep its end addresses as version 2.1.1 does");
+  }
+  int (*const compare)(const void*, const void*, void*) = &Hooks::compare_exits;
+  const Engine* const self = this;
+  std::memcpy(found + offsetof(Tree, compare), &compare, sizeof compare);
+  std::memcpy(found + offsetof(Tree, user), &self, sizeof self);
+  exits_ = found + offsetof(Tree, root);
+  std::memcpy(&exit_, exits_, sizeof exit_);
+}
+
+/// Whether watch_translation() is called. At the end of a run the tree has to be empty: code at the
+/// addresses in it would be forgotten. What is translated after that all the same is reported.
+void Engine::watch(bool on) {
+  const std::uintptr_t root = on ? exit_ : 0;
+  std::memcpy(exits_, &root, sizeof root);
+  if (on) return;
+  report(true);
+  name_block(&unnamed_);
+}
+
+/// What the callback of blocks translated from now on is given: it is part of their code.
+void Engine::name_block(TranslatedBlock* block) {
+  if (block_hook_ != nullptr) std::memcpy(block_hook_ + kUserInHook, &block, sizeof block);
+}
+
+/// `linear` is where the next block or instruction to be translated begins. Each block is asked
+/// about once more than it has instructions; one that turns out too long for the library is begun
+/// anew.
+void Engine::watch_translation(std::uint32_t linear) {
+  const bool first = translating_ == Translating::beginning && linear == translating_at_;
+  const std::uint32_t distance = linear - translating_at_;
+  const bool further = translating_ == Translating::inside && distance != 0 && distance < 16;
+  translating_at_ = linear;
+  if (first || further) {
+    translating_ = Translating::inside;
+    if (block_hook_ == nullptr) return;
+    bool reported = true;
+    guarded([&] { reported = client_.reports(linear); });
+    report(reported);
+    return;
+  }
+  translating_ = Translating::beginning;
+  TranslatedBlock* block = nullptr;
+  guarded([&] { block = client_.on_translation(linear); });
+  report(true);
+  name_block(block != nullptr ? block : &unnamed_);
 }
 
 void Engine::find_env() {
@@ -426,7 +546,10 @@ EngineStop Engine::run() {
   unmapped_frame_.reset();
   translation_fault_ = false;
   failure_.clear();
+  translating_ = Translating::nothing;
+  watch(true);
   const uc_err error = uc_emu_start(uc_, eip(), 0, 0, 0);
+  watch(false);
   if (pending_) std::rethrow_exception(pending_);
   if (error == UC_ERR_OK) return EngineStop::requested;
   if (unmapped_frame_) {
@@ -438,7 +561,10 @@ EngineStop Engine::run() {
   return EngineStop::failure;
 }
 
-void Engine::stop() { uc_emu_stop(uc_); }
+void Engine::stop() {
+  watch(false);
+  uc_emu_stop(uc_);
+}
 
 std::uint32_t Engine::eflags() const {
   std::uint32_t v = 0;

@@ -87,16 +87,29 @@ struct Translation {
   bool holds_no_code = false;
 };
 
+class Engine;
+
+/// Base of what a client keeps of a block of code that was translated.
+struct TranslatedBlock {
+  Engine* engine = nullptr;  ///< to be set before it is given to that engine
+};
+
 /// What the engine tells while it runs. All members are called inside the engine's loop; an
 /// exception thrown by one stops the run and is rethrown by Engine::run().
 class EngineClient {
  public:
   virtual ~EngineClient() = default;
+  /// Before the block that begins at `linear` is translated. What is returned, or null, comes with
+  /// each on_block() of this translation, and must live until it is forgotten.
+  virtual TranslatedBlock* on_translation(std::uint32_t linear) = 0;
+  /// Of the block being translated, before the instruction at `linear` is: whether it is to be
+  /// reported. HookMode::instructions reports all.
+  virtual bool reports(std::uint32_t linear) = 0;
   /// Before each instruction, and before each iteration of a REP instruction (plus once for its
   /// final count check). `linear` is CS.base + EIP.
   virtual void on_instruction(std::uint32_t linear, std::uint32_t size) = 0;
-  /// Before each translated block.
-  virtual void on_block(std::uint32_t linear, std::uint32_t size) = 0;
+  /// Before each translated block of `size` bytes. `block`: as on_translation() returned.
+  virtual void on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock* block) = 0;
   /// Exception or software interrupt. `vector` 0..255; `software` for INT n, INT3, INTO (EIP is
   /// then the next instruction), else EIP is the faulting instruction, or the next one for #DB.
   virtual void on_exception(std::uint32_t vector, bool software) = 0;
@@ -110,7 +123,7 @@ class EngineClient {
 
 enum class HookMode {
   instructions,  ///< on_instruction
-  blocks,        ///< on_block, and on_instruction where report_instructions() says
+  blocks,        ///< on_block, and on_instruction where reports() says
 };
 
 /// Why Engine::run() came back.
@@ -156,10 +169,6 @@ class Engine {
   /// Forgets the blocks of which the byte at `linear` is part; false when on_translate() does not
   /// tell where it lies. Between runs only.
   bool forget_code(std::uint32_t linear);
-  /// Of code translated from now on, on_instruction is called for the instructions that begin in
-  /// [first, last]; code translated before stays as it is. At first for all.
-  void report_instructions(std::uint32_t first, std::uint32_t last);
-  void report_all_instructions() { report_instructions(1, 0); }
 
   /// Runs from the current CS:EIP until a client stops it or it fails.
   EngineStop run();
@@ -259,7 +268,12 @@ class Engine {
   /// All of the library's own state.
   std::span<char> library_state() const;
   void install_hooks(HookMode mode);
-  void find_hook_range(std::size_t hook);
+  /// Has the library ask watch_translation() about every address before it is translated.
+  void watch_translations();
+  void watch(bool on);
+  void watch_translation(std::uint32_t linear);
+  void report(bool reported);
+  void name_block(TranslatedBlock* block);
   void find_env();
   void raise_snapshot_level();
   void set_snapshot_level(std::int32_t level);
@@ -273,7 +287,15 @@ class Engine {
 
   uc_struct* uc_ = nullptr;
   char* env_ = nullptr;
-  char* code_hook_ = nullptr;  ///< the library's description of the instruction hook
+  // The library's descriptions of its hooks; block_hook_ is null in HookMode::instructions.
+  char* code_hook_ = nullptr;
+  char* block_hook_ = nullptr;
+  TranslatedBlock unnamed_{this};  ///< stands for blocks of which the client keeps nothing
+  char* exits_ = nullptr;     ///< root of the library's tree of end addresses
+  std::uintptr_t exit_ = 0;   ///< what it is while the one that is none is in it
+  /// Where the translation in progress is.
+  enum class Translating : std::uint8_t { nothing, beginning, inside } translating_{};
+  std::uint32_t translating_at_ = 0;  ///< address asked about last
   EngineClient& client_;
   ZeroedArray<std::uint8_t*> host_pages_;
   char* snapshot_level_ = nullptr;  ///< in the library's own state

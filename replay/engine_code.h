@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "events/address.h"
@@ -13,11 +14,11 @@ class EngineCode {
  public:
   /// The engine is told that code of the page lies in `frame`.
   void note(LinearAddr page, PhysAddr frame) { slot(page) = {page.page(), frame.page()}; }
-  /// Whether the engine has no other frame for the page. False too where that is not known any
-  /// more.
-  bool is(LinearAddr page, PhysAddr frame) const {
+  /// The only frame that the engine may have for the page; nullopt where that is not known any more.
+  std::optional<PhysAddr> frame_of(LinearAddr page) const {
     const Told& told = told_[page.page() & (kSlots - 1)];
-    return told.page == page.page() && told.frame == frame.page();
+    if (told.page != page.page()) return std::nullopt;
+    return PhysAddr{told.frame * kPageSize};
   }
 
  private:

@@ -24,7 +24,17 @@ constexpr std::uint32_t kData = 0x9000;
 class ProofClient : public EngineClient {
  public:
   void on_instruction(std::uint32_t, std::uint32_t) override { ++instructions; }
-  void on_block(std::uint32_t, std::uint32_t) override {}
+  TranslatedBlock* on_translation(std::uint32_t linear) override {
+    translated.push_back(linear);
+    return linear == named ? &block : nullptr;
+  }
+  bool reports(std::uint32_t linear) override {
+    asked.push_back(linear);
+    return linear != unreported;
+  }
+  void on_block(std::uint32_t linear, std::uint32_t, TranslatedBlock* met) override {
+    if (met == &block) named_met.push_back(linear);
+  }
   void on_exception(std::uint32_t vector_, bool software_) override {
     vector = vector_;
     software = software_;
@@ -45,6 +55,9 @@ class ProofClient : public EngineClient {
   std::uint32_t vector = 0, eip = 0, error = 0, out = 0, instructions = 0;
   bool software = false, down = false;
   bool data_only = true;  ///< no code was translated from kData
+  std::uint32_t named = 0, unreported = 0;  ///< a block and an instruction
+  TranslatedBlock block;
+  std::vector<std::uint32_t> translated, asked, named_met;
 };
 
 void expect(bool holds, const char* property) {
@@ -62,8 +75,8 @@ Segment flat(std::uint16_t selector, std::uint16_t attributes) {
 
 void prove_engine() {
   ProofClient client;
-  Engine engine(Engine::RawTag{}, CpuModel::p6, HookMode::instructions, client);
-  client.engine = &engine;
+  Engine engine(Engine::RawTag{}, CpuModel::p6, HookMode::blocks, client);
+  client.engine = client.block.engine = &engine;
   engine.map(PhysAddr{0}, 0x20000);
   engine.map(PhysAddr{0x40000}, 0x1000);  // the first region must stay as it is
   std::uint8_t* ram = engine.host_page(0);
@@ -152,18 +165,32 @@ void prove_engine() {
   start(kCode);
   expect(client.vector == 6 && client.eip == kCode, "UD2 does not raise #UD");
 
-  // Instructions are reported where the range says at the time of translation.
-  poke(kCode, {0x90, 0x90, 0x90, 0xcd, 0x21});
-  engine.report_instructions(kCode + 1, kCode + 1);
+  // Each block is told before it is translated, then each of its instructions, which are reported
+  // as was said then. The block is known by its name from then on.
+  poke(kCode, {0x90, 0x90, 0x90, 0xe2, 0xfd, 0xcd, 0x21});
+  client.named = kCode;
+  client.unreported = kCode + 1;
+  client.translated.clear();
+  client.asked.clear();
   client.instructions = 0;
+  engine.set_gpr(kEcx, 2);
   start(kCode);
-  engine.report_all_instructions();
+  expect(client.translated == std::vector{kCode, kCode + 2, kCode + 5},
+         "blocks are not told before they are translated");
+  expect(client.asked == std::vector{kCode, kCode + 1, kCode + 2, kCode + 3, kCode + 2, kCode + 3,
+                                     kCode + 5},
+         "instructions are not told before they are translated");
+  client.named = client.unreported = 0;
+  engine.set_gpr(kEcx, 1);
   engine.set_eip(kCode);
-  expect(engine.run() == EngineStop::requested && client.instructions == 2,
-         "the range of the instruction hook is not that of the translation");
+  expect(engine.run() == EngineStop::requested && client.instructions == 6 + 4,
+         "instructions are not reported as was said when they were translated");
+  expect(client.named_met == std::vector{kCode, kCode}, "a translated block has lost its name");
   engine.forget_code(kCode);
+  engine.set_gpr(kEcx, 1);
   engine.set_eip(kCode);
-  expect(engine.run() == EngineStop::requested && client.instructions == 2 + 4,
+  expect(engine.run() == EngineStop::requested && client.instructions == 6 + 4 + 5 &&
+             client.named_met.size() == 2,
          "forgotten code is not translated again");
 
   // Translation is ours: a page may lie elsewhere, or be absent, and then the run ends before the

@@ -106,10 +106,8 @@ bool Machine::run_step() {
   action_ = Action::none;
   segments_stale_ = true;
   block_page_ = kNoPage;
-  surroundings_ = SurroundingsNumbers::kUnknown;
+  surroundings_ = kUnknown;
   const EngineStop stop = engine_.run();
-  // The block to be translated quietly could not be translated: nothing else may be instead.
-  if (retranslating_) finish_retranslation();
   const bool arranged = arranged_;
   if (arranged_) restore_arrangement();
   if (!lent_code_.empty()) forget_lent_code();
@@ -209,8 +207,8 @@ void Machine::finish_run_step() {
     case Action::retranslate:
       retranslate();
       break;
-    case Action::drop_blocks:
-      drop_blocks();
+    case Action::replan:
+      replan();
       break;
     case Action::at_position:
     case Action::none:
@@ -257,7 +255,7 @@ bool Machine::settle_before(std::uint32_t linear) {
 
 void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
   if (by_blocks_ && (runs_in_block(linear) || taken_back_)) return;
-  surroundings_ = SurroundingsNumbers::kUnknown;
+  surroundings_ = kUnknown;
   if (!settle_before(linear)) return;
   if (compares_ && expects_now()) update_expected();
   if (debug_pending_ != 0 && !in_stack_shadow()) [[unlikely]] {
@@ -274,7 +272,7 @@ void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
     }
   }
   linear_ = linear;
-  if (!mid_repeat && wants_code_forgotten()) [[unlikely]] {
+  if (!mid_repeat && forget_code_) [[unlikely]] {
     request(Action::forget_code);
     return;
   }

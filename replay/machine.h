@@ -17,8 +17,8 @@
 
 #include "events/recording.h"
 #include "replay/a20_gate.h"
-#include "replay/block_surroundings.h"
 #include "replay/block_table.h"
+#include "replay/code_bytes.h"
 #include "replay/decoded_code.h"
 #include "replay/defined_lines.h"
 #include "replay/engine.h"
@@ -162,7 +162,9 @@ class Machine final : private EngineClient, private WalkObserver {
  private:
   // EngineClient
   void on_instruction(std::uint32_t linear, std::uint32_t size) override;
-  void on_block(std::uint32_t linear, std::uint32_t size) override;
+  TranslatedBlock* on_translation(std::uint32_t linear) override;
+  bool reports(std::uint32_t linear) override;
+  void on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock* translated) override;
   void on_exception(std::uint32_t vector, bool software) override;
   std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) override;
   std::uint32_t on_in(std::uint16_t port, std::uint32_t size) override;
@@ -195,7 +197,7 @@ class Machine final : private EngineClient, private WalkObserver {
     step,
     repeat,
     retranslate,
-    drop_blocks,
+    replan,
   };
   /// A store goes to a frame nothing was mapped at so far.
   struct NeedsMapping {
@@ -258,14 +260,15 @@ class Machine final : private EngineClient, private WalkObserver {
     return block.second_frame == BlockTemplate::kNoFrame ||
            find_second_frame(block.key.linear) == block.second_frame;
   }
-  BlockKey block_key(std::uint32_t linear) const;
-  BlockTemplate* find_block(std::uint32_t linear);
-  void warm_up(std::uint32_t linear, std::uint32_t size);
-  std::optional<BlockTemplate> compile_block(std::uint32_t linear, std::uint32_t size);
+  BlockTemplate* plan_block(std::uint32_t linear);
+  bool is_due_within(const BlockTemplate& block) const;
+  bool may_be_once_more(std::uint32_t linear) const;
+  CodeBytes code_bytes(const BlockKey& key) const;
+  bool is_still(const BlockTemplate& block, std::uint32_t limit) const;
+  BlockTemplate compile_block(const BlockKey& key, std::uint32_t limit);
+  void warm_up(std::uint32_t linear);
   void retranslate();
-  void finish_retranslation();
-  void drop_blocks();
-  bool wants_code_forgotten();
+  void replan();
   void forget_code();
   void refresh_segments();
   bool settle_block(std::uint32_t linear, std::uint32_t size);
@@ -287,11 +290,11 @@ class Machine final : private EngineClient, private WalkObserver {
   Translation allow_engine(Translation known, Access access);
   void note_code(std::uint32_t frame);
   bool segments_allow(const BlockTemplate& block);
-  std::uint32_t find_surroundings();
-  static std::size_t met_slot(std::uint32_t linear) { return (linear ^ linear >> 15) & (kMet - 1); }
-  [[gnu::always_inline]] bool follow_quickly(std::uint32_t linear, std::uint32_t size);
+  std::uint32_t surroundings() const;
+  [[gnu::always_inline]] bool follow_quickly(std::uint32_t linear, std::uint32_t size,
+                                             BlockTemplate* block);
   bool follow_compared(std::uint32_t linear, BlockTemplate& block);
-  void meet_block(std::uint32_t linear, std::uint32_t size);
+  void meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate* block);
 
   // machine_repeats.cc: repeated strings, many iterations at a time
   struct StringRun {
@@ -537,8 +540,8 @@ class Machine final : private EngineClient, private WalkObserver {
   Sink* block_receiver_ = nullptr;  ///< of every block; null where nobody listens
   BlockTable blocks_;
   EngineCode engine_code_;
-  BlockTemplate* pending_ = nullptr;    ///< runs unreported just now
-  std::vector<BlockKey> stale_blocks_;  ///< to be dropped
+  BlockTemplate* pending_ = nullptr;     ///< runs unreported just now
+  const BlockTemplate* plan_ = nullptr;  ///< of the block being translated; null: it is reported
   BlockRegisters block_registers_;
   // Of blocks that are compared.
   bool expects_stores_ = false;
@@ -554,23 +557,19 @@ class Machine final : private EngineClient, private WalkObserver {
   std::size_t stores_told_ = 0;           ///< of these, belong to instructions that completed
   std::vector<BlockRead> block_reads_;
   DefinedLines defined_lines_;
-  /// The template found for an address when it was met last, and the surroundings then.
-  struct Met {
-    std::uint32_t surroundings = SurroundingsNumbers::kUnknown;
-    std::uint32_t linear = 0;
-    BlockTemplate* block = nullptr;
-  };
-  static constexpr std::size_t kMet = std::size_t{1} << 15;
-  ZeroedArray<Met> met_{kMet};
-  SurroundingsNumbers surroundings_numbers_;
+  static constexpr std::uint32_t kUnknown = 0;
   /// Of the block in progress, when it was reached by nothing but blocks and goes on like that.
-  std::uint32_t surroundings_ = SurroundingsNumbers::kUnknown;
+  std::uint32_t surroundings_ = kUnknown;
   bool taken_back_ = false;          ///< it is, as soon as the engine stops
   std::uint32_t block_begin_ = 0;    ///< linear address of its first instruction
   std::uint64_t careful_until_ = 0;  ///< no block begins before this instruction
-  bool retranslating_ = false;
-  std::uint32_t reports_ = 0;             ///< instructions reported so far, modulo 2^32
-  std::uint32_t hot_ = 0, hot_size_ = 0;  ///< block the engine was stopped at
+  std::uint32_t translations_ = 0;        ///< so far, modulo 2^32
+  bool forget_code_ = false;              ///< at the next boundary
+  std::uint32_t hot_ = 0;                 ///< block the engine was stopped at
+  /// A block that the engine made shorter than it was planned; size 0: it is not to be planned.
+  struct {
+    std::uint32_t linear = 0, size = 0xffffffff;
+  } short_block_;
   std::uint32_t block_page_ = kNoPage, block_frame_ = 0;
   bool segments_stale_ = true, code_unlimited_ = false;
   std::uint8_t unlimited_read_ = 0, unlimited_written_ = 0, flat_ = 0;

@@ -1,14 +1,15 @@
 // Running whole blocks unreported.
 //
-// Every block the engine translates reports each of its instructions at first, and those pass
-// Machine::prepare(). A block that is met often and begins with instructions that need no care is
-// translated once more with reports from the first instruction that does: until there only its
-// beginning is noticed, and what it did is told afterwards from the registers at both ends. It is
-// never assumed that a translation still is the quiet one: the next report shows which it was.
-// Whatever is not plain - a page not yet translated, a fault, an event due within the block -
-// stops the engine before the instruction concerned, which is then executed in the reported way.
+// Whenever the engine is about to translate a block its instructions are looked at. Those from the
+// first on that needs care are reported, and pass Machine::prepare(); until there only the block's
+// beginning is noticed, and what it did is told afterwards from the registers at both ends. Each
+// translation is handed back with the template made for it, so that none runs unreported that is
+// not known. Whatever is not plain - a page not yet translated, a fault, an event due within the
+// block - stops the engine before the instruction concerned, which is then executed in the reported
+// way.
 
 #include <algorithm>
+#include <cstring>
 
 #include "formats/error.h"
 #include "replay/code_bytes.h"
@@ -19,9 +20,13 @@ namespace citcat {
 
 namespace {
 
-/// Executions of a block before it is translated again. Cold code is cheaper to run reported than
-/// to translate twice (some 10 us a block), all the more where all it accesses is to be told.
-std::uint16_t executions_until_hot(Detail detail) { return detail == Detail::comparison ? 32 : 16; }
+/// Executions of a block that was translated to be reported before it is looked at again: what was
+/// in the way then, an event for instance, may be gone. Translating takes some 10 us.
+constexpr std::uint16_t kExecutionsUntilHot = 16;
+
+/// The engine ends a block behind the instruction that reaches this many bytes, or this many
+/// instructions (i386_tr_translate_insn(); TCG_MAX_INSNS).
+constexpr std::uint32_t kMaxBlockBytes = 4096 - 32, kMaxBlockInstructions = 512;
 
 /// Of EFLAGS, what shapes the engine's code: TF, IOPL, RF, VM, AC (cpu_get_tb_cpu_state()).
 constexpr std::uint32_t kModeFlags = 0x100 | 0x3000 | 0x10000 | 0x20000 | 0x40000;
@@ -36,7 +41,9 @@ std::uint64_t Machine::block_mode() const {
 /// may not take it without further effect, or the engine may believe something else.
 std::optional<PhysAddr> Machine::find_code(LinearAddr page) {
   const auto known = mmu_.translate_quietly(page, Access::execute, user_mode());
-  if (!known || !engine_code_.is(page, known->frame)) return std::nullopt;
+  if (!known) return std::nullopt;
+  const auto told = engine_code_.frame_of(page);
+  if (!told || told->page() != known->frame.page()) return std::nullopt;
   return known->frame;
 }
 
@@ -54,39 +61,19 @@ std::uint32_t Machine::find_second_frame(std::uint32_t linear) {
   return frame ? frame->value : BlockTemplate::kNoFrame;
 }
 
-BlockKey Machine::block_key(std::uint32_t linear) const {
-  return {linear, block_frame_, block_mode(), engine_.segment_base(kCs)};
-}
-
-BlockTemplate* Machine::find_block(std::uint32_t linear) {
-  if (!find_frame(linear)) return nullptr;
-  const BlockKey key = block_key(linear);
-  BlockTemplate*& recent = blocks_.recent(linear);
-  if (recent != nullptr && recent->key == key) [[likely]]
-    return recent;
-  BlockTemplate* const found = blocks_.find(key);
-  if (found != nullptr) recent = found;
-  return found;
-}
-
-std::uint32_t Machine::find_surroundings() {
-  if (surroundings_numbers_.exhausted()) {
-    surroundings_numbers_ = {};
-    met_.clear();
-  }
-  const auto bits = std::uint32_t{unlimited_read_} | std::uint32_t{unlimited_written_} << 8 |
-                    std::uint32_t{flat_} << 16 | std::uint32_t{code_unlimited_} << 24;
-  return surroundings_numbers_.number_of(
-      {block_mode(), blocks_.gone(), engine_.segment_base(kCs), bits});
+/// What decides whether a template may run besides where it lies; never 0. Its mode and the base of
+/// its code are its translation's.
+std::uint32_t Machine::surroundings() const {
+  return std::uint32_t{unlimited_read_} | std::uint32_t{unlimited_written_} << 8 |
+         std::uint32_t{flat_} << 16 | std::uint32_t{code_unlimited_} << 24 | 1u << 31;
 }
 
 /// A block after a block, both met in these surroundings before: nothing else is to be looked at
 /// but where the second one lies.
-inline bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size) {
-  if (surroundings_ == SurroundingsNumbers::kUnknown) return false;
-  const Met& met = met_[met_slot(linear)];
-  if (met.surroundings != surroundings_ || met.linear != linear) return false;
-  BlockTemplate* const block = met.block;
+inline bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size,
+                                    BlockTemplate* block) {
+  if (surroundings_ == kUnknown || block == nullptr) return false;
+  if (block->surroundings != surroundings_) return false;
   if (!find_frame(linear) || block->key.frame != block_frame_) return false;
   if (!lies_in_both_pages(*block)) return false;
   BlockTemplate& done = *pending_;
@@ -117,37 +104,37 @@ bool Machine::follow_compared(std::uint32_t linear, BlockTemplate& block) {
   linear_ = linear;
   if (ask_to_tell(block) && enter_block(block)) return true;
   pending_ = nullptr;
-  surroundings_ = SurroundingsNumbers::kUnknown;
+  surroundings_ = kUnknown;
   request(Action::step);
   return true;
 }
 
-void Machine::on_block(std::uint32_t linear, std::uint32_t size) {
-  if (follow_quickly(linear, size)) return;
-  surroundings_ = SurroundingsNumbers::kUnknown;
-  meet_block(linear, size);
+void Machine::on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock* translated) {
+  auto* const block = static_cast<BlockTemplate*>(translated);
+  if (follow_quickly(linear, size, block)) return;
+  surroundings_ = kUnknown;
+  meet_block(linear, size, block);
 }
 
-void Machine::meet_block(std::uint32_t linear, std::uint32_t size) {
-  if (retranslating_) finish_retranslation();
+void Machine::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate* block) {
   if (taken_back_) return;
   const bool once_more =
       pending_ != nullptr ? settle_block(linear, size) : stores_into_itself(linear);
-  if (once_more || taken_back_) return;
-  if (!stale_blocks_.empty() && !arranged_) {
-    request(Action::drop_blocks);
-    hot_ = linear;
+  if (taken_back_) return;
+  if (once_more) {
+    CITCAT_ASSERT(block == nullptr);
     return;
   }
   const bool crosses = (linear & kPageMask) + size > kPageSize;
-  if (!find_frame(linear) || (crosses && find_second_frame(linear) == BlockTemplate::kNoFrame)) {
+  const std::uint32_t second = crosses ? find_second_frame(linear) : BlockTemplate::kNoFrame;
+  const bool found = find_frame(linear) && (!crosses || second != BlockTemplate::kNoFrame);
+  if (!found || (block != nullptr && block->key.frame != block_frame_)) {
     hot_ = linear;
     request(Action::ask_again);
     return;
   }
-  BlockTemplate* const block = find_block(linear);
   if (block == nullptr) {
-    warm_up(linear, size);
+    warm_up(linear);
     return;
   }
   // What was prepared before a page was translated is done over by the block.
@@ -159,10 +146,19 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size) {
     request(Action::at_position);
     return;
   }
-  if (!lies_in_both_pages(*block) || !segments_allow(*block) || watches_code()) {
-    stale_blocks_.push_back(block->key);
-    request(Action::drop_blocks);
+  if (forget_code_) [[unlikely]] {
+    request(Action::forget_code);
+    return;
+  }
+  if (crosses && block->second_frame == BlockTemplate::kNoFrame) block->second_frame = second;
+  if (!block->fits(size)) {
+    const bool again = short_block_.linear == linear && short_block_.size == size;
+    short_block_ = {linear, again ? 0 : size};
+  }
+  if (!block->fits(size) || !lies_in_both_pages(*block) || !segments_allow(*block) ||
+      watches_code()) {
     hot_ = linear;
+    request(Action::replan);
     return;
   }
   if (position_.instruction + block->whole_count > until_.instruction || !ask_to_tell(*block) ||
@@ -172,8 +168,7 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size) {
     return;
   }
   if (polling_) return;
-  surroundings_ = find_surroundings();
-  met_[met_slot(linear)] = {surroundings_, linear, block};
+  surroundings_ = block->surroundings = surroundings();
 }
 
 /// Finds out whether `block` is to be compared. False where it must not run unreported.
@@ -198,68 +193,138 @@ bool Machine::enter_block(BlockTemplate& block) {
   return save_overwritten(block);
 }
 
-void Machine::warm_up(std::uint32_t linear, std::uint32_t size) {
+/// A block that is reported was met.
+void Machine::warm_up(std::uint32_t linear) {
   if ((engine_.system_flags() & kFlagTf) != 0 || engine_.inhibited() || watches_code()) return;
-  if (!blocks_.heat(linear, executions_until_hot(detail_))) return;
+  if (!blocks_.heat(linear, kExecutionsUntilHot)) return;
   if (arranged_ || resuming_ || (in_flight_ && linear == linear_)) return;
   hot_ = linear;
-  hot_size_ = size;
   request(Action::retranslate);
 }
 
-/// Asked before reported instructions; all code is reported when it is translated first.
-bool Machine::wants_code_forgotten() {
-  constexpr std::uint32_t kSeldom = 128;
-  return ++reports_ % kSeldom == 0 && engine_.code_cache_needs_flush();
-}
-
 void Machine::forget_code() {
+  forget_code_ = false;
   engine_.flush_code();
   blocks_.clear();
 }
 
-/// The template of the `size` bytes at `linear`; nullopt where not all of them can be had.
-std::optional<BlockTemplate> Machine::compile_block(std::uint32_t linear, std::uint32_t size) {
-  CodeBytes code(memory_, PhysAddr{block_frame_ | (linear & kPageMask)});
-  std::uint32_t second = BlockTemplate::kNoFrame;
-  if (code.in_first_page() < size) {
-    second = find_second_frame(linear);
-    if (second == BlockTemplate::kNoFrame) return std::nullopt;
-    code.set_second_frame(PhysAddr{second});
+// ---------------------------------------------------------------------------------------------
+// Translation
+
+TranslatedBlock* Machine::on_translation(std::uint32_t linear) {
+  constexpr std::uint32_t kSeldom = 128;
+  if (++translations_ % kSeldom == 0) {
+    forget_code_ |= blocks_.full() || engine_.code_cache_needs_flush();
   }
-  if (!code.is_mapped()) return std::nullopt;
-  BlockCompiler compiler(block_key(linear), second, model_, (engine_.hflags() & kHfSs32) != 0,
-                         flat_, detail_);
-  std::uint32_t done = 0;
-  while (done < size) {
-    const InstructionInfo info = decoded(linear + done, code.at(done));
-    if (info.state != DecodeState::ok || !compiler.add(info)) break;
-    if (compares_ && !code.is_defined(done, info.length)) return std::nullopt;
-    done += info.length;
-  }
-  return compiler.finish(done >= size);
+  surroundings_ = kUnknown;
+  BlockTemplate* const block = by_blocks_ ? plan_block(linear) : nullptr;
+  plan_ = block;
+  return block;
 }
 
-/// After the engine stopped before a hot block.
-void Machine::retranslate() {
-  const std::uint32_t linear = hot_;
-  settle_in_flight(linear, false);
-  engine_.set_eip(linear - engine_.segment_base(kCs));
-  if (in_flight_) return;  // the last count check of a REP
-  if (!find_frame(linear)) return;
-  refresh_segments();
-  std::optional<BlockTemplate> compiled = compile_block(linear, hot_size_);
-  if (!compiled) return;
-  BlockTemplate& block = *compiled;
-  if (block.count() == 0 || !segments_allow(block) || !engine_.forget_code(linear)) return;
-  // Without reports more fits into one of the engine's blocks than with them: what may follow the
-  // template is reported in any case. Only a branch is followed by nothing.
-  const BlockTemplate& last = block.last();
-  const bool ends = !last.reported_tail && last.instructions.back().info.control_flow;
-  engine_.report_instructions(block.end(), ends && block.next ? last.key.linear : 0xffffffff);
-  retranslating_ = true;
-  if (blocks_.full() || engine_.code_cache_needs_flush()) forget_code();
-  blocks_.insert(std::move(block));
+/// The first part runs unreported, and so does the last one where nothing follows it. Between two
+/// reports in one of its blocks the engine may leave flags unwritten: there everything is reported.
+bool Machine::reports(std::uint32_t linear) {
+  if (plan_ == nullptr) return true;
+  const std::uint32_t offset = linear - plan_->key.linear;
+  if (offset < plan_->size) return false;
+  const BlockTemplate& last = plan_->last();
+  return last.reported_tail || offset <= last.key.linear - plan_->key.linear;
+}
+
+/// The template of the code at `linear`, which the engine is about to translate. Null where it is to
+/// be reported.
+BlockTemplate* Machine::plan_block(std::uint32_t linear) {
+  if ((engine_.system_flags() & kFlagTf) != 0 || engine_.inhibited() || watches_code() ||
+      arranged_ || may_be_once_more(linear)) {
+    return nullptr;
+  }
+  const auto frame = engine_code_.frame_of(LinearAddr{linear});
+  if (!frame || !memory_.is_mapped(frame->page())) return nullptr;
+  // What is in flight may have loaded a segment.
+  if (segments_stale_ || (in_flight_ && pending_ == nullptr)) refresh_segments();
+  const BlockKey key{linear, frame->value, block_mode(), engine_.segment_base(kCs)};
+  const std::uint32_t limit =
+      short_block_.linear == linear ? short_block_.size : kMaxBlockBytes + kMaxInstructionBytes;
+  BlockTemplate* block = blocks_.find(key);
+  if (block == nullptr || !is_still(*block, limit)) {
+    BlockTemplate compiled = compile_block(key, limit);
+    if (compiled.count() == 0) return nullptr;
+    block = blocks_.insert(std::move(compiled));
+  } else if (!block->crosses_pages()) {
+    block->second_frame = BlockTemplate::kNoFrame;  // that of what was reported behind it
+  }
+  if (linear != hot_ && is_due_within(*block)) return nullptr;
+  return segments_allow(*block) ? block : nullptr;
+}
+
+/// Something is due in `block`, should it be executed next: it would be left, and its instructions
+/// translated once more, each alone. Not asked of blocks that are known to be hot.
+bool Machine::is_due_within(const BlockTemplate& block) const {
+  const std::uint64_t begin = position_.instruction + (pending_ != nullptr ? pending_->count() : 0);
+  const std::uint64_t end = begin + block.whole_count;
+  if (end > until_.instruction) return true;
+  return compares_ && (end > expected_.instruction || (expects_stores_ && block.whole_stores));
+}
+
+/// Whether the engine may be translating just the one instruction at `linear`, which was left or
+/// reported just now and stores into its own block (stores_into_itself()).
+bool Machine::may_be_once_more(std::uint32_t linear) const {
+  if (pending_ == nullptr) return in_flight_ && linear == linear_;
+  const std::uint32_t inside = pending_->index_of(linear);
+  if (inside == pending_->count()) return false;
+  const InstructionInfo& info = pending_->instructions[inside].info;
+  return std::any_of(info.operands.begin(), info.operands.begin() + info.operand_count,
+                     [](const MemoryOperand& operand) { return operand.write; });
+}
+
+/// The bytes of code that begins at `key`, where the engine finds them.
+CodeBytes Machine::code_bytes(const BlockKey& key) const {
+  CodeBytes code(memory_, PhysAddr{key.frame | (key.linear & kPageMask)});
+  const LinearAddr next{(key.linear & ~kPageMask) + kPageSize};
+  const auto second = engine_code_.frame_of(next);
+  if (second && memory_.is_mapped(second->page())) code.set_second_frame(*second);
+  return code;
+}
+
+/// Memory still holds the code of `block`, which has no more than `limit` bytes.
+bool Machine::is_still(const BlockTemplate& block, std::uint32_t limit) const {
+  CodeBytes code = code_bytes(block.key);
+  if (block.whole_size() > limit) return false;
+  if (block.crosses_pages() && code.second_frame() != block.second_frame) return false;
+  for (const BlockTemplate* part = &block; part != nullptr; part = part->next.get()) {
+    const std::uint32_t begin = part->key.linear - block.key.linear;
+    for (const BlockTemplate::Instruction& in : part->instructions) {
+      const std::uint32_t at = begin + in.offset;
+      if (std::memcmp(code.at(at).data(), in.info.bytes.data(), in.info.length) != 0) return false;
+      if (!code.is_defined(at, in.info.length)) return false;
+    }
+  }
+  return true;
+}
+
+/// The template of the instructions at `key`, as far as they may run unreported, of which none
+/// begins `limit` bytes behind it or later.
+BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
+  CodeBytes code = code_bytes(key);
+  const std::uint32_t in_first = code.in_first_page();
+  const std::uint32_t second = code.second_frame();
+  const std::uint32_t end =
+      second != BlockTemplate::kNoFrame ? limit : std::min(limit, in_first);
+  BlockCompiler compiler(key, model_, (engine_.hflags() & kHfSs32) != 0, flat_, detail_);
+  bool ended = false;
+  std::uint32_t done = 0;
+  for (std::uint32_t n = 0; done < end && n < kMaxBlockInstructions && !ended; ++n) {
+    const InstructionInfo info = decoded(key.linear + done, code.at(done));
+    if (info.state != DecodeState::ok || !code.is_defined(done, info.length)) break;
+    if (!compiler.add(info)) break;
+    done += info.length;
+    ended = info.control_flow;
+    if (info.ends_block) break;
+  }
+  BlockTemplate block = compiler.finish(done > in_first ? second : BlockTemplate::kNoFrame, ended);
+  block.engine = &engine_;
+  return block;
 }
 
 /// The instruction at `linear`, of which `bytes` are in its page.
@@ -269,24 +334,19 @@ InstructionInfo Machine::decoded(std::uint32_t linear, std::span<const std::uint
   return slot.is(linear, mode, bytes) ? slot.info : decode_instruction(bytes, mode, model_);
 }
 
-void Machine::finish_retranslation() {
-  retranslating_ = false;
-  engine_.report_all_instructions();
-}
-
-/// Templates whose code turned out to be reported: the engine has translated it anew.
-void Machine::drop_blocks() {
+/// After the engine stopped before a block that is reported and hot.
+void Machine::retranslate() {
   settle_in_flight(hot_, false);
   engine_.set_eip(hot_ - engine_.segment_base(kCs));
-  for (const BlockKey& key : stale_blocks_) {
-    // Should a quiet translation be left, it must not run without its template.
-    engine_.invalidate_code(PhysAddr{key.frame | (key.linear & kPageMask)}, 1);
-    if (const BlockTemplate* const block = blocks_.find(key)) {
-      blocks_.keep_hot(*block, executions_until_hot(detail_));
-    }
-    blocks_.erase(key);
-  }
-  stale_blocks_.clear();
+  if (in_flight_) return;  // the last count check of a REP
+  if (plan_block(hot_) != nullptr) engine_.forget_code(hot_);
+}
+
+/// After the engine stopped before a block whose template does not fit its translation, or what has
+/// changed since.
+void Machine::replan() {
+  engine_.set_eip(hot_ - engine_.segment_base(kCs));
+  engine_.invalidate_code(PhysAddr{block_frame_ | (hot_ & kPageMask)}, 1);
 }
 
 bool Machine::segments_allow(const BlockTemplate& block) {
@@ -369,25 +429,20 @@ void Machine::leave_block(std::uint32_t linear) {
 
 /// An instruction is reported. True when it is part of a block that runs unreported all the same.
 bool Machine::runs_in_block(std::uint32_t linear) {
-  if (retranslating_) finish_retranslation();
   if (pending_ == nullptr) return false;
   BlockTemplate& block = *pending_;
-  if (linear == block.end()) {
-    retire_block(block.count());
-    if (taken_back_ || block.next == nullptr) return false;
-    if (!enter_block(*block.next)) {
-      pending_ = nullptr;
-      linear_ = linear;
-      request(Action::step);
-    }
+  if (linear != block.end()) {
+    CITCAT_ASSERT(block.is_part);  // reported only because it lies between two reports
     return true;
   }
-  // Reported only because it lies between the beginnings of two parts.
-  if (block.is_part) return true;
-  CITCAT_ASSERT(linear == block.key.linear);
-  stale_blocks_.push_back(block.key);
-  pending_ = nullptr;
-  return false;
+  retire_block(block.count());
+  if (taken_back_ || block.next == nullptr) return false;
+  if (!enter_block(*block.next)) {
+    pending_ = nullptr;
+    linear_ = linear;
+    request(Action::step);
+  }
+  return true;
 }
 
 /// What the engine may keep of a translation: nothing that would hide an effect of a later access.

@@ -17,9 +17,8 @@ constexpr unsigned kMaxNativeRetries = 8;
 }  // namespace
 
 void Machine::on_exception(std::uint32_t vector, bool software) {
-  if (retranslating_) finish_retranslation();
   if (taken_back_) return;
-  surroundings_ = SurroundingsNumbers::kUnknown;
+  surroundings_ = kUnknown;
   if (pending_ != nullptr) {
     // Told again, with everything that goes before a fault, when the instruction is reported.
     linear_ = engine_.segment_base(kCs) + engine_.eip();
@@ -105,7 +104,7 @@ std::optional<Translation> Machine::translate_for_engine(std::uint32_t linear, E
   const Access access = kind == EngineAccess::write   ? Access::write
                         : kind == EngineAccess::fetch ? Access::execute
                                                       : Access::read;
-  if (kind == EngineAccess::fetch) surroundings_ = SurroundingsNumbers::kUnknown;
+  if (kind == EngineAccess::fetch) surroundings_ = kUnknown;
   if (by_blocks_) {
     if (auto known = translate_for_block(page, access)) return known;
     if (pending_ != nullptr || kind == EngineAccess::fetch) return std::nullopt;

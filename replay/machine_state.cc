@@ -100,7 +100,6 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   pending_ = nullptr;
   taken_back_ = false;
   careful_until_ = 0;
-  if (retranslating_) finish_retranslation();
   resume_flag_ = s.resume_flag;
   resuming_ = false;
   native_retries_ = 0;

@@ -14,12 +14,11 @@ using Bytes = std::vector<std::uint8_t>;
 
 /// The template of these instructions of 32-bit code, for a comparison.
 BlockTemplate compile(std::initializer_list<Bytes> instructions) {
-  BlockCompiler compiler({0x1000, 0, 0, 0}, BlockTemplate::kNoFrame, CpuModel::i486, true, 0x3f,
-                         Detail::comparison);
+  BlockCompiler compiler({0x1000, 0, 0, 0}, CpuModel::i486, true, 0x3f, Detail::comparison);
   for (const Bytes& bytes : instructions) {
     EXPECT_TRUE(compiler.add(decode_instruction(bytes, CodeMode{true, false}, CpuModel::i486)));
   }
-  return compiler.finish(true);
+  return compiler.finish(BlockTemplate::kNoFrame, true);
 }
 
 const Bytes kShlEaxCl{0xd3, 0xe0}, kAddEdx1{0x83, 0xc2, 0x01}, kIncEcx{0x41};
@@ -48,8 +47,7 @@ TEST(BlockTemplate, EndsBeforeTheCountOfAShiftIsLost) {
 }
 
 TEST(BlockTemplate, LeavesAShiftOfTheCountItselfToAReport) {
-  BlockCompiler compiler({0x1000, 0, 0, 0}, BlockTemplate::kNoFrame, CpuModel::i486, true, 0x3f,
-                         Detail::comparison);
+  BlockCompiler compiler({0x1000, 0, 0, 0}, CpuModel::i486, true, 0x3f, Detail::comparison);
   const Bytes shl_ecx_cl{0xd3, 0xe1}, shl_ch_cl{0xd2, 0xe5};
   const CodeMode mode{true, false};
   EXPECT_FALSE(compiler.add(decode_instruction(shl_ecx_cl, mode, CpuModel::i486)));
