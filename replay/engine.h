@@ -164,7 +164,7 @@ class Engine {
   /// Forgets all translated code; slow (tens of milliseconds).
   void flush_code();
   /// flush_code() has to be called before much more is translated (CodeCacheWatch). To be asked at
-  /// least once for each few hundred blocks translated.
+  /// least once for each few blocks translated: some have a hundred kilobytes.
   bool code_cache_needs_flush() const { return code_cache_.half_full(); }
   /// Forgets the blocks of which the byte at `linear` is part; false when on_translate() does not
   /// tell where it lies. Between runs only.

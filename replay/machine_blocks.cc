@@ -212,7 +212,7 @@ void Machine::forget_code() {
 // Translation
 
 TranslatedBlock* Machine::on_translation(std::uint32_t linear) {
-  constexpr std::uint32_t kSeldom = 128;
+  constexpr std::uint32_t kSeldom = 16;
   if (++translations_ % kSeldom == 0) {
     forget_code_ |= blocks_.full() || engine_.code_cache_needs_flush();
   }
