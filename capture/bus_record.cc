@@ -200,7 +200,9 @@ AccessRun BusRecordDecoder::run(std::span<const std::uint8_t> records,
   constexpr std::size_t kPiece = 32;
   const std::size_t wide = is_wide_ && run.counted ? take_wide(run) : 0;
   std::size_t count = wide;
-  while (count < most && take_all(run, count, std::min(kPiece, most - count)))
+  // What the vectors stopped at is looked at by itself, unless they lack its kind.
+  const bool all_seen = is_wide_ && run.counted && wide_.has_all();
+  while (!all_seen && count < most && take_all(run, count, std::min(kPiece, most - count)))
     count += std::min(kPiece, most - count);
   if (count < most) count += take_some(run, count, fields.positions);
   run.number = std::span(number_).first(count);
@@ -211,8 +213,7 @@ AccessRun BusRecordDecoder::run(std::span<const std::uint8_t> records,
   return run;
 }
 
-/// Those from the first on that belong to the run and count up, sixteen at a time; returns how
-/// many.
+/// Those from the first on that belong to the run and count up; returns how many.
 std::size_t BusRecordDecoder::take_wide(AccessRun& run) {
   if (new_kinds_) {
     std::vector<WideRecords::Kind> kinds;

@@ -1,6 +1,7 @@
 #include "capture/wide_records.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "formats/error.h"
@@ -10,12 +11,14 @@
 namespace citcat {
 namespace {
 
+constexpr std::size_t kAtOnce = 16;
 constexpr unsigned kWithinShift = 16, kLastShift = 24;
 static_assert(kShapeBits <= kWithinShift);
 
 }  // namespace
 
 void WideRecords::set_kinds(std::span<const Kind> kinds) {
+  const bool has_room = kinds.size() <= kMostKinds;
   kinds = kinds.first(std::min(kinds.size(), kMostKinds));
   // A factor that gives each a slot of its own is soon found for as many kinds as are met; where it
   // is not, the last of a slot has it.
@@ -32,6 +35,7 @@ void WideRecords::set_kinds(std::span<const Kind> kinds) {
   }
   factor_ = best;
   kinds_ = kinds.size();
+  has_all_ = has_room && most == kinds.size();
   place_.fill(0);
   key_.fill(0);
   for (std::size_t i = 0; i < kinds.size(); ++i) {
@@ -114,9 +118,9 @@ CITCAT_WIDE inline __attribute__((always_inline)) __m512i beyond(const Eight& al
 CITCAT_WIDE std::size_t WideRecords::take(std::span<const std::uint8_t> records, std::size_t at,
                                           Last& last, AccessColumns& columns,
                                           std::span<std::uint8_t> number) const {
-  constexpr std::size_t kAtOnce = 16;
-  const std::size_t count = records.size() / kBusRecordBytes / kAtOnce * kAtOnce;
-  CITCAT_ASSERT(at + count <= AccessColumns::kMost && at + count <= number.size());
+  const std::size_t count = records.size() / kBusRecordBytes;
+  const std::size_t most = at + (count + kAtOnce - 1) / kAtOnce * kAtOnce;
+  CITCAT_ASSERT(most <= AccessColumns::kMost && most <= number.size());
   if (kinds_ == 0) return 0;
   const __m512i factor = _mm512_set1_epi32(static_cast<int>(factor_));
   const __m512i place_low = _mm512_load_si512(place_.data());
@@ -129,9 +133,16 @@ CITCAT_WIDE std::size_t WideRecords::take(std::span<const std::uint8_t> records,
   __m512i clock_before = _mm512_set1_epi32(static_cast<int>(last.clock));
   __m512i before = _mm512_set1_epi64(static_cast<long long>(last.instructions));
   __m512i flags = _mm512_setzero_si512();
+  std::array<std::uint8_t, kAtOnce * kBusRecordBytes> rest;
   std::size_t i = 0;
-  for (; i < count; i += kAtOnce) {
-    const std::uint8_t* const bytes = records.data() + i * kBusRecordBytes;
+  for (unsigned good = kAtOnce; i < count && good == kAtOnce; i += good) {
+    const std::uint8_t* bytes = records.data() + i * kBusRecordBytes;
+    good = static_cast<unsigned>(std::min<std::size_t>(kAtOnce, count - i));
+    if (good < kAtOnce) [[unlikely]] {
+      std::memcpy(rest.data(), bytes, good * kBusRecordBytes);
+      std::memset(rest.data() + good * kBusRecordBytes, 0, rest.size() - good * kBusRecordBytes);
+      bytes = rest.data();
+    }
     const Eight a = load_eight(bytes), b = load_eight(bytes + 8 * kBusRecordBytes);
     const __m512i a_third = word_of<2>(a), b_third = word_of<2>(b);
     const __m512i key = high_halves(a_third, b_third);
@@ -141,7 +152,7 @@ CITCAT_WIDE std::size_t WideRecords::take(std::span<const std::uint8_t> records,
         _mm512_maskz_permutex2var_epi8(0x1111111111111111, place_low, slot, place_high);
     const __m512i known = _mm512_permutex2var_epi32(key_low, place, key_high);
     const __m512i rule = _mm512_permutex2var_epi32(rule_low, place, rule_high);
-    const __m512i shape = _mm512_and_si512(rule, _mm512_set1_epi32((1 << kShapeBits) - 1));
+    __m512i shape = _mm512_and_si512(rule, _mm512_set1_epi32((1 << kShapeBits) - 1));
     const __m512i size =
         _mm512_and_si512(_mm512_srli_epi32(rule, kShapeSizeShift), _mm512_set1_epi32(0x1f));
 
@@ -156,18 +167,29 @@ CITCAT_WIDE std::size_t WideRecords::take(std::span<const std::uint8_t> records,
     const __m512i a_previous = _mm512_alignr_epi64(a_first, before, 7);
     const __m512i b_previous = _mm512_alignr_epi64(b_first, a_first, 7);
 
-    const __m512i more = _mm512_or_si512(beyond(a, _mm512_castsi512_si256(size)),
-                                         beyond(b, _mm512_extracti64x4_epi64(size, 1)));
-    const unsigned wrong =
-        _mm512_cmpneq_epi32_mask(key, known) | _mm512_cmplt_epu32_mask(clock, clock_previous) |
-        _mm512_cmpgt_epu32_mask(inside, _mm512_srli_epi32(rule, kLastShift)) |
-        _mm512_test_epi64_mask(more, more) | _mm512_cmplt_epu64_mask(a_first, a_previous) |
-        _mm512_cmplt_epu64_mask(b_first, b_previous) |
-        // No count of instructions reaches the highest bit.
-        _mm512_movepi64_mask(_mm512_or_si512(a_first, b_first));
-    if (wrong != 0) [[unlikely]]
-      break;
+    const __m512i a_more = beyond(a, _mm512_castsi512_si256(size));
+    const __m512i b_more = beyond(b, _mm512_extracti64x4_epi64(size, 1));
+    const __m512i more = _mm512_or_si512(a_more, b_more);
+    const unsigned wrong = _mm512_cmpneq_epi32_mask(key, known) |
+                           _mm512_cmplt_epu32_mask(clock, clock_previous) |
+                           _mm512_cmpgt_epu32_mask(inside, _mm512_srli_epi32(rule, kLastShift));
+    const unsigned a_back = _mm512_cmplt_epu64_mask(a_first, a_previous);
+    const unsigned b_back = _mm512_cmplt_epu64_mask(b_first, b_previous);
+    // No count of instructions reaches the highest bit.
+    const unsigned some = wrong | a_back | b_back | _mm512_test_epi64_mask(more, more) |
+                          _mm512_movepi64_mask(_mm512_or_si512(a_first, b_first));
+    if (some != 0) [[unlikely]] {
+      const unsigned a_wrong =
+          a_back | _mm512_test_epi64_mask(a_more, a_more) | _mm512_movepi64_mask(a_first);
+      const unsigned b_wrong =
+          b_back | _mm512_test_epi64_mask(b_more, b_more) | _mm512_movepi64_mask(b_first);
+      const unsigned all = wrong | a_wrong | b_wrong << 8;
+      good = std::min(good, static_cast<unsigned>(std::countr_zero(all)));
+    }
+    if (good < kAtOnce) [[unlikely]]
+      shape = _mm512_maskz_mov_epi32(static_cast<__mmask16>((1U << good) - 1), shape);
 
+    // What is written behind the good ones is written again or not looked at.
     _mm512_storeu_si512(&columns.instructions[at + i], a_first);
     _mm512_storeu_si512(&columns.instructions[at + i] + 8, b_first);
     _mm512_storeu_si512(&columns.clock[at + i], clock);

@@ -26,6 +26,8 @@ class WideRecords {
 
   /// Records of these kinds are taken from now on, as far as there is room for them.
   void set_kinds(std::span<const Kind> kinds);
+  /// There was room for all: no record that take() stopped at would do by its kind.
+  bool has_all() const { return has_all_; }
 
   /// Of the last record that was taken.
   struct Last {
@@ -33,9 +35,9 @@ class WideRecords {
     std::uint32_t clock = 0;
     std::uint16_t flags = 0;  ///< of all that were taken
   };
-  /// Takes records from the beginning of `records` on, sixteen at a time, as long as all of them
-  /// are of the kinds, correct, counted and not before the one before them. Returns how many. Their
-  /// fields go into `columns`, their kinds into `number`, from `at` on; there is room for all.
+  /// Takes records from the beginning of `records` on, up to the first that is not of the kinds,
+  /// not correct, not counted or before the one before it. Returns how many. Their fields go into
+  /// `columns`, their kinds into `number`, from `at` on; there is room for all, rounded up to 16.
   /// Wants has_wide_vectors().
   std::size_t take(std::span<const std::uint8_t> records, std::size_t at, Last& last,
                    AccessColumns& columns, std::span<std::uint8_t> number) const;
@@ -55,6 +57,7 @@ class WideRecords {
   // All have a place for each kind; `place_` finds it by the highest bits of key * factor_.
   std::uint32_t factor_ = 1;
   std::size_t kinds_ = 0;
+  bool has_all_ = false;
   alignas(64) std::array<std::uint8_t, std::size_t{1} << kSlotBits> place_{};
   alignas(64) std::array<std::uint32_t, kMostKinds> key_{};  ///< no record has key 0
   /// Shape, and above it `within` and `last`.
