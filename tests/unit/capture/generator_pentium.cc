@@ -64,15 +64,16 @@ class GeneratorPentium {
     if (t.op == BusOp::halt) cycle.enables = 4;
     if (t.op == BusOp::shutdown) cycle.enables = 1;
     if (t.op == BusOp::flush) cycle.enables = t.data[0] == 1 ? 2 : 8;
-    if (t.is_memory() || t.op == BusOp::io_read || t.op == BusOp::io_write)
-      cycle.enables = ((1u << t.size) - 1) << (t.address.value & 7);
     if (t.has(kLine)) {
       cycle.line = true;
       cycle.enables = 0xff;
       // Fills begin anywhere in the line, write-backs at its beginning.
       cycle.address = t.address.value + (t.has(kWriteBack) ? 0 : 8 * draw(random_, 4));
-    } else if (t.op == BusOp::code_read || t.op == BusOp::data_read) {
-      cycle.refused = draw(random_, 2) == 0;
+    } else if (t.is_memory() || t.op == BusOp::io_read || t.op == BusOp::io_write) {
+      cycle.enables = ((1u << t.size) - 1) << (t.address.value & 7);
+      if (t.op == BusOp::code_read || t.op == BusOp::data_read) {
+        cycle.refused = draw(random_, 2) == 0;
+      }
     }
     cycles_.push_back(cycle);
   }
