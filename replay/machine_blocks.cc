@@ -82,7 +82,8 @@ inline bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size,
   __builtin_prefetch(block->follower);
   __builtin_prefetch(block->read_by_sink);
   if (!done.ran_whole_before(linear, size)) return false;
-  if (compared_ || position_.instruction + done.count() + block->whole_count > quiet_until_) {
+  if (compared_ || (expects_stores_ && block->whole_stores) ||
+      position_.instruction + done.count() + block->whole_count > quiet_until_) {
     return compares_ && follow_compared(linear, *block);
   }
   if (detail_ != Detail::nothing) {

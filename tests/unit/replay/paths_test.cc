@@ -328,6 +328,58 @@ TEST_P(RandomPrograms, TellTheSameAccessesByInstructionsAndByBlocksOfWhichSomeAr
   EXPECT_GT(taken_back, 10 * programs());
 }
 
+/// Expects no access at any place, and is to be told of every store all the same.
+class Stores final : public Sink {
+ public:
+  explicit Stores(Detail detail) : detail_(detail) {}
+  Detail detail() const override { return detail_; }
+  Sink* block_receiver() override { return nullptr; }
+  Position expected() override { return {~std::uint64_t{0}, 0}; }
+  bool expects_stores() const override { return true; }
+  bool agrees(const ExecutedBlock&, Position) override { return true; }
+  void agreed(const ExecutedBlock& block, Position first) override {
+    for (const BlockStore& s : block.stores) {
+      add(first.instruction + block.code->stores[s.number].instruction, s.address, s.bytes());
+    }
+    ++blocks;
+  }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override {
+    if (kind == AccessKind::data) add(now.instruction, a, bytes);
+  }
+
+  /// By instruction: address and value of each byte.
+  std::map<std::uint64_t, std::vector<std::pair<std::uint32_t, std::uint8_t>>> list;
+  std::uint64_t blocks = 0;
+
+ private:
+  void add(std::uint64_t instruction, PhysAddr a, std::span<const std::uint8_t> bytes) {
+    for (const std::uint8_t b : bytes) {
+      list[instruction].push_back({a.value, b});
+      a = a + 1;
+    }
+  }
+  Detail detail_;
+};
+
+TEST_P(RandomPrograms, TellEveryStoreWhereNothingElseIsExpected) {
+  const auto [mode, events] = GetParam();
+  std::uint64_t blocks = 0;
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    SCOPED_TRACE("program " + std::to_string(seed));
+    const Recording recording = random_guest(mode, seed, 60'000, events);
+    Stores reference(Detail::accesses), found(Detail::comparison);
+    replay(recording, ExecutionPath::instructions, false, &reference);
+    replay(recording, ExecutionPath::blocks, false, &found);
+    EXPECT_GT(reference.list.size(), 100u);
+    EXPECT_TRUE(reference.list == found.list);
+    blocks += found.blocks;
+    if (HasFailure()) return;
+  }
+  if (mode == GuestMode::real) return;
+  EXPECT_GT(blocks, 100 * programs());
+}
+
 INSTANTIATE_TEST_SUITE_P(, RandomPrograms,
                          testing::Combine(testing::ValuesIn(kGuestModes), testing::Bool()),
                          [](const auto& test) {
