@@ -212,8 +212,8 @@ class BlockCompiler {
                 Detail detail);
   /// False when this instruction and all after it must be reported.
   bool add(const InstructionInfo& info);
-  /// The template. `second_frame`: as in BlockTemplate. `complete`: the engine's block ends with the
-  /// last instruction added.
+  /// The template. `second_frame`: as in BlockTemplate. `complete`: the engine's block ends with
+  /// the last instruction added.
   BlockTemplate finish(std::uint32_t second_frame, bool complete);
 
  private:

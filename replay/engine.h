@@ -291,8 +291,8 @@ class Engine {
   char* code_hook_ = nullptr;
   char* block_hook_ = nullptr;
   TranslatedBlock unnamed_{this};  ///< stands for blocks of which the client keeps nothing
-  char* exits_ = nullptr;     ///< root of the library's tree of end addresses
-  std::uintptr_t exit_ = 0;   ///< what it is while the one that is none is in it
+  char* exits_ = nullptr;          ///< root of the library's tree of end addresses
+  std::uintptr_t exit_ = 0;        ///< what it is while the one that is none is in it
   /// Where the translation in progress is.
   enum class Translating : std::uint8_t { nothing, beginning, inside } translating_{};
   std::uint32_t translating_at_ = 0;  ///< address asked about last

@@ -14,7 +14,8 @@ class EngineCode {
  public:
   /// The engine is told that code of the page lies in `frame`.
   void note(LinearAddr page, PhysAddr frame) { slot(page) = {page.page(), frame.page()}; }
-  /// The only frame that the engine may have for the page; nullopt where that is not known any more.
+  /// The only frame that the engine may have for the page; nullopt where that is not known any
+  /// more.
   std::optional<PhysAddr> frame_of(LinearAddr page) const {
     const Told& told = told_[page.page() & (kSlots - 1)];
     if (told.page != page.page()) return std::nullopt;

@@ -54,7 +54,7 @@ class ProofClient : public EngineClient {
   Engine* engine = nullptr;
   std::uint32_t vector = 0, eip = 0, error = 0, out = 0, instructions = 0;
   bool software = false, down = false;
-  bool data_only = true;  ///< no code was translated from kData
+  bool data_only = true;                    ///< no code was translated from kData
   std::uint32_t named = 0, unreported = 0;  ///< a block and an instruction
   TranslatedBlock block;
   std::vector<std::uint32_t> translated, asked, named_met;
@@ -177,8 +177,8 @@ void prove_engine() {
   start(kCode);
   expect(client.translated == std::vector{kCode, kCode + 2, kCode + 5},
          "blocks are not told before they are translated");
-  expect(client.asked == std::vector{kCode, kCode + 1, kCode + 2, kCode + 3, kCode + 2, kCode + 3,
-                                     kCode + 5},
+  expect(client.asked ==
+             std::vector{kCode, kCode + 1, kCode + 2, kCode + 3, kCode + 2, kCode + 3, kCode + 5},
          "instructions are not told before they are translated");
   client.named = client.unreported = 0;
   engine.set_gpr(kEcx, 1);

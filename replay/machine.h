@@ -563,9 +563,9 @@ class Machine final : private EngineClient, private WalkObserver {
   bool taken_back_ = false;          ///< it is, as soon as the engine stops
   std::uint32_t block_begin_ = 0;    ///< linear address of its first instruction
   std::uint64_t careful_until_ = 0;  ///< no block begins before this instruction
-  std::uint32_t translations_ = 0;        ///< so far, modulo 2^32
-  bool forget_code_ = false;              ///< at the next boundary
-  std::uint32_t hot_ = 0;                 ///< block the engine was stopped at
+  std::uint32_t translations_ = 0;   ///< so far, modulo 2^32
+  bool forget_code_ = false;         ///< at the next boundary
+  std::uint32_t hot_ = 0;            ///< block the engine was stopped at
   /// A block that the engine made shorter than it was planned; size 0: it is not to be planned.
   struct {
     std::uint32_t linear = 0, size = 0xffffffff;

@@ -233,8 +233,8 @@ bool Machine::reports(std::uint32_t linear) {
   return last.reported_tail || offset <= last.key.linear - plan_->key.linear;
 }
 
-/// The template of the code at `linear`, which the engine is about to translate. Null where it is to
-/// be reported.
+/// The template of the code at `linear`, which the engine is about to translate. Null where it is
+/// to be reported.
 BlockTemplate* Machine::plan_block(std::uint32_t linear) {
   if ((engine_.system_flags() & kFlagTf) != 0 || engine_.inhibited() || watches_code() ||
       arranged_ || may_be_once_more(linear)) {
@@ -310,8 +310,7 @@ BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
   CodeBytes code = code_bytes(key);
   const std::uint32_t in_first = code.in_first_page();
   const std::uint32_t second = code.second_frame();
-  const std::uint32_t end =
-      second != BlockTemplate::kNoFrame ? limit : std::min(limit, in_first);
+  const std::uint32_t end = second != BlockTemplate::kNoFrame ? limit : std::min(limit, in_first);
   BlockCompiler compiler(key, model_, (engine_.hflags() & kHfSs32) != 0, flat_, detail_);
   bool ended = false;
   std::uint32_t done = 0;
