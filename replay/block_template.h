@@ -103,7 +103,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
 
   // What is looked at whenever the block runs lies together, in one line of the host's cache.
   BlockKey key;
-  /// Number of the surroundings in which it was met and run last; 0: none.
+  /// Machine::surroundings() when it was met and run last; 0: it was not.
   std::uint32_t surroundings = 0;
   /// Physical page of what lies in the page after the one it begins in, be it only what the engine
   /// reports behind these instructions; kNoFrame: nothing does.

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
+
+#include "replay/process_memory.h"
 
 namespace citcat {
 
@@ -24,14 +25,7 @@ class CodeCacheWatch {
   void stop() { middle_ = nullptr; }
 
  private:
-  /// Memory of this process.
-  struct Range {
-    std::uintptr_t begin = 0, end = 0;
-    bool operator==(const Range&) const = default;
-  };
-  static std::vector<Range> writable_code();
-
-  std::vector<Range> before_;
+  std::vector<HostMapping> before_;
   void* middle_ = nullptr;
 };
 

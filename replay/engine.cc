@@ -5,16 +5,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
-#include <cstddef>
-#include <cstdio>
-#include <fstream>
 #include <mutex>
-#include <sstream>
+#include <string_view>
 
 #include "formats/error.h"
 #include "replay/engine_proof.h"
+#include "replay/process_memory.h"
 #include "replay/unicorn_internal.h"
 
 // The library's uc_ctl macros convert out-of-range numbers to an enumeration.
@@ -30,9 +27,6 @@ using namespace env_layout;
 /// x86-64 hosts). Proven by find_env() before use.
 constexpr std::size_t kCpuPointerInUc = 416;
 constexpr std::size_t kEnvInCpu = 35408;
-/// Where `struct hook` (uc_priv.h) keeps begin and end (u64 each), and what the callback is given.
-constexpr std::size_t kRangeInHook = 24, kUserInHook = 48;
-
 /// Exceptions intercepted by the guest-mode mechanism arrive as 0x40 + vector + 0x100
 /// (SVM_EXIT_EXCP_BASE, AMD APM vol. 2, appendix C).
 constexpr std::uint32_t kInterceptedException = 0x140;
@@ -43,12 +37,6 @@ constexpr std::uint64_t kUnchecked = std::uint64_t{1} << 32;
 /// The library's default of 1 GiB costs seconds at first use; this holds the translated code of a
 /// whole operating system.
 std::uint32_t code_cache_bytes = 128u << 20;
-
-void check(uc_err error, const char* doing) {
-  if (error != UC_ERR_OK) {
-    throw InternalError(std::string("engine: cannot ") + doing + ": " + uc_strerror(error));
-  }
-}
 
 int cpu_model_number(CpuModel model) {
   switch (model) {
@@ -64,54 +52,6 @@ int cpu_model_number(CpuModel model) {
       break;
   }
   return UC_CPU_X86_QEMU64;
-}
-
-struct Mapping {
-  std::uintptr_t begin, end;
-};
-
-std::vector<Mapping> writable_mappings() {
-  std::vector<Mapping> result;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    unsigned long begin = 0, end = 0;
-    char mode[8] = {};
-    if (std::sscanf(line.c_str(), "%lx-%lx %7s", &begin, &end, mode) == 3 && mode[0] == 'r' &&
-        mode[1] == 'w') {
-      result.push_back({begin, end});
-    }
-  }
-  return result;
-}
-
-bool readable(const std::vector<Mapping>& maps, std::uintptr_t at, std::size_t size) {
-  return std::any_of(maps.begin(), maps.end(), [&](const Mapping& m) {
-    return at >= m.begin && at < m.end && m.end - at >= size;
-  });
-}
-
-/// What this process has at `at`, which is readable. Unseen by the sanitizers: it may be another
-/// object, or none.
-template <class T>
-[[gnu::no_sanitize("address", "thread")]] T copy_of(std::uintptr_t at) {
-  std::array<std::uint64_t, sizeof(T) / 8> words{};
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    words[i] = *reinterpret_cast<const volatile std::uint64_t*>(at + 8 * i);
-  }
-  return std::bit_cast<T>(words);
-}
-
-using Mark = std::array<std::uint64_t, 4>;
-
-/// Whether `mark` is what this process has at `at`, which is mapped. Word by word and unseen by the
-/// sanitizers: most of what is searched for a mark is nobody's object, or another's.
-[[gnu::no_sanitize("address", "thread")]] bool holds(std::uintptr_t at, const Mark& mark) {
-  for (std::size_t i = 0; i < mark.size(); ++i) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, reinterpret_cast<const void*>(at + i * sizeof word), sizeof word);
-    if (word != mark[i]) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -131,13 +71,6 @@ struct Engine::Hooks {
       e.client_.on_block(static_cast<std::uint32_t>(address), size,
                          block == &e.unnamed_ ? nullptr : block);
     });
-  }
-  /// In place of the comparison of addresses at which a run is to end: there are none.
-  static int compare_exits(const void* address, const void*, void* user) {
-    std::uint64_t linear = 0;
-    std::memcpy(&linear, address, sizeof linear);
-    static_cast<Engine*>(user)->watch_translation(static_cast<std::uint32_t>(linear));
-    return 1;
   }
   static void interrupt(uc_engine*, std::uint32_t number, void* user) {
     Engine& e = *static_cast<Engine*>(user);
@@ -198,16 +131,6 @@ struct Engine::Hooks {
     return true;
   }
 };
-
-template <class F>
-void Engine::guarded(F&& body) noexcept {
-  try {
-    body();
-  } catch (...) {
-    if (!pending_) pending_ = std::current_exception();
-    stop();
-  }
-}
 
 std::string Engine::version() {
   load_unicorn();
@@ -298,99 +221,6 @@ void Engine::install_hooks(HookMode mode) {
   watch(false);
 }
 
-/// Instructions translated while this is set are reported, or not: the library looks at a hook's
-/// range when it translates, and nowhere later as long as there is one hook of the kind.
-void Engine::report(bool reported) {
-  constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
-  const auto range = reported ? std::array<std::uint64_t, 2>{1, 0}
-                              : std::array<std::uint64_t, 2>{kNowhere, kNowhere};
-  std::memcpy(code_hook_ + kRangeInHook, range.data(), sizeof range);
-}
-
-// Before a block is translated, and again before each of its instructions, the library looks
-// whether a run is to end at that address: in a tree, by a function that compares two addresses
-// (translator_loop() and disas_insn(); GTree of its glib_compat). With another function there, and
-// one address that is none in the tree, we are asked each time.
-void Engine::watch_translations() {
-  struct Tree {
-    std::uintptr_t root, compare, free_key, free_value, user;
-    std::uint32_t nodes;
-    std::int32_t references;
-  };
-  const std::vector<Mapping> maps = writable_mappings();
-  const std::span<char> state = library_state();
-  std::vector<std::pair<std::uintptr_t, Tree>> empty;
-  for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= state.size(); at += 8) {
-    std::uintptr_t pointer = 0;
-    std::memcpy(&pointer, &state[at], sizeof pointer);
-    if (pointer % alignof(Tree) != 0 || !readable(maps, pointer, sizeof(Tree))) continue;
-    const Tree tree = copy_of<Tree>(pointer);
-    if (tree.root == 0 && tree.nodes == 0 && tree.references == 1 && tree.compare != 0) {
-      empty.push_back({pointer, tree});
-    }
-  }
-  std::uint64_t no_address = ~std::uint64_t{0};
-  check(uc_ctl_set_exits(uc_, &no_address, 1), "set an end address");
-  char* found = nullptr;
-  for (const auto& [pointer, before] : empty) {
-    const Tree tree = copy_of<Tree>(pointer);
-    if (tree.root == 0 || tree.nodes != 1 || tree.compare != before.compare) continue;
-    if (found != nullptr) {
-      found = nullptr;
-      break;
-    }
-    found = reinterpret_cast<char*>(pointer);
-  }
-  if (found == nullptr) {
-    throw InternalError("engine: Unicorn " + version() +
-                        " does not keep its end addresses as version 2.1.1 does");
-  }
-  int (*const compare)(const void*, const void*, void*) = &Hooks::compare_exits;
-  const Engine* const self = this;
-  std::memcpy(found + offsetof(Tree, compare), &compare, sizeof compare);
-  std::memcpy(found + offsetof(Tree, user), &self, sizeof self);
-  exits_ = found + offsetof(Tree, root);
-  std::memcpy(&exit_, exits_, sizeof exit_);
-}
-
-/// Whether watch_translation() is called. At the end of a run the tree has to be empty: code at the
-/// addresses in it would be forgotten. What is translated after that all the same is reported.
-void Engine::watch(bool on) {
-  const std::uintptr_t root = on ? exit_ : 0;
-  std::memcpy(exits_, &root, sizeof root);
-  if (on) return;
-  report(true);
-  name_block(&unnamed_);
-}
-
-/// What the callback of blocks translated from now on is given: it is part of their code.
-void Engine::name_block(TranslatedBlock* block) {
-  if (block_hook_ != nullptr) std::memcpy(block_hook_ + kUserInHook, &block, sizeof block);
-}
-
-/// `linear` is where the next block or instruction to be translated begins. Each block is asked
-/// about once more than it has instructions; one that turns out too long for the library is begun
-/// anew.
-void Engine::watch_translation(std::uint32_t linear) {
-  const bool first = translating_ == Translating::beginning && linear == translating_at_;
-  const std::uint32_t distance = linear - translating_at_;
-  const bool further = translating_ == Translating::inside && distance != 0 && distance < 16;
-  translating_at_ = linear;
-  if (first || further) {
-    translating_ = Translating::inside;
-    if (block_hook_ == nullptr) return;
-    bool reported = true;
-    guarded([&] { reported = client_.reports(linear); });
-    report(reported);
-    return;
-  }
-  translating_ = Translating::beginning;
-  TranslatedBlock* block = nullptr;
-  guarded([&] { block = client_.on_translation(linear); });
-  report(true);
-  name_block(block != nullptr ? block : &unnamed_);
-}
-
 void Engine::find_env() {
   // A first register access makes the library build its CPU object.
   constexpr std::array<int, 8> kNames = {UC_X86_REG_EAX, UC_X86_REG_ECX, UC_X86_REG_EDX,
@@ -401,12 +231,11 @@ void Engine::find_env() {
     check(uc_reg_write(uc_, name, &pattern), "write a register");
     pattern += 0x01010101;
   }
-  const std::vector<Mapping> maps = writable_mappings();
+  const std::vector<HostMapping> maps = host_mappings(kLibraryData);
   const std::uintptr_t slot = reinterpret_cast<std::uintptr_t>(uc_) + kCpuPointerInUc;
   std::uintptr_t cpu = 0;
-  if (readable(maps, slot, sizeof cpu))
-    std::memcpy(&cpu, reinterpret_cast<void*>(slot), sizeof cpu);
-  if (!readable(maps, cpu + kEnvInCpu, 8192)) {
+  if (lies_in(maps, slot, sizeof cpu)) std::memcpy(&cpu, reinterpret_cast<void*>(slot), sizeof cpu);
+  if (!lies_in(maps, cpu + kEnvInCpu, 8192)) {
     throw InternalError("engine: the register state of Unicorn " + version() +
                         " is not where 2.1.1 keeps it");
   }
@@ -459,27 +288,26 @@ void Engine::set_snapshot_level(std::int32_t level) {
 }
 
 std::uint8_t* Engine::map_tracked(std::uint64_t base, std::uint64_t size) {
-  const std::vector<Mapping> before = writable_mappings();
+  const std::vector<HostMapping> before = host_mappings(kLibraryData);
   set_snapshot_level(1);
   const uc_err mapped = uc_mem_map(uc_, base, size, UC_PROT_ALL);
   set_snapshot_level(0);
   check(mapped, "map memory");
   // No call gives the host address of mapped memory: write a mark and look for it.
+  using Mark = std::array<std::uint64_t, 4>;
   const Mark mark = {0x9e3779b97f4a7c15 ^ base, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, size};
   check(uc_mem_write(uc_, base, mark.data(), sizeof mark), "write memory");
   const auto find_in = [&](std::uintptr_t begin, std::uintptr_t end) -> std::uint8_t* {
     for (std::uintptr_t a = begin; a + size <= end; a += kPageSize) {
-      if (holds(a, mark)) return reinterpret_cast<std::uint8_t*>(a);
+      if (copy_of<Mark>(a) == mark) return reinterpret_cast<std::uint8_t*>(a);
     }
     return nullptr;
   };
   std::uint8_t* host = nullptr;
   // New mappings first, then all: a small region may come out of an older mapping.
   for (const bool only_new : {true, false}) {
-    for (const Mapping& m : writable_mappings()) {
-      const bool known = std::any_of(before.begin(), before.end(), [&](const Mapping& b) {
-        return b.begin == m.begin && b.end == m.end;
-      });
+    for (const HostMapping& m : host_mappings(kLibraryData)) {
+      const bool known = std::find(before.begin(), before.end(), m) != before.end();
       if (only_new && known) continue;
       host = find_in(m.begin, m.end);
       if (host != nullptr) break;
@@ -564,137 +392,6 @@ EngineStop Engine::run() {
 void Engine::stop() {
   watch(false);
   uc_emu_stop(uc_);
-}
-
-std::uint32_t Engine::eflags() const {
-  std::uint32_t v = 0;
-  uc_reg_read(uc_, UC_X86_REG_EFLAGS, &v);
-  return v | 2;
-}
-
-void Engine::set_eflags(std::uint32_t v) {
-  check(uc_reg_write(uc_, UC_X86_REG_EFLAGS, &v), "write EFLAGS");
-}
-
-void Engine::write_raw_flags(const RawFlags& flags) {
-  std::memcpy(env_ + kEflags, flags.data(), sizeof flags);
-  // Between runs EFLAGS is whole: a run begins by taking the arithmetic flags from it.
-  set_eflags(eflags());
-}
-
-void Engine::set_a20_mask(std::uint32_t mask) {
-  put<std::uint64_t>(kA20Mask, static_cast<std::uint64_t>(
-                                   static_cast<std::int64_t>(static_cast<std::int32_t>(mask))));
-}
-
-Segment Engine::read_segment(std::size_t offset) const {
-  const std::uint32_t flags = get<std::uint32_t>(offset + 20);
-  Segment s;
-  s.selector = static_cast<std::uint16_t>(get<std::uint32_t>(offset));
-  s.base = get<std::uint32_t>(offset + 8);
-  s.limit = get<std::uint32_t>(offset + 16);
-  s.attributes = static_cast<std::uint16_t>(flags >> 8 & 0xf0ff);
-  s.unusable = (flags & 0x8000) == 0;
-  return s;
-}
-
-void Engine::write_segment(std::size_t offset, const Segment& s) {
-  put<std::uint32_t>(offset, s.selector);
-  put<std::uint64_t>(offset + 8, s.base);
-  put<std::uint32_t>(offset + 16, s.limit);
-  put<std::uint32_t>(offset + 20, s.unusable ? 0 : std::uint32_t{s.attributes} << 8);
-}
-
-TableRegister Engine::read_table(std::size_t offset) const {
-  return {get<std::uint32_t>(offset + 8),
-          static_cast<std::uint16_t>(get<std::uint32_t>(offset + 16))};
-}
-
-void Engine::write_table(std::size_t offset, TableRegister t) {
-  put<std::uint64_t>(offset + 8, t.base);
-  put<std::uint32_t>(offset + 16, t.limit);
-}
-
-void Engine::sync_mode() {
-  const std::uint32_t flags = system_flags();
-  const std::uint32_t cr0 = cr(0);
-  const bool pe = (cr0 & 1) != 0;
-  const bool vm = (flags & 0x20000) != 0;
-  std::uint32_t h = hflags() & ~std::uint32_t{kHfCpl | kHfCs32 | kHfSs32 | kHfAddSeg | kHfPe |
-                                              kHfMp | kHfEm | kHfTs | kHfOsFxsr};
-  // Intel SDM vol. 3, 5.5: CPL is the DPL of SS in protected mode, 3 in virtual-8086 mode.
-  if (pe) h |= vm ? 3u : (segment_flags(kSs) >> 13 & 3u);
-  if ((segment_flags(kCs) & 1u << 22) != 0) h |= kHfCs32;
-  if ((segment_flags(kSs) & 1u << 22) != 0) h |= kHfSs32;
-  if (!pe || vm || (h & kHfCs32) == 0 ||
-      (segment_base(kDs) | segment_base(kEs) | segment_base(kSs)) != 0) {
-    h |= kHfAddSeg;
-  }
-  if (pe) h |= kHfPe;
-  h |= (cr0 >> 1 & 7) << 9;
-  if ((cr(4) & 0x200) != 0) h |= kHfOsFxsr;
-  set_hflags(h | kHfGuest);
-}
-
-void Engine::read_fx(std::span<std::uint8_t, 512> image) const {
-  std::fill(image.begin(), image.end(), std::uint8_t{0});
-  const auto store = [&](std::size_t at, auto v) { std::memcpy(&image[at], &v, sizeof v); };
-  const std::uint32_t top = get<std::uint32_t>(kFpTop) & 7;
-  const auto status = get<std::uint16_t>(kFpStatus);
-  store(0, get<std::uint16_t>(kFpControl));
-  store(2, static_cast<std::uint16_t>((status & ~0x3800) | top << 11));
-  std::uint8_t tags = 0;
-  for (std::size_t i = 0; i < 8; ++i) {
-    if (env_[kFpTags + i] == 0) tags = static_cast<std::uint8_t>(tags | 1u << i);
-    std::memcpy(&image[32 + 16 * i], env_ + kFpRegs + 16 * ((top + i) & 7), 10);
-    std::memcpy(&image[160 + 16 * i], env_ + kXmm + kXmmBytes * i, 16);
-  }
-  store(4, tags);
-  store(6, static_cast<std::uint16_t>(get<std::uint16_t>(kFpOpcode) & 0x7ff));
-  store(8, get<std::uint32_t>(kFpIp));
-  store(12, get<std::uint16_t>(kFpCs));
-  store(16, get<std::uint32_t>(kFpDp));
-  store(20, get<std::uint16_t>(kFpDs));
-  std::uint32_t mxcsr = 0;
-  uc_reg_read(uc_, UC_X86_REG_MXCSR, &mxcsr);
-  store(24, mxcsr);
-}
-
-void Engine::write_fx(std::span<const std::uint8_t, 512> image) {
-  const auto load = [&]<class T>(std::size_t at, T) {
-    T v;
-    std::memcpy(&v, &image[at], sizeof v);
-    return v;
-  };
-  std::uint16_t control = load(0, std::uint16_t{});
-  check(uc_reg_write(uc_, UC_X86_REG_FPCW, &control), "write the x87 control word");
-  const std::uint16_t status = load(2, std::uint16_t{});
-  const std::uint32_t top = status >> 11 & 7u;
-  put<std::uint16_t>(kFpStatus, static_cast<std::uint16_t>(status & ~0x3800));
-  put<std::uint32_t>(kFpTop, top);
-  for (std::size_t i = 0; i < 8; ++i) {
-    env_[kFpTags + i] = static_cast<char>((image[4] >> i & 1) == 0);
-    std::memcpy(env_ + kFpRegs + 16 * ((top + i) & 7), &image[32 + 16 * i], 10);
-    std::memcpy(env_ + kXmm + kXmmBytes * i, &image[160 + 16 * i], 16);
-  }
-  put<std::uint16_t>(kFpOpcode, load(6, std::uint16_t{}));
-  put<std::uint64_t>(kFpIp, load(8, std::uint32_t{}));
-  put<std::uint16_t>(kFpCs, load(12, std::uint16_t{}));
-  put<std::uint64_t>(kFpDp, load(16, std::uint32_t{}));
-  put<std::uint16_t>(kFpDs, load(20, std::uint16_t{}));
-  const std::uint32_t mxcsr = load(24, std::uint32_t{});
-  check(uc_reg_write(uc_, UC_X86_REG_MXCSR, &mxcsr), "write MXCSR");
-}
-
-std::uint64_t Engine::msr(std::uint32_t index) const {
-  uc_x86_msr m{index, 0};
-  check(uc_reg_read(uc_, UC_X86_REG_MSR, &m), "read an MSR");
-  return m.value;
-}
-
-void Engine::set_msr(std::uint32_t index, std::uint64_t value) {
-  const uc_x86_msr m{index, value};
-  check(uc_reg_write(uc_, UC_X86_REG_MSR, &m), "write an MSR");
 }
 
 }  // namespace citcat

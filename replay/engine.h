@@ -271,6 +271,7 @@ class Engine {
   /// Has the library ask watch_translation() about every address before it is translated.
   void watch_translations();
   void watch(bool on);
+  static int compare_exits(const void* address, const void*, void* user);
   void watch_translation(std::uint32_t linear);
   void report(bool reported);
   void name_block(TranslatedBlock* block);
@@ -282,7 +283,14 @@ class Engine {
   void close();
   /// Runs `body` for a hook: an exception must never cross the engine's frames.
   template <class F>
-  void guarded(F&& body) noexcept;
+  void guarded(F&& body) noexcept {
+    try {
+      body();
+    } catch (...) {
+      if (!pending_) pending_ = std::current_exception();
+      stop();
+    }
+  }
   struct Hooks;
 
   uc_struct* uc_ = nullptr;

@@ -260,7 +260,8 @@ BlockTemplate* Machine::plan_block(std::uint32_t linear) {
 }
 
 /// Something is due in `block`, should it be executed next: it would be left, and its instructions
-/// translated once more, each alone. Not asked of blocks that are known to be hot.
+/// translated once more, each alone. Not asked of the block that the engine was stopped at last: it
+/// is hot, or would be stopped at again.
 bool Machine::is_due_within(const BlockTemplate& block) const {
   const std::uint64_t begin = position_.instruction + (pending_ != nullptr ? pending_->count() : 0);
   const std::uint64_t end = begin + block.whole_count;

@@ -8,22 +8,9 @@
 
 namespace citcat {
 
-decltype(&::uc_close) uc_close = nullptr;
-decltype(&::uc_context_alloc) uc_context_alloc = nullptr;
-decltype(&::uc_context_free) uc_context_free = nullptr;
-decltype(&::uc_context_save) uc_context_save = nullptr;
-decltype(&::uc_ctl) uc_ctl = nullptr;
-decltype(&::uc_emu_start) uc_emu_start = nullptr;
-decltype(&::uc_emu_stop) uc_emu_stop = nullptr;
-decltype(&::uc_hook_add) uc_hook_add = nullptr;
-decltype(&::uc_mem_map) uc_mem_map = nullptr;
-decltype(&::uc_mem_map_ptr) uc_mem_map_ptr = nullptr;
-decltype(&::uc_mem_write) uc_mem_write = nullptr;
-decltype(&::uc_open) uc_open = nullptr;
-decltype(&::uc_reg_read) uc_reg_read = nullptr;
-decltype(&::uc_reg_write) uc_reg_write = nullptr;
-decltype(&::uc_strerror) uc_strerror = nullptr;
-decltype(&::uc_version) uc_version = nullptr;
+#define CITCAT_DEFINE(name) decltype(&::name) name = nullptr;
+CITCAT_UNICORN_FUNCTIONS(CITCAT_DEFINE)
+#undef CITCAT_DEFINE
 
 namespace {
 
@@ -54,22 +41,9 @@ class Library {
 
 void find_functions() {
   const Library library;
-  library.find(uc_close, "uc_close");
-  library.find(uc_context_alloc, "uc_context_alloc");
-  library.find(uc_context_free, "uc_context_free");
-  library.find(uc_context_save, "uc_context_save");
-  library.find(uc_ctl, "uc_ctl");
-  library.find(uc_emu_start, "uc_emu_start");
-  library.find(uc_emu_stop, "uc_emu_stop");
-  library.find(uc_hook_add, "uc_hook_add");
-  library.find(uc_mem_map, "uc_mem_map");
-  library.find(uc_mem_map_ptr, "uc_mem_map_ptr");
-  library.find(uc_mem_write, "uc_mem_write");
-  library.find(uc_open, "uc_open");
-  library.find(uc_reg_read, "uc_reg_read");
-  library.find(uc_reg_write, "uc_reg_write");
-  library.find(uc_strerror, "uc_strerror");
-  library.find(uc_version, "uc_version");
+#define CITCAT_FIND(name) library.find(name, #name);
+  CITCAT_UNICORN_FUNCTIONS(CITCAT_FIND)
+#undef CITCAT_FIND
 }
 
 }  // namespace
@@ -77,6 +51,12 @@ void find_functions() {
 void load_unicorn() {
   static std::once_flag loaded;
   std::call_once(loaded, find_functions);
+}
+
+void check(uc_err error, const char* doing) {
+  if (error != UC_ERR_OK) {
+    throw InternalError(std::string("engine: cannot ") + doing + ": " + uc_strerror(error));
+  }
 }
 
 }  // namespace citcat

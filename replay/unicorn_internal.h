@@ -5,29 +5,46 @@
 #include <unicorn/unicorn.h>
 #include <unicorn/x86.h>
 
+#include <cstddef>
+#include <string_view>
+
 namespace citcat {
 
 /// Loads the library that the headers are of, once. Wants to be called before any of those below.
 /// Throws IoError when it is not there or lacks a function.
 void load_unicorn();
 
+/// Throws InternalError unless `error` is none. `doing`: what failed then, as in "map memory".
+void check(uc_err error, const char* doing);
+
+/// The functions in use.
+#define CITCAT_UNICORN_FUNCTIONS(X) \
+  X(uc_close)                       \
+  X(uc_context_alloc)               \
+  X(uc_context_free)                \
+  X(uc_context_save)                \
+  X(uc_ctl)                         \
+  X(uc_emu_start)                   \
+  X(uc_emu_stop)                    \
+  X(uc_hook_add)                    \
+  X(uc_mem_map)                     \
+  X(uc_mem_map_ptr)                 \
+  X(uc_mem_write)                   \
+  X(uc_open)                        \
+  X(uc_reg_read)                    \
+  X(uc_reg_write)                   \
+  X(uc_strerror)                    \
+  X(uc_version)
+
 // Named as the library names them: in this namespace they hide its own declarations, in its macros
 // too. Null before load_unicorn().
-extern decltype(&::uc_close) uc_close;
-extern decltype(&::uc_context_alloc) uc_context_alloc;
-extern decltype(&::uc_context_free) uc_context_free;
-extern decltype(&::uc_context_save) uc_context_save;
-extern decltype(&::uc_ctl) uc_ctl;
-extern decltype(&::uc_emu_start) uc_emu_start;
-extern decltype(&::uc_emu_stop) uc_emu_stop;
-extern decltype(&::uc_hook_add) uc_hook_add;
-extern decltype(&::uc_mem_map) uc_mem_map;
-extern decltype(&::uc_mem_map_ptr) uc_mem_map_ptr;
-extern decltype(&::uc_mem_write) uc_mem_write;
-extern decltype(&::uc_open) uc_open;
-extern decltype(&::uc_reg_read) uc_reg_read;
-extern decltype(&::uc_reg_write) uc_reg_write;
-extern decltype(&::uc_strerror) uc_strerror;
-extern decltype(&::uc_version) uc_version;
+#define CITCAT_DECLARE(name) extern decltype(&::name) name;
+CITCAT_UNICORN_FUNCTIONS(CITCAT_DECLARE)
+#undef CITCAT_DECLARE
+
+/// Where `struct hook` (uc_priv.h) keeps begin and end (u64 each), and what the callback is given.
+inline constexpr std::size_t kRangeInHook = 24, kUserInHook = 48;
+/// Permissions of the memory that the library may keep its state and the guest's in.
+inline constexpr std::string_view kLibraryData = "rw";
 
 }  // namespace citcat
