@@ -176,20 +176,30 @@ std::uint64_t programs() {
   return asked != nullptr ? std::strtoull(asked, nullptr, 10) : 6;
 }
 
-class RandomPrograms : public testing::TestWithParam<std::tuple<GuestMode, bool>> {};
+class RandomPrograms : public testing::TestWithParam<std::tuple<GuestMode, bool>> {
+ protected:
+  /// Calls `test` with the number and the recording of one program after another, until one fails.
+  template <class F>
+  static void each_program(std::uint64_t length, F&& test) {
+    const auto [mode, events] = GetParam();
+    for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+      SCOPED_TRACE("program " + std::to_string(seed));
+      test(seed, random_guest(mode, seed, length, events));
+      if (HasFailure()) return;
+    }
+  }
+  static constexpr std::uint64_t kLength = 60'000;
+  static GuestMode mode() { return std::get<0>(GetParam()); }
+};
 
 TEST_P(RandomPrograms, RunTheSameByInstructionsAndByBlocks) {
-  const auto [mode, events] = GetParam();
   std::uint64_t total = 0;
-  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
-    SCOPED_TRACE("program " + std::to_string(seed));
-    const Recording recording = random_guest(mode, seed, 60'000, events);
+  each_program(kLength, [&](std::uint64_t, const Recording& recording) {
     const Outcome reference = replay(recording, ExecutionPath::instructions, true);
     total += reference.report.instructions;
     expect_equal(recording, reference, replay(recording, ExecutionPath::blocks, true));
     expect_equal(recording, reference, replay(recording, ExecutionPath::blocks, false));
-    if (HasFailure()) return;
-  }
+  });
   EXPECT_GT(total, 10'000 * programs()) << "most programs ended early";
 }
 
@@ -201,24 +211,17 @@ class SmallCodeCache {
 };
 
 TEST_P(RandomPrograms, RunTheSameWhenTheCodeCacheOverflows) {
-  const auto [mode, events] = GetParam();
-  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
-    SCOPED_TRACE("program " + std::to_string(seed));
-    const Recording recording = random_guest(mode, seed, 60'000, events);
+  each_program(kLength, [&](std::uint64_t, const Recording& recording) {
     const Outcome reference = replay(recording, ExecutionPath::instructions, true);
     const SmallCodeCache small;
     expect_equal(recording, reference, replay(recording, ExecutionPath::blocks, true));
     expect_equal(recording, reference, replay(recording, ExecutionPath::instructions, true));
-    if (HasFailure()) return;
-  }
+  });
 }
 
 TEST_P(RandomPrograms, RunTheSameFromCheckpointsWhateverWasTranslatedSince) {
-  constexpr std::uint64_t kLength = 40'000, kSpacing = 7'000;
-  const auto [mode, events] = GetParam();
-  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
-    SCOPED_TRACE("program " + std::to_string(seed));
-    const Recording recording = random_guest(mode, seed, kLength, events);
+  constexpr std::uint64_t kShorter = 40'000, kSpacing = 7'000;
+  each_program(kShorter, [&](std::uint64_t seed, const Recording& recording) {
     const Outcome reference = replay(recording, ExecutionPath::instructions, true);
     MemorySink bytes;
     KtWriter writer(bytes);
@@ -229,12 +232,12 @@ TEST_P(RandomPrograms, RunTheSameFromCheckpointsWhateverWasTranslatedSince) {
       std::size_t trace_bytes = 0;
     };
     std::vector<Place> places;
-    for (std::uint64_t at = 0; at < kLength; at += kSpacing) {
+    for (std::uint64_t at = 0; at < kShorter; at += kSpacing) {
       if (replayer.run_to(at).end == ReplayReport::End::diverged) break;
       writer.flush();
       places.push_back({replayer.checkpoint(), bytes.bytes.size()});
     }
-    replayer.run_to(kLength);
+    replayer.run_to(kShorter);
     std::mt19937_64 random(seed);
     for (int jump = 0; jump < 8; ++jump) {
       const Place& place = places[random() % places.size()];
@@ -243,7 +246,7 @@ TEST_P(RandomPrograms, RunTheSameFromCheckpointsWhateverWasTranslatedSince) {
                          reference.trace.begin() + static_cast<std::ptrdiff_t>(place.trace_bytes));
       replayer.restore(place.checkpoint);
       Outcome found;
-      found.report = replayer.run_to(jump % 3 == 0 ? random() % kLength : kLength);
+      found.report = replayer.run_to(jump % 3 == 0 ? random() % kShorter : kShorter);
       if (jump % 3 == 0) continue;  // left somewhere, with what was translated until there
       writer.flush();
       found.trace = bytes.bytes;
@@ -252,8 +255,7 @@ TEST_P(RandomPrograms, RunTheSameFromCheckpointsWhateverWasTranslatedSince) {
       found.pages = replayer.machine().memory().save_changed();
       expect_equal(recording, reference, found);
     }
-    if (HasFailure()) return;
-  }
+  });
 }
 
 /// Expects something now and then, and counts what it is told.
@@ -288,27 +290,20 @@ class Sampler final : public Sink {
 };
 
 TEST_P(RandomPrograms, RunTheSameWhenOnlySomeBlocksAreCompared) {
-  const auto [mode, events] = GetParam();
   std::uint64_t blocks = 0;
-  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
-    SCOPED_TRACE("program " + std::to_string(seed));
-    const Recording recording = random_guest(mode, seed, 60'000, events);
+  each_program(kLength, [&](std::uint64_t seed, const Recording& recording) {
     Sampler sampler(seed);
     const Outcome reference = replay(recording, ExecutionPath::instructions, true);
     expect_equal(recording, reference, replay(recording, ExecutionPath::blocks, true, &sampler));
     blocks += sampler.blocks;
-    if (HasFailure()) return;
-  }
-  if (mode == GuestMode::real) return;
+  });
+  if (mode() == GuestMode::real) return;
   EXPECT_GT(blocks, 100 * programs());
 }
 
 TEST_P(RandomPrograms, TellTheSameAccessesByInstructionsAndByBlocksOfWhichSomeAreTakenBack) {
-  const auto [mode, events] = GetParam();
   std::uint64_t blocks = 0, taken_back = 0;
-  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
-    SCOPED_TRACE("program " + std::to_string(seed));
-    const Recording recording = random_guest(mode, seed, 60'000, events);
+  each_program(kLength, [&](std::uint64_t seed, const Recording& recording) {
     Accesses reference(Detail::accesses, seed), found(Detail::comparison, seed);
     const Outcome a = replay(recording, ExecutionPath::instructions, true, &reference);
     const Outcome b = replay(recording, ExecutionPath::blocks, true, &found);
@@ -321,9 +316,8 @@ TEST_P(RandomPrograms, TellTheSameAccessesByInstructionsAndByBlocksOfWhichSomeAr
     }
     blocks += found.blocks;
     taken_back += found.taken_back;
-    if (HasFailure()) return;
-  }
-  if (mode == GuestMode::real) return;  // its segments have limits: each instruction is reported
+  });
+  if (mode() == GuestMode::real) return;  // its segments have limits: each instruction is reported
   EXPECT_GT(blocks, 100 * programs());
   EXPECT_GT(taken_back, 10 * programs());
 }
@@ -363,20 +357,16 @@ class Stores final : public Sink {
 };
 
 TEST_P(RandomPrograms, TellEveryStoreWhereNothingElseIsExpected) {
-  const auto [mode, events] = GetParam();
   std::uint64_t blocks = 0;
-  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
-    SCOPED_TRACE("program " + std::to_string(seed));
-    const Recording recording = random_guest(mode, seed, 60'000, events);
+  each_program(kLength, [&](std::uint64_t, const Recording& recording) {
     Stores reference(Detail::accesses), found(Detail::comparison);
     replay(recording, ExecutionPath::instructions, false, &reference);
     replay(recording, ExecutionPath::blocks, false, &found);
     EXPECT_GT(reference.list.size(), 100u);
     EXPECT_TRUE(reference.list == found.list);
     blocks += found.blocks;
-    if (HasFailure()) return;
-  }
-  if (mode == GuestMode::real) return;
+  });
+  if (mode() == GuestMode::real) return;
   EXPECT_GT(blocks, 100 * programs());
 }
 
