@@ -17,6 +17,15 @@ std::uint64_t ByteReader::varint(std::string_view field) {
   fail_at(start, std::string(field) + ": expected a number of at most 64 bits, found a longer one");
 }
 
+void ByteReader::skip_varints(std::uint64_t n, std::string_view field) {
+  const auto left = bytes_.subspan(position_);
+  const auto* const end = left.data() + left.size();
+  const auto* at = left.data();
+  while (n != 0 && at != end) n -= *at++ < 0x80 ? 1 : 0;
+  position_ += static_cast<std::size_t>(at - left.data());
+  if (n != 0) fail_short(n, field);
+}
+
 std::int64_t ByteReader::signed_varint(std::string_view field) {
   const std::uint64_t folded = varint(field);
   return static_cast<std::int64_t>(folded >> 1 ^ (~(folded & 1) + 1));

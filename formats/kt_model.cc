@@ -158,6 +158,11 @@ std::uint32_t KtModel::add_template(const KtInstruction& instruction, bool targe
   return number;
 }
 
+void KtModel::write_run() {
+  runs_.varint(std::exchange(run_, 0));
+  ++run_count_;
+}
+
 // ---- The instruction that comes next
 // -------------------------------------------------------------
 
@@ -180,8 +185,8 @@ std::uint32_t KtModel::code_plain_next(Coder& coder, const Window& window, Templ
   bool hit = false;
   if constexpr (Coder::kDecodes) {
     if (!has_run_) {
-      if (next_run_ == runs_.size()) fail_damaged();
-      run_ = runs_[next_run_++];
+      if (runs_to_read_.at_end()) fail_damaged();
+      run_ = runs_to_read_.varint("run");
       has_run_ = true;
     }
     hit = run_ != 0;
@@ -192,7 +197,7 @@ std::uint32_t KtModel::code_plain_next(Coder& coder, const Window& window, Templ
     if (hit) {
       ++run_;
     } else {
-      runs_.push_back(std::exchange(run_, 0));
+      write_run();
     }
   }
   if (hit) {

@@ -7,8 +7,11 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "formats/byte_reader.h"
+#include "formats/byte_writer.h"
 #include "formats/eip_table.h"
 #include "formats/kt.h"
 #include "formats/range_coder.h"
@@ -103,11 +106,15 @@ class KtModel {
   std::size_t decode(RangeDecoder& coder, std::span<std::uint8_t> record);
 
   /// How many times in a row an instruction that does not branch was followed as foreseen. These
-  /// are most of a trace; only the lengths of such runs are coded, apart from everything else. The
-  /// encoder takes the run that just ended, the decoder is given the next one.
-  std::vector<std::uint64_t>& runs() { return runs_; }
+  /// are most of a trace; only the lengths of such runs are coded, apart from everything else, as
+  /// varints. The encoder writes the run that just ended and counts it.
+  const ByteWriter& runs() const { return runs_; }
+  std::uint64_t run_count() const { return run_count_; }
   /// Encoder: closes the last run.
-  void finish_runs() { runs_.push_back(run_); }
+  void finish_runs() { write_run(); }
+  /// Decoder: where the runs are, which stay with their owner. Each is read when it is needed, so
+  /// that they take no more memory than they are stored in.
+  void read_runs_from(ByteReader runs) { runs_to_read_ = std::move(runs); }
   std::size_t template_count() const { return templates_.size(); }
 
  private:
@@ -198,6 +205,7 @@ class KtModel {
   void learn_register(std::uint8_t reg, std::uint32_t value);
   void learn_address(const KtAddressRule& rule, std::uint32_t address);
   void apply(const Template& t);
+  void write_run();
   std::uint32_t recall(std::uint32_t address) const;
   void remember(std::uint32_t address, std::uint32_t value);
 
@@ -216,8 +224,9 @@ class KtModel {
   std::uint32_t current_ = 0;  ///< number of the template executed last + 1
   std::array<std::uint32_t, kKtMaxAddresses> addresses_{};  ///< of that execution
   std::uint64_t path_ = 0;  ///< outcomes of recent branches, newest in bit 0
-  std::vector<std::uint64_t> runs_;
-  std::size_t next_run_ = 0;
+  ByteWriter runs_;
+  std::uint64_t run_count_ = 0;
+  ByteReader runs_to_read_{{}, ""};
   std::uint64_t run_ = 0;
   bool has_run_ = false;
 };

@@ -83,8 +83,8 @@ std::vector<std::uint8_t> KtSegmentEncoder::finish() {
   out.varint(instructions_);
   out.varint(kt_bytes_);
   write_hash(out, hasher_.value());
-  out.varint(model_->runs().size());
-  for (const std::uint64_t run : model_->runs()) out.varint(run);
+  out.varint(model_->run_count());
+  out.bytes(model_->runs().view());
   const std::vector<std::uint8_t> coded = coder_.finish();
   out.varint(coded.size());
   out.bytes(coded);
@@ -99,9 +99,12 @@ KtSegmentDecoder::KtSegmentDecoder(std::vector<std::uint8_t> content, std::strin
   bytes_left_ = in.count("KT bytes", records_left_ * kKtMaxRecordBytes);
   expected_hash_.low = in.u64("KT hash");
   expected_hash_.high = in.u64("KT hash");
-  const std::size_t runs = in.count("runs", in.remaining());
-  model_->runs().reserve(runs);
-  for (std::size_t i = 0; i < runs; ++i) model_->runs().push_back(in.varint("run"));
+  // Each run but the last one is ended by a record of its own.
+  const std::size_t runs = in.count("runs", records_left_ + 1);
+  const std::uint64_t first_run = in.offset();
+  in.skip_varints(runs, "runs");
+  const auto run_bytes = std::span(content_).subspan(first_run, in.offset() - first_run);
+  model_->read_runs_from(ByteReader(run_bytes, name_, first_run));
   const std::size_t coded = in.count("coded bytes", in.remaining());
   coder_ = std::make_unique<RangeDecoder>(in.bytes(coded, "coded bytes"));
   in.expect_end("the segment");

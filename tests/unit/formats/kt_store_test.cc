@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <zstd.h>
 
 #include <random>
@@ -193,6 +194,55 @@ TEST(StoredKt, RefusesWhatIsNoKt) {
   EXPECT_THROW(store_kt({1, 2, 3, 4, 0x01, 0x90, 1, 0}, 8), FormatError);            // padding
   EXPECT_THROW(store_kt({1, 2, 3, 4, 0x80, 0, 0, 1}, 8), FormatError);               // padding
   EXPECT_THROW(store_kt({1, 2, 3, 4, 0x01}, 8), FormatError);                        // cut
+}
+
+/// What a segment says before its coded decisions: so many records, and runs of length zero.
+Bytes segment_of_runs(std::uint64_t records, std::uint64_t runs_said, std::size_t runs_held) {
+  ByteWriter out;
+  out.varint(records);
+  out.varint(0);  // instructions
+  out.varint(0);  // KT bytes
+  out.bytes(Bytes(16));
+  out.varint(runs_said);
+  out.bytes(Bytes(runs_held));
+  out.varint(0);  // coded bytes
+  return out.take();
+}
+
+std::string message_of(Bytes segment) {
+  try {
+    KtSegmentDecoder decoder(std::move(segment), "trace.ktz");
+    Bytes records;
+    decoder.next(records);
+  } catch (const FormatError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(KtSegment, RefusesMoreRunsThanItsRecordsCanEnd) {
+  EXPECT_EQ(message_of(segment_of_runs(7, 9, 9)),
+            "trace.ktz:19: runs: expected at most 8, found 9");
+}
+
+TEST(KtSegment, RefusesMoreRunsThanItHolds) {
+  EXPECT_EQ(message_of(segment_of_runs(1 << 20, 100, 10)),
+            "trace.ktz:33: runs: expected 89 bytes, found 0");
+}
+
+/// The most resident memory this process has had, in KiB.
+long peak_memory() {
+  rusage usage{};
+  EXPECT_EQ(getrusage(RUSAGE_SELF, &usage), 0);
+  return usage.ru_maxrss;
+}
+
+TEST(KtSegment, TakesNoMoreMemoryForItsRunsThanTheyAreStoredIn) {
+  constexpr std::size_t kRuns = 64u << 20;
+  Bytes segment = segment_of_runs(kRuns, kRuns, kRuns);
+  const long before = peak_memory();
+  EXPECT_THAT(message_of(std::move(segment)), HasSubstr("expected fewer records"));
+  EXPECT_LT(peak_memory() - before, 64 << 10);
 }
 
 class StoredKtFile : public test::TemporaryFolder {};
