@@ -34,6 +34,7 @@ struct ReadCheckProgress {
     BusTransaction t;         ///< with the bytes that the capture has shown
     std::uint32_t known = 0;  ///< bit i: byte i of them is known
     bool touched = false;     ///< but memory held something else then
+    bool held = false;        ///< code that memory held before the instruction stored anything
   };
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
@@ -119,6 +120,7 @@ class ReadCheck : private ReadCheckProgress {
     return uncached_ ||
            (!pending_.empty() && pending_.front().t.position.instruction <= instruction_);
   }
+  void look_at_code(const Memory& memory);
   void touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory);
   void apply_external_writes(std::uint64_t transaction);
   bool equals(const Pending& p, const Memory& memory) const;
