@@ -21,6 +21,7 @@ class CodeBytes {
   /// Where it goes on behind the frame it begins in; without, it ends there.
   void set_second_frame(PhysAddr frame) { second_ = frame; }
 
+  PhysAddr first_frame() const { return PhysAddr{begin_.value & ~kPageMask}; }
   /// BlockTemplate::kNoFrame where it does not.
   std::uint32_t second_frame() const { return second_ ? second_->value : BlockTemplate::kNoFrame; }
 

@@ -111,6 +111,7 @@ bool Machine::run_step() {
   const bool arranged = arranged_;
   if (arranged_) restore_arrangement();
   if (!lent_code_.empty()) forget_lent_code();
+  if (patched_frame_ != kNoFrame) note_patches();
   if (taken_back_) {
     take_block_back();
     return true;
@@ -302,6 +303,7 @@ void Machine::complete_in_flight(std::uint32_t next_linear) {
   if (iterating_) {
     // A store into the REP's own bytes makes the engine report the iteration again, unchanged.
     if (same && engine_.gpr(kEcx) == count_before_) {
+      put_back_overwritten();
       in_flight_ = false;
       iterating_ = false;
       return;
@@ -326,6 +328,7 @@ void Machine::complete_in_flight(std::uint32_t next_linear) {
   }
   if (same && !info_->control_flow) {
     // The same for any other instruction that stores into itself: it has not completed yet.
+    put_back_overwritten();
     reads_to_skip_ = reads_told_;
     in_flight_ = false;
     return;
@@ -424,6 +427,7 @@ void Machine::prepare(std::uint32_t linear) {
   info_ = &fetch(linear);
   const InstructionInfo& info = *info_;
   store_count_ = 0;
+  stores_to_code_ = false;
   ea_count_ = 0;
   reads_told_ = 0;
   if (info.state != DecodeState::ok) {

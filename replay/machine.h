@@ -204,6 +204,7 @@ class Machine final : private EngineClient, private WalkObserver {
     std::uint32_t page = 0;
   };
   static constexpr std::uint32_t kNoPage = 1;  ///< never equal to a page's address
+  static constexpr std::uint32_t kNoFrame = ~std::uint32_t{0};  ///< never a frame's number
 
   InstructionInfo decoded(std::uint32_t linear, std::span<const std::uint8_t> bytes) const;
   struct Store {
@@ -223,6 +224,8 @@ class Machine final : private EngineClient, private WalkObserver {
   bool settle_before(std::uint32_t linear);
   void prepare(std::uint32_t linear);
   void prepare_operands();
+  void keep_overwritten();
+  void put_back_overwritten();
   void access(const DataAccess& a, const MemoryOperand& operand);
   void access_pages(const DataAccess& a, Access kind, bool is_read);
   void tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first);
@@ -289,6 +292,10 @@ class Machine final : private EngineClient, private WalkObserver {
   std::optional<Translation> translate_for_block(LinearAddr page, Access access);
   Translation allow_engine(Translation known, Access access);
   void note_code(std::uint32_t frame);
+  bool begins_to_patch(std::uint32_t frame);
+  void note_patches();
+  bool may_be_made_twice(const InstructionInfo& info, const BlockKey& key) const;
+  bool lies_in_patched_frame(const CodeBytes& code) const;
   bool segments_allow(const BlockTemplate& block);
   std::uint32_t surroundings() const;
   [[gnu::always_inline]] bool follow_quickly(std::uint32_t linear, std::uint32_t size,
@@ -493,6 +500,8 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint8_t ea_count_ = 0;
   std::array<Store, 40> stores_;
   std::size_t store_count_ = 0;
+  bool stores_to_code_ = false;           ///< one of them goes to a frame that holds code
+  std::vector<std::uint8_t> overwritten_;  ///< by them all then, in their order
   unsigned reads_told_ = 0;     ///< to the sink, of the instruction being prepared
   unsigned reads_to_skip_ = 0;  ///< told when it was prepared before
   std::uint16_t segment_push_upper_ = 0;
@@ -565,6 +574,8 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint64_t careful_until_ = 0;  ///< no block begins before this instruction
   std::uint32_t translations_ = 0;   ///< so far, modulo 2^32
   bool forget_code_ = false;         ///< at the next boundary
+  /// Number of a frame that holds code and is about to be stored to for the first time.
+  std::uint32_t patched_frame_ = kNoFrame;
   std::uint32_t hot_ = 0;            ///< block the engine was stopped at
   /// A block that the engine made shorter than it was planned; size 0: it is not to be planned.
   struct {

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <span>
 
 #include "formats/error.h"
 #include "replay/code_bytes.h"
@@ -294,12 +296,14 @@ bool Machine::is_still(const BlockTemplate& block, std::uint32_t limit) const {
   CodeBytes code = code_bytes(block.key);
   if (block.whole_size() > limit) return false;
   if (block.crosses_pages() && code.second_frame() != block.second_frame) return false;
+  const bool patched = lies_in_patched_frame(code);
   for (const BlockTemplate* part = &block; part != nullptr; part = part->next.get()) {
     const std::uint32_t begin = part->key.linear - block.key.linear;
     for (const BlockTemplate::Instruction& in : part->instructions) {
       const std::uint32_t at = begin + in.offset;
       if (std::memcmp(code.at(at).data(), in.info.bytes.data(), in.info.length) != 0) return false;
       if (!code.is_defined(at, in.info.length)) return false;
+      if (patched && may_be_made_twice(in.info, block.key)) return false;
     }
   }
   return true;
@@ -313,11 +317,13 @@ BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
   const std::uint32_t second = code.second_frame();
   const std::uint32_t end = second != BlockTemplate::kNoFrame ? limit : std::min(limit, in_first);
   BlockCompiler compiler(key, model_, (engine_.hflags() & kHfSs32) != 0, flat_, detail_);
+  const bool patched = lies_in_patched_frame(code);
   bool ended = false;
   std::uint32_t done = 0;
   for (std::uint32_t n = 0; done < end && n < kMaxBlockInstructions && !ended; ++n) {
     const InstructionInfo info = decoded(key.linear + done, code.at(done));
     if (info.state != DecodeState::ok || !code.is_defined(done, info.length)) break;
+    if (patched && may_be_made_twice(info, key)) break;
     if (!compiler.add(info)) break;
     done += info.length;
     ended = info.control_flow;
@@ -326,6 +332,34 @@ BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
   BlockTemplate block = compiler.finish(done > in_first ? second : BlockTemplate::kNoFrame, ended);
   block.engine = &engine_;
   return block;
+}
+
+/// The engine may store to a frame of this code.
+bool Machine::lies_in_patched_frame(const CodeBytes& code) const {
+  if (memory_.is_patched(code.first_frame().page())) return true;
+  const std::uint32_t second = code.second_frame();
+  return second != BlockTemplate::kNoFrame && memory_.is_patched(PhysAddr{second}.page());
+}
+
+/// In the block that begins at `key`, `info` may store unaligned from before where that begins in
+/// one of its frames, and read what it stores over. The engine then begins the instruction anew when
+/// the first bytes are stored: only reported ones have these put back (put_back_overwritten()).
+bool Machine::may_be_made_twice(const InstructionInfo& info, const BlockKey& key) const {
+  const std::span operands(info.operands.data(), info.operand_count);
+  const auto crosses = [](std::uint32_t first, std::uint32_t size, std::uint32_t begin) {
+    return ((begin - first) & kPageMask) - 1 < size - 1;
+  };
+  const auto goes_there = [&](const MemoryOperand& operand) {
+    if (!operand.write || operand.size * operand.count == 1) return false;
+    const bool constant = operand.kind == OperandKind::address && operand.count == 1 &&
+                          operand.base == kNoRegister && operand.index == kNoRegister &&
+                          (flat_ >> operand.segment & 1) != 0;
+    if (!constant) return true;
+    const auto first = static_cast<std::uint32_t>(operand.displacement);
+    return crosses(first, operand.size, key.linear) || crosses(first, operand.size, 0);
+  };
+  return std::any_of(operands.begin(), operands.end(), std::mem_fn(&MemoryOperand::read)) &&
+         std::any_of(operands.begin(), operands.end(), goes_there);
 }
 
 /// The instruction at `linear`, of which `bytes` are in its page.
@@ -464,6 +498,22 @@ void Machine::note_code(std::uint32_t frame) {
   if (memory_.holds_code(frame)) return;
   memory_.note_code(frame);
   engine_.flush_tlb();
+}
+
+/// The engine asks for a page to store to. True when its frame holds code and none of it was stored
+/// to before: the engine is then stopped, and what it translated of the frame is planned anew
+/// (may_be_made_twice()).
+bool Machine::begins_to_patch(std::uint32_t frame) {
+  if (!by_blocks_ || !memory_.holds_code(frame) || memory_.is_patched(frame)) return false;
+  patched_frame_ = frame;
+  return true;
+}
+
+/// After the engine stopped for that.
+void Machine::note_patches() {
+  memory_.note_patches(patched_frame_);
+  engine_.invalidate_code(PhysAddr{patched_frame_ * kPageSize}, kPageSize);
+  patched_frame_ = kNoFrame;
 }
 
 /// Blocks store without telling where: the first store to a page must not pass for a load.

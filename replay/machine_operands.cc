@@ -62,6 +62,32 @@ void Machine::prepare_operands() {
     std::memcpy(&segment_push_upper_, memory_.host(stores_[0].physical + stores_[0].size), 2);
     restore_segment_push_ = true;
   }
+  if (stores_to_code_) keep_overwritten();
+}
+
+/// The engine stores unaligned operands byte by byte. Where one of them changes the block being
+/// executed it leaves the instruction there, and begins it anew: what it has stored so far must not
+/// be what it reads then.
+void Machine::keep_overwritten() {
+  overwritten_.clear();
+  for (const Store& s : std::span(stores_).first(store_count_)) {
+    const std::uint8_t* const from = memory_.host(s.physical);
+    overwritten_.insert(overwritten_.end(), from, from + s.size);
+  }
+}
+
+/// The instruction in flight is begun anew. The code that it changed is forgotten already, and
+/// nothing else was translated since.
+void Machine::put_back_overwritten() {
+  if (!stores_to_code_) return;
+  const std::uint8_t* from = overwritten_.data();
+  for (const Store& s : std::span(stores_).first(store_count_)) {
+    std::memcpy(memory_.host(s.physical), from, s.size);
+    from += s.size;
+  }
+  if (restore_segment_push_) {
+    std::memcpy(memory_.host(stores_[0].physical + stores_[0].size), &segment_push_upper_, 2);
+  }
 }
 
 void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
@@ -106,6 +132,7 @@ void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
     } else {
       CITCAT_ASSERT(store_count_ < stores_.size());
       stores_[store_count_++] = {at, n};
+      stores_to_code_ |= memory_.holds_code(at.page());
     }
     linear += n;
     left -= n;

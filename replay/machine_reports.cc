@@ -93,6 +93,9 @@ bool Machine::touches_system_tables() const {
 
 std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAccess kind) {
   const auto known = translate_for_engine(linear, kind);
+  if (known && kind == EngineAccess::write && begins_to_patch(known->frame.page())) {
+    return std::nullopt;
+  }
   if (known && !known->holds_no_code) engine_code_.note(LinearAddr{linear}, known->frame);
   return known;
 }
@@ -155,6 +158,7 @@ void Machine::resolve_translation_fault() {
           engine_.fault_access() == EngineAccess::write ? Access::write : Access::read;
       mmu_.translate(LinearAddr{engine_.fault_page()}, access,
                      user_mode() && !touches_system_tables());
+      put_back_overwritten();
       resuming_ = true;
       return;
     }

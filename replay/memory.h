@@ -80,6 +80,9 @@ class Memory {
   /// Instructions of this frame may have been translated: stores made here must tell the engine.
   void note_code(std::uint32_t page) { states_[page].code = true; }
   bool holds_code(std::uint32_t page) const { return states_[page].code; }
+  /// The engine may store to this frame although it holds code.
+  void note_patches(std::uint32_t page) { states_[page].patched = true; }
+  bool is_patched(std::uint32_t page) const { return states_[page].patched; }
 
   /// Writes from outside the processor (DMA, devices), at every address the captured one may
   /// mean; invalidates translated code. The engine must not be inside a run.
@@ -117,6 +120,7 @@ class Memory {
   struct PageState {
     bool all_defined = false;
     bool code = false;
+    bool patched = false;
     bool changed = false;         ///< since load()
     ByteMask* defined = nullptr;  ///< in masks_; null where all_defined, or nothing is
   };

@@ -552,7 +552,32 @@ class Guest {
     patchable_.push_back(at_ - 1);
   }
 
+  /// XOR of memory that begins before the block it is in, and reaches into it: what lies before
+  /// is changed, the instruction itself stays as it is.
+  void patch_across_the_beginning() {
+    const std::uint32_t before = 1 + pick(wide_ ? 3 : 1);
+    const bool by_register = wide_ && chance(2);
+    const std::uint32_t begin = at_ + 6 + (by_register ? 5 : 0);
+    if (by_register) {
+      emit({0xbb});
+      imm(begin - before, 4);
+    }
+    emit({0xeb, 4, byte(), byte(), byte(), byte()});
+    if (by_register) {
+      emit({0x81, 0x33});
+    } else if (wide_) {
+      emit({0x81, 0x35});
+      imm(begin - before, 4);
+    } else {
+      emit({0x2e, 0x81, 0x36});
+      imm(begin - before - kCode, 2);
+    }
+    const std::uint32_t changed = (1u << 8 * before) - 1;
+    imm(static_cast<std::uint32_t>(random_()) & changed, wide_ ? 4 : 2);
+  }
+
   void patch() {
+    if (chance(4)) return patch_across_the_beginning();
     std::uint32_t where = at_ + 8 + (wide_ ? 0 : 1);
     const bool own = chance(2) || patchable_.empty();  // the very next instruction
     if (!own) where = patchable_[pick(static_cast<std::uint32_t>(patchable_.size()))];
