@@ -271,8 +271,8 @@ class Verifier final : public Sink, private VerifierProgress {
   void write_agreed(const BusTransaction& t);
 
   // verifier_blocks.cc: what ran as a block
-  bool pull_plain(std::uint64_t through, std::uint64_t last);
-  bool is_plain(const BusTransaction& t, std::uint64_t through, std::uint64_t last) const;
+  bool pull_plain(std::uint64_t first, std::uint64_t last);
+  bool is_plain(const BusTransaction& t, std::uint64_t first, std::uint64_t through) const;
   bool stores_agree(const ExecutedBlock& block, std::uint64_t first);
   bool lines_agree(const ExecutedBlock& block, std::uint64_t first);
   bool line_agrees(const ExecutedBlock& block, const PendingLine& line,

@@ -63,28 +63,29 @@ bool Verifier::may_run_block(Position first, std::uint32_t count) {
   if (beyond_ || !counted_ || !starts_.empty() || out_of_order_) return false;
   if (reads_ != nullptr && reads_->instruction() != first.instruction) follow_reads(first);
   const std::uint64_t last = first.instruction + count - 1;
-  const bool write_back = recording_.bus.form == CacheForm::write_back;
-  if (!pull_plain(write_back ? last + 1 : last, first.instruction)) return false;
+  if (!pull_plain(first.instruction, last)) return false;
   if (writes_.empty()) return true;
+  const bool write_back = recording_.bus.form == CacheForm::write_back;
   const std::uint64_t next_write = writes_.front().t.position.instruction;
   return next_write >= first.instruction && (!write_back || next_write > last);
 }
 
-/// Pulls what belongs to instructions up to `through`, as long as it is plain. `first` is the next
-/// instruction.
-bool Verifier::pull_plain(std::uint64_t through, std::uint64_t first) {
+/// Pulls what belongs to instructions up to `last`, as long as it is plain, and lines given up just
+/// before the one behind that, which show what these leave. `first` is the next instruction.
+bool Verifier::pull_plain(std::uint64_t first, std::uint64_t last) {
+  const std::uint64_t through = recording_.bus.form == CacheForm::write_back ? last + 1 : last;
   while (!has_position_beyond({through, 0})) {
-    if (!look_ahead() || !is_plain(*ahead_, through, first)) return false;
+    if (!look_ahead() || !is_plain(*ahead_, first, through)) return false;
+    const bool repeated = ahead_->is_memory() && ahead_->position.iteration != 0;
+    if (repeated && ahead_->position.instruction <= last) return false;
+    if (repeated && ahead_->position.instruction == through) return true;
     pull();
   }
   return true;
 }
 
-bool Verifier::is_plain(const BusTransaction& t, std::uint64_t through, std::uint64_t first) const {
-  if (t.is_memory()) {
-    if (!t.has(kPositionKnown) || t.position.instruction < first) return false;
-    if (t.position.iteration != 0 && t.position.instruction <= through) return false;
-  }
+bool Verifier::is_plain(const BusTransaction& t, std::uint64_t first, std::uint64_t through) const {
+  if (t.is_memory() && (!t.has(kPositionKnown) || t.position.instruction < first)) return false;
   switch (t.op) {
     case BusOp::code_read:
     case BusOp::data_read:
