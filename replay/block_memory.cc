@@ -1,6 +1,7 @@
 #include "replay/block_memory.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace citcat {
 namespace {
@@ -11,7 +12,7 @@ bool overlap(PhysAddr a, std::uint32_t size, PhysAddr b, std::uint32_t other) {
 
 }  // namespace
 
-std::optional<std::uint8_t> BlockMemory::byte_before(std::uint32_t instruction, PhysAddr a) const {
+BlockMemory::Byte BlockMemory::byte_before(std::uint32_t instruction, PhysAddr a) const {
   std::optional<std::uint8_t> overwritten;
   bool stored = false;
   for (const BlockStore& store : block_.stores) {
@@ -23,8 +24,9 @@ std::optional<std::uint8_t> BlockMemory::byte_before(std::uint32_t instruction, 
       overwritten = store.before[offset];
     }
   }
-  if (!stored && !memory_.defined_byte(a)) return std::nullopt;
-  return overwritten ? *overwritten : *memory_.host(a);
+  if (stored && overwritten) return {Byte::State::lost, 0};
+  if (!stored && !memory_.defined_byte(a)) return {Byte::State::undefined, 0};
+  return {Byte::State::known, overwritten ? *overwritten : *memory_.host(a)};
 }
 
 bool BlockMemory::holds(PhysAddr first, std::span<const std::uint8_t> bytes,

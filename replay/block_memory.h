@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -18,9 +17,17 @@ class BlockMemory {
   /// object.
   BlockMemory(const ExecutedBlock& block, const Memory& memory) : block_(block), memory_(memory) {}
 
-  /// The byte before instruction number `instruction` of the block (its count: at its end), nullopt
-  /// where it was not defined.
-  std::optional<std::uint8_t> byte_before(std::uint32_t instruction, PhysAddr a) const;
+  struct Byte {
+    enum class State : std::uint8_t {
+      known,
+      undefined,
+      lost,  ///< stored by the block, and stored again by a later instruction of it
+    };
+    State state = State::undefined;
+    std::uint8_t value = 0;  ///< where it is known
+  };
+  /// The byte before instruction number `instruction` of the block (its count: at its end).
+  Byte byte_before(std::uint32_t instruction, PhysAddr a) const;
   /// No instruction of the block stores to the range, and memory holds `bytes` there; `known` has a
   /// bit for each of them. False where that takes more than one comparison.
   bool holds(PhysAddr first, std::span<const std::uint8_t> bytes, std::uint32_t known) const;

@@ -290,14 +290,6 @@ void merge_accesses(BlockTemplate& block) {
   stores_before(0xffffffff);
 }
 
-/// Whether an address is told from registers as they are after the block.
-bool needs_exit_registers(const AddressFormula& a) {
-  const auto at_exit = [](std::uint8_t r) {
-    return r >= BlockRegisters::kExit && r < BlockRegisters::kZero;
-  };
-  return at_exit(a.base) || at_exit(a.index);
-}
-
 /// Leaves the segment's base out where it is known as long as the template may run.
 void fold_base(AddressFormula& formula, const BlockTemplate& block) {
   if (formula.segment == kCs && formula.mask == 0xffffffff) {
@@ -416,11 +408,11 @@ bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_siz
 void BlockTemplate::find_needs() {
   has_addresses = !accesses.empty();
   needs_exit = std::any_of(reads.begin(), reads.end(),
-                           [](const Read& r) { return needs_exit_registers(r.address); });
+                           [](const Read& r) { return r.address.needs_exit(); });
   for (const Instruction& in : instructions) {
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
       has_addresses = true;
-      needs_exit |= needs_exit_registers(in.address[e]);
+      needs_exit |= in.address[e].needs_exit();
     }
   }
 }

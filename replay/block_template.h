@@ -48,6 +48,13 @@ struct AddressFormula {
   bool is_plain() const {
     return index == BlockRegisters::kZero && segment == kNoSegment && mask == 0xffffffff;
   }
+  /// Told by registers as they are after the block.
+  bool needs_exit() const {
+    const auto at_exit = [](std::uint8_t r) {
+      return r >= BlockRegisters::kExit && r < BlockRegisters::kZero;
+    };
+    return at_exit(base) || at_exit(index);
+  }
   std::uint32_t operator()(const BlockRegisters& r) const {
     const std::uint32_t offset = constant + static_cast<std::uint32_t>(r.value[base]) +
                                  (static_cast<std::uint32_t>(r.value[index]) << shift);
@@ -133,6 +140,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   /// Distinct among the templates that exist, and below the largest number there were at a time.
   std::uint32_t place = 0;
   bool shifts_by_count = false;  ///< by CL, in a block of Detail::comparison
+  std::uint8_t refused = 0;      ///< how often it must not run although the engine was to execute it
   // Detail::comparison: all of them, in the order of the instructions.
   std::vector<Access> accesses;
   std::vector<Store> stores;
@@ -225,12 +233,14 @@ class BlockCompiler {
   Detail detail_;
 };
 
-/// What a block stored, within one page frame; no two of one block overlap.
+/// What a block stored, within one page frame. No two of one block overlap for a sink that expects
+/// all stores (Sink::expects_stores()).
 struct BlockStore {
   PhysAddr address;
   std::uint32_t size = 0;
-  std::uint32_t number = 0;                       ///< into BlockTemplate::stores
-  std::array<std::uint8_t, 8> value{}, before{};  ///< of `size` bytes each
+  std::uint32_t number = 0;  ///< into BlockTemplate::stores
+  /// Of `size` bytes each: what the block has left there, and what it found.
+  std::array<std::uint8_t, 8> value{}, before{};
   std::span<const std::uint8_t> bytes() const { return {value.data(), size}; }
 };
 

@@ -265,6 +265,7 @@ class Machine final : private EngineClient, private WalkObserver {
   }
   BlockTemplate* plan_block(std::uint32_t linear);
   bool is_due_within(const BlockTemplate& block) const;
+  bool can_be_told(const BlockTemplate& block);
   bool may_be_once_more(std::uint32_t linear) const;
   CodeBytes code_bytes(const BlockKey& key) const;
   bool is_still(const BlockTemplate& block, std::uint32_t limit) const;
@@ -277,6 +278,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool settle_block(std::uint32_t linear, std::uint32_t size);
   bool stores_into_itself(std::uint32_t linear) const;
   bool ask_to_tell(const BlockTemplate& block);
+  void refuse_block(BlockTemplate& block);
   bool enter_block(BlockTemplate& block);
   void retire_block(std::uint32_t count);
   /// That many instructions of a block completed.
@@ -314,7 +316,10 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t count_equal_or_different(std::uint32_t count) const;
   void repeat_quickly();
   void store_string(std::uint32_t count);
+  void pass_iterations(std::uint32_t count);
   void tell_iterations(std::uint32_t count);
+  void tell_iteration_reads();
+  void tell_iteration();
 
   // machine_block_accesses.cc: what blocks read and stored, and taking them back
   void update_expected();

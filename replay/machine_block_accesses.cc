@@ -85,6 +85,7 @@ bool Machine::save_overwritten(const BlockTemplate& block) {
 
 bool Machine::save_overwritten(PhysAddr at, std::uint32_t size, std::uint32_t number) {
   const bool twice =
+      expects_stores_ &&
       std::any_of(block_stores_.begin(), block_stores_.end(), [&](const BlockStore& other) {
         return at.value - other.address.value < other.size || other.address.value - at.value < size;
       });

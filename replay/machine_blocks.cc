@@ -26,6 +26,9 @@ namespace {
 /// in the way then, an event for instance, may be gone. Translating takes some 10 us.
 constexpr std::uint16_t kExecutionsUntilHot = 16;
 
+/// How often a block may be refused before it is reported, until it is hot again.
+constexpr std::uint8_t kMostRefused = 4;
+
 /// The engine ends a block behind the instruction that reaches this many bytes, or this many
 /// instructions (i386_tr_translate_insn(); TCG_MAX_INSNS).
 constexpr std::uint32_t kMaxBlockBytes = 4096 - 32, kMaxBlockInstructions = 512;
@@ -106,9 +109,8 @@ bool Machine::follow_compared(std::uint32_t linear, BlockTemplate& block) {
   if (position_.instruction + block.whole_count > until_.instruction) return false;
   linear_ = linear;
   if (ask_to_tell(block) && enter_block(block)) return true;
-  pending_ = nullptr;
   surroundings_ = kUnknown;
-  request(Action::step);
+  refuse_block(block);
   return true;
 }
 
@@ -164,10 +166,12 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate
     request(Action::replan);
     return;
   }
-  if (position_.instruction + block->whole_count > until_.instruction || !ask_to_tell(*block) ||
-      !enter_block(*block)) {
-    pending_ = nullptr;
+  if (position_.instruction + block->whole_count > until_.instruction) {
     request(Action::step);
+    return;
+  }
+  if (!ask_to_tell(*block) || !enter_block(*block)) {
+    refuse_block(*block);
     return;
   }
   if (polling_) return;
@@ -182,6 +186,14 @@ bool Machine::ask_to_tell(const BlockTemplate& block) {
   if (end > expected_.instruction) update_expected();
   compared_ = end > expected_.instruction || (expects_stores_ && block.whole_stores);
   return !compared_ || may_tell(block);
+}
+
+/// `block` cannot be compared as a whole now: its first instruction is executed reported. What is
+/// refused again and again, as a loop is that stores to a device, had better be reported whole.
+void Machine::refuse_block(BlockTemplate& block) {
+  pending_ = nullptr;
+  hot_ = block.key.linear;
+  request(++block.refused == kMostRefused ? Action::replan : Action::step);
 }
 
 /// The engine is about to execute `block` unreported. False where what it overwrites cannot be
@@ -257,7 +269,11 @@ BlockTemplate* Machine::plan_block(std::uint32_t linear) {
   } else if (!block->crosses_pages()) {
     block->second_frame = BlockTemplate::kNoFrame;  // that of what was reported behind it
   }
-  if (linear != hot_ && is_due_within(*block)) return nullptr;
+  if (block->refused >= kMostRefused) {
+    if (block->refused++ == kMostRefused) return nullptr;
+    block->refused = 0;
+  }
+  if (linear != hot_ && is_due_within(*block) && !can_be_told(*block)) return nullptr;
   return segments_allow(*block) ? block : nullptr;
 }
 
@@ -269,6 +285,25 @@ bool Machine::is_due_within(const BlockTemplate& block) const {
   const std::uint64_t end = begin + block.whole_count;
   if (end > until_.instruction) return true;
   return compares_ && (end > expected_.instruction || (expects_stores_ && block.whole_stores));
+}
+
+/// Although something is due in `block`, should it be executed next, it need not be left: it is
+/// compared as a whole, and the processor's TLB has the pages of its accesses as far as they can
+/// be foretold.
+bool Machine::can_be_told(const BlockTemplate& block) {
+  const std::uint64_t begin = position_.instruction + (pending_ != nullptr ? pending_->count() : 0);
+  if (!compares_ || begin + block.whole_count > until_.instruction) return false;
+  BlockRegisters registers = block_registers_;
+  registers.set_entry(engine_.gprs());
+  return std::all_of(block.accesses.begin(), block.accesses.end(), [&](const auto& a) {
+    if (a.address.needs_exit()) return true;
+    const LinearAddr first{a.linear(registers)}, last = first + (a.size - 1u);
+    const Access access = a.write ? Access::write : Access::read;
+    const auto there = [&](LinearAddr at) {
+      return mmu_.held(at, access, user_mode()).has_value();
+    };
+    return there(first) && (first.page() == last.page() || there(last));
+  });
 }
 
 /// Whether the engine may be translating just the one instruction at `linear`, which was left or

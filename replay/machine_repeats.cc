@@ -2,8 +2,9 @@
 //
 // The engine makes one iteration of a REP after another, and each is reported. Where those that
 // follow the one prepared just now have nothing that must be looked at - the same pages, no limit,
-// no breakpoint, nothing due among them - they are made here. The last one is always the engine's:
-// it leaves the flags, and it is the one that may be interrupted, or fault.
+// no breakpoint, no event among them - they are made here, and told one by one where a comparison
+// expects something. The last one is always the engine's: it leaves the flags, and it is the one
+// that may be interrupted, or fault.
 
 #include <algorithm>
 #include <cstring>
@@ -54,16 +55,14 @@ std::optional<Machine::StringRun> Machine::string_run(const MemoryOperand& opera
 std::uint32_t Machine::count_quick_iterations() {
   const InstructionInfo& info = *info_;
   if (!by_blocks_ || polling_ || sixteen_bit_ || wants_arrangement_) return 0;
-  if (compares_ && (expects_now() || (expects_stores_ && !is_comparison(info)))) return 0;
+  // Those that are told are told to lie in one page.
+  if (compares_ && (linear_ & kPageMask) + info.length > kPageSize) return 0;
   if (!iterating_ || !is_made_here(info) || watches_code() || engine_.inhibited()) return 0;
   if ((engine_.system_flags() & kFlagTf) != 0 || engine_.strings_run_down()) return 0;
   if (segments_stale_) refresh_segments();
   std::uint64_t n = engine_.gpr(kEcx) - 1u;
   const bool ends_within = until_.instruction == position_.instruction;
   if (ends_within) n = std::min<std::uint64_t>(n, until_.iteration - position_.iteration);
-  if (compares_ && expected_.instruction == position_.instruction) {
-    n = std::min<std::uint64_t>(n, expected_.iteration - position_.iteration);
-  }
   // The flags of a comparison show only when it is the last one, or the next one faults.
   const bool compares = is_comparison(info);
   if (compares && ends_within) return 0;
@@ -119,17 +118,39 @@ void Machine::store_string(std::uint32_t count) {
 
 /// After the engine stopped: makes the iterations found by count_quick_iterations().
 void Machine::repeat_quickly() {
-  const std::uint32_t count = quick_iterations_, size = info_->operand_bytes;
   in_flight_ = false;
   iterating_ = false;
-  if (!is_comparison(*info_)) store_string(count);
-  if (block_receiver_ != nullptr) tell_iterations(count);
+  bool prepared = true;  // so was the first one, and told what it reads where that is wanted
+  for (std::uint32_t left = quick_iterations_; left != 0; prepared = false) {
+    if (compares_ && !prepared && expects_now()) update_expected();
+    const bool told = compares_ && (expects_now() || (expects_stores_ && !is_comparison(*info_)));
+    std::uint32_t count = told ? 1 : left;
+    if (compares_ && !told && expected_.instruction == position_.instruction) {
+      count = std::min(count, expected_.iteration - position_.iteration);
+    }
+    if (told && !prepared) tell_iteration_reads();
+    if (!is_comparison(*info_)) store_string(count);
+    if (told) {
+      tell_iteration();
+    } else if (block_receiver_ != nullptr) {
+      tell_iterations(count);
+    }
+    pass_iterations(count);
+    left -= count;
+  }
+}
+
+void Machine::pass_iterations(std::uint32_t count) {
+  const std::uint32_t bytes = count * info_->operand_bytes;
   position_.iteration += count;
+  engine_.set_gpr(kEcx, engine_.gpr(kEcx) - count);
   for (unsigned i = 0; i < info_->operand_count; ++i) {
     const int pointer = info_->operands[i].base;
-    engine_.set_gpr(pointer, engine_.gpr(pointer) + count * size);
+    engine_.set_gpr(pointer, engine_.gpr(pointer) + bytes);
+    string_runs_[i].at = string_runs_[i].at + bytes;
+    string_runs_[i].host += bytes;
   }
-  engine_.set_gpr(kEcx, engine_.gpr(kEcx) - count);
+  for (unsigned a = 0; a < ea_count_; ++a) ea_[a] += bytes;
 }
 
 void Machine::tell_iterations(std::uint32_t count) {
@@ -137,6 +158,30 @@ void Machine::tell_iterations(std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; ++i) {
     block_receiver_->instruction(e, {position_.instruction, position_.iteration + i});
     for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] += info_->operand_bytes;
+  }
+}
+
+/// What is told of an iteration when it is prepared.
+void Machine::tell_iteration_reads() {
+  if (!tells_reads()) return;
+  sink_->fetch(physical_, info_->length, position_);
+  for (unsigned i = 0; i < info_->operand_count; ++i) {
+    if (info_->operands[i].write) continue;
+    sink_->read(string_runs_[i].at, info_->operand_bytes, AccessKind::data, position_);
+  }
+}
+
+/// What is told of one that was made, as report_completed() does.
+void Machine::tell_iteration() {
+  for (unsigned i = 0; i < info_->operand_count; ++i) {
+    if (!info_->operands[i].write) continue;
+    const StringRun& to = string_runs_[i];
+    sink_->write(to.at, {to.host, info_->operand_bytes}, AccessKind::data, position_);
+  }
+  if (expects_now()) {
+    sink_->instruction(executed(), position_);
+  } else if (block_receiver_ != nullptr) {
+    block_receiver_->instruction(executed(), position_);
   }
 }
 

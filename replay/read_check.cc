@@ -317,8 +317,9 @@ bool ReadCheck::equals_before(const Pending& p, const BlockMemory& block,
   if (block.holds(p.t.address, p.t.bytes(), p.known)) return true;
   for (std::uint32_t i = 0; i < p.t.size; ++i) {
     if ((p.known >> i & 1) == 0) continue;
-    const auto byte = block.byte_before(instruction, p.t.address + i);
-    if (byte && *byte != p.t.data[i]) return false;
+    const BlockMemory::Byte byte = block.byte_before(instruction, p.t.address + i);
+    if (byte.state == BlockMemory::Byte::State::undefined) continue;
+    if (byte.state == BlockMemory::Byte::State::lost || byte.value != p.t.data[i]) return false;
   }
   return true;
 }

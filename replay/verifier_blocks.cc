@@ -177,7 +177,9 @@ bool Verifier::line_agrees(const ExecutedBlock& block, const PendingLine& line,
   const auto compare = [&](std::uint32_t at) {
     for (std::uint32_t i = 0; i < line.t.size; ++i) {
       if ((unmatched >> i & 1) == 0) continue;
-      if (memory.byte_before(at, line.t.address + i) == line.t.data[i]) unmatched &= ~(1u << i);
+      const BlockMemory::Byte byte = memory.byte_before(at, line.t.address + i);
+      const bool known = byte.state == BlockMemory::Byte::State::known;
+      if (known && byte.value == line.t.data[i]) unmatched &= ~(1u << i);
     }
     return unmatched == 0;
   };
