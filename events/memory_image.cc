@@ -5,12 +5,11 @@
 namespace citcat {
 
 MemoryImage::Page& MemoryImage::page(std::uint32_t number) {
-  Recent& recent = recent_[number % recent_.size()];
-  if (recent.number == number) return *recent.page;
-  std::unique_ptr<Page>& slot = pages_[number];
-  if (!slot) slot = std::make_unique<Page>();
-  recent = {number, slot.get()};
-  return *slot;
+  std::unique_ptr<Table>& table = tables_[number / kPagesInTable];
+  if (!table) table = std::make_unique<Table>();
+  Page*& found = (*table)[number % kPagesInTable];
+  if (found == nullptr) found = (pages_[number] = std::make_unique<Page>()).get();
+  return *found;
 }
 
 std::optional<std::uint8_t> MemoryImage::byte(PhysAddr address) const {
@@ -48,7 +47,7 @@ std::uint64_t MemoryImage::byte_count() const {
 MemoryImage MemoryImage::clone() const {
   MemoryImage copy;
   for (const auto& [number, known] : pages_) {
-    copy.pages_.emplace(number, std::make_unique<Page>(*known));
+    copy.page(number) = *known;
   }
   return copy;
 }

@@ -21,14 +21,11 @@ class MemoryImage {
     ByteMask valid;
   };
 
-  /// The page frame numbered `page` (address / 4096), or nullptr when no byte of it is known.
+  /// The page frame numbered `page` (address / 4096, below 1,048,576), or nullptr when no byte of
+  /// it is known.
   const Page* find(std::uint32_t page) const {
-    Recent& recent = recent_[page % recent_.size()];
-    if (recent.number == page) return recent.page;
-    const auto it = pages_.find(page);
-    if (it == pages_.end()) return nullptr;
-    recent = {page, it->second.get()};
-    return recent.page;
+    const std::unique_ptr<Table>& table = tables_[page / kPagesInTable];
+    return table ? (*table)[page % kPagesInTable] : nullptr;
   }
   /// The same, made when missing. References stay valid for the life of the image.
   Page& page(std::uint32_t number);
@@ -47,12 +44,10 @@ class MemoryImage {
 
  private:
   std::map<std::uint32_t, std::unique_ptr<Page>> pages_;
-  /// Found last, of the pages that share a place.
-  struct Recent {
-    std::uint32_t number = 0xffffffff;
-    Page* page = nullptr;
-  };
-  mutable std::array<Recent, 512> recent_{};
+  /// Where they are: a table for each 4 MiB that hold some.
+  static constexpr std::uint32_t kPagesInTable = 1024;
+  using Table = std::array<Page*, kPagesInTable>;
+  std::array<std::unique_ptr<Table>, (std::size_t{1} << 20) / kPagesInTable> tables_;
 };
 
 }  // namespace citcat

@@ -140,7 +140,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   /// Distinct among the templates that exist, and below the largest number there were at a time.
   std::uint32_t place = 0;
   bool shifts_by_count = false;  ///< by CL, in a block of Detail::comparison
-  std::uint8_t refused = 0;      ///< how often it must not run although the engine was to execute it
+  std::uint8_t refused = 0;  ///< how often it must not run although the engine was to execute it
   // Detail::comparison: all of them, in the order of the instructions.
   std::vector<Access> accesses;
   std::vector<Store> stores;
@@ -182,6 +182,18 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   bool ran_whole_before(std::uint32_t linear, std::uint32_t block_size) const {
     const std::uint32_t offset = linear - key.linear;
     return offset == 0 ? left_at_start != kAlways && left_at_start != block_size : offset >= size;
+  }
+  /// Of a block that is going to be compared: first the former, then, a little later, the latter.
+  void prefetch() const {
+    const char* const begin = reinterpret_cast<const char*>(this);
+    for (std::size_t at = kHostLine; at < sizeof *this; at += kHostLine) {
+      __builtin_prefetch(begin + at);
+    }
+  }
+  void prefetch_accesses() const {
+    __builtin_prefetch(stores.data());
+    __builtin_prefetch(begins.data());
+    __builtin_prefetch(reads.data());
   }
   /// To be called when `instructions` and `next` are complete.
   void seal();

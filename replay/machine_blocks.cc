@@ -104,10 +104,12 @@ inline bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size,
 
 /// The same where the block that ends or the one that begins has something to be compared.
 bool Machine::follow_compared(std::uint32_t linear, BlockTemplate& block) {
+  block.prefetch();
   retire_block(pending_->count());
   if (taken_back_) return true;
   if (position_.instruction + block.whole_count > until_.instruction) return false;
   linear_ = linear;
+  block.prefetch_accesses();
   if (ask_to_tell(block) && enter_block(block)) return true;
   surroundings_ = kUnknown;
   refuse_block(block);

@@ -64,6 +64,13 @@ class ReadCheck : private ReadCheckProgress {
 
   // The captured side, in bus order.
   void captured_read(const BusTransaction& t);
+  /// `t`, a read, is going to be the next one: what is needed for it is fetched from memory ahead.
+  void will_capture(const BusTransaction& t) const {
+    const MemoryImage::Page* const page = bus_memory_.find(t.address.page());
+    if (page == nullptr) return;
+    __builtin_prefetch(&page->data[t.address.offset_in_page()]);
+    page->valid.prefetch(t.address.offset_in_page());
+  }
   void captured_write(const BusTransaction& t);
 
   // The replayed side, in program order. `memory` is the replay's, as it is before the access.

@@ -118,7 +118,11 @@ std::string Verifier::memory_text(PhysAddr a, std::uint32_t size) const {
 bool Verifier::look_ahead() {
   if (ahead_) return true;
   if (at_end_) return false;
-  if (evidence_->next(ahead_.emplace())) return true;
+  if (evidence_->next(ahead_.emplace())) {
+    const bool reads = ahead_->op == BusOp::data_read || ahead_->op == BusOp::code_read;
+    if (reads && reads_ != nullptr) reads_->will_capture(*ahead_);
+    return true;
+  }
   ahead_.reset();
   at_end_ = true;
   return false;
