@@ -322,6 +322,18 @@ std::uint32_t set_flags(BlockTemplate& block, std::uint32_t count) {
   return count;
 }
 
+/// Whether store number `last` goes where an earlier instruction has stored, by the same registers.
+bool stores_again(const BlockTemplate& block, std::size_t last) {
+  const BlockTemplate::Store& again = block.stores[last];
+  return std::any_of(block.stores.begin(), block.stores.begin() + static_cast<std::ptrdiff_t>(last),
+                     [&](const BlockTemplate::Store& first) {
+                       return first.instruction != again.instruction &&
+                              first.address.differs_by_constant(again.address) &&
+                              (again.address.constant - first.address.constant < first.size ||
+                               first.address.constant - again.address.constant < again.size);
+                     });
+}
+
 /// Finds the accesses of the first `count` instructions. Returns how many have addresses that can
 /// be told.
 std::uint32_t set_accesses(BlockTemplate& block, std::uint32_t count) {
@@ -346,6 +358,7 @@ std::uint32_t set_accesses(BlockTemplate& block, std::uint32_t count) {
     BlockTemplate::Store& store = block.stores[s];
     if (!AddressTracker::resolve_at_entry(stores[s], store.address)) return store.instruction;
     fold_base(store.address, block);
+    if (block.stores_apart && stores_again(block, s)) return store.instruction;
   }
   merge_accesses(block);
   return count;
@@ -407,8 +420,8 @@ bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_siz
 
 void BlockTemplate::find_needs() {
   has_addresses = !accesses.empty();
-  needs_exit = std::any_of(reads.begin(), reads.end(),
-                           [](const Read& r) { return r.address.needs_exit(); });
+  needs_exit =
+      std::any_of(reads.begin(), reads.end(), [](const Read& r) { return r.address.needs_exit(); });
   for (const Instruction& in : instructions) {
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
       has_addresses = true;
@@ -448,10 +461,11 @@ BlockTemplate BlockTemplate::first(std::uint32_t count, Detail detail) const {
 }
 
 BlockCompiler::BlockCompiler(const BlockKey& key, CpuModel model, bool stack32,
-                             std::uint8_t flat_segments, Detail detail)
+                             std::uint8_t flat_segments, Detail detail, bool stores_apart)
     : model_(model), flat_segments_(flat_segments), detail_(detail) {
   block_.key = key;
   block_.stack32 = stack32;
+  block_.stores_apart = stores_apart;
 }
 
 bool BlockCompiler::add(const InstructionInfo& info) {
@@ -499,6 +513,7 @@ BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete) const {
   rest.key.frame = block.physical(begin).page() * kPageSize;
   rest.second_frame = block.second_frame;
   rest.stack32 = block.stack32;
+  rest.stores_apart = block.stores_apart;
   rest.size = block.size - begin;
   rest.segments_read = block.segments_read;
   rest.segments_written = block.segments_written;

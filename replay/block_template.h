@@ -48,6 +48,11 @@ struct AddressFormula {
   bool is_plain() const {
     return index == BlockRegisters::kZero && segment == kNoSegment && mask == 0xffffffff;
   }
+  /// From the other one at most.
+  bool differs_by_constant(const AddressFormula& other) const {
+    return mask == other.mask && base == other.base && index == other.index &&
+           shift == other.shift && segment == other.segment;
+  }
   /// Told by registers as they are after the block.
   bool needs_exit() const {
     const auto at_exit = [](std::uint8_t r) {
@@ -155,6 +160,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   std::shared_ptr<BlockTemplate> next;
   bool is_part = false;  ///< `next` of another
   bool stack32 = true;
+  bool stores_apart = false;  ///< no two of `stores` overlap, as far as their addresses show it
   // Of this and all further parts together.
   std::uint8_t segments_read = 0, segments_written = 0;  ///< bit s: SegmentRegister s
   std::uint8_t segments_flat = 0;                        ///< those that must have base 0
@@ -227,9 +233,10 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
 /// Takes the instructions of one block in order, until one must be reported and executed with care.
 class BlockCompiler {
  public:
-  /// `flat_segments`: those that have base 0 now. `detail`: what is to be told of the block.
+  /// `flat_segments`: those that have base 0 now. `detail`: what is to be told of the block;
+  /// `stores_apart`: so that each store is told from what the block leaves in memory.
   BlockCompiler(const BlockKey& key, CpuModel model, bool stack32, std::uint8_t flat_segments,
-                Detail detail);
+                Detail detail, bool stores_apart);
   /// False when this instruction and all after it must be reported.
   bool add(const InstructionInfo& info);
   /// The template. `second_frame`: as in BlockTemplate. `complete`: the engine's block ends with

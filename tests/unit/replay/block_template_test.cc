@@ -12,9 +12,14 @@ constexpr std::uint32_t kAf = 0x10, kOf = 0x800;
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// The template of these instructions of 32-bit code, for a comparison.
-BlockTemplate compile(std::initializer_list<Bytes> instructions) {
-  BlockCompiler compiler({0x1000, 0, 0, 0}, CpuModel::i486, true, 0x3f, Detail::comparison);
+/// For a comparison of 32-bit code.
+BlockCompiler compiler_of_a_comparison(bool stores_apart) {
+  return {{0x1000, 0, 0, 0}, CpuModel::i486, true, 0x3f, Detail::comparison, stores_apart};
+}
+
+/// The template of these instructions.
+BlockTemplate compile(std::initializer_list<Bytes> instructions, bool stores_apart = false) {
+  BlockCompiler compiler = compiler_of_a_comparison(stores_apart);
   for (const Bytes& bytes : instructions) {
     EXPECT_TRUE(compiler.add(decode_instruction(bytes, CodeMode{true, false}, CpuModel::i486)));
   }
@@ -47,11 +52,24 @@ TEST(BlockTemplate, EndsBeforeTheCountOfAShiftIsLost) {
 }
 
 TEST(BlockTemplate, LeavesAShiftOfTheCountItselfToAReport) {
-  BlockCompiler compiler({0x1000, 0, 0, 0}, CpuModel::i486, true, 0x3f, Detail::comparison);
+  BlockCompiler compiler = compiler_of_a_comparison(false);
   const Bytes shl_ecx_cl{0xd3, 0xe1}, shl_ch_cl{0xd2, 0xe5};
   const CodeMode mode{true, false};
   EXPECT_FALSE(compiler.add(decode_instruction(shl_ecx_cl, mode, CpuModel::i486)));
   EXPECT_FALSE(compiler.add(decode_instruction(shl_ch_cl, mode, CpuModel::i486)));
+}
+
+TEST(BlockTemplate, EndsBeforeAByteIsStoredOnceMoreWhereEachStoreIsToBeTold) {
+  const Bytes store_dword{0x89, 0x43, 0x04}, store_next{0x89, 0x43, 0x08},
+      store_its_last_byte{0x88, 0x43, 0x07};  // mov [ebx+4], eax; [ebx+8], eax; [ebx+7], al
+  const BlockTemplate block = compile({store_dword, store_next, store_its_last_byte}, true);
+  EXPECT_EQ(block.count(), 2u);
+  ASSERT_NE(block.next, nullptr);
+  EXPECT_EQ(block.whole_count, 3u);
+  EXPECT_EQ(compile({store_dword, store_next, store_its_last_byte}).count(), 3u);
+  const Bytes push_eax{0x50}, pop_edx{0x5a};
+  EXPECT_EQ(compile({push_eax, push_eax, push_eax}, true).count(), 3u);
+  EXPECT_EQ(compile({push_eax, pop_edx, push_eax}, true).count(), 2u);
 }
 
 TEST(BlockTemplate, FindsInstructionsByWhereTheyBegin) {
