@@ -226,6 +226,10 @@ std::uint8_t segments_to_be_flat(const InstructionInfo& info, bool stack32) {
   return static_cast<std::uint8_t>(segments);
 }
 
+/// Each part is looked at with all that follow it. Code that has more is hardly any (memory that
+/// was cleared is one store to the same place after another).
+constexpr unsigned kMostParts = 32;
+
 bool changes_ecx(const RegisterEffect& e) {
   const bool target = e.kind != RegisterEffect::Kind::none && e.target == kEcx;
   return target || (e.others >> kEcx & 1) != 0;
@@ -490,10 +494,11 @@ bool BlockCompiler::add(const InstructionInfo& info) {
 
 BlockTemplate BlockCompiler::finish(std::uint32_t second_frame, bool complete) {
   block_.second_frame = second_frame;
-  return finish(std::move(block_), complete);
+  return finish(std::move(block_), complete, kMostParts);
 }
 
-BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete) const {
+/// `block` and what follows it, in at most that many parts: the rest is reported.
+BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete, unsigned parts) const {
   auto count = static_cast<std::uint32_t>(block.instructions.size());
   while (detail_ != Detail::nothing) {
     const std::uint32_t good = set_addresses(block, count, detail_);
@@ -506,6 +511,12 @@ BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete) const {
     return block;
   }
   // At its beginning a part has all registers: it holds one instruction at least.
+  if (parts == 1) {
+    cut(block, count);
+    block.reported_tail = true;
+    block.seal();
+    return block;
+  }
   BlockTemplate rest;
   rest.key = block.key;
   const std::uint32_t begin = block.instructions[count].offset;
@@ -521,8 +532,9 @@ BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete) const {
   rest.instructions.assign(block.instructions.begin() + count, block.instructions.end());
   for (BlockTemplate::Instruction& in : rest.instructions) in.offset -= begin;
   cut(block, count);
+  block.instructions.shrink_to_fit();
   block.reported_tail = true;
-  block.next = std::make_shared<BlockTemplate>(finish(std::move(rest), complete));
+  block.next = std::make_shared<BlockTemplate>(finish(std::move(rest), complete, parts - 1));
   block.next->is_part = true;
   block.seal();
   return block;

@@ -244,7 +244,7 @@ class BlockCompiler {
   BlockTemplate finish(std::uint32_t second_frame, bool complete);
 
  private:
-  BlockTemplate finish(BlockTemplate block, bool complete) const;
+  BlockTemplate finish(BlockTemplate block, bool complete, unsigned parts) const;
 
   BlockTemplate block_;
   CpuModel model_;

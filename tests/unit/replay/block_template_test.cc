@@ -72,6 +72,18 @@ TEST(BlockTemplate, EndsBeforeAByteIsStoredOnceMoreWhereEachStoreIsToBeTold) {
   EXPECT_EQ(compile({push_eax, pop_edx, push_eax}, true).count(), 2u);
 }
 
+TEST(BlockTemplate, LeavesToReportsWhatComesAfterManyParts) {
+  BlockCompiler compiler = compiler_of_a_comparison(true);
+  const Bytes add_eax_al{0x00, 0x00};  // add [eax], al: what memory that was cleared means as code
+  const InstructionInfo info =
+      decode_instruction(add_eax_al, CodeMode{true, false}, CpuModel::i486);
+  for (int i = 0; i < 500; ++i) EXPECT_TRUE(compiler.add(info));
+  const BlockTemplate block = compiler.finish(BlockTemplate::kNoFrame, true);
+  EXPECT_EQ(block.count(), 1u);
+  EXPECT_LT(block.whole_count, 100u);
+  EXPECT_TRUE(block.last().reported_tail);
+}
+
 TEST(BlockTemplate, FindsInstructionsByWhereTheyBegin) {
   const BlockTemplate block = compile({kShlEaxCl, kAddEdx1, kIncEcx});
   EXPECT_EQ(block.index_of(0x1000), 0u);
