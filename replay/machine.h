@@ -203,7 +203,7 @@ class Machine final : private EngineClient, private WalkObserver {
   struct NeedsMapping {
     std::uint32_t page = 0;
   };
-  static constexpr std::uint32_t kNoPage = 1;  ///< never equal to a page's address
+  static constexpr std::uint32_t kNoPage = 1;                   ///< never equal to a page's address
   static constexpr std::uint32_t kNoFrame = ~std::uint32_t{0};  ///< never a frame's number
 
   InstructionInfo decoded(std::uint32_t linear, std::span<const std::uint8_t> bytes) const;
@@ -505,10 +505,10 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint8_t ea_count_ = 0;
   std::array<Store, 40> stores_;
   std::size_t store_count_ = 0;
-  bool stores_to_code_ = false;           ///< one of them goes to a frame that holds code
+  bool stores_to_code_ = false;            ///< one of them goes to a frame that holds code
   std::vector<std::uint8_t> overwritten_;  ///< by them all then, in their order
-  unsigned reads_told_ = 0;     ///< to the sink, of the instruction being prepared
-  unsigned reads_to_skip_ = 0;  ///< told when it was prepared before
+  unsigned reads_told_ = 0;                ///< to the sink, of the instruction being prepared
+  unsigned reads_to_skip_ = 0;             ///< told when it was prepared before
   std::uint16_t segment_push_upper_ = 0;
   bool restore_segment_push_ = false;
   struct {
@@ -581,7 +581,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool forget_code_ = false;         ///< at the next boundary
   /// Number of a frame that holds code and is about to be stored to for the first time.
   std::uint32_t patched_frame_ = kNoFrame;
-  std::uint32_t hot_ = 0;            ///< block the engine was stopped at
+  std::uint32_t hot_ = 0;  ///< block the engine was stopped at
   /// A block that the engine made shorter than it was planned; size 0: it is not to be planned.
   struct {
     std::uint32_t linear = 0, size = 0xffffffff;

@@ -380,8 +380,9 @@ bool Machine::lies_in_patched_frame(const CodeBytes& code) const {
 }
 
 /// In the block that begins at `key`, `info` may store unaligned from before where that begins in
-/// one of its frames, and read what it stores over. The engine then begins the instruction anew when
-/// the first bytes are stored: only reported ones have these put back (put_back_overwritten()).
+/// one of its frames, and read what it stores over. The engine then begins the instruction anew
+/// when the first bytes are stored: only reported ones have these put back
+/// (put_back_overwritten()).
 bool Machine::may_be_made_twice(const InstructionInfo& info, const BlockKey& key) const {
   const std::span operands(info.operands.data(), info.operand_count);
   const auto crosses = [](std::uint32_t first, std::uint32_t size, std::uint32_t begin) {
