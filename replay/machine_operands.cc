@@ -69,6 +69,7 @@ void Machine::prepare_operands() {
 /// executed it leaves the instruction there, and begins it anew: what it has stored so far must not
 /// be what it reads then.
 void Machine::keep_overwritten() {
+  flags_before_ = engine_.eflags();
   overwritten_.clear();
   for (const Store& s : std::span(stores_).first(store_count_)) {
     const std::uint8_t* const from = memory_.host(s.physical);
@@ -77,9 +78,13 @@ void Machine::keep_overwritten() {
 }
 
 /// The instruction in flight is begun anew. The code that it changed is forgotten already, and
-/// nothing else was translated since.
+/// nothing else was translated since. RCL, RCR and SETcc may have lost the flags.
 void Machine::put_back_overwritten() {
   if (!stores_to_code_) return;
+  if (engine_.eflags() != flags_before_) {
+    fix_flags_ = flags_before_;
+    action_ = Action::fix_flags;
+  }
   const std::uint8_t* from = overwritten_.data();
   for (const Store& s : std::span(stores_).first(store_count_)) {
     std::memcpy(memory_.host(s.physical), from, s.size);

@@ -159,6 +159,7 @@ void Machine::resolve_translation_fault() {
       mmu_.translate(LinearAddr{engine_.fault_page()}, access,
                      user_mode() && !touches_system_tables());
       put_back_overwritten();
+      if (action_ == Action::fix_flags) engine_.set_eflags(fix_flags_);
       resuming_ = true;
       return;
     }
