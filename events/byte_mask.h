@@ -47,7 +47,7 @@ class ByteMask {
     });
     return changed;
   }
-  /// Fetches the bits of these bytes and some others from memory ahead.
+  /// Fetches the bits of the byte `first` and of those near it from memory ahead.
   void prefetch(std::size_t first) const { __builtin_prefetch(&words_[first / 64]); }
   /// The bits of up to 32 bytes, the first in bit 0.
   std::uint32_t bits(std::size_t first, std::size_t size) const {

@@ -290,6 +290,8 @@ void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
     page_to_map_ = n.page;
     in_flight_ = false;
     request(Action::map_page);
+  } catch (const CodeElsewhere&) {
+    ask_for_code_again();
   }
 }
 

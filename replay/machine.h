@@ -203,6 +203,8 @@ class Machine final : private EngineClient, private WalkObserver {
   struct NeedsMapping {
     std::uint32_t page = 0;
   };
+  /// The engine executes code of another frame than the processor does.
+  struct CodeElsewhere {};
   static constexpr std::uint32_t kNoPage = 1;                   ///< never equal to a page's address
   static constexpr std::uint32_t kNoFrame = ~std::uint32_t{0};  ///< never a frame's number
 
@@ -236,6 +238,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void finish_run_step();
   void handle_native_fault();
   void resolve_translation_fault();
+  void ask_for_code_again();
   void settle_in_flight(std::uint32_t linear, bool completed);
   bool touches_system_tables() const;
   std::uint32_t flags() const;
@@ -264,7 +267,7 @@ class Machine final : private EngineClient, private WalkObserver {
            find_second_frame(block.key.linear) == block.second_frame;
   }
   BlockTemplate* plan_block(std::uint32_t linear);
-  bool is_due_within(const BlockTemplate& block) const;
+  bool would_be_left(const BlockTemplate& block);
   bool can_be_told(const BlockTemplate& block);
   bool may_be_once_more(std::uint32_t linear) const;
   CodeBytes code_bytes(const BlockKey& key) const;

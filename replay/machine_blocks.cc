@@ -194,8 +194,12 @@ bool Machine::ask_to_tell(const BlockTemplate& block) {
 /// refused again and again, as a loop is that stores to a device, had better be reported whole.
 void Machine::refuse_block(BlockTemplate& block) {
   pending_ = nullptr;
+  if (block.refused < kMostRefused && ++block.refused < kMostRefused) {
+    request(Action::step);
+    return;
+  }
   hot_ = block.key.linear;
-  request(++block.refused == kMostRefused ? Action::replan : Action::step);
+  request(Action::replan);
 }
 
 /// The engine is about to execute `block` unreported. False where what it overwrites cannot be
@@ -271,30 +275,29 @@ BlockTemplate* Machine::plan_block(std::uint32_t linear) {
   } else if (!block->crosses_pages()) {
     block->second_frame = BlockTemplate::kNoFrame;  // that of what was reported behind it
   }
-  if (block->refused >= kMostRefused) {
-    if (block->refused++ == kMostRefused) return nullptr;
+  if (block->refused == kMostRefused) {
     block->refused = 0;
+    return nullptr;
   }
-  if (linear != hot_ && is_due_within(*block) && !can_be_told(*block)) return nullptr;
+  if (linear != hot_ && would_be_left(*block)) return nullptr;
   return segments_allow(*block) ? block : nullptr;
 }
 
-/// Something is due in `block`, should it be executed next: it would be left, and its instructions
-/// translated once more, each alone. Not asked of the block that the engine was stopped at last: it
-/// is hot, or would be stopped at again.
-bool Machine::is_due_within(const BlockTemplate& block) const {
+/// Something is due in `block`, should it be executed next, so that it would be left, and its
+/// instructions translated once more, each alone. Not asked of the block that the engine was
+/// stopped at last: it is hot, or would be stopped at again.
+bool Machine::would_be_left(const BlockTemplate& block) {
   const std::uint64_t begin = position_.instruction + (pending_ != nullptr ? pending_->count() : 0);
   const std::uint64_t end = begin + block.whole_count;
   if (end > until_.instruction) return true;
-  return compares_ && (end > expected_.instruction || (expects_stores_ && block.whole_stores));
+  const bool compared =
+      compares_ && (end > expected_.instruction || (expects_stores_ && block.whole_stores));
+  return compared && !can_be_told(block);
 }
 
-/// Although something is due in `block`, should it be executed next, it need not be left: it is
-/// compared as a whole, and the processor's TLB has the pages of its accesses as far as they can
-/// be foretold.
+/// The processor's TLB has the pages that `block` accesses, should it be executed next, as far as
+/// registers show them by now.
 bool Machine::can_be_told(const BlockTemplate& block) {
-  const std::uint64_t begin = position_.instruction + (pending_ != nullptr ? pending_->count() : 0);
-  if (!compares_ || begin + block.whole_count > until_.instruction) return false;
   BlockRegisters registers = block_registers_;
   registers.set_entry(engine_.gprs());
   return std::all_of(block.accesses.begin(), block.accesses.end(), [&](const auto& a) {

@@ -195,6 +195,9 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
     code_frame_.value &= ~kPageMask;
     code_host_ = memory_.host(code_frame_);
     if (code_host_ == nullptr) throw UndefinedMemory{code_frame_, 1, "code"};
+    // The engine translated it before the processor's TLB lost the page, whose table has changed.
+    const auto told = engine_code_.frame_of(LinearAddr{linear});
+    if (told && told->page() != code_frame_.page()) throw CodeElsewhere{};
     code_page_ = linear & ~kPageMask;
     note_code(code_frame_.page());
   }

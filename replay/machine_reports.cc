@@ -177,7 +177,20 @@ void Machine::resolve_translation_fault() {
     engine_.step_once();
   } catch (const PageFault& f) {
     raise({14, f.error_code, f.address}, engine_.eip(), DeliveredEvent::Kind::exception);
+  } catch (const CodeElsewhere&) {
+    engine_.flush_tlb();
   }
+}
+
+/// Before the instruction at linear_, whose page the engine has elsewhere.
+void Machine::ask_for_code_again() {
+  if (++native_retries_ > kMaxNativeRetries) {
+    char text[128];
+    std::snprintf(text, sizeof text,
+                  "the engine executes other code at linear %08x than the processor", linear_);
+    throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
+  }
+  request(Action::flush_tlb);
 }
 
 std::uint32_t Machine::on_in(std::uint16_t port, std::uint32_t size) {
@@ -211,8 +224,8 @@ void Machine::walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) {
 void Machine::mapping_evicted(Access access) {
   forget_code_page();
   // The engine must not keep what the processor's TLB lost, or it would never ask again. Where its
-  // code lies is looked at before each block.
-  if (by_blocks_ && access != Access::execute) engine_.flush_tlb();
+  // code lies is looked at before each block, and by fetch().
+  if (access != Access::execute) engine_.flush_tlb();
 }
 
 void Machine::mapping_used(LinearAddr page, PhysAddr frame) {

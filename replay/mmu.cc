@@ -276,7 +276,8 @@ std::optional<Translation> Mmu::peek(LinearAddr address, Access access, bool use
   if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
   const std::uint8_t need = needed(access, user);
   const std::uint8_t to_write = needed(Access::write, user);
-  for (const std::vector<Entry>* tlb : {&dtlb_, &itlb_}) {
+  const bool code = access == Access::execute;
+  for (const std::vector<Entry>* tlb : {code ? &itlb_ : &dtlb_, code ? &dtlb_ : &itlb_}) {
     const Entry& e = (*tlb)[address.page() & (tlb->size() - 1)];
     if (e.tag == tag(address) && (e.allowed & need) == need) {
       return Translation{PhysAddr{e.frame & a20_mask_}, (e.allowed & to_write) == to_write};
