@@ -191,6 +191,16 @@ std::uint64_t programs() {
   return asked != nullptr ? std::strtoull(asked, nullptr, 10) : 6;
 }
 
+/// The same accesses by the same instructions.
+void expect_equal(const Accesses& a, const Accesses& b) {
+  for (auto x = a.list.begin(), y = b.list.begin(); x != a.list.end() || y != b.list.end();
+       ++x, ++y) {
+    ASSERT_TRUE(x != a.list.end() && y != b.list.end());
+    ASSERT_EQ(x->first, y->first);
+    ASSERT_EQ(x->second, y->second) << x->first.first << " kind " << x->first.second;
+  }
+}
+
 class RandomPrograms : public testing::TestWithParam<std::tuple<GuestMode, bool>> {
  protected:
   /// Calls `test` with the number and the recording of one program after another, until one fails.
@@ -323,12 +333,7 @@ TEST_P(RandomPrograms, TellTheSameAccessesByInstructionsAndByBlocksOfWhichSomeAr
     const Outcome a = replay(recording, ExecutionPath::instructions, true, &reference);
     const Outcome b = replay(recording, ExecutionPath::blocks, true, &found);
     expect_equal(recording, a, b);
-    for (auto x = reference.list.begin(), y = found.list.begin();
-         x != reference.list.end() || y != found.list.end(); ++x, ++y) {
-      ASSERT_TRUE(x != reference.list.end() && y != found.list.end());
-      ASSERT_EQ(x->first, y->first);
-      ASSERT_EQ(x->second, y->second) << x->first.first << " kind " << x->first.second;
-    }
+    expect_equal(reference, found);
     blocks += found.blocks;
     taken_back += found.taken_back;
   });
@@ -344,17 +349,15 @@ TEST_P(RandomPrograms, TellTheSameReadsOfWhatABlockStoresMoreThanOnce) {
     const Outcome a = replay(recording, ExecutionPath::instructions, true, &reference);
     const Outcome b = replay(recording, ExecutionPath::blocks, true, &found);
     expect_equal(recording, a, b);
-    for (auto x = reference.list.begin(), y = found.list.begin();
-         x != reference.list.end() && y != found.list.end(); ++x, ++y) {
-      ASSERT_EQ(x->first, y->first);
-      ASSERT_EQ(x->second, y->second) << x->first.first << " kind " << x->first.second;
-    }
+    expect_equal(reference, found);
     blocks += found.blocks;
     lost += found.lost;
   });
   if (mode() == GuestMode::real) return;
   EXPECT_GT(blocks, 100 * programs());
-  RecordProperty("lost", std::to_string(lost));
+  // The programs of 16 bits happen to have no read between two stores to its place in one block.
+  const bool is_16_bit = mode() == GuestMode::protected16 || mode() == GuestMode::virtual8086;
+  EXPECT_TRUE(lost > 0 || is_16_bit);
 }
 
 /// Expects no access at any place, and is to be told of every store all the same.
