@@ -92,12 +92,13 @@ class KtWriter {
   /// The page at virtual address `page` (its low 12 bits are dropped) lies in page frame `frame`.
   void translation(std::uint32_t frame, std::uint32_t page);
 
-  /// Room for `bytes` (at most kMaxPiece, beyond which as much again may be overwritten with
-  /// anything) of whole records, which the caller fills in and then hands over with commit().
-  std::uint8_t* reserve(std::size_t bytes) {
-    if (used_ + bytes > kBufferBytes) [[unlikely]]
+  /// Where whole records, kMaxPiece bytes at most, may be put and then handed over with commit(),
+  /// as long as has_room(). What is behind those handed over may be anything.
+  std::uint8_t* next() { return buffer_.data() + used_; }
+  bool has_room() const { return used_ < kBufferBytes; }
+  void make_room() {
+    if (!has_room()) [[unlikely]]
       flush();
-    return buffer_.data() + used_;
   }
   void commit(std::size_t bytes, std::uint64_t instructions) {
     used_ += bytes;
@@ -121,9 +122,8 @@ class KtWriter {
   static constexpr std::size_t kSlack = 64 + kMaxPiece;
 
   std::uint8_t* room() {
-    if (used_ >= kBufferBytes) [[unlikely]]
-      flush();
-    return buffer_.data() + used_;
+    make_room();
+    return next();
   }
 
   ByteSink& sink_;

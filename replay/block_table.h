@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,7 +35,7 @@ class BlockTable {
   }
 
   BlockTemplate* insert(BlockTemplate block) {
-    for (BlockTemplate* b = &block; b != nullptr; b = b->next.get()) give_number(*b);
+    for (BlockTemplate* b = &block; b != nullptr; b = b->next.get()) b->place = places_++;
     auto& held = templates_[block.key];
     if (held) replaced_.push_back(std::move(held));
     held = std::make_unique<BlockTemplate>(std::move(block));
@@ -66,16 +65,9 @@ class BlockTable {
                                         k.mode * 0x9e3779b97f4a7c15u);
     }
   };
-  void give_number(BlockTemplate& block) {
-    block.number = last_number_.fetch_add(1, std::memory_order_relaxed) + 1;
-    block.place = places_++;
-  }
-
   std::unordered_map<BlockKey, std::unique_ptr<BlockTemplate>, Hash> templates_;
   std::vector<std::unique_ptr<BlockTemplate>> replaced_;
   ZeroedArray<Heat> heat_{kSlots};
-  /// Of all tables: a sink may be told of the blocks of one machine after another's.
-  static inline std::atomic<std::uint64_t> last_number_ = 0;
   std::uint32_t places_ = 0;
 };
 

@@ -456,7 +456,8 @@ void BlockTemplate::seal() {
 
 BlockTemplate BlockTemplate::first(std::uint32_t count, Detail detail) const {
   BlockTemplate part = *this;
-  part.number = kUnnumbered;
+  part.place = kNowhere;
+  part.reader = 0;
   part.next.reset();
   cut(part, count);
   set_addresses(part, count, detail);

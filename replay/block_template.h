@@ -79,7 +79,8 @@ struct BlockKey {
   bool operator==(const BlockKey&) const = default;
 };
 
-/// A template belongs to one translation by the engine, which hands it back at each meeting.
+/// A template belongs to one translation by the engine, which hands it back at each meeting. `mark`
+/// is Machine::surroundings() when it was met and run last.
 struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   struct Instruction {
     InstructionInfo info;
@@ -110,13 +111,11 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
       return address(r);
     }
   };
-  static constexpr std::uint64_t kUnnumbered = 0;
+  static constexpr std::uint32_t kNowhere = 0xffffffff;
   static constexpr std::uint32_t kNoFrame = 1;
 
   // What is looked at whenever the block runs lies together, in one line of the host's cache.
   BlockKey key;
-  /// Machine::surroundings() when it was met and run last; 0: it was not.
-  std::uint32_t surroundings = 0;
   /// Physical page of what lies in the page after the one it begins in, be it only what the engine
   /// reports behind these instructions; kNoFrame: nothing does.
   std::uint32_t second_frame = kNoFrame;
@@ -131,19 +130,20 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   /// first instruction: see was_left_before().
   static constexpr std::uint32_t kAlways = 0xffffffff, kNever = 0xfffffffe;
   std::uint32_t left_at_start = kAlways;
-  bool has_addresses = false;          ///< registers at entry are needed to tell what it did
-  bool needs_exit = false;             ///< and, when all of it ran, those at exit
-  bool reported_tail = false;          ///< after these the engine reports the rest of its block
-  bool whole_stores = false;           ///< one of `stores` is in this or a further part
-  std::uint64_t number = kUnnumbered;  ///< distinct for every template that is met again and again
-  FlagEffect flags;                    ///< of all instructions; flag_effect() tells them
-
+  bool has_addresses = false;  ///< registers at entry are needed to tell what it did
+  bool needs_exit = false;     ///< and, when all of it ran, those at exit
+  bool reported_tail = false;  ///< after these the engine reports the rest of its block
+  bool whole_stores = false;   ///< one of `stores` is in this or a further part
   /// Came after this one last. It may not exist any more: only to be fetched from memory ahead.
   const BlockTemplate* follower = nullptr;
-  /// What a sink will read to tell of this block: the same, for the sink to set.
+  /// What a sink keeps to tell of this block, for it to set. `reader`: a number that no other sink
+  /// has; who finds another one must not look at what there is.
   mutable const void* read_by_sink = nullptr;
-  /// Distinct among the templates that exist, and below the largest number there were at a time.
-  std::uint32_t place = 0;
+  mutable std::uint64_t reader = 0;
+  FlagEffect flags;  ///< of all instructions; flag_effect() tells them
+  /// Distinct among the templates that exist, and below the largest number there were at a time;
+  /// kNowhere: it is not going to be met again.
+  std::uint32_t place = kNowhere;
   bool shifts_by_count = false;  ///< by CL, in a block of Detail::comparison
   std::uint8_t refused = 0;  ///< how often it must not run although the engine was to execute it
   // Detail::comparison: all of them, in the order of the instructions.

@@ -67,10 +67,7 @@ struct Engine::Hooks {
     auto* const block = static_cast<TranslatedBlock*>(user);
     Engine& e = *block->engine;
     e.translating_ = Translating::nothing;
-    e.guarded([&] {
-      e.client_.on_block(static_cast<std::uint32_t>(address), size,
-                         block == &e.unnamed_ ? nullptr : block);
-    });
+    e.guarded([&] { e.client_.on_block(static_cast<std::uint32_t>(address), size, *block); });
   }
   static void interrupt(uc_engine*, std::uint32_t number, void* user) {
     Engine& e = *static_cast<Engine*>(user);

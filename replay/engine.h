@@ -92,6 +92,7 @@ class Engine;
 /// Base of what a client keeps of a block of code that was translated.
 struct TranslatedBlock {
   Engine* engine = nullptr;  ///< to be set before it is given to that engine
+  std::uint32_t mark = 0;    ///< the client's; 0 in Engine::unnamed()
 };
 
 /// What the engine tells while it runs. All members are called inside the engine's loop; an
@@ -99,8 +100,8 @@ struct TranslatedBlock {
 class EngineClient {
  public:
   virtual ~EngineClient() = default;
-  /// Before the block that begins at `linear` is translated. What is returned, or null, comes with
-  /// each on_block() of this translation, and must live until it is forgotten.
+  /// Before the block that begins at `linear` is translated. What is returned, or Engine::unnamed()
+  /// for null, comes with each on_block() of this translation, and must live until it is forgotten.
   virtual TranslatedBlock* on_translation(std::uint32_t linear) = 0;
   /// Of the block being translated, before the instruction at `linear` is: whether it is to be
   /// reported. HookMode::instructions reports all.
@@ -108,8 +109,8 @@ class EngineClient {
   /// Before each instruction, and before each iteration of a REP instruction (plus once for its
   /// final count check). `linear` is CS.base + EIP.
   virtual void on_instruction(std::uint32_t linear, std::uint32_t size) = 0;
-  /// Before each translated block of `size` bytes. `block`: as on_translation() returned.
-  virtual void on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock* block) = 0;
+  /// Before each translated block of `size` bytes. `block`: see on_translation().
+  virtual void on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock& block) = 0;
   /// Exception or software interrupt. `vector` 0..255; `software` for INT n, INT3, INTO (EIP is
   /// then the next instruction), else EIP is the faulting instruction, or the next one for #DB.
   virtual void on_exception(std::uint32_t vector, bool software) = 0;
@@ -176,6 +177,8 @@ class Engine {
   void stop();
   /// Why run() failed.
   const std::string& failure() const { return failure_; }
+  /// Stands for all blocks of which the client keeps nothing.
+  const TranslatedBlock& unnamed() const { return unnamed_; }
 
   // Registers, read and written in place. Between runs, and inside on_exception, everything may be
   // written; inside on_instruction and on_block reading is exact but writing takes effect only
@@ -298,9 +301,9 @@ class Engine {
   // The library's descriptions of its hooks; block_hook_ is null in HookMode::instructions.
   char* code_hook_ = nullptr;
   char* block_hook_ = nullptr;
-  TranslatedBlock unnamed_{this};  ///< stands for blocks of which the client keeps nothing
-  char* exits_ = nullptr;          ///< root of the library's tree of end addresses
-  std::uintptr_t exit_ = 0;        ///< what it is while the one that is none is in it
+  TranslatedBlock unnamed_{this};
+  char* exits_ = nullptr;    ///< root of the library's tree of end addresses
+  std::uintptr_t exit_ = 0;  ///< what it is while the one that is none is in it
   /// Where the translation in progress is.
   enum class Translating : std::uint8_t { nothing, beginning, inside } translating_{};
   std::uint32_t translating_at_ = 0;  ///< address asked about last

@@ -32,8 +32,8 @@ class ProofClient : public EngineClient {
     asked.push_back(linear);
     return linear != unreported;
   }
-  void on_block(std::uint32_t linear, std::uint32_t, TranslatedBlock* met) override {
-    if (met == &block) named_met.push_back(linear);
+  void on_block(std::uint32_t linear, std::uint32_t, TranslatedBlock& met) override {
+    if (&met == &block) named_met.push_back(linear);
   }
   void on_exception(std::uint32_t vector_, bool software_) override {
     vector = vector_;

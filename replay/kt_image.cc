@@ -1,14 +1,18 @@
 #include "replay/kt_image.h"
 
 #include <algorithm>
+#include <new>
+#include <span>
+#include <vector>
 
 #include "formats/kt.h"
 
 namespace citcat {
 
-KtImage::KtImage(const BlockTemplate& block, bool offsets) : number_(block.number) {
+KtImage::Pointer KtImage::make(const BlockTemplate& block, bool offsets) {
   std::vector<std::uint8_t> records;
-  std::vector<std::uint64_t> register_and_constant;
+  std::vector<PlainHole> plain;
+  std::vector<Hole> others;
   for (const BlockTemplate::Instruction& in : block.instructions) {
     const std::uint32_t linear = block.key.linear + in.offset;
     const std::uint32_t eip = offsets ? linear - block.key.code_base : linear;
@@ -18,21 +22,34 @@ KtImage::KtImage(const BlockTemplate& block, bool offsets) : number_(block.numbe
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
       const AddressFormula& a = in.address[e];
       if (a.is_plain()) {
-        register_and_constant.push_back(a.constant | std::uint64_t{records.size()} << 32 |
-                                        std::uint64_t{a.base} << 56);
+        plain.push_back({a.constant, static_cast<std::uint16_t>(records.size()), a.base});
       } else {
-        holes_.push_back({a, records.size()});
+        others.push_back({a, static_cast<std::uint32_t>(records.size())});
       }
       records.resize(records.size() + 4);
     }
+    if (records.size() > kMaxRoom) return nullptr;
   }
-  size_ = static_cast<std::uint32_t>(records.size());
-  offsets_ = static_cast<std::uint32_t>(register_and_constant.size());
+  KtImage image;
+  image.size_ = static_cast<std::uint32_t>(records.size());
   records.resize((records.size() + kStep - 1) / kStep * kStep);
-  room_ = static_cast<std::uint32_t>(records.size());
-  words_ = std::make_unique<std::uint64_t[]>(offsets_ + room_ / 8);
-  std::copy(register_and_constant.begin(), register_and_constant.end(), words_.get());
-  if (room_ != 0) std::memcpy(&words_[offsets_], records.data(), room_);
+  const auto bytes_of = [](const auto& v) { return std::as_bytes(std::span(v)); };
+  const std::span<const std::byte> parts[] = {bytes_of(std::span(&image, 1)), bytes_of(plain),
+                                              bytes_of(records), bytes_of(others)};
+  image.plain_ = static_cast<std::uint32_t>(parts[1].size());
+  image.others_ = static_cast<std::uint32_t>(sizeof image + parts[1].size() + parts[2].size());
+  image.others_end_ = image.others_ + static_cast<std::uint32_t>(parts[3].size());
+  auto* const memory = static_cast<std::byte*>(::operator new(image.others_end_));
+  std::byte* to = memory;
+  for (const auto& part : parts) to = std::copy(part.begin(), part.end(), to);
+  return Pointer(std::launder(reinterpret_cast<KtImage*>(memory)));
+}
+
+void KtImage::write_others(std::uint8_t* out, const BlockRegisters& registers) const {
+  for (std::size_t i = others_; i < others_end_; i += sizeof(Hole)) {
+    const Hole& hole = *at<Hole>(i);
+    put(out + hole.at, hole.address(registers));
+  }
 }
 
 }  // namespace citcat

@@ -19,27 +19,31 @@ void KtSink::instruction(const ExecutedInstruction& e, Position now) {
   writer_.instruction(kt_instruction(e, options_));
 }
 
-const KtImage& KtSink::make_image(const BlockTemplate& block) {
+/// False where `block` can have none.
+bool KtSink::make_image(const BlockTemplate& block) {
+  if (block.place == BlockTemplate::kNowhere) return false;
   if (block.place >= images_.size()) images_.resize(2 * std::size_t{block.place} + 64);
-  const KtImage& image = images_[block.place] = KtImage(block, options_.offsets);
-  block.read_by_sink = image.data();
-  return image;
+  KtImage::Pointer& image = images_[block.place] = KtImage::make(block, options_.offsets);
+  if (image == nullptr) return false;
+  block.read_by_sink = image.get();
+  block.reader = id_;
+  return true;
 }
 
+// Nothing is called here in the ordinary case, so that no registers need be saved.
 void KtSink::block(const ExecutedBlock& block, Position first) {
-  const bool whole =
-      first.instruction >= options_.from && first.instruction + block.count() <= options_.to;
-  if (!whole || block.code->number == BlockTemplate::kUnnumbered) {
+  if (has_image(*block.code) && wanted(*block.code, first) && writer_.has_room()) [[likely]]
+    return write(block);
+  block_with_care(block, first);
+}
+
+void KtSink::block_with_care(const ExecutedBlock& block, Position first) {
+  if (!wanted(*block.code, first) || !(has_image(*block.code) || make_image(*block.code))) {
     Sink::block(block, first);
     return;
   }
-  const KtImage& image = image_of(*block.code);
-  if (image.room() > KtWriter::kMaxPiece) [[unlikely]] {
-    Sink::block(block, first);
-    return;
-  }
-  image.write(writer_.reserve(image.room()), *block.registers);
-  writer_.commit(image.size(), block.count());
+  writer_.make_room();
+  write(block);
 }
 
 void KtSink::address_space(std::uint32_t cr3, Position now) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -45,16 +46,25 @@ class KtSink final : public Sink {
   bool wanted(Position now) const {
     return now.instruction >= options_.from && now.instruction < options_.to;
   }
-  const KtImage& image_of(const BlockTemplate& block) {
-    if (block.place < images_.size() && images_[block.place].number() == block.number) [[likely]]
-      return images_[block.place];
-    return make_image(block);
+  bool wanted(const BlockTemplate& block, Position first) const {
+    return first.instruction >= options_.from && first.instruction + block.count() <= options_.to;
   }
-  const KtImage& make_image(const BlockTemplate& block);
+  /// BlockTemplate::read_by_sink is a KtImage of this sink's.
+  bool has_image(const BlockTemplate& block) const { return block.reader == id_; }
+  void write(const ExecutedBlock& block) {
+    const auto& image = *static_cast<const KtImage*>(block.code->read_by_sink);
+    std::uint8_t* const out = writer_.next();
+    writer_.commit(image.size(), block.count());
+    image.write(out, *block.registers);
+  }
+  void block_with_care(const ExecutedBlock& block, Position first);
+  bool make_image(const BlockTemplate& block);
 
   KtWriter& writer_;
   KtOptions options_;
-  std::vector<KtImage> images_;  ///< by BlockTemplate::place
+  static inline std::atomic<std::uint64_t> last_id_ = 0;
+  const std::uint64_t id_ = ++last_id_;   ///< BlockTemplate::reader of blocks that have an image
+  std::vector<KtImage::Pointer> images_;  ///< by BlockTemplate::place
 };
 
 }  // namespace citcat

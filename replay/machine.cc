@@ -42,8 +42,9 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
   sixteen_bit_ = model == CpuModel::i8088 || model == CpuModel::i286;
   wants_reads_ = sink_ != nullptr && sink_->wants_reads();
   if (sink_ == nullptr) return;
-  detail_ = sink_->detail();
   block_receiver_ = sink_->block_receiver();
+  detail_ = sink_->detail();
+  if (detail_ == Detail::instructions && block_receiver_ == nullptr) detail_ = Detail::nothing;
   if (!compares_) return;
   comparing_ = sink_->comparing();
   expects_stores_ = comparing_->expects_stores();

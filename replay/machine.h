@@ -164,7 +164,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void on_instruction(std::uint32_t linear, std::uint32_t size) override;
   TranslatedBlock* on_translation(std::uint32_t linear) override;
   bool reports(std::uint32_t linear) override;
-  void on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock* translated) override;
+  void on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock& translated) override;
   void on_exception(std::uint32_t vector, bool software) override;
   std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) override;
   std::uint32_t on_in(std::uint16_t port, std::uint32_t size) override;
@@ -303,9 +303,13 @@ class Machine final : private EngineClient, private WalkObserver {
   bool lies_in_patched_frame(const CodeBytes& code) const;
   bool segments_allow(const BlockTemplate& block);
   std::uint32_t surroundings() const;
-  [[gnu::always_inline]] bool follow_quickly(std::uint32_t linear, std::uint32_t size,
-                                             BlockTemplate* block);
+  [[gnu::always_inline]] void follow(std::uint32_t linear, std::uint32_t size,
+                                     BlockTemplate& block);
+  void follow_elsewhere(std::uint32_t linear, std::uint32_t size, BlockTemplate& block);
+  void follow_comparing(std::uint32_t linear, std::uint32_t size, BlockTemplate& block);
+  void follow_asked(std::uint32_t linear, std::uint32_t size, BlockTemplate& block);
   bool follow_compared(std::uint32_t linear, BlockTemplate& block);
+  void meet_other(std::uint32_t linear, std::uint32_t size, TranslatedBlock& translated);
   void meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate* block);
 
   // machine_repeats.cc: repeated strings, many iterations at a time
@@ -326,6 +330,7 @@ class Machine final : private EngineClient, private WalkObserver {
 
   // machine_block_accesses.cc: what blocks read and stored, and taking them back
   void update_expected();
+  void find_quiet();
   bool expects_now() const { return position_ >= expected_; }
   bool tells_reads() const { return wants_reads_ && (!compares_ || expects_now()); }
   void note_accesses(const BlockTemplate& block);
@@ -342,9 +347,11 @@ class Machine final : private EngineClient, private WalkObserver {
   /// Tells `block`, which ran, to those who do not compare it.
   void tell_unasked(const BlockTemplate& block) {
     if (keeps_account_ && !compared_) note_accesses(block);
-    if (block_receiver_ != nullptr) {
-      block_receiver_->block({&block, &block_registers_, {}, {}}, position_);
-    }
+    if (block_receiver_ != nullptr) tell_receiver(block, position_);
+  }
+  void tell_receiver(const BlockTemplate& block, Position first) {
+    told_.code = &block;
+    block_receiver_->block(told_, first);
   }
   bool tell_block(const BlockTemplate& block);
   void take_block_back();
@@ -561,13 +568,14 @@ class Machine final : private EngineClient, private WalkObserver {
   BlockTemplate* pending_ = nullptr;     ///< runs unreported just now
   const BlockTemplate* plan_ = nullptr;  ///< of the block being translated; null: it is reported
   BlockRegisters block_registers_;
+  ExecutedBlock told_{nullptr, &block_registers_, {}, {}};
   // Of blocks that are compared.
   bool expects_stores_ = false;
   bool keeps_account_ = false;     ///< Sink::wants_account() of the one that compares
   Sink* comparing_ = nullptr;      ///< the sink
   Position expected_;              ///< from here on it wants to be asked
-  std::uint64_t quiet_until_ = 0;  ///< blocks that end before need no questions
   bool compared_ = false;          ///< the block in progress is
+  std::uint64_t quiet_until_ = 0;  ///< unless it is, blocks that end before need no questions
   FlagEffect untold_flags_;
   PhysAddr copied_from_;  ///< read last by the instruction in flight
   Engine::RawFlags flags_at_entry_{};
@@ -575,7 +583,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::size_t stores_told_ = 0;           ///< of these, belong to instructions that completed
   std::vector<BlockRead> block_reads_;
   DefinedLines defined_lines_;
-  static constexpr std::uint32_t kUnknown = 0;
+  static constexpr std::uint32_t kUnknown = 1;  ///< no template's mark
   /// Of the block in progress, when it was reached by nothing but blocks and goes on like that.
   std::uint32_t surroundings_ = kUnknown;
   bool taken_back_ = false;          ///< it is, as soon as the engine stops

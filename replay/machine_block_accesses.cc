@@ -21,7 +21,11 @@ namespace citcat {
 /// Asks the sink anew from where on something is expected.
 void Machine::update_expected() {
   expected_ = comparing_->expected();
-  quiet_until_ = std::min(until_.instruction, expected_.instruction);
+  find_quiet();
+}
+
+void Machine::find_quiet() {
+  quiet_until_ = compared_ ? 0 : std::min(until_.instruction, expected_.instruction);
 }
 
 /// Keeps account of what `block`, which ran, has made defined and undefined.

@@ -73,36 +73,69 @@ std::uint32_t Machine::surroundings() const {
          std::uint32_t{flat_} << 16 | std::uint32_t{code_unlimited_} << 24 | 1u << 31;
 }
 
-/// A block after a block, both met in these surroundings before: nothing else is to be looked at
-/// but where the second one lies.
-inline bool Machine::follow_quickly(std::uint32_t linear, std::uint32_t size,
-                                    BlockTemplate* block) {
-  if (surroundings_ == kUnknown || block == nullptr) return false;
-  if (block->surroundings != surroundings_) return false;
-  if (!find_frame(linear) || block->key.frame != block_frame_) return false;
-  if (!lies_in_both_pages(*block)) return false;
+// A block after a block, both met in these surroundings before. on_block() and follow() are all
+// that most blocks see of this program: whatever else they call they call last, or not at all, so
+// that no registers need be saved for it.
+
+void Machine::on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock& translated) {
+  if (translated.mark != surroundings_) return meet_other(linear, size, translated);
+  auto& block = static_cast<BlockTemplate&>(translated);
+  const bool here = (linear & ~kPageMask) == block_page_ && block.key.frame == block_frame_ &&
+                    block.second_frame == BlockTemplate::kNoFrame;
+  if (!here) return follow_elsewhere(linear, size, block);
+  follow(linear, size, block);
+}
+
+void Machine::meet_other(std::uint32_t linear, std::uint32_t size, TranslatedBlock& translated) {
+  const bool named = &translated != &engine_.unnamed();
+  meet_block(linear, size, named ? static_cast<BlockTemplate*>(&translated) : nullptr);
+}
+
+/// `block` is in another page than the last one, or in two.
+void Machine::follow_elsewhere(std::uint32_t linear, std::uint32_t size, BlockTemplate& block) {
+  const bool found =
+      find_frame(linear) && block.key.frame == block_frame_ && lies_in_both_pages(block);
+  if (!found) return meet_block(linear, size, &block);
+  follow(linear, size, block);
+}
+
+/// `block` lies where it did: what is due is to be asked, and what ran is to be told.
+inline void Machine::follow(std::uint32_t linear, std::uint32_t size, BlockTemplate& block) {
   BlockTemplate& done = *pending_;
   // Often enough they are not in the cache, and the engine executes a block before they are wanted.
-  done.follower = block;
-  __builtin_prefetch(block->follower);
-  __builtin_prefetch(block->read_by_sink);
-  if (!done.ran_whole_before(linear, size)) return false;
-  if (compared_ || (expects_stores_ && block->whole_stores) ||
-      position_.instruction + done.count() + block->whole_count > quiet_until_) {
-    return compares_ && follow_compared(linear, *block);
-  }
-  if (detail_ != Detail::nothing) {
-    if (done.needs_exit) block_registers_.set_exit(engine_.gprs());
-    tell_unasked(done);
-    if (block->has_addresses) block_registers_.set_entry(engine_.gprs());
-  }
-  count_block(done.count());
+  done.follower = &block;
+  __builtin_prefetch(block.follower);
+  __builtin_prefetch(block.read_by_sink);
+  if (!done.ran_whole_before(linear, size)) return meet_block(linear, size, &block);
+  const std::uint64_t begin = position_.instruction, end = begin + done.count();
+  if (end + block.whole_count > quiet_until_) return follow_asked(linear, size, block);
+  if (detail_ == Detail::comparison) return follow_comparing(linear, size, block);
+  position_.instruction = end;
   linear_ = linear;
-  pending_ = block;
-  return true;
+  pending_ = &block;
+  if (detail_ == Detail::nothing) return;
+  if (done.needs_exit) block_registers_.set_exit(engine_.gprs());
+  tell_receiver(done, {begin, position_.iteration});
+  if (block.has_addresses) block_registers_.set_entry(engine_.gprs());
+}
+
+/// The same where nothing but stores is to be compared.
+void Machine::follow_comparing(std::uint32_t linear, std::uint32_t size, BlockTemplate& block) {
+  if (expects_stores_ && block.whole_stores) return follow_asked(linear, size, block);
+  const BlockTemplate& done = *pending_;
+  if (done.needs_exit) block_registers_.set_exit(engine_.gprs());
+  tell_unasked(done);
+  if (block.has_addresses) block_registers_.set_entry(engine_.gprs());
+  position_.instruction += done.count();
+  linear_ = linear;
+  pending_ = &block;
 }
 
 /// The same where the block that ends or the one that begins has something to be compared.
+void Machine::follow_asked(std::uint32_t linear, std::uint32_t size, BlockTemplate& block) {
+  if (!compares_ || !follow_compared(linear, block)) meet_block(linear, size, &block);
+}
+/// False where `block` is to be looked at in full.
 bool Machine::follow_compared(std::uint32_t linear, BlockTemplate& block) {
   block.prefetch();
   retire_block(pending_->count());
@@ -116,14 +149,9 @@ bool Machine::follow_compared(std::uint32_t linear, BlockTemplate& block) {
   return true;
 }
 
-void Machine::on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock* translated) {
-  auto* const block = static_cast<BlockTemplate*>(translated);
-  if (follow_quickly(linear, size, block)) return;
-  surroundings_ = kUnknown;
-  meet_block(linear, size, block);
-}
-
+/// Looks at everything. `block`: null where it is to be reported.
 void Machine::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate* block) {
+  surroundings_ = kUnknown;
   if (taken_back_) return;
   const bool once_more =
       pending_ != nullptr ? settle_block(linear, size) : stores_into_itself(linear);
@@ -177,7 +205,9 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate
     return;
   }
   if (polling_) return;
-  surroundings_ = block->surroundings = surroundings();
+  block->mark = surroundings();
+  // count_block() has more to do otherwise.
+  if (!resume_flag_ && native_retries_ == 0) surroundings_ = block->mark;
 }
 
 /// Finds out whether `block` is to be compared. False where it must not run unreported.
@@ -187,6 +217,7 @@ bool Machine::ask_to_tell(const BlockTemplate& block) {
   const std::uint64_t end = position_.instruction + block.whole_count;
   if (end > expected_.instruction) update_expected();
   compared_ = end > expected_.instruction || (expects_stores_ && block.whole_stores);
+  find_quiet();
   return !compared_ || may_tell(block);
 }
 
