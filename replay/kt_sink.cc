@@ -4,7 +4,7 @@ namespace citcat {
 
 KtInstruction kt_instruction(const ExecutedInstruction& e, const KtOptions& options) {
   KtInstruction record;
-  record.eip = options.offsets ? e.eip : e.linear;
+  record.eip = kt_address(e, options);
   record.code = e.info->bytes;
   record.size = e.info->length;
   record.address_count = e.ea_count;
@@ -16,7 +16,16 @@ void KtSink::instruction(const ExecutedInstruction& e, Position now) {
   if (!wanted(now)) return;
   const bool nothing_done = e.info->is_repeated() && e.ea_count == 0 && e.info->ea_count != 0;
   if (nothing_done && !options_.zero_count_repeats) return;
-  writer_.instruction(kt_instruction(e, options_));
+  writer_.instruction(record(e), e.ea[0], e.ea[1]);
+}
+
+void KtSink::iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                        Position now) {
+  if (!wanted(now)) return;
+  const KtTemplate all = record(first);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    writer_.instruction(all, first.ea[0] + i * step, first.ea[1] + i * step);
+  }
 }
 
 /// False where `block` can have none.

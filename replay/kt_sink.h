@@ -19,6 +19,10 @@ struct KtOptions {
   bool zero_count_repeats = true;        ///< a REP that did nothing gets a record with E = 0
 };
 
+/// The address that KT gives an instruction.
+inline std::uint32_t kt_address(const ExecutedInstruction& e, const KtOptions& options) {
+  return options.offsets ? e.eip : e.linear;
+}
 /// An executed instruction as KT has it.
 KtInstruction kt_instruction(const ExecutedInstruction& e, const KtOptions& options);
 /// The process number of an address space.
@@ -33,6 +37,8 @@ class KtSink final : public Sink {
     return options_.process_records ? Detail::accesses : Detail::instructions;
   }
   void instruction(const ExecutedInstruction& e, Position now) override;
+  void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                  Position now) override;
   void block(const ExecutedBlock& block, Position first) override;
   void address_space(std::uint32_t cr3, Position now) override;
   void mapping(LinearAddr page, PhysAddr frame, Position now) override;
@@ -43,6 +49,9 @@ class KtSink final : public Sink {
   }
 
  private:
+  KtTemplate record(const ExecutedInstruction& e) const {
+    return {kt_address(e, options_), {e.info->bytes.data(), e.info->length}, e.ea_count};
+  }
   bool wanted(Position now) const {
     return now.instruction >= options_.from && now.instruction < options_.to;
   }

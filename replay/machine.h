@@ -324,7 +324,6 @@ class Machine final : private EngineClient, private WalkObserver {
   void repeat_quickly();
   void store_string(std::uint32_t count);
   void pass_iterations(std::uint32_t count);
-  void tell_iterations(std::uint32_t count);
   void tell_iteration_reads();
   void tell_iteration();
 

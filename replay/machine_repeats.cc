@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "replay/machine.h"
 #include "replay/machine_descriptor.h"
@@ -104,11 +105,19 @@ void Machine::store_string(std::uint32_t count) {
   const bool moves = info_->operand_count == 2;
   const StringRun& to = string_runs_[moves ? 1 : 0];
   const std::uint32_t eax = engine_.gpr(kEax);
-  // Element by element: what MOVS has just stored may be what it reads next.
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const void* const from =
-        moves ? static_cast<const void*>(string_runs_[0].host + i * size) : &eax;
-    std::memcpy(to.host + i * size, from, size);
+  const std::uint8_t* const from = string_runs_[0].host;
+  const std::size_t bytes = count * size;
+  const auto apart = [&](const std::uint8_t* low, const std::uint8_t* high) {
+    return std::less_equal<>()(low + bytes, high);
+  };
+  if (moves && (apart(from, to.host) || apart(to.host, from))) {
+    std::memcpy(to.host, from, bytes);
+  } else {
+    // Element by element: what MOVS has just stored may be what it reads next.
+    for (std::size_t i = 0; i < bytes; i += size) {
+      const void* const element = moves ? static_cast<const void*>(from + i) : &eax;
+      std::memcpy(to.host + i, element, size);
+    }
   }
   memory_.mark_defined(to.at, count * info_->operand_bytes);
   if (compares_ && moves) {
@@ -133,7 +142,7 @@ void Machine::repeat_quickly() {
     if (told) {
       tell_iteration();
     } else if (block_receiver_ != nullptr) {
-      tell_iterations(count);
+      block_receiver_->iterations(executed(), count, info_->operand_bytes, position_);
     }
     pass_iterations(count);
     left -= count;
@@ -151,14 +160,6 @@ void Machine::pass_iterations(std::uint32_t count) {
     string_runs_[i].host += bytes;
   }
   for (unsigned a = 0; a < ea_count_; ++a) ea_[a] += bytes;
-}
-
-void Machine::tell_iterations(std::uint32_t count) {
-  ExecutedInstruction e = executed();
-  for (std::uint32_t i = 0; i < count; ++i) {
-    block_receiver_->instruction(e, {position_.instruction, position_.iteration + i});
-    for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] += info_->operand_bytes;
-  }
 }
 
 /// What is told of an iteration when it is prepared.

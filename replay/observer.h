@@ -59,6 +59,16 @@ class Sink {
   virtual bool wants_reads() const { return false; }
 
   virtual void instruction(const ExecutedInstruction&, Position) {}
+  /// `count` iterations of a REP string instruction, `first` the one at `now`; the addresses of
+  /// each further one are `step` bytes higher. By default each is handed to instruction().
+  virtual void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                          Position now) {
+    ExecutedInstruction e = first;
+    for (std::uint32_t i = 0; i < count; ++i, ++now.iteration) {
+      instruction(e, now);
+      for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] += step;
+    }
+  }
   /// What the sink must be told of plain code. With less than everything the machine may leave out
   /// what it does for each access, and run many instructions between two reports.
   virtual Detail detail() const { return Detail::accesses; }

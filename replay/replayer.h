@@ -46,6 +46,8 @@ class SinkList final : public Sink {
   void mute(const Sink* sink) { muted_ = sink; }
   bool wants_reads() const override;
   void instruction(const ExecutedInstruction& e, Position now) override;
+  void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                  Position now) override;
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,

@@ -10,6 +10,10 @@ bool SinkList::wants_reads() const {
 void SinkList::instruction(const ExecutedInstruction& e, Position now) {
   each([&](Sink& s) { s.instruction(e, now); });
 }
+void SinkList::iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                          Position now) {
+  each([&](Sink& s) { s.iterations(first, count, step, now); });
+}
 void SinkList::fetch(PhysAddr a, std::uint32_t size, Position now) {
   each([&](Sink& s) { s.fetch(a, size, now); });
 }
