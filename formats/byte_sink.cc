@@ -78,7 +78,7 @@ std::unique_ptr<ByteSink> open_sink(const std::string& path) {
   auto file = std::make_unique<FileSink>(path);
   if (path.ends_with(".ktz")) return std::make_unique<StoredKtSink>(std::move(file));
   if (path.ends_with(".kt.zst")) {
-    return std::make_unique<SeekableKtSink>(std::move(file), kStreamLevel);
+    return std::make_unique<SeekableKtSink>(std::move(file));
   }
   if (!path.ends_with(".zst")) return file;
   const int workers = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));

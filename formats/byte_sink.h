@@ -25,6 +25,12 @@ class ByteSink {
   ByteSink& operator=(const ByteSink&) = delete;
 
   virtual void write(std::span<const std::uint8_t> bytes) = 0;
+  /// The same, of whole KT records, of which so many are instructions: for those that would have to
+  /// look otherwise.
+  virtual void write_records(std::span<const std::uint8_t> records,
+                             std::uint64_t /*instructions*/) {
+    write(records);
+  }
   virtual void finish() = 0;
 };
 

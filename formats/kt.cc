@@ -65,11 +65,14 @@ void KtWriter::raw(std::span<const std::uint8_t> records, std::uint64_t instruct
   if (!records.empty()) sink_.write(records);
   flushed_ += records.size();
   instructions_ += instructions;
+  instructions_flushed_ = instructions_;
 }
 
 void KtWriter::flush() {
   if (used_ == 0) return;
-  sink_.write(std::span<const std::uint8_t>(buffer_).first(used_));
+  sink_.write_records(std::span<const std::uint8_t>(buffer_).first(used_),
+                      instructions_ - instructions_flushed_);
+  instructions_flushed_ = instructions_;
   flushed_ += used_;
   used_ = 0;
 }

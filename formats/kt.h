@@ -130,7 +130,7 @@ class KtWriter {
   std::vector<std::uint8_t> buffer_;
   std::size_t used_ = 0;
   std::uint64_t flushed_ = 0;
-  std::uint64_t instructions_ = 0;
+  std::uint64_t instructions_ = 0, instructions_flushed_ = 0;
 };
 
 /// One record as read.

@@ -3,6 +3,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <new>
 #include <string>
@@ -25,47 +26,71 @@ struct FreeContext {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
 
-std::vector<std::uint8_t> compress(std::span<const std::uint8_t> plain, int level) {
-  const std::unique_ptr<ZSTD_CCtx, FreeContext> context(ZSTD_createCCtx());
-  if (!context) throw std::bad_alloc();
-  check_zstd(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level));
-  check_zstd(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1));
-  std::vector<std::uint8_t> stored(ZSTD_compressBound(plain.size()));
-  const std::size_t size =
-      ZSTD_compress2(context.get(), stored.data(), stored.size(), plain.data(), plain.size());
-  check_zstd(size);
-  stored.resize(size);
-  return stored;
-}
+/// For a frame: pieces come in some 300 KiB.
+constexpr std::size_t kRoom = SeekableKtSink::kFrameBytes + (std::size_t{1} << 19);
 
-/// Whole records at the beginning of `bytes`.
-struct WholeRecords {
-  std::size_t bytes = 0;
-  std::uint64_t instructions = 0;
-};
-
-WholeRecords whole_records(std::span<const std::uint8_t> bytes) {
-  WholeRecords whole;
-  while (bytes.size() - whole.bytes >= 5) {
-    const std::uint8_t type = bytes[whole.bytes + 4];
-    const bool instruction = type < 0x30 && (type & 15) != 0;
-    if (!instruction && type != kKtProcess && type != kKtTranslation) {
-      throw FormatError("KT", whole.bytes + 4,
-                        "record type: expected 00h-2fh, 80h or 81h, found " + std::to_string(type));
-    }
-    const std::size_t size =
-        instruction ? kt_fixed_bytes(type & 15U) + std::size_t{4} * (type >> 4) : 8;
-    if (size > bytes.size() - whole.bytes) break;
-    whole.bytes += size;
-    whole.instructions += instruction ? 1 : 0;
+/// Bytes of the record that `bytes` begins with, and whether it is an instruction. 0: its end is
+/// missing. `offset`: where it is, for messages.
+std::pair<std::size_t, bool> record_size(std::span<const std::uint8_t> bytes, std::size_t offset) {
+  if (bytes.size() < 5) return {0, false};
+  const std::uint8_t type = bytes[4];
+  const bool instruction = type < 0x30 && (type & 15) != 0;
+  if (!instruction && type != kKtProcess && type != kKtTranslation) {
+    throw FormatError("KT", offset + 4,
+                      "record type: expected 00h-2fh, 80h or 81h, found " + std::to_string(type));
   }
-  return whole;
+  const std::size_t size =
+      instruction ? kt_fixed_bytes(type & 15U) + std::size_t{4} * (type >> 4) : 8;
+  return {size <= bytes.size() ? size : 0, instruction};
 }
 
 }  // namespace
 
-SeekableKtSink::SeekableKtSink(std::unique_ptr<ByteSink> target, int level)
-    : target_(std::move(target)), level_(level) {}
+/// What compresses one frame after another, and its memory.
+class SeekableKtSink::Compressor {
+ public:
+  Compressor() : context_(ZSTD_createCCtx()) {
+    if (!context_) throw std::bad_alloc();
+    // Of KT most is somewhere in the same frame: a window of all of it halves what a smaller one
+    // leaves, and what is found in it need not be looked for. Smaller tables than the level's own
+    // stay in the processor's cache (docs/performance.md).
+    set(ZSTD_c_compressionLevel, 3);
+    set(ZSTD_c_windowLog, std::bit_width(kFrameBytes) - 1);
+    set(ZSTD_c_hashLog, 16);
+    set(ZSTD_c_chainLog, 15);
+    set(ZSTD_c_checksumFlag, 1);
+    records_.reserve(kRoom);
+  }
+
+  /// To be filled before compress().
+  std::vector<std::uint8_t>& records() { return records_; }
+  /// The frame, until it is called again.
+  std::span<const std::uint8_t> compress() {
+    const std::size_t room = ZSTD_compressBound(records_.size());
+    if (room > room_) {
+      stored_.reset(new std::uint8_t[room]);  // left as it is: most of it is never used
+      room_ = room;
+    }
+    const std::size_t size =
+        ZSTD_compress2(context_.get(), stored_.get(), room_, records_.data(), records_.size());
+    check_zstd(size);
+    return {stored_.get(), size};
+  }
+
+ private:
+  void set(ZSTD_cParameter parameter, int value) {
+    check_zstd(ZSTD_CCtx_setParameter(context_.get(), parameter, value));
+  }
+
+  std::unique_ptr<ZSTD_CCtx, FreeContext> context_;
+  std::vector<std::uint8_t> records_;
+  std::unique_ptr<std::uint8_t[]> stored_;
+  std::size_t room_ = 0;
+};
+
+SeekableKtSink::SeekableKtSink(std::unique_ptr<ByteSink> target) : target_(std::move(target)) {
+  records_.reserve(kRoom);
+}
 
 SeekableKtSink::~SeekableKtSink() {
   if (finished_) return;
@@ -82,36 +107,56 @@ void SeekableKtSink::write(std::span<const std::uint8_t> bytes) {
   if (records_.size() >= kFrameBytes) cut_frame();
 }
 
+void SeekableKtSink::write_records(std::span<const std::uint8_t> records,
+                                   std::uint64_t instructions) {
+  if (whole_.bytes == records_.size()) {
+    whole_.bytes += records.size();
+    whole_.instructions += instructions;
+  }
+  write(records);
+}
+
 void SeekableKtSink::cut_frame() {
-  const WholeRecords whole = whole_records(records_);
-  if (whole.bytes == 0) return;
-  std::vector<std::uint8_t> plain(std::exchange(records_, {}));
-  records_.assign(plain.begin() + static_cast<std::ptrdiff_t>(whole.bytes), plain.end());
-  plain.resize(whole.bytes);
-  Frame frame;
-  frame.segment.first_instruction = instructions_;
-  frame.segment.instructions = whole.instructions;
-  frame.segment.kt_offset = kt_bytes_;
-  frame.segment.kt_bytes = frame.segment.content_bytes = plain.size();
-  instructions_ += whole.instructions;
-  kt_bytes_ += plain.size();
+  const std::span<const std::uint8_t> all(records_);
+  while (whole_.bytes < all.size()) {
+    const auto [size, instruction] =
+        record_size(all.subspan(whole_.bytes), kt_bytes_ + whole_.bytes);
+    if (size == 0) break;
+    whole_.bytes += size;
+    whole_.instructions += instruction ? 1 : 0;
+  }
+  if (whole_.bytes == 0) return;
   drain(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
-  frame.stored = std::async(std::launch::async, [plain = std::move(plain), level = level_] {
-    return compress(plain, level);
-  });
+  Frame frame;
+  frame.compressor = compressors_.take();
+  std::vector<std::uint8_t>& records = frame.compressor->records();
+  records.assign(all.begin() + static_cast<std::ptrdiff_t>(whole_.bytes), all.end());
+  records.swap(records_);
+  records.resize(whole_.bytes);
+  frame.segment.first_instruction = instructions_;
+  frame.segment.instructions = whole_.instructions;
+  frame.segment.kt_offset = kt_bytes_;
+  frame.segment.kt_bytes = frame.segment.content_bytes = whole_.bytes;
+  instructions_ += whole_.instructions;
+  kt_bytes_ += whole_.bytes;
+  whole_ = {};
+  frame.stored = std::async(std::launch::async,
+                            [&compressor = *frame.compressor] { return compressor.compress(); });
   pending_.push_back(std::move(frame));
 }
 
 void SeekableKtSink::drain(std::size_t leave) {
   while (pending_.size() > leave) {
-    const std::vector<std::uint8_t> stored = pending_.front().stored.get();
-    KtSegment segment = pending_.front().segment;
+    Frame frame = std::move(pending_.front());
     pending_.pop_front();
+    const std::span<const std::uint8_t> stored = frame.stored.get();
+    KtSegment segment = frame.segment;
     segment.file_offset = file_bytes_;
     segment.stored_bytes = stored.size();
     target_->write(stored);
     file_bytes_ += stored.size();
     segments_.push_back(segment);
+    compressors_.give_back(frame.compressor);
   }
 }
 

@@ -12,33 +12,44 @@
 
 #include "formats/byte_sink.h"
 #include "formats/kt_index.h"
+#include "formats/recycler.h"
 
 namespace citcat {
 
 /// Writes KT given in any pieces as zstd frames of about kFrameBytes, each of whole records and
-/// with a checksum, compressed beside the caller. Destroyed before finish(), it still writes the
-/// records it was given: a shorter trace without index. Bytes that are no KT throw FormatError.
+/// with a checksum, compressed beside the caller faster than a replay makes it. Destroyed before
+/// finish(), it still writes the records it was given: a shorter trace without index. Bytes that
+/// are no KT throw FormatError.
 class SeekableKtSink final : public ByteSink {
  public:
   static constexpr std::size_t kFrameBytes = std::size_t{1} << 23;
 
-  SeekableKtSink(std::unique_ptr<ByteSink> target, int level);
+  explicit SeekableKtSink(std::unique_ptr<ByteSink> target);
   ~SeekableKtSink() override;
   void write(std::span<const std::uint8_t> bytes) override;
+  void write_records(std::span<const std::uint8_t> records, std::uint64_t instructions) override;
   void finish() override;
 
  private:
+  class Compressor;
   struct Frame {
     KtSegment segment;
-    std::future<std::vector<std::uint8_t>> stored;
+    std::shared_ptr<Compressor> compressor;
+    std::future<std::span<const std::uint8_t>> stored;
+  };
+  /// Whole records at the beginning of the frame being filled.
+  struct Whole {
+    std::size_t bytes = 0;
+    std::uint64_t instructions = 0;
   };
   void cut_frame();
   void drain(std::size_t leave);
 
   std::unique_ptr<ByteSink> target_;
-  int level_;
   bool finished_ = false;
+  Recycler<Compressor> compressors_;
   std::vector<std::uint8_t> records_;  ///< of the frame being filled
+  Whole whole_;                        ///< of these, as far as looked at
   std::deque<Frame> pending_;
   std::vector<KtSegment> segments_;
   std::uint64_t instructions_ = 0, kt_bytes_ = 0, file_bytes_ = 0;

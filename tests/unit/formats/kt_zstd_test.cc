@@ -91,6 +91,45 @@ TEST_F(SeekableKt, IsReadFromEveryFrame) {
   }
 }
 
+std::uint64_t count_instructions(std::span<const std::uint8_t> kt) {
+  KtReader reader(kt, "kt");
+  KtRecord record;
+  std::uint64_t count = 0;
+  while (reader.next(record)) count += record.kind == KtRecord::Kind::instruction ? 1 : 0;
+  return count;
+}
+
+TEST_F(SeekableKt, CountsInstructionsInPiecesThatAreSaidToBeRecordsAndInOthers) {
+  std::uint64_t instructions = 0;
+  const Bytes kt = random_kt(3 * SeekableKtSink::kFrameBytes, instructions);
+  const auto sink = open_sink(path("t.kt.zst"));
+  std::mt19937 random(3);
+  for (std::size_t at = 0; at < kt.size();) {
+    // Up to the end of a record, and, where nothing is said of it, cut in the middle of one too.
+    KtReader reader(std::span<const std::uint8_t>(kt).subspan(at), "kt");
+    KtRecord record;
+    const std::size_t least = 1000 + random() % 400000;
+    while (reader.offset() < least && reader.next(record)) {
+    }
+    const auto piece = std::span<const std::uint8_t>(kt).subspan(at, reader.offset());
+    if (random() % 3 != 0) {
+      sink->write_records(piece, count_instructions(piece));
+    } else {
+      sink->write(piece.first(piece.size() / 2));
+      sink->write(piece.subspan(piece.size() / 2));
+    }
+    at += piece.size();
+  }
+  sink->finish();
+  const std::vector<KtSegment> segments = read_kt_index(path("t.kt.zst"));
+  ASSERT_GT(segments.size(), 2U);
+  for (const KtSegment& s : segments) {
+    EXPECT_EQ(s.instructions, count_instructions(std::span<const std::uint8_t>(kt).subspan(
+                                  s.kt_offset, s.kt_bytes)));
+  }
+  EXPECT_TRUE(read_whole_file(path("t.kt.zst"), 2 * kt.size()) == kt);
+}
+
 TEST_F(SeekableKt, HasNoIndexWhereTwoWereJoined) {
   std::uint64_t instructions = 0;
   const Bytes kt = random_kt(1000, instructions);
