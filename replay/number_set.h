@@ -24,31 +24,36 @@ class NumberSet {
     if (contains(number)) group_of(number).reset(number % kGroup);
   }
   bool contains(std::uint32_t number) const {
-    const Recent& recent = recent_[number / kGroup % kRecent];
-    if (recent.group != nullptr && recent.number == number / kGroup)
-      return recent.group->test(number % kGroup);
-    const auto group = groups_.find(number / kGroup);
-    return group != groups_.end() && group->second.test(number % kGroup);
+    const std::uint32_t which = number / kGroup;
+    Recent& recent = recent_[which % kRecent];
+    if (recent.which != which) {
+      const auto group = groups_.find(which);
+      recent = {which, group != groups_.end() ? &group->second : nullptr};
+    }
+    return recent.group != nullptr && recent.group->test(number % kGroup);
   }
 
  private:
   static constexpr std::uint32_t kGroup = 256, kRecent = 64;
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // never the number of a group
   using Group = std::bitset<kGroup>;
   struct Recent {
-    std::uint32_t number = 0;
-    Group* group = nullptr;
+    std::uint32_t which = kNone;
+    Group* group = nullptr;  ///< null where there is none
   };
 
   Group& group_of(std::uint32_t number) {
-    Recent& recent = recent_[number / kGroup % kRecent];
-    if (recent.group == nullptr || recent.number != number / kGroup) {
-      recent = {number / kGroup, &groups_[number / kGroup]};  // elements of a map stay in place
+    const std::uint32_t which = number / kGroup;
+    Recent& recent = recent_[which % kRecent];
+    if (recent.group == nullptr || recent.which != which) {
+      recent = {which, &groups_[which]};  // elements of a map stay in place
     }
     return *recent.group;
   }
 
-  std::unordered_map<std::uint32_t, Group> groups_;
-  std::array<Recent, kRecent> recent_{};
+  // Mutable for what was asked for lately: nothing else is changed by asking.
+  mutable std::unordered_map<std::uint32_t, Group> groups_;
+  mutable std::array<Recent, kRecent> recent_{};
 };
 
 }  // namespace citcat
