@@ -55,19 +55,4 @@ bool BlockMemory::reads_within(std::uint32_t instruction, PhysAddr first,
   });
 }
 
-PhysAddr BlockMemory::fetched(std::uint32_t instruction) const {
-  return block_.code->physical(block_.code->begins[instruction]);
-}
-
-bool BlockMemory::fetches_within(std::uint32_t instruction, PhysAddr first,
-                                 std::uint32_t size) const {
-  const BlockTemplate& code = *block_.code;
-  const std::uint32_t offset = code.begins[instruction];
-  const std::uint32_t length = code.begins[instruction + 1] - offset;
-  const PhysAddr begin = code.physical(offset);
-  const std::uint32_t here = std::min(length, kPageSize - begin.offset_in_page());
-  if (overlap(begin, here, first, size)) return true;
-  return here < length && overlap(code.physical(offset + here), length - here, first, size);
-}
-
 }  // namespace citcat

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -35,8 +36,25 @@ class BlockMemory {
   bool stores_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;
   bool reads_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;
   /// Where its code begins, and whether some of it lies in the range.
-  PhysAddr fetched(std::uint32_t instruction) const;
-  bool fetches_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;
+  PhysAddr fetched(std::uint32_t instruction) const {
+    return block_.code->physical(block_.code->begins[instruction]);
+  }
+  bool fetches_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const {
+    return !all_of_code(instruction, [&](PhysAddr a, std::uint32_t bytes) {
+      return a.value - first.value >= size && first.value - a.value >= bytes;
+    });
+  }
+  /// Whether `holds` says so of its code: once for each page that it lies in.
+  template <class F>
+  bool all_of_code(std::uint32_t instruction, F&& holds) const {
+    const BlockTemplate& code = *block_.code;
+    const std::uint32_t offset = code.begins[instruction];
+    const std::uint32_t length = code.begins[instruction + 1] - offset;
+    const PhysAddr begin = code.physical(offset);
+    const std::uint32_t here = std::min(length, kPageSize - begin.offset_in_page());
+    return holds(begin, here) &&
+           (here == length || holds(code.physical(offset + here), length - here));
+  }
 
  private:
   const ExecutedBlock& block_;

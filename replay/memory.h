@@ -58,6 +58,8 @@ class Memory {
   }
   /// The engine may now store to the frame unseen; mark_defined() will tell what it stored.
   void note_stores(std::uint32_t page) { states_[page].changed = true; }
+  /// Something may have been written to the frame since load().
+  bool is_changed(std::uint32_t page) const { return states_[page].changed; }
   /// The replay wrote these bytes; must not cross a frame.
   void mark_defined(PhysAddr address, std::uint32_t size) {
     PageState& state = states_[address.page()];
@@ -110,8 +112,11 @@ class Memory {
   /// Every byte of the range, which must not cross a frame, is defined and as in `bytes`.
   bool holds(PhysAddr address, std::span<const std::uint8_t> bytes) const {
     const std::uint8_t* const held = host(address);
-    return held != nullptr && is_defined(address, static_cast<std::uint32_t>(bytes.size())) &&
-           std::memcmp(held, bytes.data(), bytes.size()) == 0;
+    if (held == nullptr || !is_defined(address, static_cast<std::uint32_t>(bytes.size()))) {
+      return false;
+    }
+    if (bytes.size() == 4) return std::memcmp(held, bytes.data(), 4) == 0;  // without a call
+    return std::memcmp(held, bytes.data(), bytes.size()) == 0;
   }
   /// Number of every mapped frame, ascending.
   const std::vector<std::uint32_t>& mapped_pages() const { return mapped_; }

@@ -29,9 +29,10 @@ bool overlaps(PhysAddr a, std::uint32_t size, PhysAddr b, std::uint32_t other) {
 
 }  // namespace
 
-ReadCheck::ReadCheck(const Recording& recording)
+ReadCheck::ReadCheck(const Recording& recording, bool plain)
     : recording_(recording),
       uncached_(recording.bus.form == CacheForm::none),
+      data_is_shown_(!plain || !uncached_),
       line_bytes_(recording.bus.line_bytes),
       bus_memory_(recording.image.clone()) {
   table_frames_.insert(recording.initial.cr3 / kPageSize);
@@ -46,7 +47,7 @@ void ReadCheck::apply_external_writes(std::uint64_t transaction) {
   const auto& writes = recording_.external_writes;
   for (; next_external_ < writes.size() && writes[next_external_].transaction <= transaction;
        ++next_external_) {
-    bus_memory_.set(writes[next_external_].address, writes[next_external_].data);
+    set_memory(writes[next_external_].address, writes[next_external_].data);
   }
 }
 
@@ -54,23 +55,55 @@ void ReadCheck::captured_read(const BusTransaction& t) {
   if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
   apply_external_writes(t.index);
   if (t.size == 0 || !t.has(kPositionKnown)) return;
-  Pending& p = pending_.emplace_back();
-  p.t = t;
-  if (const MemoryImage::Page* page = bus_memory_.find(t.address.page())) {
-    const std::uint32_t offset = t.address.offset_in_page();
-    const std::uint32_t size = std::min<std::uint32_t>(t.size, kPageSize - offset);
-    if (size == 16) {  // most are lines of a 486
-      std::memcpy(p.t.data.data(), &page->data[offset], 16);
-    } else {
-      std::copy_n(page->data.begin() + offset, size, p.t.data.begin());
-    }
-    p.known = page->valid.bits(offset, size);
+  Pending& p = pending_.emplace_back(t);
+  const bool code = t.op == BusOp::code_read;
+  // Without a cache only the addresses of data are compared, and most code is never written.
+  const bool later = uncached_ && code && !written_frames_.contains(t.address.page());
+  if (!later && (code || data_is_shown_)) show_memory(p);
+}
+
+/// The captured side writes.
+void ReadCheck::set_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
+  const auto end = a.offset_in_page() + static_cast<std::uint32_t>(bytes.size());
+  for (std::uint32_t at = 0; uncached_ && at < end; at += kPageSize) {
+    const std::uint32_t frame = PhysAddr{(a.value & ~kPageMask) + at}.page();
+    if (!written_frames_.contains(frame)) note_written(frame);
   }
+  bus_memory_.set(a, bytes);
+}
+
+/// The frame is about to be written for the first time: what was read there before, and waits,
+/// keeps what it held.
+void ReadCheck::note_written(std::uint32_t frame) {
+  for (Pending& p : pending_) {
+    if (!p.shown && p.t.address.page() == frame) show_memory(p);
+  }
+  written_frames_.insert(frame);
+}
+
+/// Adds what the capture has shown memory to hold so far.
+void ReadCheck::show_memory(Pending& p) const {
+  p.shown = true;
+  const MemoryImage::Page* const page = bus_memory_.find(p.t.address.page());
+  if (page == nullptr) return;
+  const std::uint32_t offset = p.t.address.offset_in_page();
+  const std::uint32_t size = std::min<std::uint32_t>(p.t.size, kPageSize - offset);
+  switch (size) {  // most are lines of a 486, or words of its bus
+    case 16:
+      std::memcpy(p.t.data.data(), &page->data[offset], 16);
+      break;
+    case 4:
+      std::memcpy(p.t.data.data(), &page->data[offset], 4);
+      break;
+    default:
+      std::copy_n(page->data.begin() + offset, size, p.t.data.begin());
+  }
+  p.known = page->valid.bits(offset, size);
 }
 
 void ReadCheck::captured_write(const BusTransaction& t) {
   if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
-  bus_memory_.set(t.address, t.bytes());
+  set_memory(t.address, t.bytes());
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -100,7 +133,9 @@ void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store, con
 void ReadCheck::fetched(PhysAddr a, std::uint32_t size, const Memory& memory) {
   if (!expects()) return;
   const PhysAddr at = memory.captured(a);
-  fetches_.push_back({at, size, AccessKind::data});
+  const auto is_it = [&](const Access& f) { return f.address == at && f.size == size; };
+  // Each iteration of a REP fetches it again.
+  if (fetches_.empty() || !is_it(fetches_.back())) fetches_.push_back({at, size});
   if (uncached_) {
     look_at_code(memory);
   } else {
@@ -108,11 +143,16 @@ void ReadCheck::fetched(PhysAddr a, std::uint32_t size, const Memory& memory) {
   }
 }
 
-/// What is fetched on the bus may be stored over by the instruction just begun, be it by itself.
+/// What is fetched on the bus may be stored over by the instruction just begun, be it by itself. Of
+/// the iterations of a REP each looks only at what the ones before have not found held.
 void ReadCheck::look_at_code(const Memory& memory) {
-  for (Pending& p : pending_) {
+  bool all_held = true;
+  for (std::size_t i = code_held_; i < pending_.size(); ++i) {
+    Pending& p = pending_[i];
     if (p.t.position.instruction > instruction_) break;
     if (p.t.op == BusOp::code_read && !p.held) p.held = equals(p, memory);
+    all_held &= p.held || p.t.op != BusOp::code_read;
+    if (all_held) code_held_ = i + 1;
   }
 }
 
@@ -140,7 +180,16 @@ void ReadCheck::stored(PhysAddr a, std::uint32_t size, const Memory& memory) {
 // ---------------------------------------------------------------------------------------------
 // One instruction against the other side
 
-bool ReadCheck::equals(const Pending& p, const Memory& memory) const {
+/// Neither side has written to its frame: both hold what the image does. Else its bytes are shown.
+bool ReadCheck::is_unwritten(Pending& p, const Memory& memory) const {
+  if (p.shown) return false;
+  if (!memory.is_changed(p.t.address.page())) return true;
+  show_memory(p);
+  return false;
+}
+
+bool ReadCheck::equals(Pending& p, const Memory& memory) const {
+  if (is_unwritten(p, memory)) return true;
   const bool in_page = p.t.address.offset_in_page() + p.t.size <= kPageSize;
   if (in_page && memory.holds(p.t.address, p.t.bytes())) return true;
   for (std::uint32_t i = 0; i < p.t.size; ++i) {
@@ -168,14 +217,16 @@ bool ReadCheck::follows_code(const Pending& p) const {
 }
 
 std::optional<ReadCheck::Disagreement> ReadCheck::settle_fills(const Memory& memory) {
-  for (const Pending& p : pending_) {
+  for (Pending& p : pending_) {
     if (p.t.position.instruction > instruction_) break;
     if (uncached_ && p.t.op != BusOp::code_read) continue;
     bool touched = p.touched;
     if (!touched && p.t.op == BusOp::code_read) touched = follows_code(p);
     if (!touched && p.t.op == BusOp::data_read) touched = is_table(p.t.address);
-    if (!touched)
+    if (!touched) {
+      if (!p.shown) show_memory(p);
       return Disagreement{"the processor reads what the replay does not", p.t, "nothing"};
+    }
     if (!p.held && !equals(p, memory)) {
       return Disagreement{"the replay's memory is not what the bus shows", p.t, ""};
     }
@@ -236,26 +287,36 @@ std::optional<ReadCheck::Disagreement> ReadCheck::extra_read(std::uint64_t addre
       "the replay reads what the processor does not", {}, read_text("read", r->address, r->size)};
 }
 
+/// Fetches from number `oldest` of recent_code_ on brought every byte of the range.
+bool ReadCheck::was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest) const {
+  for (std::uint32_t done = 0; done < size;) {
+    const PhysAddr at = a + done;
+    std::size_t i = recent_code_.size();
+    const auto brings = [&](const Access& c) { return at.value - c.address.value < c.size; };
+    while (i > oldest && !brings(recent_code_[i - 1])) --i;
+    if (i == oldest) return false;
+    const Access& c = recent_code_[i - 1];
+    done += c.size - (at.value - c.address.value);
+  }
+  return true;
+}
+
+void ReadCheck::forget_old_fetches() {
+  if (recent_code_.size() > kRecentCode) recent_code_.drop_front(recent_code_.size() - kRecentCode);
+}
+
 std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_code() {
   for (const Pending& p : pending_) {
     if (p.t.position.instruction > instruction_) break;
-    if (p.t.op != BusOp::code_read) continue;
-    recent_code_.push_back({p.t.address, p.t.size, AccessKind::data});
+    if (p.t.op == BusOp::code_read) note_fetch(p.t);
   }
   for (const Access& f : fetches_) {
-    for (std::uint32_t i = 0; i < f.size; ++i) {
-      const PhysAddr at = f.address + i;
-      const bool seen =
-          std::any_of(recent_code_.rbegin(), recent_code_.rend(),
-                      [&](const Access& c) { return at.value - c.address.value < c.size; });
-      if (!seen) {
-        return Disagreement{"the replay executes code that the processor did not fetch",
-                            {},
-                            read_text("instruction", f.address, f.size)};
-      }
-    }
+    if (was_fetched(f.address, f.size, 0)) continue;
+    return Disagreement{"the replay executes code that the processor did not fetch",
+                        {},
+                        read_text("instruction", f.address, f.size)};
   }
-  while (recent_code_.size() > kRecentCode) recent_code_.pop_front();
+  forget_old_fetches();
   return std::nullopt;
 }
 
@@ -271,6 +332,7 @@ std::optional<ReadCheck::Disagreement> ReadCheck::settle(std::uint64_t next, con
 }
 
 std::uint64_t ReadCheck::pending_data(std::uint64_t first) const {
+  if (uncached_) return ~std::uint64_t{0};
   constexpr std::uint64_t kLast = 63;
   std::uint64_t result = 0;
   for (const Pending& p : pending_) {
@@ -283,14 +345,63 @@ std::uint64_t ReadCheck::pending_data(std::uint64_t first) const {
   return result;
 }
 
-bool ReadCheck::agrees(const ExecutedBlock& block, std::uint64_t first,
-                       const Memory& memory) const {
+bool ReadCheck::agrees(const ExecutedBlock& block, std::uint64_t first, const Memory& memory) {
   const BlockMemory after(block, memory);
+  if (!uncached_) return agrees_with_fills(block, first, after);
+  const std::size_t fetches = recent_code_.size();
+  if (agrees_uncached(block, first, after, memory)) return true;
+  recent_code_.drop_back(recent_code_.size() - fetches);
+  return false;
+}
+
+bool ReadCheck::agrees_with_fills(const ExecutedBlock& block, std::uint64_t first,
+                                  const BlockMemory& after) const {
   for (const Pending& p : pending_) {
     const std::uint64_t number = p.t.position.instruction - first;
     if (p.t.position.instruction >= first + block.count()) break;
     if (p.t.position.instruction < first) return false;
     if (!agrees(p, after, static_cast<std::uint32_t>(number))) return false;
+  }
+  return true;
+}
+
+/// As settle_uncached_data(), settle_uncached_code() and settle_fills() find it, instruction by
+/// instruction: the same reads in the same order, and code from what was fetched. Of data the bus
+/// may show page walks besides.
+bool ReadCheck::agrees_uncached(const ExecutedBlock& block, std::uint64_t first,
+                                const BlockMemory& after, const Memory& memory) {
+  // What an event before the block read counts as part of the first instruction.
+  const auto is_walk = [](const Access& r) { return r.kind == AccessKind::walk; };
+  if (!fetches_.empty() || !std::all_of(reads_.begin(), reads_.end(), is_walk)) return false;
+  auto read = block.reads.begin();
+  std::uint32_t done = 0;  // bytes of `read`
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < block.count(); ++i) {
+    const std::size_t oldest = recent_code_.size() - std::min(recent_code_.size(), kRecentCode);
+    for (; next < pending_.size(); ++next) {
+      Pending& p = pending_[next];
+      if (p.t.position.instruction > first + i) break;
+      if (p.t.position.instruction < first) return false;
+      if (p.t.op == BusOp::code_read) {
+        if (!follows_code(p, after.fetched(i))) return false;
+        if (!is_unwritten(p, memory) && !equals_before(p, after, i)) return false;
+        note_fetch(p.t);
+        continue;
+      }
+      const bool expected = read != block.reads.end() && read->instruction == i &&
+                            p.t.address == read->address + done && p.t.size <= read->size - done;
+      if (!expected && !is_table(p.t.address)) return false;
+      if (!expected) continue;
+      done += p.t.size;
+      if (done != read->size) continue;
+      ++read;
+      done = 0;
+    }
+    if (read != block.reads.end() && read->instruction <= i) return false;
+    const auto fetched = [&](PhysAddr a, std::uint32_t size) {
+      return was_fetched(a, size, oldest);
+    };
+    if (!after.all_of_code(i, fetched)) return false;
   }
   return true;
 }
@@ -334,11 +445,17 @@ std::uint64_t ReadCheck::pass_block(std::uint64_t last) {
   pass(last);
   const std::uint64_t before = compared_;
   pass(last + 1);
+  forget_old_fetches();
+  begin(last);
+  return before;
+}
+
+void ReadCheck::begin(std::uint64_t instruction) {
   fetches_.clear();
   reads_.clear();
   stores_.clear();
-  instruction_ = last;
-  return before;
+  code_held_ = 0;
+  instruction_ = instruction;
 }
 
 void ReadCheck::skip(std::uint64_t next) {
@@ -348,10 +465,7 @@ void ReadCheck::skip(std::uint64_t next) {
     pending_.pop_front();
     ++compared_;
   }
-  fetches_.clear();
-  reads_.clear();
-  stores_.clear();
-  instruction_ = next;
+  begin(next);
 }
 
 }  // namespace citcat

@@ -7,7 +7,6 @@
 // fill must be of a line that its instruction touches.
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,8 +30,9 @@ struct ReadCheckProgress {
     AccessKind kind = AccessKind::data;
   };
   struct Pending {
-    BusTransaction t;         ///< with the bytes that the capture has shown
+    BusTransaction t;         ///< with the bytes that the capture has shown, where `shown`
     std::uint32_t known = 0;  ///< bit i: byte i of them is known
+    bool shown = false;       ///< else they still are what bus_memory_ holds
     bool touched = false;     ///< but memory held something else then
     bool held = false;        ///< code that memory held before the instruction stored anything
   };
@@ -40,10 +40,12 @@ struct ReadCheckProgress {
 
   std::size_t next_external_ = 0;
   std::uint64_t instruction_ = kNone;
-  ShortQueue<Pending> pending_;                   ///< not settled yet
+  std::size_t code_held_ = 0;    ///< so many of pending_, the first ones, are held or no code
+  ShortQueue<Pending> pending_;  ///< not settled yet
   std::vector<Access> fetches_, reads_, stores_;  ///< of instruction_
-  std::deque<Access> recent_code_;                ///< fetched on the bus last
+  ShortQueue<Access> recent_code_;                ///< fetched on the bus last
   NumberSet table_frames_;                        ///< page directories and tables
+  NumberSet written_frames_;                      ///< by the captured side; without a cache only
   NumberSet device_pages_;
   std::uint64_t compared_ = 0;
 };
@@ -59,14 +61,14 @@ class ReadCheck : private ReadCheckProgress {
   };
 
   /// `recording` must outlive the check. Only captures whose memory traffic is counted are
-  /// compared; of others nothing is asked.
-  explicit ReadCheck(const Recording& recording);
+  /// compared; of others nothing is asked. `plain`: what a Disagreement shows is of no interest.
+  explicit ReadCheck(const Recording& recording, bool plain = false);
 
   // The captured side, in bus order.
   void captured_read(const BusTransaction& t);
   /// `t`, a read, is going to be the next one: what is needed for it is fetched from memory ahead.
   void will_capture(const BusTransaction& t) const {
-    const MemoryImage::Page* const page = bus_memory_.find(t.address.page());
+    const MemoryImage::Page* const page = uncached_ ? nullptr : bus_memory_.find(t.address.page());
     if (page == nullptr) return;
     __builtin_prefetch(&page->data[t.address.offset_in_page()]);
     page->valid.prefetch(t.address.offset_in_page());
@@ -91,9 +93,8 @@ class ReadCheck : private ReadCheckProgress {
   void skip(std::uint64_t next);
 
   /// Whether all that the bus shows being read by the instructions of `block`, the first at
-  /// `first`, is plainly what they read. `memory` is the replay's after it. Only where there is a
-  /// cache.
-  bool agrees(const ExecutedBlock& block, std::uint64_t first, const Memory& memory) const;
+  /// `first`, is plainly what they read. `memory` is the replay's after it.
+  bool agrees(const ExecutedBlock& block, std::uint64_t first, const Memory& memory);
   /// Which instructions from number `first` on reads of data wait for: as
   /// Sink::reads_of_interest().
   std::uint64_t pending_data(std::uint64_t first) const;
@@ -119,7 +120,7 @@ class ReadCheck : private ReadCheckProgress {
     bus_memory_ = checkpoint.memory.clone();
   }
   /// What the capture has shown memory to hold was wrong: it is `bytes`.
-  void correct(PhysAddr a, std::span<const std::uint8_t> bytes) { bus_memory_.set(a, bytes); }
+  void correct(PhysAddr a, std::span<const std::uint8_t> bytes) { set_memory(a, bytes); }
 
  private:
   /// Something of this instruction is still to be compared.
@@ -127,13 +128,22 @@ class ReadCheck : private ReadCheckProgress {
     return uncached_ ||
            (!pending_.empty() && pending_.front().t.position.instruction <= instruction_);
   }
+  void begin(std::uint64_t instruction);
   void look_at_code(const Memory& memory);
+  void set_memory(PhysAddr a, std::span<const std::uint8_t> bytes);
+  void note_written(std::uint32_t frame);
+  void show_memory(Pending& p) const;
+  bool is_unwritten(Pending& p, const Memory& memory) const;
   void touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory);
   void apply_external_writes(std::uint64_t transaction);
-  bool equals(const Pending& p, const Memory& memory) const;
+  bool equals(Pending& p, const Memory& memory) const;
   bool follows_code(const Pending& p) const;
   bool follows_code(const Pending& p, PhysAddr fetched) const;
   bool agrees(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;
+  bool agrees_with_fills(const ExecutedBlock& block, std::uint64_t first,
+                         const BlockMemory& after) const;
+  bool agrees_uncached(const ExecutedBlock& block, std::uint64_t first, const BlockMemory& after,
+                       const Memory& memory);
   bool equals_before(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;
   /// What a fill is of. The parts of a line are one.
   std::pair<PhysAddr, std::uint32_t> filled(const BusTransaction& t) const {
@@ -143,12 +153,18 @@ class ReadCheck : private ReadCheckProgress {
   std::optional<Disagreement> settle_fills(const Memory& memory);
   std::optional<Disagreement> settle_uncached_data();
   std::optional<Disagreement> settle_uncached_code();
+  bool was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest) const;
+  void note_fetch(const BusTransaction& t) {
+    recent_code_.push_back({t.address, t.size, AccessKind::data});
+  }
+  void forget_old_fetches();
   std::optional<Disagreement> missing_read(std::uint64_t address) const;
   std::optional<Disagreement> extra_read(std::uint64_t address) const;
   bool is_table(PhysAddr a) const { return table_frames_.contains(a.page()); }
 
   const Recording& recording_;
   bool uncached_ = false;
+  bool data_is_shown_ = true;  ///< pending reads of data have the bytes that they read
   std::uint32_t line_bytes_ = 0;
   MemoryImage bus_memory_;  ///< what the capture has shown memory to hold so far
   std::vector<std::uint64_t> bus_bytes_, replay_bytes_;  ///< kept for their capacity

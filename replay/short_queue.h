@@ -42,6 +42,7 @@ class ShortQueue {
       first_ = 0;
     }
   }
+  void drop_back(std::size_t count) { items_.resize(items_.size() - count); }
   /// Returns the element after it.
   iterator erase(iterator item) {
     if (item == begin()) {

@@ -72,7 +72,7 @@ Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> e
   if (keeps_model_) model_ = recording_.image.clone();
   const bool has_reads = recording_.totals.reads + recording_.totals.line_fills != 0;
   if (options_.reads && has_reads && recording_.instructions) {
-    reads_ = std::make_unique<ReadCheck>(recording_);
+    reads_ = std::make_unique<ReadCheck>(recording_, plain_);
   }
 }
 

@@ -135,7 +135,6 @@ class CheckedPaths : public testing::TestWithParam<MachineCapture> {};
 
 TEST_P(CheckedPaths, AgreeOnTheCaptureAndOnDamagedOnes) {
   const MachineCapture& capture = GetParam();
-  if (capture.form == 'A') GTEST_SKIP() << "without a cache every instruction is reported anyway";
   const bool tiny = capture.name.ends_with("_tiny");
   const ImportedRecording imported = import_machine(capture, IgnoreCounts::none);
   const Comparison whole = compare(imported, false), plain = compare(imported, true);

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <span>
+
+#include "replay/block_template.h"
 #include "replay/replayer.h"
 
 namespace citcat::test {
@@ -98,6 +102,121 @@ TEST_F(ReadCheckTest, CodeThatWasNotFetchedIsNoticed) {
   EXPECT_TRUE(agrees());
   check_->fetched(PhysAddr{0x1003}, 2, memory());
   EXPECT_TRUE(check_->settle(2, memory()).has_value());
+}
+
+TEST_F(ReadCheckTest, CodeIsComparedAsItWasWhenItWasFetched) {
+  const std::uint8_t patch = 0xee;
+  BusTransaction write = make(BusOp::data_write, 0x1000, 1, 0);
+  write.data[0] = patch;
+  begin(CacheForm::none);
+  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->captured_write(write);  // by a later instruction, which the replay has not made yet
+  check_->fetched(PhysAddr{0x1000}, 2, memory());
+  EXPECT_TRUE(agrees());
+  begin(CacheForm::none);
+  check_->captured_write(write);
+  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->fetched(PhysAddr{0x1000}, 2, memory());
+  EXPECT_FALSE(agrees());
+}
+
+TEST_F(ReadCheckTest, CodeThatTheReplayAloneHasWrittenIsNoticed) {
+  const std::uint8_t patch = 0xee;
+  begin(CacheForm::none);
+  memory().store(PhysAddr{0x1010}, {&patch, 1});
+  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->fetched(PhysAddr{0x1000}, 2, memory());
+  EXPECT_TRUE(agrees());
+  memory().store(PhysAddr{0x1001}, {&patch, 1});
+  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 1));
+  check_->fetched(PhysAddr{0x1000}, 2, memory());
+  EXPECT_TRUE(check_->settle(2, memory()).has_value());
+}
+
+/// MOV EAX,[1010h] and INC EBX at 1000h, which ran as a block.
+class UncachedBlock : public ReadCheckTest {
+ protected:
+  UncachedBlock() {
+    BlockKey key;
+    key.linear = key.frame = 0x1000;
+    BlockCompiler compiler(key, CpuModel::p6, true, 0x3f, Detail::comparison, true);
+    constexpr std::array<std::uint8_t, 6> kCode{0xa1, 0x10, 0x10, 0, 0, 0x43};
+    const CodeMode mode{true, false};
+    compiler.add(decode_instruction(kCode, mode, CpuModel::p6));
+    compiler.add(decode_instruction(std::span(kCode).subspan(5), mode, CpuModel::p6));
+    block_ = compiler.finish(BlockTemplate::kNoFrame, true);
+    begin(CacheForm::none);
+  }
+  void fetch_all() {
+    check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+    check_->captured_read(make(BusOp::code_read, 0x1004, 4, 0));
+  }
+  bool block_agrees() { return check_->agrees({&block_, &registers_, {}, reads_}, 0, memory()); }
+
+  BlockTemplate block_;
+  BlockRegisters registers_;
+  std::array<BlockRead, 1> reads_{BlockRead{PhysAddr{0x1010}, 4, 0}};
+};
+
+TEST_F(UncachedBlock, AgreesWithTheSameReadsAndFetches) {
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 2, 0));
+  check_->captured_read(make(BusOp::data_read, 0x1012, 2, 0));
+  EXPECT_TRUE(block_agrees());
+  check_->pass_block(1);
+  EXPECT_EQ(check_->compared(), 4u);
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWithoutOneOfItsReads) {
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 2, 0));
+  EXPECT_FALSE(block_agrees());
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWithAReadOfAnotherInstruction) {
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 1));
+  EXPECT_FALSE(block_agrees());
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWithAReadElsewhere) {
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  check_->captured_read(make(BusOp::data_read, 0x1020, 4, 1));
+  EXPECT_FALSE(block_agrees());
+}
+
+TEST_F(UncachedBlock, MayBeAccompaniedByAPageWalk) {
+  fetch_all();
+  check_->table(PhysAddr{0x1020});
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  check_->captured_read(make(BusOp::data_read, 0x1020, 4, 1));
+  EXPECT_TRUE(block_agrees());
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWithCodeThatWasNotFetched) {
+  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  EXPECT_FALSE(block_agrees());
+  // And what was refused leaves nothing behind.
+  check_->skip(0);
+  check_->fetched(PhysAddr{0x1000}, 2, memory());
+  EXPECT_FALSE(agrees());
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWithOtherCode) {
+  const std::uint8_t patch = 0xee;
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  memory().store(PhysAddr{0x1001}, {&patch, 1});
+  EXPECT_FALSE(block_agrees());
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWhereAnEventReadSomethingBefore) {
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  check_->read(PhysAddr{0x1040}, 4, AccessKind::system, memory());
+  EXPECT_FALSE(block_agrees());
 }
 
 TEST_F(ReadCheckTest, AFillIsOfALineThatTheInstructionTouches) {
