@@ -236,6 +236,11 @@ class Engine {
     std::memcpy(out.data(), env_ + env_layout::kEflags, sizeof out);
   }
   void write_raw_flags(const RawFlags& flags);
+  /// Puts back what the arithmetic flags are computed from; unlike other writes at once, even
+  /// inside on_instruction, where that reports the first instruction of a block.
+  void put_arithmetic_flags_back(const RawFlags& flags) {
+    std::memcpy(env_ + env_layout::kEflags, flags.data(), env_layout::kDf - env_layout::kEflags);
+  }
 
   /// Recomputes the derived mode bits (CPL, code and stack width, ...) after segments, CR0, CR4 or
   /// EFLAGS.VM were written.

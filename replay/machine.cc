@@ -306,9 +306,7 @@ void Machine::complete_in_flight(std::uint32_t next_linear) {
   if (iterating_) {
     // A store into the REP's own bytes makes the engine report the iteration again, unchanged.
     if (same && engine_.gpr(kEcx) == count_before_) {
-      put_back_overwritten();
-      in_flight_ = false;
-      iterating_ = false;
+      begin_anew();
       return;
     }
     report_completed();
@@ -331,9 +329,7 @@ void Machine::complete_in_flight(std::uint32_t next_linear) {
   }
   if (same && !info_->control_flow) {
     // The same for any other instruction that stores into itself: it has not completed yet.
-    put_back_overwritten();
-    reads_to_skip_ = reads_told_;
-    in_flight_ = false;
+    begin_anew();
     return;
   }
   report_completed();

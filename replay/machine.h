@@ -228,6 +228,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void prepare_operands();
   void keep_overwritten();
   void put_back_overwritten();
+  void begin_anew();
   void access(const DataAccess& a, const MemoryOperand& operand);
   void access_pages(const DataAccess& a, Access kind, bool is_read);
   void tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first);
@@ -516,7 +517,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::size_t store_count_ = 0;
   bool stores_to_code_ = false;            ///< one of them goes to a frame that holds code
   std::vector<std::uint8_t> overwritten_;  ///< by them all then, in their order
-  std::uint32_t flags_before_ = 0;         ///< EFLAGS then
+  Engine::RawFlags flags_before_{};        ///< the flags then
   unsigned reads_told_ = 0;                ///< to the sink, of the instruction being prepared
   unsigned reads_to_skip_ = 0;             ///< told when it was prepared before
   std::uint16_t segment_push_upper_ = 0;

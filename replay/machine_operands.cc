@@ -69,7 +69,7 @@ void Machine::prepare_operands() {
 /// executed it leaves the instruction there, and begins it anew: what it has stored so far must not
 /// be what it reads then.
 void Machine::keep_overwritten() {
-  flags_before_ = engine_.eflags();
+  engine_.read_raw_flags(flags_before_);
   overwritten_.clear();
   for (const Store& s : std::span(stores_).first(store_count_)) {
     const std::uint8_t* const from = memory_.host(s.physical);
@@ -78,13 +78,8 @@ void Machine::keep_overwritten() {
 }
 
 /// The instruction in flight is begun anew. The code that it changed is forgotten already, and
-/// nothing else was translated since. RCL, RCR and SETcc may have lost the flags.
+/// nothing else was translated since.
 void Machine::put_back_overwritten() {
-  if (!stores_to_code_) return;
-  if (engine_.eflags() != flags_before_) {
-    fix_flags_ = flags_before_;
-    action_ = Action::fix_flags;
-  }
   const std::uint8_t* from = overwritten_.data();
   for (const Store& s : std::span(stores_).first(store_count_)) {
     std::memcpy(memory_.host(s.physical), from, s.size);
@@ -93,6 +88,21 @@ void Machine::put_back_overwritten() {
   if (restore_segment_push_) {
     std::memcpy(memory_.host(stores_[0].physical + stores_[0].size), &segment_push_upper_, 2);
   }
+}
+
+/// The engine makes the instruction in flight a block of its own, because it changes the block that
+/// it was in, and has just reported it again. It stays prepared, and the engine must not be stopped
+/// here: it would make the stores, and once more later. RCL, RCR and SETcc have lost the flags.
+void Machine::begin_anew() {
+  if (stores_to_code_) {
+    put_back_overwritten();
+    engine_.put_arithmetic_flags_back(flags_before_);
+  }
+  if (!wants_arrangement_) return;
+  // What was put in the instruction's place is taken back by now.
+  reads_to_skip_ = reads_told_;
+  in_flight_ = false;
+  iterating_ = false;
 }
 
 void Machine::access(const DataAccess& a, const MemoryOperand& operand) {

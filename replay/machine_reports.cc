@@ -158,8 +158,10 @@ void Machine::resolve_translation_fault() {
           engine_.fault_access() == EngineAccess::write ? Access::write : Access::read;
       mmu_.translate(LinearAddr{engine_.fault_page()}, access,
                      user_mode() && !touches_system_tables());
-      put_back_overwritten();
-      if (action_ == Action::fix_flags) engine_.set_eflags(fix_flags_);
+      if (stores_to_code_) {
+        put_back_overwritten();
+        engine_.write_raw_flags(flags_before_);
+      }
       resuming_ = true;
       return;
     }
