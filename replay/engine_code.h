@@ -2,9 +2,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "events/address.h"
+#include "replay/zeroed_array.h"
 
 namespace citcat {
 
@@ -13,23 +13,17 @@ namespace citcat {
 class EngineCode {
  public:
   /// The engine is told that code of the page lies in `frame`.
-  void note(LinearAddr page, PhysAddr frame) { slot(page) = {page.page(), frame.page()}; }
-  /// The only frame that the engine may have for the page; nullopt where that is not known any
-  /// more.
+  void note(LinearAddr page, PhysAddr frame) { told_[page.page()] = frame.page() + 1; }
+  /// The only frame that the engine may have for the page; nullopt where it was told none.
   std::optional<PhysAddr> frame_of(LinearAddr page) const {
-    const Told& told = told_[page.page() & (kSlots - 1)];
-    if (told.page != page.page()) return std::nullopt;
-    return PhysAddr{told.frame * kPageSize};
+    const std::uint32_t told = told_[page.page()];
+    if (told == 0) return std::nullopt;
+    return PhysAddr{(told - 1) * kPageSize};
   }
 
  private:
-  static constexpr std::size_t kSlots = 4096;
-  struct Told {
-    std::uint32_t page = ~std::uint32_t{0};
-    std::uint32_t frame = 0;
-  };
-  Told& slot(LinearAddr page) { return told_[page.page() & (kSlots - 1)]; }
-  std::vector<Told> told_ = std::vector<Told>(kSlots);
+  /// By page, the number of its frame and 1: what is never told takes no memory.
+  ZeroedArray<std::uint32_t> told_{std::size_t{1} << 20};
 };
 
 }  // namespace citcat

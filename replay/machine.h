@@ -233,6 +233,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void access_pages(const DataAccess& a, Access kind, bool is_read);
   void tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first);
   const InstructionInfo& fetch(std::uint32_t linear);
+  void require_code_at(LinearAddr page, PhysAddr frame) const;
   void check_segment(const DataAccess& a, const MemoryOperand& operand) const;
   bool repeat_count_is_zero() const;
   bool run_step();

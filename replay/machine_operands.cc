@@ -198,6 +198,13 @@ void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand) c
   if (!good) throw CpuException{static_cast<std::uint8_t>(s == kSs ? 12 : 13), 0u, 0};
 }
 
+/// Throws CodeElsewhere where the engine translated code of the page before the processor's TLB lost
+/// it, and the page's table has changed.
+void Machine::require_code_at(LinearAddr page, PhysAddr frame) const {
+  const auto told = engine_code_.frame_of(page);
+  if (told && told->page() != frame.page()) throw CodeElsewhere{};
+}
+
 const InstructionInfo& Machine::fetch(std::uint32_t linear) {
   const bool user = user_mode();
   if ((linear & ~kPageMask) != code_page_) {
@@ -205,9 +212,7 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
     code_frame_.value &= ~kPageMask;
     code_host_ = memory_.host(code_frame_);
     if (code_host_ == nullptr) throw UndefinedMemory{code_frame_, 1, "code"};
-    // The engine translated it before the processor's TLB lost the page, whose table has changed.
-    const auto told = engine_code_.frame_of(LinearAddr{linear});
-    if (told && told->page() != code_frame_.page()) throw CodeElsewhere{};
+    require_code_at(LinearAddr{linear}, code_frame_);
     code_page_ = linear & ~kPageMask;
     note_code(code_frame_.page());
   }
@@ -235,6 +240,7 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
     next = mmu_.translate(LinearAddr{linear + here}, Access::execute, user);
     const std::uint8_t* host = memory_.host(next);
     if (host == nullptr) throw UndefinedMemory{next, 1, "code"};
+    require_code_at(LinearAddr{linear + here}, next);
     std::memcpy(&bytes[here], host, bytes.size() - here);
     slot.info = decode_instruction(bytes, mode, model_);
     if (slot.info.state == DecodeState::ok) second = slot.info.length - here;
