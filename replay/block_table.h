@@ -65,6 +65,7 @@ class BlockTable {
                                         k.mode * 0x9e3779b97f4a7c15u);
     }
   };
+
   std::unordered_map<BlockKey, std::unique_ptr<BlockTemplate>, Hash> templates_;
   std::vector<std::unique_ptr<BlockTemplate>> replaced_;
   ZeroedArray<Heat> heat_{kSlots};

@@ -333,6 +333,10 @@ class Machine final : private EngineClient, private WalkObserver {
   void update_expected();
   void find_quiet();
   bool expects_now() const { return position_ >= expected_; }
+  /// Something is expected of `block`, should it end before instruction `end`.
+  bool has_something_due(const BlockTemplate& block, std::uint64_t end) const {
+    return end > expected_.instruction || (expects_stores_ && block.whole_stores);
+  }
   bool tells_reads() const { return wants_reads_ && (!compares_ || expects_now()); }
   void note_accesses(const BlockTemplate& block);
   void note_access(std::uint32_t linear, const BlockTemplate::Access& a);
@@ -569,7 +573,7 @@ class Machine final : private EngineClient, private WalkObserver {
   BlockTemplate* pending_ = nullptr;     ///< runs unreported just now
   const BlockTemplate* plan_ = nullptr;  ///< of the block being translated; null: it is reported
   BlockRegisters block_registers_;
-  ExecutedBlock told_{nullptr, &block_registers_, {}, {}};
+  ExecutedBlock told_{nullptr, &block_registers_, {}, {}};  ///< to block_receiver_, last
   // Of blocks that are compared.
   bool expects_stores_ = false;
   bool keeps_account_ = false;     ///< Sink::wants_account() of the one that compares

@@ -74,8 +74,8 @@ std::uint32_t Machine::surroundings() const {
 }
 
 // A block after a block, both met in these surroundings before. on_block() and follow() are all
-// that most blocks see of this program: whatever else they call they call last, or not at all, so
-// that no registers need be saved for it.
+// that most blocks see of the machine: but for the sink they call nothing, or call it last, so that
+// hardly a register need be saved for it.
 
 void Machine::on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock& translated) {
   if (translated.mark != surroundings_) return meet_other(linear, size, translated);
@@ -135,6 +135,7 @@ void Machine::follow_comparing(std::uint32_t linear, std::uint32_t size, BlockTe
 void Machine::follow_asked(std::uint32_t linear, std::uint32_t size, BlockTemplate& block) {
   if (!compares_ || !follow_compared(linear, block)) meet_block(linear, size, &block);
 }
+
 /// False where `block` is to be looked at in full.
 bool Machine::follow_compared(std::uint32_t linear, BlockTemplate& block) {
   block.prefetch();
@@ -216,7 +217,7 @@ bool Machine::ask_to_tell(const BlockTemplate& block) {
   if (!compares_) return true;
   const std::uint64_t end = position_.instruction + block.whole_count;
   if (end > expected_.instruction) update_expected();
-  compared_ = end > expected_.instruction || (expects_stores_ && block.whole_stores);
+  compared_ = has_something_due(block, end);
   find_quiet();
   return !compared_ || may_tell(block);
 }
@@ -321,9 +322,7 @@ bool Machine::would_be_left(const BlockTemplate& block) {
   const std::uint64_t begin = position_.instruction + (pending_ != nullptr ? pending_->count() : 0);
   const std::uint64_t end = begin + block.whole_count;
   if (end > until_.instruction) return true;
-  const bool compared =
-      compares_ && (end > expected_.instruction || (expects_stores_ && block.whole_stores));
-  return compared && !can_be_told(block);
+  return compares_ && has_something_due(block, end) && !can_be_told(block);
 }
 
 /// The processor's TLB has the pages that `block` accesses, should it be executed next, as far as
