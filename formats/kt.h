@@ -118,7 +118,7 @@ class KtWriter {
 
  private:
   static constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
-  /// What one record may write beyond the point where the buffer counts as full.
+  /// What one record or piece may write beyond the point where the buffer counts as full.
   static constexpr std::size_t kSlack = 64 + kMaxPiece;
 
   std::uint8_t* room() {

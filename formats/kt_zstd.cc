@@ -51,9 +51,9 @@ class SeekableKtSink::Compressor {
  public:
   Compressor() : context_(ZSTD_createCCtx()) {
     if (!context_) throw std::bad_alloc();
-    // Of KT most is somewhere in the same frame: a window of all of it halves what a smaller one
-    // leaves, and what is found in it need not be looked for. Smaller tables than the level's own
-    // stay in the processor's cache (docs/performance.md).
+    // Most of a frame stands elsewhere in it already: a window of all of it leaves half of what the
+    // level's own leaves, in less time. Smaller tables than the level's stay in the processor's
+    // cache (docs/performance.md).
     set(ZSTD_c_compressionLevel, 3);
     set(ZSTD_c_windowLog, std::bit_width(kFrameBytes) - 1);
     set(ZSTD_c_hashLog, 16);

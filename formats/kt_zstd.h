@@ -17,7 +17,7 @@
 namespace citcat {
 
 /// Writes KT given in any pieces as zstd frames of about kFrameBytes, each of whole records and
-/// with a checksum, compressed beside the caller faster than a replay makes it. Destroyed before
+/// with a checksum, compressed beside the caller. Destroyed before
 /// finish(), it still writes the records it was given: a shorter trace without index. Bytes that
 /// are no KT throw FormatError.
 class SeekableKtSink final : public ByteSink {
