@@ -27,6 +27,10 @@ class MemoryEvidence final : public EvidenceReader {
     out = from_[next_++];
     return true;
   }
+  std::span<const BusTransaction> upcoming() const override {
+    return std::span(from_).subspan(next_);
+  }
+  void skip(std::size_t count) override { next_ += count; }
 
  private:
   const std::vector<BusTransaction>& from_;

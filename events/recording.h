@@ -129,6 +129,11 @@ class EvidenceReader {
   virtual ~EvidenceReader() = default;
   /// False at the clean end. Throws FormatError when the archive is damaged.
   virtual bool next(BusTransaction& out) = 0;
+  /// What next() is going to give, as far as it is known already: perhaps nothing. Valid until the
+  /// reader is used again.
+  virtual std::span<const BusTransaction> upcoming() const { return {}; }
+  /// Leaves out the first `count` of upcoming().
+  virtual void skip(std::size_t /*count*/) {}
 };
 
 /// Receives transactions while a capture is read.

@@ -128,6 +128,11 @@ class FileEvidenceReader final : public EvidenceReader {
     return true;
   }
 
+  std::span<const BusTransaction> upcoming() const override {
+    return std::span(block_).subspan(next_, decoded_ - next_);
+  }
+  void skip(std::size_t count) override { next_ += count; }
+
  private:
   bool decode() {
     next_ = 0;

@@ -51,11 +51,12 @@ void ReadCheck::apply_external_writes(std::uint64_t transaction) {
   }
 }
 
-void ReadCheck::captured_read(const BusTransaction& t) {
+void ReadCheck::captured_read(const BusTransaction& t, std::uint8_t parts) {
   if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
   apply_external_writes(t.index);
   if (t.size == 0 || !t.has(kPositionKnown)) return;
   Pending& p = pending_.emplace_back(t);
+  p.parts = parts;
   const bool code = t.op == BusOp::code_read;
   // Without a cache only the addresses of data are compared, and most code is never written.
   const bool later = uncached_ && code && !written_frames_.contains(t.address.page());
@@ -88,7 +89,10 @@ void ReadCheck::show_memory(Pending& p) const {
   if (page == nullptr) return;
   const std::uint32_t offset = p.t.address.offset_in_page();
   const std::uint32_t size = std::min<std::uint32_t>(p.t.size, kPageSize - offset);
-  switch (size) {  // most are lines of a 486, or words of its bus
+  switch (size) {  // most are lines of a Pentium or 486, or words of its bus
+    case 32:
+      std::memcpy(p.t.data.data(), &page->data[offset], 32);
+      break;
     case 16:
       std::memcpy(p.t.data.data(), &page->data[offset], 16);
       break;
@@ -121,8 +125,8 @@ void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store, con
     p->touched |= meant;
     // What a store has changed by the time it is told is not what was filled.
     if (meant && (store || equals(*p, memory))) {
+      compared_ += p->parts;
       p = pending_.erase(p);
-      ++compared_;
     } else {
       ++p;
       ++looked_at;
@@ -438,8 +442,7 @@ bool ReadCheck::equals_before(const Pending& p, const BlockMemory& block,
 std::uint64_t ReadCheck::pass_block(std::uint64_t last) {
   const auto pass = [&](std::uint64_t end) {
     while (!pending_.empty() && pending_.front().t.position.instruction < end) {
-      pending_.pop_front();
-      ++compared_;
+      drop_first();
     }
   };
   pass(last);
@@ -448,6 +451,11 @@ std::uint64_t ReadCheck::pass_block(std::uint64_t last) {
   forget_old_fetches();
   begin(last);
   return before;
+}
+
+void ReadCheck::drop_first() {
+  compared_ += pending_.front().parts;
+  pending_.pop_front();
 }
 
 void ReadCheck::begin(std::uint64_t instruction) {
@@ -462,8 +470,7 @@ void ReadCheck::skip(std::uint64_t next) {
   // Before the first access nothing of the capture has been compared yet.
   const std::uint64_t done = instruction_ != kNone ? instruction_ + 1 : next;
   while (!pending_.empty() && pending_.front().t.position.instruction < done) {
-    pending_.pop_front();
-    ++compared_;
+    drop_first();
   }
   begin(next);
 }

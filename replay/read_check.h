@@ -35,6 +35,7 @@ struct ReadCheckProgress {
     bool shown = false;       ///< else they still are what bus_memory_ holds
     bool touched = false;     ///< but memory held something else then
     bool held = false;        ///< code that memory held before the instruction stored anything
+    std::uint8_t parts = 1;   ///< transactions of the capture that it is
   };
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
@@ -65,8 +66,10 @@ class ReadCheck : private ReadCheckProgress {
   explicit ReadCheck(const Recording& recording, bool plain = false);
 
   // The captured side, in bus order.
-  void captured_read(const BusTransaction& t);
-  /// `t`, a read, is going to be the next one: what is needed for it is fetched from memory ahead.
+  /// `t` is so many transactions of the capture, joined.
+  void captured_read(const BusTransaction& t, std::uint8_t parts = 1);
+  /// `t`, which is memory traffic, comes before long: what is needed for it is fetched from memory
+  /// ahead.
   void will_capture(const BusTransaction& t) const {
     const MemoryImage::Page* const page = uncached_ ? nullptr : bus_memory_.find(t.address.page());
     if (page == nullptr) return;
@@ -137,6 +140,7 @@ class ReadCheck : private ReadCheckProgress {
   void touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory);
   void apply_external_writes(std::uint64_t transaction);
   bool equals(Pending& p, const Memory& memory) const;
+  void drop_first();
   bool follows_code(const Pending& p) const;
   bool follows_code(const Pending& p, PhysAddr fetched) const;
   bool agrees(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;

@@ -21,6 +21,10 @@ constexpr std::uint64_t kMaxIdle = 10'000'000;
 /// Transactions held back while looking for one of another kind, before that counts as missing.
 constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
 
+/// How far ahead of what is compared memory is asked for: some lines, or several hundred of the
+/// host's instructions.
+constexpr std::size_t kFetchedAhead = 8;
+
 /// Branches remembered until their message comes, and transactions between a message and a write
 /// that went out before it or after it.
 constexpr std::size_t kMaxBranches = std::size_t{1} << 16;
@@ -119,13 +123,43 @@ bool Verifier::look_ahead() {
   if (ahead_) return true;
   if (at_end_) return false;
   if (evidence_->next(ahead_.emplace())) {
-    const bool reads = ahead_->op == BusOp::data_read || ahead_->op == BusOp::code_read;
-    if (reads && reads_ != nullptr) reads_->will_capture(*ahead_);
+    join_line();
+    const std::span<const BusTransaction> upcoming = evidence_->upcoming();
+    if (upcoming.size() > kFetchedAhead) will_pull(upcoming[kFetchedAhead]);
     return true;
   }
   ahead_.reset();
   at_end_ = true;
   return false;
+}
+
+/// A line that went over the bus in several transactions is compared as one, where no transaction
+/// of it is of interest.
+void Verifier::join_line() {
+  ahead_parts_ = 1;
+  BusTransaction& line = *ahead_;
+  const bool whole = line.has(kLine) && line.has(kPositionKnown) && options_.believed.empty();
+  if (!plain_ || !whole) return;
+  const std::uint8_t part = line.size;
+  for (const BusTransaction& t : evidence_->upcoming()) {
+    const bool follows = t.op == line.op && t.flags == line.flags && t.position == line.position &&
+                         t.index == line.index + 1 && t.address == line.address + line.size;
+    // None is longer, or crosses a boundary of so many bytes.
+    const bool same = (line.address.value ^ t.address.value) < kMaxTransactionBytes;
+    if (!follows || !same || t.size != part || line.size + part > kMaxTransactionBytes) break;
+    std::copy_n(t.data.begin(), part, line.data.begin() + line.size);
+    line.size = static_cast<std::uint8_t>(line.size + part);
+    line.index = t.index;
+    ++ahead_parts_;
+  }
+  evidence_->skip(ahead_parts_ - 1u);
+}
+
+/// `t` comes before long: what both sides hold there is fetched from memory ahead.
+void Verifier::will_pull(const BusTransaction& t) const {
+  if (!t.is_memory()) return;
+  if (reads_ != nullptr) reads_->will_capture(t);
+  __builtin_prefetch(machine_->memory().host(t.address));
 }
 
 bool Verifier::pull() {
@@ -149,12 +183,12 @@ bool Verifier::pull() {
 void Verifier::sort_in(const BusTransaction& t) {
   if (reads_ != nullptr) {
     if (t.op == BusOp::data_write) reads_->captured_write(t);
-    if (t.op == BusOp::data_read || t.op == BusOp::code_read) reads_->captured_read(t);
+    if (t.op == BusOp::data_read || t.op == BusOp::code_read) reads_->captured_read(t, ahead_parts_);
   }
   switch (t.op) {
     case BusOp::data_write:
       if (t.has(kWriteBack) && t.has(kPositionKnown)) {
-        lines_.push_back({t, all_bytes(t.size)});
+        lines_.push_back({t, all_bytes(t.size), ahead_parts_});
       } else if (t.has(kWriteBack)) {
         window_lines_[t.address.value / 16].push_back(t);
         settle_line(t.address.value / 16);
@@ -234,10 +268,11 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
     const PhysAddr at = machine_->memory().captured(a + static_cast<std::uint32_t>(i));
     auto bits = static_cast<std::uint8_t>(unspecified >> (i % 4 * 8));
     if (write_back && !writes_visible(at)) {
+      if (plain_) continue;
       if (bits == 0) bits = copied_bits(i, now);
       if (!lines_.empty() && !specific_bytes_.empty()) excuse_overwritten(at, now);
       unconfirmed_lines_.insert(line_of(at.value));
-      if (!plain_) set_specific(at, bits, bytes[i]);
+      set_specific(at, bits, bytes[i]);
       continue;
     }
     match_byte(at, bytes[i], bits, now);

@@ -92,6 +92,7 @@ struct VerifierProgress {
   struct PendingLine {
     BusTransaction t;
     std::uint32_t unmatched = 0;  ///< bit i: byte i has not been seen equal yet
+    std::uint8_t parts = 1;       ///< transactions of the capture that it is
   };
 
   /// Number of the 16 bytes that an address lies in, the shortest lines that processors have.
@@ -102,6 +103,7 @@ struct VerifierProgress {
   }
 
   std::optional<BusTransaction> ahead_;  ///< read, and not pulled yet
+  std::uint8_t ahead_parts_ = 1;         ///< transactions of the capture that it is
   bool at_end_ = false;
   bool beyond_ = false;
   bool counted_ = false;  ///< memory traffic carries positions
@@ -237,6 +239,8 @@ class Verifier final : public Sink, private VerifierProgress {
       "the processor took a branch that the replay did not";
 
   bool look_ahead();
+  void join_line();
+  void will_pull(const BusTransaction& t) const;
   bool pull();
   void pull_through(Position position);
   bool has_position_beyond(Position position) const;
@@ -259,7 +263,7 @@ class Verifier final : public Sink, private VerifierProgress {
   void check_lines(Position next);
   bool line_matches(PendingLine& line) const;
   std::string memory_text(PhysAddr a, std::uint32_t size) const;
-  void line_agreed(const BusTransaction& t);
+  void line_agreed(const BusTransaction& t, std::uint8_t parts);
   bool at_barrier() const;
   bool settle_line(std::uint32_t line);
   void settle_window(Position now);

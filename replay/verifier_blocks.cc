@@ -196,7 +196,7 @@ void Verifier::agreed(const ExecutedBlock& block, Position first) {
   const std::uint64_t last = first.instruction + block.count() - 1;
   if (reads_ != nullptr) totals_.reads = reads_->pass_block(last);
   if (recording_.bus.form == CacheForm::write_back) {
-    for (std::size_t i = 0; i < lines_made_; ++i) line_agreed(lines_[i].t);
+    for (std::size_t i = 0; i < lines_made_; ++i) line_agreed(lines_[i].t, lines_[i].parts);
     lines_.drop_front(lines_made_);
     if (!lines_.empty()) check_lines({last + 1, 0});
   } else {

@@ -5,6 +5,11 @@
 namespace citcat {
 
 bool Verifier::line_matches(PendingLine& line) const {
+  if (line.t.address.offset_in_page() + line.t.size <= kPageSize &&
+      machine_->memory().holds(line.t.address, line.t.bytes())) {
+    line.unmatched = 0;
+    return true;
+  }
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
     const auto byte = machine_->memory().defined_byte(line.t.address + i);
@@ -13,18 +18,18 @@ bool Verifier::line_matches(PendingLine& line) const {
   return line.unmatched == 0;
 }
 
-void Verifier::line_agreed(const BusTransaction& t) {
-  ++totals_.write_backs.checked;
-  ++totals_.write_backs.equal;
+void Verifier::line_agreed(const BusTransaction& t, std::uint8_t parts) {
+  totals_.write_backs.checked += parts;
+  totals_.write_backs.equal += parts;
   totals_.evidence_bytes += t.size;
   last_agreed_ = t.index;
   const std::uint32_t number = line_of(t.address.value);
-  unconfirmed_lines_.erase(number);
+  const std::uint32_t last = line_of(t.address.value + t.size - 1);
+  for (std::uint32_t n = number; !plain_ && n <= last; ++n) unconfirmed_lines_.erase(n);
   if (!flag_images_.empty()) {
     for (std::uint32_t b = 0; b < t.size; b += 4) flag_images_.erase(t.address.value + b);
   }
   if (specific_bytes_.empty()) return;
-  const std::uint32_t last = line_of(t.address.value + t.size - 1);
   if (!specific_lines_.contains(number) && !specific_lines_.contains(last)) return;
   for (std::uint32_t b = 0; b < t.size; ++b) {
     // A byte may have been seen equal before the instruction stored what is there now.
@@ -71,7 +76,7 @@ bool Verifier::settle_line(std::uint32_t line) {
   while (!it->second.empty()) {
     PendingLine pending{it->second.front(), all_bytes(it->second.front().size)};
     if (!line_matches(pending)) return any;
-    line_agreed(pending.t);
+    line_agreed(pending.t, pending.parts);
     it->second.pop_front();
     any = true;
   }
@@ -108,7 +113,7 @@ void Verifier::check_lines(Position next) {
       ++i;
       continue;
     }
-    line_agreed(line.t);
+    line_agreed(line.t, line.parts);
     lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
@@ -137,7 +142,10 @@ bool Verifier::adopt_line(PendingLine& line) {
     machine_->memory().external_write(line.t.address + i, {&line.t.data[i], 1});
     adoptions_.push_back({machine_->position(), false, line.t.address + i, line.t.data[i]});
   }
-  ++totals_.adopted;
+  const std::uint32_t part = line.t.size / line.parts;
+  for (std::uint32_t first = 0; first < line.t.size; first += part) {
+    if ((line.unmatched >> first & all_bytes(part)) != 0) ++totals_.adopted;
+  }
   return true;
 }
 

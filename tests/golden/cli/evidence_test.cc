@@ -38,6 +38,30 @@ class Evidence : public CitcatTest {
 class WriteBack : public Evidence {
  protected:
   static constexpr const char* kWriteBack = "cache=write-back line=16";
+  static constexpr const char* kLinesOf32 = "cache=write-back line=32";
+  /// Protected mode, flat, from 10000h on, with tables at 11000h and 12000h.
+  static std::string flat_state(const std::string& esp) {
+    return R"({"cpu":"486","registers":{"eip":"0x10000","eflags":"0x2","eax":"0","esp":")" + esp +
+           R"(","cs":"8","cs.base":"0","cs.limit":"0xffffffff","cs.attributes":"0xc09b",)"
+           R"("ss":"0x10","ss.base":"0","ss.limit":"0xffffffff","ss.attributes":"0xc093",)"
+           R"("ds":"0x10","ds.base":"0","ds.limit":"0xffffffff","ds.attributes":"0xc093",)"
+           R"("gdtr.base":"0x12000","gdtr.limit":"0x17","idtr.base":"0x11000","idtr.limit":"0x1ff",)"
+           R"("cr0":"0x11"}})";
+  }
+  /// mov al,[20000h]; mov [20010h],al; hlt: both lie in one line, whose second half is given up as
+  /// `given_up`.
+  nlohmann::json verdict_of_halves(const std::string& given_up) const {
+    return verdict_from(flat_state("0x20100"), kLinesOf32,
+                        "0,CODE_RD,00010000,16,a000000200a210000200f49090909090,L\n"
+                        "0,CODE_RD,00010010,16,90909090909090909090909090909090,L\n"
+                        "0,MEM_RD,00020000,16,5a000000000000000000000000000000,L\n"
+                        "0,MEM_RD,00020010,16,00000000000000000000000000000000,L\n"
+                        "2,MEM_WR,00020000,16,5a000000000000000000000000000000,LW\n"
+                        "2,MEM_WR,00020010,16," +
+                            given_up +
+                            ",LW\n"
+                            "2,HALT,00000000,1,00,-\n");
+  }
   /// mov al,5; shl al,2; pushf; pop bx; cmp al,al; pushf; hlt. The line with the flags of the first
   /// PUSHF is written back right before the second one stores.
   nlohmann::json verdict_of_flags(const std::string& low_byte) const {
@@ -84,15 +108,8 @@ TEST_F(WriteBack, MayShowUndefinedFlagsThatWereCopied) {
 /// the line of both is written back, with AF as the first SHL may leave it. The second may leave it
 /// otherwise.
 TEST_F(WriteBack, MayShowUndefinedFlagsThatTheNextFrameReplaces) {
-  const std::string state =
-      R"({"cpu":"486","registers":{"eip":"0x10000","eflags":"0x2","eax":"0","esp":"0x20100",)"
-      R"("cs":"8","cs.base":"0","cs.limit":"0xffffffff","cs.attributes":"0xc09b",)"
-      R"("ss":"0x10","ss.base":"0","ss.limit":"0xffffffff","ss.attributes":"0xc093",)"
-      R"("ds":"0x10","ds.base":"0","ds.limit":"0xffffffff","ds.attributes":"0xc093",)"
-      R"("gdtr.base":"0x12000","gdtr.limit":"0x17","idtr.base":"0x11000","idtr.limit":"0x1ff",)"
-      R"("cr0":"0x11"}})";
   const nlohmann::json verdict =
-      verdict_from(state, kWriteBack,
+      verdict_from(flat_state("0x20100"), kWriteBack,
                    "0,CODE_RD,00010000,16,b005c0e002cd2083c40cc0e002cd21f4,L\n"
                    "2,MEM_RD,00011100,16,07000800008e01000f000800008e0100,L\n"
                    "2,MEM_RD,00012000,16,0000000000000000ffff0000009bcf00,L\n"
@@ -102,6 +119,36 @@ TEST_F(WriteBack, MayShowUndefinedFlagsThatTheNextFrameReplaces) {
                    "6,HALT,00000000,1,00,-\n");
   EXPECT_EQ(verdict.at("verdict"), "match") << verdict.dump();
   EXPECT_EQ(verdict.at("adopted"), 0) << verdict.dump();
+}
+
+TEST_F(WriteBack, OfALineInHalvesCountsBoth) {
+  const nlohmann::json verdict = verdict_of_halves("5a000000000000000000000000000000");
+  EXPECT_EQ(verdict.at("verdict"), "match") << verdict.dump();
+  EXPECT_EQ(verdict.at("write_backs").at("equal"), 2);
+  EXPECT_EQ(verdict.at("reads"), 4);
+}
+
+TEST_F(WriteBack, OfALineInHalvesNamesTheHalfThatDiffers) {
+  const nlohmann::json verdict = verdict_of_halves("5b000000000000000000000000000000");
+  EXPECT_EQ(verdict.at("verdict"), "diverged") << verdict.dump();
+  EXPECT_EQ(verdict.at("write_backs").at("equal"), 1);
+  EXPECT_EQ(verdict.at("divergence").at("transaction"), 5);
+}
+
+/// mov al,5; shl al,2; pushf; shl al,2; pushf; hlt: each half of the line that is written back has
+/// flags that SHL leaves undefined.
+TEST_F(WriteBack, OfALineInHalvesAdoptsFlagsOfBoth) {
+  const nlohmann::json verdict =
+      verdict_from(flat_state("0x20014"), kLinesOf32,
+                   "0,CODE_RD,00010000,16,b005c0e0029cc0e0029cf49090909090,L\n"
+                   "0,CODE_RD,00010010,16,90909090909090909090909090909090,L\n"
+                   "2,MEM_RD,00020000,16,00000000000000000000000000000000,LR\n"
+                   "2,MEM_RD,00020010,16,00000000000000000000000000000000,LR\n"
+                   "5,MEM_WR,00020000,16,00000000000000000000000016000000,LW\n"
+                   "5,MEM_WR,00020010,16,16000000000000000000000000000000,LW\n"
+                   "5,HALT,00000000,1,00,-\n");
+  EXPECT_EQ(verdict.at("verdict"), "match") << verdict.dump();
+  EXPECT_EQ(verdict.at("adopted"), 2) << verdict.dump();
 }
 
 /// mov al,[10h]; mov al,[10h]; hlt: the second read shows another bit.
