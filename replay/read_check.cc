@@ -32,6 +32,7 @@ bool overlaps(PhysAddr a, std::uint32_t size, PhysAddr b, std::uint32_t other) {
 ReadCheck::ReadCheck(const Recording& recording, bool plain)
     : recording_(recording),
       uncached_(recording.bus.form == CacheForm::none),
+      plain_(plain),
       data_is_shown_(!plain || !uncached_),
       line_bytes_(recording.bus.line_bytes),
       bus_memory_(recording.image.clone()) {
@@ -117,6 +118,7 @@ void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store, con
   std::size_t looked_at = 0;
   for (auto p = pending_.begin(); p != pending_.end() && looked_at < kLookAhead;) {
     if (p->t.position.instruction > instruction_) break;
+    if (plain_ && is_later(p->t.position.iteration)) break;
     const bool is_code = p->t.op == BusOp::code_read;
     const auto [first, bytes] = filled(p->t);
     // Any store may fill its line first, whether the monitor says that it did or not.

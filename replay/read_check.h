@@ -38,9 +38,11 @@ struct ReadCheckProgress {
     std::uint8_t parts = 1;   ///< transactions of the capture that it is
   };
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  static constexpr std::uint32_t kAnyIteration = ~std::uint32_t{0};
 
   std::size_t next_external_ = 0;
   std::uint64_t instruction_ = kNone;
+  std::uint32_t iteration_ = kAnyIteration;
   std::size_t code_held_ = 0;    ///< so many of pending_, the first ones, are held or no code
   ShortQueue<Pending> pending_;  ///< not settled yet
   std::vector<Access> fetches_, reads_, stores_;  ///< of instruction_
@@ -53,6 +55,7 @@ struct ReadCheckProgress {
 
 class ReadCheck : private ReadCheckProgress {
  public:
+  using ReadCheckProgress::kAnyIteration;
   using ReadCheckProgress::kNone;
   /// What bus and replay disagree on.
   struct Disagreement {
@@ -87,6 +90,8 @@ class ReadCheck : private ReadCheckProgress {
   /// A page table is here, read where nothing is expected.
   void table(PhysAddr a) { table_frames_.insert(a.page()); }
 
+  /// The accesses that follow are of this iteration of a REP, or of any.
+  void reach(std::uint32_t iteration) { iteration_ = iteration; }
   /// The instruction whose accesses are being collected; kNone before the first.
   std::uint64_t instruction() const { return instruction_; }
   /// Compares the accesses of instruction(), which must be complete on both sides, and goes on to
@@ -141,6 +146,11 @@ class ReadCheck : private ReadCheckProgress {
   void apply_external_writes(std::uint64_t transaction);
   bool equals(Pending& p, const Memory& memory) const;
   void drop_first();
+  /// Belongs to none of the accesses now. The one after is left a chance: should the monitor count
+  /// otherwise, the comparison that is not plain has the last word.
+  bool is_later(std::uint32_t iteration) const {
+    return iteration > iteration_ && iteration - iteration_ > 1;
+  }
   bool follows_code(const Pending& p) const;
   bool follows_code(const Pending& p, PhysAddr fetched) const;
   bool agrees(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;
@@ -168,6 +178,7 @@ class ReadCheck : private ReadCheckProgress {
 
   const Recording& recording_;
   bool uncached_ = false;
+  bool plain_ = false;
   bool data_is_shown_ = true;  ///< pending reads of data have the bytes that they read
   std::uint32_t line_bytes_ = 0;
   MemoryImage bus_memory_;  ///< what the capture has shown memory to hold so far

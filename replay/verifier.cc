@@ -258,7 +258,7 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   if (plain_) overwritten = note_image(a, bytes);
   if (write_back && expects_nothing(now)) return;
   if (reads_ != nullptr && !beyond_) {
-    if (now.instruction != reads_->instruction()) follow_reads(now);
+    begin_reads(now);
     reads_->stored(a, static_cast<std::uint32_t>(bytes.size()), machine_->memory());
   }
   if (write_back) pull_through(now);

@@ -277,6 +277,9 @@ class Verifier final : public Sink, private VerifierProgress {
   // verifier_blocks.cc: what ran as a block
   bool pull_plain(std::uint64_t first, std::uint64_t last);
   bool is_plain(const BusTransaction& t, std::uint64_t first, std::uint64_t through) const;
+  Position place_of(const BusTransaction& t) const;
+  static Position place_before(Position at);
+  void pull_reads_at(Position at);
   bool stores_agree(const ExecutedBlock& block, std::uint64_t first);
   bool lines_agree(const ExecutedBlock& block, std::uint64_t first);
   bool line_agrees(const ExecutedBlock& block, const PendingLine& line,
@@ -300,6 +303,7 @@ class Verifier final : public Sink, private VerifierProgress {
   void match_branches();
   void check_branch_targets(const ExecutedInstruction& e, Position now);
   void follow_reads(Position now);
+  void begin_reads(Position now);
   const BusTransaction* next_io(Position now, const std::string& found);
   void check_special(BusOp op, Position now);
   bool made_by_specific_store() const;

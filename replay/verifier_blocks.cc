@@ -16,6 +16,8 @@ namespace {
 /// Writes that may wait while whole blocks are compared: far from where searching for them ends.
 constexpr std::size_t kMostWaiting = 64;
 
+constexpr Position kNever{~std::uint64_t{0}, 0};
+
 /// Port accesses read ahead of the memory traffic behind them.
 constexpr std::size_t kMostPorts = std::size_t{1} << 16;
 
@@ -31,9 +33,9 @@ bool Verifier::allows_blocks() const {
 Detail Verifier::detail() const { return plain_ ? Detail::comparison : Detail::accesses; }
 
 /// The first place at which the capture shows memory traffic that is not settled. A line may be
-/// given up before its instruction as well as after it: it is looked for at both places.
+/// given up before its instruction as well as after it: it is looked for at both places. What is
+/// read is compared at its own.
 Position Verifier::expected() {
-  constexpr Position kNever{~std::uint64_t{0}, 0};
   expected_ = {};
   if (recording_.bus.form == CacheForm::none) return expected_;  // every instruction is on the bus
   if (beyond_ || out_of_order_) return expected_;
@@ -41,22 +43,43 @@ Position Verifier::expected() {
     if (io_.size() == kMostPorts) return expected_;
     pull();
   }
-  Position first = kNever;
-  const auto expect = [&](const BusTransaction& t) {
-    first = std::min(first, t.has(kPositionKnown) ? t.position : Position{});
+  const auto first_read = [&] {
+    const bool any = reads_ != nullptr && reads_->first_pending() != nullptr;
+    return any ? place_of(*reads_->first_pending()) : kNever;
   };
-  if (ahead_) expect(*ahead_);
-  if (!writes_.empty()) expect(writes_.front().t);
-  if (!lines_.empty()) expect(lines_.front().t);
-  if (reads_ != nullptr && reads_->first_pending() != nullptr) expect(*reads_->first_pending());
-  if (first.instruction == interrupted_) first.iteration = 0;
-  const bool before = recording_.bus.form == CacheForm::write_back && first != kNever;
-  if (before && first.iteration != 0) {
-    --first.iteration;
-  } else if (before && first.instruction != 0) {
-    --first.instruction;
+  if (ahead_) pull_reads_at(std::min(first_read(), place_of(*ahead_)));
+  const Position read = first_read();
+  Position other = ahead_ ? place_of(*ahead_) : kNever;
+  if (!writes_.empty()) other = std::min(other, place_of(writes_.front().t));
+  if (!lines_.empty()) other = std::min(other, place_of(lines_.front().t));
+  if (other > read || other == kNever) return expected_ = read;
+  const bool may_be_before = recording_.bus.form == CacheForm::write_back;
+  return expected_ = may_be_before ? place_before(other) : other;
+}
+
+/// Where it is expected: at the beginning of a REP that an event came at, which starts again.
+Position Verifier::place_of(const BusTransaction& t) const {
+  if (!t.has(kPositionKnown)) return {};
+  if (t.position.instruction == interrupted_) return {interrupted_, 0};
+  return t.position;
+}
+
+Position Verifier::place_before(Position at) {
+  if (at.iteration != 0) {
+    --at.iteration;
+  } else if (at.instruction != 0) {
+    --at.instruction;
   }
-  return expected_ = first;
+  return at;
+}
+
+/// Pulls what comes next as long as it is read there, and plain: it shows whether anything else is
+/// expected there.
+void Verifier::pull_reads_at(Position at) {
+  while (look_ahead() && place_of(*ahead_) == at && ahead_->op != BusOp::data_write &&
+         ahead_->has(kPositionKnown) && is_plain(*ahead_, at.instruction, at.instruction)) {
+    pull();
+  }
 }
 
 bool Verifier::may_run_block(Position first, std::uint32_t count) {

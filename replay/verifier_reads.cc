@@ -28,9 +28,15 @@ void Verifier::follow_reads(Position now) {
   reach(now.instruction);
 }
 
+void Verifier::begin_reads(Position now) {
+  if (now.instruction != reads_->instruction()) follow_reads(now);
+  // An event that came at a REP has it start again from zero: counts no longer order its reads.
+  reads_->reach(now.instruction == interrupted_ ? ReadCheck::kAnyIteration : now.iteration);
+}
+
 void Verifier::fetch(PhysAddr a, std::uint32_t size, Position now) {
   if (reads_ == nullptr || beyond_ || expects_nothing(now)) return;
-  if (now.instruction != reads_->instruction()) follow_reads(now);
+  begin_reads(now);
   reads_->fetched(a, size, machine_->memory());
 }
 
@@ -52,7 +58,7 @@ void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position no
     copied_from_ = machine_->memory().captured(a);
     copied_at_ = now;
   }
-  if (now.instruction != reads_->instruction()) follow_reads(now);
+  begin_reads(now);
   reads_->read(a, size, kind, machine_->memory());
 }
 
