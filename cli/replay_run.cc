@@ -161,6 +161,8 @@ nlohmann::ordered_json divergence_json(const std::optional<Divergence>& divergen
   nlohmann::ordered_json json;
   json["position"] = d.position.instruction;
   json["iteration"] = d.position.iteration;
+  json["linear"] = nullptr;
+  if (d.linear) json["linear"] = *d.linear;
   json["transaction"] = nullptr;
   if (d.transaction != kNoTransaction) json["transaction"] = d.transaction;
   json["reason"] = d.reason;
@@ -171,8 +173,7 @@ nlohmann::ordered_json divergence_json(const std::optional<Divergence>& divergen
 }
 
 std::vector<std::string> divergence_lines(const Divergence& d) {
-  std::string head = fmt::format("diverged at instruction {}", d.position.instruction);
-  if (d.position.iteration != 0) head += fmt::format(" iteration {}", d.position.iteration);
+  std::string head = "diverged at " + place_text(d);
   if (d.transaction != kNoTransaction) head += fmt::format(", transaction {}", d.transaction);
   std::vector<std::string> lines = {head + ": " + d.reason};
   if (!d.expected.empty()) lines.push_back("  expected  " + d.expected);

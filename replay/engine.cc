@@ -61,17 +61,19 @@ struct Engine::Hooks {
   static void code(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
     Engine& e = *static_cast<Engine*>(user);
     e.translating_ = Translating::nothing;
-    e.guarded([&] { e.client_.on_instruction(static_cast<std::uint32_t>(address), size); });
+    e.guarded_until_exception(
+        [&] { e.client_.on_instruction(static_cast<std::uint32_t>(address), size); });
   }
   static void block(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
     auto* const block = static_cast<TranslatedBlock*>(user);
     Engine& e = *block->engine;
     e.translating_ = Translating::nothing;
+    // The engine looks whether to stop before it reports a block.
     e.guarded([&] { e.client_.on_block(static_cast<std::uint32_t>(address), size, *block); });
   }
   static void interrupt(uc_engine*, std::uint32_t number, void* user) {
     Engine& e = *static_cast<Engine*>(user);
-    e.guarded([&] {
+    e.guarded_until_exception([&] {
       const bool intercepted =
           number >= kInterceptedException && number < kInterceptedException + 32;
       const bool software = !intercepted && e.get<std::uint32_t>(kExceptionIsInt) != 0;
@@ -84,14 +86,14 @@ struct Engine::Hooks {
   static std::uint32_t in(uc_engine*, std::uint32_t port, int size, void* user) {
     Engine& e = *static_cast<Engine*>(user);
     std::uint32_t value = 0;
-    e.guarded([&] {
+    e.guarded_until_exception([&] {
       value = e.client_.on_in(static_cast<std::uint16_t>(port), static_cast<std::uint32_t>(size));
     });
     return value;
   }
   static void out(uc_engine*, std::uint32_t port, int size, std::uint32_t value, void* user) {
     Engine& e = *static_cast<Engine*>(user);
-    e.guarded([&] {
+    e.guarded_until_exception([&] {
       const std::uint32_t mask = size >= 4 ? 0xffffffffu : (1u << (8 * size)) - 1;
       e.client_.on_out(static_cast<std::uint16_t>(port), static_cast<std::uint32_t>(size),
                        value & mask);
@@ -108,7 +110,7 @@ struct Engine::Hooks {
     if (e.identity_) {
       translation = Translation{PhysAddr{page}, true};
     } else {
-      e.guarded([&] { translation = e.client_.on_translate(page, access); });
+      e.guarded_until_exception([&] { translation = e.client_.on_translate(page, access); });
     }
     // Looked at here, because with a hook of the library's for it every load goes the slow way.
     const bool unmapped = translation && e.host_page(translation->frame.page()) == nullptr;

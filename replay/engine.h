@@ -299,6 +299,12 @@ class Engine {
       stop();
     }
   }
+  /// The same for a hook that the engine may call after an exception, on its way to the next place
+  /// where it looks whether to stop: of what it does until there nothing is told.
+  template <class F>
+  void guarded_until_exception(F&& body) noexcept {
+    if (!pending_) guarded(std::forward<F>(body));
+  }
   struct Hooks;
 
   uc_struct* uc_ = nullptr;

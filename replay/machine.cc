@@ -100,7 +100,15 @@ void Machine::run(Position until) {
                   "read of memory that no evidence defines (%s, %u bytes at physical %08x)", u.what,
                   u.size, u.address.value);
     throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
+  } catch (...) {
+    take_port_access_back();
+    throw;
   }
+}
+
+std::uint32_t Machine::next_linear() const {
+  const bool begun = in_flight_ || pending_ != nullptr;
+  return begun ? linear_ : engine_.segment_base(kCs) + engine_.eip();
 }
 
 bool Machine::run_step() {

@@ -147,6 +147,9 @@ class Machine final : private EngineClient, private WalkObserver {
   /// Runs until the position is `until` or later, the processor halts or shuts down, or the
   /// environment wants a stop. Throws ReplayStopped.
   void run(Position until);
+  /// Linear address of the instruction that the position names: the next one, or the one at which
+  /// run() was left by an exception.
+  std::uint32_t next_linear() const;
   /// How often page tables are read; what the guest sees is the same.
   void set_walk_policy(WalkPolicy policy) { mmu_.set_walk_policy(policy); }
   void set_polling(bool on) { polling_ = on; }
@@ -251,6 +254,9 @@ class Machine final : private EngineClient, private WalkObserver {
   void keep_flag_inputs(const InstructionInfo& info);
   void after_system(const InstructionInfo& info);
   void move_a20_gate();
+  template <class F>
+  void access_port(F&& access);
+  void take_port_access_back();
   void discard_in_flight();
 
   // machine_blocks.cc: code that runs unreported
@@ -521,10 +527,12 @@ class Machine final : private EngineClient, private WalkObserver {
   std::array<Store, 40> stores_;
   std::size_t store_count_ = 0;
   bool stores_to_code_ = false;            ///< one of them goes to a frame that holds code
-  std::vector<std::uint8_t> overwritten_;  ///< by them all then, in their order
+  std::vector<std::uint8_t> overwritten_;  ///< by them all then and by INS, in their order
   Engine::RawFlags flags_before_{};        ///< the flags then
-  unsigned reads_told_ = 0;                ///< to the sink, of the instruction being prepared
-  unsigned reads_to_skip_ = 0;             ///< told when it was prepared before
+  /// The general registers before a port access that was refused by an exception.
+  std::optional<std::array<std::uint64_t, 8>> refused_port_access_;
+  unsigned reads_told_ = 0;     ///< to the sink, of the instruction being prepared
+  unsigned reads_to_skip_ = 0;  ///< told when it was prepared before
   std::uint16_t segment_push_upper_ = 0;
   bool restore_segment_push_ = false;
   struct {

@@ -62,12 +62,12 @@ void Machine::prepare_operands() {
     std::memcpy(&segment_push_upper_, memory_.host(stores_[0].physical + stores_[0].size), 2);
     restore_segment_push_ = true;
   }
-  if (stores_to_code_) keep_overwritten();
+  if (stores_to_code_ || info.kind == InstructionClass::ins) keep_overwritten();
 }
 
 /// The engine stores unaligned operands byte by byte. Where one of them changes the block being
 /// executed it leaves the instruction there, and begins it anew: what it has stored so far must not
-/// be what it reads then.
+/// be what it reads then. Where INS is going to store it stores 0 before it reads the port.
 void Machine::keep_overwritten() {
   engine_.read_raw_flags(flags_before_);
   overwritten_.clear();
@@ -198,8 +198,8 @@ void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand) c
   if (!good) throw CpuException{static_cast<std::uint8_t>(s == kSs ? 12 : 13), 0u, 0};
 }
 
-/// Throws CodeElsewhere where the engine translated code of the page before the processor's TLB lost
-/// it, and the page's table has changed.
+/// Throws CodeElsewhere where the engine translated code of the page before the processor's TLB
+/// lost it, and the page's table has changed.
 void Machine::require_code_at(LinearAddr page, PhysAddr frame) const {
   const auto told = engine_code_.frame_of(page);
   if (told && told->page() != frame.page()) throw CodeElsewhere{};

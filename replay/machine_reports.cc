@@ -1,5 +1,6 @@
 // What the engine asks and reports by itself: exceptions, translations, port accesses.
 
+#include <algorithm>
 #include <cstdio>
 
 #include "replay/machine.h"
@@ -195,20 +196,52 @@ void Machine::ask_for_code_again() {
   request(Action::flush_tlb);
 }
 
+/// The engine goes on to the end of its instruction whether or not `access` throws.
+template <class F>
+void Machine::access_port(F&& access) {
+  try {
+    access();
+  } catch (...) {
+    auto& registers = refused_port_access_.emplace();
+    std::copy_n(engine_.gprs(), registers.size(), registers.begin());
+    throw;
+  }
+}
+
+/// Nothing showed the port access of the instruction in flight, or something else: it has not
+/// completed, whatever the engine made of it.
+void Machine::take_port_access_back() {
+  if (!refused_port_access_) return;
+  int number = 0;
+  for (const std::uint64_t value : *refused_port_access_) {
+    engine_.set_gpr(number++, static_cast<std::uint32_t>(value));
+  }
+  refused_port_access_.reset();
+  engine_.set_eip(linear_ - engine_.segment_base(kCs));
+  if (info_->kind == InstructionClass::ins) put_back_overwritten();
+  in_flight_ = false;
+  iterating_ = false;
+}
+
 std::uint32_t Machine::on_in(std::uint16_t port, std::uint32_t size) {
+  std::uint32_t value = 0;
+  access_port([&] {
+    value = environment_.port_read(port, size, position_);
+    if (sink_ != nullptr) sink_->io_read(port, size, value, position_);
+  });
   if (breaks_on_ports_) [[unlikely]]
     check_port_breakpoints(port, size);
-  const std::uint32_t value = environment_.port_read(port, size, position_);
-  if (sink_ != nullptr) sink_->io_read(port, size, value, position_);
   return value;
 }
 
 void Machine::on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) {
+  access_port([&] {
+    environment_.port_write(port, size, value, position_);
+    if (sink_ != nullptr) sink_->io_write(port, size, value, position_);
+  });
   if (breaks_on_ports_) [[unlikely]]
     check_port_breakpoints(port, size);
-  environment_.port_write(port, size, value, position_);
   if (has_a20_gate_) a20_gate_.port_write(port, size, value);
-  if (sink_ != nullptr) sink_->io_write(port, size, value, position_);
 }
 
 void Machine::walk_read(PhysAddr entry, std::uint32_t size) {

@@ -48,6 +48,14 @@ Divergence make_divergence(const ReplayStopped& stop) {
   return {stop.position, stop.transaction, stop.reason, stop.expected, stop.found, {}, stop.shown};
 }
 
+std::string place_text(const Divergence& divergence) {
+  std::string text = position_text(divergence.position);
+  if (!divergence.linear) return text;
+  char address[16];
+  std::snprintf(address, sizeof address, " at %08x", *divergence.linear);
+  return text + address;
+}
+
 class Replayer::Tally final : public Sink {
  public:
   explicit Tally(bool counts_bytes) : counts_bytes_(counts_bytes) {}
@@ -90,6 +98,7 @@ ReplayReport Replayer::run() {
   } catch (const ReplayStopped& stop) {
     report_.end = ReplayReport::End::diverged;
     report_.divergence = make_divergence(stop);
+    if (stop.position == machine_.position()) report_.divergence->linear = machine_.next_linear();
   }
   report_.instructions = machine_.position().instruction;
   report_.interrupts = tally_->interrupts;

@@ -21,7 +21,12 @@ struct Divergence {
   std::string expected, found;
   std::vector<std::string> causes;
   std::optional<BusTransaction> shown = std::nullopt;  ///< the transaction, where it was compared
+  /// Of the instruction at `position`; nullopt at the end of the replay, and where something else
+  /// is compared than what an instruction does.
+  std::optional<std::uint32_t> linear = std::nullopt;
 };
+/// "instruction 5 iteration 2 at 000f0100".
+std::string place_text(const Divergence& divergence);
 
 Divergence make_divergence(const ReplayStopped& stop);
 

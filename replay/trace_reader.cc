@@ -205,8 +205,8 @@ class RecordingSource final : public TraceReader::Source {
   void fail(const Divergence& d) {
     failed_ = true;
     ended_ = false;
-    failure_ = file_.container().path() + ": diverged before or at instruction " +
-               std::to_string(d.position.instruction) + ": " + d.reason;
+    failure_ =
+        file_.container().path() + ": diverged before or at " + place_text(d) + ": " + d.reason;
   }
 
   TraceReaderOptions options_;
