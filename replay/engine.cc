@@ -125,8 +125,9 @@ struct Engine::Hooks {
     const bool unchecked = translation->holds_no_code && access != EngineAccess::fetch;
     result->paddr = translation->frame.value + (unchecked ? kUnchecked : 0);
     // What may not be executed will be asked for again as a fetch.
-    result->perms = static_cast<uc_prot>(UC_PROT_READ | (unchecked ? 0 : UC_PROT_EXEC) |
-                                         (translation->writable ? UC_PROT_WRITE : 0));
+    result->perms = static_cast<uc_prot>(
+        (translation->readable ? UC_PROT_READ : 0) | (translation->writable ? UC_PROT_WRITE : 0) |
+        (translation->executable && !unchecked ? UC_PROT_EXEC : 0));
     return true;
   }
 };

@@ -85,6 +85,10 @@ struct Translation {
   /// No code was translated from the frame: the engine need not look whether stores change code.
   /// Once some is, Engine::flush_tlb() is due before anything else is executed.
   bool holds_no_code = false;
+  // The engine has one entry for the code and the data of a page: what it is told of one replaces
+  // the other, and what it may not do by that it asks for.
+  bool readable = true;    ///< loads may use it
+  bool executable = true;  ///< code may be fetched by it, unless the frame holds none
 };
 
 class Engine;

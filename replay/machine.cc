@@ -37,7 +37,7 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
       compares_(by_blocks_ && sink != nullptr && sink->detail() == Detail::comparison),
       engine_(model, by_blocks_ ? HookMode::blocks : HookMode::instructions, *this),
       memory_(engine_, bus.address_mask, address_pins(model)),
-      mmu_(engine_, memory_, *this) {
+      mmu_(engine_, memory_, *this, model == CpuModel::i386 || model == CpuModel::i486) {
   fpu_ = std::make_unique<HostFpu>();
   sixteen_bit_ = model == CpuModel::i8088 || model == CpuModel::i286;
   wants_reads_ = sink_ != nullptr && sink_->wants_reads();

@@ -302,6 +302,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool runs_in_block(std::uint32_t linear);
   void forget_code_page() { code_page_ = block_page_ = kNoPage; }
   std::optional<Translation> translate_for_engine(std::uint32_t linear, EngineAccess kind);
+  void share_entry(Translation& known, LinearAddr page, EngineAccess kind);
   std::optional<Translation> translate_for_block(LinearAddr page, Access access);
   Translation allow_engine(Translation known, Access access);
   void note_code(std::uint32_t frame);

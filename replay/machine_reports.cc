@@ -93,12 +93,26 @@ bool Machine::touches_system_tables() const {
 }
 
 std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAccess kind) {
-  const auto known = translate_for_engine(linear, kind);
+  auto known = translate_for_engine(linear, kind);
   if (known && kind == EngineAccess::write && begins_to_patch(known->frame.page())) {
     return std::nullopt;
   }
-  if (known && !known->holds_no_code) engine_code_.note(LinearAddr{linear}, known->frame);
+  if (known) share_entry(*known, LinearAddr{linear}, kind);
   return known;
+}
+
+/// The engine has one entry for the code and the data of a page, the processor perhaps two, which
+/// may differ. The engine's serves both where they lie in one frame, as far as is known by now.
+void Machine::share_entry(Translation& known, LinearAddr page, EngineAccess kind) {
+  if (kind == EngineAccess::fetch) {
+    engine_code_.note(page, known.frame);
+    const auto data = mmu_.held(page, Access::read, user_mode());
+    known.readable = data && data->frame == known.frame;
+    known.writable &= known.readable && data->writable;
+    return;
+  }
+  const auto code = engine_code_.frame_of(page);
+  known.executable = code && code->page() == known.frame.page();
 }
 
 std::optional<Translation> Machine::translate_for_engine(std::uint32_t linear, EngineAccess kind) {

@@ -27,8 +27,8 @@ struct Mmu::Walk {
   std::array<Read, 2> reads;  ///< of directory and table, those that were made
 };
 
-Mmu::Mmu(Engine& engine, Memory& memory, WalkObserver& observer)
-    : engine_(engine), memory_(memory), observer_(observer) {}
+Mmu::Mmu(Engine& engine, Memory& memory, WalkObserver& observer, bool one_tlb)
+    : engine_(engine), memory_(memory), observer_(observer), code_tlb_(one_tlb ? dtlb_ : itlb_) {}
 
 std::shared_ptr<const Mmu::State> Mmu::save() const {
   return std::make_shared<const State>(State{itlb_, dtlb_, pdptes_});
@@ -233,8 +233,13 @@ PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, boo
   try {
     result = walk(address, access, user, true);
   } catch (const PageFault&) {
-    // Intel SDM vol. 3, 4.10.4.1: a page fault drops the cached translation of its page.
-    if (entry.tag == tag(address)) entry.tag = kInvalid;
+    // Intel SDM vol. 3, 4.10.4.1: a page fault drops the cached translations of its page.
+    for (const Access a : {Access::execute, Access::read}) {
+      Entry& cached = entry_of(address, a);
+      if (cached.tag != tag(address)) continue;
+      cached.tag = kInvalid;
+      lose(a);
+    }
     throw;
   }
   fill(entry, address, result, access, user);
@@ -243,8 +248,7 @@ PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, boo
 }
 
 void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, bool user) {
-  const bool evicts = entry.tag != kInvalid && entry.tag != tag(address);
-  if (evicts || entry.frame != walk.frame) ++epoch_;
+  const Entry before = entry;
   entry.tag = tag(address);
   entry.frame = walk.frame;
   entry.allowed = rights_to_allowed(walk.rights, (walk.leaf & kDirty) != 0);
@@ -253,7 +257,17 @@ void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access
     if (!user) entry.allowed &= kSupervisorRead | kSupervisorWrite;
   }
   entry.global = global_pages_ && (walk.leaf & kGlobal) != 0;
-  if (evicts) observer_.mapping_evicted(access);
+  const bool evicts = before.tag != kInvalid && before.tag != entry.tag;
+  const bool moves = before.frame != entry.frame;
+  if (evicts || moves) ++epoch_;
+  const bool forbids = (before.allowed & ~entry.allowed) != 0;
+  if (evicts || (before.tag == entry.tag && (moves || forbids))) lose(access);
+}
+
+/// What an entry for `access` said is no longer so.
+void Mmu::lose(Access access) {
+  const bool one_tlb = &code_tlb_ == &dtlb_;
+  observer_.mapping_evicted(one_tlb ? Access::read : access);
 }
 
 bool Mmu::fill_quietly(Entry& entry, LinearAddr address, Access access, bool user) {
@@ -276,13 +290,7 @@ std::optional<Translation> Mmu::peek(LinearAddr address, Access access, bool use
   if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
   const std::uint8_t need = needed(access, user);
   const std::uint8_t to_write = needed(Access::write, user);
-  const bool code = access == Access::execute;
-  for (const std::vector<Entry>* tlb : {code ? &itlb_ : &dtlb_, code ? &dtlb_ : &itlb_}) {
-    const Entry& e = (*tlb)[address.page() & (tlb->size() - 1)];
-    if (e.tag == tag(address) && (e.allowed & need) == need) {
-      return Translation{PhysAddr{e.frame & a20_mask_}, (e.allowed & to_write) == to_write};
-    }
-  }
+  if (auto known = held(address, access, user)) return known;
   try {
     const Walk result = walk(address, access, user, false);
     const std::uint8_t allowed = rights_to_allowed(result.rights, (result.leaf & kDirty) != 0);

@@ -44,7 +44,8 @@ class WalkObserver {
   virtual void quiet_walk_read(PhysAddr entry, std::uint32_t size) = 0;
   virtual void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) = 0;
   virtual void mapping_used(LinearAddr page, PhysAddr frame) = 0;
-  /// A translation for `access` is dropped from the TLB because another needs its place.
+  /// The TLB lost a translation for `access`, or for any where that is not execute: another needs
+  /// its place, its page lies elsewhere by now, or an access to it faulted.
   virtual void mapping_evicted(Access access) = 0;
   /// A page-directory-pointer entry that no evidence defines: PAE processors read these at the
   /// CR3 load, which may have been before the capture began. Returns its value when it can be
@@ -64,7 +65,8 @@ class Mmu {
  public:
   static constexpr std::uint32_t kInvalid = 1;  ///< a tag with a low bit is no page
 
-  Mmu(Engine& engine, Memory& memory, WalkObserver& observer);
+  /// `one_tlb`: code and data share its entries.
+  Mmu(Engine& engine, Memory& memory, WalkObserver& observer, bool one_tlb);
 
   /// Takes the paging mode over from the engine's CR0, CR3, CR4. `reload_cr3`: CR3 was written.
   void control_changed(bool reload_cr3);
@@ -108,13 +110,15 @@ class Mmu {
     return Translation{PhysAddr{entry.frame & a20_mask_}, access == Access::write};
   }
 
-  /// As translate(), where the TLB holds the page and nothing is left to be marked.
+  /// As translate(), where the TLB holds the page and nothing is left to be marked; writable where
+  /// a write would find it so too.
   std::optional<Translation> held(LinearAddr address, Access access, bool user) {
     if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
     const Entry& entry = entry_of(address, access);
     const std::uint8_t need = needed(access, user);
     if (entry.tag != tag(address) || (entry.allowed & need) != need) return std::nullopt;
-    return Translation{PhysAddr{entry.frame & a20_mask_}, access == Access::write};
+    const std::uint8_t to_write = needed(Access::write, user);
+    return Translation{PhysAddr{entry.frame & a20_mask_}, (entry.allowed & to_write) == to_write};
   }
 
   /// What the TLB and the page-directory-pointer registers hold; part of a checkpoint, because
@@ -146,12 +150,13 @@ class Mmu {
     return user ? kUserRead : kSupervisorRead;
   }
   Entry& entry_of(LinearAddr address, Access access) {
-    std::vector<Entry>& tlb = access == Access::execute ? itlb_ : dtlb_;
+    std::vector<Entry>& tlb = access == Access::execute ? code_tlb_ : dtlb_;
     return tlb[address.page() & (tlb.size() - 1)];
   }
   struct Walk;
   bool fill_quietly(Entry& entry, LinearAddr address, Access access, bool user);
   void fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, bool user);
+  void lose(Access access);
   PhysAddr walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user);
   struct WalkRequest {
     LinearAddr address;
@@ -190,6 +195,7 @@ class Mmu {
   // Direct-mapped and large: entries live until something drops them, as software must assume.
   std::vector<Entry> itlb_ = std::vector<Entry>(kCodeEntries);
   std::vector<Entry> dtlb_ = std::vector<Entry>(kDataEntries);
+  std::vector<Entry>& code_tlb_;  ///< one of these
 };
 
 }  // namespace citcat
