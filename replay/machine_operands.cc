@@ -9,6 +9,15 @@
 
 namespace citcat {
 
+namespace {
+
+bool is_port_access(InstructionClass kind) {
+  return kind == InstructionClass::in || kind == InstructionClass::out ||
+         kind == InstructionClass::ins || kind == InstructionClass::outs;
+}
+
+}  // namespace
+
 void Machine::prepare_operands() {
   const InstructionInfo& info = *info_;
   if (info.opcode_map == 1 && info.opcode <= 3) [[unlikely]]
@@ -29,6 +38,7 @@ void Machine::prepare_operands() {
   if (info.kind == InstructionClass::invlpg) {
     invlpg_linear_ = operand_linear(info.operands[0], regs, bases.data(), stack32);
   }
+  if (is_port_access(info.kind)) tell_port_permission();
   // An 80286 hands a coprocessor the operand's address and leaves the transfers to it.
   if (model_ != CpuModel::i286 || info.kind != InstructionClass::x87) {
     for_each_access(info, regs, bases.data(), stack32,
@@ -41,12 +51,6 @@ void Machine::prepare_operands() {
     case InstructionClass::ltr:
     case InstructionClass::lldt:
       watch_descriptor();
-      break;
-    case InstructionClass::in:
-    case InstructionClass::out:
-    case InstructionClass::ins:
-    case InstructionClass::outs:
-      tell_port_permission();
       break;
     case InstructionClass::far_jump:
     case InstructionClass::far_call:

@@ -83,21 +83,24 @@ void Machine::tell_looked_up_descriptor() {
   if (looks_up && protected_mode()) tell_descriptor(operand_selector());
 }
 
-/// The permission bits of a port (SDM vol. 1, 19.5.2), where the processor asks for them.
+/// The permission bits of a port (SDM vol. 1, 19.5.2), where the processor asks for them: told, and
+/// #GP where they refuse the access. The engine lets every one through.
 void Machine::tell_port_permission() {
   const std::uint32_t flags = engine_.system_flags();
   if ((engine_.hflags() & kHfPe) == 0) return;
   const bool v86 = (flags & kFlagVm) != 0;
-  const Segment task = engine_.tr();
+  if (!v86 && (engine_.hflags() & kHfCpl) <= (flags >> 12 & 3)) return;
   constexpr std::uint32_t kMapBase = 0x66;
-  if ((!v86 && (engine_.hflags() & kHfCpl) <= (flags >> 12 & 3)) ||
-      (task.attributes & kWideTaskType) == 0 || task.limit < kMapBase + 1) {
-    return;
-  }
+  constexpr CpuException kRefused{13, 0u, 0};
+  const Segment task = engine_.tr();
+  if ((task.attributes & kWideTaskType) == 0 || task.limit < kMapBase + 1) throw kRefused;
   const bool immediate = info_->opcode_map == 0 && (info_->opcode & 0xf8) == 0xe0;
   const std::uint32_t port = immediate ? info_->immediate : engine_.gpr(kEdx) & 0xffff;
+  // Two bytes are read, whatever the size of the access: it may reach into the next one.
   const std::uint32_t at = system_read(task.base + kMapBase, 2) + port / 8;
-  if (at + 1 <= task.limit) system_read(task.base + at, 2);
+  if (at + 1 > task.limit) throw kRefused;
+  const std::uint32_t wanted = ((1u << info_->operand_bytes) - 1) << port % 8;
+  if ((system_read(task.base + at, 2) & wanted) != 0) throw kRefused;
 }
 
 /// Tells the descriptors that a far transfer between code segments reads.
