@@ -296,6 +296,8 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
     out.kind = InsnKind::push_segment;  // ES, CS, SS, DS
   } else if (opcode == 0x07 || opcode == 0x17 || opcode == 0x1f) {
     out.kind = InsnKind::pop_segment;
+  } else if (opcode == 0x61) {
+    out.kind = InsnKind::pop_all;
   } else if (opcode == 0xf4) {
     out.kind = InsnKind::halt;
   } else if (opcode >= 0xcc && opcode <= 0xce) {

@@ -31,6 +31,7 @@ enum class InsnKind : std::uint8_t {
   software_interrupt,
   push_segment,
   pop_segment,
+  pop_all,
   iret,
   far_return,
   fxsave,

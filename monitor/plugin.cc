@@ -42,7 +42,8 @@ class QemuRegisters final : public Registers {
   bool find_registers() {
     static constexpr const char* kNames[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi",
                                              "edi", "cr0", "cr2", "cr3", "cr4", "eip", "es",
-                                             "cs",  "ss",  "ds",  "fs",  "gs"};
+                                             "cs",  "ss",  "ds",  "fs",  "gs",
+                                             "eflags"};
     buffer_ = g_byte_array_new();
     GArray* const list = qemu_plugin_get_registers();
     const auto* const entries = reinterpret_cast<qemu_plugin_reg_descriptor*>(list->data);
@@ -55,7 +56,23 @@ class QemuRegisters final : public Registers {
     return true;
   }
 
-  bool at_user_level() { return (selector(1) & 3) == 3; }
+  bool in_virtual8086() {
+    constexpr std::uint32_t kVirtual8086 = 1u << 17;
+    return (read(handles_[19]) & kVirtual8086) != 0;
+  }
+  bool at_user_level() { return in_virtual8086() || (selector(1) & 3) == 3; }
+  /// Whether code of the segment that CS holds now is 32-bit by default.
+  bool runs_32_bit_code() {
+    constexpr std::uint32_t kLocal = 4, kWide = 0x400000;
+    if (in_virtual8086()) return false;
+    const std::uint16_t cs = selector(1);
+    // What a local selector stands for may change at any time; asking costs.
+    if (cs != known_code_ || (cs & kLocal) != 0) {
+      known_code_ = cs;
+      known_wide_ = (state().segment[1].flags & kWide) != 0;
+    }
+    return known_wide_;
+  }
   std::uint16_t selector(unsigned n) override {
     return static_cast<std::uint16_t>(read(handles_[13 + n]));
   }
@@ -87,7 +104,7 @@ class QemuRegisters final : public Registers {
   }
 
  private:
-  static constexpr unsigned kRegisters = 19;
+  static constexpr unsigned kRegisters = 20;
   using GetCpu = void* (*)(int);
   using DumpState = void (*)(void*, std::FILE*, int);
 
@@ -140,6 +157,8 @@ class QemuRegisters final : public Registers {
   DumpState dump_state_ = nullptr;
   qemu_plugin_register* handles_[kRegisters] = {};
   GByteArray* buffer_ = nullptr;
+  std::uint16_t known_code_ = 0;  ///< the code segment that `known_wide_` is of
+  bool known_wide_ = true;
 };
 
 // ---- the monitor
@@ -377,7 +396,8 @@ bool needs_registers(const Insn& insn, const Insn* before) {
 // ---- translation
 // ---------------------------------------------------------------------------------
 
-std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block, bool user) {
+std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block, bool user,
+                               bool code32) {
   auto insn = std::make_unique<Insn>();
   insn->linear = static_cast<std::uint32_t>(qemu_plugin_insn_vaddr(handle));
   insn->physical = monitor->memory.address_of(qemu_plugin_insn_haddr(handle));
@@ -385,9 +405,7 @@ std::unique_ptr<Insn> describe(qemu_plugin_insn* handle, bool first_in_block, bo
       qemu_plugin_insn_data(handle, insn->bytes.data(), insn->bytes.size()));
   insn->first_in_block = first_in_block;
   insn->user = user;
-  // 16-bit code segments in protected mode are firmware's: their port sizes would be taken for
-  // those of 32-bit ones. The recorder refuses real mode.
-  insn->what = classify({insn->bytes.data(), insn->size}, true);
+  insn->what = classify({insn->bytes.data(), insn->size}, code32);
   return insn;
 }
 
@@ -396,10 +414,14 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   const std::size_t count = qemu_plugin_tb_n_insns(block);
   // A block is translated when it is about to run, at the level it runs at.
   const bool user = monitor->phase != Phase::waiting && monitor->registers.at_user_level();
+  // While waiting, firmware's 16-bit code is taken for 32-bit code: no more than the size of what it
+  // writes to ports is seen otherwise.
+  const bool code32 =
+      monitor->phase == Phase::waiting || monitor->registers.runs_32_bit_code();
   const Insn* before = nullptr;
   for (std::size_t n = 0; n < count; ++n) {
     qemu_plugin_insn* const handle = qemu_plugin_tb_get_insn(block, n);
-    auto insn = describe(handle, n == 0, user);
+    auto insn = describe(handle, n == 0, user, code32);
     if (monitor->phase == Phase::waiting) {
       watch_for_start(block, handle, std::move(insn));
       continue;

@@ -13,13 +13,23 @@ constexpr std::uint32_t kProtectedMode = 1;  // CR0.PE
 constexpr std::uint32_t kResume = 1u << 16, kVirtual8086 = 1u << 17;
 // FXSAVE's image (Intel SDM vol. 1, table 10-2): the rest of the 512 bytes is reserved.
 constexpr unsigned kFxsaveBytes = 288, kX87RegisterBytes = 10;
-constexpr unsigned kPageFault = 14, kNmi = 2;
+constexpr std::uint32_t kWriteFault = 2;  // of a page fault's error code
+constexpr unsigned kDebug = 1, kNmi = 2, kProtection = 13, kPageFault = 14;
 // Where captures without a driver keep their state block: far above any RAM.
 constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
 
 /// Exceptions that push an error code (Intel SDM vol. 3, table 6-1).
 bool pushes_error_code(unsigned vector) {
   return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21;
+}
+
+/// Whether `following` says that INT n may not go through its gate: #GP that names the gate, which
+/// lies within the table (Intel SDM vol. 3, 6.13).
+bool is_refused_by_gate(const LoggedEvent& event, const LoggedEvent& following) {
+  constexpr std::uint32_t kOfTable = 2;
+  return event.software && following.vector == kProtection &&
+         following.error_code == (event.vector << 3 | kOfTable) &&
+         8 * event.vector + 7 <= event.before.idt_limit;
 }
 
 /// Whether the block of 16 bytes at this offset of the image holds an x87 register.
@@ -229,6 +239,7 @@ void Recorder::fetch(const Insn& insn, std::uint32_t linear) {
 /// Keeps what is gone when the instruction has ended.
 void Recorder::prepare(const Insn& insn) {
   accesses_ = 0;
+  to_virtual8086_ = false;
   block_address_.reset();
   environment_.reset();
   switch (insn.what.kind) {
@@ -352,6 +363,20 @@ void Recorder::iterate(bool store) {
   }
 }
 
+/// Whether a load of INS or OUTS is of the permission map, which programs without the privilege for
+/// ports are asked about, and so belongs to no iteration.
+bool Recorder::reads_permission(const Insn& insn, std::uint32_t linear) {
+  if (insn.what.kind == InsnKind::ins) return true;
+  if (insn.what.kind != InsnKind::outs || !insn.user) return false;
+  const LoggedSegment task = registers_.state().tr;
+  return linear - task.base <= task.limit;
+}
+
+bool Recorder::count_is_zero() const {
+  const std::uint32_t count = registers_.gpr(1);
+  return (in_flight_->what.address16 ? count & 0xffff : count) == 0;
+}
+
 void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::uint32_t physical,
                       bool device, std::span<const std::uint8_t> value) {
   if (in_flight_ == nullptr) return;
@@ -369,9 +394,21 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
   // The selector is popped first, then its descriptor is read.
   if (kind == InsnKind::pop_segment && !store && value.size() == 4 && accesses_++ == 0)
     value = value.first(2);
+  // A processor reads the slot of ESP too, between EBP's and EBX's; the emulator passes over it.
+  if (kind == InsnKind::pop_all && accesses_++ == 3) {
+    const auto size = static_cast<unsigned>(value.size());
+    block_access(linear - size, size, false);
+  }
   if (kind == InsnKind::iret || kind == InsnKind::far_return) {
     if (accesses_++ == 0) first_access_ = linear;
-    if (linear - first_access_ == insn.what.stack_segment_at && value.size() == 4)
+    // A return to virtual-8086 mode takes all selectors as dwords.
+    constexpr std::uint32_t kFlagsAt = 8;
+    std::uint32_t word = 0;
+    std::memcpy(&word, value.data(), std::min<std::size_t>(value.size(), 4));
+    if (kind == InsnKind::iret && linear - first_access_ == kFlagsAt && value.size() == 4)
+      to_virtual8086_ = (word & kVirtual8086) != 0;
+    if (linear - first_access_ == insn.what.stack_segment_at && value.size() == 4 &&
+        !to_virtual8086_)
       value = value.first(2);
   }
   if (kind == InsnKind::ins && store) {
@@ -384,6 +421,9 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
     std::memcpy(&port_value, value.data(), std::min<std::size_t>(value.size(), 4));
     sink_.port(RecordType::io_read, port_, port_value, insn.what.operand_bytes);
   }
+  const bool permission = !store && reads_permission(insn, linear);
+  // The emulator asks once more when the count is used up.
+  if (permission && insn.what.repeated && count_is_zero()) return;
   if (device) {
     (void)walker_.translate(linear, store);
     if (store)
@@ -398,6 +438,7 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
       return;
     read_data(linear, physical, value);
   }
+  if (permission) return;
   if (kind == InsnKind::outs && !store) {
     std::uint32_t port_value = 0;
     std::memcpy(&port_value, value.data(), std::min<std::size_t>(value.size(), 4));
@@ -591,22 +632,37 @@ void Recorder::take_log() {
     item = log_.next(following);
     const bool aborted = item == LogItem::event && !following.hardware && !following.software &&
                          following.pc == event.pc && following.before.gpr[4] == event.before.gpr[4];
-    if (!aborted || event.hardware) deliver(event, !aborted);
+    if (!aborted || event.hardware)
+      deliver(event, !aborted);
+    else if (is_refused_by_gate(event, following))
+      read_gate(event);
     std::swap(event, following);
   }
   if (item == LogItem::system_management)
     give_up("system management mode was entered, which this monitor does not record");
 }
 
+/// What INT n reads before its gate refuses it.
+void Recorder::read_gate(const LoggedEvent& event) {
+  const std::uint32_t gate_at = event.before.idt_base + 8 * event.vector;
+  block_access(gate_at, 4, false);
+  block_access(gate_at + 4, 4, false);
+}
+
 void Recorder::deliver(const LoggedEvent& event, bool completed) {
   const bool at_flight = in_flight_ != nullptr && in_flight_linear_ == event.pc;
   const bool own_software = event.software && at_flight;
-  // Before a fault the instruction has not ended, and never does in this attempt. An interrupt
-  // finds it ended, unless it is a REP that is to go on. INT n ends by its delivery.
-  const bool used_up = at_flight && event.hardware && repeat_used_up(event.before);
-  const bool unfinished =
-      at_flight && (event.hardware ? in_flight_->what.repeated && !used_up : !event.software);
+  const bool traps = event.vector == kDebug && !event.hardware && !event.software;
+  // Before a fault the instruction has not ended, and never does in this attempt. An interrupt or a
+  // trap finds it ended, unless it is a REP that is to go on. INT n ends by its delivery.
+  const bool update_fails = at_flight && !event.hardware && !event.software &&
+                            event.vector == kPageFault && in_flight_->what.updates_memory;
+  const bool used_up = at_flight && (event.hardware || traps) && repeat_used_up(event.before);
+  const bool to_itself = traps && at_flight && in_flight_->what.branch;
+  const bool unfinished = at_flight && !used_up && !to_itself &&
+                          (event.hardware ? in_flight_->what.repeated : !event.software);
   const unsigned passed_bytes = used_up ? in_flight_->size : 0;
+  const std::uint32_t error_code = event.error_code | (update_fails ? kWriteFault : 0);
   if (in_flight_ != nullptr && !unfinished && !own_software) finish();
   if (!active_) return;
   set_position();
@@ -625,7 +681,7 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   }
   if (event.vector == kPageFault && !event.hardware && !event.software)
     walker_.faulting_walk(event.cr2);
-  if (completed) deliver_protected(event, passed_bytes);
+  if (completed) deliver_protected(event, passed_bytes, error_code);
 
   if (own_software) {
     finish();
@@ -666,12 +722,13 @@ Recorder::Descriptor Recorder::read_descriptor(const LoggedState& state, unsigne
 
 /// What the processor reads and pushes to get into a handler through an interrupt or trap gate
 /// (Intel SDM vol. 3, 6.12.1). The frame is in RAM already. `passed_bytes`: length of an
-/// instruction that has ended for a processor and to which the emulator returns.
-void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes) {
+/// instruction that has ended for a processor and to which the emulator returns; `error_code`: what
+/// a processor would push.
+void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes,
+                                 std::uint32_t error_code) {
   const LoggedState& state = event.before;
   const std::uint32_t gate_at = state.idt_base + 8 * event.vector;
-  block_access(gate_at, 4, false);
-  block_access(gate_at + 4, 4, false);
+  read_gate(event);
   const Descriptor gate{read_linear32(gate_at), read_linear32(gate_at + 4)};
   const unsigned type = (gate.high >> 8) & 0xf;
   if (type == 5) {
@@ -705,11 +762,13 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
   expect_stores(stack_base + ((top - pushes * push_bytes) & mask), pushes * push_bytes);
   for (unsigned n = 0; n < pushes; ++n) {
     top = (top - push_bytes) & mask;
-    // The emulator pushes RF set for interrupts, as it does for faults. A processor pushes it as it
-    // is (Intel SDM vol. 3, 17.3.1.1).
+    // The emulator pushes RF set for interrupts, as it does for faults, and behind a REP. A processor
+    // pushes it as it is (Intel SDM vol. 3, 17.3.1.1).
     const auto physical = walker_.translate(stack_base + top, true);
-    if (n == flags_push && event.hardware && push_bytes == 4 && physical)
+    if (n == flags_push && (event.hardware || passed_bytes != 0) && push_bytes == 4 && physical)
       write_corrected(*physical, passed_bytes != 0 ? state.eflags & ~kResume : state.eflags);
+    else if (n == flags_push + 3 && error_code != event.error_code && push_bytes == 4 && physical)
+      write_corrected(*physical, error_code);
     else if (n == flags_push + 2 && passed_bytes != 0 && push_bytes == 4 && physical)
       write_corrected(*physical, event.pc - state.segment[1].base + passed_bytes);
     else

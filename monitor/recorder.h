@@ -78,8 +78,10 @@ class Recorder {
   void give_up(const std::string& why);
 
   void take_log();
+  void read_gate(const LoggedEvent& event);
   void deliver(const LoggedEvent& event, bool completed);
-  void deliver_protected(const LoggedEvent& event, unsigned passed_bytes);
+  void deliver_protected(const LoggedEvent& event, unsigned passed_bytes,
+                         std::uint32_t error_code);
   bool repeat_used_up(const LoggedState& state) const;
   void write_corrected(std::uint32_t physical, std::uint32_t value);
   std::uint32_t read_linear32(std::uint32_t linear);
@@ -95,6 +97,8 @@ class Recorder {
   void prepare(const Insn& insn);
   std::uint32_t linear_of(const Insn& insn);
   void fetch(const Insn& insn, std::uint32_t linear);
+  bool count_is_zero() const;
+  bool reads_permission(const Insn& insn, std::uint32_t linear);
   void iterate(bool store);
   void set_position() { sink_.set_position(completed_, iterations_); }
   void say_internal(const char* op);
@@ -127,6 +131,7 @@ class Recorder {
   std::uint32_t iterations_ = 0;    ///< of the REP in flight
   unsigned accesses_ = 0;           ///< of the iteration in progress
   std::uint32_t first_access_ = 0;  ///< linear address, of IRET and far RET
+  bool to_virtual8086_ = false;     ///< the IRET in flight has read EFLAGS with VM set
   const Insn* in_flight_ = nullptr;
   std::uint32_t in_flight_linear_ = 0;
   std::uint32_t displacement_ = 0;  ///< of the block: where it runs minus where it was translated

@@ -60,6 +60,18 @@ TEST(InsnClass, KnowsBranchesWhichMayFollowThemselves) {
   EXPECT_FALSE(classified({0x89, 0xc0}).branch);
 }
 
+TEST(InsnClass, TakesOperandSizesOfPortsFromTheCodeSegment) {
+  const std::vector<std::uint8_t> in_dx{0xed}, prefixed{0x66, 0xed};
+  EXPECT_EQ(classify(in_dx, true).operand_bytes, 4);
+  EXPECT_EQ(classify(in_dx, false).operand_bytes, 2);
+  EXPECT_EQ(classify(prefixed, false).operand_bytes, 4);
+}
+
+TEST(InsnClass, KnowsTheReturnOfAllRegisters) {
+  EXPECT_EQ(classified({0x61}).kind, InsnKind::pop_all);
+  EXPECT_EQ(classified({0x60}).kind, InsnKind::plain);
+}
+
 TEST(InsnClass, TellsFxsaveFromItsRelatives) {
   EXPECT_EQ(classified({0x0f, 0xae, 0x00}).kind, InsnKind::fxsave);
   EXPECT_EQ(classified({0x0f, 0xae, 0x08}).kind, InsnKind::fxrstor);
