@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "unit/replay/both_paths.h"
 #include "unit/replay/paged_guest.h"
 
 namespace citcat {
@@ -45,12 +46,7 @@ TEST_P(MovedCode, IsExecutedWhereItIsAfterCode16MiBAway) {
   EXPECT_EQ(run(0x10800, 0x10, 0x1010800, 16), 0x22u);
 }
 
-INSTANTIATE_TEST_SUITE_P(, MovedCode,
-                         testing::Values(ExecutionPath::instructions, ExecutionPath::blocks),
-                         [](const auto& path) {
-                           return path.param == ExecutionPath::blocks ? "ByBlocks"
-                                                                      : "ByInstructions";
-                         });
+INSTANTIATE_TEST_SUITE_P(, MovedCode, both_paths(), path_name);
 
 }  // namespace
 }  // namespace citcat

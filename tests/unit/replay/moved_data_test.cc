@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "unit/replay/both_paths.h"
 #include "unit/replay/paged_guest.h"
 
 namespace citcat {
@@ -143,12 +144,7 @@ TEST_P(MovedData, IsReadWhereItIsAfterAPageFault) {
   EXPECT_EQ(found.word(kOtherData), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(, MovedData,
-                         testing::Values(ExecutionPath::instructions, ExecutionPath::blocks),
-                         [](const auto& path) {
-                           return path.param == ExecutionPath::blocks ? "ByBlocks"
-                                                                      : "ByInstructions";
-                         });
+INSTANTIATE_TEST_SUITE_P(, MovedData, both_paths(), path_name);
 
 }  // namespace
 }  // namespace citcat

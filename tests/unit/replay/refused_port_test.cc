@@ -8,6 +8,7 @@
 
 #include "replay/kt_sink.h"
 #include "replay/replayer.h"
+#include "unit/replay/both_paths.h"
 #include "unit/replay/paged_guest.h"
 
 namespace citcat {
@@ -157,12 +158,7 @@ TEST_P(RefusedPort, EndsTheReplayInFrontOfTheLastInstructionOfABlock) {
   EXPECT_EQ(found.cpu.eip, kBegin + 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(, RefusedPort,
-                         testing::Values(ExecutionPath::instructions, ExecutionPath::blocks),
-                         [](const auto& path) {
-                           return path.param == ExecutionPath::blocks ? "ByBlocks"
-                                                                      : "ByInstructions";
-                         });
+INSTANTIATE_TEST_SUITE_P(, RefusedPort, both_paths(), path_name);
 
 }  // namespace
 }  // namespace citcat
