@@ -40,10 +40,9 @@ class QemuRegisters final : public Registers {
 
   /// To be called on the processor's thread. False when a register is missing.
   bool find_registers() {
-    static constexpr const char* kNames[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi",
-                                             "edi", "cr0", "cr2", "cr3", "cr4", "eip", "es",
-                                             "cs",  "ss",  "ds",  "fs",  "gs",
-                                             "eflags"};
+    static constexpr const char* kNames[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp",   "esi",
+                                             "edi", "cr0", "cr2", "cr3", "cr4", "eip",   "es",
+                                             "cs",  "ss",  "ds",  "fs",  "gs",  "eflags"};
     buffer_ = g_byte_array_new();
     GArray* const list = qemu_plugin_get_registers();
     const auto* const entries = reinterpret_cast<qemu_plugin_reg_descriptor*>(list->data);
@@ -414,10 +413,9 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
   const std::size_t count = qemu_plugin_tb_n_insns(block);
   // A block is translated when it is about to run, at the level it runs at.
   const bool user = monitor->phase != Phase::waiting && monitor->registers.at_user_level();
-  // While waiting, firmware's 16-bit code is taken for 32-bit code: no more than the size of what it
-  // writes to ports is seen otherwise.
-  const bool code32 =
-      monitor->phase == Phase::waiting || monitor->registers.runs_32_bit_code();
+  // While waiting, firmware's 16-bit code is taken for 32-bit code: no more than the size of what
+  // it writes to ports is seen otherwise.
+  const bool code32 = monitor->phase == Phase::waiting || monitor->registers.runs_32_bit_code();
   const Insn* before = nullptr;
   for (std::size_t n = 0; n < count; ++n) {
     qemu_plugin_insn* const handle = qemu_plugin_tb_get_insn(block, n);

@@ -762,8 +762,8 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
   expect_stores(stack_base + ((top - pushes * push_bytes) & mask), pushes * push_bytes);
   for (unsigned n = 0; n < pushes; ++n) {
     top = (top - push_bytes) & mask;
-    // The emulator pushes RF set for interrupts, as it does for faults, and behind a REP. A processor
-    // pushes it as it is (Intel SDM vol. 3, 17.3.1.1).
+    // The emulator pushes RF set for interrupts, as it does for faults, and behind a REP. A
+    // processor pushes it as it is (Intel SDM vol. 3, 17.3.1.1).
     const auto physical = walker_.translate(stack_base + top, true);
     if (n == flags_push && (event.hardware || passed_bytes != 0) && push_bytes == 4 && physical)
       write_corrected(*physical, passed_bytes != 0 ? state.eflags & ~kResume : state.eflags);

@@ -80,8 +80,7 @@ class Recorder {
   void take_log();
   void read_gate(const LoggedEvent& event);
   void deliver(const LoggedEvent& event, bool completed);
-  void deliver_protected(const LoggedEvent& event, unsigned passed_bytes,
-                         std::uint32_t error_code);
+  void deliver_protected(const LoggedEvent& event, unsigned passed_bytes, std::uint32_t error_code);
   bool repeat_used_up(const LoggedState& state) const;
   void write_corrected(std::uint32_t physical, std::uint32_t value);
   std::uint32_t read_linear32(std::uint32_t linear);

@@ -183,7 +183,8 @@ bool Verifier::pull() {
 void Verifier::sort_in(const BusTransaction& t) {
   if (reads_ != nullptr) {
     if (t.op == BusOp::data_write) reads_->captured_write(t);
-    if (t.op == BusOp::data_read || t.op == BusOp::code_read) reads_->captured_read(t, ahead_parts_);
+    if (t.op == BusOp::data_read || t.op == BusOp::code_read)
+      reads_->captured_read(t, ahead_parts_);
   }
   switch (t.op) {
     case BusOp::data_write:
