@@ -228,6 +228,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool boundary_stop();
   bool settle_before(std::uint32_t linear);
   void prepare(std::uint32_t linear);
+  void check_allowed() const;
   void prepare_operands();
   void keep_overwritten();
   void put_back_overwritten();
@@ -397,6 +398,8 @@ class Machine final : private EngineClient, private WalkObserver {
   void emulate_sysexit();
   void emulate_software_interrupt();
   void emulate_floating_point();
+  void require_ring0() const;
+  void require_iopl_in_v86() const;
   void check_fpu_available(InstructionClass kind) const;
   void read_operand(std::uint32_t linear, std::span<std::uint8_t> out);
   void write_stores(std::span<const std::uint8_t> bytes);
@@ -473,7 +476,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void tell_transfer_descriptors();
   void tell_stack_read(std::uint32_t linear, std::uint32_t size);
   void tell_looked_up_descriptor();
-  void tell_port_permission();
+  void check_port_permission();
   void tell_descriptor(std::uint16_t selector);
   void emulate_system_transfer();
   void transfer_through(const Descriptor& gate, bool call);

@@ -61,10 +61,6 @@ bool Machine::emulated(InstructionClass kind) {
 
 void Machine::emulate() {
   const InstructionInfo& info = *info_;
-  const bool privileged = protected_mode() || (engine_.cr(0) & 1) != 0;
-  const auto require_ring0 = [&] {
-    if (privileged && (engine_.hflags() & kHfCpl) != 0) throw CpuException{13, 0u, 0};
-  };
   if (is_floating_point(info.kind)) check_fpu_available(info.kind);
   if (info.kind == InstructionClass::far_jump || info.kind == InstructionClass::far_call ||
       info.kind == InstructionClass::iret) {
@@ -281,8 +277,7 @@ void Machine::emulate_software_interrupt() {
   bool software = true;
   if (info.kind == InstructionClass::int_n) {
     vector = static_cast<std::uint8_t>(info.immediate);
-    // SDM vol. 3, 20.2.3: virtual-8086 tasks need IOPL 3 for INT n.
-    if ((flags & kFlagVm) != 0 && (flags >> 12 & 3) != 3) throw CpuException{13, 0u, 0};
+    require_iopl_in_v86();
   } else if (info.kind == InstructionClass::into) {
     if ((flags & kFlagOf) == 0) {
       complete_emulated();
@@ -305,13 +300,24 @@ void Machine::emulate_software_interrupt() {
   info_ = nullptr;
 }
 
+void Machine::require_ring0() const {
+  if ((engine_.cr(0) & 1) != 0 && (engine_.hflags() & kHfCpl) != 0) throw CpuException{13, 0u, 0};
+}
+
+/// SDM vol. 3, 20.2.3: virtual-8086 tasks need IOPL 3 for INT n, PUSHF, POPF and IRET.
+void Machine::require_iopl_in_v86() const {
+  const std::uint32_t flags = engine_.system_flags();
+  if ((flags & kFlagVm) != 0 && (flags >> 12 & 3) != 3) throw CpuException{13, 0u, 0};
+}
+
 void Machine::check_fpu_available(InstructionClass kind) const {
   // SDM vol. 3, table 2-2 and 13.1: what CR0.EM, MP, TS and CR4.OSFXSR make of the instruction.
   constexpr std::uint32_t kMp = 2, kEm = 4, kTs = 8, kOsFxsr = 0x200;
   const std::uint32_t cr0 = engine_.cr(0);
-  const bool sse = kind == InstructionClass::sse_fp || kind == InstructionClass::ldmxcsr ||
-                   kind == InstructionClass::stmxcsr;
-  if (sse && ((cr0 & kEm) != 0 || (engine_.cr(4) & kOsFxsr) == 0)) {
+  const bool sse = kind == InstructionClass::sse || kind == InstructionClass::sse_fp ||
+                   kind == InstructionClass::ldmxcsr || kind == InstructionClass::stmxcsr;
+  const bool no_emulation = sse || kind == InstructionClass::mmx;
+  if ((no_emulation && (cr0 & kEm) != 0) || (sse && (engine_.cr(4) & kOsFxsr) == 0)) {
     throw CpuException{6, std::nullopt, 0};
   }
   const std::uint32_t not_available =

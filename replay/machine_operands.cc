@@ -16,44 +16,36 @@ bool is_port_access(InstructionClass kind) {
          kind == InstructionClass::ins || kind == InstructionClass::outs;
 }
 
+}  // namespace
+
 /// What a processor refuses before it touches an operand, by mode and privilege (Intel SDM vol. 2,
 /// the exceptions of each instruction). The engine refuses it too, but asks for no operand first.
-std::optional<CpuException> refusal(const InstructionInfo& info, const Engine& engine) {
-  constexpr std::uint32_t kEm = 4, kTs = 8, kOsFxsr = 0x200, kVm = 1u << 17;
-  constexpr CpuException kProtection{13, 0u, 0}, kInvalid{6, std::nullopt, 0};
-  const std::uint32_t flags = engine.system_flags();
-  const bool v86 = (flags & kVm) != 0;
-  const bool inner = (engine.hflags() & kHfCpl) == 0;
-  switch (info.kind) {
+void Machine::check_allowed() const {
+  switch (info_->kind) {
     case InstructionClass::pushf:
     case InstructionClass::popf:
     case InstructionClass::iret:
-      if (v86 && (flags >> 12 & 3) != 3) return kProtection;
+      require_iopl_in_v86();
       break;
     case InstructionClass::lldt:
     case InstructionClass::ltr:
-      if (v86 || (engine.hflags() & kHfPe) == 0) return kInvalid;
-      if (!inner) return kProtection;
+      if (!protected_mode()) throw CpuException{6, std::nullopt, 0};
+      require_ring0();
       break;
     case InstructionClass::lgdt:
     case InstructionClass::lidt:
     case InstructionClass::lmsw:
     case InstructionClass::invlpg:
-      if (!inner) return kProtection;
+      require_ring0();
       break;
     case InstructionClass::mmx:
     case InstructionClass::sse:
-      if ((engine.cr(0) & kEm) != 0) return kInvalid;
-      if (info.kind == InstructionClass::sse && (engine.cr(4) & kOsFxsr) == 0) return kInvalid;
-      if ((engine.cr(0) & kTs) != 0) return CpuException{7, std::nullopt, 0};
+      check_fpu_available(info_->kind);
       break;
     default:
       break;
   }
-  return std::nullopt;
 }
-
-}  // namespace
 
 void Machine::prepare_operands() {
   const InstructionInfo& info = *info_;
@@ -64,7 +56,7 @@ void Machine::prepare_operands() {
       info.kind == InstructionClass::lldt || info.kind == InstructionClass::in ||
       info.kind == InstructionClass::out || info.kind == InstructionClass::far_jump;
   if (info.operand_count == 0 && info.ea_count == 0 && !loads_selector) return;
-  if (const auto refused = refusal(info, engine_)) throw *refused;
+  check_allowed();
   std::array<std::uint32_t, 6> bases;
   for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
   const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
@@ -76,7 +68,7 @@ void Machine::prepare_operands() {
   if (info.kind == InstructionClass::invlpg) {
     invlpg_linear_ = operand_linear(info.operands[0], regs, bases.data(), stack32);
   }
-  if (is_port_access(info.kind)) tell_port_permission();
+  if (is_port_access(info.kind)) check_port_permission();
   // An 80286 hands a coprocessor the operand's address and leaves the transfers to it.
   if (model_ != CpuModel::i286 || info.kind != InstructionClass::x87) {
     for_each_access(info, regs, bases.data(), stack32,

@@ -83,9 +83,9 @@ void Machine::tell_looked_up_descriptor() {
   if (looks_up && protected_mode()) tell_descriptor(operand_selector());
 }
 
-/// The permission bits of a port (SDM vol. 1, 19.5.2), where the processor asks for them: told, and
-/// #GP where they refuse the access. The engine lets every one through.
-void Machine::tell_port_permission() {
+/// The permission bits of a port (SDM vol. 1, 19.5.2), where the processor asks for them: they are
+/// told, and throw where they refuse the access. The engine lets every one through.
+void Machine::check_port_permission() {
   const std::uint32_t flags = engine_.system_flags();
   if ((engine_.hflags() & kHfPe) == 0) return;
   const bool v86 = (flags & kFlagVm) != 0;

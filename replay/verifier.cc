@@ -10,20 +10,12 @@ namespace citcat {
 
 namespace {
 
-/// How far a captured write may be from its place. Bytes of one instruction stay well within it:
-/// the largest, FXSAVE, is 128 bus words; an interrupt out of virtual-8086 mode is 10.
-constexpr std::size_t kWriteWindow = 160;
-
 /// Instructions a replay may make after the last event of a capture without counts while a
 /// write-back is still waiting for its bytes.
 constexpr std::uint64_t kMaxIdle = 10'000'000;
 
 /// Transactions held back while looking for one of another kind, before that counts as missing.
 constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
-
-/// How far ahead of what is compared memory is asked for: some lines, or several hundred of the
-/// host's instructions.
-constexpr std::size_t kFetchedAhead = 8;
 
 /// Branches remembered until their message comes, and transactions between a message and a write
 /// that went out before it or after it.
@@ -113,130 +105,6 @@ std::string Verifier::memory_text(PhysAddr a, std::uint32_t size) const {
     text += byte ? hex_bytes({&value, 1}) : "??";
   }
   return text;
-}
-
-// ---------------------------------------------------------------------------------------------
-// The captured side
-
-/// Makes sure that the next transaction is known. False at the end.
-bool Verifier::look_ahead() {
-  if (ahead_) return true;
-  if (at_end_) return false;
-  if (evidence_->next(ahead_.emplace())) {
-    join_line();
-    const std::span<const BusTransaction> upcoming = evidence_->upcoming();
-    if (upcoming.size() > kFetchedAhead) will_pull(upcoming[kFetchedAhead]);
-    return true;
-  }
-  ahead_.reset();
-  at_end_ = true;
-  return false;
-}
-
-/// A line that went over the bus in several transactions is compared as one, where no transaction
-/// of it is of interest.
-void Verifier::join_line() {
-  ahead_parts_ = 1;
-  BusTransaction& line = *ahead_;
-  const bool whole = line.has(kLine) && line.has(kPositionKnown) && options_.believed.empty();
-  if (!plain_ || !whole) return;
-  const std::uint8_t part = line.size;
-  for (const BusTransaction& t : evidence_->upcoming()) {
-    const bool follows = t.op == line.op && t.flags == line.flags && t.position == line.position &&
-                         t.index == line.index + 1 && t.address == line.address + line.size;
-    // None is longer, or crosses a boundary of so many bytes.
-    const bool same = (line.address.value ^ t.address.value) < kMaxTransactionBytes;
-    if (!follows || !same || t.size != part || line.size + part > kMaxTransactionBytes) break;
-    std::copy_n(t.data.begin(), part, line.data.begin() + line.size);
-    line.size = static_cast<std::uint8_t>(line.size + part);
-    line.index = t.index;
-    ++ahead_parts_;
-  }
-  evidence_->skip(ahead_parts_ - 1u);
-}
-
-/// `t` comes before long: what both sides hold there is fetched from memory ahead.
-void Verifier::will_pull(const BusTransaction& t) const {
-  if (!t.is_memory()) return;
-  if (reads_ != nullptr) reads_->will_capture(t);
-  __builtin_prefetch(machine_->memory().host(t.address));
-}
-
-bool Verifier::pull() {
-  if (!look_ahead()) return false;
-  const BusTransaction& t = *ahead_;
-  // Only memory traffic tells how far the evidence reaches, and only when all of it is counted:
-  // interrupts are often counted where nothing else is, and hardware instruction streams run ahead.
-  if (t.is_memory()) {
-    if (!t.has(kPositionKnown)) all_counted_ = false;
-    counted_ = all_counted_;
-    if (plain_ && t.position.instruction < pulled_.instruction) {
-      diverged(machine_->position(), "counts of instructions that go back", &t, "");
-    }
-    pulled_ = t.position;
-  }
-  sort_in(t);
-  ahead_.reset();
-  return true;
-}
-
-void Verifier::sort_in(const BusTransaction& t) {
-  if (reads_ != nullptr) {
-    if (t.op == BusOp::data_write) reads_->captured_write(t);
-    if (t.op == BusOp::data_read || t.op == BusOp::code_read)
-      reads_->captured_read(t, ahead_parts_);
-  }
-  switch (t.op) {
-    case BusOp::data_write:
-      if (t.has(kWriteBack) && t.has(kPositionKnown)) {
-        lines_.push_back({t, all_bytes(t.size), ahead_parts_});
-      } else if (t.has(kWriteBack)) {
-        window_lines_[t.address.value / 16].push_back(t);
-        settle_line(t.address.value / 16);
-      } else {
-        writes_.push_back({t, all_bytes(t.size)});
-      }
-      break;
-    case BusOp::io_read:
-    case BusOp::io_write:
-      io_.push_back(t);
-      break;
-    case BusOp::halt:
-    case BusOp::shutdown:
-    case BusOp::flush:
-      specials_.push_back(t);
-      break;
-    case BusOp::instruction_start:
-      starts_.push_back(t);
-      break;
-    case BusOp::interrupt_acknowledge:
-      ++interrupts_pulled_;
-      break;
-    case BusOp::data_read:
-      // A device address that is read again is judged by what the bus shows.
-      if (t.has(kUncacheable) && !device_bytes_.empty()) {
-        for (std::uint32_t i = 0; i < t.size; ++i) device_bytes_.erase(t.address.value + i);
-      }
-      break;
-    default:
-      break;
-  }
-}
-
-bool Verifier::has_position_beyond(Position position) const {
-  // Iterations do not order evidence: an interrupted REP starts again from zero.
-  return counted_ && pulled_.instruction > position.instruction;
-}
-
-bool Verifier::at_barrier() const {
-  return !counted_ && recording_.bus.form == CacheForm::write_back &&
-         (!io_.empty() || interrupts_pulled_ > interrupts_seen_);
-}
-
-void Verifier::pull_through(Position position) {
-  while (!at_barrier() && !has_position_beyond(position) && writes_.size() < kWriteWindow &&
-         pull()) {
-  }
 }
 
 // ---------------------------------------------------------------------------------------------

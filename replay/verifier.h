@@ -238,6 +238,11 @@ class Verifier final : public Sink, private VerifierProgress {
   static constexpr const char* kBranchNotTaken =
       "the processor took a branch that the replay did not";
 
+  /// How far a captured write may be from its place. Bytes of one instruction stay well within it:
+  /// the largest, FXSAVE, is 128 bus words; an interrupt out of virtual-8086 mode is 10.
+  static constexpr std::size_t kWriteWindow = 160;
+
+  // verifier_capture.cc: transactions as they come
   bool look_ahead();
   void join_line();
   void will_pull(const BusTransaction& t) const;
