@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <optional>
@@ -77,6 +78,15 @@ class Recorder {
   std::vector<std::uint32_t> state_from_emulator(const Insn& first);
   void give_up(const std::string& why);
 
+  static constexpr std::uint32_t kVirtual8086 = 1u << 17;  ///< EFLAGS.VM
+  template <typename T>
+  static std::array<std::uint8_t, sizeof(T)> bytes_of(T value) {
+    std::array<std::uint8_t, sizeof(T)> bytes;
+    std::memcpy(bytes.data(), &value, sizeof value);
+    return bytes;
+  }
+
+  // recorder_delivery.cc
   void take_log();
   void read_gate(const LoggedEvent& event);
   void deliver(const LoggedEvent& event, bool completed);
@@ -96,7 +106,7 @@ class Recorder {
   void prepare(const Insn& insn);
   std::uint32_t linear_of(const Insn& insn);
   void fetch(const Insn& insn, std::uint32_t linear);
-  bool count_is_zero() const;
+  bool is_used_up(std::uint32_t ecx) const;
   bool reads_permission(const Insn& insn, std::uint32_t linear);
   void iterate(bool store);
   void set_position() { sink_.set_position(completed_, iterations_); }

@@ -1,0 +1,191 @@
+// Interrupts and exceptions: what a processor reads and pushes on its way into their handlers.
+
+#include <cstring>
+
+#include "monitor/recorder.h"
+
+namespace citcat::monitor {
+namespace {
+
+constexpr std::uint32_t kResume = 1u << 16;  // EFLAGS.RF
+constexpr std::uint32_t kWriteFault = 2;     // of a page fault's error code
+constexpr unsigned kDebug = 1, kNmi = 2, kProtection = 13, kPageFault = 14;
+
+/// Exceptions that push an error code (Intel SDM vol. 3, table 6-1).
+bool pushes_error_code(unsigned vector) {
+  return vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21;
+}
+
+/// Whether `following` says that INT n may not go through its gate: #GP that names the gate, which
+/// lies within the table (Intel SDM vol. 3, 6.13).
+bool is_refused_by_gate(const LoggedEvent& event, const LoggedEvent& following) {
+  constexpr std::uint32_t kOfTable = 2;
+  return event.software && following.vector == kProtection &&
+         following.error_code == (event.vector << 3 | kOfTable) &&
+         8 * event.vector + 7 <= event.before.idt_limit;
+}
+
+}  // namespace
+
+/// A REP whose last iteration is done and which the emulator would look at once more, to find its
+/// count used up. For a processor it has ended.
+bool Recorder::repeat_used_up(const LoggedState& state) const {
+  return in_flight_->what.repeated && iterations_ != 0 && is_used_up(state.gpr[1]);
+}
+
+/// A delivery that itself faults is followed in the log by another event at the same instruction;
+/// it did not happen then.
+void Recorder::take_log() {
+  if (!log_.pending()) return;
+  LoggedEvent event, following;
+  LogItem item = log_.next(event);
+  while (item == LogItem::event && active_) {
+    item = log_.next(following);
+    const bool aborted = item == LogItem::event && !following.hardware && !following.software &&
+                         following.pc == event.pc && following.before.gpr[4] == event.before.gpr[4];
+    if (!aborted || event.hardware)
+      deliver(event, !aborted);
+    else if (is_refused_by_gate(event, following))
+      read_gate(event);
+    std::swap(event, following);
+  }
+  if (item == LogItem::system_management)
+    give_up("system management mode was entered, which this monitor does not record");
+}
+
+/// What INT n reads before its gate refuses it.
+void Recorder::read_gate(const LoggedEvent& event) {
+  const std::uint32_t gate_at = event.before.idt_base + 8 * event.vector;
+  block_access(gate_at, 4, false);
+  block_access(gate_at + 4, 4, false);
+}
+
+void Recorder::deliver(const LoggedEvent& event, bool completed) {
+  const bool at_flight = in_flight_ != nullptr && in_flight_linear_ == event.pc;
+  const bool own_software = event.software && at_flight;
+  const bool exception = !event.hardware && !event.software;
+  const bool traps = exception && event.vector == kDebug;
+  const bool page_fault = exception && event.vector == kPageFault;
+  // Before a fault the instruction has not ended, and never does in this attempt. An interrupt or a
+  // trap finds it ended, unless it is a REP that is to go on. INT n ends by its delivery.
+  const bool used_up = at_flight && (event.hardware || traps) && repeat_used_up(event.before);
+  const bool to_itself = traps && at_flight && in_flight_->what.branch;
+  const bool unfinished = at_flight && !used_up && !to_itself &&
+                          (event.hardware ? in_flight_->what.repeated : !event.software);
+  const unsigned passed_bytes = used_up ? in_flight_->size : 0;
+  const bool update_fails = page_fault && at_flight && in_flight_->what.updates_memory;
+  const std::uint32_t error_code = event.error_code | (update_fails ? kWriteFault : 0);
+  if (in_flight_ != nullptr && !unfinished && !own_software) finish();
+  if (!active_) return;
+  set_position();
+
+  // The state in the log is newer than ours where the instruction in flight had changed it.
+  if (event.before.cr0 != walker_.cr0())
+    walker_.set_control(event.before.cr0, event.before.cr3, event.before.cr4);
+  if (event.hardware) {
+    ++interrupts_;
+    sink_.event(RecordType::interrupt_acknowledge, static_cast<std::uint8_t>(event.vector), 1);
+  } else if (event.vector == kNmi && !event.software) {
+    ++interrupts_;
+    sink_.event(RecordType::nmi, 0, 0);
+  } else {
+    ++(event.software ? software_ : exceptions_);
+  }
+  if (page_fault) walker_.faulting_walk(event.cr2);
+  if (completed) deliver_protected(event, passed_bytes, error_code);
+
+  if (own_software) {
+    finish();
+  } else {
+    in_flight_ = nullptr;
+    iterations_ = 0;
+  }
+  next_linear_ = ~0u;
+}
+
+/// A dword on the bus that the emulator has stored otherwise. Stacks may be unaligned: of a dword
+/// that crosses a page the part in the first one is all that `physical` tells.
+void Recorder::write_corrected(std::uint32_t physical, std::uint32_t value) {
+  const auto bytes = bytes_of(value);
+  if ((physical & 0xfff) <= 0xffc && memory_.is_ram(physical, 4)) memory_.correct(physical, bytes);
+  bus_.write(physical, bytes);
+}
+
+std::uint32_t Recorder::read_linear32(std::uint32_t linear) {
+  const std::uint32_t low = read_linear16(linear);
+  return low | std::uint32_t{read_linear16(linear + 2)} << 16;
+}
+
+std::uint16_t Recorder::read_linear16(std::uint32_t linear) {
+  std::uint16_t value = 0;
+  const auto physical = walker_.translate(linear, false);
+  if (physical && memory_.is_ram(*physical, 2)) std::memcpy(&value, memory_.live(*physical), 2);
+  return value;
+}
+
+Recorder::Descriptor Recorder::read_descriptor(const LoggedState& state, unsigned selector) {
+  const std::uint32_t table = (selector & 4) != 0 ? state.ldtr.base : state.gdt_base;
+  const std::uint32_t at = table + (selector & ~7u);
+  block_access(at, 4, false);
+  block_access(at + 4, 4, false);
+  return {read_linear32(at), read_linear32(at + 4)};
+}
+
+/// What the processor reads and pushes to get into a handler through an interrupt or trap gate
+/// (Intel SDM vol. 3, 6.12.1). The frame is in RAM already. `passed_bytes`: length of an
+/// instruction that has ended for a processor and to which the emulator returns; `error_code`: what
+/// a processor would push.
+void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes,
+                                 std::uint32_t error_code) {
+  const LoggedState& state = event.before;
+  const std::uint32_t gate_at = state.idt_base + 8 * event.vector;
+  read_gate(event);
+  const Descriptor gate{read_linear32(gate_at), read_linear32(gate_at + 4)};
+  const unsigned type = (gate.high >> 8) & 0xf;
+  if (type == 5) {
+    give_up("a task gate was used, which this monitor does not record");
+    return;
+  }
+  const unsigned push_bytes = (type & 8) != 0 ? 4 : 2;
+  const Descriptor code = read_descriptor(state, gate.low >> 16);
+  const bool virtual8086 = (state.eflags & kVirtual8086) != 0;
+  const bool conforming = (code.high & 0x400) != 0;
+
+  std::uint32_t stack_base = state.segment[2].base, top = state.gpr[4];
+  bool wide_stack = (state.segment[2].flags & 0x400000) != 0;
+  unsigned pushes = 3;
+  if (!conforming && code.dpl() < event.cpl) {
+    // The task state segment names the inner stack; its 16-bit form is half as wide.
+    const bool wide_tss = (state.tr.flags & 0x800) != 0;
+    const std::uint32_t slot = state.tr.base + (wide_tss ? 4 + 8 * code.dpl() : 2 + 4 * code.dpl());
+    block_access(slot, wide_tss ? 4 : 2, false);
+    block_access(slot + (wide_tss ? 4 : 2), 2, false);
+    top = wide_tss ? read_linear32(slot) : read_linear16(slot);
+    const Descriptor stack = read_descriptor(state, read_linear16(slot + (wide_tss ? 4 : 2)));
+    stack_base = stack.base();
+    wide_stack = (stack.high & 0x400000) != 0;
+    pushes = virtual8086 ? 9 : 5;
+  }
+  const unsigned flags_push = pushes - 3;
+  if (!event.hardware && !event.software && pushes_error_code(event.vector)) ++pushes;
+
+  const std::uint32_t mask = wide_stack ? 0xffffffff : 0xffff;
+  expect_stores(stack_base + ((top - pushes * push_bytes) & mask), pushes * push_bytes);
+  for (unsigned n = 0; n < pushes; ++n) {
+    top = (top - push_bytes) & mask;
+    // The emulator pushes RF set for interrupts, as it does for faults, and behind a REP. A
+    // processor pushes it as it is (Intel SDM vol. 3, 17.3.1.1).
+    const auto physical = walker_.translate(stack_base + top, true);
+    if (n == flags_push && (event.hardware || passed_bytes != 0) && push_bytes == 4 && physical)
+      write_corrected(*physical, passed_bytes != 0 ? state.eflags & ~kResume : state.eflags);
+    else if (n == flags_push + 3 && error_code != event.error_code && push_bytes == 4 && physical)
+      write_corrected(*physical, error_code);
+    else if (n == flags_push + 2 && passed_bytes != 0 && push_bytes == 4 && physical)
+      write_corrected(*physical, event.pc - state.segment[1].base + passed_bytes);
+    else
+      block_access(stack_base + top, push_bytes, true);
+  }
+  bus_.expect_writes(0, 0);
+}
+
+}  // namespace citcat::monitor
