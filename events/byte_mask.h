@@ -32,6 +32,10 @@ class ByteMask {
 
   // Ranges must not go beyond the page.
   bool all(std::size_t first, std::size_t size) const {
+    if (size - 1 < 64 - first % 64) {
+      const std::uint64_t bits = in_word(first, size);
+      return (words_[first / 64] & bits) == bits;
+    }
     bool result = true;
     each_word(first, size, [&](std::size_t word, std::uint64_t bits) {
       result &= (words_[word] & bits) == bits;
@@ -59,11 +63,15 @@ class ByteMask {
   bool operator==(const ByteMask&) const = default;
 
  private:
+  /// Those of a range that ends with the first byte's word, or before; not empty.
+  static std::uint64_t in_word(std::size_t first, std::size_t size) {
+    return (~std::uint64_t{0} >> (64 - size)) << first % 64;
+  }
   template <class F>
   static void each_word(std::size_t first, std::size_t size, F&& visit) {
     while (size != 0) {
       const std::size_t here = std::min(size, 64 - first % 64);
-      visit(first / 64, (~std::uint64_t{0} >> (64 - here)) << first % 64);
+      visit(first / 64, in_word(first, here));
       first += here;
       size -= here;
     }

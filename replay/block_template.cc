@@ -409,9 +409,13 @@ std::uint32_t BlockTemplate::search(std::uint32_t offset) const {
   return it != last && *it == offset ? static_cast<std::uint32_t>(it - begins.begin()) : count_;
 }
 
-FlagEffect BlockTemplate::counted_flag_effect(std::uint32_t ecx) const {
-  FlagEffect effect;
-  for (const Instruction& in : instructions) effect = effect + flag_effect_of(in.info, ecx);
+FlagEffect BlockTemplate::counted_flag_effect(std::uint32_t count) const {
+  counted_flags_.resize(kCounts);
+  FlagEffect& effect = counted_flags_[count];
+  if ((counts_known_ >> count & 1) != 0) return effect;
+  counts_known_ |= 1u << count;
+  effect = {};
+  for (const Instruction& in : instructions) effect = effect + flag_effect_of(in.info, count);
   return effect;
 }
 
@@ -437,6 +441,7 @@ void BlockTemplate::find_needs() {
 void BlockTemplate::seal() {
   find_needs();
   count_ = static_cast<std::uint32_t>(instructions.size());
+  counts_known_ = 0;
   begins.clear();
   for (const Instruction& in : instructions)
     begins.push_back(static_cast<std::uint16_t>(in.offset));

@@ -168,7 +168,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   std::uint32_t count() const { return count_; }
   /// Of a block of Detail::comparison that has run: what it did to the flags. `ecx` as it is now.
   FlagEffect flag_effect(std::uint32_t ecx) const {
-    return shifts_by_count ? counted_flag_effect(ecx) : flags;
+    return shifts_by_count ? counted_flag_effect(ecx % kCounts) : flags;
   }
   /// Number of the instruction that begins at `linear`; count() where none does.
   std::uint32_t index_of(std::uint32_t linear) const {
@@ -225,9 +225,13 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
 
  private:
   std::uint32_t search(std::uint32_t offset) const;
-  FlagEffect counted_flag_effect(std::uint32_t ecx) const;
+  FlagEffect counted_flag_effect(std::uint32_t count) const;
   void find_needs();
   bool was_left_inside(std::uint32_t which, std::uint32_t block_size) const;
+
+  static constexpr std::uint32_t kCounts = 32;  ///< of shifts by CL
+  mutable std::vector<FlagEffect> counted_flags_;  ///< by count, where bit `count` is set below
+  mutable std::uint32_t counts_known_ = 0;
 };
 
 /// Takes the instructions of one block in order, until one must be reported and executed with care.
@@ -258,6 +262,7 @@ struct BlockStore {
   PhysAddr address;
   std::uint32_t size = 0;
   std::uint32_t number = 0;  ///< into BlockTemplate::stores
+  bool was_defined = false;  ///< all of it is known to have been defined before
   /// Of `size` bytes each: what the block has left there, and what it found.
   std::array<std::uint8_t, 8> value{}, before{};
   std::span<const std::uint8_t> bytes() const { return {value.data(), size}; }

@@ -3,12 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "events/address.h"
 #include "replay/zeroed_array.h"
 
 namespace citcat {
 
-/// Lines of linear memory all of whose bytes are known to be defined, as many as there is room for;
-/// each in one epoch of the TLB (Mmu::epoch()).
+/// Lines of linear memory all of whose bytes are known to be defined, as many as there is room for,
+/// and where they lie; each in one epoch of the TLB (Mmu::epoch()).
 class DefinedLines {
  public:
   static constexpr std::uint32_t kBytes = 32;
@@ -20,7 +21,15 @@ class DefinedLines {
   bool hold(std::uint32_t linear, std::uint32_t size, std::uint32_t epoch) const {
     return offset_in(linear) + size <= kBytes && lines_[slot(linear)] == key(linear, epoch);
   }
-  void add(std::uint32_t linear, std::uint32_t epoch) { lines_[slot(linear)] = key(linear, epoch); }
+  /// Where `linear` lies, which hold() has found to.
+  PhysAddr physical(std::uint32_t linear) const {
+    return frames_[slot(linear)] + linear % kPageSize;
+  }
+  /// The line of `linear`, which lies at `at`.
+  void add(std::uint32_t linear, PhysAddr at, std::uint32_t epoch) {
+    lines_[slot(linear)] = key(linear, epoch);
+    frames_[slot(linear)] = PhysAddr{at.page() * kPageSize};
+  }
 
  private:
   static constexpr std::size_t kLines = std::size_t{1} << 12;
@@ -31,6 +40,7 @@ class DefinedLines {
   }
 
   ZeroedArray<std::uint64_t> lines_{kLines};
+  ZeroedArray<PhysAddr> frames_{kLines};
 };
 
 }  // namespace citcat

@@ -355,7 +355,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void copy_out(PhysAddr at, std::uint32_t size, std::array<std::uint8_t, 8>& to) const;
   bool left_no_traces(std::size_t first) const;
   bool gather_stores(const BlockTemplate& block);
-  bool gather_read(const BlockTemplate::Read& read);
+  bool gather_read(const BlockTemplate::Read& read, std::uint32_t linear);
   bool tell_accesses(const BlockTemplate& block);
   /// Tells `block`, which ran, to those who do not compare it.
   void tell_unasked(const BlockTemplate& block) {

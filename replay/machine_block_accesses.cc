@@ -40,7 +40,7 @@ void Machine::note_accesses(const BlockTemplate& block) {
 /// Something at `linear`, which is at `at`, is defined: perhaps all of its line is.
 void Machine::note_defined(std::uint32_t linear, PhysAddr at) {
   const PhysAddr line{DefinedLines::begin_of(at.value)};
-  if (memory_.is_defined(line, DefinedLines::kBytes)) defined_lines_.add(linear, mmu_.epoch());
+  if (memory_.is_defined(line, DefinedLines::kBytes)) defined_lines_.add(linear, at, mmu_.epoch());
 }
 
 void Machine::note_access(std::uint32_t linear, const BlockTemplate::Access& a) {
@@ -75,6 +75,11 @@ bool Machine::save_overwritten(const BlockTemplate& block) {
   for (std::uint32_t number = 0; number < block.stores.size(); ++number) {
     const BlockTemplate::Store& store = block.stores[number];
     std::uint32_t linear = store.address(block_registers_);
+    if (defined_lines_.hold(linear, store.size, mmu_.epoch())) {
+      if (!save_overwritten(defined_lines_.physical(linear), store.size, number)) return false;
+      block_stores_.back().was_defined = true;
+      continue;
+    }
     for (std::uint32_t left = store.size; left != 0;) {
       const std::uint32_t here = std::min(left, kPageSize - (linear & kPageMask));
       const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::write, user_mode());
@@ -133,8 +138,11 @@ bool Machine::gather_stores(const BlockTemplate& block) {
   return left_no_traces(stores_told_);
 }
 
-bool Machine::gather_read(const BlockTemplate::Read& read) {
-  std::uint32_t linear = read.address(block_registers_);
+bool Machine::gather_read(const BlockTemplate::Read& read, std::uint32_t linear) {
+  if (defined_lines_.hold(linear, read.size, mmu_.epoch())) {
+    block_reads_.push_back({defined_lines_.physical(linear), read.size, read.instruction});
+    return true;
+  }
   for (std::uint32_t left = read.size; left != 0;) {
     const std::uint32_t here = std::min(left, kPageSize - (linear & kPageMask));
     const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::read, user_mode());
@@ -162,7 +170,8 @@ bool Machine::tell_accesses(const BlockTemplate& block) {
   const auto good = [&](const BlockTemplate::Read& read) {
     const bool told = (wanted >> std::min(read.instruction, 63u) & 1) != 0;
     const std::uint32_t linear = read.address(block_registers_);
-    return (!told && defined_lines_.hold(linear, read.size, mmu_.epoch())) || gather_read(read);
+    const bool defined = defined_lines_.hold(linear, read.size, mmu_.epoch());
+    return (defined && !told) || gather_read(read, linear);
   };
   if (!gather_stores(block) || !std::all_of(block.reads.begin(), block.reads.end(), good)) {
     return false;
@@ -170,7 +179,9 @@ bool Machine::tell_accesses(const BlockTemplate& block) {
   const ExecutedBlock told{&block, &block_registers_, std::span(block_stores_).first(stores_told_),
                            block_reads_};
   if (!comparing_->agrees(told, position_)) return false;
-  for (const BlockStore& store : told.stores) memory_.mark_defined(store.address, store.size);
+  for (const BlockStore& store : told.stores) {
+    if (!store.was_defined) memory_.mark_defined(store.address, store.size);
+  }
   comparing_->agreed(told, position_);
   untold_flags_ = untold_flags_ + block.flag_effect(engine_.gpr(kEcx));
   return true;

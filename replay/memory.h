@@ -115,7 +115,9 @@ class Memory {
     if (held == nullptr || !is_defined(address, static_cast<std::uint32_t>(bytes.size()))) {
       return false;
     }
-    if (bytes.size() == 4) return std::memcmp(held, bytes.data(), 4) == 0;  // without a call
+    // Most are words, or lines: without a call.
+    if (bytes.size() == 4) return std::memcmp(held, bytes.data(), 4) == 0;
+    if (bytes.size() == 32) return std::memcmp(held, bytes.data(), 32) == 0;
     return std::memcmp(held, bytes.data(), bytes.size()) == 0;
   }
   /// Number of every mapped frame, ascending.

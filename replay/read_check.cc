@@ -460,14 +460,6 @@ void ReadCheck::drop_first() {
   pending_.pop_front();
 }
 
-void ReadCheck::begin(std::uint64_t instruction) {
-  fetches_.clear();
-  reads_.clear();
-  stores_.clear();
-  code_held_ = 0;
-  instruction_ = instruction;
-}
-
 void ReadCheck::skip(std::uint64_t next) {
   // Before the first access nothing of the capture has been compared yet.
   const std::uint64_t done = instruction_ != kNone ? instruction_ + 1 : next;

@@ -94,6 +94,18 @@ class ReadCheck : private ReadCheckProgress {
   void reach(std::uint32_t iteration) { iteration_ = iteration; }
   /// The instruction whose accesses are being collected; kNone before the first.
   std::uint64_t instruction() const { return instruction_; }
+  /// Something may have to be compared of what was read before instruction `next`.
+  bool waits_before(std::uint64_t next) const {
+    return uncached_ || (!pending_.empty() && pending_.front().t.position.instruction < next);
+  }
+  /// Goes on to `next`: nothing waits before it, on either side.
+  void begin(std::uint64_t next) {
+    fetches_.clear();
+    reads_.clear();
+    stores_.clear();
+    code_held_ = 0;
+    instruction_ = next;
+  }
   /// Compares the accesses of instruction(), which must be complete on both sides, and goes on to
   /// `next`.
   std::optional<Disagreement> settle(std::uint64_t next, const Memory& memory);
@@ -136,7 +148,6 @@ class ReadCheck : private ReadCheckProgress {
     return uncached_ ||
            (!pending_.empty() && pending_.front().t.position.instruction <= instruction_);
   }
-  void begin(std::uint64_t instruction);
   void look_at_code(const Memory& memory);
   void set_memory(PhysAddr a, std::span<const std::uint8_t> bytes);
   void note_written(std::uint32_t frame);

@@ -243,12 +243,17 @@ class Verifier final : public Sink, private VerifierProgress {
   static constexpr std::size_t kWriteWindow = 160;
 
   // verifier_capture.cc: transactions as they come
-  bool look_ahead();
-  void join_line();
+  /// Makes sure that the next transaction is known. False at the end.
+  bool look_ahead() { return ahead_ || read_ahead(); }
+  bool read_ahead();
+  void join_line(std::span<const BusTransaction> upcoming);
   void will_pull(const BusTransaction& t) const;
   bool pull();
   void pull_through(Position position);
-  bool has_position_beyond(Position position) const;
+  bool has_position_beyond(Position position) const {
+    // Iterations do not order evidence: an interrupted REP starts again from zero.
+    return counted_ && pulled_.instruction > position.instruction;
+  }
   void sort_in(const BusTransaction& t);
   bool writes_visible(PhysAddr a) const;
   std::uint32_t unspecified_bits(std::span<const std::uint8_t> bytes);
@@ -282,7 +287,12 @@ class Verifier final : public Sink, private VerifierProgress {
   // verifier_blocks.cc: what ran as a block
   bool pull_plain(std::uint64_t first, std::uint64_t last);
   bool is_plain(const BusTransaction& t, std::uint64_t first, std::uint64_t through) const;
-  Position place_of(const BusTransaction& t) const;
+  /// Where it is expected: at the beginning of a REP that an event came at, which starts again.
+  Position place_of(const BusTransaction& t) const {
+    if (!t.has(kPositionKnown)) return {};
+    if (t.position.instruction == interrupted_) return {interrupted_, 0};
+    return t.position;
+  }
   static Position place_before(Position at);
   void pull_reads_at(Position at);
   bool stores_agree(const ExecutedBlock& block, std::uint64_t first);

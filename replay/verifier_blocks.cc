@@ -57,13 +57,6 @@ Position Verifier::expected() {
   return expected_ = may_be_before ? place_before(other) : other;
 }
 
-/// Where it is expected: at the beginning of a REP that an event came at, which starts again.
-Position Verifier::place_of(const BusTransaction& t) const {
-  if (!t.has(kPositionKnown)) return {};
-  if (t.position.instruction == interrupted_) return {interrupted_, 0};
-  return t.position;
-}
-
 Position Verifier::place_before(Position at) {
   if (at.iteration != 0) {
     --at.iteration;

@@ -14,14 +14,14 @@ constexpr std::size_t kFetchedAhead = 8;
 
 }  // namespace
 
-/// Makes sure that the next transaction is known. False at the end.
-bool Verifier::look_ahead() {
-  if (ahead_) return true;
+bool Verifier::read_ahead() {
   if (at_end_) return false;
   if (evidence_->next(ahead_.emplace())) {
-    join_line();
     const std::span<const BusTransaction> upcoming = evidence_->upcoming();
-    if (upcoming.size() > kFetchedAhead) will_pull(upcoming[kFetchedAhead]);
+    ahead_parts_ = 1;
+    if (plain_ && ahead_->has(kLine)) join_line(upcoming);
+    const std::size_t far = ahead_parts_ - 1 + kFetchedAhead;
+    if (upcoming.size() > far) will_pull(upcoming[far]);
     return true;
   }
   ahead_.reset();
@@ -29,25 +29,28 @@ bool Verifier::look_ahead() {
   return false;
 }
 
-/// A line that went over the bus in several transactions is compared as one, where no transaction
-/// of it is of interest.
-void Verifier::join_line() {
-  ahead_parts_ = 1;
+/// A line that went over the bus in several transactions, the others the first of `upcoming`, is
+/// compared as one, where no transaction of it is of interest.
+void Verifier::join_line(std::span<const BusTransaction> upcoming) {
   BusTransaction& line = *ahead_;
-  const bool whole = line.has(kLine) && line.has(kPositionKnown) && options_.believed.empty();
-  if (!plain_ || !whole) return;
-  const std::uint8_t part = line.size;
-  for (const BusTransaction& t : evidence_->upcoming()) {
-    const bool follows = t.op == line.op && t.flags == line.flags && t.position == line.position &&
-                         t.index == line.index + 1 && t.address == line.address + line.size;
-    // None is longer, or crosses a boundary of so many bytes.
-    const bool same = (line.address.value ^ t.address.value) < kMaxTransactionBytes;
-    if (!follows || !same || t.size != part || line.size + part > kMaxTransactionBytes) break;
-    std::copy_n(t.data.begin(), part, line.data.begin() + line.size);
-    line.size = static_cast<std::uint8_t>(line.size + part);
-    line.index = t.index;
+  if (!line.has(kPositionKnown) || !options_.believed.empty()) return;
+  // None is longer, or crosses a boundary of so many bytes.
+  const std::uint32_t most = kMaxTransactionBytes - line.address.value % kMaxTransactionBytes;
+  const std::uint32_t part = line.size;
+  std::uint32_t size = part;
+  for (const BusTransaction& t : upcoming) {
+    const bool follows = t.address.value - line.address.value == size && t.op == line.op &&
+                         t.flags == line.flags && t.size == part && t.position == line.position &&
+                         t.index == line.index + ahead_parts_;
+    if (!follows || size + part > most) break;
+    // Of what is read nothing is kept.
+    if (t.op == BusOp::data_write) std::copy_n(t.data.begin(), part, line.data.begin() + size);
+    size += part;
     ++ahead_parts_;
   }
+  if (ahead_parts_ == 1) return;
+  line.size = static_cast<std::uint8_t>(size);
+  line.index += ahead_parts_ - 1u;
   evidence_->skip(ahead_parts_ - 1u);
 }
 
@@ -117,11 +120,6 @@ void Verifier::sort_in(const BusTransaction& t) {
     default:
       break;
   }
-}
-
-bool Verifier::has_position_beyond(Position position) const {
-  // Iterations do not order evidence: an interrupted REP starts again from zero.
-  return counted_ && pulled_.instruction > position.instruction;
 }
 
 bool Verifier::at_barrier() const {

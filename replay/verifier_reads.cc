@@ -11,12 +11,16 @@ namespace citcat {
 /// Before the first access of instruction `now`: what the one before has read is complete.
 void Verifier::follow_reads(Position now) {
   const std::uint64_t before = reads_->instruction();
+  const bool waits = !ahead_ || !ahead_->has(kPositionKnown) ||
+                     ahead_->position.instruction < now.instruction;
   const auto reach = [&](std::uint64_t instruction) {
     while (!has_position_beyond({instruction, 0}) && pull()) {
     }
     return has_position_beyond({instruction, 0});
   };
-  if (before == ReadCheck::kNone || !reach(before)) {
+  if (!waits && !reads_->waits_before(now.instruction)) {
+    reads_->begin(now.instruction);
+  } else if (before == ReadCheck::kNone || !reach(before)) {
     reads_->skip(now.instruction);
   } else if (const auto d = reads_->settle(now.instruction, machine_->memory())) {
     const bool on_bus = d->expected.size != 0;
