@@ -30,7 +30,6 @@ class MemoryEvidence final : public EvidenceReader {
   std::span<const BusTransaction> upcoming() const override {
     return std::span(from_).subspan(next_);
   }
-  void skip(std::size_t count) override { next_ += count; }
 
  private:
   const std::vector<BusTransaction>& from_;

@@ -443,6 +443,8 @@ EvidenceChunk::Step EvidenceChunk::read_step(ByteReader& in) {
   if (step.clock > kInColumn || step.instruction > kInColumn) {
     in.fail("step: expected differences of at most 16");
   }
+  step.may_continue = step.address_bytes == 0 && step.index_known && step.instruction == 0 &&
+                      step.iteration != Layout::kOneMore && step.iteration != Layout::kOther;
   const bool clock = (step.flags & kClockKnown) != 0 || step.clock == 0;
   const bool position =
       (step.flags & kPositionKnown) != 0 || (step.instruction == 0 && step.iteration == 0);
@@ -483,6 +485,53 @@ std::size_t EvidenceChunk::next_block(std::span<BusTransaction> out) {
   const std::size_t count = std::min(out.size(), size() - at_);
   for (BusTransaction& t : out.first(count)) decode(steps_[number_[at_++]], t);
   return count;
+}
+
+std::size_t EvidenceChunk::next_lines(std::span<BusTransaction> out,
+                                      std::span<std::uint8_t> parts) {
+  constexpr unsigned kJoined = kLine | kPositionKnown;
+  std::size_t done = 0;
+  for (; done < out.size() && at_ < size(); ++done) {
+    BusTransaction& t = out[done];
+    decode(steps_[number_[at_++]], t);
+    parts[done] = (t.flags & kJoined) == kJoined ? join(t) : std::uint8_t{1};
+  }
+  return done;
+}
+
+/// Takes what follows into `line`, as long as it belongs to it. Returns how many transactions it
+/// is.
+inline std::uint8_t EvidenceChunk::join(BusTransaction& line) {
+  const std::uint32_t part = line.size;
+  std::uint8_t parts = 1;
+  for (; at_ < size(); ++at_, ++parts) {
+    const Step& step = steps_[number_[at_]];
+    if (!continues(step, line, part)) break;
+    extend(line, step);
+  }
+  return parts;
+}
+
+inline bool EvidenceChunk::continues(const Step& step, const BusTransaction& line,
+                                     std::uint32_t part) const {
+  const bool alike = step.op == line.op && step.flags == line.flags && step.size == part;
+  const bool same_place = step.iteration == Layout::kSame || previous_.iteration == 0;
+  // None crosses a boundary of so many bytes, or is empty.
+  const std::uint32_t begin = line.address.value % kMaxTransactionBytes;
+  return step.may_continue && alike && same_place && part != 0 &&
+         begin + line.size + part <= kMaxTransactionBytes;
+}
+
+/// As decode(), of what continues `line`.
+inline void EvidenceChunk::extend(BusTransaction& line, const Step& step) {
+  line.index = previous_.index++;
+  previous_.address[static_cast<std::size_t>(step.op)] += step.size;
+  previous_.clock += step.clock == kInColumn ? unzigzag(clock_[clock_at_++]) : step.clock;
+  if (step.data_bytes != 0) {
+    std::memcpy(&line.data[line.size], &data_[data_at_], step.data_bytes);
+    data_at_ += step.data_bytes;
+  }
+  line.size = static_cast<std::uint8_t>(line.size + step.size);
 }
 
 inline void EvidenceChunk::decode(const Step& step, BusTransaction& out) {

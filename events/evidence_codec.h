@@ -89,6 +89,9 @@ class EvidenceChunk {
   std::size_t size() const { return number_.size(); }
   /// The next transactions in order, as many as fit; returns how many, 0 behind the last.
   std::size_t next_block(std::span<BusTransaction> out);
+  /// The same with lines joined as EvidenceReader::next_line() has them; `parts`, as long as `out`:
+  /// how many transactions each is.
+  std::size_t next_lines(std::span<BusTransaction> out, std::span<std::uint8_t> parts);
 
  private:
   struct Step {
@@ -99,6 +102,7 @@ class EvidenceChunk {
     bool index_known = true;
     std::uint8_t data_bytes = 0;
     std::uint8_t address_bytes = 0;
+    bool may_continue = false;  ///< a line, where the transaction before it is its part
     std::uint32_t address_mask = 0;
   };
   /// How much of each part the transactions need.
@@ -110,6 +114,9 @@ class EvidenceChunk {
   void read_numbers(ByteReader& in, std::size_t count);
   Needed needed() const;
   void decode(const Step& step, BusTransaction& out);
+  std::uint8_t join(BusTransaction& line);
+  bool continues(const Step& step, const BusTransaction& line, std::uint32_t part) const;
+  void extend(BusTransaction& line, const Step& step);
 
   std::vector<Step> steps_;
   std::vector<std::uint16_t> number_;

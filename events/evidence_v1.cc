@@ -65,6 +65,12 @@ std::size_t EvidenceChunkV1::next_block(std::span<BusTransaction> out) {
   return count;
 }
 
+std::size_t EvidenceChunkV1::next_lines(std::span<BusTransaction> out,
+                                        std::span<std::uint8_t> parts) {
+  std::ranges::fill(parts, std::uint8_t{1});
+  return next_block(out);
+}
+
 BusTransaction EvidenceChunkV1::next() {
   const Shape& shape = shapes_[static_cast<std::size_t>(shape_[at_])];
   BusTransaction t;

@@ -20,6 +20,8 @@ class EvidenceChunkV1 {
 
   /// As EvidenceChunk::next_block().
   std::size_t next_block(std::span<BusTransaction> out);
+  /// The same, each of them one in `parts`.
+  std::size_t next_lines(std::span<BusTransaction> out, std::span<std::uint8_t> parts);
 
  private:
   struct Shape {

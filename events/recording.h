@@ -129,11 +129,14 @@ class EvidenceReader {
   virtual ~EvidenceReader() = default;
   /// False at the clean end. Throws FormatError when the archive is damaged.
   virtual bool next(BusTransaction& out) = 0;
-  /// What next() is going to give, as far as it is known already: perhaps nothing. Valid until the
-  /// reader is used again.
+  /// In place of next(), for a reader that is asked nothing else: where a line went over the bus in
+  /// parts, one after the other by one instruction, they may come as one, of at most
+  /// kMaxTransactionBytes, with the last one's index and without the data of what was read. Returns
+  /// how many transactions `out` is, 0 at the clean end.
+  virtual std::uint8_t next_line(BusTransaction& out) { return next(out) ? 1 : 0; }
+  /// What is going to come, as far as it is known already: perhaps nothing. Valid until the reader
+  /// is used again.
   virtual std::span<const BusTransaction> upcoming() const { return {}; }
-  /// Leaves out the first `count` of upcoming().
-  virtual void skip(std::size_t /*count*/) {}
 };
 
 /// Receives transactions while a capture is read.

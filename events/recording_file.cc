@@ -123,21 +123,29 @@ class FileEvidenceReader final : public EvidenceReader {
       : container_(std::move(container)), chunks_(std::move(chunks)) {}
 
   bool next(BusTransaction& out) override {
-    if (next_ == decoded_ && !decode()) return false;
+    if (next_ == decoded_ && !decode(false)) return false;
     out = block_[next_++];
     return true;
+  }
+
+  std::uint8_t next_line(BusTransaction& out) override {
+    if (next_ == decoded_ && !decode(true)) return 0;
+    out = block_[next_];
+    return parts_[next_++];
   }
 
   std::span<const BusTransaction> upcoming() const override {
     return std::span(block_).subspan(next_, decoded_ - next_);
   }
-  void skip(std::size_t count) override { next_ += count; }
 
  private:
-  bool decode() {
+  bool decode(bool lines) {
+    const auto next_block = [&](auto& chunk) {
+      return lines ? chunk.next_lines(block_, parts_) : chunk.next_block(block_);
+    };
     next_ = 0;
     do {
-      decoded_ = std::visit([this](auto& chunk) { return chunk.next_block(block_); }, chunk_);
+      decoded_ = std::visit(next_block, chunk_);
     } while (decoded_ == 0 && load_next_chunk());
     return decoded_ != 0;
   }
@@ -168,8 +176,10 @@ class FileEvidenceReader final : public EvidenceReader {
   std::vector<ChunkInfo> chunks_;  ///< of the recording
   std::size_t at_ = 0;
   std::variant<EvidenceChunk, EvidenceChunkV1> chunk_;
-  std::array<BusTransaction, 128> block_;  ///< decoded ahead
-  std::size_t next_ = 0, decoded_ = 0;     ///< of block_: the next to give, behind the last
+  static constexpr std::size_t kBlock = 128;
+  std::array<BusTransaction, kBlock> block_;  ///< decoded ahead
+  std::array<std::uint8_t, kBlock> parts_{};  ///< of next_line(): transactions that each of them is
+  std::size_t next_ = 0, decoded_ = 0;        ///< of block_: the next to give, behind the last
 };
 
 }  // namespace

@@ -20,11 +20,11 @@ BlockMemory::Byte BlockMemory::byte_before(std::uint32_t instruction, PhysAddr a
     if (offset >= store.size) continue;
     if (block_.code->stores[store.number].instruction < instruction) {
       stored = true;
-    } else if (!overwritten) {
+    } else if (!overwritten && !block_.ahead) {
       overwritten = store.before[offset];
     }
   }
-  if (stored && overwritten) return {Byte::State::lost, 0};
+  if (stored && (overwritten || block_.ahead)) return {Byte::State::lost, 0};
   if (!stored && !memory_.defined_byte(a)) return {Byte::State::undefined, 0};
   return {Byte::State::known, overwritten ? *overwritten : *memory_.host(a)};
 }

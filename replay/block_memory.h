@@ -11,18 +11,18 @@
 namespace citcat {
 
 /// Memory as it was between the instructions of a block that has run: what its later stores changed
-/// is put back.
+/// is put back. Or as it is going to be, as far as its stores leave it alone.
 class BlockMemory {
  public:
-  /// `memory` as it is after the block, but for what that made defined. Both must outlive the
-  /// object.
+  /// `memory` as it is after the block, but for what that made defined, or before one that is about
+  /// to run. Both must outlive the object.
   BlockMemory(const ExecutedBlock& block, const Memory& memory) : block_(block), memory_(memory) {}
 
   struct Byte {
     enum class State : std::uint8_t {
       known,
       undefined,
-      lost,  ///< stored by the block, and stored again by a later instruction of it
+      lost,  ///< stored by the block, and stored again by a later instruction of it; or not yet
     };
     State state = State::undefined;
     std::uint8_t value = 0;  ///< where it is known

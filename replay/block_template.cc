@@ -428,8 +428,11 @@ bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_siz
 
 void BlockTemplate::find_needs() {
   has_addresses = !accesses.empty();
-  needs_exit =
-      std::any_of(reads.begin(), reads.end(), [](const Read& r) { return r.address.needs_exit(); });
+  needs_exit = false;
+  for (Read& read : reads) {
+    read.needs_exit = read.address.needs_exit();
+    needs_exit |= read.needs_exit;
+  }
   for (const Instruction& in : instructions) {
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
       has_addresses = true;

@@ -92,6 +92,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
     AddressFormula address;
     std::uint32_t instruction = 0;  ///< number in this template
     std::uint32_t size = 0;         ///< bytes
+    bool needs_exit = false;        ///< told by registers as they are after the block
   };
   /// A store, to an address that registers at entry tell.
   struct Store {
@@ -229,7 +230,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   void find_needs();
   bool was_left_inside(std::uint32_t which, std::uint32_t block_size) const;
 
-  static constexpr std::uint32_t kCounts = 32;  ///< of shifts by CL
+  static constexpr std::uint32_t kCounts = 32;     ///< of shifts by CL
   mutable std::vector<FlagEffect> counted_flags_;  ///< by count, where bit `count` is set below
   mutable std::uint32_t counts_known_ = 0;
 };
@@ -279,9 +280,12 @@ struct BlockRead {
 struct ExecutedBlock {
   const BlockTemplate* code = nullptr;
   const BlockRegisters* registers = nullptr;
-  // Where it is told to agreed(), in program order:
+  // Where agrees() is asked of it, in program order:
   std::span<const BlockStore> stores;
   std::span<const BlockRead> reads;
+  /// It is about to run: registers are those at its entry, and nothing is known of stores but where
+  /// they go.
+  bool ahead = false;
 
   std::uint32_t count() const { return code->count(); }
   /// Instruction `i` as if it had been reported alone.

@@ -48,6 +48,7 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, 
   if (!compares_) return;
   comparing_ = sink_->comparing();
   expects_stores_ = comparing_->expects_stores();
+  looks_ahead_ = comparing_->looks_ahead();
   keeps_account_ = comparing_->wants_account();
 }
 

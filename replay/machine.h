@@ -342,6 +342,10 @@ class Machine final : private EngineClient, private WalkObserver {
   void find_quiet();
   bool expects_now() const { return position_ >= expected_; }
   /// Something is expected of `block`, should it end before instruction `end`.
+  /// The processor's TLB has the page.
+  bool is_held(LinearAddr at, Access access) {
+    return mmu_.held(at, access, user_mode()).has_value();
+  }
   bool has_something_due(const BlockTemplate& block, std::uint64_t end) const {
     return end > expected_.instruction || (expects_stores_ && block.whole_stores);
   }
@@ -349,9 +353,12 @@ class Machine final : private EngineClient, private WalkObserver {
   void note_accesses(const BlockTemplate& block);
   void note_access(std::uint32_t linear, const BlockTemplate::Access& a);
   void note_defined(std::uint32_t linear, PhysAddr at);
+  std::uint64_t lines_mark() const { return DefinedLines::mark_of(mmu_.epoch()); }
   bool may_tell(const BlockTemplate& block);
-  bool save_overwritten(const BlockTemplate& block);
-  bool save_overwritten(PhysAddr at, std::uint32_t size, std::uint32_t number);
+  bool find_stores(const BlockTemplate& block);
+  bool add_store(PhysAddr at, std::uint32_t size, std::uint32_t number, bool was_defined);
+  void save_overwritten();
+  bool agrees_ahead(const BlockTemplate& block);
   void copy_out(PhysAddr at, std::uint32_t size, std::array<std::uint8_t, 8>& to) const;
   bool left_no_traces(std::size_t first) const;
   bool gather_stores(const BlockTemplate& block);
@@ -359,7 +366,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool tell_accesses(const BlockTemplate& block);
   /// Tells `block`, which ran, to those who do not compare it.
   void tell_unasked(const BlockTemplate& block) {
-    if (keeps_account_ && !compared_) note_accesses(block);
+    if (keeps_account_ && (!compared_ || foretold_)) note_accesses(block);
     if (block_receiver_ != nullptr) tell_receiver(block, position_);
   }
   void tell_receiver(const BlockTemplate& block, Position first) {
@@ -588,10 +595,12 @@ class Machine final : private EngineClient, private WalkObserver {
   ExecutedBlock told_{nullptr, &block_registers_, {}, {}};  ///< to block_receiver_, last
   // Of blocks that are compared.
   bool expects_stores_ = false;
-  bool keeps_account_ = false;     ///< Sink::wants_account() of the one that compares
-  Sink* comparing_ = nullptr;      ///< the sink
-  Position expected_;              ///< from here on it wants to be asked
+  bool keeps_account_ = false;  ///< Sink::wants_account() of the one that compares
+  Sink* comparing_ = nullptr;   ///< the sink
+  Position expected_;           ///< from here on it wants to be asked
+  bool looks_ahead_ = false;
   bool compared_ = false;          ///< the block in progress is
+  bool foretold_ = false;          ///< and it agreed before it ran
   std::uint64_t quiet_until_ = 0;  ///< unless it is, blocks that end before need no questions
   FlagEffect untold_flags_;
   PhysAddr copied_from_;  ///< read last by the instruction in flight

@@ -15,6 +15,15 @@
 
 namespace citcat {
 
+namespace {
+
+/// `wanted`: as of Sink::reads_of_interest().
+bool is_wanted(const BlockTemplate::Read& read, std::uint64_t wanted) {
+  return (wanted >> std::min(read.instruction, 63u) & 1) != 0;
+}
+
+}  // namespace
+
 // ---------------------------------------------------------------------------------------------
 // Blocks where nothing is expected
 
@@ -31,16 +40,19 @@ void Machine::find_quiet() {
 /// Keeps account of what `block`, which ran, has made defined and undefined.
 void Machine::note_accesses(const BlockTemplate& block) {
   untold_flags_ = untold_flags_ + block.flag_effect(engine_.gpr(kEcx));
+  std::uint64_t mark = lines_mark();
   for (const BlockTemplate::Access& a : block.accesses) {
     const std::uint32_t linear = a.linear(block_registers_);
-    if (!defined_lines_.hold(linear, a.size, mmu_.epoch())) note_access(linear, a);
+    if (defined_lines_.hold(linear, a.size, mark)) continue;
+    note_access(linear, a);
+    mark = lines_mark();
   }
 }
 
 /// Something at `linear`, which is at `at`, is defined: perhaps all of its line is.
 void Machine::note_defined(std::uint32_t linear, PhysAddr at) {
   const PhysAddr line{DefinedLines::begin_of(at.value)};
-  if (memory_.is_defined(line, DefinedLines::kBytes)) defined_lines_.add(linear, at, mmu_.epoch());
+  if (memory_.is_defined(line, DefinedLines::kBytes)) defined_lines_.add(linear, at, lines_mark());
 }
 
 void Machine::note_access(std::uint32_t linear, const BlockTemplate::Access& a) {
@@ -68,23 +80,22 @@ bool Machine::may_tell(const BlockTemplate& block) {
          comparing_->may_run_block(position_, block.whole_count);
 }
 
-/// Saves what `block` is going to overwrite, from the registers it finds. False where that cannot
-/// be told apart afterwards.
-bool Machine::save_overwritten(const BlockTemplate& block) {
+/// Finds where `block` is going to store, from the registers it finds. False where that cannot be
+/// told, or its stores could not be told apart afterwards.
+bool Machine::find_stores(const BlockTemplate& block) {
   block_stores_.clear();
   for (std::uint32_t number = 0; number < block.stores.size(); ++number) {
     const BlockTemplate::Store& store = block.stores[number];
     std::uint32_t linear = store.address(block_registers_);
-    if (defined_lines_.hold(linear, store.size, mmu_.epoch())) {
-      if (!save_overwritten(defined_lines_.physical(linear), store.size, number)) return false;
-      block_stores_.back().was_defined = true;
+    if (defined_lines_.hold(linear, store.size, lines_mark())) {
+      if (!add_store(defined_lines_.physical(linear), store.size, number, true)) return false;
       continue;
     }
     for (std::uint32_t left = store.size; left != 0;) {
       const std::uint32_t here = std::min(left, kPageSize - (linear & kPageMask));
       const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::write, user_mode());
       if (!known || !memory_.is_mapped(known->frame.page())) return false;
-      if (!save_overwritten(known->frame + (linear & kPageMask), here, number)) return false;
+      if (!add_store(known->frame + (linear & kPageMask), here, number, false)) return false;
       linear += here;
       left -= here;
     }
@@ -92,19 +103,38 @@ bool Machine::save_overwritten(const BlockTemplate& block) {
   return true;
 }
 
-bool Machine::save_overwritten(PhysAddr at, std::uint32_t size, std::uint32_t number) {
+bool Machine::add_store(PhysAddr at, std::uint32_t size, std::uint32_t number, bool was_defined) {
   const bool twice =
       expects_stores_ &&
       std::any_of(block_stores_.begin(), block_stores_.end(), [&](const BlockStore& other) {
         return at.value - other.address.value < other.size || other.address.value - at.value < size;
       });
   if (twice) return false;
-  BlockStore& store = block_stores_.emplace_back();
-  store.address = at;
-  store.size = size;
-  store.number = number;
-  copy_out(at, size, store.before);
+  block_stores_.push_back({at, size, number, was_defined});
   return true;
+}
+
+/// Saves what the block is going to overwrite.
+void Machine::save_overwritten() {
+  for (BlockStore& store : block_stores_) copy_out(store.address, store.size, store.before);
+}
+
+/// Whether everything expected of `block` can be seen to be right before it runs: then nothing need
+/// be saved for it, nor found out behind it. False where it takes running the block to know.
+bool Machine::agrees_ahead(const BlockTemplate& block) {
+  if (!looks_ahead_ || (expects_stores_ && !block.stores.empty())) return false;
+  block_reads_.clear();
+  const std::uint64_t wanted = comparing_->reads_of_interest(position_);
+  for (const BlockTemplate::Read& read : block.reads) {
+    if (!is_wanted(read, wanted)) continue;
+    if (read.needs_exit) return false;
+    // It may not come to this access: no page is looked up for it.
+    const LinearAddr first{read.address(block_registers_)}, last = first + (read.size - 1u);
+    if (!is_held(first, Access::read) || !is_held(last, Access::read)) return false;
+    if (!gather_read(read, first.value)) return false;
+  }
+  return comparing_->agrees({&block, &block_registers_, block_stores_, block_reads_, true},
+                            position_);
 }
 
 /// Copies `size` bytes, of which at most all of `to`, and what else there is room for.
@@ -139,7 +169,7 @@ bool Machine::gather_stores(const BlockTemplate& block) {
 }
 
 bool Machine::gather_read(const BlockTemplate::Read& read, std::uint32_t linear) {
-  if (defined_lines_.hold(linear, read.size, mmu_.epoch())) {
+  if (defined_lines_.hold(linear, read.size, lines_mark())) {
     block_reads_.push_back({defined_lines_.physical(linear), read.size, read.instruction});
     return true;
   }
@@ -168,10 +198,9 @@ bool Machine::tell_accesses(const BlockTemplate& block) {
   block_reads_.clear();
   const std::uint64_t wanted = comparing_->reads_of_interest(position_);
   const auto good = [&](const BlockTemplate::Read& read) {
-    const bool told = (wanted >> std::min(read.instruction, 63u) & 1) != 0;
     const std::uint32_t linear = read.address(block_registers_);
-    const bool defined = defined_lines_.hold(linear, read.size, mmu_.epoch());
-    return (defined && !told) || gather_read(read, linear);
+    const bool defined = defined_lines_.hold(linear, read.size, lines_mark());
+    return (defined && !is_wanted(read, wanted)) || gather_read(read, linear);
   };
   if (!gather_stores(block) || !std::all_of(block.reads.begin(), block.reads.end(), good)) {
     return false;

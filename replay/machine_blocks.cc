@@ -234,16 +234,21 @@ void Machine::refuse_block(BlockTemplate& block) {
   request(Action::replan);
 }
 
-/// The engine is about to execute `block` unreported. False where what it overwrites cannot be
-/// saved.
+/// The engine is about to execute `block` unreported. False where it cannot be told what it is
+/// going to overwrite.
 bool Machine::enter_block(BlockTemplate& block) {
   pending_ = &block;
   if (detail_ == Detail::nothing) return true;
   block_registers_.set_entry(engine_.gprs());
+  foretold_ = false;
   if (!compared_) return true;
+  if (!find_stores(block)) return false;
+  foretold_ = agrees_ahead(block);
+  if (foretold_) return true;
   engine_.read_raw_flags(flags_at_entry_);
   block_begin_ = block.key.linear;
-  return save_overwritten(block);
+  save_overwritten();
+  return true;
 }
 
 /// A block that is reported was met.
@@ -334,10 +339,7 @@ bool Machine::can_be_told(const BlockTemplate& block) {
     if (a.address.needs_exit()) return true;
     const LinearAddr first{a.linear(registers)}, last = first + (a.size - 1u);
     const Access access = a.write ? Access::write : Access::read;
-    const auto there = [&](LinearAddr at) {
-      return mmu_.held(at, access, user_mode()).has_value();
-    };
-    return there(first) && (first.page() == last.page() || there(last));
+    return is_held(first, access) && is_held(last, access);
   });
 }
 
@@ -507,7 +509,7 @@ void Machine::retire_block(std::uint32_t count) {
   info_ = nullptr;
   if (detail_ != Detail::nothing) {
     block_registers_.set_exit(engine_.gprs());
-    const bool good = count == 0               ? !compared_ || left_no_traces(0)
+    const bool good = count == 0               ? !compared_ || foretold_ || left_no_traces(0)
                       : count == whole.count() ? tell_block(whole)
                                                : tell_block(whole.first(count, detail_));
     if (!good) {
@@ -522,7 +524,11 @@ void Machine::retire_block(std::uint32_t count) {
 
 /// Tells what ran. False when it has to be taken back.
 bool Machine::tell_block(const BlockTemplate& block) {
-  if (compared_ && !tell_accesses(block)) return false;
+  if (compared_ && foretold_) {
+    comparing_->agreed({&block, &block_registers_, {}, {}, true}, position_);
+  } else if (compared_ && !tell_accesses(block)) {
+    return false;
+  }
   tell_unasked(block);
   return true;
 }

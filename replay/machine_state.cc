@@ -99,6 +99,7 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   // what memory_ took back.
   pending_ = nullptr;
   taken_back_ = false;
+  foretold_ = false;
   careful_until_ = 0;
   resume_flag_ = s.resume_flag;
   resuming_ = false;

@@ -97,12 +97,17 @@ class Sink {
   /// Which reads of the block about to be told to agrees() it wants to know: bit i, those of
   /// instruction i; bit 63, those of all from number 63 on.
   virtual std::uint64_t reads_of_interest(Position /*first*/) const { return ~std::uint64_t{0}; }
+  /// agrees() may be asked of a block that is about to run (ExecutedBlock::ahead), where it agrees
+  /// only for what it plainly is going to do.
+  virtual bool looks_ahead() const { return false; }
   /// False takes the block back, as if it had not run, and its instructions are made again and told
-  /// one by one with all their accesses.
+  /// one by one with all their accesses; one that is about to run is asked of once more when it
+  /// has.
   virtual bool agrees(const ExecutedBlock&, Position /*first*/) { return true; }
   /// MOVS has copied these bytes, of one iteration or of many, each within one frame.
   virtual void copied(PhysAddr /*from*/, PhysAddr /*to*/, std::uint32_t /*size*/) {}
-  /// Told of blocks that all agree with, before block().
+  /// Told of blocks that all agree with, before block(): of one that was asked of ahead, so many
+  /// instructions as it came to.
   virtual void agreed(const ExecutedBlock&, Position /*first*/) {}
   virtual void fetch(PhysAddr, std::uint32_t /*size*/, Position) {}
   virtual void read(PhysAddr, std::uint32_t /*size*/, AccessKind, Position) {}

@@ -63,7 +63,8 @@ Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> e
       evidence_(std::move(evidence)),
       options_(options),
       lone_changes_(recording.external_writes),
-      plain_(options.plain && allows_blocks()) {
+      plain_(options.plain && allows_blocks()),
+      joins_lines_(plain_ && options.believed.empty()) {
   keeps_model_ = options_.final_memory && recording_.bus.form != CacheForm::write_back;
   if (keeps_model_) model_ = recording_.image.clone();
   const bool has_reads = recording_.totals.reads + recording_.totals.line_fills != 0;

@@ -171,6 +171,7 @@ class Verifier final : public Sink, private VerifierProgress {
   bool expects_stores() const override { return recording_.bus.form != CacheForm::write_back; }
   bool may_run_block(Position first, std::uint32_t count) override;
   std::uint64_t reads_of_interest(Position first) const override;
+  bool looks_ahead() const override { return recording_.bus.form != CacheForm::none; }
   bool agrees(const ExecutedBlock& block, Position first) override;
   void agreed(const ExecutedBlock& block, Position first) override;
   void copied(PhysAddr from, PhysAddr to, std::uint32_t size) override;
@@ -246,7 +247,6 @@ class Verifier final : public Sink, private VerifierProgress {
   /// Makes sure that the next transaction is known. False at the end.
   bool look_ahead() { return ahead_ || read_ahead(); }
   bool read_ahead();
-  void join_line(std::span<const BusTransaction> upcoming);
   void will_pull(const BusTransaction& t) const;
   bool pull();
   void pull_through(Position position);
@@ -296,7 +296,7 @@ class Verifier final : public Sink, private VerifierProgress {
   static Position place_before(Position at);
   void pull_reads_at(Position at);
   bool stores_agree(const ExecutedBlock& block, std::uint64_t first);
-  bool lines_agree(const ExecutedBlock& block, std::uint64_t first);
+  bool lines_agree(const ExecutedBlock& block, std::uint64_t first) const;
   bool line_agrees(const ExecutedBlock& block, const PendingLine& line,
                    std::uint32_t instruction) const;
   std::size_t lines_through(std::uint64_t instruction) const;
@@ -333,15 +333,15 @@ class Verifier final : public Sink, private VerifierProgress {
   LoneChanges lone_changes_;
   std::unique_ptr<ReadCheck> reads_;  ///< null where reads are not compared
   bool plain_ = false;
+  /// A line is compared as one, however it went over the bus: no transaction of it is of interest.
+  bool joins_lines_ = false;
   /// Of a plain comparison: images of EFLAGS that events stored, with bits that no manual tells, by
   /// their addresses.
   std::unordered_map<std::uint32_t, FlagImage> flag_images_;
   Position expected_;  ///< as the machine was told last
   /// An event came at this instruction: a REP there starts again from zero.
   std::uint64_t interrupted_ = ~std::uint64_t{0};
-  // Found by agrees() for the call of agreed() that follows.
-  std::size_t lines_made_ = 0;   ///< of lines_
-  std::size_t writes_made_ = 0;  ///< of writes_
+  std::size_t writes_made_ = 0;  ///< of writes_: found by agrees() for the next agreed()
   bool keeps_model_ = false;
   MemoryImage model_;  ///< what the bus says memory holds (no write-back caches)
 };

@@ -172,9 +172,9 @@ std::size_t Verifier::lines_through(std::uint64_t instruction) const {
   return n;
 }
 
-bool Verifier::lines_agree(const ExecutedBlock& block, std::uint64_t first) {
-  lines_made_ = lines_through(first + block.count() - 1);
-  for (std::size_t i = 0; i < lines_made_; ++i) {
+bool Verifier::lines_agree(const ExecutedBlock& block, std::uint64_t first) const {
+  const std::size_t made = lines_through(first + block.count() - 1);
+  for (std::size_t i = 0; i < made; ++i) {
     const Position at = lines_[i].t.position;
     if (at.instruction < first || at.iteration != 0) return false;
     if (!line_agrees(block, lines_[i], static_cast<std::uint32_t>(at.instruction - first))) {
@@ -212,8 +212,9 @@ void Verifier::agreed(const ExecutedBlock& block, Position first) {
   const std::uint64_t last = first.instruction + block.count() - 1;
   if (reads_ != nullptr) totals_.reads = reads_->pass_block(last);
   if (recording_.bus.form == CacheForm::write_back) {
-    for (std::size_t i = 0; i < lines_made_; ++i) line_agreed(lines_[i].t, lines_[i].parts);
-    lines_.drop_front(lines_made_);
+    const std::size_t made = lines_through(last);
+    for (std::size_t i = 0; i < made; ++i) line_agreed(lines_[i].t, lines_[i].parts);
+    lines_.drop_front(made);
     if (!lines_.empty()) check_lines({last + 1, 0});
   } else {
     for (std::size_t i = 0; i < writes_made_; ++i) write_agreed(writes_[i].t);

@@ -8,50 +8,24 @@ namespace citcat {
 
 namespace {
 
-/// How far ahead of what is compared memory is asked for: some lines, or several hundred of the
-/// host's instructions.
-constexpr std::size_t kFetchedAhead = 8;
+/// How many transactions ahead of what is compared memory is asked for: some thousand of the host's
+/// instructions.
+constexpr std::size_t kFetchedAhead = 4;
 
 }  // namespace
 
 bool Verifier::read_ahead() {
   if (at_end_) return false;
-  if (evidence_->next(ahead_.emplace())) {
-    const std::span<const BusTransaction> upcoming = evidence_->upcoming();
-    ahead_parts_ = 1;
-    if (plain_ && ahead_->has(kLine)) join_line(upcoming);
-    const std::size_t far = ahead_parts_ - 1 + kFetchedAhead;
-    if (upcoming.size() > far) will_pull(upcoming[far]);
-    return true;
+  BusTransaction& t = ahead_.emplace();
+  ahead_parts_ = joins_lines_ ? evidence_->next_line(t) : std::uint8_t{evidence_->next(t)};
+  if (ahead_parts_ == 0) {
+    ahead_.reset();
+    at_end_ = true;
+    return false;
   }
-  ahead_.reset();
-  at_end_ = true;
-  return false;
-}
-
-/// A line that went over the bus in several transactions, the others the first of `upcoming`, is
-/// compared as one, where no transaction of it is of interest.
-void Verifier::join_line(std::span<const BusTransaction> upcoming) {
-  BusTransaction& line = *ahead_;
-  if (!line.has(kPositionKnown) || !options_.believed.empty()) return;
-  // None is longer, or crosses a boundary of so many bytes.
-  const std::uint32_t most = kMaxTransactionBytes - line.address.value % kMaxTransactionBytes;
-  const std::uint32_t part = line.size;
-  std::uint32_t size = part;
-  for (const BusTransaction& t : upcoming) {
-    const bool follows = t.address.value - line.address.value == size && t.op == line.op &&
-                         t.flags == line.flags && t.size == part && t.position == line.position &&
-                         t.index == line.index + ahead_parts_;
-    if (!follows || size + part > most) break;
-    // Of what is read nothing is kept.
-    if (t.op == BusOp::data_write) std::copy_n(t.data.begin(), part, line.data.begin() + size);
-    size += part;
-    ++ahead_parts_;
-  }
-  if (ahead_parts_ == 1) return;
-  line.size = static_cast<std::uint8_t>(size);
-  line.index += ahead_parts_ - 1u;
-  evidence_->skip(ahead_parts_ - 1u);
+  const std::span<const BusTransaction> upcoming = evidence_->upcoming();
+  if (upcoming.size() > kFetchedAhead) will_pull(upcoming[kFetchedAhead]);
+  return true;
 }
 
 /// `t` comes before long: what both sides hold there is fetched from memory ahead.

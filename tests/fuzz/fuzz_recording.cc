@@ -15,9 +15,12 @@ namespace {
 
 template <typename Chunk>
 void decode_evidence(citcat::ByteReader& in) {
-  Chunk chunk(in);
+  Chunk chunk(in), lines = chunk;
   std::array<citcat::BusTransaction, 100> block;
+  std::array<std::uint8_t, 100> parts;
   while (chunk.next_block(block) != 0) {
+  }
+  while (lines.next_lines(block, parts) != 0) {
   }
 }
 

@@ -96,6 +96,80 @@ TEST(EvidenceCodec, DependsOnTheTransactionsAlone) {
     expect_equal(all, decode<EvidenceChunk>(payload, block));
 }
 
+/// A line of `parts` parts, as the bus has it.
+void add_line(std::vector<BusTransaction>& all, BusTransaction part, unsigned parts) {
+  for (unsigned i = 0; i < parts; ++i) {
+    part.index = all.empty() ? 0 : all.back().index + 1;
+    if (part.op == BusOp::data_write) std::fill_n(part.data.begin(), part.size, std::uint8_t(i));
+    all.push_back(part);
+    part.address = part.address + part.size;
+  }
+}
+
+BusTransaction line_part(BusOp op, std::uint32_t address, std::uint8_t size, Position position) {
+  BusTransaction t;
+  t.op = op;
+  t.size = size;
+  t.flags = kLine | kPositionKnown | kClockKnown;
+  t.address = PhysAddr{address};
+  t.position = position;
+  return t;
+}
+
+std::vector<std::pair<BusTransaction, unsigned>> decode_lines(
+    std::span<const std::uint8_t> payload) {
+  ByteReader in(payload, "chunk");
+  EvidenceChunk chunk(in);
+  std::vector<std::pair<BusTransaction, unsigned>> all;
+  std::array<BusTransaction, 3> some;
+  std::array<std::uint8_t, 3> parts{};
+  while (const std::size_t n = chunk.next_lines(some, parts)) {
+    for (std::size_t i = 0; i < n; ++i) all.emplace_back(some[i], parts[i]);
+  }
+  return all;
+}
+
+TEST(EvidenceCodec, JoinsThePartsOfALineAndNothingElse) {
+  std::vector<BusTransaction> all;
+  add_line(all, line_part(BusOp::data_read, 0x1000, 8, {5, 0}), 4);
+  add_line(all, line_part(BusOp::data_read, 0x1020, 8, {5, 0}), 4);   // the next line
+  add_line(all, line_part(BusOp::code_read, 0x1040, 16, {5, 0}), 2);  // another operation
+  add_line(all, line_part(BusOp::code_read, 0x1060, 16, {6, 0}), 1);  // another instruction
+  add_line(all, line_part(BusOp::code_read, 0x1070, 16, {7, 0}), 1);
+  BusTransaction written = line_part(BusOp::data_write, 0x2000, 8, {7, 3});
+  written.flags |= kWriteBack;
+  add_line(all, written, 4);
+  add_line(all, line_part(BusOp::data_read, 0x3000, 8, {7, 3}), 1);
+  add_line(all, line_part(BusOp::data_read, 0x3008, 8, {7, 4}), 1);  // another iteration
+  BusTransaction word = line_part(BusOp::data_read, 0x4000, 4, {8, 0});
+  word.flags &= static_cast<std::uint16_t>(~kLine);
+  add_line(all, word, 2);  // no line
+  all.back().index += 7;
+  EvidenceEncoder encoder;
+  encoder.add(all);
+  const auto joined = decode_lines(encoder.encode());
+  std::vector<std::pair<unsigned, unsigned>> found;
+  for (const auto& [t, parts] : joined) found.emplace_back(parts, t.size);
+  using Expected = std::vector<std::pair<unsigned, unsigned>>;
+  EXPECT_EQ(
+      found,
+      (Expected{
+          {4, 32}, {4, 32}, {2, 32}, {1, 16}, {1, 16}, {4, 32}, {1, 8}, {1, 8}, {1, 4}, {1, 4}}));
+  // Each begins like its first part, has the index of its last one and the data of all.
+  std::size_t next = 0;
+  for (const auto& [t, parts] : joined) {
+    EXPECT_EQ(t.address, all[next].address);
+    EXPECT_EQ(t.position, all[next].position);
+    EXPECT_EQ(t.index, all[next + parts - 1].index);
+    for (unsigned i = 0; i < parts; ++i) {
+      const BusTransaction& part = all[next + i];
+      EXPECT_TRUE(std::equal(part.bytes().begin(), part.bytes().end(), &t.data[i * part.size]));
+    }
+    next += parts;
+  }
+  EXPECT_EQ(next, all.size());
+}
+
 TEST(EvidenceCodec, KeepsWhatIsFarFromWhatWasBefore) {
   std::vector<BusTransaction> all;
   const auto add = [&](std::uint64_t index, std::uint32_t address, std::uint64_t clock,
