@@ -18,7 +18,7 @@ BlockMemory::Byte BlockMemory::byte_before(std::uint32_t instruction, PhysAddr a
   for (const BlockStore& store : block_.stores) {
     const std::uint32_t offset = a.value - store.address.value;
     if (offset >= store.size) continue;
-    if (block_.code->stores[store.number].instruction < instruction) {
+    if (store.instruction < instruction) {
       stored = true;
     } else if (!overwritten && !block_.ahead) {
       overwritten = store.before[offset];
@@ -43,8 +43,7 @@ bool BlockMemory::holds(PhysAddr first, std::span<const std::uint8_t> bytes,
 bool BlockMemory::stores_within(std::uint32_t instruction, PhysAddr first,
                                 std::uint32_t size) const {
   return std::any_of(block_.stores.begin(), block_.stores.end(), [&](const BlockStore& store) {
-    return block_.code->stores[store.number].instruction == instruction &&
-           overlap(store.address, store.size, first, size);
+    return store.instruction == instruction && overlap(store.address, store.size, first, size);
   });
 }
 

@@ -249,49 +249,25 @@ bool has_plain_accesses(const InstructionInfo& info) {
   });
 }
 
-/// The accesses of one instruction, with addresses for resolve() in the same order.
+/// Adds the accesses of one instruction, with their addresses in the same order.
 void add_accesses(const AddressTracker& tracker, const InstructionInfo& info, std::uint32_t number,
-                  BlockTemplate& block, std::vector<Symbolic>& reads,
-                  std::vector<Symbolic>& stores) {
-  const auto each = [&](const MemoryOperand& operand, std::vector<Symbolic>& symbolic, auto add) {
+                  std::vector<BlockTemplate::Access>& accesses, std::vector<Symbolic>& addresses) {
+  const auto add = [&](const MemoryOperand& operand, bool write) {
     for (int i = 0; i < operand.count; ++i) {
-      add();
-      symbolic.push_back(tracker.operand(operand));
-      symbolic.back().formula.constant += static_cast<std::uint32_t>(i * operand.stride);
+      BlockTemplate::Access& access = accesses.emplace_back();
+      access.size = static_cast<std::uint8_t>(operand.size);
+      access.write = write;
+      access.instruction = static_cast<std::uint16_t>(number);
+      addresses.push_back(tracker.operand(operand));
+      addresses.back().formula.constant += static_cast<std::uint32_t>(i * operand.stride);
     }
   };
   for (unsigned n = 0; n < info.operand_count; ++n) {
-    const MemoryOperand& operand = info.operands[n];
-    if (operand.read) {
-      each(operand, reads, [&] { block.reads.push_back({{}, number, operand.size}); });
-    }
+    if (info.operands[n].read) add(info.operands[n], false);
   }
   for (unsigned n = 0; n < info.operand_count; ++n) {
-    const MemoryOperand& operand = info.operands[n];
-    if (operand.write) {
-      each(operand, stores, [&] { block.stores.push_back({{}, number, operand.size}); });
-    }
+    if (info.operands[n].write) add(info.operands[n], true);
   }
-}
-
-BlockTemplate::Access access_of(const AddressFormula& address, std::uint32_t size, bool write) {
-  return {address, static_cast<std::uint16_t>(size), write, address.is_plain()};
-}
-
-/// Reads and stores in one order: an instruction stores what it has read.
-void merge_accesses(BlockTemplate& block) {
-  block.accesses.clear();
-  auto store = block.stores.begin();
-  const auto stores_before = [&](std::uint32_t instruction) {
-    for (; store != block.stores.end() && store->instruction < instruction; ++store) {
-      block.accesses.push_back(access_of(store->address, store->size, true));
-    }
-  };
-  for (const BlockTemplate::Read& read : block.reads) {
-    stores_before(read.instruction);
-    block.accesses.push_back(access_of(read.address, read.size, false));
-  }
-  stores_before(0xffffffff);
 }
 
 /// Leaves the segment's base out where it is known as long as the template may run.
@@ -326,12 +302,14 @@ std::uint32_t set_flags(BlockTemplate& block, std::uint32_t count) {
   return count;
 }
 
-/// Whether store number `last` goes where an earlier instruction has stored, by the same registers.
+/// Whether the store that is access number `last` goes where an earlier instruction has stored, by
+/// the same registers.
 bool stores_again(const BlockTemplate& block, std::size_t last) {
-  const BlockTemplate::Store& again = block.stores[last];
-  return std::any_of(block.stores.begin(), block.stores.begin() + static_cast<std::ptrdiff_t>(last),
-                     [&](const BlockTemplate::Store& first) {
-                       return first.instruction != again.instruction &&
+  const BlockTemplate::Access& again = block.accesses[last];
+  return std::any_of(block.accesses.begin(),
+                     block.accesses.begin() + static_cast<std::ptrdiff_t>(last),
+                     [&](const BlockTemplate::Access& first) {
+                       return first.write && first.instruction != again.instruction &&
                               first.address.differs_by_constant(again.address) &&
                               (again.address.constant - first.address.constant < first.size ||
                                first.address.constant - again.address.constant < again.size);
@@ -342,29 +320,26 @@ bool stores_again(const BlockTemplate& block, std::size_t last) {
 /// be told.
 std::uint32_t set_accesses(BlockTemplate& block, std::uint32_t count) {
   AddressTracker tracker(block.stack32);
-  std::vector<Symbolic> reads, stores;
-  block.reads.clear();
-  block.stores.clear();
+  std::vector<Symbolic> addresses;
+  block.accesses.clear();
   const std::uint32_t good = set_flags(block, count);
   if (good != count) return good;
   for (std::uint32_t i = 0; i < count; ++i) {
     const InstructionInfo& info = block.instructions[i].info;
-    add_accesses(tracker, info, i, block, reads, stores);
+    add_accesses(tracker, info, i, block.accesses, addresses);
     tracker.execute(info);
   }
-  for (std::size_t r = 0; r < reads.size(); ++r) {
-    BlockTemplate::Read& read = block.reads[r];
-    if (!tracker.resolve(reads[r], read.address)) return read.instruction;
-    fold_base(read.address, block);
+  for (std::size_t a = 0; a < addresses.size(); ++a) {
+    BlockTemplate::Access& access = block.accesses[a];
+    // What a store overwrites is looked at before the block runs.
+    const bool told = access.write ? AddressTracker::resolve_at_entry(addresses[a], access.address)
+                                   : tracker.resolve(addresses[a], access.address);
+    if (!told) return access.instruction;
+    fold_base(access.address, block);
+    access.plain = access.address.is_plain();
+    access.needs_exit = access.address.needs_exit();
+    if (access.write && block.stores_apart && stores_again(block, a)) return access.instruction;
   }
-  // What they overwrite is looked at before the block runs.
-  for (std::size_t s = 0; s < stores.size(); ++s) {
-    BlockTemplate::Store& store = block.stores[s];
-    if (!AddressTracker::resolve_at_entry(stores[s], store.address)) return store.instruction;
-    fold_base(store.address, block);
-    if (block.stores_apart && stores_again(block, s)) return store.instruction;
-  }
-  merge_accesses(block);
   return count;
 }
 
@@ -428,10 +403,10 @@ bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_siz
 
 void BlockTemplate::find_needs() {
   has_addresses = !accesses.empty();
-  needs_exit = false;
-  for (Read& read : reads) {
-    read.needs_exit = read.address.needs_exit();
-    needs_exit |= read.needs_exit;
+  stores = needs_exit = false;
+  for (const Access& access : accesses) {
+    stores |= access.write;
+    needs_exit |= access.needs_exit;
   }
   for (const Instruction& in : instructions) {
     for (unsigned e = 0; e < in.info.ea_count; ++e) {
@@ -450,7 +425,7 @@ void BlockTemplate::seal() {
     begins.push_back(static_cast<std::uint16_t>(in.offset));
   begins.push_back(static_cast<std::uint16_t>(size));
   whole_count = count_ + (next ? next->whole_count : 0);
-  whole_stores = !stores.empty() || (next && next->whole_stores);
+  whole_stores = stores || (next && next->whole_stores);
   left_at_start = kAlways;
   if (count_ == 0) return;
   const InstructionInfo& info = instructions.front().info;

@@ -87,25 +87,14 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
     std::uint32_t offset = 0;  ///< from the block's first byte
     std::array<AddressFormula, 2> address;
   };
-  /// A read of memory.
-  struct Read {
-    AddressFormula address;
-    std::uint32_t instruction = 0;  ///< number in this template
-    std::uint32_t size = 0;         ///< bytes
-    bool needs_exit = false;        ///< told by registers as they are after the block
-  };
-  /// A store, to an address that registers at entry tell.
-  struct Store {
-    AddressFormula address;
-    std::uint32_t instruction = 0;
-    std::uint32_t size = 0;
-  };
-  /// Either of them.
+  /// A read of memory, or a store, to an address that registers at entry tell.
   struct Access {
     AddressFormula address;
-    std::uint16_t size = 0;
-    bool write = false;
-    bool plain = false;  ///< the address is a register and a constant
+    std::uint8_t size = 0;  ///< bytes
+    bool write : 1 = false;
+    bool plain : 1 = false;         ///< the address is a register and a constant
+    bool needs_exit : 1 = false;    ///< told by registers as they are after the block
+    std::uint16_t instruction = 0;  ///< number in this template
 
     std::uint32_t linear(const BlockRegisters& r) const {
       if (plain) return address.constant + static_cast<std::uint32_t>(r.value[address.base]);
@@ -134,7 +123,8 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   bool has_addresses = false;  ///< registers at entry are needed to tell what it did
   bool needs_exit = false;     ///< and, when all of it ran, those at exit
   bool reported_tail = false;  ///< after these the engine reports the rest of its block
-  bool whole_stores = false;   ///< one of `stores` is in this or a further part
+  bool stores = false;         ///< one of `accesses` does
+  bool whole_stores = false;   ///< or one of a further part
   /// Came after this one last. It may not exist any more: only to be fetched from memory ahead.
   const BlockTemplate* follower = nullptr;
   /// What a sink keeps to tell of this block, for it to set. `reader`: a number that no other sink
@@ -147,10 +137,9 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   std::uint32_t place = kNowhere;
   bool shifts_by_count = false;  ///< by CL, in a block of Detail::comparison
   std::uint8_t refused = 0;  ///< how often it must not run although the engine was to execute it
-  // Detail::comparison: all of them, in the order of the instructions.
+  /// Detail::comparison: all of them, in the order of the instructions; what each of these reads
+  /// comes before what it stores.
   std::vector<Access> accesses;
-  std::vector<Store> stores;
-  std::vector<Read> reads;
 
   std::vector<Instruction> instructions;  ///< those that run unreported
   /// Where each of them does and the last one ends: their offsets in a few lines of the host's
@@ -161,7 +150,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   std::shared_ptr<BlockTemplate> next;
   bool is_part = false;  ///< `next` of another
   bool stack32 = true;
-  bool stores_apart = false;  ///< no two of `stores` overlap, as far as their addresses show it
+  bool stores_apart = false;  ///< no two stores overlap, as far as their addresses show it
   // Of this and all further parts together.
   std::uint8_t segments_read = 0, segments_written = 0;  ///< bit s: SegmentRegister s
   std::uint8_t segments_flat = 0;                        ///< those that must have base 0
@@ -198,9 +187,8 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
     }
   }
   void prefetch_accesses() const {
-    __builtin_prefetch(stores.data());
+    __builtin_prefetch(accesses.data());
     __builtin_prefetch(begins.data());
-    __builtin_prefetch(reads.data());
   }
   /// To be called when `instructions` and `next` are complete.
   void seal();
@@ -262,8 +250,8 @@ class BlockCompiler {
 struct BlockStore {
   PhysAddr address;
   std::uint32_t size = 0;
-  std::uint32_t number = 0;  ///< into BlockTemplate::stores
-  bool was_defined = false;  ///< all of it is known to have been defined before
+  std::uint32_t instruction = 0;  ///< into BlockTemplate::instructions
+  bool was_defined = false;       ///< all of it is known to have been defined before
   /// Of `size` bytes each: what the block has left there, and what it found.
   std::array<std::uint8_t, 8> value{}, before{};
   std::span<const std::uint8_t> bytes() const { return {value.data(), size}; }

@@ -356,13 +356,13 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint64_t lines_mark() const { return DefinedLines::mark_of(mmu_.epoch()); }
   bool may_tell(const BlockTemplate& block);
   bool find_stores(const BlockTemplate& block);
-  bool add_store(PhysAddr at, std::uint32_t size, std::uint32_t number, bool was_defined);
+  bool add_store(const BlockStore& store);
   void save_overwritten();
   bool agrees_ahead(const BlockTemplate& block);
   void copy_out(PhysAddr at, std::uint32_t size, std::array<std::uint8_t, 8>& to) const;
   bool left_no_traces(std::size_t first) const;
   bool gather_stores(const BlockTemplate& block);
-  bool gather_read(const BlockTemplate::Read& read, std::uint32_t linear);
+  bool gather_read(const BlockTemplate::Access& read, std::uint32_t linear);
   bool tell_accesses(const BlockTemplate& block);
   /// Tells `block`, which ran, to those who do not compare it.
   void tell_unasked(const BlockTemplate& block) {

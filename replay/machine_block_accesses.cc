@@ -18,8 +18,8 @@ namespace citcat {
 namespace {
 
 /// `wanted`: as of Sink::reads_of_interest().
-bool is_wanted(const BlockTemplate::Read& read, std::uint64_t wanted) {
-  return (wanted >> std::min(read.instruction, 63u) & 1) != 0;
+bool is_wanted(const BlockTemplate::Access& read, std::uint64_t wanted) {
+  return (wanted >> std::min<unsigned>(read.instruction, 63) & 1) != 0;
 }
 
 }  // namespace
@@ -84,18 +84,20 @@ bool Machine::may_tell(const BlockTemplate& block) {
 /// told, or its stores could not be told apart afterwards.
 bool Machine::find_stores(const BlockTemplate& block) {
   block_stores_.clear();
-  for (std::uint32_t number = 0; number < block.stores.size(); ++number) {
-    const BlockTemplate::Store& store = block.stores[number];
-    std::uint32_t linear = store.address(block_registers_);
+  for (const BlockTemplate::Access& store : block.accesses) {
+    if (!store.write) continue;
+    std::uint32_t linear = store.linear(block_registers_);
     if (defined_lines_.hold(linear, store.size, lines_mark())) {
-      if (!add_store(defined_lines_.physical(linear), store.size, number, true)) return false;
+      const PhysAddr at = defined_lines_.physical(linear);
+      if (!add_store({at, store.size, store.instruction, true})) return false;
       continue;
     }
     for (std::uint32_t left = store.size; left != 0;) {
       const std::uint32_t here = std::min(left, kPageSize - (linear & kPageMask));
       const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::write, user_mode());
       if (!known || !memory_.is_mapped(known->frame.page())) return false;
-      if (!add_store(known->frame + (linear & kPageMask), here, number, false)) return false;
+      const PhysAddr at = known->frame + (linear & kPageMask);
+      if (!add_store({at, here, store.instruction, false})) return false;
       linear += here;
       left -= here;
     }
@@ -103,14 +105,15 @@ bool Machine::find_stores(const BlockTemplate& block) {
   return true;
 }
 
-bool Machine::add_store(PhysAddr at, std::uint32_t size, std::uint32_t number, bool was_defined) {
-  const bool twice =
-      expects_stores_ &&
-      std::any_of(block_stores_.begin(), block_stores_.end(), [&](const BlockStore& other) {
-        return at.value - other.address.value < other.size || other.address.value - at.value < size;
-      });
-  if (twice) return false;
-  block_stores_.push_back({at, size, number, was_defined});
+bool Machine::add_store(const BlockStore& store) {
+  const auto overlaps = [&](const BlockStore& other) {
+    return store.address.value - other.address.value < other.size ||
+           other.address.value - store.address.value < store.size;
+  };
+  if (expects_stores_ && std::any_of(block_stores_.begin(), block_stores_.end(), overlaps)) {
+    return false;
+  }
+  block_stores_.push_back(store);
   return true;
 }
 
@@ -122,14 +125,14 @@ void Machine::save_overwritten() {
 /// Whether everything expected of `block` can be seen to be right before it runs: then nothing need
 /// be saved for it, nor found out behind it. False where it takes running the block to know.
 bool Machine::agrees_ahead(const BlockTemplate& block) {
-  if (!looks_ahead_ || (expects_stores_ && !block.stores.empty())) return false;
+  if (!looks_ahead_ || (expects_stores_ && block.stores)) return false;
   block_reads_.clear();
   const std::uint64_t wanted = comparing_->reads_of_interest(position_);
-  for (const BlockTemplate::Read& read : block.reads) {
-    if (!is_wanted(read, wanted)) continue;
+  for (const BlockTemplate::Access& read : block.accesses) {
+    if (read.write || !is_wanted(read, wanted)) continue;
     if (read.needs_exit) return false;
     // It may not come to this access: no page is looked up for it.
-    const LinearAddr first{read.address(block_registers_)}, last = first + (read.size - 1u);
+    const LinearAddr first{read.linear(block_registers_)}, last = first + (read.size - 1u);
     if (!is_held(first, Access::read) || !is_held(last, Access::read)) return false;
     if (!gather_read(read, first.value)) return false;
   }
@@ -159,16 +162,16 @@ bool Machine::left_no_traces(std::size_t first) const {
 
 /// Finds the stores that the instructions of `block` made.
 bool Machine::gather_stores(const BlockTemplate& block) {
-  const std::size_t made = block.stores.size();
   stores_told_ = 0;
-  while (stores_told_ < block_stores_.size() && block_stores_[stores_told_].number < made) {
+  while (stores_told_ < block_stores_.size() &&
+         block_stores_[stores_told_].instruction < block.count()) {
     BlockStore& store = block_stores_[stores_told_++];
     copy_out(store.address, store.size, store.value);
   }
   return left_no_traces(stores_told_);
 }
 
-bool Machine::gather_read(const BlockTemplate::Read& read, std::uint32_t linear) {
+bool Machine::gather_read(const BlockTemplate::Access& read, std::uint32_t linear) {
   if (defined_lines_.hold(linear, read.size, lines_mark())) {
     block_reads_.push_back({defined_lines_.physical(linear), read.size, read.instruction});
     return true;
@@ -197,12 +200,13 @@ bool Machine::gather_read(const BlockTemplate::Read& read, std::uint32_t linear)
 bool Machine::tell_accesses(const BlockTemplate& block) {
   block_reads_.clear();
   const std::uint64_t wanted = comparing_->reads_of_interest(position_);
-  const auto good = [&](const BlockTemplate::Read& read) {
-    const std::uint32_t linear = read.address(block_registers_);
+  const auto good = [&](const BlockTemplate::Access& read) {
+    if (read.write) return true;
+    const std::uint32_t linear = read.linear(block_registers_);
     const bool defined = defined_lines_.hold(linear, read.size, lines_mark());
     return (defined && !is_wanted(read, wanted)) || gather_read(read, linear);
   };
-  if (!gather_stores(block) || !std::all_of(block.reads.begin(), block.reads.end(), good)) {
+  if (!gather_stores(block) || !std::all_of(block.accesses.begin(), block.accesses.end(), good)) {
     return false;
   }
   const ExecutedBlock told{&block, &block_registers_, std::span(block_stores_).first(stores_told_),

@@ -151,7 +151,7 @@ bool Verifier::stores_agree(const ExecutedBlock& block, std::uint64_t first) {
       const std::uint32_t offset = w.t.address.value - store.address.value;
       if (offset >= store.size || store.size - offset < w.t.size) return false;
       const std::uint32_t bytes = ((1u << w.t.size) - 1) << offset;
-      const std::uint64_t instruction = first + block.code->stores[store.number].instruction;
+      const std::uint64_t instruction = first + store.instruction;
       if ((left & bytes) != bytes || w.unmatched != (1u << w.t.size) - 1 ||
           w.t.position.instruction != instruction ||
           std::memcmp(w.t.data.data(), &store.value[offset], w.t.size) != 0) {
@@ -202,9 +202,8 @@ bool Verifier::line_agrees(const ExecutedBlock& block, const PendingLine& line,
   if (compare(instruction)) return true;
   // Of several stores to the line it matters after which of them it was given up.
   const auto stores =
-      std::count_if(block.stores.begin(), block.stores.end(), [&](const BlockStore& store) {
-        return block.code->stores[store.number].instruction == instruction;
-      });
+      std::count_if(block.stores.begin(), block.stores.end(),
+                    [&](const BlockStore& store) { return store.instruction == instruction; });
   return stores == 1 && compare(instruction + 1);
 }
 
