@@ -123,8 +123,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   bool has_addresses = false;  ///< registers at entry are needed to tell what it did
   bool needs_exit = false;     ///< and, when all of it ran, those at exit
   bool reported_tail = false;  ///< after these the engine reports the rest of its block
-  bool stores = false;         ///< one of `accesses` does
-  bool whole_stores = false;   ///< or one of a further part
+  bool whole_stores = false;   ///< one of `accesses` stores, of this or a further part
   /// Came after this one last. It may not exist any more: only to be fetched from memory ahead.
   const BlockTemplate* follower = nullptr;
   /// What a sink keeps to tell of this block, for it to set. `reader`: a number that no other sink
@@ -150,6 +149,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   std::shared_ptr<BlockTemplate> next;
   bool is_part = false;  ///< `next` of another
   bool stack32 = true;
+  bool stores = false;        ///< one of `accesses` does
   bool stores_apart = false;  ///< no two stores overlap, as far as their addresses show it
   // Of this and all further parts together.
   std::uint8_t segments_read = 0, segments_written = 0;  ///< bit s: SegmentRegister s
