@@ -33,6 +33,7 @@ void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
       break;
     case 0x06:
     case 0x22:
+      out.loads_cr3 = rest[0] == 0x22 && ((modrm >> 3) & 7) == 3;
       out.kind = InsnKind::control_register;
       break;
     case 0x08:
@@ -150,7 +151,40 @@ bool updates_memory(std::uint8_t opcode, std::uint8_t modrm) {
   }
 }
 
-/// The same for opcodes behind 0F: BTS, BTR, BTC, SHLD, SHRD, CMPXCHG, XADD, CMPXCHG8B.
+/// Loads of segment registers, which mark descriptors as accessed, and LTR, which marks one as
+/// busy.
+bool marks_descriptor(std::uint8_t opcode, std::uint8_t modrm) {
+  switch (opcode) {
+    case 0x07:
+    case 0x17:
+    case 0x1f:
+    case 0x8e:
+      return true;
+    case 0xc4:
+    case 0xc5:
+      return modrm < 0xc0;  // LES, LDS
+    default:
+      return false;
+  }
+}
+
+/// The same for opcodes behind 0F: POP FS and GS, LSS, LFS, LGS.
+bool marks_descriptor_0f(std::uint8_t opcode, std::uint8_t modrm) {
+  switch (opcode) {
+    case 0x00:
+      return ((modrm >> 3) & 7) == 3;
+    case 0xa1:
+    case 0xa9:
+    case 0xb2:
+    case 0xb4:
+    case 0xb5:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Opcodes behind 0F that update memory: BTS, BTR, BTC, SHLD, SHRD, CMPXCHG, XADD, CMPXCHG8B.
 bool updates_memory_0f(std::uint8_t opcode, std::uint8_t modrm) {
   if (modrm >= 0xc0) return false;
   switch (opcode) {
@@ -286,9 +320,14 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
   if (opcode == 0x0f) {
     out.modrm_offset = static_cast<std::uint8_t>(at + 2);
     classify_0f(bytes.subspan(at + 1), out);
-    out.updates_memory = updates_memory_0f(next, at + 2 < bytes.size() ? bytes[at + 2] : 0xff);
-  } else if (classify_string(opcode, repeat, operand16, out) ||
-             classify_port(opcode, next, operand16, out)) {
+    const std::uint8_t modrm = at + 2 < bytes.size() ? bytes[at + 2] : 0xff;
+    out.updates_memory = updates_memory_0f(next, modrm);
+    out.marks_descriptor = marks_descriptor_0f(next, modrm);
+    return out;
+  }
+  out.marks_descriptor = marks_descriptor(opcode, next);
+  if (classify_string(opcode, repeat, operand16, out) ||
+      classify_port(opcode, next, operand16, out)) {
     // done
   } else if ((opcode & 0xf8) == 0xd8) {
     classify_x87(opcode, bytes.subspan(at + 1), out);

@@ -44,9 +44,11 @@ enum class InsnKind : std::uint8_t {
 
 struct InsnClass {
   InsnKind kind = InsnKind::plain;
-  bool repeated = false;        ///< a string instruction under REP, REPE or REPNE
-  bool updates_memory = false;  ///< reads its memory operand, then writes it
-  bool branch = false;          ///< may continue at its own address without having been restarted
+  bool repeated = false;          ///< a string instruction under REP, REPE or REPNE
+  bool updates_memory = false;    ///< reads its memory operand, then writes it
+  bool loads_cr3 = false;         ///< MOV CR3
+  bool marks_descriptor = false;  ///< what it stores in protected mode is a descriptor's type
+  bool branch = false;            ///< may continue at its own address without having been restarted
   std::uint8_t operand_bytes = 4;  ///< of IN, OUT, INS, OUTS
   bool port_in_dx = false;
   std::uint16_t stack_segment_at = 0;  ///< of IRET, far RET: where SS is, from the first access on

@@ -2,12 +2,22 @@
 
 namespace citcat::monitor {
 
-void PageWalker::set_control(std::uint32_t cr0, std::uint32_t cr3, std::uint32_t cr4) {
+void PageWalker::set_control(std::uint32_t cr0, std::uint32_t cr3, std::uint32_t cr4,
+                             bool loads_cr3) {
+  // PG, CD, NW of CR0, and PAE, PGE, PSE of CR4 (Intel SDM vol. 3, 4.4.1).
+  const bool mode_changes = ((cr0 ^ cr0_) & 0xe0000000) != 0 || ((cr4 ^ cr4_) & 0xb0) != 0;
   cr0_ = cr0;
   cr3_ = cr3;
   cr4_ = cr4;
   bus_.set_cache_disabled((cr0 & 0x40000000) != 0);
   flush();
+  if (paging() && pae() && (loads_cr3 || mode_changes)) load_pointers();
+}
+
+void PageWalker::load_pointers() {
+  take_back_pointer_marks();
+  for (unsigned n = 0; n < pointers_.size(); ++n)
+    pointers_[n] = read_pae_entry((cr3_ & ~0x1fu) + 8 * n, 0).value_or(0);
 }
 
 void PageWalker::flush() {
@@ -36,6 +46,26 @@ void PageWalker::insert(const Entry& entry) {
   tlb_[set][next_[set]++ % kWays] = entry;
 }
 
+/// Whether the emulator's walker made `now` of the entry `before`: it sets accessed and dirty bits.
+bool PageWalker::has_marked(std::uint32_t before, std::uint32_t now) {
+  return now != before && (before & ~now) == 0 && (now & ~before & ~(kAccessed | kDirty)) == 0;
+}
+
+void PageWalker::take_back_pointer_marks() {
+  if (!paging() || !pae()) return;
+  const std::uint32_t first = cr3_ & ~0x1fu;
+  constexpr std::uint32_t kEntries = 4, kEntryBytes = 8;
+  if (!memory_.is_ram(first, kEntries * kEntryBytes) ||
+      !memory_.differs(first, kEntries * kEntryBytes))
+    return;
+  for (std::uint32_t at = first; at < first + kEntries * kEntryBytes; at += kEntryBytes) {
+    std::uint32_t now = 0, before = 0;
+    std::memcpy(&now, memory_.live(at), 4);
+    std::memcpy(&before, memory_.shadow(at), 4);
+    if (has_marked(before, now)) memory_.restore(at, 4);
+  }
+}
+
 /// One table entry as it is now. When the emulator's walker set its accessed or dirty bit since we
 /// last looked, the bus shows the entry read as it was, then written.
 std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::uint32_t sets) {
@@ -43,16 +73,14 @@ std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::
   std::uint32_t now = 0, before = 0;
   std::memcpy(&now, memory_.live(address), 4);
   std::memcpy(&before, memory_.shadow(address), 4);
-  const auto walker_was_here = [&] {
-    return now != before && (before & ~now) == 0 && (now & ~before & ~(kAccessed | kDirty)) == 0;
-  };
+  const bool walker_was_here = has_marked(before, now);
   if (faulting_) {
-    if (walker_was_here()) memory_.restore(address, 4);
+    if (walker_was_here) memory_.restore(address, 4);
     bus_.read_ram(address, 4);
     return now;
   }
   if ((now & kPresent) != 0) now |= sets;
-  if (!walker_was_here()) {
+  if (!walker_was_here) {
     bus_.read_ram(address, 4);
     return now;
   }
@@ -66,7 +94,7 @@ std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::
 
 std::optional<PageWalker::Entry> PageWalker::walk(std::uint32_t linear, std::uint32_t sets) {
   ++walks_;
-  if ((cr4_ & 0x20) != 0) return walk_pae(linear, sets);
+  if (pae()) return walk_pae(linear, sets);
   const std::uint32_t directory_at = (cr3_ & ~0xfffu) + (linear >> 22) * 4;
   const auto directory = read_entry(directory_at, is_large(directory_at, 0x10) ? sets : 0);
   if (!directory || (*directory & kPresent) == 0) return std::nullopt;
@@ -80,27 +108,31 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint32_t linear, std::uin
   return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0, table_at};
 }
 
-/// Three levels of 8-byte entries (Intel SDM vol. 3, 4.4); memory ends below 4 GiB here.
+/// The low half of an entry of 8 bytes that is present.
+std::optional<std::uint32_t> PageWalker::read_pae_entry(std::uint32_t address, std::uint32_t sets) {
+  const auto low = read_entry(address, sets);
+  const auto high = low ? read_entry(address + 4) : std::nullopt;
+  if (!high || (*low & kPresent) == 0) return std::nullopt;
+  if (*high != 0) {
+    met_high_entry_ = true;
+    return std::nullopt;
+  }
+  return low;
+}
+
+/// Two levels of tables below the pointers that the processor keeps (Intel SDM vol. 3, 4.4).
 std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std::uint32_t sets) {
-  const auto entry = [this](std::uint32_t address,
-                            std::uint32_t bits) -> std::optional<std::uint32_t> {
-    const auto low = read_entry(address, bits);
-    const auto high = low ? read_entry(address + 4) : std::nullopt;
-    // Bits 32-62 would be an address beyond RAM, or no-execute alone.
-    if (!high || (*high & 0x7fffffff) != 0 || (*low & kPresent) == 0) return std::nullopt;
-    return low;
-  };
-  const auto pointer = entry((cr3_ & ~0x1fu) + (linear >> 30) * 8, 0);
-  if (!pointer) return std::nullopt;
-  const std::uint32_t directory_at = (*pointer & ~0xfffu) + ((linear >> 21) & 0x1ff) * 8;
-  const auto directory = entry(directory_at, is_large(directory_at, 0x20) ? sets : 0);
+  const std::uint32_t pointer = pointers_[linear >> 30];
+  if ((pointer & kPresent) == 0) return std::nullopt;
+  const std::uint32_t directory_at = (pointer & ~0xfffu) + ((linear >> 21) & 0x1ff) * 8;
+  const auto directory = read_pae_entry(directory_at, is_large(directory_at, 0x20) ? sets : 0);
   if (!directory) return std::nullopt;
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0)
     return Entry{page, (*directory & 0xffe00000) | (linear & 0x1ff000), (*directory & kDirty) != 0,
                  directory_at};
   const std::uint32_t table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x1ff) * 8;
-  const auto table = entry(table_at, sets);
+  const auto table = read_pae_entry(table_at, sets);
   if (!table) return std::nullopt;
   return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0, table_at};
 }
@@ -112,33 +144,33 @@ bool PageWalker::is_large(std::uint32_t address, std::uint32_t allowed_by) const
   return (entry & kLarge) != 0 && (cr4_ & allowed_by) != 0;
 }
 
-/// The rights of both levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). PAE
-/// tables are looked at from the directory on.
+/// The rights of both levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). Pointers
+/// to page directories have none.
 bool PageWalker::may_store(std::uint32_t linear, bool user) const {
   const auto peek = [this](std::uint32_t address) {
     std::uint32_t entry = 0;
     if (memory_.is_ram(address, 4)) std::memcpy(&entry, memory_.live(address), 4);
     return entry;
   };
-  const bool pae = (cr4_ & 0x20) != 0;
-  const std::uint32_t table = pae ? peek((cr3_ & ~0x1fu) + (linear >> 30) * 8) : cr3_;
+  const std::uint32_t table = pae() ? pointers_[linear >> 30] : cr3_;
   const std::uint32_t directory =
-      peek((table & ~0xfffu) + (pae ? ((linear >> 21) & 0x1ff) * 8 : (linear >> 22) * 4));
+      peek((table & ~0xfffu) + (pae() ? ((linear >> 21) & 0x1ff) * 8 : (linear >> 22) * 4));
   std::uint32_t rights = directory;
   if ((directory & kLarge) == 0 || (cr4_ & 0x30) == 0)
     rights &= peek((directory & ~0xfffu) +
-                   (pae ? ((linear >> 12) & 0x1ff) * 8 : ((linear >> 12) & 0x3ff) * 4));
+                   (pae() ? ((linear >> 12) & 0x1ff) * 8 : ((linear >> 12) & 0x3ff) * 4));
   constexpr std::uint32_t kWriteProtect = 0x10000;  // CR0.WP
   if (user) return (rights & kUser) != 0 && (rights & kWritable) != 0;
   return (rights & kWritable) != 0 || (cr0_ & kWriteProtect) == 0;
 }
 
-bool PageWalker::translate_for_update(std::uint32_t linear, bool user, std::uint32_t physical) {
+bool PageWalker::translate_for_update(std::uint32_t linear, bool user,
+                                      std::optional<std::uint32_t> physical) {
   if (!paging()) return true;
   // The walk is shown with the fault. A dirty page may have become read-only, as fork makes it.
   if (!may_store(linear, user)) return false;
   const Entry* const held = usable(linear >> 12, true);
-  if (held != nullptr && (held->frame | (linear & 0xfff)) == physical) return true;
+  if (held != nullptr && (!physical || (held->frame | (linear & 0xfff)) == *physical)) return true;
   if (auto entry = walk(linear, kAccessed | kDirty)) {
     entry->dirty = true;
     insert(*entry);

@@ -16,8 +16,9 @@ class PageWalker {
  public:
   PageWalker(GuestMemory& memory, BusModel& bus) : memory_(memory), bus_(bus) {}
 
-  /// New control registers; drops all translations.
-  void set_control(std::uint32_t cr0, std::uint32_t cr3, std::uint32_t cr4);
+  /// New control registers; drops all translations. `loads_cr3`: an instruction wrote CR3, which
+  /// makes a processor with PAE read the four page-directory pointers, to keep them.
+  void set_control(std::uint32_t cr0, std::uint32_t cr3, std::uint32_t cr4, bool loads_cr3);
   std::uint32_t cr0() const { return cr0_; }
   void flush();
 
@@ -29,11 +30,20 @@ class PageWalker {
   std::uint32_t translate_as(std::uint32_t linear, bool store, std::uint32_t physical);
   /// A load whose instruction is going to store to the same place. A processor walks once, for the
   /// store; the emulator walks for the load first, and sets the accessed bit even when the store
-  /// then faults. False when it will fault. `user`: at privilege level 3.
-  bool translate_for_update(std::uint32_t linear, bool user, std::uint32_t physical);
+  /// then faults. False when it will fault. `user`: at privilege level 3; `physical`: where the
+  /// emulator went, as far as it tells.
+  bool translate_for_update(std::uint32_t linear, bool user, std::optional<std::uint32_t> physical);
   /// What a walk that ended in a page fault read. It sets no bits: those that the emulator has set,
   /// for a load before the store that faulted, are taken out of RAM again.
   void faulting_walk(std::uint32_t linear);
+
+  /// Whether a walk met an entry of PAE tables with bits above 31: no-execute, or an address beyond
+  /// 4 GiB.
+  bool met_high_entry() const { return met_high_entry_; }
+
+  /// The emulator marks page-directory pointers as accessed, in which a processor has no such bit
+  /// (Intel SDM vol. 3, table 4-8). Takes these marks out of RAM again.
+  void take_back_pointer_marks();
 
   std::uint64_t walks() const { return walks_; }
   /// Translations that differed from the emulator's even after a new walk.
@@ -52,6 +62,7 @@ class PageWalker {
   };
 
   bool paging() const { return (cr0_ & 0x80000000) != 0; }
+  bool pae() const { return (cr4_ & 0x20) != 0; }
   Entry* find(std::uint32_t page);
   /// The entry that may be used for an access: not one for which the emulator has walked again, as
   /// a smaller TLB than ours makes it. The system may have cleared the accessed bit meanwhile.
@@ -59,7 +70,10 @@ class PageWalker {
   /// `sets`: bits that the walk is known to set in the last entry.
   std::optional<Entry> walk(std::uint32_t linear, std::uint32_t sets = 0);
   std::optional<Entry> walk_pae(std::uint32_t linear, std::uint32_t sets);
+  std::optional<std::uint32_t> read_pae_entry(std::uint32_t address, std::uint32_t sets);
+  void load_pointers();
   std::optional<std::uint32_t> read_entry(std::uint32_t address, std::uint32_t sets = 0);
+  static bool has_marked(std::uint32_t before, std::uint32_t now);
   bool is_large(std::uint32_t address, std::uint32_t allowed_by) const;
   bool may_store(std::uint32_t linear, bool user) const;
   void insert(const Entry& entry);
@@ -69,6 +83,8 @@ class PageWalker {
   std::uint32_t cr0_ = 0, cr3_ = 0, cr4_ = 0;
   std::array<std::array<Entry, kWays>, kSets> tlb_;
   std::array<unsigned, kSets> next_{};
+  std::array<std::uint32_t, 4> pointers_{};  ///< page-directory pointers, as CR3 was loaded
+  bool met_high_entry_ = false;
   bool faulting_ = false;  ///< the walk sets no bits of its own
   std::uint64_t walks_ = 0, disagreements_ = 0;
 };

@@ -44,9 +44,8 @@ void Recorder::begin(const Insn& first, std::uint32_t window) {
   in_flight_ = nullptr;
   bus_.set_uncached_window(window, window != 0 ? CITCAT_WINDOW_MIN_BYTES : 0);
   bus_.clear();
-  walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4));
   set_position();
-  if ((walker_.cr0() & kProtectedMode) == 0) {
+  if ((registers_.control(0) & kProtectedMode) == 0) {
     give_up("the processor is in real mode, which this monitor does not record");
     return;
   }
@@ -71,6 +70,8 @@ void Recorder::begin(const Insn& first, std::uint32_t window) {
     fpu_.clear();
   }
   known_base_ = {};
+  // As if CR3 were loaded now: what PAE keeps of it since then is nowhere else to be seen.
+  walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4), true);
 }
 
 void Recorder::send_state_block(std::span<const std::uint32_t> words, std::uint32_t base) {
@@ -170,8 +171,15 @@ std::uint32_t Recorder::linear_of(const Insn& insn) {
 }
 
 void Recorder::start(const Insn& insn) {
+  walker_.take_back_pointer_marks();
   take_log();
   if (!active_) return;
+  if (walker_.met_high_entry()) {
+    give_up(
+        "a page is marked no-execute or lies beyond 4 GiB, which no replayer holds; choose a "
+        "processor without no-execute, such as -cpu pentium3, and less RAM");
+    return;
+  }
   const std::uint32_t linear = linear_of(insn);
   if (in_flight_ != nullptr && in_flight_linear_ == linear && !in_flight_->what.branch) {
     // It starts again: the next iteration, or the block was translated anew. Accesses of an
@@ -288,7 +296,8 @@ void Recorder::finish() {
       walker_.flush();
       break;
     case InsnKind::control_register:
-      walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4));
+      walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4),
+                          insn.what.loads_cr3);
       if ((walker_.cr0() & kProtectedMode) == 0)
         give_up("the processor went to real mode, which this monitor does not record");
       break;
@@ -353,12 +362,49 @@ bool Recorder::is_used_up(std::uint32_t ecx) const {
   return (in_flight_->what.address16 ? ecx & 0xffff : ecx) == 0;
 }
 
+/// CMPS reads DS:[ESI], then ES:[EDI]; the emulator the other way round.
+void Recorder::compare_strings(const StringRead& read) {
+  if (accesses_ == 0) {
+    held_back_ = read;
+  } else {
+    show(read);
+    show(held_back_);
+  }
+  iterate(false);
+}
+
+void Recorder::show(const StringRead& read) {
+  const std::span<const std::uint8_t> bytes(read.bytes.data(), read.size);
+  if (!read.device) {
+    read_data(read.linear, read.physical, bytes);
+    return;
+  }
+  (void)walker_.translate(read.linear, false);
+  bus_.read(read.physical, bytes);
+}
+
+/// CMPS faults at ES:[EDI]: what it has read by then.
+void Recorder::read_first_string(const LoggedState& state) {
+  const InsnClass& what = in_flight_->what;
+  const unsigned segment =
+      what.segment_override >= 0 ? static_cast<unsigned>(what.segment_override) : 3;
+  const std::uint32_t offset = state.gpr[6] & (what.address16 ? 0xffff : 0xffffffff);
+  block_access(state.segment[segment].base + offset, what.operand_bytes, false);
+}
+
 void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::uint32_t physical,
                       bool device, std::span<const std::uint8_t> value) {
   if (in_flight_ == nullptr) return;
+  walker_.take_back_pointer_marks();  // of this access's own walk
   set_position();
   const InsnKind kind = insn.what.kind;
   if (kind == InsnKind::fxsave || kind == InsnKind::fxrstor) return;  // fpu_image() shows these
+  if (kind == InsnKind::cmps) {
+    StringRead read{linear, physical, device, value.size(), {}};
+    std::copy(value.begin(), value.end(), read.bytes.begin());
+    compare_strings(read);
+    return;
+  }
   if (kind == InsnKind::x87 || kind == InsnKind::x87_load) note_fpu_access(insn, linear);
   // Processors since the P6 move 16 bits here and leave the upper half of the slot as it was (Intel
   // SDM vol. 2, PUSH), where the emulator writes zeros.
@@ -387,6 +433,12 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
         !to_virtual8086_)
       value = value.first(2);
   }
+  // One byte is written of a descriptor, where the emulator writes its upper half.
+  if (insn.what.marks_descriptor && store && value.size() == 4 && (linear & 0xfff) != 0xfff) {
+    value = value.subspan(1, 1);
+    ++linear;
+    ++physical;
+  }
   if (kind == InsnKind::ins && store) {
     // The first of two stores is a zero that the emulator needs; the port is read after it.
     if (accesses_ == 0) {
@@ -409,10 +461,10 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
   } else if (store) {
     write_data(linear, physical, value);
   } else {
-    // A processor asks for the right to write before it reads; the emulator finds out afterwards.
-    if (insn.what.updates_memory && !walker_.translate_for_update(linear, insn.user, physical))
-      return;
-    read_data(linear, physical, value);
+    const auto readable =
+        insn.what.updates_memory ? may_update(insn, linear, physical, value) : value;
+    if (readable.empty()) return;
+    read_data(linear, physical, readable);
   }
   if (permission) return;
   if (kind == InsnKind::outs && !store) {
@@ -426,6 +478,19 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
     std::memcpy(&marker, value.data(), 4);
     if (marker == CITCAT_MARK_STOP) stop_marker_ = true;
   }
+}
+
+/// What is read of `value` by an instruction that is going to store there. A processor asks for the
+/// right to write to a page before it reads of it; the emulator finds out afterwards.
+std::span<const std::uint8_t> Recorder::may_update(const Insn& insn, std::uint32_t linear,
+                                                   std::uint32_t physical,
+                                                   std::span<const std::uint8_t> value) {
+  if (!walker_.translate_for_update(linear, insn.user, physical)) return {};
+  const std::size_t in_page = std::min<std::size_t>(value.size(), 0x1000 - (linear & 0xfff));
+  const auto second = linear + static_cast<std::uint32_t>(in_page);
+  if (in_page == value.size() || walker_.translate_for_update(second, insn.user, std::nullopt))
+    return value;
+  return value.first(in_page);
 }
 
 void Recorder::read_data(std::uint32_t linear, std::uint32_t physical,

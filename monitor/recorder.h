@@ -122,6 +122,18 @@ class Recorder {
   void expect_stores(std::uint32_t linear, unsigned size);
   void block_access(std::uint32_t linear, unsigned size, bool store);
 
+  struct StringRead {
+    std::uint32_t linear = 0, physical = 0;
+    bool device = false;
+    std::size_t size = 0;
+    std::array<std::uint8_t, 16> bytes{};
+  };
+  void compare_strings(const StringRead& read);
+  void show(const StringRead& read);
+  void read_first_string(const LoggedState& state);
+  std::span<const std::uint8_t> may_update(const Insn& insn, std::uint32_t linear,
+                                           std::uint32_t physical,
+                                           std::span<const std::uint8_t> value);
   void read_data(std::uint32_t linear, std::uint32_t physical, std::span<const std::uint8_t> bytes);
   void write_data(std::uint32_t linear, std::uint32_t physical,
                   std::span<const std::uint8_t> bytes);
@@ -139,6 +151,7 @@ class Recorder {
   std::uint64_t completed_ = 0;
   std::uint32_t iterations_ = 0;    ///< of the REP in flight
   unsigned accesses_ = 0;           ///< of the iteration in progress
+  StringRead held_back_;            ///< of the iteration of CMPS in progress
   std::uint32_t first_access_ = 0;  ///< linear address, of IRET and far RET
   bool to_virtual8086_ = false;     ///< the IRET in flight has read EFLAGS with VM set
   const Insn* in_flight_ = nullptr;

@@ -81,7 +81,7 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
 
   // The state in the log is newer than ours where the instruction in flight had changed it.
   if (event.before.cr0 != walker_.cr0())
-    walker_.set_control(event.before.cr0, event.before.cr3, event.before.cr4);
+    walker_.set_control(event.before.cr0, event.before.cr3, event.before.cr4, false);
   if (event.hardware) {
     ++interrupts_;
     sink_.event(RecordType::interrupt_acknowledge, static_cast<std::uint8_t>(event.vector), 1);
@@ -91,6 +91,9 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   } else {
     ++(event.software ? software_ : exceptions_);
   }
+  if (page_fault && at_flight && in_flight_ != nullptr && in_flight_->what.kind == InsnKind::cmps &&
+      accesses_ == 0)
+    read_first_string(event.before);
   if (page_fault) walker_.faulting_walk(event.cr2);
   if (completed) deliver_protected(event, passed_bytes, error_code);
 

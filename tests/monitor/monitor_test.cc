@@ -72,6 +72,24 @@ TEST(InsnClass, KnowsTheReturnOfAllRegisters) {
   EXPECT_EQ(classified({0x60}).kind, InsnKind::plain);
 }
 
+TEST(InsnClass, KnowsWhatMarksDescriptorsAsAccessedOrBusy) {
+  EXPECT_TRUE(classified({0x8e, 0xd8}).marks_descriptor);              // MOV DS,AX
+  EXPECT_TRUE(classified({0x0f, 0xb2, 0x24, 0x24}).marks_descriptor);  // LSS
+  EXPECT_TRUE(classified({0xc5, 0x00}).marks_descriptor);              // LDS
+  EXPECT_TRUE(classified({0x1f}).marks_descriptor);                    // POP DS
+  EXPECT_TRUE(classified({0x0f, 0xa1}).marks_descriptor);              // POP FS
+  EXPECT_TRUE(classified({0x0f, 0x00, 0xd8}).marks_descriptor);        // LTR
+  EXPECT_FALSE(classified({0x0f, 0x00, 0xd0}).marks_descriptor);       // LLDT
+  EXPECT_FALSE(classified({0x8c, 0x18}).marks_descriptor);             // MOV [EAX],DS
+  EXPECT_FALSE(classified({0x89, 0x18}).marks_descriptor);
+}
+
+TEST(InsnClass, TellsLoadsOfCr3FromOtherControlRegisters) {
+  EXPECT_TRUE(classified({0x0f, 0x22, 0xd8}).loads_cr3);
+  EXPECT_FALSE(classified({0x0f, 0x22, 0xe0}).loads_cr3);  // CR4
+  EXPECT_FALSE(classified({0x0f, 0x20, 0xd8}).loads_cr3);  // MOV EAX,CR3
+}
+
 TEST(InsnClass, TellsFxsaveFromItsRelatives) {
   EXPECT_EQ(classified({0x0f, 0xae, 0x00}).kind, InsnKind::fxsave);
   EXPECT_EQ(classified({0x0f, 0xae, 0x08}).kind, InsnKind::fxrstor);
@@ -375,7 +393,7 @@ TEST_F(BusTest, PageWalksReadBothLevelsOnceAndShowAccessedAndDirtyBits) {
   BusModel bus(memory_, *sink_, CacheModel::none);
   PageWalker walker(memory_, bus);
   bus.clear();
-  walker.set_control(0x80000001, 0x300000, 0);
+  walker.set_control(0x80000001, 0x300000, 0, true);
   // The emulator's walker has set both accessed bits by the time we hear of the access.
   entry(0x300000 + 4 * (0x08048000u >> 22), 0x301027);
   entry(0x301000 + 4 * ((0x08048000u >> 12) & 0x3ff), 0x123027);
@@ -409,7 +427,7 @@ TEST_F(BusTest, APageThatTheEmulatorWalksToAgainIsWalkedAgainOnTheBus) {
   BusModel bus(memory_, *sink_, CacheModel::none);
   PageWalker walker(memory_, bus);
   bus.clear();
-  walker.set_control(0x80000001, 0x300000, 0);
+  walker.set_control(0x80000001, 0x300000, 0, true);
   EXPECT_EQ(walker.translate(kLinear, false), 0x123000u);
   // The system clears the accessed bit without a word to the TLB.
   entry(at, 0x123007);
@@ -439,7 +457,7 @@ TEST_F(BusTest, AWalkThatEndsInAFaultTakesBackWhatTheEmulatorSet) {
   BusModel bus(memory_, *sink_, CacheModel::none);
   PageWalker walker(memory_, bus);
   bus.clear();
-  walker.set_control(0x80010001, 0x300000, 0);
+  walker.set_control(0x80010001, 0x300000, 0, true);
   entry(at, 0x123065);
   walker.faulting_walk(kLinear);
   EXPECT_EQ(ram_[at], 0x45);
@@ -472,6 +490,71 @@ TEST_F(BusTest, MemoryCanBeMadeWhatAProcessorWouldHaveLeft) {
   EXPECT_EQ(bus.external_changes(), 0u);
 }
 
+TEST_F(BusTest, PaePointersAreReadWithCr3AndKept) {
+  std::memset(ram_ + 0x300000, 0, 0x5000);
+  const auto entry = [this](std::uint32_t at, std::uint64_t value) {
+    std::memcpy(ram_ + at, &value, 8);
+  };
+  constexpr std::uint32_t kPaging = 0x80010001, kPae = 0x20, kLinear = 0x40006123;
+  entry(0x300008, 0x301001);
+  entry(0x301000, 0x302067);
+  entry(0x302000 + 8 * 6, 0x123067);
+  ASSERT_TRUE(memory_.snapshot());
+  BusModel bus(memory_, *sink_, CacheModel::none);
+  PageWalker walker(memory_, bus);
+  bus.clear();
+  walker.set_control(kPaging, 0x300000, kPae, true);
+  EXPECT_EQ(seen().size(), 8u) << "four entries of two dwords";
+  entry(0x300008, 0x304001);
+  EXPECT_EQ(walker.translate(kLinear, false), 0x123123u);
+  EXPECT_EQ(seen().size(), 4u) << "of directory and table";
+  walker.set_control(kPaging & ~0x10000u, 0x300000, kPae, false);
+  EXPECT_TRUE(seen().empty()) << "CR0.WP";
+  walker.set_control(kPaging, 0x300000, kPae | 0x80, false);
+  EXPECT_EQ(seen().size(), 8u) << "CR4.PGE";
+  EXPECT_FALSE(walker.translate(kLinear, false));
+  EXPECT_FALSE(walker.met_high_entry());
+}
+
+TEST_F(BusTest, PaePointersKeepNoAccessedBit) {
+  constexpr std::uint64_t kPointer = 0x301001;
+  std::memset(ram_ + 0x300000, 0, 0x1000);
+  std::memcpy(ram_ + 0x300008, &kPointer, 8);
+  ASSERT_TRUE(memory_.snapshot());
+  BusModel bus(memory_, *sink_, CacheModel::none);
+  PageWalker walker(memory_, bus);
+  bus.clear();
+  ram_[0x300008] |= 0x20;  // the emulator fetches the next instruction before we hear of this one
+  walker.set_control(0x80010001, 0x300000, 0x20, true);
+  EXPECT_EQ(seen().size(), 8u) << "nothing is written";
+  ram_[0x300008] |= 0x20;
+  walker.take_back_pointer_marks();
+  EXPECT_EQ(ram_[0x300008], 0x01);
+  ram_[0x300008] = 0x45;  // by a device
+  walker.take_back_pointer_marks();
+  EXPECT_EQ(ram_[0x300008], 0x45);
+}
+
+TEST_F(BusTest, PaeEntriesBeyondWhatReplaysHoldAreNoticed) {
+  std::memset(ram_ + 0x300000, 0, 0x5000);
+  const auto entry = [this](std::uint32_t at, std::uint64_t value) {
+    std::memcpy(ram_ + at, &value, 8);
+  };
+  entry(0x300000, 0x301001);
+  entry(0x301000, 0x302067);
+  entry(0x302000, 0x8000000000123066);  // not present: anything may stand there
+  entry(0x302008, 0x8000000000124067);  // no-execute
+  ASSERT_TRUE(memory_.snapshot());
+  BusModel bus(memory_, *sink_, CacheModel::none);
+  PageWalker walker(memory_, bus);
+  bus.clear();
+  walker.set_control(0x80010001, 0x300000, 0x20, true);
+  EXPECT_FALSE(walker.translate(0x0000, false));
+  EXPECT_FALSE(walker.met_high_entry());
+  EXPECT_FALSE(walker.translate(0x1000, false));
+  EXPECT_TRUE(walker.met_high_entry());
+}
+
 TEST_F(BusTest, AnUpdateOfAPageThatMayNotBeWrittenFaultsBeforeItReads) {
   const auto entry = [this](std::uint32_t at, std::uint32_t value) {
     std::memcpy(ram_ + at, &value, 4);
@@ -484,7 +567,7 @@ TEST_F(BusTest, AnUpdateOfAPageThatMayNotBeWrittenFaultsBeforeItReads) {
   BusModel bus(memory_, *sink_, CacheModel::none);
   PageWalker walker(memory_, bus);
   bus.clear();
-  walker.set_control(kPaging, 0x300000, 0);
+  walker.set_control(kPaging, 0x300000, 0, true);
   EXPECT_FALSE(walker.translate_for_update(kLinear, true, 0x1233c0));
   EXPECT_FALSE(walker.translate_for_update(kLinear, false, 0x1233c0));  // CR0.WP
   EXPECT_TRUE(seen().empty()) << "the walk is shown with the fault";
@@ -493,6 +576,7 @@ TEST_F(BusTest, AnUpdateOfAPageThatMayNotBeWrittenFaultsBeforeItReads) {
   entry(0x301000 + 4 * ((kLinear >> 12) & 0x3ff) + 4,
         0x124065);  // dirty, but not any more writable
   EXPECT_FALSE(walker.translate_for_update(kLinear + 0x1000, true, 0x1243c0));
+  EXPECT_FALSE(walker.translate_for_update(kLinear + 0x1000, true, std::nullopt));
 }
 
 }  // namespace
