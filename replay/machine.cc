@@ -64,8 +64,7 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
   set_registers(state);
   resume_flag_ = (state.eflags & kFlagRf) != 0;
   has_a20_gate_ = (!sixteen_bit_ && model_ != CpuModel::i386) || state.a20_mask != 0xffffffff;
-  mmu_.control_changed(true);
-  mmu_.flush_all();
+  mmu_.state_loaded();
 }
 
 /// EFLAGS with RF, which is not left to the engine: it clears RF only at the end of its blocks, the

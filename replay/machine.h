@@ -118,6 +118,7 @@ class Machine final : private EngineClient, private WalkObserver {
   Memory& memory() { return memory_; }
   Engine& engine() { return engine_; }
   const Engine& engine() const { return engine_; }
+  const Mmu& mmu() const { return mmu_; }
 
   Position position() const { return position_; }
   /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kAccessed = 0x20, kDirty = 0x40,
                         kLarge = 0x80, kGlobal = 0x100;
 
-constexpr std::uint32_t kCr0Wp = 1u << 16, kCr0Pg = 1u << 31;
+constexpr std::uint32_t kCr0Wp = 1u << 16, kCr0Nw = 1u << 29, kCr0Cd = 1u << 30, kCr0Pg = 1u << 31;
 constexpr std::uint32_t kCr4Pse = 1u << 4, kCr4Pae = 1u << 5, kCr4Pge = 1u << 7;
 
 }  // namespace
@@ -35,7 +35,7 @@ std::shared_ptr<const Mmu::State> Mmu::save() const {
 }
 
 void Mmu::restore(const State& state) {
-  control_changed(false);
+  (void)take_control(false);
   itlb_ = state.itlb;
   dtlb_ = state.dtlb;
   pdptes_ = state.pdptes;
@@ -56,7 +56,17 @@ void Mmu::invalidate_page(LinearAddr page) {
   }
 }
 
+void Mmu::state_loaded() {
+  (void)take_control(true);
+  flush_all();
+  if (paging_ && pae_) load_pdptes(false);
+}
+
 void Mmu::control_changed(bool reload_cr3) {
+  if (take_control(reload_cr3)) load_pdptes(true);
+}
+
+bool Mmu::take_control(bool reload_cr3) {
   const std::uint32_t cr0 = engine_.cr(0), cr4 = engine_.cr(4);
   const bool paging = (cr0 & kCr0Pg) != 0, wp = (cr0 & kCr0Wp) != 0;
   const bool pse = (cr4 & kCr4Pse) != 0, pae = (cr4 & kCr4Pae) != 0, pge = (cr4 & kCr4Pge) != 0;
@@ -70,6 +80,12 @@ void Mmu::control_changed(bool reload_cr3) {
   cr3_ = engine_.cr(3);
   a20_mask_ = engine_.a20_mask();
   ++epoch_;
+  // Intel SDM vol. 3, 4.4.1: what makes a MOV to CR0 or CR4 read the page-directory pointers.
+  const std::uint32_t of_cr0 = cr0 & (kCr0Pg | kCr0Cd | kCr0Nw);
+  const std::uint32_t of_cr4 = cr4 & (kCr4Pae | kCr4Pge | kCr4Pse);
+  const bool reads_pointers = reload_cr3 || of_cr0 != pointer_cr0_ || of_cr4 != pointer_cr4_;
+  pointer_cr0_ = of_cr0;
+  pointer_cr4_ = of_cr4;
   if (mode_changed) {
     flush_all();
   } else if (reload_cr3) {
@@ -80,10 +96,10 @@ void Mmu::control_changed(bool reload_cr3) {
       }
     }
   }
-  if (paging_ && pae_ && (mode_changed || reload_cr3)) load_pdptes();
+  return paging_ && pae_ && reads_pointers;
 }
 
-void Mmu::load_pdptes() {
+void Mmu::load_pdptes(bool told) {
   // Intel SDM vol. 3, 4.4.1: the four entries are read when CR3 is loaded and kept.
   for (unsigned i = 0; i < 4; ++i) {
     const PhysAddr at{(cr3_ & ~0x1fu) + 8 * i};
@@ -91,9 +107,19 @@ void Mmu::load_pdptes() {
     if (!memory_.is_mapped(at.page()) || !memory_.is_defined(at, 8)) continue;
     std::uint64_t value = 0;
     std::memcpy(&value, memory_.host(at), 8);
-    observer_.walk_read(at, 8);
+    if (told) observer_.walk_read(at, 8);
     pdptes_[i] = value;
   }
+}
+
+std::vector<PhysAddr> Mmu::page_directories() const {
+  std::vector<PhysAddr> directories;
+  if (!paging_ || !pae_) return directories;
+  for (const std::optional<std::uint64_t>& entry : pdptes_) {
+    if (!entry || (*entry & kPresent) == 0) continue;
+    directories.push_back(PhysAddr{static_cast<std::uint32_t>(*entry) & ~kPageMask});
+  }
+  return directories;
 }
 
 std::uint64_t Mmu::pdpte(LinearAddr address, bool effects) {

@@ -70,6 +70,9 @@ class Mmu {
 
   /// Takes the paging mode over from the engine's CR0, CR3, CR4. `reload_cr3`: CR3 was written.
   void control_changed(bool reload_cr3);
+  /// The same for registers that no instruction has written: the observer is told of nothing that
+  /// is read, and the TLBs are empty.
+  void state_loaded();
   /// Drops everything, as a TLB flush including global pages does.
   void flush_all();
   void invalidate_page(LinearAddr page);
@@ -135,6 +138,8 @@ class Mmu {
   std::uint32_t epoch() const { return epoch_; }
 
   bool paging() const { return paging_; }
+  /// Where the directories lie that PAE's page-directory pointers name, as far as they are known.
+  std::vector<PhysAddr> page_directories() const;
   void set_walk_policy(WalkPolicy policy) { policy_ = policy; }
   void set_a20_mask(std::uint32_t mask) {
     a20_mask_ = mask;
@@ -173,7 +178,11 @@ class Mmu {
   Walk walk_two_level(LinearAddr address, Access access, bool user, bool effects);
   Walk walk_pae(LinearAddr address, Access access, bool user, bool effects);
   void read_noted(Walk& walk, PhysAddr at, std::uint32_t size, bool effects);
-  void load_pdptes();
+  /// control_changed() without reading the page-directory pointers; returns whether a processor
+  /// reads them now.
+  bool take_control(bool reload_cr3);
+  /// `told`: to the observer.
+  void load_pdptes(bool told);
   std::uint64_t pdpte(LinearAddr address, bool effects);
   std::uint32_t read_entry(PhysAddr at);
   void write_entry(PhysAddr at, std::uint32_t value);
@@ -189,6 +198,7 @@ class Mmu {
        global_pages_ = false;
   WalkPolicy policy_ = WalkPolicy::all_rights;
   std::uint32_t cr3_ = 0;
+  std::uint32_t pointer_cr0_ = 0, pointer_cr4_ = 0;  ///< bits whose change reads the pointers anew
   std::uint32_t a20_mask_ = 0xffffffff;
   std::uint32_t epoch_ = 0;
   std::array<std::optional<std::uint64_t>, 4> pdptes_{};

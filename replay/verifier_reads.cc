@@ -67,7 +67,11 @@ void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position no
 }
 
 void Verifier::address_space(std::uint32_t cr3, Position) {
-  if (reads_ != nullptr) reads_->address_space(cr3);
+  if (reads_ == nullptr) return;
+  reads_->address_space(cr3);
+  // A processor may look into a directory where the replay still holds what is mapped globally.
+  const Memory& memory = machine_->memory();
+  for (const PhysAddr at : machine_->mmu().page_directories()) reads_->table(memory.captured(at));
 }
 
 /// `changed` are accessed or dirty bits of what may be a page-table entry: processors also set them
