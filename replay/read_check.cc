@@ -289,6 +289,8 @@ std::optional<ReadCheck::Disagreement> ReadCheck::extra_read(std::uint64_t addre
     return at.value - candidate.address.value < candidate.size;
   });
   if (r == reads_.end() || r->kind == AccessKind::walk) return std::nullopt;
+  const bool ends_page = (r->address + r->size).offset_in_page() == 0;
+  if (ends_page && split_fault_ == instruction_) return std::nullopt;
   return Disagreement{
       "the replay reads what the processor does not", {}, read_text("read", r->address, r->size)};
 }

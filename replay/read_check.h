@@ -43,8 +43,9 @@ struct ReadCheckProgress {
   std::size_t next_external_ = 0;
   std::uint64_t instruction_ = kNone;
   std::uint32_t iteration_ = kAnyIteration;
-  std::size_t code_held_ = 0;    ///< so many of pending_, the first ones, are held or no code
-  ShortQueue<Pending> pending_;  ///< not settled yet
+  std::uint64_t split_fault_ = kNone;  ///< the last that faulted where a page begins
+  std::size_t code_held_ = 0;          ///< so many of pending_, the first ones, are held or no code
+  ShortQueue<Pending> pending_;        ///< not settled yet
   std::vector<Access> fetches_, reads_, stores_;  ///< of instruction_
   ShortQueue<Access> recent_code_;                ///< fetched on the bus last
   NumberSet table_frames_;                        ///< page directories and tables
@@ -89,6 +90,12 @@ class ReadCheck : private ReadCheckProgress {
   void address_space(std::uint32_t cr3) { table_frames_.insert(cr3 / kPageSize); }
   /// A page table is here, read where nothing is expected.
   void table(PhysAddr a) { table_frames_.insert(a.page()); }
+
+  /// What lies at `linear` was refused to instruction(). No manual tells whether it has read by
+  /// then what its operand has in the page before.
+  void page_fault(std::uint32_t linear) {
+    if ((linear & kPageMask) == 0) split_fault_ = instruction_;
+  }
 
   /// The accesses that follow are of this iteration of a REP, or of any.
   void reach(std::uint32_t iteration) { iteration_ = iteration; }

@@ -304,6 +304,12 @@ void Verifier::delivered(const DeliveredEvent& event, Position now) {
   follow_untold_flags();
   forget_lost_images();
   flags_.image_follows(event.eflags);
+  constexpr unsigned kPageFault = 14;
+  if (reads_ != nullptr && !beyond_ && event.kind == DeliveredEvent::Kind::exception &&
+      event.vector == kPageFault) {
+    begin_reads(now);
+    reads_->page_fault(event.cr2);
+  }
   interrupted_ = now.instruction;
   if (expected_.instruction == interrupted_) expected_.iteration = 0;
   const bool outside = event.kind == DeliveredEvent::Kind::external;

@@ -88,6 +88,24 @@ TEST_F(ReadCheckTest, APageWalkOfTheReplayAloneIsNone) {
   EXPECT_TRUE(agrees());
 }
 
+TEST_F(ReadCheckTest, OfAnOperandWhoseSecondPageFaultsTheFirstPartMayBeRead) {
+  for (const bool on_bus : {false, true}) {
+    begin(CacheForm::none);
+    if (on_bus) check_->captured_read(make(BusOp::data_read, 0x1ffd, 3, 0));
+    check_->read(PhysAddr{0x1ffd}, 3, AccessKind::data, memory());
+    check_->page_fault(0xb7fd8000);
+    EXPECT_TRUE(agrees());
+  }
+  begin(CacheForm::none);
+  check_->read(PhysAddr{0x1ff0}, 4, AccessKind::data, memory());
+  check_->page_fault(0xb7fd8000);
+  EXPECT_FALSE(agrees()) << "not the end of a page";
+  begin(CacheForm::none);
+  check_->read(PhysAddr{0x1ffd}, 3, AccessKind::data, memory());
+  check_->page_fault(0xb7fd8004);
+  EXPECT_FALSE(agrees()) << "another operand faults";
+}
+
 TEST_F(ReadCheckTest, AReadOfWhatIsOverwrittenAnywayIsAllowed) {
   begin(CacheForm::none);
   check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
