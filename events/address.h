@@ -23,6 +23,12 @@ struct PhysAddr {
   constexpr PhysAddr operator+(std::uint32_t n) const { return PhysAddr{value + n}; }
 };
 
+/// Whether ranges of `size` and `other` bytes have a byte in common. They may go past the last
+/// address, to the first.
+constexpr bool overlap(PhysAddr a, std::uint32_t size, PhysAddr b, std::uint32_t other) {
+  return a.value - b.value < other || b.value - a.value < size;
+}
+
 /// Linear address: after segmentation, before paging.
 struct LinearAddr {
   std::uint32_t value = 0;

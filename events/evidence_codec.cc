@@ -487,6 +487,16 @@ std::size_t EvidenceChunk::next_block(std::span<BusTransaction> out) {
   return count;
 }
 
+inline void EvidenceChunk::take_clock(const Step& step) {
+  previous_.clock += step.clock == kInColumn ? unzigzag(clock_[clock_at_++]) : step.clock;
+}
+
+inline void EvidenceChunk::take_data(const Step& step, std::uint8_t* to) {
+  if (step.data_bytes == 0) return;
+  std::memcpy(to, &data_[data_at_], step.data_bytes);
+  data_at_ += step.data_bytes;
+}
+
 std::size_t EvidenceChunk::next_lines(std::span<BusTransaction> out,
                                       std::span<std::uint8_t> parts) {
   constexpr unsigned kJoined = kLine | kPositionKnown;
@@ -526,11 +536,8 @@ inline bool EvidenceChunk::continues(const Step& step, const BusTransaction& lin
 inline void EvidenceChunk::extend(BusTransaction& line, const Step& step) {
   line.index = previous_.index++;
   previous_.address[static_cast<std::size_t>(step.op)] += step.size;
-  previous_.clock += step.clock == kInColumn ? unzigzag(clock_[clock_at_++]) : step.clock;
-  if (step.data_bytes != 0) {
-    std::memcpy(&line.data[line.size], &data_[data_at_], step.data_bytes);
-    data_at_ += step.data_bytes;
-  }
+  take_clock(step);
+  take_data(step, &line.data[line.size]);
   line.size = static_cast<std::uint8_t>(line.size + step.size);
 }
 
@@ -549,7 +556,7 @@ inline void EvidenceChunk::decode(const Step& step, BusTransaction& out) {
   out.address.value = behind + unzigzag(folded & step.address_mask);
   behind = out.address.value + step.size;
 
-  previous_.clock += step.clock == kInColumn ? unzigzag(clock_[clock_at_++]) : step.clock;
+  take_clock(step);
   out.clock = (step.flags & kClockKnown) != 0 ? previous_.clock : 0;
   out.position = {};
   if ((step.flags & kPositionKnown) != 0) {
@@ -566,10 +573,7 @@ inline void EvidenceChunk::decode(const Step& step, BusTransaction& out) {
     out.position = {previous_.instruction, previous_.iteration};
   }
   out.data = {};
-  if (step.data_bytes != 0) {
-    std::memcpy(out.data.data(), &data_[data_at_], step.data_bytes);
-    data_at_ += step.data_bytes;
-  }
+  take_data(step, out.data.data());
 }
 
 }  // namespace citcat

@@ -117,6 +117,8 @@ class EvidenceChunk {
   std::uint8_t join(BusTransaction& line);
   bool continues(const Step& step, const BusTransaction& line, std::uint32_t part) const;
   void extend(BusTransaction& line, const Step& step);
+  void take_clock(const Step& step);
+  void take_data(const Step& step, std::uint8_t* to);
 
   std::vector<Step> steps_;
   std::vector<std::uint16_t> number_;

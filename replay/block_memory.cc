@@ -4,13 +4,6 @@
 #include <optional>
 
 namespace citcat {
-namespace {
-
-bool overlap(PhysAddr a, std::uint32_t size, PhysAddr b, std::uint32_t other) {
-  return a.value - b.value < other || b.value - a.value < size;
-}
-
-}  // namespace
 
 BlockMemory::Byte BlockMemory::byte_before(std::uint32_t instruction, PhysAddr a) const {
   std::optional<std::uint8_t> overwritten;

@@ -41,7 +41,7 @@ class BlockMemory {
   }
   bool fetches_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const {
     return !all_of_code(instruction, [&](PhysAddr a, std::uint32_t bytes) {
-      return a.value - first.value >= size && first.value - a.value >= bytes;
+      return !overlap(a, bytes, first, size);
     });
   }
   /// Whether `holds` says so of its code: once for each page that it lies in.

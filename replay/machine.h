@@ -342,11 +342,11 @@ class Machine final : private EngineClient, private WalkObserver {
   void update_expected();
   void find_quiet();
   bool expects_now() const { return position_ >= expected_; }
-  /// Something is expected of `block`, should it end before instruction `end`.
   /// The processor's TLB has the page.
   bool is_held(LinearAddr at, Access access) {
     return mmu_.held(at, access, user_mode()).has_value();
   }
+  /// Something is expected of `block`, should it end before instruction `end`.
   bool has_something_due(const BlockTemplate& block, std::uint64_t end) const {
     return end > expected_.instruction || (expects_stores_ && block.whole_stores);
   }
@@ -357,6 +357,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint64_t lines_mark() const { return DefinedLines::mark_of(mmu_.epoch()); }
   bool may_tell(const BlockTemplate& block);
   bool find_stores(const BlockTemplate& block);
+  bool is_stored(PhysAddr at, std::uint32_t size) const;
   bool add_store(const BlockStore& store);
   void save_overwritten();
   bool agrees_ahead(const BlockTemplate& block);

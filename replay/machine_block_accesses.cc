@@ -105,14 +105,15 @@ bool Machine::find_stores(const BlockTemplate& block) {
   return true;
 }
 
+/// One of the stores found so far goes there.
+bool Machine::is_stored(PhysAddr at, std::uint32_t size) const {
+  return std::any_of(block_stores_.begin(), block_stores_.end(), [&](const BlockStore& store) {
+    return overlap(store.address, store.size, at, size);
+  });
+}
+
 bool Machine::add_store(const BlockStore& store) {
-  const auto overlaps = [&](const BlockStore& other) {
-    return store.address.value - other.address.value < other.size ||
-           other.address.value - store.address.value < store.size;
-  };
-  if (expects_stores_ && std::any_of(block_stores_.begin(), block_stores_.end(), overlaps)) {
-    return false;
-  }
+  if (expects_stores_ && is_stored(store.address, store.size)) return false;
   block_stores_.push_back(store);
   return true;
 }
@@ -181,11 +182,7 @@ bool Machine::gather_read(const BlockTemplate::Access& read, std::uint32_t linea
     const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::read, user_mode());
     if (!known) return false;
     const PhysAddr at = known->frame + (linear & kPageMask);
-    const bool stored =
-        std::any_of(block_stores_.begin(), block_stores_.end(), [&](const BlockStore& store) {
-          return at.value - store.address.value < store.size ||
-                 store.address.value - at.value < here;
-        });
+    const bool stored = is_stored(at, here);
     // Of what the block itself stores, only instruction by instruction shows what was there before.
     if (!memory_.is_defined(at, here) && !stored) return false;
     if (!stored) note_defined(linear, at);

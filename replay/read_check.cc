@@ -23,10 +23,6 @@ std::string read_text(const char* what, PhysAddr a, std::uint32_t size) {
   return text;
 }
 
-bool overlaps(PhysAddr a, std::uint32_t size, PhysAddr b, std::uint32_t other) {
-  return a.value - b.value < other || b.value - a.value < size;
-}
-
 }  // namespace
 
 ReadCheck::ReadCheck(const Recording& recording, bool plain)
@@ -123,7 +119,7 @@ void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store, con
     const auto [first, bytes] = filled(p->t);
     // Any store may fill its line first, whether the monitor says that it did or not.
     const bool meant =
-        is_code == code && (store || !p->t.has(kStoreFill)) && overlaps(a, size, first, bytes);
+        is_code == code && (store || !p->t.has(kStoreFill)) && overlap(a, size, first, bytes);
     p->touched |= meant;
     // What a store has changed by the time it is told is not what was filled.
     if (meant && (store || equals(*p, memory))) {

@@ -133,14 +133,11 @@ bool Verifier::agrees(const ExecutedBlock& block, Position first) {
 /// Every store on the bus, in its order, or none of them.
 bool Verifier::stores_agree(const ExecutedBlock& block, std::uint64_t first) {
   writes_made_ = 0;
-  const auto overlaps = [](const BlockStore& store, const BusTransaction& t) {
-    return t.address.value - store.address.value < store.size ||
-           store.address.value - t.address.value < t.size;
-  };
   if (recording_.bus.form == CacheForm::write_back) {
     return std::none_of(writes_.begin(), writes_.end(), [&](const PendingWrite& w) {
-      return std::any_of(block.stores.begin(), block.stores.end(),
-                         [&](const BlockStore& store) { return overlaps(store, w.t); });
+      return std::any_of(block.stores.begin(), block.stores.end(), [&](const BlockStore& store) {
+        return overlap(store.address, store.size, w.t.address, w.t.size);
+      });
     });
   }
   for (const BlockStore& store : block.stores) {
