@@ -130,6 +130,13 @@ class Recorder {
   };
   void compare_strings(const StringRead& read);
   void show(const StringRead& read);
+  void transfer(bool store, std::uint32_t linear, std::uint32_t physical, bool device,
+                std::span<const std::uint8_t> value);
+  std::span<const std::uint8_t> as_moved(const Insn& insn, bool store, std::uint32_t linear,
+                                         std::uint32_t physical,
+                                         std::span<const std::uint8_t> value);
+  std::span<const std::uint8_t> as_returned(const Insn& insn, std::uint32_t linear,
+                                            std::span<const std::uint8_t> value);
   void read_first_string(const LoggedState& state);
   std::span<const std::uint8_t> may_update(const Insn& insn, std::uint32_t linear,
                                            std::uint32_t physical,

@@ -1,0 +1,210 @@
+// Data accesses: what a processor shows where the emulator makes other ones.
+
+#include <algorithm>
+#include <cstring>
+
+#include "driver-kmod/uapi/citcat_dump.h"
+#include "monitor/recorder.h"
+
+namespace citcat::monitor {
+namespace {
+
+/// The first four bytes of `value`, or as many as it has.
+std::uint32_t dword_of(std::span<const std::uint8_t> value) {
+  std::uint32_t dword = 0;
+  std::memcpy(&dword, value.data(), std::min<std::size_t>(value.size(), sizeof dword));
+  return dword;
+}
+
+}  // namespace
+
+/// Counts an access of a string instruction into its iteration. An access of the kind that begins
+/// an iteration, where the other kind is due, means that the iteration was begun again.
+void Recorder::iterate(bool store) {
+  const unsigned per_iteration = accesses_per_iteration(in_flight_->what.kind);
+  if (per_iteration == 0) return;
+  if (in_flight_->what.kind == InsnKind::movs) accesses_ = store ? 1 : 0;
+  if (++accesses_ == per_iteration) {
+    accesses_ = 0;
+    if (in_flight_->what.repeated) ++iterations_;
+  }
+}
+
+/// Whether a load of INS or OUTS is of the permission map, which programs without the privilege for
+/// ports are asked about, and so belongs to no iteration.
+bool Recorder::reads_permission(const Insn& insn, std::uint32_t linear) {
+  if (insn.what.kind == InsnKind::ins) return true;
+  if (insn.what.kind != InsnKind::outs || !insn.user) return false;
+  const LoggedSegment task = registers_.state().tr;
+  return linear - task.base <= task.limit;
+}
+
+/// Whether ECX, or CX, leaves the REP in flight nothing to do.
+bool Recorder::is_used_up(std::uint32_t ecx) const {
+  return (in_flight_->what.address16 ? ecx & 0xffff : ecx) == 0;
+}
+
+/// CMPS reads DS:[ESI], then ES:[EDI]; the emulator the other way round.
+void Recorder::compare_strings(const StringRead& read) {
+  if (accesses_ == 0) {
+    held_back_ = read;
+  } else {
+    show(read);
+    show(held_back_);
+  }
+  iterate(false);
+}
+
+void Recorder::show(const StringRead& read) {
+  transfer(false, read.linear, read.physical, read.device, {read.bytes.data(), read.size});
+}
+
+/// CMPS faults at ES:[EDI]: what it has read by then.
+void Recorder::read_first_string(const LoggedState& state) {
+  const InsnClass& what = in_flight_->what;
+  const unsigned segment =
+      what.segment_override >= 0 ? static_cast<unsigned>(what.segment_override) : 3;
+  const std::uint32_t offset = state.gpr[6] & (what.address16 ? 0xffff : 0xffffffff);
+  block_access(state.segment[segment].base + offset, what.operand_bytes, false);
+}
+
+void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::uint32_t physical,
+                      bool device, std::span<const std::uint8_t> value) {
+  if (in_flight_ == nullptr) return;
+  walker_.take_back_pointer_marks();  // of this access's own walk
+  set_position();
+  const InsnKind kind = insn.what.kind;
+  if (kind == InsnKind::fxsave || kind == InsnKind::fxrstor) return;  // fpu_image() shows these
+  if (kind == InsnKind::cmps) {
+    StringRead read{linear, physical, device, value.size(), {}};
+    std::copy(value.begin(), value.end(), read.bytes.begin());
+    compare_strings(read);
+    return;
+  }
+  if (kind == InsnKind::x87 || kind == InsnKind::x87_load) note_fpu_access(insn, linear);
+  if (kind == InsnKind::ins && store) {
+    // The first of two stores is a zero that the emulator needs; the port is read after it.
+    if (accesses_ == 0) {
+      iterate(store);
+      return;
+    }
+    sink_.port(RecordType::io_read, port_, dword_of(value), insn.what.operand_bytes);
+  }
+  value = as_moved(insn, store, linear, physical, value);
+  // One byte is written of a descriptor, where the emulator writes its upper half.
+  if (insn.what.marks_descriptor && store && value.size() == 4 && (linear & 0xfff) != 0xfff) {
+    value = value.subspan(1, 1);
+    ++linear;
+    ++physical;
+  }
+  const bool permission = !store && reads_permission(insn, linear);
+  // The emulator asks once more when the count is used up.
+  if (permission && insn.what.repeated && is_used_up(registers_.gpr(1))) return;
+  if (!device && !store && insn.what.updates_memory)
+    value = may_update(insn, linear, physical, value);
+  if (value.empty()) return;
+  transfer(store, linear, physical, device, value);
+  if (permission) return;
+  if (kind == InsnKind::outs && !store)
+    sink_.port(RecordType::io_write, port_, dword_of(value), insn.what.operand_bytes);
+  iterate(store);
+  if (store && window_ != 0 && physical == window_ + CITCAT_MARK_OFFSET && value.size() == 4 &&
+      dword_of(value) == CITCAT_MARK_STOP)
+    stop_marker_ = true;
+}
+
+/// What a processor moves of `value` to or from the stack for selectors, which the emulator takes
+/// for dwords.
+std::span<const std::uint8_t> Recorder::as_moved(const Insn& insn, bool store, std::uint32_t linear,
+                                                 std::uint32_t physical,
+                                                 std::span<const std::uint8_t> value) {
+  const bool dword = value.size() == 4;
+  switch (insn.what.kind) {
+    case InsnKind::push_segment:
+      // Processors since the P6 move 16 bits here and leave the upper half of the slot as it was
+      // (Intel SDM vol. 2, PUSH), where the emulator writes zeros.
+      if (!store || !dword) return value;
+      if ((linear & 0xfff) <= 0xffc && memory_.is_ram(physical + 2, 2))
+        memory_.restore(physical + 2, 2);
+      return value.first(2);
+    case InsnKind::pop_segment:
+      // The selector is popped first, then its descriptor is read.
+      return !store && dword && accesses_++ == 0 ? value.first(2) : value;
+    case InsnKind::pop_all:
+      // A processor reads the slot of ESP too, between EBP's and EBX's; the emulator passes over
+      // it.
+      if (accesses_++ == 3) {
+        const auto size = static_cast<unsigned>(value.size());
+        block_access(linear - size, size, false);
+      }
+      return value;
+    case InsnKind::iret:
+    case InsnKind::far_return:
+      return as_returned(insn, linear, value);
+    default:
+      return value;
+  }
+}
+
+/// The same for what IRET and far RET take from the stack.
+std::span<const std::uint8_t> Recorder::as_returned(const Insn& insn, std::uint32_t linear,
+                                                    std::span<const std::uint8_t> value) {
+  if (accesses_++ == 0) first_access_ = linear;
+  if (value.size() != 4) return value;
+  // A return to virtual-8086 mode takes all selectors as dwords.
+  constexpr std::uint32_t kFlagsAt = 8;
+  const std::uint32_t at = linear - first_access_;
+  if (insn.what.kind == InsnKind::iret && at == kFlagsAt)
+    to_virtual8086_ = (dword_of(value) & kVirtual8086) != 0;
+  return at == insn.what.stack_segment_at && !to_virtual8086_ ? value.first(2) : value;
+}
+
+/// Shows one access on the bus.
+void Recorder::transfer(bool store, std::uint32_t linear, std::uint32_t physical, bool device,
+                        std::span<const std::uint8_t> value) {
+  if (!device) {
+    if (store)
+      write_data(linear, physical, value);
+    else
+      read_data(linear, physical, value);
+    return;
+  }
+  (void)walker_.translate(linear, store);
+  if (store)
+    bus_.write(physical, value);
+  else
+    bus_.read(physical, value);
+}
+
+/// What is read of `value` by an instruction that is going to store there. A processor asks for the
+/// right to write to a page before it reads of it; the emulator finds out afterwards.
+std::span<const std::uint8_t> Recorder::may_update(const Insn& insn, std::uint32_t linear,
+                                                   std::uint32_t physical,
+                                                   std::span<const std::uint8_t> value) {
+  if (!walker_.translate_for_update(linear, insn.user, physical)) return {};
+  const std::size_t in_page = std::min<std::size_t>(value.size(), 0x1000 - (linear & 0xfff));
+  const auto second = linear + static_cast<std::uint32_t>(in_page);
+  if (in_page == value.size() || walker_.translate_for_update(second, insn.user, std::nullopt))
+    return value;
+  return value.first(in_page);
+}
+
+void Recorder::read_data(std::uint32_t linear, std::uint32_t physical,
+                         std::span<const std::uint8_t> bytes) {
+  const std::size_t in_page = std::min<std::size_t>(bytes.size(), 0x1000 - (linear & 0xfff));
+  bus_.read(walker_.translate_as(linear, false, physical), bytes.first(in_page));
+  if (in_page == bytes.size()) return;
+  if (const auto second = walker_.translate(linear + static_cast<std::uint32_t>(in_page), false))
+    bus_.read(*second, bytes.subspan(in_page));
+}
+
+void Recorder::write_data(std::uint32_t linear, std::uint32_t physical,
+                          std::span<const std::uint8_t> bytes) {
+  const std::size_t in_page = std::min<std::size_t>(bytes.size(), 0x1000 - (linear & 0xfff));
+  bus_.write(walker_.translate_as(linear, true, physical), bytes.first(in_page));
+  if (in_page == bytes.size()) return;
+  if (const auto second = walker_.translate(linear + static_cast<std::uint32_t>(in_page), true))
+    bus_.write(*second, bytes.subspan(in_page));
+}
+
+}  // namespace citcat::monitor
