@@ -1,0 +1,156 @@
+// The recorder, told by hand what an emulator tells it: what a processor would have shown instead.
+
+#include "monitor/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/monitor/bus_test_fixture.h"
+
+namespace citcat::monitor {
+namespace {
+
+/// Flat segments, no paging.
+class FixedRegisters final : public Registers {
+ public:
+  FixedRegisters() {
+    state_.cr0 = 1;
+    for (LoggedSegment& s : state_.segment) s = {0x10, 0, 0xffffffff, 0xcf9300};
+  }
+  std::uint32_t gpr(unsigned n) override { return state_.gpr[n]; }
+  std::uint16_t selector(unsigned n) override {
+    return static_cast<std::uint16_t>(state_.segment[n].selector);
+  }
+  std::uint32_t eip() override { return state_.eip; }
+  std::uint32_t control(unsigned n) override { return n == 0 ? state_.cr0 : 0; }
+  LoggedState state() override { return state_; }
+
+  LoggedState state_;
+};
+
+class RecorderTest : public BusTest {
+ protected:
+  static constexpr std::uint32_t kCode = 0x100000, kSource = 0x200000, kDestination = 0x210000,
+                                 kStack = 0x280000, kIdt = 0x300000;
+
+  void SetUp() override {
+    BusTest::SetUp();
+    log_file_ = mkstemp(log_path_.data());
+    ASSERT_GE(log_file_, 0);
+    ASSERT_TRUE(log_.open(log_path_));
+    recorder_.emplace(memory_, *sink_, log_, registers_, CacheModel::none);
+  }
+  void TearDown() override {
+    close(log_file_);
+    unlink(log_path_.c_str());
+    BusTest::TearDown();
+  }
+
+  /// The recording begins with this instruction at kCode.
+  void begin(std::initializer_list<std::uint8_t> bytes) {
+    insn_.linear = insn_.physical = registers_.state_.eip = kCode;
+    insn_.size = static_cast<std::uint8_t>(bytes.size());
+    insn_.first_in_block = true;
+    std::copy(bytes.begin(), bytes.end(), insn_.bytes.begin());
+    std::copy(bytes.begin(), bytes.end(), ram_ + kCode);
+    insn_.what = classify({insn_.bytes.data(), insn_.size}, true);
+    recorder_->begin(insn_, 0);
+    ASSERT_TRUE(recorder_->active());
+    recorder_->start(insn_);
+    (void)seen();
+  }
+  void load(std::uint32_t address, std::size_t size) {
+    recorder_->access(insn_, false, address, address, false, {ram_ + address, size});
+  }
+  /// A page fault there, as the emulator logs it.
+  void page_fault(std::uint32_t address) {
+    char text[512];
+    const int size =
+        std::snprintf(text, sizeof text,
+                      "     0: v=0e e=0000 i=0 cpl=0 IP=0008:%08x pc=%08x SP=0010:%08x CR2=%08x\n"
+                      "EAX=00000000 EBX=00000000 ECX=00000004 EDX=00000000\n"
+                      "ESI=%08x EDI=%08x EBP=00000000 ESP=%08x\n"
+                      "DS =0010 00000000 ffffffff 00cf9300 DPL=0 DS   [-WA]\n"
+                      "SS =0010 00000000 ffffffff 00cf9300 DPL=0 DS   [-WA]\n"
+                      "IDT=     %08x 000007ff\n"
+                      "CR0=00000001 CR2=00000000 CR3=00000000 CR4=00000000\n"
+                      "EFER=0000000000000000\n",
+                      kCode, kCode, kStack, address, kSource, kDestination, kStack, kIdt);
+    ASSERT_EQ(write(log_file_, text, static_cast<std::size_t>(size)), size);
+    recorder_->start(insn_);
+  }
+  /// Where data was read of the strings, in the order of the bus.
+  std::vector<std::uint32_t> strings_read() {
+    std::vector<std::uint32_t> read;
+    for (const Seen& s : seen()) {
+      const bool string = s.address >= kSource && s.address < kDestination + 0x1000;
+      if (s.type == static_cast<int>(RecordType::data_read) && string) read.push_back(s.address);
+    }
+    return read;
+  }
+
+  std::string log_path_ = "/tmp/citcat-monitor-test-XXXXXX";
+  int log_file_ = -1;
+  InterruptLog log_;
+  FixedRegisters registers_;
+  Insn insn_;
+  std::optional<Recorder> recorder_;
+};
+
+// The emulator reads the operands of CMPS the other way round.
+
+TEST_F(RecorderTest, CmpsReadsItsSourceFirst) {
+  begin({0xa7});
+  load(kDestination, 4);
+  EXPECT_TRUE(seen().empty()) << "held back";
+  load(kSource, 4);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].address, kSource);
+  EXPECT_EQ(records[1].address, kDestination);
+  for (const Seen& s : records) {
+    EXPECT_EQ(s.type, static_cast<int>(RecordType::data_read));
+    EXPECT_EQ(s.size, 4);
+    EXPECT_TRUE(std::equal(ram_ + s.address, ram_ + s.address + 4, s.data.begin()));
+  }
+}
+
+TEST_F(RecorderTest, EachIterationOfCmpsReadsItsSourceFirst) {
+  begin({0xf3, 0xa6});
+  for (std::uint32_t n = 0; n < 2; ++n) {
+    if (n != 0) recorder_->start(insn_);
+    load(kDestination + n, 1);
+    load(kSource + n, 1);
+  }
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 4u);
+  for (std::uint32_t n = 0; n < 2; ++n) {
+    EXPECT_EQ(records[2 * n].address, kSource + n);
+    EXPECT_EQ(records[2 * n + 1].address, kDestination + n);
+    EXPECT_EQ(records[2 * n].iterations, n);
+    EXPECT_EQ(records[2 * n + 1].iterations, n);
+  }
+}
+
+TEST_F(RecorderTest, CmpsHasReadItsSourceWhenItsDestinationFaults) {
+  begin({0xa7});
+  page_fault(kDestination);
+  EXPECT_EQ(strings_read(), std::vector{kSource});
+}
+
+TEST_F(RecorderTest, CmpsHasReadNothingWhenItsSourceFaults) {
+  begin({0xa7});
+  load(kDestination, 4);
+  page_fault(kSource);
+  EXPECT_EQ(strings_read(), std::vector<std::uint32_t>{});
+}
+
+}  // namespace
+}  // namespace citcat::monitor
