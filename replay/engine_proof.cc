@@ -23,7 +23,10 @@ constexpr std::uint32_t kData = 0x9000;
 /// Stops at the first exception and keeps what was said of it.
 class ProofClient : public EngineClient {
  public:
-  void on_instruction(std::uint32_t, std::uint32_t) override { ++instructions; }
+  void on_instruction(std::uint32_t linear, std::uint32_t) override {
+    ++instructions;
+    if (linear == shortened && engine->gpr(kEcx) > 1) engine->set_gpr(kEcx, 1);
+  }
   TranslatedBlock* on_translation(std::uint32_t linear) override {
     translated.push_back(linear);
     return linear == named ? &block : nullptr;
@@ -56,6 +59,7 @@ class ProofClient : public EngineClient {
   bool software = false, down = false;
   bool data_only = true;                    ///< no code was translated from kData
   std::uint32_t named = 0, unreported = 0;  ///< a block and an instruction
+  std::uint32_t shortened = 0;              ///< a repeated string, of which one iteration is left
   TranslatedBlock block;
   std::vector<std::uint32_t> translated, asked, named_met;
 };
@@ -148,6 +152,14 @@ void prove_engine() {
   poke(kCode, {0xfc, 0xcd, 0x21});
   start(kCode);
   expect(!client.down, "EFLAGS.DF is not told after CLD");
+
+  // A general register that is written before an instruction is what the instruction finds.
+  poke(kCode, {0xb9, 5, 0, 0, 0, 0xbf, 0, 0x98, 0, 0, 0xf3, 0xaa, 0xcd, 0x21});
+  client.shortened = kCode + 10;
+  start(kCode);
+  expect(engine.gpr(kEcx) == 0 && engine.gpr(kEdi) == kData + 0x801,
+         "a register written before an instruction is not what it finds");
+  client.shortened = 0;
 
   // Port values travel both ways.
   poke(kCode, {0xe5, 0x60, 0xe7, 0x80, 0xcd, 0x21});

@@ -210,10 +210,6 @@ void Machine::finish_run_step() {
       engine_.set_eip(linear_ - engine_.segment_base(kCs));
       engine_.step_once();
       break;
-    case Action::repeat:
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
-      repeat_quickly();
-      break;
     case Action::retranslate:
       retranslate();
       break;
@@ -267,6 +263,14 @@ void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
   if (by_blocks_ && (runs_in_block(linear) || taken_back_)) return;
   surroundings_ = kUnknown;
   if (!settle_before(linear)) return;
+  do {
+    begin(linear);
+  } while (action_ == Action::none && iterating_ && repeat_quickly());
+}
+
+/// At the boundary before the instruction or iteration at `linear`: what is due there, or else
+/// the engine may execute it.
+void Machine::begin(std::uint32_t linear) {
   if (compares_ && expects_now()) update_expected();
   if (debug_pending_ != 0 && !in_stack_shadow()) [[unlikely]] {
     linear_ = linear;
@@ -481,8 +485,6 @@ void Machine::prepare(std::uint32_t linear) {
       std::memcpy(&flag_inputs_.memory, bytes.data(), 4);
     }
     if (wants_arrangement_) request(Action::arrange);
-    quick_iterations_ = iterating_ ? count_quick_iterations() : 0;
-    if (quick_iterations_ != 0) request(Action::repeat);
   } catch (...) {
     in_flight_ = false;
     iterating_ = false;

@@ -199,7 +199,6 @@ class Machine final : private EngineClient, private WalkObserver {
     flush_tlb,
     ask_again,
     step,
-    repeat,
     retranslate,
     replan,
   };
@@ -228,6 +227,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void retire();
   bool boundary_stop();
   bool settle_before(std::uint32_t linear);
+  void begin(std::uint32_t linear);
   void prepare(std::uint32_t linear);
   void check_allowed() const;
   void prepare_operands();
@@ -330,9 +330,10 @@ class Machine final : private EngineClient, private WalkObserver {
     std::uint32_t bytes = 0;
   };
   std::optional<StringRun> string_run(const MemoryOperand& operand);
+  bool may_repeat_quickly() const;
   std::uint32_t count_quick_iterations();
   std::uint32_t count_equal_or_different(std::uint32_t count) const;
-  void repeat_quickly();
+  bool repeat_quickly();
   void store_string(std::uint32_t count);
   void pass_iterations(std::uint32_t count);
   void tell_iteration_reads();
@@ -530,7 +531,6 @@ class Machine final : private EngineClient, private WalkObserver {
   PhysAddr physical_;
   bool in_flight_ = false;
   bool resuming_ = false;                   ///< the engine reports again what is already prepared
-  std::uint32_t quick_iterations_ = 0;      ///< to be made by repeat_quickly()
   std::array<StringRun, 2> string_runs_{};  ///< what they access, by operand
   bool iterating_ = false;                  ///< an iteration of a REP is in flight
   bool repeat_done_ = false;                ///< its final count check is in flight

@@ -17,9 +17,6 @@ namespace citcat {
 
 namespace {
 
-/// Fewer are not worth stopping the engine for (0.3 us).
-constexpr std::uint32_t kWorthwhile = 8;
-
 bool is_comparison(const InstructionInfo& info) {
   const std::uint8_t operation = info.opcode & 0xfe;
   return operation == 0xa6 || operation == 0xae;  // CMPS, SCAS
@@ -30,6 +27,40 @@ bool is_made_here(const InstructionInfo& info) {
   const bool moves = operation == 0xa4 || operation == 0xaa;  // MOVS, STOS
   return info.kind == InstructionClass::string && info.opcode_map == 0 && info.address_bits == 32 &&
          (moves || is_comparison(info));
+}
+
+/// `bytes` of elements of `size` bytes, each the low ones of `value`.
+void fill_elements(std::uint8_t* to, std::uint32_t value, std::size_t size, std::size_t bytes) {
+  std::memcpy(to, &value, size);
+  for (std::size_t done = size; done < bytes; done *= 2) {
+    std::memcpy(to + done, to, std::min(done, bytes - done));
+  }
+}
+
+template <class Element>
+void move_each(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += sizeof(Element)) {
+    Element element;
+    std::memcpy(&element, from + i, sizeof element);
+    std::memcpy(to + i, &element, sizeof element);
+  }
+}
+
+/// As MOVS does, from the lowest element up: where it moves up by less than there is, what it has
+/// just stored is what it reads next, whole or in part.
+void move_elements(std::uint8_t* to, const std::uint8_t* from, std::size_t size,
+                   std::size_t bytes) {
+  const std::less<> below;
+  const bool overtakes = below(from, to) && below(to, from + bytes);
+  if (!overtakes) {
+    std::memmove(to, from, bytes);
+  } else if (size == 1) {
+    move_each<std::uint8_t>(to, from, bytes);
+  } else if (size == 2) {
+    move_each<std::uint16_t>(to, from, bytes);
+  } else {
+    move_each<std::uint32_t>(to, from, bytes);
+  }
 }
 
 }  // namespace
@@ -52,21 +83,27 @@ std::optional<Machine::StringRun> Machine::string_run(const MemoryOperand& opera
   return run;
 }
 
+/// Iterations from the one that is prepared on can be made here, as far as their operands go.
+bool Machine::may_repeat_quickly() const {
+  const InstructionInfo& info = *info_;
+  if (!by_blocks_ || polling_ || sixteen_bit_ || wants_arrangement_) return false;
+  // Those that are told are told to lie in one page.
+  if (compares_ && (linear_ & kPageMask) + info.length > kPageSize) return false;
+  if (!is_made_here(info) || watches_code() || engine_.inhibited()) return false;
+  return (engine_.system_flags() & kFlagTf) == 0 && !engine_.strings_run_down();
+}
+
 /// How many iterations can be made here, from the one that is prepared on.
 std::uint32_t Machine::count_quick_iterations() {
+  if (!may_repeat_quickly()) return 0;
   const InstructionInfo& info = *info_;
-  if (!by_blocks_ || polling_ || sixteen_bit_ || wants_arrangement_) return 0;
-  // Those that are told are told to lie in one page.
-  if (compares_ && (linear_ & kPageMask) + info.length > kPageSize) return 0;
-  if (!iterating_ || !is_made_here(info) || watches_code() || engine_.inhibited()) return 0;
-  if ((engine_.system_flags() & kFlagTf) != 0 || engine_.strings_run_down()) return 0;
   if (segments_stale_) refresh_segments();
   std::uint64_t n = engine_.gpr(kEcx) - 1u;
   const bool ends_within = until_.instruction == position_.instruction;
   if (ends_within) n = std::min<std::uint64_t>(n, until_.iteration - position_.iteration);
   // The flags of a comparison show only when it is the last one, or the next one faults.
   const bool compares = is_comparison(info);
-  if (compares && ends_within) return 0;
+  if (n == 0 || (compares && ends_within)) return 0;
   for (unsigned i = 0; i < info.operand_count; ++i) {
     const auto run = string_run(info.operands[i]);
     if (!run) return 0;
@@ -74,15 +111,15 @@ std::uint32_t Machine::count_quick_iterations() {
     n = std::min<std::uint64_t>(n, compares && room != 0 ? room - 1 : room);
     string_runs_[i] = *run;
   }
-  if (n < kWorthwhile) return 0;
   auto count = static_cast<std::uint32_t>(n);
-  for (unsigned i = 0; i < info.operand_count; ++i) {
+  // First, because most comparisons end after a few of the elements that there are.
+  if (compares) count = count_equal_or_different(count);
+  for (unsigned i = 0; i < info.operand_count && count != 0; ++i) {
     if (info.operands[i].write) continue;
     // What is not defined is for the iteration that reads it.
     if (!memory_.is_defined(string_runs_[i].at, count * info.operand_bytes)) return 0;
   }
-  if (compares) count = count_equal_or_different(count);
-  return count < kWorthwhile ? 0 : count;
+  return count;
 }
 
 /// Of `count` comparisons, how many at the beginning let the repetition go on.
@@ -101,23 +138,13 @@ std::uint32_t Machine::count_equal_or_different(std::uint32_t count) const {
 }
 
 void Machine::store_string(std::uint32_t count) {
-  const std::size_t size = info_->operand_bytes;
+  const std::size_t size = info_->operand_bytes, bytes = count * size;
   const bool moves = info_->operand_count == 2;
   const StringRun& to = string_runs_[moves ? 1 : 0];
-  const std::uint32_t eax = engine_.gpr(kEax);
-  const std::uint8_t* const from = string_runs_[0].host;
-  const std::size_t bytes = count * size;
-  const auto apart = [&](const std::uint8_t* low, const std::uint8_t* high) {
-    return std::less_equal<>()(low + bytes, high);
-  };
-  if (moves && (apart(from, to.host) || apart(to.host, from))) {
-    std::memcpy(to.host, from, bytes);
+  if (moves) {
+    move_elements(to.host, string_runs_[0].host, size, bytes);
   } else {
-    // Element by element: what MOVS has just stored may be what it reads next.
-    for (std::size_t i = 0; i < bytes; i += size) {
-      const void* const element = moves ? static_cast<const void*>(from + i) : &eax;
-      std::memcpy(to.host + i, element, size);
-    }
+    fill_elements(to.host, engine_.gpr(kEax), size, bytes);
   }
   memory_.mark_defined(to.at, count * info_->operand_bytes);
   if (compares_ && moves) {
@@ -125,12 +152,15 @@ void Machine::store_string(std::uint32_t count) {
   }
 }
 
-/// After the engine stopped: makes the iterations found by count_quick_iterations().
-void Machine::repeat_quickly() {
+/// Makes iterations, from the one that is prepared on, where any can be made here: the engine goes
+/// on with the registers that they leave. False when there are none.
+bool Machine::repeat_quickly() {
+  std::uint32_t left = count_quick_iterations();
+  if (left == 0) return false;
   in_flight_ = false;
   iterating_ = false;
   bool prepared = true;  // so was the first one, and told what it reads where that is wanted
-  for (std::uint32_t left = quick_iterations_; left != 0; prepared = false) {
+  for (; left != 0; prepared = false) {
     if (compares_ && !prepared && expects_now()) update_expected();
     const bool told = compares_ && (expects_now() || (expects_stores_ && !is_comparison(*info_)));
     std::uint32_t count = told ? 1 : left;
@@ -147,6 +177,7 @@ void Machine::repeat_quickly() {
     pass_iterations(count);
     left -= count;
   }
+  return true;
 }
 
 void Machine::pass_iterations(std::uint32_t count) {
