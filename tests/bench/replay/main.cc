@@ -57,8 +57,8 @@ class Bench {
     const Recording recording = guest_recording(g);
     replays(name, recording, nullptr);
     if (!all()) return;
-    const auto replayed = std::find_if(rows_.begin(), rows_.end(),
-                                       [&](const Row& r) { return r.workload == name; });
+    const auto replayed =
+        std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) { return r.workload == name; });
     const std::uint64_t n = replayed->instructions;
     add({name, kEngine, n, run_alone(g, Alone::nothing)});
     add({name, kTracer, n, run_alone(g, Alone::tracer)});
