@@ -19,6 +19,7 @@
 #include "replay/a20_gate.h"
 #include "replay/block_table.h"
 #include "replay/code_bytes.h"
+#include "replay/decode_cache.h"
 #include "replay/decoded_code.h"
 #include "replay/defined_lines.h"
 #include "replay/engine.h"
@@ -211,7 +212,6 @@ class Machine final : private EngineClient, private WalkObserver {
   static constexpr std::uint32_t kNoPage = 1;                   ///< never equal to a page's address
   static constexpr std::uint32_t kNoFrame = ~std::uint32_t{0};  ///< never a frame's number
 
-  InstructionInfo decoded(std::uint32_t linear, std::span<const std::uint8_t> bytes) const;
   struct Store {
     PhysAddr physical;
     std::uint32_t size = 0;
@@ -586,6 +586,7 @@ class Machine final : private EngineClient, private WalkObserver {
   unsigned native_retries_ = 0;
 
   DecodedCode decoded_;
+  DecodeCache decode_cache_{model_};
   // Blocks.
   Detail detail_ = Detail::nothing;
   Sink* block_receiver_ = nullptr;  ///< of every block; null where nobody listens

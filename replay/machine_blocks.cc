@@ -391,10 +391,11 @@ BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
   BlockCompiler compiler(key, model_, (engine_.hflags() & kHfSs32) != 0, flat_, detail_,
                          expects_stores_);
   const bool patched = lies_in_patched_frame(code);
+  const CodeMode mode = code_mode();
   bool ended = false;
   std::uint32_t done = 0;
   for (std::uint32_t n = 0; done < end && n < kMaxBlockInstructions && !ended; ++n) {
-    const InstructionInfo info = decoded(key.linear + done, code.at(done));
+    const InstructionInfo& info = decode_cache_.decode(code.at(done), mode);
     if (info.state != DecodeState::ok || !code.is_defined(done, info.length)) break;
     if (patched && may_be_made_twice(info, key)) break;
     if (!compiler.add(info)) break;
@@ -434,13 +435,6 @@ bool Machine::may_be_made_twice(const InstructionInfo& info, const BlockKey& key
   };
   return std::any_of(operands.begin(), operands.end(), std::mem_fn(&MemoryOperand::read)) &&
          std::any_of(operands.begin(), operands.end(), goes_there);
-}
-
-/// The instruction at `linear`, of which `bytes` are in its page.
-InstructionInfo Machine::decoded(std::uint32_t linear, std::span<const std::uint8_t> bytes) const {
-  const DecodedCode::Slot& slot = decoded_.slot(linear);
-  const CodeMode mode = code_mode();
-  return slot.is(linear, mode, bytes) ? slot.info : decode_instruction(bytes, mode, model_);
 }
 
 /// After the engine stopped before a block that is reported and hot.

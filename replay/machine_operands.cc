@@ -266,7 +266,7 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
   slot.valid = false;
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
   std::memcpy(bytes.data(), code_host_ + offset, here);
-  slot.info = decode_instruction({bytes.data(), here}, mode, model_);
+  slot.info = decode_cache_.decode({bytes.data(), here}, mode);
   std::uint32_t first = slot.info.state == DecodeState::ok ? slot.info.length : here;
   std::uint32_t second = 0;
   PhysAddr next;
@@ -276,7 +276,7 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
     if (host == nullptr) throw UndefinedMemory{next, 1, "code"};
     require_code_at(LinearAddr{linear + here}, next);
     std::memcpy(&bytes[here], host, bytes.size() - here);
-    slot.info = decode_instruction(bytes, mode, model_);
+    slot.info = decode_cache_.decode(bytes, mode);
     if (slot.info.state == DecodeState::ok) second = slot.info.length - here;
   } else if (slot.info.state != DecodeState::ok) {
     first = 1;  // how many bytes an invalid instruction takes is not defined
