@@ -42,7 +42,7 @@ bool KtSink::make_image(const BlockTemplate& block) {
 // Nothing is called here in the ordinary case, so that no registers need be saved.
 void KtSink::block(const ExecutedBlock& block, Position first) {
   if (has_image(*block.code) && wanted(*block.code, first) && writer_.has_room()) [[likely]]
-    return write(block);
+    return write_image(block);
   block_with_care(block, first);
 }
 
@@ -52,7 +52,7 @@ void KtSink::block_with_care(const ExecutedBlock& block, Position first) {
     return;
   }
   writer_.make_room();
-  write(block);
+  write_image(block);
 }
 
 void KtSink::address_space(std::uint32_t cr3, Position now) {

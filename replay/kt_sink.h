@@ -60,7 +60,7 @@ class KtSink final : public Sink {
   }
   /// BlockTemplate::read_by_sink is a KtImage of this sink's.
   bool has_image(const BlockTemplate& block) const { return block.reader == id_; }
-  void write(const ExecutedBlock& block) {
+  void write_image(const ExecutedBlock& block) {
     const auto& image = *static_cast<const KtImage*>(block.code->read_by_sink);
     std::uint8_t* const out = writer_.next();
     writer_.commit(image.size(), block.count());

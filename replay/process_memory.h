@@ -26,7 +26,7 @@ bool lies_in(const std::vector<HostMapping>& mappings, std::uintptr_t at, std::s
 /// The bytes at `at`, which can be read. Word by word and unseen by the sanitizers: they may be
 /// another's object, or nobody's.
 template <class T>
-[[gnu::no_sanitize("address", "thread")]] T copy_of(std::uintptr_t at) {
+__attribute__((no_sanitize("address", "thread"))) T copy_of(std::uintptr_t at) {
   std::array<std::uint64_t, sizeof(T) / sizeof(std::uint64_t)> words{};
   for (std::size_t i = 0; i < words.size(); ++i) {
     words[i] = reinterpret_cast<const volatile std::uint64_t*>(at)[i];

@@ -38,6 +38,7 @@ void check(uc_err error, const char* doing);
 
 // Named as the library names them: in this namespace they hide its own declarations, in its macros
 // too. Null before load_unicorn().
+// NOLINTNEXTLINE(bugprone-macro-parentheses): what is declared takes none
 #define CITCAT_DECLARE(name) extern decltype(&::name) name;
 CITCAT_UNICORN_FUNCTIONS(CITCAT_DECLARE)
 #undef CITCAT_DECLARE
