@@ -75,6 +75,139 @@ Segment flat(std::uint16_t selector, std::uint16_t attributes) {
   return {selector, 0, 0xffffffff, attributes, false};
 }
 
+/// A fresh engine, what it told, and the memory it runs a few instructions in.
+struct Proof {
+  ProofClient& client;
+  Engine& engine;
+  std::uint8_t* ram;
+
+  void poke(std::uint32_t at, std::initializer_list<int> bytes) {
+    for (const int b : bytes) ram[at++] = static_cast<std::uint8_t>(b);
+  }
+  void start(std::uint32_t eip) {
+    engine.invalidate_code(PhysAddr{kCode}, kFunction - kCode);
+    engine.set_eip(eip);
+    engine.set_gpr(kEsp, kStack);
+    expect(engine.run() == EngineStop::requested, "a short program did not run");
+  }
+};
+
+/// Code patched after data was stored beside it: the function returns 1, 1, then 2.
+void prove_coherent_code(Proof& on) {
+  on.poke(kFunction, {0xb8, 1, 0, 0, 0, 0xc3});
+  on.poke(kCode, {0xe8, 0x7b, 0,    0,    0, 0xa3, 0, 0x11, 0,    0, 0xe8, 0x71, 0,    0,   0,
+                  0xc6, 0x05, 0x81, 0x10, 0, 0,    2, 0xe8, 0x65, 0, 0,    0,    0xcd, 0x21});
+  on.start(kCode);
+  expect(on.client.vector == 0x21 && on.client.software,
+         "INT n is not reported as software interrupt");
+  expect(on.client.eip == kCode + 29, "INT n does not leave EIP behind it");
+  expect(on.engine.gpr(kEax) == 2, "patched code is not noticed");
+}
+
+/// Stores that are not checked reach the memory that everybody sees; once the page holds code,
+/// they are. The function is called before and after the store that patches it.
+void prove_second_address(Proof& on) {
+  on.poke(kCode, {0xb8, 0x78, 0x56, 0x34, 0x12, 0xa3, 0x10, 0x90, 0, 0, 0x8b, 0x0d, 0x10, 0x90, 0,
+                  0, 0xcd, 0x21});
+  on.start(kCode);
+  expect(std::memcmp(&on.ram[kData + 0x10], "\x78\x56\x34\x12", 4) == 0 &&
+             on.engine.gpr(kEcx) == 0x12345678,
+         "memory is not the same at both of its addresses");
+  on.poke(kData, {0xb8, 1, 0, 0, 0, 0xc3});
+  on.poke(kCode, {0xe8, 0xfb, 0x7f, 0, 0, 0xc6, 0x05, 1, 0x90, 0, 0, 2, 0xe8, 0xef, 0x7f, 0, 0,
+                  0xcd, 0x21});
+  on.client.data_only = false;
+  on.engine.flush_tlb();
+  on.start(kCode);
+  expect(on.engine.gpr(kEax) == 2,
+         "patched code is not noticed where stores went unchecked before");
+}
+
+/// The direction of strings can be told inside a run.
+void prove_strings(Proof& on) {
+  on.poke(kCode, {0xfd, 0xcd, 0x21});
+  on.start(kCode);
+  expect(on.client.down, "EFLAGS.DF is not told after STD");
+  on.poke(kCode, {0xfc, 0xcd, 0x21});
+  on.start(kCode);
+  expect(!on.client.down, "EFLAGS.DF is not told after CLD");
+}
+
+/// A general register that is written before an instruction is what the instruction finds.
+void prove_registers(Proof& on) {
+  on.poke(kCode, {0xb9, 5, 0, 0, 0, 0xbf, 0, 0x98, 0, 0, 0xf3, 0xaa, 0xcd, 0x21});
+  on.client.shortened = kCode + 10;
+  on.start(kCode);
+  expect(on.engine.gpr(kEcx) == 0 && on.engine.gpr(kEdi) == kData + 0x801,
+         "a register written before an instruction is not what it finds");
+  on.client.shortened = 0;
+}
+
+/// Port values travel both ways.
+void prove_ports(Proof& on) {
+  on.poke(kCode, {0xe5, 0x60, 0xe7, 0x80, 0xcd, 0x21});
+  on.start(kCode);
+  expect(on.client.out == 0x61, "port accesses are not reported");
+}
+
+/// A bad selector faults with its error code, at the instruction.
+void prove_exceptions(Proof& on) {
+  on.poke(kCode, {0x66, 0xb8, 0xf4, 0x0f, 0x8e, 0xd8, 0xf4});
+  on.start(kCode);
+  expect(on.client.vector == 13 && !on.client.software, "a bad selector does not raise #GP");
+  expect(on.client.error == 0xff4 && on.client.eip == kCode + 4, "#GP lacks error code or place");
+
+  // An undefined opcode needs no other hook.
+  on.poke(kCode, {0x0f, 0x0b});
+  on.start(kCode);
+  expect(on.client.vector == 6 && on.client.eip == kCode, "UD2 does not raise #UD");
+}
+
+/// Each block is told before it is translated, then each of its instructions, which are reported
+/// as was said then. The block is known by its name from then on.
+void prove_blocks(Proof& on) {
+  on.poke(kCode, {0x90, 0x90, 0x90, 0xe2, 0xfd, 0xcd, 0x21});
+  on.client.named = kCode;
+  on.client.unreported = kCode + 1;
+  on.client.translated.clear();
+  on.client.asked.clear();
+  on.client.instructions = 0;
+  on.engine.set_gpr(kEcx, 2);
+  on.start(kCode);
+  expect(on.client.translated == std::vector{kCode, kCode + 2, kCode + 5},
+         "blocks are not told before they are translated");
+  expect(on.client.asked ==
+             std::vector{kCode, kCode + 1, kCode + 2, kCode + 3, kCode + 2, kCode + 3, kCode + 5},
+         "instructions are not told before they are translated");
+  on.client.named = on.client.unreported = 0;
+  on.engine.set_gpr(kEcx, 1);
+  on.engine.set_eip(kCode);
+  expect(on.engine.run() == EngineStop::requested && on.client.instructions == 6 + 4,
+         "instructions are not reported as was said when they were translated");
+  expect(on.client.named_met == std::vector{kCode, kCode}, "a translated block has lost its name");
+  on.engine.forget_code(kCode);
+  on.engine.set_gpr(kEcx, 1);
+  on.engine.set_eip(kCode);
+  expect(on.engine.run() == EngineStop::requested && on.client.instructions == 6 + 4 + 5 &&
+             on.client.named_met.size() == 2,
+         "forgotten code is not translated again");
+}
+
+/// Translation is ours: a page may lie elsewhere, or be absent, and then the run ends before the
+/// instruction.
+void prove_translation(Proof& on) {
+  on.ram[kMovedTo + 0x123] = 0x5a;
+  on.poke(kCode, {0xa0, 0x23, 0x61, 0, 0, 0x8a, 0x0d, 0x23, 0x51, 0, 0});
+  on.engine.invalidate_code(PhysAddr{kCode}, kFunction - kCode);
+  on.engine.set_eip(kCode);
+  on.engine.set_gpr(kEcx, 0x77);
+  expect(on.engine.run() == EngineStop::translation_fault, "an absent page does not end the run");
+  expect(on.engine.gpr(kEax) % 256 == 0x5a, "translations given are not used");
+  expect(on.engine.fault_page() == kAbsent && on.engine.fault_access() == EngineAccess::read &&
+             on.engine.eip() == kCode + 5 && on.engine.gpr(kEcx) == 0x77,
+         "the place of an absent page is not precise");
+}
+
 }  // namespace
 
 void prove_engine() {
@@ -83,17 +216,6 @@ void prove_engine() {
   client.engine = client.block.engine = &engine;
   engine.map(PhysAddr{0}, 0x20000);
   engine.map(PhysAddr{0x40000}, 0x1000);  // the first region must stay as it is
-  std::uint8_t* ram = engine.host_page(0);
-
-  const auto poke = [&](std::uint32_t at, std::initializer_list<int> bytes) {
-    for (const int b : bytes) ram[at++] = static_cast<std::uint8_t>(b);
-  };
-  const auto start = [&](std::uint32_t eip) {
-    engine.invalidate_code(PhysAddr{kCode}, kFunction - kCode);
-    engine.set_eip(eip);
-    engine.set_gpr(kEsp, kStack);
-    expect(engine.run() == EngineStop::requested, "a short program did not run");
-  };
 
   // Named registers must be where the accessors look.
   std::uint32_t value = 0x00345000;
@@ -120,103 +242,15 @@ void prove_engine() {
   engine.set_cr(3, 0);
   engine.sync_mode();
 
-  // Code patched after data was stored beside it: the function returns 1, 1, then 2.
-  poke(kFunction, {0xb8, 1, 0, 0, 0, 0xc3});
-  poke(kCode, {0xe8, 0x7b, 0,    0,    0, 0xa3, 0, 0x11, 0,    0, 0xe8, 0x71, 0,    0,   0,
-               0xc6, 0x05, 0x81, 0x10, 0, 0,    2, 0xe8, 0x65, 0, 0,    0,    0xcd, 0x21});
-  start(kCode);
-  expect(client.vector == 0x21 && client.software, "INT n is not reported as software interrupt");
-  expect(client.eip == kCode + 29, "INT n does not leave EIP behind it");
-  expect(engine.gpr(kEax) == 2, "patched code is not noticed");
-
-  // Stores that are not checked reach the memory that everybody sees; once the page holds code,
-  // they are. The function is called before and after the store that patches it.
-  poke(kCode, {0xb8, 0x78, 0x56, 0x34, 0x12, 0xa3, 0x10, 0x90, 0, 0, 0x8b, 0x0d, 0x10, 0x90, 0, 0,
-               0xcd, 0x21});
-  start(kCode);
-  expect(
-      std::memcmp(&ram[kData + 0x10], "\x78\x56\x34\x12", 4) == 0 && engine.gpr(kEcx) == 0x12345678,
-      "memory is not the same at both of its addresses");
-  poke(kData, {0xb8, 1, 0, 0, 0, 0xc3});
-  poke(kCode,
-       {0xe8, 0xfb, 0x7f, 0, 0, 0xc6, 0x05, 1, 0x90, 0, 0, 2, 0xe8, 0xef, 0x7f, 0, 0, 0xcd, 0x21});
-  client.data_only = false;
-  engine.flush_tlb();
-  start(kCode);
-  expect(engine.gpr(kEax) == 2, "patched code is not noticed where stores went unchecked before");
-
-  // The direction of strings can be told inside a run.
-  poke(kCode, {0xfd, 0xcd, 0x21});
-  start(kCode);
-  expect(client.down, "EFLAGS.DF is not told after STD");
-  poke(kCode, {0xfc, 0xcd, 0x21});
-  start(kCode);
-  expect(!client.down, "EFLAGS.DF is not told after CLD");
-
-  // A general register that is written before an instruction is what the instruction finds.
-  poke(kCode, {0xb9, 5, 0, 0, 0, 0xbf, 0, 0x98, 0, 0, 0xf3, 0xaa, 0xcd, 0x21});
-  client.shortened = kCode + 10;
-  start(kCode);
-  expect(engine.gpr(kEcx) == 0 && engine.gpr(kEdi) == kData + 0x801,
-         "a register written before an instruction is not what it finds");
-  client.shortened = 0;
-
-  // Port values travel both ways.
-  poke(kCode, {0xe5, 0x60, 0xe7, 0x80, 0xcd, 0x21});
-  start(kCode);
-  expect(client.out == 0x61, "port accesses are not reported");
-
-  // A bad selector faults with its error code, at the instruction.
-  poke(kCode, {0x66, 0xb8, 0xf4, 0x0f, 0x8e, 0xd8, 0xf4});
-  start(kCode);
-  expect(client.vector == 13 && !client.software, "a bad selector does not raise #GP");
-  expect(client.error == 0xff4 && client.eip == kCode + 4, "#GP lacks error code or place");
-
-  // An undefined opcode needs no other hook.
-  poke(kCode, {0x0f, 0x0b});
-  start(kCode);
-  expect(client.vector == 6 && client.eip == kCode, "UD2 does not raise #UD");
-
-  // Each block is told before it is translated, then each of its instructions, which are reported
-  // as was said then. The block is known by its name from then on.
-  poke(kCode, {0x90, 0x90, 0x90, 0xe2, 0xfd, 0xcd, 0x21});
-  client.named = kCode;
-  client.unreported = kCode + 1;
-  client.translated.clear();
-  client.asked.clear();
-  client.instructions = 0;
-  engine.set_gpr(kEcx, 2);
-  start(kCode);
-  expect(client.translated == std::vector{kCode, kCode + 2, kCode + 5},
-         "blocks are not told before they are translated");
-  expect(client.asked ==
-             std::vector{kCode, kCode + 1, kCode + 2, kCode + 3, kCode + 2, kCode + 3, kCode + 5},
-         "instructions are not told before they are translated");
-  client.named = client.unreported = 0;
-  engine.set_gpr(kEcx, 1);
-  engine.set_eip(kCode);
-  expect(engine.run() == EngineStop::requested && client.instructions == 6 + 4,
-         "instructions are not reported as was said when they were translated");
-  expect(client.named_met == std::vector{kCode, kCode}, "a translated block has lost its name");
-  engine.forget_code(kCode);
-  engine.set_gpr(kEcx, 1);
-  engine.set_eip(kCode);
-  expect(engine.run() == EngineStop::requested && client.instructions == 6 + 4 + 5 &&
-             client.named_met.size() == 2,
-         "forgotten code is not translated again");
-
-  // Translation is ours: a page may lie elsewhere, or be absent, and then the run ends before the
-  // instruction.
-  ram[kMovedTo + 0x123] = 0x5a;
-  poke(kCode, {0xa0, 0x23, 0x61, 0, 0, 0x8a, 0x0d, 0x23, 0x51, 0, 0});
-  engine.invalidate_code(PhysAddr{kCode}, kFunction - kCode);
-  engine.set_eip(kCode);
-  engine.set_gpr(kEcx, 0x77);
-  expect(engine.run() == EngineStop::translation_fault, "an absent page does not end the run");
-  expect(engine.gpr(kEax) % 256 == 0x5a, "translations given are not used");
-  expect(engine.fault_page() == kAbsent && engine.fault_access() == EngineAccess::read &&
-             engine.eip() == kCode + 5 && engine.gpr(kEcx) == 0x77,
-         "the place of an absent page is not precise");
+  Proof on{client, engine, engine.host_page(0)};
+  prove_coherent_code(on);
+  prove_second_address(on);
+  prove_strings(on);
+  prove_registers(on);
+  prove_ports(on);
+  prove_exceptions(on);
+  prove_blocks(on);
+  prove_translation(on);
 }
 
 }  // namespace citcat
