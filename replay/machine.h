@@ -496,6 +496,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void return_to_previous_task();
   void task_switch(const Descriptor& task, TaskSource source, std::uint32_t saved_eip,
                    std::uint32_t saved_flags, std::uint32_t ext);
+  void page_in(std::uint32_t first, std::uint32_t last, Access access);
   TaskState read_task(std::uint32_t base, bool wide);
   void enter_task(const TaskState& state, bool wide, bool nested, std::uint32_t ext);
   void load_task_ldt(std::uint16_t selector, std::uint32_t ext);

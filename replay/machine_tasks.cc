@@ -320,6 +320,10 @@ void Machine::task_switch(const Descriptor& task, TaskSource source, std::uint32
     throw CpuException{kInvalidTss, (old.selector & 0xfffcu) | ext, 0};
   }
   const bool nests = source == TaskSource::call || source == TaskSource::event;
+  // SDM vol. 3, 7.3, step 4: both task segments are paged in before anything is stored.
+  page_in(old.base + old_layout.eip, old.base + old_layout.limit_to_save, Access::write);
+  if (nests) page_in(next.base, next.base + 1, Access::write);
+  page_in(next.base, next.base + layout.limit_to_load, Access::read);
   if (!nests) {
     const std::uint32_t at = engine_.gdtr().base + (old.selector & 0xfff8u) + 4;
     system_write(at, system_read(at, 4) & ~kDescBusy, 4);
@@ -349,6 +353,14 @@ void Machine::task_switch(const Descriptor& task, TaskSource source, std::uint32
   tr.attributes = static_cast<std::uint16_t>(tr.attributes | kDescBusy >> 8);
   engine_.set_tr(tr);
   enter_task(state, wide, nests, ext);
+}
+
+/// Walks to the one or two pages of [first, last], as an access would that goes through them upward;
+/// throws what it would throw.
+void Machine::page_in(std::uint32_t first, std::uint32_t last, Access access) {
+  mmu_.translate(LinearAddr{first}, access, false);
+  const std::uint32_t last_page = last & ~kPageMask;
+  if (last_page != (first & ~kPageMask)) mmu_.translate(LinearAddr{last_page}, access, false);
 }
 
 Machine::TaskState Machine::read_task(std::uint32_t base, bool wide) {
