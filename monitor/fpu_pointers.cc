@@ -55,13 +55,41 @@ void FpuPointers::load_image(const std::uint8_t* image) {
   now_.data_selector = load<std::uint16_t>(image + kDataSelector);
 }
 
-void FpuPointers::load_environment(const std::uint8_t* environment) {
-  // Intel SDM vol. 1, figure 8-9: the opcode shares a dword with the selector of the code.
-  now_.code_offset = load<std::uint32_t>(environment + 12);
-  now_.code_selector = load<std::uint16_t>(environment + 16);
-  now_.opcode = load<std::uint16_t>(environment + 18) & kOpcodeBits;
-  now_.data_offset = load<std::uint32_t>(environment + 20);
-  now_.data_selector = load<std::uint16_t>(environment + 24);
+void FpuPointers::load_environment(EnvironmentForm form, std::span<const std::uint32_t, 7> fields) {
+  const std::uint32_t code = fields[3], middle = fields[4], data = fields[5], last = fields[6];
+  now_ = {};
+  if (form.linear) {
+    const std::uint32_t high = form.wide ? 0x0ffff000 : 0xf000;
+    now_.code_offset = (code & 0xffff) | (middle & high) << 4;
+    now_.data_offset = (data & 0xffff) | (last & high) << 4;
+    now_.opcode = middle & kOpcodeBits;
+    return;
+  }
+  now_.code_offset = code;
+  now_.code_selector = static_cast<std::uint16_t>(middle);
+  now_.data_offset = data;
+  now_.data_selector = static_cast<std::uint16_t>(last);
+  // The form of 16 bits has no room for the opcode.
+  if (form.wide) now_.opcode = middle >> 16 & kOpcodeBits;
+}
+
+std::uint32_t FpuPointers::stored_field(EnvironmentForm form, unsigned n,
+                                        std::uint32_t emulated) const {
+  // Where a field of 4 bytes holds less, its upper half is ones.
+  const std::uint32_t ones = form.wide ? 0xffff0000 : 0;
+  if (n < 3) return ones | (emulated & 0xffff);  // control, status and tag words
+  if (form.linear) {
+    const std::uint32_t code = now_.code_offset + (std::uint32_t{now_.code_selector} << 4);
+    const std::uint32_t data = now_.data_offset + (std::uint32_t{now_.data_selector} << 4);
+    const std::uint32_t high = form.wide ? 0xffff0000 : 0xf0000;
+    const std::uint32_t fields[4] = {ones | (code & 0xffff), (code & high) >> 4 | now_.opcode,
+                                     ones | (data & 0xffff), (data & high) >> 4};
+    return fields[n - 3];
+  }
+  const std::uint32_t opcode = form.wide ? std::uint32_t{now_.opcode} << 16 : 0;
+  const std::uint32_t fields[4] = {now_.code_offset, opcode | now_.code_selector, now_.data_offset,
+                                   ones | now_.data_selector};
+  return fields[n - 3];
 }
 
 void FpuPointers::store(unsigned offset, std::uint8_t* block) const {

@@ -1,11 +1,19 @@
 #pragma once
 // The last x87 instruction and its operand, as FXSAVE stores them: opcode, address of the
 // instruction, address of the operand, and their selectors (Intel SDM vol. 1, 8.1.8 and 10.5.1).
-// The emulator keeps them for FNSTENV alone; FXSAVE leaves them out there.
+// The emulator keeps others for FNSTENV and FNSAVE; FXSAVE leaves them out there.
 
 #include <cstdint>
+#include <span>
 
 namespace citcat::monitor {
+
+/// A form of the x87 environment (Intel SDM vol. 1, figures 8-9 to 8-12).
+struct EnvironmentForm {
+  bool wide = true;     ///< fields of 4 bytes
+  bool linear = false;  ///< of virtual-8086 mode: linear addresses in place of selectors
+  unsigned bytes() const { return wide ? 28 : 14; }
+};
 
 class FpuPointers {
  public:
@@ -19,8 +27,10 @@ class FpuPointers {
   void clear() { now_ = {}; }
   /// FXRSTOR: the first 32 bytes of the image.
   void load_image(const std::uint8_t* image);
-  /// FLDENV and FRSTOR: the 28 bytes of the environment in 32-bit protected mode.
-  void load_environment(const std::uint8_t* environment);
+  /// FLDENV and FRSTOR: the environment, field by field.
+  void load_environment(EnvironmentForm form, std::span<const std::uint32_t, 7> fields);
+  /// What FNSTENV and FNSAVE store as field `n`, where the emulator stores `emulated`.
+  std::uint32_t stored_field(EnvironmentForm form, unsigned n, std::uint32_t emulated) const;
   /// Puts the fields into the first (`offset` 0) or second (16) block of an FXSAVE image.
   void store(unsigned offset, std::uint8_t* block) const;
 

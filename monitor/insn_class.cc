@@ -27,7 +27,11 @@ void classify_0f(std::span<const std::uint8_t> rest, InsnClass& out) {
   if (rest.empty()) return;
   const std::uint8_t modrm = rest.size() > 1 ? rest[1] : 0;
   switch (rest[0]) {
+    case 0x00:
+      if (((modrm >> 3) & 7) == 2) out.kind = InsnKind::descriptor_table;  // LLDT
+      break;
     case 0x01:
+      if (modrm < 0xc0 && ((modrm >> 3) & 7) == 2) out.kind = InsnKind::descriptor_table;  // LGDT
       if (modrm < 0xc0 && ((modrm >> 3) & 7) == 7) out.kind = InsnKind::invlpg;
       if (((modrm >> 3) & 7) == 6) out.kind = InsnKind::control_register;
       break;
@@ -209,11 +213,12 @@ bool updates_memory_0f(std::uint8_t opcode, std::uint8_t modrm) {
   }
 }
 
-/// Returns that may load SS: IRET behind EIP, CS, EFLAGS and ESP; far RET behind EIP, CS, what it
-/// releases, and ESP (Intel SDM vol. 2).
-void classify_far_return(std::uint8_t opcode, std::span<const std::uint8_t> immediate,
-                         bool operand16, InsnClass& out) {
+/// Transfers to other segments. Returns may load SS: IRET finds it behind EIP, CS, EFLAGS and ESP;
+/// far RET behind EIP, CS, what it releases, and ESP (Intel SDM vol. 2).
+void classify_far(std::uint8_t opcode, std::span<const std::uint8_t> immediate, bool operand16,
+                  InsnClass& out) {
   const unsigned word = operand16 ? 2 : 4;
+  const std::uint8_t next = immediate.empty() ? 0 : immediate[0];
   if (opcode == 0xcf) {
     out.kind = InsnKind::iret;
     out.stack_segment_at = static_cast<std::uint16_t>(4 * word);
@@ -222,6 +227,9 @@ void classify_far_return(std::uint8_t opcode, std::span<const std::uint8_t> imme
         opcode == 0xca && immediate.size() >= 2 ? immediate[0] | immediate[1] << 8 : 0;
     out.kind = InsnKind::far_return;
     out.stack_segment_at = static_cast<std::uint16_t>(3 * word + released);
+  } else if (opcode == 0x9a || opcode == 0xea || (opcode == 0xff && ((next >> 3) & 1) != 0)) {
+    // FF /3 and /5, of the branches /2 to /5.
+    out.kind = InsnKind::far_transfer;
   }
 }
 
@@ -240,14 +248,18 @@ std::uint8_t operand_segment(std::span<const std::uint8_t> modrm, const InsnClas
 }
 
 /// D8-DF. Control instructions leave the pointers alone (Intel SDM vol. 1, 8.1.8).
-void classify_x87(std::uint8_t opcode, std::span<const std::uint8_t> modrm, InsnClass& out) {
+void classify_x87(std::uint8_t opcode, std::span<const std::uint8_t> modrm, bool operand16,
+                  InsnClass& out) {
   if (modrm.empty()) return;
+  out.operand_bytes = operand16 ? 2 : 4;
   const unsigned reg = (modrm[0] >> 3) & 7;
   const bool memory = modrm[0] < 0xc0;
   if (!memory && opcode == 0xdb && (modrm[0] & 0xf8) == 0xe0) {
     if (modrm[0] == 0xe3) out.kind = InsnKind::x87_init;
   } else if (memory && opcode == 0xdd && reg == 6) {
-    out.kind = InsnKind::x87_init;
+    out.kind = InsnKind::x87_save;
+  } else if (memory && opcode == 0xd9 && reg == 6) {
+    out.kind = InsnKind::x87_store;
   } else if (memory && reg == 4 && (opcode == 0xd9 || opcode == 0xdd)) {
     out.kind = InsnKind::x87_load;
   } else if ((memory && opcode == 0xd9 && reg > 4) || (memory && opcode == 0xdd && reg == 7) ||
@@ -330,7 +342,7 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
       classify_port(opcode, next, operand16, out)) {
     // done
   } else if ((opcode & 0xf8) == 0xd8) {
-    classify_x87(opcode, bytes.subspan(at + 1), out);
+    classify_x87(opcode, bytes.subspan(at + 1), operand16, out);
   } else if ((opcode & 0xe7) == 0x06) {
     out.kind = InsnKind::push_segment;  // ES, CS, SS, DS
   } else if (opcode == 0x07 || opcode == 0x17 || opcode == 0x1f) {
@@ -344,11 +356,19 @@ InsnClass classify(std::span<const std::uint8_t> bytes, bool code32) {
     out.branch = true;
   } else if (is_branch(opcode, next)) {
     out.branch = true;
-    classify_far_return(opcode, bytes.subspan(at + 1), operand16, out);
+    classify_far(opcode, bytes.subspan(at + 1), operand16, out);
   } else {
     out.updates_memory = updates_memory(opcode, next);
   }
   return out;
+}
+
+bool moves_environment(InsnKind kind) {
+  return kind == InsnKind::x87_load || kind == InsnKind::x87_store || kind == InsnKind::x87_save;
+}
+
+bool loads_code_segment(InsnKind kind) {
+  return kind == InsnKind::far_transfer || kind == InsnKind::far_return || kind == InsnKind::iret;
 }
 
 unsigned accesses_per_iteration(InsnKind kind) {

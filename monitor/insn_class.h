@@ -25,6 +25,7 @@ enum class InsnKind : std::uint8_t {
   wrmsr,
   rdpmc,
   control_register,  ///< MOV CRn, LMSW: paging or caching may change
+  descriptor_table,  ///< LGDT, LLDT: where descriptors are
   invlpg,
   invd,
   wbinvd,
@@ -34,11 +35,14 @@ enum class InsnKind : std::uint8_t {
   pop_all,
   iret,
   far_return,
+  far_transfer,  ///< JMP and CALL to another segment
   fxsave,
   fxrstor,
   x87,          ///< sets the pointers to the last x87 instruction and operand
-  x87_init,     ///< FNINIT, FNSAVE: clears them
+  x87_init,     ///< FNINIT: clears them
   x87_load,     ///< FLDENV, FRSTOR: loads them
+  x87_store,    ///< FNSTENV: stores them
+  x87_save,     ///< FNSAVE: stores and clears them
   unsupported,  ///< moves state that no replayer holds (XSAVE and its relatives)
 };
 
@@ -49,7 +53,7 @@ struct InsnClass {
   bool loads_cr3 = false;         ///< MOV CR3
   bool marks_descriptor = false;  ///< what it stores in protected mode is a descriptor's type
   bool branch = false;            ///< may continue at its own address without having been restarted
-  std::uint8_t operand_bytes = 4;  ///< of IN, OUT, INS, OUTS
+  std::uint8_t operand_bytes = 4;  ///< of IN, OUT, INS, OUTS; of a field of an x87 environment
   bool port_in_dx = false;
   std::uint16_t stack_segment_at = 0;  ///< of IRET, far RET: where SS is, from the first access on
   std::uint8_t port = 0;               ///< when it is an immediate
@@ -64,6 +68,12 @@ struct InsnClass {
 /// Classifies one instruction of a segment with the given default size (Intel SDM vol. 2, A.3).
 /// `bytes` holds all of it; a cut instruction is plain.
 InsnClass classify(std::span<const std::uint8_t> bytes, bool code32);
+
+/// Whether the instruction moves an x87 environment.
+bool moves_environment(InsnKind kind);
+
+/// Whether the instruction loads CS, and may switch tasks.
+bool loads_code_segment(InsnKind kind);
 
 /// Memory accesses that one iteration of a string instruction makes in the emulator, 0 for others.
 /// INS stores twice: a zero first, to be restartable, then the value.

@@ -14,6 +14,12 @@ void PageWalker::set_control(std::uint32_t cr0, std::uint32_t cr3, std::uint32_t
   if (paging() && pae() && (loads_cr3 || mode_changes)) load_pointers();
 }
 
+void PageWalker::set_a20(bool open) {
+  const std::uint32_t mask = open ? ~0u : ~(1u << 20);
+  if (mask != a20_mask_) flush();
+  a20_mask_ = mask;
+}
+
 void PageWalker::load_pointers() {
   take_back_pointer_marks();
   for (unsigned n = 0; n < pointers_.size(); ++n)
@@ -53,7 +59,7 @@ bool PageWalker::has_marked(std::uint32_t before, std::uint32_t now) {
 
 void PageWalker::take_back_pointer_marks() {
   if (!paging() || !pae()) return;
-  const std::uint32_t first = cr3_ & ~0x1fu;
+  const std::uint32_t first = cr3_ & ~0x1fu & a20_mask_;
   constexpr std::uint32_t kEntries = 4, kEntryBytes = 8;
   if (!memory_.is_ram(first, kEntries * kEntryBytes) ||
       !memory_.differs(first, kEntries * kEntryBytes))
@@ -66,10 +72,20 @@ void PageWalker::take_back_pointer_marks() {
   }
 }
 
+/// What the emulator's walker would make of an entry.
+void PageWalker::mark(std::uint32_t address, std::uint32_t bits) {
+  const std::uint8_t low = *memory_.live(address);
+  if ((low & kPresent) == 0) return;
+  const auto marked = static_cast<std::uint8_t>(low | kAccessed | bits);
+  memory_.correct(address, {&marked, 1});
+}
+
 /// One table entry as it is now. When the emulator's walker set its accessed or dirty bit since we
 /// last looked, the bus shows the entry read as it was, then written.
 std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::uint32_t sets) {
+  address &= a20_mask_;
   if (!memory_.is_ram(address, 4)) return std::nullopt;
+  if (own_store_) mark(address, sets);
   std::uint32_t now = 0, before = 0;
   std::memcpy(&now, memory_.live(address), 4);
   std::memcpy(&before, memory_.shadow(address), 4);
@@ -92,6 +108,12 @@ std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::
   return now;
 }
 
+/// What the TLB keeps of a table's entry with the value `entry` at `at`.
+PageWalker::Entry PageWalker::entry(std::uint32_t page, std::uint32_t frame, std::uint32_t entry,
+                                    std::uint32_t at) const {
+  return {page, frame & a20_mask_, (entry & kDirty) != 0, at & a20_mask_};
+}
+
 std::optional<PageWalker::Entry> PageWalker::walk(std::uint32_t linear, std::uint32_t sets) {
   ++walks_;
   if (pae()) return walk_pae(linear, sets);
@@ -100,12 +122,11 @@ std::optional<PageWalker::Entry> PageWalker::walk(std::uint32_t linear, std::uin
   if (!directory || (*directory & kPresent) == 0) return std::nullopt;
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0 && (cr4_ & 0x10) != 0)
-    return Entry{page, (*directory & 0xffc00000) | (linear & 0x3ff000), (*directory & kDirty) != 0,
-                 directory_at};
+    return entry(page, (*directory & 0xffc00000) | (linear & 0x3ff000), *directory, directory_at);
   const std::uint32_t table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x3ff) * 4;
   const auto table = read_entry(table_at, sets);
   if (!table || (*table & kPresent) == 0) return std::nullopt;
-  return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0, table_at};
+  return entry(page, *table & ~0xfffu, *table, table_at);
 }
 
 /// The low half of an entry of 8 bytes that is present.
@@ -129,29 +150,29 @@ std::optional<PageWalker::Entry> PageWalker::walk_pae(std::uint32_t linear, std:
   if (!directory) return std::nullopt;
   const std::uint32_t page = linear >> 12;
   if ((*directory & kLarge) != 0)
-    return Entry{page, (*directory & 0xffe00000) | (linear & 0x1ff000), (*directory & kDirty) != 0,
-                 directory_at};
+    return entry(page, (*directory & 0xffe00000) | (linear & 0x1ff000), *directory, directory_at);
   const std::uint32_t table_at = (*directory & ~0xfffu) + ((linear >> 12) & 0x1ff) * 8;
   const auto table = read_pae_entry(table_at, sets);
   if (!table) return std::nullopt;
-  return Entry{page, *table & ~0xfffu, (*table & kDirty) != 0, table_at};
+  return entry(page, *table & ~0xfffu, *table, table_at);
+}
+
+/// An entry without a trace on the bus; 0 where there is no RAM.
+std::uint32_t PageWalker::peek(std::uint32_t address) const {
+  address &= a20_mask_;
+  std::uint32_t entry = 0;
+  if (memory_.is_ram(address, 4)) std::memcpy(&entry, memory_.live(address), 4);
+  return entry;
 }
 
 /// Whether the directory entry maps a large page, under the bit of CR4 that allows it.
 bool PageWalker::is_large(std::uint32_t address, std::uint32_t allowed_by) const {
-  std::uint32_t entry = 0;
-  if (memory_.is_ram(address, 4)) std::memcpy(&entry, memory_.live(address), 4);
-  return (entry & kLarge) != 0 && (cr4_ & allowed_by) != 0;
+  return (peek(address) & kLarge) != 0 && (cr4_ & allowed_by) != 0;
 }
 
 /// The rights of both levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). Pointers
 /// to page directories have none.
 bool PageWalker::may_store(std::uint32_t linear, bool user) const {
-  const auto peek = [this](std::uint32_t address) {
-    std::uint32_t entry = 0;
-    if (memory_.is_ram(address, 4)) std::memcpy(&entry, memory_.live(address), 4);
-    return entry;
-  };
   const std::uint32_t table = pae() ? pointers_[linear >> 30] : cr3_;
   const std::uint32_t directory =
       peek((table & ~0xfffu) + (pae() ? ((linear >> 21) & 0x1ff) * 8 : (linear >> 22) * 4));
@@ -179,7 +200,7 @@ bool PageWalker::translate_for_update(std::uint32_t linear, bool user,
 }
 
 std::optional<std::uint32_t> PageWalker::translate(std::uint32_t linear, bool store) {
-  if (!paging()) return linear;
+  if (!paging()) return linear & a20_mask_;
   const Entry* const held = usable(linear >> 12, store);
   if (held == nullptr) {
     auto entry = walk(linear);
@@ -190,6 +211,16 @@ std::optional<std::uint32_t> PageWalker::translate(std::uint32_t linear, bool st
     return entry->frame | (linear & 0xfff);
   }
   return held->frame | (linear & 0xfff);
+}
+
+std::optional<std::uint32_t> PageWalker::translate_own_store(std::uint32_t linear) {
+  if (!paging() || usable(linear >> 12, true) != nullptr) return translate(linear, true);
+  own_store_ = true;
+  auto walked = walk(linear, kDirty);
+  own_store_ = false;
+  if (!walked) return std::nullopt;
+  insert(*walked);
+  return walked->frame | (linear & 0xfff);
 }
 
 std::uint32_t PageWalker::translate_as(std::uint32_t linear, bool store, std::uint32_t physical) {

@@ -20,6 +20,9 @@ class PageWalker {
   /// makes a processor with PAE read the four page-directory pointers, to keep them.
   void set_control(std::uint32_t cr0, std::uint32_t cr3, std::uint32_t cr4, bool loads_cr3);
   std::uint32_t cr0() const { return cr0_; }
+  std::uint32_t cr3() const { return cr3_; }
+  /// The A20 gate: closed, it clears bit 20 of every physical address.
+  void set_a20(bool open);
   void flush();
 
   /// The physical address of a linear one. A walk is made, and seen on the bus, when the TLB does
@@ -33,6 +36,9 @@ class PageWalker {
   /// then faults. False when it will fault. `user`: at privilege level 3; `physical`: where the
   /// emulator went, as far as it tells.
   bool translate_for_update(std::uint32_t linear, bool user, std::optional<std::uint32_t> physical);
+  /// The same as translate() for a store that the emulator does not make: the bits that its walk
+  /// would set in the tables are set here.
+  std::optional<std::uint32_t> translate_own_store(std::uint32_t linear);
   /// What a walk that ended in a page fault read. It sets no bits: those that the emulator has set,
   /// for a load before the store that faulted, are taken out of RAM again.
   void faulting_walk(std::uint32_t linear);
@@ -73,6 +79,9 @@ class PageWalker {
   std::optional<std::uint32_t> read_pae_entry(std::uint32_t address, std::uint32_t sets);
   void load_pointers();
   std::optional<std::uint32_t> read_entry(std::uint32_t address, std::uint32_t sets = 0);
+  void mark(std::uint32_t address, std::uint32_t bits);
+  std::uint32_t peek(std::uint32_t address) const;
+  Entry entry(std::uint32_t page, std::uint32_t frame, std::uint32_t entry, std::uint32_t at) const;
   static bool has_marked(std::uint32_t before, std::uint32_t now);
   bool is_large(std::uint32_t address, std::uint32_t allowed_by) const;
   bool may_store(std::uint32_t linear, bool user) const;
@@ -85,7 +94,9 @@ class PageWalker {
   std::array<unsigned, kSets> next_{};
   std::array<std::uint32_t, 4> pointers_{};  ///< page-directory pointers, as CR3 was loaded
   bool met_high_entry_ = false;
-  bool faulting_ = false;  ///< the walk sets no bits of its own
+  bool faulting_ = false;   ///< the walk sets no bits of its own
+  bool own_store_ = false;  ///< the walk sets its bits in RAM, where the emulator makes none
+  std::uint32_t a20_mask_ = ~0u;
   std::uint64_t walks_ = 0, disagreements_ = 0;
 };
 

@@ -55,7 +55,7 @@ class QemuRegisters final : public Registers {
     return true;
   }
 
-  bool in_virtual8086() {
+  bool in_virtual8086() override {
     constexpr std::uint32_t kVirtual8086 = 1u << 17;
     return (read(handles_[19]) & kVirtual8086) != 0;
   }
@@ -429,8 +429,9 @@ void on_translate(qemu_plugin_id_t, qemu_plugin_tb* block) {
     const auto flags =
         needs_registers(*kept, before) ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
     qemu_plugin_register_vcpu_insn_exec_cb(handle, on_start, flags, kept);
-    const auto access_flags =
-        kept->what.kind == InsnKind::x87 ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
+    const bool looks = kept->what.kind == InsnKind::x87 || moves_environment(kept->what.kind) ||
+                       loads_code_segment(kept->what.kind);
+    const auto access_flags = looks ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
     qemu_plugin_register_vcpu_mem_cb(handle, on_access, access_flags, QEMU_PLUGIN_MEM_RW, kept);
     before = kept;
   }

@@ -18,6 +18,9 @@ constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
 /// Whether the block of 16 bytes at this offset of the image holds an x87 register.
 bool is_x87_register(unsigned offset) { return offset >= 32 && offset < 160; }
 
+/// Ports through which the A20 gate is moved: system control port A and the keyboard controller.
+bool moves_a20(std::uint32_t port) { return port == 0x92 || port == 0x60 || port == 0x64; }
+
 }  // namespace
 
 Recorder::Recorder(GuestMemory& memory, RecordSink& sink, InterruptLog& log, Registers& registers,
@@ -70,6 +73,8 @@ void Recorder::begin(const Insn& first, std::uint32_t window) {
     fpu_.clear();
   }
   known_base_ = {};
+  tables_.reset();
+  follow_a20();
   // As if CR3 were loaded now: what PAE keeps of it since then is nowhere else to be seen.
   walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4), true);
 }
@@ -226,6 +231,7 @@ void Recorder::prepare(const Insn& insn) {
   to_virtual8086_ = false;
   block_address_.reset();
   environment_.reset();
+  task_.reset();
   switch (insn.what.kind) {
     case InsnKind::x87:
       fpu_.begin(insn.what.fpu_opcode, insn.linear + displacement_ - code_base_,
@@ -239,6 +245,11 @@ void Recorder::prepare(const Insn& insn) {
     case InsnKind::out:
       port_ = insn.what.port_in_dx ? registers_.gpr(2) & 0xffff : insn.what.port;
       port_value_ = registers_.gpr(0);
+      break;
+    case InsnKind::iret:
+    case InsnKind::far_return:
+    case InsnKind::far_transfer:
+      level_ = registers_.selector(1) & 3;
       break;
     case InsnKind::fxsave:
     case InsnKind::fxrstor:
@@ -256,7 +267,7 @@ void Recorder::prepare(const Insn& insn) {
 }
 
 /// The instruction in flight has ended.
-void Recorder::finish() {
+void Recorder::finish(const LoggedState* after) {
   if (in_flight_ == nullptr) return;
   const Insn& insn = *in_flight_;
   iterations_ = 0;
@@ -267,6 +278,7 @@ void Recorder::finish() {
       break;
     case InsnKind::out:
       sink_.port(RecordType::io_write, port_, port_value_, insn.what.operand_bytes);
+      if (moves_a20(port_)) follow_a20();
       break;
     case InsnKind::halt:
       sink_.event(RecordType::halt, 0, 0);
@@ -301,6 +313,14 @@ void Recorder::finish() {
       if ((walker_.cr0() & kProtectedMode) == 0)
         give_up("the processor went to real mode, which this monitor does not record");
       break;
+    case InsnKind::descriptor_table:
+      tables_.reset();
+      break;
+    case InsnKind::iret:
+    case InsnKind::far_return:
+    case InsnKind::far_transfer:
+      finish_transfer(after);
+      break;
     case InsnKind::fxsave:
       fpu_image(true);
       break;
@@ -313,10 +333,11 @@ void Recorder::finish() {
       fpu_.commit();
       break;
     case InsnKind::x87_init:
+    case InsnKind::x87_save:
       fpu_.clear();
       break;
     case InsnKind::x87_load:
-      load_fpu_environment();
+      load_fpu_environment(insn);
       break;
     default:
       break;
@@ -347,7 +368,7 @@ std::uint32_t Recorder::segment_base(unsigned segment, std::uint16_t selector) {
 }
 
 void Recorder::note_fpu_access(const Insn& insn, std::uint32_t linear) {
-  if (insn.what.kind == InsnKind::x87_load) {
+  if (moves_environment(insn.what.kind)) {
     if (!environment_) environment_ = linear;
     return;
   }
@@ -356,14 +377,52 @@ void Recorder::note_fpu_access(const Insn& insn, std::uint32_t linear) {
   fpu_.operand(linear - segment_base(insn.what.data_segment, selector), selector);
 }
 
-void Recorder::load_fpu_environment() {
+EnvironmentForm Recorder::environment_form(const Insn& insn) {
+  return {insn.what.operand_bytes == 4, registers_.in_virtual8086()};
+}
+
+/// Whether the access is of the environment, and not of the registers that FNSAVE and FRSTOR move
+/// behind it.
+bool Recorder::is_environment(const Insn& insn, std::uint32_t linear) {
+  return linear - *environment_ < environment_form(insn).bytes();
+}
+
+/// A processor reads the whole environment; the emulator begins with its first word and passes over
+/// the pointers.
+void Recorder::read_environment(const Insn& insn, std::uint32_t linear) {
+  if (linear != *environment_) return;
+  const EnvironmentForm form = environment_form(insn);
+  const unsigned field = insn.what.operand_bytes;
+  for (unsigned at = 0; at < form.bytes(); at += field) block_access(linear + at, field, false);
+}
+
+void Recorder::load_fpu_environment(const Insn& insn) {
   if (!environment_) return;
-  std::array<std::uint8_t, 28> bytes;
-  for (unsigned n = 0; n < bytes.size(); n += 4) {
-    const std::uint32_t value = read_linear32(*environment_ + n);
-    std::memcpy(bytes.data() + n, &value, sizeof value);
+  std::array<std::uint32_t, 7> fields;
+  const unsigned bytes = insn.what.operand_bytes;
+  for (unsigned n = 0; n < fields.size(); ++n)
+    fields[n] =
+        bytes == 4 ? read_linear32(*environment_ + 4 * n) : read_linear16(*environment_ + 2 * n);
+  fpu_.load_environment(environment_form(insn), fields);
+}
+
+/// FNSTENV and FNSAVE store other pointers than the emulator, and ones where a field has more bytes
+/// than it needs.
+std::span<const std::uint8_t> Recorder::as_stored_environment(const Insn& insn,
+                                                              std::uint32_t linear,
+                                                              std::span<const std::uint8_t> value) {
+  if (!is_environment(insn, linear) || value.size() != insn.what.operand_bytes) return value;
+  const EnvironmentForm form = environment_form(insn);
+  const unsigned offset = linear - *environment_;
+  std::uint32_t emulated = 0;
+  std::memcpy(&emulated, value.data(), value.size());
+  field_ = bytes_of(fpu_.stored_field(form, offset / insn.what.operand_bytes, emulated));
+  const auto bytes = std::span<const std::uint8_t>(field_).first(value.size());
+  for (unsigned n = 0; n < bytes.size(); ++n) {
+    const auto at = walker_.translate(linear + n, true);
+    if (at && memory_.is_ram(*at, 1)) memory_.correct(*at, bytes.subspan(n, 1));
   }
-  fpu_.load_environment(bytes.data());
+  return bytes;
 }
 
 // ---- the FPU image

@@ -33,6 +33,7 @@ class Registers {
   virtual std::uint16_t selector(unsigned n) = 0;  ///< encoding order ES CS SS DS FS GS
   virtual std::uint32_t eip() = 0;  ///< right at the first instruction of a block only
   virtual std::uint32_t control(unsigned n) = 0;  ///< CR0, CR2, CR3, CR4
+  virtual bool in_virtual8086() = 0;
   /// The whole state, hidden parts too. Slow.
   virtual LoggedState state() = 0;
 };
@@ -96,13 +97,34 @@ class Recorder {
   std::uint32_t read_linear32(std::uint32_t linear);
   std::uint16_t read_linear16(std::uint32_t linear);
   struct Descriptor {
-    std::uint32_t low = 0, high = 0;
+    std::uint32_t linear = 0, low = 0, high = 0;
     std::uint32_t base() const { return (low >> 16) | ((high & 0xff) << 16) | (high & 0xff000000); }
     unsigned dpl() const { return (high >> 13) & 3; }
   };
   Descriptor read_descriptor(const LoggedState& state, unsigned selector);
 
-  void finish();
+  // recorder_segments.cc
+  struct Tables {
+    std::uint32_t gdt, gdt_limit, ldt, ldt_limit;
+  };
+  struct TaskSwitch {
+    LoggedSegment old_task;
+    std::uint32_t new_base = 0;
+    bool saved_flags = false;
+    std::array<std::uint8_t, 4> flags{};  ///< as IRET saves them
+  };
+  const Tables& tables();
+  void note_descriptor(std::uint32_t linear, std::uint32_t high);
+  std::span<const std::uint8_t> as_switched(const Insn& insn, bool store, std::uint32_t linear,
+                                            std::uint32_t physical,
+                                            std::span<const std::uint8_t> value);
+  void finish_transfer(const LoggedState* after);
+  void mark_loaded(std::uint16_t selector);
+  void mark_accessed(std::uint32_t descriptor);
+  void follow_a20();
+
+  /// `after`: the state it left, where the processor has gone on since.
+  void finish(const LoggedState* after = nullptr);
   void prepare(const Insn& insn);
   std::uint32_t linear_of(const Insn& insn);
   void fetch(const Insn& insn, std::uint32_t linear);
@@ -115,7 +137,12 @@ class Recorder {
   std::uint32_t effective_address(const Insn& insn);
   std::uint32_t segment_base(unsigned segment, std::uint16_t selector);
   void note_fpu_access(const Insn& insn, std::uint32_t linear);
-  void load_fpu_environment();
+  EnvironmentForm environment_form(const Insn& insn);
+  bool is_environment(const Insn& insn, std::uint32_t linear);
+  void read_environment(const Insn& insn, std::uint32_t linear);
+  void load_fpu_environment(const Insn& insn);
+  std::span<const std::uint8_t> as_stored_environment(const Insn& insn, std::uint32_t linear,
+                                                      std::span<const std::uint8_t> value);
   void fpu_image(bool store);
   std::array<std::uint8_t, 16> stored_fpu_block(unsigned offset,
                                                 const std::uint8_t* emulated) const;
@@ -170,13 +197,17 @@ class Recorder {
   // What an instruction in flight needs when it has ended.
   std::uint32_t port_ = 0, port_value_ = 0;
   std::optional<std::uint32_t> block_address_;
-  std::optional<std::uint32_t> environment_;  ///< linear address of what FLDENV or FRSTOR reads
+  std::optional<std::uint32_t> environment_;  ///< linear address of the one that x87 code moves
+  std::array<std::uint8_t, 4> field_{};       ///< of it, as a processor stores it
   FpuPointers fpu_;
   struct KnownBase {
     std::uint16_t selector = 0;
     std::uint32_t base = 0;
     bool known = false;
   };
+  std::optional<Tables> tables_;         ///< since it was last asked for
+  std::optional<TaskSwitch> task_;       ///< that the instruction in flight makes
+  unsigned level_ = 0;                   ///< privilege level before the far transfer in flight
   std::array<KnownBase, 4> known_base_;  ///< ES CS SS DS, for the selector last asked for
 
   std::map<std::uint32_t, std::uint64_t> msrs_;

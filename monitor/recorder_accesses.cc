@@ -81,7 +81,12 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
     compare_strings(read);
     return;
   }
-  if (kind == InsnKind::x87 || kind == InsnKind::x87_load) note_fpu_access(insn, linear);
+  if (kind == InsnKind::x87 || moves_environment(kind)) note_fpu_access(insn, linear);
+  if (moves_environment(kind) && store) value = as_stored_environment(insn, linear, value);
+  if (kind == InsnKind::x87_load && is_environment(insn, linear)) {
+    read_environment(insn, linear);
+    return;
+  }
   if (kind == InsnKind::ins && store) {
     // The first of two stores is a zero that the emulator needs; the port is read after it.
     if (accesses_ == 0) {
@@ -90,7 +95,10 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
     }
     sink_.port(RecordType::io_read, port_, dword_of(value), insn.what.operand_bytes);
   }
-  value = as_moved(insn, store, linear, physical, value);
+  if (loads_code_segment(kind) && !store && value.size() == 4)
+    note_descriptor(linear, dword_of(value));
+  value = task_ ? as_switched(insn, store, linear, physical, value)
+                : as_moved(insn, store, linear, physical, value);
   // One byte is written of a descriptor, where the emulator writes its upper half.
   if (insn.what.marks_descriptor && store && value.size() == 4 && (linear & 0xfff) != 0xfff) {
     value = value.subspan(1, 1);

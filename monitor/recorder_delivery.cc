@@ -75,8 +75,12 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   const unsigned passed_bytes = used_up ? in_flight_->size : 0;
   const bool update_fails = page_fault && at_flight && in_flight_->what.updates_memory;
   const std::uint32_t error_code = event.error_code | (update_fails ? kWriteFault : 0);
-  if (in_flight_ != nullptr && !unfinished && !own_software) finish();
+  if (in_flight_ != nullptr && !unfinished && !own_software) finish(&event.before);
   if (!active_) return;
+  if (in_flight_ != nullptr && task_ && task_->old_task.selector != event.before.tr.selector) {
+    give_up("a task switch faulted in the new task, which this emulator gets wrong");
+    return;
+  }
   set_position();
 
   // The state in the log is newer than ours where the instruction in flight had changed it.
@@ -131,7 +135,7 @@ Recorder::Descriptor Recorder::read_descriptor(const LoggedState& state, unsigne
   const std::uint32_t at = table + (selector & ~7u);
   block_access(at, 4, false);
   block_access(at + 4, 4, false);
-  return {read_linear32(at), read_linear32(at + 4)};
+  return {at, read_linear32(at), read_linear32(at + 4)};
 }
 
 /// What the processor reads and pushes to get into a handler through an interrupt or trap gate
@@ -143,7 +147,7 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
   const LoggedState& state = event.before;
   const std::uint32_t gate_at = state.idt_base + 8 * event.vector;
   read_gate(event);
-  const Descriptor gate{read_linear32(gate_at), read_linear32(gate_at + 4)};
+  const Descriptor gate{gate_at, read_linear32(gate_at), read_linear32(gate_at + 4)};
   const unsigned type = (gate.high >> 8) & 0xf;
   if (type == 5) {
     give_up("a task gate was used, which this monitor does not record");
@@ -151,6 +155,7 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
   }
   const unsigned push_bytes = (type & 8) != 0 ? 4 : 2;
   const Descriptor code = read_descriptor(state, gate.low >> 16);
+  mark_accessed(code.linear);
   const bool virtual8086 = (state.eflags & kVirtual8086) != 0;
   const bool conforming = (code.high & 0x400) != 0;
 
@@ -165,11 +170,16 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
     block_access(slot + (wide_tss ? 4 : 2), 2, false);
     top = wide_tss ? read_linear32(slot) : read_linear16(slot);
     const Descriptor stack = read_descriptor(state, read_linear16(slot + (wide_tss ? 4 : 2)));
+    mark_accessed(stack.linear);
     stack_base = stack.base();
     wide_stack = (stack.high & 0x400000) != 0;
     pushes = virtual8086 ? 9 : 5;
   }
   const unsigned flags_push = pushes - 3;
+  // RF ends with the first instruction after the return that loaded it, in the emulator with its
+  // block.
+  const bool ended_resume =
+      passed_bytes != 0 || (event.software && in_flight_ != nullptr && !in_flight_->first_in_block);
   if (!event.hardware && !event.software && pushes_error_code(event.vector)) ++pushes;
 
   const std::uint32_t mask = wide_stack ? 0xffffffff : 0xffff;
@@ -179,8 +189,8 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
     // The emulator pushes RF set for interrupts, as it does for faults, and behind a REP. A
     // processor pushes it as it is (Intel SDM vol. 3, 17.3.1.1).
     const auto physical = walker_.translate(stack_base + top, true);
-    if (n == flags_push && (event.hardware || passed_bytes != 0) && push_bytes == 4 && physical)
-      write_corrected(*physical, passed_bytes != 0 ? state.eflags & ~kResume : state.eflags);
+    if (n == flags_push && (event.hardware || ended_resume) && push_bytes == 4 && physical)
+      write_corrected(*physical, ended_resume ? state.eflags & ~kResume : state.eflags);
     else if (n == flags_push + 3 && error_code != event.error_code && push_bytes == 4 && physical)
       write_corrected(*physical, error_code);
     else if (n == flags_push + 2 && passed_bytes != 0 && push_bytes == 4 && physical)

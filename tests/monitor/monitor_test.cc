@@ -110,6 +110,9 @@ TEST(InsnClass, TellsX87InstructionsThatSetPointersFromControlOnes) {
   EXPECT_EQ(classified({0xdf, 0xe0}).kind, InsnKind::plain);        // FNSTSW AX
   EXPECT_EQ(classified({0xdb, 0xe3}).kind, InsnKind::x87_init);     // FNINIT
   EXPECT_EQ(classified({0xdd, 0x20}).kind, InsnKind::x87_load);     // FRSTOR
+  EXPECT_EQ(classified({0xdd, 0x71, 0x40}).kind, InsnKind::x87_save);
+  EXPECT_EQ(classified({0xd9, 0x30}).kind, InsnKind::x87_store);
+  EXPECT_EQ(classified({0x66, 0xd9, 0x30}).operand_bytes, 2);
 }
 
 TEST(InsnClass, KnowsWhereReturnsFindTheOuterStackSegment) {
@@ -118,6 +121,24 @@ TEST(InsnClass, KnowsWhereReturnsFindTheOuterStackSegment) {
   EXPECT_EQ(classified({0xcb}).stack_segment_at, 12);
   EXPECT_EQ(classified({0xca, 0x08, 0x00}).stack_segment_at, 20);
   EXPECT_TRUE(classified({0xcf}).branch);
+}
+
+TEST(InsnClass, KnowsWhatLoadsTheCodeSegment) {
+  using Bytes = std::vector<std::uint8_t>;
+  for (const Bytes& far : {Bytes{0xea, 0, 0, 0, 0, 8, 0}, Bytes{0x9a, 0, 0, 0, 0, 8, 0},
+                           Bytes{0xff, 0x18}, Bytes{0xff, 0x6c, 0x24, 4}, Bytes{0xcb}, Bytes{0xcf}})
+    EXPECT_TRUE(loads_code_segment(classify(far, true).kind)) << int{far[0]};
+  for (const Bytes& near : {Bytes{0xe9, 0, 0, 0, 0}, Bytes{0xff, 0x10}, Bytes{0xff, 0x20},
+                            Bytes{0xff, 0x30}, Bytes{0xc3}})
+    EXPECT_FALSE(loads_code_segment(classify(near, true).kind)) << int{near[0]};
+}
+
+TEST(InsnClass, KnowsWhatMovesDescriptorTables) {
+  const auto kind = [](std::vector<std::uint8_t> bytes) { return classify(bytes, true).kind; };
+  EXPECT_EQ(kind({0x0f, 0x01, 0x15, 0, 0, 0, 0}), InsnKind::descriptor_table);  // LGDT
+  EXPECT_EQ(kind({0x0f, 0x00, 0xd0}), InsnKind::descriptor_table);              // LLDT AX
+  EXPECT_EQ(kind({0x0f, 0x01, 0x1d, 0, 0, 0, 0}), InsnKind::plain);             // LIDT
+  EXPECT_EQ(kind({0x0f, 0x00, 0xd8}), InsnKind::plain);                         // LTR AX
 }
 
 TEST(InsnClass, KnowsMovesOfSegmentRegistersOnTheStack) {
@@ -165,6 +186,46 @@ TEST(FpuPointers, AnInstructionWithoutAnOperandKeepsTheOldOne) {
   pointers.clear();
   pointers.store(16, block.data());
   EXPECT_EQ(block[1], 0);
+}
+
+/// The seven fields of an environment, where the emulator stores FCW, FSW and FTW right.
+std::array<std::uint32_t, 7> environment(const FpuPointers& pointers, EnvironmentForm form) {
+  std::array<std::uint32_t, 7> fields{0x37f, 0x3800, 0xffff, 1, 2, 3, 4};
+  for (unsigned n = 0; n < fields.size(); ++n)
+    fields[n] = pointers.stored_field(form, n, fields[n]);
+  return fields;
+}
+
+TEST(FpuPointers, StoreEveryFormOfTheEnvironment) {
+  FpuPointers pointers;
+  pointers.begin(0x545, 0x08048123, 0x73);
+  pointers.operand(0xbffff000, 0x7b);
+  pointers.commit();
+  using Fields = std::array<std::uint32_t, 7>;
+  EXPECT_EQ(
+      environment(pointers, {true, false}),
+      (Fields{0xffff037f, 0xffff3800, 0xffffffff, 0x08048123, 0x05450073, 0xbffff000, 0xffff007b}));
+  const Fields narrow = environment(pointers, {false, false});
+  EXPECT_EQ(narrow[4], 0x73u);
+  EXPECT_EQ(narrow[6], 0x7bu);
+  pointers.begin(0x545, 0x1234, 0x2345);
+  pointers.operand(0x5678, 0xf000);
+  pointers.commit();
+  EXPECT_EQ(environment(pointers, {true, true}),
+            (Fields{0xffff037f, 0xffff3800, 0xffffffff, 0xffff4684, 0x2545, 0xffff5678, 0xf000}));
+  EXPECT_EQ(environment(pointers, {false, true})[4], 0x2545u);
+}
+
+TEST(FpuPointers, LoadWhatTheyHaveStored) {
+  for (const EnvironmentForm form : {EnvironmentForm{true, false}, EnvironmentForm{true, true}}) {
+    FpuPointers pointers, again;
+    pointers.begin(0x545, 0x1234, 0x2345);
+    pointers.operand(0x5678, 0x3000);
+    pointers.commit();
+    const auto fields = environment(pointers, form);
+    again.load_environment(form, fields);
+    EXPECT_EQ(environment(again, form), fields) << form.linear;
+  }
 }
 
 TEST(Trigger, ReadsEveryFormAndRefusesOthers) {
@@ -411,6 +472,32 @@ TEST_F(BusTest, AWalkThatEndsInAFaultTakesBackWhatTheEmulatorSet) {
   walker.faulting_walk(kLinear);
   EXPECT_EQ(ram_[at], 0x65);
   EXPECT_EQ(bus.external_changes(), 1u);
+}
+
+TEST_F(BusTest, AStoreThatTheEmulatorDoesNotMakeSetsItsBitsInTheTables) {
+  constexpr std::uint32_t kLinear = 0x08048000;
+  const std::uint32_t directory_at = 0x300000 + 4 * (kLinear >> 22);
+  const std::uint32_t at = 0x301000 + 4 * ((kLinear >> 12) & 0x3ff);
+  const auto entry = [this](std::uint32_t where, std::uint32_t value) {
+    std::memcpy(ram_ + where, &value, 4);
+  };
+  entry(directory_at, 0x301007);
+  entry(at, 0x123007);
+  ASSERT_TRUE(memory_.snapshot());
+  BusModel bus(memory_, *sink_, CacheModel::none);
+  PageWalker walker(memory_, bus);
+  bus.clear();
+  walker.set_control(0x80000001, 0x300000, 0, true);
+  EXPECT_EQ(walker.translate_own_store(kLinear + 5), 0x123005u);
+  EXPECT_EQ(ram_[directory_at], 0x27);
+  EXPECT_EQ(ram_[at], 0x67);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[3].type, 3);
+  EXPECT_EQ(records[3].data[0], 0x67);
+  EXPECT_EQ(walker.translate_own_store(kLinear + 6), 0x123006u);
+  EXPECT_TRUE(seen().empty());
+  EXPECT_EQ(bus.external_changes(), 0u);
 }
 
 TEST_F(BusTest, MemoryCanBeMadeWhatAProcessorWouldHaveLeft) {

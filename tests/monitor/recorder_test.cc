@@ -12,45 +12,19 @@
 #include <string>
 #include <vector>
 
-#include "tests/monitor/bus_test_fixture.h"
+#include "tests/monitor/recorder_fixture.h"
 
 namespace citcat::monitor {
 namespace {
 
-/// Flat segments, no paging.
-class FixedRegisters final : public Registers {
- public:
-  FixedRegisters() {
-    state_.cr0 = 1;
-    for (LoggedSegment& s : state_.segment) s = {0x10, 0, 0xffffffff, 0xcf9300};
-  }
-  std::uint32_t gpr(unsigned n) override { return state_.gpr[n]; }
-  std::uint16_t selector(unsigned n) override {
-    return static_cast<std::uint16_t>(state_.segment[n].selector);
-  }
-  std::uint32_t eip() override { return state_.eip; }
-  std::uint32_t control(unsigned n) override { return n == 0 ? state_.cr0 : 0; }
-  LoggedState state() override { return state_; }
-
-  LoggedState state_;
-};
-
-class RecorderTest : public BusTest {
+class RecorderTest : public RecorderFixture {
  protected:
   static constexpr std::uint32_t kCode = 0x100000, kSource = 0x200000, kDestination = 0x210000,
                                  kStack = 0x280000, kIdt = 0x300000;
 
   void SetUp() override {
-    BusTest::SetUp();
-    log_file_ = mkstemp(log_path_.data());
-    ASSERT_GE(log_file_, 0);
-    ASSERT_TRUE(log_.open(log_path_));
+    RecorderFixture::SetUp();
     recorder_.emplace(memory_, *sink_, log_, registers_, CacheModel::none);
-  }
-  void TearDown() override {
-    close(log_file_);
-    unlink(log_path_.c_str());
-    BusTest::TearDown();
   }
 
   /// The recording begins with this instruction at kCode.
@@ -96,10 +70,6 @@ class RecorderTest : public BusTest {
     return read;
   }
 
-  std::string log_path_ = "/tmp/citcat-monitor-test-XXXXXX";
-  int log_file_ = -1;
-  InterruptLog log_;
-  FixedRegisters registers_;
   Insn insn_;
   std::optional<Recorder> recorder_;
 };

@@ -1,0 +1,111 @@
+// Loads of CS, task switches and the A20 gate: what a processor does with descriptors and task
+// segments where the emulator does otherwise.
+
+#include <cstring>
+#include <utility>
+
+#include "monitor/recorder.h"
+
+namespace citcat::monitor {
+namespace {
+
+constexpr std::uint32_t kNestedTask = 0x4000, kResume = 0x10000;  // EFLAGS.NT, RF
+
+/// Task segments of 16 and 32 bits, free and busy, by the second dword of their descriptors.
+bool is_task_segment(std::uint32_t high) { return (high >> 8 & 0x15) == 1; }
+
+/// Where EFLAGS is kept in a task segment (Intel SDM vol. 3, figures 7-2 and 7-10).
+std::uint32_t flags_at(const LoggedSegment& task) {
+  return task.base + ((task.flags & 0x800) != 0 ? 0x24 : 0x10);
+}
+
+}  // namespace
+
+void Recorder::follow_a20() { walker_.set_a20(registers_.state().a20); }
+
+const Recorder::Tables& Recorder::tables() {
+  if (!tables_) {
+    const LoggedState state = registers_.state();
+    tables_ = {state.gdt_base, state.gdt_limit, state.ldtr.base, state.ldtr.limit};
+  }
+  return *tables_;
+}
+
+/// A far transfer has read a dword: the second one of a task segment's descriptor begins a switch,
+/// or else a fault.
+void Recorder::note_descriptor(std::uint32_t linear, std::uint32_t high) {
+  const std::uint32_t at = linear - tables().gdt;
+  if (task_ || at > tables().gdt_limit || at % 8 != 4 || !is_task_segment(high)) return;
+  const std::uint32_t low = read_linear32(linear - 4);
+  task_ = TaskSwitch{registers_.state().tr, Descriptor{linear - 4, low, high}.base(), false, {}};
+}
+
+/// What a processor moves of `value` while it switches tasks.
+std::span<const std::uint8_t> Recorder::as_switched(const Insn& insn, bool store,
+                                                    std::uint32_t linear, std::uint32_t physical,
+                                                    std::span<const std::uint8_t> value) {
+  constexpr std::uint32_t kTrapAt = 0x64;
+  // Descriptors are read after CR3 has been loaded.
+  if (registers_.control(3) != walker_.cr3())
+    walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4), true);
+  // The word with the T bit; the emulator reads what follows it too.
+  if (!store && linear == task_->new_base + kTrapAt) return value.first(2);
+  if (!store || linear != flags_at(task_->old_task)) return value;
+  // IRET saves EFLAGS without NT; the emulator saves it twice, with NT at first. RF does not
+  // outlive the instruction that a fault returned to; in the emulator it may, to the end of a
+  // block.
+  std::uint32_t flags = 0;
+  std::memcpy(&flags, value.data(), value.size());
+  flags &= insn.what.kind == InsnKind::iret ? ~(kNestedTask | kResume) : ~kResume;
+  task_->flags = bytes_of(flags);
+  const std::span<const std::uint8_t> saved(task_->flags.data(), value.size());
+  if (memory_.is_ram(physical, 4)) memory_.correct(physical, saved);
+  return std::exchange(task_->saved_flags, true) ? saved.first(0) : saved;
+}
+
+/// A far transfer has ended. It loads CS, and SS with another privilege level; a task switch loads
+/// all segments. Of these loads the emulator marks none in the descriptor.
+void Recorder::finish_transfer(const LoggedState* after) {
+  const bool switched = task_.has_value();
+  task_.reset();
+  if (switched) {
+    tables_.reset();
+    known_base_ = {};
+    walker_.set_control(registers_.control(0), registers_.control(3), registers_.control(4),
+                        registers_.control(3) != walker_.cr3());
+  }
+  constexpr unsigned kCs = 1, kSs = 2, kSegments = 6;
+  if (after != nullptr ? (after->eflags & kVirtual8086) != 0 : registers_.in_virtual8086()) return;
+  const auto selector = [&](unsigned n) {
+    return after != nullptr ? static_cast<std::uint16_t>(after->segment[n].selector)
+                            : registers_.selector(n);
+  };
+  for (unsigned n = 0; n < kSegments; ++n)
+    if (switched || n == kCs || (n == kSs && (selector(kCs) & 3u) != level_))
+      mark_loaded(selector(n));
+}
+
+void Recorder::mark_loaded(std::uint16_t selector) {
+  if ((selector & 0xfffc) == 0) return;
+  const bool local = (selector & 4) != 0;
+  const std::uint32_t at = selector & 0xfff8u;
+  if (at + 7 > (local ? tables().ldt_limit : tables().gdt_limit)) return;
+  mark_accessed((local ? tables().ldt : tables().gdt) + at);
+}
+
+/// Sets the accessed bit of the descriptor at this linear address, which has been read: a write of
+/// one byte, where the bit was clear.
+void Recorder::mark_accessed(std::uint32_t descriptor) {
+  constexpr std::uint8_t kAccessed = 1, kCodeOrData = 0x10;
+  const std::uint32_t linear = descriptor + 5;
+  const auto at = walker_.translate(linear, false);
+  if (!at || !memory_.is_ram(*at, 1)) return;
+  const std::uint8_t marked = *memory_.live(*at) | kAccessed;
+  if (marked == *memory_.live(*at) || (marked & kCodeOrData) == 0) return;
+  if (const auto physical = walker_.translate_own_store(linear)) {
+    memory_.correct(*physical, {&marked, 1});
+    bus_.write(*physical, {&marked, 1});
+  }
+}
+
+}  // namespace citcat::monitor

@@ -1,0 +1,55 @@
+#pragma once
+// What a recorder needs, without an emulator: registers that the test sets, and a log that it
+// writes.
+
+#include <cstdlib>
+#include <string>
+
+#include "monitor/recorder.h"
+#include "tests/monitor/bus_test_fixture.h"
+
+namespace citcat::monitor {
+
+/// Flat segments, no paging.
+class FixedRegisters final : public Registers {
+ public:
+  FixedRegisters() {
+    state_.cr0 = 1;
+    state_.a20 = true;
+    for (LoggedSegment& s : state_.segment) s = {0x10, 0, 0xffffffff, 0xcf9300};
+  }
+  std::uint32_t gpr(unsigned n) override { return state_.gpr[n]; }
+  std::uint16_t selector(unsigned n) override {
+    return static_cast<std::uint16_t>(state_.segment[n].selector);
+  }
+  std::uint32_t eip() override { return state_.eip; }
+  std::uint32_t control(unsigned n) override {
+    return n == 0 ? state_.cr0 : n == 2 ? state_.cr2 : n == 3 ? state_.cr3 : state_.cr4;
+  }
+  bool in_virtual8086() override { return (state_.eflags & 0x20000) != 0; }
+  LoggedState state() override { return state_; }
+
+  LoggedState state_;
+};
+
+class RecorderFixture : public BusTest {
+ protected:
+  void SetUp() override {
+    BusTest::SetUp();
+    log_file_ = mkstemp(log_path_.data());
+    ASSERT_GE(log_file_, 0);
+    ASSERT_TRUE(log_.open(log_path_));
+  }
+  void TearDown() override {
+    close(log_file_);
+    unlink(log_path_.c_str());
+    BusTest::TearDown();
+  }
+
+  std::string log_path_ = "/tmp/citcat-monitor-test-XXXXXX";
+  int log_file_ = -1;
+  InterruptLog log_;
+  FixedRegisters registers_;
+};
+
+}  // namespace citcat::monitor
