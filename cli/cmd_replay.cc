@@ -124,23 +124,39 @@ struct TraceOutput {
   KtSink trace;
 };
 
+/// Makes the range and the output those of the share that `arguments` ask for.
+ShardDescription narrow_to_shard(ReplayArguments& arguments, const RecordingFile& file) {
+  if (arguments.output.empty() || arguments.output == "-") {
+    throw UsageError("--shard needs -o with a file name, to which the share's number is added");
+  }
+  ShardDescription shard = describe_shard(arguments, file);
+  arguments.from = shard.range.from;
+  arguments.to = shard.range.to;
+  arguments.output = shard_path(arguments.output, shard.shard);
+  return shard;
+}
+
+/// The trace is whole: it gets the name asked for, and a share its description.
+void keep_trace(TraceOutput& output, std::optional<ShardDescription>& shard,
+                const std::string& path) {
+  output.out->finish();
+  if (!shard) return;
+  shard->bytes = output.hashing.bytes();
+  shard->xxh3 = output.hashing.hash();
+  write_description(path + ".json", *shard);
+}
+
 ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
   const RecordingFile& file = placed.file;
-  std::optional<ShardDescription> shard;
   // Processes and shares open the recording for themselves, and know it by what is in its file.
   if (!arguments.hints.empty() && (!arguments.shard.empty() || arguments.jobs > 1)) {
     throw UsageError(
         "--hints: not with --jobs or --shard; `import --hints` keeps them in a recording");
   }
+  std::optional<ShardDescription> shard;
   if (!arguments.shard.empty()) {
-    if (arguments.output.empty() || arguments.output == "-") {
-      throw UsageError("--shard needs -o with a file name, to which the share's number is added");
-    }
-    shard = describe_shard(arguments, file);
-    arguments.from = shard->range.from;
-    arguments.to = shard->range.to;
-    arguments.output = shard_path(arguments.output, shard->shard);
+    shard = narrow_to_shard(arguments, file);
     if (is_made(*shard, arguments.output)) {
       console.note(arguments.output + " is there already");
       return ExitCode::ok;
@@ -173,14 +189,7 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
 
   // A trace that left the evidence does not get the name asked for: what was sure until then stays
   // beside it as `.partial`.
-  if (result.sure()) {
-    output->out->finish();
-    if (shard) {
-      shard->bytes = output->hashing.bytes();
-      shard->xxh3 = output->hashing.hash();
-      write_description(arguments.output + ".json", *shard);
-    }
-  }
+  if (result.sure()) keep_trace(*output, shard, arguments.output);
   if (arguments.json) {
     print_json(result, seconds.count(), console);
   } else if (arguments.output != "-") {
