@@ -136,6 +136,8 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   std::uint32_t place = kNowhere;
   bool shifts_by_count = false;  ///< by CL, in a block of Detail::comparison
   std::uint8_t refused = 0;  ///< how often it must not run although the engine was to execute it
+  /// As often it may be refused before it is reported, until it is hot again.
+  static constexpr std::uint8_t kMostRefused = 4;
   /// Detail::comparison: all of them, in the order of the instructions; what each of these reads
   /// comes before what it stores.
   std::vector<Access> accesses;

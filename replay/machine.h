@@ -262,7 +262,6 @@ class Machine final : private EngineClient, private WalkObserver {
   void discard_in_flight();
 
   // machine_blocks.cc: code that runs unreported
-  std::uint64_t block_mode() const;
   // Those few lines of each block's way that the compiler would not take into it by itself.
   /// Sets block_page_ and block_frame_ for code at `linear`; false where find_code() has none.
   bool find_frame(std::uint32_t linear) {
@@ -276,16 +275,7 @@ class Machine final : private EngineClient, private WalkObserver {
     return block.second_frame == BlockTemplate::kNoFrame ||
            find_second_frame(block.key.linear) == block.second_frame;
   }
-  BlockTemplate* plan_block(std::uint32_t linear);
-  bool would_be_left(const BlockTemplate& block);
-  bool can_be_told(const BlockTemplate& block);
-  bool may_be_once_more(std::uint32_t linear) const;
-  CodeBytes code_bytes(const BlockKey& key) const;
-  bool is_still(const BlockTemplate& block, std::uint32_t limit) const;
-  BlockTemplate compile_block(const BlockKey& key, std::uint32_t limit);
   void warm_up(std::uint32_t linear);
-  void retranslate();
-  void replan();
   void forget_code();
   void refresh_segments();
   bool settle_block(std::uint32_t linear, std::uint32_t size);
@@ -310,8 +300,6 @@ class Machine final : private EngineClient, private WalkObserver {
   void note_code(std::uint32_t frame);
   bool begins_to_patch(std::uint32_t frame);
   void note_patches();
-  bool may_be_made_twice(const InstructionInfo& info, const BlockKey& key) const;
-  bool lies_in_patched_frame(const CodeBytes& code) const;
   bool segments_allow(const BlockTemplate& block);
   std::uint32_t surroundings() const;
   [[gnu::always_inline]] void follow(std::uint32_t linear, std::uint32_t size,
@@ -322,6 +310,20 @@ class Machine final : private EngineClient, private WalkObserver {
   bool follow_compared(std::uint32_t linear, BlockTemplate& block);
   void meet_other(std::uint32_t linear, std::uint32_t size, TranslatedBlock& translated);
   void meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate* block);
+
+  // machine_translation.cc: what of a block that is translated runs unreported
+  std::uint64_t block_mode() const;
+  BlockTemplate* plan_block(std::uint32_t linear);
+  bool would_be_left(const BlockTemplate& block);
+  bool can_be_told(const BlockTemplate& block);
+  bool may_be_once_more(std::uint32_t linear) const;
+  CodeBytes code_bytes(const BlockKey& key) const;
+  bool is_still(const BlockTemplate& block, std::uint32_t limit) const;
+  BlockTemplate compile_block(const BlockKey& key, std::uint32_t limit);
+  bool lies_in_patched_frame(const CodeBytes& code) const;
+  bool may_be_made_twice(const InstructionInfo& info, const BlockKey& key) const;
+  void retranslate();
+  void replan();
 
   // machine_repeats.cc: repeated strings, many iterations at a time
   struct StringRun {
