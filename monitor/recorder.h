@@ -168,9 +168,6 @@ class Recorder {
   std::span<const std::uint8_t> may_update(const Insn& insn, std::uint32_t linear,
                                            std::uint32_t physical,
                                            std::span<const std::uint8_t> value);
-  void read_data(std::uint32_t linear, std::uint32_t physical, std::span<const std::uint8_t> bytes);
-  void write_data(std::uint32_t linear, std::uint32_t physical,
-                  std::span<const std::uint8_t> bytes);
 
   GuestMemory& memory_;
   RecordSink& sink_;

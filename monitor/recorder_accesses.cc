@@ -170,18 +170,22 @@ std::span<const std::uint8_t> Recorder::as_returned(const Insn& insn, std::uint3
 /// Shows one access on the bus.
 void Recorder::transfer(bool store, std::uint32_t linear, std::uint32_t physical, bool device,
                         std::span<const std::uint8_t> value) {
-  if (!device) {
+  const auto show = [&](std::uint32_t at, std::span<const std::uint8_t> bytes) {
     if (store)
-      write_data(linear, physical, value);
+      bus_.write(at, bytes);
     else
-      read_data(linear, physical, value);
+      bus_.read(at, bytes);
+  };
+  if (device) {
+    (void)walker_.translate(linear, store);
+    show(physical, value);
     return;
   }
-  (void)walker_.translate(linear, store);
-  if (store)
-    bus_.write(physical, value);
-  else
-    bus_.read(physical, value);
+  const std::size_t in_page = std::min<std::size_t>(value.size(), 0x1000 - (linear & 0xfff));
+  show(walker_.translate_as(linear, store, physical), value.first(in_page));
+  if (in_page == value.size()) return;
+  if (const auto second = walker_.translate(linear + static_cast<std::uint32_t>(in_page), store))
+    show(*second, value.subspan(in_page));
 }
 
 /// What is read of `value` by an instruction that is going to store there. A processor asks for the
@@ -195,24 +199,6 @@ std::span<const std::uint8_t> Recorder::may_update(const Insn& insn, std::uint32
   if (in_page == value.size() || walker_.translate_for_update(second, insn.user, std::nullopt))
     return value;
   return value.first(in_page);
-}
-
-void Recorder::read_data(std::uint32_t linear, std::uint32_t physical,
-                         std::span<const std::uint8_t> bytes) {
-  const std::size_t in_page = std::min<std::size_t>(bytes.size(), 0x1000 - (linear & 0xfff));
-  bus_.read(walker_.translate_as(linear, false, physical), bytes.first(in_page));
-  if (in_page == bytes.size()) return;
-  if (const auto second = walker_.translate(linear + static_cast<std::uint32_t>(in_page), false))
-    bus_.read(*second, bytes.subspan(in_page));
-}
-
-void Recorder::write_data(std::uint32_t linear, std::uint32_t physical,
-                          std::span<const std::uint8_t> bytes) {
-  const std::size_t in_page = std::min<std::size_t>(bytes.size(), 0x1000 - (linear & 0xfff));
-  bus_.write(walker_.translate_as(linear, true, physical), bytes.first(in_page));
-  if (in_page == bytes.size()) return;
-  if (const auto second = walker_.translate(linear + static_cast<std::uint32_t>(in_page), true))
-    bus_.write(*second, bytes.subspan(in_page));
 }
 
 }  // namespace citcat::monitor
