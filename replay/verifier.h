@@ -97,6 +97,10 @@ struct VerifierProgress {
 
   /// Number of the 16 bytes that an address lies in, the shortest lines that processors have.
   static std::uint32_t line_of(std::uint32_t address) { return address / 16; }
+  /// One number for the lines that a transaction may be of at once.
+  static std::uint32_t window_of(std::uint32_t line) {
+    return line / (kMaxTransactionBytes / 16);
+  }
   /// The masks above when nothing has been seen of `size` bytes.
   static constexpr std::uint32_t all_bytes(std::uint32_t size) {
     return size >= 32 ? 0xffffffffu : (1u << size) - 1;
@@ -126,7 +130,8 @@ struct VerifierProgress {
   };
   Branches branches_;
   ShortQueue<PendingLine> lines_;
-  /// Without positions: write-backs up to the next port access or interrupt, by line, in order.
+  /// Without positions: write-backs up to the next port access or interrupt, by window_of() their
+  /// lines, in order.
   std::unordered_map<std::uint32_t, std::deque<BusTransaction>> window_lines_;
   std::uint64_t interrupts_pulled_ = 0, interrupts_seen_ = 0;
   std::uint64_t progress_at_ = 0;  ///< instruction of the last agreement after the last event

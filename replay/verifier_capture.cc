@@ -64,8 +64,8 @@ void Verifier::sort_in(const BusTransaction& t) {
       if (t.has(kWriteBack) && t.has(kPositionKnown)) {
         lines_.push_back({t, all_bytes(t.size), ahead_parts_});
       } else if (t.has(kWriteBack)) {
-        window_lines_[t.address.value / 16].push_back(t);
-        settle_line(t.address.value / 16);
+        window_lines_[window_of(line_of(t.address.value))].push_back(t);
+        settle_line(line_of(t.address.value));
       } else {
         writes_.push_back({t, all_bytes(t.size)});
       }

@@ -1,5 +1,7 @@
 // Write-backs: the line as it was when the cache gave it up, somewhere within one instruction.
 
+#include <algorithm>
+
 #include "replay/verifier.h"
 
 namespace citcat {
@@ -68,7 +70,7 @@ void Verifier::excuse_image(PhysAddr a, const FlagImage& old, Position now) {
 /// Without positions: the line must at some moment between two events have been what was written
 /// back. Called when the line was announced and after every store to it.
 bool Verifier::settle_line(std::uint32_t line) {
-  const auto it = window_lines_.find(line);
+  const auto it = window_lines_.find(window_of(line));
   if (it == window_lines_.end()) return false;
   // Several write-backs in a row may show the same contents: the line was modified and restored,
   // or given up again unchanged.
@@ -85,16 +87,21 @@ bool Verifier::settle_line(std::uint32_t line) {
 }
 
 void Verifier::forgive_line(PhysAddr a) {
-  const auto it = window_lines_.find(machine_->memory().captured(a).value / 16);
+  const PhysAddr at = machine_->memory().captured(a);
+  const auto it = window_lines_.find(window_of(line_of(at.value)));
   if (it == window_lines_.end()) return;
-  it->second.pop_front();
-  if (it->second.empty()) window_lines_.erase(it);
+  std::deque<BusTransaction>& waiting = it->second;
+  const auto first = std::find_if(waiting.begin(), waiting.end(), [&](const BusTransaction& t) {
+    return overlap(at, 1, t.address, t.size);
+  });
+  if (first != waiting.end()) waiting.erase(first);
+  if (waiting.empty()) window_lines_.erase(it);
 }
 
 void Verifier::settle_window(Position now) {
   while (!window_lines_.empty()) {
-    const std::uint32_t line = window_lines_.begin()->first;
-    if (settle_line(line)) continue;
+    const PhysAddr first = window_lines_.begin()->second.front().address;
+    if (settle_line(line_of(first.value))) continue;
     PendingLine pending{window_lines_.begin()->second.front(), 0};
     pending.unmatched = all_bytes(pending.t.size);
     line_matches(pending);

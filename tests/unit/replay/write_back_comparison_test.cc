@@ -167,6 +167,20 @@ TEST_P(LineGivenUp, MayHaveBeenWrittenToByAnotherMasterAtTheEnd) {
   EXPECT_EQ(final_.external_unseen, 1u);
 }
 
+/// Without counts of instructions a line was given up at some moment between two events.
+TEST_P(LineGivenUp, MayHaveBeenGivenUpBetweenTwoStoresToIt) {
+  guest_.add({0xc7, 0x05}, {stored_at(), ~kValue});
+  guest_.add({0xe6, 0x80});  // out 80h,al
+  given_up();
+  for (BusTransaction& t : bus_.evidence) t.flags &= static_cast<std::uint16_t>(~kPositionKnown);
+  BusTransaction& out = shown(BusOp::io_write, 0x80, 1, 0);
+  out.flags = 0;
+  out.data[0] = kValue & 0xff;
+  EXPECT_EQ(disagreement(kInstructions + 2, false), "");
+  guest_.put_word(PagedGuest::kMain + 7, ~kValue);
+  EXPECT_NE(disagreement(kInstructions + 2, false), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(HalfOfTheLine, LineGivenUp, testing::Values(0u, 12u, 16u, 28u));
 
 }  // namespace
