@@ -52,7 +52,7 @@ void ReadCheck::captured_read(const BusTransaction& t, std::uint8_t parts) {
   if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
   apply_external_writes(t.index);
   if (t.size == 0 || !t.has(kPositionKnown)) return;
-  Pending& p = pending_.emplace_back(t);
+  Pending& p = pending_.emplace_back(Pending{t});
   p.parts = parts;
   const bool code = t.op == BusOp::code_read;
   // Without a cache only the addresses of data are compared, and most code is never written.

@@ -11,8 +11,8 @@ namespace citcat {
 /// Before the first access of instruction `now`: what the one before has read is complete.
 void Verifier::follow_reads(Position now) {
   const std::uint64_t before = reads_->instruction();
-  const bool waits = !ahead_ || !ahead_->has(kPositionKnown) ||
-                     ahead_->position.instruction < now.instruction;
+  const bool waits =
+      !ahead_ || !ahead_->has(kPositionKnown) || ahead_->position.instruction < now.instruction;
   const auto reach = [&](std::uint64_t instruction) {
     while (!has_position_beyond({instruction, 0}) && pull()) {
     }
