@@ -15,7 +15,6 @@
 #include "monitor/guest_memory.h"
 #include "monitor/insn_class.h"
 #include "monitor/interrupt_log.h"
-#include "monitor/page_walker.h"
 #include "monitor/record_sink.h"
 #include "monitor/trigger.h"
 #include "tests/monitor/bus_test_fixture.h"
@@ -250,7 +249,7 @@ TEST(Trigger, FindsTextOnTheSerialPortAcrossOtherTraffic) {
 }
 
 TEST(InterruptLog, ReadsAnInterruptAndTheStateBeforeIt) {
-  std::string path = "/tmp/citcat-monitor-test-XXXXXX";
+  std::string path = testing::TempDir() + "citcat-monitor-test-XXXXXX";
   const int fd = mkstemp(path.data());
   ASSERT_GE(fd, 0);
   InterruptLog log;
@@ -386,120 +385,6 @@ TEST_F(BusTest, WithTheCacheDisabledNothingIsFilled) {
   EXPECT_EQ(seen().size(), 2u);
 }
 
-TEST_F(BusTest, PageWalksReadBothLevelsOnceAndShowAccessedAndDirtyBits) {
-  const auto entry = [this](std::uint32_t at, std::uint32_t value) {
-    std::memcpy(ram_ + at, &value, 4);
-  };
-  entry(0x300000 + 4 * (0x08048000u >> 22), 0x301007);
-  entry(0x301000 + 4 * ((0x08048000u >> 12) & 0x3ff), 0x123007);
-  ASSERT_TRUE(memory_.snapshot());
-  BusModel bus(memory_, *sink_, CacheModel::none);
-  PageWalker walker(memory_, bus);
-  bus.clear();
-  walker.set_control(0x80000001, 0x300000, 0, true);
-  // The emulator's walker has set both accessed bits by the time we hear of the access.
-  entry(0x300000 + 4 * (0x08048000u >> 22), 0x301027);
-  entry(0x301000 + 4 * ((0x08048000u >> 12) & 0x3ff), 0x123027);
-  EXPECT_EQ(walker.translate(0x08048123, false), 0x123123u);
-  auto records = seen();
-  ASSERT_EQ(records.size(), 4u);
-  EXPECT_EQ(records[0].data[0], 0x07);  // read as it was
-  EXPECT_EQ(records[1].type, 3);
-  EXPECT_EQ(records[1].data[0], 0x27);
-  EXPECT_EQ(walker.translate(0x08048fff, false), 0x123fffu);
-  EXPECT_TRUE(seen().empty());
-  // The first store walks again, for the dirty bit.
-  entry(0x301000 + 4 * ((0x08048000u >> 12) & 0x3ff), 0x123067);
-  EXPECT_EQ(walker.translate(0x08048000, true), 0x123000u);
-  records = seen();
-  ASSERT_EQ(records.size(), 3u);
-  EXPECT_EQ(records[2].data[0], 0x67);
-  EXPECT_FALSE(walker.translate(0x09000000, false));
-  EXPECT_EQ(bus.external_changes(), 0u);
-}
-
-TEST_F(BusTest, APageThatTheEmulatorWalksToAgainIsWalkedAgainOnTheBus) {
-  constexpr std::uint32_t kLinear = 0x08048000;
-  const std::uint32_t at = 0x301000 + 4 * ((kLinear >> 12) & 0x3ff);
-  const auto entry = [this](std::uint32_t where, std::uint32_t value) {
-    std::memcpy(ram_ + where, &value, 4);
-  };
-  entry(0x300000 + 4 * (kLinear >> 22), 0x301027);
-  entry(at, 0x123027);
-  ASSERT_TRUE(memory_.snapshot());
-  BusModel bus(memory_, *sink_, CacheModel::none);
-  PageWalker walker(memory_, bus);
-  bus.clear();
-  walker.set_control(0x80000001, 0x300000, 0, true);
-  EXPECT_EQ(walker.translate(kLinear, false), 0x123000u);
-  // The system clears the accessed bit without a word to the TLB.
-  entry(at, 0x123007);
-  bus.write(at, {memory_.live(at), 4});
-  (void)seen();
-  EXPECT_EQ(walker.translate(kLinear, false), 0x123000u);
-  EXPECT_TRUE(seen().empty()) << "the TLB holds the page";
-  entry(at, 0x123027);
-  EXPECT_EQ(walker.translate(kLinear, false), 0x123000u);
-  const auto records = seen();
-  ASSERT_EQ(records.size(), 3u);
-  EXPECT_EQ(records[1].data[0], 0x07);
-  EXPECT_EQ(records[2].type, 3);
-  EXPECT_EQ(records[2].data[0], 0x27);
-  EXPECT_EQ(bus.external_changes(), 0u);
-}
-
-TEST_F(BusTest, AWalkThatEndsInAFaultTakesBackWhatTheEmulatorSet) {
-  constexpr std::uint32_t kLinear = 0x080f63c0;
-  const std::uint32_t at = 0x301000 + 4 * ((kLinear >> 12) & 0x3ff);
-  const auto entry = [this](std::uint32_t where, std::uint32_t value) {
-    std::memcpy(ram_ + where, &value, 4);
-  };
-  entry(0x300000 + 4 * (kLinear >> 22), 0x301067);
-  entry(at, 0x123045);  // read-only, not accessed
-  ASSERT_TRUE(memory_.snapshot());
-  BusModel bus(memory_, *sink_, CacheModel::none);
-  PageWalker walker(memory_, bus);
-  bus.clear();
-  walker.set_control(0x80010001, 0x300000, 0, true);
-  entry(at, 0x123065);
-  walker.faulting_walk(kLinear);
-  EXPECT_EQ(ram_[at], 0x45);
-  auto records = seen();
-  ASSERT_EQ(records.size(), 2u);
-  EXPECT_EQ(records[1].data[0], 0x45);
-  // What the system itself changed is not taken back.
-  entry(at, 0x124065);
-  walker.faulting_walk(kLinear);
-  EXPECT_EQ(ram_[at], 0x65);
-  EXPECT_EQ(bus.external_changes(), 1u);
-}
-
-TEST_F(BusTest, AStoreThatTheEmulatorDoesNotMakeSetsItsBitsInTheTables) {
-  constexpr std::uint32_t kLinear = 0x08048000;
-  const std::uint32_t directory_at = 0x300000 + 4 * (kLinear >> 22);
-  const std::uint32_t at = 0x301000 + 4 * ((kLinear >> 12) & 0x3ff);
-  const auto entry = [this](std::uint32_t where, std::uint32_t value) {
-    std::memcpy(ram_ + where, &value, 4);
-  };
-  entry(directory_at, 0x301007);
-  entry(at, 0x123007);
-  ASSERT_TRUE(memory_.snapshot());
-  BusModel bus(memory_, *sink_, CacheModel::none);
-  PageWalker walker(memory_, bus);
-  bus.clear();
-  walker.set_control(0x80000001, 0x300000, 0, true);
-  EXPECT_EQ(walker.translate_own_store(kLinear + 5), 0x123005u);
-  EXPECT_EQ(ram_[directory_at], 0x27);
-  EXPECT_EQ(ram_[at], 0x67);
-  const auto records = seen();
-  ASSERT_EQ(records.size(), 4u);
-  EXPECT_EQ(records[3].type, 3);
-  EXPECT_EQ(records[3].data[0], 0x67);
-  EXPECT_EQ(walker.translate_own_store(kLinear + 6), 0x123006u);
-  EXPECT_TRUE(seen().empty());
-  EXPECT_EQ(bus.external_changes(), 0u);
-}
-
 TEST_F(BusTest, MemoryCanBeMadeWhatAProcessorWouldHaveLeft) {
   BusModel bus(memory_, *sink_, CacheModel::write_back);
   bus.clear();
@@ -517,95 +402,6 @@ TEST_F(BusTest, MemoryCanBeMadeWhatAProcessorWouldHaveLeft) {
   EXPECT_EQ(ram_[0x200016], 0);
   load(bus, 0x200010, 8);
   EXPECT_EQ(bus.external_changes(), 0u);
-}
-
-TEST_F(BusTest, PaePointersAreReadWithCr3AndKept) {
-  std::memset(ram_ + 0x300000, 0, 0x5000);
-  const auto entry = [this](std::uint32_t at, std::uint64_t value) {
-    std::memcpy(ram_ + at, &value, 8);
-  };
-  constexpr std::uint32_t kPaging = 0x80010001, kPae = 0x20, kLinear = 0x40006123;
-  entry(0x300008, 0x301001);
-  entry(0x301000, 0x302067);
-  entry(0x302000 + 8 * 6, 0x123067);
-  ASSERT_TRUE(memory_.snapshot());
-  BusModel bus(memory_, *sink_, CacheModel::none);
-  PageWalker walker(memory_, bus);
-  bus.clear();
-  walker.set_control(kPaging, 0x300000, kPae, true);
-  EXPECT_EQ(seen().size(), 8u) << "four entries of two dwords";
-  entry(0x300008, 0x304001);
-  EXPECT_EQ(walker.translate(kLinear, false), 0x123123u);
-  EXPECT_EQ(seen().size(), 4u) << "of directory and table";
-  walker.set_control(kPaging & ~0x10000u, 0x300000, kPae, false);
-  EXPECT_TRUE(seen().empty()) << "CR0.WP";
-  walker.set_control(kPaging, 0x300000, kPae | 0x80, false);
-  EXPECT_EQ(seen().size(), 8u) << "CR4.PGE";
-  EXPECT_FALSE(walker.translate(kLinear, false));
-  EXPECT_FALSE(walker.met_high_entry());
-}
-
-TEST_F(BusTest, PaePointersKeepNoAccessedBit) {
-  constexpr std::uint64_t kPointer = 0x301001;
-  std::memset(ram_ + 0x300000, 0, 0x1000);
-  std::memcpy(ram_ + 0x300008, &kPointer, 8);
-  ASSERT_TRUE(memory_.snapshot());
-  BusModel bus(memory_, *sink_, CacheModel::none);
-  PageWalker walker(memory_, bus);
-  bus.clear();
-  ram_[0x300008] |= 0x20;  // the emulator fetches the next instruction before we hear of this one
-  walker.set_control(0x80010001, 0x300000, 0x20, true);
-  EXPECT_EQ(seen().size(), 8u) << "nothing is written";
-  ram_[0x300008] |= 0x20;
-  walker.take_back_pointer_marks();
-  EXPECT_EQ(ram_[0x300008], 0x01);
-  ram_[0x300008] = 0x45;  // by a device
-  walker.take_back_pointer_marks();
-  EXPECT_EQ(ram_[0x300008], 0x45);
-}
-
-TEST_F(BusTest, PaeEntriesBeyondWhatReplaysHoldAreNoticed) {
-  std::memset(ram_ + 0x300000, 0, 0x5000);
-  const auto entry = [this](std::uint32_t at, std::uint64_t value) {
-    std::memcpy(ram_ + at, &value, 8);
-  };
-  entry(0x300000, 0x301001);
-  entry(0x301000, 0x302067);
-  entry(0x302000, 0x8000000000123066);  // not present: anything may stand there
-  entry(0x302008, 0x8000000000124067);  // no-execute
-  ASSERT_TRUE(memory_.snapshot());
-  BusModel bus(memory_, *sink_, CacheModel::none);
-  PageWalker walker(memory_, bus);
-  bus.clear();
-  walker.set_control(0x80010001, 0x300000, 0x20, true);
-  EXPECT_FALSE(walker.translate(0x0000, false));
-  EXPECT_FALSE(walker.met_high_entry());
-  EXPECT_FALSE(walker.translate(0x1000, false));
-  EXPECT_TRUE(walker.met_high_entry());
-}
-
-TEST_F(BusTest, AnUpdateOfAPageThatMayNotBeWrittenFaultsBeforeItReads) {
-  const auto entry = [this](std::uint32_t at, std::uint32_t value) {
-    std::memcpy(ram_ + at, &value, 4);
-  };
-  constexpr std::uint32_t kPaging = 0x80010001, kLinear = 0x080f63c0;
-  entry(0x300000 + 4 * (kLinear >> 22), 0x301067);
-  entry(0x301000 + 4 * ((kLinear >> 12) & 0x3ff), 0x123065);  // read-only, accessed
-  entry(0x301000 + 4 * ((kLinear >> 12) & 0x3ff) + 4, 0x124067);
-  ASSERT_TRUE(memory_.snapshot());
-  BusModel bus(memory_, *sink_, CacheModel::none);
-  PageWalker walker(memory_, bus);
-  bus.clear();
-  walker.set_control(kPaging, 0x300000, 0, true);
-  EXPECT_FALSE(walker.translate_for_update(kLinear, true, 0x1233c0));
-  EXPECT_FALSE(walker.translate_for_update(kLinear, false, 0x1233c0));  // CR0.WP
-  EXPECT_TRUE(seen().empty()) << "the walk is shown with the fault";
-  EXPECT_TRUE(walker.translate_for_update(kLinear + 0x1000, true, 0x1243c0));
-  EXPECT_EQ(seen().size(), 2u);
-  entry(0x301000 + 4 * ((kLinear >> 12) & 0x3ff) + 4,
-        0x124065);  // dirty, but not any more writable
-  EXPECT_FALSE(walker.translate_for_update(kLinear + 0x1000, true, 0x1243c0));
-  EXPECT_FALSE(walker.translate_for_update(kLinear + 0x1000, true, std::nullopt));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class RecorderFixture : public BusTest {
     BusTest::TearDown();
   }
 
-  std::string log_path_ = "/tmp/citcat-monitor-test-XXXXXX";
+  std::string log_path_ = testing::TempDir() + "citcat-monitor-test-XXXXXX";
   int log_file_ = -1;
   InterruptLog log_;
   FixedRegisters registers_;

@@ -1,0 +1,198 @@
+// Page walks on the bus: what is read and written of the tables, and when.
+
+#include "monitor/page_walker.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include "monitor/bus_model.h"
+#include "tests/monitor/bus_test_fixture.h"
+
+namespace citcat::monitor {
+namespace {
+
+/// A page directory, and a table that its entries may name.
+class PageWalkTest : public BusTest {
+ protected:
+  static constexpr std::uint32_t kDirectory = 0x300000, kTable = 0x301000;
+
+  static std::uint32_t directory_at(std::uint32_t linear) {
+    return kDirectory + 4 * (linear >> 22);
+  }
+  static std::uint32_t table_at(std::uint32_t linear) {
+    return kTable + 4 * ((linear >> 12) & 0x3ff);
+  }
+  void entry(std::uint32_t at, std::uint32_t value) { std::memcpy(ram_ + at, &value, 4); }
+  void wide_entry(std::uint32_t at, std::uint64_t value) { std::memcpy(ram_ + at, &value, 8); }
+  /// What stands in memory is what the bus has shown so far.
+  void prepare() {
+    ASSERT_TRUE(memory_.snapshot());
+    bus_.emplace(memory_, *sink_, CacheModel::none);
+    walker_.emplace(memory_, *bus_);
+    bus_->clear();
+  }
+  void start(std::uint32_t cr0, std::uint32_t cr4) {
+    prepare();
+    walker_->set_control(cr0, kDirectory, cr4, true);
+  }
+
+  std::optional<BusModel> bus_;
+  std::optional<PageWalker> walker_;
+};
+
+TEST_F(PageWalkTest, PageWalksReadBothLevelsOnceAndShowAccessedAndDirtyBits) {
+  entry(directory_at(0x08048000), kTable | 7);
+  entry(table_at(0x08048000), 0x123007);
+  start(0x80000001, 0);
+  // The emulator's walker has set both accessed bits by the time we hear of the access.
+  entry(directory_at(0x08048000), kTable | 0x27);
+  entry(table_at(0x08048000), 0x123027);
+  EXPECT_EQ(walker_->translate(0x08048123, false), 0x123123u);
+  auto records = seen();
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[0].data[0], 0x07);  // read as it was
+  EXPECT_EQ(records[1].type, 3);
+  EXPECT_EQ(records[1].data[0], 0x27);
+  EXPECT_EQ(walker_->translate(0x08048fff, false), 0x123fffu);
+  EXPECT_TRUE(seen().empty());
+  // The first store walks again, for the dirty bit.
+  entry(table_at(0x08048000), 0x123067);
+  EXPECT_EQ(walker_->translate(0x08048000, true), 0x123000u);
+  records = seen();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[2].data[0], 0x67);
+  EXPECT_FALSE(walker_->translate(0x09000000, false));
+  EXPECT_EQ(bus_->external_changes(), 0u);
+}
+
+TEST_F(PageWalkTest, APageThatTheEmulatorWalksToAgainIsWalkedAgainOnTheBus) {
+  constexpr std::uint32_t kLinear = 0x08048000;
+  const std::uint32_t at = table_at(kLinear);
+  entry(directory_at(kLinear), kTable | 0x27);
+  entry(at, 0x123027);
+  start(0x80000001, 0);
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x123000u);
+  // The system clears the accessed bit without a word to the TLB.
+  entry(at, 0x123007);
+  bus_->write(at, {memory_.live(at), 4});
+  (void)seen();
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x123000u);
+  EXPECT_TRUE(seen().empty()) << "the TLB holds the page";
+  entry(at, 0x123027);
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x123000u);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[1].data[0], 0x07);
+  EXPECT_EQ(records[2].type, 3);
+  EXPECT_EQ(records[2].data[0], 0x27);
+  EXPECT_EQ(bus_->external_changes(), 0u);
+}
+
+TEST_F(PageWalkTest, AWalkThatEndsInAFaultTakesBackWhatTheEmulatorSet) {
+  constexpr std::uint32_t kLinear = 0x080f63c0;
+  const std::uint32_t at = table_at(kLinear);
+  entry(directory_at(kLinear), kTable | 0x67);
+  entry(at, 0x123045);  // read-only, not accessed
+  start(0x80010001, 0);
+  entry(at, 0x123065);
+  walker_->faulting_walk(kLinear);
+  EXPECT_EQ(ram_[at], 0x45);
+  auto records = seen();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].data[0], 0x45);
+  // What the system itself changed is not taken back.
+  entry(at, 0x124065);
+  walker_->faulting_walk(kLinear);
+  EXPECT_EQ(ram_[at], 0x65);
+  EXPECT_EQ(bus_->external_changes(), 1u);
+}
+
+TEST_F(PageWalkTest, AStoreThatTheEmulatorDoesNotMakeSetsItsBitsInTheTables) {
+  constexpr std::uint32_t kLinear = 0x08048000;
+  const std::uint32_t above = directory_at(kLinear);
+  const std::uint32_t at = table_at(kLinear);
+  entry(above, kTable | 7);
+  entry(at, 0x123007);
+  start(0x80000001, 0);
+  EXPECT_EQ(walker_->translate_own_store(kLinear + 5), 0x123005u);
+  EXPECT_EQ(ram_[above], 0x27);
+  EXPECT_EQ(ram_[at], 0x67);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[3].type, 3);
+  EXPECT_EQ(records[3].data[0], 0x67);
+  EXPECT_EQ(walker_->translate_own_store(kLinear + 6), 0x123006u);
+  EXPECT_TRUE(seen().empty());
+  EXPECT_EQ(bus_->external_changes(), 0u);
+}
+
+TEST_F(PageWalkTest, PaePointersAreReadWithCr3AndKept) {
+  std::memset(ram_ + kDirectory, 0, 0x5000);
+  constexpr std::uint32_t kPaging = 0x80010001, kPae = 0x20, kLinear = 0x40006123;
+  wide_entry(kDirectory + 8, 0x301001);
+  wide_entry(kTable, 0x302067);
+  wide_entry(0x302000 + 8 * 6, 0x123067);
+  start(kPaging, kPae);
+  EXPECT_EQ(seen().size(), 8u) << "four entries of two dwords";
+  wide_entry(kDirectory + 8, 0x304001);
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x123123u);
+  EXPECT_EQ(seen().size(), 4u) << "of directory and table";
+  walker_->set_control(kPaging & ~0x10000u, kDirectory, kPae, false);
+  EXPECT_TRUE(seen().empty()) << "CR0.WP";
+  walker_->set_control(kPaging, kDirectory, kPae | 0x80, false);
+  EXPECT_EQ(seen().size(), 8u) << "CR4.PGE";
+  EXPECT_FALSE(walker_->translate(kLinear, false));
+  EXPECT_FALSE(walker_->met_high_entry());
+}
+
+TEST_F(PageWalkTest, PaePointersKeepNoAccessedBit) {
+  constexpr std::uint64_t kPointer = 0x301001;
+  std::memset(ram_ + kDirectory, 0, 0x1000);
+  wide_entry(kDirectory + 8, kPointer);
+  prepare();
+  // The emulator fetches the next instruction before we hear of this one.
+  ram_[kDirectory + 8] |= 0x20;
+  walker_->set_control(0x80010001, kDirectory, 0x20, true);
+  EXPECT_EQ(seen().size(), 8u) << "nothing is written";
+  ram_[kDirectory + 8] |= 0x20;
+  walker_->take_back_pointer_marks();
+  EXPECT_EQ(ram_[kDirectory + 8], 0x01);
+  ram_[kDirectory + 8] = 0x45;  // by a device
+  walker_->take_back_pointer_marks();
+  EXPECT_EQ(ram_[kDirectory + 8], 0x45);
+}
+
+TEST_F(PageWalkTest, PaeEntriesBeyondWhatReplaysHoldAreNoticed) {
+  std::memset(ram_ + kDirectory, 0, 0x5000);
+  wide_entry(kDirectory, 0x301001);
+  wide_entry(kTable, 0x302067);
+  wide_entry(0x302000, 0x8000000000123066);  // not present: anything may stand there
+  wide_entry(0x302008, 0x8000000000124067);  // no-execute
+  start(0x80010001, 0x20);
+  EXPECT_FALSE(walker_->translate(0x0000, false));
+  EXPECT_FALSE(walker_->met_high_entry());
+  EXPECT_FALSE(walker_->translate(0x1000, false));
+  EXPECT_TRUE(walker_->met_high_entry());
+}
+
+TEST_F(PageWalkTest, AnUpdateOfAPageThatMayNotBeWrittenFaultsBeforeItReads) {
+  constexpr std::uint32_t kPaging = 0x80010001, kLinear = 0x080f63c0;
+  entry(directory_at(kLinear), kTable | 0x67);
+  entry(table_at(kLinear), 0x123065);  // read-only, accessed
+  entry(table_at(kLinear + 0x1000), 0x124067);
+  start(kPaging, 0);
+  EXPECT_FALSE(walker_->translate_for_update(kLinear, true, 0x1233c0));
+  EXPECT_FALSE(walker_->translate_for_update(kLinear, false, 0x1233c0));  // CR0.WP
+  EXPECT_TRUE(seen().empty()) << "the walk is shown with the fault";
+  EXPECT_TRUE(walker_->translate_for_update(kLinear + 0x1000, true, 0x1243c0));
+  EXPECT_EQ(seen().size(), 2u);
+  entry(table_at(kLinear + 0x1000), 0x124065);  // dirty, but not any more writable
+  EXPECT_FALSE(walker_->translate_for_update(kLinear + 0x1000, true, 0x1243c0));
+  EXPECT_FALSE(walker_->translate_for_update(kLinear + 0x1000, true, std::nullopt));
+}
+
+}  // namespace
+}  // namespace citcat::monitor
