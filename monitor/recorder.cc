@@ -414,9 +414,8 @@ std::span<const std::uint8_t> Recorder::as_stored_environment(const Insn& insn,
   if (!is_environment(insn, linear) || value.size() != insn.what.operand_bytes) return value;
   const EnvironmentForm form = environment_form(insn);
   const unsigned offset = linear - *environment_;
-  std::uint32_t emulated = 0;
-  std::memcpy(&emulated, value.data(), value.size());
-  field_ = bytes_of(fpu_.stored_field(form, offset / insn.what.operand_bytes, emulated));
+  const unsigned field = offset / insn.what.operand_bytes;
+  field_ = bytes_of(fpu_.stored_field(form, field, dword_of(value)));
   const auto bytes = std::span<const std::uint8_t>(field_).first(value.size());
   for (unsigned n = 0; n < bytes.size(); ++n) {
     const auto at = walker_.translate(linear + n, true);

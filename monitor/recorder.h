@@ -5,6 +5,7 @@
 // start ends the one before it, except where the same instruction simply starts again: the next
 // iteration of a REP, a store into the block that is being executed, a fault.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -24,6 +25,15 @@
 #include "monitor/record_sink.h"
 
 namespace citcat::monitor {
+
+inline constexpr std::uint32_t kResume = 0x10000;  // EFLAGS.RF
+
+/// The first four bytes of `value`, or as many as it has.
+inline std::uint32_t dword_of(std::span<const std::uint8_t> value) {
+  std::uint32_t dword = 0;
+  std::memcpy(&dword, value.data(), std::min<std::size_t>(value.size(), sizeof dword));
+  return dword;
+}
 
 /// Registers of the emulated processor, as they are at a callback that asked for them.
 class Registers {

@@ -7,16 +7,6 @@
 #include "monitor/recorder.h"
 
 namespace citcat::monitor {
-namespace {
-
-/// The first four bytes of `value`, or as many as it has.
-std::uint32_t dword_of(std::span<const std::uint8_t> value) {
-  std::uint32_t dword = 0;
-  std::memcpy(&dword, value.data(), std::min<std::size_t>(value.size(), sizeof dword));
-  return dword;
-}
-
-}  // namespace
 
 /// Counts an access of a string instruction into its iteration. An access of the kind that begins
 /// an iteration, where the other kind is due, means that the iteration was begun again.

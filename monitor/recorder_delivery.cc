@@ -7,8 +7,7 @@
 namespace citcat::monitor {
 namespace {
 
-constexpr std::uint32_t kResume = 1u << 16;  // EFLAGS.RF
-constexpr std::uint32_t kWriteFault = 2;     // of a page fault's error code
+constexpr std::uint32_t kWriteFault = 2;  // of a page fault's error code
 constexpr unsigned kDebug = 1, kNmi = 2, kProtection = 13, kPageFault = 14;
 
 /// Exceptions that push an error code (Intel SDM vol. 3, table 6-1).

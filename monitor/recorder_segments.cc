@@ -9,7 +9,7 @@
 namespace citcat::monitor {
 namespace {
 
-constexpr std::uint32_t kNestedTask = 0x4000, kResume = 0x10000;  // EFLAGS.NT, RF
+constexpr std::uint32_t kNestedTask = 0x4000;  // EFLAGS.NT
 
 /// Task segments of 16 and 32 bits, free and busy, by the second dword of their descriptors.
 bool is_task_segment(std::uint32_t high) { return (high >> 8 & 0x15) == 1; }
@@ -54,8 +54,7 @@ std::span<const std::uint8_t> Recorder::as_switched(const Insn& insn, bool store
   // IRET saves EFLAGS without NT; the emulator saves it twice, with NT at first. RF does not
   // outlive the instruction that a fault returned to; in the emulator it may, to the end of a
   // block.
-  std::uint32_t flags = 0;
-  std::memcpy(&flags, value.data(), value.size());
+  std::uint32_t flags = dword_of(value);
   flags &= insn.what.kind == InsnKind::iret ? ~(kNestedTask | kResume) : ~kResume;
   task_->flags = bytes_of(flags);
   const std::span<const std::uint8_t> saved(task_->flags.data(), value.size());
