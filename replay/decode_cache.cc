@@ -11,7 +11,7 @@ DecodeCache::Entry& DecodeCache::entry(std::span<const std::uint8_t> bytes, std:
   std::memcpy(&key, bytes.data(), std::min(length, sizeof key));
   constexpr std::uint64_t kFraction =
       0x9e3779b97f4a7c15;  // 2^64 / golden ratio: spreads neighbours
-  return entries_[key * kFraction >> 51 & (entries_.size() - 1)];
+  return entries_[key * kFraction >> (64 - kIndexBits)];
 }
 
 const InstructionInfo& DecodeCache::decode(std::span<const std::uint8_t> bytes, CodeMode mode) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "replay/instruction_info.h"
 #include "replay/zeroed_array.h"
@@ -15,7 +14,7 @@ namespace citcat {
 /// 2,400 of the host's instructions. Not for several threads.
 class DecodeCache {
  public:
-  explicit DecodeCache(CpuModel model) : model_(model), lengths_(std::size_t{1} << 16) {}
+  explicit DecodeCache(CpuModel model) : model_(model) {}
 
   /// What `bytes` begin with (decode_instruction()). Valid until the next call.
   const InstructionInfo& decode(std::span<const std::uint8_t> bytes, CodeMode mode);
@@ -31,8 +30,9 @@ class DecodeCache {
   CpuModel model_;
   /// How long the last instruction was that began with these two bytes, the second in the upper
   /// half: a guess, which the entry's own bytes confirm. 0: none did.
-  std::vector<std::uint8_t> lengths_;
-  ZeroedArray<Entry> entries_{std::size_t{1} << 13};
+  ZeroedArray<std::uint8_t> lengths_{std::size_t{1} << 16};
+  static constexpr unsigned kIndexBits = 13;
+  ZeroedArray<Entry> entries_{std::size_t{1} << kIndexBits};
   InstructionInfo other_;  ///< the last one that is not kept
 };
 

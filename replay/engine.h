@@ -185,8 +185,8 @@ class Engine {
   const TranslatedBlock& unnamed() const { return unnamed_; }
 
   // Registers, read and written in place. Between runs, and inside on_exception, everything may be
-  // written; inside on_instruction and on_block reading is exact, general registers may be written,
-  // and everything else takes effect only after stop().
+  // written; inside on_instruction and on_block reading is exact, and what is written takes
+  // effect only after stop(), but for general registers inside on_instruction.
   std::uint32_t gpr(int i) const { return get<std::uint32_t>(env_layout::kRegs + 8u * index(i)); }
   void set_gpr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kRegs + 8u * index(i), v); }
   /// The register file as the engine holds it: 8 x u64 in Gpr order, low halves valid.

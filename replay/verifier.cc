@@ -149,11 +149,10 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   }
   if (write_back && !lines_.empty()) check_lines(now);
   if (!window_lines_.empty()) {
-    const std::uint32_t first = machine_->memory().captured(a).value / 16;
     const auto last_byte = a + static_cast<std::uint32_t>(bytes.size() - 1);
-    const std::uint32_t last = machine_->memory().captured(last_byte).value / 16;
-    for (std::uint32_t line = first; line <= last; ++line) {
-      if (settle_line(line)) progress_at_ = now.instruction;
+    const std::uint32_t last = window_of(machine_->memory().captured(last_byte));
+    for (std::uint32_t w = window_of(machine_->memory().captured(a)); w <= last; ++w) {
+      if (settle_lines(w)) progress_at_ = now.instruction;
     }
   }
   drop_matched();

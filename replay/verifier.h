@@ -98,9 +98,7 @@ struct VerifierProgress {
   /// Number of the 16 bytes that an address lies in, the shortest lines that processors have.
   static std::uint32_t line_of(std::uint32_t address) { return address / 16; }
   /// One number for the lines that a transaction may be of at once.
-  static std::uint32_t window_of(std::uint32_t line) {
-    return line / (kMaxTransactionBytes / 16);
-  }
+  static std::uint32_t window_of(PhysAddr a) { return a.value / kMaxTransactionBytes; }
   /// The masks above when nothing has been seen of `size` bytes.
   static constexpr std::uint32_t all_bytes(std::uint32_t size) {
     return size >= 32 ? 0xffffffffu : (1u << size) - 1;
@@ -131,7 +129,7 @@ struct VerifierProgress {
   Branches branches_;
   ShortQueue<PendingLine> lines_;
   /// Without positions: write-backs up to the next port access or interrupt, by window_of() their
-  /// lines, in order.
+  /// address, in order.
   std::unordered_map<std::uint32_t, std::deque<BusTransaction>> window_lines_;
   std::uint64_t interrupts_pulled_ = 0, interrupts_seen_ = 0;
   std::uint64_t progress_at_ = 0;  ///< instruction of the last agreement after the last event
@@ -223,7 +221,7 @@ class Verifier final : public Sink, private VerifierProgress {
   }
   /// Memory was changed here by somebody who knows better than the replay: write-backs that wait
   /// for their bytes are looked at again.
-  void memory_changed(PhysAddr a) { settle_line(machine_->memory().captured(a).value / 16); }
+  void memory_changed(PhysAddr a) { settle_lines(window_of(machine_->memory().captured(a))); }
   /// A write-back of this line is taken for right, whatever it shows.
   void forgive_line(PhysAddr a);
   /// The captured transaction that agreed last.
@@ -280,7 +278,7 @@ class Verifier final : public Sink, private VerifierProgress {
   std::string memory_text(PhysAddr a, std::uint32_t size) const;
   void line_agreed(const BusTransaction& t, std::uint8_t parts);
   bool at_barrier() const;
-  bool settle_line(std::uint32_t line);
+  bool settle_lines(std::uint32_t window);
   void settle_window(Position now);
   void expire_lines(Position completed);
   bool shows_images_alone(const PendingLine& line) const;

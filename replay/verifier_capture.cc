@@ -64,8 +64,8 @@ void Verifier::sort_in(const BusTransaction& t) {
       if (t.has(kWriteBack) && t.has(kPositionKnown)) {
         lines_.push_back({t, all_bytes(t.size), ahead_parts_});
       } else if (t.has(kWriteBack)) {
-        window_lines_[window_of(line_of(t.address.value))].push_back(t);
-        settle_line(line_of(t.address.value));
+        window_lines_[window_of(t.address)].push_back(t);
+        settle_lines(window_of(t.address));
       } else {
         writes_.push_back({t, all_bytes(t.size)});
       }

@@ -67,10 +67,10 @@ void Verifier::excuse_image(PhysAddr a, const FlagImage& old, Position now) {
   }
 }
 
-/// Without positions: the line must at some moment between two events have been what was written
+/// Without positions: a line must at some moment between two events have been what was written
 /// back. Called when the line was announced and after every store to it.
-bool Verifier::settle_line(std::uint32_t line) {
-  const auto it = window_lines_.find(window_of(line));
+bool Verifier::settle_lines(std::uint32_t window) {
+  const auto it = window_lines_.find(window);
   if (it == window_lines_.end()) return false;
   // Several write-backs in a row may show the same contents: the line was modified and restored,
   // or given up again unchanged.
@@ -88,7 +88,7 @@ bool Verifier::settle_line(std::uint32_t line) {
 
 void Verifier::forgive_line(PhysAddr a) {
   const PhysAddr at = machine_->memory().captured(a);
-  const auto it = window_lines_.find(window_of(line_of(at.value)));
+  const auto it = window_lines_.find(window_of(at));
   if (it == window_lines_.end()) return;
   std::deque<BusTransaction>& waiting = it->second;
   const auto first = std::find_if(waiting.begin(), waiting.end(), [&](const BusTransaction& t) {
@@ -101,7 +101,7 @@ void Verifier::forgive_line(PhysAddr a) {
 void Verifier::settle_window(Position now) {
   while (!window_lines_.empty()) {
     const PhysAddr first = window_lines_.begin()->second.front().address;
-    if (settle_line(line_of(first.value))) continue;
+    if (settle_lines(window_of(first))) continue;
     PendingLine pending{window_lines_.begin()->second.front(), 0};
     pending.unmatched = all_bytes(pending.t.size);
     line_matches(pending);
