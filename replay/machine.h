@@ -270,6 +270,8 @@ class Machine final : private EngineClient, private WalkObserver {
   bool find_new_frame(std::uint32_t linear);
   std::optional<PhysAddr> find_code(LinearAddr page);
   std::uint32_t find_second_frame(std::uint32_t linear);
+  bool lies_as_translated(std::uint32_t linear, std::uint32_t size, const BlockTemplate* block,
+                          std::uint32_t& second);
   /// Of a block that crosses pages the second one still is where it was.
   bool lies_in_both_pages(const BlockTemplate& block) {
     return block.second_frame == BlockTemplate::kNoFrame ||

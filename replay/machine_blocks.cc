@@ -44,6 +44,16 @@ std::uint32_t Machine::find_second_frame(std::uint32_t linear) {
   return frame ? frame->value : BlockTemplate::kNoFrame;
 }
 
+/// Whether the engine has `size` bytes of code, those of `block` where it is not null, where the
+/// processor has them. `second`: the frame of those in the next page, if there are any.
+bool Machine::lies_as_translated(std::uint32_t linear, std::uint32_t size,
+                                 const BlockTemplate* block, std::uint32_t& second) {
+  const bool crosses = (linear & kPageMask) + size > kPageSize;
+  second = crosses ? find_second_frame(linear) : BlockTemplate::kNoFrame;
+  const bool found = find_frame(linear) && (!crosses || second != BlockTemplate::kNoFrame);
+  return found && (block == nullptr || block->key.frame == block_frame_);
+}
+
 /// What decides whether a template may run besides where it lies; never 0. Its mode and the base of
 /// its code are its translation's.
 std::uint32_t Machine::surroundings() const {
@@ -139,10 +149,8 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate
     CITCAT_ASSERT(block == nullptr);
     return;
   }
-  const bool crosses = (linear & kPageMask) + size > kPageSize;
-  const std::uint32_t second = crosses ? find_second_frame(linear) : BlockTemplate::kNoFrame;
-  const bool found = find_frame(linear) && (!crosses || second != BlockTemplate::kNoFrame);
-  if (!found || (block != nullptr && block->key.frame != block_frame_)) {
+  std::uint32_t second = BlockTemplate::kNoFrame;
+  if (!lies_as_translated(linear, size, block, second)) {
     hot_ = linear;
     request(Action::ask_again);
     return;
@@ -154,7 +162,16 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate
   // What was prepared before a page was translated is done over by the block.
   if (resuming_ && in_flight_ && linear == linear_) in_flight_ = false;
   resuming_ = false;
-  if (in_flight_ && !settle_before(linear)) return;
+  if (in_flight_) {
+    if (!settle_before(linear)) return;
+    // MOV to CR and INVLPG drop translations when they complete, which is now: the engine looked
+    // for the block before.
+    if (block_page_ == kNoPage && !lies_as_translated(linear, size, block, second)) {
+      hot_ = linear;
+      request(Action::ask_again);
+      return;
+    }
+  }
   linear_ = linear;
   if (boundary_stop()) {
     request(Action::at_position);
@@ -164,7 +181,7 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate
     request(Action::forget_code);
     return;
   }
-  if (crosses && block->second_frame == BlockTemplate::kNoFrame) block->second_frame = second;
+  if (block->second_frame == BlockTemplate::kNoFrame) block->second_frame = second;
   if (!block->fits(size)) {
     const bool again = short_block_.linear == linear && short_block_.size == size;
     short_block_ = {linear, again ? 0 : size};

@@ -46,6 +46,50 @@ TEST_P(MovedCode, IsExecutedWhereItIsAfterCode16MiBAway) {
   EXPECT_EQ(run(0x10800, 0x10, 0x1010800, 16), 0x22u);
 }
 
+/// Code in page 10h that changes the entry of its own page, drops it from the TLB, and goes on.
+class CodeThatDropsItsPage : public testing::TestWithParam<ExecutionPath> {
+ protected:
+  static constexpr std::uint32_t kEntryAt = PagedGuest::kTable + 4 * 0x10, kEntry = 0x10067;
+
+  /// mov eax,cr3; mov [entry],ecx; mov cr3,eax; mov al,`value`; ret
+  void put_code(std::uint32_t at, int value) {
+    guest.put(at, {0x0f, 0x20, 0xd8, 0x89, 0x0d});
+    guest.put_word(at + 5, kEntryAt);
+    guest.put(at + 9, {0x0f, 0x22, 0xd8, 0xb0, value, 0xc3});
+  }
+  /// Calls it often enough for blocks to be at home, and then with another entry: AL in the end.
+  std::uint32_t run(std::uint32_t entry) {
+    constexpr int kCalls = 20;
+    put_code(0x10800, 0x11);
+    guest.add({0xbb}, {0x10800});                              // mov ebx,10800h
+    guest.add({0xb9}, {kEntry});                               // mov ecx,...
+    for (int i = 0; i < kCalls; ++i) guest.add({0xff, 0xd3});  // call ebx
+    guest.add({0xb9}, {entry});
+    guest.add({0xff, 0xd3});
+    guest.add({0xeb, 0xfe});  // jmp $
+    return guest.run(kCalls * 6 + 100, GetParam()).cpu.gpr[kEax] & 0xff;
+  }
+  PagedGuest guest;
+};
+
+TEST_P(CodeThatDropsItsPage, GoesOnInTheFrameThatItThenLiesIn) {
+  put_code(0x13800, 0x22);
+  EXPECT_EQ(run(0x13067), 0x22u);
+}
+
+TEST_P(CodeThatDropsItsPage, FaultsWhereThePageIsNotThereAnyMore) {
+  constexpr std::uint32_t kIdt = 0x1800, kHandler = 0x14000, kPageFault = 14;
+  guest.recording.initial.idtr = {kIdt, 0x7ff};
+  guest.recording.initial.gdtr = {0x1000, 0xf};
+  guest.put_word(0x1008, 0x0000ffff);  // 08h: flat code
+  guest.put_word(0x100c, 0x00cf9b00);
+  guest.put_word(kIdt + 8 * kPageFault, 0x80000 | (kHandler & 0xffff));
+  guest.put_word(kIdt + 8 * kPageFault + 4, (kHandler & 0xffff0000) | 0x8e00);
+  guest.put(kHandler, {0xb0, 0x33, 0xeb, 0xfe});  // mov al,33h; jmp $
+  EXPECT_EQ(run(0), 0x33u);
+}
+
+INSTANTIATE_TEST_SUITE_P(, CodeThatDropsItsPage, both_paths(), path_name);
 INSTANTIATE_TEST_SUITE_P(, MovedCode, both_paths(), path_name);
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -16,6 +17,7 @@
 #include "replay/kt_sink.h"
 #include "replay/replayer.h"
 #include "unit/replay/random_guest.h"
+#include "unit/replay/repeat_events.h"
 
 namespace citcat {
 namespace {
@@ -238,7 +240,9 @@ class RandomPrograms : public testing::TestWithParam<std::tuple<GuestMode, bool>
     const auto [mode, events] = GetParam();
     for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
       SCOPED_TRACE("program " + std::to_string(seed));
-      test(seed, random_guest(mode, seed, length, events));
+      Recording recording = random_guest(mode, seed, length, events);
+      if (events) add_events_in_repeats(recording, seed);
+      test(seed, recording);
       if (HasFailure()) return;
     }
   }
@@ -248,13 +252,18 @@ class RandomPrograms : public testing::TestWithParam<std::tuple<GuestMode, bool>
 
 TEST_P(RandomPrograms, RunTheSameByInstructionsAndByBlocks) {
   std::uint64_t total = 0;
+  std::ptrdiff_t in_repeats = 0;
   each_program(kLength, [&](std::uint64_t, const Recording& recording) {
     const Outcome reference = replay(recording, ExecutionPath::instructions, true);
     total += reference.report.instructions;
+    in_repeats += std::count_if(reference.deliveries.begin(), reference.deliveries.end(),
+                                [](const auto& d) { return d[1] != 0 && d[2] == 2; });
     expect_equal(recording, reference, replay(recording, ExecutionPath::blocks, true));
     expect_equal(recording, reference, replay(recording, ExecutionPath::blocks, false));
   });
   EXPECT_GT(total, 10'000 * programs()) << "most programs ended early";
+  const bool events = std::get<1>(GetParam());
+  EXPECT_TRUE(!events || in_repeats > 0) << "no NMI between two iterations of a repeated string";
 }
 
 /// Sees to it that translated code has to be forgotten again and again.

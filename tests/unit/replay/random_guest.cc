@@ -307,7 +307,7 @@ class Guest {
   }
 
   void instruction() {
-    switch (pick(34)) {
+    switch (pick(36)) {
       case 0:
       case 1:
       case 2:
@@ -441,6 +441,10 @@ class Guest {
         memory(0);
         emit({byte()});
         break;
+      case 32:
+      case 33:
+        floating();
+        break;
       default:
         plain();
         break;
@@ -499,6 +503,41 @@ class Guest {
       default:
         emit({0x0f, 0xc7});
         memory(1);
+        break;
+    }
+  }
+
+  /// x87, MMX and SSE, any encoding. What FLDCW, FLDENV and FRSTOR find in memory may unmask
+  /// exceptions: then most of it faults until FNINIT.
+  void floating() {
+    const auto any_operand = [this] {
+      if (chance(2)) {
+        memory(pick(8));
+      } else {
+        emit({0xc0 | pick(64)});
+      }
+    };
+    switch (pick(8)) {
+      case 0:
+        emit({0xdb, 0xe3});
+        break;
+      case 1:
+        emit({0x0f, 0x60 | pick(32)});
+        any_operand();
+        if (ram_[at_ - 1] % 2 == 0) emit({0x0f, 0x77});
+        break;
+      case 2:
+        emit({0x0f, 0xd0 | pick(48)});
+        any_operand();
+        break;
+      case 3:
+        if (chance(2)) emit({0xf3});
+        emit({0x0f, chance(2) ? 0x50 | pick(16) : chance(2) ? 0x10 | pick(8) : 0x28 | pick(8)});
+        any_operand();
+        break;
+      default:
+        emit({0xd8 | pick(8)});
+        any_operand();
         break;
     }
   }
