@@ -122,6 +122,15 @@ bool is_transcendental(const InstructionInfo& info) {
   return (m >= 0xf0 && m <= 0xf3) || m == 0xf9 || m == 0xfb || m == 0xfe || m == 0xff;
 }
 
+/// CVTPI2PS, CVTTPS2PI, CVTPS2PI and the same of doubles wait for the x87 unit as MMX instructions
+/// do; CVTPI2PD only where its operand is an MMX register (SDM vol. 2).
+bool converts_mmx(const InstructionInfo& info) {
+  if (info.mandatory_prefix == 0xf2 || info.mandatory_prefix == 0xf3) return false;
+  const bool doubles = info.mandatory_prefix == 0x66;
+  if (info.opcode == 0x2a) return info.register_form || !doubles;
+  return info.opcode == 0x2c || info.opcode == 0x2d;
+}
+
 bool has_immediate_byte(std::uint8_t opcode) {
   return (opcode >= 0x70 && opcode <= 0x73) || opcode == 0xc2 || (opcode >= 0xc4 && opcode <= 0xc6);
 }
@@ -307,7 +316,8 @@ FpuForm HostFpu::prepare(const InstructionInfo& info) {
   const GprPlace place = gpr_place(info);
   form.action = Action::host;
   form.sse = info.kind == InstructionClass::sse_fp;
-  form.waits = info.kind == InstructionClass::mmx || info.kind == InstructionClass::emms;
+  form.waits = info.kind == InstructionClass::mmx || info.kind == InstructionClass::emms ||
+               converts_mmx(info);
   form.writes_gpr = place == GprPlace::reg_written || place == GprPlace::rm_written;
   if (place == GprPlace::reg_written) form.gpr = static_cast<std::int8_t>(info.reg_field);
   if (place == GprPlace::rm_read || place == GprPlace::rm_written) {
@@ -415,6 +425,8 @@ FpuResult HostFpu::run_sse(const FpuForm& form, FpuOperands& operands) {
   alignas(16) FxImage work = image_;
   const std::uint32_t before = mxcsr();
   const FpuOperands operands_before = operands;
+  // What does not wait must not meet an exception that the guest's x87 unit has pending.
+  work[kControl] |= kFpuExceptions;
   store32(work.data() + kMxcsr, (before | kMxcsrMasks) & ~kMxcsrFlags & 0xffff);
   store32(work.data() + kMxcsrMask, 0);
   call_stub(form, operands, work);
@@ -430,7 +442,10 @@ FpuResult HostFpu::run_sse(const FpuForm& form, FpuOperands& operands) {
     result.fault = FpuResult::Fault::simd;
     return result;
   }
+  const std::uint16_t control = control_word();
   copy_x87(work, image_);
+  set_word(kControl, control);
+  update_summary();
   std::copy(work.begin() + kXmm, work.begin() + kEnd, image_.begin() + kXmm);
   set_dword(kMxcsr, before | raised);
   result.model_specific = form.model_specific;

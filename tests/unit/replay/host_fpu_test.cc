@@ -159,6 +159,24 @@ TEST_F(HostFpuTest, AnUnmaskedExceptionIsReportedByTheNextWaitingInstruction) {
   EXPECT_EQ(pop_double(), before);
 }
 
+TEST_F(HostFpuTest, ConversionsOfMmxRegistersReportAPendingException) {
+  set_control(0x37b);  // zero divide is unmasked
+  load(0.0);
+  run({0xd9, 0xe8});  // FLD1
+  run({0xd8, 0xf1});  // FDIV ST(1)
+  ASSERT_TRUE(fpu_.exception_pending());
+  for (const int opcode : {0x2a, 0x2c, 0x2d}) {
+    EXPECT_EQ(run({0x0f, opcode, 0xc1}).fault, Fault::pending) << opcode;
+    EXPECT_EQ(run({0x66, 0x0f, opcode, 0xc1}).fault, Fault::pending) << opcode;
+    EXPECT_EQ(run({0xf3, 0x0f, opcode, 0xc1}).fault, Fault::none) << opcode;
+  }
+  EXPECT_EQ(run({0x0f, 0x2a, 0x00}).fault, Fault::pending);     // CVTPI2PS m64
+  EXPECT_EQ(run({0x66, 0x0f, 0x2a, 0x00}).fault, Fault::none);  // CVTPI2PD m64
+  EXPECT_EQ(run({0x0f, 0x58, 0xc1}).fault, Fault::none);        // ADDPS
+  EXPECT_EQ(fpu_.control_word(), 0x37b);
+  EXPECT_TRUE(fpu_.exception_pending());
+}
+
 TEST_F(HostFpuTest, AStoreWithAnUnmaskedExceptionStoresNothingAndKeepsTheStack) {
   load(1e300);
   set_control(0x377);                           // overflow unmasked
