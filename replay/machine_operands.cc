@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "formats/error.h"
+#include "replay/host_fpu.h"
 #include "replay/machine.h"
 
 namespace citcat {
@@ -51,6 +52,12 @@ void Machine::prepare_operands() {
   const InstructionInfo& info = *info_;
   if (info.opcode_map == 1 && info.opcode <= 3) [[unlikely]]
     tell_looked_up_descriptor();
+  if (info.kind == InstructionClass::mmx || info.kind == InstructionClass::emms) [[unlikely]] {
+    // The engine does not look for what the x87 unit has pending (SDM vol. 2, MOVQ and EMMS: #MF).
+    check_fpu_available(InstructionClass::mmx);
+    engine_.read_fx(fpu_->image());
+    if (fpu_->exception_pending()) throw CpuException{16, std::nullopt, 0};
+  }
   const bool loads_selector =
       info.kind == InstructionClass::mov_to_segment || info.kind == InstructionClass::ltr ||
       info.kind == InstructionClass::lldt || info.kind == InstructionClass::in ||
