@@ -18,6 +18,8 @@ using Kind = InstructionClass;
 /// lost them when the page turns out to need a translation.
 bool needs_report(const InstructionInfo& info) {
   const bool to_memory = info.has_modrm && !info.register_form;
+  if (wants_aligned_operand(info)) return true;
+  if (returns_far_up(info) || is_enter(info)) return true;
   if (to_memory && (info.flag_rule == FlagRule::rotate_carry_left ||
                     info.flag_rule == FlagRule::rotate_carry_right)) {
     return true;

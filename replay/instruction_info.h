@@ -252,6 +252,29 @@ struct InstructionInfo {
 InstructionInfo decode_instruction(std::span<const std::uint8_t> bytes, CodeMode mode,
                                    CpuModel model);
 
+/// #GP(0) where its operand is not aligned to 16 bytes (SDM vol. 2, exceptions of types 1, 2 and 4,
+/// FXSAVE, FXRSTOR): all of 16 bytes but those of MOVUPS, MOVUPD, MOVDQU and LDDQU.
+inline bool wants_aligned_operand(const InstructionInfo& info) {
+  if (info.register_form || info.operand_count == 0) return false;
+  if (info.kind == InstructionClass::fxsave || info.kind == InstructionClass::fxrstor) return true;
+  const bool vector = info.kind == InstructionClass::sse || info.kind == InstructionClass::sse_fp;
+  if (!vector || !info.has_modrm || info.operands[0].size != 16) return false;
+  const bool unaligned_move =
+      info.opcode == 0x10 || info.opcode == 0x11 || info.opcode == 0xf0 ||
+      (info.mandatory_prefix == 0xf3 && (info.opcode == 0x6f || info.opcode == 0x7f));
+  return !unaligned_move;
+}
+
+inline bool is_enter(const InstructionInfo& info) {
+  return info.opcode_map == 0 && info.opcode == 0xc8;
+}
+
+/// RET and RETF that release 32 KiB or more: the engine takes the number for a negative one.
+inline bool returns_far_up(const InstructionInfo& info) {
+  return (info.kind == InstructionClass::ret || info.kind == InstructionClass::far_return) &&
+         info.immediate >= 0x8000;
+}
+
 /// `value` under an offset mask.
 constexpr std::uint32_t wrap_offset(std::uint32_t value, AddressWidth width, bool stack32) {
   const bool wide = width == AddressWidth::bits32 || (width == AddressWidth::stack && stack32);

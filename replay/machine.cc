@@ -344,6 +344,7 @@ void Machine::complete_in_flight(std::uint32_t next_linear) {
     begin_anew();
     return;
   }
+  if (is_enter(*info_) && info_->operand_bytes == 2) keep_upper_frame_pointer();
   report_completed();
   flags_after(*info_);
   retire();
@@ -435,6 +436,9 @@ void Machine::prepare(std::uint32_t linear) {
   code_base_ = engine_.segment_base(kCs);
   if (breaks_on_code_) [[unlikely]]
     check_code_breakpoints(linear);
+  const std::uint32_t eip = linear - code_base_;
+  const std::uint32_t limit = model_ == CpuModel::i8088 ? 0xffff : engine_.segment_limit(kCs);
+  if (eip > limit && model_ != CpuModel::i8088) throw CpuException{13, 0u, 0};
   info_ = &fetch(linear);
   const InstructionInfo& info = *info_;
   store_count_ = 0;
@@ -442,11 +446,10 @@ void Machine::prepare(std::uint32_t linear) {
   ea_count_ = 0;
   reads_told_ = 0;
   if (info.state != DecodeState::ok) {
+    if (reaches_beyond_limit(linear)) throw CpuException{13, 0u, 0};
     if (info.reason == InvalidReason::too_long) throw CpuException{13, 0u, 0};
     throw CpuException{6, std::nullopt, 0};
   }
-  const std::uint32_t eip = linear - code_base_;
-  const std::uint32_t limit = model_ == CpuModel::i8088 ? 0xffff : engine_.segment_limit(kCs);
   if (eip > limit || limit - eip < info.length - 1u) {
     if (model_ == CpuModel::i8088) {
       throw ReplayStopped{position_, "code that wraps around the end of its segment",
@@ -469,7 +472,8 @@ void Machine::prepare(std::uint32_t linear) {
   if (sixteen_bit_ && prepare_16_bit()) return;
   const bool far = info.kind == InstructionClass::far_jump ||
                    info.kind == InstructionClass::far_call || info.kind == InstructionClass::iret;
-  if (emulated(info.kind) || (far && transfers_by_system_descriptor())) {
+  if (emulated(info.kind) || (far && transfers_here()) ||
+      (returns_far_up(info) && (engine_.hflags() & kHfSs32) != 0)) {
     wants_arrangement_ = false;
     request(Action::emulate);
     return;
@@ -478,6 +482,8 @@ void Machine::prepare(std::uint32_t linear) {
   if (fixes_flags_) keep_flag_inputs(info);
   try {
     prepare_operands();
+    if (info.control_flow) check_branch_target();
+    if (is_enter(info)) check_final_stack();
     if (fixes_flags_ && flag_operand_) {
       flag_inputs_.memory = 0;
       std::array<std::uint8_t, 4> bytes{};

@@ -237,9 +237,10 @@ class Machine final : private EngineClient, private WalkObserver {
   void access(const DataAccess& a, const MemoryOperand& operand);
   void access_pages(const DataAccess& a, Access kind, bool is_read);
   void tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first);
+  bool reaches_beyond_limit(std::uint32_t linear);
   const InstructionInfo& fetch(std::uint32_t linear);
   void require_code_at(LinearAddr page, PhysAddr frame) const;
-  void check_segment(const DataAccess& a, const MemoryOperand& operand) const;
+  void check_segment(const DataAccess& a, const MemoryOperand& operand, bool writes) const;
   bool repeat_count_is_zero() const;
   bool run_step();
   void finish_run_step();
@@ -248,6 +249,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void ask_for_code_again();
   void settle_in_flight(std::uint32_t linear, bool completed);
   bool touches_system_tables() const;
+  bool lies_in_system_tables(std::uint32_t page) const;
   std::uint32_t flags() const;
   bool user_mode() const { return (engine_.hflags() & kHfCpl) == 3; }
   CodeMode code_mode() const;
@@ -417,6 +419,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void check_fpu_available(InstructionClass kind) const;
   void read_operand(std::uint32_t linear, std::span<std::uint8_t> out);
   void write_stores(std::span<const std::uint8_t> bytes);
+  std::uint32_t next_eip() const;
   void complete_emulated();
   void finish_mode_switch(std::uint32_t flags_before);
   std::optional<std::uint64_t> find_msr(std::uint32_t index) const;
@@ -473,11 +476,24 @@ class Machine final : private EngineClient, private WalkObserver {
   };
   StackTop inner_stack(std::uint32_t level, std::uint32_t ext,
                        std::optional<Descriptor>& descriptor);
+  std::uint32_t next_push(StackTop& top, std::uint32_t width, std::uint32_t ext) const;
   void push(StackTop& top, std::uint32_t value, std::uint32_t width, std::uint32_t ext);
   std::uint32_t pushed_flags(DeliveredEvent::Kind kind, std::uint8_t vector) const;
   std::uint32_t system_read(std::uint32_t linear, std::uint32_t size);
   void system_write(std::uint32_t linear, std::uint32_t value, std::uint32_t size,
                     bool user = false);
+
+  // machine_transfers.cc: near and far transfers that the engine makes otherwise
+  bool takes_branch() const;
+  std::uint32_t branch_target();
+  void check_branch_target();
+  void emulate_near_return();
+  void check_final_stack();
+  void keep_upper_frame_pointer();
+  void transfer_to_code(const Descriptor& code, std::uint32_t offset, bool call);
+  void page_in_pushes(StackTop top, std::uint32_t width, unsigned count);
+  bool ignores_vm_flag();
+  void return_within_level();
 
   // machine_tasks.cc: call gates and task switches (Intel SDM vol. 3, 5.8 and chapter 7)
   enum class TaskSource : std::uint8_t { jump, call, iret, event };
@@ -485,7 +501,7 @@ class Machine final : private EngineClient, private WalkObserver {
   struct TaskReturn {
     std::uint32_t eip = 0, eflags = 0;  ///< saved for the task that is left
   };
-  bool transfers_by_system_descriptor();
+  bool transfers_here();
   std::uint32_t far_pointer_linear() const;
   void tell_transfer_descriptors();
   void tell_stack_read(std::uint32_t linear, std::uint32_t size);
@@ -538,6 +554,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool resuming_ = false;                   ///< the engine reports again what is already prepared
   std::array<StringRun, 2> string_runs_{};  ///< what they access, by operand
   bool iterating_ = false;                  ///< an iteration of a REP is in flight
+  std::uint32_t frame_before_ = 0;          ///< EBP before ENTER
   bool repeat_done_ = false;                ///< its final count check is in flight
   std::uint32_t count_before_ = 0;
   std::array<std::uint32_t, 2> ea_{};

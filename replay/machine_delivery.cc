@@ -205,7 +205,9 @@ bool Machine::raise(CpuException exception, std::uint32_t return_eip, DeliveredE
       if (sink_ != nullptr) sink_->shutdown(position_);
       break;
     }
-    exception = combine(exception, second);
+    // Interrupts and INT n are benign whatever their vector (SDM vol. 3, table 6-4).
+    const bool benign = kind != DeliveredEvent::Kind::exception;
+    exception = benign ? second : combine(exception, second);
     // A fault while a software interrupt is delivered restarts the INT n itself; one in a task that
     // was entered belongs to the new task.
     if (kind == DeliveredEvent::Kind::software || task_entered_) return_eip = engine_.eip();
@@ -364,16 +366,24 @@ Machine::StackTop Machine::inner_stack(std::uint32_t level, std::uint32_t ext,
   return top;
 }
 
-void Machine::push(StackTop& top, std::uint32_t value, std::uint32_t width, std::uint32_t ext) {
+/// Moves the stack pointer down by one push, and returns the offset of its place.
+std::uint32_t Machine::next_push(StackTop& top, std::uint32_t width, std::uint32_t ext) const {
   const Segment& stack = top.segment;
   const std::uint32_t mask = (stack.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
   const std::uint32_t at = (top.esp - width) & mask;
   const bool expand_down = (stack.attributes & 0x0c) == 0x04;
-  if (!expand_down && (at > stack.limit || stack.limit - at < width - 1)) {
+  const bool fits = expand_down ? at > stack.limit && mask - at >= width - 1
+                                : at <= stack.limit && stack.limit - at >= width - 1;
+  if (!fits) {
     throw CpuException{kStackFault, top.inner ? ((stack.selector & 0xfffcu) | ext) : ext, 0};
   }
   top.esp = (top.esp & ~mask) | at;
-  system_write(stack.base + at, value, width, top.user);
+  return at;
+}
+
+void Machine::push(StackTop& top, std::uint32_t value, std::uint32_t width, std::uint32_t ext) {
+  const std::uint32_t at = next_push(top, width, ext);
+  system_write(top.segment.base + at, value, width, top.user);
 }
 
 void Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {

@@ -61,6 +61,10 @@ bool Machine::emulated(InstructionClass kind) {
 
 void Machine::emulate() {
   const InstructionInfo& info = *info_;
+  if (info.kind == InstructionClass::far_return) {
+    throw ReplayStopped{position_, "a far return that releases 32 KiB or more", ~std::uint64_t{0},
+                        "", ""};
+  }
   if (is_floating_point(info.kind)) check_fpu_available(info.kind);
   if (info.kind == InstructionClass::far_jump || info.kind == InstructionClass::far_call ||
       info.kind == InstructionClass::iret) {
@@ -77,6 +81,9 @@ void Machine::emulate() {
     return;
   }
   switch (info.kind) {
+    case InstructionClass::ret:
+      emulate_near_return();
+      return;
     case InstructionClass::hlt:
       require_ring0();
       if (sink_ != nullptr) sink_->halted(position_);
@@ -142,11 +149,16 @@ void Machine::emulate() {
   complete_emulated();
 }
 
+/// Behind the instruction. From the 386 on EIP goes on from FFFF to 10000, where the next fetch is
+/// refused, in 16-bit code too.
+std::uint32_t Machine::next_eip() const {
+  const std::uint32_t next = engine_.eip() + info_->length;
+  return sixteen_bit_ ? next & 0xffff : next;
+}
+
 void Machine::complete_emulated() {
   const std::uint32_t flags = engine_.system_flags();
-  const bool wide = (engine_.hflags() & kHfCs32) != 0;
-  const std::uint32_t next = engine_.eip() + info_->length;
-  engine_.set_eip(wide ? next : next & 0xffff);
+  engine_.set_eip(next_eip());
   engine_.clear_inhibit();
   report_completed();
   retire();
@@ -288,10 +300,10 @@ void Machine::emulate_software_interrupt() {
     vector = 1;
     software = false;  // SDM vol. 2, INT1: no privilege check of the gate
   }
-  const std::uint32_t next = engine_.eip() + info.length;
+  const std::uint32_t next = next_eip();
   const InstructionInfo completed = info;  // the handler may decode over this slot
   const bool delivered =
-      raise({vector, std::nullopt, 0}, (engine_.hflags() & kHfCs32) != 0 ? next : next & 0xffff,
+      raise({vector, std::nullopt, 0}, next,
             software ? DeliveredEvent::Kind::software : DeliveredEvent::Kind::exception);
   if (!delivered) return;
   info_ = &completed;
@@ -385,7 +397,9 @@ void Machine::emulate_floating_point() {
   operands.code_offset = engine_.eip();
   operands.save_sse = (engine_.cr(4) & 0x200) != 0;
   if (form.gpr != kNoRegister) operands.gpr = engine_.gpr(form.gpr);
-  if (form.writes_eflags) operands.eflags = engine_.eflags();
+  // Compared into, or asked by FCMOVcc.
+  const bool conditional = info.kind == InstructionClass::x87 && info.register_form;
+  if (form.writes_eflags || conditional) operands.eflags = engine_.eflags();
   if (info.operand_count != 0) {
     const MemoryOperand& operand = info.operands[0];
     operands.data_selector = engine_.segment_selector(operand.segment);

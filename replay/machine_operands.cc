@@ -50,7 +50,8 @@ void Machine::check_allowed() const {
 
 void Machine::prepare_operands() {
   const InstructionInfo& info = *info_;
-  if (info.opcode_map == 1 && info.opcode <= 3) [[unlikely]]
+  const bool may_look_up = info.opcode_map == 1 && info.opcode <= 3;
+  if (may_look_up && info.register_form) [[unlikely]]
     tell_looked_up_descriptor();
   if (info.kind == InstructionClass::mmx || info.kind == InstructionClass::emms) [[unlikely]] {
     // The engine does not look for what the x87 unit has pending (SDM vol. 2, MOVQ and EMMS: #MF).
@@ -68,6 +69,10 @@ void Machine::prepare_operands() {
   for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
   const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
   const std::uint64_t* regs = engine_.gprs();
+  if (wants_aligned_operand(info) &&
+      operand_linear(info.operands[0], regs, bases.data(), stack32) % 16 != 0) {
+    throw CpuException{13, 0u, 0};
+  }
   ea_count_ = info.ea_count;
   for (unsigned i = 0; i < info.ea_count; ++i) {
     ea_[i] = kt_address(info, i, linear_ - code_base_, regs, bases.data(), stack32);
@@ -81,6 +86,8 @@ void Machine::prepare_operands() {
     for_each_access(info, regs, bases.data(), stack32,
                     [&](const DataAccess& a) { access(a, info.operands[a.operand]); });
   }
+  if (may_look_up && !info.register_form) [[unlikely]]
+    tell_looked_up_descriptor();
   switch (info.kind) {
     case InstructionClass::mov_to_segment:
     case InstructionClass::pop_segment:
@@ -151,14 +158,14 @@ void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
     split_access(a, operand);
     return;
   }
-  check_segment(a, operand);
+  const bool keeps =
+      operand.conditional_write &&
+      shift_writes_nothing(*info_, model_, static_cast<std::uint8_t>(engine_.gpr(kEcx)));
+  check_segment(a, operand, a.write || (operand.write && !keeps));
   if (breaks_on_data_) [[unlikely]]
     check_data_breakpoints(a);
   if (a.write) {
-    if (operand.conditional_write &&
-        shift_writes_nothing(*info_, model_, static_cast<std::uint8_t>(engine_.gpr(kEcx)))) {
-      return;
-    }
+    if (keeps) return;
     access_pages(a, Access::write, false);
   } else {
     // A read-modify-write asks for write permission before it reads: a page it may not write is
@@ -216,7 +223,9 @@ void Machine::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
   }
 }
 
-void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand) const {
+/// `writes`: the access itself, or one that follows it to the same place, which is refused before
+/// anything is read.
+void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand, bool writes) const {
   if (model_ == CpuModel::i8088) return;  // has neither limits nor types
   // Intel SDM vol. 3, 5.3 and 5.4. The engine checks neither limits nor types.
   const int s = operand.segment;
@@ -234,7 +243,7 @@ void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand) c
     const bool present = (flags & 0x8000) != 0;
     const bool code = (flags & 0x800) != 0;
     const bool bit = (flags & 0x200) != 0;  // writable data, readable code
-    good = present && (a.write ? !code && bit : !code || bit);
+    good = present && (writes ? !code && bit : !code || bit);
   }
   if (!good) throw CpuException{static_cast<std::uint8_t>(s == kSs ? 12 : 13), 0u, 0};
 }
@@ -244,6 +253,25 @@ void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand) c
 void Machine::require_code_at(LinearAddr page, PhysAddr frame) const {
   const auto told = engine_code_.frame_of(page);
   if (told && told->page() != frame.page()) throw CodeElsewhere{};
+}
+
+/// Of an undefined instruction, which processors find out once they have its bytes: the code
+/// segment ends before.
+bool Machine::reaches_beyond_limit(std::uint32_t linear) {
+  if (model_ == CpuModel::i8088) return false;
+  const std::uint32_t eip = linear - code_base_, limit = engine_.segment_limit(kCs);
+  if (eip > limit) return true;
+  const std::uint32_t room = limit - eip + 1;
+  if (room == 0 || room >= kMaxInstructionBytes) return false;
+  std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
+  std::uint32_t n = 0;
+  for (; n < room; ++n) {
+    const auto at = mmu_.peek(LinearAddr{linear + n}, Access::execute, user_mode());
+    if (!at || !memory_.is_mapped(at->frame.page())) break;
+    bytes[n] = *memory_.host(at->frame + ((linear + n) & kPageMask));
+  }
+  return n == room && decode_cache_.decode({bytes.data(), n}, code_mode()).state ==
+                          DecodeState::needs_more_bytes;
 }
 
 const InstructionInfo& Machine::fetch(std::uint32_t linear) {
@@ -278,6 +306,11 @@ const InstructionInfo& Machine::fetch(std::uint32_t linear) {
   std::uint32_t second = 0;
   PhysAddr next;
   if (slot.info.state == DecodeState::needs_more_bytes && here < kMaxInstructionBytes) {
+    // The segment may end before.
+    const std::uint32_t last = linear - code_base_ + here - 1;
+    if (model_ != CpuModel::i8088 && last == engine_.segment_limit(kCs) && last != 0xffffffff) {
+      throw CpuException{13, 0u, 0};
+    }
     next = mmu_.translate(LinearAddr{linear + here}, Access::execute, user);
     const std::uint8_t* host = memory_.host(next);
     if (host == nullptr) throw UndefinedMemory{next, 1, "code"};

@@ -92,6 +92,21 @@ bool Machine::touches_system_tables() const {
   }
 }
 
+/// The page is one of those that the instruction in flight may look at with supervisor rights: its
+/// other accesses are the program's, like the upper half of what POP of a segment register takes
+/// off the stack.
+bool Machine::lies_in_system_tables(std::uint32_t page) const {
+  if (!touches_system_tables()) return false;
+  const auto reaches = [&](std::uint32_t base, std::uint32_t limit) {
+    const std::uint32_t first = base & ~kPageMask;
+    return page - first <= (base & kPageMask) + limit;
+  };
+  const TableRegister gdt = engine_.gdtr();
+  const Segment ldt = engine_.ldtr(), task = engine_.tr();
+  return reaches(gdt.base, gdt.limit) || (!ldt.unusable && reaches(ldt.base, ldt.limit)) ||
+         reaches(task.base, task.limit);
+}
+
 std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAccess kind) {
   auto known = translate_for_engine(linear, kind);
   if (known && kind == EngineAccess::write && begins_to_patch(known->frame.page())) {
@@ -134,7 +149,9 @@ std::optional<Translation> Machine::translate_for_engine(std::uint32_t linear, E
     }
     return allow_engine(*known, access);
   }
-  if (kind == EngineAccess::fetch || !in_flight_ || !touches_system_tables()) return std::nullopt;
+  if (kind == EngineAccess::fetch || !in_flight_ || !lies_in_system_tables(linear & ~kPageMask)) {
+    return std::nullopt;
+  }
   // Descriptor tables and task segments are reached with supervisor rights.
   try {
     mmu_.translate(page, access, false);
@@ -172,7 +189,7 @@ void Machine::resolve_translation_fault() {
       const Access access =
           engine_.fault_access() == EngineAccess::write ? Access::write : Access::read;
       mmu_.translate(LinearAddr{engine_.fault_page()}, access,
-                     user_mode() && !touches_system_tables());
+                     user_mode() && !lies_in_system_tables(engine_.fault_page()));
       if (stores_to_code_) {
         put_back_overwritten();
         engine_.write_raw_flags(flags_before_);
@@ -189,11 +206,17 @@ void Machine::resolve_translation_fault() {
       action_ = Action::at_position;
       return;
     }
+    code_base_ = engine_.segment_base(kCs);
+    if (model_ != CpuModel::i8088 && linear - code_base_ > engine_.segment_limit(kCs)) {
+      throw CpuException{13, 0u, 0};
+    }
     fetch(linear);
     // The block being translated reaches into an absent page, its first instruction does not.
     engine_.step_once();
   } catch (const PageFault& f) {
     raise({14, f.error_code, f.address}, engine_.eip(), DeliveredEvent::Kind::exception);
+  } catch (const CpuException& e) {
+    raise(e, engine_.eip(), DeliveredEvent::Kind::exception);
   } catch (const CodeElsewhere&) {
     engine_.flush_tlb();
   }

@@ -1,6 +1,6 @@
-// Far transfers through system descriptors: call gates, task gates and task segments (Intel SDM
-// vol. 3, 5.8 and chapter 7). The engine would make their memory accesses unobserved; here each
-// descriptor read, task segment access and push is told like any other.
+// Far transfers: through call gates, task gates and task segments (Intel SDM vol. 3, 5.8 and
+// chapter 7), and those in machine_transfers.cc. The engine would make their memory accesses
+// unobserved; here each descriptor read, task segment access and push is told like any other.
 
 #include <algorithm>
 #include <array>
@@ -44,28 +44,12 @@ struct Machine::TaskState {
 // ---------------------------------------------------------------------------------------------
 // Which instructions belong here
 
-/// Whether the far transfer about to run goes through a system descriptor. Nothing is told and no
-/// accessed bit is set; what cannot be read is left to the engine, which will fault on it.
-bool Machine::transfers_by_system_descriptor() {
+/// Whether the far transfer about to run is made here. In protected mode all jumps and calls are,
+/// and what of IRET goes to another task, or elsewhere than the engine would go.
+bool Machine::transfers_here() {
   if (!protected_mode()) return false;
-  if (info_->kind == InstructionClass::iret) return (engine_.system_flags() & kFlagNt) != 0;
-  const auto peek = [&](std::uint32_t linear, bool user) -> std::optional<std::uint8_t> {
-    const auto at = mmu_.peek(LinearAddr{linear}, Access::read, user);
-    if (!at) return std::nullopt;
-    return memory_.defined_byte(at->frame + (linear & kPageMask));
-  };
-  std::uint16_t selector = info_->far_selector;
-  if (info_->indirect) {
-    if (info_->operand_count == 0) return false;
-    const std::uint32_t at = far_pointer_linear() + info_->operand_bytes;
-    const auto low = peek(at, user_mode()), high = peek(at + 1, user_mode());
-    if (!low || !high) return false;
-    selector = static_cast<std::uint16_t>(*low | *high << 8);
-  }
-  const auto type_byte = descriptor_type_byte(selector);
-  if (!type_byte) return false;
-  const auto type = peek(*type_byte, false);
-  return type && (*type & kDescSegment >> 8) == 0;
+  if (info_->kind != InstructionClass::iret) return true;
+  return (engine_.system_flags() & kFlagNt) != 0 || ignores_vm_flag();
 }
 
 /// Tells the read of a descriptor that the engine will make.
@@ -173,20 +157,26 @@ void Machine::emulate_system_transfer() {
   }
   store_count_ = 0;
   if (info.kind == InstructionClass::iret) {
-    return_to_previous_task();
+    const bool nested = (engine_.system_flags() & kFlagNt) != 0;
+    nested ? return_to_previous_task() : return_within_level();
   } else {
     std::uint16_t selector = info.far_selector;
+    std::uint32_t offset = info.far_offset;
     if (info.indirect) {
       // Of the operands only the pointer: whether anything is pushed, the descriptor decides.
       for_each_access(info, engine_.gprs(), bases.data(), stack32, [&](const DataAccess& a) {
         if (!a.write) access(a, info.operands[a.operand]);
       });
-      std::array<std::uint8_t, 2> bytes{};
-      read_operand(far_pointer_linear() + info.operand_bytes, bytes);
-      selector = static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8);
+      std::array<std::uint8_t, 6> bytes{};
+      read_operand(far_pointer_linear(), std::span(bytes).first(info.operand_bytes + 2u));
+      std::copy_n(bytes.begin(), info.operand_bytes, reinterpret_cast<std::uint8_t*>(&offset));
+      const std::uint8_t* const behind = bytes.data() + info.operand_bytes;
+      selector = static_cast<std::uint16_t>(behind[0] | behind[1] << 8);
     }
-    transfer_through(read_descriptor(selector, kProtection, 0),
-                     info.kind == InstructionClass::far_call);
+    if ((selector & 0xfffc) == 0) throw CpuException{kProtection, 0u, 0};
+    const Descriptor d = read_descriptor(selector, kProtection, 0);
+    const bool call = info.kind == InstructionClass::far_call;
+    d.is_system() ? transfer_through(d, call) : transfer_to_code(d, offset, call);
   }
   engine_.sync_mode();
   engine_.clear_inhibit();
@@ -355,8 +345,8 @@ void Machine::task_switch(const Descriptor& task, TaskSource source, std::uint32
   enter_task(state, wide, nests, ext);
 }
 
-/// Walks to the one or two pages of [first, last], as an access would that goes through them upward;
-/// throws what it would throw.
+/// Walks to the one or two pages of [first, last], as an access would that goes through them
+/// upward; throws what it would throw.
 void Machine::page_in(std::uint32_t first, std::uint32_t last, Access access) {
   mmu_.translate(LinearAddr{first}, access, false);
   const std::uint32_t last_page = last & ~kPageMask;

@@ -1,0 +1,237 @@
+// Transfers of control that the engine makes otherwise than the processor: what it looks at too
+// late or not at all, and what it stores before it refuses (Intel SDM vol. 2, CALL, JMP, RET,
+// IRET).
+
+#include <algorithm>
+
+#include "replay/machine_descriptor.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kCf = 0x001, kPf = 0x004, kZf = 0x040, kSf = 0x080, kOf = 0x800;
+
+/// SDM vol. 1, appendix B: the condition in the low four bits of an opcode.
+bool condition_holds(unsigned condition, std::uint32_t flags) {
+  const auto set = [&](std::uint32_t flag) { return (flags & flag) != 0; };
+  const bool less = set(kSf) != set(kOf);
+  bool holds = false;
+  switch (condition >> 1 & 7) {
+    case 0:
+      holds = set(kOf);
+      break;
+    case 1:
+      holds = set(kCf);
+      break;
+    case 2:
+      holds = set(kZf);
+      break;
+    case 3:
+      holds = set(kCf) || set(kZf);
+      break;
+    case 4:
+      holds = set(kSf);
+      break;
+    case 5:
+      holds = set(kPf);
+      break;
+    case 6:
+      holds = less;
+      break;
+    default:
+      holds = less || set(kZf);
+      break;
+  }
+  return holds != ((condition & 1) != 0);
+}
+
+}  // namespace
+
+/// LOOP, LOOPE, LOOPNE, JCXZ and conditional jumps: whether the one in flight will jump.
+bool Machine::takes_branch() const {
+  const InstructionInfo& info = *info_;
+  const std::uint32_t flags = engine_.eflags();
+  if (info.kind == InstructionClass::jcc) return condition_holds(info.opcode, flags);
+  if (info.kind != InstructionClass::loop) return true;
+  const std::uint32_t mask = info.address_bits == 32 ? 0xffffffff : 0xffff;
+  constexpr std::uint8_t kLoopne = 0xe0, kLoope = 0xe1, kJcxz = 0xe3;
+  if (info.opcode == kJcxz) return (engine_.gpr(kEcx) & mask) == 0;
+  if (((engine_.gpr(kEcx) - 1) & mask) == 0) return false;
+  const bool zero = (flags & kZf) != 0;
+  return info.opcode == kLoopne ? !zero : info.opcode != kLoope || zero;
+}
+
+/// Where the near transfer in flight goes, if it goes anywhere.
+std::uint32_t Machine::branch_target() {
+  const InstructionInfo& info = *info_;
+  const bool wide = ((engine_.hflags() & kHfCs32) != 0) != info.operand_prefix;
+  const std::uint32_t mask = wide ? 0xffffffff : 0xffff;
+  if (info.kind != InstructionClass::ret && !info.indirect) {
+    return (engine_.eip() + info.length + static_cast<std::uint32_t>(info.target_displacement)) &
+           mask;
+  }
+  if (info.register_form) return engine_.gpr(info.rm_field) & mask;
+  const MemoryOperand& operand = info.operands[0];
+  std::array<std::uint8_t, 4> bytes{};
+  read_operand(engine_.segment_base(operand.segment) +
+                   operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0),
+               std::span(bytes).first(wide ? 4 : 2));
+  return static_cast<std::uint32_t>(bytes[0] | bytes[1] << 8 | bytes[2] << 16) |
+         std::uint32_t{bytes[3]} << 24;
+}
+
+/// A near transfer to beyond the limit of the code segment is refused at the instruction that makes
+/// it, with nothing pushed or popped. The engine gets there first.
+void Machine::check_branch_target() {
+  const std::uint32_t limit = engine_.segment_limit(kCs);
+  if (limit == 0xffffffff || model_ == CpuModel::i8088) return;
+  switch (info_->kind) {
+    case InstructionClass::jcc:
+    case InstructionClass::loop:
+    case InstructionClass::jump:
+    case InstructionClass::call:
+    case InstructionClass::ret:
+      break;
+    default:
+      return;
+  }
+  if (branch_target() > limit && takes_branch()) throw CpuException{kProtection, 0u, 0};
+}
+
+/// RET that releases 32 KiB or more: the engine takes the number for a negative one.
+void Machine::emulate_near_return() {
+  const std::uint32_t target = branch_target();
+  if (target > engine_.segment_limit(kCs)) throw CpuException{kProtection, 0u, 0};
+  const std::uint32_t mask = (engine_.hflags() & kHfSs32) != 0 ? 0xffffffff : 0xffff;
+  const std::uint32_t esp = engine_.gpr(kEsp);
+  const std::uint32_t flags = engine_.system_flags();
+  report_completed();
+  engine_.set_gpr(kEsp,
+                  (esp & ~mask) | ((esp + static_cast<std::uint32_t>(info_->stack_delta)) & mask));
+  engine_.set_eip(target);
+  finish_mode_switch(flags);
+}
+
+/// ENTER refuses where its frame has no room, though it does not touch what it leaves free (SDM
+/// vol. 2, ENTER: the final value of the stack pointer).
+void Machine::check_final_stack() {
+  const bool wide = (engine_.hflags() & kHfSs32) != 0;
+  const std::uint32_t esp = engine_.gpr(kEsp) + static_cast<std::uint32_t>(info_->stack_delta);
+  MemoryOperand operand;
+  operand.segment = kSs;
+  DataAccess a;
+  a.offset = wide ? esp : esp & 0xffff;
+  a.linear = engine_.segment_base(kSs) + a.offset;
+  a.size = 1;
+  a.write = true;
+  frame_before_ = engine_.gpr(kEbp);
+  check_segment(a, operand, true);
+  if (!mmu_.peek(LinearAddr{a.linear}, Access::write, user_mode())) {
+    mmu_.translate(LinearAddr{a.linear}, Access::write, user_mode());
+  }
+}
+
+/// ENTER with 16-bit operands changes BP alone. The engine goes by the size of the stack.
+void Machine::keep_upper_frame_pointer() {
+  engine_.set_gpr(kEbp, (frame_before_ & 0xffff0000) | (engine_.gpr(kEbp) & 0xffff));
+}
+
+/// JMP and CALL to a code segment. The engine names the wrong selector where the offset lies beyond
+/// its limit, after it has pushed the return address.
+void Machine::transfer_to_code(const Descriptor& code, std::uint32_t offset, bool call) {
+  const std::uint32_t error = code.selector & 0xfffcu;
+  const std::uint32_t cpl = engine_.hflags() & kHfCpl;
+  const bool allowed =
+      code.conforming() ? code.dpl() <= cpl : code.dpl() == cpl && (code.selector & 3u) <= cpl;
+  if (!code.is_code() || !allowed) throw CpuException{kProtection, error, 0};
+  if (!code.present()) throw CpuException{kNotPresent, error, 0};
+  const Segment segment = code.segment(static_cast<std::uint16_t>(error | cpl));
+  const std::uint32_t width = info_->operand_bytes;
+  const std::uint32_t target = width == 2 ? offset & 0xffff : offset;
+  if (target > segment.limit) throw CpuException{kProtection, 0u, 0};
+  if (call) {
+    // Both places before anything is stored: a fault leaves neither.
+    StackTop top{engine_.segment(kSs), engine_.gpr(kEsp), user_mode(), false};
+    page_in_pushes(top, width, 2);
+    push(top, engine_.segment_selector(kCs), width, 0);
+    push(top, engine_.eip() + info_->length, width, 0);
+    engine_.set_gpr(kEsp, top.esp);
+  }
+  mark_accessed(code);
+  engine_.set_segment(kCs, code.segment(static_cast<std::uint16_t>(error | cpl)));
+  engine_.set_eip(target);
+}
+
+/// Throws what `count` pushes would.
+void Machine::page_in_pushes(StackTop top, std::uint32_t width, unsigned count) {
+  for (; count != 0; --count) {
+    const std::uint32_t at = next_push(top, width, 0);
+    const std::uint32_t linear = top.segment.base + at;
+    mmu_.translate(LinearAddr{linear}, Access::write, top.user);
+    mmu_.translate(LinearAddr{linear + width - 1}, Access::write, top.user);
+  }
+}
+
+/// IRET at level 3 whose image of EFLAGS has VM set. The flag is ignored there; the engine enters
+/// virtual-8086 mode.
+bool Machine::ignores_vm_flag() {
+  constexpr std::uint32_t kImageOfVm = 10;  // the byte of the 12 that IRETD pops
+  if (info_->operand_bytes != 4 || (engine_.hflags() & kHfCpl) == 0) return false;
+  const std::uint32_t mask = (engine_.hflags() & kHfSs32) != 0 ? 0xffffffff : 0xffff;
+  const std::uint32_t linear =
+      engine_.segment_base(kSs) + ((engine_.gpr(kEsp) + kImageOfVm) & mask);
+  const auto at = mmu_.peek(LinearAddr{linear}, Access::read, user_mode());
+  if (!at) return false;
+  const auto byte = memory_.defined_byte(at->frame + (linear & kPageMask));
+  return byte && (*byte & kFlagVm >> 16) != 0;
+}
+
+/// That IRET, which from level 3 leads nowhere but to level 3.
+void Machine::return_within_level() {
+  const std::uint32_t cpl = engine_.hflags() & kHfCpl;
+  if (cpl != 3) {
+    throw ReplayStopped{position_, "IRET with VM set in its image of EFLAGS at level 1 or 2",
+                        ~std::uint64_t{0}, "", ""};
+  }
+  const Segment stack = engine_.segment(kSs);
+  const std::uint32_t mask = (stack.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
+  std::array<std::uint32_t, 3> words{};
+  for (std::uint32_t i = 0; i < words.size(); ++i) {
+    DataAccess a;
+    a.offset = (engine_.gpr(kEsp) + 4 * i) & mask;
+    a.linear = stack.base + a.offset;
+    a.size = 4;
+    MemoryOperand operand;
+    operand.segment = kSs;
+    operand.read = true;
+    access(a, operand);
+    std::array<std::uint8_t, 4> bytes{};
+    read_operand(a.linear, bytes);
+    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::uint8_t*>(&words[i]));
+  }
+  const auto selector = static_cast<std::uint16_t>(words[1]);
+  const std::uint32_t error = selector & 0xfffcu;
+  if (error == 0) throw CpuException{kProtection, 0u, 0};
+  const Descriptor code = read_descriptor(selector, kProtection, 0);
+  const bool fits = code.conforming() ? code.dpl() <= cpl : code.dpl() == cpl;
+  if (!code.is_code() || (selector & 3u) != cpl || !fits) {
+    throw CpuException{kProtection, error, 0};
+  }
+  if (!code.present()) throw CpuException{kNotPresent, error, 0};
+  const Segment segment = code.segment(selector);
+  if (words[0] > segment.limit) throw CpuException{kProtection, 0u, 0};
+  mark_accessed(code);
+  const std::uint32_t esp = engine_.gpr(kEsp);
+  engine_.set_gpr(kEsp, (esp & ~mask) | ((esp + 12) & mask));
+  engine_.set_segment(kCs, code.segment(selector));
+  engine_.set_eip(words[0]);
+  // SDM vol. 2, IRET, "return to same privilege level".
+  constexpr std::uint32_t kArithmetic = 0xcd5, kId = 1u << 21;
+  std::uint32_t loaded = kArithmetic | kFlagTf | kFlagNt | kFlagRf | kFlagAc | kId;
+  const std::uint32_t before = engine_.eflags();
+  if (cpl <= (before >> 12 & 3)) loaded |= kFlagIf;
+  engine_.set_eflags((before & ~loaded) | (words[2] & loaded));
+}
+
+}  // namespace citcat
