@@ -88,7 +88,8 @@ std::uint32_t HostProcessor::Descriptor::high() const {
 
 std::string HostProcessor::unavailable() {
   try {
-    HostProcessor trial(4096, {{0x100000, 0, Rights::write}});
+    // The last page may be taken: by the shadow memory of a sanitizer.
+    HostProcessor trial(4096, {{0x100000, 0, Rights::write}, {0xfffff000, 0, Rights::write}});
     Descriptor code16;
     code16.code = true;
     code16.base = 0x100000;
