@@ -239,8 +239,10 @@ bool changes_ecx(const RegisterEffect& e) {
 
 /// Of blocks that are compared, what must not be in them: accesses whose place, size or number
 /// depends on more than registers, those of more than BlockStore holds, flags that depend on a
-/// count that is lost, and copies.
+/// count that is lost, and copies. Nor vector instructions: a block that is taken back is executed
+/// again from its general registers and flags.
 bool has_plain_accesses(const InstructionInfo& info) {
+  if (info.kind == Kind::sse) return false;
   if (shifts_by_cl(info) && (!info.register_form || changes_ecx(info.registers))) return false;
   if (info.kind == Kind::string && info.operand_count > 1) return false;  // told as copies
   const auto* end = info.operands.begin() + info.operand_count;

@@ -16,6 +16,7 @@
 #include "replay/engine.h"
 #include "replay/kt_sink.h"
 #include "replay/replayer.h"
+#include "unit/replay/paged_guest.h"
 #include "unit/replay/random_guest.h"
 #include "unit/replay/repeat_events.h"
 
@@ -398,6 +399,23 @@ TEST_P(RandomPrograms, TellTheSameReadsBeforeAndBehindBlocksThatStoreToOnePlaceM
   // The programs of 16 bits happen to have no read between two stores to its place in one block.
   const bool is_16_bit = mode() == GuestMode::protected16 || mode() == GuestMode::virtual8086;
   EXPECT_TRUE(lost > 0 || is_16_bit);
+}
+
+TEST(BlocksTakenBack, LeaveVectorRegistersAsInstructionsDo) {
+  test::PagedGuest guest;
+  guest.recording.initial.cr4 = 0x200;  // SSE
+  guest.put(0x20000, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
+  guest.add({0x0f, 0x10, 0x0d}, {0x20000});  // movups xmm1,[20000h]
+  guest.add({0x0f, 0x57, 0xc1});             // again: xorps xmm0,xmm1
+  guest.add({0x40, 0xa3}, {0x20100});        // inc eax; mov [20100h],eax
+  guest.add({0xeb, 0xf5});                   // jmp again
+  guest.recording.instructions = 40'002;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    Accesses reference(Detail::accesses, seed), found(Detail::comparison, seed);
+    const Outcome a = replay(guest.recording, ExecutionPath::instructions, true, &reference);
+    const Outcome b = replay(guest.recording, ExecutionPath::blocks, true, &found);
+    expect_equal(guest.recording, a, b);
+  }
 }
 
 /// Expects no access at any place, and is to be told of every store all the same.
