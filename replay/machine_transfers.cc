@@ -159,7 +159,7 @@ void Machine::transfer_to_code(const Descriptor& code, std::uint32_t offset, boo
     engine_.set_gpr(kEsp, top.esp);
   }
   mark_accessed(code);
-  engine_.set_segment(kCs, code.segment(static_cast<std::uint16_t>(error | cpl)));
+  engine_.set_segment(kCs, segment);
   engine_.set_eip(target);
 }
 
@@ -224,7 +224,7 @@ void Machine::return_within_level() {
   mark_accessed(code);
   const std::uint32_t esp = engine_.gpr(kEsp);
   engine_.set_gpr(kEsp, (esp & ~mask) | ((esp + 12) & mask));
-  engine_.set_segment(kCs, code.segment(selector));
+  engine_.set_segment(kCs, segment);
   engine_.set_eip(words[0]);
   // SDM vol. 2, IRET, "return to same privilege level".
   constexpr std::uint32_t kArithmetic = 0xcd5, kId = 1u << 21;

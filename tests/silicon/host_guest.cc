@@ -303,7 +303,6 @@ void HostGuest::put_linear(std::uint32_t linear, std::uint8_t value) {
 }
 
 // --- instructions
-// ---------------------------------------------------------------------------------
 
 namespace {
 
