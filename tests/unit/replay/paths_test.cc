@@ -217,11 +217,14 @@ void expect_equal(const Recording& recording, const Outcome& a, const Outcome& b
   EXPECT_EQ(memory_difference(recording, a, b), "");
 }
 
-/// How many programs of each kind; CITCAT_RANDOM_PROGRAMS asks for more.
-std::uint64_t programs() {
-  const char* asked = std::getenv("CITCAT_RANDOM_PROGRAMS");
-  return asked != nullptr ? std::strtoull(asked, nullptr, 10) : 6;
+std::uint64_t environment_number(const char* name, std::uint64_t otherwise) {
+  const char* given = std::getenv(name);
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : otherwise;
 }
+
+/// How many programs of each kind, and the number of the first; the environment asks for others.
+std::uint64_t programs() { return environment_number("CITCAT_RANDOM_PROGRAMS", 6); }
+std::uint64_t first_program() { return environment_number("CITCAT_RANDOM_SEED", 1); }
 
 /// The same accesses by the same instructions.
 void expect_equal(const Accesses& a, const Accesses& b) {
@@ -239,7 +242,8 @@ class RandomPrograms : public testing::TestWithParam<std::tuple<GuestMode, bool>
   template <class F>
   static void each_program(std::uint64_t length, F&& test) {
     const auto [mode, events] = GetParam();
-    for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    const std::uint64_t first = first_program();
+    for (std::uint64_t seed = first; seed < first + programs(); ++seed) {
       SCOPED_TRACE("program " + std::to_string(seed));
       Recording recording = random_guest(mode, seed, length, events);
       if (events) add_events_in_repeats(recording, seed);
