@@ -98,7 +98,9 @@ struct VerifierProgress {
   /// Number of the 16 bytes that an address lies in, the shortest lines that processors have.
   static std::uint32_t line_of(std::uint32_t address) { return address / 16; }
   /// One number for the lines that a transaction may be of at once.
-  static std::uint32_t window_of(PhysAddr a) { return a.value / std::uint32_t{kMaxTransactionBytes}; }
+  static std::uint32_t window_of(PhysAddr a) {
+    return a.value / std::uint32_t{kMaxTransactionBytes};
+  }
   /// The masks above when nothing has been seen of `size` bytes.
   static constexpr std::uint32_t all_bytes(std::uint32_t size) {
     return size >= 32 ? 0xffffffffu : (1u << size) - 1;
