@@ -256,6 +256,11 @@ bool Machine::settle_before(std::uint32_t linear) {
     request(in_flight_ ? Action::finish_repeat : Action::resume);
     return false;
   }
+  if (repeat_done_ && stores_to_code_) {
+    // There may be another instruction by now than the one whose count is to be checked.
+    request(Action::finish_repeat);
+    return false;
+  }
   return !in_flight_;  // else the final count check of a REP
 }
 

@@ -33,7 +33,9 @@ void Machine::on_exception(std::uint32_t vector, bool software) {
 }
 
 void Machine::settle_in_flight(std::uint32_t linear, bool completed) {
-  if (!in_flight_ || (linear == linear_ && !completed)) return;
+  // An iteration that was made leaves the engine where it found it.
+  const bool iterated = iterating_ && engine_.gpr(kEcx) != count_before_;
+  if (!in_flight_ || (linear == linear_ && !completed && !iterated)) return;
   action_ = Action::none;
   complete_in_flight(completed && !iterating_ ? linear_ + 1 : linear);
   if (action_ == Action::fix_flags) engine_.set_eflags(fix_flags_);
@@ -177,6 +179,10 @@ void Machine::resolve_translation_fault() {
     }
   }
   settle_in_flight(linear, false);
+  if (in_flight_ && repeat_done_) {
+    finish_repeat();
+    return;
+  }
   if (++native_retries_ > kMaxNativeRetries) {
     char text[160];
     std::snprintf(text, sizeof text,

@@ -6,7 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "formats/kt.h"
+#include "replay/kt_sink.h"
+#include "replay/replayer.h"
 #include "unit/replay/both_paths.h"
 #include "unit/replay/paged_guest.h"
 
@@ -21,6 +28,8 @@ constexpr std::uint32_t kZf = 0x40;
 class RepeatedStrings : public testing::TestWithParam<ExecutionPath> {
  protected:
   static constexpr std::uint64_t kLoads = 4;
+  /// Behind those, each of 5 bytes, and a jump.
+  static constexpr std::uint32_t kBehindJump = PagedGuest::kMain + 5 * (kLoads + 1);
   /// Memory from kFrom on is 0, 7, 14, ...; the registers are loaded.
   static PagedGuest guest_of(std::uint32_t esi, std::uint32_t edi, std::uint32_t ecx,
                              std::uint32_t eax) {
@@ -109,6 +118,79 @@ TEST_P(RepeatedStrings, ScanUpToTheElementThatIsSought) {
     EXPECT_EQ(o.cpu.gpr[kEcx], kCount - scanned);
     EXPECT_EQ(o.cpu.gpr[kEdi], kFrom + scanned);
     EXPECT_EQ(o.cpu.eflags & kZf, sought < kCount ? kZf : 0);
+  }
+}
+
+/// The instructions that a replay traces: address and bytes.
+using Trace = std::vector<std::pair<std::uint32_t, std::vector<std::uint8_t>>>;
+
+class Bytes final : public ByteSink {
+ public:
+  void write(std::span<const std::uint8_t> b) override {
+    bytes.insert(bytes.end(), b.begin(), b.end());
+  }
+  void finish() override {}
+  std::vector<std::uint8_t> bytes;
+};
+
+Trace trace_of(const Recording& recording, ExecutionPath path) {
+  Bytes kt;
+  KtWriter writer(kt);
+  KtSink sink(writer, {});
+  ReplayOptions options;
+  options.path = path;
+  const ReplayReport report = Replayer(recording, &sink, options).run();
+  EXPECT_EQ(report.divergence ? report.divergence->reason : "", "");
+  writer.flush();
+  Trace trace;
+  KtReader reader(kt.bytes, "trace");
+  for (KtRecord r; reader.next(r);) {
+    const auto code = r.instruction.bytes();
+    trace.push_back({r.instruction.eip, {code.begin(), code.end()}});
+  }
+  return trace;
+}
+
+TEST_P(RepeatedStrings, AreTracedAsTheyWereWhereTheyStoreOverThemselves) {
+  // The code ends a page. The engine then finds another instruction there, and asks for the next
+  // page: of it the processor has no translation yet, or has not marked it, or it is not there.
+  constexpr std::uint32_t kNext = PagedGuest::kMain + kPageSize, kString = kNext - 2;
+  constexpr std::uint32_t kEntry = kNext | PagedGuest::kWritable | PagedGuest::kPresent;
+  for (const std::uint32_t entry : {kEntry | PagedGuest::kUsed, kEntry, 0u}) {
+    SCOPED_TRACE(entry);
+    PagedGuest guest = guest_of(0, kString - 2, 5, 0x2c);
+    guest.add({0xe9}, {kString - kBehindJump});  // jmp kString
+    guest.put(kString, {0xf3, 0xaa});            // rep stosb
+    guest.put_word(PagedGuest::kTable + 4 * (kNext / kPageSize), entry);
+    guest.recording.instructions = kLoads + 2;  // what a REP leaves unfinished is none
+    Trace trace = trace_of(guest.recording, GetParam());
+    ASSERT_EQ(trace.size(), kLoads + 5);
+    trace.erase(trace.begin(), trace.begin() + kLoads + 1);
+    const Trace::value_type string{kString, {0xf3, 0xaa}}, other{kString, {0x2c, 0xaa}};  // sub al
+    EXPECT_EQ(trace, (Trace{string, string, string, other}));
+  }
+}
+
+TEST_P(RepeatedStrings, EndBehindThemselvesWhereTheLastElementIsStoredOverThem) {
+  constexpr std::uint32_t kNext = PagedGuest::kMain + kPageSize;
+  constexpr std::uint32_t kEntry = kNext | PagedGuest::kWritable | PagedGuest::kPresent;
+  using EndAndEntry = std::pair<std::uint32_t, std::uint32_t>;
+  for (const auto& [end, entry] : {EndAndEntry{kNext, kEntry | PagedGuest::kUsed},
+                                   {kNext, kEntry},
+                                   {kNext - 8, kEntry},
+                                   {kNext - 8, 0}}) {
+    SCOPED_TRACE(testing::Message() << "end " << end << ", entry of the next page " << entry);
+    const std::uint32_t string = end - 2;
+    PagedGuest guest = guest_of(0, string - 2, 3, 0x2c);
+    guest.add({0xe9}, {string - kBehindJump});  // jmp string
+    guest.put(string, {0xf3, 0xaa, 0x40});      // rep stosb; inc eax
+    guest.put_word(PagedGuest::kTable + 4 * (kNext / kPageSize), entry);
+    guest.recording.instructions = kLoads + 3;
+    Trace trace = trace_of(guest.recording, GetParam());
+    ASSERT_EQ(trace.size(), kLoads + 5);
+    trace.erase(trace.begin(), trace.begin() + kLoads + 1);
+    const Trace::value_type each{string, {0xf3, 0xaa}}, behind{end, {0x40}};
+    EXPECT_EQ(trace, (Trace{each, each, each, behind}));
   }
 }
 
