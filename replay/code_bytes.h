@@ -49,11 +49,12 @@ class CodeBytes {
            (here == size || memory_.is_defined(*second_, size - here));
   }
 
- private:
+  /// Where the byte at `offset` lies, which is not beyond the frames there are.
   PhysAddr physical(std::uint32_t offset) const {
     return offset < in_first_page() ? begin_ + offset : *second_ + (offset - in_first_page());
   }
 
+ private:
   const Memory& memory_;
   PhysAddr begin_;
   std::optional<PhysAddr> second_;

@@ -60,14 +60,14 @@ int cpu_model_number(CpuModel model) {
 struct Engine::Hooks {
   static void code(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
     Engine& e = *static_cast<Engine*>(user);
-    e.translating_ = Translating::nothing;
+    e.end_translation();
     e.guarded_until_exception(
         [&] { e.client_.on_instruction(static_cast<std::uint32_t>(address), size); });
   }
   static void block(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
     auto* const block = static_cast<TranslatedBlock*>(user);
     Engine& e = *block->engine;
-    e.translating_ = Translating::nothing;
+    e.end_translation();
     // The engine looks whether to stop before it reports a block.
     e.guarded([&] { e.client_.on_block(static_cast<std::uint32_t>(address), size, *block); });
   }
@@ -107,6 +107,7 @@ struct Engine::Hooks {
                                 : type == UC_MEM_WRITE ? EngineAccess::write
                                                        : EngineAccess::read;
     std::optional<Translation> translation;
+    e.put_in_hidden(kLock);  // the client walks page tables, which may lie anywhere
     if (e.identity_) {
       translation = Translation{PhysAddr{page}, true};
     } else {
@@ -128,6 +129,7 @@ struct Engine::Hooks {
     result->perms = static_cast<uc_prot>(
         (translation->readable ? UC_PROT_READ : 0) | (translation->writable ? UC_PROT_WRITE : 0) |
         (translation->executable && !unchecked ? UC_PROT_EXEC : 0));
+    e.put_in_hidden(kHarmless);
     return true;
   }
 };
@@ -378,6 +380,7 @@ EngineStop Engine::run() {
   watch(true);
   const uc_err error = uc_emu_start(uc_, eip(), 0, 0, 0);
   watch(false);
+  end_translation();
   if (pending_) std::rethrow_exception(pending_);
   if (error == UC_ERR_OK) return EngineStop::requested;
   if (unmapped_frame_) {

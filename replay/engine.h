@@ -110,6 +110,13 @@ class EngineClient {
   /// Of the block being translated, before the instruction at `linear` is: whether it is to be
   /// reported. HookMode::instructions reports all.
   virtual bool reports(std::uint32_t linear) = 0;
+  /// Before the instruction at `linear` is translated, in any HookMode: where those of its LOCK
+  /// prefixes lie that the library must not see (docs/engine.md, "What the library never sees"). It
+  /// finds a harmless prefix there. The instruction is to be reported, and must not be executed.
+  virtual std::span<const PhysAddr> hides(std::uint32_t linear) {
+    static_cast<void>(linear);
+    return {};
+  }
   /// Before each instruction, and before each iteration of a REP instruction (plus once for its
   /// final count check). `linear` is CS.base + EIP.
   virtual void on_instruction(std::uint32_t linear, std::uint32_t size) = 0;
@@ -285,6 +292,19 @@ class Engine {
   void watch(bool on);
   static int compare_exits(const void* address, const void*, void* user);
   void watch_translation(std::uint32_t linear);
+  // Prefixes that the library must not see (EngineClient::hides()), and what it finds there.
+  static constexpr std::uint8_t kLock = 0xf0, kHarmless = 0x3e;  // DS
+  void hide(std::uint32_t linear);
+  void show();
+  void put_in_hidden(std::uint8_t prefix) {
+    for (std::uint8_t* const at : hidden_) *at = prefix;
+  }
+  /// The library does something else than to translate.
+  void end_translation() {
+    if (translating_ == Translating::nothing) return;
+    translating_ = Translating::nothing;
+    show();
+  }
   void report(bool reported);
   void name_block(TranslatedBlock* block);
   void find_env();
@@ -321,7 +341,8 @@ class Engine {
   std::uintptr_t exit_ = 0;  ///< what it is while the one that is none is in it
   /// Where the translation in progress is.
   enum class Translating : std::uint8_t { nothing, beginning, inside } translating_{};
-  std::uint32_t translating_at_ = 0;  ///< address asked about last
+  std::uint32_t translating_at_ = 0;   ///< address asked about last
+  std::vector<std::uint8_t*> hidden_;  ///< prefixes of the instruction there
   EngineClient& client_;
   ZeroedArray<std::uint8_t*> host_pages_;
   char* snapshot_level_ = nullptr;  ///< in the library's own state

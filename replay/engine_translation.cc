@@ -115,6 +115,25 @@ void Engine::name_block(TranslatedBlock* block) {
   if (block_hook_ != nullptr) std::memcpy(block_hook_ + kUserInHook, &block, sizeof block);
 }
 
+/// Until the library has read the instruction: when it is asked about the next one, or has begun to
+/// execute, it has.
+void Engine::hide(std::uint32_t linear) {
+  guarded([&] {
+    for (const PhysAddr at : client_.hides(linear)) {
+      std::uint8_t* const page = host_page(at.page());
+      if (page != nullptr && page[at.offset_in_page()] == kLock) {
+        hidden_.push_back(page + at.offset_in_page());
+      }
+    }
+  });
+  put_in_hidden(kHarmless);
+}
+
+void Engine::show() {
+  put_in_hidden(kLock);
+  hidden_.clear();
+}
+
 /// `linear` is where the next block or instruction to be translated begins. Each block is asked
 /// about once more than it has instructions; one that turns out too long for the library is begun
 /// anew.
@@ -123,12 +142,15 @@ void Engine::watch_translation(std::uint32_t linear) {
   const std::uint32_t distance = linear - translating_at_;
   const bool further = translating_ == Translating::inside && distance != 0 && distance < 16;
   translating_at_ = linear;
+  show();
   if (first || further) {
     translating_ = Translating::inside;
-    if (block_hook_ == nullptr) return;
-    bool reported = true;
-    guarded([&] { reported = client_.reports(linear); });
-    report(reported);
+    if (block_hook_ != nullptr) {
+      bool reported = true;
+      guarded([&] { reported = client_.reports(linear); });
+      report(reported);
+    }
+    hide(linear);
     return;
   }
   translating_ = Translating::beginning;

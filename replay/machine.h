@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -169,6 +170,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void on_instruction(std::uint32_t linear, std::uint32_t size) override;
   TranslatedBlock* on_translation(std::uint32_t linear) override;
   bool reports(std::uint32_t linear) override;
+  std::span<const PhysAddr> hides(std::uint32_t linear) override;
   void on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock& translated) override;
   void on_exception(std::uint32_t vector, bool software) override;
   std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) override;
@@ -324,6 +326,8 @@ class Machine final : private EngineClient, private WalkObserver {
   CodeBytes code_bytes(const BlockKey& key) const;
   bool is_still(const BlockTemplate& block, std::uint32_t limit) const;
   BlockTemplate compile_block(const BlockKey& key, std::uint32_t limit);
+  std::array<std::optional<PhysAddr>, 2> engine_frames(LinearAddr page);
+  void note_hidden(CodeBytes& code);
   bool lies_in_patched_frame(const CodeBytes& code) const;
   bool may_be_made_twice(const InstructionInfo& info, const BlockKey& key) const;
   void retranslate();
@@ -622,6 +626,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool expects_stores_ = false;
   bool keeps_account_ = false;  ///< Sink::wants_account() of the one that compares
   Sink* comparing_ = nullptr;   ///< the sink
+  std::vector<PhysAddr> hidden_;         ///< prefixes of the instruction being translated: hides()
   Position expected_;           ///< from here on it wants to be asked
   bool looks_ahead_ = false;
   bool compared_ = false;          ///< the block in progress is

@@ -12,6 +12,7 @@
 #include "replay/code_bytes.h"
 #include "replay/machine.h"
 #include "replay/machine_descriptor.h"
+#include "replay/opcode_support.h"
 
 namespace citcat {
 
@@ -58,6 +59,44 @@ BlockTemplate* Machine::plan_block(std::uint32_t linear) {
       arranged_ || may_be_once_more(linear)) {
     return nullptr;
   }
+/// Where code of the page lies to the engine: where it was told last, or where it would be told,
+/// should it have forgotten.
+std::array<std::optional<PhysAddr>, 2> Machine::engine_frames(LinearAddr page) {
+  std::array<std::optional<PhysAddr>, 2> frames{engine_code_.frame_of(page), std::nullopt};
+  if (const auto now = mmu_.peek(page, Access::execute, user_mode())) {
+    frames[1] = PhysAddr{now->frame.value & ~kPageMask};
+  }
+  for (auto& frame : frames) {
+    if (frame && !memory_.is_mapped(frame->page())) frame.reset();
+  }
+  if (frames[0] == frames[1]) frames[1].reset();
+  return frames;
+}
+
+/// The engine ends the process where it translates BT, BTS, BTR or BTC of a register behind LOCK,
+/// which is undefined (SDM vol. 2, LOCK). Without LOCK it does not.
+std::span<const PhysAddr> Machine::hides(std::uint32_t linear) {
+  hidden_.clear();
+  const LinearAddr next{(linear & ~kPageMask) + kPageSize};
+  for (const auto& first : engine_frames(LinearAddr{linear & ~kPageMask})) {
+    if (!first) continue;
+    CodeBytes code(memory_, *first + (linear & kPageMask));
+    note_hidden(code);
+    if (code.in_first_page() >= kMaxInstructionBytes) continue;
+    for (const auto& second : engine_frames(next)) {
+      if (!second) continue;
+      code.set_second_frame(*second);
+      note_hidden(code);
+    }
+  }
+  return hidden_;
+}
+
+void Machine::note_hidden(CodeBytes& code) {
+  const std::size_t prefixes = prefixes_of_locked_bit_test(code.at(0));
+  for (std::uint32_t i = 0; i < prefixes; ++i) hidden_.push_back(code.physical(i));
+}
+
   const auto frame = engine_code_.frame_of(LinearAddr{linear});
   if (!frame || !memory_.is_mapped(frame->page())) return nullptr;
   // What is in flight may have loaded a segment.

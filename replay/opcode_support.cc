@@ -1,5 +1,7 @@
 #include "replay/opcode_support.h"
 
+#include <algorithm>
+
 #include "replay/opcode_set.h"
 
 namespace citcat {
@@ -121,6 +123,20 @@ bool is_lockable(const InstructionInfo& info) {
     default:
       return info.opcode < 0x32 && (info.opcode & 7) <= 1;  // ADD .. XOR, memory destination
   }
+}
+
+std::size_t prefixes_of_locked_bit_test(std::span<const std::uint8_t> bytes) {
+  constexpr std::uint8_t kLock = 0xf0;
+  constexpr OpcodeSet kPrefixes = {0x26, 0x2e, 0x36, 0x3e, {0x64, 0x67}, kLock, 0xf2, 0xf3};
+  constexpr OpcodeSet kOfRegister = {0xa3, 0xab, 0xb3, 0xbb};
+  const auto opcode =
+      std::find_if(bytes.begin(), bytes.end(), [&](std::uint8_t b) { return !kPrefixes.has(b); });
+  if (bytes.end() - opcode < 3 || opcode[0] != 0x0f) return 0;
+  const bool group8 = opcode[1] == 0xba && (opcode[2] & 0x20) != 0;
+  const bool of_register = opcode[2] >= 0xc0;
+  if (!of_register || (!group8 && !kOfRegister.has(opcode[1]))) return 0;
+  if (std::find(bytes.begin(), opcode, kLock) == opcode) return 0;
+  return static_cast<std::size_t>(opcode - bytes.begin());
 }
 
 }  // namespace citcat

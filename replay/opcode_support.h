@@ -1,6 +1,9 @@
 #pragma once
 // Which opcodes each processor has, beyond what Zydis (which knows the newest) refuses.
 
+#include <cstdint>
+#include <span>
+
 #include "replay/instruction_info.h"
 
 namespace citcat {
@@ -16,5 +19,9 @@ bool is_on_processor(const InstructionInfo& info, CpuModel model);
 
 /// Forms that take LOCK from the 386 on (SDM vol. 2, LOCK): read-modify-write of memory by these.
 bool is_lockable(const InstructionInfo& info);
+
+/// Of BT, BTS, BTR or BTC of a register behind LOCK, as `bytes` begin with for a 386: how many
+/// bytes its prefixes are. 0 where `bytes` begin with anything else.
+std::size_t prefixes_of_locked_bit_test(std::span<const std::uint8_t> bytes);
 
 }  // namespace citcat

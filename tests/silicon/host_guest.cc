@@ -466,9 +466,6 @@ std::vector<std::uint8_t> HostGuest::instruction(const CpuState& s, StepMode mod
     if (plain) {
       out.push_back(modrm);
     } else {
-      if (!out.empty() && std::find(out.begin(), out.end(), 0xf0) != out.end() &&
-          (op == 0xa3 || op == 0xab || op == 0xb3 || op == 0xba || op == 0xbb))
-        modrm &= 0xbf;
       if (op == 0xb2 || op == 0xb4 || op == 0xb5 || chance(8)) modrm &= 0xbf;
       add_modrm(out, modrm, address32);
     }

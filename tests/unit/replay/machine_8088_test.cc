@@ -76,6 +76,16 @@ TEST_F(Machine8088, WordsWrapAroundTheSegmentAndLeaveWhatLiesBeyond) {
   EXPECT_EQ(*machine_.memory().host(PhysAddr{(kDataSegment << 4) + 0x10000}), 0x77);
 }
 
+// Behind LOCK, what later processors call BTS of a register.
+TEST_F(Machine8088, PopCsMayBeLocked) {
+  put(kCode, {0xf0, 0x0f, 0xba, 0xe8, 0x05});  // lock pop cs; mov dx,5e8
+  put((kStackSegment << 4) + 0x100, {0x00, 0x01});
+  run(2);
+  EXPECT_EQ(reg("dx"), 0x5e8u);
+  EXPECT_EQ(reg("sp"), 0x102u);
+  EXPECT_EQ(reg("ip"), 5u);
+}
+
 TEST_F(Machine8088, APointerAtTheEndOfTheSegmentContinuesAtItsBeginning) {
   put(kCode, {0xc4, 0x06, 0xfe, 0xff, 0xff, 0x2e, 0xfe, 0xff});  // les ax,[fffe]; jmp far [fffe]
   put((kDataSegment << 4) + 0xfffe, {0x34, 0x12});
@@ -135,6 +145,27 @@ TEST_F(Machine8088, PoppedFlagsHaveOnesInTheirUpperFourBits) {
   put(kCode, {0x9d, 0x9c});  // popf, pushf
   run(2);
   EXPECT_EQ(word((kStackSegment << 4) + 0x100), 0xf002u);
+}
+
+TEST(Machine286, LockedBitTestOfARegisterIsUndefined) {
+  NoEnvironment environment;
+  Machine machine{CpuModel::i286, BusModel{CacheForm::none, 0, 2, 0xffffff}, environment, nullptr};
+  CpuState state;
+  state.model = CpuModel::i286;
+  state.idtr = {0, 0x3ff};
+  for (const char* const segment : {"cs", "ss", "ds", "es"}) set_register(state, segment, 0x100);
+  set_register(state, "sp", 0x800);
+  MemoryImage image;
+  for (std::uint32_t a = 0; a < 0x6000; ++a) image.set(PhysAddr{a}, a < 0x400 ? 5 : 0x90);
+  std::uint32_t at = kCode;
+  for (const int b : {0xf0, 0x0f, 0xba, 0xe8, 0x05}) {
+    image.set(PhysAddr{at++}, static_cast<std::uint8_t>(b));
+  }
+  machine.load(state, image);
+  machine.run({1, 0});
+  const CpuState after = machine.save();
+  EXPECT_EQ(after.segment[kCs].selector, 0x0505);
+  EXPECT_EQ(after.eip, 0x0506u);
 }
 
 }  // namespace

@@ -75,8 +75,8 @@ class Ring3 : public testing::TestWithParam<ExecutionPath> {
   void code(std::initializer_list<int> bytes) { guest.put(kCode, bytes); }
 
   /// One instruction, and the handler's first where that is refused.
-  void run() {
-    guest.recording.instructions = 1;
+  void run(std::uint64_t instructions = 1) {
+    guest.recording.instructions = instructions;
     ReplayOptions options;
     options.path = GetParam();
     Replayer replayer(guest.recording, &deliveries, options);
@@ -95,17 +95,26 @@ class Ring3 : public testing::TestWithParam<ExecutionPath> {
   }
   /// The instruction was refused where it is, with the stack as it was.
   void expect_refused(unsigned vector, std::uint32_t error) {
+    expect_delivered(vector, state().eip);
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(deliveries.list.back().error_code, error);
+    EXPECT_EQ(cpu.gpr[kEsp], kKernelStack - 24);
+    EXPECT_EQ(word(kKernelStack - 24), error);
+  }
+  /// The same, where there is no error code, of the instruction at `eip`.
+  void expect_undefined(std::uint32_t eip) {
+    expect_delivered(6, eip);
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(cpu.gpr[kEsp], kKernelStack - 20);
+  }
+  void expect_delivered(unsigned vector, std::uint32_t eip) {
     ASSERT_FALSE(deliveries.list.empty());
     const DeliveredEvent& last = deliveries.list.back();
     EXPECT_EQ(unsigned{last.vector}, vector);
-    EXPECT_EQ(last.error_code, error);
-    EXPECT_EQ(last.eip, state().eip);
+    EXPECT_EQ(last.eip, eip);
     EXPECT_EQ(cpu.eip, kHandlers + 16 * vector + 1);
-    const std::uint32_t frame = cpu.gpr[kEsp];
-    EXPECT_EQ(frame, kKernelStack - 24);
-    EXPECT_EQ(word(frame), error);
-    EXPECT_EQ(word(frame + 4), state().eip);
-    EXPECT_EQ(word(frame + 16), state().gpr[kEsp]);
+    EXPECT_EQ(word(kKernelStack - 20), eip);
+    EXPECT_EQ(word(kKernelStack - 8), state().gpr[kEsp]);
   }
 
   PagedGuest guest;
@@ -325,6 +334,107 @@ TEST_P(Ring3, SixteenBitCodeDoesNotGoOnAtItsBeginning) {
   run();
   EXPECT_TRUE(deliveries.list.empty());
   EXPECT_EQ(cpu.eip, 0x10000u);
+}
+
+/// SDM vol. 2, LOCK: #UD. The engine ends the process where it translates them.
+constexpr std::initializer_list<int> kLockedBitTests[] = {
+    {0xf0, 0x0f, 0xa3, 0xc1},                    // lock bt ecx,eax
+    {0xf0, 0x0f, 0xab, 0xc1},                    // lock bts
+    {0xf0, 0x0f, 0xb3, 0xc1},                    // lock btr
+    {0xf0, 0x0f, 0xbb, 0xff},                    // lock btc edi,edi
+    {0xf0, 0x0f, 0xba, 0xe0, 5},                 // lock bt eax,5
+    {0xf0, 0x0f, 0xba, 0xe9, 5},                 // lock bts
+    {0xf0, 0x0f, 0xba, 0xf2, 5},                 // lock btr
+    {0xf0, 0x0f, 0xba, 0xff, 5},                 // lock btc
+    {0x66, 0xf0, 0x0f, 0xab, 0xc1},              // of 16 bits
+    {0xf0, 0x67, 0xf0, 0xf3, 0x0f, 0xbb, 0xc1},  // with more prefixes, and LOCK twice
+    {0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0x0f, 0xba, 0xe9, 5},
+};
+
+TEST_P(Ring3, LockedBitTestOfARegisterIsUndefined) {
+  for (const CpuModel model : {CpuModel::i386, CpuModel::i486, CpuModel::pentium, CpuModel::p6}) {
+    state().model = model;
+    for (const auto& instruction : kLockedBitTests) {
+      code(instruction);
+      deliveries.list.clear();
+      memory.clear();
+      run();
+      expect_undefined(kCode);
+    }
+  }
+}
+
+TEST_P(Ring3, LockedBitTestOfARegisterIsUndefinedInSixteenBitCode) {
+  state().segment[kCs] = {kShortCode, 0, 0xffff, 0xfb, false};
+  for (const auto& instruction : kLockedBitTests) {
+    code(instruction);
+    deliveries.list.clear();
+    memory.clear();
+    run();
+    expect_undefined(kCode);
+  }
+}
+
+TEST_P(Ring3, LockedBitTestOfARegisterMayFollowInABlock) {
+  for (const auto& instruction : kLockedBitTests) {
+    code({0x43, 0x43});  // inc ebx
+    guest.put(kCode + 2, instruction);
+    deliveries.list.clear();
+    memory.clear();
+    run(3);
+    expect_undefined(kCode + 2);
+    EXPECT_EQ(cpu.gpr[kEbx], 2u);
+  }
+}
+
+TEST_P(Ring3, LockedBitTestOfARegisterMayLieAcrossPages) {
+  for (std::uint32_t before = 1; before < 5; ++before) {
+    state().eip = kCode + kPageSize - before - 1;
+    guest.put(state().eip, {0x43, 0xf0, 0x0f, 0xba, 0xe9, 5});
+    deliveries.list.clear();
+    memory.clear();
+    run(2);
+    expect_undefined(state().eip + 1);
+    EXPECT_EQ(cpu.gpr[kEbx], 1u);
+  }
+}
+
+TEST_P(Ring3, LockedBitTestOfARegisterIsNotChangedBeforeItIsMet) {
+  code({0xa1, 0x05, 0x50, 0, 0, 0xf0, 0x0f, 0xab, 0xc1});  // mov eax,[5005]
+  run(2);
+  expect_undefined(kCode + 5);
+  EXPECT_EQ(cpu.gpr[kEax], 0xc1ab0ff0u);
+  EXPECT_EQ(word(kCode + 5), 0xc1ab0ff0u);
+}
+
+TEST_P(Ring3, LockedBitTestOfARegisterThatIsPatchedIsExecuted) {
+  code({0xc6, 0x05, 0x07, 0x50, 0, 0, 0x90, 0xf0, 0x0f, 0xab, 0xc1});  // mov byte [5007],90
+  state().gpr[kEax] = 4;
+  run(3);
+  EXPECT_TRUE(deliveries.list.empty());
+  EXPECT_EQ(cpu.gpr[kEcx], 0x10u);
+  EXPECT_EQ(cpu.eip, kCode + 11);
+}
+
+TEST_P(Ring3, BitTestOfARegisterThatIsPatchedIsUndefined) {
+  code({0xc6, 0x05, 0x07, 0x50, 0, 0, 0xf0, 0x90, 0x0f, 0xab, 0xc1});  // mov byte [5007],f0
+  run(2);
+  expect_undefined(kCode + 7);
+}
+
+TEST_P(Ring3, LockedBitTestOfMemoryIsUndefinedOnlyWhereItWritesNothing) {
+  for (const int opcode : {0xa3, 0xab, 0xb3, 0xbb}) {
+    code({0xf0, 0x0f, opcode, 0x06});  // [esi]
+    deliveries.list.clear();
+    memory.clear();
+    run();
+    if (opcode == 0xa3) {
+      expect_undefined(kCode);
+    } else {
+      EXPECT_TRUE(deliveries.list.empty());
+      EXPECT_EQ(cpu.eip, kCode + 4);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, Ring3, both_paths(), path_name);
