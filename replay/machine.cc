@@ -344,7 +344,7 @@ void Machine::complete_in_flight(std::uint32_t next_linear) {
     retire();
     return;
   }
-  if (same && !info_->control_flow) {
+  if (same && comes_again()) {
     // The same for any other instruction that stores into itself: it has not completed yet.
     begin_anew();
     return;
@@ -450,11 +450,7 @@ void Machine::prepare(std::uint32_t linear) {
   stores_to_code_ = false;
   ea_count_ = 0;
   reads_told_ = 0;
-  if (info.state != DecodeState::ok) {
-    if (reaches_beyond_limit(linear)) throw CpuException{13, 0u, 0};
-    if (info.reason == InvalidReason::too_long) throw CpuException{13, 0u, 0};
-    throw CpuException{6, std::nullopt, 0};
-  }
+  if (info.state != DecodeState::ok) refuse_undefined(info, linear);
   if (eip > limit || limit - eip < info.length - 1u) {
     if (model_ == CpuModel::i8088) {
       throw ReplayStopped{position_, "code that wraps around the end of its segment",
@@ -464,6 +460,7 @@ void Machine::prepare(std::uint32_t linear) {
   }
   in_flight_ = true;
   hflags_before_ = engine_.hflags();
+  stack_before_ = engine_.gpr(kEsp);
   wants_arrangement_ = (sixteen_bit_ || info.aliased || info.lock) && needs_canonical();
   if (info.is_repeated()) {
     count_before_ = engine_.gpr(kEcx);

@@ -236,10 +236,12 @@ class Machine final : private EngineClient, private WalkObserver {
   void keep_overwritten();
   void put_back_overwritten();
   void begin_anew();
+  bool comes_again() const;
   void access(const DataAccess& a, const MemoryOperand& operand);
   void access_pages(const DataAccess& a, Access kind, bool is_read);
   void tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first);
   bool reaches_beyond_limit(std::uint32_t linear);
+  [[noreturn]] void refuse_undefined(const InstructionInfo& info, std::uint32_t linear);
   const InstructionInfo& fetch(std::uint32_t linear);
   void require_code_at(LinearAddr page, PhysAddr frame) const;
   void check_segment(const DataAccess& a, const MemoryOperand& operand, bool writes) const;
@@ -324,10 +326,10 @@ class Machine final : private EngineClient, private WalkObserver {
   bool can_be_told(const BlockTemplate& block);
   bool may_be_once_more(std::uint32_t linear) const;
   CodeBytes code_bytes(const BlockKey& key) const;
-  bool is_still(const BlockTemplate& block, std::uint32_t limit) const;
-  BlockTemplate compile_block(const BlockKey& key, std::uint32_t limit);
   std::array<std::optional<PhysAddr>, 2> engine_frames(LinearAddr page);
   void note_hidden(CodeBytes& code);
+  bool is_still(const BlockTemplate& block, std::uint32_t limit) const;
+  BlockTemplate compile_block(const BlockKey& key, std::uint32_t limit);
   bool lies_in_patched_frame(const CodeBytes& code) const;
   bool may_be_made_twice(const InstructionInfo& info, const BlockKey& key) const;
   void retranslate();
@@ -491,6 +493,11 @@ class Machine final : private EngineClient, private WalkObserver {
   bool takes_branch() const;
   std::uint32_t branch_target();
   void check_branch_target();
+  void check_return_target();
+  std::uint32_t stacked(std::uint32_t offset, std::uint32_t size);
+  bool look_up(std::uint16_t selector, Descriptor& out);
+  bool code_admits_return(const Descriptor& code) const;
+  bool stack_admits_return(std::uint32_t level, std::uint32_t released);
   void emulate_near_return();
   void check_final_stack();
   void keep_upper_frame_pointer();
@@ -559,6 +566,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::array<StringRun, 2> string_runs_{};  ///< what they access, by operand
   bool iterating_ = false;                  ///< an iteration of a REP is in flight
   std::uint32_t frame_before_ = 0;          ///< EBP before ENTER
+  std::uint32_t stack_before_ = 0;          ///< ESP before the instruction
   bool repeat_done_ = false;                ///< its final count check is in flight
   std::uint32_t count_before_ = 0;
   std::array<std::uint32_t, 2> ea_{};
@@ -618,6 +626,7 @@ class Machine final : private EngineClient, private WalkObserver {
   Sink* block_receiver_ = nullptr;  ///< of every block; null where nobody listens
   BlockTable blocks_;
   EngineCode engine_code_;
+  std::vector<PhysAddr> hidden_;         ///< prefixes of the instruction being translated: hides()
   BlockTemplate* pending_ = nullptr;     ///< runs unreported just now
   const BlockTemplate* plan_ = nullptr;  ///< of the block being translated; null: it is reported
   BlockRegisters block_registers_;
@@ -626,7 +635,6 @@ class Machine final : private EngineClient, private WalkObserver {
   bool expects_stores_ = false;
   bool keeps_account_ = false;  ///< Sink::wants_account() of the one that compares
   Sink* comparing_ = nullptr;   ///< the sink
-  std::vector<PhysAddr> hidden_;         ///< prefixes of the instruction being translated: hides()
   Position expected_;           ///< from here on it wants to be asked
   bool looks_ahead_ = false;
   bool compared_ = false;          ///< the block in progress is

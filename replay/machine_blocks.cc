@@ -142,8 +142,14 @@ bool Machine::follow_compared(std::uint32_t linear, BlockTemplate& block) {
 void Machine::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate* block) {
   surroundings_ = kUnknown;
   if (taken_back_) return;
-  const bool once_more =
-      pending_ != nullptr ? settle_block(linear, size) : stores_into_itself(linear);
+  bool once_more = false;
+  if (pending_ == nullptr) {
+    once_more = stores_into_itself(linear);
+  } else if (block == nullptr) {
+    once_more = settle_block(linear, size);
+  } else {  // what is left comes again reported: may_be_once_more()
+    retire_block(pending_->count());
+  }
   if (taken_back_) return;
   if (once_more) {
     CITCAT_ASSERT(block == nullptr);
@@ -304,7 +310,7 @@ bool Machine::settle_block(std::uint32_t linear, std::uint32_t size) {
 /// The instruction in flight stored into its own block, and comes again as a block of its own. The
 /// engine must not be stopped there: it would make the store twice.
 bool Machine::stores_into_itself(std::uint32_t linear) const {
-  return in_flight_ && !resuming_ && linear == linear_ && !info_->control_flow;
+  return in_flight_ && !resuming_ && linear == linear_ && comes_again();
 }
 
 void Machine::retire_block(std::uint32_t count) {

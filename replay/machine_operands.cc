@@ -125,6 +125,14 @@ void Machine::keep_overwritten() {
   }
 }
 
+/// Of the instruction in flight, which the engine reports once more: it has not completed. One that
+/// transfers control may lead to itself, but a call has pushed something then.
+bool Machine::comes_again() const {
+  const bool calls =
+      info_->kind == InstructionClass::call || info_->kind == InstructionClass::far_call;
+  return info_->control_flow ? calls && engine_.gpr(kEsp) == stack_before_ : true;
+}
+
 /// The instruction in flight is begun anew. The code that it changed is forgotten already, and
 /// nothing else was translated since.
 void Machine::put_back_overwritten() {
@@ -272,6 +280,14 @@ bool Machine::reaches_beyond_limit(std::uint32_t linear) {
   }
   return n == room && decode_cache_.decode({bytes.data(), n}, code_mode()).state ==
                           DecodeState::needs_more_bytes;
+}
+
+/// What becomes of an instruction at `linear` that is none.
+void Machine::refuse_undefined(const InstructionInfo& info, std::uint32_t linear) {
+  if (reaches_beyond_limit(linear) || info.reason == InvalidReason::too_long) {
+    throw CpuException{13, 0u, 0};
+  }
+  throw CpuException{6, std::nullopt, 0};
 }
 
 const InstructionInfo& Machine::fetch(std::uint32_t linear) {

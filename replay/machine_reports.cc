@@ -216,7 +216,9 @@ void Machine::resolve_translation_fault() {
     if (model_ != CpuModel::i8088 && linear - code_base_ > engine_.segment_limit(kCs)) {
       throw CpuException{13, 0u, 0};
     }
-    fetch(linear);
+    const InstructionInfo& info = fetch(linear);
+    // Refused without the bytes that the engine wants of it.
+    if (info.state != DecodeState::ok) refuse_undefined(info, linear);
     // The block being translated reaches into an absent page, its first instruction does not.
     engine_.step_once();
   } catch (const PageFault& f) {

@@ -3,6 +3,7 @@
 // IRET).
 
 #include <algorithm>
+#include <cstring>
 
 #include "replay/machine_descriptor.h"
 
@@ -84,9 +85,13 @@ std::uint32_t Machine::branch_target() {
 /// A near transfer to beyond the limit of the code segment is refused at the instruction that makes
 /// it, with nothing pushed or popped. The engine gets there first.
 void Machine::check_branch_target() {
+  if (model_ == CpuModel::i8088) return;
   const std::uint32_t limit = engine_.segment_limit(kCs);
-  if (limit == 0xffffffff || model_ == CpuModel::i8088) return;
   switch (info_->kind) {
+    case InstructionClass::far_return:
+    case InstructionClass::iret:
+      check_return_target();
+      return;
     case InstructionClass::jcc:
     case InstructionClass::loop:
     case InstructionClass::jump:
@@ -96,7 +101,74 @@ void Machine::check_branch_target() {
     default:
       return;
   }
+  if (limit == 0xffffffff) return;
   if (branch_target() > limit && takes_branch()) throw CpuException{kProtection, 0u, 0};
+}
+
+/// RETF and IRET to beyond the limit of their code segment, the last thing that is looked at before
+/// anything is changed (SDM vol. 2, RET and IRET). The engine does not look, and it refuses by
+/// itself what is to be refused for another reason.
+void Machine::check_return_target() {
+  const std::uint32_t width = info_->operand_bytes, target = stacked(0, width);
+  if (!protected_mode()) {
+    if (target > engine_.segment_limit(kCs)) throw CpuException{kProtection, 0u, 0};
+    return;
+  }
+  const std::uint32_t cpl = engine_.hflags() & kHfCpl;
+  const bool interrupt_return = info_->kind == InstructionClass::iret;
+  if (interrupt_return && width == 4 && cpl == 0 && (stacked(8, 4) & kFlagVm) != 0) {
+    if (target > 0xffff) throw CpuException{kProtection, 0u, 0};
+    return;
+  }
+  const auto selector = static_cast<std::uint16_t>(stacked(width, 2));
+  Descriptor code;
+  if (!look_up(selector, code) || target <= code.segment(selector).limit) return;
+  if (!code_admits_return(code)) return;
+  const std::uint32_t level = selector & 3u;
+  const std::uint32_t behind = interrupt_return ? 3 * width : 2 * width + info_->immediate;
+  if (level == cpl || stack_admits_return(level, behind)) throw CpuException{kProtection, 0u, 0};
+}
+
+/// What the stack holds `offset` bytes above its pointer.
+std::uint32_t Machine::stacked(std::uint32_t offset, std::uint32_t size) {
+  const std::uint32_t mask = (engine_.hflags() & kHfSs32) != 0 ? 0xffffffff : 0xffff;
+  std::array<std::uint8_t, 4> bytes{};
+  read_operand(engine_.segment_base(kSs) + ((engine_.gpr(kEsp) + offset) & mask),
+               std::span(bytes).first(size));
+  std::uint32_t value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+/// A descriptor whose read has been told already; false where its table has none.
+bool Machine::look_up(std::uint16_t selector, Descriptor& out) {
+  const auto type_byte = descriptor_type_byte(selector);
+  if (!type_byte) return false;
+  std::array<std::uint8_t, 8> bytes{};
+  for (std::uint32_t i = 0; i < bytes.size(); ++i) {
+    const LinearAddr at{*type_byte - 5 + i};
+    bytes[i] = *memory_.host(mmu_.translate(at, Access::read, false));
+  }
+  out.selector = selector;
+  out.linear = *type_byte - 5;
+  std::memcpy(&out.low, bytes.data(), 4);
+  std::memcpy(&out.high, &bytes[4], 4);
+  return true;
+}
+
+/// RETF and IRET may lead to the segment, at the level of its selector.
+bool Machine::code_admits_return(const Descriptor& code) const {
+  const std::uint32_t level = code.selector & 3u;
+  const bool fits = code.conforming() ? code.dpl() <= level : code.dpl() == level;
+  return code.is_code() && code.present() && fits && level >= (engine_.hflags() & kHfCpl);
+}
+
+/// The stack may be changed for that of an outer level, which lies behind the `released` bytes.
+bool Machine::stack_admits_return(std::uint32_t level, std::uint32_t released) {
+  const auto selector = static_cast<std::uint16_t>(stacked(released + info_->operand_bytes, 2));
+  Descriptor stack;
+  return (selector & 3u) == level && look_up(selector, stack) && stack.is_writable_data() &&
+         stack.dpl() == level && stack.present();
 }
 
 /// RET that releases 32 KiB or more: the engine takes the number for a negative one.

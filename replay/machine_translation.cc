@@ -25,6 +25,13 @@ constexpr std::uint32_t kMaxBlockBytes = 4096 - 32, kMaxBlockInstructions = 512;
 /// Of EFLAGS, what shapes the engine's code: TF, IOPL, RF, VM, AC (cpu_get_tb_cpu_state()).
 constexpr std::uint32_t kModeFlags = 0x100 | 0x3000 | 0x10000 | 0x20000 | 0x40000;
 
+/// Behind a block that ends so it does not show whether the block was left before the call
+/// (BlockTemplate::was_left_before()).
+bool calls_itself(const InstructionInfo& info) {
+  return info.kind == InstructionClass::call && !info.indirect &&
+         info.target_displacement + info.length == 0;
+}
+
 }  // namespace
 
 std::uint64_t Machine::block_mode() const {
@@ -52,13 +59,6 @@ bool Machine::reports(std::uint32_t linear) {
   return last.reported_tail || offset <= last.key.linear - plan_->key.linear;
 }
 
-/// The template of the code at `linear`, which the engine is about to translate. Null where it is
-/// to be reported.
-BlockTemplate* Machine::plan_block(std::uint32_t linear) {
-  if ((engine_.system_flags() & kFlagTf) != 0 || engine_.inhibited() || watches_code() ||
-      arranged_ || may_be_once_more(linear)) {
-    return nullptr;
-  }
 /// Where code of the page lies to the engine: where it was told last, or where it would be told,
 /// should it have forgotten.
 std::array<std::optional<PhysAddr>, 2> Machine::engine_frames(LinearAddr page) {
@@ -97,6 +97,13 @@ void Machine::note_hidden(CodeBytes& code) {
   for (std::uint32_t i = 0; i < prefixes; ++i) hidden_.push_back(code.physical(i));
 }
 
+/// The template of the code at `linear`, which the engine is about to translate. Null where it is
+/// to be reported.
+BlockTemplate* Machine::plan_block(std::uint32_t linear) {
+  if ((engine_.system_flags() & kFlagTf) != 0 || engine_.inhibited() || watches_code() ||
+      arranged_ || may_be_once_more(linear)) {
+    return nullptr;
+  }
   const auto frame = engine_code_.frame_of(LinearAddr{linear});
   if (!frame || !memory_.is_mapped(frame->page())) return nullptr;
   // What is in flight may have loaded a segment.
@@ -198,7 +205,7 @@ BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
     const InstructionInfo& info = decode_cache_.decode(code.at(done), mode);
     if (info.state != DecodeState::ok || !code.is_defined(done, info.length)) break;
     if (patched && may_be_made_twice(info, key)) break;
-    if (!compiler.add(info)) break;
+    if (calls_itself(info) || !compiler.add(info)) break;
     done += info.length;
     ended = info.control_flow;
     if (info.ends_block) break;

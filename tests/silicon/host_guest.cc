@@ -109,6 +109,7 @@ void HostGuest::make_tables() {
   descriptor(3, 0xffff, 0xcf9300);
   descriptor(4, 0xffff, 0xcffb00);
   descriptor(5, 0xffff, 0xcff300);
+  descriptor(6, 0xffff, 0xaffb00);
   for (std::uint32_t vector = 0; vector < 256; ++vector) {
     const bool open = vector == 3 || vector == 4;
     put(at + kIdt + 8 * vector, 0x80000 | kHandlers);

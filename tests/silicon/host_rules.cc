@@ -280,13 +280,9 @@ class Judge {
     if (wraps && (one_byte({0xc4, 0xc5}) || two_byte({0xb2, 0xb4, 0xb5}))) {
       return "far-pointer-wraps";
     }
-    if (one_byte({0xe8}) && c_.replay.cpu.eip == c_.before.eip) return "call-over-itself";
     if (two_byte({0x60, 0x61, 0x62}) && c_.replay.kind == StepEnd::Kind::exception) {
       return "unpack-reads-more";
     }
-    const bool beyond = c_.replay.kind == StepEnd::Kind::retired && faults(13) &&
-                        c_.replay.cpu.eip > c_.replay.cpu.segment[kCs].limit;
-    if (beyond && one_byte({0xca, 0xcb, 0xcf})) return "return-limit";
     return nullptr;
   }
 

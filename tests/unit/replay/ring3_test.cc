@@ -437,6 +437,91 @@ TEST_P(Ring3, LockedBitTestOfMemoryIsUndefinedOnlyWhereItWritesNothing) {
   }
 }
 
+TEST_P(Ring3, UndefinedInstructionNeedsNoBytesBeyondItsOpcode) {
+  // Before a page that is not there, into which their operands would reach.
+  for (const std::initializer_list<int> bytes :
+       {std::initializer_list<int>{0xff, 0x7e}, {0x8f, 0x34}, {0xc6, 0x48}, {0xfe, 0x50}}) {
+    for (const bool first : {true, false}) {
+      state().eip = kAbsent - 2 - (first ? 0 : 1);
+      guest.put(kAbsent - 3, {0x43});
+      guest.put(kAbsent - 2, bytes);
+      deliveries.list.clear();
+      memory.clear();
+      run(first ? 1 : 2);
+      expect_undefined(kAbsent - 2);
+    }
+  }
+}
+
+TEST_P(Ring3, FarReturnBeyondTheSegmentIsRefusedBeforeItIsMade) {
+  for (const std::initializer_list<int> bytes :
+       {std::initializer_list<int>{0xcb}, {0xca, 4, 0}, {0xcf}}) {
+    guest.put_word(kStack, 0x6000);
+    guest.put_word(kStack + 4, kShortCode);
+    guest.put_word(kStack + 8, 0x202);
+    code(bytes);
+    deliveries.list.clear();
+    memory.clear();
+    run();
+    expect_refused(13, 0);
+    EXPECT_EQ(word(kKernelStack - 16), std::uint32_t{kCode32});
+  }
+}
+
+TEST_P(Ring3, FarReturnToTheEndOfTheSegmentIsMade) {
+  for (const int opcode : {0xcb, 0xcf}) {
+    guest.put_word(kStack, 0x5fff);
+    guest.put_word(kStack + 4, kShortCode);
+    guest.put_word(kStack + 8, 0x202);
+    code({opcode});
+    deliveries.list.clear();
+    run();
+    EXPECT_TRUE(deliveries.list.empty());
+    EXPECT_EQ(cpu.eip, 0x5fffu);
+    EXPECT_EQ(cpu.segment[kCs].selector, kShortCode);
+  }
+}
+
+TEST_P(Ring3, FarReturnNamesWhatIsWrongWithItsSelectorFirst) {
+  guest.put_word(kStack, 0x6000);
+  guest.put_word(kStack + 4, kData32);
+  code({0xcb});
+  run();
+  expect_refused(13, kData32 & 0xfc);
+}
+
+TEST_P(Ring3, CallThatStoresOverItselfIsMadeOnce) {
+  state().gpr[kEsp] = kCode + 6;
+  code({0xe8, 0xfb, 0x0f, 0, 0});  // call 6000
+  guest.put(0x6000, {0x43, 0xeb, 0xfe});
+  run(2);
+  EXPECT_TRUE(deliveries.list.empty());
+  EXPECT_EQ(cpu.eip, 0x6001u);
+  EXPECT_EQ(cpu.gpr[kEbx], 1u);
+  EXPECT_EQ(cpu.gpr[kEsp], kCode + 2);
+  EXPECT_EQ(word(kCode + 2), kCode + 5);
+}
+
+TEST_P(Ring3, CallOfItselfIsMade) {
+  for (const std::uint32_t before : {0, 1}) {
+    guest.put(kCode, {0x43, 0xe8, 0xfb, 0xff, 0xff, 0xff});
+    state().eip = kCode + 1 - before;
+    run(3 + before);
+    EXPECT_TRUE(deliveries.list.empty());
+    EXPECT_EQ(cpu.eip, kCode + 1);
+    EXPECT_EQ(cpu.gpr[kEsp], kStack - 12);
+  }
+}
+
+TEST_P(Ring3, IndirectCallOfItselfIsMade) {
+  state().gpr[kEax] = kCode;
+  code({0xff, 0xd0});
+  run(3);
+  EXPECT_TRUE(deliveries.list.empty());
+  EXPECT_EQ(cpu.eip, kCode);
+  EXPECT_EQ(cpu.gpr[kEsp], kStack - 12);
+}
+
 INSTANTIATE_TEST_SUITE_P(, Ring3, both_paths(), path_name);
 
 }  // namespace
