@@ -475,7 +475,7 @@ void Machine::prepare(std::uint32_t linear) {
   const bool far = info.kind == InstructionClass::far_jump ||
                    info.kind == InstructionClass::far_call || info.kind == InstructionClass::iret;
   if (emulated(info.kind) || (far && transfers_here()) ||
-      (returns_far_up(info) && (engine_.hflags() & kHfSs32) != 0)) {
+      (returns_far_up(info) && (engine_.hflags() & kHfSs32) != 0) || wraps_between_parts()) {
     wants_arrangement_ = false;
     request(Action::emulate);
     return;

@@ -502,9 +502,21 @@ class Machine final : private EngineClient, private WalkObserver {
   void check_final_stack();
   void keep_upper_frame_pointer();
   void transfer_to_code(const Descriptor& code, std::uint32_t offset, bool call);
+  void push_return_address(std::uint32_t width);
   void page_in_pushes(StackTop top, std::uint32_t width, unsigned count);
   bool ignores_vm_flag();
   void return_within_level();
+
+  // machine_parts.cc: operands in parts, which wrap around 64 KiB each for itself
+  bool is_in_parts(const DataAccess& a, const MemoryOperand& operand) const;
+  void access_parts(const DataAccess& a, const MemoryOperand& operand);
+  void read_floating_operand(std::span<std::uint8_t> out);
+  std::uint32_t operand_part(const MemoryOperand& operand, unsigned i);
+  bool wraps_between_parts() const;
+  void emulate_bound();
+  void emulate_load_far_pointer();
+  Segment loaded_segment(int s, std::uint16_t selector);
+  void transfer_in_real_mode(std::uint16_t selector, std::uint32_t offset, bool call);
 
   // machine_tasks.cc: call gates and task switches (Intel SDM vol. 3, 5.8 and chapter 7)
   enum class TaskSource : std::uint8_t { jump, call, iret, event };
@@ -513,13 +525,13 @@ class Machine final : private EngineClient, private WalkObserver {
     std::uint32_t eip = 0, eflags = 0;  ///< saved for the task that is left
   };
   bool transfers_here();
-  std::uint32_t far_pointer_linear() const;
   void tell_transfer_descriptors();
   void tell_stack_read(std::uint32_t linear, std::uint32_t size);
   void tell_looked_up_descriptor();
   void check_port_permission();
   void tell_descriptor(std::uint16_t selector);
   void emulate_system_transfer();
+  void transfer_to(std::uint16_t selector, std::uint32_t offset);
   void transfer_through(const Descriptor& gate, bool call);
   void transfer_through_call_gate(const Descriptor& gate, bool call);
   void push_gate_frame(const Descriptor& code, bool inner, bool wide, std::uint32_t parameters);

@@ -103,14 +103,12 @@ std::optional<std::uint32_t> Machine::descriptor_type_byte(std::uint16_t selecto
 std::uint16_t Machine::operand_selector() {
   const InstructionInfo& info = *info_;
   if (info.register_form) return static_cast<std::uint16_t>(engine_.gpr(info.rm_field));
-  const MemoryOperand& operand = info.operands[info.ea[0].argument];  // the pointer's offset part
-  std::array<std::uint8_t, 6> bytes{};
+  // Of a far pointer's two operands that is the offset.
+  const unsigned number = info.ea[0].argument;
   const bool pointer = info.kind == InstructionClass::load_far_pointer;
-  const std::size_t at = pointer ? info.operand_bytes : 0;
-  read_operand(engine_.segment_base(operand.segment) +
-                   operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0),
-               std::span(bytes).first(at + 2));
-  return static_cast<std::uint16_t>(bytes[at] | bytes[at + 1] << 8);
+  MemoryOperand operand = info.operands[pointer ? 1 - number : number];
+  operand.size = 2;
+  return static_cast<std::uint16_t>(operand_part(operand, 0));
 }
 
 void Machine::watch_descriptor() {

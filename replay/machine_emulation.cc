@@ -84,6 +84,12 @@ void Machine::emulate() {
     case InstructionClass::ret:
       emulate_near_return();
       return;
+    case InstructionClass::bound:
+      emulate_bound();
+      break;
+    case InstructionClass::load_far_pointer:
+      emulate_load_far_pointer();
+      break;
     case InstructionClass::hlt:
       require_ring0();
       if (sink_ != nullptr) sink_->halted(position_);
@@ -405,10 +411,7 @@ void Machine::emulate_floating_point() {
     operands.data_selector = engine_.segment_selector(operand.segment);
     operands.data_offset =
         operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0);
-    if (operand.read) {
-      read_operand(engine_.segment_base(operand.segment) + operands.data_offset,
-                   std::span(operands.memory).first(operand.size));
-    }
+    if (operand.read) read_floating_operand(std::span(operands.memory).first(operand.size));
   }
   const FpuResult result = fpu_->execute(form, operands);
   switch (result.fault) {

@@ -96,8 +96,6 @@ void Machine::prepare_operands() {
     case InstructionClass::lldt:
       watch_descriptor();
       break;
-    case InstructionClass::far_jump:
-    case InstructionClass::far_call:
     case InstructionClass::far_return:
     case InstructionClass::iret:
       if (protected_mode()) tell_transfer_descriptors();
@@ -166,15 +164,18 @@ void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
     split_access(a, operand);
     return;
   }
-  const bool keeps =
-      operand.conditional_write &&
-      shift_writes_nothing(*info_, model_, static_cast<std::uint8_t>(engine_.gpr(kEcx)));
-  check_segment(a, operand, a.write || (operand.write && !keeps));
+  if (is_in_parts(a, operand)) [[unlikely]] {
+    access_parts(a, operand);
+    return;
+  }
+  check_segment(a, operand, a.write || operand.write);
   if (breaks_on_data_) [[unlikely]]
     check_data_breakpoints(a);
   if (a.write) {
-    if (keeps) return;
-    access_pages(a, Access::write, false);
+    const bool keeps =
+        operand.conditional_write &&
+        shift_writes_nothing(*info_, model_, static_cast<std::uint8_t>(engine_.gpr(kEcx)));
+    if (!keeps) access_pages(a, Access::write, false);
   } else {
     // A read-modify-write asks for write permission before it reads: a page it may not write is
     // left without its accessed bit.

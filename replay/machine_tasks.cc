@@ -87,7 +87,7 @@ void Machine::check_port_permission() {
   if ((system_read(task.base + at, 2) & wanted) != 0) throw kRefused;
 }
 
-/// Tells the descriptors that a far transfer between code segments reads.
+/// Tells the descriptors that RETF or IRET reads.
 void Machine::tell_transfer_descriptors() {
   const InstructionInfo& info = *info_;
   std::array<std::uint8_t, 2> bytes{};
@@ -95,11 +95,6 @@ void Machine::tell_transfer_descriptors() {
     read_operand(linear, bytes);
     return static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8);
   };
-  if (info.kind == InstructionClass::far_jump || info.kind == InstructionClass::far_call) {
-    tell_descriptor(info.indirect ? selector_at(far_pointer_linear() + info.operand_bytes)
-                                  : info.far_selector);
-    return;
-  }
   const std::uint32_t width = info.operand_bytes;
   const Segment stack = engine_.segment(kSs);
   const auto stacked = [&](std::uint32_t words, std::uint32_t bytes_more) {
@@ -139,13 +134,6 @@ void Machine::tell_stack_read(std::uint32_t linear, std::uint32_t size) {
   }
 }
 
-/// Linear address of the pointer that an indirect far jump or call goes through.
-std::uint32_t Machine::far_pointer_linear() const {
-  const MemoryOperand& operand = info_->operands[info_->ea[0].argument];  // the offset part
-  return engine_.segment_base(operand.segment) +
-         operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0);
-}
-
 void Machine::emulate_system_transfer() {
   const InstructionInfo& info = *info_;
   std::array<std::uint32_t, 6> bases;
@@ -167,16 +155,10 @@ void Machine::emulate_system_transfer() {
       for_each_access(info, engine_.gprs(), bases.data(), stack32, [&](const DataAccess& a) {
         if (!a.write) access(a, info.operands[a.operand]);
       });
-      std::array<std::uint8_t, 6> bytes{};
-      read_operand(far_pointer_linear(), std::span(bytes).first(info.operand_bytes + 2u));
-      std::copy_n(bytes.begin(), info.operand_bytes, reinterpret_cast<std::uint8_t*>(&offset));
-      const std::uint8_t* const behind = bytes.data() + info.operand_bytes;
-      selector = static_cast<std::uint16_t>(behind[0] | behind[1] << 8);
+      offset = operand_part(info.operands[0], 0);
+      selector = static_cast<std::uint16_t>(operand_part(info.operands[1], 0));
     }
-    if ((selector & 0xfffc) == 0) throw CpuException{kProtection, 0u, 0};
-    const Descriptor d = read_descriptor(selector, kProtection, 0);
-    const bool call = info.kind == InstructionClass::far_call;
-    d.is_system() ? transfer_through(d, call) : transfer_to_code(d, offset, call);
+    transfer_to(selector, offset);
   }
   engine_.sync_mode();
   engine_.clear_inhibit();
@@ -186,6 +168,15 @@ void Machine::emulate_system_transfer() {
   resume_flag_ = (engine_.system_flags() & kFlagRf) != 0;
   // A single step that was due is forgotten with the task that asked for it.
   if (debug_pending_ != 0) take_debug_trap();
+}
+
+/// JMP or CALL to what `selector` names.
+void Machine::transfer_to(std::uint16_t selector, std::uint32_t offset) {
+  const bool call = info_->kind == InstructionClass::far_call;
+  if (!protected_mode()) return transfer_in_real_mode(selector, offset, call);
+  if ((selector & 0xfffc) == 0) throw CpuException{kProtection, 0u, 0};
+  const Descriptor d = read_descriptor(selector, kProtection, 0);
+  d.is_system() ? transfer_through(d, call) : transfer_to_code(d, offset, call);
 }
 
 void Machine::transfer_through(const Descriptor& gate, bool call) {

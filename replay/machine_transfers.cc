@@ -222,17 +222,19 @@ void Machine::transfer_to_code(const Descriptor& code, std::uint32_t offset, boo
   const std::uint32_t width = info_->operand_bytes;
   const std::uint32_t target = width == 2 ? offset & 0xffff : offset;
   if (target > segment.limit) throw CpuException{kProtection, 0u, 0};
-  if (call) {
-    // Both places before anything is stored: a fault leaves neither.
-    StackTop top{engine_.segment(kSs), engine_.gpr(kEsp), user_mode(), false};
-    page_in_pushes(top, width, 2);
-    push(top, engine_.segment_selector(kCs), width, 0);
-    push(top, engine_.eip() + info_->length, width, 0);
-    engine_.set_gpr(kEsp, top.esp);
-  }
+  if (call) push_return_address(width);
   mark_accessed(code);
   engine_.set_segment(kCs, segment);
   engine_.set_eip(target);
+}
+
+/// Of a far CALL. Both places are looked at before anything is stored: a fault leaves neither.
+void Machine::push_return_address(std::uint32_t width) {
+  StackTop top{engine_.segment(kSs), engine_.gpr(kEsp), user_mode(), false};
+  page_in_pushes(top, width, 2);
+  push(top, engine_.segment_selector(kCs), width, 0);
+  push(top, engine_.eip() + info_->length, width, 0);
+  engine_.set_gpr(kEsp, top.esp);
 }
 
 /// Throws what `count` pushes would.

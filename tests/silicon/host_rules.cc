@@ -275,11 +275,6 @@ class Judge {
 
   /// What is the replay's fault, and left (docs/silicon.md).
   const char* rule_of_what_is_left() const {
-    const auto& i = c_.instruction;
-    const bool wraps = i.address >= 0xfffc && i.address < 0x10000;
-    if (wraps && (one_byte({0xc4, 0xc5}) || two_byte({0xb2, 0xb4, 0xb5}))) {
-      return "far-pointer-wraps";
-    }
     if (two_byte({0x60, 0x61, 0x62}) && c_.replay.kind == StepEnd::Kind::exception) {
       return "unpack-reads-more";
     }
@@ -294,8 +289,7 @@ class Judge {
     if (c_.replay.kind == c_.host.kind && c_.replay.vector == 14 && c_.host.vector == 14) {
       return "image-order";
     }
-    // The replay goes on at 0 behind FFFF.
-    return i.address > 0xff80 && i.address < 0x10000 ? "image-wraps" : nullptr;
+    return nullptr;
   }
 
   const char* rule_of_x87() const {
@@ -311,6 +305,11 @@ class Judge {
     if (retired() && c_.instruction.repeat && one_byte({0xe0, 0xe1}) &&
         c_.replay.cpu.eip != c_.host.cpu.eip) {
       return "repeat-loop";
+    }
+    // Of a repeated port access with a count of 0 the port's permission is asked for.
+    if (faults(13) && c_.instruction.repeat && one_byte({0x6c, 0x6d, 0x6e, 0x6f}) &&
+        (c_.before.gpr[kEcx] & 0xffff) == 0) {
+      return "repeat-port-order";
     }
     // LOCK MOV CR0 is MOV CR8 (APM vol. 3, MOV CRn).
     if (faults(13) && c_.instruction.lock && two_byte({0x20, 0x22})) return "lock-mov-cr";
