@@ -286,10 +286,10 @@ class Judge {
     const auto& i = c_.instruction;
     const bool image = (one_byte({0xd9, 0xdd}) && (i.reg() == 4 || i.reg() == 6));
     if (!image || i.register_form()) return nullptr;
-    if (c_.replay.kind == c_.host.kind && c_.replay.vector == 14 && c_.host.vector == 14) {
-      return "image-order";
-    }
-    return nullptr;
+    const auto refuses = [](const StepEnd& end) {
+      return end.kind == StepEnd::Kind::exception && end.vector >= 12 && end.vector <= 14;
+    };
+    return refuses(c_.replay) && refuses(c_.host) ? "image-order" : nullptr;
   }
 
   const char* rule_of_x87() const {
