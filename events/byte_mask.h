@@ -18,6 +18,15 @@ class ByteMask {
   void reset(std::size_t byte) { words_[byte / 64] &= ~(std::uint64_t{1} << byte % 64); }
   void set() { words_.fill(~std::uint64_t{0}); }
 
+  /// The first byte from `from` on that is set; kPageSize where none is.
+  std::size_t next(std::size_t from) const {
+    for (; from < kPageSize; from = (from / 64 + 1) * 64) {
+      const std::uint64_t rest = words_[from / 64] >> from % 64;
+      if (rest != 0) return from + static_cast<std::size_t>(std::countr_zero(rest));
+    }
+    return kPageSize;
+  }
+
   bool all() const {
     return std::ranges::all_of(words_, [](auto w) { return ~w == 0; });
   }
@@ -44,6 +53,13 @@ class ByteMask {
   }
   /// True when one of them was not set.
   bool set(std::size_t first, std::size_t size) {
+    if (size - 1 < 64 - first % 64) {
+      const std::uint64_t bits = in_word(first, size);
+      std::uint64_t& word = words_[first / 64];
+      const bool changed = (word & bits) != bits;
+      word |= bits;
+      return changed;
+    }
     bool changed = false;
     each_word(first, size, [&](std::size_t word, std::uint64_t bits) {
       changed |= (words_[word] & bits) != bits;

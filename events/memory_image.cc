@@ -1,6 +1,7 @@
 #include "events/memory_image.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace citcat {
 
@@ -25,6 +26,18 @@ void MemoryImage::set(PhysAddr address, std::uint8_t value) {
 }
 
 void MemoryImage::set(PhysAddr address, std::span<const std::uint8_t> bytes) {
+  const std::uint32_t offset = address.offset_in_page();
+  Page* const known = found(address.page());
+  // Nearly all are words, or lines, of pages that are known.
+  if (known != nullptr && bytes.size() - 1 < kPageSize - offset) {
+    std::memcpy(&known->data[offset], bytes.data(), bytes.size());
+    known->valid.set(offset, bytes.size());
+    return;
+  }
+  set_in_pages(address, bytes);
+}
+
+void MemoryImage::set_in_pages(PhysAddr address, std::span<const std::uint8_t> bytes) {
   while (!bytes.empty()) {
     Page& target = page(address.page());
     const std::uint32_t offset = address.offset_in_page();

@@ -23,10 +23,7 @@ class MemoryImage {
 
   /// The page frame numbered `page` (address / 4096, below 1,048,576), or nullptr when no byte of
   /// it is known.
-  const Page* find(std::uint32_t page) const {
-    const std::unique_ptr<Table>& table = tables_[page / kPagesInTable];
-    return table ? (*table)[page % kPagesInTable] : nullptr;
-  }
+  const Page* find(std::uint32_t page) const { return found(page); }
   /// The same, made when missing. References stay valid for the life of the image.
   Page& page(std::uint32_t number);
 
@@ -43,6 +40,13 @@ class MemoryImage {
   MemoryImage clone() const;
 
  private:
+  Page* found(std::uint32_t page) const {
+    const std::unique_ptr<Table>& table = tables_[page / kPagesInTable];
+    return table ? (*table)[page % kPagesInTable] : nullptr;
+  }
+
+  void set_in_pages(PhysAddr address, std::span<const std::uint8_t> bytes);
+
   std::map<std::uint32_t, std::unique_ptr<Page>> pages_;
   /// Where they are: a table for each 4 MiB that hold some.
   static constexpr std::uint32_t kPagesInTable = 1024;

@@ -52,7 +52,8 @@ void ReadCheck::captured_read(const BusTransaction& t, std::uint8_t parts) {
   if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
   apply_external_writes(t.index);
   if (t.size == 0 || !t.has(kPositionKnown)) return;
-  Pending& p = pending_.emplace_back(Pending{t});
+  Pending& p = pending_.emplace_back();
+  p.t = t;
   p.parts = parts;
   const bool code = t.op == BusOp::code_read;
   // Without a cache only the addresses of data are compared, and most code is never written.
@@ -293,6 +294,8 @@ std::optional<ReadCheck::Disagreement> ReadCheck::extra_read(std::uint64_t addre
 
 /// Fetches from number `oldest` of recent_code_ on brought every byte of the range.
 bool ReadCheck::was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest) const {
+  const bool recent = straight_code_.fetches <= recent_code_.size() - oldest;
+  if (recent && straight_code_.holds(a, size)) return true;
   for (std::uint32_t done = 0; done < size;) {
     const PhysAddr at = a + done;
     std::size_t i = recent_code_.size();
@@ -353,8 +356,10 @@ bool ReadCheck::agrees(const ExecutedBlock& block, std::uint64_t first, const Me
   const BlockMemory after(block, memory);
   if (!uncached_) return agrees_with_fills(block, first, after);
   const std::size_t fetches = recent_code_.size();
+  const Straight straight = straight_code_;
   if (agrees_uncached(block, first, after, memory)) return true;
   recent_code_.drop_back(recent_code_.size() - fetches);
+  straight_code_ = straight;
   return false;
 }
 
@@ -440,30 +445,27 @@ bool ReadCheck::equals_before(const Pending& p, const BlockMemory& block,
 }
 
 std::uint64_t ReadCheck::pass_block(std::uint64_t last) {
-  const auto pass = [&](std::uint64_t end) {
-    while (!pending_.empty() && pending_.front().t.position.instruction < end) {
-      drop_first();
-    }
-  };
-  pass(last);
+  drop_before(last);
   const std::uint64_t before = compared_;
-  pass(last + 1);
+  drop_before(last + 1);
   forget_old_fetches();
   begin(last);
   return before;
 }
 
-void ReadCheck::drop_first() {
-  compared_ += pending_.front().parts;
-  pending_.pop_front();
+void ReadCheck::drop_before(std::uint64_t instruction) {
+  std::size_t count = 0;
+  for (; count < pending_.size(); ++count) {
+    const Pending& p = pending_[count];
+    if (p.t.position.instruction >= instruction) break;
+    compared_ += p.parts;
+  }
+  pending_.drop_front(count);
 }
 
 void ReadCheck::skip(std::uint64_t next) {
   // Before the first access nothing of the capture has been compared yet.
-  const std::uint64_t done = instruction_ != kNone ? instruction_ + 1 : next;
-  while (!pending_.empty() && pending_.front().t.position.instruction < done) {
-    drop_first();
-  }
+  drop_before(instruction_ != kNone ? instruction_ + 1 : next);
   begin(next);
 }
 

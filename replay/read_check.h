@@ -48,8 +48,18 @@ struct ReadCheckProgress {
   ShortQueue<Pending> pending_;        ///< not settled yet
   std::vector<Access> fetches_, reads_, stores_;  ///< of instruction_
   ShortQueue<Access> recent_code_;                ///< fetched on the bus last
-  NumberSet table_frames_;                        ///< page directories and tables
-  NumberSet written_frames_;                      ///< by the captured side; without a cache only
+  /// The last of these that brought one range, each what follows the one before.
+  struct Straight {
+    PhysAddr begin;
+    std::uint32_t bytes = 0;
+    std::size_t fetches = 0;
+    bool holds(PhysAddr a, std::uint32_t size) const {
+      return a.value - begin.value < bytes && size <= bytes - (a.value - begin.value);
+    }
+  };
+  Straight straight_code_;
+  NumberSet table_frames_;    ///< page directories and tables
+  NumberSet written_frames_;  ///< by the captured side; without a cache only
   NumberSet device_pages_;
   std::uint64_t compared_ = 0;
 };
@@ -163,7 +173,7 @@ class ReadCheck : private ReadCheckProgress {
   void touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory);
   void apply_external_writes(std::uint64_t transaction);
   bool equals(Pending& p, const Memory& memory) const;
-  void drop_first();
+  void drop_before(std::uint64_t instruction);
   /// Belongs to none of the accesses now. The one after is left a chance: should the monitor count
   /// otherwise, the comparison that is not plain has the last word.
   bool is_later(std::uint32_t iteration) const {
@@ -188,6 +198,9 @@ class ReadCheck : private ReadCheckProgress {
   bool was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest) const;
   void note_fetch(const BusTransaction& t) {
     recent_code_.push_back({t.address, t.size, AccessKind::data});
+    if (t.address != straight_code_.begin + straight_code_.bytes) straight_code_ = {t.address};
+    straight_code_.bytes += t.size;
+    ++straight_code_.fetches;
   }
   void forget_old_fetches();
   std::optional<Disagreement> missing_read(std::uint64_t address) const;

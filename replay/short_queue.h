@@ -15,8 +15,8 @@ class ShortQueue {
   using iterator = typename std::vector<T>::iterator;
   using const_iterator = typename std::vector<T>::const_iterator;
 
-  bool empty() const { return first_ == items_.size(); }
-  std::size_t size() const { return items_.size() - first_; }
+  bool empty() const { return first_ == end_; }
+  std::size_t size() const { return end_ - first_; }
   T& operator[](std::size_t i) { return items_[first_ + i]; }
   const T& operator[](std::size_t i) const { return items_[first_ + i]; }
   T& front() { return items_[first_]; }
@@ -29,31 +29,38 @@ class ShortQueue {
 
   template <class... Args>
   T& emplace_back(Args&&... args) {
-    return items_.emplace_back(std::forward<Args>(args)...);
+    T& item = items_.emplace_back(std::forward<Args>(args)...);
+    ++end_;
+    return item;
   }
-  void push_back(T item) { items_.push_back(std::move(item)); }
+  void push_back(T item) { emplace_back(std::move(item)); }
   void pop_front() { drop_front(1); }
   void drop_front(std::size_t count) {
     first_ += count;
-    if (first_ == items_.size()) {
+    if (first_ == end_) {
       clear();
-    } else if (first_ >= kMostDropped && first_ >= items_.size() / 2) {
+    } else if (first_ >= kMostDropped && first_ >= end_ / 2) {
       items_.erase(items_.begin(), begin());
+      end_ -= first_;
       first_ = 0;
     }
   }
-  void drop_back(std::size_t count) { items_.resize(items_.size() - count); }
+  void drop_back(std::size_t count) {
+    end_ -= count;
+    items_.resize(end_);
+  }
   /// Returns the element after it.
   iterator erase(iterator item) {
     if (item == begin()) {
       drop_front(1);
       return begin();
     }
+    --end_;
     return items_.erase(item);
   }
   void clear() {
     items_.clear();
-    first_ = 0;
+    first_ = end_ = 0;
   }
 
  private:
@@ -63,6 +70,7 @@ class ShortQueue {
 
   std::vector<T> items_;  ///< those before first_ are gone
   std::size_t first_ = 0;
+  std::size_t end_ = 0;  ///< their number; the vector knows it by its bytes, which takes a division
 };
 
 }  // namespace citcat

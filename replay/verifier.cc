@@ -207,7 +207,7 @@ void Verifier::write_agreed(const BusTransaction& t) {
   totals_.evidence_bytes += t.size;
   last_agreed_ = t.index;
   if (keeps_model_) {
-    model_external_writes(t.index);
+    if (next_external_ < recording_.external_writes.size()) model_external_writes(t.index);
     model_.set(t.address, t.bytes());
   }
   if (t.has(kUncacheable)) {

@@ -67,7 +67,9 @@ void Verifier::sort_in(const BusTransaction& t) {
         window_lines_[window_of(t.address)].push_back(t);
         settle_lines(window_of(t.address));
       } else {
-        writes_.push_back({t, all_bytes(t.size)});
+        PendingWrite& w = writes_.emplace_back();
+        w.t = t;
+        w.unmatched = all_bytes(t.size);
       }
       break;
     case BusOp::io_read:

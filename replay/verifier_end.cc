@@ -59,7 +59,10 @@ FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
   const MemoryImage& reference = captured != nullptr ? *captured : model_;
   const Memory& memory = machine_->memory();
   for (const auto& [number, page] : reference.pages()) {
-    for (std::uint32_t i = 0; i < kPageSize; ++i) {
+    const auto next = [&](std::uint32_t i) {
+      return static_cast<std::uint32_t>(page->valid.next(i));
+    };
+    for (std::uint32_t i = next(0); i < kPageSize; i = next(i + 1)) {
       const PhysAddr at{number * kPageSize + i};
       if (i % kTogether == 0 && page->valid.all(i, kTogether) &&
           memory.holds(at, {&page->data[i], kTogether})) {
@@ -67,7 +70,6 @@ FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
         i += kTogether - 1;
         continue;
       }
-      if (!page->valid[i]) continue;
       bool known = false, equal = false;
       memory.for_each_alias(at, [&](PhysAddr alias) {
         const auto byte = memory.defined_byte(alias);
