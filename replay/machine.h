@@ -346,6 +346,9 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t count_quick_iterations();
   std::uint32_t count_equal_or_different(std::uint32_t count) const;
   bool repeat_quickly();
+  std::uint32_t count_untold(std::uint32_t left, bool prepared);
+  std::uint32_t agree_on_iterations(std::uint32_t most);
+  std::span<const std::uint8_t> foretell_stores(std::uint32_t& count);
   void store_string(std::uint32_t count);
   void pass_iterations(std::uint32_t count);
   void tell_iteration_reads();
@@ -576,10 +579,11 @@ class Machine final : private EngineClient, private WalkObserver {
   bool in_flight_ = false;
   bool resuming_ = false;                   ///< the engine reports again what is already prepared
   std::array<StringRun, 2> string_runs_{};  ///< what they access, by operand
-  bool iterating_ = false;                  ///< an iteration of a REP is in flight
-  std::uint32_t frame_before_ = 0;          ///< EBP before ENTER
-  std::uint32_t stack_before_ = 0;          ///< ESP before the instruction
-  bool repeat_done_ = false;                ///< its final count check is in flight
+  std::array<std::uint8_t, kPageSize> string_pattern_;  ///< that STOS is going to store
+  bool iterating_ = false;                              ///< an iteration of a REP is in flight
+  std::uint32_t frame_before_ = 0;                      ///< EBP before ENTER
+  std::uint32_t stack_before_ = 0;                      ///< ESP before the instruction
+  bool repeat_done_ = false;                            ///< its final count check is in flight
   std::uint32_t count_before_ = 0;
   std::array<std::uint32_t, 2> ea_{};
   std::uint8_t ea_count_ = 0;

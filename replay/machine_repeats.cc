@@ -2,9 +2,9 @@
 //
 // The engine makes one iteration of a REP after another, and each is reported. Where those that
 // follow the one prepared just now have nothing that must be looked at - the same pages, no limit,
-// no breakpoint, no event among them - they are made here, and told one by one where a comparison
-// expects something. The last one is always the engine's: it leaves the flags, and it is the one
-// that may be interrupted, or fault.
+// no breakpoint, no event among them - they are made here. Where a comparison expects something it
+// takes many for what they are going to do, or is told one. The last one is always the engine's: it
+// leaves the flags, and it is the one that may be interrupted, or fault.
 
 #include <algorithm>
 #include <cstring>
@@ -12,6 +12,7 @@
 
 #include "replay/machine.h"
 #include "replay/machine_descriptor.h"
+#include "replay/string_iterations.h"
 
 namespace citcat {
 
@@ -46,13 +47,17 @@ void move_each(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
   }
 }
 
+/// What `bytes` bytes at `from` are moved to lies among those that are still to be moved.
+bool is_overtaken(const std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
+  const std::less<> below;
+  return below(from, to) && below(to, from + bytes);
+}
+
 /// As MOVS does, from the lowest element up: where it moves up by less than there is, what it has
 /// just stored is what it reads next, whole or in part.
 void move_elements(std::uint8_t* to, const std::uint8_t* from, std::size_t size,
                    std::size_t bytes) {
-  const std::less<> below;
-  const bool overtakes = below(from, to) && below(to, from + bytes);
-  if (!overtakes) {
+  if (!is_overtaken(to, from, bytes)) {
     std::memmove(to, from, bytes);
   } else if (size == 1) {
     move_each<std::uint8_t>(to, from, bytes);
@@ -161,12 +166,9 @@ bool Machine::repeat_quickly() {
   iterating_ = false;
   bool prepared = true;  // so was the first one, and told what it reads where that is wanted
   for (; left != 0; prepared = false) {
-    if (compares_ && !prepared && expects_now()) update_expected();
-    const bool told = compares_ && (expects_now() || (expects_stores_ && !is_comparison(*info_)));
-    std::uint32_t count = told ? 1 : left;
-    if (compares_ && !told && expected_.instruction == position_.instruction) {
-      count = std::min(count, expected_.iteration - position_.iteration);
-    }
+    const std::uint32_t untold = count_untold(left, prepared);
+    const bool told = untold == 0;
+    const std::uint32_t count = told ? 1 : untold;
     if (told && !prepared) tell_iteration_reads();
     if (!is_comparison(*info_)) store_string(count);
     if (told) {
@@ -178,6 +180,46 @@ bool Machine::repeat_quickly() {
     left -= count;
   }
   return true;
+}
+
+/// How many of the iterations `left` can be made before one that is to be told alone; 0: the next.
+std::uint32_t Machine::count_untold(std::uint32_t left, bool prepared) {
+  if (!compares_) return left;
+  if (!prepared && expects_now()) update_expected();
+  if (expects_now() || (expects_stores_ && !is_comparison(*info_))) {
+    return expects_stores_ && !prepared ? agree_on_iterations(left) : 0;
+  }
+  if (expected_.instruction != position_.instruction) return left;
+  return std::min(left, expected_.iteration - position_.iteration);
+}
+
+/// How many of the next iterations the sink that compares takes for what they are going to do.
+std::uint32_t Machine::agree_on_iterations(std::uint32_t most) {
+  StringIterations run;
+  run.code = physical_;
+  run.code_bytes = info_->length;
+  run.size = info_->operand_bytes;
+  run.count = most;
+  for (unsigned i = 0; i < info_->operand_count; ++i) {
+    (info_->operands[i].write ? run.to : run.from[run.reads++]) = string_runs_[i].at;
+  }
+  if (!is_comparison(*info_)) run.stored = foretell_stores(run.count);
+  return run.count != 0 ? comparing_->agreed_iterations(run, position_) : 0;
+}
+
+/// What the next `count` iterations are going to store: of MOVS as far as none stores what a later
+/// one reads.
+std::span<const std::uint8_t> Machine::foretell_stores(std::uint32_t& count) {
+  const std::size_t size = info_->operand_bytes;
+  if (info_->operand_count != 2) {
+    fill_elements(string_pattern_.data(), engine_.gpr(kEax), size, count * size);
+    return std::span(string_pattern_).first(count * size);
+  }
+  const std::uint8_t *const from = string_runs_[0].host, *const to = string_runs_[1].host;
+  if (is_overtaken(to, from, count * size)) {
+    count = static_cast<std::uint32_t>(static_cast<std::size_t>(to - from) / size);
+  }
+  return {from, count * size};
 }
 
 void Machine::pass_iterations(std::uint32_t count) {

@@ -12,6 +12,7 @@
 namespace citcat {
 
 struct ExecutedBlock;
+struct StringIterations;
 
 /// Why the processor touched memory.
 enum class AccessKind : std::uint8_t {
@@ -104,6 +105,10 @@ class Sink {
   /// one by one with all their accesses; one that is about to run is asked of once more when it
   /// has.
   virtual bool agrees(const ExecutedBlock&, Position /*first*/) { return true; }
+  /// Asked about iterations that would have to be told one by one, the first at `first` and not the
+  /// first of its instruction: how many agree for what they plainly are going to do, and need not
+  /// be told.
+  virtual std::uint32_t agreed_iterations(const StringIterations&, Position /*first*/) { return 0; }
   /// MOVS has copied these bytes, of one iteration or of many, each within one frame.
   virtual void copied(PhysAddr /*from*/, PhysAddr /*to*/, std::uint32_t /*size*/) {}
   /// Told of blocks that all agree with, before block(): of one that was asked of ahead, so many

@@ -109,6 +109,10 @@ class ReadCheck : private ReadCheckProgress {
 
   /// The accesses that follow are of this iteration of a REP, or of any.
   void reach(std::uint32_t iteration) { iteration_ = iteration; }
+  // Many iterations of a REP at once, in place of telling what each reads and stores. `memory` is
+  // the replay's before them.
+  std::uint32_t plain_iterations(const StringIterations& run, const Memory& memory);
+  void pass_iterations(const StringIterations& run, const Memory& memory);
   /// The instruction whose accesses are being collected; kNone before the first.
   std::uint64_t instruction() const { return instruction_; }
   /// Something may have to be compared of what was read before instruction `next`.
@@ -179,6 +183,8 @@ class ReadCheck : private ReadCheckProgress {
   bool is_later(std::uint32_t iteration) const {
     return iteration > iteration_ && iteration - iteration_ > 1;
   }
+  std::uint32_t first_concerned(const Pending& p) const;
+  bool is_read_in_place(const Pending& p, const StringIterations& run) const;
   bool follows_code(const Pending& p) const;
   bool follows_code(const Pending& p, PhysAddr fetched) const;
   bool agrees(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;

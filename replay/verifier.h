@@ -179,6 +179,7 @@ class Verifier final : public Sink, private VerifierProgress {
   bool looks_ahead() const override { return recording_.bus.form != CacheForm::none; }
   bool agrees(const ExecutedBlock& block, Position first) override;
   void agreed(const ExecutedBlock& block, Position first) override;
+  std::uint32_t agreed_iterations(const StringIterations& run, Position first) override;
   void copied(PhysAddr from, PhysAddr to, std::uint32_t size) override;
   void block(const ExecutedBlock&, Position) override {}
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
@@ -307,6 +308,10 @@ class Verifier final : public Sink, private VerifierProgress {
   std::size_t lines_through(std::uint64_t instruction) const;
   bool allows_blocks() const;
   bool expects_nothing(Position now) const { return plain_ && now < expected_; }
+
+  // verifier_repeats.cc: iterations of repeated strings
+  bool may_take_iterations(Position first) const;
+  std::size_t count_stores(StringIterations& run, std::uint64_t instruction) const;
 
   std::uint8_t copied_bits(std::size_t byte, Position now) const;
   void excuse_overwritten(PhysAddr a, Position now);
