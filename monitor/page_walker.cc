@@ -170,19 +170,33 @@ bool PageWalker::is_large(std::uint32_t address, std::uint32_t allowed_by) const
   return (peek(address) & kLarge) != 0 && (cr4_ & allowed_by) != 0;
 }
 
+/// Where the directory's entry for an address is, and the table's, which is the same for a large
+/// page. Without a trace on the bus.
+std::pair<std::uint32_t, std::uint32_t> PageWalker::entries_of(std::uint32_t linear) const {
+  const std::uint32_t pointer = pae() ? pointers_[linear >> 30] : cr3_;
+  const std::uint32_t directory_at =
+      (pointer & ~0xfffu) + (pae() ? ((linear >> 21) & 0x1ff) * 8 : (linear >> 22) * 4);
+  const std::uint32_t directory = peek(directory_at);
+  if ((directory & kLarge) != 0 && (cr4_ & 0x30) != 0) return {directory_at, directory_at};
+  return {directory_at, (directory & ~0xfffu) +
+                            (pae() ? ((linear >> 12) & 0x1ff) * 8 : ((linear >> 12) & 0x3ff) * 4)};
+}
+
 /// The rights of both levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). Pointers
 /// to page directories have none.
 bool PageWalker::may_store(std::uint32_t linear, bool user) const {
-  const std::uint32_t table = pae() ? pointers_[linear >> 30] : cr3_;
-  const std::uint32_t directory =
-      peek((table & ~0xfffu) + (pae() ? ((linear >> 21) & 0x1ff) * 8 : (linear >> 22) * 4));
-  std::uint32_t rights = directory;
-  if ((directory & kLarge) == 0 || (cr4_ & 0x30) == 0)
-    rights &= peek((directory & ~0xfffu) +
-                   (pae() ? ((linear >> 12) & 0x1ff) * 8 : ((linear >> 12) & 0x3ff) * 4));
+  const auto [directory_at, table_at] = entries_of(linear);
+  const std::uint32_t rights = peek(directory_at) & peek(table_at);
   constexpr std::uint32_t kWriteProtect = 0x10000;  // CR0.WP
   if (user) return (rights & kUser) != 0 && (rights & kWritable) != 0;
   return (rights & kWritable) != 0 || (cr0_ & kWriteProtect) == 0;
+}
+
+bool PageWalker::was_marked(std::uint32_t linear) const {
+  if (!paging()) return false;
+  const std::uint32_t at = entries_of(linear).second & a20_mask_;
+  if (!memory_.is_ram(at, 1)) return false;
+  return (*memory_.live(at) & ~*memory_.shadow(at) & (kAccessed | kDirty)) != 0;
 }
 
 bool PageWalker::translate_for_update(std::uint32_t linear, bool user,

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "monitor/bus_model.h"
 #include "monitor/guest_memory.h"
@@ -39,6 +40,9 @@ class PageWalker {
   /// The same as translate() for a store that the emulator does not make: the bits that its walk
   /// would set in the tables are set here.
   std::optional<std::uint32_t> translate_own_store(std::uint32_t linear);
+  /// Whether the emulator has walked to the page, and set bits in its entry, since the bus showed
+  /// it.
+  bool was_marked(std::uint32_t linear) const;
   /// What a walk that ended in a page fault read. It sets no bits: those that the emulator has set,
   /// for a load before the store that faulted, are taken out of RAM again.
   void faulting_walk(std::uint32_t linear);
@@ -84,6 +88,7 @@ class PageWalker {
   Entry entry(std::uint32_t page, std::uint32_t frame, std::uint32_t entry, std::uint32_t at) const;
   static bool has_marked(std::uint32_t before, std::uint32_t now);
   bool is_large(std::uint32_t address, std::uint32_t allowed_by) const;
+  std::pair<std::uint32_t, std::uint32_t> entries_of(std::uint32_t linear) const;
   bool may_store(std::uint32_t linear, bool user) const;
   void insert(const Entry& entry);
 

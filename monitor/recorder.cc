@@ -253,7 +253,7 @@ void Recorder::prepare(const Insn& insn) {
       break;
     case InsnKind::fxsave:
     case InsnKind::fxrstor:
-      block_address_ = effective_address(insn);
+      block_address_ = effective_address(insn, registers_.state());
       if (insn.what.kind == InsnKind::fxrstor) fpu_image(false);
       break;
     case InsnKind::unsupported:
@@ -429,8 +429,7 @@ std::span<const std::uint8_t> Recorder::as_stored_environment(const Insn& insn,
 // reports the fields it keeps. A processor moves the whole image, with the fields that the emulator
 // has not: they are shown with what stands in memory.
 
-std::uint32_t Recorder::effective_address(const Insn& insn) {
-  const LoggedState state = registers_.state();
+std::uint32_t Recorder::effective_address(const Insn& insn, const LoggedState& state) {
   const std::uint8_t* at = insn.bytes.data() + insn.what.modrm_offset;
   const std::uint8_t modrm = *at++;
   const unsigned mod = modrm >> 6, rm = modrm & 7;

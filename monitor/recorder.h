@@ -103,6 +103,7 @@ class Recorder {
   void deliver(const LoggedEvent& event, bool completed);
   void deliver_protected(const LoggedEvent& event, unsigned passed_bytes, std::uint32_t error_code);
   bool repeat_used_up(const LoggedState& state) const;
+  void find_first_page(const LoggedEvent& event, bool at_flight);
   void write_corrected(std::uint32_t physical, std::uint32_t value);
   std::uint32_t read_linear32(std::uint32_t linear);
   std::uint16_t read_linear16(std::uint32_t linear);
@@ -144,7 +145,7 @@ class Recorder {
   void set_position() { sink_.set_position(completed_, iterations_); }
   void say_internal(const char* op);
 
-  std::uint32_t effective_address(const Insn& insn);
+  std::uint32_t effective_address(const Insn& insn, const LoggedState& state);
   std::uint32_t segment_base(unsigned segment, std::uint16_t selector);
   void note_fpu_access(const Insn& insn, std::uint32_t linear);
   EnvironmentForm environment_form(const Insn& insn);

@@ -127,7 +127,7 @@ std::span<const std::uint8_t> Recorder::as_moved(const Insn& insn, bool store, s
       return value.first(2);
     case InsnKind::pop_segment:
       // The selector is popped first, then its descriptor is read.
-      return !store && dword && accesses_++ == 0 ? value.first(2) : value;
+      return !store && accesses_++ == 0 && dword ? value.first(2) : value;
     case InsnKind::pop_all:
       // A processor reads the slot of ESP too, between EBP's and EBX's; the emulator passes over
       // it.

@@ -97,6 +97,7 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
   if (page_fault && at_flight && in_flight_ != nullptr && in_flight_->what.kind == InsnKind::cmps &&
       accesses_ == 0)
     read_first_string(event.before);
+  if (page_fault) find_first_page(event, at_flight);
   if (page_fault) walker_.faulting_walk(event.cr2);
   if (completed) deliver_protected(event, passed_bytes, error_code);
 
@@ -107,6 +108,25 @@ void Recorder::deliver(const LoggedEvent& event, bool completed) {
     iterations_ = 0;
   }
   next_linear_ = ~0u;
+}
+
+/// The page in front of the one that faults, where the first part of an instruction or operand lies
+/// in it. Its walk has been made, and nothing else tells of it: the emulator reports no access, and
+/// starts no instruction, that does not come about. An instruction's bytes are shown when it is
+/// executed.
+void Recorder::find_first_page(const LoggedEvent& event, bool at_flight) {
+  constexpr std::uint32_t kLongest = 15;
+  const std::uint32_t before = event.cr2 - event.pc;
+  if ((event.cr2 & 0xfff) != 0) return;
+  if (at_flight && in_flight_->what.updates_memory) {
+    // The emulator was about to read: it has not marked the page as written.
+    const std::uint32_t first = effective_address(*in_flight_, event.before);
+    if ((first | 0xfff) + 1 == event.cr2) (void)walker_.translate_own_store(first);
+    return;
+  }
+  const bool is_fetch = !at_flight && before != 0 && before < kLongest;
+  if (is_fetch || walker_.was_marked(event.cr2 - 1))
+    (void)walker_.translate(event.cr2 - 1, (event.error_code & kWriteFault) != 0);
 }
 
 /// A dword on the bus that the emulator has stored otherwise. Stacks may be unaligned: of a dword
