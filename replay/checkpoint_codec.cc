@@ -35,7 +35,7 @@ constexpr std::uint8_t kResumeFlag = 1, kInterruptsInhibited = 2, kShutDown = 4,
                        kAwaitsOutputPort = 8, kInStackShadow = 16, kRare = 32;
 
 // A TLB entry as two numbers: the page with what is allowed in its low bits, and the frame.
-constexpr std::uint32_t kAllowedMask = 0xf, kGlobalBit = 0x10;
+constexpr std::uint32_t kAllowedMask = 0xf, kGlobalBit = 0x10, kLargeBit = 0x20;
 
 void write_tlb(ByteWriter& out, const std::vector<Mmu::Entry>& tlb) {
   std::size_t used = 0;
@@ -46,7 +46,8 @@ void write_tlb(ByteWriter& out, const std::vector<Mmu::Entry>& tlb) {
     const Mmu::Entry& e = tlb[i];
     if (e.tag == Mmu::kInvalid) continue;
     out.varint(i - next);
-    out.u32(e.tag | (e.allowed & kAllowedMask) | (e.global ? kGlobalBit : 0));
+    out.u32(e.tag | (e.allowed & kAllowedMask) | (e.global ? kGlobalBit : 0) |
+            (e.large ? kLargeBit : 0));
     out.u32(e.frame);
     next = i + 1;
   }
@@ -62,7 +63,8 @@ std::vector<Mmu::Entry> read_tlb(ByteReader& in, std::size_t size) {
     const std::uint32_t tag = in.u32("TLB tag");
     const std::uint32_t frame = in.u32("TLB frame");
     tlb[index] = {tag & ~kPageMask, frame & ~kPageMask,
-                  static_cast<std::uint8_t>(tag & kAllowedMask), (tag & kGlobalBit) != 0};
+                  static_cast<std::uint8_t>(tag & kAllowedMask), (tag & kGlobalBit) != 0,
+                  (tag & kLargeBit) != 0};
     next = index + 1;
   }
   return tlb;

@@ -74,6 +74,7 @@ enum class InstructionClass : std::uint8_t {
   mov_from_dr,
   mov_test_register,
   lmsw,
+  smsw,  ///< to a register of 32 bits alone; any other is `plain`
   clts,
   invlpg,
   cache_flush,  ///< INVD, WBINVD

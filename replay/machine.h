@@ -239,6 +239,8 @@ class Machine final : private EngineClient, private WalkObserver {
   bool comes_again() const;
   void access(const DataAccess& a, const MemoryOperand& operand);
   void access_pages(const DataAccess& a, Access kind, bool is_read);
+  void read_part(PhysAddr at, std::uint32_t size, std::uint32_t first);
+  void store_part(PhysAddr at, std::uint32_t size);
   void tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first);
   bool reaches_beyond_limit(std::uint32_t linear);
   [[noreturn]] void refuse_undefined(const InstructionInfo& info, std::uint32_t linear);
@@ -509,6 +511,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void page_in_pushes(StackTop top, std::uint32_t width, unsigned count);
   bool ignores_vm_flag();
   void return_within_level();
+  std::uint32_t read_stack(std::uint32_t above, std::uint32_t width);
 
   // machine_parts.cc: operands in parts, which wrap around 64 KiB each for itself
   bool is_in_parts(const DataAccess& a, const MemoryOperand& operand) const;

@@ -367,7 +367,7 @@ Machine::StackTop Machine::inner_stack(std::uint32_t level, std::uint32_t ext,
 /// Moves the stack pointer down by one push, and returns the offset of its place.
 std::uint32_t Machine::next_push(StackTop& top, std::uint32_t width, std::uint32_t ext) const {
   const Segment& stack = top.segment;
-  const std::uint32_t mask = (stack.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
+  const std::uint32_t mask = stack_mask(stack);
   const std::uint32_t at = (top.esp - width) & mask;
   const bool expand_down = (stack.attributes & 0x0c) == 0x04;
   const bool fits = expand_down ? at > stack.limit && mask - at >= width - 1

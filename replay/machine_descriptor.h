@@ -58,6 +58,10 @@ struct Machine::Descriptor {
   }
   bool conforming() const { return is_code() && (high & kDescConforming) != 0; }
   std::uint32_t dpl() const { return high >> 13 & 3; }
+  /// Whether it is code that runs at the level `rpl` (SDM vol. 3, 5.8.1).
+  bool is_code_of(std::uint32_t rpl) const {
+    return is_code() && (conforming() ? dpl() <= rpl : dpl() == rpl);
+  }
   // Of a gate.
   std::uint16_t gate_selector() const { return static_cast<std::uint16_t>(low >> 16); }
   std::uint32_t gate_offset() const { return (low & 0xffff) | (high & 0xffff0000); }
@@ -66,5 +70,11 @@ struct Machine::Descriptor {
     return segment_of_descriptor(with_selector, low, high);
   }
 };
+
+/// The bits of the stack pointer that count with this stack segment: its descriptor's B bit decides
+/// (SDM vol. 3, 3.4.5).
+inline std::uint32_t stack_mask(const Segment& stack) {
+  return (stack.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
+}
 
 }  // namespace citcat

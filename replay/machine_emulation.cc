@@ -53,6 +53,7 @@ bool Machine::emulated(InstructionClass kind) {
     case InstructionClass::mov_to_dr:
     case InstructionClass::mov_from_dr:
     case InstructionClass::mov_test_register:
+    case InstructionClass::smsw:
       return true;
     default:
       return is_floating_point(kind);
@@ -139,6 +140,11 @@ void Machine::emulate() {
       break;
     case InstructionClass::mov_test_register:
       require_ring0();
+      break;
+    case InstructionClass::smsw:
+      // SDM vol. 2, SMSW, leaves the upper half open; the recorded machines copy all of CR0, the
+      // engine leaves it as it was.
+      engine_.set_gpr(info.rm_field, engine_.cr(0));
       break;
     case InstructionClass::x87:
     case InstructionClass::fwait:

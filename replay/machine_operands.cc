@@ -183,32 +183,40 @@ void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
   }
 }
 
+/// Both pages of an operand, which is never longer than one, are found before anything of it is
+/// read: where the second one faults, the bus shows no read of the first.
 void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
+  const std::uint32_t first = std::min<std::uint32_t>(a.size, kPageSize - (a.linear & kPageMask));
   const bool user = user_mode();
-  std::uint32_t linear = a.linear;
-  std::uint32_t left = a.size;
-  while (left != 0) {
-    const std::uint32_t n = std::min(left, kPageSize - (linear & kPageMask));
-    const PhysAddr at = mmu_.translate(LinearAddr{linear}, kind, user);
-    if (!memory_.is_mapped(at.page())) {
-      if (is_read) throw UndefinedMemory{at, n, "data"};
-      throw NeedsMapping{at.page()};
-    }
-    if (is_read) {
-      if (wants_arrangement_) refuse_reading_own_code(at, n);
-      if (!memory_.is_defined(at, n) && info_->kind != InstructionClass::fxrstor) {
-        throw UndefinedMemory{at, n, "data"};
-      }
-      copied_from_ = at;
-      if (tells_reads() && ++reads_told_ > reads_to_skip_) tell_read(at, n, a.size - left);
-    } else {
-      CITCAT_ASSERT(store_count_ < stores_.size());
-      stores_[store_count_++] = {at, n};
-      stores_to_code_ |= memory_.holds_code(at.page());
-    }
-    linear += n;
-    left -= n;
+  const PhysAddr at = mmu_.translate(LinearAddr{a.linear}, kind, user);
+  if (first == a.size) return is_read ? read_part(at, first, 0) : store_part(at, first);
+  const PhysAddr behind = mmu_.translate(LinearAddr{a.linear + first}, kind, user);
+  const std::uint32_t rest = a.size - first;
+  if (is_read) {
+    read_part(at, first, 0);
+    read_part(behind, rest, first);
+  } else {
+    store_part(at, first);
+    store_part(behind, rest);
   }
+}
+
+/// Of an operand what lies in one page, `first` bytes into it.
+void Machine::read_part(PhysAddr at, std::uint32_t size, std::uint32_t first) {
+  if (!memory_.is_mapped(at.page())) throw UndefinedMemory{at, size, "data"};
+  if (wants_arrangement_) refuse_reading_own_code(at, size);
+  if (!memory_.is_defined(at, size) && info_->kind != InstructionClass::fxrstor) {
+    throw UndefinedMemory{at, size, "data"};
+  }
+  copied_from_ = at;
+  if (tells_reads() && ++reads_told_ > reads_to_skip_) tell_read(at, size, first);
+}
+
+void Machine::store_part(PhysAddr at, std::uint32_t size) {
+  if (!memory_.is_mapped(at.page())) throw NeedsMapping{at.page()};
+  CITCAT_ASSERT(store_count_ < stores_.size());
+  stores_[store_count_++] = {at, size};
+  stores_to_code_ |= memory_.holds_code(at.page());
 }
 
 /// Tells a read of `size` bytes, `first` bytes into its operand.
@@ -243,7 +251,9 @@ void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand, b
   const bool expand_down = (flags & 0x1c00) == 0x1400;  // S, data, E
   bool good;
   if (!expand_down) {
-    good = a.offset <= limit && limit - a.offset >= a.size - 1u;
+    // What goes on at 0 behind a segment of 4 GiB is left to the implementation (SDM vol. 3, 5.3):
+    // by blocks the engine lets it pass.
+    good = a.offset <= limit && (limit - a.offset >= a.size - 1u || limit == 0xffffffff);
   } else {
     const std::uint32_t top = (flags & 1u << 22) != 0 ? 0xffffffff : 0xffff;
     good = a.offset > limit && a.offset <= top && top - a.offset >= a.size - 1u;

@@ -26,10 +26,6 @@ constexpr TaskLayout kTask16{0, 0x0e, 0x12, 0x22, 0x2a, 0, 2, 4, 0x29, 0x2b};
 constexpr std::uint32_t kCr0Ts = 8, kCr0Pg = 1u << 31;
 constexpr std::uint32_t kWideTaskType = 8;  ///< bit of the type that a 32-bit task segment has
 
-std::uint32_t stack_mask(const Segment& ss) {
-  return (ss.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
-}
-
 }  // namespace
 
 /// What a task segment holds, as far as a switch to it loads it.
@@ -110,9 +106,12 @@ void Machine::tell_transfer_descriptors() {
       return;
     }
   }
-  const std::uint16_t code = selector_at(stacked(1, 0));
-  tell_descriptor(code);
-  if ((code & 3u) <= (engine_.hflags() & kHfCpl)) return;
+  const std::uint16_t selector = selector_at(stacked(1, 0));
+  if (!descriptor_type_byte(selector)) return;  // the engine will refuse it
+  const Descriptor code = read_descriptor(selector, kProtection, 0);
+  const std::uint32_t level = selector & 3u;
+  // Refused before the outer stack pointer is read (SDM vol. 2, RET and IRET).
+  if (level <= (engine_.hflags() & kHfCpl) || !code.is_code_of(level) || !code.present()) return;
   const std::uint32_t released = interrupt_return ? 0 : info.immediate;
   const std::uint32_t outer = interrupt_return ? 3 : 2;
   tell_stack_read(stacked(outer, released), width);
@@ -136,6 +135,8 @@ void Machine::tell_stack_read(std::uint32_t linear, std::uint32_t size) {
 
 void Machine::emulate_system_transfer() {
   const InstructionInfo& info = *info_;
+  const bool steps = (engine_.system_flags() & kFlagTf) != 0;
+  const std::uint16_t task = engine_.tr().selector;
   std::array<std::uint32_t, 6> bases;
   for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
   const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
@@ -167,6 +168,7 @@ void Machine::emulate_system_transfer() {
   retire();
   resume_flag_ = (engine_.system_flags() & kFlagRf) != 0;
   // A single step that was due is forgotten with the task that asked for it.
+  if (steps && engine_.tr().selector == task) debug_pending_ |= kDr6Step;
   if (debug_pending_ != 0) take_debug_trap();
 }
 
@@ -256,11 +258,8 @@ void Machine::push_gate_frame(const Descriptor& code, bool inner, bool wide,
     top = inner_stack(code.dpl(), 0, descriptor);
     push(top, old_stack.selector, width, 0);
     push(top, old_esp, width, 0);
-    const std::uint32_t mask = stack_mask(old_stack);
-    for (std::uint32_t i = parameters; i-- > 0;) {
-      const std::uint32_t at = (old_esp + i * width) & mask;
-      push(top, system_read(old_stack.base + at, width), width, 0);
-    }
+    // Read with the caller's rights: the level changes when all is done (SDM vol. 2, CALL).
+    for (std::uint32_t i = parameters; i-- > 0;) push(top, read_stack(i * width, width), width, 0);
   }
   push(top, engine_.segment_selector(kCs), width, 0);
   push(top, engine_.eip() + info_->length, width, 0);
@@ -441,7 +440,7 @@ void Machine::load_task_code(std::uint16_t selector, std::uint32_t ext) {
   if ((selector & 0xfffc) == 0) throw CpuException{kInvalidTss, error, 0};
   const Descriptor code = read_descriptor(selector, kInvalidTss, ext);
   const std::uint32_t rpl = selector & 3u;
-  if (!code.is_code() || (code.conforming() ? code.dpl() > rpl : code.dpl() != rpl)) {
+  if (!code.is_code_of(rpl)) {
     throw CpuException{kInvalidTss, error, 0};
   }
   if (!code.present()) throw CpuException{kNotPresent, error, 0};

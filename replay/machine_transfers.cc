@@ -261,6 +261,24 @@ bool Machine::ignores_vm_flag() {
   return byte && (*byte & kFlagVm >> 16) != 0;
 }
 
+/// What lies `above` the stack pointer, as the program that runs may read it.
+std::uint32_t Machine::read_stack(std::uint32_t above, std::uint32_t width) {
+  const Segment stack = engine_.segment(kSs);
+  DataAccess a;
+  a.offset = (engine_.gpr(kEsp) + above) & stack_mask(stack);
+  a.linear = stack.base + a.offset;
+  a.size = static_cast<std::uint16_t>(width);
+  MemoryOperand operand;
+  operand.segment = kSs;
+  operand.read = true;
+  access(a, operand);
+  std::array<std::uint8_t, 4> bytes{};
+  read_operand(a.linear, std::span(bytes).first(width));
+  std::uint32_t value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
 /// That IRET, which from level 3 leads nowhere but to level 3.
 void Machine::return_within_level() {
   const std::uint32_t cpl = engine_.hflags() & kHfCpl;
@@ -268,22 +286,9 @@ void Machine::return_within_level() {
     throw ReplayStopped{position_, "IRET with VM set in its image of EFLAGS at level 1 or 2",
                         ~std::uint64_t{0}, "", ""};
   }
-  const Segment stack = engine_.segment(kSs);
-  const std::uint32_t mask = (stack.attributes & 0x4000) != 0 ? 0xffffffff : 0xffff;
+  const std::uint32_t mask = stack_mask(engine_.segment(kSs));
   std::array<std::uint32_t, 3> words{};
-  for (std::uint32_t i = 0; i < words.size(); ++i) {
-    DataAccess a;
-    a.offset = (engine_.gpr(kEsp) + 4 * i) & mask;
-    a.linear = stack.base + a.offset;
-    a.size = 4;
-    MemoryOperand operand;
-    operand.segment = kSs;
-    operand.read = true;
-    access(a, operand);
-    std::array<std::uint8_t, 4> bytes{};
-    read_operand(a.linear, bytes);
-    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::uint8_t*>(&words[i]));
-  }
+  for (std::uint32_t i = 0; i < words.size(); ++i) words[i] = read_stack(4 * i, 4);
   const auto selector = static_cast<std::uint16_t>(words[1]);
   const std::uint32_t error = selector & 0xfffcu;
   if (error == 0) throw CpuException{kProtection, 0u, 0};

@@ -11,6 +11,7 @@ constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kAccessed = 0x20
                         kLarge = 0x80, kGlobal = 0x100;
 
 constexpr std::uint32_t kCr0Wp = 1u << 16, kCr0Nw = 1u << 29, kCr0Cd = 1u << 30, kCr0Pg = 1u << 31;
+constexpr unsigned kRegionShift = 22;  ///< of Mmu::large_regions_
 constexpr std::uint32_t kCr4Pse = 1u << 4, kCr4Pae = 1u << 5, kCr4Pge = 1u << 7;
 
 }  // namespace
@@ -19,6 +20,7 @@ struct Mmu::Walk {
   std::uint32_t frame = 0;   ///< of the 4 KiB page
   std::uint32_t rights = 0;  ///< kWritable and kUser of all levels together
   std::uint32_t leaf = 0;
+  bool large = false;
   bool marks = false;  ///< accessed or dirty bits had to be set, or would have to be
   struct Read {
     PhysAddr at;
@@ -40,12 +42,18 @@ void Mmu::restore(const State& state) {
   dtlb_ = state.dtlb;
   pdptes_ = state.pdptes;
   ++epoch_;
+  for (const std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
+    for (const Entry& e : *tlb) {
+      if (e.large) large_regions_.set(e.tag >> kRegionShift);
+    }
+  }
 }
 
 void Mmu::flush_all() {
   ++epoch_;
   for (Entry& e : itlb_) e.tag = kInvalid;
   for (Entry& e : dtlb_) e.tag = kInvalid;
+  large_regions_.reset();
 }
 
 void Mmu::invalidate_page(LinearAddr page) {
@@ -54,6 +62,19 @@ void Mmu::invalidate_page(LinearAddr page) {
     Entry& e = (*tlb)[page.page() & (tlb->size() - 1)];
     if (e.tag == tag(page)) e.tag = kInvalid;
   }
+  if (large_regions_.test(page.value >> kRegionShift)) drop_large_page(page);
+}
+
+/// INVLPG drops all of a page that the tables map as a large one, in however many pieces it is held
+/// (Intel SDM vol. 3, 4.10.4.1). The engine holds pieces too.
+void Mmu::drop_large_page(LinearAddr address) {
+  const std::uint32_t within = pae_ ? 0x1fffff : 0x3fffff;
+  for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
+    for (Entry& e : *tlb) {
+      if (e.large && ((e.tag ^ address.value) & ~within) == 0) e.tag = kInvalid;
+    }
+  }
+  lose(Access::read);
 }
 
 void Mmu::state_loaded() {
@@ -216,6 +237,7 @@ Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, bool user, bool
   if ((pde & kLarge) != 0 && large_pages_) {
     finish_walk(walk, {address, access, user, effects}, pde, pde_at, pde);
     walk.frame = (pde & 0xffc00000) | (address.value & 0x003ff000);
+    walk.large = true;
     return walk;
   }
   const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 10 & 0xffc)};
@@ -245,6 +267,7 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effec
   if ((pde & kLarge) != 0) {
     finish_walk(walk, {address, access, user, effects}, pde, pde_at, pde);
     walk.frame = (pde & 0xffe00000) | (address.value & 0x001ff000);
+    walk.large = true;
     return walk;
   }
   const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 9 & 0xff8)};
@@ -283,6 +306,8 @@ void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access
     if (!user) entry.allowed &= kSupervisorRead | kSupervisorWrite;
   }
   entry.global = global_pages_ && (walk.leaf & kGlobal) != 0;
+  entry.large = walk.large;
+  if (walk.large) large_regions_.set(address.value >> kRegionShift);
   const bool evicts = before.tag != kInvalid && before.tag != entry.tag;
   const bool moves = before.frame != entry.frame;
   if (evicts || moves) ++epoch_;

@@ -7,6 +7,7 @@
 // and the walks that the processor makes happen before the engine touches memory.
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -98,6 +99,7 @@ class Mmu {
     std::uint32_t frame = 0;
     std::uint8_t allowed = 0;  ///< what may be done without another walk
     bool global = false;
+    bool large = false;  ///< a piece of a page of 2 or 4 MiB
     bool operator==(const Entry&) const = default;
   };
 
@@ -162,6 +164,7 @@ class Mmu {
   bool fill_quietly(Entry& entry, LinearAddr address, Access access, bool user);
   void fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, bool user);
   void lose(Access access);
+  void drop_large_page(LinearAddr address);
   PhysAddr walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user);
   struct WalkRequest {
     LinearAddr address;
@@ -206,6 +209,8 @@ class Mmu {
   std::vector<Entry> itlb_ = std::vector<Entry>(kCodeEntries);
   std::vector<Entry> dtlb_ = std::vector<Entry>(kDataEntries);
   std::vector<Entry>& code_tlb_;  ///< one of these
+  /// Of 4 MiB each: where entries of large pages may be.
+  std::bitset<1024> large_regions_;
 };
 
 }  // namespace citcat

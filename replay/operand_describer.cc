@@ -722,6 +722,7 @@ class Describer {
       add_explicit(6, reg >= 2, reg < 2);
     } else {
       if (reg == 6) info_.kind = Kind::lmsw;
+      if (reg == 4 && info_.register_form && info_.operand_bytes == 4) info_.kind = Kind::smsw;
       add_explicit(2, reg == 6, reg == 4);
     }
     add_operand_eas();

@@ -130,6 +130,16 @@ TEST_P(Ring3, InterruptInstructionThatItsGateRefusesIsAProtectionFault) {
   expect_refused(13, 12 * 8 + 2);
 }
 
+// SDM vol. 2, CALL: the level changes when all is done. Seen in an emulator's recordings.
+TEST_P(Ring3, ParametersOfACallGateAreReadWithTheRightsOfTheCaller) {
+  descriptor(0x38, 0x80000 | kHandlers, 0xec02);
+  guest.put_word(PagedGuest::kTable + 4 * (kStack / kPageSize),
+                 (kStack & ~(kPageSize - 1)) | (kPresentUserUsed & ~4u));
+  code({0x9a, 0, 0, 0, 0, 0x3b, 0});
+  run();
+  expect_refused(14, 5);
+}
+
 TEST_P(Ring3, ReturnReleasesAsMuchAsItsOperandSays) {
   state().gpr[kEsp] = kData;
   guest.put_word(kData, 0x6000);
