@@ -1,0 +1,95 @@
+// Where the guest begins, where every exception and interrupt arrives, and the way into a program and
+// back. Started by any multiboot loader (Multiboot Specification 0.6.96, 3.1 and 3.2): flat segments,
+// no paging, interrupts off.
+
+#define MULTIBOOT_MAGIC 0x1badb002
+#define KERNEL_CODE 0x08
+#define KERNEL_DATA 0x10
+
+  .section .multiboot, "a"
+  .align 4
+  .long MULTIBOOT_MAGIC, 0, -MULTIBOOT_MAGIC
+
+  .text
+  .globl start
+start:
+  movl $stack_end, %esp
+  pushl %ebx  // the loader's information
+  call guest_main
+1:
+  hlt
+  jmp 1b
+
+// One entry for each vector, 16 bytes apart. The processor pushes an error code for vectors 8, 10 to 14
+// and 17 (Intel SDM vol. 3, table 6-1); the others get a zero.
+  .globl vector_entries
+  .align 16
+vector_entries:
+  .set vector, 0
+  .rept 256
+  .align 16
+  .if vector != 8 && (vector < 10 || vector > 14) && vector != 17
+  pushl $0
+  .endif
+  pushl $vector
+  jmp arrive
+  .set vector, vector + 1
+  .endr
+
+arrive:
+  pushal
+  pushl %ds
+  pushl %es
+  pushl %fs
+  pushl %gs
+  cld
+  movl $KERNEL_DATA, %eax
+  movl %eax, %ds
+  movl %eax, %es
+  pushl %esp  // struct frame *
+  call handle
+  addl $4, %esp
+// struct frame on top of the stack becomes the machine's state.
+go_on:
+  popl %gs
+  popl %fs
+  popl %es
+  popl %ds
+  popal
+  addl $8, %esp  // vector, error code
+  iretl
+
+// void enter(const struct frame *): returns when leave() is called.
+  .globl enter
+enter:
+  movl 4(%esp), %eax
+  pushal
+  movl %esp, before_program
+  movl %eax, %esp
+  jmp go_on
+
+// void leave(void)
+  .globl leave
+leave:
+  movl before_program, %esp
+  popal
+  ret
+
+// Behind call gates: with as many parameters as the gates copy.
+  .globl gate_target, gate_target_2
+gate_target:
+  pushfl
+  popl %edx
+  lretl
+gate_target_2:
+  addl 8(%esp), %ecx
+  lretl $8
+
+  .bss
+  .align 16
+before_program:
+  .long 0
+  .skip 16384
+stack_end:
+
+  .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,237 @@
+// Random programs at levels 0 and 3, of 16 and 32 bits and in virtual-8086 mode, on pages that are
+// absent, read-only or the supervisor's now and then, with the timer's interrupts and single steps
+// in between. What each does to registers and memory, and which exceptions it ends with, shows on
+// the bus.
+//
+// The loader's command line: seed=NUMBER programs=NUMBER. A write of 5Ah to port 80h begins it, of
+// A5h ends it.
+
+#include <stdbool.h>
+
+#include "machine.h"
+#include "program.h"
+#include "random.h"
+
+// As entry.S pushes it.
+struct frame {
+  uint32_t gs, fs, es, ds;
+  uint32_t edi, esi, ebp, unused, ebx, edx, ecx, eax;
+  uint32_t vector, error;
+  uint32_t eip, cs, eflags, esp, ss;
+  uint32_t old_es, old_ds, old_fs, old_gs;  // virtual-8086 mode alone
+};
+
+enum {
+  kPort = 0x80,
+  kBegins = 0x5a,
+  kEnds = 0xa5,
+  kDebug = 1,
+  kPageFault = 14,
+  kTimer = 0x20,
+  kTrapFlag = 0x100,
+  kInterruptFlag = 0x200,
+  kNestedTask = 0x4000,
+  kVirtual8086 = 0x20000,
+  kBreakpoint = 0xcc,  // INT3
+};
+
+enum mode { kUser32, kUser16, kVirtual, kSupervisor32, kSupervisor16, kModes };
+
+void enter(const struct frame* frame);
+void leave(void) __attribute__((noreturn));
+void handle(struct frame* frame);
+void guest_main(const uint32_t* information);
+
+static uint8_t supervisor_stack[8192] __attribute__((aligned(16)));
+
+// What the program that runs has met so far, and how much of it is enough.
+static bool running;
+static uint32_t faults, steps, ticks;
+enum { kMostFaults = 8, kMostSteps = 24, kMostTicks = 6 };
+
+static uint32_t random_frame(void) { return kFrames + (random_below(kFrameCount) << 12); }
+
+// Mostly open to all.
+static uint32_t random_entry(void) {
+  static const uint32_t marks[] = {0, kAccessed, kAccessed | kDirty, kGlobal};
+  uint32_t entry = kPresent | kWritable | kUser | marks[random_below(4)];
+  if (one_in(6)) entry &= ~(uint32_t)kPresent;
+  if (one_in(6)) entry &= ~(uint32_t)kWritable;
+  if (one_in(8)) entry &= ~(uint32_t)kUser;
+  return entry;
+}
+
+// The two pages of the program.
+static uint32_t code_page;
+static bool is_code_page(uint32_t linear) { return (linear >> 12) - (code_page >> 12) < 2; }
+
+static void change_page(uint32_t linear) {
+  if (is_code_page(linear)) return;
+  set_page(linear, random_frame() | random_entry());
+}
+
+static void change_some_pages(void) {
+  for (uint32_t i = random_below(6); i != 0; --i) {
+    change_page(one_in(3) ? kLowLinear + (random_below(kLowPages) << 12)
+                          : kTestLinear + (random_below(kTestPages) << 12));
+  }
+  if (one_in(8)) set_page(kLargeLinear, kFrames | random_entry());
+}
+
+// Lets the access be made that faulted, mostly.
+static void mend(uint32_t error) {
+  enum { kWrite = 2 };
+  uint32_t linear;
+  __asm__ volatile("mov %%cr2, %0" : "=r"(linear));
+  if (!is_test_page(linear) || ++faults > kMostFaults || one_in(8)) leave();
+  if (is_code_page(linear)) {
+    if ((error & kWrite) != 0) leave();
+    set_page(linear & ~0xfffu, (kCodeFrames + (linear & ~0xfffu) - code_page) | kPresent | kUser);
+    return;
+  }
+  const uint32_t frame = linear >> 22 == kLargeLinear >> 22 ? (uint32_t)kFrames : random_frame();
+  set_page(linear & ~0xfffu, frame | kPresent | kWritable | kUser);
+}
+
+static void stop(void) {
+  write_port(kPort, kEnds);
+  for (;;) __asm__ volatile("cli\n hlt");
+}
+
+void handle(struct frame* frame) {
+  if (frame->vector == kTimer) {
+    end_timer_interrupt();
+    if (running && ++ticks >= kMostTicks) leave();
+    return;
+  }
+  if (!running) stop();  // a program has changed the kernel
+  if (frame->vector == kPageFault) return mend(frame->error);
+  if (frame->vector == kDebug && ++steps < kMostSteps) return;
+  leave();
+}
+
+static uint32_t random_flags(enum mode mode, bool controls) {
+  enum { kStatus = 0xcd5, kAlways = 2, kIopl = 0x3000 };
+  uint32_t flags = (random32() & (kStatus | kIopl)) | kAlways | kInterruptFlag;
+  // The emulator never gets behind a MOV to CR4 that is single-stepped.
+  if (one_in(3) && !controls) flags |= kTrapFlag;
+  if (mode == kVirtual) flags |= kVirtual8086;
+  if (mode >= kSupervisor32) return flags;
+  if (one_in(16)) flags |= kNestedTask;
+  return flags;
+}
+
+static void random_registers(struct frame* frame, enum mode mode) {
+  uint32_t* const registers[] = {&frame->eax, &frame->ebx, &frame->ecx, &frame->edx,
+                                 &frame->esi, &frame->edi, &frame->ebp};
+  const bool offsets = mode == kUser16 || mode == kVirtual || mode == kSupervisor16;
+  for (uint32_t i = 0; i < sizeof registers / sizeof *registers; ++i)
+    *registers[i] = offsets ? random_below(0x6000) : random_pointer();
+  // Few strings of 16 bits reach FFFF: the emulator checks no limits.
+  if (offsets || one_in(2)) frame->ecx = random_below(32);
+}
+
+// The program's segments. Where it begins is an offset from `base`.
+static void set_segments(struct frame* frame, enum mode mode, uint32_t linear) {
+  static const uint16_t code[] = {kUserCode, kUserCode16, 0, kKernelCode, kKernelCode16};
+  uint32_t* const data[] = {&frame->ds, &frame->es, &frame->fs, &frame->gs};
+  for (uint32_t i = 0; i < 4; ++i) *data[i] = one_in(4) ? kOddData : kUserData;
+  frame->cs = code[mode];
+  frame->eip = mode == kUser16 || mode == kSupervisor16 ? linear - kTestLinear : linear;
+  if (mode == kUser16 || mode == kSupervisor16) frame->ds = kUserData16;
+  frame->ss = one_in(4) ? kUserData16 : kUserData;
+  // Aligned: of PUSH of a segment register, the emulator stores the half that a processor leaves
+  // alone.
+  frame->esp =
+      frame->ss == kUserData16 ? 0x100 + (random_below(0xe000) & ~3u) : random_pointer() & ~3u;
+  if (mode != kVirtual) return;
+  uint32_t* const real[] = {&frame->old_es, &frame->old_ds, &frame->old_fs, &frame->old_gs,
+                            &frame->ss};
+  for (uint32_t i = 0; i < 5; ++i) *real[i] = (kLowLinear >> 4) + random_below(kLowPages << 8);
+  frame->cs = (linear >> 4) - random_below(16);
+  frame->eip = linear - (frame->cs << 4);
+  frame->esp = 0x100 + (random_below(0xe000) & ~3u);
+}
+
+// Of level 0 the frame lies on the stack that the program goes on with: IRET pops no other.
+static void enter_supervisor(const struct frame* frame) {
+  struct frame* const own =
+      (struct frame*)(supervisor_stack + sizeof supervisor_stack - sizeof(struct frame));
+  *own = *frame;
+  enter(own);
+}
+
+// Writes the program into its two pages, which then are there or not, and read-only mostly: of a
+// REP that overwrites itself nobody says what happens.
+static void put_code(uint32_t linear, uint32_t offset, const struct program_kind* kind) {
+  code_page = linear & ~0xfffu;
+  uint8_t* const first = (uint8_t*)kCodeFrames + (linear & 0xfff);
+  *write_program(first, offset, kind) = kBreakpoint;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const uint32_t present = one_in(6) ? 0 : kPresent;
+    set_page(code_page + (i << 12), (kCodeFrames + (i << 12)) | kUser | present);
+  }
+}
+
+static void run_program(void) {
+  const enum mode mode = random_below(kModes);
+  struct frame frame = {0};
+  const bool controls = mode >= kSupervisor32 && one_in(2);
+  frame.eflags = random_flags(mode, controls);
+  random_registers(&frame, mode);
+  const uint32_t iopl = frame.eflags >> 12 & 3;
+  const struct program_kind kind = {mode == kUser32 || mode == kSupervisor32, mode >= kSupervisor32,
+                                    controls, iopl == 3, mode == kVirtual};
+
+  // Near the end of a page every other time.
+  const uint32_t page = mode == kVirtual ? kLowLinear + (random_below(kLowPages - 2) << 12)
+                                         : kTestLinear + (random_below(14) << 12);
+  const uint32_t linear = page + (one_in(2) ? 0xfe0 + random_below(32) : random_below(0xf00));
+  set_segments(&frame, mode, linear);
+  put_code(linear, frame.eip, &kind);
+  change_some_pages();
+  faults = steps = ticks = 0;
+  set_timer((uint16_t)(20 + random_below(one_in(2) ? 40 : 2000)));
+  running = true;
+  if (mode >= kSupervisor32) {
+    enter_supervisor(&frame);
+  } else {
+    enter(&frame);
+  }
+  running = false;
+}
+
+static uint32_t number_after(const char* text, const char* key, uint32_t otherwise) {
+  for (; *text != 0; ++text) {
+    uint32_t i = 0;
+    while (key[i] != 0 && text[i] == key[i]) ++i;
+    if (key[i] != 0) continue;
+    uint32_t number = 0;
+    for (text += i; *text >= '0' && *text <= '9'; ++text)
+      number = number * 10 + (uint32_t)(*text - '0');
+    return number;
+  }
+  return otherwise;
+}
+
+void guest_main(const uint32_t* information) {
+  enum { kFlags = 0, kHasCommandLine = 4, kCommandLine = 4 };  // words of it
+  const char* const line =
+      (information[kFlags] & kHasCommandLine) != 0 ? (const char*)information[kCommandLine] : "";
+  const uint32_t seed = number_after(line, "seed=", 1);
+  const uint32_t programs = number_after(line, "programs=", 100);
+  seed_random(seed);
+  set_up_machine();
+  const uint32_t usual0 = cr0(), usual4 = cr4();
+  uint32_t* const frames = (uint32_t*)kFrames;
+  write_port(kPort, kBegins);
+  for (uint32_t i = 0; i < kFrameCount << 10; ++i) frames[i] = random32();
+  for (uint32_t page = 0; page < kTestPages; ++page) change_page(kTestLinear + (page << 12));
+  for (uint32_t page = 0; page < kLowPages; ++page) change_page(kLowLinear + (page << 12));
+  for (uint32_t i = 0; i < programs; ++i) {
+    run_program();
+    set_cr0(usual0);
+    set_cr4(usual4);
+  }
+  stop();
+}

@@ -1,0 +1,165 @@
+#include "machine.h"
+
+enum { kTimerVector = 0x20, kUserVectors = 0x80, kUserVectorsEnd = 0x90 };
+
+static uint64_t gdt[kSelectors / 8];
+static uint64_t idt[256];
+static uint32_t directory[1024] __attribute__((aligned(4096)));
+static uint32_t low_table[1024] __attribute__((aligned(4096)));
+static uint32_t test_table[1024] __attribute__((aligned(4096)));
+static uint8_t exception_stack[8192] __attribute__((aligned(16)));
+
+// The task segment (Intel SDM vol. 3, figure 7-2) with its map of ports.
+enum { kMappedPorts = 0x400 };
+static struct {
+  uint32_t link, esp0, ss0, others[22];
+  uint16_t trap, map_base;
+  uint8_t map[kMappedPorts / 8], end;
+} __attribute__((packed)) task;
+
+extern uint8_t vector_entries[], gate_target[], gate_target_2[];
+
+void write_port(uint16_t port, uint8_t value) {
+  __asm__ volatile("outb %0, %1" : : "a"(value), "Nd"(port));
+}
+
+void set_cr0(uint32_t value) { __asm__ volatile("mov %0, %%cr0" : : "r"(value) : "memory"); }
+uint32_t cr0(void) {
+  uint32_t value;
+  __asm__ volatile("mov %%cr0, %0" : "=r"(value));
+  return value;
+}
+void set_cr4(uint32_t value) { __asm__ volatile("mov %0, %%cr4" : : "r"(value) : "memory"); }
+uint32_t cr4(void) {
+  uint32_t value;
+  __asm__ volatile("mov %%cr4, %0" : "=r"(value));
+  return value;
+}
+
+// A segment descriptor (Intel SDM vol. 3, figure 3-8): `access` is bits 8 to 15 of its upper half,
+// `flags` bits 20 to 23.
+static uint64_t segment(uint32_t base, uint32_t limit, uint32_t access, uint32_t flags) {
+  const uint32_t low = (limit & 0xffff) | base << 16;
+  const uint32_t high =
+      (base >> 16 & 0xff) | access << 8 | (limit & 0xf0000) | flags << 20 | (base & 0xff000000);
+  return (uint64_t)high << 32 | low;
+}
+
+// A gate (figures 5-8 and 6-2).
+static uint64_t gate(const void* target, uint32_t access, uint32_t parameters) {
+  const uint32_t offset = (uint32_t)target;
+  return (uint64_t)((offset & 0xffff0000) | access << 8 | parameters) << 32 | kKernelCode << 16 |
+         (offset & 0xffff);
+}
+
+static void set_up_segments(void) {
+  const uint32_t code0 = 0x9b, data0 = 0x93, code3 = 0xfb, data3 = 0xf3, pages = 8, wide = 4;
+  gdt[kKernelCode / 8] = segment(0, 0xfffff, code0, pages | wide);
+  gdt[kKernelData / 8] = segment(0, 0xfffff, data0, pages | wide);
+  gdt[kUserCode / 8] = segment(0, 0xfffff, code3, pages | wide);
+  gdt[kUserData / 8] = segment(0, 0xfffff, data3, pages | wide);
+  gdt[kTask / 8] = segment((uint32_t)&task, sizeof task - 1, 0x89, 0);
+  gdt[kKernelCode16 / 8] = segment(kTestLinear, 0xfffff, code0, pages);
+  gdt[kUserCode16 / 8] = segment(kTestLinear, 0xfffff, code3, pages);
+  gdt[kUserData16 / 8] = segment(kTestLinear, 0xfffff, data3, pages);
+  gdt[kKernelData16 / 8] = segment(kTestLinear, 0xfffff, data0, pages);
+  gdt[kGate / 8] = gate(gate_target, 0xec, 0);
+  gdt[kGate2 / 8] = gate(gate_target_2, 0xec, 2);
+  gdt[kAbsent / 8] = segment(kTestLinear, 0xfffff, data3 & ~0x80u, pages | wide);
+  gdt[kOddData / 8] = segment(kTestLinear + 0x803, 0xfffff, data3, pages | wide);
+  task.esp0 = (uint32_t)exception_stack + sizeof exception_stack;
+  task.ss0 = kKernelData;
+  task.map_base = (uint16_t) __builtin_offsetof(__typeof__(task), map);
+  for (uint32_t i = 0; i < sizeof task.map; ++i) task.map[i] = 0xff;
+  task.map[0xe8 / 8] = 0x0f;  // ports ECh to EFh, where nothing is
+  task.end = 0xff;
+}
+
+static void set_up_gates(void) {
+  for (uint32_t vector = 0; vector < 256; ++vector) {
+    const bool for_user =
+        vector == 3 || vector == 4 || (vector >= kUserVectors && vector < kUserVectorsEnd);
+    idt[vector] = gate(vector_entries + 16 * vector, for_user ? 0xee : 0x8e, 0);
+  }
+}
+
+static void set_up_pages(void) {
+  const uint32_t open = kPresent | kWritable | kUser;
+  for (uint32_t page = 256; page < 1024; ++page)
+    low_table[page] = page << 12 | kPresent | kWritable;
+  directory[0] = (uint32_t)low_table | open;
+  directory[kFrames >> 22] = kFrames | kPresent | kWritable | kLarge;
+  directory[kTestLinear >> 22 & 1023] = (uint32_t)test_table | open;
+  directory[kLargeLinear >> 22 & 1023] = kFrames | open | kLarge;
+  __asm__ volatile("mov %0, %%cr3" : : "r"(directory) : "memory");
+  enum { kPageSize = 0x10, kPageGlobal = 0x80, kFxsave = 0x200, kSimd = 0x400 };
+  set_cr4(kPageSize | kPageGlobal | kFxsave | kSimd);
+  enum { kPaging = 1u << 31, kWriteProtect = 1 << 16, kNumericError = 0x20, kMonitorFpu = 2 };
+  set_cr0((cr0() | kPaging | kWriteProtect | kNumericError | kMonitorFpu) & ~4u);
+}
+
+// The two controllers (Intel 8259A, initialisation command words): vectors from 20h and 28h, the
+// timer's line alone open.
+static void set_up_interrupts(void) {
+  write_port(0x20, 0x11);
+  write_port(0x21, kTimerVector);
+  write_port(0x21, 4);
+  write_port(0x21, 1);
+  write_port(0xa0, 0x11);
+  write_port(0xa1, kTimerVector + 8);
+  write_port(0xa1, 2);
+  write_port(0xa1, 1);
+  write_port(0x21, 0xfe);
+  write_port(0xa1, 0xff);
+}
+
+void set_up_machine(void) {
+  struct {
+    uint16_t limit;
+    uint32_t base;
+  } __attribute__((packed)) table;
+  set_up_segments();
+  table.limit = sizeof gdt - 1;
+  table.base = (uint32_t)gdt;
+  __asm__ volatile(
+      "lgdt %0\n"
+      "ljmp %1, $1f\n"
+      "1: mov %2, %%ds\n mov %2, %%es\n mov %2, %%fs\n mov %2, %%gs\n mov %2, %%ss"
+      :
+      : "m"(table), "i"(kKernelCode), "r"(kKernelData)
+      : "memory");
+  set_up_gates();
+  table.limit = sizeof idt - 1;
+  table.base = (uint32_t)idt;
+  __asm__ volatile("lidt %0" : : "m"(table) : "memory");
+  __asm__ volatile("ltr %w0" : : "r"(kTask) : "memory");
+  // Until then a selector of the local table finds one at 0, of 64 KiB (Intel SDM vol. 3, table
+  // 9-1).
+  __asm__ volatile("lldt %w0" : : "r"(0) : "memory");
+  set_up_pages();
+  set_up_interrupts();
+}
+
+bool is_test_page(uint32_t linear) {
+  return linear - kTestLinear < kTestPages << 12 || linear - kLowLinear < kLowPages << 12 ||
+         linear >> 22 == kLargeLinear >> 22;
+}
+
+void set_page(uint32_t linear, uint32_t entry) {
+  if (linear >> 22 == kLargeLinear >> 22) {
+    directory[linear >> 22] = entry | kLarge;
+  } else {
+    uint32_t* const table = linear >> 22 == 0 ? low_table : test_table;
+    table[linear >> 12 & 1023] = entry;
+  }
+  __asm__ volatile("invlpg (%0)" : : "r"(linear) : "memory");
+}
+
+// Counter 0 of the timer (Intel 8254), mode 2, both bytes.
+void set_timer(uint16_t period) {
+  write_port(0x43, 0x34);
+  write_port(0x40, (uint8_t)period);
+  write_port(0x40, (uint8_t)(period >> 8));
+}
+
+void end_timer_interrupt(void) { write_port(0x20, 0x20); }

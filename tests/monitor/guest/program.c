@@ -1,0 +1,507 @@
+#include "program.h"
+
+#include <stdbool.h>
+
+#include "machine.h"
+#include "random.h"
+
+// What follows an opcode.
+enum form {
+  kNone,
+  kModrm,     // any register and operand
+  kMemory,    // the operand is memory
+  kRegister,  // the operand is a register
+  kByte,      // an immediate byte
+  kCount,     // one from 1 to 7, which no width makes zero
+  kOperand,   // an immediate of the operand's size
+  kModrmByte,
+  kModrmCount,
+  kModrmOperand,
+  kShort,   // a jump of 8 bits
+  kNear,    // a jump of the operand's size
+  kOffset,  // an offset of the address's size
+};
+
+enum {
+  kLock = 1,      // LOCK is allowed where the operand is memory
+  kUserOnly = 2,  // not at level 0
+  kRepeats = 4,
+  kSecond = 8,  // behind 0F
+  kNoStackReg = 16,
+  kWide = 32,   // not with operands of 16 bits, where its result is undefined
+  kVague = 64,  // leaves flags of which the manual says nothing
+  kBare = 128,  // without a prefix for the size of operands, so that stacks stay aligned
+  kAll = 0xff,
+};
+
+// Opcodes `first` to `last`; of groups those whose /digit is set in `digits`.
+struct rule {
+  uint8_t first, last, form, flags, digits, weight;
+};
+
+// Left out, because the emulator is known to do otherwise (docs/monitor.md): CMPS and loads of far
+// pointers ask for their operands in another order, ARPL for another right, PUSHA and POPA begin at
+// the other end; CMPXCHG8B with a prefix and TEST by its second opcode are refused; the x87 does
+// not compute C1.
+static const struct rule rules[] = {
+    {0x80, 0x83, kModrmByte, kLock, 0x7f, 3},  // 81 is made kModrmOperand
+    {0x80, 0x83, kModrmByte, 0, 0x80, 1},
+    {0x84, 0x85, kModrm, 0, kAll, 2},
+    {0x86, 0x87, kModrm, kLock, kAll, 2},
+    {0x88, 0x8b, kModrm, 0, kAll, 6},
+    {0x8c, 0x8c, kModrm, 0, 0x3f, 1},
+    {0x8d, 0x8d, kMemory, 0, kAll, 1},
+    {0x8f, 0x8f, kModrm, kBare, 1, 1},
+    {0x40, 0x4f, kNone, kNoStackReg, kAll, 2},
+    {0x50, 0x5f, kNone, kNoStackReg | kBare, kAll, 4},
+    {0x62, 0x62, kMemory, 0, kAll, 1},
+    {0x68, 0x69, kOperand, kVague | kBare, kAll, 1},  // 69 is made kModrmOperand
+    {0x6a, 0x6b, kByte, kVague | kBare, kAll, 1},     // 6B is made kModrmByte
+    {0x70, 0x7f, kShort, 0, kAll, 4},
+    {0x90, 0x97, kNone, kNoStackReg, kAll, 1},
+    {0x98, 0x99, kNone, 0, kAll, 1},
+    {0x9b, 0x9c, kNone, kBare, kAll, 1},
+    {0x9d, 0x9d, kNone, kUserOnly | kBare, kAll, 1},
+    {0x9e, 0x9f, kNone, 0, kAll, 1},
+    {0xa0, 0xa3, kOffset, 0, kAll, 1},
+    {0xa4, 0xa5, kNone, kRepeats, kAll, 3},
+    {0xa8, 0xa8, kByte, 0, kAll, 1},
+    {0xaa, 0xaf, kNone, kRepeats, kAll, 3},
+    {0xb0, 0xb7, kByte, 0, kAll, 1},
+    {0xb8, 0xbf, kOperand, kNoStackReg, kAll, 1},
+    {0xc0, 0xc1, kModrmCount, kVague, kAll, 2},
+    {0xc6, 0xc7, kModrmByte, 0, 1, 1},  // C7 is made kModrmOperand
+    {0xc9, 0xc9, kNone, kUserOnly, kAll, 1},
+    {0xcc, 0xcc, kNone, kUserOnly, kAll, 1},
+    {0xcd, 0xcd, kByte, kUserOnly, kAll, 1},
+    {0xce, 0xce, kNone, kUserOnly, kAll, 1},
+    {0xd0, 0xd1, kModrm, kVague, kAll, 2},
+    {0xd2, 0xd3, kRegister, kVague, kAll, 2},
+    {0xd4, 0xd4, kCount, kVague, kAll, 1},
+    {0xd5, 0xd5, kByte, kVague, kAll, 1},
+    {0xd6, 0xd7, kNone, 0, kAll, 1},
+    {0xe0, 0xe3, kShort, 0, kAll, 1},
+    {0xe8, 0xe9, kNear, 0, kAll, 1},
+    {0xeb, 0xeb, kShort, 0, kAll, 1},
+    {0xf5, 0xf5, kNone, 0, kAll, 1},
+    {0xf6, 0xf7, kModrmByte, 0, 1, 1},  // F7 is made kModrmOperand
+    {0xf6, 0xf7, kModrm, kLock, 0x0c, 2},
+    {0xf6, 0xf7, kModrm, kVague, 0xf0, 2},
+    {0xf8, 0xf9, kNone, 0, kAll, 1},
+    {0xfa, 0xfb, kNone, kUserOnly, kAll, 1},
+    {0xfc, 0xfd, kNone, 0, kAll, 1},
+    {0xfe, 0xff, kModrm, kLock, 3, 2},
+    {0xff, 0xff, kModrm, kBare, 0x40, 1},
+    {0x00, 0x00, kModrm, kSecond | kUserOnly, 0x3f, 1},
+    {0x00, 0x00, kModrm, kSecond, 0x33, 1},
+    {0x01, 0x01, kMemory, kSecond | kUserOnly, 0x8f, 1},
+    {0x01, 0x01, kMemory, kSecond, 0x83, 1},
+    {0x01, 0x01, kModrm, kSecond, 0x10, 1},
+    {0x02, 0x03, kModrm, kSecond, kAll, 2},
+    {0x06, 0x06, kNone, kSecond, kAll, 1},
+    {0x0b, 0x0b, kNone, kSecond, kAll, 1},
+    {0x31, 0x31, kNone, kSecond, kAll, 1},
+    {0x40, 0x4f, kModrm, kSecond, kAll, 2},
+    {0x80, 0x8f, kNear, kSecond, kAll, 1},
+    {0x90, 0x9f, kRegister, kSecond, kAll, 1},
+    {0xa0, 0xa0, kNone, kSecond | kBare, kAll, 1},
+    {0xa2, 0xa2, kNone, kSecond, kAll, 1},
+    {0xa3, 0xa3, kModrm, kSecond | kVague, kAll, 1},
+    {0xa4, 0xa4, kModrmCount, kSecond | kVague, kAll, 1},
+    {0xa5, 0xa5, kRegister, kSecond | kVague, kAll, 1},
+    {0xa8, 0xa8, kNone, kSecond | kBare, kAll, 1},
+    {0xab, 0xab, kModrm, kSecond | kVague, kAll, 1},
+    {0xac, 0xac, kModrmCount, kSecond | kVague, kAll, 1},
+    {0xad, 0xad, kRegister, kSecond | kVague, kAll, 1},
+    {0xaf, 0xaf, kModrm, kSecond | kVague, kAll, 1},
+    {0xb0, 0xb1, kModrm, kSecond | kLock, kAll, 1},
+    {0xb3, 0xb3, kModrm, kSecond | kVague, kAll, 1},
+    {0xb6, 0xb7, kModrm, kSecond, kAll, 1},
+    {0xba, 0xba, kModrmByte, kSecond | kVague, 0xf0, 1},
+    {0xbb, 0xbb, kModrm, kSecond | kVague, kAll, 1},
+    {0xbc, 0xbd, kModrm, kSecond | kVague, kAll, 1},
+    {0xbe, 0xbf, kModrm, kSecond, kAll, 1},
+    {0xc0, 0xc1, kModrm, kSecond | kLock, kAll, 1},
+    {0xc7, 0xc7, kMemory, kSecond | kLock | kBare, 2, 1},
+    {0xc8, 0xcf, kNone, kSecond | kNoStackReg | kWide, kAll, 1},
+};
+
+enum { kMostJumps = kMostInstructions };
+
+// A distance, or an offset in the code segment, that is known when all instructions are written.
+struct jump {
+  uint8_t* field;
+  uint8_t size;
+  bool absolute;
+  uint32_t instruction;  // which it belongs to
+};
+
+struct writer {
+  uint8_t* at;
+  const struct program_kind* kind;
+  bool operand32, address32;
+  uint8_t* start[kMostInstructions + 1];
+  uint32_t count;
+  struct jump jump[kMostJumps];
+  uint32_t jumps;
+};
+
+static void put8(struct writer* w, uint32_t value) { *w->at++ = (uint8_t)value; }
+static void put16(struct writer* w, uint32_t value) {
+  put8(w, value);
+  put8(w, value >> 8);
+}
+static void put32(struct writer* w, uint32_t value) {
+  put16(w, value);
+  put16(w, value >> 16);
+}
+static void put_operand(struct writer* w, uint32_t value) {
+  if (w->operand32) {
+    put32(w, value);
+  } else {
+    put16(w, value);
+  }
+}
+
+// An offset that makes no word reach across FFFF: the emulator checks no limits.
+static uint32_t near_offset(void) { return random_below(0xf000); }
+
+static void put_address16(struct writer* w, uint32_t reg) {
+  const uint32_t mod = random_below(3), rm = random_below(8);
+  put8(w, mod << 6 | reg << 3 | rm);
+  if (mod == 1) put8(w, random32());
+  if (mod == 2 || (mod == 0 && rm == 6)) put16(w, near_offset());
+}
+
+static void put_address32(struct writer* w, uint32_t reg) {
+  const uint32_t mod = random_below(3), rm = random_below(8);
+  put8(w, mod << 6 | reg << 3 | rm);
+  bool long_offset = mod == 0 && rm == 5;
+  if (rm == 4) {
+    const uint32_t scaled = random32();
+    put8(w, scaled);
+    long_offset |= mod == 0 && (scaled & 7) == 5;
+  }
+  if (long_offset) put32(w, random_pointer());
+  if (mod == 1) put8(w, random32());
+  if (mod == 2) put32(w, random_below(0x2000) - 0x1000);
+}
+
+static void put_memory(struct writer* w, uint32_t reg) {
+  if (w->address32) {
+    put_address32(w, reg);
+  } else {
+    put_address16(w, reg);
+  }
+}
+
+// A supervisor's stack pointer is left alone.
+static uint32_t random_register(const struct writer* w) {
+  const uint32_t reg = random_below(8);
+  return reg == 4 && w->kind->supervisor ? 3 : reg;
+}
+
+static uint32_t random_digit(const struct writer* w, uint32_t digits) {
+  if (digits == kAll) return random_register(w);
+  uint32_t digit = random_below(8);
+  while ((digits >> digit & 1) == 0) digit = (digit + 1) % 8;
+  return digit;
+}
+
+static void put_modrm(struct writer* w, uint32_t digits, bool memory) {
+  const uint32_t reg = random_digit(w, digits);
+  if (memory || random_below(5) < 3) {
+    put_memory(w, reg);
+  } else {
+    put8(w, 0xc0 | reg << 3 | random_register(w));
+  }
+}
+
+// A field of `size` bytes for a place to go to.
+static void put_target(struct writer* w, uint32_t size, bool absolute) {
+  w->jump[w->jumps++] = (struct jump){w->at, (uint8_t)size, absolute, w->count};
+  for (uint32_t i = 0; i < size; ++i) put8(w, 0);
+}
+
+// Gives each jump an instruction to go to. It is a later one where nothing would end a loop.
+static void set_targets(struct writer* w, uint32_t offset, const uint8_t* first) {
+  for (uint32_t i = 0; i < w->jumps; ++i) {
+    const struct jump* const jump = &w->jump[i];
+    const bool forward = w->kind->supervisor || w->kind->ports_open || !one_in(6);
+    const uint32_t earliest = forward ? jump->instruction + 1 : 0;
+    const uint8_t* const target = w->start[earliest + random_below(w->count + 1 - earliest)];
+    const uint32_t value = jump->absolute ? offset + (uint32_t)(target - first)
+                                          : (uint32_t)(target - (jump->field + jump->size));
+    for (uint32_t k = 0; k < jump->size; ++k) jump->field[k] = (uint8_t)(value >> 8 * k);
+  }
+}
+
+static enum form form_of(const struct rule* rule, uint8_t opcode) {
+  if ((rule->flags & kSecond) != 0) return rule->form;
+  switch (opcode) {
+    case 0x69:
+    case 0x81:
+    case 0xc7:
+      return kModrmOperand;
+    case 0x6b:
+      return kModrmByte;
+    case 0xf7:
+      return rule->form == kModrmByte ? kModrmOperand : rule->form;
+    default:
+      return rule->form;
+  }
+}
+
+static void put_rest(struct writer* w, enum form form, uint32_t digits, bool memory) {
+  switch (form) {
+    case kNone:
+      return;
+    case kModrm:
+    case kMemory:
+      return put_modrm(w, digits, memory || form == kMemory);
+    case kModrmByte:
+      put_modrm(w, digits, memory);
+      return put8(w, random32());
+    case kModrmOperand:
+      put_modrm(w, digits, memory);
+      return put_operand(w, random32());
+    case kRegister: {
+      const uint32_t reg = random_digit(w, digits);
+      return put8(w, 0xc0 | reg << 3 | random_register(w));
+    }
+    case kByte:
+      return put8(w, random32());
+    case kCount:
+      return put8(w, 1 + random_below(7));
+    case kModrmCount:
+      put_modrm(w, digits, memory);
+      return put8(w, 1 + random_below(7));
+    case kOperand:
+      return put_operand(w, one_in(2) ? random_pointer() : random32());
+    case kShort:
+      return put_target(w, 1, false);
+    case kNear:
+      return put_target(w, w->operand32 ? 4 : 2, false);
+    case kOffset:
+      return w->address32 ? put32(w, random_pointer()) : put16(w, near_offset());
+  }
+}
+
+static void put_prefixes(struct writer* w, const struct rule* rule, bool locked) {
+  static const uint8_t segments[] = {0x26, 0x36, 0x3e, 0x64, 0x65};
+  w->operand32 = w->kind->wide;
+  w->address32 = w->kind->wide;
+  const bool other =
+      (rule->flags & kWide) != 0 ? !w->kind->wide : one_in(5) && (rule->flags & kBare) == 0;
+  if (other) {
+    put8(w, 0x66);
+    w->operand32 = !w->operand32;
+  }
+  // Offsets of 32 bits reach beyond the limit of a virtual-8086 segment.
+  if (!w->kind->virtual_8086 && one_in(10)) {
+    put8(w, 0x67);
+    w->address32 = !w->address32;
+  }
+  if (one_in(10)) put8(w, segments[random_below(5)]);
+  if ((rule->flags & kRepeats) != 0 && one_in(2)) put8(w, 0xf2 + random_below(2));
+  if (locked) put8(w, 0xf0);
+}
+
+// CMP of two registers, which makes all flags known that a jump may ask for.
+static void put_compare(struct writer* w) {
+  put8(w, 0x38);
+  put8(w, 0xc0 | random_below(64));
+}
+
+// ADD, OR, ADC, SBB, AND, SUB, XOR and CMP in their six forms, and the decimal adjustments.
+static void put_arithmetic(struct writer* w) {
+  static const struct rule plain = {0, 0, kModrm, 0, kAll, 0};
+  static const uint8_t decimal[] = {0x27, 0x2f, 0x37, 0x3f};
+  const uint32_t form = random_below(7), operation = random_below(8);
+  const bool locked = form < 2 && operation != 7 && one_in(8);
+  put_prefixes(w, &plain, locked);
+  if (form == 6) {
+    put8(w, decimal[random_below(4)]);
+    return put_compare(w);
+  }
+  put8(w, operation << 3 | form);
+  if (form < 4) return put_modrm(w, kAll, locked);
+  if (form == 4) return put8(w, random32());
+  put_operand(w, random32());
+}
+
+static void put_rule(struct writer* w, const struct rule* rule) {
+  const bool locked = (rule->flags & kLock) != 0 && one_in(8);
+  put_prefixes(w, rule, locked);
+  uint8_t opcode = (uint8_t)(rule->first + random_below(rule->last - rule->first + 1u));
+  const bool names_stack = (opcode & 7) == 4 && (rule->flags & kNoStackReg) != 0;
+  if (names_stack && w->kind->supervisor) --opcode;
+  if ((rule->flags & kSecond) != 0) put8(w, 0x0f);
+  put8(w, opcode);
+  put_rest(w, form_of(rule, opcode), rule->digits, locked);
+  if ((rule->flags & kVague) != 0) put_compare(w);
+}
+
+// PUSH of an immediate as wide as code.
+static void put_push(struct writer* w, uint32_t value) {
+  put8(w, 0x68);
+  w->operand32 = w->kind->wide;
+  put_operand(w, value);
+}
+
+// MOV AX, selector and MOV to one of ES, DS, FS, GS; or PUSH and POP.
+static void put_segment_load(struct writer* w) {
+  static const uint8_t registers[] = {0, 3, 4, 5};
+  const uint16_t selector = random_selector();
+  if (one_in(2)) {
+    if (w->kind->wide) put8(w, 0x66);
+    put8(w, 0xb8);
+    put16(w, selector);
+    put8(w, 0x8e);
+    put8(w, 0xc0 | registers[random_below(4)] << 3);
+    return;
+  }
+  put_push(w, selector);
+  if (one_in(2)) {
+    put8(w, one_in(2) ? 0x07 : 0x1f);
+  } else {
+    put8(w, 0x0f);
+    put8(w, one_in(2) ? 0xa1 : 0xa9);
+  }
+}
+
+// Ports where nothing is, and one of the timer's gate.
+static void put_port_access(struct writer* w) {
+  static const uint8_t ports[] = {0xec, 0xed, 0xee, 0xef, 0x61, 0x71, 0xe4};
+  if (one_in(2)) put8(w, 0x66);
+  put8(w, 0xe4 + random_below(2));
+  put8(w, ports[random_below(sizeof ports)]);
+}
+
+// The same by DX, and of memory.
+static void put_string_port_access(struct writer* w) {
+  static const uint8_t opcodes[] = {0xec, 0xed, 0xee, 0xef, 0x6c, 0x6d, 0x6e, 0x6f};
+  if (w->kind->wide) put8(w, 0x66);
+  put8(w, 0xba);
+  put16(w, 0xec + random_below(4));
+  put8(w, opcodes[random_below(8)]);
+}
+
+// A call through a gate, to a segment that is refused, or to the next instruction.
+static void put_far_call(struct writer* w) {
+  if (w->kind->virtual_8086) return;  // the emulator pushes with the kernel's rights
+  static const uint16_t refused[] = {kTask, kAbsent, kUserData, kSelectors, kUserCode | 4};
+  const uint32_t which = random_below(4);
+  uint16_t selector = which == 0 ? refused[random_below(5)] : which == 1 ? kGate2 : kGate;
+  put8(w, !w->kind->supervisor && one_in(4) ? 0xea : 0x9a);  // what a gate names returns
+  if (w->kind->wide) {
+    put32(w, random32());
+  } else {
+    put16(w, random32());
+  }
+  put16(w, selector);
+}
+
+// MMX and SSE without arithmetic, and without operands in memory that must be aligned: the emulator
+// does not look.
+static void put_vector(struct writer* w) {
+  static const uint8_t opcodes[] = {0x6e, 0x7e, 0x6f, 0x7f, 0xfc, 0xdb,
+                                    0xef, 0x10, 0x11, 0x16, 0x17, 0x77};
+  static const struct rule plain = {0, 0, kModrm, 0, kAll, 0};
+  put_prefixes(w, &plain, false);
+  // 66 makes other instructions of these.
+  if (w->operand32 != w->kind->wide) put8(w, 0x90);
+  put8(w, 0x0f);
+  const uint8_t opcode = opcodes[random_below(sizeof opcodes)];
+  put8(w, opcode);
+  if (opcode != 0x77) put_modrm(w, kAll, opcode == 0x17);
+}
+
+// Control registers as they are, with a bit or two changed that no program depends on.
+static void put_control(struct writer* w) {
+  enum { kEax = 0 };
+  const uint32_t which = w->kind->controls ? random_below(6) : 5;
+  if (which == 5) {  // INVLPG
+    put8(w, 0x0f);
+    put8(w, 0x01);
+    w->address32 = w->kind->wide;
+    return put_memory(w, 7);
+  }
+  const uint32_t reg = which == 0 ? 3 : which < 3 ? 0 : 4;
+  put8(w, 0x0f);
+  put8(w, 0x20);
+  put8(w, 0xc0 | reg << 3 | kEax);
+  if (which == 2 || which == 4) {
+    // XOR EAX, imm32: of CR0 TS, EM, WP; of CR4 TSD and PGE.
+    static const uint32_t bits0[] = {8, 4, 1u << 16, 1u << 16};
+    static const uint32_t bits4[] = {4, 0x80};
+    if (!w->kind->wide) put8(w, 0x66);
+    put8(w, 0x35);
+    put32(w, reg == 0 ? bits0[random_below(4)] : bits4[random_below(2)]);
+  }
+  put8(w, 0x0f);
+  put8(w, 0x22);
+  put8(w, 0xc0 | reg << 3 | kEax);
+}
+
+// PUSH of a target, and a way to go there: RET, or RET far and IRET with CS, and flags, below it.
+static void put_return(struct writer* w) {
+  const uint32_t which = random_below(5);
+  if (which == 4) put8(w, 0x9c);  // PUSHF
+  if (which >= 2) put8(w, 0x0e);  // PUSH CS
+  put8(w, 0x68);
+  put_target(w, w->kind->wide ? 4 : 2, true);
+  static const uint8_t opcodes[] = {0xc3, 0xc2, 0xcb, 0xca, 0xcf};
+  put8(w, opcodes[which]);
+  if (which == 1 || which == 3) put16(w, random_below(16) * 2);
+}
+
+// MOV of a target to a register, and JMP or CALL by it.
+static void put_indirect(struct writer* w) {
+  const uint32_t reg = random_register(w) & 3;
+  put8(w, 0xb8 | reg);
+  put_target(w, w->kind->wide ? 4 : 2, true);
+  put8(w, 0xff);
+  put8(w, 0xc0 | (one_in(2) ? 2 : 4) << 3 | reg);
+}
+
+static void put_any_rule(struct writer* w) {
+  uint32_t total = 0;
+  for (uint32_t i = 0; i < sizeof rules / sizeof *rules; ++i) total += rules[i].weight;
+  for (;;) {
+    uint32_t at = random_below(total), i = 0;
+    while (at >= rules[i].weight) at -= rules[i++].weight;
+    if ((rules[i].flags & kUserOnly) != 0 && w->kind->supervisor) continue;
+    return put_rule(w, &rules[i]);
+  }
+}
+
+static void put_instruction(struct writer* w) {
+  static void (*const others[])(struct writer*) = {
+      put_arithmetic,   put_arithmetic,  put_arithmetic,  put_arithmetic,
+      put_segment_load, put_port_access, put_port_access, put_string_port_access,
+      put_far_call,     put_vector,      put_return,      put_indirect,
+  };
+  const uint32_t count = sizeof others / sizeof *others, which = random_below(count * 3);
+  if (which < count) {
+    others[which](w);
+  } else if (w->kind->supervisor && one_in(8)) {
+    put_control(w);
+  } else {
+    put_any_rule(w);
+  }
+}
+
+uint8_t* write_program(uint8_t* at, uint32_t offset, const struct program_kind* kind) {
+  static struct writer w;
+  w.at = at;
+  w.kind = kind;
+  w.count = w.jumps = 0;
+  for (uint32_t count = 1 + random_below(kMostInstructions); w.count < count; ++w.count) {
+    w.start[w.count] = w.at;
+    put_instruction(&w);
+  }
+  w.start[w.count] = w.at;
+  set_targets(&w, offset, at);
+  return w.at;
+}

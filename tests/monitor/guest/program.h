@@ -1,0 +1,22 @@
+#pragma once
+// Random instructions, each as long as its opcode says. Jumps lead to others of them, or behind the
+// last.
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Where a program runs decides what it may contain.
+struct program_kind {
+  bool wide;        // code segment of 32 bits
+  bool supervisor;  // at level 0: nothing that leaves the program or loses its stack
+  bool controls;    // level 0: it may change control registers
+  bool ports_open;  // IOPL lets it reach ports and the interrupt flag: nothing that could last for
+                    // ever
+  bool virtual_8086;
+};
+
+enum { kMostInstructions = 14, kMostInstructionBytes = 24 };
+
+// Writes up to kMostInstructions to `at`, each of kMostInstructionBytes at most; returns the end.
+// `offset` is that of the first in its code segment.
+uint8_t* write_program(uint8_t* at, uint32_t offset, const struct program_kind* kind);
