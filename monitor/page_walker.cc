@@ -192,6 +192,17 @@ bool PageWalker::may_store(std::uint32_t linear, bool user) const {
   return (rights & kWritable) != 0 || (cr0_ & kWriteProtect) == 0;
 }
 
+/// The emulator may hold a page whose mark was taken back with a fault: a processor marks it once
+/// more.
+void PageWalker::mark_used(std::uint32_t linear) {
+  const auto [directory_at, table_at] = entries_of(linear);
+  for (const std::uint32_t at : {directory_at & a20_mask_, table_at & a20_mask_}) {
+    if (!memory_.is_ram(at, 4) || (peek(at) & (kPresent | kAccessed)) != kPresent) continue;
+    mark(at, 0);
+    bus_.write(at, {memory_.live(at), 4});
+  }
+}
+
 bool PageWalker::was_marked(std::uint32_t linear) const {
   if (!paging()) return false;
   const std::uint32_t at = entries_of(linear).second & a20_mask_;
@@ -219,6 +230,7 @@ std::optional<std::uint32_t> PageWalker::translate(std::uint32_t linear, bool st
   if (held == nullptr) {
     auto entry = walk(linear);
     if (!entry) return std::nullopt;
+    mark_used(linear);
     // A store has been made: the page is dirty now, whatever its entry says.
     entry->dirty = entry->dirty || store;
     insert(*entry);

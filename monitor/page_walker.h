@@ -90,6 +90,7 @@ class PageWalker {
   bool is_large(std::uint32_t address, std::uint32_t allowed_by) const;
   std::pair<std::uint32_t, std::uint32_t> entries_of(std::uint32_t linear) const;
   bool may_store(std::uint32_t linear, bool user) const;
+  void mark_used(std::uint32_t linear);
   void insert(const Entry& entry);
 
   GuestMemory& memory_;
