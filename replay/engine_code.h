@@ -14,6 +14,8 @@ class EngineCode {
  public:
   /// The engine is told that code of the page lies in `frame`.
   void note(LinearAddr page, PhysAddr frame) { told_[page.page()] = frame.page() + 1; }
+  /// The engine has dropped the page, and will ask where it needs it again.
+  void forget(LinearAddr page) { told_[page.page()] = 0; }
   /// The only frame that the engine may have for the page; nullopt where it was told none.
   std::optional<PhysAddr> frame_of(LinearAddr page) const {
     const std::uint32_t told = told_[page.page()];

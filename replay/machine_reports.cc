@@ -238,6 +238,9 @@ void Machine::ask_for_code_again() {
                   "the engine executes other code at linear %08x than the processor", linear_);
     throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
   }
+  // Of an instruction that it refuses by its first bytes it never asks for the second page.
+  engine_code_.forget(LinearAddr{linear_});
+  engine_code_.forget(LinearAddr{linear_ + kPageSize});
   request(Action::flush_tlb);
 }
 

@@ -13,6 +13,20 @@ namespace {
 
 using test::PagedGuest;
 
+constexpr std::uint32_t kHandled = 0x33;
+
+/// The handler of the exception puts kHandled into AL and stays.
+void handle(PagedGuest& guest, std::uint32_t vector) {
+  constexpr std::uint32_t kIdt = 0x1800, kHandler = 0x14000;
+  guest.recording.initial.idtr = {kIdt, 0x7ff};
+  guest.recording.initial.gdtr = {0x1000, 0xf};
+  guest.put_word(0x1008, 0x0000ffff);  // 08h: flat code
+  guest.put_word(0x100c, 0x00cf9b00);
+  guest.put_word(kIdt + 8 * vector, 0x80000 | (kHandler & 0xffff));
+  guest.put_word(kIdt + 8 * vector + 4, (kHandler & 0xffff0000) | 0x8e00);
+  guest.put(kHandler, {0xb0, int{kHandled}, 0xeb, 0xfe});  // mov al,kHandled; jmp $
+}
+
 /// Pages 4 MiB apart share an entry of the TLB for code (Mmu::kCodeEntries).
 class MovedCode : public testing::TestWithParam<ExecutionPath> {
  protected:
@@ -38,6 +52,21 @@ TEST_P(MovedCode, IsExecutedWhereItIsWhenAnInstructionReachesIntoIt) {
   guest.put(0x13000, {0x22, 0x22, 0x22, 0xc3});  // ... 22222211h; ret
   guest.put(0x13800, {0xc3});                    // ret
   EXPECT_EQ(run(0x10ffe, 0x11, 0x411800, 15), 0x22222211u);
+}
+
+TEST_P(MovedCode, IsRefusedByItsFirstBytesWhereverTheOthersLie) {
+  handle(guest, 6);
+  guest.put(0x11800, {0xc3});        // ret
+  guest.put(0x10ffe, {0x8e, 0x0d});  // mov cs,[...
+  guest.put(0x11000, {0, 0, 1, 0});  // ... 10000h]
+  guest.put(0x13000, {0, 0, 2, 0});  // ... 20000h]
+  guest.add({0xb9}, {0x11800});      // mov ecx,11800h
+  guest.add({0xff, 0xd1}, {});       // call ecx
+  guest.move_page(0x11, 0x13);
+  guest.add({0x0f, 0x20, 0xd8, 0x0f, 0x22, 0xd8, 0xb9},
+            {0x10ffe});         // mov eax,cr3; mov cr3,eax; mov ecx,...
+  guest.add({0xff, 0xe1}, {});  // jmp ecx
+  EXPECT_EQ(guest.run(40, GetParam()).cpu.gpr[kEax] & 0xff, kHandled);
 }
 
 TEST_P(MovedCode, IsExecutedWhereItIsAfterCode16MiBAway) {
@@ -78,15 +107,8 @@ TEST_P(CodeThatDropsItsPage, GoesOnInTheFrameThatItThenLiesIn) {
 }
 
 TEST_P(CodeThatDropsItsPage, FaultsWhereThePageIsNotThereAnyMore) {
-  constexpr std::uint32_t kIdt = 0x1800, kHandler = 0x14000, kPageFault = 14;
-  guest.recording.initial.idtr = {kIdt, 0x7ff};
-  guest.recording.initial.gdtr = {0x1000, 0xf};
-  guest.put_word(0x1008, 0x0000ffff);  // 08h: flat code
-  guest.put_word(0x100c, 0x00cf9b00);
-  guest.put_word(kIdt + 8 * kPageFault, 0x80000 | (kHandler & 0xffff));
-  guest.put_word(kIdt + 8 * kPageFault + 4, (kHandler & 0xffff0000) | 0x8e00);
-  guest.put(kHandler, {0xb0, 0x33, 0xeb, 0xfe});  // mov al,33h; jmp $
-  EXPECT_EQ(run(0), 0x33u);
+  handle(guest, 14);
+  EXPECT_EQ(run(0), kHandled);
 }
 
 INSTANTIATE_TEST_SUITE_P(, CodeThatDropsItsPage, both_paths(), path_name);
