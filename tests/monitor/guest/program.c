@@ -41,8 +41,8 @@ struct rule {
 
 // Left out, because the emulator is known to do otherwise (docs/monitor.md): CMPS and loads of far
 // pointers ask for their operands in another order, ARPL for another right, PUSHA and POPA begin at
-// the other end; CMPXCHG8B with a prefix and TEST by its second opcode are refused; the x87 does
-// not compute C1.
+// the other end; CMPXCHG8B reads its operand in two parts, and TEST by its second opcode is
+// refused; the x87 does not compute C1.
 static const struct rule rules[] = {
     {0x80, 0x83, kModrmByte, kLock, 0x7f, 3},  // 81 is made kModrmOperand
     {0x80, 0x83, kModrmByte, 0, 0x80, 1},
@@ -122,7 +122,6 @@ static const struct rule rules[] = {
     {0xbc, 0xbd, kModrm, kSecond | kVague, kAll, 1},
     {0xbe, 0xbf, kModrm, kSecond, kAll, 1},
     {0xc0, 0xc1, kModrm, kSecond | kLock, kAll, 1},
-    {0xc7, 0xc7, kMemory, kSecond | kLock | kBare, 2, 1},
     {0xc8, 0xcf, kNone, kSecond | kNoStackReg | kWide, kAll, 1},
 };
 
@@ -406,7 +405,7 @@ static void put_far_call(struct writer* w) {
 // does not look.
 static void put_vector(struct writer* w) {
   static const uint8_t opcodes[] = {0x6e, 0x7e, 0x6f, 0x7f, 0xfc, 0xdb,
-                                    0xef, 0x10, 0x11, 0x16, 0x17, 0x77};
+                                    0xef, 0x10, 0x11, 0x16, 0x17};
   static const struct rule plain = {0, 0, kModrm, 0, kAll, 0};
   put_prefixes(w, &plain, false);
   // 66 makes other instructions of these.
@@ -414,7 +413,7 @@ static void put_vector(struct writer* w) {
   put8(w, 0x0f);
   const uint8_t opcode = opcodes[random_below(sizeof opcodes)];
   put8(w, opcode);
-  if (opcode != 0x77) put_modrm(w, kAll, opcode == 0x17);
+  put_modrm(w, kAll, opcode == 0x17);
 }
 
 // Control registers as they are, with a bit or two changed that no program depends on.
