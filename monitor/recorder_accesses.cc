@@ -179,16 +179,16 @@ void Recorder::transfer(bool store, std::uint32_t linear, std::uint32_t physical
 }
 
 /// What is read of `value` by an instruction that is going to store there. A processor asks for the
-/// right to write to a page before it reads of it; the emulator finds out afterwards.
+/// right to write to both its pages before it reads of them; the emulator finds out afterwards.
 std::span<const std::uint8_t> Recorder::may_update(const Insn& insn, std::uint32_t linear,
                                                    std::uint32_t physical,
                                                    std::span<const std::uint8_t> value) {
   if (!walker_.translate_for_update(linear, insn.user, physical)) return {};
   const std::size_t in_page = std::min<std::size_t>(value.size(), 0x1000 - (linear & 0xfff));
   const auto second = linear + static_cast<std::uint32_t>(in_page);
-  if (in_page == value.size() || walker_.translate_for_update(second, insn.user, std::nullopt))
-    return value;
-  return value.first(in_page);
+  const bool both =
+      in_page == value.size() || walker_.translate_for_update(second, insn.user, std::nullopt);
+  return both ? value : std::span<const std::uint8_t>();
 }
 
 }  // namespace citcat::monitor
