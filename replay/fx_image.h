@@ -1,5 +1,5 @@
 #pragma once
-// Where things are in the FXSAVE image that HostFpu keeps its state in. For its own files.
+// Where things are in the FXSAVE image, as memory has it and as HostFpu keeps its state in.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,11 @@ inline constexpr std::size_t kControl = 0, kStatus = 2, kTags = 4, kOpcode = 6, 
                              kMxcsrMask = 28, kRegisters = 32, kXmm = 160, kEnd = 288;
 inline constexpr std::size_t kSlot = 16;           // one x87 register in the FXSAVE image
 inline constexpr std::size_t kRegisterBytes = 10;  // its contents
+
+/// How many of the 16 bytes at `slot`, a multiple of 16, FXRSTOR reads (SDM vol. 1, table 10-2).
+inline std::size_t restored_bytes(std::size_t slot) {
+  return slot >= kRegisters && slot < kXmm ? kRegisterBytes : kSlot;
+}
 
 inline std::uint16_t load16(const std::uint8_t* at) {
   return static_cast<std::uint16_t>(at[0] | at[1] << 8);

@@ -429,6 +429,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void require_iopl_in_v86() const;
   void check_fpu_available(InstructionClass kind) const;
   void read_operand(std::uint32_t linear, std::span<std::uint8_t> out);
+  std::uint32_t read_value(std::uint32_t linear, std::uint32_t size);
   void write_stores(std::span<const std::uint8_t> bytes);
   std::uint32_t next_eip() const;
   void complete_emulated();
@@ -511,6 +512,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void page_in_pushes(StackTop top, std::uint32_t width, unsigned count);
   bool ignores_vm_flag();
   void return_within_level();
+  void transfer_in_real_mode(std::uint16_t selector, std::uint32_t offset, bool call);
   std::uint32_t read_stack(std::uint32_t above, std::uint32_t width);
 
   // machine_parts.cc: operands in parts, which wrap around 64 KiB each for itself
@@ -522,7 +524,6 @@ class Machine final : private EngineClient, private WalkObserver {
   void emulate_bound();
   void emulate_load_far_pointer();
   Segment loaded_segment(int s, std::uint16_t selector);
-  void transfer_in_real_mode(std::uint16_t selector, std::uint32_t offset, bool call);
 
   // machine_tasks.cc: call gates and task switches (Intel SDM vol. 3, 5.8 and chapter 7)
   enum class TaskSource : std::uint8_t { jump, call, iret, event };

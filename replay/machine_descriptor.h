@@ -71,6 +71,14 @@ struct Machine::Descriptor {
   }
 };
 
+/// What a segment register holds when `selector` was loaded in real or virtual-8086 mode (SDM vol.
+/// 3, 20.1.1): the rest stays.
+inline Segment real_mode_segment(Segment before, std::uint16_t selector) {
+  before.selector = selector;
+  before.base = std::uint32_t{selector} << 4;
+  return before;
+}
+
 /// The bits of the stack pointer that count with this stack segment: its descriptor's B bit decides
 /// (SDM vol. 3, 3.4.5).
 inline std::uint32_t stack_mask(const Segment& stack) {

@@ -383,6 +383,15 @@ void Machine::read_operand(std::uint32_t linear, std::span<std::uint8_t> out) {
   }
 }
 
+/// An operand of at most four bytes, as a number.
+std::uint32_t Machine::read_value(std::uint32_t linear, std::uint32_t size) {
+  std::array<std::uint8_t, 4> bytes{};
+  read_operand(linear, std::span(bytes).first(size));
+  std::uint32_t value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
 void Machine::write_stores(std::span<const std::uint8_t> bytes) {
   std::size_t used = 0;
   for (std::size_t i = 0; i < store_count_; ++i) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "formats/error.h"
+#include "replay/fx_image.h"
 #include "replay/host_fpu.h"
 #include "replay/machine.h"
 
@@ -225,11 +226,9 @@ void Machine::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
     sink_->read(at, size, AccessKind::data, position_);
     return;
   }
-  // Of each x87 register's slot ten bytes are read (SDM vol. 1, figure 10-3).
-  constexpr std::uint32_t kRegisters = 32, kXmm = 160, kSlot = 16, kRegisterBytes = 10;
   const auto is_read = [&](std::uint32_t i) {
-    const std::uint32_t byte = first + i;
-    return byte < kRegisters || byte >= kXmm || byte % kSlot < kRegisterBytes;
+    const std::size_t in_slot = (first + i) % fx_image::kSlot;
+    return in_slot < fx_image::restored_bytes(first + i - in_slot);
   };
   for (std::uint32_t i = 0; i < size;) {
     std::uint32_t n = 0;

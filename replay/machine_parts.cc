@@ -2,8 +2,7 @@
 // behind FFFF: selectors of far pointers, upper bounds, and what x87 operands consist of. Found by
 // single steps on the host's processor (docs/silicon.md); the engine goes on at 10000.
 
-#include <cstring>
-
+#include "replay/fx_image.h"
 #include "replay/machine_descriptor.h"
 
 namespace citcat {
@@ -12,16 +11,14 @@ namespace {
 
 constexpr std::uint32_t kSegmentBytes = 0x10000;
 constexpr std::uint8_t kBoundRange = 5;
+constexpr std::uint32_t kRegister = fx_image::kRegisterBytes;
 
-constexpr std::uint32_t kRegister = 10;
-
-/// Calls visit(first, size) for the slots of FXSAVE's area. FXRSTOR does not read behind x87
-/// registers (SDM vol. 1, table 10-2).
+/// Calls visit(first, size) for the slots of FXSAVE's area.
 template <class F>
 void for_each_slot(const MemoryOperand& operand, F&& visit) {
-  constexpr std::uint32_t kRegisters = 32, kXmm = 160, kSlot = 16;
-  for (std::uint32_t at = 0; at < operand.size; at += kSlot) {
-    visit(at, operand.read && at >= kRegisters && at < kXmm ? kRegister : kSlot);
+  for (std::uint32_t at = 0; at < operand.size; at += fx_image::kSlot) {
+    const std::size_t size = operand.read ? fx_image::restored_bytes(at) : fx_image::kSlot;
+    visit(at, static_cast<std::uint32_t>(size));
   }
 }
 
@@ -83,12 +80,9 @@ void Machine::read_floating_operand(std::span<std::uint8_t> out) {
 std::uint32_t Machine::operand_part(const MemoryOperand& operand, unsigned i) {
   const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
   const std::uint32_t first = operand_offset(operand, engine_.gprs(), stack32);
-  std::array<std::uint8_t, 4> bytes{};
-  read_operand(engine_.segment_base(operand.segment) + access_offset(operand, first, i, stack32),
-               std::span(bytes).first(operand.size));
-  std::uint32_t value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
+  return read_value(
+      engine_.segment_base(operand.segment) + access_offset(operand, first, i, stack32),
+      operand.size);
 }
 
 /// The operand of the instruction in flight has two parts, of which the second begins at 0.
@@ -144,10 +138,7 @@ void Machine::emulate_load_far_pointer() {
 /// What a segment register holds when `selector` was loaded (SDM vol. 2, MOV: the checks).
 Segment Machine::loaded_segment(int s, std::uint16_t selector) {
   if (!protected_mode()) {
-    Segment segment = engine_.segment(s);
-    segment.selector = selector;
-    segment.base = std::uint32_t{selector} << 4;
-    return segment;
+    return real_mode_segment(engine_.segment(s), selector);
   }
   const std::uint32_t error = selector & 0xfffcu;
   const CpuException refused{kProtection, error, 0};
@@ -165,18 +156,6 @@ Segment Machine::loaded_segment(int s, std::uint16_t selector) {
   if (!allowed) throw refused;
   if (!d.present()) throw CpuException{stack ? kStackFault : kNotPresent, error, 0};
   return d.segment(selector);
-}
-
-/// Far JMP and CALL in real and virtual-8086 mode.
-void Machine::transfer_in_real_mode(std::uint16_t selector, std::uint32_t offset, bool call) {
-  const std::uint32_t width = info_->operand_bytes;
-  if (offset > engine_.segment_limit(kCs)) throw CpuException{kProtection, 0u, 0};
-  if (call) push_return_address(width);
-  Segment code = engine_.segment(kCs);
-  code.selector = selector;
-  code.base = std::uint32_t{selector} << 4;
-  engine_.set_segment(kCs, code);
-  engine_.set_eip(offset);
 }
 
 }  // namespace citcat

@@ -86,10 +86,8 @@ void Machine::check_port_permission() {
 /// Tells the descriptors that RETF or IRET reads.
 void Machine::tell_transfer_descriptors() {
   const InstructionInfo& info = *info_;
-  std::array<std::uint8_t, 2> bytes{};
   const auto selector_at = [&](std::uint32_t linear) {
-    read_operand(linear, bytes);
-    return static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8);
+    return static_cast<std::uint16_t>(read_value(linear, 2));
   };
   const std::uint32_t width = info.operand_bytes;
   const Segment stack = engine_.segment(kSs);
@@ -111,7 +109,7 @@ void Machine::tell_transfer_descriptors() {
   const Descriptor code = read_descriptor(selector, kProtection, 0);
   const std::uint32_t level = selector & 3u;
   // Refused before the outer stack pointer is read (SDM vol. 2, RET and IRET).
-  if (level <= (engine_.hflags() & kHfCpl) || !code.is_code_of(level) || !code.present()) return;
+  if (level == (engine_.hflags() & kHfCpl) || !code_admits_return(code)) return;
   const std::uint32_t released = interrupt_return ? 0 : info.immediate;
   const std::uint32_t outer = interrupt_return ? 3 : 2;
   tell_stack_read(stacked(outer, released), width);

@@ -132,12 +132,7 @@ void Machine::check_return_target() {
 /// What the stack holds `offset` bytes above its pointer.
 std::uint32_t Machine::stacked(std::uint32_t offset, std::uint32_t size) {
   const std::uint32_t mask = (engine_.hflags() & kHfSs32) != 0 ? 0xffffffff : 0xffff;
-  std::array<std::uint8_t, 4> bytes{};
-  read_operand(engine_.segment_base(kSs) + ((engine_.gpr(kEsp) + offset) & mask),
-               std::span(bytes).first(size));
-  std::uint32_t value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
+  return read_value(engine_.segment_base(kSs) + ((engine_.gpr(kEsp) + offset) & mask), size);
 }
 
 /// A descriptor whose read has been told already; false where its table has none.
@@ -159,8 +154,7 @@ bool Machine::look_up(std::uint16_t selector, Descriptor& out) {
 /// RETF and IRET may lead to the segment, at the level of its selector.
 bool Machine::code_admits_return(const Descriptor& code) const {
   const std::uint32_t level = code.selector & 3u;
-  const bool fits = code.conforming() ? code.dpl() <= level : code.dpl() == level;
-  return code.is_code() && code.present() && fits && level >= (engine_.hflags() & kHfCpl);
+  return code.is_code_of(level) && code.present() && level >= (engine_.hflags() & kHfCpl);
 }
 
 /// The stack may be changed for that of an outer level, which lies behind the `released` bytes.
@@ -237,6 +231,15 @@ void Machine::push_return_address(std::uint32_t width) {
   engine_.set_gpr(kEsp, top.esp);
 }
 
+/// Far JMP and CALL in real and virtual-8086 mode.
+void Machine::transfer_in_real_mode(std::uint16_t selector, std::uint32_t offset, bool call) {
+  const std::uint32_t width = info_->operand_bytes;
+  if (offset > engine_.segment_limit(kCs)) throw CpuException{kProtection, 0u, 0};
+  if (call) push_return_address(width);
+  engine_.set_segment(kCs, real_mode_segment(engine_.segment(kCs), selector));
+  engine_.set_eip(offset);
+}
+
 /// Throws what `count` pushes would.
 void Machine::page_in_pushes(StackTop top, std::uint32_t width, unsigned count) {
   for (; count != 0; --count) {
@@ -272,11 +275,7 @@ std::uint32_t Machine::read_stack(std::uint32_t above, std::uint32_t width) {
   operand.segment = kSs;
   operand.read = true;
   access(a, operand);
-  std::array<std::uint8_t, 4> bytes{};
-  read_operand(a.linear, std::span(bytes).first(width));
-  std::uint32_t value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
+  return read_value(a.linear, width);
 }
 
 /// That IRET, which from level 3 leads nowhere but to level 3.

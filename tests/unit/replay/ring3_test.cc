@@ -361,9 +361,9 @@ constexpr std::initializer_list<int> kLockedBitTests[] = {
     {0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0x0f, 0xba, 0xe9, 5},
 };
 
-TEST_P(Ring3, LockedBitTestOfARegisterIsUndefined) {
-  for (const CpuModel model : {CpuModel::i386, CpuModel::i486, CpuModel::pentium, CpuModel::p6}) {
-    state().model = model;
+class Ring3LockedBitTest : public Ring3 {
+ protected:
+  void expect_each_undefined() {
     for (const auto& instruction : kLockedBitTests) {
       code(instruction);
       deliveries.list.clear();
@@ -372,17 +372,18 @@ TEST_P(Ring3, LockedBitTestOfARegisterIsUndefined) {
       expect_undefined(kCode);
     }
   }
+};
+
+TEST_P(Ring3LockedBitTest, OfARegisterIsUndefined) {
+  for (const CpuModel model : {CpuModel::i386, CpuModel::i486, CpuModel::pentium, CpuModel::p6}) {
+    state().model = model;
+    expect_each_undefined();
+  }
 }
 
-TEST_P(Ring3, LockedBitTestOfARegisterIsUndefinedInSixteenBitCode) {
+TEST_P(Ring3LockedBitTest, OfARegisterIsUndefinedInSixteenBitCode) {
   state().segment[kCs] = {kShortCode, 0, 0xffff, 0xfb, false};
-  for (const auto& instruction : kLockedBitTests) {
-    code(instruction);
-    deliveries.list.clear();
-    memory.clear();
-    run();
-    expect_undefined(kCode);
-  }
+  expect_each_undefined();
 }
 
 TEST_P(Ring3, LockedBitTestOfARegisterMayFollowInABlock) {
@@ -696,6 +697,7 @@ TEST_P(Ring3, ShiftByZeroNeedsTheRightToWriteToItsSegmentFirst) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Ring3Wrapping, both_paths(), path_name);
+INSTANTIATE_TEST_SUITE_P(, Ring3LockedBitTest, both_paths(), path_name);
 INSTANTIATE_TEST_SUITE_P(, Ring3, both_paths(), path_name);
 
 }  // namespace
