@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "capture/record_capture.h"
 #include "capture/wide_records.h"
@@ -100,17 +101,14 @@ class NativeRecordFile final : public RecordFile {
  private:
   /// Returns how many records stand before the end record.
   std::size_t add_to_sums(std::span<const std::uint8_t> block) {
-    std::size_t records = has_wide_vectors() ? add_wide(block) : 0;
-    block = block.subspan(records * kBusRecordBytes);
-    return records + add_rest(block);
-  }
-
-  /// Of whole rows of eight records; returns how many those are.
-  std::size_t add_wide(std::span<const std::uint8_t> block) {
-    WideRecords::Row column{}, behind{};
-    const std::size_t records = WideRecords::add_rows(block, kEndType, column, behind);
-    add_columns(records / WideRecords::kRowRecords, column, behind);
-    return records;
+    const std::size_t wide =
+        has_wide_vectors() ? WideRecords::add_rows(block, kEndType, column_, behind_) : 0;
+    rows_ += wide / WideRecords::kRowRecords;
+    block = block.subspan(wide * kBusRecordBytes);
+    if (block.empty()) return wide;
+    if (rows_ != 0)
+      add_columns(std::exchange(rows_, 0), std::exchange(column_, {}), std::exchange(behind_, {}));
+    return wide + add_rest(block);
   }
 
   std::size_t add_rest(std::span<const std::uint8_t> block) {
@@ -159,7 +157,7 @@ class NativeRecordFile final : public RecordFile {
 
   /// Of rows the total of each column, and the sum of what it was before each row.
   template <std::size_t kWords>
-  void add_columns(std::size_t rows, const std::array<std::uint64_t, kWords>& column,
+  void add_columns(std::uint64_t rows, const std::array<std::uint64_t, kWords>& column,
                    const std::array<std::uint64_t, kWords>& behind) {
     sum_of_sums_ += rows * kWords * sum_;
     for (std::size_t word = 0; word < kWords; ++word) {
@@ -191,6 +189,9 @@ class NativeRecordFile final : public RecordFile {
 
   BusRecordSource source_;
   std::uint64_t records_ = 0, sum_ = 0, sum_of_sums_ = 0;
+  // Rows of the last blocks that are not in the sums yet.
+  std::uint64_t rows_ = 0;
+  WideRecords::Row column_{}, behind_{};
 };
 
 }  // namespace

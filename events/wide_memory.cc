@@ -55,6 +55,32 @@ inline std::uint64_t count_of(unsigned mask) {
   return static_cast<std::uint64_t>(std::popcount(mask));
 }
 
+/// Counts sixteen accesses at a time, of those the `live` ones.
+class Counter {
+ public:
+  CITCAT_WIDE inline __attribute__((always_inline)) void add(__m512i shape, __mmask16 live) {
+    const unsigned writes = is_op(shape, BusOp::data_write) & live;
+    const unsigned reads = ~writes & live, lines = has(shape, kLine);
+    const unsigned processor_writes = writes & ~has(shape, kWriteBack);
+    all_.line_fills += count_of(reads & lines);
+    all_.reads += count_of(reads & ~lines);
+    all_.data_reads += count_of(is_op(shape, BusOp::data_read) & live);
+    all_.writes += count_of(processor_writes);
+    all_.write_backs += count_of(writes & ~processor_writes);
+    written_ = _mm512_mask_add_epi32(written_, static_cast<__mmask16>(processor_writes), written_,
+                                     size_of(shape));
+  }
+  CITCAT_WIDE inline __attribute__((always_inline)) AccessTotals totals() const {
+    AccessTotals all = all_;
+    all.written = static_cast<std::uint32_t>(_mm512_reduce_add_epi32(written_));
+    return all;
+  }
+
+ private:
+  AccessTotals all_;
+  __m512i written_ = {};
+};
+
 }  // namespace
 
 CITCAT_WIDE void WideMemory::prepare(const AccessRun& run) {
@@ -63,6 +89,7 @@ CITCAT_WIDE void WideMemory::prepare(const AccessRun& run) {
   const auto by_write = SmmEntryDetector::watch_of(BusOp::data_write, 0);
   const auto by_fill = SmmEntryDetector::watch_of(BusOp::data_read, kStoreFill);
   const __m512i one = all_of(1);
+  Counter counter;
   for (std::size_t i = 0; i < run.size(); i += kAtOnce) {
     const std::size_t at = run.column + i;
     const auto live =
@@ -80,7 +107,9 @@ CITCAT_WIDE void WideMemory::prepare(const AccessRun& run) {
     const unsigned watched = (writes & is_watched(address, by_write)) |
                              (~writes & has(shape, kStoreFill) & is_watched(address, by_fill));
     watched_[i / kAtOnce] = static_cast<std::uint16_t>(watched & live);
+    counter.add(shape, live);
   }
+  totals_ = counter.totals();
 }
 
 CITCAT_WIDE std::size_t WideMemory::put(const AccessRun& run,
@@ -124,26 +153,14 @@ CITCAT_WIDE std::size_t WideMemory::put(const AccessRun& run,
 
 CITCAT_WIDE AccessTotals WideMemory::totals(const AccessRun& run, std::size_t first,
                                             std::size_t count) const {
-  AccessTotals all;
-  __m512i written = _mm512_setzero_si512();
+  if (count == run.size()) return totals_;
+  Counter counter;
   for (std::size_t i = 0; i < count; i += kAtOnce) {
     const auto live =
         static_cast<__mmask16>(count - i >= kAtOnce ? 0xffffU : (1U << (count - i)) - 1);
-    const __m512i shape =
-        _mm512_maskz_loadu_epi32(live, &run.columns->shape[run.column + first + i]);
-    const unsigned writes = is_op(shape, BusOp::data_write) & live;
-    const unsigned reads = ~writes & live, lines = has(shape, kLine);
-    const unsigned processor_writes = writes & ~has(shape, kWriteBack);
-    all.line_fills += count_of(reads & lines);
-    all.reads += count_of(reads & ~lines);
-    all.data_reads += count_of(is_op(shape, BusOp::data_read) & live);
-    all.writes += count_of(processor_writes);
-    all.write_backs += count_of(writes & ~processor_writes);
-    written = _mm512_mask_add_epi32(written, static_cast<__mmask16>(processor_writes), written,
-                                    size_of(shape));
+    counter.add(_mm512_maskz_loadu_epi32(live, &run.columns->shape[run.column + first + i]), live);
   }
-  all.written = static_cast<std::uint32_t>(_mm512_reduce_add_epi32(written));
-  return all;
+  return counter.totals();
 }
 
 #else

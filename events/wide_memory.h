@@ -43,6 +43,7 @@ class WideMemory {
   alignas(64) std::array<std::uint32_t, kMost> cover_{}, read_{};
   alignas(64) std::array<std::uint8_t, kMost> reads_{};  ///< FFh where it reads
   std::array<std::uint16_t, kMost / 16> watched_{};      ///< a bit for each
+  AccessTotals totals_;                                  ///< of all
 };
 
 }  // namespace citcat
