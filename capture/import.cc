@@ -89,7 +89,7 @@ ImportResult import_capture(const std::vector<std::string>& paths, const ImportO
                             const std::string& out_path) {
   const std::unique_ptr<CaptureReader> reader = open_capture(paths, options.capture);
   require_data(*reader, paths.front());
-  RecordingFileWriter archive(out_path);
+  RecordingFileWriter archive(out_path, {.evidence_level = options.level});
   if (wants_all(options)) return SegmentedImport(*reader, options, paths.size(), archive).run();
   Recording recording = import_from(*reader, options, &archive);
   const ImportResult result = summarize(recording);

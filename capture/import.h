@@ -13,6 +13,7 @@
 #include "capture/where.h"
 #include "events/on_chip_marker.h"
 #include "events/recording.h"
+#include "events/recording_file.h"
 
 namespace citcat {
 
@@ -36,6 +37,9 @@ struct ImportOptions {
   /// Keep names and hashes of the capture files, the format, the options, and warnings about the
   /// files. Without, captures of the same transactions give the same bytes.
   bool provenance = true;
+  /// How hard the evidence is compressed (RecordingFileOptions::evidence_level), by
+  /// import_capture().
+  int level = RecordingFileOptions{}.evidence_level;
   /// Called now and then with the transactions read so far.
   std::function<void(std::uint64_t)> progress;
 };

@@ -25,6 +25,7 @@ struct ImportArguments {
   std::string ignore_counts = "none";
   std::vector<std::string> on_chip;
   std::optional<std::uint32_t> segment;
+  int level = ImportOptions{}.level;
   bool json = false, no_provenance = false, recover_state = false;
   bool list_formats = false, explain_channels = false;
 };
@@ -57,6 +58,7 @@ ImportOptions import_options(const ImportArguments& arguments) {
   }
   options.segment = arguments.segment;
   options.provenance = !arguments.no_provenance;
+  options.level = arguments.level;
   return options;
 }
 
@@ -191,6 +193,10 @@ CommandRun define_import(CLI::App& app) {
          "an interrupt without an acknowledge, e.g. 30=io-write:20:60; may be repeated")
       ->expected(1)
       ->take_all();
+  app.add_option("--level", arguments->level,
+                 "How hard evidence is compressed: -7 (quickest) to 19 (smallest)")
+      ->check(CLI::Range(RecordingFileOptions::kFastest, RecordingFileOptions::kSmallest))
+      ->capture_default_str();
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_import(*arguments, console); };
 }

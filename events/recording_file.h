@@ -29,8 +29,10 @@ struct RecordingFileOptions {
   EvidenceMode evidence = EvidenceMode::full;
   /// See ArchiveMeta::lean.
   bool lean = false;
-  /// zstd level of the evidence, the bulk of a full archive. Events and image use the best level.
+  /// zstd level of the evidence, the bulk of a full archive, kFastest to kSmallest. What is
+  /// written beside evidence has a level of its own.
   int evidence_level = 1;
+  static constexpr int kFastest = -7, kSmallest = 19;
 };
 
 /// Writes an archive. Evidence streams to the file as it comes; finish() adds the rest. The file

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,7 +15,9 @@
 #include "capture/import.h"
 #include "events/recording_file.h"
 #include "formats/bus_record.h"
+#include "formats/byte_writer.h"
 #include "formats/error.h"
+#include "formats/hash.h"
 #include "formats/wide_vectors.h"
 #include "formats/zstd_stream.h"
 #include "unit/temporary_folder.h"
@@ -261,6 +265,41 @@ TEST_F(RunImport, GivesTheSameArchiveWhereReadsAreMarkedAsWriteBacks) {
   }
   const RecordingFile file = import_both(records);
   EXPECT_EQ(file.recording().bus.form, CacheForm::none);
+}
+
+TEST_F(RunImport, HoldsTheSameAtEveryLevelInMoreOrLessSpace) {
+  const std::vector<BusRecord> records = Machine(5, {}).run(50'000);
+  const auto at = [&](int level) {
+    ImportOptions options;
+    options.level = level;
+    return import_both(records, options);
+  };
+  const auto hash_of = [](const RecordingFile& file) {
+    Hasher128 hasher;
+    const std::unique_ptr<EvidenceReader> evidence = file.evidence();
+    for (BusTransaction t; evidence->next(t);) {
+      ByteWriter fields;
+      for (const std::uint64_t field : {t.index, t.clock, t.position.instruction})
+        fields.u64(field);
+      fields.u32(t.address.value);
+      fields.u8(static_cast<std::uint8_t>(t.op));
+      fields.u8(t.size);
+      fields.u16(t.flags);
+      fields.bytes(t.data);
+      hasher.update(fields.view());
+    }
+    return hasher.value();
+  };
+  const auto bytes = [&] { return std::filesystem::file_size(path("runs.citcat")); };
+  const Hash128 quickest = hash_of(at(RecordingFileOptions::kFastest));
+  const std::uintmax_t most = bytes();
+  const Hash128 usual = hash_of(at(ImportOptions{}.level));
+  const std::uintmax_t usual_bytes = bytes();
+  const Hash128 smallest = hash_of(at(RecordingFileOptions::kSmallest));
+  EXPECT_LT(usual_bytes, most);
+  EXPECT_LT(bytes(), usual_bytes);
+  EXPECT_EQ(quickest, usual);
+  EXPECT_EQ(smallest, usual);
 }
 
 TEST_F(RunImport, RefusesRecordsOfZerosWhereverTheyStand) {
