@@ -12,10 +12,12 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "formats/byte_reader.h"
 #include "formats/error.h"
 #include "formats/kt_store.h"
+#include "formats/mapped_file.h"
 
 namespace citcat {
 
@@ -88,6 +90,18 @@ class InputStream::Source {
     return window().subspan(begin_, end_ - begin_);
   }
   void consume(std::size_t n) { begin_ += n; }
+  /// What is not compressed can be handed out where it lies: memory, or a file that can be mapped.
+  bool lies_still() {
+    if (descriptor_ >= 0) file_ = MappedFile::open(descriptor_, name_);
+    return descriptor_ < 0 || file_ != nullptr;
+  }
+  /// Of those: `unread`, which was returned last, and more bytes behind it; no more at the end.
+  /// Nothing at first returns all that was looked at to find the compression.
+  std::span<const std::uint8_t> extend(std::span<const std::uint8_t> unread) {
+    if (!file_) return std::exchange(begin_, end_) != end_ ? memory_ : unread;
+    if (std::exchange(begin_, end_) != end_) return file_->at(0, total_).first(total_);
+    return extend_mapped(unread);
+  }
   /// Moves unconsumed bytes to `out`, those of a file without a buffer between. 0 at the end.
   std::size_t take(std::span<std::uint8_t> out) {
     if (begin_ == end_ && descriptor_ >= 0 && total_ != 0) {
@@ -152,6 +166,20 @@ class InputStream::Source {
     }
   }
 
+  std::span<const std::uint8_t> extend_mapped(std::span<const std::uint8_t> unread) {
+    if (total_ == file_->size()) {
+      file_->check_unchanged();
+      return unread;
+    }
+    const auto all = file_->at(total_ - unread.size(), unread.size() + 1);
+    const auto known = all.first(std::min(all.size(), unread.size() + kBufferBytes));
+    const auto more = known.subspan(unread.size());
+    total_ += more.size();
+    hasher_.update(more);
+    file_->check_read();
+    return known;
+  }
+
   void advance(std::size_t begin, std::size_t end) {
     begin_ = begin;
     end_ = end;
@@ -164,6 +192,7 @@ class InputStream::Source {
   std::string name_;
   std::vector<std::uint8_t> buffer_;
   std::span<const std::uint8_t> memory_;
+  std::unique_ptr<MappedFile> file_;
   std::size_t begin_ = 0, end_ = 0;
   std::uint64_t total_ = 0;
   Hasher128 hasher_;
@@ -437,10 +466,10 @@ void InputStream::open_file(const std::string& path) {
 }
 
 void InputStream::start(Compression compression) {
-  buffer_.resize(kBufferBytes);
   compression_ = compression;
   switch (compression_) {
     case Compression::none:
+      in_place_ = source_->lies_still();
       break;
     case Compression::gzip:
       decoder_ = std::make_unique<GzipDecoder>();
@@ -461,15 +490,22 @@ std::size_t InputStream::produce(std::span<std::uint8_t> out) {
   return decoder_ ? decoder_->decode(*source_, out) : source_->take(out);
 }
 
-bool InputStream::fill() {
-  if (begin_ != 0) {
-    std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
-              buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());
-    end_ -= begin_;
-    begin_ = 0;
+/// Makes `unread_` longer; false at the end. There will be room for `wanted` bytes.
+bool InputStream::fill(std::size_t wanted) {
+  const std::size_t kept = unread_.size();
+  if (in_place_) {
+    unread_ = source_->extend(unread_);
+    return unread_.size() != kept;
   }
-  const std::size_t got = produce(std::span(buffer_).subspan(end_));
-  end_ += got;
+  if (buffer_.size() < std::max(wanted, kBufferBytes)) {
+    std::vector<std::uint8_t> larger(std::max(wanted, kBufferBytes));
+    std::copy(unread_.begin(), unread_.end(), larger.begin());
+    buffer_ = std::move(larger);
+  } else {
+    std::copy(unread_.begin(), unread_.end(), buffer_.begin());
+  }
+  const std::size_t got = produce(std::span(buffer_).subspan(kept));
+  unread_ = std::span<const std::uint8_t>(buffer_).first(kept + got);
   return got != 0;
 }
 
@@ -478,8 +514,8 @@ std::size_t InputStream::read(std::span<std::uint8_t> out) {
   while (done < out.size()) {
     const auto block = peek(1);
     if (block.empty()) break;
-    const std::size_t n = std::min(end_ - begin_, out.size() - done);
-    std::memcpy(out.subspan(done).data(), std::span(buffer_).subspan(begin_).data(), n);
+    const std::size_t n = std::min(unread_.size(), out.size() - done);
+    std::memcpy(out.subspan(done).data(), unread_.data(), n);
     consume(n);
     done += n;
   }
@@ -497,22 +533,21 @@ void InputStream::read_exact(std::span<std::uint8_t> out, std::string_view field
 
 std::span<const std::uint8_t> InputStream::peek(std::size_t n) {
   CITCAT_ASSERT(n <= kMaxPeek);
-  if (buffer_.size() < n) buffer_.resize(n);
-  while (end_ - begin_ < n && fill()) {
+  while (unread_.size() < n && fill(n)) {
   }
-  return std::span<const std::uint8_t>(buffer_).subspan(begin_, std::min(n, end_ - begin_));
+  return unread_.first(std::min(n, unread_.size()));
 }
 
 std::span<const std::uint8_t> InputStream::next_block() {
   if (peek(1).empty()) return {};
-  const auto block = std::span<const std::uint8_t>(buffer_).subspan(begin_, end_ - begin_);
+  const auto block = unread_;
   consume(block.size());
   return block;
 }
 
 void InputStream::consume(std::size_t n) {
-  CITCAT_ASSERT(n <= end_ - begin_);
-  begin_ += n;
+  CITCAT_ASSERT(n <= unread_.size());
+  unread_ = unread_.subspan(n);
   offset_ += n;
 }
 

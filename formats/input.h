@@ -74,15 +74,16 @@ class InputStream {
 
   void open_file(const std::string& path);
   void start(Compression compression);
-  bool fill();
+  bool fill(std::size_t wanted);
   std::size_t produce(std::span<std::uint8_t> out);
 
   std::string name_;
   std::unique_ptr<Source> source_;
   std::unique_ptr<Decoder> decoder_;  ///< null for a file that is not compressed
   Compression compression_ = Compression::none;
-  std::vector<std::uint8_t> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  ///< unread part of buffer_
+  bool in_place_ = false;             ///< nothing is copied
+  std::vector<std::uint8_t> buffer_;  ///< of all others
+  std::span<const std::uint8_t> unread_;
   std::uint64_t offset_ = 0;
 };
 
