@@ -184,7 +184,9 @@ class Judge {
     const bool short_unpack = two_byte({0x60, 0x61, 0x62});
     if ((x87 || short_unpack) && near_the_end(c_.instruction.address)) return true;
     if ((c_.host.vector != 12 && c_.host.vector != 13) || c_.host.error_code != 0) return false;
-    if (c_.replay.kind == StepEnd::Kind::exception && c_.replay.vector != 14) return false;
+    // A page fault is of the part that stands at 0, a divide error of what was read there.
+    const bool later = c_.replay.vector == 14 || c_.replay.vector == 0;
+    if (c_.replay.kind == StepEnd::Kind::exception && !later) return false;
     return s.eip > 0xfffffff0 || near_the_end(s.gpr[kEsp]) || near_the_end(s.gpr[kEsi]) ||
            near_the_end(s.gpr[kEdi]) || near_the_end(s.gpr[kEbp]) ||
            near_the_end(c_.instruction.address);
@@ -300,12 +302,16 @@ class Judge {
     return fstp || ffreep ? "undocumented-x87" : nullptr;
   }
 
+  /// One branches and the other does not, or to beyond the limit.
+  bool goes_elsewhere() const {
+    if (retired()) return c_.replay.cpu.eip != c_.host.cpu.eip;
+    const StepEnd &a = c_.replay, &b = c_.host;
+    return a.kind != b.kind && (a.kind == StepEnd::Kind::exception ? a : b).vector == 13;
+  }
+
   const char* rule_of_prefixes() const {
     // LOOPE and LOOPNE behind a repeat prefix look for what the prefix says.
-    if (retired() && c_.instruction.repeat && one_byte({0xe0, 0xe1}) &&
-        c_.replay.cpu.eip != c_.host.cpu.eip) {
-      return "repeat-loop";
-    }
+    if (c_.instruction.repeat && one_byte({0xe0, 0xe1}) && goes_elsewhere()) return "repeat-loop";
     // Of a repeated port access with a count of 0 the port's permission is asked for.
     if (faults(13) && c_.instruction.repeat && one_byte({0x6c, 0x6d, 0x6e, 0x6f}) &&
         (c_.before.gpr[kEcx] & 0xffff) == 0) {

@@ -1,6 +1,7 @@
 #include "silicon/host_steps.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -209,7 +210,11 @@ StepEnd LockStep::step_host(const CpuState& before, const StepInstruction& instr
   constexpr unsigned kMaxIterations = 0x10000;
   StepEnd end;
   end.cpu = before;
-  const bool string = !instruction.two_byte && instruction.repeat;
+  // Other instructions with such a prefix may come back to where they stand by a branch.
+  constexpr std::array<std::uint8_t, 7> kPairsOfStrings{0x6c, 0x6e, 0xa4, 0xa6, 0xaa, 0xac, 0xae};
+  const bool string = !instruction.two_byte && instruction.repeat &&
+                      std::find(kPairsOfStrings.begin(), kPairsOfStrings.end(),
+                                instruction.opcode & 0xfe) != kPairsOfStrings.end();
   for (unsigned iteration = 0; iteration < kMaxIterations; ++iteration) {
     const HostProcessor::Step step = host_.step(end.cpu, floating_point);
     end.vector = step.vector;
