@@ -474,8 +474,8 @@ void Machine::prepare(std::uint32_t linear) {
   if (sixteen_bit_ && prepare_16_bit()) return;
   const bool far = info.kind == InstructionClass::far_jump ||
                    info.kind == InstructionClass::far_call || info.kind == InstructionClass::iret;
-  if (emulated(info.kind) || (far && transfers_here()) ||
-      (returns_far_up(info) && (engine_.hflags() & kHfSs32) != 0) || wraps_between_parts()) {
+  if (emulated(info.kind) || (far && transfers_here()) || (returns_far_up(info) && stack32()) ||
+      wraps_between_parts()) {
     wants_arrangement_ = false;
     request(Action::emulate);
     return;
@@ -510,8 +510,7 @@ void Machine::keep_flag_inputs(const InstructionInfo& info) {
   flag_operand_.reset();
   if (model_ != CpuModel::i286 || info.operand_count == 0) return;  // later rules need no memory
   const MemoryOperand& operand = info.operands[0];
-  flag_operand_ = engine_.segment_base(operand.segment) +
-                  operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0);
+  flag_operand_ = linear_of(operand);
 }
 
 void Machine::flags_after(const InstructionInfo& info) {

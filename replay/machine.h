@@ -258,6 +258,16 @@ class Machine final : private EngineClient, private WalkObserver {
   bool lies_in_system_tables(std::uint32_t page) const;
   std::uint32_t flags() const;
   bool user_mode() const { return (engine_.hflags() & kHfCpl) == 3; }
+  /// SS.B, and the bits of the stack pointer that count.
+  bool stack32() const { return (engine_.hflags() & kHfSs32) != 0; }
+  std::uint32_t stack_bits() const { return stack32() ? 0xffffffff : 0xffff; }
+  /// Where the first access of an operand of the instruction in flight goes.
+  std::uint32_t offset_of(const MemoryOperand& operand) const {
+    return operand_offset(operand, engine_.gprs(), stack32());
+  }
+  std::uint32_t linear_of(const MemoryOperand& operand) const {
+    return engine_.segment_base(operand.segment) + offset_of(operand);
+  }
   CodeMode code_mode() const;
   bool protected_mode() const;
   void flags_after(const InstructionInfo& info);

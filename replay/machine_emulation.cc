@@ -424,8 +424,7 @@ void Machine::emulate_floating_point() {
   if (info.operand_count != 0) {
     const MemoryOperand& operand = info.operands[0];
     operands.data_selector = engine_.segment_selector(operand.segment);
-    operands.data_offset =
-        operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0);
+    operands.data_offset = offset_of(operand);
     if (operand.read) read_floating_operand(std::span(operands.memory).first(operand.size));
   }
   const FpuResult result = fpu_->execute(form, operands);

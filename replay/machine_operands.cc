@@ -68,23 +68,22 @@ void Machine::prepare_operands() {
   check_allowed();
   std::array<std::uint32_t, 6> bases;
   for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
-  const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
   const std::uint64_t* regs = engine_.gprs();
   if (wants_aligned_operand(info) &&
-      operand_linear(info.operands[0], regs, bases.data(), stack32) % 16 != 0) {
+      operand_linear(info.operands[0], regs, bases.data(), stack32()) % 16 != 0) {
     throw CpuException{13, 0u, 0};
   }
   ea_count_ = info.ea_count;
   for (unsigned i = 0; i < info.ea_count; ++i) {
-    ea_[i] = kt_address(info, i, linear_ - code_base_, regs, bases.data(), stack32);
+    ea_[i] = kt_address(info, i, linear_ - code_base_, regs, bases.data(), stack32());
   }
   if (info.kind == InstructionClass::invlpg) {
-    invlpg_linear_ = operand_linear(info.operands[0], regs, bases.data(), stack32);
+    invlpg_linear_ = operand_linear(info.operands[0], regs, bases.data(), stack32());
   }
   if (is_port_access(info.kind)) check_port_permission();
   // An 80286 hands a coprocessor the operand's address and leaves the transfers to it.
   if (model_ != CpuModel::i286 || info.kind != InstructionClass::x87) {
-    for_each_access(info, regs, bases.data(), stack32,
+    for_each_access(info, regs, bases.data(), stack32(),
                     [&](const DataAccess& a) { access(a, info.operands[a.operand]); });
   }
   if (may_look_up && !info.register_form) [[unlikely]]

@@ -67,7 +67,7 @@ void Machine::access_parts(const DataAccess& a, const MemoryOperand& operand) {
 void Machine::read_floating_operand(std::span<std::uint8_t> out) {
   const MemoryOperand& operand = info_->operands[0];
   DataAccess a;
-  a.offset = operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0);
+  a.offset = offset_of(operand);
   a.size = static_cast<std::uint16_t>(out.size());
   const std::uint32_t base = engine_.segment_base(operand.segment);
   if (!is_in_parts(a, operand)) return read_operand(base + a.offset, out);
@@ -78,10 +78,9 @@ void Machine::read_floating_operand(std::span<std::uint8_t> out) {
 
 /// Part number `i` of an operand of at most four bytes each.
 std::uint32_t Machine::operand_part(const MemoryOperand& operand, unsigned i) {
-  const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
-  const std::uint32_t first = operand_offset(operand, engine_.gprs(), stack32);
+  const std::uint32_t first = offset_of(operand);
   return read_value(
-      engine_.segment_base(operand.segment) + access_offset(operand, first, i, stack32),
+      engine_.segment_base(operand.segment) + access_offset(operand, first, i, stack32()),
       operand.size);
 }
 
@@ -101,8 +100,7 @@ bool Machine::wraps_between_parts() const {
   }
   if (real_16_bit()) return false;  // prepare_16_bit()
   const MemoryOperand& first = info.operands[info.ea[0].argument];
-  const std::uint32_t offset =
-      operand_offset(first, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0);
+  const std::uint32_t offset = offset_of(first);
   return first.width == AddressWidth::bits16 && offset + first.size >= kSegmentBytes;
 }
 

@@ -137,10 +137,9 @@ void Machine::emulate_system_transfer() {
   const std::uint16_t task = engine_.tr().selector;
   std::array<std::uint32_t, 6> bases;
   for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
-  const bool stack32 = (engine_.hflags() & kHfSs32) != 0;
   ea_count_ = info.ea_count;
   for (unsigned i = 0; i < info.ea_count; ++i) {
-    ea_[i] = kt_address(info, i, linear_ - code_base_, engine_.gprs(), bases.data(), stack32);
+    ea_[i] = kt_address(info, i, linear_ - code_base_, engine_.gprs(), bases.data(), stack32());
   }
   store_count_ = 0;
   if (info.kind == InstructionClass::iret) {
@@ -151,7 +150,7 @@ void Machine::emulate_system_transfer() {
     std::uint32_t offset = info.far_offset;
     if (info.indirect) {
       // Of the operands only the pointer: whether anything is pushed, the descriptor decides.
-      for_each_access(info, engine_.gprs(), bases.data(), stack32, [&](const DataAccess& a) {
+      for_each_access(info, engine_.gprs(), bases.data(), stack32(), [&](const DataAccess& a) {
         if (!a.write) access(a, info.operands[a.operand]);
       });
       offset = operand_part(info.operands[0], 0);

@@ -75,9 +75,7 @@ std::uint32_t Machine::branch_target() {
   if (info.register_form) return engine_.gpr(info.rm_field) & mask;
   const MemoryOperand& operand = info.operands[0];
   std::array<std::uint8_t, 4> bytes{};
-  read_operand(engine_.segment_base(operand.segment) +
-                   operand_offset(operand, engine_.gprs(), (engine_.hflags() & kHfSs32) != 0),
-               std::span(bytes).first(wide ? 4 : 2));
+  read_operand(linear_of(operand), std::span(bytes).first(wide ? 4 : 2));
   return static_cast<std::uint32_t>(bytes[0] | bytes[1] << 8 | bytes[2] << 16) |
          std::uint32_t{bytes[3]} << 24;
 }
@@ -131,7 +129,7 @@ void Machine::check_return_target() {
 
 /// What the stack holds `offset` bytes above its pointer.
 std::uint32_t Machine::stacked(std::uint32_t offset, std::uint32_t size) {
-  const std::uint32_t mask = (engine_.hflags() & kHfSs32) != 0 ? 0xffffffff : 0xffff;
+  const std::uint32_t mask = stack_bits();
   return read_value(engine_.segment_base(kSs) + ((engine_.gpr(kEsp) + offset) & mask), size);
 }
 
@@ -169,7 +167,7 @@ bool Machine::stack_admits_return(std::uint32_t level, std::uint32_t released) {
 void Machine::emulate_near_return() {
   const std::uint32_t target = branch_target();
   if (target > engine_.segment_limit(kCs)) throw CpuException{kProtection, 0u, 0};
-  const std::uint32_t mask = (engine_.hflags() & kHfSs32) != 0 ? 0xffffffff : 0xffff;
+  const std::uint32_t mask = stack_bits();
   const std::uint32_t esp = engine_.gpr(kEsp);
   const std::uint32_t flags = engine_.system_flags();
   report_completed();
@@ -182,7 +180,7 @@ void Machine::emulate_near_return() {
 /// ENTER refuses where its frame has no room, though it does not touch what it leaves free (SDM
 /// vol. 2, ENTER: the final value of the stack pointer).
 void Machine::check_final_stack() {
-  const bool wide = (engine_.hflags() & kHfSs32) != 0;
+  const bool wide = stack32();
   const std::uint32_t esp = engine_.gpr(kEsp) + static_cast<std::uint32_t>(info_->stack_delta);
   MemoryOperand operand;
   operand.segment = kSs;
@@ -255,7 +253,7 @@ void Machine::page_in_pushes(StackTop top, std::uint32_t width, unsigned count) 
 bool Machine::ignores_vm_flag() {
   constexpr std::uint32_t kImageOfVm = 10;  // the byte of the 12 that IRETD pops
   if (info_->operand_bytes != 4 || (engine_.hflags() & kHfCpl) == 0) return false;
-  const std::uint32_t mask = (engine_.hflags() & kHfSs32) != 0 ? 0xffffffff : 0xffff;
+  const std::uint32_t mask = stack_bits();
   const std::uint32_t linear =
       engine_.segment_base(kSs) + ((engine_.gpr(kEsp) + kImageOfVm) & mask);
   const auto at = mmu_.peek(LinearAddr{linear}, Access::read, user_mode());

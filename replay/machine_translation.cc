@@ -195,8 +195,7 @@ BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
   const std::uint32_t in_first = code.in_first_page();
   const std::uint32_t second = code.second_frame();
   const std::uint32_t end = second != BlockTemplate::kNoFrame ? limit : std::min(limit, in_first);
-  BlockCompiler compiler(key, model_, (engine_.hflags() & kHfSs32) != 0, flat_, detail_,
-                         expects_stores_);
+  BlockCompiler compiler(key, model_, stack32(), flat_, detail_, expects_stores_);
   const bool patched = lies_in_patched_frame(code);
   const CodeMode mode = code_mode();
   bool ended = false;
