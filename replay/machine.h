@@ -25,10 +25,12 @@
 #include "replay/defined_lines.h"
 #include "replay/engine.h"
 #include "replay/engine_code.h"
+#include "replay/environment.h"
 #include "replay/instruction_info.h"
 #include "replay/memory.h"
 #include "replay/mmu.h"
 #include "replay/observer.h"
+#include "replay/replay_stopped.h"
 #include "replay/silicon_rules.h"
 #include "replay/smm_save_map.h"
 #include "replay/undefined_flags.h"
@@ -43,37 +45,7 @@ struct CpuException {
   std::uint32_t cr2 = 0;
 };
 
-/// The replay cannot go on: it needs something no evidence gives, or did something the evidence
-/// denies. Thrown through Machine::run(); the machine stays at the position it names.
-struct ReplayStopped {
-  Position position;
-  std::string reason;
-  std::uint64_t transaction = ~std::uint64_t{0};  ///< of the capture, where one is concerned
-  std::string expected, found;
-  std::optional<BusTransaction> shown = std::nullopt;  ///< that transaction, where it was compared
-};
-
 class HostFpu;
-
-/// Thrown by a Sink through Machine::run() where the evidence ends, so that nothing beyond it is
-/// called wrong or right.
-struct EvidenceEnd {};
-
-/// Supplies what comes from outside the processor.
-class Environment {
- public:
-  virtual ~Environment() = default;
-  virtual std::uint32_t port_read(std::uint16_t port, std::uint32_t size, Position now) = 0;
-  virtual void port_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
-                          Position now) = 0;
-  /// The value of an instruction that reads what crosses no bus, or nullopt when nobody knows it.
-  virtual std::optional<InternalRead> internal_read(InternalRead::Op op, Position now) = 0;
-  /// A page-directory-pointer entry the processor loaded before the capture began.
-  virtual std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted,
-                                                     Position now) = 0;
-  /// Asked at every boundary while Machine::set_polling(true): true stops the run there.
-  virtual bool wants_stop(Position next) = 0;
-};
 
 /// What Machine does where implementations of the architecture differ.
 struct MachinePolicy {
