@@ -60,7 +60,6 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
   std::uint32_t mxcsr_mask = 0;
   std::memcpy(&mxcsr_mask, &state.fx[28], 4);
   fpu_->set_mxcsr_mask(mxcsr_mask);
-  policy_.segment_push_is_16_bit = model_ != CpuModel::i8088 && model_ != CpuModel::i286;
   set_registers(state);
   resume_flag_ = (state.eflags & kFlagRf) != 0;
   has_a20_gate_ = (!sixteen_bit_ && model_ != CpuModel::i386) || state.a20_mask != 0xffffffff;
@@ -472,10 +471,7 @@ void Machine::prepare(std::uint32_t linear) {
     iterating_ = true;
   }
   if (sixteen_bit_ && prepare_16_bit()) return;
-  const bool far = info.kind == InstructionClass::far_jump ||
-                   info.kind == InstructionClass::far_call || info.kind == InstructionClass::iret;
-  if (emulated(info.kind) || (far && transfers_here()) || (returns_far_up(info) && stack32()) ||
-      wraps_between_parts()) {
+  if (is_made_here()) {
     wants_arrangement_ = false;
     request(Action::emulate);
     return;

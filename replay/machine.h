@@ -47,11 +47,6 @@ struct CpuException {
 
 class HostFpu;
 
-/// What Machine does where implementations of the architecture differ.
-struct MachinePolicy {
-  bool segment_push_is_16_bit = true;  ///< PUSH Sreg with 32-bit operand leaves the upper half
-};
-
 /// How the machine follows the engine.
 enum class ExecutionPath : std::uint8_t {
   instructions,  ///< every instruction is reported, and every access checked before it is made
@@ -400,11 +395,14 @@ class Machine final : private EngineClient, private WalkObserver {
 
   // machine_emulation.cc: instructions executed here
   static bool emulated(InstructionClass kind);
+  bool is_made_here();
   void emulate();
   void emulate_internal_read(InternalRead::Op op);
   void emulate_cpuid();
   void emulate_sysenter();
   void emulate_sysexit();
+  bool pushes_before_a_page() const;
+  void emulate_segment_push();
   void emulate_software_interrupt();
   void emulate_floating_point();
   void require_ring0() const;
@@ -414,6 +412,7 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t read_value(std::uint32_t linear, std::uint32_t size);
   void write_stores(std::span<const std::uint8_t> bytes);
   std::uint32_t next_eip() const;
+  void move_stack_pointer(std::uint32_t by);
   void complete_emulated();
   void finish_mode_switch(std::uint32_t flags_before);
   std::optional<std::uint64_t> find_msr(std::uint32_t index) const;
@@ -477,24 +476,31 @@ class Machine final : private EngineClient, private WalkObserver {
   void system_write(std::uint32_t linear, std::uint32_t value, std::uint32_t size,
                     bool user = false);
 
-  // machine_transfers.cc: near and far transfers that the engine makes otherwise
+  // machine_transfers.cc: jumps and calls that the engine makes otherwise
   bool takes_branch() const;
   std::uint32_t branch_target();
   void check_branch_target();
-  void check_return_target();
-  std::uint32_t stacked(std::uint32_t offset, std::uint32_t size);
   bool look_up(std::uint16_t selector, Descriptor& out);
-  bool code_admits_return(const Descriptor& code) const;
-  bool stack_admits_return(std::uint32_t level, std::uint32_t released);
-  void emulate_near_return();
   void check_final_stack();
   void keep_upper_frame_pointer();
   void transfer_to_code(const Descriptor& code, std::uint32_t offset, bool call);
   void push_return_address(std::uint32_t width);
   void page_in_pushes(StackTop top, std::uint32_t width, unsigned count);
+  void transfer_in_real_mode(std::uint16_t selector, std::uint32_t offset, bool call);
+
+  // machine_returns.cc: returns that it makes otherwise
+  bool returns_here() const;
+  void emulate_near_return();
+  void emulate_far_return();
+  void return_to_segment(std::uint16_t selector, std::uint32_t target);
+  Segment outer_stack(std::uint32_t level, std::uint32_t released);
+  void drop_inner_segment(int s, std::uint32_t level);
+  void check_return_target();
+  std::uint32_t stacked(std::uint32_t offset, std::uint32_t size);
+  bool code_admits_return(const Descriptor& code) const;
+  bool stack_admits_return(std::uint32_t level, std::uint32_t released);
   bool ignores_vm_flag();
   void return_within_level();
-  void transfer_in_real_mode(std::uint16_t selector, std::uint32_t offset, bool call);
   std::uint32_t read_stack(std::uint32_t above, std::uint32_t width);
 
   // machine_parts.cc: operands in parts, which wrap around 64 KiB each for itself
@@ -695,7 +701,6 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint64_t tsc_ = 0;
   std::array<std::uint32_t, 8> dr_{};
   CpuState loaded_;
-  MachinePolicy policy_;
 };
 
 }  // namespace citcat

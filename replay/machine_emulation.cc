@@ -33,6 +33,12 @@ bool is_floating_point(InstructionClass kind) {
   }
 }
 
+/// PUNPCKLBW, PUNPCKLWD and PUNPCKLDQ of an MMX register and memory (SDM vol. 2): of the latter the
+/// engine reads eight bytes.
+bool unpacks_four_bytes(const InstructionInfo& info) {
+  return info.opcode_map == 1 && info.opcode >= 0x60 && info.opcode <= 0x62 && !info.register_form;
+}
+
 }  // namespace
 
 bool Machine::emulated(InstructionClass kind) {
@@ -60,12 +66,31 @@ bool Machine::emulated(InstructionClass kind) {
   }
 }
 
+/// The engine must not execute the instruction in flight.
+bool Machine::is_made_here() {
+  switch (info_->kind) {
+    case InstructionClass::far_jump:
+    case InstructionClass::far_call:
+      return transfers_here() || wraps_between_parts();
+    case InstructionClass::iret:
+      return transfers_here();
+    case InstructionClass::ret:
+    case InstructionClass::far_return:
+      return returns_here();
+    case InstructionClass::load_far_pointer:
+    case InstructionClass::bound:
+      return wraps_between_parts();
+    case InstructionClass::push_segment:
+      return pushes_before_a_page();
+    case InstructionClass::mmx:
+      return unpacks_four_bytes(*info_);
+    default:
+      return emulated(info_->kind);
+  }
+}
+
 void Machine::emulate() {
   const InstructionInfo& info = *info_;
-  if (info.kind == InstructionClass::far_return) {
-    throw ReplayStopped{position_, "a far return that releases 32 KiB or more", ~std::uint64_t{0},
-                        "", ""};
-  }
   if (is_floating_point(info.kind)) check_fpu_available(info.kind);
   if (info.kind == InstructionClass::far_jump || info.kind == InstructionClass::far_call ||
       info.kind == InstructionClass::iret) {
@@ -85,6 +110,12 @@ void Machine::emulate() {
     case InstructionClass::ret:
       emulate_near_return();
       return;
+    case InstructionClass::far_return:
+      emulate_far_return();
+      return;
+    case InstructionClass::push_segment:
+      emulate_segment_push();
+      break;
     case InstructionClass::bound:
       emulate_bound();
       break;
@@ -153,6 +184,7 @@ void Machine::emulate() {
     case InstructionClass::sse_fp:
     case InstructionClass::ldmxcsr:
     case InstructionClass::stmxcsr:
+    case InstructionClass::mmx:
       emulate_floating_point();
       break;
     default:
@@ -166,6 +198,11 @@ void Machine::emulate() {
 std::uint32_t Machine::next_eip() const {
   const std::uint32_t next = engine_.eip() + info_->length;
   return sixteen_bit_ ? next & 0xffff : next;
+}
+
+void Machine::move_stack_pointer(std::uint32_t by) {
+  const std::uint32_t mask = stack_bits(), esp = engine_.gpr(kEsp);
+  engine_.set_gpr(kEsp, (esp & ~mask) | ((esp + by) & mask));
 }
 
 void Machine::complete_emulated() {
@@ -292,6 +329,21 @@ void Machine::finish_mode_switch(std::uint32_t flags_before) {
   if ((flags_before & kFlagTf) == 0) return;
   debug_pending_ |= kDr6Step;
   take_debug_trap();
+}
+
+/// PUSH of a segment register with a 32-bit operand writes two bytes of its slot; the engine writes
+/// four. Where these lie in one page the other two are put back (report_completed()).
+bool Machine::pushes_before_a_page() const {
+  if (info_->operand_bytes != 4) return false;
+  return (linear_of(info_->operands[0]) & kPageMask) + info_->operand_bytes > kPageSize;
+}
+
+void Machine::emulate_segment_push() {
+  std::array<std::uint8_t, 2> bytes{};
+  const std::uint16_t selector = engine_.segment_selector(info_->reg_field);
+  std::memcpy(bytes.data(), &selector, sizeof selector);
+  write_stores(bytes);
+  move_stack_pointer(static_cast<std::uint32_t>(info_->stack_delta));
 }
 
 void Machine::emulate_software_interrupt() {

@@ -104,7 +104,7 @@ void Machine::prepare_operands() {
       break;
   }
   if (info.kind == InstructionClass::push_segment && info.operand_bytes == 4 &&
-      policy_.segment_push_is_16_bit && store_count_ == 1) {
+      !pushes_before_a_page()) {
     std::memcpy(&segment_push_upper_, memory_.host(stores_[0].physical + stores_[0].size), 2);
     restore_segment_push_ = true;
   }

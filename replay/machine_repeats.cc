@@ -23,7 +23,7 @@ bool is_comparison(const InstructionInfo& info) {
   return operation == 0xa6 || operation == 0xae;  // CMPS, SCAS
 }
 
-bool is_made_here(const InstructionInfo& info) {
+bool is_string_made_here(const InstructionInfo& info) {
   const std::uint8_t operation = info.opcode & 0xfe;
   const bool moves = operation == 0xa4 || operation == 0xaa;  // MOVS, STOS
   return info.kind == InstructionClass::string && info.opcode_map == 0 && info.address_bits == 32 &&
@@ -94,7 +94,7 @@ bool Machine::may_repeat_quickly() const {
   if (!by_blocks_ || polling_ || sixteen_bit_ || wants_arrangement_) return false;
   // Those that are told are told to lie in one page.
   if (compares_ && (linear_ & kPageMask) + info.length > kPageSize) return false;
-  if (!is_made_here(info) || watches_code() || engine_.inhibited()) return false;
+  if (!is_string_made_here(info) || watches_code() || engine_.inhibited()) return false;
   return (engine_.system_flags() & kFlagTf) == 0 && !engine_.strings_run_down();
 }
 

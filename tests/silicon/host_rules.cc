@@ -181,8 +181,7 @@ class Judge {
     const CpuState& s = c_.before;
     // Or of an operand that is longer than what one access takes, part by part.
     const bool x87 = !c_.instruction.two_byte && (c_.instruction.opcode & 0xf8) == 0xd8;
-    const bool short_unpack = two_byte({0x60, 0x61, 0x62});
-    if ((x87 || short_unpack) && near_the_end(c_.instruction.address)) return true;
+    if (x87 && near_the_end(c_.instruction.address)) return true;
     if ((c_.host.vector != 12 && c_.host.vector != 13) || c_.host.error_code != 0) return false;
     // A page fault is of the part that stands at 0, a divide error of what was read there.
     const bool later = c_.replay.vector == 14 || c_.replay.vector == 0;
@@ -275,14 +274,6 @@ class Judge {
            std::equal(a.cpu.fx.begin(), a.cpu.fx.begin() + 5, b.cpu.fx.begin());
   }
 
-  /// What is the replay's fault, and left (docs/silicon.md).
-  const char* rule_of_what_is_left() const {
-    if (two_byte({0x60, 0x61, 0x62}) && c_.replay.kind == StepEnd::Kind::exception) {
-      return "unpack-reads-more";
-    }
-    return nullptr;
-  }
-
   /// FLDENV, FSTENV, FRSTOR and FSAVE: long operands.
   const char* rule_of_images() const {
     const auto& i = c_.instruction;
@@ -331,9 +322,6 @@ class Judge {
     }
     if (is_undefined_at_an_end()) return rule("undefined-length");
     if (is_descriptor_of_the_processor()) return rule("cpu-descriptor");
-    if (const char* const name = rule_of_what_is_left(); name != nullptr && !same_outcome()) {
-      return rule(name);
-    }
     if (one_byte({0x06, 0x0e, 0x16, 0x1e}) || two_byte({0xa0, 0xa8})) {
       if (c_.instruction.wide && faults(12) && !same) return rule("segment-push");
     }

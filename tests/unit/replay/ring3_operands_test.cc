@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 
@@ -102,6 +104,73 @@ TEST_P(Ring3Operands, ShiftByZeroNeedsTheRightToWriteToItsSegmentFirst) {
   }
 }
 
+/// SDM vol. 2, PUSH: the selector is written by a move of 16 bits.
+class Ring3SegmentPush : public Ring3Operands {
+ protected:
+  static constexpr std::uint32_t kUnused = 0x26000, kFilling = 0x55555555;
+  Ring3SegmentPush() {
+    guest.put_word(entry_of(kUnused), kUnused | 7);
+    for (std::uint32_t at = kUnused - 8; at != kUnused + 8; at += 4) guest.put_word(at, kFilling);
+  }
+  void push(std::uint32_t slot) {
+    state().gpr[kEsp] = slot + 4;
+    code({0x1e});  // push ds
+    run();
+    EXPECT_TRUE(deliveries.list.empty());
+    EXPECT_EQ(cpu.gpr[kEsp], slot);
+    EXPECT_EQ(word(slot), (kFilling & 0xffff0000) | std::uint32_t{kData32});
+    EXPECT_EQ(word(slot + 4), kFilling);
+  }
+  std::uint32_t entry() const { return word(entry_of(kUnused)); }
+};
+
+TEST_P(Ring3SegmentPush, DoesNotTouchThePageOfTheUpperHalf) {
+  for (const std::uint32_t below : {2, 3}) {
+    memory.clear();
+    guest.put_word(kUnused - 4, kFilling);
+    push(kUnused - below);
+    EXPECT_EQ(entry(), kUnused | 7);
+  }
+}
+
+TEST_P(Ring3SegmentPush, LeavesTheUpperHalfWhereTheLowerLiesInTwoPages) {
+  push(kUnused - 1);
+  EXPECT_EQ(entry(), kUnused | kPresentUserUsed);
+}
+
+TEST_P(Ring3SegmentPush, NeedsNoPageForTheUpperHalf) {
+  state().gpr[kEsp] = kAbsent + 2;
+  code({0x0f, 0xa0});  // push fs
+  run();
+  EXPECT_TRUE(deliveries.list.empty());
+  EXPECT_EQ(cpu.gpr[kEsp], kAbsent - 2);
+}
+
+/// SDM vol. 2, PUNPCKLBW and its like: of memory, 32 bits for an MMX register.
+TEST_P(Ring3Operands, UnpackingTheLowHalfReadsFourBytes) {
+  CpuState& s = state();
+  s.cr0 &= ~0xcu;
+  s.fx[0] = 0x7f;
+  s.fx[1] = 0x03;
+  guest.put_word(kAbsent - 4, 0x44332211);
+  using Expected = std::array<std::uint8_t, 10>;
+  const auto unpacked = [&](int opcode) {
+    for (std::size_t i = 0; i < 8; ++i) s.fx[32 + i] = static_cast<std::uint8_t>(i + 1);
+    s.gpr[kEsi] = kAbsent - 4;
+    code({0x0f, opcode, 0x06});  // [esi]
+    memory.clear();
+    run();
+    EXPECT_TRUE(deliveries.list.empty());
+    Expected found;
+    std::copy_n(cpu.fx.begin() + 32, found.size(), found.begin());
+    return found;
+  };
+  EXPECT_EQ(unpacked(0x60), (Expected{1, 0x11, 2, 0x22, 3, 0x33, 4, 0x44, 0xff, 0xff}));
+  EXPECT_EQ(unpacked(0x61), (Expected{1, 2, 0x11, 0x22, 3, 4, 0x33, 0x44, 0xff, 0xff}));
+  EXPECT_EQ(unpacked(0x62), (Expected{1, 2, 3, 4, 0x11, 0x22, 0x33, 0x44, 0xff, 0xff}));
+}
+
+INSTANTIATE_TEST_SUITE_P(, Ring3SegmentPush, both_paths(), path_name);
 INSTANTIATE_TEST_SUITE_P(, Ring3Operands, both_paths(), path_name);
 
 }  // namespace

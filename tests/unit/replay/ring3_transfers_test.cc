@@ -223,6 +223,134 @@ TEST_P(Ring3Transfers, IndirectCallOfItselfIsMade) {
   EXPECT_EQ(cpu.gpr[kEsp], kStack - 12);
 }
 
+/// RETF 8004h.
+class Ring3FarReturn : public Ring3Transfers {
+ protected:
+  static constexpr std::uint32_t kReleased = 0x8004, kTarget = 0x6000, kOuterStack = 0x3000,
+                                 kFrame = kData + 0x100;
+  Ring3FarReturn() {
+    code({0xca, 0x04, 0x80});
+    state().gpr[kEsp] = kFrame;
+    guest.put_word(kFrame, kTarget);
+    guest.put_word(kFrame + 4, kCode32);
+    guest.put_word(kFrame + 8 + kReleased, kOuterStack);
+    guest.put_word(kFrame + 12 + kReleased, kData32);
+  }
+  /// At level 0.
+  void supervise() {
+    CpuState& s = state();
+    s.segment.fill({0x10, 0, 0xffffffff, 0xc093, false});
+    s.segment[kCs] = {8, 0, 0xffffffff, 0xc09b, false};
+    s.segment[kDs] = {0x23, 0, 0xffffffff, 0xc0f3, false};
+  }
+  void expect_returned(std::uint32_t esp) {
+    EXPECT_TRUE(deliveries.list.empty());
+    EXPECT_EQ(cpu.eip, kTarget);
+    EXPECT_EQ(cpu.segment[kCs], (Segment{kCode32, 0, 0xffffffff, 0xc0fb, false}));
+    EXPECT_EQ(cpu.gpr[kEsp], esp);
+  }
+  void expect_refusal(unsigned vector, std::uint32_t error) {
+    ASSERT_EQ(deliveries.list.size(), 1u);
+    EXPECT_EQ(unsigned{deliveries.list.back().vector}, vector);
+    EXPECT_EQ(deliveries.list.back().eip, state().eip);
+    EXPECT_EQ(deliveries.list.back().error_code, error);
+  }
+};
+
+TEST_P(Ring3FarReturn, ReleasesAsMuchAsItsOperandSays) {
+  run();
+  expect_returned(kFrame + 8 + kReleased);
+}
+
+TEST_P(Ring3FarReturn, MovesSixteenBitsOfASmallStack) {
+  state().segment[kSs] = {kData32, kFrame, 0xffff, 0xf3, false};
+  state().gpr[kEsp] = 0x12340000;
+  run();
+  expect_returned(0x12340000 + 8 + kReleased);
+}
+
+TEST_P(Ring3FarReturn, ReleasesOfBothStacksWhereTheLevelChanges) {
+  supervise();
+  state().segment[kEs] = {0x10, 0, 0xffffffff, 0xc093, false};
+  run();
+  expect_returned(kOuterStack + kReleased);
+  EXPECT_EQ(cpu.segment[kSs], (Segment{kData32, 0, 0xffffffff, 0xc0f3, false}));
+  // What the outer level may not use is null (SDM vol. 2, RET).
+  EXPECT_TRUE(cpu.segment[kEs].unusable);
+  EXPECT_EQ(cpu.segment[kEs].selector, 0);
+  EXPECT_EQ(cpu.segment[kDs].selector, kData32);
+}
+
+TEST_P(Ring3FarReturn, ReleasesOfAWideOuterStackFromASmallInnerOne) {
+  supervise();
+  state().segment[kSs] = {0x10, kFrame, 0xffff, 0x93, false};
+  state().gpr[kEsp] = 0;
+  run();
+  expect_returned(kOuterStack + kReleased);
+}
+
+TEST_P(Ring3FarReturn, MarksTheDescriptorsItLoads) {
+  supervise();
+  descriptor(0x18, 0xffff, 0xcffa00);
+  descriptor(0x20, 0xffff, 0xcff200);
+  run();
+  expect_returned(kOuterStack + kReleased);
+  EXPECT_EQ(word(kGdt + 0x1c), 0xcffb00u);
+  EXPECT_EQ(word(kGdt + 0x24), 0xcff300u);
+}
+
+TEST_P(Ring3FarReturn, IsRefusedAsItsSelectorSays) {
+  struct Case {
+    std::uint32_t selector;
+    unsigned vector;
+    std::uint32_t error;
+  };
+  descriptor(0x38, 0xffff, 0xcf7b00);
+  for (const Case& c : {Case{0, 13, 0}, Case{8, 13, 8}, Case{0x73, 13, 0x70}, Case{0x23, 13, 0x20},
+                        Case{0x3b, 11, 0x38}, Case{0x33, 13, 0}}) {
+    SCOPED_TRACE(c.selector);
+    guest.put_word(kFrame + 4, c.selector);
+    deliveries.list.clear();
+    memory.clear();
+    run();
+    expect_refusal(c.vector, c.error);
+  }
+}
+
+TEST_P(Ring3FarReturn, IsRefusedAsTheOuterStackSays) {
+  struct Case {
+    std::uint32_t selector;
+    unsigned vector;
+    std::uint32_t error;
+  };
+  descriptor(0x38, 0xffff, 0xcf7300);
+  supervise();
+  for (const Case& c : {Case{0, 13, 0}, Case{0x10, 13, 0x10}, Case{0x73, 13, 0x70},
+                        Case{0x1b, 13, 0x18}, Case{0x3b, 12, 0x38}}) {
+    SCOPED_TRACE(c.selector);
+    guest.put_word(kFrame + 12 + kReleased, c.selector);
+    deliveries.list.clear();
+    memory.clear();
+    run();
+    expect_refusal(c.vector, c.error);
+  }
+}
+
+TEST_P(Ring3FarReturn, IsRefusedWhereItsStackIsNotThere) {
+  state().gpr[kEsp] = kAbsent - 4;
+  run();
+  expect_refusal(14, 4);
+}
+
+TEST_P(Ring3FarReturn, StepsOnce) {
+  state().eflags |= 0x100;
+  run();
+  ASSERT_EQ(deliveries.list.size(), 1u);
+  EXPECT_EQ(deliveries.list.back().vector, 1);
+  EXPECT_EQ(deliveries.list.back().eip, kTarget);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Ring3FarReturn, both_paths(), path_name);
 INSTANTIATE_TEST_SUITE_P(, Ring3Transfers, both_paths(), path_name);
 
 }  // namespace

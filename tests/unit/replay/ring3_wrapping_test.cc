@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 
@@ -17,6 +18,15 @@ class Ring3Wrapping : public test::Ring3 {
   static constexpr std::uint32_t kBase = kAbsent - 0x10000;
   static Segment segment(std::uint32_t selector) {
     return {static_cast<std::uint16_t>(selector), selector << 4, 0xffff, 0xf3, false};
+  }
+  /// At the beginning of its code, all other segments at kBase.
+  void virtual8086() {
+    CpuState& s = state();
+    s.eflags = 0x23202;
+    for (const int i : {kEs, kSs, kDs, kFs, kGs})
+      s.segment[static_cast<std::size_t>(i)] = segment(kBase >> 4);
+    s.segment[kCs] = segment(kCode >> 4);
+    s.eip = 0;
   }
   Ring3Wrapping() { state().segment[kDs] = {kData32, kBase, 0xffff, 0xf3, false}; }
 };
@@ -89,13 +99,8 @@ TEST_P(Ring3Wrapping, FarJumpThroughAPointerGoesOnAtTheBeginning) {
 
 TEST_P(Ring3Wrapping, FarTransferInVirtual8086ModeGoesOnAtTheBeginning) {
   for (const int reg : {0x2e, 0x1e}) {  // jmp, call
-    CpuState& s = state();
-    s.eflags = 0x23202;
-    for (const int i : {kEs, kSs, kDs, kFs, kGs})
-      s.segment[static_cast<std::size_t>(i)] = segment(kBase >> 4);
-    s.segment[kCs] = segment(kCode >> 4);
-    s.eip = 0;
-    s.gpr[kEsp] = 0x800;
+    virtual8086();
+    state().gpr[kEsp] = 0x800;
     guest.put_word(kBase, 0x0600);
     guest.put_word(kBase + 0xfffc, 0x00100000);
     code({0xff, reg, 0xfe, 0xff});
@@ -160,6 +165,41 @@ TEST_P(Ring3Wrapping, PartThatReachesBeyondTheSegmentIsRefused) {
     run();
     expect_refused(13, 0);
   }
+}
+
+/// The far return pops IP and CS, or EIP and CS, each at an offset of its own.
+TEST_P(Ring3Wrapping, FarReturnInVirtual8086ModeGoesOnAtTheBeginning) {
+  for (const bool wide : {false, true}) {
+    for (const int releases : {-1, 4, 0x8004}) {
+      SCOPED_TRACE(testing::Message() << wide << " releases " << releases);
+      virtual8086();
+      CpuState& s = state();
+      s.gpr[kEsp] = wide ? 0xfffc : 0xfffe;
+      guest.put_word(kBase + 0xfffc, wide ? 0x10 : 0x00100000);
+      guest.put_word(kBase, 0x0600);
+      const std::initializer_list<int> plain{0xcb}, more{0xca, 4, releases >> 8};
+      guest.put(kCode, {0x66, 0x66, 0x66});
+      s.eip = wide ? 2 : 3;
+      guest.put(kCode + 3, releases < 0 ? plain : more);
+      deliveries.list.clear();
+      memory.clear();
+      run();
+      EXPECT_TRUE(deliveries.list.empty());
+      EXPECT_EQ(cpu.eip, 0x10u);
+      EXPECT_EQ(cpu.segment[kCs], segment(0x600));
+      const auto released = static_cast<std::uint32_t>(std::max(releases, 0));
+      EXPECT_EQ(cpu.gpr[kEsp], ((wide ? 4u : 2u) + released) & 0xffff);
+    }
+  }
+}
+
+TEST_P(Ring3Wrapping, FarReturnWhoseSelectorReachesBeyondTheSegmentIsRefused) {
+  virtual8086();
+  state().gpr[kEsp] = 0xfffd;
+  code({0xcb});
+  run();
+  ASSERT_FALSE(deliveries.list.empty());
+  EXPECT_EQ(deliveries.list.back().vector, 12);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Ring3Wrapping, both_paths(), path_name);
