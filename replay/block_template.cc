@@ -401,7 +401,7 @@ FlagEffect BlockTemplate::counted_flag_effect(std::uint32_t count) const {
 bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_size) const {
   if (reported_tail || !instructions.back().info.control_flow) return true;
   const InstructionInfo& info = instructions[which].info;
-  if (which + 1 == count_) return info.kind == InstructionClass::call;
+  if (which + 1 == count_) return info.kind == InstructionClass::call && !info.indirect;
   return block_size == info.length;
 }
 
@@ -436,7 +436,7 @@ void BlockTemplate::seal() {
   if (reported_tail || !instructions.back().info.control_flow) return;
   if (count_ > 1) {
     left_at_start = info.length;
-  } else if (info.kind != InstructionClass::call) {
+  } else if (info.kind != InstructionClass::call || info.indirect) {
     left_at_start = kNever;
   }
 }

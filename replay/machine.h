@@ -282,6 +282,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void forget_code_page() { code_page_ = block_page_ = kNoPage; }
   std::optional<Translation> translate_for_engine(std::uint32_t linear, EngineAccess kind);
   void share_entry(Translation& known, LinearAddr page, EngineAccess kind);
+  bool drops_code(const BlockTemplate& block, LinearAddr page) const;
   std::optional<Translation> translate_for_block(LinearAddr page, Access access);
   Translation allow_engine(Translation known, Access access);
   void note_code(std::uint32_t frame);
@@ -310,6 +311,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool is_still(const BlockTemplate& block, std::uint32_t limit) const;
   BlockTemplate compile_block(const BlockKey& key, std::uint32_t limit);
   bool lies_in_patched_frame(const CodeBytes& code) const;
+  bool must_be_reported(const InstructionInfo& info, const BlockKey& key) const;
   bool may_be_made_twice(const InstructionInfo& info, const BlockKey& key) const;
   void retranslate();
   void replan();

@@ -368,8 +368,19 @@ bool Machine::runs_in_block(std::uint32_t linear) {
   return true;
 }
 
+/// With one TLB for code and data the entry of `page` takes the place of one of the block's. Should
+/// the block store into itself then, and its page need another walk, it would not show how much of
+/// it has run.
+bool Machine::drops_code(const BlockTemplate& block, LinearAddr page) const {
+  const LinearAddr first{block.key.linear}, last = first + (block.whole_size() - 1);
+  return mmu_.takes_place_of(page, first) || mmu_.takes_place_of(page, last);
+}
+
 /// What the engine may keep of a translation: nothing that would hide an effect of a later access.
 std::optional<Translation> Machine::translate_for_block(LinearAddr page, Access access) {
+  if (pending_ != nullptr && access != Access::execute && drops_code(*pending_, page)) {
+    return std::nullopt;
+  }
   const auto known = mmu_.translate_quietly(page, access, user_mode());
   if (!known) return std::nullopt;
   const std::uint32_t frame = known->frame.page();

@@ -178,7 +178,10 @@ void Machine::resolve_translation_fault() {
       return;
     }
   }
-  settle_in_flight(linear, false);
+  // A transfer to itself that has changed what it leads to: the engine finds other code there.
+  const bool led_to_itself = engine_.fault_access() == EngineAccess::fetch && in_flight_ &&
+                             !resuming_ && info_->control_flow && !comes_again();
+  settle_in_flight(linear, led_to_itself);
   if (in_flight_ && repeat_done_) {
     finish_repeat();
     return;

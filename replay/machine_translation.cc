@@ -182,7 +182,7 @@ bool Machine::is_still(const BlockTemplate& block, std::uint32_t limit) const {
       const std::uint32_t at = begin + in.offset;
       if (std::memcmp(code.at(at).data(), in.info.bytes.data(), in.info.length) != 0) return false;
       if (!code.is_defined(at, in.info.length)) return false;
-      if (patched && may_be_made_twice(in.info, block.key)) return false;
+      if (patched && must_be_reported(in.info, block.key)) return false;
     }
   }
   return true;
@@ -203,7 +203,7 @@ BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
   for (std::uint32_t n = 0; done < end && n < kMaxBlockInstructions && !ended; ++n) {
     const InstructionInfo& info = decode_cache_.decode(code.at(done), mode);
     if (info.state != DecodeState::ok || !code.is_defined(done, info.length)) break;
-    if (patched && may_be_made_twice(info, key)) break;
+    if (patched && must_be_reported(info, key)) break;
     if (calls_itself(info) || !compiler.add(info)) break;
     done += info.length;
     ended = info.control_flow;
@@ -219,6 +219,13 @@ bool Machine::lies_in_patched_frame(const CodeBytes& code) const {
   if (memory_.is_patched(code.first_frame().page())) return true;
   const std::uint32_t second = code.second_frame();
   return second != BlockTemplate::kNoFrame && memory_.is_patched(PhysAddr{second}.page());
+}
+
+/// The engine may store to the frames of the block that begins at `key`: what of it is therefore
+/// reported. Behind an indirect call that leads to itself it would not show whether the block was
+/// left before it (BlockTemplate::was_left_before()).
+bool Machine::must_be_reported(const InstructionInfo& info, const BlockKey& key) const {
+  return (info.kind == InstructionClass::call && info.indirect) || may_be_made_twice(info, key);
 }
 
 /// In the block that begins at `key`, `info` may store unaligned from before where that begins in

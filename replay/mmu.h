@@ -136,6 +136,12 @@ class Mmu {
   std::shared_ptr<const State> save() const;
   void restore(const State& state);
 
+  /// With `data` the TLB loses what it holds of `code`, which is another page.
+  bool takes_place_of(LinearAddr data, LinearAddr code) const {
+    const std::uint32_t differing = data.page() ^ code.page();
+    return &code_tlb_ == &dtlb_ && differing != 0 && differing % kDataEntries == 0;
+  }
+
   /// Changes whenever a page may have come to lie elsewhere.
   std::uint32_t epoch() const { return epoch_; }
 

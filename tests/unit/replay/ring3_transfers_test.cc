@@ -223,6 +223,30 @@ TEST_P(Ring3Transfers, IndirectCallOfItselfIsMade) {
   EXPECT_EQ(cpu.gpr[kEsp], kStack - 12);
 }
 
+TEST_P(Ring3Transfers, IndirectCallOfItselfBehindOthersIsCounted) {
+  state().gpr[kEax] = kCode + 2;
+  guest.put_word(kData, kCode + 2);
+  for (const int operand : {0xd0, 0x16}) {  // eax; [esi]
+    code({0x43, 0x43, 0xff, operand});      // inc ebx; inc ebx; call
+    run(6);
+    EXPECT_TRUE(deliveries.list.empty());
+    EXPECT_EQ(cpu.eip, kCode + 2);
+    EXPECT_EQ(cpu.gpr[kEbx], 2u);
+    EXPECT_EQ(cpu.gpr[kEsp], kStack - 16);
+  }
+}
+
+TEST_P(Ring3Transfers, CallThatStoresOverItsPointerGoesWhereThatPointed) {
+  guest.put_word(kStack - 4, 0x6000);
+  guest.put(0x6000, {0x43, 0xeb, 0xfe});
+  code({0x43, 0xff, 0x54, 0x24, 0xfc});  // inc ebx; call [esp-4]
+  run(3);
+  EXPECT_TRUE(deliveries.list.empty());
+  EXPECT_EQ(cpu.eip, 0x6001u);
+  EXPECT_EQ(cpu.gpr[kEbx], 2u);
+  EXPECT_EQ(word(kStack - 4), kCode + 5);
+}
+
 /// RETF 8004h.
 class Ring3FarReturn : public Ring3Transfers {
  protected:
