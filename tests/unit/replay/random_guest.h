@@ -22,6 +22,10 @@ inline constexpr GuestMode kGuestModes[] = {GuestMode::kernel, GuestMode::user,
                                             GuestMode::flat,   GuestMode::protected16,
                                             GuestMode::real,   GuestMode::virtual8086};
 std::string guest_mode_name(GuestMode mode);
+/// 32-bit code.
+constexpr bool is_wide(GuestMode mode) {
+  return mode == GuestMode::kernel || mode == GuestMode::user || mode == GuestMode::flat;
+}
 
 /// The same program for the same arguments. `events`: NMIs and external writes at random places.
 Recording random_guest(GuestMode mode, std::uint64_t seed, std::uint64_t instructions, bool events);
