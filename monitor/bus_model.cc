@@ -87,17 +87,25 @@ void BusModel::drop(Cache& cache, std::uint32_t number) {
 }
 
 /// Whether another bus master wrote into a line, beside the bytes that are being accessed now: RAM
-/// may be ahead of those.
+/// may be ahead of those. It is ahead, too, of marks in page tables whose walk is still to be
+/// shown; should a device have written one, the access that reads it tells.
 bool BusModel::changed_outside(std::uint32_t number, std::uint32_t address,
                                std::span<const std::uint8_t> bytes) {
   const std::uint32_t base = number * line_bytes();
   if (!memory_.differs(base, line_bytes())) return false;
   for (std::uint32_t k = 0; k < line_bytes(); ++k) {
     const std::uint32_t at = base + k;
-    if (at - address < bytes.size() || at - expected_begin_ < expected_bytes_) continue;
-    if (*memory_.live(at) != *memory_.shadow(at)) return true;
+    if (at - address < bytes.size() || expected_[0].holds(at) || expected_[1].holds(at)) continue;
+    if (*memory_.live(at) != *memory_.shadow(at) && !memory_.is_marked(at & ~3u)) return true;
   }
   return false;
+}
+
+/// A line becomes known as it is, but for marks that are still to be shown.
+void BusModel::take_line(std::uint32_t number) {
+  const std::uint32_t base = number * line_bytes();
+  for (std::uint32_t at = base; at < base + line_bytes(); at += 4)
+    if (!memory_.is_marked(at)) memory_.take(at, 4);
 }
 
 void BusModel::cached_read(RecordType type, std::uint32_t address,
@@ -128,7 +136,7 @@ void BusModel::cached_read(RecordType type, std::uint32_t address,
     }
     if (!same) {
       ++external_;
-      memory_.take(base, line_bytes());
+      take_line(number);
       std::copy(part.begin(), part.end(), memory_.shadow(from));
     }
     if (code && has_code_cache()) {
@@ -157,7 +165,6 @@ void BusModel::read(std::uint32_t address, std::span<const std::uint8_t> bytes) 
 /// A store within one line of a write-back cache.
 void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes) {
   const std::uint32_t number = address / line_bytes();
-  const std::uint32_t base = number * line_bytes();
   const unsigned set = set_of(number);
   int way = data_.find(set_of(number), number);
   if (changed_outside(number, address, bytes)) {
@@ -168,7 +175,7 @@ void BusModel::write_allocate(std::uint32_t address, std::span<const std::uint8_
     ++external_;
     std::array<std::uint8_t, 32> before{};
     std::copy_n(memory_.shadow(address), bytes.size(), before.begin());
-    memory_.take(base, line_bytes());
+    take_line(number);
     std::copy_n(before.begin(), bytes.size(), memory_.shadow(address));
   }
   drop(code_, number);

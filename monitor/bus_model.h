@@ -37,10 +37,13 @@ class BusModel {
 
   /// The processor has read `bytes` at a physical address. Never crosses a page.
   void read(std::uint32_t address, std::span<const std::uint8_t> bytes);
-  /// RAM in this range holds what the processor is about to be seen writing: nobody else's doing.
-  void expect_writes(std::uint32_t begin, std::uint32_t bytes) {
-    expected_begin_ = begin, expected_bytes_ = bytes;
-  }
+  struct Range {
+    std::uint32_t begin = 0, bytes = 0;
+    bool holds(std::uint32_t address) const { return address - begin < bytes; }
+  };
+  /// RAM in these ranges holds what the processor is about to be seen writing: nobody else's doing.
+  /// There are two where it crosses into another page.
+  void expect_writes(Range first, Range second) { expected_ = {first, second}; }
   /// The processor has written `bytes`; RAM holds them already.
   void write(std::uint32_t address, std::span<const std::uint8_t> bytes);
   /// The processor executes `bytes` at `address`. `sequential`: after the instruction before it.
@@ -92,6 +95,7 @@ class BusModel {
   void write_allocate(std::uint32_t address, std::span<const std::uint8_t> bytes);
   bool changed_outside(std::uint32_t number, std::uint32_t address,
                        std::span<const std::uint8_t> bytes);
+  void take_line(std::uint32_t number);
   void drop(Cache& cache, std::uint32_t number);
   void note(std::uint32_t address, std::span<const std::uint8_t> bytes);
 
@@ -101,7 +105,7 @@ class BusModel {
   Cache data_, code_;
   bool cache_disabled_ = false;
   std::uint32_t window_begin_ = 0, window_bytes_ = 0;
-  std::uint32_t expected_begin_ = 0, expected_bytes_ = 0;
+  std::array<Range, 2> expected_;
   std::uint32_t fetched_dword_ = kNoLine;  ///< address of the dword in the fetch buffer
   std::uint64_t external_ = 0;
 };

@@ -36,6 +36,16 @@ class GuestMemory {
   bool differs(std::uint32_t address, std::uint32_t size) const {
     return std::memcmp(ram_ + address, shadow_ + address, size) != 0;
   }
+  /// Whether an aligned dword differs as an entry of page tables does that the emulator's walker
+  /// has marked as accessed or dirty. The bus shows such a mark with the walk that makes it.
+  bool is_marked(std::uint32_t address) const {
+    std::uint32_t now = 0, before = 0;
+    std::memcpy(&now, ram_ + address, sizeof now);
+    std::memcpy(&before, shadow_ + address, sizeof before);
+    constexpr std::uint32_t kPresent = 1, kMarks = 0x60;
+    return now != before && (before & kPresent) != 0 && (now & ~kMarks) == (before & ~kMarks) &&
+           (before & ~now) == 0;
+  }
   void take(std::uint32_t address, std::uint32_t size) {
     std::memcpy(shadow_ + address, ram_ + address, size);
   }

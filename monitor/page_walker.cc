@@ -52,11 +52,6 @@ void PageWalker::insert(const Entry& entry) {
   tlb_[set][next_[set]++ % kWays] = entry;
 }
 
-/// Whether the emulator's walker made `now` of the entry `before`: it sets accessed and dirty bits.
-bool PageWalker::has_marked(std::uint32_t before, std::uint32_t now) {
-  return now != before && (before & ~now) == 0 && (now & ~before & ~(kAccessed | kDirty)) == 0;
-}
-
 void PageWalker::take_back_pointer_marks() {
   if (!paging() || !pae()) return;
   const std::uint32_t first = cr3_ & ~0x1fu & a20_mask_;
@@ -65,10 +60,7 @@ void PageWalker::take_back_pointer_marks() {
       !memory_.differs(first, kEntries * kEntryBytes))
     return;
   for (std::uint32_t at = first; at < first + kEntries * kEntryBytes; at += kEntryBytes) {
-    std::uint32_t now = 0, before = 0;
-    std::memcpy(&now, memory_.live(at), 4);
-    std::memcpy(&before, memory_.shadow(at), 4);
-    if (has_marked(before, now)) memory_.restore(at, 4);
+    if (memory_.is_marked(at)) memory_.restore(at, 4);
   }
 }
 
@@ -89,7 +81,7 @@ std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::
   std::uint32_t now = 0, before = 0;
   std::memcpy(&now, memory_.live(address), 4);
   std::memcpy(&before, memory_.shadow(address), 4);
-  const bool walker_was_here = has_marked(before, now);
+  const bool walker_was_here = memory_.is_marked(address);
   if (faulting_) {
     if (walker_was_here) memory_.restore(address, 4);
     bus_.read_ram(address, 4);
@@ -104,6 +96,7 @@ std::optional<std::uint32_t> PageWalker::read_entry(std::uint32_t address, std::
   std::memcpy(bytes.data(), &before, 4);
   bus_.read(address, bytes);
   std::memcpy(bytes.data(), &now, 4);
+  memory_.correct(address, bytes);  // the store that makes a page dirty is yet to come
   bus_.write(address, bytes);
   return now;
 }
@@ -180,6 +173,16 @@ std::pair<std::uint32_t, std::uint32_t> PageWalker::entries_of(std::uint32_t lin
   if ((directory & kLarge) != 0 && (cr4_ & 0x30) != 0) return {directory_at, directory_at};
   return {directory_at, (directory & ~0xfffu) +
                             (pae() ? ((linear >> 12) & 0x1ff) * 8 : ((linear >> 12) & 0x3ff) * 4)};
+}
+
+std::optional<std::uint32_t> PageWalker::locate(std::uint32_t linear) const {
+  if (!paging()) return linear & a20_mask_;
+  const auto [directory_at, table_at] = entries_of(linear);
+  const std::uint32_t entry = peek(table_at);
+  if ((peek(directory_at) & entry & kPresent) == 0) return std::nullopt;
+  const std::uint32_t large = pae() ? 0x1fffff : 0x3fffff;
+  const std::uint32_t within = is_large(directory_at, 0x30) ? large : 0xfff;
+  return ((entry & ~within) | (linear & within)) & a20_mask_;
 }
 
 /// The rights of both levels together, without a trace on the bus (Intel SDM vol. 3, 4.6). Pointers

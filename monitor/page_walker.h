@@ -40,6 +40,9 @@ class PageWalker {
   /// The same as translate() for a store that the emulator does not make: the bits that its walk
   /// would set in the tables are set here.
   std::optional<std::uint32_t> translate_own_store(std::uint32_t linear);
+  /// Where a linear address is, without a trace on the bus. Nullopt where a table says "not
+  /// present".
+  std::optional<std::uint32_t> locate(std::uint32_t linear) const;
   /// Whether the emulator has walked to the page, and set bits in its entry, since the bus showed
   /// it.
   bool was_marked(std::uint32_t linear) const;
@@ -86,7 +89,6 @@ class PageWalker {
   void mark(std::uint32_t address, std::uint32_t bits);
   std::uint32_t peek(std::uint32_t address) const;
   Entry entry(std::uint32_t page, std::uint32_t frame, std::uint32_t entry, std::uint32_t at) const;
-  static bool has_marked(std::uint32_t before, std::uint32_t now);
   bool is_large(std::uint32_t address, std::uint32_t allowed_by) const;
   std::pair<std::uint32_t, std::uint32_t> entries_of(std::uint32_t linear) const;
   bool may_store(std::uint32_t linear, bool user) const;

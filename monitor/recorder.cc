@@ -479,7 +479,11 @@ std::uint32_t Recorder::effective_address(const Insn& insn, const LoggedState& s
 /// The stores of [linear, linear + size), which follow one by one, are in RAM already.
 void Recorder::expect_stores(std::uint32_t linear, unsigned size) {
   const unsigned in_page = std::min(size, 0x1000 - (linear & 0xfff));
-  if (const auto physical = walker_.translate(linear, true)) bus_.expect_writes(*physical, in_page);
+  const auto range = [this](std::uint32_t at, std::uint32_t bytes) {
+    const auto physical = walker_.locate(at);
+    return physical ? BusModel::Range{*physical, bytes} : BusModel::Range{};
+  };
+  bus_.expect_writes(range(linear, in_page), range(linear + in_page, size - in_page));
 }
 
 void Recorder::block_access(std::uint32_t linear, unsigned size, bool store) {
@@ -514,7 +518,7 @@ void Recorder::fpu_image(bool store) {
     memory_.correct(*physical, block);
     bus_.write(*physical, block);
   }
-  bus_.expect_writes(0, 0);
+  bus_.expect_writes({}, {});
 }
 
 /// A block of the image as a processor stores it. The emulator leaves the bytes behind each 80-bit

@@ -171,7 +171,6 @@ class Recorder {
   void transfer(bool store, std::uint32_t linear, std::uint32_t physical, bool device,
                 std::span<const std::uint8_t> value);
   std::span<const std::uint8_t> as_moved(const Insn& insn, bool store, std::uint32_t linear,
-                                         std::uint32_t physical,
                                          std::span<const std::uint8_t> value);
   std::span<const std::uint8_t> as_returned(const Insn& insn, std::uint32_t linear,
                                             std::span<const std::uint8_t> value);

@@ -88,7 +88,7 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
   if (loads_code_segment(kind) && !store && value.size() == 4)
     note_descriptor(linear, dword_of(value));
   value = task_ ? as_switched(insn, store, linear, physical, value)
-                : as_moved(insn, store, linear, physical, value);
+                : as_moved(insn, store, linear, value);
   // One byte is written of a descriptor, where the emulator writes its upper half.
   if (insn.what.marks_descriptor && store && value.size() == 4 && (linear & 0xfff) != 0xfff) {
     value = value.subspan(1, 1);
@@ -114,7 +114,6 @@ void Recorder::access(const Insn& insn, bool store, std::uint32_t linear, std::u
 /// What a processor moves of `value` to or from the stack for selectors, which the emulator takes
 /// for dwords.
 std::span<const std::uint8_t> Recorder::as_moved(const Insn& insn, bool store, std::uint32_t linear,
-                                                 std::uint32_t physical,
                                                  std::span<const std::uint8_t> value) {
   const bool dword = value.size() == 4;
   switch (insn.what.kind) {
@@ -122,8 +121,10 @@ std::span<const std::uint8_t> Recorder::as_moved(const Insn& insn, bool store, s
       // Processors since the P6 move 16 bits here and leave the upper half of the slot as it was
       // (Intel SDM vol. 2, PUSH), where the emulator writes zeros.
       if (!store || !dword) return value;
-      if ((linear & 0xfff) <= 0xffc && memory_.is_ram(physical + 2, 2))
-        memory_.restore(physical + 2, 2);
+      for (const std::uint32_t at : {linear + 2, linear + 3}) {
+        const auto byte = walker_.locate(at);
+        if (byte && memory_.is_ram(*byte, 1)) memory_.restore(*byte, 1);
+      }
       return value.first(2);
     case InsnKind::pop_segment:
       // The selector is popped first, then its descriptor is read.

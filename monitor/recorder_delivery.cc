@@ -217,7 +217,7 @@ void Recorder::deliver_protected(const LoggedEvent& event, unsigned passed_bytes
     else
       block_access(stack_base + top, push_bytes, true);
   }
-  bus_.expect_writes(0, 0);
+  bus_.expect_writes({}, {});
 }
 
 }  // namespace citcat::monitor

@@ -335,6 +335,24 @@ TEST_F(BusTest, ALineThatADeviceWroteToIsFilledAgain) {
   }
 }
 
+TEST_F(BusTest, WhatTheProcessorIsAboutToWriteIsNoDevices) {
+  BusModel bus(memory_, *sink_, CacheModel::pentium);
+  bus.clear();
+  load(bus, 0x201000, 4);
+  (void)seen();
+  std::fill_n(ram_ + 0x203ff8, 8, std::uint8_t{0x55});
+  std::fill_n(ram_ + 0x201000, 8, std::uint8_t{0x55});
+  bus.expect_writes({0x203ff8, 8}, {0x201000, 8});
+  bus.write(0x201004, {ram_ + 0x201004, 4});
+  EXPECT_TRUE(seen().empty()) << "the line is held";
+  bus.write(0x203ffc, {ram_ + 0x203ffc, 4});
+  EXPECT_EQ(seen().size(), 2u) << "filled";
+  EXPECT_EQ(bus.external_changes(), 0u);
+  bus.expect_writes({}, {});
+  load(bus, 0x201004, 4);
+  EXPECT_EQ(bus.external_changes(), 1u) << "the rest was never written";
+}
+
 TEST_F(BusTest, PentiumWritesADirtyLineBackWhenItsPlaceIsNeeded) {
   BusModel bus(memory_, *sink_, CacheModel::pentium);
   bus.clear();

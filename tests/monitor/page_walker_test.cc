@@ -28,14 +28,14 @@ class PageWalkTest : public BusTest {
   void entry(std::uint32_t at, std::uint32_t value) { std::memcpy(ram_ + at, &value, 4); }
   void wide_entry(std::uint32_t at, std::uint64_t value) { std::memcpy(ram_ + at, &value, 8); }
   /// What stands in memory is what the bus has shown so far.
-  void prepare() {
+  void prepare(CacheModel model = CacheModel::none) {
     ASSERT_TRUE(memory_.snapshot());
-    bus_.emplace(memory_, *sink_, CacheModel::none);
+    bus_.emplace(memory_, *sink_, model);
     walker_.emplace(memory_, *bus_);
     bus_->clear();
   }
-  void start(std::uint32_t cr0, std::uint32_t cr4) {
-    prepare();
+  void start(std::uint32_t cr0, std::uint32_t cr4, CacheModel model = CacheModel::none) {
+    prepare(model);
     walker_->set_control(cr0, kDirectory, cr4, true);
   }
 
@@ -146,6 +146,44 @@ TEST_F(PageWalkTest, PaePointersAreReadWithCr3AndKept) {
   EXPECT_EQ(seen().size(), 8u) << "CR4.PGE";
   EXPECT_FALSE(walker_->translate(kLinear, false));
   EXPECT_FALSE(walker_->met_high_entry());
+}
+
+TEST_F(PageWalkTest, AMarkIsShownWithItsOwnWalkWhenAnotherReadsItsLineFirst) {
+  constexpr std::uint32_t kFirst = 0x08048000, kSecond = 0x08049000;
+  for (const CacheModel model : {CacheModel::i486, CacheModel::write_back, CacheModel::pentium}) {
+    entry(directory_at(kFirst), kTable | 0x27);
+    entry(table_at(kFirst), 0x123007);
+    entry(table_at(kSecond), 0x124027);
+    start(0x80000001, 0, model);
+    entry(table_at(kFirst), 0x123067);
+    EXPECT_EQ(walker_->translate(kSecond, false), 0x124000u);
+    EXPECT_EQ(*memory_.shadow(table_at(kFirst)), 0x07) << "of a walk that is yet to be shown";
+    EXPECT_EQ(walker_->translate(kFirst, true), 0x123000u);
+    EXPECT_EQ(*memory_.shadow(table_at(kFirst)), 0x67);
+    EXPECT_EQ(bus_->external_changes(), 0u);
+    // A device that writes the very bits of a mark is found when they are read.
+    ram_[table_at(kSecond)] |= 0x40;
+    bus_->read_ram(table_at(kSecond), 4);
+    EXPECT_EQ(bus_->external_changes(), 1u);
+    EXPECT_EQ(*memory_.shadow(table_at(kSecond)), 0x67);
+  }
+}
+
+TEST_F(PageWalkTest, WhatAnUpdateMarksAheadOfTheEmulatorIsNoDevices) {
+  std::memset(ram_ + kDirectory, 0, 0x5000);
+  constexpr std::uint32_t kLinear = 0x3000, kTableOfPae = 0x302000;
+  wide_entry(kDirectory, 0x301001);
+  wide_entry(kTable, kTableOfPae | 0x27);
+  wide_entry(kTableOfPae + 8 * 3, 0x123007);
+  start(0x80000001, 0x20, CacheModel::i486);
+  // The emulator has walked for the load; a processor walks once, for the store.
+  wide_entry(kTableOfPae + 8 * 3, 0x123027);
+  EXPECT_TRUE(walker_->translate_for_update(kLinear, true, 0x123000));
+  (void)seen();
+  EXPECT_EQ(walker_->translate(kLinear, false), 0x123000u);
+  EXPECT_EQ(walker_->translate(kLinear, true), 0x123000u);
+  EXPECT_TRUE(seen().empty());
+  EXPECT_EQ(bus_->external_changes(), 0u);
 }
 
 TEST_F(PageWalkTest, PaePointersKeepNoAccessedBit) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -120,6 +121,31 @@ TEST_F(RecorderTest, CmpsHasReadNothingWhenItsSourceFaults) {
   load(kDestination, 4);
   page_fault(kSource);
   EXPECT_EQ(strings_read(), std::vector<std::uint32_t>{});
+}
+
+TEST_F(RecorderTest, APushedSegmentRegisterLeavesTheUpperHalfOfItsSlotAlsoInAnotherPage) {
+  // The second of two pages lies in front of the first one.
+  constexpr std::uint32_t kDirectory = 0x308000, kTable = 0x309000, kSlot = 0x203ffe,
+                          kUpperHalf = 0x202000;
+  const auto entry = [this](std::uint32_t at, std::uint32_t value) {
+    std::memcpy(ram_ + at, &value, sizeof value);
+  };
+  entry(kDirectory, kTable | 0x67);
+  for (std::uint32_t page = 0; page < 0x400; ++page) entry(kTable + 4 * page, page << 12 | 0x67);
+  entry(kTable + 4 * 0x204, kUpperHalf | 0x67);
+  registers_.state_.cr0 = 0x80000001;
+  registers_.state_.cr3 = kDirectory;
+  begin({0x1e});
+  const std::vector<std::uint8_t> before(ram_ + kUpperHalf, ram_ + kUpperHalf + 2);
+  const std::vector<std::uint8_t> pushed{0x10, 0, 0, 0};
+  std::copy_n(pushed.begin(), 2, ram_ + kSlot);
+  std::copy_n(pushed.begin() + 2, 2, ram_ + kUpperHalf);
+  recorder_->access(insn_, true, kSlot, kSlot, false, pushed);
+  EXPECT_EQ(std::vector<std::uint8_t>(ram_ + kUpperHalf, ram_ + kUpperHalf + 2), before);
+  const auto records = seen();
+  ASSERT_FALSE(records.empty());
+  EXPECT_EQ(records.back().address, kSlot);
+  EXPECT_EQ(records.back().size, 2);
 }
 
 }  // namespace
