@@ -334,7 +334,7 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
   pull_through(now);
   if (!lines_.empty()) {
     check_lines(now);
-    expire_lines(now);
+    expire_lines(now, e.info->is_repeated());
   }
   if (!e.info->is_repeated()) require_nothing_missing(now);
   // State before the next instruction: lines given up by it, before it changes them.

@@ -283,7 +283,7 @@ class Verifier final : public Sink, private VerifierProgress {
   bool at_barrier() const;
   bool settle_lines(std::uint32_t window);
   void settle_window(Position now);
-  void expire_lines(Position completed);
+  void expire_lines(Position completed, bool in_repeat);
   bool shows_images_alone(const PendingLine& line) const;
   bool adopt_line(PendingLine& line);
   void set_specific(PhysAddr a, std::uint8_t bits, std::uint8_t value);

@@ -156,9 +156,12 @@ bool Verifier::adopt_line(PendingLine& line) {
   return true;
 }
 
-void Verifier::expire_lines(Position completed) {
+void Verifier::expire_lines(Position completed, bool in_repeat) {
   for (PendingLine& line : lines_) {
     if (!line.t.has(kPositionKnown) || line.t.position > completed) break;
+    // An interrupted REP counts its iterations from zero again: the line may have been given up
+    // behind those that are still to come.
+    if (in_repeat && line.t.position.instruction == completed.instruction) break;
     if (adopt_line(line)) continue;
     ++totals_.write_backs.checked;
     diverged(completed, "a line written back holds other bytes than the replay's memory", &line.t,

@@ -181,6 +181,48 @@ TEST_P(LineGivenUp, MayHaveBeenGivenUpBetweenTwoStoresToIt) {
   EXPECT_NE(disagreement(kInstructions + 2, false), "");
 }
 
+/// REP STOSB is interrupted, and the line that it has stored to is given up in front of the
+/// handler: at the same instruction, whose iterations count from zero again.
+class InterruptedRepeat : public WriteBackComparison {
+ protected:
+  static constexpr std::uint32_t kAt = 0x20000, kCount = 8, kDone = 5, kGdt = 0x2000, kIdt = 0x3000,
+                                 kHandler = 0x14000;
+  static constexpr std::uint64_t kRepeat = 3, kInstructions = 8;
+  InterruptedRepeat() {
+    recording().initial.gdtr = {kGdt, 0x17};
+    recording().initial.idtr = {kIdt, 0x7ff};
+    guest_.put(kGdt + 8, {0xff, 0xff, 0, 0, 0, 0x9b, 0xcf, 0, 0xff, 0xff, 0, 0, 0, 0x93, 0xcf, 0});
+    guest_.put(kIdt + 8 * 2, {0x00, 0x40, 8, 0, 0, 0x8e, 1, 0});
+    guest_.put(kHandler, {0xcf});  // iret
+    guest_.add({0xb9}, {kCount});  // mov ecx,kCount
+    guest_.add({0xbf}, {kAt});     // mov edi,kAt
+    guest_.add({0xb8}, {0x55});    // mov eax,55h
+    guest_.add({0xf3, 0xaa});      // rep stosb
+    guest_.add({0x90, 0x90, 0x90, 0x90});
+    Interrupt& nmi = recording().interrupts.emplace_back();
+    nmi.kind = Interrupt::Kind::nmi;
+    nmi.vector = 2;
+    nmi.position_known = true;
+    nmi.position = {kRepeat, kDone};
+  }
+  void given_up_after(std::uint32_t iterations) {
+    bus_.evidence.clear();
+    BusTransaction& t = shown(BusOp::data_write, kAt, kLineBytes, kRepeat, kWriteBack);
+    for (std::uint32_t i = 0; i < iterations; ++i) t.data[i] = 0x55;
+  }
+};
+
+TEST_F(InterruptedRepeat, MayHaveItsLineGivenUpBehindTheEvent) {
+  given_up_after(kDone);
+  EXPECT_EQ(disagreement(kInstructions, false), "");
+}
+
+TEST_F(InterruptedRepeat, GivesUpNoLineThatItNeverLeft) {
+  given_up_after(kCount + 1);
+  EXPECT_EQ(disagreement(kInstructions, false),
+            "a line written back holds other bytes than the replay's memory");
+}
+
 INSTANTIATE_TEST_SUITE_P(HalfOfTheLine, LineGivenUp, testing::Values(0u, 12u, 16u, 28u));
 
 }  // namespace
