@@ -195,15 +195,23 @@ bool PageWalker::may_store(std::uint32_t linear, bool user) const {
   return (rights & kWritable) != 0 || (cr0_ & kWriteProtect) == 0;
 }
 
-/// The emulator may hold a page whose mark was taken back with a fault: a processor marks it once
-/// more.
-void PageWalker::mark_used(std::uint32_t linear) {
+/// The emulator may hold a page whose marks were taken back: a processor makes them once more.
+void PageWalker::mark_used(std::uint32_t linear, bool store) {
   const auto [directory_at, table_at] = entries_of(linear);
-  for (const std::uint32_t at : {directory_at & a20_mask_, table_at & a20_mask_}) {
-    if (!memory_.is_ram(at, 4) || (peek(at) & (kPresent | kAccessed)) != kPresent) continue;
-    mark(at, 0);
+  const auto use = [this](std::uint32_t at, std::uint32_t bits) {
+    if (!memory_.is_ram(at, 4) || (peek(at) & kPresent) == 0 || (peek(at) & bits) == bits) return;
+    mark(at, bits);
     bus_.write(at, {memory_.live(at), 4});
-  }
+  };
+  if (directory_at != table_at) use(directory_at & a20_mask_, kAccessed);
+  use(table_at & a20_mask_, store ? kAccessed | kDirty : kAccessed);
+}
+
+void PageWalker::take_back_marks(std::uint32_t linear) {
+  if (!paging()) return;
+  const auto [directory_at, table_at] = entries_of(linear);
+  for (const std::uint32_t at : {directory_at & a20_mask_, table_at & a20_mask_})
+    if (memory_.is_ram(at, 4) && memory_.is_marked(at)) memory_.restore(at, 4);
 }
 
 bool PageWalker::was_marked(std::uint32_t linear) const {
@@ -233,7 +241,7 @@ std::optional<std::uint32_t> PageWalker::translate(std::uint32_t linear, bool st
   if (held == nullptr) {
     auto entry = walk(linear);
     if (!entry) return std::nullopt;
-    mark_used(linear);
+    mark_used(linear, store);
     // A store has been made: the page is dirty now, whatever its entry says.
     entry->dirty = entry->dirty || store;
     insert(*entry);

@@ -43,6 +43,9 @@ class PageWalker {
   /// Where a linear address is, without a trace on the bus. Nullopt where a table says "not
   /// present".
   std::optional<std::uint32_t> locate(std::uint32_t linear) const;
+  /// Takes out of RAM again what the emulator has set in a page's entries since the bus showed
+  /// them, for an access that a processor does not make.
+  void take_back_marks(std::uint32_t linear);
   /// Whether the emulator has walked to the page, and set bits in its entry, since the bus showed
   /// it.
   bool was_marked(std::uint32_t linear) const;
@@ -92,7 +95,7 @@ class PageWalker {
   bool is_large(std::uint32_t address, std::uint32_t allowed_by) const;
   std::pair<std::uint32_t, std::uint32_t> entries_of(std::uint32_t linear) const;
   bool may_store(std::uint32_t linear, bool user) const;
-  void mark_used(std::uint32_t linear);
+  void mark_used(std::uint32_t linear, bool store);
   void insert(const Entry& entry);
 
   GuestMemory& memory_;

@@ -125,6 +125,8 @@ std::span<const std::uint8_t> Recorder::as_moved(const Insn& insn, bool store, s
         const auto byte = walker_.locate(at);
         if (byte && memory_.is_ram(*byte, 1)) memory_.restore(*byte, 1);
       }
+      if (((linear + 1) & 0xfff) != 0 && (linear & 0xfff) > 0xffc)
+        walker_.take_back_marks(linear + 3);
       return value.first(2);
     case InsnKind::pop_segment:
       // The selector is popped first, then its descriptor is read.

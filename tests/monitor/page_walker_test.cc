@@ -129,6 +129,23 @@ TEST_F(PageWalkTest, AStoreThatTheEmulatorDoesNotMakeSetsItsBitsInTheTables) {
   EXPECT_EQ(bus_->external_changes(), 0u);
 }
 
+TEST_F(PageWalkTest, AMarkThatWasTakenBackIsMadeByTheNextStore) {
+  constexpr std::uint32_t kLinear = 0x08048000;
+  entry(directory_at(kLinear), kTable | 0x27);
+  entry(table_at(kLinear), 0x123007);
+  start(0x80000001, 0);
+  entry(table_at(kLinear), 0x123067);
+  walker_->take_back_marks(kLinear);
+  EXPECT_EQ(ram_[table_at(kLinear)], 0x07);
+  EXPECT_TRUE(seen().empty());
+  // The emulator holds the page, and marks nothing.
+  EXPECT_EQ(walker_->translate(kLinear, true), 0x123000u);
+  EXPECT_EQ(ram_[table_at(kLinear)], 0x67);
+  const auto records = seen();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[2].data[0], 0x67);
+}
+
 TEST_F(PageWalkTest, PaePointersAreReadWithCr3AndKept) {
   std::memset(ram_ + kDirectory, 0, 0x5000);
   constexpr std::uint32_t kPaging = 0x80010001, kPae = 0x20, kLinear = 0x40006123;

@@ -132,7 +132,7 @@ TEST_F(RecorderTest, APushedSegmentRegisterLeavesTheUpperHalfOfItsSlotAlsoInAnot
   };
   entry(kDirectory, kTable | 0x67);
   for (std::uint32_t page = 0; page < 0x400; ++page) entry(kTable + 4 * page, page << 12 | 0x67);
-  entry(kTable + 4 * 0x204, kUpperHalf | 0x67);
+  entry(kTable + 4 * 0x204, kUpperHalf | 0x07);
   registers_.state_.cr0 = 0x80000001;
   registers_.state_.cr3 = kDirectory;
   begin({0x1e});
@@ -140,12 +140,14 @@ TEST_F(RecorderTest, APushedSegmentRegisterLeavesTheUpperHalfOfItsSlotAlsoInAnot
   const std::vector<std::uint8_t> pushed{0x10, 0, 0, 0};
   std::copy_n(pushed.begin(), 2, ram_ + kSlot);
   std::copy_n(pushed.begin() + 2, 2, ram_ + kUpperHalf);
+  entry(kTable + 4 * 0x204, kUpperHalf | 0x67);
   recorder_->access(insn_, true, kSlot, kSlot, false, pushed);
   EXPECT_EQ(std::vector<std::uint8_t>(ram_ + kUpperHalf, ram_ + kUpperHalf + 2), before);
   const auto records = seen();
   ASSERT_FALSE(records.empty());
   EXPECT_EQ(records.back().address, kSlot);
   EXPECT_EQ(records.back().size, 2);
+  EXPECT_EQ(ram_[kTable + 4 * 0x204], 0x07) << "nothing was stored there";
 }
 
 }  // namespace
