@@ -3,8 +3,8 @@
 // in between. What each does to registers and memory, and which exceptions it ends with, shows on
 // the bus.
 //
-// The loader's command line: seed=NUMBER programs=NUMBER. A write of 5Ah to port 80h begins it, of
-// A5h ends it.
+// The loader's command line: seed=NUMBER programs=NUMBER pae=1, for tables of PAE. A write of 5Ah
+// to port 80h begins it, of A5h ends it.
 
 #include <stdbool.h>
 
@@ -65,9 +65,17 @@ static uint32_t random_entry(void) {
 static uint32_t code_page;
 static bool is_code_page(uint32_t linear) { return (linear >> 12) - (code_page >> 12) < 2; }
 
+static bool may_be_read(uint32_t entry) { return (entry & kPresent) != 0 && (entry & kUser) != 0; }
+static bool is_read_only(uint32_t entry) { return (entry & (kPresent | kWritable)) == kPresent; }
+
+// No page that may not be read lies behind one that may only be read: where an operand to be
+// updated is in both, the emulator finds the second one first.
 static void change_page(uint32_t linear) {
   if (is_code_page(linear)) return;
-  set_page(linear, random_frame() | random_entry());
+  uint32_t entry = random_frame() | random_entry();
+  if (is_read_only(entry) && !may_be_read(page_entry(linear + 0x1000))) entry |= kWritable;
+  if (!may_be_read(entry) && is_read_only(page_entry(linear - 0x1000))) entry |= kPresent | kUser;
+  set_page(linear, entry);
 }
 
 static void change_some_pages(void) {
@@ -75,7 +83,7 @@ static void change_some_pages(void) {
     change_page(one_in(3) ? kLowLinear + (random_below(kLowPages) << 12)
                           : kTestLinear + (random_below(kTestPages) << 12));
   }
-  if (one_in(8)) set_page(kLargeLinear, kFrames | random_entry());
+  if (one_in(8)) set_page(kLargeLinear + (random_below(2) << 21), kFrames | random_entry());
 }
 
 // Lets the access be made that faulted, mostly.
@@ -221,7 +229,7 @@ void guest_main(const uint32_t* information) {
   const uint32_t seed = number_after(line, "seed=", 1);
   const uint32_t programs = number_after(line, "programs=", 100);
   seed_random(seed);
-  set_up_machine();
+  set_up_machine(number_after(line, "pae=", 0) != 0);
   const uint32_t usual0 = cr0(), usual4 = cr4();
   uint32_t* const frames = (uint32_t*)kFrames;
   write_port(kPort, kBegins);

@@ -4,9 +4,13 @@ enum { kTimerVector = 0x20, kUserVectors = 0x80, kUserVectorsEnd = 0x90 };
 
 static uint64_t gdt[kSelectors / 8];
 static uint64_t idt[256];
-static uint32_t directory[1024] __attribute__((aligned(4096)));
-static uint32_t low_table[1024] __attribute__((aligned(4096)));
-static uint32_t test_table[1024] __attribute__((aligned(4096)));
+static bool pae;
+// Of entries of 4 bytes; with PAE of 8, then twice as many: those of 4 MiB, or of the gigabytes 0
+// and 1.
+static uint8_t directories[2][4096] __attribute__((aligned(4096)));
+static uint8_t low_tables[2][4096] __attribute__((aligned(4096)));
+static uint8_t test_table[4096] __attribute__((aligned(4096)));
+static uint64_t pointers[4] __attribute__((aligned(32)));
 static uint8_t exception_stack[8192] __attribute__((aligned(16)));
 
 // The task segment (Intel SDM vol. 3, figure 7-2) with its map of ports.
@@ -83,17 +87,45 @@ static void set_up_gates(void) {
   }
 }
 
-static void set_up_pages(void) {
+static void put_entry(uint8_t* table, uint32_t index, uint32_t entry) {
+  if (pae) {
+    ((volatile uint64_t*)table)[index] = entry;
+  } else {
+    ((volatile uint32_t*)table)[index] = entry;
+  }
+}
+
+// The bytes that an entry of a directory maps: 2 MiB with PAE, else 4 MiB.
+static uint32_t large_bytes(void) { return pae ? 1 << 21 : 1 << 22; }
+
+static void put_directory_entry(uint32_t linear, uint32_t entry) {
+  const uint32_t number = linear / large_bytes();
+  put_entry(directories[pae ? number / 512 : 0], pae ? number % 512 : number, entry);
+}
+
+// The first 4 MiB by pages, from 1 MiB on those of the kernel; and 4 MiB by large pages at each of
+// kFrames, the kernel's, and kLargeLinear.
+static void set_up_tables(void) {
   const uint32_t open = kPresent | kWritable | kUser;
   for (uint32_t page = 256; page < 1024; ++page)
-    low_table[page] = page << 12 | kPresent | kWritable;
-  directory[0] = (uint32_t)low_table | open;
-  directory[kFrames >> 22] = kFrames | kPresent | kWritable | kLarge;
-  directory[kTestLinear >> 22 & 1023] = (uint32_t)test_table | open;
-  directory[kLargeLinear >> 22 & 1023] = kFrames | open | kLarge;
-  __asm__ volatile("mov %0, %%cr3" : : "r"(directory) : "memory");
-  enum { kPageSize = 0x10, kPageGlobal = 0x80, kFxsave = 0x200, kSimd = 0x400 };
-  set_cr4(kPageSize | kPageGlobal | kFxsave | kSimd);
+    put_entry(low_tables[0], page, page << 12 | kPresent | kWritable);
+  put_directory_entry(kTestLinear, (uint32_t)test_table | open);
+  for (uint32_t at = 0; at < 1 << 22; at += large_bytes()) {
+    put_directory_entry(at, (uint32_t)low_tables[at >> 21] | open);
+    put_directory_entry(kFrames + at, (kFrames + at) | kPresent | kWritable | kLarge);
+    put_directory_entry(kLargeLinear + at, (kFrames + at) | open | kLarge);
+  }
+}
+
+static void set_up_pages(void) {
+  enum { kPageSize = 0x10, kPae = 0x20, kPageGlobal = 0x80, kFxsave = 0x200, kSimd = 0x400 };
+  set_up_tables();
+  for (uint32_t i = 0; i < 2; ++i) pointers[i] = (uint32_t)directories[i] | kPresent;
+  __asm__ volatile("mov %0, %%cr3"
+                   :
+                   : "r"(pae ? (uint32_t)pointers : (uint32_t)directories)
+                   : "memory");
+  set_cr4(kPageSize | (pae ? kPae : 0) | kPageGlobal | kFxsave | kSimd);
   enum { kPaging = 1u << 31, kWriteProtect = 1 << 16, kNumericError = 0x20, kMonitorFpu = 2 };
   set_cr0((cr0() | kPaging | kWriteProtect | kNumericError | kMonitorFpu) & ~4u);
 }
@@ -113,7 +145,8 @@ static void set_up_interrupts(void) {
   write_port(0xa1, 0xff);
 }
 
-void set_up_machine(void) {
+void set_up_machine(bool with_pae) {
+  pae = with_pae;
   struct {
     uint16_t limit;
     uint32_t base;
@@ -145,14 +178,22 @@ bool is_test_page(uint32_t linear) {
          linear >> 22 == kLargeLinear >> 22;
 }
 
+// The table that an address of programs has its entry in, but for those in large pages.
+static uint8_t* table_of(uint32_t linear) { return linear >> 22 == 0 ? low_tables[0] : test_table; }
+
 void set_page(uint32_t linear, uint32_t entry) {
   if (linear >> 22 == kLargeLinear >> 22) {
-    directory[linear >> 22] = entry | kLarge;
+    put_directory_entry(linear, (entry + (linear & ((1 << 22) - large_bytes()))) | kLarge);
   } else {
-    uint32_t* const table = linear >> 22 == 0 ? low_table : test_table;
-    table[linear >> 12 & 1023] = entry;
+    put_entry(table_of(linear), linear >> 12 & 1023, entry);
   }
   __asm__ volatile("invlpg (%0)" : : "r"(linear) : "memory");
+}
+
+uint32_t page_entry(uint32_t linear) {
+  const uint8_t* const table = table_of(linear);
+  const uint32_t index = linear >> 12 & 1023;
+  return pae ? (uint32_t)((const uint64_t*)table)[index] : ((const uint32_t*)table)[index];
 }
 
 // Counter 0 of the timer (Intel 8254), mode 2, both bytes.

@@ -25,7 +25,7 @@ enum {
 // Linear addresses of pages that programs use, and the frames behind all of them.
 enum {
   kTestLinear = 0x40000000,   // kTestPages pages
-  kLargeLinear = 0x40400000,  // one page of 4 MiB
+  kLargeLinear = 0x40400000,  // 4 MiB: one page, or two with PAE
   kLowLinear = 0x10000,       // kLowPages pages below 1 MiB
   kTestPages = 64,
   kLowPages = 32,
@@ -45,11 +45,15 @@ enum {
   kGlobal = 0x100,
 };
 
-// Makes segments, gates, paging and the interrupt controller; interrupts stay off.
-void set_up_machine(void);
+// Makes segments, gates, paging, with PAE or without, and the interrupt controller; interrupts stay
+// off.
+void set_up_machine(bool with_pae);
 
-// The page at a linear address of programs becomes this, at once.
+// The page at a linear address of programs becomes this, at once. Of a large page `entry` names the
+// frame of kLargeLinear.
 void set_page(uint32_t linear, uint32_t entry);
+// What stands in the table, of an address below kLargeLinear.
+uint32_t page_entry(uint32_t linear);
 // Whether set_page() takes it.
 bool is_test_page(uint32_t linear);
 

@@ -329,7 +329,14 @@ static void put_arithmetic(struct writer* w) {
   put_operand(w, random32());
 }
 
+// MOV CH, 0: counts of 16 bits stay small, so that few strings reach FFFF.
+static void put_small_count(struct writer* w) {
+  put8(w, 0xb5);
+  put8(w, 0);
+}
+
 static void put_rule(struct writer* w, const struct rule* rule) {
+  if ((rule->flags & kRepeats) != 0 && !w->kind->wide) put_small_count(w);
   const bool locked = (rule->flags & kLock) != 0 && one_in(8);
   put_prefixes(w, rule, locked);
   uint8_t opcode = (uint8_t)(rule->first + random_below(rule->last - rule->first + 1u));
@@ -452,7 +459,8 @@ static void put_return(struct writer* w) {
   put_target(w, w->kind->wide ? 4 : 2, true);
   static const uint8_t opcodes[] = {0xc3, 0xc2, 0xcb, 0xca, 0xcf};
   put8(w, opcodes[which]);
-  if (which == 1 || which == 3) put16(w, random_below(16) * 2);
+  // Aligned: of PUSH of a segment register the emulator asks for a page that it does not store to.
+  if (which == 1 || which == 3) put16(w, random_below(16) * (w->kind->wide ? 4 : 2));
 }
 
 // MOV of a target to a register, and JMP or CALL by it.
