@@ -49,33 +49,12 @@ static bool running;
 static uint32_t faults, steps, ticks;
 enum { kMostFaults = 8, kMostSteps = 24, kMostTicks = 6 };
 
-static uint32_t random_frame(void) { return kFrames + (random_below(kFrameCount) << 12); }
-
-// Mostly open to all.
-static uint32_t random_entry(void) {
-  static const uint32_t marks[] = {0, kAccessed, kAccessed | kDirty, kGlobal};
-  uint32_t entry = kPresent | kWritable | kUser | marks[random_below(4)];
-  if (one_in(6)) entry &= ~(uint32_t)kPresent;
-  if (one_in(6)) entry &= ~(uint32_t)kWritable;
-  if (one_in(8)) entry &= ~(uint32_t)kUser;
-  return entry;
-}
-
 // The two pages of the program.
 static uint32_t code_page;
 static bool is_code_page(uint32_t linear) { return (linear >> 12) - (code_page >> 12) < 2; }
 
-static bool may_be_read(uint32_t entry) { return (entry & kPresent) != 0 && (entry & kUser) != 0; }
-static bool is_read_only(uint32_t entry) { return (entry & (kPresent | kWritable)) == kPresent; }
-
-// No page that may not be read lies behind one that may only be read: where an operand to be
-// updated is in both, the emulator finds the second one first.
 static void change_page(uint32_t linear) {
-  if (is_code_page(linear)) return;
-  uint32_t entry = random_frame() | random_entry();
-  if (is_read_only(entry) && !may_be_read(page_entry(linear + 0x1000))) entry |= kWritable;
-  if (!may_be_read(entry) && is_read_only(page_entry(linear - 0x1000))) entry |= kPresent | kUser;
-  set_page(linear, entry);
+  if (!is_code_page(linear)) set_page(linear, random_page(linear));
 }
 
 static void change_some_pages(void) {

@@ -110,6 +110,8 @@ static void set_up_tables(void) {
   for (uint32_t page = 256; page < 1024; ++page)
     put_entry(low_tables[0], page, page << 12 | kPresent | kWritable);
   put_directory_entry(kTestLinear, (uint32_t)test_table | open);
+  for (uint32_t page = 0; page < 2; ++page)
+    put_entry(test_table, (kAliasLinear >> 12 & 1023) + page, (kCodeFrames + (page << 12)) | open);
   for (uint32_t at = 0; at < 1 << 22; at += large_bytes()) {
     put_directory_entry(at, (uint32_t)low_tables[at >> 21] | open);
     put_directory_entry(kFrames + at, (kFrames + at) | kPresent | kWritable | kLarge);
@@ -190,11 +192,11 @@ void set_page(uint32_t linear, uint32_t entry) {
   __asm__ volatile("invlpg (%0)" : : "r"(linear) : "memory");
 }
 
-uint32_t page_entry(uint32_t linear) {
-  const uint8_t* const table = table_of(linear);
-  const uint32_t index = linear >> 12 & 1023;
-  return pae ? (uint32_t)((const uint64_t*)table)[index] : ((const uint32_t*)table)[index];
+uint32_t page_entry_address(uint32_t linear) {
+  return (uint32_t)table_of(linear) + (linear >> 12 & 1023) * (pae ? 8 : 4);
 }
+
+uint32_t page_entry(uint32_t linear) { return *(const uint32_t*)page_entry_address(linear); }
 
 // Counter 0 of the timer (Intel 8254), mode 2, both bytes.
 void set_timer(uint16_t period) {

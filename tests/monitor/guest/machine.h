@@ -32,6 +32,7 @@ enum {
   kFrames = 0x400000,  // physical, and linear for level 0
   kFrameCount = 64,
   kCodeFrames = kFrames + (kFrameCount << 12),  // two more for code
+  kAliasLinear = kTestLinear + 0x50000,         // two pages that are these frames, writable
 };
 
 // Bits of entries of page tables and directories (Intel SDM vol. 3, 4.3).
@@ -54,6 +55,8 @@ void set_up_machine(bool with_pae);
 void set_page(uint32_t linear, uint32_t entry);
 // What stands in the table, of an address below kLargeLinear.
 uint32_t page_entry(uint32_t linear);
+// Where that is, for the kernel.
+uint32_t page_entry_address(uint32_t linear);
 // Whether set_page() takes it.
 bool is_test_page(uint32_t linear);
 

@@ -143,6 +143,8 @@ struct writer {
   uint32_t count;
   struct jump jump[kMostJumps];
   uint32_t jumps;
+  uint32_t linear;  // of a program that is not in virtual-8086 mode: the one at `first`
+  const uint8_t* first;
 };
 
 static void put8(struct writer* w, uint32_t value) { *w->at++ = (uint8_t)value; }
@@ -450,6 +452,78 @@ static void put_control(struct writer* w) {
   put8(w, 0xc0 | reg << 3 | kEax);
 }
 
+// ES becomes a segment with base 0: what follows may name any address by put_absolute().
+static void put_flat_segment(struct writer* w) {
+  if (w->kind->wide) put8(w, 0x66);
+  put8(w, 0xb8);
+  put16(w, kUserData);
+  put8(w, 0x8e);
+  put8(w, 0xc0);
+}
+
+// An instruction with an operand at this linear address, its immediate excepted.
+static void put_absolute(struct writer* w, bool second, uint32_t opcode, uint32_t digit,
+                         uint32_t linear) {
+  put8(w, 0x26);
+  if (!w->kind->wide) put8(w, 0x67);
+  if (second) put8(w, 0x0f);
+  put8(w, opcode);
+  put8(w, digit << 3 | 5);
+  put32(w, linear);
+}
+
+// A page becomes another one. Without INVLPG where nothing can be held of it: if it was not there.
+static void put_page_change(struct writer* w) {
+  enum { kFirst = 20, kMov = 0xc7, kOr = 0x83 };  // behind all code
+  const uint32_t linear = kTestLinear + ((kFirst + random_below(kTestPages - kFirst)) << 12);
+  const uint32_t entry = page_entry_address(linear);
+  put_flat_segment(w);
+  if (one_in(3)) {
+    if (!w->kind->wide) put8(w, 0x66);
+    put_absolute(w, false, kOr, 1, entry);
+    return put8(w, kPresent);
+  }
+  if (!w->kind->wide) put8(w, 0x66);
+  put_absolute(w, false, kMov, 0, entry);
+  put32(w, random_page(linear));
+  put_absolute(w, true, 1, 7, linear);
+}
+
+// MOV EAX, CR0; AND or OR of an immediate; MOV CR0, EAX.
+static void put_cr0_change(struct writer* w, uint32_t opcode, uint32_t value) {
+  put8(w, 0x0f);
+  put16(w, 0xc020);
+  if (!w->kind->wide) put8(w, 0x66);
+  put8(w, opcode);
+  put32(w, value);
+  put8(w, 0x0f);
+  put16(w, 0xc022);
+}
+
+// MOV r8, imm8 that the instruction before it changes: where it lies itself, or through other
+// pages. Then CPUID stands in between (Intel SDM vol. 3, 11.6).
+static void put_patch(struct writer* w) {
+  enum { kMovByte = 0xc6, kMovWord = 0xc7, kAnd = 0x25, kOr = 0x0d, kWriteProtect = 1 << 16 };
+  if (w->kind->virtual_8086) return;
+  const bool itself = w->kind->controls && one_in(2), word = one_in(2);
+  const uint32_t which = word ? 0 : random_below(2);
+  const uint8_t code[] = {(uint8_t)(0xb0 | random_below(8)), (uint8_t)random32()};
+  if (itself) put_cr0_change(w, kAnd, ~(uint32_t)kWriteProtect);
+  put_flat_segment(w);
+  if (word && w->kind->wide) put8(w, 0x66);
+  put_absolute(w, false, word ? kMovWord : kMovByte, 0, 0);
+  uint8_t* const address = w->at - 4;
+  put8(w, code[which]);
+  if (word) put8(w, code[1]);
+  if (!itself) put16(w, 0xa20f);
+  const uint32_t target = w->linear + (uint32_t)(w->at - w->first) + which;
+  const uint32_t place = itself ? target : kAliasLinear + target - (w->linear & ~0xfffu);
+  for (uint32_t k = 0; k < 4; ++k) address[k] = (uint8_t)(place >> 8 * k);
+  put8(w, 0xb0 | random_below(8));
+  put8(w, random32());
+  if (itself) put_cr0_change(w, kOr, kWriteProtect);
+}
+
 // PUSH of a target, and a way to go there: RET, or RET far and IRET with CS, and flags, below it.
 static void put_return(struct writer* w) {
   const uint32_t which = random_below(5);
@@ -488,10 +562,13 @@ static void put_instruction(struct writer* w) {
       put_arithmetic,   put_arithmetic,  put_arithmetic,  put_arithmetic,
       put_segment_load, put_port_access, put_port_access, put_string_port_access,
       put_far_call,     put_vector,      put_return,      put_indirect,
+      put_patch,
   };
   const uint32_t count = sizeof others / sizeof *others, which = random_below(count * 3);
   if (which < count) {
     others[which](w);
+  } else if (w->kind->controls && one_in(8)) {
+    put_page_change(w);
   } else if (w->kind->supervisor && one_in(8)) {
     put_control(w);
   } else {
@@ -504,6 +581,8 @@ uint8_t* write_program(uint8_t* at, uint32_t offset, const struct program_kind* 
   w.at = at;
   w.kind = kind;
   w.count = w.jumps = 0;
+  w.first = at;
+  w.linear = kind->wide ? offset : kTestLinear + offset;
   for (uint32_t count = 1 + random_below(kMostInstructions); w.count < count; ++w.count) {
     w.start[w.count] = w.at;
     put_instruction(&w);

@@ -15,8 +15,9 @@ struct program_kind {
   bool virtual_8086;
 };
 
-enum { kMostInstructions = 14, kMostInstructionBytes = 24 };
+enum { kMostInstructions = 14, kMostInstructionBytes = 48 };
 
 // Writes up to kMostInstructions to `at`, each of kMostInstructionBytes at most; returns the end.
-// `offset` is that of the first in its code segment.
+// `offset` is that of the first in its code segment, whose base is kTestLinear if it is one of 16
+// bits.
 uint8_t* write_program(uint8_t* at, uint32_t offset, const struct program_kind* kind);

@@ -45,3 +45,25 @@ uint16_t random_selector(void) {
   if (one_in(6)) return refused[random_below(sizeof refused / sizeof *refused)];
   return usual[random_below(sizeof usual / sizeof *usual)];
 }
+
+uint32_t random_frame(void) { return kFrames + (random_below(kFrameCount) << 12); }
+
+// Mostly open to all.
+uint32_t random_entry(void) {
+  static const uint32_t marks[] = {0, kAccessed, kAccessed | kDirty, kGlobal};
+  uint32_t entry = kPresent | kWritable | kUser | marks[random_below(4)];
+  if (one_in(6)) entry &= ~(uint32_t)kPresent;
+  if (one_in(6)) entry &= ~(uint32_t)kWritable;
+  if (one_in(8)) entry &= ~(uint32_t)kUser;
+  return entry;
+}
+
+static bool may_be_read(uint32_t entry) { return (entry & kPresent) != 0 && (entry & kUser) != 0; }
+static bool is_read_only(uint32_t entry) { return (entry & (kPresent | kWritable)) == kPresent; }
+
+uint32_t random_page(uint32_t linear) {
+  uint32_t entry = random_frame() | random_entry();
+  if (is_read_only(entry) && !may_be_read(page_entry(linear + 0x1000))) entry |= kWritable;
+  if (!may_be_read(entry) && is_read_only(page_entry(linear - 0x1000))) entry |= kPresent | kUser;
+  return entry;
+}

@@ -15,3 +15,11 @@ uint32_t random_pointer(void);
 // The selector of a data segment; sometimes one that is refused. None is null: the emulator
 // accesses memory by null selectors.
 uint16_t random_selector(void);
+
+// One of the frames that programs use.
+uint32_t random_frame(void);
+// The bits of an entry of page tables beside the frame.
+uint32_t random_entry(void);
+// An entry for a page. None that may not be read lies behind one that may only be read: where an
+// operand to be updated is in both, the emulator finds the second one first.
+uint32_t random_page(uint32_t linear);
