@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/comparison_arguments.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_run.h"
 #include "formats/atomic_file.h"
@@ -18,7 +19,8 @@ struct ExplainArguments {
   std::string recording, hints, output;
   unsigned rounds = 8;
   std::uint64_t budget = 400;
-  bool strict = false, bit_changes = false, json = false;
+  bool json = false;
+  ComparisonArguments comparison;
 };
 
 nlohmann::ordered_json line_json(const ContextLine& line) {
@@ -156,8 +158,8 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
                      "tried against them");
   }
   ExplainOptions options;
-  options.strict = arguments.strict;
-  options.bit_changes = arguments.bit_changes;
+  options.strict = arguments.comparison.strict;
+  options.bit_changes = arguments.comparison.bit_changes;
   options.rounds = arguments.rounds;
   options.budget = arguments.budget * 1'000'000;
   options.believed = file.believed();
@@ -192,10 +194,7 @@ CommandRun define_explain(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   app.add_option("--budget", arguments->budget,
                  "Million instructions that trials may replay for each");
-  app.add_flag("--strict", arguments->strict,
-               "Take no result over from the bus where implementations differ");
-  app.add_flag("--accept-bit-changes", arguments->bit_changes,
-               "Believe another bus master that changes a single bit and nothing around it");
+  define_comparison(app, arguments->comparison);
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_explain(*arguments, console); };
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/comparison_arguments.h"
 #include "cli/parallel_trace.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_run.h"
@@ -27,8 +28,9 @@ struct ReplayArguments {
   std::uint64_t from = 0;
   std::uint64_t to = ~std::uint64_t{0};
   int jobs = 1;
-  bool processes = false, strict = false, bit_changes = false, unchecked = false;
+  bool processes = false, unchecked = false;
   bool from_start = false, json = false;
+  ComparisonArguments comparison;
 };
 
 KtOptions kt_options(const ReplayArguments& arguments) {
@@ -174,8 +176,8 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   if (can_be_taken_back(arguments.output)) options.start_over = start_over;
   options.range = {arguments.from, arguments.to};
   options.check = !arguments.unchecked;
-  options.strict = arguments.strict;
-  options.bit_changes = arguments.bit_changes;
+  options.strict = arguments.comparison.strict;
+  options.bit_changes = arguments.comparison.bit_changes;
   // Checkpoints are of the run without the hints.
   options.use_checkpoints = !arguments.from_start && arguments.hints.empty();
   const auto start = std::chrono::steady_clock::now();
@@ -216,10 +218,7 @@ CommandRun define_replay(CLI::App& app) {
                "Write PID and MMU records at changes of the address space");
   app.add_option("--hints", arguments->hints,
                  "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
-  app.add_flag("--strict", arguments->strict,
-               "Take no result over from the bus where implementations differ");
-  app.add_flag("--accept-bit-changes", arguments->bit_changes,
-               "Believe another bus master that changes a single bit and nothing around it");
+  define_comparison(app, arguments->comparison);
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
   app.add_flag("--json", arguments->json, "Print one line of JSON");

@@ -10,6 +10,7 @@
 #include "cli/accounting_report.h"
 #include "cli/cache_report.h"
 #include "cli/command.h"
+#include "cli/comparison_arguments.h"
 #include "cli/digest_verify.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_run.h"
@@ -22,9 +23,9 @@ namespace {
 struct VerifyArguments {
   std::string recording, memory, cache_model, hints;
   int jobs = 1;
-  bool strict = false, bit_changes = false, json = false, cache = false, exact_cache = false,
-       account = false;
+  bool json = false, cache = false, exact_cache = false, account = false;
   bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
+  ComparisonArguments comparison;
 };
 
 nlohmann::ordered_json count_json(const CheckCount& count) {
@@ -214,8 +215,8 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
                const VerifyArguments& arguments, const Console& console) {
   const RecordingFile& file = placed.file;
   ReplayRunOptions options;
-  options.strict = arguments.strict;
-  options.bit_changes = arguments.bit_changes;
+  options.strict = arguments.comparison.strict;
+  options.bit_changes = arguments.comparison.bit_changes;
   options.plain_first = true;
   if (arguments.wants_cache()) {
     options.cache = choose_cache(file.recording().bus, arguments.cache_model);
@@ -310,10 +311,7 @@ CommandRun define_verify(CLI::App& app) {
                  "Processes to use; one is used for now, whatever is asked");
   app.add_option("--hints", arguments->hints,
                  "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
-  app.add_flag("--strict", arguments->strict,
-               "Take no result over from the bus where implementations differ");
-  app.add_flag("--accept-bit-changes", arguments->bit_changes,
-               "Believe another bus master that changes a single bit and nothing around it");
+  define_comparison(app, arguments->comparison);
   app.add_flag("--account", arguments->account,
                "Say what the verdict rests on: what was compared, and what was taken on trust");
   app.add_flag("--cache", arguments->cache,

@@ -85,33 +85,34 @@ void OperandList::add_far_pointer(bool selector_first) {
   add(selector_first ? *offset : selector);
 }
 
-void OperandList::add_push(unsigned slot, unsigned count, unsigned size) {
+/// `count` slots of `slot` bytes each, of which `size` are accessed (0: all); the first one `above`
+/// the stack pointer.
+MemoryOperand& OperandList::add_slots(OperandKind kind, int above, unsigned slot, unsigned count,
+                                      unsigned size) {
   MemoryOperand operand;
-  operand.kind = OperandKind::stack_push;
+  operand.kind = kind;
   operand.width = AddressWidth::stack;
   operand.segment = kSs;
   operand.base = kEsp;
-  operand.displacement = info_.stack_delta - static_cast<std::int32_t>(slot);
+  operand.displacement = above;
   operand.size = static_cast<std::uint16_t>(size == 0 ? slot : size);
   operand.count = static_cast<std::uint8_t>(count);
-  operand.stride = static_cast<std::int8_t>(-static_cast<int>(slot));
-  operand.write = true;
-  add(operand);
+  return add(operand);
+}
+
+void OperandList::add_push(unsigned slot, unsigned count, unsigned size) {
+  const auto step = static_cast<int>(slot);
+  MemoryOperand& pushes =
+      add_slots(OperandKind::stack_push, info_.stack_delta - step, slot, count, size);
+  pushes.stride = static_cast<std::int8_t>(-step);
+  pushes.write = true;
   info_.stack_delta -= static_cast<std::int32_t>(slot * count);
 }
 
 void OperandList::add_pop(unsigned slot, unsigned count, unsigned size) {
-  MemoryOperand operand;
-  operand.kind = OperandKind::stack_pop;
-  operand.width = AddressWidth::stack;
-  operand.segment = kSs;
-  operand.base = kEsp;
-  operand.displacement = info_.stack_delta;
-  operand.size = static_cast<std::uint16_t>(size == 0 ? slot : size);
-  operand.count = static_cast<std::uint8_t>(count);
-  operand.stride = static_cast<std::int8_t>(slot);
-  operand.read = true;
-  add(operand);
+  MemoryOperand& pops = add_slots(OperandKind::stack_pop, info_.stack_delta, slot, count, size);
+  pops.stride = static_cast<std::int8_t>(slot);
+  pops.read = true;
   info_.stack_delta += static_cast<std::int32_t>(slot * count);
 }
 

@@ -54,6 +54,8 @@ class OperandList {
 
  private:
   const ZydisDecodedOperand* explicit_memory() const;
+  MemoryOperand& add_slots(OperandKind kind, int above, unsigned slot, unsigned count,
+                           unsigned size);
 };
 
 }  // namespace citcat

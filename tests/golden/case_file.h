@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "capture/import.h"
 #include "events/recording.h"
@@ -24,5 +25,8 @@ ImportedRecording import_case(const CaseFile& file);
 
 /// Throws FormatError, with the line's number as the offset.
 CaseFile load_case(const std::filesystem::path& path);
+
+/// Where the cases are, in the order of their names.
+std::vector<std::filesystem::path> case_paths();
 
 }  // namespace citcat::testing

@@ -137,16 +137,6 @@ Recording recording_of(CaseFile& file, std::string* placed = nullptr) {
   return std::move(imported.recording);
 }
 
-std::vector<std::filesystem::path> case_paths() {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(CITCAT_SOURCE_DIR "/tests/golden/cases")) {
-    if (entry.path().extension() == ".case") paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 std::string case_name(const ::testing::TestParamInfo<std::filesystem::path>& parameter) {
   std::string name = parameter.param.stem().string();
   std::replace_if(

@@ -199,16 +199,6 @@ TEST_P(RoundTrip, MatchesTheBusItMade) {
   EXPECT_EQ(a.eip, b.eip);
 }
 
-std::vector<std::filesystem::path> case_paths() {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(CITCAT_SOURCE_DIR "/tests/golden/cases")) {
-    if (entry.path().extension() == ".case") paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 INSTANTIATE_TEST_SUITE_P(Golden, RoundTrip, ::testing::ValuesIn(case_paths()), [](const auto& at) {
   std::string name = at.param.stem().string();
   std::replace(name.begin(), name.end(), '-', '_');
