@@ -11,13 +11,6 @@ namespace citcat {
 
 namespace {
 
-constexpr std::uint8_t kEsp = 4;
-constexpr std::uint8_t kEbp = 5;
-constexpr std::uint8_t kEsi = 6;
-constexpr std::uint8_t kEdi = 7;
-
-constexpr unsigned kTableBits = 16;
-constexpr std::size_t kTableSlots = std::size_t{1} << kTableBits;
 constexpr std::uint8_t kMaxConfidence = 7;
 constexpr std::uint8_t kMaxScore = 15;
 constexpr std::uint8_t kStartScore = 8;
@@ -33,11 +26,8 @@ constexpr std::uint64_t kAll = ~std::uint64_t{0};
 constexpr std::array<std::array<std::uint64_t, 3>, 6> kFixedMasks{
     {{0, 0, 0}, {kLow, 0, 0}, {kAll, 0, 0}, {kAll, kLow, 0}, {kAll, kAll, 0}, {kAll, kAll, kLow}}};
 
-std::uint32_t hash(std::uint64_t key) {
-  return static_cast<std::uint32_t>((key * 0x9e3779b97f4a7c15U) >> (64 - kTableBits));
-}
 std::size_t follower_slot(std::uint32_t number, std::size_t slot, std::uint32_t last) {
-  return hash((std::uint64_t{number} * 2 + slot) << 32 | last);
+  return kt_hash((std::uint64_t{number} * 2 + slot) << 32 | last);
 }
 
 std::uint32_t zigzag(std::uint32_t v) { return v << 1 ^ (v >> 31 != 0 ? ~std::uint32_t{0} : 0); }
@@ -116,10 +106,9 @@ struct KtModel::Models {
 
 KtModel::KtModel()
     : models_(std::make_unique<Models>()),
-      far_(kTableSlots),
-      near_(kTableSlots),
-      memory_(kTableSlots),
-      followers_(kTableSlots) {}
+      far_(kKtTableSlots),
+      near_(kKtTableSlots),
+      followers_(kKtTableSlots) {}
 
 KtModel::~KtModel() = default;
 
@@ -321,9 +310,9 @@ std::uint32_t KtModel::code_template(Coder& coder, const Window& window, std::ui
 KtModel::GuessPlace KtModel::guess_place() const {
   const std::uint64_t key = std::uint64_t{current_} << 32;
   GuessPlace place;
-  place.far = hash(key ^ (path_ & 0xffff) * 0x10001);
-  place.near = hash(key ^ (path_ & 7));
-  place.tag = static_cast<std::uint16_t>(hash((key ^ path_) * 3));
+  place.far = kt_hash(key ^ (path_ & 0xffff) * 0x10001);
+  place.near = kt_hash(key ^ (path_ & 7));
+  place.tag = static_cast<std::uint16_t>(kt_hash((key ^ path_) * 3));
   return place;
 }
 
@@ -397,146 +386,6 @@ void KtModel::learn_branch(Template& t, const GuessPlace& place, std::uint32_t n
 // ---- Addresses
 // -----------------------------------------------------------------------------------
 
-std::uint32_t KtModel::recall(std::uint32_t address) const {
-  const Remembered& r = memory_[hash(address)];
-  return r.address == address ? r.value : 0;
-}
-
-void KtModel::remember(std::uint32_t address, std::uint32_t value) {
-  memory_[hash(address)] = {address, value};
-}
-
-std::uint32_t KtModel::expected_address(const KtAddressRule& rule) const {
-  return registers_[rule.base] + (registers_[rule.index] << rule.scale) + rule.displacement;
-}
-
-void KtModel::learn_register(std::uint8_t reg, std::uint32_t value) {
-  if (reg == KtOperands::kNone || registers_[reg] == value) return;
-  registers_[reg] = value;
-  if (origin_[reg] != 0) remember(origin_[reg], value);
-}
-
-void KtModel::learn_address(const KtAddressRule& rule, std::uint32_t address) {
-  const std::uint32_t sum = address - rule.displacement;
-  if (rule.index == KtOperands::kNone) {
-    learn_register(rule.base, sum);
-  } else {
-    learn_register(rule.index, (sum - registers_[rule.base]) >> rule.scale);
-  }
-}
-
-void KtModel::apply(const Template& t) {
-  const KtOperands& o = t.operands;
-  const std::uint32_t width = o.width;
-  const std::uint32_t constant = static_cast<std::uint32_t>(o.constant);
-  auto& r = registers_;
-  const auto set = [&](std::uint8_t reg, std::uint32_t value, std::uint32_t origin) {
-    r[reg] = value;
-    origin_[reg] = origin;
-  };
-  switch (o.effect) {
-    case KtEffect::none:
-      break;
-    case KtEffect::push_register:
-      remember(addresses_[0], r[o.reg]);
-      r[kEsp] = addresses_[0];
-      break;
-    case KtEffect::push_other:
-    case KtEffect::call:
-    case KtEffect::call_indirect:
-      r[kEsp] -= width;
-      break;
-    case KtEffect::interrupt:
-      break;
-    case KtEffect::pop_register:
-      r[kEsp] = addresses_[0] + width;
-      set(o.reg, recall(addresses_[0]), addresses_[0]);
-      break;
-    case KtEffect::pop_other:
-    case KtEffect::ret:
-      r[kEsp] += width + constant;
-      break;
-    case KtEffect::push_all:
-      for (std::uint8_t i = 0; i < 8; ++i) remember(addresses_[0] - 4U * i, r[i]);
-      r[kEsp] = addresses_[0] - 28;
-      break;
-    case KtEffect::pop_all:
-      for (std::uint8_t i = 0; i < 8; ++i) {
-        if (i != kEsp) set(i, recall(addresses_[0] + 28 - 4U * i), addresses_[0] + 28 - 4U * i);
-      }
-      r[kEsp] = addresses_[0] + 32;
-      break;
-    case KtEffect::iret:
-      r[kEsp] += 12;
-      break;
-    case KtEffect::leave:
-      r[kEsp] = addresses_[0] + width;
-      set(kEbp, recall(addresses_[0]), addresses_[0]);
-      break;
-    case KtEffect::move_register:
-      set(o.reg, r[o.rm], 0);
-      break;
-    case KtEffect::load:
-      set(o.reg, recall(addresses_[0]), addresses_[0]);
-      break;
-    case KtEffect::load_byte:
-      set(o.reg, recall(addresses_[0]) & 0xff, 0);
-      break;
-    case KtEffect::load_word:
-      set(o.reg, recall(addresses_[0]) & 0xffff, 0);
-      break;
-    case KtEffect::store:
-      remember(addresses_[0], r[o.reg]);
-      break;
-    case KtEffect::load_address:
-      set(o.reg, r[o.base] + (r[o.index] << o.scale) + static_cast<std::uint32_t>(o.displacement),
-          0);
-      break;
-    case KtEffect::load_constant:
-      set(o.reg, constant, 0);
-      break;
-    case KtEffect::add_constant:
-      set(o.rm, r[o.rm] + constant, 0);
-      break;
-    case KtEffect::and_constant:
-      set(o.rm, r[o.rm] & constant, 0);
-      break;
-    case KtEffect::add_register:
-      set(o.rm, r[o.rm] + r[o.reg], 0);
-      break;
-    case KtEffect::subtract_register:
-      set(o.rm, r[o.rm] - r[o.reg], 0);
-      break;
-    case KtEffect::shift_left:
-      set(o.rm, r[o.rm] << (constant & 31), 0);
-      break;
-    case KtEffect::shift_right:
-      set(o.rm, r[o.rm] >> (constant & 31), 0);
-      break;
-    case KtEffect::clear:
-      set(o.rm, 0, 0);
-      break;
-    case KtEffect::exchange:
-      std::swap(r[o.reg], r[o.rm]);
-      std::swap(origin_[o.reg], origin_[o.rm]);
-      break;
-    case KtEffect::lods:
-      set(kEsi, r[kEsi] + width, 0);
-      break;
-    case KtEffect::stos:
-      set(kEdi, r[kEdi] + width, 0);
-      break;
-    case KtEffect::movs:
-      set(kEsi, r[kEsi] + width, 0);
-      set(kEdi, r[kEdi] + width, 0);
-      break;
-    case KtEffect::overwrite:
-      origin_[o.rm] = 0;
-      break;
-  }
-  r[KtOperands::kNone] = 0;
-}
-
 template <typename Coder>
 void KtModel::code_addresses(Coder& coder, const Window& window, Template& t) {
   for (std::size_t slot = 0; slot < t.address_count; ++slot) {
@@ -547,7 +396,7 @@ void KtModel::code_addresses(Coder& coder, const Window& window, Template& t) {
     std::uint32_t address = 0;
     if constexpr (!Coder::kDecodes) address = word_at(window.bytes, t.fixed_bytes + 4 * slot);
     addresses_[slot] = code_address(coder, t, slot, address);
-    learn_address(t.rule[slot], addresses_[slot]);
+    registers_.learn_address(t.rule[slot], addresses_[slot]);
   }
 }
 
@@ -556,7 +405,7 @@ std::uint32_t KtModel::code_address(Coder& coder, Template& t, std::size_t slot,
                                     std::uint32_t address) {
   Predictor& p = t.address[slot];
   const std::size_t kind = t.rule[slot].kind;
-  const std::uint32_t by_model = expected_address(t.rule[slot]);
+  const std::uint32_t by_model = registers_.expected_address(t.rule[slot]);
   const std::uint32_t by_stride = p.last + p.stride;
   std::uint32_t& follower = followers_[follower_slot(current_, slot, p.last)];
   const bool model_first = p.model_score >= p.stride_score;
@@ -660,7 +509,7 @@ std::size_t KtModel::encode(RangeEncoder& coder, std::span<const std::uint8_t> r
   current_ = next;
   Template& t = templates_[next - 1];
   code_addresses(coder, window, t);
-  apply(t);
+  registers_.apply(t.operands, addresses_[0]);
   return t.fixed_bytes + std::size_t{4} * t.address_count;
 }
 
@@ -678,7 +527,7 @@ std::size_t KtModel::decode(RangeDecoder& coder, std::span<std::uint8_t> record)
   current_ = next;
   Template& t = templates_[next - 1];
   code_addresses(coder, none, t);
-  apply(t);
+  registers_.apply(t.operands, addresses_[0]);
   std::memcpy(record.first(sizeof t.fixed).data(), t.fixed.data(), sizeof t.fixed);
   std::memcpy(record.subspan(t.fixed_bytes, sizeof addresses_).data(), addresses_.data(),
               sizeof addresses_);

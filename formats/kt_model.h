@@ -14,79 +14,11 @@
 #include "formats/byte_writer.h"
 #include "formats/eip_table.h"
 #include "formats/kt.h"
+#include "formats/kt_operands.h"
+#include "formats/kt_registers.h"
 #include "formats/range_coder.h"
 
 namespace citcat {
-
-/// What an instruction does to registers that later addresses are made of: as much of the processor
-/// as pays. It need not be right or complete, only the same on both sides.
-enum class KtEffect : std::uint8_t {
-  none,
-  push_register,
-  push_other,
-  pop_register,
-  pop_other,
-  push_all,
-  pop_all,
-  call,
-  call_indirect,
-  ret,
-  leave,
-  interrupt,
-  iret,
-  move_register,
-  load,
-  load_byte,
-  load_word,
-  store,
-  load_address,
-  load_constant,
-  add_constant,
-  and_constant,
-  add_register,
-  subtract_register,
-  shift_left,
-  shift_right,
-  clear,
-  exchange,
-  lods,
-  stos,
-  movs,
-  overwrite,
-};
-
-/// How control leaves an instruction.
-enum class KtFlow : std::uint8_t { next, branch, indirect, ret, repeat };
-
-/// The parts of an instruction the model looks at.
-struct KtOperands {
-  static constexpr std::uint8_t kNone = 8;
-  KtEffect effect = KtEffect::none;
-  KtFlow flow = KtFlow::next;
-  std::uint8_t base = kNone, index = kNone, scale = 0;  ///< of the memory operand
-  std::uint8_t reg = kNone, rm = kNone;                 ///< registers the effect names
-  std::uint8_t width = 4;                               ///< bytes a string or stack operation moves
-  bool has_memory = false;
-  std::int32_t displacement = 0;
-  std::int32_t constant = 0;
-  bool has_target = false;  ///< address 0 is a jump target given by the bytes
-  std::uint32_t target = 0;
-};
-/// Looks at an instruction as 32-bit code. Never fails: bytes that are cut or unknown have no
-/// effect.
-KtOperands kt_operands(std::uint32_t eip, std::span<const std::uint8_t> code);
-
-/// How one address of an instruction is expected to come about: base + (index << scale) +
-/// displacement, of registers as far as they are known.
-struct KtAddressRule {
-  /// Kinds have statistics of their own.
-  enum Kind : std::uint8_t { target, stack, string, memory };
-  static constexpr std::size_t kKinds = 4;
-  Kind kind = memory;
-  std::uint8_t base = KtOperands::kNone, index = KtOperands::kNone, scale = 0;
-  std::uint32_t displacement = 0;
-};
-KtAddressRule kt_address_rule(const KtOperands& operands, std::size_t slot);
 
 /// The model, run alike by the encoder and the decoder. Both see whole records: the encoder the one
 /// to code, the decoder the room for it.
@@ -157,10 +89,6 @@ class KtModel {
     std::uint8_t source = 0;
     std::uint8_t confidence = 0;
   };
-  struct Remembered {
-    std::uint32_t address = 0;
-    std::uint32_t value = 0;
-  };
   struct Models;
   /// The record to encode, or what decoding needs in its place.
   struct Window {
@@ -201,22 +129,14 @@ class KtModel {
   void learn_plain_next(Template& t, std::uint32_t next);
   void learn_branch(Template& t, const GuessPlace& place, std::uint32_t next);
   void learn_return(const Template& t, std::uint32_t next);
-  std::uint32_t expected_address(const KtAddressRule& rule) const;
-  void learn_register(std::uint8_t reg, std::uint32_t value);
-  void learn_address(const KtAddressRule& rule, std::uint32_t address);
-  void apply(const Template& t);
   void write_run();
-  std::uint32_t recall(std::uint32_t address) const;
-  void remember(std::uint32_t address, std::uint32_t value);
 
   std::unique_ptr<Models> models_;
   std::vector<Template> templates_;
   EipTable by_eip_;  ///< the newest template of each, number + 1
   std::vector<Guess> far_, near_;
-  std::vector<Remembered> memory_;
   std::vector<std::uint32_t> followers_;  ///< address that followed an address of a template
-  std::array<std::uint32_t, 9> registers_{};
-  std::array<std::uint32_t, 9> origin_{};  ///< where the register was loaded from; 0: elsewhere
+  KtRegisters registers_;
   std::array<std::uint32_t, 64> calls_{};  ///< return stack of template numbers + 1
   std::uint32_t call_top_ = 0;
   std::array<std::uint32_t, 16> interrupted_{};  ///< template numbers + 1 that interrupts put off

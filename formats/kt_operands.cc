@@ -1,7 +1,7 @@
 // The little of the instruction set that tells where addresses come from. Opcodes and encodings:
 // Intel SDM vol. 2, chapter 2 (ModR/M, SIB, prefixes) and appendix A (opcode maps).
 
-#include "formats/kt_model.h"
+#include "formats/kt_operands.h"
 
 namespace citcat {
 

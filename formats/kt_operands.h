@@ -1,0 +1,81 @@
+#pragma once
+// What the model of KT traces sees in an instruction: where its addresses come from, and what it
+// does to the registers they are made of.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace citcat {
+
+/// What an instruction does to registers that later addresses are made of: as much of the processor
+/// as pays. It need not be right or complete, only the same on both sides.
+enum class KtEffect : std::uint8_t {
+  none,
+  push_register,
+  push_other,
+  pop_register,
+  pop_other,
+  push_all,
+  pop_all,
+  call,
+  call_indirect,
+  ret,
+  leave,
+  interrupt,
+  iret,
+  move_register,
+  load,
+  load_byte,
+  load_word,
+  store,
+  load_address,
+  load_constant,
+  add_constant,
+  and_constant,
+  add_register,
+  subtract_register,
+  shift_left,
+  shift_right,
+  clear,
+  exchange,
+  lods,
+  stos,
+  movs,
+  overwrite,
+};
+
+/// How control leaves an instruction.
+enum class KtFlow : std::uint8_t { next, branch, indirect, ret, repeat };
+
+/// The parts of an instruction the model looks at.
+struct KtOperands {
+  static constexpr std::uint8_t kNone = 8;
+  KtEffect effect = KtEffect::none;
+  KtFlow flow = KtFlow::next;
+  std::uint8_t base = kNone, index = kNone, scale = 0;  ///< of the memory operand
+  std::uint8_t reg = kNone, rm = kNone;                 ///< registers the effect names
+  std::uint8_t width = 4;                               ///< bytes a string or stack operation moves
+  bool has_memory = false;
+  std::int32_t displacement = 0;
+  std::int32_t constant = 0;
+  bool has_target = false;  ///< address 0 is a jump target given by the bytes
+  std::uint32_t target = 0;
+};
+/// Looks at an instruction as 32-bit code. Never fails: bytes that are cut or unknown have no
+/// effect.
+KtOperands kt_operands(std::uint32_t eip, std::span<const std::uint8_t> code);
+
+/// How one address of an instruction is expected to come about: base + (index << scale) +
+/// displacement, of registers as far as they are known.
+struct KtAddressRule {
+  /// Kinds have statistics of their own.
+  enum Kind : std::uint8_t { target, stack, string, memory };
+  static constexpr std::size_t kKinds = 4;
+  Kind kind = memory;
+  std::uint8_t base = KtOperands::kNone, index = KtOperands::kNone, scale = 0;
+  std::uint32_t displacement = 0;
+};
+KtAddressRule kt_address_rule(const KtOperands& operands, std::size_t slot);
+
+}  // namespace citcat
