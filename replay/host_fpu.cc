@@ -122,6 +122,31 @@ bool is_transcendental(const InstructionInfo& info) {
   return (m >= 0xf0 && m <= 0xf3) || m == 0xf9 || m == 0xfb || m == 0xfe || m == 0xff;
 }
 
+/// All of an x87 form but its stub. What it has in memory is known.
+void describe_x87(const InstructionInfo& info, FpuForm& form) {
+  form.action = x87_action(info);
+  form.waits = x87_waits(info);
+  form.sets_pointers = !is_x87_control(info);
+  form.model_specific = is_transcendental(info);
+  form.fop = static_cast<std::uint16_t>((info.opcode & 7) << 8 | info.modrm);
+  form.wide_image = form.memory_bytes == 28 || form.memory_bytes == 108;
+  form.real_image = info.real_or_v86;
+  form.clears_pointers = info.opcode == 0xdb && info.modrm == 0xe3;
+  if (info.register_form && info.opcode == 0xdf && info.modrm == 0xe0) {
+    form.gpr = kEax;
+    form.writes_gpr = true;
+  }
+  // FCOMI, FUCOMI and their popping forms: DB E8..F7, DF E8..F7.
+  const bool compares = (info.opcode | 4) == 0xdf && info.modrm >= 0xe8 && info.modrm <= 0xf7;
+  form.writes_eflags = info.register_form && compares;
+}
+
+/// With its memory operand at [rdi].
+std::vector<std::uint8_t> x87_code(const InstructionInfo& info) {
+  if (info.register_form) return x87_register_code(info.opcode, info.modrm);
+  return {info.opcode, static_cast<std::uint8_t>((info.modrm & 0x38) | kModRmRdi)};
+}
+
 /// CVTPI2PS, CVTTPS2PI, CVTPS2PI and the same of doubles wait for the x87 unit as MMX instructions
 /// do; CVTPI2PD only where its operand is an MMX register (SDM vol. 2).
 bool converts_mmx(const InstructionInfo& info) {
@@ -264,29 +289,10 @@ FpuForm HostFpu::prepare(const InstructionInfo& info) {
     form.writes_memory = info.operands[0].write;
   }
   switch (info.kind) {
-    case InstructionClass::x87: {
-      form.action = x87_action(info);
-      form.waits = x87_waits(info);
-      form.sets_pointers = !is_x87_control(info);
-      form.model_specific = is_transcendental(info);
-      form.fop = static_cast<std::uint16_t>((info.opcode & 7) << 8 | info.modrm);
-      form.wide_image = form.memory_bytes == 28 || form.memory_bytes == 108;
-      form.real_image = info.real_or_v86;
-      form.clears_pointers = info.opcode == 0xdb && info.modrm == 0xe3;
-      if (info.register_form && info.opcode == 0xdf && info.modrm == 0xe0) {
-        form.gpr = kEax;
-        form.writes_gpr = true;
-      }
-      // FCOMI, FUCOMI and their popping forms: DB E8..F7, DF E8..F7.
-      const bool compares = (info.opcode | 4) == 0xdf && info.modrm >= 0xe8 && info.modrm <= 0xf7;
-      form.writes_eflags = info.register_form && compares;
-      if (form.action != Action::host) return form;
-      const auto memory_modrm = static_cast<std::uint8_t>((info.modrm & 0x38) | kModRmRdi);
-      form.stub =
-          stub_for(info.register_form ? x87_register_code(info.opcode, info.modrm)
-                                      : std::vector<std::uint8_t>{info.opcode, memory_modrm});
+    case InstructionClass::x87:
+      describe_x87(info, form);
+      if (form.action == Action::host) form.stub = stub_for(x87_code(info));
       return form;
-    }
     case InstructionClass::fwait:
       form.action = Action::nothing;
       form.waits = true;

@@ -145,8 +145,17 @@ bool Machine::run_step() {
 
 void Machine::finish_run_step() {
   switch (action_) {
-    case Action::emulate:
+    case Action::native_fault:
+    case Action::finish_repeat:
+    case Action::ask_again:
+    case Action::retranslate:
+    case Action::replan:
+      break;  // the engine is elsewhere
+    default:
       engine_.set_eip(linear_ - engine_.segment_base(kCs));
+  }
+  switch (action_) {
+    case Action::emulate:
       try {
         emulate();
       } catch (const NeedsMapping& n) {
@@ -160,33 +169,27 @@ void Machine::finish_run_step() {
       }
       break;
     case Action::raise:
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
       raise(exception_, engine_.eip(), DeliveredEvent::Kind::exception);
       break;
     case Action::map_page:
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
       memory_.ensure_mapped(page_to_map_);
       break;
     case Action::fix_flags:
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
       engine_.set_eflags(fix_flags_);
       break;
     case Action::native_fault:
       handle_native_fault();
       break;
     case Action::segment_end:
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
       deliver_segment_end();
       break;
     case Action::arrange:
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
       arrange();
       break;
     case Action::finish_repeat:
       finish_repeat();
       break;
     case Action::flush_tlb:
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
       engine_.flush_tlb();
       break;
     case Action::ask_again:
@@ -195,18 +198,14 @@ void Machine::finish_run_step() {
       engine_.flush_tlb();
       break;
     case Action::debug_trap:
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
       take_debug_trap();
       break;
     case Action::resume:
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
       break;
     case Action::forget_code:
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
       forget_code();
       break;
     case Action::step:
-      engine_.set_eip(linear_ - engine_.segment_base(kCs));
       engine_.step_once();
       break;
     case Action::retranslate:
