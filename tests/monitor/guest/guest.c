@@ -219,6 +219,7 @@ void guest_main(const uint32_t* information) {
     run_program();
     set_cr0(usual0);
     set_cr4(usual4);
+    reset_descriptors();
   }
   stop();
 }

@@ -3,6 +3,7 @@
 enum { kTimerVector = 0x20, kUserVectors = 0x80, kUserVectorsEnd = 0x90 };
 
 static uint64_t gdt[kSelectors / 8];
+static uint64_t ldt[kLocalSelectors / 8];
 static uint64_t idt[256];
 static bool pae;
 // Of entries of 4 bytes; with PAE of 8, then twice as many: those of 4 MiB, or of the gigabytes 0
@@ -15,11 +16,11 @@ static uint8_t exception_stack[8192] __attribute__((aligned(16)));
 
 // The task segment (Intel SDM vol. 3, figure 7-2) with its map of ports.
 enum { kMappedPorts = 0x400 };
-static struct {
+static struct task {
   uint32_t link, esp0, ss0, others[22];
   uint16_t trap, map_base;
   uint8_t map[kMappedPorts / 8], end;
-} __attribute__((packed)) task;
+} __attribute__((packed)) task, other_task;
 
 extern uint8_t vector_entries[], gate_target[], gate_target_2[];
 
@@ -56,13 +57,50 @@ static uint64_t gate(const void* target, uint32_t access, uint32_t parameters) {
          (offset & 0xffff);
 }
 
+static void set_up_task(struct task* t) {
+  t->esp0 = (uint32_t)exception_stack + sizeof exception_stack;
+  t->ss0 = kKernelData;
+  t->map_base = (uint16_t) __builtin_offsetof(struct task, map);
+  for (uint32_t i = 0; i < sizeof t->map; ++i) t->map[i] = 0xff;
+  t->map[0xe8 / 8] = 0x0f;  // ports ECh to EFh, where nothing is
+  t->end = 0xff;
+}
+
+// None accessed yet.
+static void set_up_local_segments(void) {
+  const uint32_t code0 = 0x9a, code3 = 0xfa, data3 = 0xf2, pages = 8, wide = 4;
+  ldt[kLocalData / 8] = segment(0, 0xfffff, data3, pages | wide);
+  ldt[kLocalData16 / 8] = segment(kTestLinear, 0xfffff, data3, pages);
+  ldt[kLocalCode / 8] = segment(0, 0xfffff, code3, pages | wide);
+  ldt[kLocalCode16 / 8] = segment(kTestLinear, 0xfffff, code3, pages);
+  ldt[kLocalAbsent / 8] = segment(0, 0xfffff, data3 & ~0x80u, pages | wide);
+  ldt[kLocalGate / 8] = gate(gate_target, 0xec, 0);
+  ldt[kLocalKernelCode / 8] = segment(0, 0xfffff, code0, pages | wide);
+  ldt[kLocalKernelCode16 / 8] = segment(kTestLinear, 0xfffff, code0, pages);
+}
+
+static uint64_t free_task(struct task* t) { return segment((uint32_t)t, sizeof *t - 1, 0x89, 0); }
+
+void reset_descriptors(void) {
+  uint32_t current;
+  set_up_local_segments();
+  __asm__ volatile("lldt %w0" : : "r"(kLocalTable) : "memory");
+  __asm__ volatile("str %0" : "=r"(current));
+  if (current == kTask) return;
+  gdt[kTask / 8] = free_task(&task);
+  gdt[kOtherTask / 8] = free_task(&other_task);
+  __asm__ volatile("ltr %w0" : : "r"(kTask) : "memory");
+}
+
 static void set_up_segments(void) {
   const uint32_t code0 = 0x9b, data0 = 0x93, code3 = 0xfb, data3 = 0xf3, pages = 8, wide = 4;
   gdt[kKernelCode / 8] = segment(0, 0xfffff, code0, pages | wide);
   gdt[kKernelData / 8] = segment(0, 0xfffff, data0, pages | wide);
   gdt[kUserCode / 8] = segment(0, 0xfffff, code3, pages | wide);
   gdt[kUserData / 8] = segment(0, 0xfffff, data3, pages | wide);
-  gdt[kTask / 8] = segment((uint32_t)&task, sizeof task - 1, 0x89, 0);
+  gdt[kTask / 8] = free_task(&task);
+  gdt[kOtherTask / 8] = free_task(&other_task);
+  gdt[kLocalTable / 8] = segment((uint32_t)ldt, sizeof ldt - 1, 0x82, 0);
   gdt[kKernelCode16 / 8] = segment(kTestLinear, 0xfffff, code0, pages);
   gdt[kUserCode16 / 8] = segment(kTestLinear, 0xfffff, code3, pages);
   gdt[kUserData16 / 8] = segment(kTestLinear, 0xfffff, data3, pages);
@@ -71,12 +109,8 @@ static void set_up_segments(void) {
   gdt[kGate2 / 8] = gate(gate_target_2, 0xec, 2);
   gdt[kAbsent / 8] = segment(kTestLinear, 0xfffff, data3 & ~0x80u, pages | wide);
   gdt[kOddData / 8] = segment(kTestLinear + 0x803, 0xfffff, data3, pages | wide);
-  task.esp0 = (uint32_t)exception_stack + sizeof exception_stack;
-  task.ss0 = kKernelData;
-  task.map_base = (uint16_t) __builtin_offsetof(__typeof__(task), map);
-  for (uint32_t i = 0; i < sizeof task.map; ++i) task.map[i] = 0xff;
-  task.map[0xe8 / 8] = 0x0f;  // ports ECh to EFh, where nothing is
-  task.end = 0xff;
+  set_up_task(&task);
+  set_up_task(&other_task);
 }
 
 static void set_up_gates(void) {
@@ -167,10 +201,7 @@ void set_up_machine(bool with_pae) {
   table.limit = sizeof idt - 1;
   table.base = (uint32_t)idt;
   __asm__ volatile("lidt %0" : : "m"(table) : "memory");
-  __asm__ volatile("ltr %w0" : : "r"(kTask) : "memory");
-  // Until then a selector of the local table finds one at 0, of 64 KiB (Intel SDM vol. 3, table
-  // 9-1).
-  __asm__ volatile("lldt %w0" : : "r"(0) : "memory");
+  reset_descriptors();
   set_up_pages();
   set_up_interrupts();
 }

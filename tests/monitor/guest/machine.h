@@ -19,7 +19,22 @@ enum {
   kGate2 = 0x58 | 3,       // one of two parameters
   kAbsent = 0x60 | 3,      // a data segment that is not present
   kOddData = 0x68 | 3,     // base kTestLinear + 0x803
-  kSelectors = 0x70,
+  kLocalTable = 0x70,
+  kOtherTask = 0x78,  // a task segment like kTask, not busy
+  kSelectors = 0x80,
+};
+
+// The same of the local table.
+enum {
+  kLocalData = 0x00 | 7,
+  kLocalData16 = 0x08 | 7,  // base kTestLinear
+  kLocalCode = 0x10 | 7,
+  kLocalCode16 = 0x18 | 7,
+  kLocalAbsent = 0x20 | 7,
+  kLocalGate = 0x28 | 7,
+  kLocalKernelCode = 0x30 | 4,
+  kLocalKernelCode16 = 0x38 | 4,
+  kLocalSelectors = 0x40,
 };
 
 // Linear addresses of pages that programs use, and the frames behind all of them.
@@ -49,6 +64,9 @@ enum {
 // Makes segments, gates, paging, with PAE or without, and the interrupt controller; interrupts stay
 // off.
 void set_up_machine(bool with_pae);
+
+// What programs may have done to LDTR, TR and the local table is undone.
+void reset_descriptors(void);
 
 // The page at a linear address of programs becomes this, at once. Of a large page `entry` names the
 // frame of kLargeLinear.

@@ -357,14 +357,19 @@ static void put_push(struct writer* w, uint32_t value) {
   put_operand(w, value);
 }
 
+// MOV AX, selector.
+static void put_selector(struct writer* w, uint32_t selector) {
+  if (w->kind->wide) put8(w, 0x66);
+  put8(w, 0xb8);
+  put16(w, selector);
+}
+
 // MOV AX, selector and MOV to one of ES, DS, FS, GS; or PUSH and POP.
 static void put_segment_load(struct writer* w) {
   static const uint8_t registers[] = {0, 3, 4, 5};
   const uint16_t selector = random_selector();
   if (one_in(2)) {
-    if (w->kind->wide) put8(w, 0x66);
-    put8(w, 0xb8);
-    put16(w, selector);
+    put_selector(w, selector);
     put8(w, 0x8e);
     put8(w, 0xc0 | registers[random_below(4)] << 3);
     return;
@@ -376,6 +381,33 @@ static void put_segment_load(struct writer* w) {
     put8(w, 0x0f);
     put8(w, one_in(2) ? 0xa1 : 0xa9);
   }
+}
+
+// LAR, LSL, VERR or VERW of any selector; at level 0 now and then LLDT or LTR.
+static void put_descriptor_use(struct writer* w) {
+  static const uint16_t loaded[] = {kLocalTable, kLocalTable, 0, kOtherTask, kAbsent, kSelectors};
+  enum { kLldt = 2, kLtr = 3, kVerr = 4 };
+  if (w->kind->virtual_8086) return;
+  const bool loads = w->kind->supervisor && one_in(3);
+  put_selector(w, loads ? loaded[random_below(6)] : random_below(kSelectors + 8));
+  put8(w, 0x0f);
+  if (!loads && one_in(2)) {
+    put8(w, 0x02 + random_below(2));
+    return put8(w, 0xc0 | (random_register(w) & 3) << 3);
+  }
+  put8(w, 0x00);
+  put8(w, 0xc0 | (loads ? kLldt + random_below(2) : kVerr + random_below(2)) << 3);
+}
+
+// JMP or CALL to a code segment like this one, of either table.
+static void put_far_jump(struct writer* w) {
+  static const uint16_t selectors[2][2][2] = {
+      {{kUserCode16, kLocalCode16}, {kUserCode, kLocalCode}},
+      {{kKernelCode16, kLocalKernelCode16}, {kKernelCode, kLocalKernelCode}}};
+  if (w->kind->virtual_8086) return;
+  put8(w, one_in(2) ? 0xea : 0x9a);
+  put_target(w, w->kind->wide ? 4 : 2, true);
+  put16(w, selectors[w->kind->supervisor][w->kind->wide][one_in(3) ? 0 : 1]);
 }
 
 // Ports where nothing is, and one of the timer's gate.
@@ -398,9 +430,12 @@ static void put_string_port_access(struct writer* w) {
 // A call through a gate, to a segment that is refused, or to the next instruction.
 static void put_far_call(struct writer* w) {
   if (w->kind->virtual_8086) return;  // the emulator pushes with the kernel's rights
-  static const uint16_t refused[] = {kTask, kAbsent, kUserData, kSelectors, kUserCode | 4};
+  static const uint16_t refused[] = {kTask, kAbsent, kUserData, kSelectors, kLocalKernelCode | 3};
   const uint32_t which = random_below(4);
-  uint16_t selector = which == 0 ? refused[random_below(5)] : which == 1 ? kGate2 : kGate;
+  uint16_t selector = which == 0   ? refused[random_below(5)]
+                      : which == 1 ? kGate2
+                      : one_in(2)  ? kGate
+                                   : kLocalGate;
   put8(w, !w->kind->supervisor && one_in(4) ? 0xea : 0x9a);  // what a gate names returns
   if (w->kind->wide) {
     put32(w, random32());
@@ -450,13 +485,15 @@ static void put_control(struct writer* w) {
   put8(w, 0x0f);
   put8(w, 0x22);
   put8(w, 0xc0 | reg << 3 | kEax);
+  // The tables are not what EAX is to point to.
+  if (!w->kind->wide) put8(w, 0x66);
+  put8(w, 0xb8);
+  put32(w, random_pointer());
 }
 
 // ES becomes a segment with base 0: what follows may name any address by put_absolute().
 static void put_flat_segment(struct writer* w) {
-  if (w->kind->wide) put8(w, 0x66);
-  put8(w, 0xb8);
-  put16(w, kUserData);
+  put_selector(w, kUserData);
   put8(w, 0x8e);
   put8(w, 0xc0);
 }
@@ -559,10 +596,10 @@ static void put_any_rule(struct writer* w) {
 
 static void put_instruction(struct writer* w) {
   static void (*const others[])(struct writer*) = {
-      put_arithmetic,   put_arithmetic,  put_arithmetic,  put_arithmetic,
-      put_segment_load, put_port_access, put_port_access, put_string_port_access,
-      put_far_call,     put_vector,      put_return,      put_indirect,
-      put_patch,
+      put_arithmetic,   put_arithmetic,  put_arithmetic,     put_arithmetic,
+      put_segment_load, put_port_access, put_port_access,    put_string_port_access,
+      put_far_call,     put_vector,      put_return,         put_indirect,
+      put_patch,        put_far_jump,    put_descriptor_use,
   };
   const uint32_t count = sizeof others / sizeof *others, which = random_below(count * 3);
   if (which < count) {

@@ -40,8 +40,16 @@ uint32_t random_pointer(void) {
 }
 
 uint16_t random_selector(void) {
-  static const uint16_t usual[] = {kUserData, kUserData16, kOddData};
-  static const uint16_t refused[] = {kAbsent, kGate, kTask, kSelectors, 0xfff8, kUserCode16 | 4};
+  static const uint16_t usual[] = {kUserData, kUserData16, kOddData, kLocalData, kLocalData16};
+  static const uint16_t refused[] = {kAbsent,
+                                     kGate,
+                                     kTask,
+                                     kSelectors,
+                                     0xfff8,
+                                     kLocalAbsent,
+                                     kLocalGate,
+                                     kLocalSelectors | 7,
+                                     kLocalKernelCode | 3};
   if (one_in(6)) return refused[random_below(sizeof refused / sizeof *refused)];
   return usual[random_below(sizeof usual / sizeof *usual)];
 }
