@@ -399,13 +399,14 @@ static void put_descriptor_use(struct writer* w) {
   put8(w, 0xc0 | (loads ? kLldt + random_below(2) : kVerr + random_below(2)) << 3);
 }
 
-// JMP or CALL to a code segment like this one, of either table.
+// JMP or CALL to a code segment like this one, of either table. CALL where the stack does not
+// fault: the emulator may have stored CS by then.
 static void put_far_jump(struct writer* w) {
   static const uint16_t selectors[2][2][2] = {
       {{kUserCode16, kLocalCode16}, {kUserCode, kLocalCode}},
       {{kKernelCode16, kLocalKernelCode16}, {kKernelCode, kLocalKernelCode}}};
   if (w->kind->virtual_8086) return;
-  put8(w, one_in(2) ? 0xea : 0x9a);
+  put8(w, w->kind->supervisor && one_in(2) ? 0x9a : 0xea);
   put_target(w, w->kind->wide ? 4 : 2, true);
   put16(w, selectors[w->kind->supervisor][w->kind->wide][one_in(3) ? 0 : 1]);
 }
