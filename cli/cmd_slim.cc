@@ -37,6 +37,7 @@ Recording copy_for_slim(const Recording& from, const VerifiedRun& verified, bool
   copy.provenance = from.provenance;
   copy.initial = from.initial;
   copy.bus = from.bus;
+  copy.port_unit = from.port_unit;
   copy.image = from.image.clone();
   copy.interrupts = from.interrupts;
   copy.external_writes = merge ? merge_external_writes(from.external_writes) : from.external_writes;

@@ -58,7 +58,8 @@ inline constexpr std::size_t kMaxTransactionBytes = 32;
 inline constexpr std::uint64_t kNoTransaction = ~std::uint64_t{0};
 
 /// One bus transaction. `data` is in address order: data[i] is the byte at address+i. Bytes beyond
-/// `size` are zero. Never crosses a line; a single transfer never crosses an aligned bus word.
+/// `size` are zero. Never crosses a line; a single transfer never crosses an aligned bus word, but
+/// for a port access that a monitor shows whole.
 struct BusTransaction {
   std::uint64_t index = 0;  ///< ordinal in the capture, from 0
   std::uint64_t clock = 0;  ///< bus clock or sample number of its start, if kClockKnown

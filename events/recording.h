@@ -23,10 +23,17 @@ namespace citcat {
 /// have no counter. Each field counts items before the event.
 struct BusAnchor {
   std::uint64_t writes = 0;      ///< bytes of captured memory writes (not write-backs)
-  std::uint64_t io = 0;          ///< I/O reads and writes
+  std::uint64_t io = 0;          ///< bytes read from and written to ports; see PortUnit
   std::uint64_t interrupts = 0;  ///< interrupt acknowledges, and markers of those without
   std::uint64_t reads = 0;       ///< data-read transactions
   bool operator==(const BusAnchor&) const = default;
+};
+
+/// What BusAnchor::io counts. Bytes do not depend on how an access was split on its way to the
+/// monitor.
+enum class PortUnit : std::uint8_t {
+  transactions = 0,  ///< of archives that earlier versions wrote
+  bytes = 1,
 };
 
 /// An interrupt from outside: INTR with its vector, NMI (vector 2) or SMI. Numbers of kinds are
@@ -73,11 +80,11 @@ struct ExternalWrite {
   std::uint64_t transaction = 0;  ///< the read that showed it
 };
 
-/// A value the processor read from a port. The replay consumes them in order; port and size must
-/// match.
+/// A value the processor read from a port, or the part of it that was one transfer: the replay
+/// consumes them in order and puts together what one access reads (events/port_transfers.h).
 struct IoRead {
   std::uint16_t port = 0;
-  std::uint8_t size = 1;  ///< bytes: 1, 2 or 4
+  std::uint8_t size = 1;  ///< bytes, 1 to 4
   std::uint32_t value = 0;
   bool position_known = false;
   Position position;
@@ -105,7 +112,9 @@ enum class CacheForm : std::uint8_t {
 struct BusModel {
   CacheForm form = CacheForm::none;
   std::uint32_t line_bytes = 0;
-  std::uint32_t bus_bytes = 4;  ///< data bus width: transfers are split at multiples of it
+  /// Data bus width: transfers are split at multiples of it, and those of ports at multiples of
+  /// four bytes too. A monitor that does not see transfers may show port accesses whole.
+  std::uint32_t bus_bytes = 4;
   /// Physical address bits that were captured; an 8088 without its A19 probe has 0x7ffff. The
   /// replay compares addresses under this mask and mirrors memory over the missing bits.
   std::uint32_t address_mask = 0xffffffff;
@@ -200,6 +209,7 @@ struct Recording {
   CpuState initial;
   BusModel bus;
   MemoryImage image;
+  PortUnit port_unit = PortUnit::bytes;
   std::vector<Interrupt> interrupts;           ///< in bus order
   std::vector<ExternalWrite> external_writes;  ///< in bus order of the read that showed them
   std::vector<IoRead> io_reads;

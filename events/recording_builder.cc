@@ -212,11 +212,11 @@ void RecordingBuilder::add_other(const BusTransaction& t) {
     case BusOp::io_read:
       add_io_read(t);
       ++totals.io_reads;
-      ++counts_.io;
+      counts_.io += t.size;
       break;
     case BusOp::io_write:
       ++totals.io_writes;
-      ++counts_.io;
+      counts_.io += t.size;
       break;
     case BusOp::interrupt_acknowledge:
       add_interrupt(t, Interrupt::Kind::external);

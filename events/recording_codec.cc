@@ -218,7 +218,10 @@ std::vector<std::uint8_t> encode_meta(const Recording& recording, const ArchiveM
   out.u8(recording.instructions ? 1 : 0);
   out.varint(recording.instructions.value_or(0));
   write_strings(out, recording.warnings);
-  if (recording.ending != Ending::unknown) out.u8(static_cast<std::uint8_t>(recording.ending));
+  const bool counts_bytes = recording.port_unit == PortUnit::bytes;
+  if (recording.ending != Ending::unknown || counts_bytes)
+    out.u8(static_cast<std::uint8_t>(recording.ending));
+  if (counts_bytes) out.u8(static_cast<std::uint8_t>(recording.port_unit));
   return out.take();
 }
 
@@ -237,6 +240,8 @@ void decode_meta(ByteReader& in, Recording& recording, ArchiveMeta& meta) {
   if (counted) recording.instructions = instructions;
   recording.warnings = read_strings(in, "warnings");
   if (in.remaining() != 0) recording.ending = read_enum(in, "ending", Ending::monitor_failed);
+  recording.port_unit = PortUnit::transactions;
+  if (in.remaining() != 0) recording.port_unit = read_enum(in, "port unit", PortUnit::bytes);
   in.expect_end("the META chunk");
 }
 

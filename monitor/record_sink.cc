@@ -61,6 +61,11 @@ void RecordSink::single(RecordType type, std::uint32_t address, std::span<const 
 void RecordSink::port(RecordType type, std::uint32_t port, std::uint32_t value, unsigned size) {
   std::uint8_t bytes[4];
   store(bytes, value);
+  const unsigned below = 4 - (port & 3);
+  if (below < size) {
+    put(type, port + below, {bytes + below, size - below}, 0, 0, kClocksSingle);
+    size = below;
+  }
   put(type, port, {bytes, size}, 0, 0, kClocksSingle);
 }
 

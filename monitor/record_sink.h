@@ -46,7 +46,9 @@ class RecordSink {
   /// One transfer; split where it crosses an aligned dword, as a 32-bit bus does.
   void single(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,
               unsigned flags);
-  /// A port access, never split.
+  /// A port access of 1, 2 or 4 bytes; where it crosses an aligned dword it is two transfers, the
+  /// upper one first (80386 Hardware Reference Manual, table 3-4; Embedded Intel486 Processor
+  /// Hardware Reference Manual, table 4-7).
   void port(RecordType type, std::uint32_t port, std::uint32_t value, unsigned size);
   /// Half a line or a whole 16-byte one.
   void line_part(RecordType type, std::uint32_t address, std::span<const std::uint8_t> bytes,

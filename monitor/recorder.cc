@@ -19,7 +19,10 @@ constexpr std::uint32_t kStateWithoutDriver = 0xfef00000;
 bool is_x87_register(unsigned offset) { return offset >= 32 && offset < 160; }
 
 /// Ports through which the A20 gate is moved: system control port A and the keyboard controller.
-bool moves_a20(std::uint32_t port) { return port == 0x92 || port == 0x60 || port == 0x64; }
+bool moves_a20(std::uint32_t port, unsigned size) {
+  const auto covers = [&](std::uint32_t wanted) { return wanted - port < size; };
+  return covers(0x92) || covers(0x60) || covers(0x64);
+}
 
 }  // namespace
 
@@ -278,7 +281,7 @@ void Recorder::finish(const LoggedState* after) {
       break;
     case InsnKind::out:
       sink_.port(RecordType::io_write, port_, port_value_, insn.what.operand_bytes);
-      if (moves_a20(port_)) follow_a20();
+      if (moves_a20(port_, insn.what.operand_bytes)) follow_a20();
       break;
     case InsnKind::halt:
       sink_.event(RecordType::halt, 0, 0);

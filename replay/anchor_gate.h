@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "events/port_transfers.h"
 #include "events/recording.h"
 #include "replay/cache_follower.h"
 #include "replay/interrupt_evidence.h"
@@ -30,6 +31,7 @@ class AnchorGate final : public Sink {
     std::vector<std::uint32_t> reads;
   };
 
+  explicit AnchorGate(PortCount ports) : ports_(ports) {}
   void attach(Machine& machine) { machine_ = &machine; }
   void follow_reads() { follows_reads_ = true; }
   /// Of stores only those that pass the cache are on the bus.
@@ -64,8 +66,12 @@ class AnchorGate final : public Sink {
     progress_.writes += bytes.size();
     check();
   }
-  void io_read(std::uint16_t, std::uint32_t, std::uint32_t, Position) override { port(); }
-  void io_write(std::uint16_t, std::uint32_t, std::uint32_t, Position) override { port(); }
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t, Position) override {
+    access_port(port, size);
+  }
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t, Position) override {
+    access_port(port, size);
+  }
   void delivered(const DeliveredEvent& event, Position) override {
     if (event.kind != DeliveredEvent::Kind::exception &&
         event.kind != DeliveredEvent::Kind::software) {
@@ -78,9 +84,9 @@ class AnchorGate final : public Sink {
 
  private:
   std::uint32_t captured(PhysAddr a) const { return machine_->memory().captured(a).value; }
-  void port() {
+  void access_port(std::uint16_t port, std::uint32_t size) {
     progress_.reads.clear();
-    ++progress_.io;
+    progress_.io += ports_.of(port, size);
     check();
   }
   void check() {
@@ -90,6 +96,7 @@ class AnchorGate final : public Sink {
     throw EvidenceEnd{};
   }
 
+  PortCount ports_;
   Machine* machine_ = nullptr;
   const CacheFollower* cache_ = nullptr;
   std::function<void()> on_delivery_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "events/port_transfers.h"
+
 namespace citcat {
 
 bool BusOrderCheck::pull() {
@@ -29,6 +31,8 @@ bool BusOrderCheck::pull() {
       break;
     case BusOp::io_read:
     case BusOp::io_write:
+      // A part behind port FFFF is at 10000 on some buses.
+      t.address.value &= 0xffff;
       take(Kind::port, true);
       break;
     default:
@@ -194,17 +198,29 @@ void BusOrderCheck::write(PhysAddr a, std::span<const std::uint8_t> bytes, Acces
   }
 }
 
-void BusOrderCheck::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position) {
-  for (std::uint32_t i = 0; i < size; ++i) {
-    compare(Kind::port, port + i, static_cast<std::uint8_t>(value >> (8 * i)));
+/// Of an access in two dwords the upper one may be on the bus first (events/port_transfers.h).
+void BusOrderCheck::compare_port(std::uint16_t port, std::uint32_t size, std::uint32_t value) {
+  const auto address = [port](std::uint32_t i) { return static_cast<std::uint16_t>(port + i); };
+  const std::uint32_t below = bytes_below_dword(port, size);
+  std::uint32_t first = 0;
+  if (below != 0 && !ended_) {
+    fill(Kind::port);
+    const std::deque<Byte>& waiting = queue(Kind::port);
+    if (!waiting.empty() && waiting.front().address == address(below)) first = below;
   }
+  for (std::uint32_t n = 0; n < size; ++n) {
+    const std::uint32_t i = (first + n) % size;
+    compare(Kind::port, address(i), static_cast<std::uint8_t>(part_of(value, i, 1)));
+  }
+}
+
+void BusOrderCheck::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position) {
+  compare_port(port, size, value);
 }
 
 void BusOrderCheck::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
                              Position) {
-  for (std::uint32_t i = 0; i < size; ++i) {
-    compare(Kind::port, port + i, static_cast<std::uint8_t>(value >> (8 * i)));
-  }
+  compare_port(port, size, value);
 }
 
 }  // namespace citcat

@@ -79,6 +79,7 @@ class BusOrderCheck final : public Sink {
   bool fill(Kind kind);
   bool is_table(const Byte& byte) const;
   void settle_reads();
+  void compare_port(std::uint16_t port, std::uint32_t size, std::uint32_t value);
 
   std::unique_ptr<EvidenceReader> evidence_;
   std::uint64_t interrupts_;

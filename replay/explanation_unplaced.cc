@@ -183,12 +183,13 @@ class UnplacedExplainer {
   /// between.
   BusAnchor anchor_before(std::uint64_t transaction, const Interrupt& later) const {
     BusAnchor anchor = later.anchor;
+    const PortCount ports(recording_);
     const auto evidence = hinted();
     for (BusTransaction t; evidence->next(t) && t.index < later.transaction;) {
       if (t.index < transaction) continue;
       if (t.op == BusOp::data_write && !t.has(kWriteBack)) anchor.writes -= t.size;
       if (t.op == BusOp::data_read) --anchor.reads;
-      if (t.op == BusOp::io_read || t.op == BusOp::io_write) --anchor.io;
+      if (t.op == BusOp::io_read || t.op == BusOp::io_write) anchor.io -= ports.of(t);
     }
     return anchor;
   }

@@ -32,7 +32,8 @@ PlaceSearch::PlaceSearch(Recording& recording,
       follow_cache(evidence, *cache);
   }
   if (!cache_) {
-    order_ = std::make_unique<StoreOrder>(evidence, recording.bus.form == CacheForm::none);
+    order_ = std::make_unique<StoreOrder>(evidence, recording.bus.form == CacheForm::none,
+                                          PortCount(recording));
   }
   sinks_.add(gate_);
   sinks_.add(saves_);

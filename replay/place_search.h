@@ -161,7 +161,7 @@ class PlaceSearch {
   std::vector<InterruptEvidence> surroundings_;
   std::vector<bool> counted_;  ///< interrupts whose position came with the recording
   RewindableEvidence* evidence_ = nullptr;
-  AnchorGate gate_;
+  AnchorGate gate_{PortCount(recording_)};
   HandlerSaves saves_;
   // Of a write-back cache: the lines on the bus are compared, and what they tell when they leave
   // it.

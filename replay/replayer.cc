@@ -82,7 +82,9 @@ Replayer::Replayer(const Recording& recording, Sink* sink, ReplayOptions options
       tally_(std::make_unique<Tally>(is_anchored(recording))),
       machine_((sinks_.add(*tally_), sink != nullptr ? sinks_.add(*sink) : void(),
                 recording.initial.model),
-               recording.bus, *this, &sinks_, options_.path) {
+               recording.bus, *this, &sinks_, options_.path),
+      port_bus_(recording.bus, recording.initial.model),
+      port_count_(recording) {
   machine_.load(recording.initial, recording.image);
   machine_.set_polling(is_anchored(recording) || options_.watch);
 }
@@ -269,29 +271,53 @@ void Replayer::deliver_interrupt() {
 }
 
 std::uint32_t Replayer::port_read(std::uint16_t port, std::uint32_t size, Position now) {
-  const std::string found = port_text("read", port, size);
-  if (next_io_ >= recording_.io_reads.size()) {
-    throw ReplayStopped{now, "the replay reads a port and the evidence has no read left",
-                        ~std::uint64_t{0}, "no port read", found};
+  PortAccess access(port_bus_, port, size);
+  std::uint32_t value = 0;
+  std::size_t next = next_io_;
+  while (!access.complete()) {
+    if (next >= recording_.io_reads.size()) port_reads_end(access, port, size, value, now);
+    const IoRead& part = recording_.io_reads[next++];
+    value |= port_part(access, part, port, size, now);
   }
-  const IoRead& next = recording_.io_reads[next_io_];
-  if (next.port != port || next.size != size) {
-    throw ReplayStopped{now, "the replay reads another port than the processor did",
-                        next.transaction, port_text("read", next.port, next.size), found};
-  }
-  if (next.position_known && next.position != now) {
-    throw ReplayStopped{now, "a port is read at another instruction than in the capture",
-                        next.transaction, found + " at " + position_text(next.position),
-                        "at " + position_text(now)};
-  }
-  ++next_io_;
-  ++io_done_;
+  next_io_ = next;
+  io_done_ += port_count_.of(port, size);
   ++report_.io_reads;
-  return next.value;
+  return value;
 }
 
-void Replayer::port_write(std::uint16_t, std::uint32_t, std::uint32_t, Position) {
-  ++io_done_;
+/// What this captured read gives of the access. Throws ReplayStopped where it is none of its parts.
+std::uint32_t Replayer::port_part(PortAccess& access, const IoRead& part, std::uint16_t port,
+                                  std::uint32_t size, Position now) const {
+  const auto offset = access.take(part.port, part.size);
+  if (!offset) {
+    throw ReplayStopped{now, "the replay reads another port than the processor did",
+                        part.transaction, port_text("read", part.port, part.size),
+                        port_text("read", port, size)};
+  }
+  if (part.position_known && part.position != now) {
+    throw ReplayStopped{now, "a port is read at another instruction than in the capture",
+                        part.transaction,
+                        port_text("read", port, size) + " at " + position_text(part.position),
+                        "at " + position_text(now)};
+  }
+  return part.value << (8 * *offset);
+}
+
+/// No captured read is left for the access, or for the rest of it: the capture may end within it.
+void Replayer::port_reads_end(const PortAccess& access, std::uint16_t port, std::uint32_t size,
+                              std::uint32_t value, Position now) {
+  const bool is_cut = access.begun() &&
+                      recording_.io_reads.back().transaction + 1 == recording_.totals.transactions;
+  if (is_cut) {
+    sinks_.io_read(port, size, value, now);  // whoever compares has seen the parts there are
+    throw EvidenceEnd{};
+  }
+  throw ReplayStopped{now, "the replay reads a port and the evidence has no read left",
+                      kNoTransaction, "no port read", port_text("read", port, size)};
+}
+
+void Replayer::port_write(std::uint16_t port, std::uint32_t size, std::uint32_t, Position) {
+  io_done_ += port_count_.of(port, size);
   ++report_.io_writes;
 }
 

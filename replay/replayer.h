@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "events/port_transfers.h"
 #include "events/recording.h"
 #include "replay/machine.h"
 
@@ -139,6 +140,11 @@ class Replayer final : private Environment {
                                              Position now) override;
   bool wants_stop(Position next) override;
 
+  std::uint32_t port_part(PortAccess& access, const IoRead& part, std::uint16_t port,
+                          std::uint32_t size, Position now) const;
+  [[noreturn]] void port_reads_end(const PortAccess& access, std::uint16_t port, std::uint32_t size,
+                                   std::uint32_t value, Position now);
+
   /// Counts what anchors are made of, and events for the report.
   class Tally;
 
@@ -162,7 +168,9 @@ class Replayer final : private Environment {
   std::size_t next_external_ = 0;
   std::size_t next_io_ = 0;
   std::size_t next_internal_ = 0;
-  std::uint64_t io_done_ = 0;
+  PortBus port_bus_;
+  PortCount port_count_;
+  std::uint64_t io_done_ = 0;   ///< as BusAnchor::io
   bool watch_stopped_ = false;  ///< options_.watch asked for it
 };
 

@@ -102,10 +102,19 @@ void RunHistory::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKi
   add(access, now);
 }
 
+/// Each captured read that the access takes is an access of the history: each may be wrong alone.
 void RunHistory::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value,
                          Position now) {
-  if (recording_)
-    add({HistoryAccess::Kind::port_read, PhysAddr{port}, size, port_reads_++, value}, now);
+  if (!recording_) return;
+  PortAccess access(port_bus_, port, size);
+  while (!access.complete() && port_reads_ < events_.io_reads.size()) {
+    const IoRead& part = events_.io_reads[port_reads_];
+    const auto offset = access.take(part.port, part.size);
+    if (!offset) return;
+    add({HistoryAccess::Kind::port_read, PhysAddr{part.port}, part.size, port_reads_++,
+         part_of(value, *offset, part.size)},
+        now);
+  }
 }
 
 void RunHistory::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,

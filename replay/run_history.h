@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "events/port_transfers.h"
 #include "replay/machine.h"
 #include "replay/observer.h"
 
@@ -19,7 +20,7 @@ struct HistoryAccess {
     read,
     write,
     walk,       ///< page tables
-    port_read,  ///< `number` is its place among all port reads of the run
+    port_read,  ///< or a part of one: `number` is its place among the recording's
     port_write,
     external,  ///< another bus master wrote; `number` is its place among those of the run
   };
@@ -57,9 +58,12 @@ class RunHistory final : public Sink {
   /// Longest history, in steps: some 100 MB.
   static constexpr std::size_t kMostSteps = std::size_t{1} << 20;
 
+  /// Of a replay of `recording`, which must outlive this.
+  explicit RunHistory(const Recording& recording)
+      : events_(recording), port_bus_(recording.bus, recording.initial.model) {}
   void attach(Machine& machine) { machine_ = &machine; }
-  /// Forgets everything and records from here, where so many port reads and external writes have
-  /// been made.
+  /// Forgets everything and records from here, where so many of the recording's port reads and
+  /// external writes have been made.
   void begin(std::uint64_t port_reads, std::uint64_t external_writes);
   /// Stops recording; accesses of an instruction that did not complete become its step.
   void end();
@@ -87,6 +91,8 @@ class RunHistory final : public Sink {
   HistoryStep& close(HistoryStep::Kind kind, Position now);
   void close_delivery();
 
+  const Recording& events_;
+  PortBus port_bus_;
   Machine* machine_ = nullptr;
   bool recording_ = false, full_ = false;
   std::uint64_t port_reads_ = 0, external_writes_ = 0;

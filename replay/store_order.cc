@@ -17,7 +17,7 @@ bool StoreOrder::next(BusTransaction& t, Access& access) {
     const bool port = t.op == BusOp::io_read || t.op == BusOp::io_write;
     if (!stores && !port) continue;
     access = {t.index, counts_};
-    (stores ? counts_.writes : counts_.io) += stores ? t.size : 1;
+    (stores ? counts_.writes : counts_.io) += stores ? t.size : ports_.of(t);
     return true;
   }
   return false;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "events/port_transfers.h"
 #include "events/recording.h"
 #include "replay/interrupt_evidence.h"
 #include "replay/rewindable_evidence.h"
@@ -16,8 +17,8 @@ namespace citcat {
 class StoreOrder {
  public:
   /// `shows_reads`: every read of the processor is on the bus.
-  StoreOrder(RewindableEvidence::Open open, bool shows_reads)
-      : evidence_(std::move(open)), shows_reads_(shows_reads) {}
+  StoreOrder(RewindableEvidence::Open open, bool shows_reads, PortCount ports)
+      : evidence_(std::move(open)), shows_reads_(shows_reads), ports_(ports) {}
 
   /// A store, or a port access, and what the bus shows before it.
   struct Access {
@@ -27,7 +28,7 @@ class StoreOrder {
   /// The first one that is not before `transaction`, then the stores before it, last first, at most
   /// `most` in all. Empty behind the end of the evidence.
   std::vector<Access> from(std::uint64_t transaction, std::size_t most);
-  /// The first one that is behind so many written bytes and port accesses.
+  /// The first one that is behind so many bytes written to memory and moved through ports.
   std::optional<Access> behind(std::uint64_t writes, std::uint64_t io);
   /// What the bus shows around an interrupt whose first store is at `transaction`.
   InterruptEvidence around(std::uint64_t transaction);
@@ -45,6 +46,7 @@ class StoreOrder {
 
   RewindableEvidence evidence_;
   bool shows_reads_;
+  PortCount ports_;
   std::uint64_t begin_ = 0;  ///< transactions read before what may be asked for
   BusAnchor counts_begin_, counts_;
 };

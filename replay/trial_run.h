@@ -90,7 +90,7 @@ class TrialRun {
   RewindableEvidence* rewindable_ = nullptr;
   HintedEvidence* hinted_ = nullptr;
   std::unique_ptr<Verifier> verifier_;
-  RunHistory history_;
+  RunHistory history_{recording_};
   SinkList sinks_;
   std::unique_ptr<Replayer> replayer_;
   std::vector<Place> places_;  ///< by position

@@ -14,9 +14,6 @@ namespace {
 /// write-back is still waiting for its bytes.
 constexpr std::uint64_t kMaxIdle = 10'000'000;
 
-/// Transactions held back while looking for one of another kind, before that counts as missing.
-constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
-
 /// Branches remembered until their message comes, and transactions between a message and a write
 /// that went out before it or after it.
 constexpr std::size_t kMaxBranches = std::size_t{1} << 16;
@@ -47,14 +44,6 @@ std::string describe_write(PhysAddr a, std::span<const std::uint8_t> bytes) {
   return text + hex_bytes(bytes);
 }
 
-std::string describe_io(const char* kind, std::uint16_t port, std::uint32_t size,
-                        std::uint32_t value) {
-  char text[80];
-  std::snprintf(text, sizeof text, "%s of %u bytes at port %04x = %0*x", kind, size, port,
-                static_cast<int>(2 * size), value);
-  return text;
-}
-
 }  // namespace
 
 Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
@@ -64,7 +53,8 @@ Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> e
       options_(options),
       lone_changes_(recording.external_writes),
       plain_(options.plain && allows_blocks()),
-      joins_lines_(plain_ && options.believed.empty()) {
+      joins_lines_(plain_ && options.believed.empty()),
+      port_bus_(recording.bus, recording.initial.model) {
   keeps_model_ = options_.final_memory && recording_.bus.form != CacheForm::write_back;
   if (keeps_model_) model_ = recording_.image.clone();
   const bool has_reads = recording_.totals.reads + recording_.totals.line_fills != 0;
@@ -421,52 +411,7 @@ void Verifier::check_branch_targets(const ExecutedInstruction& e, Position now) 
 }
 
 // ---------------------------------------------------------------------------------------------
-// Ports and special cycles
-
-const BusTransaction* Verifier::next_io(Position now, const std::string& found) {
-  if (beyond_) throw EvidenceEnd{};
-  end_if_used_up(now);
-  if (!counted_) {
-    pull_through(now);
-    settle_window(now);
-    progress_at_ = now.instruction;
-  }
-  while (io_.empty()) {
-    if (!pull()) break;
-    if (writes_.size() + starts_.size() + lines_.size() > kMaxHeld) break;
-  }
-  if (io_.empty())
-    diverged(now, "the replay accesses a port where the processor did not", nullptr, found);
-  return &io_.front();
-}
-
-void Verifier::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
-  const std::string found = describe_io("read", port, size, value);
-  const BusTransaction* t = next_io(now, found);
-  ++totals_.io_reads.checked;
-  if (t->op != BusOp::io_read || t->address.value != port || t->size != size) {
-    diverged(now, "the replay accesses another port than the processor did", t, found);
-  }
-  ++totals_.io_reads.equal;
-  last_agreed_ = t->index;
-  io_.pop_front();
-}
-
-void Verifier::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
-  const std::string found = describe_io("write", port, size, value);
-  const BusTransaction* t = next_io(now, found);
-  ++totals_.io_writes.checked;
-  if (t->op != BusOp::io_write || t->address.value != port || t->size != size ||
-      t->value() != value) {
-    diverged(now, "the replay writes a port otherwise than the processor did", t, found);
-  }
-  if (t->has(kPositionKnown) && t->position.instruction != now.instruction) {
-    diverged(now, "a port is written at another instruction than in the capture", t, found);
-  }
-  ++totals_.io_writes.equal;
-  last_agreed_ = t->index;
-  io_.pop_front();
-}
+// Special cycles
 
 void Verifier::check_special(BusOp op, Position now) {
   if (beyond_) throw EvidenceEnd{};

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "events/adoption.h"
+#include "events/port_transfers.h"
 #include "events/recording.h"
 #include "replay/block_template.h"
 #include "replay/flag_effects.h"
@@ -248,6 +249,8 @@ class Verifier final : public Sink, private VerifierProgress {
   /// How far a captured write may be from its place. Bytes of one instruction stay well within it:
   /// the largest, FXSAVE, is 128 bus words; an interrupt out of virtual-8086 mode is 10.
   static constexpr std::size_t kWriteWindow = 160;
+  /// Transactions held back while looking for one of another kind, before that counts as missing.
+  static constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
 
   // verifier_capture.cc: transactions as they come
   /// Makes sure that the next transaction is known. False at the end.
@@ -329,7 +332,18 @@ class Verifier final : public Sink, private VerifierProgress {
   void check_branch_targets(const ExecutedInstruction& e, Position now);
   void follow_reads(Position now);
   void begin_reads(Position now);
-  const BusTransaction* next_io(Position now, const std::string& found);
+
+  // verifier_ports.cc
+  /// One access as the replay makes it.
+  struct PortUse {
+    BusOp op = BusOp::io_read;
+    std::uint16_t port = 0;
+    std::uint32_t size = 0, value = 0;
+    std::string text() const;
+  };
+  void match_port(const PortUse& use, const char* other, Position now);
+  const BusTransaction& next_io(const PortUse& use, Position now);
+  const BusTransaction& next_part(const PortUse& use, bool begun, Position now);
   void check_special(BusOp op, Position now);
   bool made_by_specific_store() const;
   bool is_believed(std::uint64_t transaction) const;
@@ -345,6 +359,7 @@ class Verifier final : public Sink, private VerifierProgress {
   bool plain_ = false;
   /// A line is compared as one, however it went over the bus: no transaction of it is of interest.
   bool joins_lines_ = false;
+  PortBus port_bus_;
   /// Of a plain comparison: images of EFLAGS that events stored, with bits that no manual tells, by
   /// their addresses.
   std::unordered_map<std::uint32_t, FlagImage> flag_images_;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <sstream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "events/recording_builder.h"
@@ -169,7 +171,19 @@ class CaseParser {
     return t;
   }
 
-  /// "write 200fe: 02 f2", a transaction for each byte; "nmi", "smi", "acknowledge 08".
+  static std::optional<BusOp> access(std::string_view what) {
+    constexpr std::pair<std::string_view, BusOp> kAccesses[] = {{"write", BusOp::data_write},
+                                                                {"read", BusOp::data_read},
+                                                                {"out", BusOp::io_write},
+                                                                {"in", BusOp::io_read}};
+    for (const auto& [name, op] : kAccesses) {
+      if (what == name) return op;
+    }
+    return std::nullopt;
+  }
+
+  /// "write 200fe: 02 f2", a transaction for each byte; "out 3d4: 0c 38"; "nmi", "smi",
+  /// "acknowledge 08".
   void bus() {
     const std::string what = word("a transaction");
     if (what == "nmi" || what == "smi") {
@@ -177,17 +191,17 @@ class CaseParser {
     } else if (what == "acknowledge") {
       add_to_bus(BusOp::interrupt_acknowledge).data[0] =
           static_cast<std::uint8_t>(hex(word("a vector")));
-    } else if (what == "write" || what == "read") {
+    } else if (const auto op = access(what)) {
       std::vector<std::uint8_t> bytes;
       PhysAddr at = address_and_bytes(bytes);
       for (const std::uint8_t byte : bytes) {
-        BusTransaction& t = add_to_bus(what == "write" ? BusOp::data_write : BusOp::data_read);
+        BusTransaction& t = add_to_bus(*op);
         t.address = at;
         t.data[0] = byte;
         at = at + 1;
       }
     } else {
-      fail("write, read, nmi, smi or acknowledge", what);
+      fail("write, read, out, in, nmi, smi or acknowledge", what);
     }
   }
 

@@ -88,6 +88,22 @@ class TimeStampTest : public ExplanationTest {
   InternalRead& read(std::size_t n) { return imported_.recording.internal_reads.at(n); }
 };
 
+/// A word comes from the ports of an 8088 in two reads, and one of them was captured wrongly.
+TEST_F(ExplanationTest, TheTransferOfAWideReadThatHasAWrongBitIsNamed) {
+  // mov dx,3d4h; in ax,dx; in al,60h; mov [0],ax
+  guest_.code({0xba, 0xd4, 0x03, 0xed, 0xe4, 0x60, 0xa3, 0x00, 0x00});
+  guest_.port_read(0x3d4, 2, 0x3812);
+  guest_.port_read(0x60, 1, 0x77);
+  record(8);
+  ASSERT_EQ(imported_.recording.io_reads.size(), 3u);
+  imported_.recording.io_reads[1].value ^= 0x20;
+  const std::uint64_t wrong = imported_.recording.io_reads[1].transaction;
+  expect_first(CauseKind::captured_port_read);
+  ASSERT_EQ(first().cause.hints.size(), 1u);
+  EXPECT_EQ(first().cause.hints.front().transaction, wrong);
+  EXPECT_EQ(first().cause.hints.front().value, 0x38u);
+}
+
 TEST_F(TimeStampTest, OneWrongBitIsNamed) {
   read(1).eax ^= 0x40;
   expect_first(CauseKind::internal_value);

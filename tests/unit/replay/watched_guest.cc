@@ -29,9 +29,15 @@ class Bus final : public Sink {
       add(BusOp::data_write, a.value + i, bytes[i]);
     }
   }
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position) override {
+    for (std::uint32_t i = 0; i < size; ++i) {
+      add(BusOp::io_read, port + i, static_cast<std::uint8_t>(value >> (8 * i)));
+    }
+  }
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position) override {
-    add(BusOp::io_write, port, static_cast<std::uint8_t>(value));
-    shown.back().size = static_cast<std::uint8_t>(size);
+    for (std::uint32_t i = 0; i < size; ++i) {
+      add(BusOp::io_write, port + i, static_cast<std::uint8_t>(value >> (8 * i)));
+    }
   }
   void instruction(const ExecutedInstruction&, Position) override { boundary_ = shown.size(); }
   void delivered(const DeliveredEvent& event, Position) override {
@@ -111,6 +117,13 @@ void WatchedGuest::internal_value(Position position, std::uint64_t value) {
   read.edx = static_cast<std::uint32_t>(value >> 32);
 }
 
+void WatchedGuest::port_read(std::uint16_t port, std::uint8_t size, std::uint32_t value) {
+  IoRead& read = io_reads_.emplace_back();
+  read.port = port;
+  read.size = size;
+  read.value = value;
+}
+
 ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   Recording known;
   known.initial = state_;
@@ -119,6 +132,7 @@ ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   known.instructions = instructions;
   known.interrupts = interrupts_;
   known.internal_reads = internal_reads_;
+  known.io_reads = io_reads_;
   Bus bus(interrupts_, nmi_earlier_);
   Replayer replayer(known, &bus, {});
   bus.attach(replayer.machine());

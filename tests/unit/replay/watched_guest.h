@@ -39,10 +39,12 @@ class WatchedGuest {
   }
   /// What the RDTSC of this instruction gives.
   void internal_value(Position position, std::uint64_t value);
+  /// What the next access to a port reads, whole; the bus shows its bytes.
+  void port_read(std::uint16_t port, std::uint8_t size, std::uint32_t value);
   /// What shows these, as parse_on_chip_marker() reads it.
   void marker(const char* text) { markers_.push_back(parse_on_chip_marker(text)); }
 
-  /// Runs `instructions` and records what the bus shows: data reads, writes, port writes and
+  /// Runs `instructions` and records what the bus shows: data reads, writes, port accesses and
   /// acknowledges, in their order; no counts.
   ImportedRecording record(std::uint64_t instructions) const;
   const std::vector<Position>& positions() const { return positions_; }
@@ -55,6 +57,7 @@ class WatchedGuest {
   std::vector<Position> positions_;
   std::vector<Interrupt> interrupts_;
   std::vector<InternalRead> internal_reads_;
+  std::vector<IoRead> io_reads_;
   std::vector<OnChipMarker> markers_;
   std::size_t nmi_earlier_ = 0;
 };

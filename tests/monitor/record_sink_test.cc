@@ -1,0 +1,51 @@
+// Port accesses in the transfers that a bus of 32 bits makes of them: Embedded Intel486 Processor
+// Hardware Reference Manual, table 4-7.
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "tests/monitor/bus_test_fixture.h"
+
+namespace citcat::monitor {
+namespace {
+
+class RecordSinkTest : public BusTest {};
+
+TEST_F(RecordSinkTest, APortAccessIsSplitAtDwordsAndTheUpperPartComesFirst) {
+  struct Case {
+    std::uint32_t port;
+    unsigned size;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> transfers;  ///< port, value
+  };
+  const std::vector<Case> cases{
+      {0x3d4, 1, {{0x3d4, 0x11}}},
+      {0x3d7, 1, {{0x3d7, 0x11}}},
+      {0x3d4, 2, {{0x3d4, 0x2211}}},
+      {0x3d5, 2, {{0x3d5, 0x2211}}},
+      {0x3d6, 2, {{0x3d6, 0x2211}}},
+      {0x3d7, 2, {{0x3d8, 0x22}, {0x3d7, 0x11}}},
+      {0x3d4, 4, {{0x3d4, 0x44332211}}},
+      {0x3d5, 4, {{0x3d8, 0x44}, {0x3d5, 0x332211}}},
+      {0x3d6, 4, {{0x3d8, 0x4433}, {0x3d6, 0x2211}}},
+      {0x3d7, 4, {{0x3d8, 0x443322}, {0x3d7, 0x11}}},
+      {0xffff, 2, {{0x10000, 0x22}, {0xffff, 0x11}}},
+  };
+  for (const RecordType type : {RecordType::io_read, RecordType::io_write}) {
+    for (const Case& c : cases) {
+      sink_->port(type, c.port, 0x44332211, c.size);
+      std::vector<std::pair<std::uint32_t, std::uint32_t>> found;
+      for (const Seen& s : seen()) {
+        EXPECT_EQ(s.type, static_cast<int>(type));
+        std::uint32_t value = 0;
+        for (int i = s.size; i-- > 0;) value = value << 8 | s.data[static_cast<std::size_t>(i)];
+        found.emplace_back(s.address, value);
+      }
+      EXPECT_EQ(found, c.transfers) << std::hex << c.port << ", " << c.size << " bytes";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace citcat::monitor
