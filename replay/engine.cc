@@ -306,9 +306,10 @@ std::uint8_t* Engine::map_tracked(std::uint64_t base, std::uint64_t size) {
     return nullptr;
   };
   std::uint8_t* host = nullptr;
-  // New mappings first, then all: a small region may come out of an older mapping.
+  // New mappings first, then all: a small region may come out of older ones.
+  const std::vector<HostMapping> after = host_mappings(kLibraryData);
   for (const bool only_new : {true, false}) {
-    for (const HostMapping& m : host_mappings(kLibraryData)) {
+    for (const HostMapping& m : only_new ? after : joined(after)) {
       const bool known = std::find(before.begin(), before.end(), m) != before.end();
       if (only_new && known) continue;
       host = find_in(m.begin, m.end);

@@ -23,8 +23,21 @@ std::vector<HostMapping> host_mappings(std::string_view permissions) {
   return found;
 }
 
+std::vector<HostMapping> joined(const std::vector<HostMapping>& mappings) {
+  std::vector<HostMapping> ranges;
+  for (const HostMapping& m : mappings) {
+    if (!ranges.empty() && ranges.back().end == m.begin) {
+      ranges.back().end = m.end;
+    } else {
+      ranges.push_back(m);
+    }
+  }
+  return ranges;
+}
+
 bool lies_in(const std::vector<HostMapping>& mappings, std::uintptr_t at, std::size_t size) {
-  return std::any_of(mappings.begin(), mappings.end(), [&](const HostMapping& m) {
+  const std::vector<HostMapping> ranges = joined(mappings);
+  return std::any_of(ranges.begin(), ranges.end(), [&](const HostMapping& m) {
     return at >= m.begin && at < m.end && m.end - at >= size;
   });
 }

@@ -20,7 +20,11 @@ struct HostMapping {
 /// (/proc/self/maps, proc(5)).
 std::vector<HostMapping> host_mappings(std::string_view permissions);
 
-/// Whether the `size` bytes at `at` lie in one of `mappings`.
+/// The same with those that touch as one. What was allocated at once may lie in two: the heap of a
+/// forked process grows in a mapping of its own behind the one that it has from its parent.
+std::vector<HostMapping> joined(const std::vector<HostMapping>& mappings);
+
+/// Whether the `size` bytes at `at` lie in `mappings`, in one or in several that touch.
 bool lies_in(const std::vector<HostMapping>& mappings, std::uintptr_t at, std::size_t size);
 
 /// The bytes at `at`, which can be read. Word by word and unseen by the sanitizers: they may be
