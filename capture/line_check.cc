@@ -14,8 +14,10 @@ constexpr std::size_t kEnoughAbovePage = 16;
 // Code and data of any program have more different bytes, each level of each line among them.
 constexpr std::size_t kEnoughValues = 16;
 constexpr std::uint64_t kEnoughBytes = 1000;
-// Whoever fetches across a line so often has fetched across the lines below.
-constexpr std::uint64_t kEnoughSteps = 8;
+// Whoever fetches across a line so often has fetched across the lines below. Not so from one page
+// to the next: what adjoins there is the system's choice.
+constexpr std::uint64_t kEnoughSteps = 16;
+constexpr unsigned kPageLines = 12;
 
 std::string line_name(char bus, unsigned line) { return bus + std::to_string(line); }
 
@@ -79,7 +81,6 @@ LineCheck::Levels LineCheck::levels_within_page(unsigned line) const {
 }
 
 LineCheck::Levels LineCheck::levels_above_page(unsigned line) const {
-  constexpr unsigned kPageLines = 12;
   Levels levels;
   std::set<std::uint32_t> surroundings;
   for (const auto& [number, starts] : pages_) {
@@ -93,7 +94,7 @@ LineCheck::Levels LineCheck::levels_above_page(unsigned line) const {
 void LineCheck::find_stuck_address_lines(std::uint32_t mask, std::vector<Finding>& out) const {
   for (unsigned line = 0; line < 32; ++line) {
     if ((mask >> line & 1) == 0) continue;
-    const bool within = line < 12;
+    const bool within = line < kPageLines;
     const Levels levels = within ? levels_within_page(line) : levels_above_page(line);
     const bool enough =
         within ? levels.surroundings >= kEnoughWithinPage && levels.pages >= kEnoughPages
@@ -138,16 +139,16 @@ void LineCheck::find_stuck_data_lines(std::uint32_t bus_bytes, std::vector<Findi
 }
 
 void LineCheck::find_disorder(std::uint32_t mask, std::vector<Finding>& out) const {
-  std::array<bool, 32> crossed{}, expected{};
+  std::array<bool, kPageLines> crossed{}, expected{};
   for (std::size_t size = 0; size < kSizes; ++size) {
     std::uint64_t above = 0;
-    for (std::size_t line = 32; line-- > size;) {
+    for (std::size_t line = kPageLines; line-- > size;) {
       crossed[line] |= steps_[size][line] != 0;
       expected[line] |= above >= kEnoughSteps;
       above = std::max(above, steps_[size][line]);
     }
   }
-  for (unsigned line = 0; line < 32; ++line) {
+  for (unsigned line = 0; line < kPageLines; ++line) {
     if ((mask >> line & 1) == 0 || crossed[line] || !expected[line]) continue;
     out.push_back({"line-order", "no fetch goes on from the one before by a step of address line " +
                                      line_name('A', line) +

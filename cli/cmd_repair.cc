@@ -91,7 +91,8 @@ CommandRun define_repair(CLI::App& app) {
   auto options = std::make_shared<RepairOptions>();
   app.add_option("REC", options->input, "Damaged recording")->required();
   app.add_option("-o,--output", options->output,
-                 "Recording to write (default: in place, REC.damaged keeps the damaged one)");
+                 "Recording to write, - is the standard output (default: in place, REC.damaged "
+                 "keeps the damaged one)");
   app.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_repair(*options, console); };
 }
