@@ -11,6 +11,7 @@
 #include "capture/record_csv.h"
 #include "capture/sample_formats.h"
 #include "formats/error.h"
+#include "formats/once_input.h"
 
 namespace citcat {
 namespace {
@@ -261,8 +262,7 @@ class NativeTransactionWriter final : public TransactionWriter {
 /// What is known of a capture when it was read to its end: the native form declares it at the
 /// beginning.
 CaptureInfo whole_info(const std::vector<std::string>& paths, const CaptureOptions& options) {
-  if (std::find(paths.begin(), paths.end(), "-") != paths.end())
-    throw UsageError("the native form is made in two passes, and a pipe cannot be read twice");
+  for (const std::string& path : paths) make_rereadable(path);
   const auto capture = open_capture(paths, options);
   const CaptureInfo& info = capture->info();
   if (!info.has_data) {

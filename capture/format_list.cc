@@ -75,9 +75,7 @@ const CaptureFormat* detect_capture_format(const std::string& path) {
   if (!probe.is_directory) {
     const auto size = std::filesystem::file_size(path, ignored);
     if (!ignored) probe.file_bytes = size;
-    InputStream input(path);
-    const auto peeked = input.peek(kProbeBytes);
-    prefix.assign(peeked.begin(), peeked.end());
+    prefix = read_head(path, kProbeBytes);
     probe.prefix = prefix;
   }
   const CaptureFormat* best = nullptr;
@@ -101,8 +99,6 @@ std::unique_ptr<CaptureReader> open_capture(const std::vector<std::string>& path
       throw UsageError("unknown capture format '" + options.format + "'; known are " +
                        format_names());
   } else {
-    if (paths.front() == "-")
-      throw UsageError("a capture on the standard input needs --format, one of " + format_names());
     format = detect_capture_format(paths.front());
     if (format == nullptr)
       throw FormatError(

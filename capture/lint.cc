@@ -4,8 +4,10 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "capture/hex.h"
+#include "capture/line_check.h"
 #include "capture/sample_formats.h"
 #include "events/memory_image.h"
 #include "formats/error.h"
@@ -13,8 +15,8 @@
 namespace citcat {
 namespace {
 
-// Fewer accesses say nothing of an address line.
-constexpr std::uint64_t kEnoughAccesses = 1000;
+// Fewer distances say nothing of their mean.
+constexpr std::uint64_t kEnoughDistances = 1000;
 // No device of a PC holds READY back for so many clocks (a refresh cycle takes a dozen).
 constexpr std::uint32_t kManyWaits = 256;
 // A pause this many times the mean distance of two transactions is no wait state.
@@ -45,8 +47,7 @@ class Linter {
     if (!t.is_memory()) return;
     check_shape(t);
     ++accesses_;
-    ever_high_ |= t.address.value;
-    ever_low_ |= ~t.address.value;
+    lines_.add(t, has_data_);
     if (has_data_) check_data(t);
   }
 
@@ -58,12 +59,13 @@ class Linter {
   void begin_segment() {
     memory_ = MemoryImage();
     last_clock_.reset();
+    lines_.begin_segment();
   }
 
   std::uint64_t transactions() const { return transactions_; }
 
   void report(const CaptureInfo& info, std::vector<LintFinding>& out) const {
-    report_lines(info.address_mask, out);
+    report_lines(info.bus, out);
     report_data(out);
     report(out, "line-shape", Confidence::certain, shape_,
            "line transfers that are not aligned to their size, or none of a line's size");
@@ -127,18 +129,9 @@ class Linter {
       if (difference == 1u << bit) ++single_bit_[static_cast<std::size_t>(bit)];
   }
 
-  void report_lines(std::uint32_t mask, std::vector<LintFinding>& out) const {
-    if (accesses_ < kEnoughAccesses) return;
-    // High lines that never rise are a small machine; low ones that never move are a probe.
-    const std::uint32_t moved = ever_high_ & ever_low_;
-    for (unsigned bit = 0; bit < 32; ++bit) {
-      const std::uint32_t line = std::uint32_t{1} << bit;
-      const bool higher_moves = (moved >> bit) > 1;
-      if ((mask & line) == 0 || (moved & line) != 0 || !higher_moves) continue;
-      const char* level = (ever_high_ & line) != 0 ? "high" : "low";
-      out.push_back({"stuck-line", Confidence::likely, accesses_, 0, 0,
-                     "address line A" + std::to_string(bit) + " stays " + level + " in all " +
-                         std::to_string(accesses_) + " memory accesses, though higher ones move"});
+  void report_lines(const BusModel& bus, std::vector<LintFinding>& out) const {
+    for (LineCheck::Finding& found : lines_.findings(bus)) {
+      out.push_back({found.check, Confidence::likely, accesses_, 0, 0, std::move(found.text)});
     }
   }
 
@@ -165,7 +158,7 @@ class Linter {
   }
 
   void report_jumps(std::vector<LintFinding>& out) const {
-    if (distances_ < kEnoughAccesses) return;
+    if (distances_ < kEnoughDistances) return;
     const double mean = static_cast<double>(distance_sum_) / static_cast<double>(distances_);
     if (static_cast<double>(longest_) <= mean * kJumpFactor) return;
     Tally tally{1, longest_at_.index, longest_at_.clock};
@@ -177,7 +170,7 @@ class Linter {
 
   bool has_data_, has_clock_;
   std::uint64_t transactions_ = 0, accesses_ = 0, compared_ = 0;
-  std::uint32_t ever_high_ = 0, ever_low_ = 0;
+  LineCheck lines_;
   MemoryImage memory_;
   Tally changed_, changed_code_, changed_lines_, shape_, backwards_, waits_;
   std::map<std::uint32_t, std::uint64_t> changed_pages_;
@@ -271,6 +264,9 @@ LintReport lint_capture(const std::vector<std::string>& paths, const CaptureOpti
   if (paths.empty()) throw UsageError("no capture file was given");
   const CaptureFormat* format = options.format.empty() ? detect_capture_format(paths[0])
                                                        : find_capture_format(options.format);
+  if (format == nullptr && options.format.empty()) {
+    throw FormatError(paths[0], 0, "expected a capture in a known format, found none");
+  }
   LintReport report;
   std::optional<Linter> linter;
   std::unique_ptr<CaptureReader> capture;

@@ -10,6 +10,7 @@
 #include "capture/hex.h"
 #include "formats/error.h"
 #include "formats/input.h"
+#include "formats/once_input.h"
 
 namespace citcat {
 namespace {
@@ -183,6 +184,7 @@ class MooCapture final : public CaptureReader {
  private:
   void open_file() {
     const std::string& path = paths_.at(next_path_++);
+    make_rereadable(path);
     file_ = read_moo(path);
     if (file_.tests.empty()) throw FormatError(path, 0, "expected at least one test, found none");
     test_ = 0;

@@ -139,8 +139,7 @@ class SampleCapture final : public CaptureReader {
     decoder_->on_cycle = on_cycle_;
     info_.has_positions = decoder_->has_positions();
     ended_ = any_samples_ = false;
-    for (const std::string& path : segments_[segment])
-      if (path != "-") info_.files.push_back(describe_file(path));
+    for (const std::string& path : segments_[segment]) info_.files.push_back(describe_file(path));
   }
 
   /// Channels without names may be those of a known set-up: the samples themselves tell.

@@ -10,6 +10,7 @@
 #include "formats/hp_listing.h"
 #include "formats/input.h"
 #include "formats/ols.h"
+#include "formats/once_input.h"
 #include "formats/saleae.h"
 #include "formats/sample_csv.h"
 #include "formats/sigrok.h"
@@ -124,6 +125,11 @@ const SampleFormat* find_sample_format(std::string_view id) {
   return it == std::end(kSampleFormats) ? nullptr : &*it;
 }
 
+/// Samples are read more than once: to hash the file, to look for lines that never move, to decode.
+void make_all_rereadable(const Paths& paths) {
+  for (const std::string& path : paths) make_rereadable(path);
+}
+
 std::unique_ptr<CaptureReader> open_as(std::string_view id, const Paths& paths,
                                        const CaptureOptions& options) {
   return open_capture_with_cycles(id, paths, options, nullptr);
@@ -134,6 +140,7 @@ std::unique_ptr<CaptureReader> open_as(std::string_view id, const Paths& paths,
 std::unique_ptr<SampleSource> open_samples(std::string_view format, const Paths& paths) {
   const SampleFormat* found = find_sample_format(format);
   if (found == nullptr || paths.empty()) return nullptr;
+  make_all_rereadable(paths);
   return found->open(found->channel_files != nullptr ? found->channel_files(paths) : paths);
 }
 
@@ -143,6 +150,7 @@ std::unique_ptr<CaptureReader> open_capture_with_cycles(
   const SampleFormat* found = find_sample_format(format);
   if (found == nullptr)
     throw UsageError("'" + std::string(format) + "' is no format of pin levels");
+  make_all_rereadable(paths);
   std::vector<Paths> segments;
   if (found->channel_files != nullptr) {
     segments.push_back(found->channel_files(paths));

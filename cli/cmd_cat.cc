@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <csignal>
 #include <memory>
 #include <string>
@@ -23,6 +25,14 @@ struct CatArguments {
   bool processes = false, unchecked = false, from_start = false;
 };
 
+/// Throws UsageError when nothing was found because the trace ends before what was asked for.
+void require_instructions(const CatArguments& arguments, std::uint64_t instructions) {
+  const ReplayRange& range = arguments.range;
+  if (range.from == 0 || range.from >= range.to || instructions > range.from) return;
+  throw UsageError(fmt::format("--from {}: {} ends after {} instructions", range.from,
+                               arguments.file, instructions));
+}
+
 /// A recording as KT: straight from the replay.
 ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Console& console) {
   const PlacedRecording placed = open_placed(arguments.file, console);
@@ -41,6 +51,7 @@ ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Conso
   const TraceRunResult result = run_trace(file, &trace, options, console);
   writer.flush();
   result.warn(console);
+  if (result.sure()) require_instructions(arguments, result.report.instructions);
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
@@ -78,7 +89,8 @@ void cat_records(const CatArguments& arguments, ByteSink& out) {
     text.clear();
   };
   TraceRecord record;
-  while (reader.next(record) && record.position.instruction < arguments.range.to) {
+  bool ended = false;
+  while (!(ended = !reader.next(record)) && record.position.instruction < arguments.range.to) {
     if (as_kt) {
       write_record(record.record, writer);
       continue;
@@ -88,6 +100,7 @@ void cat_records(const CatArguments& arguments, ByteSink& out) {
   }
   writer.flush();
   write_text();
+  if (ended) require_instructions(arguments, reader.instructions());
 }
 
 ExitCode run_cat(const CatArguments& arguments, const Console& console) {
@@ -99,7 +112,7 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
     throw UsageError("--bits: expected 16 or 32");
   }
   if (arguments.format != "kt") parse_form(arguments.format);
-  const FileKind kind = arguments.file == "-" ? FileKind::kt : find_file_kind(arguments.file).kind;
+  const FileKind kind = find_file_kind(arguments.file).kind;
   if (kind != FileKind::kt && kind != FileKind::recording) {
     throw FormatError(arguments.file, 0, "expected a recording or a KT trace, found neither");
   }

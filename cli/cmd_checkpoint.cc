@@ -73,6 +73,7 @@ Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arg
 }
 
 ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
+  require_file_to_add_to(arguments.recording);
   const PlacedRecording placed = open_placed(arguments.recording, console);
   const RecordingFile& file = placed.file;
   const std::uint64_t existing = Checkpoints(file).stored_bytes();

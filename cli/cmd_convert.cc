@@ -7,6 +7,7 @@
 #include "capture/convert.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/staged_output.h"
 #include "formats/error.h"
 
 namespace citcat {
@@ -21,6 +22,7 @@ struct ConvertArguments {
 
 ExitCode run_convert(const ConvertArguments& arguments, const Console& console) {
   const CaptureOptions options = arguments.capture.options();
+  require_own_output(arguments.output, arguments.json);
   std::unique_ptr<ByteSink> sink;
   if (arguments.output == "-") {
     sink = std::make_unique<StdoutSink>();
@@ -32,7 +34,7 @@ ExitCode run_convert(const ConvertArguments& arguments, const Console& console) 
       convert_capture(arguments.captures, options, arguments.target, std::move(sink),
                       [&progress](std::uint64_t done) { progress.update(done); });
   for (const std::string& text : result.warnings) console.warn(text);
-  if (arguments.json && arguments.output != "-") {
+  if (arguments.json) {
     nlohmann::ordered_json json;
     json["from"] = result.from;
     json["to"] = arguments.target;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
+#include "cli/read_data.h"
 #include "cli/transaction_text.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
@@ -35,6 +37,13 @@ struct DumpOptions {
   bool wants(std::uint64_t number) const { return number >= from && number < to; }
 };
 
+/// Throws UsageError when --from lies behind the last of `count` records.
+void require_records(const DumpOptions& options, std::uint64_t count, std::string_view records) {
+  if (options.from == 0 || options.from >= options.to || options.from < count) return;
+  throw UsageError(
+      fmt::format("--from {}: {} ends after {} {}", options.from, options.file, count, records));
+}
+
 void print_line(const std::string& line, const Console& console) { console.print(line + "\n"); }
 
 // ---- KT ----------------------------------------------------------------------------------------
@@ -46,12 +55,14 @@ void dump_kt(const DumpOptions& options, const Console& console) {
   console.print(kt_text_head(options.form));
   KtRecord record;
   std::uint64_t number = 0;
-  while (number < options.to && reader.next(record)) {
+  bool ended = false;
+  while (number < options.to && !(ended = !reader.next(record))) {
     if (options.wants(number)) {
       console.print(kt_record_text(record, number, options.form, disassembler));
     }
     if (record.kind == KtRecord::Kind::instruction) ++number;
   }
+  if (ended) require_records(options, number, "instructions");
 }
 
 // ---- captures ----------------------------------------------------------------------------------
@@ -116,6 +127,7 @@ void dump_capture(const DumpOptions& options, const Console& console) {
       print_interruption(next, ending, options.form, console);
     }
   } while (more);
+  require_records(options, next, "transactions");
 }
 
 // ---- recordings --------------------------------------------------------------------------------
@@ -238,11 +250,37 @@ void dump_state(const CpuState& state, TextForm form, const Console& console) {
 void dump_evidence(const RecordingFile& file, const DumpOptions& options, const Console& console) {
   const std::unique_ptr<EvidenceReader> evidence = file.evidence();
   if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
+  ReadData reads(file.recording());
   BusTransaction t;
+  std::uint64_t next = 0;
   while (evidence->next(t)) {
+    if (t.index >= options.to) return;
+    next = t.index + 1;
+    const bool known = reads.complete(t);
     if (!options.wants(t.index)) continue;
-    print_transaction(t, file.recording().bus.line_bytes, true, options.form, console);
+    print_transaction(t, file.recording().bus.line_bytes, known, options.form, console);
   }
+  require_records(options, next, "transactions");
+}
+
+/// The index behind the last transaction; nothing where the evidence is not there to tell.
+std::optional<std::uint64_t> end_of(const RecordingFile& file) {
+  if (file.meta().evidence != EvidenceMode::full) return std::nullopt;
+  const std::unique_ptr<EvidenceReader> evidence = file.evidence();
+  std::uint64_t end = 0;
+  for (BusTransaction t; evidence->next(t);) end = t.index + 1;
+  return end;
+}
+
+void dump_events(const RecordingFile& file, const DumpOptions& options, const Console& console) {
+  bool any = false;
+  for (const EventLine& line : event_lines(file.recording())) {
+    if (!options.wants(line.transaction)) continue;
+    print_event(line.json, options.form, console);
+    any = true;
+  }
+  if (any || options.from == 0) return;
+  if (const auto end = end_of(file)) require_records(options, *end, "transactions");
 }
 
 /// [from, to) are indexes of transactions in the capture.
@@ -253,9 +291,7 @@ void dump_recording(const DumpOptions& options, const Console& console) {
   } else if (options.evidence) {
     dump_evidence(file, options, console);
   } else {
-    for (const EventLine& line : event_lines(file.recording())) {
-      if (options.wants(line.transaction)) print_event(line.json, options.form, console);
-    }
+    dump_events(file, options, console);
   }
 }
 
@@ -266,7 +302,9 @@ void dump_memory(const DumpOptions& options, const Console& console) {
   constexpr std::size_t kRow = 16;
   MemoryFileReader reader(options.file);
   MemoryFileReader::Part part;
+  std::uint64_t end = 0;
   while (reader.next(part)) {
+    end = std::uint64_t{part.address} + part.bytes.size();
     for (std::size_t at = 0; at < part.bytes.size(); at += kRow) {
       const std::uint64_t address = part.address + at;
       if (!options.wants(address)) continue;
@@ -280,6 +318,7 @@ void dump_memory(const DumpOptions& options, const Console& console) {
       }
     }
   }
+  require_records(options, end, "bytes of memory");
 }
 
 // ------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include "cli/comparison_arguments.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_run.h"
+#include "cli/staged_output.h"
 #include "formats/atomic_file.h"
 #include "formats/error.h"
 #include "replay/explanation.h"
@@ -150,6 +151,11 @@ void write_hints(const HintFile& hints, const std::string& path) {
 }
 
 ExitCode run_explain(const ExplainArguments& arguments, const Console& console) {
+  if (is_standard_output(arguments.output)) {
+    throw UsageError(
+        "-o: expected a file for the hints; the explanation goes to the standard "
+        "output, with --json the hints among it");
+  }
   PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
   RecordingFile& file = placed.file;
   if (file.meta().evidence != EvidenceMode::full) {

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/large_pages.h"
 #include "cli/recovered_state.h"
+#include "cli/staged_output.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
 
@@ -135,21 +136,26 @@ void add_hints(const std::string& hints_path, const std::string& archive) {
 ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   ImportOptions options = import_options(arguments);
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
+  require_own_output(arguments.output, arguments.json);
+  const bool added_to = arguments.recover_state || !arguments.hints.empty();
+  StagedOutput output(arguments.output,
+                      added_to ? StagedOutput::Named::at_the_end : StagedOutput::Named::at_once);
   use_large_pages();
   Progress progress = console.progress("importing", "transactions");
   options.progress = [&progress](std::uint64_t done) { progress.update(done); };
   std::optional<RecoveredState> recovered;
   if (arguments.recover_state) {
-    recovered = recover_state_of(arguments.captures, options, arguments.output, console);
+    recovered = recover_state_of(arguments.captures, options, output.path(), console);
     options.initial_state = recovered->state;
   }
-  const ImportResult result = import_capture(arguments.captures, options, arguments.output);
+  const ImportResult result = import_capture(arguments.captures, options, output.path());
   for (const std::string& text : result.warnings) console.warn(text);
-  if (recovered) add_recovered_memory(*recovered, arguments.output);
-  if (!arguments.hints.empty()) add_hints(arguments.hints, arguments.output);
+  if (recovered) add_recovered_memory(*recovered, output.path());
+  if (!arguments.hints.empty()) add_hints(arguments.hints, output.path());
+  output.finish();
   if (arguments.json) {
     print_json(result, recovered, console);
-  } else {
+  } else if (!is_standard_output(arguments.output)) {
     print_text(result, arguments.output, console);
     if (recovered) {
       console.print("  registers\n");
@@ -163,7 +169,7 @@ CommandRun define_import(CLI::App& app) {
   auto arguments = std::make_shared<ImportArguments>();
   app.add_option("CAPTURE", arguments->captures,
                  "Capture files; .gz .xz .zst are read as they are");
-  app.add_option("-o,--output", arguments->output, "Recording to write");
+  app.add_option("-o,--output", arguments->output, "Recording to write, - is the standard output");
   app.add_flag("--list-formats", arguments->list_formats,
                "Instead: list the capture formats that are read");
   app.add_flag("--explain-channels", arguments->explain_channels,

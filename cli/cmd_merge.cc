@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/shard.h"
+#include "cli/staged_output.h"
 #include "formats/error.h"
 #include "formats/input.h"
 
@@ -80,6 +81,7 @@ void append(const Share& share, ByteSink& out) {
 }
 
 ExitCode run_merge(const MergeArguments& arguments, const Console& console) {
+  require_own_output(arguments.output, arguments.json);
   const std::vector<Share> shares = ordered_shares(arguments.shards);
   const std::unique_ptr<ByteSink> out = open_sink(arguments.output);
   std::uint64_t bytes = 0;
@@ -90,7 +92,7 @@ ExitCode run_merge(const MergeArguments& arguments, const Console& console) {
   out->finish();
   if (arguments.json) {
     console.print_json({{"shards", shares.size()}, {"bytes", bytes}});
-  } else if (arguments.output != "-") {
+  } else if (!is_standard_output(arguments.output)) {
     console.print(fmt::format("{} shares, {} bytes of KT\n", shares.size(), bytes));
   }
   return ExitCode::ok;

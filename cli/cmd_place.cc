@@ -45,6 +45,7 @@ void print_text(const PlacedRecording& placed, const Console& console) {
 }
 
 ExitCode run_place(const PlaceArguments& arguments, const Console& console) {
+  require_file_to_add_to(arguments.recording);
   const PlacedRecording placed = open_placed(arguments.recording, console);
   const bool complete = !needs_placement(placed.file.recording());
   keep_placements(arguments.recording, placed);

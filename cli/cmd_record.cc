@@ -489,6 +489,9 @@ void print_result(const RecordArguments& arguments, const Receiver& receiver, do
 ExitCode run_record(RecordArguments arguments, const Console& console) {
   check_command(arguments.command);
   check_inputs(arguments.command);
+  if (arguments.output == "-") {
+    throw UsageError("-o: expected a file, with another beside it for values that cross no bus");
+  }
   if (arguments.internal.empty()) {
     std::string stem = arguments.output;
     for (const char* suffix : {".zst", ".bin"})

@@ -12,6 +12,7 @@
 #include "cli/placed_recording.h"
 #include "cli/replay_run.h"
 #include "cli/shard.h"
+#include "cli/staged_output.h"
 #include "cli/trace_run.h"
 #include "formats/byte_sink.h"
 #include "formats/error.h"
@@ -38,7 +39,6 @@ KtOptions kt_options(const ReplayArguments& arguments) {
   if (arguments.addresses != "linear" && arguments.addresses != "offset") {
     throw UsageError("--addresses: expected linear or offset, found " + arguments.addresses);
   }
-  if (arguments.from > arguments.to) throw UsageError("--from lies behind --to");
   options.from = arguments.from;
   options.to = arguments.to;
   options.offsets = arguments.addresses == "offset";
@@ -148,7 +148,18 @@ void keep_trace(TraceOutput& output, std::optional<ShardDescription>& shard,
   write_description(path + ".json", *shard);
 }
 
+/// Throws UsageError when the trace was to begin where the recording has ended.
+void require_instructions(const ReplayArguments& arguments, const ReplayReport& report) {
+  const bool any_wanted = arguments.from < arguments.to;
+  if (report.end == ReplayReport::End::diverged || !any_wanted || arguments.from == 0) return;
+  if (report.instructions > arguments.from) return;
+  throw UsageError(fmt::format("--from {}: {} ends after {} instructions", arguments.from,
+                               arguments.recording, report.instructions));
+}
+
 ExitCode run_replay(ReplayArguments arguments, const Console& console) {
+  require_own_output(arguments.output, arguments.json);
+  if (arguments.from > arguments.to) throw UsageError("--from lies behind --to");
   const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
   const RecordingFile& file = placed.file;
   // Processes and shares open the recording for themselves, and know it by what is in its file.
@@ -189,12 +200,13 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   output->writer.flush();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
+  require_instructions(arguments, result.report);
   // A trace that left the evidence does not get the name asked for: what was sure until then stays
   // beside it as `.partial`.
   if (result.sure()) keep_trace(*output, shard, arguments.output);
   if (arguments.json) {
     print_json(result, seconds.count(), console);
-  } else if (arguments.output != "-") {
+  } else if (!is_standard_output(arguments.output)) {
     print_text(result, seconds.count(), console);
   }
   result.warn(console);

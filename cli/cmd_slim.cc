@@ -8,6 +8,8 @@
 #include "cli/digest_verify.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_run.h"
+#include "cli/staged_output.h"
+#include "cli/temporary_file.h"
 #include "events/event_order.h"
 #include "events/external_writes.h"
 #include "events/recording_file.h"
@@ -78,43 +80,51 @@ bool write_and_verify(const std::string& path, const Recording& recording,
   return verify_digests(RecordingFile::open(path), console).match();
 }
 
-ExitCode run_slim(const SlimOptions& options, const Console& console) {
-  const PlacedRecording placed = open_placed(options.input, console);
-  const RecordingFile& full = placed.file;
-  const VerifiedRun verified = verified_run(full, console);
-  const std::string trial = options.output + ".unverified";
-  bool same = false;
-  for (const bool merge : {true, false}) {
-    if (same) break;
-    const Recording slim = copy_for_slim(full.recording(), verified, merge);
-    same = write_and_verify(trial, slim, verified.digests, console);
-  }
-  // The replay of the full recording could consult the evidence; this one cannot.
-  if (!same) {
-    std::filesystem::remove(trial);
-    throw UsageError(options.input +
-                     " needs its evidence to replay: without it the run is another");
-  }
-  std::filesystem::rename(trial, options.output);
-  const auto bytes = std::filesystem::file_size(options.output);
+void print_result(const SlimOptions& options, const RecordingFile& full,
+                  const VerifiedRun& verified, std::uint64_t bytes, const Console& console) {
   if (options.json) {
     console.print_json({{"instructions", verified.instructions},
                         {"bytes", bytes},
                         {"full_bytes", full.container().file_bytes()},
                         {"digests", verified.digests.size()},
                         {"adoptions", verified.adoptions.size()}});
-  } else {
+  } else if (!is_standard_output(options.output)) {
     console.print(fmt::format("{}: {} bytes for {} instructions (with evidence {})\n",
                               options.output, bytes, verified.instructions,
                               full.container().file_bytes()));
   }
+}
+
+ExitCode run_slim(const SlimOptions& options, const Console& console) {
+  require_own_output(options.output, options.json);
+  StagedOutput output(options.output);
+  const PlacedRecording placed = open_placed(options.input, console);
+  const RecordingFile& full = placed.file;
+  const VerifiedRun verified = verified_run(full, console);
+  const TemporaryFile trial(output.path() + ".unverified");
+  bool same = false;
+  for (const bool merge : {true, false}) {
+    if (same) break;
+    const Recording slim = copy_for_slim(full.recording(), verified, merge);
+    same = write_and_verify(trial.path(), slim, verified.digests, console);
+  }
+  // The replay of the full recording could consult the evidence; this one cannot.
+  if (!same) {
+    throw UsageError(options.input +
+                     " needs its evidence to replay: without it the run is another");
+  }
+  std::filesystem::rename(trial.path(), output.path());
+  const auto bytes = std::filesystem::file_size(output.path());
+  output.finish();
+  print_result(options, full, verified, bytes, console);
   return ExitCode::ok;
 }
 
 CommandRun define_slim(CLI::App& app) {
   auto options = std::make_shared<SlimOptions>();
   app.add_option("RECORDING", options->input, "Recording with its evidence")->required();
-  app.add_option("-o,--output", options->output, "Recording to write")->required();
+  app.add_option("-o,--output", options->output, "Recording to write, - is the standard output")
+      ->required();
   app.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_slim(*options, console); };
 }

@@ -36,6 +36,7 @@ struct Verdict {
   ReplayReport report;
   VerifyTotals totals;
   FinalMemory memory;
+  bool captured_memory = false;  ///< an image was given to compare with
   bool hardware_stream = false;  ///< the capture has one, or branch trace messages
   bool match = false;
   std::uint64_t model_specific_results = 0;
@@ -96,6 +97,7 @@ Verdict sum(const std::vector<Verdict>& verdicts) {
     all.report.exceptions += v.report.exceptions;
     all.report.external_writes += v.report.external_writes;
     if (!all.report.divergence) all.report.divergence = v.report.divergence;
+    all.captured_memory |= v.captured_memory;
     add_to(all.totals.writes, v.totals.writes);
     add_to(all.totals.write_backs, v.totals.write_backs);
     add_to(all.totals.io_reads, v.totals.io_reads);
@@ -154,8 +156,16 @@ void print_text(const Verdict& v, const Console& console) {
   if (v.cache) {
     for (const std::string& line : cache_lines(*v.cache)) console.print(line + "\n");
   }
-  console.print(fmt::format("  {:<18} {} bytes, {} different\n", "final memory", v.memory.bytes,
-                            v.memory.different));
+  if (v.memory.bytes != 0) {
+    console.print(fmt::format("  {:<18} {} bytes, {} different\n", "final memory", v.memory.bytes,
+                              v.memory.different));
+  } else {
+    console.print(fmt::format("  {:<18} not compared: {}\n", "final memory",
+                              v.captured_memory
+                                  ? "none of the captured bytes is known to the replay"
+                                  : "none was captured (--memory), and the bus does "
+                                    "not show what it holds"));
+  }
   if (v.model_specific_results != 0) {
     console.print(fmt::format(
         "  {:<18} {} results that processors compute differently (x87 transcendentals, RCPPS,\n"
@@ -226,6 +236,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   Verdict verdict;
   verdict.report = run.run();
   verdict.memory = run.compare_final(captured);
+  verdict.captured_memory = captured != nullptr;
   add_placement_cause(placed, verdict.report);
   if (const CacheCheck* cache = run.cache()) {
     verdict.cache = CacheVerdict{cache->descriptor().name, cache->totals()};

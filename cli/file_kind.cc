@@ -47,11 +47,7 @@ std::string_view file_kind_name(FileKind kind) {
 FoundFile find_file_kind(const std::string& name) {
   const std::string path = parse_recording_name(name).path;
   std::vector<std::uint8_t> prefix;
-  if (!std::filesystem::is_directory(path)) {
-    InputStream input(path);
-    const auto peeked = input.peek(kProbeBytes);
-    prefix.assign(peeked.begin(), peeked.end());
-  }
+  if (!std::filesystem::is_directory(path)) prefix = read_head(path, kProbeBytes);
   if (is_container(prefix)) return {FileKind::recording, nullptr};
   if (path != name) throw IoError(name + ": cannot open: " + path + " is no recording");
   if (memory_file_form_of(prefix) == MemoryFileForm::ranges) return {FileKind::memory, nullptr};

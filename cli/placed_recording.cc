@@ -6,6 +6,9 @@
 #include <array>
 #include <utility>
 
+#include "formats/error.h"
+#include "formats/once_input.h"
+
 namespace citcat {
 namespace {
 
@@ -95,6 +98,12 @@ PlacedRecording place_events_of(RecordingFile file, const Console& console) {
   placed.search = place_events(placed.file, options);
   if (placed.search) tell(*placed.search, console);
   return placed;
+}
+
+void require_file_to_add_to(const std::string& recording) {
+  if (recording != "-" && !is_once_input(recording)) return;
+  throw UsageError(recording +
+                   ": what is found out is kept in the recording, which must be a file");
 }
 
 bool keep_placements(const std::string& path, const PlacedRecording& placed) {

@@ -28,6 +28,8 @@ PlacedRecording open_placed(const std::string& path, const Console& console,
 PlacedRecording place_events_of(RecordingFile file, const Console& console);
 
 /// Adds to the archive what a search found, when it placed every interrupt; else returns false.
+/// Throws UsageError when nothing can be added to `recording`, which is then no file of its own.
+void require_file_to_add_to(const std::string& recording);
 bool keep_placements(const std::string& path, const PlacedRecording& placed);
 
 /// {"unique","equivalent","ambiguous","none"}, and for each that is not unique where it may be.

@@ -3,31 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 
 #include "cli/replay_run.h"
+#include "cli/temporary_file.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
+#include "formats/once_input.h"
 
 namespace citcat {
 namespace {
-
-/// Removes a file when done with it.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::string path) : path_(std::move(path)) {}
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 const char* explanation(RegisterSource source) {
   switch (source) {
@@ -64,9 +48,7 @@ RecoveredState recover_state_of(const std::vector<std::string>& captures,
   if (!options.initial_state_path.empty()) {
     throw UsageError("--recover-state and --initial-state exclude each other");
   }
-  if (std::find(captures.begin(), captures.end(), "-") != captures.end()) {
-    throw UsageError("--recover-state reads the capture twice: not from standard input");
-  }
+  for (const std::string& capture : captures) make_rereadable(capture);
   const TemporaryFile traffic(output + ".recovering");
   ImportOptions first = options;
   first.initial_state.emplace();

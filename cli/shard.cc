@@ -83,6 +83,10 @@ ReplayRange shard_range(const RecordingFile& file, const ReplayRange& whole, Sha
     }
   }
   end = std::min(end, whole.to);
+  if (end != 0 && end <= whole.from && whole.from < whole.to) {
+    throw UsageError(fmt::format("--from {}: {} ends after {} instructions", whole.from,
+                                 file.container().path(), end));
+  }
   if (end <= whole.from) {
     throw UsageError(file.container().path() +
                      ": how long the run is must be known to share it out (citcat checkpoint "

@@ -65,6 +65,7 @@ nlohmann::ordered_json transaction_json(const BusTransaction& t, bool has_data) 
   json["op"] = bus_op_name(t.op);
   json["address"] = fmt::format("{:08x}", t.address.value);
   json["size"] = t.size;
+  json["data"] = nullptr;
   if (has_data) json["data"] = bytes_text(t.bytes());
   json["flags"] = flag_names(t);
   return json;

@@ -5,10 +5,14 @@
 #include "events/checkpoint_series.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
+#include "formats/input.h"
 
 namespace citcat {
 
 namespace {
+
+/// More than an archive needs to be known by.
+constexpr std::size_t kMagicLook = 16;
 
 /// Decodes the evidence, of which there must be as much as was derived from.
 void decode_evidence(const RecordingFile& file) {
@@ -48,6 +52,17 @@ std::vector<std::string> losses_of(const ContainerReader& archive) {
   return losses;
 }
 
+/// What has neither the beginning of an archive nor a chunk of one is no damaged recording.
+void require_recording(const std::string& path, const ContainerScan& scan) {
+  if (scan.version != 0 || !scan.intact.empty()) return;
+  const bool begins_as_one = is_container(read_head(path, kMagicLook));
+  if (begins_as_one) return;
+  throw FormatError(path, 0,
+                    "expected a recording, found " + (scan.file_bytes == 0
+                                                          ? std::string("an empty file")
+                                                          : std::string("another kind of file")));
+}
+
 bool has_kind(const ContainerScan& scan, ChunkKind kind) {
   return std::any_of(scan.intact.begin(), scan.intact.end(),
                      [kind](const ChunkInfo& chunk) { return chunk.kind == kind; });
@@ -58,6 +73,7 @@ bool has_kind(const ContainerScan& scan, ChunkKind kind) {
 RecordingCheck check_recording(const std::string& path) {
   RecordingCheck check;
   check.scan = scan_container(path);
+  require_recording(path, check.scan);
   if (!check.scan.sound()) return check;
   try {
     check.losses = losses_of(ContainerReader(path));

@@ -17,7 +17,7 @@ struct RecordingCheck {
 };
 
 /// Reads every byte of an archive, checks every hash, decodes every chunk and compares the evidence
-/// with the totals. Throws IoError only.
+/// with the totals. Throws IoError, and FormatError for what is no recording at all.
 RecordingCheck check_recording(const std::string& path);
 
 /// Writes what is intact in `from` as `to`, which may be the same name. What was lost is noted in

@@ -12,6 +12,7 @@
 #include "formats/byte_writer.h"
 #include "formats/container_layout.h"
 #include "formats/error.h"
+#include "formats/once_input.h"
 
 namespace citcat {
 
@@ -260,6 +261,9 @@ std::vector<std::uint8_t> ContainerReader::read(const ChunkInfo& chunk) const {
 // -----------------------------------------------------------------------------------
 
 ContainerAppender::ContainerAppender(const std::string& path) : path_(path) {
+  if (path == "-" || is_once_input(path)) {
+    throw UsageError(path + ": expected a file to add to, found what can only be read");
+  }
   const ContainerReader existing(path);
   layout_.chunks = existing.chunks();
   layout_.offset = existing.unfinished_append().value_or(existing.file_bytes());

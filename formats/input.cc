@@ -18,6 +18,7 @@
 #include "formats/error.h"
 #include "formats/kt_store.h"
 #include "formats/mapped_file.h"
+#include "formats/once_input.h"
 
 namespace citcat {
 
@@ -76,6 +77,10 @@ class InputStream::Source {
  public:
   Source(int descriptor, bool owned, std::string name)
       : descriptor_(descriptor), owned_(owned), name_(std::move(name)), buffer_(kBufferBytes) {}
+  Source(std::shared_ptr<OnceInput> once, std::string name)
+      : Source(once->descriptor(), false, std::move(name)) {
+    once_ = std::move(once);
+  }
   Source(std::span<const std::uint8_t> memory, std::string name)
       : name_(std::move(name)), memory_(memory) {}
   ~Source() {
@@ -92,6 +97,7 @@ class InputStream::Source {
   void consume(std::size_t n) { begin_ += n; }
   /// What is not compressed can be handed out where it lies: memory, or a file that can be mapped.
   bool lies_still() {
+    if (once_) return false;
     if (descriptor_ >= 0) file_ = MappedFile::open(descriptor_, name_);
     return descriptor_ < 0 || file_ != nullptr;
   }
@@ -105,7 +111,7 @@ class InputStream::Source {
   /// Moves unconsumed bytes to `out`, those of a file without a buffer between. 0 at the end.
   std::size_t take(std::span<std::uint8_t> out) {
     if (begin_ == end_ && descriptor_ >= 0 && total_ != 0) {
-      const std::size_t got = read_descriptor(out);
+      const std::size_t got = read_descriptor(out, 0);
       total_ += got;
       hasher_.update(out.first(got));
       return got;
@@ -151,14 +157,16 @@ class InputStream::Source {
     const std::size_t wanted = total_ == 0 ? kStoredKtMagicBytes : 1;
     std::size_t got = 0;
     while (got < wanted) {
-      const std::size_t piece = read_descriptor(std::span(buffer_).subspan(got));
+      const std::size_t piece = read_descriptor(std::span(buffer_).subspan(got), got);
       if (piece == 0) break;
       got += piece;
     }
     advance(0, got);
   }
 
-  std::size_t read_descriptor(std::span<std::uint8_t> out) {
+  /// `ahead`: bytes that were read and are not yet counted.
+  std::size_t read_descriptor(std::span<std::uint8_t> out, std::size_t ahead) {
+    if (once_) return once_->read(total_ + ahead, out);
     for (;;) {
       const ssize_t got = ::read(descriptor_, out.data(), out.size());
       if (got >= 0) return static_cast<std::size_t>(got);
@@ -189,6 +197,7 @@ class InputStream::Source {
 
   int descriptor_ = -1;
   bool owned_ = false;
+  std::shared_ptr<OnceInput> once_;  ///< null unless the descriptor is such an input's
   std::string name_;
   std::vector<std::uint8_t> buffer_;
   std::span<const std::uint8_t> memory_;
@@ -431,9 +440,12 @@ class InputStream::KtDecoder : public Decoder {
   bool ended_ = false;
 };
 
-InputStream::InputStream(const std::string& path) : name_(path == "-" ? "(standard input)" : path) {
-  if (path == "-") {
-    source_ = std::make_unique<Source>(STDIN_FILENO, false, name_);
+InputStream::InputStream(const std::string& path, Use use)
+    : name_(path == "-" ? "(standard input)" : path) {
+  const auto once = OnceInput::of(path);
+  if (once && !once->spooled()) {
+    if (use == Use::whole) once->take();
+    source_ = std::make_unique<Source>(once, name_);
   } else {
     open_file(path);
   }
@@ -456,12 +468,12 @@ InputStream::InputStream(std::span<const std::uint8_t> stored, std::string name)
 InputStream::~InputStream() = default;
 
 void InputStream::open_file(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw IoError(path + ": cannot open: " + std::strerror(errno));
+  const int descriptor = ::open(system_path(path).c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw IoError(name_ + ": cannot open: " + std::strerror(errno));
   source_ = std::make_unique<Source>(descriptor, true, name_);
   struct stat status {};
   if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
-    throw IoError(path + ": expected a file, found a directory");
+    throw IoError(name_ + ": expected a file, found a directory");
   }
 }
 
@@ -554,6 +566,12 @@ void InputStream::consume(std::size_t n) {
 std::uint64_t InputStream::stored_bytes() const { return source_->total(); }
 
 Hash128 InputStream::stored_hash() const { return source_->hash(); }
+
+std::vector<std::uint8_t> read_head(const std::string& path, std::size_t n) {
+  InputStream input(path, InputStream::Use::head);
+  const auto head = input.peek(n);
+  return {head.begin(), head.end()};
+}
 
 std::vector<std::uint8_t> read_whole_file(const std::string& path, std::uint64_t max_bytes) {
   InputStream input(path);

@@ -26,9 +26,11 @@ std::string_view compression_name(Compression compression);
 /// message says so. Errors of the operating system throw IoError.
 class InputStream {
  public:
+  /// `head`: only to look at, for which read_head() is there.
+  enum class Use : std::uint8_t { whole, head };
   /// Opens `path`; "-" is the standard input. Several concatenated members or frames are one
-  /// stream.
-  explicit InputStream(const std::string& path);
+  /// stream. What can be read but once (formats/once_input.h) throws IoError the second time.
+  explicit InputStream(const std::string& path, Use use = Use::whole);
   /// Reads from memory that the caller keeps alive; `name` is for messages.
   InputStream(std::span<const std::uint8_t> stored, std::string name);
   /// Reads a KT trace from the segment whose frame lies at `file_offset` (formats/kt_index.h).
@@ -86,6 +88,11 @@ class InputStream {
   std::span<const std::uint8_t> unread_;
   std::uint64_t offset_ = 0;
 };
+
+/// The first `n` bytes (at most InputStream::kMaxPeek) of a stream, decompressed; fewer only when
+/// it ends before. Nothing is taken from whoever opens it next, though it be a pipe. What was found
+/// damaged throws FormatError.
+std::vector<std::uint8_t> read_head(const std::string& path, std::size_t n);
 
 /// The whole of a stream, decompressed. More than `max_bytes` throws FormatError.
 std::vector<std::uint8_t> read_whole_file(const std::string& path, std::uint64_t max_bytes);

@@ -8,11 +8,13 @@
 #include <cstring>
 
 #include "formats/error.h"
+#include "formats/once_input.h"
 
 namespace citcat {
 
-RandomAccessFile::RandomAccessFile(const std::string& path)
-    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+RandomAccessFile::RandomAccessFile(const std::string& path) : path_(path) {
+  make_rereadable(path);
+  descriptor_ = ::open(system_path(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) throw IoError(path + ": cannot open: " + std::strerror(errno));
   struct stat status {};
   const bool regular = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);

@@ -8,7 +8,8 @@
 
 namespace citcat {
 
-/// A plain file read at any offset. Several threads may read at the same time.
+/// A plain file read at any offset, or what can be read but once and was spooled
+/// (formats/once_input.h). Several threads may read at the same time.
 class RandomAccessFile {
  public:
   /// Throws IoError when it cannot be opened or is not a regular file.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "formats/error.h"
+#include "formats/once_input.h"
 
 namespace citcat {
 namespace {
@@ -117,7 +118,9 @@ struct ZipReader::Member::State {
 
 ZipReader::ZipReader(const std::string& path) : name_(path), archive_(new Archive) {
   int code = 0;
-  archive_->handle = zip_open(path.c_str(), ZIP_RDONLY, &code);
+  // The directory of a ZIP file stands at its end.
+  make_rereadable(path);
+  archive_->handle = zip_open(system_path(path).c_str(), ZIP_RDONLY, &code);
   if (archive_->handle == nullptr) {
     if (code == ZIP_ER_OPEN || code == ZIP_ER_NOENT || code == ZIP_ER_READ)
       throw IoError(path + ": cannot open: " + zip_error_text(code));

@@ -9,6 +9,7 @@
 #include "formats/container.h"
 #include "formats/input.h"
 #include "formats/kt_index.h"
+#include "formats/once_input.h"
 #include "replay/checkpoints.h"
 #include "replay/digest_sink.h"
 #include "replay/end_sink.h"
@@ -92,6 +93,8 @@ class RecordingSource final : public TraceReader::Source {
     at_ = 0;
     sink_.from = instruction;
   }
+
+  std::uint64_t instructions() const override { return position(); }
 
  private:
   static constexpr std::uint64_t kStep = std::uint64_t{1} << 14;  ///< instructions at a time
@@ -230,7 +233,9 @@ class RecordingSource final : public TraceReader::Source {
 
 class KtFileSource final : public TraceReader::Source {
  public:
-  explicit KtFileSource(std::string path) : path_(std::move(path)) { begin(); }
+  explicit KtFileSource(std::string path) : path_(std::move(path)), once_(is_once_input(path_)) {
+    begin();
+  }
 
   bool next(TraceRecord& out) override {
     while (reader_->next(out.record)) {
@@ -242,10 +247,10 @@ class KtFileSource final : public TraceReader::Source {
   }
 
   void seek(std::uint64_t instruction) override {
+    if (once_) return go_on_to(instruction);
     begin();
     from_ = instruction;
-    const Compression compression = reader_->input().compression();
-    if (compression == Compression::none || path_ == "-") return;
+    if (reader_->input().compression() == Compression::none) return;
     for (const KtSegment& segment : index()) {
       if (segment.first_instruction > instruction) break;
       segment_ = segment;
@@ -255,11 +260,21 @@ class KtFileSource final : public TraceReader::Source {
     instruction_ = segment_.first_instruction;
   }
 
+  std::uint64_t instructions() const override { return instruction_; }
+
  private:
   void begin() {
     reader_ = std::make_unique<KtReader>(path_);
     instruction_ = from_ = 0;
     segment_ = {};
+  }
+  /// What can be read but once is only read forward.
+  void go_on_to(std::uint64_t instruction) {
+    if (instruction < instruction_) {
+      throw UsageError(path_ + ": instruction " + std::to_string(instruction) +
+                       " was read before, and what comes through a pipe is read only once");
+    }
+    from_ = instruction;
   }
   /// Empty for a file without index: it is then read from the beginning.
   std::vector<KtSegment> index() const {
@@ -271,6 +286,7 @@ class KtFileSource final : public TraceReader::Source {
   }
 
   std::string path_;
+  bool once_;
   std::unique_ptr<KtReader> reader_;
   KtSegment segment_;
   std::uint64_t instruction_ = 0, from_ = 0;
@@ -279,12 +295,8 @@ class KtFileSource final : public TraceReader::Source {
 std::unique_ptr<TraceReader::Source> open_source(const std::string& path,
                                                  const TraceReaderOptions& options) {
   constexpr std::size_t kMagicBytes = 8;
-  // The standard input cannot be looked at and read again: it is KT.
-  if (path != "-") {
-    InputStream input(parse_recording_name(path).path);
-    if (input.compression() == Compression::none && is_container(input.peek(kMagicBytes))) {
-      return std::make_unique<RecordingSource>(path, options);
-    }
+  if (is_container(read_head(parse_recording_name(path).path, kMagicBytes))) {
+    return std::make_unique<RecordingSource>(path, options);
   }
   return std::make_unique<KtFileSource>(path);
 }
@@ -296,6 +308,8 @@ TraceReader::TraceReader(const std::string& path, const TraceReaderOptions& opti
 TraceReader::~TraceReader() = default;
 TraceReader::TraceReader(TraceReader&&) noexcept = default;
 TraceReader& TraceReader::operator=(TraceReader&&) noexcept = default;
+
+std::uint64_t TraceReader::instructions() const { return source_->instructions(); }
 
 bool TraceReader::next(TraceRecord& out) { return source_->next(out); }
 void TraceReader::seek(std::uint64_t instruction) { source_->seek(instruction); }

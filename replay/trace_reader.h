@@ -52,6 +52,9 @@ class TraceReader {
   /// What next() reads then is the first record of instruction `instruction` (or the end, when the
   /// run is shorter). Fast where the recording has checkpoints, or the KT file an index.
   void seek(std::uint64_t instruction);
+  /// Instructions of the run up to where it was read, those skipped among them: when next() has
+  /// returned false, all there are.
+  std::uint64_t instructions() const;
 
   /// For `for (const TraceRecord& record : reader)`: the records from here on.
   class Iterator {
@@ -85,6 +88,7 @@ class TraceReader {
     virtual ~Source() = default;
     virtual bool next(TraceRecord& out) = 0;
     virtual void seek(std::uint64_t instruction) = 0;
+    virtual std::uint64_t instructions() const = 0;
   };
 
  private:

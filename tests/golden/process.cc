@@ -12,7 +12,7 @@
 namespace citcat::testing {
 namespace {
 
-[[noreturn]] void exec_child(const std::vector<std::string>& arguments,
+[[noreturn]] void exec_child(const char* program, const std::vector<std::string>& arguments,
                              const std::filesystem::path& where, const std::string& out,
                              const std::string& err) {
   const int input = open("/dev/null", O_RDONLY);
@@ -23,23 +23,21 @@ namespace {
       chdir(where.c_str()) != 0) {
     _exit(125);
   }
-  std::vector<char*> argv{const_cast<char*>(CITCAT_PROGRAM)};
+  std::vector<char*> argv{const_cast<char*>(program)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  execv(CITCAT_PROGRAM, argv.data());
+  execv(program, argv.data());
   _exit(126);
 }
 
-}  // namespace
-
-ProcessResult run_citcat(const std::vector<std::string>& arguments,
-                         const std::filesystem::path& where) {
+ProcessResult run_program(const char* program, const std::vector<std::string>& arguments,
+                          const std::filesystem::path& where) {
   const TemporaryFolder folder;
   const std::filesystem::path out = folder.path() / "out";
   const std::filesystem::path err = folder.path() / "err";
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
-  if (child == 0) exec_child(arguments, where, out, err);
+  if (child == 0) exec_child(program, arguments, where, out, err);
   int status = 0;
   if (waitpid(child, &status, 0) != child) throw std::runtime_error("waitpid failed");
   ProcessResult result;
@@ -47,6 +45,18 @@ ProcessResult run_citcat(const std::vector<std::string>& arguments,
   result.out = read_file(out);
   result.err = read_file(err);
   return result;
+}
+
+}  // namespace
+
+ProcessResult run_citcat(const std::vector<std::string>& arguments,
+                         const std::filesystem::path& where) {
+  return run_program(CITCAT_PROGRAM, arguments, where);
+}
+
+ProcessResult run_shell(const std::string& script, const std::filesystem::path& where) {
+  const std::string head = "set -o pipefail; CITCAT='" CITCAT_PROGRAM "'; ";
+  return run_program("/usr/bin/timeout", {"60", "/bin/bash", "-c", head + script}, where);
 }
 
 TemporaryFolder::TemporaryFolder() {

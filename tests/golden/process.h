@@ -17,6 +17,10 @@ struct ProcessResult {
 ProcessResult run_citcat(const std::vector<std::string>& arguments,
                          const std::filesystem::path& where = ".");
 
+/// Runs a script of bash's in the folder `where`; "$CITCAT" is the program. Fails where the last
+/// command of a pipe succeeds and one before it does not. Ends after a minute with status 124.
+ProcessResult run_shell(const std::string& script, const std::filesystem::path& where);
+
 /// A folder that exists as long as this object.
 class TemporaryFolder {
  public:

@@ -56,6 +56,35 @@ TEST_F(Cat, GivesTheSamePartWithAndWithoutCheckpoints) {
   EXPECT_EQ(run({"check", "r.citcat"}).exit_code, 0);
 }
 
+TEST_F(Cat, WhatLiesBehindTheEndIsAUsageErrorThatNamesTheEnd) {
+  const auto behind = [&](const std::vector<std::string>& arguments, const char* end) {
+    const ProcessResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments[0] << arguments[1];
+    EXPECT_THAT(result.err, HasSubstr(end)) << arguments[0] << arguments[1];
+    EXPECT_FALSE(std::filesystem::exists(file("x.kt")));
+    EXPECT_FALSE(std::filesystem::exists(file("x.kt.partial")));
+  };
+  for (const bool checkpoints : {false, true}) {
+    if (checkpoints) good({"checkpoint", "r.citcat", "--every", "100"});
+    for (const char* from : {"621", "622", "99999"}) {
+      behind({"replay", "r.citcat", "--from", from, "-o", "x.kt"}, "ends after 621 instructions");
+      behind({"replay", "r.citcat", "--from", from}, "ends after 621 instructions");
+      behind({"replay", "r.citcat", "--from", from, "-o", "x.kt", "--jobs", "2"},
+             "ends after 621 instructions");
+      behind({"cat", "r.citcat", "--from", from}, "ends after 621 instructions");
+      behind({"cat", "r.citcat", "--from", from, "--format", "csv"}, "ends after 621 instructions");
+    }
+  }
+  for (const char* command : {"cat", "dump"})
+    behind({command, "r.kt", "--from", "99999"}, "r.kt ends after");
+  behind({"dump", "r.citcat", "--evidence", "--from", "99999"}, "ends after 36544 transactions");
+  behind({"dump", "r.citcat", "--from", "99999"}, "ends after 36544 transactions");
+  behind({"replay", "r.citcat", "--from", "99999", "--shard", "1/2", "-o", "x.kt"}, "ends after");
+  for (const char* command : {"cat", "dump", "replay"})
+    EXPECT_EQ(run({command, "r.citcat", "--from", "9", "--to", "5"}).exit_code, 2);
+  EXPECT_EQ(run({"replay", "r.citcat", "--from", "620", "-o", "x.kt"}).exit_code, 0);
+}
+
 TEST_F(Cat, PrintsRecordsForPeople) {
   const std::string text =
       good({"cat", "r.citcat", "--format", "text", "--bits", "16", "--from", "0", "--to", "10"});

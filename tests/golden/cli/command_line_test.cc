@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -166,27 +167,49 @@ TEST_P(EveryCommand, ExampleParsesAndMissingFilesAreASystemErrorThatNamesOne) {
   }
 }
 
-/// Commands asked whether a file is sound. That it is not is their answer, not their failure.
-bool diagnoses(const Command& command) {
-  const std::string name = command.name;
-  return name == "check" || name == "lint";
+/// What an input that is there may be instead of what was asked for.
+struct WrongInput {
+  const char* name;
+  void (*make)(const std::filesystem::path& path);
+  bool folder;
+};
+const WrongInput kWrongInputs[] = {
+    {"empty", [](const std::filesystem::path& path) { write_file(path, ""); }, false},
+    {"another kind of file",
+     [](const std::filesystem::path& path) { write_file(path, "no bus was seen here\n"); }, false},
+    {"binary",
+     [](const std::filesystem::path& path) { write_file(path, std::string(999, '\xf4')); }, false},
+    {"folder", [](const std::filesystem::path& path) { std::filesystem::create_directory(path); },
+     true},
+};
+
+/// Relative paths of all that is in a folder, with the content of files.
+std::map<std::string, std::string> contents(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> all;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().lexically_relative(folder).string();
+    all[name] = entry.is_regular_file() ? read_file(entry.path()) : "";
+  }
+  return all;
 }
 
-TEST_P(EveryCommand, EmptyFilesAreBadInputAndOutputsStayUntouched) {
-  for (const std::vector<std::string>& line : example_lines(command())) {
-    const TemporaryFolder folder;
-    for (const std::string& word : line) {
-      if (!names_file(word)) continue;
-      std::filesystem::create_directories((folder.path() / word).parent_path());
-      write_file(folder.path() / word, "");
-    }
-    const ProcessResult result = run_citcat(line, folder.path());
-    EXPECT_EQ(result.exit_code, diagnoses(command()) ? 1 : 3) << result.err;
-    EXPECT_EQ(result.out.empty(), !diagnoses(command())) << result.out;
-    EXPECT_EQ(result.err.starts_with("citcat: error: "), !diagnoses(command())) << result.err;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
-      if (!entry.is_regular_file()) continue;
-      EXPECT_EQ(entry.file_size(), 0u) << entry.path();
+TEST_P(EveryCommand, WrongInputsAreBadInputAndNothingIsLeftBehind) {
+  for (const WrongInput& wrong : kWrongInputs) {
+    for (const std::vector<std::string>& line : example_lines(command())) {
+      const TemporaryFolder folder;
+      for (const std::string& word : line) {
+        if (!names_file(word)) continue;
+        std::filesystem::create_directories((folder.path() / word).parent_path());
+        if (!std::filesystem::exists(folder.path() / word)) wrong.make(folder.path() / word);
+      }
+      const auto before = contents(folder.path());
+      const ProcessResult result = run_citcat(line, folder.path());
+      const std::string what = std::string(wrong.name) + ": " + result.err;
+      // Where a folder may be the input, one without it is bad input; elsewhere it cannot be read.
+      EXPECT_TRUE(result.exit_code == 3 || (wrong.folder && result.exit_code == 4)) << what;
+      EXPECT_THAT(result.out, IsEmpty()) << what;
+      EXPECT_THAT(result.err, HasSubstr("citcat: error: ")) << what;
+      EXPECT_EQ(contents(folder.path()), before) << what;
     }
   }
 }

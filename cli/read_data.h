@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "events/memory_image.h"
+#include "events/recording.h"
+
+namespace citcat {
+
+/// What the reads of a recording returned. The evidence does not keep it, because all else tells:
+/// the memory first read, what was written since, and what other masters wrote
+/// (docs/derivation.md).
+class ReadData {
+ public:
+  /// `recording` must outlive the object.
+  explicit ReadData(const Recording& recording);
+
+  /// Gives a read or fetch its data; transactions come in bus order and none is left out. False
+  /// when a byte of it is not known, as where hints have changed the evidence.
+  bool complete(BusTransaction& t);
+
+ private:
+  void take_external_writes(std::uint64_t transaction);
+
+  MemoryImage memory_;
+  std::vector<const ExternalWrite*> external_;  ///< by the transaction that showed them
+  std::size_t next_ = 0;
+};
+
+}  // namespace citcat
