@@ -7,10 +7,16 @@
 namespace citcat {
 namespace {
 
-// A line that is fine stays at one level in all of so many surroundings only where a program takes
-// steps larger than the line, as through the registers of a device: those lie in a few pages.
+// A line that is fine stays at one level in so many surroundings only where a program takes steps
+// larger than the line, as through the registers of a device: those lie in a few pages.
 constexpr std::size_t kEnoughWithinPage = 128, kEnoughPages = 8;
-constexpr std::size_t kEnoughAbovePage = 16;
+// The lines that tell the quarters of a page: no device has its registers so far apart.
+constexpr unsigned kPagePartLine = 8;
+constexpr std::size_t kEnoughPageParts = 12;
+// Lines that tell pages. A PC with less than 16 MiB of addresses has memory at both ends of them;
+// with more there are devices here and there at the top, and lines that all of them share.
+constexpr std::uint32_t kFewAddresses = 0x00ffffff;
+constexpr std::size_t kEnoughOfFew = 2, kEnoughOfMany = 8, kSome = 2;
 // Code and data of any program have more different bytes, each level of each line among them.
 constexpr std::size_t kEnoughValues = 16;
 constexpr std::uint64_t kEnoughBytes = 1000;
@@ -91,19 +97,31 @@ LineCheck::Levels LineCheck::levels_above_page(unsigned line) const {
   return levels;
 }
 
+std::optional<Confidence> LineCheck::judge(unsigned line, const Levels& levels,
+                                           std::uint32_t mask) {
+  if (levels.moves()) return std::nullopt;
+  bool enough = false;
+  if (line < kPageLines) {
+    enough = levels.pages >= kEnoughPages &&
+             levels.surroundings >= (line < kPagePartLine ? kEnoughWithinPage : kEnoughPageParts);
+  } else {
+    enough = levels.surroundings >= (mask <= kFewAddresses ? kEnoughOfFew : kEnoughOfMany);
+    if (!enough && levels.surroundings >= kSome) return Confidence::possible;
+  }
+  return enough ? std::optional(Confidence::likely) : std::nullopt;
+}
+
 void LineCheck::find_stuck_address_lines(std::uint32_t mask, std::vector<Finding>& out) const {
   for (unsigned line = 0; line < 32; ++line) {
     if ((mask >> line & 1) == 0) continue;
-    const bool within = line < kPageLines;
-    const Levels levels = within ? levels_within_page(line) : levels_above_page(line);
-    const bool enough =
-        within ? levels.surroundings >= kEnoughWithinPage && levels.pages >= kEnoughPages
-               : levels.surroundings >= kEnoughAbovePage;
-    if (levels.moves() || !enough) continue;
-    out.push_back({"stuck-line", "address line " + line_name('A', line) + " stays " +
-                                     (levels.high ? "high" : "low") + ", wherever the " +
-                                     std::to_string(levels.surroundings) +
-                                     " settings seen of the lines above it point"});
+    const Levels levels = line < kPageLines ? levels_within_page(line) : levels_above_page(line);
+    const auto confidence = judge(line, levels, mask);
+    if (!confidence) continue;
+    out.push_back({"stuck-line", *confidence,
+                   "address line " + line_name('A', line) + " stays " +
+                       (levels.high ? "high" : "low") + ", wherever the " +
+                       std::to_string(levels.surroundings) +
+                       " settings seen of the lines above it point"});
   }
 }
 
@@ -131,9 +149,10 @@ void LineCheck::find_stuck_data_lines(std::uint32_t bus_bytes, std::vector<Findi
     if (!off && lane.values.count() < kEnoughValues) continue;
     for (unsigned bit = 0; bit < 8; ++bit) {
       if (((high | low) >> bit & 1) == 0) continue;
-      out.push_back({"stuck-data-line", "data line " + line_name('D', 8 * i + bit) + " stays " +
-                                            ((high >> bit & 1) != 0 ? "high" : "low") + " in all " +
-                                            std::to_string(lane.bytes) + " bytes of its lane"});
+      out.push_back({"stuck-data-line", Confidence::likely,
+                     "data line " + line_name('D', 8 * i + bit) + " stays " +
+                         ((high >> bit & 1) != 0 ? "high" : "low") + " in all " +
+                         std::to_string(lane.bytes) + " bytes of its lane"});
     }
   }
 }
@@ -150,9 +169,10 @@ void LineCheck::find_disorder(std::uint32_t mask, std::vector<Finding>& out) con
   }
   for (unsigned line = 0; line < kPageLines; ++line) {
     if ((mask >> line & 1) == 0 || crossed[line] || !expected[line]) continue;
-    out.push_back({"line-order", "no fetch goes on from the one before by a step of address line " +
-                                     line_name('A', line) +
-                                     ", though some do by lines above it: swapped with another?"});
+    out.push_back({"line-order", Confidence::likely,
+                   "no fetch goes on from the one before by a step of address line " +
+                       line_name('A', line) +
+                       ", though some do by lines above it: swapped with another?"});
   }
 }
 

@@ -15,6 +15,9 @@
 
 namespace citcat {
 
+/// How sure it is that something is wrong with the capture, rather than unusual in the machine.
+enum class Confidence : std::uint8_t { possible, likely, certain };
+
 /// Memory: as MemoryImage, with the pages touched.
 class LineCheck {
  public:
@@ -24,7 +27,8 @@ class LineCheck {
   void begin_segment() { last_fetch_.reset(); }
 
   struct Finding {
-    const char* check;  ///< "stuck-line", "stuck-data-line", "line-order"
+    const char* check = "";  ///< "stuck-line", "stuck-data-line", "line-order"
+    Confidence confidence = Confidence::possible;
     std::string text;
   };
   std::vector<Finding> findings(const BusModel& bus) const;
@@ -47,6 +51,8 @@ class LineCheck {
     std::bitset<256> values;
   };
 
+  /// Whether a line that was at one level only is stuck: nothing when that is not known.
+  static std::optional<Confidence> judge(unsigned line, const Levels& levels, std::uint32_t mask);
   static std::size_t size_class(const BusTransaction& t);
   Starts& starts_of(std::uint32_t page);
   void follow_fetches(const BusTransaction& t, std::size_t size);

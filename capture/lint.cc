@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "capture/hex.h"
-#include "capture/line_check.h"
 #include "capture/sample_formats.h"
 #include "events/memory_image.h"
 #include "formats/error.h"
@@ -131,7 +130,7 @@ class Linter {
 
   void report_lines(const BusModel& bus, std::vector<LintFinding>& out) const {
     for (LineCheck::Finding& found : lines_.findings(bus)) {
-      out.push_back({found.check, Confidence::likely, accesses_, 0, 0, std::move(found.text)});
+      out.push_back({found.check, found.confidence, accesses_, 0, 0, std::move(found.text)});
     }
   }
 

@@ -7,12 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "capture/line_check.h"
 #include "capture/source.h"
 
 namespace citcat {
 
-/// How sure it is that something is wrong with the capture, rather than unusual in the machine.
-enum class Confidence : std::uint8_t { possible, likely, certain };
 const char* confidence_name(Confidence confidence);
 
 struct LintFinding {

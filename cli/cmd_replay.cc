@@ -148,11 +148,14 @@ void keep_trace(TraceOutput& output, std::optional<ShardDescription>& shard,
   write_description(path + ".json", *shard);
 }
 
-/// Throws UsageError when the trace was to begin where the recording has ended.
-void require_instructions(const ReplayArguments& arguments, const ReplayReport& report) {
+/// Throws UsageError when the trace was to begin where the recording has ended. `written` records
+/// may be one more than instructions: of a REP that the recording ends in.
+void require_instructions(const ReplayArguments& arguments, const ReplayReport& report,
+                          std::uint64_t written) {
   const bool any_wanted = arguments.from < arguments.to;
   if (report.end == ReplayReport::End::diverged || !any_wanted || arguments.from == 0) return;
-  if (report.instructions > arguments.from) return;
+  if (written != 0 || report.instructions > arguments.from) return;
+  if (arguments.output.empty() && report.instructions == arguments.from) return;
   throw UsageError(fmt::format("--from {}: {} ends after {} instructions", arguments.from,
                                arguments.recording, report.instructions));
 }
@@ -200,7 +203,7 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   output->writer.flush();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
-  require_instructions(arguments, result.report);
+  require_instructions(arguments, result.report, output->writer.instructions());
   // A trace that left the evidence does not get the name asked for: what was sure until then stays
   // beside it as `.partial`.
   if (result.sure()) keep_trace(*output, shard, arguments.output);
