@@ -43,11 +43,13 @@ BusModel bus_model(MooCpu cpu) {
 class Observation final : public Sink {
  public:
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
+    accesses.push_back({written.size(), bytes.size()});
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       written.push_back({a.value + static_cast<std::uint32_t>(i), bytes[i], false});
     }
   }
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position) override {
+    accesses.push_back({written.size(), size});
     for (std::uint32_t i = 0; i < size; ++i) {
       written.push_back({port + i, static_cast<std::uint8_t>(value >> 8 * i), true});
     }
@@ -58,7 +60,11 @@ class Observation final : public Sink {
   void delivered(const DeliveredEvent& event, Position) override {
     if (!vector) vector = event.vector;
   }
+  struct Access {
+    std::size_t first = 0, size = 0;  ///< of `written`
+  };
   std::vector<WrittenByte> written;
+  std::vector<Access> accesses;
   std::size_t port_bytes_read = 0;
   std::optional<std::uint8_t> vector;
 };
@@ -180,14 +186,30 @@ class Comparison {
     }
   }
 
+  /// What the bus shows, in ascending order within each access. A 386 writes the upper of two
+  /// dwords first (80386 Hardware Reference Manual, table 3-4).
+  std::vector<WrittenByte> ascending(std::vector<WrittenByte> bytes) const {
+    if (cpu_ != MooCpu::i386ex) return bytes;
+    for (const Observation::Access& access : seen_.accesses) {
+      const std::uint32_t address = seen_.written[access.first].address;
+      const std::size_t below = 4 - address % 4;
+      if (below >= access.size || bytes[access.first].address != address + below) continue;
+      const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(access.first);
+      const auto end = begin + static_cast<std::ptrdiff_t>(access.size);
+      std::rotate(begin, end - static_cast<std::ptrdiff_t>(below), end);
+    }
+    return bytes;
+  }
+
   void stream(const BusTruth& truth) {
     if (seen_.written.size() != truth.written.size()) {
       found_.others.push_back(
           numbers_text("%u bytes written, bus %u", seen_.written.size(), truth.written.size()));
       return;
     }
-    for (std::size_t i = 0; i < truth.written.size(); ++i) {
-      const WrittenByte &ours = seen_.written[i], &theirs = truth.written[i];
+    const std::vector<WrittenByte> shown = ascending(truth.written);
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+      const WrittenByte &ours = seen_.written[i], &theirs = shown[i];
       if (ours == theirs) continue;
       if (ours.address == theirs.address && ours.port == theirs.port) {
         differ(theirs.address, ours.value, theirs.value, theirs.port ? "port" : "write");
