@@ -107,6 +107,9 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t reserved_bits() const { return reserved_bits_; }
   /// The instruction in progress stores a floating-point or vector register.
   bool in_floating_point_store() const;
+  /// The order on the bus of what the instruction in flight, or the delivery after it, stores is
+  /// the processor's (docs/fidelity.md, "Order and size of accesses"), not an assumption.
+  bool knows_order_of_stores() const;
   /// It is MOVS, repeated or not.
   bool in_string_copy() const;
   /// It is INS, repeated or not.
@@ -240,6 +243,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void flags_after(const InstructionInfo& info);
   void keep_flag_inputs(const InstructionInfo& info);
   void after_system(const InstructionInfo& info);
+  bool follows_a20_gate(const CpuState& state) const;
   void move_a20_gate();
   template <class F>
   void access_port(F&& access);

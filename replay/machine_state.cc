@@ -34,7 +34,7 @@ void Machine::set_registers(const CpuState& state) {
   engine_.sync_mode();
   engine_.flush_tlb();
   halted_ = state.halted;
-  a20_gate_.set_open(state.a20_mask == 0xffffffff);
+  a20_gate_.load(state.a20_mask);
   in_smm_ = state.in_smm;
   smbase_ = state.smbase;
   resume_flag_ = (state.eflags & kFlagRf) != 0;
