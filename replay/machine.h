@@ -428,6 +428,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void emulate_rsm();
   std::array<std::uint32_t, kSmmSavedWords> saved_state(const SmmSaveMap& map) const;
   std::array<std::uint32_t, kSmmSavedWords> unspecified_state(const SmmSaveMap& map) const;
+  void require_smbase() const;
   void save_state(const SmmSaveMap& map);
   std::uint32_t saved_word(SmmField field) const;
   Segment saved_segment(unsigned index) const;
@@ -693,6 +694,7 @@ class Machine final : private EngineClient, private WalkObserver {
 
   bool in_smm_ = false;
   std::uint32_t smbase_ = kResetSmbase;
+  bool smbase_known_ = true;
   std::uint32_t reserved_bits_ = 0;
 
   // Debug traps: bits for DR6 that the instruction in flight has earned.
