@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "capture/hex.h"
 #include "capture/side_values.h"
 #include "capture/spin_loop.h"
 #include "formats/error.h"
@@ -386,6 +387,27 @@ std::vector<InternalRead> Importer::internal_reads(const Recording& recording) {
   return kept;
 }
 
+Recording Importer::finish() {
+  smbase_ = builder_.smbase();
+  has_smi_ = builder_.has_smi();
+  return builder_.finish();
+}
+
+void Importer::settle_smbase(Recording& recording) {
+  CpuState& state = recording.initial;
+  citcat::settle_smbase(state, smbase_);
+  if (is_unknown(state, "smbase")) {
+    if (has_smi_)
+      recording.warnings.emplace_back(
+          "SMBASE is not known and what the first SMI stores does not show it: a replay ends "
+          "there, "
+          "unless the state gives smbase");
+  } else if (smbase_ && *smbase_ != state.smbase) {
+    recording.warnings.push_back("the first SMI shows SMBASE " + hex(*smbase_, 8) +
+                                 ", the state has " + hex(state.smbase, 8));
+  }
+}
+
 /// What the stream of transactions does not tell.
 void Importer::fill_in(Recording& recording) {
   const CaptureInfo& info = stream_.info();
@@ -413,6 +435,7 @@ void Importer::fill_in(Recording& recording) {
   recording.warnings = info.warnings;
   for (const std::string& text : warnings_) recording.warnings.push_back(text);
   for (const std::string& text : audit_.warnings()) recording.warnings.push_back(text);
+  settle_smbase(recording);
   if (prefix_seen_ && !by_dump_ && recording.bus.form == CacheForm::write_back) {
     recording.warnings.push_back(
         "the start is inside a capture of a write-back cache: lines that were dirty there are not "
@@ -431,7 +454,7 @@ std::optional<Recording> Importer::run_next(bool may_spin) {
     derive();
   }
   stream_.put_back(std::move(ahead_));
-  return builder_.finish();
+  return finish();
 }
 
 Recording Importer::run() {
@@ -441,7 +464,7 @@ Recording Importer::run() {
   find_base();
   derive();
   drain();
-  Recording recording = builder_.finish();
+  Recording recording = finish();
   fill_in(recording);
   return recording;
 }

@@ -60,6 +60,8 @@ class Importer {
   void derive_delayed(std::size_t delay);
   void leave_out_spin_loop();
   void drain();
+  Recording finish();
+  void settle_smbase(Recording& recording);
   std::vector<InternalRead> internal_reads(const Recording& recording);
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
   const std::string& name() const;
@@ -74,6 +76,9 @@ class Importer {
   std::deque<BusTransaction> ahead_;  ///< read but not yet derived
   std::optional<CpuState> state_;
   std::vector<std::string> warnings_;
+
+  std::optional<std::uint32_t> smbase_;  ///< as the first SMI of the recording shows it
+  bool has_smi_ = false;
 
   bool by_dump_ = false;
   Ending ending_ = Ending::unknown;

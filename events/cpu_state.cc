@@ -84,6 +84,7 @@ Location locate(CpuState& state, std::string_view name) {
   if (name == "eip") return &state.eip;
   if (name == "eflags") return &state.eflags;
   if (name == "a20_mask") return &state.a20_mask;
+  if (name == "smbase") return &state.smbase;
   if (name == "tsc") return &state.tsc;
   return locate_numbered(state, name);
 }
@@ -175,6 +176,7 @@ std::vector<std::string> register_names(CpuModel model) {
       names.push_back(std::string("dr") + digit);
   }
   if (has_protection) names.emplace_back("a20_mask");
+  if (is_32_bit) names.emplace_back("smbase");
   if (any || model >= CpuModel::pentium) names.emplace_back("tsc");
   names.emplace_back("fx");
   return names;
@@ -205,6 +207,35 @@ std::optional<std::uint64_t> get_register(const CpuState& state, std::string_vie
   const Location location = locate(mutable_state, name);
   if (width_in_bits(location) == 0) return std::nullopt;
   return fetch(location);
+}
+
+bool is_unknown(const CpuState& state, std::string_view name) {
+  return std::find(state.unknown.begin(), state.unknown.end(), name) != state.unknown.end();
+}
+
+namespace {
+
+bool is_reset(const CpuState& state) {
+  const Segment& cs = state.segment[kCs];
+  return is_real_mode(state) && cs.base == 0xffff0000 && state.eip == 0xfff0;
+}
+
+}  // namespace
+
+void settle_smbase(CpuState& state, std::optional<std::uint32_t> shows) {
+  constexpr std::uint32_t kSmbaseMsr = 0x9e;  // IA32_SMBASE: SDM vol. 4, table 2-2
+  constexpr std::string_view kName = "smbase";
+  if (!is_unknown(state, kName)) return;
+  const auto msr = std::find_if(state.msrs.begin(), state.msrs.end(),
+                                [](const Msr& m) { return m.index == kSmbaseMsr; });
+  if (msr != state.msrs.end()) {
+    state.smbase = static_cast<std::uint32_t>(msr->value);
+  } else if (shows) {
+    state.smbase = *shows;
+  } else if (!is_reset(state)) {
+    return;
+  }
+  std::erase(state.unknown, kName);
 }
 
 namespace {

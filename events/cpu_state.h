@@ -60,6 +60,9 @@ enum class CpuModel : std::uint8_t {
 std::optional<CpuModel> parse_cpu_model(std::string_view name);
 std::string_view cpu_model_name(CpuModel model);
 
+/// SMBASE after a reset (SDM vol. 3, 34.4).
+inline constexpr std::uint32_t kResetSmbase = 0x30000;
+
 /// State of the processor at one instruction boundary. 16-bit processors use the low halves.
 struct CpuState {
   CpuModel model = CpuModel::unknown;
@@ -76,7 +79,7 @@ struct CpuState {
   std::uint32_t a20_mask = 0xffffffff;
   bool halted = false;
   bool in_smm = false;
-  std::uint32_t smbase = 0x30000;
+  std::uint32_t smbase = kResetSmbase;
   std::uint64_t tsc = 0;
   /// FXSAVE image (Intel SDM vol. 1, 10.5.1): x87, MMX, SSE, MXCSR. Also used for processors that
   /// have no FXSAVE; the SSE part is then zero.
@@ -96,16 +99,27 @@ struct CpuState {
 
 /// The 32-bit names under which registers are listed in CpuState::unknown, in this order: general
 /// registers, eip, eflags, segments with .base .limit .attributes, tables, control and debug
-/// registers, a20_mask, tsc, fx (the whole FXSAVE image). Only those `model` has; all for unknown.
+/// registers, a20_mask, smbase, tsc, fx (the whole FXSAVE image). Only those `model` has; all for
+/// unknown.
 std::vector<std::string> register_names(CpuModel model);
 
 /// Sets or reads a register by its name in lower case: eax..edi, ax..di, ip/eip, flags/eflags,
 /// cs..gs (selector; in real mode also sets the base), cs.base, cs.limit, cs.attributes, cr0..cr4,
-/// dr0..dr7, gdtr.base, gdtr.limit, idtr.*, ldtr.*, tr.*, a20_mask, tsc.
+/// dr0..dr7, gdtr.base, gdtr.limit, idtr.*, ldtr.*, tr.*, a20_mask, smbase, tsc.
 /// 16-bit names set the low half and leave the upper one. Values are cut to the register's width.
 /// Returns false (set) or nullopt (get) for a name that is none of these.
 bool set_register(CpuState& state, std::string_view name, std::uint64_t value);
 std::optional<std::uint64_t> get_register(const CpuState& state, std::string_view name);
+
+/// A register that nobody dumped.
+bool is_unknown(const CpuState& state, std::string_view name);
+
+/// Settles what is known of SMBASE, which firmware moves and no instruction outside system
+/// management mode reads. It is known where `state` has it already, as a register or as
+/// IA32_SMBASE (MSR 9Eh); else where the first SMI `shows` it; else where the processor has just
+/// been reset (SDM vol. 3, table 9-1: CS base FFFF0000, EIP FFF0). Otherwise "smbase" is listed in
+/// `unknown`.
+void settle_smbase(CpuState& state, std::optional<std::uint32_t> shows);
 
 /// Reads an initial-state file: {"cpu":"8088","registers":{"cs":"0x0f23",...}}, optionally with
 /// "msrs":{"0x174":"0x60"}, "ram_bytes":N and "comment". Numbers are JSON integers or texts,

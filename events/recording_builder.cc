@@ -117,7 +117,10 @@ void RecordingBuilder::add_external(const BusTransaction& t, const MemoryModel::
 }
 
 void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind kind) {
-  saw_smi_ |= kind == Interrupt::Kind::smi;
+  if (kind == Interrupt::Kind::smi) {
+    saw_smi_ = true;
+    if (smis_++ == 0) smbase_search_.begin();
+  }
   Interrupt event;
   event.kind = kind;
   constexpr std::uint8_t kNmiVector = 2;  // Intel SDM vol. 3, table 6-1
@@ -163,6 +166,7 @@ void RecordingBuilder::look_for_markers(const BusTransaction& t) {
 
 void RecordingBuilder::add_smm_entry(const SmmEntryDetector::Entry& entry) {
   if (!saw_smi_) {
+    if (smis_++ == 0) smbase_ = entry.smbase;
     Interrupt event;
     event.kind = Interrupt::Kind::smi;
     event.position_known = entry.position_known;
@@ -372,6 +376,8 @@ inline void RecordingBuilder::derive(BusTransaction& t) {
     add_smm_entry(*entry);
   if (smm_revision_at_) [[unlikely]]
     find_smm_revision(t);
+  if (smbase_search_.active()) [[unlikely]]
+    smbase_ = smbase_search_.add(t);
   if (!options_.on_chip.empty()) [[unlikely]]
     look_for_markers(t);
   if (t.is_memory()) [[likely]] {
@@ -466,7 +472,8 @@ void RecordingBuilder::derive(const AccessRun& run) {
 
 /// Nothing is going on that wants to see every transaction.
 bool RecordingBuilder::is_common(const AccessRun& run) const {
-  return !smm_.watches() && !smm_revision_at_ && (saw_line_ || (run.flags & kLine) == 0);
+  return !smm_.watches() && !smm_revision_at_ && !smbase_search_.active() &&
+         (saw_line_ || (run.flags & kLine) == 0);
 }
 
 /// Those of `count` before the first that shows something new.

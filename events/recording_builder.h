@@ -17,6 +17,7 @@
 #include "events/memory_model.h"
 #include "events/on_chip_marker.h"
 #include "events/recording.h"
+#include "events/smbase_search.h"
 #include "events/smm_entry.h"
 #include "events/wide_memory.h"
 
@@ -65,6 +66,11 @@ class RecordingBuilder {
   }
   /// The same as its transactions one by one.
   void add(AccessRun run);
+
+  /// Where the first SMI saved the processor's state: SMBASE of the initial state. None where there
+  /// was no SMI, or what it stored is not on the bus. To be asked before finish().
+  std::optional<std::uint32_t> smbase() const { return smbase_; }
+  bool has_smi() const { return smis_ != 0; }
 
   /// The recording. The builder is empty afterwards. `bus` is set from what was declared and seen.
   Recording finish();
@@ -128,6 +134,9 @@ class RecordingBuilder {
   AccessClock clock_;
   MemoryImage before_;  ///< memory as the transactions before the start left it
   SmmEntryDetector smm_;
+  SmbaseSearch smbase_search_;  ///< goes on behind the first SMI that the monitor named
+  std::optional<std::uint32_t> smbase_;
+  std::uint64_t smis_ = 0;
   bool saw_smi_ = false;  ///< the monitor names SMIs itself
   /// Where the last SMI saved a revision that was not on the bus yet.
   std::optional<PhysAddr> smm_revision_at_;

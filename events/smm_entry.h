@@ -19,6 +19,7 @@ class SmmEntryDetector {
     Position position;
     BusAnchor anchor;
     std::uint64_t transaction = 0;
+    std::uint32_t smbase = 0;
     /// Where the processor saves its SMM revision identifier (SDM vol. 3, 34.4.2).
     PhysAddr revision_at;
     std::optional<std::uint8_t> revision;  ///< low byte of it, where the stores are on the bus
@@ -50,6 +51,7 @@ class SmmEntryDetector {
   /// Offset in its page of the first dword that is saved: SMBASE + FFFCh, SMBASE being aligned.
   static constexpr std::uint32_t kLastWord = kPageSize - 4;
 
+  bool goes_on(const BusTransaction& t);
   std::optional<Entry> save(const BusTransaction& t, const Position& position,
                             const BusAnchor& before);
   std::optional<Entry> read(const BusTransaction& t, const Position& position,
@@ -59,10 +61,10 @@ class SmmEntryDetector {
   bool continues(const BusTransaction& t, const Position& position, bool fills) const;
 
   Entry entry_;
-  std::uint32_t base_ = 0;   ///< SMBASE, if this is an entry
-  std::uint32_t next_ = 0;   ///< writes: the next address down; fills: the last line
-  std::uint32_t count_ = 0;  ///< dwords written, or lines filled, in the run so far
+  std::uint32_t next_ = 0;   ///< writes: the next dword down; fills: the last line
+  std::uint32_t count_ = 0;  ///< bytes written, or lines filled, in the run so far
   bool fills_ = false;
+  bool half_ = false;  ///< of the last dword a bus of two bytes has shown the lower half
 };
 
 }  // namespace citcat

@@ -9,7 +9,14 @@ namespace citcat {
 /// Reference, "System control port A" and "Keyboard and auxiliary device controller").
 class A20Gate {
  public:
-  static constexpr std::uint32_t kClosedMask = 0xffefffff;
+  /// The address bit that the gate holds at zero.
+  static constexpr std::uint32_t kBit = 1u << 20;
+
+  /// Takes the state of the gate from an address mask, and the width of addresses.
+  void load(std::uint32_t address_mask) {
+    open_ = (address_mask & kBit) != 0;
+    wires_ = address_mask | kBit;
+  }
 
   /// A write of `size` bytes at `port`.
   void port_write(std::uint16_t port, std::uint32_t size, std::uint32_t value) {
@@ -19,9 +26,8 @@ class A20Gate {
   }
 
   bool open() const { return open_; }
-  void set_open(bool open) { open_ = open; }
   /// What an address is masked with.
-  std::uint32_t mask() const { return open_ ? 0xffffffff : kClosedMask; }
+  std::uint32_t mask() const { return open_ ? wires_ : wires_ & ~kBit; }
 
   /// The keyboard controller has been told that its output port comes next.
   bool awaits_output_port() const { return awaits_output_port_; }
@@ -45,6 +51,7 @@ class A20Gate {
   }
 
   bool open_ = true;
+  std::uint32_t wires_ = 0xffffffff;  ///< the mask while the gate is open
   bool awaits_output_port_ = false;
 };
 

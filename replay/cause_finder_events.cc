@@ -207,8 +207,11 @@ void CauseFinder::register_sources() {
     flip_register(name, kDumped + 0.02 * s.distance);
   }
   if (divergence_.position.instruction > kYoung) return;
+  // SMBASE is read by no instruction, and the import holds it to what the first SMI shows.
   for (const std::string& name : register_names(recording_.initial.model)) {
-    if (name == "tsc" || name == "fx" || name == "a20_mask" || !done.insert(name).second) continue;
+    if (name == "tsc" || name == "fx" || name == "a20_mask" || name == "smbase" ||
+        !done.insert(name).second)
+      continue;
     flip_register(name, kDumped + 0.4);
   }
 }

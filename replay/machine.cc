@@ -62,8 +62,16 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
   fpu_->set_mxcsr_mask(mxcsr_mask);
   set_registers(state);
   resume_flag_ = (state.eflags & kFlagRf) != 0;
-  has_a20_gate_ = (!sixteen_bit_ && model_ != CpuModel::i386) || state.a20_mask != 0xffffffff;
+  has_a20_gate_ = follows_a20_gate(state);
   mmu_.state_loaded();
+}
+
+/// From the 486 on the processor itself masks the bit. Before, the pins show it, and the gate
+/// behind them is followed only where the dump has it closed. An 8088 has no such bit.
+bool Machine::follows_a20_gate(const CpuState& state) const {
+  if (model_ == CpuModel::i8088) return false;
+  const bool outside = sixteen_bit_ || model_ == CpuModel::i386;
+  return !outside || (state.a20_mask & A20Gate::kBit) == 0;
 }
 
 /// EFLAGS with RF, which is not left to the engine: it clears RF only at the end of its blocks, the

@@ -107,6 +107,9 @@ class Machine final : private EngineClient, private WalkObserver {
   std::uint32_t reserved_bits() const { return reserved_bits_; }
   /// The instruction in progress stores a floating-point or vector register.
   bool in_floating_point_store() const;
+  /// The order on the bus of what the instruction in flight, or the delivery after it, stores is
+  /// the processor's (docs/fidelity.md, "Order and size of accesses"), not an assumption.
+  bool knows_order_of_stores() const;
   /// It is MOVS, repeated or not.
   bool in_string_copy() const;
   /// It is INS, repeated or not.
@@ -240,6 +243,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void flags_after(const InstructionInfo& info);
   void keep_flag_inputs(const InstructionInfo& info);
   void after_system(const InstructionInfo& info);
+  bool follows_a20_gate(const CpuState& state) const;
   void move_a20_gate();
   template <class F>
   void access_port(F&& access);
@@ -424,6 +428,7 @@ class Machine final : private EngineClient, private WalkObserver {
   void emulate_rsm();
   std::array<std::uint32_t, kSmmSavedWords> saved_state(const SmmSaveMap& map) const;
   std::array<std::uint32_t, kSmmSavedWords> unspecified_state(const SmmSaveMap& map) const;
+  void require_smbase() const;
   void save_state(const SmmSaveMap& map);
   std::uint32_t saved_word(SmmField field) const;
   Segment saved_segment(unsigned index) const;
@@ -689,6 +694,7 @@ class Machine final : private EngineClient, private WalkObserver {
 
   bool in_smm_ = false;
   std::uint32_t smbase_ = kResetSmbase;
+  bool smbase_known_ = true;
   std::uint32_t reserved_bits_ = 0;
 
   // Debug traps: bits for DR6 that the instruction in flight has earned.

@@ -64,6 +64,11 @@ bool Machine::needs_canonical() const {
   return std::memcmp(info.bytes.data(), info.canonical.data(), info.length) != 0;
 }
 
+bool Machine::knows_order_of_stores() const {
+  if (!real_16_bit()) return false;
+  return info_ == nullptr || (!is_enter(*info_) && info_->kind != InstructionClass::x87);
+}
+
 /// True when the instruction is settled: it faults, or is executed here.
 bool Machine::prepare_16_bit() {
   if (!real_16_bit()) return false;

@@ -105,7 +105,17 @@ void Machine::save_state(const SmmSaveMap& map) {
   reserved_bits_ = 0;
 }
 
+/// Firmware moves SMBASE: the value after a reset is no guess for it.
+void Machine::require_smbase() const {
+  if (smbase_known_) return;
+  throw ReplayStopped{position_,
+                      "system management mode, and SMBASE is not known: give it as smbase with the "
+                      "initial state",
+                      ~std::uint64_t{0}, "", ""};
+}
+
 void Machine::system_management_interrupt(std::uint8_t revision) {
+  require_smbase();
   halted_ = false;
   in_flight_ = false;
   DeliveredEvent event;
@@ -137,6 +147,7 @@ void Machine::system_management_interrupt(std::uint8_t revision) {
 
 void Machine::emulate_rsm() {
   if (!in_smm_) throw CpuException{6, std::nullopt, 0};
+  require_smbase();
   std::array<std::uint32_t, kSmmSavedWords> words{};
   for (std::uint32_t i = 0; i < kSmmSavedWords; ++i) {
     const PhysAddr at{smbase_ + kSaveTop - 4 * (i + 1)};

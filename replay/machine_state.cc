@@ -34,9 +34,10 @@ void Machine::set_registers(const CpuState& state) {
   engine_.sync_mode();
   engine_.flush_tlb();
   halted_ = state.halted;
-  a20_gate_.set_open(state.a20_mask == 0xffffffff);
+  a20_gate_.load(state.a20_mask);
   in_smm_ = state.in_smm;
   smbase_ = state.smbase;
+  smbase_known_ = !is_unknown(state, "smbase");
   resume_flag_ = (state.eflags & kFlagRf) != 0;
   engine_.drop_resume_flag();
 }
@@ -62,6 +63,7 @@ CpuState Machine::save() const {
   s.halted = halted_;
   s.in_smm = in_smm_;
   s.smbase = smbase_;
+  if (smbase_known_) std::erase(s.unknown, "smbase");
   engine_.read_fx(s.fx);
   std::copy_n(loaded_.fx.begin() + 28, 4, s.fx.begin() + 28);  // MXCSR_MASK never changes
   return s;

@@ -114,9 +114,16 @@ class OneByteDescriber final : public InstructionDescriber {
     if (add_explicit(2, true, false) != nullptr) add_ea_operand(0);
   }
 
+  // The 80286 stores DI first, upward to AX; later machines seen store downward from the stack
+  // pointer.
   void describe_push_all() {
+    constexpr unsigned kRegisters = 8;
     add_ea(EaSource::stack_push, word_);
-    add_push(word_, 8);
+    add_push(word_, kRegisters);
+    if (model_ != CpuModel::i286) return;
+    MemoryOperand& pushes = info_.operands[0];
+    pushes.displacement = info_.stack_delta;
+    pushes.stride = static_cast<std::int8_t>(word_);
   }
 
   // The 80286 fetches AX, the last word, before the others.

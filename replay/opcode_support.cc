@@ -10,11 +10,13 @@ namespace {
 // Opcodes after 0F that came with each processor; groups whose members came at different times are
 // looked at in the functions below. Sources: 80386 Programmer's Reference Manual, appendix A; i486
 // Programmer's Reference Manual, appendix A; Pentium Family User's Manual vol. 3, appendix A.
-constexpr OpcodeSet kOn386 = {0x02,         0x03,         0x06, {0x20, 0x24}, 0x26,
-                              {0x80, 0x9f}, 0xa0,         0xa1, {0xa3, 0xa5}, 0xa8,
-                              0xa9,         {0xab, 0xad}, 0xaf, {0xb2, 0xb7}, {0xbb, 0xbf}};
-// INVD, WBINVD, CPUID, RSM, CMPXCHG, XADD, BSWAP.
-constexpr OpcodeSet kSince486 = {0x08, 0x09, 0xa2, 0xaa, 0xb0, 0xb1, 0xc0, 0xc1, {0xc8, 0xcf}};
+// RSM (AA) is that of the 386SL and 386EX (Intel386 EX User's Manual, chapter 7); on the others no
+// SMI comes before it, and it is #UD so.
+constexpr OpcodeSet kOn386 = {0x02,         0x03,         0x06,        {0x20, 0x24}, 0x26,
+                              {0x80, 0x9f}, 0xa0,         0xa1,        {0xa3, 0xa5}, {0xa8, 0xad},
+                              0xaf,         {0xb2, 0xb7}, {0xbb, 0xbf}};
+// INVD, WBINVD, CPUID, CMPXCHG, XADD, BSWAP.
+constexpr OpcodeSet kSince486 = {0x08, 0x09, 0xa2, 0xb0, 0xb1, 0xc0, 0xc1, {0xc8, 0xcf}};
 // WRMSR, RDTSC, RDMSR.
 constexpr OpcodeSet kSincePentium = {{0x30, 0x32}};
 // MMX, without a mandatory prefix.

@@ -173,7 +173,7 @@ RecoveredState ProtectedRecovery::result() {
   result.registers.insert(result.registers.end(), found_.begin(), found_.end());
   std::vector<std::string> unknown{"cr2",      "ldtr", "gdtr.limit", "idtr.limit", "tr",
                                    "tr.limit", "dr0",  "dr1",        "dr2",        "dr3",
-                                   "dr6",      "dr7",  "tsc"};
+                                   "dr6",      "dr7",  "smbase",     "tsc"};
   report_unknowns(result, unknown);
   result.registers.push_back({"cr3", space_.cr3, RegisterSource::solved, interrupt});
   for (const char* name : {"cr0", "cr4"}) {

@@ -11,9 +11,6 @@ namespace citcat {
 /// Dwords an SMI saves and RSM takes back, the highest address first.
 constexpr std::uint32_t kSmmSavedWords = 128;
 
-/// SMBASE after a reset (SDM vol. 3, 34.4).
-constexpr std::uint32_t kResetSmbase = 0x30000;
-
 /// What a dword of the saved state holds.
 enum class SmmItem : std::uint8_t {
   control,

@@ -182,6 +182,7 @@ void Verifier::match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecifi
     diverged(now, "the replay writes memory where the processor did not",
              writes_.empty() ? nullptr : &writes_.front().t, describe_write(a, {&value, 1}));
   }
+  if (out_of_order_) require_order(*pending, a, value, now);
   BusTransaction& t = pending->t;
   if (t.data[byte] != value && !adopt(*pending, byte, a, value, unspecified)) {
     diverged(now, "the replay writes another value than the processor did", &t,
@@ -189,6 +190,18 @@ void Verifier::match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecifi
   }
   pending->unmatched &= ~(1u << byte);
   if (pending->unmatched == 0) write_agreed(t);
+}
+
+/// Where the order of the processor's stores is known, the captured write just `made` is the first
+/// of those that are left.
+void Verifier::require_order(const PendingWrite& made, PhysAddr a, std::uint8_t value,
+                             Position now) const {
+  if (made.t.has(kPositionKnown) || !machine_->knows_order_of_stores()) return;
+  for (std::size_t i = 0; &writes_[i] != &made; ++i) {
+    if (writes_[i].unmatched == 0) continue;
+    diverged(now, "the replay writes memory in another order than the processor did", &writes_[i].t,
+             describe_write(a, {&value, 1}));
+  }
 }
 
 void Verifier::write_agreed(const BusTransaction& t) {

@@ -3,8 +3,9 @@
 // order, each port access, each special cycle, each write-back of a line, the hardware's own
 // instruction stream where pins gave one.
 //
-// Order is that of the bus, with the freedom a processor has: bytes of one instruction may come in
-// another order, and posted writes may pass port accesses.
+// Order is that of the bus, with the freedom a processor has: posted writes may pass port accesses,
+// and bytes of one instruction may come in another order where the processor's is not known, or the
+// monitor that counted instructions is no pins.
 
 #include <array>
 #include <cstdint>
@@ -277,6 +278,7 @@ class Verifier final : public Sink, private VerifierProgress {
   void drop_matched();
   bool evidence_used_up() const;
   bool cut_off(Position now) const;
+  void require_order(const PendingWrite& made, PhysAddr a, std::uint8_t value, Position now) const;
   void end_if_used_up(Position now);
   void require_nothing_missing(Position completed);
   void check_lines(Position next);

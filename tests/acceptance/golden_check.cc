@@ -191,8 +191,12 @@ void GoldenCheck::delivered(const DeliveredEvent& event, Position now) {
   constexpr std::uint16_t kPrivilege = 3;
   switched_stack_ = software && (event.cs & kPrivilege) != 0;
   next_starts_at(event.eip, event.eip + machine_->engine().segment_base(kCs), now);
+  // The list of some captures has no SMIs.
+  const bool listed = next_event_ < events_.size() && events_[next_event_].kind == "SMI";
+  if (event.kind == DeliveredEvent::Kind::smi && !listed) return;
   check_event(software                                        ? "SWINT"
               : event.kind == DeliveredEvent::Kind::exception ? "EXC"
+              : event.kind == DeliveredEvent::Kind::smi       ? "SMI"
                                                               : "HWINT",
               event.vector, event.error_code, event.cs, event.eip, now);
 }

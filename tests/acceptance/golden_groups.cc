@@ -26,7 +26,8 @@ std::uint32_t hex(const std::string& text) {
 }  // namespace
 
 bool GoldenGroups::read_record() {
-  if (!have_record_) have_record_ = input_.read(record_) == record_.size();
+  if (!input_) return false;
+  if (!have_record_) have_record_ = input_->read(record_) == record_.size();
   return have_record_;
 }
 

@@ -60,7 +60,10 @@ struct GoldenGroup {
 
 class GoldenGroups {
  public:
-  explicit GoldenGroups(const std::string& path) : input_(path) {}
+  /// Without a path there is nothing to compare with.
+  explicit GoldenGroups(const std::string& path) {
+    if (!path.empty()) input_.emplace(path);
+  }
   /// False at the end of the file. `group` is overwritten.
   bool next(GoldenGroup& group);
 
@@ -70,7 +73,7 @@ class GoldenGroups {
   void take(GoldenGroup& group);
   void take_access(GoldenGroup& group);
 
-  InputStream input_;
+  std::optional<InputStream> input_;
   Record record_{};
   bool have_record_ = false;
   bool start_open_ = false;  ///< the newest start has neither faulted nor ended

@@ -37,9 +37,13 @@ class MachineCaptures : public testing::TestWithParam<MachineCapture> {
     EXPECT_EQ(run.golden().mismatch_count(), 0u);
     EXPECT_THAT(run.golden().mismatches(), IsEmpty());
     const GoldenCounts& c = run.golden().counts();
-    EXPECT_GT(c.instructions, 0u);
-    EXPECT_GT(c.starts, 0u);
-    EXPECT_GT(c.addresses, 0u);
+    if (has_golden_stream(GetParam())) {
+      EXPECT_GT(c.instructions, 0u);
+      EXPECT_GT(c.starts, 0u);
+      EXPECT_GT(c.addresses, 0u);
+    } else {
+      EXPECT_GT(c.hashes, 0u);
+    }
     RecordProperty("instructions", std::to_string(c.instructions));
     RecordProperty("events", std::to_string(c.events));
     RecordProperty("hashes", std::to_string(c.hashes));
@@ -106,6 +110,28 @@ TEST_P(MachineCaptures, ReplaysWithCountsAtInterruptsAlone) {
   EXPECT_GT(run.report().instructions, last_interrupt);
   EXPECT_EQ(run.report().interrupts, imported.recording.interrupts.size());
   EXPECT_EQ(run.report().io_reads, imported.recording.io_reads.size());
+}
+
+/// Firmware has moved SMBASE before the capture began, and the state dump has no word for it: the
+/// first SMI tells it.
+TEST(MovedSmbase, IsTakenFromTheFirstSmi) {
+  const MachineCapture capture{"k32_smi_small", 'C'};
+  const auto captures = acceptance_captures(false);
+  const bool here = std::any_of(captures.begin(), captures.end(), [&](const MachineCapture& c) {
+    return capture_text(c) == capture_text(capture);
+  });
+  if (!here) GTEST_SKIP() << capture_text(capture) << " is not there (set CITCAT_SHARED)";
+  for (const IgnoreCounts counts : {IgnoreCounts::none, IgnoreCounts::all_but_interrupts}) {
+    const ImportedRecording imported = import_machine(capture, counts);
+    EXPECT_EQ(imported.recording.initial.smbase, 0xa0000u);
+    EXPECT_FALSE(is_unknown(imported.recording.initial, "smbase"));
+    MachineRun run(capture, imported, {});
+    run.run();
+    EXPECT_EQ(run.report().end, ReplayReport::End::complete) << divergence_text(run.report());
+    EXPECT_EQ(run.golden().mismatch_count(), 0u);
+    EXPECT_THAT(run.golden().mismatches(), IsEmpty());
+    EXPECT_GT(run.golden().counts().hashes, 0u);
+  }
 }
 
 /// The machine's cache is the one its monitor simulated: nothing may differ, with counts or

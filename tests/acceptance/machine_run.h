@@ -28,6 +28,9 @@ std::vector<MachineCapture> acceptance_captures(bool fast);
 /// True where the program stores results that every implementation computes differently.
 bool has_specific_results(const MachineCapture& capture);
 
+/// Its first instructions are given one by one; of the others only hashes are.
+bool has_golden_stream(const MachineCapture& capture);
+
 ImportedRecording import_machine(const MachineCapture& capture, IgnoreCounts counts);
 /// The same without any count, and as if its timer were on the processor's chip: nothing
 /// acknowledges it, its handler's end-of-interrupt command is its marker.

@@ -85,6 +85,49 @@ TEST(Registers, GiveTheBaseOfASelectorInRealModeOnly) {
   EXPECT_EQ(state.segment[kCs].base, 0xf0000U);
 }
 
+/// Where it comes from, the better source first.
+TEST(Smbase, IsTakenFromTheStateThenTheFirstSmiThenAReset) {
+  for (const CpuModel model : {CpuModel::i386, CpuModel::i486, CpuModel::pentium, CpuModel::p6}) {
+    CpuState nothing;
+    nothing.model = model;
+    nothing.unknown = {"eax", "smbase"};
+    CpuState state = nothing;
+    settle_smbase(state, std::nullopt);
+    EXPECT_THAT(state.unknown, ElementsAre("eax", "smbase"));
+
+    state = nothing;
+    settle_smbase(state, 0xa0000);
+    EXPECT_EQ(state.smbase, 0xa0000U);
+    EXPECT_THAT(state.unknown, ElementsAre("eax"));
+
+    state = nothing;
+    state.msrs = {{0x9e, 0x7f00000}};
+    settle_smbase(state, 0xa0000);
+    EXPECT_EQ(state.smbase, 0x7f00000U);
+    EXPECT_THAT(state.unknown, ElementsAre("eax"));
+
+    state = nothing;
+    state.unknown = {"eax"};
+    state.smbase = 0xb0000;
+    settle_smbase(state, 0xa0000);
+    EXPECT_EQ(state.smbase, 0xb0000U);
+
+    state = nothing;
+    state.segment[kCs] = {0xf000, 0xffff0000, 0xffff, 0x93, false};
+    state.eip = 0xfff0;
+    settle_smbase(state, std::nullopt);
+    EXPECT_EQ(state.smbase, 0x30000U);
+    EXPECT_THAT(state.unknown, ElementsAre("eax"));
+
+    // A program that jumps to the reset vector resets nothing.
+    state = nothing;
+    state.segment[kCs] = {0xf000, 0xf0000, 0xffff, 0x93, false};
+    state.eip = 0xfff0;
+    settle_smbase(state, std::nullopt);
+    EXPECT_THAT(state.unknown, Contains("smbase"));
+  }
+}
+
 TEST(FpuState, IsAsAfterFninit) {
   const auto fx = CpuState::default_fx();
   EXPECT_EQ(fx[0] | fx[1] << 8, 0x037f);
@@ -129,6 +172,14 @@ TEST_F(StateJson, TakesTheModeFromCr0BeforeSelectors) {
   EXPECT_THAT(state.unknown, Contains("ds.limit"));
   EXPECT_THAT(state.unknown, Contains("cs.base"));
   EXPECT_THAT(state.unknown, Not(Contains("ds.base")));
+}
+
+TEST_F(StateJson, TakesSmbase) {
+  const CpuState state = parse(R"({"cpu":"486","registers":{"smbase":"0xa0000"}})");
+  EXPECT_EQ(state.smbase, 0xa0000U);
+  EXPECT_THAT(state.unknown, Not(Contains("smbase")));
+  EXPECT_THAT(parse(R"({"cpu":"486","registers":{}})").unknown, Contains("smbase"));
+  EXPECT_THAT(parse(R"({"cpu":"286","registers":{}})").unknown, Not(Contains("smbase")));
 }
 
 TEST_F(StateJson, ReadsMsrsInOrder) {

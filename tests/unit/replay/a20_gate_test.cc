@@ -15,6 +15,18 @@ TEST(A20Gate, FollowsBitOneOfPort92) {
   EXPECT_EQ(gate.mask(), 0xffffffffu);
 }
 
+TEST(A20Gate, LeavesTheOtherBitsOfTheMaskItWasLoadedWith) {
+  A20Gate gate;
+  gate.load(0x00ffffff);
+  EXPECT_TRUE(gate.open());
+  gate.port_write(0x92, 1, 0x00);
+  EXPECT_EQ(gate.mask(), 0x00efffffu);
+  gate.load(0x00efffff);
+  EXPECT_FALSE(gate.open());
+  gate.port_write(0x92, 1, 0x02);
+  EXPECT_EQ(gate.mask(), 0x00ffffffu);
+}
+
 TEST(A20Gate, FollowsTheKeyboardControllersOutputPortAfterItsCommand) {
   A20Gate gate;
   gate.port_write(0x60, 1, 0x00);  // data for the keyboard

@@ -1,0 +1,44 @@
+#include "events/smbase_search.h"
+
+#include <algorithm>
+
+namespace citcat {
+namespace {
+
+/// Enough for the state in words, its lines with their victims, and code fetched ahead.
+constexpr std::uint32_t kMostTransactions = 1024;
+constexpr std::uint32_t kHandler = 0x8000, kLowestSaved = 0xfe00, kHighestSaved = 0xffff;
+constexpr std::uint32_t kSavedBytes = kHighestSaved + 1 - kLowestSaved;
+
+}  // namespace
+
+void SmbaseSearch::begin() {
+  left_ = kMostTransactions;
+  lowest_ = ~0U;
+  highest_ = 0;
+}
+
+std::optional<std::uint32_t> SmbaseSearch::add(const BusTransaction& t) {
+  --left_;
+  const bool stores = (t.op == BusOp::data_write && !t.has(kWriteBack)) ||
+                      (t.op == BusOp::data_read && t.has(kStoreFill));
+  if (stores) {
+    lowest_ = std::min(lowest_, t.address.value);
+    highest_ = std::max(highest_, t.address.value + t.size - 1U);
+    if (highest_ - lowest_ >= kSavedBytes) left_ = 0;
+    return std::nullopt;
+  }
+  const bool fetches = t.op == BusOp::code_read || t.op == BusOp::instruction_start;
+  if (!fetches) {
+    if (t.op == BusOp::smi || t.op == BusOp::nmi || t.op == BusOp::interrupt_acknowledge) left_ = 0;
+    return std::nullopt;
+  }
+  const std::uint32_t base = t.address.value - kHandler;
+  const bool saved = lowest_ <= highest_ && lowest_ - base >= kLowestSaved &&
+                     lowest_ - base <= kHighestSaved && highest_ - base <= kHighestSaved;
+  if (!saved) return std::nullopt;
+  left_ = 0;
+  return base;
+}
+
+}  // namespace citcat
