@@ -157,20 +157,25 @@ void CauseFinder::port_sources() {
     const IoRead& read = recording_.io_reads[s.number];
     const Position at = history_.steps()[s.path.front()].position;
     for (unsigned bit = 0; bit < read.size * 8u; ++bit) {
-      Hint hint;
-      hint.kind = Hint::Kind::port_read;
-      hint.transaction = read.transaction;
-      hint.value = read.value ^ 1u << bit;
-      add({CauseKind::captured_port_read,
-           fmt::format("transaction {} read {:0{}x} from port {:04x} and was captured as {:0{}x}",
-                       read.transaction, hint.value, 2 * read.size, read.port, read.value,
-                       2 * read.size),
-           {hint},
-           {at, read.transaction},
-           std::nullopt,
-           1 + 0.02 * s.distance});
+      add_port_cause(read, read.value ^ 1u << bit, at, 1 + 0.02 * s.distance);
     }
   }
+}
+
+void CauseFinder::add_port_cause(const IoRead& read, std::uint32_t value, Position at,
+                                 double price) {
+  Hint hint;
+  hint.kind = Hint::Kind::port_read;
+  hint.transaction = read.transaction;
+  hint.value = value;
+  add({CauseKind::captured_port_read,
+       fmt::format("transaction {} read {:0{}x} from port {:04x} and was captured as {:0{}x}",
+                   read.transaction, hint.value, 2 * read.size, read.port, read.value,
+                   2 * read.size),
+       {hint},
+       {at, read.transaction},
+       std::nullopt,
+       price});
 }
 
 void CauseFinder::flip_register(const std::string& name, double price) {
