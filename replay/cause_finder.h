@@ -87,6 +87,9 @@ class CauseFinder {
 
   // cause_finder_values.cc: more than one wrong bit
   void compare_last_steps();
+  void compare(const HistoryAccess& a);
+  std::uint64_t shown_store(const HistoryAccess& store) const;
+  bool is_unknown(const std::string& name) const;
   std::vector<std::uint64_t> pointed_to();
   void suspect_register(const std::string& name, std::uint64_t value, double price);
   void solve_register(const std::string& name, double price, bool general);
@@ -102,7 +105,8 @@ class CauseFinder {
 
   // cause_finder_gaps.cc: what the capture lacks whole
   void unseen_smi();
-  void suspect_smi(Position place, const BusTransaction& fetch);
+  std::optional<std::uint32_t> smbase_of(const BusTransaction& fetch) const;
+  void suspect_smi(Position place, const BusTransaction& fetch, std::uint32_t base);
   Cause missing_stretch() const;
   std::optional<Cause> start_at_interrupt() const;
   std::optional<Cause> start_at_fetch() const;

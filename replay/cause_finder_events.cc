@@ -183,6 +183,9 @@ void CauseFinder::flip_register(const std::string& name, double price) {
   if (!value) return;
   const auto& unknown = recording_.initial.unknown;
   if (std::find(unknown.begin(), unknown.end(), name) != unknown.end()) price += 0.5;
+  // In real mode the hidden parts of a segment follow from its selector.
+  const bool real = (recording_.initial.cr0 & 1) == 0;
+  if (real && name.find('.') == 2) price += 0.5;
   for (unsigned bit = 0; bit < 32; ++bit) {
     CpuState changed = recording_.initial;
     const std::uint64_t other = *value ^ std::uint64_t{1} << bit;

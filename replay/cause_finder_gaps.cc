@@ -16,6 +16,7 @@ constexpr std::uint64_t kEnd = ~std::uint64_t{0};
 // SMBASE, and what SMBASE is after reset.
 constexpr std::uint32_t kHandler = 0x8000, kSaveBegin = 0xfc00, kSaveEnd = 0x10000;
 constexpr std::uint32_t kResetBase = 0x30000;
+constexpr const char* kSmbase = "smbase";
 /// Transactions at the divergence among which the fetch of a handler is looked for.
 constexpr std::size_t kLookedAt = 4;
 /// Prices (cause_finder_memory.cc).
@@ -27,28 +28,35 @@ constexpr std::size_t kMostFrames = 256;
 
 }  // namespace
 
+/// SMBASE, if this is the first fetch of an SMI's handler: where the replay has it, what it is
+/// after reset, and where nothing tells it, any 32 KiB that a processor allows.
+std::optional<std::uint32_t> CauseFinder::smbase_of(const BusTransaction& fetch) const {
+  if (fetch.op != BusOp::code_read) return std::nullopt;
+  const CpuState now = trials_.machine().save();
+  for (const std::uint32_t base : {now.smbase, recording_.initial.smbase, kResetBase}) {
+    if (base + kHandler - fetch.address.value < fetch.size) return base;
+  }
+  if (!get_register(recording_.initial, kSmbase)) return std::nullopt;
+  if (fetch.address.value % kHandler != 0 || fetch.address.value < kHandler) return std::nullopt;
+  return fetch.address.value - kHandler;
+}
+
 /// Code is fetched where the handler of an SMI begins, and the replay goes elsewhere: an SMI whose
 /// stores were not captured, as the processor makes them.
 void CauseFinder::unseen_smi() {
-  const CpuState now = trials_.machine().save();
-  if (now.in_smm) return;
-  const std::set<std::uint32_t> bases{now.smbase, recording_.initial.smbase, kResetBase};
-  const BusTransaction* fetch = nullptr;
-  for (std::size_t i = 0; i < std::min(kLookedAt, upcoming_.size()) && fetch == nullptr; ++i) {
-    const BusTransaction& t = upcoming_[i];
-    if (t.op != BusOp::code_read) continue;
-    const bool handler = std::any_of(bases.begin(), bases.end(), [&](std::uint32_t base) {
-      return base + kHandler - t.address.value < t.size;
-    });
-    if (handler) fetch = &t;
+  if (trials_.machine().save().in_smm) return;
+  for (std::size_t i = 0; i < std::min(kLookedAt, upcoming_.size()); ++i) {
+    const BusTransaction fetch = upcoming_[i];
+    const auto base = smbase_of(fetch);
+    if (!base) continue;
+    std::set<Position> places{divergence_.position, {divergence_.position.instruction + 1, 0}};
+    if (fetch.has(kPositionKnown)) places.insert(fetch.position);
+    for (const Position place : places) suspect_smi(place, fetch, *base);
+    return;
   }
-  if (fetch == nullptr) return;
-  std::set<Position> places{divergence_.position, {divergence_.position.instruction + 1, 0}};
-  if (fetch->has(kPositionKnown)) places.insert(fetch->position);
-  for (const Position place : places) suspect_smi(place, *fetch);
 }
 
-void CauseFinder::suspect_smi(Position place, const BusTransaction& fetch) {
+void CauseFinder::suspect_smi(Position place, const BusTransaction& fetch, std::uint32_t base) {
   Hint smi;
   smi.kind = Hint::Kind::added_interrupt;
   smi.name = "smi";
@@ -61,11 +69,20 @@ void CauseFinder::suspect_smi(Position place, const BusTransaction& fetch) {
       place.instruction, fetch.address.value);
   cause.hints.push_back(smi);
   cause.start = {place, fetch.index};
+  if (base != recording_.initial.smbase && get_register(recording_.initial, kSmbase)) {
+    Hint moved;
+    moved.kind = Hint::Kind::register_value;
+    moved.name = kSmbase;
+    moved.value = base;
+    cause.hints.push_back(moved);
+    cause.start = {{0, 0}, 0};
+    cause.text += fmt::format(", SMBASE being {:x}", base);
+  }
+  const std::size_t without_stores = cause.hints.size();
   cause.price = kSmi;
   // Where its stores stay in a cache, nothing more is missing.
   if (recording_.bus.form == CacheForm::write_back) add(cause);
-  const std::uint32_t base = fetch.address.value - kHandler;
-  const RunHistory& done = trials_.observe({smi}, cause.start, place.instruction + 1);
+  const RunHistory& done = trials_.observe(cause.hints, cause.start, place.instruction + 1);
   for (const HistoryStep& step : done.steps()) {
     for (const HistoryAccess& a : done.accesses(step)) {
       const std::uint32_t offset = a.address.value - base;
@@ -82,11 +99,12 @@ void CauseFinder::suspect_smi(Position place, const BusTransaction& fetch) {
       cause.hints.push_back(std::move(store));
     }
   }
-  if (cause.hints.size() == 1) {
+  if (cause.hints.size() == without_stores) {
     if (recording_.bus.form != CacheForm::write_back) add(std::move(cause));
     return;
   }
-  cause.text += fmt::format(", and it lacks the {} stores of it", cause.hints.size() - 1);
+  cause.text +=
+      fmt::format(", and it lacks the {} stores of it", cause.hints.size() - without_stores);
   add(std::move(cause));
 }
 
@@ -146,7 +164,12 @@ std::optional<Cause> CauseFinder::start_at_interrupt() const {
 
 /// The code at the state's CS:IP is not fetched at the start, but later or never.
 std::optional<Cause> CauseFinder::start_at_fetch() const {
-  constexpr std::uint64_t kAtStart = 16;
+  constexpr std::uint64_t kAtStart = 16, kFirstInstructions = 8;
+  // What an interrupt at the start does comes before it, and what was prefetched is not fetched.
+  const auto& interrupts = recording_.interrupts;
+  const bool interrupted = !interrupts.empty() && interrupts.front().position_known &&
+                           interrupts.front().position == Position{};
+  if (interrupted || divergence_.position.instruction > kFirstInstructions) return std::nullopt;
   const CpuState& state = recording_.initial;
   const std::uint32_t linear = state.segment[kCs].base + state.eip;
   const auto& steps = history_.steps();

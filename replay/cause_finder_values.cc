@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "replay/cause_finder.h"
 #include "replay/page_map.h"
@@ -22,16 +23,14 @@ constexpr double kExchanged = 1.5;
 constexpr double kPointer = 1.75;  ///< a register may point near what the bus shows
 constexpr double kAnyByte = 1.65;  ///< any value of a byte
 constexpr double kPerStep = 0.02, kMostForSteps = 0.4;
-/// More, for a register that is in no lineage.
-constexpr double kUnrelated = 0.3;
 /// Sources of a lineage, nearest first, for which what the bus shows is solved; of which every
 /// value of every byte is tried; and instructions before the divergence of whose code it is.
-constexpr std::size_t kMostSolved = 96, kMostTriedWhole = 12, kCodeTriedWhole = 6;
+constexpr std::size_t kMostSolved = 96, kMostTriedWhole = 8, kCodeTriedWhole = 3;
 /// Accesses of the replay's last steps that are compared with what the bus shows.
 constexpr std::size_t kStepsCompared = 3;
 /// Transactions behind the divergence that show what registers were, or pointed to.
-constexpr std::size_t kLookedAt = 64, kPointedTo = 6;
-constexpr std::int64_t kFurthestField = 64;
+constexpr std::size_t kLookedAt = 64, kPointedTo = 3;
+constexpr std::int64_t kFurthestField = 32;
 /// How early in a run its initial registers are all suspect.
 constexpr std::uint64_t kYoung = 30'000;
 
@@ -49,38 +48,56 @@ double steps_price(unsigned distance) { return std::min(kPerStep * distance, kMo
 
 }  // namespace
 
+/// What a store of the replay left at its address, as far as the bus shows it from the divergence
+/// on: it may be split.
+std::uint64_t CauseFinder::shown_store(const HistoryAccess& store) const {
+  std::uint64_t shown = store.value;
+  bool seen = false;
+  for (const BusTransaction& t : upcoming_) {
+    if (t.op != BusOp::data_write) continue;
+    const std::uint32_t offset = t.address.value - store.address.value;
+    if (offset >= std::min(store.size, 8u)) {
+      if (seen) break;
+      continue;
+    }
+    seen = true;
+    for (std::uint32_t b = 0; b < t.size && offset + b < 8; ++b) {
+      const unsigned at = 8 * (offset + b);
+      shown = (shown & ~(std::uint64_t{0xff} << at)) | std::uint64_t{t.data[b]} << at;
+    }
+  }
+  return shown;
+}
+
 /// What the replay's last stores and port writes were, and what the bus shows of them.
 void CauseFinder::compare_last_steps() {
   const std::uint64_t first = divergence_.transaction != kEnd
                                   ? divergence_.transaction
                                   : transaction_after(divergence_.position);
   upcoming_ = transactions_from(*trials_.open_evidence(), first, kLookedAt);
-  if (!divergence_.shown) return;
-  const BusTransaction& t = *divergence_.shown;
-  const bool write = t.op == BusOp::data_write, read = t.op == BusOp::data_read;
   const auto& steps = history_.steps();
   for (std::size_t i = steps.size() - std::min(kStepsCompared, steps.size()); i < steps.size();
        ++i) {
-    for (const HistoryAccess& a : history_.accesses(steps[i])) {
-      if (a.kind == HistoryAccess::Kind::port_write && t.op == BusOp::io_write) {
-        differences_.push_back({a.value, t.value()});
-        differences_.push_back({a.address.value, t.address.value});
-      }
-      const bool same = (a.kind == HistoryAccess::Kind::write && write) ||
-                        (a.kind == HistoryAccess::Kind::read && read);
-      if (!same) continue;
-      const std::uint32_t offset = t.address.value - a.address.value;
-      if (write && offset < std::min(a.size, 8u)) {
-        std::uint64_t shown = a.value;
-        for (std::uint32_t b = 0; b < t.size && offset + b < 8; ++b) {
-          const unsigned at = 8 * (offset + b);
-          shown = (shown & ~(std::uint64_t{0xff} << at)) | std::uint64_t{t.data[b]} << at;
-        }
-        if (shown != a.value) differences_.push_back({a.value, shown});
-      } else if (a.address != t.address) {
-        differences_.push_back({a.address.value, t.address.value});
-      }
-    }
+    for (const HistoryAccess& a : history_.accesses(steps[i])) compare(a);
+  }
+}
+
+/// An access of the replay with the next of its kind that the bus shows.
+void CauseFinder::compare(const HistoryAccess& a) {
+  BusOp op = BusOp::data_write;
+  if (a.kind == HistoryAccess::Kind::read) op = BusOp::data_read;
+  if (a.kind == HistoryAccess::Kind::port_write) op = BusOp::io_write;
+  if (op == BusOp::data_write && a.kind != HistoryAccess::Kind::write) return;
+  const auto next = std::find_if(upcoming_.begin(), upcoming_.end(), [&](const BusTransaction& t) {
+    return t.op == op && !t.has(kWriteBack);
+  });
+  if (next == upcoming_.end()) return;
+  const std::uint64_t shown = op == BusOp::data_write ? shown_store(a)
+                              : op == BusOp::io_write ? next->value()
+                                                      : a.value;
+  if (shown != a.value) differences_.push_back({a.value, shown});
+  if (next->address.value - a.address.value >= std::max(a.size, 1u)) {
+    differences_.push_back({a.address.value, next->address.value});
   }
 }
 
@@ -98,9 +115,12 @@ std::vector<std::uint64_t> CauseFinder::pointed_to() {
   const PageMap pages = paging ? PageMap(engine.cr(3), read) : PageMap();
   std::set<std::uint32_t> seen;
   std::vector<std::uint64_t> found;
+  std::uint32_t end = 0;
   for (const BusTransaction& t : upcoming_) {
     const bool data = t.op == BusOp::data_read || t.op == BusOp::data_write;
-    if (!data || t.has(kWriteBack) || !seen.insert(t.address.value).second) continue;
+    const bool goes_on = t.address.value == std::exchange(end, t.address.value + t.size) ||
+                         t.address.value + 2 * t.size == end;
+    if (!data || t.has(kWriteBack) || goes_on || !seen.insert(t.address.value).second) continue;
     if (seen.size() > kPointedTo) break;
     for (const std::uint32_t linear : pages.linear_of(t.address)) found.push_back(linear);
   }
@@ -142,8 +162,7 @@ void CauseFinder::solve_register(const std::string& name, double price, bool gen
       suspect_register(name, little_endian(t.bytes()), kPointer + price);
     }
   }
-  const auto& pointers = pointers_;
-  for (const std::uint64_t pointer : pointers) {
+  for (const std::uint64_t pointer : pointers_) {
     if (!general) {
       suspect_register(name, pointer >> 4, kPointer + price);
       continue;
@@ -164,12 +183,17 @@ std::uint32_t CauseFinder::stack_or_data_base(const std::string& name) const {
   return recording_.initial.segment[stack ? kSs : name == "edi" ? kEs : kDs].base;
 }
 
+bool CauseFinder::is_unknown(const std::string& name) const {
+  const auto& unknown = recording_.initial.unknown;
+  return std::find(unknown.begin(), unknown.end(), name) != unknown.end();
+}
+
 void CauseFinder::exchange_registers(std::span<const char* const> names, double price) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     for (std::size_t k = i + 1; k < names.size(); ++k) {
       const auto a = get_register(recording_.initial, names[i]);
       const auto b = get_register(recording_.initial, names[k]);
-      if (!a || !b || a == b) continue;
+      if (!a || !b || a == b || is_unknown(names[i]) || is_unknown(names[k])) continue;
       Hint first, second;
       first.kind = second.kind = Hint::Kind::register_value;
       first.name = names[i];
@@ -203,12 +227,9 @@ void CauseFinder::solve_registers() {
     solve_register(name, steps_price(s.distance), general);
   }
   if (divergence_.position.instruction > kYoung) return;
-  for (const char* name : kGeneral) {
-    if (done.insert(name).second) solve_register(name, kUnrelated, true);
-  }
-  for (const char* name : kSegments) {
-    if (done.insert(name).second) solve_register(name, kUnrelated, false);
-  }
+  // What an interrupt uses although no instruction names it.
+  if (done.insert("esp").second) solve_register("esp", kPerStep, true);
+  if (done.insert("ss").second) solve_register("ss", kPerStep, false);
   exchange_registers(kGeneral, kExchanged);
   exchange_registers(kSegments, kExchanged);
 }

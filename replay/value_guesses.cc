@@ -81,6 +81,7 @@ std::vector<std::uint64_t> mistyped_values(std::uint64_t value, unsigned bits) {
     values.add(value << 4 | digit);
     values.add((value & ((std::uint64_t{1} << bits) - 1)) >> 4 | digit << (bits - 4));
   }
+  values.add(0);
   values.add(~value + 1);
   values.add(~value);
   return values.take();
