@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/comparison_arguments.h"
+#include "cli/interrupt.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_run.h"
 #include "cli/staged_output.h"
@@ -20,6 +21,7 @@ struct ExplainArguments {
   std::string recording, hints, output;
   unsigned rounds = 8;
   std::uint64_t budget = 400;
+  unsigned time = 120;
   bool json = false;
   ComparisonArguments comparison;
 };
@@ -44,6 +46,7 @@ nlohmann::ordered_json cause_json(const TriedCause& tried) {
   if (blamed != kNoTransaction) json["transaction"] = blamed;
   json["repairs"] = tried.repairs;
   json["tied"] = tried.tied;
+  json["suspected"] = tried.suspected;
   json["other_values"] = tried.other_values;
   json["equivalent_values"] = tried.equivalent_values;
   json["agrees_for"] = tried.agrees_until;
@@ -78,9 +81,12 @@ nlohmann::ordered_json round_json(const ExplainedDivergence& round) {
 
 void print_json(const Explanation& explanation, const HintFile& hints, const Console& console) {
   nlohmann::ordered_json json;
-  json["verdict"] = explanation.rounds.empty() ? "match" : "diverged";
+  const bool given_up = !explanation.given_up.empty();
+  json["verdict"] = !explanation.rounds.empty() ? "diverged" : given_up ? "unknown" : "match";
   json["instructions"] = explanation.report.instructions;
   json["repaired"] = !explanation.rounds.empty() && explanation.repaired;
+  json["given_up"] = nullptr;
+  if (given_up) json["given_up"] = explanation.given_up;
   json["rounds"] = nlohmann::ordered_json::array();
   for (const ExplainedDivergence& round : explanation.rounds) {
     json["rounds"].push_back(round_json(round));
@@ -108,12 +114,14 @@ void print_round(const ExplainedDivergence& round, const Console& console) {
   }
   console.print(fmt::format("\ncauses: {} tried, {} instructions replayed for it\n", round.tried,
                             round.instructions));
-  if (round.causes.empty()) console.print("  none of them makes the replay go on\n");
+  if (round.causes.empty() || round.causes.front().suspected)
+    console.print("  none of them makes the replay go on\n");
   int rank = 0;
   for (const TriedCause& tried : round.causes) {
     const std::string reach =
-        tried.repairs ? "everything then agrees, to the end"
-                      : fmt::format("agrees for {} instructions more", tried.agrees_until);
+        tried.suspected ? "not tried: nothing in the recording could be changed for it"
+        : tried.repairs ? "everything then agrees, to the end"
+                        : fmt::format("agrees for {} instructions more", tried.agrees_until);
     console.print(fmt::format("{:>3}. {:<18} {}\n{:24}{}{}\n", ++rank, cause_name(tried.cause.kind),
                               tried.cause.text, "", reach,
                               tried.tied ? "; as likely as the first" : ""));
@@ -126,6 +134,11 @@ void print_round(const ExplainedDivergence& round, const Console& console) {
 }
 
 void print_text(const Explanation& explanation, const std::string& output, const Console& console) {
+  if (explanation.rounds.empty() && !explanation.given_up.empty()) {
+    console.print(fmt::format("{}: the replay agrees so far, up to instruction {}\n",
+                              explanation.given_up, explanation.report.instructions));
+    return;
+  }
   if (explanation.rounds.empty()) {
     console.print(fmt::format("match: {} instructions, nothing to explain\n",
                               explanation.report.instructions));
@@ -134,6 +147,9 @@ void print_text(const Explanation& explanation, const std::string& output, const
   for (std::size_t i = 0; i < explanation.rounds.size(); ++i) {
     if (i != 0) console.print("\nwith the first of these causes repaired:\n");
     print_round(explanation.rounds[i], console);
+  }
+  if (!explanation.given_up.empty()) {
+    console.print("\n" + explanation.given_up + ": what is above is what was found by then\n");
   }
   console.print(explanation.repaired ? "\nwith the first causes repaired the whole run agrees\n"
                                      : "\nthe run is not repaired\n");
@@ -156,7 +172,8 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
         "-o: expected a file for the hints; the explanation goes to the standard "
         "output, with --json the hints among it");
   }
-  PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
+  TimeBudget time(arguments.time, TimeBudget::Counts::all, interrupt_requested);
+  PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints, &time);
   RecordingFile& file = placed.file;
   if (file.meta().evidence != EvidenceMode::full) {
     throw UsageError(arguments.recording +
@@ -169,8 +186,11 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
   options.rounds = arguments.rounds;
   options.budget = arguments.budget * 1'000'000;
   options.believed = file.believed();
-  Progress progress = console.progress("explaining", "steps");
-  options.progress = [&progress](const char*, std::uint64_t done) { progress.update(done); };
+  options.time = &time;
+  Progress progress = console.progress("explaining", "");
+  options.progress = [&progress](const char* what, std::uint64_t done) {
+    progress.show(done, what);
+  };
   Explanation explanation;
   file.change([&](Recording& recording) {
     const auto evidence = [&file] { return file.evidence(); };
@@ -186,7 +206,9 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
   } else {
     print_text(explanation, explanation.hints.empty() ? "" : arguments.output, console);
   }
-  return explanation.rounds.empty() ? ExitCode::ok : ExitCode::answer_is_no;
+  if (time.end() == TimeBudget::End::interrupted) return ExitCode::interrupted;
+  const bool matches = explanation.rounds.empty() && explanation.given_up.empty();
+  return matches ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
 CommandRun define_explain(CLI::App& app) {
@@ -199,7 +221,11 @@ CommandRun define_explain(CLI::App& app) {
   app.add_option("--rounds", arguments->rounds, "Divergences to explain one after the other")
       ->check(CLI::Range(1, 1000));
   app.add_option("--budget", arguments->budget,
-                 "Million instructions that trials may replay for each");
+                 "Million instructions that trials may replay for each")
+      ->capture_default_str();
+  app.add_option("--time", arguments->time,
+                 "Seconds for everything, after which what was found is told; 0: any")
+      ->capture_default_str();
   define_comparison(app, arguments->comparison);
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_explain(*arguments, console); };

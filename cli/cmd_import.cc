@@ -27,6 +27,7 @@ struct ImportArguments {
   std::vector<std::string> on_chip;
   std::optional<std::uint32_t> segment;
   int level = ImportOptions{}.level;
+  unsigned recovery_time = 300;
   bool json = false, no_provenance = false, recover_state = false;
   bool list_formats = false, explain_channels = false;
 };
@@ -145,7 +146,8 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   options.progress = [&progress](std::uint64_t done) { progress.update(done); };
   std::optional<RecoveredState> recovered;
   if (arguments.recover_state) {
-    recovered = recover_state_of(arguments.captures, options, output.path(), console);
+    recovered = recover_state_of(arguments.captures, options, output.path(),
+                                 arguments.recovery_time, console);
     options.initial_state = recovered->state;
   }
   const ImportResult result = import_capture(arguments.captures, options, output.path());
@@ -179,6 +181,9 @@ CommandRun define_import(CLI::App& app) {
                  "Processor state at the start, when no driver dumped it");
   app.add_flag("--recover-state", arguments->recover_state,
                "Work the state at --start interrupt:N out from the bus");
+  app.add_option("--recovery-time", arguments->recovery_time,
+                 "Seconds for --recover-state, after which it gives up; 0: any")
+      ->capture_default_str();
   app.add_option("--start", arguments->start,
                  "interrupt:N, transaction:N, sample:N, instruction:N or clock:N");
   app.add_option("--stop", arguments->stop, "Where the recording ends, as --start");

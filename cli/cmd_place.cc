@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/placed_recording.h"
 #include "events/recording_file.h"
 
@@ -13,6 +14,7 @@ namespace {
 struct PlaceArguments {
   std::string recording;
   bool json = false;
+  unsigned time = kPlacingSeconds;
 };
 
 void print_json(const PlacedRecording& placed, const Console& console) {
@@ -22,6 +24,8 @@ void print_json(const PlacedRecording& placed, const Console& console) {
   json["placed"] = placements_json(file.placements());
   json["searched"] = placed.search.has_value();
   json["trials"] = placed.search ? placed.search->tried : 0;
+  json["given_up"] = nullptr;
+  if (placed.search && !placed.search->given_up.empty()) json["given_up"] = placed.search->given_up;
   json["instructions"] = placed.search ? placed.search->instructions : 0;
   console.print_json(json);
 }
@@ -46,7 +50,8 @@ void print_text(const PlacedRecording& placed, const Console& console) {
 
 ExitCode run_place(const PlaceArguments& arguments, const Console& console) {
   require_file_to_add_to(arguments.recording);
-  const PlacedRecording placed = open_placed(arguments.recording, console);
+  TimeBudget time(arguments.time, TimeBudget::Counts::since_gain, interrupt_requested);
+  const PlacedRecording placed = open_placed(arguments.recording, console, "", &time);
   const bool complete = !needs_placement(placed.file.recording());
   keep_placements(arguments.recording, placed);
   if (arguments.json) {
@@ -54,6 +59,7 @@ ExitCode run_place(const PlaceArguments& arguments, const Console& console) {
   } else {
     print_text(placed, console);
   }
+  if (time.end() == TimeBudget::End::interrupted) return ExitCode::interrupted;
   return complete ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
@@ -61,6 +67,9 @@ CommandRun define_place(CLI::App& app) {
   auto arguments = std::make_shared<PlaceArguments>();
   app.add_option("RECORDING", arguments->recording, "Recording to place the interrupts of")
       ->required();
+  app.add_option("--time", arguments->time,
+                 "Seconds without getting further after which the search gives up; 0: never")
+      ->capture_default_str();
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_place(*arguments, console); };
 }

@@ -42,8 +42,10 @@ void install_interrupt_handler() {
   handle(SIGHUP, end_at_once, 0);
 }
 
+bool interrupt_requested() { return interrupt_seen != 0; }
+
 void check_interrupt() {
-  if (interrupt_seen != 0) throw Interrupted();
+  if (interrupt_requested()) throw Interrupted();
 }
 
 }  // namespace citcat

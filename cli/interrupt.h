@@ -14,6 +14,9 @@ class Interrupted : public std::exception {
 /// SIGHUP end it at once, without unfinished outputs.
 void install_interrupt_handler();
 
+/// Ctrl-C was pressed: for work that has findings to tell before it ends.
+bool interrupt_requested();
+
 /// Throws Interrupted when Ctrl-C was pressed. Cheap: call it in every long loop, or let
 /// Progress::update() do so.
 void check_interrupt();

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "cli/interrupt.h"
 #include "formats/error.h"
 #include "formats/once_input.h"
 
@@ -43,6 +44,9 @@ void tell(const PlacementReport& report, const Console& console) {
   console.warn(fmt::format("{} interrupts have no place: at instruction {}, {}",
                            count_of(report.events, Placement::none), d.position.instruction,
                            d.reason));
+  if (!report.given_up.empty()) {
+    console.warn("the search can be given another time: citcat place --time SECONDS, 0 for any");
+  }
 }
 
 }  // namespace
@@ -86,15 +90,20 @@ RecordingFile open_with_hints(const std::string& path, const std::string& hints)
 }
 
 PlacedRecording open_placed(const std::string& path, const Console& console,
-                            const std::string& hints) {
-  return place_events_of(open_with_hints(path, hints), console);
+                            const std::string& hints, TimeBudget* time) {
+  return place_events_of(open_with_hints(path, hints), console, time);
 }
 
-PlacedRecording place_events_of(RecordingFile file, const Console& console) {
+PlacedRecording place_events_of(RecordingFile file, const Console& console, TimeBudget* time) {
   PlacedRecording placed{std::move(file), std::nullopt};
   Progress progress = console.progress("placing interrupts", "instructions");
   PlacerOptions options;
-  options.progress = [&progress](Position now) { progress.update(now.instruction); };
+  TimeBudget usual(kPlacingSeconds, TimeBudget::Counts::since_gain);
+  options.time = time != nullptr ? time : &usual;
+  options.progress = [&progress, time](Position now) {
+    if (time == nullptr) check_interrupt();
+    progress.show(now.instruction);
+  };
   placed.search = place_events(placed.file, options);
   if (placed.search) tell(*placed.search, console);
   return placed;

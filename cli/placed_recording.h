@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "events/recording_file.h"
 #include "replay/event_placer.h"
+#include "replay/time_budget.h"
 
 namespace citcat {
 
@@ -18,14 +19,20 @@ struct PlacedRecording {
   std::optional<PlacementReport> search;
 };
 
+/// Seconds that a search for the place of an interrupt may go on without getting further.
+inline constexpr unsigned kPlacingSeconds = 120;
+
 /// Opens an archive with the hints of the file `hints`, where that is not empty.
 RecordingFile open_with_hints(const std::string& path, const std::string& hints);
 /// The same and, when interrupts have no position and the evidence is there, searches for
-/// them. Says on `console` what came of it.
+/// them. Says on `console` what came of it. With a `time` of the caller's, Ctrl-C ends the search
+/// with what it has (TimeBudget::End::interrupted); without one it throws Interrupted, and the
+/// search has kPlacingSeconds.
 PlacedRecording open_placed(const std::string& path, const Console& console,
-                            const std::string& hints = "");
+                            const std::string& hints = "", TimeBudget* time = nullptr);
 /// The same with an archive that is open already.
-PlacedRecording place_events_of(RecordingFile file, const Console& console);
+PlacedRecording place_events_of(RecordingFile file, const Console& console,
+                                TimeBudget* time = nullptr);
 
 /// Adds to the archive what a search found, when it placed every interrupt; else returns false.
 /// Throws UsageError when nothing can be added to `recording`, which is then no file of its own.

@@ -43,18 +43,25 @@ Progress::~Progress() {
 
 void Progress::update(std::uint64_t done) {
   check_interrupt();
+  show(done);
+}
+
+void Progress::show(std::uint64_t done, std::string_view what) {
   if (!visible_) return;
   const Clock::time_point now = Clock::now();
   if (now < next_draw_) return;
   next_draw_ = now + kRedraw;
-  draw(done, now);
+  draw(done, what, now);
 }
 
-void Progress::draw(std::uint64_t done, Clock::time_point now) {
+void Progress::draw(std::uint64_t done, std::string_view what, Clock::time_point now) {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double amount = static_cast<double>(done);
-  std::string line = fmt::format("\r{}: {} {}, {}/s", label_, short_count(amount), unit_,
-                                 short_count(amount / seconds));
+  std::string line = "\r" + label_ + ": ";
+  line += what.empty() ? fmt::format("{} {}, {}/s", short_count(amount), unit_,
+                                     short_count(amount / seconds))
+                       : fmt::format("{}{}, {:.0f} s", what,
+                                     done == 0 ? "" : ": " + short_count(amount), seconds);
   if (total_ != 0 && done != 0 && done <= total_) {
     const double fraction = amount / static_cast<double>(total_);
     line += fmt::format(", {:.0f} %, {:.0f} s left", 100 * fraction,

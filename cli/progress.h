@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace citcat {
 
@@ -20,11 +21,14 @@ class Progress {
   /// `done` units are done so far. Draws at most a few times a second. Throws Interrupted after
   /// Ctrl-C, visible or not.
   void update(std::uint64_t done);
+  /// The same without asking for Ctrl-C; what is done now is named instead of the label where
+  /// `what` is not empty, and a count of 0 is left out.
+  void show(std::uint64_t done, std::string_view what = {});
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void draw(std::uint64_t done, Clock::time_point now);
+  void draw(std::uint64_t done, std::string_view what, Clock::time_point now);
 
   const bool visible_;
   const std::string label_;

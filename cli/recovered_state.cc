@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/interrupt.h"
 #include "cli/replay_run.h"
 #include "cli/temporary_file.h"
 #include "events/recording_file.h"
@@ -41,7 +42,7 @@ int digits(const RecoveredState& recovered) {
 
 RecoveredState recover_state_of(const std::vector<std::string>& captures,
                                 const ImportOptions& options, const std::string& output,
-                                const Console& console) {
+                                unsigned seconds, const Console& console) {
   if (!options.start || options.start->kind != Where::Kind::interrupt) {
     throw UsageError("--recover-state needs --start interrupt:N");
   }
@@ -56,13 +57,27 @@ RecoveredState recover_state_of(const std::vector<std::string>& captures,
   import_capture(captures, first, traffic.path());
   RecordingFile file = RecordingFile::open(traffic.path());
   Progress progress = console.progress("recovering the state", "");
+  TimeBudget time(seconds, TimeBudget::Counts::all, [&progress] {
+    progress.show(0, "trying values");
+    return interrupt_requested();
+  });
   RecoveredState recovered;
   file.place([&](Recording& recording) {
-    recovered = recover_state(recording, [&file] { return file.evidence(); });
+    const auto evidence = [&file] { return file.evidence(); };
+    recovered = recover_state(recording, evidence, &time);
     return std::vector<PlacedEvent>{};
   });
   if (!recovered.divergence) return recovered;
   for (const std::string& line : divergence_lines(*recovered.divergence)) console.warn(line);
+  if (!recovered.given_up.empty()) {
+    console.warn("registers as far as they were found by then:");
+    for (const std::string& line : recovered_lines(recovered)) console.warn(line);
+    check_interrupt();
+    throw FormatError(captures.front(), 0,
+                      "expected an interrupt at which the registers can be recovered in the time "
+                      "that --recovery-time gives, found none: " +
+                          recovered.given_up);
+  }
   throw FormatError(captures.front(), 0,
                     "expected an interrupt at which the registers can be recovered, found one "
                     "where no values of the registers left give what the bus shows");

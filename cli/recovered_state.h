@@ -13,10 +13,11 @@
 namespace citcat {
 
 /// The state at options.start, which must be an interrupt. A file beside `output` is made on the
-/// way, and removed. Throws UsageError for what is no place to recover a state at.
+/// way, and removed. After `seconds`, 0 for never, the search gives up. Throws UsageError for what
+/// is no place to recover a state at.
 RecoveredState recover_state_of(const std::vector<std::string>& captures,
                                 const ImportOptions& options, const std::string& output,
-                                const Console& console);
+                                unsigned seconds, const Console& console);
 
 nlohmann::ordered_json recovered_json(const RecoveredState& recovered);
 /// Adds the memory that was recovered, as hints, to the recording that was made with the registers.

@@ -13,20 +13,22 @@
 namespace citcat {
 
 enum class CauseKind : std::uint8_t {
-  captured_read,       ///< a bit of a memory read or fetch was captured wrongly
-  captured_port_read,  ///< of a port read
-  captured_write,      ///< of a memory write, or its address
-  missing_write,       ///< the capture lacks a write
-  extra_write,         ///< it has one that was none
-  missing_interrupt,   ///< the capture lacks an interrupt
-  extra_interrupt,     ///< it has one that was none
-  interrupt_vector,    ///< the vector was captured wrongly
-  interrupt_position,  ///< an interrupt came earlier or later
-  external_write,      ///< another bus master wrote memory
-  initial_register,    ///< the state dump is wrong or incomplete
-  uncertain_result,    ///< undefined flags, x87 or SSE arithmetic: processors differ
-  internal_value,      ///< RDTSC and its like
-  stale_code,          ///< code that was overwritten after it had been prefetched
+  captured_read,         ///< a bit of a memory read or fetch was captured wrongly
+  captured_port_read,    ///< of a port read
+  captured_write,        ///< of a memory write, or its address
+  missing_write,         ///< the capture lacks a write
+  extra_write,           ///< it has one that was none
+  missing_interrupt,     ///< the capture lacks an interrupt
+  extra_interrupt,       ///< it has one that was none
+  interrupt_vector,      ///< the vector was captured wrongly
+  interrupt_position,    ///< an interrupt came earlier or later
+  external_write,        ///< another bus master wrote memory
+  initial_register,      ///< the state dump is wrong or incomplete
+  uncertain_result,      ///< undefined flags, x87 or SSE arithmetic: processors differ
+  internal_value,        ///< RDTSC and its like
+  missing_transactions,  ///< the capture lacks a stretch: only suspected, never tried
+  wrong_start,           ///< the recording begins elsewhere than where the state holds: likewise
+  stale_code,            ///< code that was overwritten after it had been prefetched
 };
 /// As in JSON, e.g. "captured_read".
 std::string_view cause_name(CauseKind kind);

@@ -37,11 +37,11 @@ bool decides(InstructionClass c) {
 }  // namespace
 
 std::string_view cause_name(CauseKind kind) {
-  constexpr std::array<std::string_view, 14> kNames{
-      "captured_read",      "captured_port_read", "captured_write",   "missing_write",
-      "extra_write",        "missing_interrupt",  "extra_interrupt",  "interrupt_vector",
-      "interrupt_position", "external_write",     "initial_register", "uncertain_result",
-      "internal_value",     "stale_code"};
+  constexpr std::array<std::string_view, 16> kNames{
+      "captured_read",      "captured_port_read",   "captured_write",   "missing_write",
+      "extra_write",        "missing_interrupt",    "extra_interrupt",  "interrupt_vector",
+      "interrupt_position", "external_write",       "initial_register", "uncertain_result",
+      "internal_value",     "missing_transactions", "wrong_start",      "stale_code"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -54,6 +54,7 @@ CauseFinder::CauseFinder(TrialRun& trials, const Divergence& divergence)
   find_mismatches();
   trace_back();
   index_evidence();
+  compare_last_steps();
   number_internal_reads();
 }
 
@@ -71,6 +72,10 @@ std::vector<Cause> CauseFinder::find() {
   internal_sources();
   uncertain_result();
   register_sources();
+  solve_registers();
+  solve_sources();
+  solve_ports();
+  unseen_smi();  // leaves the machine elsewhere
   return std::move(causes_);
 }
 

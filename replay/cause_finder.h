@@ -3,12 +3,17 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "replay/cause.h"
 #include "replay/evidence_index.h"
 #include "replay/internal_series.h"
+#include "replay/value_guesses.h"
 #include "replay/value_lineage.h"
 
 namespace citcat {
@@ -20,6 +25,9 @@ class CauseFinder {
 
   /// In no order.
   std::vector<Cause> find();
+  /// After find(): causes that nothing can be tried for, to be named where no other repairs the
+  /// run.
+  std::vector<Cause> suspects();
   /// After find(): what is not among them, a line for each.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
@@ -56,6 +64,8 @@ class CauseFinder {
   void flip_memory(PhysAddr byte, unsigned distance, std::size_t step);
   void flip_external(PhysAddr byte, std::uint64_t number, unsigned distance);
   void flip_code();
+  void add_read_cause(PhysAddr byte, std::uint8_t read, unsigned distance, std::size_t step,
+                      double price);
   void unseen_writes();
   void stale_code();
   bool is_second_write_back(const BusTransaction& t) const;
@@ -70,9 +80,36 @@ class CauseFinder {
   void change_vector(std::size_t number);
   void add_interrupt();
   void port_sources();
+  void add_port_cause(const IoRead& read, std::uint32_t value, Position at, double price);
   void register_sources();
   void flip_register(const std::string& name, double price);
   void uncertain_result();
+
+  // cause_finder_values.cc: more than one wrong bit
+  void compare_last_steps();
+  void compare(const HistoryAccess& a);
+  std::uint64_t shown_store(const HistoryAccess& store) const;
+  bool is_unknown(const std::string& name) const;
+  std::vector<std::uint64_t> pointed_to();
+  void suspect_register(const std::string& name, std::uint64_t value, double price);
+  void solve_register(const std::string& name, double price, bool general);
+  std::uint32_t stack_or_data_base(const std::string& name) const;
+  void exchange_registers(std::span<const char* const> names, double price);
+  void solve_registers();
+  void suspect_byte(PhysAddr byte, std::uint8_t value, unsigned distance, std::size_t step,
+                    double price);
+  void solve_memory(const LineageSource& source);
+  void solve_sources();
+  void solve_ports();
+  void suspect_port(std::uint64_t number, std::uint32_t value, Position at, double price);
+
+  // cause_finder_gaps.cc: what the capture lacks whole
+  void unseen_smi();
+  std::optional<std::uint32_t> smbase_of(const BusTransaction& fetch) const;
+  void suspect_smi(Position place, const BusTransaction& fetch, std::uint32_t base);
+  Cause missing_stretch() const;
+  std::optional<Cause> start_at_interrupt() const;
+  std::optional<Cause> start_at_fetch() const;
 
   // cause_finder_internal.cc: values that cross no bus
   void number_internal_reads();
@@ -103,6 +140,12 @@ class CauseFinder {
   std::unique_ptr<EvidenceIndex> index_;
   std::unique_ptr<InternalSeries> series_;
   std::map<std::size_t, std::size_t> internal_numbers_;  ///< of internal reads, by step
+  std::vector<BusTransaction> upcoming_;      ///< what the bus shows from the divergence on
+  std::vector<ShownDifference> differences_;  ///< of what the replay did last
+  std::vector<std::uint64_t> pointers_;       ///< linear addresses of upcoming_
+  std::set<std::pair<std::string, std::uint64_t>> suspected_;  ///< values of registers
+  std::set<std::pair<std::uint32_t, std::uint8_t>> suspected_bytes_;
+  std::set<std::pair<std::uint64_t, std::uint32_t>> suspected_ports_;  ///< by number
   std::vector<Cause> causes_;
   std::vector<std::string> left_out_;
 };

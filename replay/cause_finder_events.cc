@@ -157,20 +157,25 @@ void CauseFinder::port_sources() {
     const IoRead& read = recording_.io_reads[s.number];
     const Position at = history_.steps()[s.path.front()].position;
     for (unsigned bit = 0; bit < read.size * 8u; ++bit) {
-      Hint hint;
-      hint.kind = Hint::Kind::port_read;
-      hint.transaction = read.transaction;
-      hint.value = read.value ^ 1u << bit;
-      add({CauseKind::captured_port_read,
-           fmt::format("transaction {} read {:0{}x} from port {:04x} and was captured as {:0{}x}",
-                       read.transaction, hint.value, 2 * read.size, read.port, read.value,
-                       2 * read.size),
-           {hint},
-           {at, read.transaction},
-           std::nullopt,
-           1 + 0.02 * s.distance});
+      add_port_cause(read, read.value ^ 1u << bit, at, 1 + 0.02 * s.distance);
     }
   }
+}
+
+void CauseFinder::add_port_cause(const IoRead& read, std::uint32_t value, Position at,
+                                 double price) {
+  Hint hint;
+  hint.kind = Hint::Kind::port_read;
+  hint.transaction = read.transaction;
+  hint.value = value;
+  add({CauseKind::captured_port_read,
+       fmt::format("transaction {} read {:0{}x} from port {:04x} and was captured as {:0{}x}",
+                   read.transaction, hint.value, 2 * read.size, read.port, read.value,
+                   2 * read.size),
+       {hint},
+       {at, read.transaction},
+       std::nullopt,
+       price});
 }
 
 void CauseFinder::flip_register(const std::string& name, double price) {
@@ -178,6 +183,9 @@ void CauseFinder::flip_register(const std::string& name, double price) {
   if (!value) return;
   const auto& unknown = recording_.initial.unknown;
   if (std::find(unknown.begin(), unknown.end(), name) != unknown.end()) price += 0.5;
+  // In real mode the hidden parts of a segment follow from its selector.
+  const bool real = (recording_.initial.cr0 & 1) == 0;
+  if (real && name.find('.') == 2) price += 0.5;
   for (unsigned bit = 0; bit < 32; ++bit) {
     CpuState changed = recording_.initial;
     const std::uint64_t other = *value ^ std::uint64_t{1} << bit;

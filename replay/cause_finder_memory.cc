@@ -19,6 +19,7 @@ constexpr std::uint64_t kEnd = ~std::uint64_t{0};
 constexpr double kConfirmed = 0.5;  ///< later traffic shows what the cause predicts
 constexpr double kOneGlitch = 1;
 constexpr double kNeverSeenAgain = 1.2;  ///< nothing speaks for it or against it
+constexpr double kOneByte = 1.4;         ///< several bits of one byte, and never seen again
 constexpr double kDevice = 4;
 constexpr double kSeveralGlitches = 6;
 constexpr double kContradicted = 9;
@@ -31,6 +32,12 @@ unsigned different_bits(std::span<const std::uint8_t> a, std::span<const std::ui
     bits += static_cast<unsigned>(std::popcount(static_cast<std::uint8_t>(a[i] ^ b[i])));
   }
   return bits;
+}
+
+unsigned different_bytes(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) {
+  unsigned bytes = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) bytes += a[i] != b[i] ? 1u : 0u;
+  return bytes;
 }
 
 std::string hex(std::span<const std::uint8_t> bytes) {
@@ -170,7 +177,9 @@ void CauseFinder::wrong_before(const ExternalWrite& w, PhysAddr byte, std::uint8
 /// What a write captured as something else would cost to believe: later reads of those bytes tell.
 double CauseFinder::write_price(const BusTransaction& shown,
                                 std::span<const std::uint8_t> ours) const {
-  double price = different_bits(shown.bytes(), ours) == 1 ? kNeverSeenAgain : kSeveralGlitches;
+  double price = different_bits(shown.bytes(), ours) == 1    ? kNeverSeenAgain
+                 : different_bytes(shown.bytes(), ours) == 1 ? kOneByte
+                                                             : kSeveralGlitches;
   for (std::uint32_t i = 0; i < shown.size; ++i) {
     if (shown.data[i] == ours[i]) continue;
     const PhysAddr byte = shown.address + i;
@@ -320,8 +329,18 @@ void CauseFinder::extra_write() {
        is_second_write_back(t) ? kConfirmed : kDevice});
 }
 
-/// One bit of a byte that the capture showed being read, and that the program never wrote.
+/// One bit of a byte that the capture showed being read.
 void CauseFinder::flip_memory(PhysAddr byte, unsigned distance, std::size_t step) {
+  const auto value = recording_.image.byte(byte);
+  for (unsigned bit = 0; bit < 8 && value; ++bit) {
+    add_read_cause(byte, static_cast<std::uint8_t>(*value ^ 1u << bit), distance, step, kOneGlitch);
+  }
+}
+
+/// A byte that the capture showed being read, and that the program never wrote, was `read`. `price`
+/// is what the value asks one to believe where it was read once.
+void CauseFinder::add_read_cause(PhysAddr byte, std::uint8_t read, unsigned distance,
+                                 std::size_t step, double price) {
   const auto& shown = index_->of(byte);
   if (shown.empty() || shown.front().write) return;
   const auto value = recording_.image.byte(byte);
@@ -330,21 +349,18 @@ void CauseFinder::flip_memory(PhysAddr byte, unsigned distance, std::size_t step
   std::optional<std::uint8_t> later;
   const std::uint64_t change = next_external(byte, first.transaction, &later);
   const std::uint64_t reads = index_->reads_from(byte, first.transaction, change);
-  for (unsigned bit = 0; bit < 8; ++bit) {
-    const auto flipped = static_cast<std::uint8_t>(*value ^ 1u << bit);
-    double price = reads <= 1 ? kOneGlitch : kSeveralGlitches;
-    if (later == flipped && reads <= 1) price = kConfirmed;
-    Cause cause{CauseKind::captured_read,
-                misread(first.transaction, byte, flipped, *value),
-                {memory_hint(byte, flipped, first.transaction)},
-                {first.position, first.transaction},
-                std::nullopt,
-                price + kPerStep * distance};
-    if (step < history_.steps().size()) {
-      cause.near = TrialStart{history_.steps()[step].position, kEnd};
-    }
-    add(std::move(cause));
+  if (reads > 1) price += kSeveralGlitches - kOneGlitch;
+  if (later == read && reads <= 1) price = kConfirmed;
+  Cause cause{CauseKind::captured_read,
+              misread(first.transaction, byte, read, *value),
+              {memory_hint(byte, read, first.transaction)},
+              {first.position, first.transaction},
+              std::nullopt,
+              price + kPerStep * distance};
+  if (step < history_.steps().size()) {
+    cause.near = TrialStart{history_.steps()[step].position, kEnd};
   }
+  add(std::move(cause));
 }
 
 void CauseFinder::flip_external(PhysAddr byte, std::uint64_t number, unsigned distance) {

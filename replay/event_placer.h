@@ -20,6 +20,7 @@
 #include "events/recording.h"
 #include "events/recording_file.h"
 #include "replay/replayer.h"
+#include "replay/time_budget.h"
 
 namespace citcat {
 
@@ -30,6 +31,8 @@ struct PlacementReport {
   std::uint64_t tried = 0;         ///< boundaries tried from a checkpoint
   std::uint64_t instructions = 0;  ///< executed, also for trials
   std::uint64_t count(Placement placement) const;
+  /// Why the search ended before it was through (TimeBudget::text()); else empty.
+  std::string given_up;
   bool complete() const { return !divergence && count(Placement::none) == 0; }
 };
 
@@ -42,6 +45,8 @@ struct PlacerOptions {
   std::vector<std::uint64_t> believed;
   /// Called now and then with the position.
   std::function<void(Position)> progress;
+  /// When it is spent what is not placed yet stays as it is. May be null.
+  TimeBudget* time = nullptr;
 };
 
 /// Gives positions to the interrupts of `recording` that have none. Where one cannot be placed, it

@@ -22,6 +22,8 @@ constexpr std::size_t kMostInStage[] = {20'000, 512, 96, 24, 12};
 constexpr double kSamePrice = 0.35;
 /// Bits of a repaired internal value that are changed to see whether anything depends on them.
 constexpr std::uint64_t kOtherBits[] = {1, 2, 16, 256};
+bool is_spent(TimeBudget* time) { return time != nullptr && time->spent(); }
+
 constexpr std::size_t kListed = 10, kContext = 12, kLineages = 6, kPathListed = 8;
 
 class Ranking {
@@ -37,7 +39,7 @@ class Ranking {
     double enough = std::numeric_limits<double>::infinity();
     for (Cause& cause : causes) {
       if (cause.price > enough) break;
-      if (trials_.cost() > options_.budget) {
+      if (trials_.cost() > options_.budget || is_spent(options_.time)) {
         untried_ = causes.size() - next_;
         break;
       }
@@ -260,11 +262,19 @@ ExplainedDivergence explain_one(TrialRun& trials, const Divergence& divergence,
   }
   Ranking ranking(trials, divergence, options);
   result.causes = ranking.rank(finder.find());
+  if (result.causes.empty() || !result.causes.front().repairs) {
+    for (Cause& cause : finder.suspects()) {
+      TriedCause& suspect = result.causes.emplace_back();
+      suspect.cause = std::move(cause);
+      suspect.suspected = true;
+    }
+  }
   result.tried = ranking.tried();
   result.not_tried = finder.left_out();
   if (ranking.untried() != 0) {
     result.not_tried.push_back(
-        fmt::format("{} causes of higher price, when the budget was used up", ranking.untried()));
+        fmt::format("{} causes of higher price, when the budget of {} was used up",
+                    ranking.untried(), is_spent(options.time) ? "time" : "instructions"));
   }
   result.instructions = trials.cost();
   return result;
@@ -286,6 +296,7 @@ ExplainedRun explain_run(Recording& recording,
   trial.strict = options.strict;
   trial.bit_changes = options.bit_changes;
   trial.believed = reviewed_transactions(hints, options.believed);
+  trial.time = options.time;
   trial.progress = [&](Position now) {
     if (options.progress) options.progress("replaying", now.instruction);
   };
@@ -293,7 +304,7 @@ ExplainedRun explain_run(Recording& recording,
       recording, [&] { return std::make_unique<HintedEvidence>(evidence(), hints); }, trial);
   ExplainedRun run;
   run.report = trials.run();
-  if (run.report.divergence && causes) {
+  if (run.report.divergence && causes && !is_spent(options.time)) {
     run.divergence = explain_one(trials, *run.report.divergence, options);
   }
   return run;
@@ -307,14 +318,22 @@ Explanation explain(Recording& recording,
     ExplainedRun run =
         explain_run(recording, evidence, explanation.hints, options, round < options.rounds);
     if (round == 0) explanation.report = run.report;
+    if (is_spent(options.time)) explanation.given_up = options.time->text();
     if (!run.report.divergence) {
       explanation.repaired = run.report.end == ReplayReport::End::complete;
       return explanation;
     }
-    if (!run.divergence) return explanation;
+    if (!run.divergence) {
+      // What is known of it: where it is.
+      if (!explanation.given_up.empty()) {
+        explanation.rounds.emplace_back().divergence = *run.report.divergence;
+      }
+      return explanation;
+    }
     explanation.rounds.push_back(std::move(*run.divergence));
     const std::vector<TriedCause>& causes = explanation.rounds.back().causes;
-    if (causes.empty()) return explanation;
+    if (is_spent(options.time)) explanation.given_up = options.time->text();
+    if (causes.empty() || causes.front().suspected) return explanation;
     for (const Hint& hint : hints_of(causes.front())) {
       apply_hint(hint, recording);
       explanation.hints.push_back(hint);

@@ -21,6 +21,8 @@ struct ExplainOptions {
   unsigned rounds = 8;
   /// Instructions that trials may replay for one divergence. What is left is tried no further.
   std::uint64_t budget = 400'000'000;
+  /// For the whole explanation: when it is spent, what was found so far is the answer. May be null.
+  TimeBudget* time = nullptr;
   std::vector<std::uint64_t> believed;  ///< reviewed transactions (VerifierOptions)
   std::function<void(const char* what, std::uint64_t done)> progress;
 };
@@ -34,6 +36,8 @@ struct TriedCause {
   /// It reaches as far as the first cause and asks one to believe no more: the capture does not
   /// tell which of them it was.
   bool tied = false;
+  /// It cannot be tried, and is named because no other repairs the run.
+  bool suspected = false;
   /// Of an internal read whose value repairs the run: other values of it that were tried, and how
   /// many of those repair the run as well, so that nothing depends on which of them it was.
   std::size_t other_values = 0, equivalent_values = 0;
@@ -70,7 +74,8 @@ struct Explanation {
   ReplayReport report;                      ///< of the run as it was
   std::vector<ExplainedDivergence> rounds;  ///< none when the run agrees
   std::vector<Hint> hints;                  ///< of the first cause of each round
-  bool repaired = false;                    ///< with them the whole run agrees
+  std::string given_up;   ///< why it ended before it was through (TimeBudget::text()); else empty
+  bool repaired = false;  ///< with them the whole run agrees
 };
 
 /// The hints of a cause, each with the reason.

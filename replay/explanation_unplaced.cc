@@ -45,7 +45,9 @@ class UnplacedExplainer {
 
   Explanation run() {
     while (!search_.complete()) {
+      if (is_late()) return give_up();
       if (explanation_.rounds.size() >= options_.rounds || !explain_before_first()) {
+        if (is_late()) return give_up();
         return std::move(explanation_);
       }
     }
@@ -54,6 +56,17 @@ class UnplacedExplainer {
   }
 
  private:
+  bool is_late() const { return options_.time != nullptr && options_.time->spent(); }
+
+  Explanation give_up() {
+    explanation_.given_up = options_.time->text();
+    // What is known of it: how far the search came.
+    if (explanation_.rounds.empty() && search_.divergence) {
+      explanation_.rounds.emplace_back().divergence = *search_.divergence;
+    }
+    return std::move(explanation_);
+  }
+
   using Score = std::pair<std::size_t, std::uint64_t>;
   /// How far a search came: interrupts placed, and then instructions.
   static Score score(const PlacementReport& report) {
@@ -87,6 +100,7 @@ class UnplacedExplainer {
     PlacerOptions placing;
     placing.strict = options_.strict;
     placing.believed = reviewed_transactions(explanation_.hints, options_.believed);
+    placing.time = options_.time;
     placing.progress = [this](Position now) {
       if (options_.progress) options_.progress("placing interrupts", now.instruction);
     };
@@ -138,6 +152,7 @@ class UnplacedExplainer {
     const std::vector<Interrupt> before = recording_.interrupts;
     searched_[transaction] = Interrupt::Kind::external;
     for (const std::uint8_t vector : vectors) {
+      if (is_late()) break;
       missing.vector = vector;
       recording_.interrupts = before;
       recording_.interrupts.insert(
@@ -199,12 +214,13 @@ class UnplacedExplainer {
   bool take_best() {
     constexpr std::size_t kMostSearches = 6;
     auto& causes = explanation_.rounds.back().causes;
+    if (causes.empty() || causes.front().suspected) return false;
     const std::size_t before = explanation_.hints.size();
     Score best = score(search_);
     std::size_t chosen = causes.size();
     PlacementReport found;
     for (std::size_t c = 0; c < std::min(causes.size(), kMostSearches); ++c) {
-      if (c != 0 && !causes[c].repairs) break;
+      if (is_late() || (c != 0 && !causes[c].repairs)) break;
       const auto undo = apply(hints_of(causes[c]));
       PlacementReport report = place();
       const bool complete = report.complete();
@@ -244,9 +260,10 @@ class UnplacedExplainer {
     const std::size_t before = explanation_.hints.size();
     const Score now = score(search_);
     for (Cause& cause : causes) {
-      if (round.instructions > options_.budget) {
-        round.not_tried.push_back(
-            fmt::format("{} causes, when the budget was used up", causes.size() - round.tried));
+      if (round.instructions > options_.budget || is_late()) {
+        round.not_tried.push_back(fmt::format("{} causes, when the budget of {} was used up",
+                                              causes.size() - round.tried,
+                                              is_late() ? "time" : "instructions"));
         break;
       }
       ++round.tried;
@@ -335,6 +352,7 @@ class UnplacedExplainer {
     Explanation all = explain(
         recording_, [this] { return hinted(); }, rest);
     explanation_.repaired = all.repaired;
+    explanation_.given_up = all.given_up;
     std::move(all.rounds.begin(), all.rounds.end(), std::back_inserter(explanation_.rounds));
     std::move(all.hints.begin(), all.hints.end(), std::back_inserter(explanation_.hints));
   }

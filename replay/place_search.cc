@@ -6,6 +6,15 @@
 
 namespace citcat {
 
+namespace {
+
+/// Instructions between two looks at the clock: some hundredths of a second.
+constexpr std::uint64_t kBetweenLooks = 1 << 17;
+/// Instructions further that count as a gain although no more interrupts have a place.
+constexpr std::uint64_t kGain = 1 << 20;
+
+}  // namespace
+
 PlaceSearch::PlaceSearch(Recording& recording,
                          const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
                          const PlacerOptions& options)
@@ -44,11 +53,13 @@ PlaceSearch::PlaceSearch(Recording& recording,
   sinks_.add(*verifier_);
   ReplayOptions replay;
   replay.evidence = evidence;
-  if (options.progress) {
+  if (options.progress || options.time != nullptr) {
     replay.progress = [&options](Position now) {
-      options.progress(now);
+      if (options.progress) options.progress(now);
+      if (options.time != nullptr && options.time->spent()) throw BudgetSpent();
       return true;
     };
+    replay.progress_interval = kBetweenLooks;
   }
   replay.watch = [this](Position now) { return watch(now); };
   replayer_ = std::make_unique<Replayer>(recording, &sinks_, std::move(replay));
@@ -86,6 +97,7 @@ std::optional<std::size_t> PlaceSearch::next_unplaced() const {
 
 /// Runs, and counts what that cost.
 ReplayReport PlaceSearch::go() {
+  if (options_.time != nullptr && options_.time->spent()) throw BudgetSpent();
   const std::uint64_t before = replayer_->machine().position().instruction;
   const ReplayReport report = replayer_->run();
   report_.instructions += report.instructions - std::min(before, report.instructions);
@@ -93,7 +105,16 @@ ReplayReport PlaceSearch::go() {
     furthest_ = report.instructions;
     furthest_read_ = evidence_->position();
   }
+  note_gain();
   return report;
+}
+
+/// More interrupts have places than ever before, or it is much further.
+void PlaceSearch::note_gain() {
+  if (report_.events.size() <= most_placed_ && furthest_ < gained_at_ + kGain) return;
+  most_placed_ = std::max(most_placed_, report_.events.size());
+  gained_at_ = furthest_;
+  if (options_.time != nullptr) options_.time->gained();
 }
 
 /// Instructions of the whole run, as far as is known yet.
@@ -304,7 +325,29 @@ void PlaceSearch::qualify() {
   }
 }
 
-PlacementReport PlaceSearch::run() {
+/// The time is spent, in the midst of anything.
+PlacementReport PlaceSearch::give_up() {
+  std::vector<bool> placed(recording_.interrupts.size());
+  for (const PlacedEvent& event : report_.events) placed[event.interrupt] = true;
+  std::size_t first = placed.size();
+  for (std::size_t i = placed.size(); i-- > 0;) {
+    if (counted_[i] || placed[i]) continue;
+    first = i;
+    set_position(i, std::nullopt);
+    recording_.interrupts[i].anchor = markers_[i];
+  }
+  report_.given_up = options_.time->text();
+  Divergence d;
+  d.position = {furthest_, 0};
+  d.reason = "the search for the places of interrupts was given up: " + report_.given_up;
+  if (first != placed.size()) d.transaction = recording_.interrupts[first].transaction;
+  left_ = std::move(d);
+  fail(first);
+  qualify();
+  return std::move(report_);
+}
+
+PlacementReport PlaceSearch::run() try {
   if (recording_.bus.form == CacheForm::write_back && !cache_) {
     left_ = Divergence{};
     left_->reason = "there is no model of the write-back cache, which hides what interrupts push";
@@ -323,6 +366,8 @@ PlacementReport PlaceSearch::run() {
   }
   qualify();
   return std::move(report_);
+} catch (const BudgetSpent&) {
+  return give_up();
 }
 
 }  // namespace citcat

@@ -147,6 +147,8 @@ class PlaceSearch {
   bool finish();
   bool revise();
   void fail(std::size_t interrupt);
+  PlacementReport give_up();
+  void note_gain();
   ReplayReport go();
   std::uint64_t expected_length() const;
   bool may_spend(std::uint64_t instructions, const Place& place) const;
@@ -185,6 +187,8 @@ class PlaceSearch {
   PlacementReport report_;
   std::vector<Choice> choices_;
   unsigned revisions_ = 0;
+  std::size_t most_placed_ = 0;      ///< events that had a place at once
+  std::uint64_t gained_at_ = 0;      ///< instruction, the last time the search got further
   std::uint64_t furthest_ = 0;       ///< instruction that was come to
   std::uint64_t furthest_read_ = 0;  ///< transactions read by then
 

@@ -13,7 +13,7 @@ namespace citcat {
 RecoveryOutcome ProtectedRecovery::replay(bool strict) {
   ++replays_;
   fill_state();
-  return run_trial(recording_, evidence_, {!entry_.stack, strict, tried_});
+  return run_trial(recording_, evidence_, {!entry_.stack, strict, tried_, time_});
 }
 
 /// Registers that were stored before anything changed them. True when one of them was not known.
@@ -90,7 +90,7 @@ void ProtectedRecovery::solve_all() {
         solve();
         return failure_;
       },
-      [this] { return replay(); });
+      [this] { return replay(); }, time_);
 }
 
 bool ProtectedRecovery::depends_on(ProtectedUnknown& u, const RecoveryOutcome& now) {
@@ -161,6 +161,7 @@ RecoveredState ProtectedRecovery::result() {
   result.state = recording_.initial;
   result.state.ram_bytes = 0;  // as far as the capture reaches is not its size
   result.divergence = failure_;
+  if (time_ != nullptr && time_->end() != TimeBudget::End::none) result.given_up = time_->text();
   result.replays = replays_;
   result.memory = supplied_memory();
   const std::uint64_t interrupt = recording_.interrupts.front().transaction;
@@ -246,11 +247,15 @@ RecoveredState ProtectedRecovery::run() {
   ram_bytes_ = memory_reached();
   image_ = recording_.image.clone();
   spaces_ = find_address_spaces(recording_, evidence_, entry_);
-  try_address_spaces();
-  if (!failure_) {
-    find_free();
-    const RecoveryOutcome strict = replay(true);
-    if (!strict.ok()) failure_ = describe(strict);
+  try {
+    try_address_spaces();
+    if (!failure_) {
+      find_free();
+      const RecoveryOutcome strict = replay(true);
+      if (!strict.ok()) failure_ = describe(strict);
+    }
+  } catch (const BudgetSpent&) {
+    failure_ = given_up(*time_);
   }
   RecoveredState recovered = result();
   if (failure_) take_back_placements(recording_, counted_);
@@ -259,8 +264,8 @@ RecoveredState ProtectedRecovery::run() {
 
 RecoveredState recover_protected_state(
     Recording& recording, const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-    const ProtectedEntry& entry) {
-  return ProtectedRecovery(recording, evidence, entry).run();
+    const ProtectedEntry& entry, TimeBudget* time) {
+  return ProtectedRecovery(recording, evidence, entry, time).run();
 }
 
 }  // namespace citcat

@@ -42,8 +42,8 @@ class ProtectedRecovery {
  public:
   ProtectedRecovery(Recording& recording,
                     const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-                    const ProtectedEntry& entry)
-      : recording_(recording), evidence_(evidence), entry_(entry) {}
+                    const ProtectedEntry& entry, TimeBudget* time)
+      : recording_(recording), evidence_(evidence), entry_(entry), time_(time) {}
   RecoveredState run();
 
  private:
@@ -92,6 +92,7 @@ class ProtectedRecovery {
   Recording& recording_;
   const std::function<std::unique_ptr<EvidenceReader>()>& evidence_;
   const ProtectedEntry& entry_;
+  TimeBudget* const time_;
   std::vector<AddressSpace> spaces_;  ///< that the interrupt may have been taken in
   AddressSpace space_;
   MemoryImage image_;  ///< without what is supplied

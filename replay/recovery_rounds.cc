@@ -25,6 +25,12 @@ Divergence describe(const RecoveryProgress& now) {
   return d;
 }
 
+Divergence given_up(const TimeBudget& time) {
+  Divergence d;
+  d.reason = "the search for the registers was given up: " + time.text();
+  return d;
+}
+
 std::vector<bool> begin_at_first_interrupt(Recording& recording) {
   Interrupt& first = recording.interrupts.front();
   first.position_known = true;
@@ -48,12 +54,17 @@ std::size_t placed_interrupts(const Recording& recording) {
 }
 
 ReplayOptions options_of_trial(const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-                               const BusOrderCheck& check) {
-  constexpr std::uint64_t kMostSilent = 10'000'000;
+                               const BusOrderCheck& check, TimeBudget* time) {
+  constexpr std::uint64_t kMostSilent = 10'000'000, kBetweenLooks = kMostSilent / 100;
+  if (time != nullptr && time->spent()) throw BudgetSpent();
   ReplayOptions options;
   options.evidence = evidence;
-  options.progress_interval = kMostSilent;
-  options.progress = [&check, before = ~std::uint64_t{0}](Position) mutable {
+  options.progress_interval = kBetweenLooks;
+  options.progress = [&check, time, before = ~std::uint64_t{0},
+                      next = kMostSilent](Position now) mutable {
+    if (time != nullptr && time->spent()) throw BudgetSpent();
+    if (now.instruction < next) return true;
+    next = now.instruction + kMostSilent;
     return check.agreed() != std::exchange(before, check.agreed());
   };
   return options;
@@ -69,13 +80,16 @@ void define_memory(Memory& memory, std::uint32_t bytes) {
 std::optional<Divergence> solve_and_place(
     Recording& recording, const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
     const std::function<std::optional<Divergence>()>& solve,
-    const std::function<RecoveryProgress()>& replay) {
+    const std::function<RecoveryProgress()>& replay, TimeBudget* time) {
   constexpr int kMostRounds = 8;
   std::uint64_t agreed = 0;
+  PlacerOptions placing;
+  placing.time = time;
   for (int round = 0; round < kMostRounds; ++round) {
     if (auto failure = solve()) return failure;
     if (!needs_placement(recording)) return std::nullopt;
-    const PlacementReport placed = place_events(recording, evidence, {});
+    const PlacementReport placed = place_events(recording, evidence, placing);
+    if (!placed.given_up.empty()) throw BudgetSpent();
     const RecoveryProgress now = replay();
     if (placed.complete() && now.ok()) break;
     if (now.agreed == std::exchange(agreed, now.agreed)) {

@@ -11,6 +11,7 @@
 #include "events/recording.h"
 #include "replay/bus_order_check.h"
 #include "replay/replayer.h"
+#include "replay/time_budget.h"
 
 namespace citcat {
 
@@ -33,15 +34,17 @@ Divergence describe(const RecoveryProgress& now);
 
 /// The recording begins at its first interrupt. Returns which of them have places.
 std::vector<bool> begin_at_first_interrupt(Recording& recording);
+/// Why nothing was found when `time` is spent.
+Divergence given_up(const TimeBudget& time);
 /// Forgets the places of all others.
 void take_back_placements(Recording& recording, const std::vector<bool>& counted);
 
 /// How many interrupts, from the first on, have places.
 std::size_t placed_interrupts(const Recording& recording);
 /// For a replay that `check` compares: it ends when nothing agrees any more for long. `check` must
-/// outlive the replay.
+/// outlive the replay. When `time` is spent it throws BudgetSpent.
 ReplayOptions options_of_trial(const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-                               const BusOrderCheck& check);
+                               const BusOrderCheck& check, TimeBudget* time);
 /// What no evidence defines in the lowest `bytes` reads as zero: a wrong address is to be seen, not
 /// to stop the replay.
 void define_memory(Memory& memory, std::uint32_t bytes);
@@ -52,6 +55,6 @@ void define_memory(Memory& memory, std::uint32_t bytes);
 std::optional<Divergence> solve_and_place(
     Recording& recording, const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
     const std::function<std::optional<Divergence>()>& solve,
-    const std::function<RecoveryProgress()>& replay);
+    const std::function<RecoveryProgress()>& replay, TimeBudget* time);
 
 }  // namespace citcat

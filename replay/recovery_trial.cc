@@ -90,7 +90,7 @@ RecoveryOutcome run_trial(const Recording& recording,
   sinks.add(saves);
   sinks.add(reader);
   sinks.add(check);
-  Replayer replayer(recording, &sinks, options_of_trial(evidence, check));
+  Replayer replayer(recording, &sinks, options_of_trial(evidence, check, trial.time));
   check.attach(replayer.machine());
   saves.attach(replayer.machine());
   Memory& memory = replayer.machine().memory();

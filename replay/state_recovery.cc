@@ -48,13 +48,14 @@ struct Unknown {
 class StateRecovery {
  public:
   StateRecovery(Recording& recording,
-                const std::function<std::unique_ptr<EvidenceReader>()>& evidence)
-      : recording_(recording), evidence_(evidence) {}
+                const std::function<std::unique_ptr<EvidenceReader>()>& evidence, TimeBudget* time)
+      : recording_(recording), evidence_(evidence), time_(time) {}
   RecoveredState run();
 
  private:
   void read_frame();
   std::vector<std::uint16_t> stack_segments() const;
+  void solve_with_each_stack();
   void solve_all();
   void read_saves();
   RecoveryProgress replay(HandlerSaves* saves = nullptr);
@@ -71,6 +72,7 @@ class StateRecovery {
 
   Recording& recording_;
   const std::function<std::unique_ptr<EvidenceReader>()>& evidence_;
+  TimeBudget* const time_;
   std::vector<InterruptEvidence> surroundings_;
   std::uint16_t flags_ = 0, cs_ = 0, ip_ = 0;
   std::uint32_t stack_ = 0;  ///< linear SS:SP before the interrupt, as captured
@@ -155,7 +157,7 @@ RecoveryProgress StateRecovery::replay(HandlerSaves* saves) {
   SinkList sinks;
   if (saves != nullptr) sinks.add(*saves);
   sinks.add(check);
-  ReplayOptions options = options_of_trial(evidence_, check);
+  ReplayOptions options = options_of_trial(evidence_, check, time_);
   constexpr std::uint64_t kLongestPrologue = 256;
   if (saves != nullptr) options.to = kLongestPrologue;
   Replayer replayer(recording_, &sinks, options);
@@ -303,6 +305,7 @@ RecoveredState StateRecovery::result() {
   RecoveredState result;
   result.state = recording_.initial;
   result.divergence = failure_;
+  if (time_ != nullptr && time_->end() != TimeBudget::End::none) result.given_up = time_->text();
   result.replays = replays_;
   const std::uint64_t interrupt = recording_.interrupts.front().transaction;
   result.registers = {{"cs", cs_, RegisterSource::frame, interrupt},
@@ -327,7 +330,7 @@ void StateRecovery::solve_all() {
         solve();
         return failure_;
       },
-      [this] { return replay(); });
+      [this] { return replay(); }, time_);
 }
 
 RecoveredState StateRecovery::run() {
@@ -341,6 +344,17 @@ RecoveredState StateRecovery::run() {
   for (const char* name : {"ax", "cx", "dx", "bx", "bp", "si", "di"})
     unknown_.push_back({.name = name});
   for (const char* name : {"ds", "es"}) unknown_.push_back({.name = name, .is_segment = true});
+  try {
+    solve_with_each_stack();
+  } catch (const BudgetSpent&) {
+    failure_ = given_up(*time_);
+  }
+  RecoveredState recovered = result();
+  if (failure_) take_back_placements(recording_, counted_);
+  return recovered;
+}
+
+void StateRecovery::solve_with_each_stack() {
   read_saves();
   for (const std::uint16_t segment : stack_segments()) {
     ss_ = segment;
@@ -355,9 +369,6 @@ RecoveredState StateRecovery::run() {
     find_free();
     judge_stack_segment();
   }
-  RecoveredState recovered = result();
-  if (failure_) take_back_placements(recording_, counted_);
-  return recovered;
 }
 
 /// What the first interrupt does in protected mode, if that is what it is.
@@ -376,16 +387,17 @@ std::optional<ProtectedEntry> protected_entry(const Recording& recording,
 }  // namespace
 
 RecoveredState recover_state(Recording& recording,
-                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence) {
+                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+                             TimeBudget* time) {
   if (recording.bus.form != CacheForm::none) {
     throw UsageError("the state can be recovered of processors without a cache only");
   }
   const CpuModel model = recording.initial.model;
   if (model != CpuModel::i8088 && model != CpuModel::i286) {
     const auto entry = protected_entry(recording, *evidence());
-    if (entry) return recover_protected_state(recording, evidence, *entry);
+    if (entry) return recover_protected_state(recording, evidence, *entry, time);
   }
-  return StateRecovery(recording, evidence).run();
+  return StateRecovery(recording, evidence, time).run();
 }
 
 }  // namespace citcat

@@ -13,6 +13,7 @@
 #include "events/hint.h"
 #include "events/recording.h"
 #include "replay/replayer.h"
+#include "replay/time_budget.h"
 
 namespace citcat {
 
@@ -41,6 +42,7 @@ struct RecoveredState {
   /// Where no value of the registers left gives what the bus shows. The state is then not to be
   /// used.
   std::optional<Divergence> divergence;
+  std::string given_up;       ///< why it ended before it was through (TimeBudget::text())
   std::uint64_t replays = 0;  ///< made to find all this
 };
 
@@ -49,8 +51,10 @@ struct RecoveredState {
 /// positions of interrupts that nobody counted.
 /// For processors without a cache, in real mode or in protected mode with 32-bit gates; throws
 /// UsageError for others and where the evidence does not show an interrupt's frame, or the page
-/// tables in use.
+/// tables in use. When `time` is spent, what was found so far is the answer, with a divergence that
+/// says so; it may be null.
 RecoveredState recover_state(Recording& recording,
-                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence);
+                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+                             TimeBudget* time = nullptr);
 
 }  // namespace citcat

@@ -16,6 +16,9 @@ constexpr std::size_t kMostFrames = 60'000;
 /// Checkpoints right before the divergence, so that trials are short.
 constexpr std::uint64_t kLastSpacing[] = {131'072, 65'536, 32'768, 16'384, 8192, 4096, 512, 64, 8};
 
+/// Instructions between two looks at the clock: hundredths of a second.
+constexpr std::uint64_t kBetweenLooks = 1 << 17;
+
 }  // namespace
 
 TrialRun::TrialRun(Recording& recording, OpenEvidence evidence, TrialOptions options)
@@ -31,11 +34,18 @@ TrialRun::TrialRun(Recording& recording, OpenEvidence evidence, TrialOptions opt
   verifying.believed = options_.believed;
   verifier_ = std::make_unique<Verifier>(recording_, std::move(hinted), verifying);
   sinks_.add(history_);
+  sinks_.add(observed_);
+  sinks_.mute(&observed_);
   sinks_.add(*verifier_);
   ReplayOptions replay;
   replay.evidence = open_;
+  if (options_.time != nullptr) {
+    replay.progress = [time = options_.time](Position) { return !time->spent(); };
+    replay.progress_interval = kBetweenLooks;
+  }
   replayer_ = std::make_unique<Replayer>(recording_, &sinks_, std::move(replay));
   history_.attach(replayer_->machine());
+  observed_.attach(replayer_->machine());
   verifier_->attach(replayer_->machine());
 }
 
@@ -139,15 +149,38 @@ void TrialRun::go_back(const Place& place, const std::vector<Hint>& hints) {
   }
 }
 
+std::vector<std::function<void(Recording&)>> TrialRun::apply(const std::vector<Hint>& hints) {
+  std::vector<std::function<void(Recording&)>> undo;
+  for (const Hint& hint : hints) undo.push_back(apply_hint(hint, recording_));
+  return undo;
+}
+
+void TrialRun::take_back(const std::vector<std::function<void(Recording&)>>& undo) {
+  for (auto step = undo.rbegin(); step != undo.rend(); ++step) (*step)(recording_);
+}
+
+const RunHistory& TrialRun::observe(const std::vector<Hint>& hints, const TrialStart& start,
+                                    std::uint64_t to) {
+  const Place& place = before(start);
+  const auto undo = apply(hints);
+  go_back(place, hints);
+  sinks_.mute(verifier_.get());
+  observed_.begin(place.replayer.next_io, place.replayer.next_external);
+  replayer_->run_to(to);
+  observed_.end();
+  sinks_.mute(&observed_);
+  take_back(undo);
+  return observed_;
+}
+
 TrialRun::Outcome TrialRun::attempt(const std::vector<Hint>& hints, const TrialStart& start,
                                     std::uint64_t to) {
   const Place& place = before(start);
-  std::vector<std::function<void(Recording&)>> take_back;
-  for (const Hint& hint : hints) take_back.push_back(apply_hint(hint, recording_));
+  const auto undo = apply(hints);
   go_back(place, hints);
   const ReplayReport report = go(to);
   cost_ += report.instructions - std::min(report.instructions, place.instruction());
-  for (auto undo = take_back.rbegin(); undo != take_back.rend(); ++undo) (*undo)(recording_);
+  take_back(undo);
   Outcome outcome;
   outcome.instructions = report.instructions;
   outcome.divergence = report.divergence;

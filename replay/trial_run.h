@@ -13,6 +13,7 @@
 #include "replay/replayer.h"
 #include "replay/rewindable_evidence.h"
 #include "replay/run_history.h"
+#include "replay/time_budget.h"
 #include "replay/verifier.h"
 
 namespace citcat {
@@ -22,6 +23,8 @@ struct TrialOptions {
   bool bit_changes = false;
   std::vector<std::uint64_t> believed;  ///< results accepted already (VerifierOptions)
   std::function<void(Position)> progress;
+  /// When it is spent every replay ends where it is (ReplayReport::End::stopped). May be null.
+  TimeBudget* time = nullptr;
 };
 
 /// Where changes begin to matter: the replay must go back to before all of it.
@@ -59,6 +62,11 @@ class TrialRun {
   /// Whether it does.
   bool history_from_start() const { return history_from_start_; }
 
+  /// Replays with `hints` as attempt() does, without comparing anything, and keeps what that did.
+  /// Valid until the next call.
+  const RunHistory& observe(const std::vector<Hint>& hints, const TrialStart& start,
+                            std::uint64_t to);
+
   Machine& machine() { return replayer_->machine(); }
   /// Values that cross no bus and were used before the history begins.
   std::uint64_t internal_reads_before_history() const { return internal_before_history_; }
@@ -82,6 +90,8 @@ class TrialRun {
   void thin_out();
   void keep_place_in_repeat(const ReplayReport& report);
   const Place& before(const TrialStart& start) const;
+  std::vector<std::function<void(Recording&)>> apply(const std::vector<Hint>& hints);
+  void take_back(const std::vector<std::function<void(Recording&)>>& undo);
   void go_back(const Place& place, const std::vector<Hint>& hints);
 
   Recording& recording_;
@@ -91,6 +101,7 @@ class TrialRun {
   HintedEvidence* hinted_ = nullptr;
   std::unique_ptr<Verifier> verifier_;
   RunHistory history_{recording_};
+  RunHistory observed_{recording_};  ///< muted but in observe()
   SinkList sinks_;
   std::unique_ptr<Replayer> replayer_;
   std::vector<Place> places_;  ///< by position

@@ -20,12 +20,13 @@ namespace {
 class StoredCapture final : public CaptureReader {
  public:
   using Inserted = std::optional<std::pair<std::size_t, BusTransaction>>;
+  using LeftOut = std::optional<std::pair<std::size_t, std::size_t>>;
   StoredCapture(const CaptureInfo& info, const std::vector<BusTransaction>& transactions,
-                std::optional<std::size_t> left_out, Inserted inserted)
+                LeftOut left_out, Inserted inserted)
       : info_(info), transactions_(transactions), left_out_(left_out), inserted_(inserted) {}
   const CaptureInfo& info() const override { return info_; }
   bool next(BusTransaction& out) override {
-    if (left_out_ && at_ == *left_out_) ++at_;
+    if (left_out_ && at_ == left_out_->first) at_ = left_out_->second;
     if (at_ >= transactions_.size()) return false;
     if (inserted_ && at_ == inserted_->first && shift_ == 0) {
       shift_ = 1;
@@ -40,7 +41,7 @@ class StoredCapture final : public CaptureReader {
  private:
   const CaptureInfo& info_;
   const std::vector<BusTransaction>& transactions_;
-  std::optional<std::size_t> left_out_;
+  LeftOut left_out_;
   Inserted inserted_;
   std::size_t at_ = 0;
   std::uint64_t shift_ = 0;
@@ -97,7 +98,12 @@ std::string_view fault_name(FaultKind kind) {
       "missing interrupt", "bit of a vector",
       "shifted interrupt", "missing external write",
       "bit of a register", "bit of an internal value",
-      "extra interrupt",   "extra write"};
+      "extra interrupt",   "extra write",
+      "byte of a read",    "value of a port read",
+      "byte of a write",   "value of a register",
+      "mistyped register", "exchanged registers",
+      "cut samples",       "late start",
+      "early start"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -160,18 +166,96 @@ std::optional<FaultInjector::Fault> FaultInjector::insert_copy(BusOp op, std::mt
   return fault;
 }
 
+/// A stretch anywhere, or right behind the state, is not in the capture.
+std::optional<FaultInjector::Fault> FaultInjector::cut(FaultKind kind, std::mt19937& random) {
+  constexpr std::size_t kMostCut = 200, kMostLate = 40;
+  const bool late = kind == FaultKind::start_late;
+  // An interrupt that the recording begins with is what it is found by.
+  if (late && options_.start) return std::nullopt;
+  const std::size_t count = (late ? 1 : 2) + below(random, late ? kMostLate : kMostCut - 1);
+  const std::size_t last = transactions_.size() - first_ - count;
+  const std::size_t begin = late ? first_ : first_ + 1 + below(random, last - 1);
+  left_out_ = {begin, begin + count};
+  Fault fault{positions_[begin],
+              fmt::format("transactions {} to {} left out", transactions_[begin].index,
+                          transactions_[begin + count - 1].index)};
+  fault.transaction = transactions_[begin].index;
+  fault.size = static_cast<std::uint32_t>(count);
+  return fault;
+}
+
+std::optional<FaultInjector::Fault> FaultInjector::begin_early(std::mt19937& random) {
+  constexpr std::size_t kMost = 40;
+  if (!options_.start || first_ <= kMost) return std::nullopt;
+  const std::size_t at = first_ - 1 - below(random, kMost);
+  start_ = std::exchange(options_.start, Where{Where::Kind::transaction, transactions_[at].index});
+  Fault fault{0, fmt::format("begun at transaction {}, not {}", transactions_[at].index,
+                             transactions_[first_].index)};
+  fault.original = transactions_[first_].index;
+  return fault;
+}
+
+std::optional<FaultInjector::Fault> FaultInjector::change_register(FaultKind kind,
+                                                                   std::mt19937& random,
+                                                                   CpuState& state) {
+  const auto& unknown = state.unknown;
+  const bool narrow = state.model == CpuModel::i8088;
+  std::vector<std::string> names;
+  for (const char* name :
+       {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "es", "ss", "ds"}) {
+    if (std::find(unknown.begin(), unknown.end(), name) == unknown.end()) names.push_back(name);
+  }
+  const std::string name = names[below(random, names.size())];
+  const std::uint64_t value = get_register(state, name).value();
+  Fault fault{0, fmt::format("{} was {:x}", name, value), name};
+  fault.original = value;
+  if (kind == FaultKind::registers_swapped) {
+    fault.other_register = names[below(random, names.size())];
+    // A segment is exchanged with another one.
+    if ((name.size() == 2) != (fault.other_register.size() == 2)) return std::nullopt;
+    const std::uint64_t other = get_register(state, fault.other_register).value();
+    set_register(state, name, other);
+    set_register(state, fault.other_register, value);
+    fault.text += fmt::format(" and is exchanged with {}, {:x}", fault.other_register, other);
+    return other == value ? std::nullopt : std::optional(fault);
+  }
+  std::uint64_t changed = narrow ? below(random, 0x10000u) : below(random, 0xffffffffu);
+  if (kind == FaultKind::register_mistyped) {
+    const std::uint64_t swapped_word =
+        (value & ~0xffffu) | (value & 0xff) << 8 | (value >> 8 & 0xff);
+    const std::array<std::uint64_t, 8> forms{
+        swapped_word, narrow ? swapped_word : __builtin_bswap32(static_cast<std::uint32_t>(value)),
+        value + 1,    value - 1,
+        value + 2,    value << 4,
+        value >> 4,   -value};
+    changed = forms[below(random, forms.size())];
+  }
+  set_register(state, name, changed);
+  const std::uint64_t now = get_register(state, name).value();
+  fault.text += fmt::format(" and is {:x}", now);
+  return now == value ? std::nullopt : std::optional(fault);
+}
+
 std::optional<FaultInjector::Fault> FaultInjector::change_capture(FaultKind kind,
                                                                   std::mt19937& random) {
   BusOp op = BusOp::data_read, other = BusOp::code_read;
-  bool leave_out = false;
+  bool leave_out = false, any_value = false;
   switch (kind) {
+    case FaultKind::read_byte:
+      any_value = true;
+      [[fallthrough]];
     case FaultKind::read_bit:
       break;
+    case FaultKind::port_value:
+      any_value = true;
+      [[fallthrough]];
     case FaultKind::port_bit:
       op = other = BusOp::io_read;
       break;
+    case FaultKind::write_byte:
     case FaultKind::write_missing:
-      leave_out = true;
+      leave_out = kind == FaultKind::write_missing;
+      any_value = !leave_out;
       [[fallthrough]];
     case FaultKind::write_bit:
       op = other = BusOp::data_write;
@@ -186,6 +270,11 @@ std::optional<FaultInjector::Fault> FaultInjector::change_capture(FaultKind kind
       return insert_copy(BusOp::interrupt_acknowledge, random);
     case FaultKind::write_extra:
       return insert_copy(BusOp::data_write, random);
+    case FaultKind::samples_cut:
+    case FaultKind::start_late:
+      return cut(kind, random);
+    case FaultKind::start_early:
+      return begin_early(random);
     default:
       return std::nullopt;
   }
@@ -199,11 +288,17 @@ std::optional<FaultInjector::Fault> FaultInjector::change_capture(FaultKind kind
   fault.size = t.size;
   fault.original = t.data[0];
   if (leave_out) {
-    left_out_ = at;
+    left_out_ = {*at, *at + 1};
     return fault;
   }
   changed_ = {*at, t};
   const std::size_t byte = below(random, std::size_t{t.size});
+  if (any_value) {
+    const auto wrong = static_cast<std::uint8_t>(t.data[byte] ^ (1 + below(random, 255u)));
+    fault.text += fmt::format(", byte {} {:02x} is {:02x}", byte, t.data[byte], wrong);
+    t.data[byte] = wrong;
+    return fault;
+  }
   const unsigned bit = below(random, 8u);
   t.data[byte] = static_cast<std::uint8_t>(t.data[byte] ^ 1u << bit);
   fault.text += fmt::format(", byte {} bit {}", byte, bit);
@@ -260,6 +355,10 @@ std::optional<FaultInjector::Fault> FaultInjector::change_recording(FaultKind ki
       fault.original = value;
       return fault;
     }
+    case FaultKind::register_value:
+    case FaultKind::register_mistyped:
+    case FaultKind::registers_swapped:
+      return change_register(kind, random, recording.initial);
     case FaultKind::internal_bit: {
       auto& reads = recording.internal_reads;
       if (reads.empty()) return std::nullopt;
@@ -280,9 +379,11 @@ std::optional<FaultInjector::Fault> FaultInjector::change_recording(FaultKind ki
 }
 
 FaultOutcome FaultInjector::inject(FaultKind kind, std::mt19937& random, bool diagnose) {
-  const bool in_recording = kind == FaultKind::interrupt_shifted ||
-                            kind == FaultKind::external_missing ||
-                            kind == FaultKind::register_bit || kind == FaultKind::internal_bit;
+  const bool in_recording =
+      kind == FaultKind::interrupt_shifted || kind == FaultKind::external_missing ||
+      kind == FaultKind::register_bit || kind == FaultKind::internal_bit ||
+      kind == FaultKind::register_value || kind == FaultKind::register_mistyped ||
+      kind == FaultKind::registers_swapped;
   std::optional<Fault> fault;
   if (!in_recording) fault = change_capture(kind, random);
   FaultOutcome outcome;
@@ -309,6 +410,7 @@ FaultOutcome FaultInjector::inject(FaultKind kind, std::mt19937& random, bool di
   changed_.reset();
   left_out_.reset();
   inserted_.reset();
+  if (start_) options_.start = std::exchange(start_, std::nullopt);
   return outcome;
 }
 
@@ -338,10 +440,10 @@ FaultOutcome FaultInjector::replay(const ImportedRecording& imported, const Faul
   Signature found{report.instructions, hash.value(), replayer.machine().save(),
                   verifier.totals().single_bit_changes};
   if (baseline) baseline_ = found;
-  if (!fault.register_name.empty() && found.stream == baseline_.stream) {
-    // The wrong bit itself may have stayed where it was.
-    set_register(found.registers, fault.register_name,
-                 get_register(baseline_.registers, fault.register_name).value());
+  // What is wrong may have stayed where it was.
+  for (const std::string& name : {fault.register_name, fault.other_register}) {
+    if (name.empty() || found.stream != baseline_.stream) continue;
+    set_register(found.registers, name, get_register(baseline_.registers, name).value());
   }
   const bool same = found.instructions == baseline_.instructions &&
                     found.stream == baseline_.stream &&
@@ -355,15 +457,17 @@ FaultOutcome FaultInjector::replay(const ImportedRecording& imported, const Faul
 }
 
 bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const {
-  if (cause.hints.empty()) return false;
-  const Hint& hint = cause.hints.front();
+  const Hint hint = cause.hints.empty() ? Hint{} : cause.hints.front();
   const bool same_transaction = hint.transaction == fault.transaction;
   switch (fault.kind) {
     case FaultKind::read_bit:
+    case FaultKind::read_byte:
       return cause.kind == CauseKind::captured_read && same_transaction;
     case FaultKind::port_bit:
+    case FaultKind::port_value:
       return cause.kind == CauseKind::captured_port_read && same_transaction;
     case FaultKind::write_bit:
+    case FaultKind::write_byte:
       return cause.kind == CauseKind::captured_write && same_transaction;
     case FaultKind::write_missing:
       return cause.kind == CauseKind::missing_write &&
@@ -387,6 +491,16 @@ bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const 
     case FaultKind::register_bit:
       return cause.kind == CauseKind::initial_register && hint.name == fault.register_name &&
              hint.value == fault.original;
+    case FaultKind::register_value:
+    case FaultKind::register_mistyped:
+    case FaultKind::registers_swapped:
+      return cause.kind == CauseKind::initial_register &&
+             (hint.name == fault.register_name || hint.name == fault.other_register);
+    case FaultKind::samples_cut:
+      return cause.kind == CauseKind::missing_transactions;
+    case FaultKind::start_late:
+    case FaultKind::start_early:
+      return cause.kind == CauseKind::wrong_start;
     case FaultKind::internal_bit:
       return blamed_internal_read(cause) == fault.original;
     case FaultKind::interrupt_extra:

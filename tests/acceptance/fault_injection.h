@@ -31,8 +31,17 @@ enum class FaultKind : std::uint8_t {
   internal_bit,       ///< one bit of EDX:EAX of an RDTSC or RDMSR, which cross no bus
   interrupt_extra,    ///< an interrupt acknowledge of the capture is at another place once more
   write_extra,        ///< a memory write of the capture is at another place once more
+  read_byte,          ///< one byte of a memory read or fetch is any other
+  port_value,         ///< a port read gave any other value
+  write_byte,         ///< one byte of a memory write is any other
+  register_value,     ///< a register of the state dump holds any other value
+  register_mistyped,  ///< bytes swapped, off by one or two, a digit shifted, or negated
+  registers_swapped,  ///< two registers of the state dump are exchanged
+  samples_cut,        ///< up to 200 consecutive transactions are not in the capture
+  start_late,         ///< the first 1 to 40 transactions behind the state are not in the capture
+  start_early,        ///< the recording begins 1 to 40 transactions before the state holds
 };
-inline constexpr int kFaultKinds = 12;
+inline constexpr int kFaultKinds = 21;
 std::string_view fault_name(FaultKind kind);
 
 /// What `explain` makes of a fault that was noticed.
@@ -78,6 +87,7 @@ class FaultInjector {
     std::uint64_t position = 0;
     std::string text;
     std::string register_name = {};
+    std::string other_register = {};  ///< of those that are exchanged
     FaultKind kind = FaultKind::read_bit;
     std::uint64_t transaction = ~std::uint64_t{0};
     PhysAddr address = {};   ///< of external writes
@@ -87,6 +97,10 @@ class FaultInjector {
   };
 
   std::optional<Fault> insert_copy(BusOp op, std::mt19937& random);
+  std::optional<Fault> cut(FaultKind kind, std::mt19937& random);
+  std::optional<Fault> begin_early(std::mt19937& random);
+  static std::optional<Fault> change_register(FaultKind kind, std::mt19937& random,
+                                              CpuState& state);
   std::optional<Fault> change_capture(FaultKind kind, std::mt19937& random);
   static std::optional<Fault> change_recording(FaultKind kind, std::mt19937& random,
                                                Recording& recording);
@@ -98,11 +112,12 @@ class FaultInjector {
   bool runs_as_before(const ImportedRecording& imported, const std::vector<Hint>& hints) const;
 
   ImportOptions options_;
+  std::optional<Where> start_;  ///< of options_, without a fault
   CaptureInfo info_;
   std::vector<BusTransaction> transactions_;
   std::vector<std::uint64_t> positions_;  ///< of each transaction, since the start
   std::size_t first_ = 0;                 ///< transaction behind the start
-  std::optional<std::size_t> left_out_;   ///< of transactions_
+  std::optional<std::pair<std::size_t, std::size_t>> left_out_;  ///< of transactions_, and the end
   /// Before that one, which does not belong there.
   std::optional<std::pair<std::size_t, BusTransaction>> inserted_;
   std::optional<std::pair<std::size_t, BusTransaction>> changed_;  ///< as it was

@@ -354,6 +354,27 @@ TEST_F(EventPlacerTest, AnSmiIsPlacedByTheStateThatItSaves) {
   expect_match();
 }
 
+TEST_F(EventPlacerTest, GivesUpWhenItsTimeIsSpentAndLeavesTheRestWithoutAPlace) {
+  guest_.handler({0x50, 0x58, 0xcf});                 // push ax; pop ax; iret
+  guest_.code({0x40, 0xa3, 0x10, 0x00, 0xeb, 0xfa});  // L: inc ax; mov [10h],ax; jmp L
+  for (const std::uint64_t at : {100u, 300u, 500u}) guest_.interrupt_at({at, 0});
+  imported_ = guest_.record(700);
+  int looks = 0;
+  TimeBudget time(0, TimeBudget::Counts::since_gain, [&] { return ++looks > 6; });
+  PlacerOptions options;
+  options.time = &time;
+  const PlacementReport report = place_events(
+      imported_.recording, [this] { return imported_.read_evidence(); }, options);
+  EXPECT_FALSE(report.complete());
+  EXPECT_NE(report.given_up, "");
+  EXPECT_EQ(report.events.size(), 3u);
+  EXPECT_TRUE(report.divergence);
+  for (const PlacedEvent& e : report.events) {
+    const Interrupt& i = imported_.recording.interrupts[e.interrupt];
+    EXPECT_EQ(i.position_known, e.placement != Placement::none);
+  }
+}
+
 /// A recording of the guest in an archive, whose capture shows another value stored at 3000:0010
 /// than the program's.
 class ReviewedArchive : public TemporaryFolder {

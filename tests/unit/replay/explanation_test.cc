@@ -267,5 +267,88 @@ TEST_F(UnplacedTest, AnInterruptThatWasNoneIsLeftOut) {
   expect_repaired(CauseKind::extra_interrupt, at);
 }
 
+/// A program whose first stores show every general register, with one of them wrong in the state.
+class WrongRegisterTest : public ExplanationTest {
+ protected:
+  static constexpr std::uint32_t kRight = 0x0f4d;
+  void SetUp() override {
+    guest_.set("eax", kRight);
+    guest_.set("ebx", 0x1234);
+    guest_.set("ecx", 0x00ff);
+    // mov [10h],ax; mov [12h],bx; add ax,cx; mov [14h],ah
+    guest_.code({0xa3, 0x10, 0x00, 0x89, 0x1e, 0x12, 0x00, 0x01, 0xc8, 0x88, 0x26, 0x14, 0x00});
+    record(60);
+  }
+  void expect_named(const char* name, std::uint32_t value) {
+    expect_first(CauseKind::initial_register);
+    EXPECT_EQ(first().cause.hints.front().name, name);
+    EXPECT_EQ(first().cause.hints.front().value, value);
+  }
+};
+
+TEST_F(WrongRegisterTest, WithItsBytesSwappedIsNamed) {
+  set_register(imported_.recording.initial, "eax", 0x4d0f);
+  expect_named("eax", kRight);
+}
+
+TEST_F(WrongRegisterTest, WithAnyOtherValueIsNamed) {
+  set_register(imported_.recording.initial, "eax", 0xb3a2);
+  expect_named("eax", kRight);
+}
+
+TEST_F(WrongRegisterTest, ExchangedWithAnotherIsNamedWithIt) {
+  set_register(imported_.recording.initial, "eax", 0x1234);
+  set_register(imported_.recording.initial, "ebx", kRight);
+  expect_named("eax", kRight);
+  EXPECT_EQ(first().cause.hints.size(), 2u);
+}
+
+TEST_F(WrongRegisterTest, ThatIsASegmentIsNamedByWhereTheBusShowsTheStore) {
+  set_register(imported_.recording.initial, "ds", 0x2f51);
+  expect_named("ds", 0x3000);
+}
+
+TEST_F(WrongRegisterTest, IsNotLookedForWhenTheTimeIsUp) {
+  set_register(imported_.recording.initial, "eax", 0x4d0f);
+  TimeBudget::Clock::time_point now{};
+  TimeBudget time(20, TimeBudget::Counts::all, {},
+                  [&now] { return now += std::chrono::seconds(1); });
+  ExplainOptions options;
+  options.time = &time;
+  explanation_ = explain(
+      imported_.recording, [this] { return imported_.read_evidence(); }, options);
+  EXPECT_EQ(explanation_.given_up, "not through after 20 s");
+  EXPECT_FALSE(explanation_.repaired);
+  ASSERT_EQ(explanation_.rounds.size(), 1u);
+  EXPECT_LE(explanation_.rounds.front().tried, 20u);
+  EXPECT_EQ(get_register(imported_.recording.initial, "eax"), 0x4d0fu) << "nothing is changed";
+}
+
+TEST_F(ExplanationTest, AnSmiWhoseStoresWereNotCapturedIsNamed) {
+  guest_.processor(CpuModel::p6);
+  guest_.set("eflags", 0x2);
+  guest_.code({0x40, 0xa3, 0x10, 0x00, 0xeb, 0xfa});  // L: inc ax; mov [10h],ax; jmp L
+  guest_.put(0x38000, {0x0f, 0xaa});                  // rsm
+  guest_.smi_at({30, 0});
+  record(90);
+  auto& evidence = imported_.evidence;
+  const std::uint64_t at = imported_.recording.interrupts.front().transaction;
+  // In place of the SMI and its 128 stores the bus shows the fetch of its handler.
+  std::erase_if(evidence, [](const BusTransaction& t) {
+    return t.op == BusOp::data_write && t.address.value - 0x3fe00 < 0x200;
+  });
+  BusTransaction& fetch = evidence[static_cast<std::size_t>(at)];
+  ASSERT_EQ(fetch.op, BusOp::smi);
+  fetch.op = BusOp::code_read;
+  fetch.address.value = 0x38000;
+  fetch.size = 2;
+  fetch.data = {0x0f, 0xaa};
+  for (std::size_t i = 0; i < evidence.size(); ++i) evidence[i].index = i;
+  imported_.recording.interrupts.clear();
+  expect_first(CauseKind::missing_interrupt);
+  EXPECT_EQ(first().cause.hints.front().name, "smi");
+  EXPECT_EQ(first().cause.hints.front().position, (Position{30, 0}));
+}
+
 }  // namespace
 }  // namespace citcat::test
