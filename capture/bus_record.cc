@@ -66,7 +66,11 @@ std::string check_io(const BusRecord& r) {
   if (r.size < 1 || r.size > 4) {
     return "size: an I/O transfer has 1 to 4 bytes, found " + std::to_string(r.size);
   }
-  if (r.address + r.size - 1 > kLastByte || r.address > kLastByte) {
+  if (r.size == 3 && r.address % 4 > 1) {
+    return "size: 3 bytes at offset " + std::to_string(r.address % 4) +
+           " are no transfer: they cross an aligned dword";
+  }
+  if (r.address > kLastByte || r.address + r.size - 1 > kLastByte) {
     return "address: " + std::to_string(r.address) + " is no I/O port";
   }
   return {};

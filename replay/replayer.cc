@@ -306,14 +306,21 @@ std::uint32_t Replayer::port_part(PortAccess& access, const IoRead& part, std::u
 /// No captured read is left for the access, or for the rest of it: the capture may end within it.
 void Replayer::port_reads_end(const PortAccess& access, std::uint16_t port, std::uint32_t size,
                               std::uint32_t value, Position now) {
-  const bool is_cut = access.begun() &&
-                      recording_.io_reads.back().transaction + 1 == recording_.totals.transactions;
-  if (is_cut) {
-    sinks_.io_read(port, size, value, now);  // whoever compares has seen the parts there are
-    throw EvidenceEnd{};
+  if (access.begun()) {
+    sinks_.io_read(port, size, value,
+                   now);  // whoever compares knows the evidence, and ends the run
+    if (evidence_ends_with(recording_.io_reads.back().transaction)) throw EvidenceEnd{};
   }
   throw ReplayStopped{now, "the replay reads a port and the evidence has no read left",
                       kNoTransaction, "no port read", port_text("read", port, size)};
+}
+
+bool Replayer::evidence_ends_with(std::uint64_t transaction) const {
+  if (!options_.evidence) return false;
+  const std::unique_ptr<EvidenceReader> evidence = options_.evidence();
+  std::uint64_t last = kNoTransaction;
+  for (BusTransaction t; evidence->next(t);) last = t.index;
+  return last == transaction;
 }
 
 void Replayer::port_write(std::uint16_t port, std::uint32_t size, std::uint32_t, Position) {

@@ -144,6 +144,7 @@ class Replayer final : private Environment {
                           std::uint32_t size, Position now) const;
   [[noreturn]] void port_reads_end(const PortAccess& access, std::uint16_t port, std::uint32_t size,
                                    std::uint32_t value, Position now);
+  bool evidence_ends_with(std::uint64_t transaction) const;
 
   /// Counts what anchors are made of, and events for the report.
   class Tally;

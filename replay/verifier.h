@@ -114,7 +114,8 @@ struct VerifierProgress {
   bool beyond_ = false;
   bool counted_ = false;  ///< memory traffic carries positions
   bool all_counted_ = true;
-  Position pulled_;  ///< of the transaction pulled last
+  Position pulled_;  ///< of the transaction pulled last that is of memory
+  std::uint64_t pulled_index_ = kNoTransaction;  ///< of the transaction pulled last
 
   ShortQueue<PendingWrite> writes_;
   std::deque<BusTransaction> io_;

@@ -48,6 +48,7 @@ bool Verifier::pull() {
     }
     pulled_ = t.position;
   }
+  pulled_index_ = t.index;
   sort_in(t);
   ahead_.reset();
   return true;

@@ -28,13 +28,14 @@ const BusTransaction& Verifier::next_io(const PortUse& use, Position now) {
   return next_part(use, false, now);
 }
 
-/// The next transaction of a port. Throws EvidenceEnd where the capture ends within the access.
+/// The next transaction of a port. Throws EvidenceEnd where the capture ends behind the part that
+/// agreed last.
 const BusTransaction& Verifier::next_part(const PortUse& use, bool begun, Position now) {
   while (io_.empty()) {
     if (!pull()) break;
     if (writes_.size() + starts_.size() + lines_.size() > kMaxHeld) break;
   }
-  if (io_.empty() && begun && at_end_) throw EvidenceEnd{};
+  if (io_.empty() && begun && at_end_ && pulled_index_ == last_agreed_) throw EvidenceEnd{};
   if (io_.empty()) {
     diverged(now, "the replay accesses a port where the processor did not", nullptr, use.text());
   }

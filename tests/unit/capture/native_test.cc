@@ -148,8 +148,12 @@ TEST_F(Native, TransfersThatTheBusCannotMakeAreRefused) {
       {0, 0, 0x1000, 0, CITCAT_DATA_READ, 8, 0, 0, {}},
       {0, 0, 0x1008, 0, CITCAT_DATA_READ, 16, CITCAT_LINE, 0, {}},
       {0, 0, 0x1000, 0, CITCAT_DATA_READ, 16, CITCAT_LINE, 2, {}},
-      {0, 0, 0x10000, 0, CITCAT_IO_READ, 1, 0, 0, {}},
-      {0, 0, 0x80, 0, CITCAT_IO_WRITE, 3, 0, 0, {}},
+      {0, 0, 0x10003, 0, CITCAT_IO_READ, 1, 0, 0, {}},
+      {0, 0, 0x10002, 0, CITCAT_IO_READ, 2, 0, 0, {}},
+      {0, 0, 0xffffffff, 0, CITCAT_IO_READ, 2, 0, 0, {}},
+      {0, 0, 0x80, 0, CITCAT_IO_WRITE, 5, 0, 0, {}},
+      {0, 0, 0x80, 0, CITCAT_IO_WRITE, 0, 0, 0, {}},
+      {0, 0, 0x82, 0, CITCAT_IO_WRITE, 3, 0, 0, {}},
       {0, 0, 0, 0, CITCAT_FLUSH, 1, 0, 0, {3}},
       {0, 0, 0x1000, 0, CITCAT_DATA_READ, 1, 64, 0, {}},
       {0, 0, 0x1000, 0, CITCAT_DATA_READ, 1, 0, 0, {1, 1}},
@@ -158,6 +162,20 @@ TEST_F(Native, TransfersThatTheBusCannotMakeAreRefused) {
   };
   for (const auto& record : wrong) {
     EXPECT_THROW(read(native_capture(full_info(), {record})), FormatError);
+  }
+}
+
+/// As a bus makes them of dwords, and whole, where a monitor sees accesses.
+TEST_F(Native, PartsOfPortAccessesAndWholeOnesAreAccepted) {
+  const std::vector<citcat_capture_record> right = {
+      {0, 0, 0x81, 0, CITCAT_IO_WRITE, 3, 0, 0, {}},
+      {0, 0, 0x80, 0, CITCAT_IO_READ, 3, 0, 0, {}},
+      {0, 0, 0x83, 0, CITCAT_IO_READ, 4, 0, 0, {}},
+      {0, 0, 0xffff, 0, CITCAT_IO_WRITE, 4, 0, 0, {}},
+      {0, 0, 0x10000, 0, CITCAT_IO_WRITE, 3, 0, 0, {}},
+  };
+  for (const auto& record : right) {
+    EXPECT_NO_THROW(read(native_capture(full_info(), {record}))) << record.address;
   }
 }
 
