@@ -230,9 +230,10 @@ void KtSink::address_space(std::uint32_t cr3, Position now) {
 }
 
 void KtSink::mapping(LinearAddr page, PhysAddr frame, Position now) {
-  if (options_.process_records && wanted(now)) {
-    writer_.translation(frame.page(), page.value);
-  }
+  if (!options_.process_records) return;
+  // The trace may begin with this one, which the TLB has by now.
+  const bool begins = preamble_due_ && machine_ != nullptr;
+  if (wanted(now) && !(begins && !preamble_due_)) writer_.translation(frame.page(), page.value);
 }
 
 }  // namespace citcat

@@ -75,7 +75,10 @@ void RecordSink::address_space(std::uint32_t cr3, Position now) {
 }
 
 void RecordSink::mapping(LinearAddr page, PhysAddr frame, Position now) {
-  if (options_.process_records && wanted(now)) add(translation_record(page, frame), now, 0);
+  if (!options_.process_records) return;
+  // What is wanted may begin with this one, which the TLB has by now.
+  const bool begins = !range_.begun() && machine_ != nullptr;
+  if (wanted(now) && !begins) add(translation_record(page, frame), now, 0);
 }
 
 }  // namespace citcat
