@@ -18,6 +18,9 @@ struct citcat_trace {
 
 namespace {
 
+static_assert(CITCAT_EXCEPTION == static_cast<int>(citcat::KtNote::Kind::exception) &&
+              CITCAT_EXTERNAL_WRITE == static_cast<int>(citcat::KtNote::Kind::external_write));
+
 thread_local std::string open_error;
 
 /// What is being handled, in words.
@@ -31,11 +34,24 @@ std::string current_error() {
   }
 }
 
+void copy_event(const citcat::KtNote& event, citcat_record& to) {
+  to.kind = CITCAT_EVENT;
+  to.event = static_cast<std::uint8_t>(event.kind);
+  to.address = event.where;
+  to.data[0] = event.value;
+  to.data[1] = event.size;
+}
+
 void copy_record(const citcat::TraceRecord& from, citcat_record& to) {
   const citcat::KtRecord& record = from.record;
   to = {};
   to.instruction = from.position.instruction;
   to.iteration = from.position.iteration;
+  to.bits = from.bits;
+  if (from.is_event) {
+    copy_event(from.event, to);
+    return;
+  }
   switch (record.kind) {
     case citcat::KtRecord::Kind::instruction:
       to.kind = CITCAT_INSTRUCTION;
@@ -65,8 +81,9 @@ citcat_trace* citcat_open(const char* path, unsigned flags) {
     citcat::TraceReaderOptions options;
     options.process_records = (flags & CITCAT_PROCESSES) != 0;
     options.check = (flags & CITCAT_UNCHECKED) == 0;
+    options.events = (flags & CITCAT_EVENTS) != 0;
     if (path == nullptr) throw citcat::UsageError("no file was named");
-    if ((flags & ~unsigned{CITCAT_PROCESSES | CITCAT_UNCHECKED}) != 0) {
+    if ((flags & ~unsigned{CITCAT_PROCESSES | CITCAT_UNCHECKED | CITCAT_EVENTS}) != 0) {
       throw citcat::UsageError("flags are asked for that this version does not have");
     }
     return std::make_unique<citcat_trace>(citcat::TraceReader(path, options)).release();
@@ -95,9 +112,13 @@ size_t citcat_read(citcat_trace* trace, citcat_record* records, size_t count) {
 }
 
 int citcat_seek(citcat_trace* trace, uint64_t instruction) {
+  return citcat_seek_iteration(trace, instruction, 0);
+}
+
+int citcat_seek_iteration(citcat_trace* trace, uint64_t instruction, uint32_t iteration) {
   trace->error.clear();
   try {
-    trace->reader.seek(instruction);
+    trace->reader.seek(citcat::Position{instruction, iteration});
     return 0;
   } catch (...) {
     trace->error = current_error();

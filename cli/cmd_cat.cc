@@ -8,6 +8,7 @@
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
 #include "cli/placed_recording.h"
+#include "cli/range_arguments.h"
 #include "cli/trace_run.h"
 #include "formats/byte_sink.h"
 #include "formats/error.h"
@@ -20,39 +21,34 @@ namespace {
 
 struct CatArguments {
   std::string file, format = "kt", addresses = "linear";
-  ReplayRange range;
+  RangeArguments range;
   int bits = 0;
   bool processes = false, unchecked = false, from_start = false;
 };
-
-/// Throws UsageError when nothing was found because the trace ends before what was asked for.
-void require_instructions(const CatArguments& arguments, std::uint64_t instructions) {
-  const ReplayRange& range = arguments.range;
-  if (range.from == 0 || range.from >= range.to || instructions > range.from) return;
-  throw UsageError(fmt::format("--from {}: {} ends after {} instructions", range.from,
-                               arguments.file, instructions));
-}
 
 /// A recording as KT: straight from the replay.
 ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Console& console) {
   const PlacedRecording placed = open_placed(arguments.file, console);
   const RecordingFile& file = placed.file;
   KtOptions kt;
-  kt.from = arguments.range.from;
-  kt.to = arguments.range.to;
+  kt.from = arguments.range.first().instruction;
+  kt.from_iteration = arguments.range.first().iteration;
+  kt.to = arguments.range.end().instruction;
+  kt.to_iteration = arguments.range.end().iteration;
   kt.offsets = arguments.addresses == "offset";
   kt.process_records = arguments.processes;
   KtWriter writer(out);
   KtSink trace(writer, kt);
   TraceRunOptions options;
-  options.range = arguments.range;
+  options.range = arguments.range.instructions();
+  options.machine_made = [&](const Machine& machine) { trace.attach(machine); };
   options.check = !arguments.unchecked;
   options.use_checkpoints = !arguments.from_start;
   const TraceRunResult result = run_trace(file, &trace, options, console);
   writer.flush();
   result.warn(console);
   if (result.sure() && writer.instructions() == 0) {
-    require_instructions(arguments, result.report.instructions);
+    arguments.range.require_reached(arguments.file, result.report.instructions);
   }
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
@@ -73,47 +69,41 @@ void write_record(const KtRecord& record, KtWriter& writer) {
 
 /// A KT file as KT, or anything as text.
 void cat_records(const CatArguments& arguments, ByteSink& out) {
-  constexpr std::size_t kTextBytes = std::size_t{1} << 16;
+  const bool as_kt = arguments.format == "kt";
+  const Position to = arguments.range.end();
   TraceReaderOptions options;
   options.offsets = arguments.addresses == "offset";
   options.process_records = arguments.processes;
+  options.events = !as_kt;
   options.check = !arguments.unchecked;
   options.use_checkpoints = !arguments.from_start;
   TraceReader reader(arguments.file, options);
-  if (arguments.range.from != 0) reader.seek(arguments.range.from);
-  const bool as_kt = arguments.format == "kt";
-  const TextForm form = as_kt ? TextForm::text : parse_form(arguments.format);
+  if (arguments.range.first() != Position{}) reader.seek(arguments.range.first());
+  if (!as_kt) {
+    TraceText text(parse_form(arguments.format), arguments.bits);
+    const bool found = print_trace(reader, to, text, [&](const std::string& lines) {
+      out.write({reinterpret_cast<const std::uint8_t*>(lines.data()), lines.size()});
+    });
+    if (!found) arguments.range.require_reached(arguments.file, reader.instructions());
+    return;
+  }
   KtWriter writer(out);
-  Disassembler disassembler(arguments.bits);
-  std::string text = as_kt ? "" : kt_text_head(form);
-  const auto write_text = [&] {
-    out.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-    text.clear();
-  };
   TraceRecord record;
   bool ended = false, any = false;
-  while (!(ended = !reader.next(record)) && record.position.instruction < arguments.range.to) {
+  while (!(ended = !reader.next(record)) && record.position < to) {
     any = true;
-    if (as_kt) {
-      write_record(record.record, writer);
-      continue;
-    }
-    text += kt_record_text(record.record, record.position.instruction, form, disassembler);
-    if (text.size() >= kTextBytes) write_text();
+    write_record(record.record, writer);
   }
   writer.flush();
-  write_text();
-  if (ended && !any) require_instructions(arguments, reader.instructions());
+  if (ended && !any) arguments.range.require_reached(arguments.file, reader.instructions());
 }
 
 ExitCode run_cat(const CatArguments& arguments, const Console& console) {
-  if (arguments.range.from > arguments.range.to) throw UsageError("--from lies behind --to");
+  arguments.range.instructions();
   if (arguments.addresses != "linear" && arguments.addresses != "offset") {
     throw UsageError("--addresses: expected linear or offset, found " + arguments.addresses);
   }
-  if (arguments.bits != 0 && arguments.bits != 16 && arguments.bits != 32) {
-    throw UsageError("--bits: expected 16 or 32");
-  }
+  check_bits(arguments.bits);
   if (arguments.format != "kt") parse_form(arguments.format);
   const FileKind kind = find_file_kind(arguments.file).kind;
   if (kind != FileKind::kt && kind != FileKind::recording) {
@@ -137,13 +127,13 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
 CommandRun define_cat(CLI::App& app) {
   auto arguments = std::make_shared<CatArguments>();
   app.add_option("FILE", arguments->file, "Recording, or KT in any compression")->required();
-  app.add_option("--from", arguments->range.from, "First instruction");
-  app.add_option("--to", arguments->range.to, "First instruction that is not wanted");
+  arguments->range.define(app);
   app.add_option("--format", arguments->format, "kt, text, json (one object a line) or csv");
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
-  app.add_option("--bits", arguments->bits, "Disassemble as 16- or 32-bit code (default: guess)");
+  app.add_option("--bits", arguments->bits,
+                 "Disassemble as 16- or 32-bit code (default: what the trace tells, else a guess)");
   app.add_flag("--processes", arguments->processes,
-               "PID and MMU records at changes of the address space");
+               "PID and MMU records at the beginning and at changes of the address space");
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
   return [arguments](const Console& console) { return run_cat(*arguments, console); };

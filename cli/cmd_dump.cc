@@ -12,13 +12,13 @@
 #include "cli/command.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
+#include "cli/range_arguments.h"
 #include "cli/read_data.h"
 #include "cli/transaction_text.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
-#include "formats/kt.h"
 #include "formats/sparse_image.h"
-#include "replay/disassembler.h"
+#include "replay/trace_reader.h"
 
 namespace citcat {
 namespace {
@@ -27,7 +27,8 @@ using Json = nlohmann::ordered_json;
 
 struct DumpOptions {
   std::string file, format = "text";
-  std::uint64_t from = 0;
+  RangeArguments range;
+  std::uint64_t from = 0;  ///< of all but KT
   std::uint64_t to = std::numeric_limits<std::uint64_t>::max();
   int bits = 0;
   bool evidence = false, state = false;
@@ -48,21 +49,16 @@ void print_line(const std::string& line, const Console& console) { console.print
 
 // ---- KT ----------------------------------------------------------------------------------------
 
-/// [from, to) counts instructions; other records belong to the instruction they precede.
+/// [from, to) are positions.
 void dump_kt(const DumpOptions& options, const Console& console) {
-  KtReader reader(options.file);
-  Disassembler disassembler(options.bits);
-  console.print(kt_text_head(options.form));
-  KtRecord record;
-  std::uint64_t number = 0;
-  bool ended = false;
-  while (number < options.to && !(ended = !reader.next(record))) {
-    if (options.wants(number)) {
-      console.print(kt_record_text(record, number, options.form, disassembler));
-    }
-    if (record.kind == KtRecord::Kind::instruction) ++number;
-  }
-  if (ended) require_records(options, number, "instructions");
+  TraceReaderOptions reading;
+  reading.events = true;
+  TraceReader reader(options.file, reading);
+  if (options.range.first() != Position{}) reader.seek(options.range.first());
+  TraceText text(options.form, options.bits);
+  const bool found = print_trace(reader, options.range.end(), text,
+                                 [&](const std::string& lines) { console.print(lines); });
+  if (!found) options.range.require_reached(options.file, reader.instructions());
 }
 
 // ---- captures ----------------------------------------------------------------------------------
@@ -325,12 +321,15 @@ void dump_memory(const DumpOptions& options, const Console& console) {
 
 ExitCode run_dump(DumpOptions options, const Console& console) {
   options.form = parse_form(options.format);
-  if (options.bits != 0 && options.bits != 16 && options.bits != 32) {
-    throw UsageError("--bits: expected 16 or 32");
-  }
-  if (options.from > options.to) throw UsageError("--from is greater than --to");
+  check_bits(options.bits);
+  const ReplayRange range = options.range.instructions();
+  options.from = range.from;
+  options.to = range.to;
   const FileKind kind =
       options.capture.given() ? FileKind::capture : find_file_kind(options.file).kind;
+  if (kind != FileKind::kt && options.range.within_repeat()) {
+    throw UsageError("--from, --to: expected a number, found N+K, which is a position in a trace");
+  }
   switch (kind) {
     case FileKind::kt:
       dump_kt(options, console);
@@ -355,12 +354,14 @@ ExitCode run_dump(DumpOptions options, const Console& console) {
 CommandRun define_dump(CLI::App& app) {
   auto options = std::make_shared<DumpOptions>();
   app.add_option("FILE", options->file, "KT trace, recording, capture or memory image")->required();
-  app.add_option("--from", options->from,
-                 "First instruction (KT), transaction (capture, recording) or address (memory)");
-  app.add_option("--to", options->to, "Where to stop, as --from; itself not included");
+  app.add_option("--from", options->range.from,
+                 "First position (KT: N or N+K), transaction (capture, recording) or address "
+                 "(memory)");
+  app.add_option("--to", options->range.to, "Where to stop, as --from; itself not included");
   app.add_option("--format", options->format, "text, json (one object a line) or csv");
   options->capture.define_pins(app);
-  app.add_option("--bits", options->bits, "Disassemble KT as 16- or 32-bit code (default: guess)");
+  app.add_option("--bits", options->bits,
+                 "Disassemble KT as 16- or 32-bit code (default: what it tells, else a guess)");
   app.add_flag("--evidence", options->evidence, "Of a recording: its evidence, not its events");
   app.add_flag("--state", options->state, "Of a recording: the initial registers");
   return [options](const Console& console) { return run_dump(*options, console); };

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "capture/cache_form.h"
@@ -9,10 +11,11 @@
 #include "cli/command.h"
 #include "cli/file_kind.h"
 #include "cli/storage_account.h"
+#include "events/position_text.h"
 #include "events/recording_file.h"
 #include "formats/error.h"
-#include "formats/kt.h"
 #include "formats/sparse_image.h"
+#include "replay/trace_reader.h"
 
 namespace citcat {
 namespace {
@@ -117,18 +120,24 @@ Json capture_info(const std::string& path, const CaptureOptions& options, const 
   return json;
 }
 
-Json kt_info(const std::string& path, const Console& console) {
-  KtReader reader(path);
-  Progress progress = console.progress("reading", "bytes");
-  KtRecord record;
-  std::uint64_t instructions = 0, processes = 0, translations = 0, addresses = 0, code_bytes = 0;
-  while (reader.next(record)) {
-    switch (record.kind) {
+/// What is in a KT file.
+struct KtTotals {
+  std::uint64_t executions = 0, processes = 0, translations = 0, addresses = 0, code_bytes = 0,
+                bytes = 0;
+  std::optional<Position> first;
+  bool recorded = false;  ///< positions and sizes of code are told, not derived
+
+  void add(const TraceRecord& record) {
+    const KtInstruction& i = record.record.instruction;
+    switch (record.record.kind) {
       case KtRecord::Kind::instruction:
-        addresses += record.instruction.address_count;
-        code_bytes += record.instruction.size;
-        if (++instructions % 65536 == 0) progress.update(reader.offset());
-        break;
+        addresses += i.address_count;
+        code_bytes += i.size;
+        bytes += kt_fixed_bytes(i.size) + std::size_t{4} * i.address_count;
+        if (!first) first = record.position;
+        recorded = record.bits != 0;
+        ++executions;
+        return;
       case KtRecord::Kind::process:
         ++processes;
         break;
@@ -136,14 +145,39 @@ Json kt_info(const std::string& path, const Console& console) {
         ++translations;
         break;
     }
+    constexpr std::uint64_t kOtherRecord = 8;
+    bytes += kOtherRecord;
+  }
+};
+
+Json kt_info(const std::string& path, const Console& console) {
+  TraceReaderOptions options;
+  options.events = true;
+  TraceReader reader(path, options);
+  Progress progress = console.progress("reading", "records");
+  KtTotals totals;
+  std::map<std::string, std::uint64_t> events;
+  for (const TraceRecord& record : reader) {
+    if (record.is_event) {
+      ++events[kt_note_name(record.event.kind)];
+      continue;
+    }
+    totals.add(record);
+    if (totals.executions % 65536 == 0) progress.update(totals.executions);
   }
   Json json;
-  json["instructions"] = instructions;
-  json["addresses"] = addresses;
-  json["instruction_bytes"] = code_bytes;
-  json["process_records"] = processes;
-  json["translation_records"] = translations;
-  json["bytes"] = reader.offset();
+  const Position first = totals.first.value_or(Position{}), end = reader.position();
+  json["instructions"] = totals.first ? end.instruction - first.instruction : 0;
+  json["executions"] = totals.executions;
+  json["first_position"] = position_text(first);
+  json["end_position"] = position_text(end);
+  json["positions"] = totals.recorded ? "recorded" : "derived";
+  json["addresses"] = totals.addresses;
+  json["instruction_bytes"] = totals.code_bytes;
+  json["process_records"] = totals.processes;
+  json["translation_records"] = totals.translations;
+  json["events"] = Json(events);
+  json["bytes"] = totals.bytes;
   return json;
 }
 

@@ -12,6 +12,7 @@
 #include "cli/staged_output.h"
 #include "formats/error.h"
 #include "formats/input.h"
+#include "formats/kt_note_reader.h"
 
 namespace citcat {
 namespace {
@@ -65,7 +66,24 @@ std::vector<Share> ordered_shares(const std::vector<std::string>& paths) {
   return shares;
 }
 
-void append(const Share& share, ByteSink& out) {
+/// Hands on what the share notes of its records, which come behind `before` bytes. One that is
+/// plain KT says where it begins, by its description.
+void append_notes(const Share& share, std::uint64_t before, ByteSink& out) {
+  KtNoteReader reader(share.path);
+  KtNote begin;
+  begin.place.instruction = share.description.range.from;
+  if (const KtSegment* const segment = reader.seek(0, 0)) begin.place = segment->place;
+  begin.at = before;
+  if (share.description.bytes != 0) out.note(begin);
+  while (const KtNote* const note = reader.next(share.description.bytes)) {
+    KtNote moved = *note;
+    moved.at += before;
+    out.note(moved);
+  }
+}
+
+void append(const Share& share, std::uint64_t before, ByteSink& out) {
+  if (out.keeps_notes()) append_notes(share, before, out);
   HashingSink hashing(out);
   InputStream in(share.path);
   for (auto block = in.next_block(); !block.empty(); block = in.next_block()) {
@@ -86,7 +104,7 @@ ExitCode run_merge(const MergeArguments& arguments, const Console& console) {
   const std::unique_ptr<ByteSink> out = open_sink(arguments.output);
   std::uint64_t bytes = 0;
   for (const Share& share : shares) {
-    append(share, *out);
+    append(share, bytes, *out);
     bytes += share.description.bytes;
   }
   out->finish();

@@ -10,6 +10,7 @@
 #include "cli/comparison_arguments.h"
 #include "cli/parallel_trace.h"
 #include "cli/placed_recording.h"
+#include "cli/range_arguments.h"
 #include "cli/replay_run.h"
 #include "cli/shard.h"
 #include "cli/staged_output.h"
@@ -26,8 +27,8 @@ namespace {
 struct ReplayArguments {
   std::string recording, output, hints;
   std::string addresses = "linear", shard;
-  std::uint64_t from = 0;
-  std::uint64_t to = ~std::uint64_t{0};
+  RangeArguments positions;
+  ReplayRange range;  ///< of these, and of the share
   int jobs = 1;
   bool processes = false, unchecked = false;
   bool from_start = false, json = false;
@@ -39,8 +40,14 @@ KtOptions kt_options(const ReplayArguments& arguments) {
   if (arguments.addresses != "linear" && arguments.addresses != "offset") {
     throw UsageError("--addresses: expected linear or offset, found " + arguments.addresses);
   }
-  options.from = arguments.from;
-  options.to = arguments.to;
+  options.from = arguments.range.from;
+  options.to = arguments.range.to;
+  if (arguments.shard.empty()) {
+    const Position end = arguments.positions.end();
+    options.from_iteration = arguments.positions.first().iteration;
+    options.to = end.instruction;
+    options.to_iteration = end.iteration;
+  }
   options.offsets = arguments.addresses == "offset";
   options.process_records = arguments.processes;
   return options;
@@ -100,7 +107,7 @@ bool is_made(const ShardDescription& wanted, const std::string& path) {
 ShardDescription describe_shard(const ReplayArguments& arguments, const RecordingFile& file) {
   ShardDescription d;
   d.shard = parse_shard(arguments.shard);
-  d.whole = {arguments.from, arguments.to};
+  d.whole = arguments.range;
   d.range = shard_range(file, d.whole, d.shard);
   d.recording = file.container().content_hash().hex();
   d.options = fmt::format("addresses={} processes={} {}", arguments.addresses, arguments.processes,
@@ -132,8 +139,7 @@ ShardDescription narrow_to_shard(ReplayArguments& arguments, const RecordingFile
     throw UsageError("--shard needs -o with a file name, to which the share's number is added");
   }
   ShardDescription shard = describe_shard(arguments, file);
-  arguments.from = shard.range.from;
-  arguments.to = shard.range.to;
+  arguments.range = shard.range;
   arguments.output = shard_path(arguments.output, shard.shard);
   return shard;
 }
@@ -148,21 +154,12 @@ void keep_trace(TraceOutput& output, std::optional<ShardDescription>& shard,
   write_description(path + ".json", *shard);
 }
 
-/// Throws UsageError when the trace was to begin where the recording has ended. `written` records
-/// may be one more than instructions: of a REP that the recording ends in.
-void require_instructions(const ReplayArguments& arguments, const ReplayReport& report,
-                          std::uint64_t written) {
-  const bool any_wanted = arguments.from < arguments.to;
-  if (report.end == ReplayReport::End::diverged || !any_wanted || arguments.from == 0) return;
-  if (written != 0 || report.instructions > arguments.from) return;
-  if (arguments.output.empty() && report.instructions == arguments.from) return;
-  throw UsageError(fmt::format("--from {}: {} ends after {} instructions", arguments.from,
-                               arguments.recording, report.instructions));
-}
-
 ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   require_own_output(arguments.output, arguments.json);
-  if (arguments.from > arguments.to) throw UsageError("--from lies behind --to");
+  arguments.range = arguments.positions.instructions();
+  if (!arguments.shard.empty() && arguments.positions.within_repeat()) {
+    throw UsageError("--shard: --from and --to must not lie within a REP");
+  }
   const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
   const RecordingFile& file = placed.file;
   // Processes and shares open the recording for themselves, and know it by what is in its file.
@@ -188,7 +185,12 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
 
   TraceRunOptions options;
   if (can_be_taken_back(arguments.output)) options.start_over = start_over;
-  options.range = {arguments.from, arguments.to};
+  options.range = arguments.range;
+  // A share that others precede goes on where they end.
+  const bool begins = !shard || shard->range.from == shard->whole.from;
+  if (begins) {
+    options.machine_made = [&output](const Machine& machine) { output->trace.attach(machine); };
+  }
   options.check = !arguments.unchecked;
   options.strict = arguments.comparison.strict;
   options.bit_changes = arguments.comparison.bit_changes;
@@ -200,10 +202,15 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
       parallel ? run_parallel_trace(file, kt, output->writer, options,
                                     static_cast<unsigned>(arguments.jobs), console)
                : run_trace(file, arguments.output.empty() ? nullptr : trace, options, console);
+  if (!parallel) output->trace.end(result.report.instructions);
   output->writer.flush();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
-  require_instructions(arguments, result.report, output->writer.instructions());
+  const ReplayReport& report = result.report;
+  if (report.end != ReplayReport::End::diverged && output->writer.instructions() == 0 &&
+      !(arguments.output.empty() && report.instructions == arguments.range.from)) {
+    arguments.positions.require_reached(arguments.recording, report.instructions);
+  }
   // A trace that left the evidence does not get the name asked for: what was sure until then stays
   // beside it as `.partial`.
   if (result.sure()) keep_trace(*output, shard, arguments.output);
@@ -221,8 +228,7 @@ CommandRun define_replay(CLI::App& app) {
   app.add_option("RECORDING", arguments->recording, "Recording to replay")->required();
   app.add_option("-o,--output", arguments->output,
                  "KT trace to write; .zst compresses, - is the standard output");
-  app.add_option("--from", arguments->from, "First instruction of the trace");
-  app.add_option("--to", arguments->to, "First instruction that is not in the trace");
+  arguments->positions.define(app);
   app.add_option("--jobs", arguments->jobs,
                  "Processes that replay parts of the trace, each from a checkpoint")
       ->check(CLI::Range(1, 1024));
@@ -230,7 +236,7 @@ CommandRun define_replay(CLI::App& app) {
                  "Share K/N of the trace, for `merge`; auto asks the batch system");
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
   app.add_flag("--processes", arguments->processes,
-               "Write PID and MMU records at changes of the address space");
+               "Write PID and MMU records at the beginning and at changes of the address space");
   app.add_option("--hints", arguments->hints,
                  "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
   define_comparison(app, arguments->comparison);

@@ -2,68 +2,106 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/transaction_text.h"
+#include "events/position_text.h"
 #include "formats/error.h"
 
 namespace citcat {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Kind = KtNote::Kind;
 
-std::string people_text(const KtRecord& record, std::uint64_t number, Disassembler& disassembler) {
-  const KtInstruction& i = record.instruction;
-  switch (record.kind) {
-    case KtRecord::Kind::process:
-      return fmt::format("{:>12} process {:x}", "", record.pid);
-    case KtRecord::Kind::translation:
-      return fmt::format("{:>12} page {:08x} in frame {:x}", "", record.page, record.frame);
-    case KtRecord::Kind::instruction:
-      break;
+/// What the fields of an event mean.
+enum class EventForm : std::uint8_t { bare, vector, port, address };
+
+EventForm form_of(Kind kind) {
+  switch (kind) {
+    case Kind::exception:
+    case Kind::software:
+    case Kind::external:
+      return EventForm::vector;
+    case Kind::port_read:
+    case Kind::port_write:
+      return EventForm::port;
+    case Kind::external_write:
+      return EventForm::address;
+    default:
+      return EventForm::bare;
   }
-  std::string line = fmt::format("{:>12} {:08x} {:<22} {}", number, i.eip, bytes_text(i.bytes()),
-                                 disassembler.text(i.bytes(), i.eip));
-  for (unsigned a = 0; a < i.address_count; ++a) line += fmt::format(" @{:08x}", i.address[a]);
-  return line;
 }
 
-Json record_json(const KtRecord& record, std::uint64_t number, Disassembler& disassembler) {
-  const KtInstruction& i = record.instruction;
-  switch (record.kind) {
-    case KtRecord::Kind::process:
-      return {{"pid", record.pid}};
-    case KtRecord::Kind::translation:
-      return {{"page", fmt::format("{:08x}", record.page)}, {"frame", record.frame}};
-    case KtRecord::Kind::instruction:
+std::string event_text(const KtNote& e) {
+  switch (form_of(e.kind)) {
+    case EventForm::vector:
+      return fmt::format("{} {:02x}", kt_note_name(e.kind), e.where) +
+             (e.kind == Kind::exception ? fmt::format(" error {:x}", e.value) : "");
+    case EventForm::port:
+      return fmt::format("{} {:04x} size {} value {:0{}x}", kt_note_name(e.kind), e.where, e.size,
+                         e.value, 2 * e.size);
+    case EventForm::address:
+      return fmt::format("{} {:08x} size {}", kt_note_name(e.kind), e.where, e.size);
+    case EventForm::bare:
       break;
   }
+  return kt_note_name(e.kind);
+}
+
+Json event_json(const KtNote& e) {
   Json json;
-  json["number"] = number;
-  json["eip"] = fmt::format("{:08x}", i.eip);
-  json["bytes"] = bytes_text(i.bytes());
-  json["text"] = disassembler.text(i.bytes(), i.eip);
-  json["addresses"] = Json::array();
-  for (unsigned a = 0; a < i.address_count; ++a) {
-    json["addresses"].push_back(fmt::format("{:08x}", i.address[a]));
+  json["event"] = kt_note_name(e.kind);
+  json["number"] = e.place.instruction;
+  json["iteration"] = e.place.iteration;
+  switch (form_of(e.kind)) {
+    case EventForm::vector:
+      json["vector"] = e.where;
+      if (e.kind == Kind::exception) json["error_code"] = e.value;
+      break;
+    case EventForm::port:
+      json["port"] = fmt::format("{:x}", e.where);
+      json["size"] = e.size;
+      json["value"] = fmt::format("{:x}", e.value);
+      break;
+    case EventForm::address:
+      json["address"] = fmt::format("{:08x}", e.where);
+      json["size"] = e.size;
+      break;
+    case EventForm::bare:
+      break;
   }
   return json;
 }
 
-std::string csv_text(const KtRecord& record, std::uint64_t number) {
-  const KtInstruction& i = record.instruction;
-  switch (record.kind) {
-    case KtRecord::Kind::process:
-      return fmt::format("process,,{:x},,,", record.pid);
-    case KtRecord::Kind::translation:
-      return fmt::format("translation,,{:08x},{:x},,", record.page, record.frame);
-    case KtRecord::Kind::instruction:
+/// kind,number,address,bytes,address0,address1,iteration,mode,mode_source
+std::string event_csv(const KtNote& e) {
+  std::string where, size, value;
+  switch (form_of(e.kind)) {
+    case EventForm::vector:
+      where = fmt::format("{:x}", e.where);
+      if (e.kind == Kind::exception) value = fmt::format("{:x}", e.value);
+      break;
+    case EventForm::port:
+      where = fmt::format("{:x}", e.where);
+      value = fmt::format("{:x}", e.value);
+      size = fmt::format("{:x}", e.size);
+      break;
+    case EventForm::address:
+      where = fmt::format("{:08x}", e.where);
+      size = fmt::format("{:x}", e.size);
+      break;
+    case EventForm::bare:
       break;
   }
-  std::string line = fmt::format("instruction,{},{:08x},{}", number, i.eip, bytes_text(i.bytes()));
-  for (unsigned a = 0; a < kKtMaxAddresses; ++a) {
-    line += a < i.address_count ? fmt::format(",{:08x}", i.address[a]) : ",";
-  }
-  return line;
+  return fmt::format("{},{},{},,{},{},{},,", kt_note_name(e.kind), e.place.instruction, where,
+                     value, size, e.place.iteration);
 }
+
+constexpr const char* kWithoutNotes =
+    "; The trace does not tell the size of its code, nor where it begins: the former is guessed "
+    "(--bits sets\n; it), positions count from the first record, and iterations of REP are told by "
+    "its repetition.\n";
 
 }  // namespace
 
@@ -74,19 +112,104 @@ TextForm parse_form(const std::string& name) {
   throw UsageError("--format: expected text, json or csv, found " + name);
 }
 
-std::string kt_text_head(TextForm form) {
-  return form == TextForm::csv ? "kind,number,address,bytes,address0,address1\n" : "";
+void check_bits(int bits) {
+  if (bits != 0 && bits != 16 && bits != 32) throw UsageError("--bits: expected 16 or 32");
 }
 
-std::string kt_record_text(const KtRecord& record, std::uint64_t number, TextForm form,
-                           Disassembler& disassembler) {
-  switch (form) {
+std::string TraceText::head() const {
+  if (form_ != TextForm::csv) return "";
+  return "kind,number,address,bytes,address0,address1,iteration,mode,mode_source\n";
+}
+
+TraceText::Code TraceText::disassemble(const TraceRecord& record) {
+  const KtInstruction& i = record.record.instruction;
+  if (given_ != 0) return {Disassembler(given_).text(i.bytes(), i.eip), given_, "given"};
+  if (record.bits != 0) {
+    return {Disassembler(record.bits).text(i.bytes(), i.eip), record.bits, "recorded"};
+  }
+  std::string text = guess_.text(i.bytes(), i.eip);
+  return {std::move(text), guess_.bits(), "guessed"};
+}
+
+std::string TraceText::people_text(const TraceRecord& record) {
+  if (record.is_event) {
+    return fmt::format("{:>12} {}", position_text(record.position), event_text(record.event));
+  }
+  const KtRecord& r = record.record;
+  const KtInstruction& i = r.instruction;
+  switch (r.kind) {
+    case KtRecord::Kind::process:
+      return fmt::format("{:>12} process {:x}", "", r.pid);
+    case KtRecord::Kind::translation:
+      return fmt::format("{:>12} page {:08x} in frame {:x}", "", r.page, r.frame);
+    case KtRecord::Kind::instruction:
+      break;
+  }
+  std::string line = std::exchange(warned_, true) || record.bits != 0 ? "" : kWithoutNotes;
+  line += fmt::format("{:>12} {:08x} {:<22} {}", position_text(record.position), i.eip,
+                      bytes_text(i.bytes()), disassemble(record).text);
+  for (unsigned a = 0; a < i.address_count; ++a) line += fmt::format(" @{:08x}", i.address[a]);
+  return line;
+}
+
+std::string TraceText::json_text(const TraceRecord& record) {
+  if (record.is_event) return event_json(record.event).dump();
+  const KtRecord& r = record.record;
+  const KtInstruction& i = r.instruction;
+  Json json;
+  switch (r.kind) {
+    case KtRecord::Kind::process:
+      return Json{{"pid", r.pid}}.dump();
+    case KtRecord::Kind::translation:
+      return Json{{"page", fmt::format("{:08x}", r.page)}, {"frame", r.frame}}.dump();
+    case KtRecord::Kind::instruction:
+      break;
+  }
+  const Code code = disassemble(record);
+  json["number"] = record.position.instruction;
+  json["iteration"] = record.position.iteration;
+  json["position_source"] = record.bits != 0 ? "recorded" : "derived";
+  json["eip"] = fmt::format("{:08x}", i.eip);
+  json["bytes"] = bytes_text(i.bytes());
+  json["text"] = code.text;
+  json["mode"] = std::to_string(code.bits);
+  json["mode_source"] = code.source;
+  json["addresses"] = Json::array();
+  for (unsigned a = 0; a < i.address_count; ++a) {
+    json["addresses"].push_back(fmt::format("{:08x}", i.address[a]));
+  }
+  return json.dump();
+}
+
+std::string TraceText::csv_text(const TraceRecord& record) {
+  if (record.is_event) return event_csv(record.event);
+  const KtRecord& r = record.record;
+  const KtInstruction& i = r.instruction;
+  switch (r.kind) {
+    case KtRecord::Kind::process:
+      return fmt::format("process,,{:x},,,,,,", r.pid);
+    case KtRecord::Kind::translation:
+      return fmt::format("translation,,{:08x},{:x},,,,,", r.page, r.frame);
+    case KtRecord::Kind::instruction:
+      break;
+  }
+  std::string line = fmt::format("instruction,{},{:08x},{}", record.position.instruction, i.eip,
+                                 bytes_text(i.bytes()));
+  for (unsigned a = 0; a < kKtMaxAddresses; ++a) {
+    line += a < i.address_count ? fmt::format(",{:08x}", i.address[a]) : ",";
+  }
+  line += fmt::format(",{},", record.position.iteration);
+  return line + (record.bits != 0 ? fmt::format("{},recorded", record.bits) : ",");
+}
+
+std::string TraceText::line(const TraceRecord& record) {
+  switch (form_) {
     case TextForm::text:
-      return people_text(record, number, disassembler) + "\n";
+      return people_text(record) + "\n";
     case TextForm::json:
-      return record_json(record, number, disassembler).dump() + "\n";
+      return json_text(record) + "\n";
     case TextForm::csv:
-      return csv_text(record, number) + "\n";
+      return csv_text(record) + "\n";
   }
   return "";
 }

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "formats/kt.h"
 #include "replay/disassembler.h"
+#include "replay/trace_reader.h"
 
 namespace citcat {
 
@@ -12,12 +12,55 @@ namespace citcat {
 enum class TextForm : std::uint8_t { text, json, csv };
 /// The form of that name. Throws UsageError.
 TextForm parse_form(const std::string& name);
+/// Throws UsageError unless `bits` is 0, 16 or 32.
+void check_bits(int bits);
 
-/// What stands before all records, with its line end; may be empty.
-std::string kt_text_head(TextForm form);
-/// One record of KT as a line with its end. `number` is that of the instruction, or of the one a
-/// process or translation record precedes.
-std::string kt_record_text(const KtRecord& record, std::uint64_t number, TextForm form,
-                           Disassembler& disassembler);
+/// The records and events of a trace, each as a line.
+class TraceText {
+ public:
+  /// `bits`: of all code, 16 or 32; 0: as the trace tells, else guessed.
+  TraceText(TextForm form, int bits) : form_(form), given_(bits), guess_(0) {}
+
+  /// What stands before all records, with its line end; may be empty.
+  std::string head() const;
+  /// The next record or event as a line with its end, behind what has to be said first: in text,
+  /// that a trace without notes tells neither the size of its code nor exact positions.
+  std::string line(const TraceRecord& record);
+
+ private:
+  struct Code {
+    std::string text;
+    int bits = 0;
+    const char* source = "";
+  };
+  Code disassemble(const TraceRecord& record);
+  std::string people_text(const TraceRecord& record);
+  std::string json_text(const TraceRecord& record);
+  std::string csv_text(const TraceRecord& record);
+
+  TextForm form_;
+  int given_;
+  Disassembler guess_;
+  bool warned_ = false;
+};
+
+/// Prints what `reader` gives up to `to`, in pieces, with `print`. False when the trace has ended
+/// and there was nothing.
+template <class Print>
+bool print_trace(TraceReader& reader, Position to, TraceText& text, Print&& print) {
+  constexpr std::size_t kPiece = std::size_t{1} << 16;
+  std::string lines = text.head();
+  TraceRecord record;
+  bool ended = false, any = false;
+  while (!(ended = !reader.next(record)) && record.position < to) {
+    any = true;
+    lines += text.line(record);
+    if (lines.size() < kPiece) continue;
+    print(lines);
+    lines.clear();
+  }
+  print(lines);
+  return any || !ended;
+}
 
 }  // namespace citcat

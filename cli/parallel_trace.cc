@@ -32,11 +32,12 @@ constexpr std::size_t kRingBytes = std::size_t{128} << 20;
 struct Part {
   ReplayRange range;
   Checkpoints::Start start;
+  bool first = false, last = false;  ///< of the trace
 };
 
 /// Before each piece of what a process tells.
 struct PieceHeader {
-  enum class Kind : std::uint32_t { records, text, result, skipped };
+  enum class Kind : std::uint32_t { records, note, text, result, skipped };
   Kind kind = Kind::records;
   std::uint32_t bytes = 0;
 };
@@ -94,11 +95,20 @@ ReplayReport to_report(const PartResult& part, const std::vector<std::string>& t
 /// Its side of the ring.
 class PieceWriter final : public ByteSink {
  public:
-  explicit PieceWriter(SharedRing& ring) : ring_(ring) {}
+  PieceWriter(SharedRing& ring, bool notes) : ring_(ring), notes_(notes) {}
   void write(std::span<const std::uint8_t> records) override {
     tell(PieceHeader::Kind::records, records);
   }
+  bool keeps_notes() const override { return notes_; }
+  /// As from the beginning of the part.
+  void note(const KtNote& note) override {
+    KtNote told = note;
+    told.at -= part_;
+    tell(PieceHeader::Kind::note, bytes_of(told));
+  }
   void finish() override {}
+  /// The records behind so many bytes are of the next part.
+  void begin_part(std::uint64_t bytes) { part_ = bytes; }
   void text(const std::string& text) {
     tell(PieceHeader::Kind::text,
          {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
@@ -121,6 +131,8 @@ class PieceWriter final : public ByteSink {
     ring_.skip(bytes);
   }
   SharedRing& ring_;
+  bool notes_;
+  std::uint64_t part_ = 0;
 };
 
 void expand(const RecordingFile& file, const Checkpoints& checkpoints,
@@ -130,7 +142,10 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
   const Console silent(true);
   std::unique_ptr<ReplayRun> run;
   for (const Part& part : parts) {
-    trace.set_range(part.range.from, part.range.to);
+    trace.set_range({part.range.from, part.first ? kt.from_iteration : 0},
+                    part.last ? Position{kt.to, kt.to_iteration} : Position{part.range.to, 0},
+                    part.first);
+    out.begin_part(writer.size());
     if (run) {
       run->go_to(part.start, part.range.to);
     } else {
@@ -138,10 +153,14 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
       options.to = part.range.to;
       options.start = part.start;
       options.checkpoints = &checkpoints;
+      if (part.first) {
+        options.machine_made = [&trace](const Machine& machine) { trace.attach(machine); };
+      }
       run = std::make_unique<ReplayRun>(file, &trace, options, silent);
     }
     const std::uint64_t before = writer.instructions();
     const ReplayReport report = run->run();
+    if (part.last) trace.end(report.instructions);
     writer.flush();
     if (const auto& d = report.divergence) {
       for (const std::string& text : {d->reason, d->expected, d->found}) out.text(text);
@@ -155,11 +174,12 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
 
 /// What a process is for; it ends with that.
 [[noreturn]] void work(const RecordingFile& file, const Checkpoints& checkpoints,
-                       const std::vector<Part>& parts, const KtOptions& kt, SharedRing& ring) {
+                       const std::vector<Part>& parts, const KtOptions& kt, SharedRing& ring,
+                       bool notes) {
   // The handlers of the process that forked look after outputs that are its own.
   for (const int s : {SIGINT, SIGTERM, SIGHUP}) std::signal(s, SIG_DFL);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  PieceWriter out(ring);
+  PieceWriter out(ring, notes);
   try {
     expand(file, checkpoints, parts, kt, out);
   } catch (const std::exception& e) {
@@ -176,14 +196,14 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
 class Worker {
  public:
   Worker(const RecordingFile& file, const Checkpoints& checkpoints, const std::vector<Part>& parts,
-         const KtOptions& kt)
+         const KtOptions& kt, bool notes)
       : ring_(kRingBytes) {
     std::fflush(nullptr);
     process_ = ::fork();
     if (process_ < 0) {
       throw IoError(std::string("a process for a part of the trace: ") + std::strerror(errno));
     }
-    if (process_ == 0) work(file, checkpoints, parts, kt, ring_);
+    if (process_ == 0) work(file, checkpoints, parts, kt, ring_, notes);
   }
   ~Worker() {
     if (process_ <= 0) return;
@@ -196,6 +216,7 @@ class Worker {
   /// Hands on what the process tells of its next part, and waits for the end of it.
   ReplayReport take(KtWriter& writer) {
     std::vector<std::string> texts;
+    const std::uint64_t begin = writer.size();
     for (;;) {
       PieceHeader header;
       const auto head = wait_for(sizeof header);
@@ -208,6 +229,12 @@ class Worker {
           break;
         case PieceHeader::Kind::skipped:
           break;
+        case PieceHeader::Kind::note: {
+          KtNote note;
+          std::memcpy(&note, piece.data(), sizeof note);
+          writer.note(note, begin + note.at - writer.size());
+          break;
+        }
         case PieceHeader::Kind::text:
           texts.emplace_back(piece.begin(), piece.end());
           break;
@@ -271,14 +298,22 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
                                   const TraceRunOptions& options, unsigned processes,
                                   const Console& console) {
   const Checkpoints checkpoints(file);
-  const std::vector<Part> parts = make_parts(checkpoints, options.range, options.strict, processes);
+  std::vector<Part> parts = make_parts(checkpoints, options.range, options.strict, processes);
   if (parts.size() <= 1) {
     console.warn(
         "one process does it all: the archive has no checkpoints to part the trace at "
         "(see citcat checkpoint)");
     KtSink trace(writer, kt);
-    return run_trace(file, &trace, options, console);
+    TraceRunOptions alone = options;
+    alone.machine_made = [&](const Machine& machine) {
+      trace.attach(machine);
+      if (options.machine_made) options.machine_made(machine);
+    };
+    const TraceRunResult result = run_trace(file, &trace, alone, console);
+    trace.end(result.report.instructions);
+    return result;
   }
+  parts.front().first = parts.back().last = true;
   const std::uint64_t end =
       std::min(options.range.to, file.recording().instructions.value_or(options.range.to));
   Progress progress = console.progress("replaying", "instructions", end);
@@ -286,7 +321,8 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
   for (std::size_t w = 0; w < std::min<std::size_t>(processes, parts.size()); ++w) {
     std::vector<Part> its_own;
     for (std::size_t i = w; i < parts.size(); i += processes) its_own.push_back(parts[i]);
-    workers.push_back(std::make_unique<Worker>(file, checkpoints, its_own, kt));
+    workers.push_back(
+        std::make_unique<Worker>(file, checkpoints, its_own, kt, writer.keeps_notes()));
   }
   TraceRunResult result;
   result.started_at = parts.front().start.instruction;

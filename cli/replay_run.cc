@@ -63,6 +63,7 @@ void ReplayRun::set_up(bool plain) {
   if (verifier_) verifier_->attach(replayer_->machine());
   if (cache_) cache_->attach(replayer_->machine());
   if (adoptions_) adoptions_->attach(replayer_->machine());
+  if (options_.machine_made) options_.machine_made(replayer_->machine());
   if (options_.start) options_.checkpoints->restore(*options_.start, *replayer_, &loaded_);
 }
 

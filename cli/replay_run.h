@@ -27,6 +27,8 @@ struct ReplayRunOptions {
   bool plain_first = false;
   /// Forgets what the trace was told, and returns the one to tell to instead.
   std::function<Sink*()> start_over;
+  /// Called with each machine that the trace is going to be told of, before it runs; may be empty.
+  std::function<void(const Machine&)> machine_made;
   /// Predict the traffic of this cache; null: of none. Only with `check`, from the beginning.
   const CacheDescriptor* cache = nullptr;
   /// Begin at this checkpoint, or at the beginning of the run with checkpoints. The evidence is

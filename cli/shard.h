@@ -58,6 +58,8 @@ class HashingSink final : public ByteSink {
     bytes_ += bytes.size();
     target_.write(bytes);
   }
+  bool keeps_notes() const override { return target_.keeps_notes(); }
+  void note(const KtNote& note) override { target_.note(note); }
   void finish() override { target_.finish(); }
   std::uint64_t bytes() const { return bytes_; }
   std::string hash() const { return hasher_.value().hex(); }

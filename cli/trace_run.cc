@@ -34,6 +34,7 @@ TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunO
   if (run_options.start) run_options.check = false;
   DigestCheck digests(file, run_options);
   run_options.start_over = options.start_over;
+  run_options.machine_made = options.machine_made;
   run_options.plain_first = !digests.needed() && (trace == nullptr || options.start_over);
   SinkList both;
   if (trace != nullptr) both.add(*trace);

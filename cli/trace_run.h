@@ -19,6 +19,7 @@ struct TraceRunOptions {
   bool use_checkpoints = true;  ///< begin at the last checkpoint before the range
   /// As in ReplayRunOptions; may be empty: then the comparison is slower.
   std::function<Sink*()> start_over;
+  std::function<void(const Machine&)> machine_made;  ///< as there
 };
 
 struct TraceRunResult {

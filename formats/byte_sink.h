@@ -10,6 +10,7 @@
 
 #include "formats/atomic_file.h"
 #include "formats/error.h"
+#include "formats/kt_note.h"
 
 struct ZSTD_CCtx_s;
 
@@ -31,6 +32,10 @@ class ByteSink {
                              std::uint64_t /*instructions*/) {
     write(records);
   }
+  /// It keeps what KT has no records for: note() is of use.
+  virtual bool keeps_notes() const { return false; }
+  /// A note on KT: before the bytes behind `at` are written, in the order of `at`.
+  virtual void note(const KtNote&) {}
   virtual void finish() = 0;
 };
 

@@ -17,6 +17,7 @@
 #include "formats/byte_sink.h"
 #include "formats/error.h"
 #include "formats/input.h"
+#include "formats/kt_note.h"
 
 namespace citcat {
 
@@ -108,6 +109,14 @@ class KtWriter {
 
   /// Records that were made elsewhere with the same rules; must be whole records.
   void raw(std::span<const std::uint8_t> records, std::uint64_t instructions);
+
+  /// Whether the sink keeps notes.
+  bool keeps_notes() const { return sink_.keeps_notes(); }
+  /// A note that stands before the next record, or `ahead` bytes behind the last one.
+  void note(KtNote note, std::uint64_t ahead = 0) {
+    note.at = size() + ahead;
+    sink_.note(note);
+  }
 
   std::uint64_t instructions() const { return instructions_; }
   /// Bytes of KT so far, before compression.

@@ -20,8 +20,14 @@ constexpr std::size_t kSeekTableFooterBytes = 9;
 constexpr std::size_t kSeekTableRowBytes = 8;
 constexpr std::size_t kSkippableHeaderBytes = 8;
 
-constexpr std::array<std::uint8_t, 8> kIndexText{'C', 'C', 'K', 'T', 'I', 'N', 'D', 'X'};
-constexpr std::size_t kIndexRowBytes = 40;
+/// First version: rows end before the place.
+constexpr std::array<std::uint8_t, 8> kIndexTextV1{'C', 'C', 'K', 'T', 'I', 'N', 'D', 'X'};
+constexpr std::size_t kIndexRowBytesV1 = 40;
+/// Second version.
+constexpr std::array<std::uint8_t, 8> kIndexText{'C', 'C', 'K', 'T', 'I', 'D', 'X', '2'};
+constexpr std::size_t kIndexRowBytes = 40 + 8 + 4 + 4 + 8 + 8;
+/// Of notes that are read into memory.
+constexpr std::uint64_t kMaxNotesFrame = std::uint64_t{1} << 28;
 
 /// The index frame, which the last row of the seek table is of. Everything before it is frames.
 struct IndexPlace {
@@ -75,8 +81,29 @@ void add(std::uint64_t& sum, std::uint64_t more, const ByteReader& in) {
   sum += more;
 }
 
+/// A frame that a row names lies before the index, or throws.
+void check_frame(std::uint64_t offset, std::uint64_t bytes, std::uint64_t index_offset,
+                 const ByteReader& in) {
+  if (offset <= index_offset && bytes <= index_offset - offset) return;
+  in.fail("KT index: expected a frame before it, found one that ends behind");
+}
+
+/// What the second version of a row adds.
+void read_place(ByteReader& in, KtSegment& segment) {
+  segment.placed = true;
+  segment.place.instruction = in.u64("instruction");
+  segment.place.iteration = in.u32("iteration");
+  const std::uint32_t bits = in.u32("size of the code");
+  if (bits != 0 && bits != 16 && bits != 32) {
+    in.fail("KT index: size of the code: expected 0, 16 or 32, found " + std::to_string(bits));
+  }
+  segment.place.bits = static_cast<std::uint8_t>(bits);
+  segment.notes_offset = in.u64("offset of notes");
+  segment.notes_bytes = in.u64("bytes of notes");
+}
+
 /// The rows of the index, which lies behind the segments' frames.
-std::vector<KtSegment> read_rows(ByteReader& in, std::uint64_t index_offset) {
+std::vector<KtSegment> read_rows(ByteReader& in, std::uint64_t index_offset, bool with_places) {
   std::vector<KtSegment> result;
   KtSegment segment;
   while (!in.at_end()) {
@@ -87,9 +114,10 @@ std::vector<KtSegment> read_rows(ByteReader& in, std::uint64_t index_offset) {
     segment.file_offset = in.u64("frame offset");
     segment.stored_bytes = in.u64("frame size");
     segment.content_bytes = in.u64("content size");
-    if (segment.file_offset > index_offset ||
-        segment.stored_bytes > index_offset - segment.file_offset) {
-      in.fail("KT index: expected a frame before it, found one that ends behind");
+    check_frame(segment.file_offset, segment.stored_bytes, index_offset, in);
+    if (with_places) {
+      read_place(in, segment);
+      check_frame(segment.notes_offset, segment.notes_bytes, index_offset, in);
     }
     result.push_back(segment);
   }
@@ -117,6 +145,11 @@ std::vector<std::uint8_t> encode_kt_index(std::span<const KtSegment> segments,
     index.u64(segment.file_offset);
     index.u64(segment.stored_bytes);
     index.u64(segment.content_bytes);
+    index.u64(segment.place.instruction);
+    index.u32(segment.place.iteration);
+    index.u32(segment.place.bits);
+    index.u64(segment.notes_offset);
+    index.u64(segment.notes_bytes);
   }
   index.u64(hash64(index.view()));
   std::vector<std::uint8_t> out = skippable_frame(kSkippableMagic, index.view());
@@ -146,17 +179,30 @@ std::vector<KtSegment> read_kt_index(const std::string& path) {
     in.fail("expected the index of a KT file, found " + std::to_string(place.bytes) + " bytes");
   }
   const auto body = in.bytes(in.remaining() - kHashBytes, "index");
-  if (!std::equal(kIndexText.begin(), kIndexText.end(), body.begin()) ||
-      in.u64("index hash") != hash64(body)) {
+  const auto begins_with = [&](const auto& text) {
+    return std::equal(text.begin(), text.end(), body.begin());
+  };
+  const bool first_version = begins_with(kIndexTextV1);
+  if (!(first_version || begins_with(kIndexText)) || in.u64("index hash") != hash64(body)) {
     in.fail_at(place.offset, "expected the index of a KT file, found something else");
   }
   ByteReader rows(body.subspan(kIndexText.size()), path, place.offset);
   const std::uint64_t count = rows.u32("number of segments");
-  if (rows.remaining() != count * kIndexRowBytes) {
+  if (rows.remaining() != count * (first_version ? kIndexRowBytesV1 : kIndexRowBytes)) {
     rows.fail("expected rows for " + std::to_string(count) + " segments, found " +
               std::to_string(rows.remaining()) + " bytes");
   }
-  return read_rows(rows, place.offset);
+  return read_rows(rows, place.offset, !first_version);
+}
+
+std::vector<KtNote> read_kt_notes(const std::string& path, const KtSegment& segment) {
+  if (segment.notes_bytes == 0) return {};
+  if (segment.notes_bytes > kMaxNotesFrame) {
+    throw FormatError(path, segment.notes_offset, "expected notes of a segment, found too many");
+  }
+  const RandomAccessFile file(path);
+  const auto frame = file.read(segment.notes_offset, segment.notes_bytes, "notes");
+  return decode_kt_notes(frame, segment.kt_offset, path, segment.notes_offset);
 }
 
 }  // namespace citcat

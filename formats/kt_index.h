@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/kt_note.h"
+
 namespace citcat {
 
 /// A part of the trace that is read on its own.
@@ -14,10 +16,14 @@ struct KtSegment {
   std::uint64_t file_offset = 0;        ///< of its zstd frame
   std::uint64_t stored_bytes = 0;       ///< of that frame
   std::uint64_t content_bytes = 0;      ///< of the frame's content
-  std::uint64_t first_instruction = 0;  ///< instructions before it
-  std::uint64_t instructions = 0;
-  std::uint64_t kt_offset = 0;  ///< bytes of KT before it
+  std::uint64_t first_instruction = 0;  ///< instruction records before it
+  std::uint64_t instructions = 0;       ///< instruction records
+  std::uint64_t kt_offset = 0;          ///< bytes of KT before it
   std::uint64_t kt_bytes = 0;
+  bool placed = false;  ///< the file says where it begins; first version of the index: does not
+  KtPlace place;        ///< of its first instruction record, where `placed`
+  std::uint64_t notes_offset = 0;  ///< of the frame with its notes
+  std::uint64_t notes_bytes = 0;   ///< of that frame; 0: there are none
 };
 
 /// Magic of the skippable frames that hold what is ours (RFC 8878, 3.1.2).
@@ -36,5 +42,7 @@ std::vector<std::uint8_t> encode_kt_index(std::span<const KtSegment> segments,
 
 /// The segments of the trace `path`. Throws FormatError when it has no index, or not of all of it.
 std::vector<KtSegment> read_kt_index(const std::string& path);
+/// The notes of one of them. Throws FormatError for damaged ones.
+std::vector<KtNote> read_kt_notes(const std::string& path, const KtSegment& segment);
 
 }  // namespace citcat

@@ -14,11 +14,9 @@ namespace citcat {
 namespace {
 
 constexpr std::array<std::uint8_t, 8> kHeaderText{'C', 'I', 'T', 'C', 'A', 'T', 'K', 'T'};
-/// 1: first version.
-constexpr std::uint32_t kVersion = 1;
-/// Frame header, text, version, four zeros.
-constexpr std::size_t kHeaderBytes = 8 + 8 + 4 + 4;
-
+/// 1: first version. 2: frames of notes behind those of segments, and the second version of the
+/// index; both lie in skippable frames, and what a reader of version 1 decodes is the same.
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 constexpr std::size_t kQueuedBlocks = 8;
 constexpr std::size_t kDecodedBytes = std::size_t{1} << 16;
@@ -134,6 +132,7 @@ StoredKtSink::StoredKtSink(std::unique_ptr<ByteSink> target) : target_(std::move
   const std::vector<std::uint8_t> header = header_frame();
   target_->write(header);
   file_bytes_ = header.size();
+  frames_.push_back({header.size(), 0});
   worker_ = std::thread([this] { run_worker(); });
 }
 
@@ -148,7 +147,7 @@ void StoredKtSink::hand_over() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return queue_.size() < kQueuedBlocks || failure_; });
   if (failure_) std::rethrow_exception(failure_);
-  queue_.push_back(std::exchange(block_, {}));
+  queue_.push_back({std::exchange(block_, {}), std::exchange(notes_, {})});
   changed_.notify_all();
 }
 
@@ -167,7 +166,7 @@ void StoredKtSink::run_worker() {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return !queue_.empty() || ended_; });
       if (queue_.empty()) return;
-      std::vector<std::uint8_t> block = std::move(queue_.front());
+      Block block = std::move(queue_.front());
       queue_.pop_front();
       changed_.notify_all();
       lock.unlock();
@@ -180,7 +179,9 @@ void StoredKtSink::run_worker() {
   }
 }
 
-void StoredKtSink::encode(std::vector<std::uint8_t> records) {
+void StoredKtSink::encode(Block block) {
+  for (const KtNote& note : block.notes) book_.add(note);
+  std::vector<std::uint8_t>& records = block.records;
   records.insert(records.begin(), rest_.begin(), rest_.end());
   // Whole records only; the beginning of the last one waits for its rest.
   std::size_t whole = 0;
@@ -193,14 +194,19 @@ void StoredKtSink::encode(std::vector<std::uint8_t> records) {
   records.resize(whole + KtModel::kSlack);
   std::size_t at = 0;
   while (at < whole) {
-    if (!encoder_) encoder_ = std::make_unique<KtSegmentEncoder>();
-    at += encoder_->add(std::span(records).subspan(at), whole - at);
-    if (encoder_->full()) write_segment();
+    const bool begins = !encoder_;
+    if (begins) encoder_ = std::make_unique<KtSegmentEncoder>();
+    const std::size_t taken = encoder_->add(std::span(records).subspan(at), whole - at);
+    const KtPlace first = book_.pass(std::span(records).subspan(at, taken));
+    if (begins) place_ = first;
+    at += taken;
+    if (encoder_->full()) write_segment(book_.take());
   }
 }
 
-void StoredKtSink::write_segment() {
+void StoredKtSink::write_segment(std::vector<std::uint8_t> notes) {
   KtSegment segment;
+  segment.place = place_;
   segment.first_instruction = instructions_;
   segment.kt_offset = kt_bytes_;
   segment.instructions = encoder_->instructions();
@@ -213,6 +219,13 @@ void StoredKtSink::write_segment() {
   framed.u64(content.size());
   framed.bytes(content);
   write_frame(framed.view(), segment);
+  if (!notes.empty()) {
+    segment.notes_offset = file_bytes_;
+    segment.notes_bytes = notes.size();
+    target_->write(notes);
+    frames_.push_back({notes.size(), 0});
+    file_bytes_ += notes.size();
+  }
   segments_.push_back(segment);
 }
 
@@ -222,6 +235,7 @@ void StoredKtSink::write_frame(std::span<const std::uint8_t> content, KtSegment&
   segment.stored_bytes = frame.size();
   segment.content_bytes = content.size();
   target_->write(frame);
+  frames_.push_back({frame.size(), content.size()});
   file_bytes_ += frame.size();
 }
 
@@ -232,7 +246,11 @@ void StoredKtSink::finish() {
   if (!rest_.empty()) {
     throw FormatError("KT", kt_bytes_, "expected whole records, found the last one cut");
   }
-  if (encoder_) write_segment();
+  if (!encoder_ && book_.has_rest()) {  // what happened behind the last record
+    encoder_ = std::make_unique<KtSegmentEncoder>();
+    place_ = book_.pass({});
+  }
+  if (encoder_) write_segment(book_.take_all());
   write_end();
   target_->finish();
 }
@@ -245,10 +263,7 @@ void StoredKtSink::write_end() {
   content.u64(instructions_);
   content.u64(kt_bytes_);
   write_frame(content.view(), end);
-  std::vector<SeekTableEntry> frames{{kHeaderBytes, 0}};
-  for (const KtSegment& s : segments_) frames.push_back({s.stored_bytes, s.content_bytes});
-  frames.push_back({end.stored_bytes, end.content_bytes});
-  target_->write(encode_kt_index(segments_, std::move(frames)));
+  target_->write(encode_kt_index(segments_, std::move(frames_)));
 }
 
 }  // namespace citcat

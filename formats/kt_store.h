@@ -18,6 +18,7 @@
 #include "formats/hash.h"
 #include "formats/kt_index.h"
 #include "formats/kt_model.h"
+#include "formats/kt_note_book.h"
 
 namespace citcat {
 
@@ -73,23 +74,31 @@ class StoredKtSink final : public ByteSink {
   explicit StoredKtSink(std::unique_ptr<ByteSink> target);
   ~StoredKtSink() override;
   void write(std::span<const std::uint8_t> bytes) override;
+  bool keeps_notes() const override { return true; }
+  void note(const KtNote& note) override { notes_.push_back(note); }
   void finish() override;
 
  private:
+  /// What the caller hands to the worker: KT, and what was noted of it or is behind it.
+  struct Block {
+    std::vector<std::uint8_t> records;
+    std::vector<KtNote> notes;
+  };
   void hand_over();
   void stop_worker();
   void run_worker();
-  void encode(std::vector<std::uint8_t> records);
-  void write_segment();
+  void encode(Block block);
+  void write_segment(std::vector<std::uint8_t> notes);
   void write_frame(std::span<const std::uint8_t> content, KtSegment& segment);
   void write_end();
 
   std::unique_ptr<ByteSink> target_;
   std::vector<std::uint8_t> block_;  ///< given but not yet handed to the worker
+  std::vector<KtNote> notes_;        ///< the same
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::vector<std::uint8_t>> queue_;
+  std::deque<Block> queue_;
   bool ended_ = false;
   std::exception_ptr failure_;
   std::thread worker_;
@@ -97,7 +106,10 @@ class StoredKtSink final : public ByteSink {
   // The worker's, and finish()'s after it ended.
   std::vector<std::uint8_t> rest_;  ///< the beginning of a record that is not whole yet
   std::unique_ptr<KtSegmentEncoder> encoder_;
+  KtNoteBook book_;
+  KtPlace place_;  ///< of the segment being encoded
   std::vector<KtSegment> segments_;
+  std::vector<SeekTableEntry> frames_;
   std::uint64_t file_bytes_ = 0, instructions_ = 0, kt_bytes_ = 0;
 };
 

@@ -126,8 +126,17 @@ void SeekableKtSink::cut_frame() {
     whole_.instructions += instruction ? 1 : 0;
   }
   if (whole_.bytes == 0) return;
+  const KtPlace place = book_.pass(all.first(whole_.bytes));
+  begin_frame(book_.take(), place);
+}
+
+/// Compresses the whole records, which may be none.
+void SeekableKtSink::begin_frame(std::vector<std::uint8_t> notes, const KtPlace& place) {
+  const std::span<const std::uint8_t> all(records_);
   drain(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
   Frame frame;
+  frame.notes = std::move(notes);
+  frame.segment.place = place;
   frame.compressor = compressors_.take();
   std::vector<std::uint8_t>& records = frame.compressor->records();
   records.assign(all.begin() + static_cast<std::ptrdiff_t>(whole_.bytes), all.end());
@@ -153,11 +162,22 @@ void SeekableKtSink::drain(std::size_t leave) {
     KtSegment segment = frame.segment;
     segment.file_offset = file_bytes_;
     segment.stored_bytes = stored.size();
-    target_->write(stored);
-    file_bytes_ += stored.size();
+    write_frame(stored, segment.content_bytes);
+    if (!frame.notes.empty()) {
+      segment.notes_offset = file_bytes_;
+      segment.notes_bytes = frame.notes.size();
+      write_frame(frame.notes, 0);
+    }
     segments_.push_back(segment);
     compressors_.give_back(frame.compressor);
   }
+}
+
+void SeekableKtSink::write_frame(std::span<const std::uint8_t> stored,
+                                 std::uint64_t content_bytes) {
+  target_->write(stored);
+  frames_.push_back({stored.size(), content_bytes});
+  file_bytes_ += stored.size();
 }
 
 void SeekableKtSink::finish() {
@@ -166,10 +186,13 @@ void SeekableKtSink::finish() {
   if (!records_.empty()) {
     throw FormatError("KT", kt_bytes_, "expected whole records, found the last one cut");
   }
+  // What happened behind the last record.
+  if (book_.has_rest()) {
+    const KtPlace place = book_.pass({});
+    begin_frame(book_.take_all(), place);
+  }
   drain(0);
-  std::vector<SeekTableEntry> frames;
-  for (const KtSegment& s : segments_) frames.push_back({s.stored_bytes, s.content_bytes});
-  target_->write(encode_kt_index(segments_, std::move(frames)));
+  target_->write(encode_kt_index(segments_, std::move(frames_)));
   target_->finish();
 }
 

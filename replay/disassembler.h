@@ -15,6 +15,8 @@ class Disassembler {
 
   /// The instruction that `bytes` are, the whole of them, at `address`; "(bad)" for none.
   std::string text(std::span<const std::uint8_t> bytes, std::uint32_t address);
+  /// The size told, or guessed by now.
+  int bits() const { return bits_; }
 
  private:
   int bits_;

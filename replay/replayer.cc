@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "events/position_text.h"
 #include "formats/error.h"
 
 namespace citcat {
@@ -16,11 +17,7 @@ std::string port_text(const char* kind, std::uint32_t port, std::uint32_t size) 
   return text;
 }
 
-std::string position_text(Position p) {
-  std::string text = "instruction " + std::to_string(p.instruction);
-  if (p.iteration != 0) text += " iteration " + std::to_string(p.iteration);
-  return text;
-}
+std::string instruction_text(Position p) { return "instruction " + position_text(p); }
 
 /// Without their positions, external writes are placed by what the processor did before them.
 bool is_anchored(const Recording& recording) {
@@ -49,7 +46,7 @@ Divergence make_divergence(const ReplayStopped& stop) {
 }
 
 std::string place_text(const Divergence& divergence) {
-  std::string text = position_text(divergence.position);
+  std::string text = instruction_text(divergence.position);
   if (!divergence.linear) return text;
   char address[16];
   std::snprintf(address, sizeof address, " at %08x", *divergence.linear);
@@ -185,7 +182,8 @@ void Replayer::loop() {
       throw ReplayStopped{
           now, "the processor halted where no interrupt wakes it",
           recording_.interrupts[next_interrupt_].transaction,
-          "interrupt at " + position_text(recording_.interrupts[next_interrupt_].position), "HLT"};
+          "interrupt at " + instruction_text(recording_.interrupts[next_interrupt_].position),
+          "HLT"};
     }
     Position stop = next_stop();
     if (options_.progress) stop = std::min(stop, Position{next_report, 0});
@@ -247,7 +245,7 @@ void Replayer::deliver_interrupt() {
   const Position now = machine_.position();
   if (event.position != now) {
     throw ReplayStopped{now, "an interrupt falls where the replay has no boundary",
-                        event.transaction, position_text(event.position), position_text(now)};
+                        event.transaction, instruction_text(event.position), instruction_text(now)};
   }
   constexpr std::uint32_t kFlagIf = 0x200;
   if (event.is_maskable() && (machine_.engine().system_flags() & kFlagIf) == 0) {
@@ -297,8 +295,8 @@ std::uint32_t Replayer::port_part(PortAccess& access, const IoRead& part, std::u
   if (part.position_known && part.position != now) {
     throw ReplayStopped{now, "a port is read at another instruction than in the capture",
                         part.transaction,
-                        port_text("read", port, size) + " at " + position_text(part.position),
-                        "at " + position_text(now)};
+                        port_text("read", port, size) + " at " + instruction_text(part.position),
+                        "at " + instruction_text(now)};
   }
   return part.value << (8 * *offset);
 }
@@ -337,7 +335,7 @@ std::optional<InternalRead> Replayer::internal_read(InternalRead::Op op, Positio
   }
   if (next.position_known && next.position.instruction != now.instruction) {
     throw ReplayStopped{now, "a value that crosses no bus is read at another instruction",
-                        ~std::uint64_t{0}, position_text(next.position), position_text(now)};
+                        ~std::uint64_t{0}, instruction_text(next.position), instruction_text(now)};
   }
   ++next_internal_;
   return next;

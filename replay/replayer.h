@@ -26,7 +26,7 @@ struct Divergence {
   /// is compared than what an instruction does.
   std::optional<std::uint32_t> linear = std::nullopt;
 };
-/// "instruction 5 iteration 2 at 000f0100".
+/// "instruction 5+2 at 000f0100": position and linear address.
 std::string place_text(const Divergence& divergence);
 
 Divergence make_divergence(const ReplayStopped& stop);

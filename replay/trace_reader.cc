@@ -5,16 +5,18 @@
 #include <utility>
 #include <vector>
 
+#include "events/position_text.h"
 #include "events/recording_file.h"
 #include "formats/container.h"
 #include "formats/input.h"
-#include "formats/kt_index.h"
+#include "formats/kt_counter.h"
+#include "formats/kt_note_reader.h"
 #include "formats/once_input.h"
 #include "replay/checkpoints.h"
 #include "replay/digest_sink.h"
 #include "replay/end_sink.h"
 #include "replay/event_placer.h"
-#include "replay/kt_sink.h"
+#include "replay/record_sink.h"
 #include "replay/replayer.h"
 #include "replay/verifier.h"
 
@@ -24,51 +26,13 @@ namespace {
 
 // ---- A recording --------------------------------------------------------------------------------
 
-/// Keeps what a replay does as records.
-class RecordSink final : public Sink {
- public:
-  explicit RecordSink(const KtOptions& options) : options_(options) {}
-
-  Detail detail() const override {
-    return options_.process_records ? Detail::accesses : Detail::instructions;
-  }
-  void instruction(const ExecutedInstruction& e, Position now) override {
-    if (now.instruction < from) return;
-    KtRecord record;
-    record.instruction = kt_instruction(e, options_);
-    records.push_back({record, now});
-  }
-  void address_space(std::uint32_t cr3, Position now) override {
-    KtRecord record;
-    record.kind = KtRecord::Kind::process;
-    record.pid = kt_process(cr3);
-    add_other(record, now);
-  }
-  void mapping(LinearAddr page, PhysAddr frame, Position now) override {
-    KtRecord record;
-    record.kind = KtRecord::Kind::translation;
-    record.frame = frame.page();
-    record.page = page.value & ~kPageMask;
-    add_other(record, now);
-  }
-
-  std::uint64_t from = 0;  ///< earlier instructions are not kept
-  std::vector<TraceRecord> records;
-
- private:
-  void add_other(const KtRecord& record, Position now) {
-    if (options_.process_records && now.instruction >= from) records.push_back({record, now});
-  }
-  KtOptions options_;
-};
-
 class RecordingSource final : public TraceReader::Source {
  public:
   RecordingSource(const std::string& path, const TraceReaderOptions& options)
       : options_(options),
         file_(RecordingFile::open(path)),
         checkpoints_(file_),
-        sink_(kt_options(options)) {
+        sink_(kt_options(options), options.events) {
     place_events(file_, {});
     begin(std::nullopt);
   }
@@ -82,19 +46,22 @@ class RecordingSource final : public TraceReader::Source {
     return true;
   }
 
-  void seek(std::uint64_t instruction) override {
+  Position position() const override {
+    return at_ < sink_.records.size() ? sink_.records[at_].position
+                                      : replayer_->machine().position();
+  }
+
+  void seek(Position position) override {
+    const std::uint64_t instruction = position.instruction;
     std::optional<Checkpoints::Start> start;
     if (options_.use_checkpoints) start = checkpoints_.start_for({instruction, ~std::uint64_t{0}});
-    const std::uint64_t here = failed_ ? ~std::uint64_t{0} : position();
+    const std::uint64_t here = failed_ ? ~std::uint64_t{0} : reached();
     // What was replayed beyond the wanted instruction is of no use: its records may be gone.
     const bool forward = instruction > here || (here == 0 && instruction == 0);
     if (!forward || (start && start->instruction > here)) begin(start);
-    sink_.records.clear();
     at_ = 0;
-    sink_.from = instruction;
+    sink_.begin_at(position);
   }
-
-  std::uint64_t instructions() const override { return position(); }
 
  private:
   static constexpr std::uint64_t kStep = std::uint64_t{1} << 14;  ///< instructions at a time
@@ -105,7 +72,7 @@ class RecordingSource final : public TraceReader::Source {
     kt.process_records = options.process_records;
     return kt;
   }
-  std::uint64_t position() const { return replayer_->machine().position().instruction; }
+  std::uint64_t reached() const { return replayer_->machine().position().instruction; }
 
   /// Compares the replay with the evidence, or with the digests in its place.
   void check() {
@@ -151,8 +118,8 @@ class RecordingSource final : public TraceReader::Source {
     if (adoptions_) adoptions_->attach(replayer_->machine());
     if (start) checkpoints_.restore(*start, *replayer_);
     passed_ = start;
-    sink_.records.clear();
-    sink_.from = 0;
+    sink_.attach(replayer_->machine());
+    sink_.begin_at({});
     at_ = 0;
     ended_ = failed_ = false;
   }
@@ -162,13 +129,13 @@ class RecordingSource final : public TraceReader::Source {
     if (failed_) throw TraceDiverged(failure_);
     sink_.records.clear();
     at_ = 0;
-    std::uint64_t to = std::min(end_, std::max(position(), sink_.from) + kStep);
+    std::uint64_t to = std::min(end_, std::max(reached(), sink_.from().instruction) + kStep);
     const auto next = passed_ ? checkpoints_.after(*passed_) : std::nullopt;
     if (next) to = std::min(to, next->instruction);
     const ReplayReport report = replayer_->run_to(to);
     if (report.end == ReplayReport::End::diverged) {
       fail(*report.divergence);
-    } else if (next && position() == next->instruction) {
+    } else if (next && reached() == next->instruction) {
       if (!checkpoints_.agrees(*next, *replayer_)) {
         fail({{next->instruction, 0},
               ~std::uint64_t{0},
@@ -233,63 +200,99 @@ class RecordingSource final : public TraceReader::Source {
 
 class KtFileSource final : public TraceReader::Source {
  public:
-  explicit KtFileSource(std::string path) : path_(std::move(path)), once_(is_once_input(path_)) {
-    begin();
+  KtFileSource(std::string path, bool events)
+      : path_(std::move(path)),
+        once_(is_once_input(path_)),
+        events_(events),
+        notes_(once_ ? KtNoteReader() : KtNoteReader(path_)) {
+    begin({});
   }
 
   bool next(TraceRecord& out) override {
-    while (reader_->next(out.record)) {
-      out.position = {instruction_, 0};
-      if (out.record.kind == KtRecord::Kind::instruction) ++instruction_;
-      if (out.position.instruction >= from_) return true;
+    for (;;) {
+      const bool more = next_of_any(out);
+      if (!more) return false;
+      begun_ = begun_ || out.position >= from_;
+      if (begun_) return true;
+    }
+  }
+
+  Position position() const override {
+    const KtPlace place = counter_.coming();
+    return {place.instruction, place.iteration};
+  }
+
+  /// What can be read but once is only read forward.
+  void seek(Position position) override {
+    if (!once_) return begin(position);
+    if (position < this->position()) refuse(position);
+    from_ = position;
+    begun_ = false;
+  }
+
+ private:
+  /// The next event or record, wherever it is.
+  bool next_of_any(TraceRecord& out) {
+    if (next_event(out)) return true;
+    if (!reader_->next(out.record)) return false;
+    out.is_event = false;
+    if (out.record.kind == KtRecord::Kind::instruction) {
+      const KtInstruction& i = out.record.instruction;
+      set_place(out, counter_.next(i.eip, i.bytes(), i.address_count));
+    } else {
+      set_place(out, counter_.coming());
+    }
+    return true;
+  }
+
+  /// What was noted before the next record; false: there is no event left to hand out.
+  bool next_event(TraceRecord& out) {
+    while (const KtNote* const note = notes_.next(before_ + reader_->offset())) {
+      if (note->kind == KtNote::Kind::place) {
+        counter_.set(note->place);
+      } else if (events_) {
+        out.is_event = true;
+        out.event = *note;
+        set_place(out, note->place);
+        return true;
+      }
     }
     return false;
   }
 
-  void seek(std::uint64_t instruction) override {
-    if (once_) return go_on_to(instruction);
-    begin();
-    from_ = instruction;
-    if (reader_->input().compression() == Compression::none) return;
-    for (const KtSegment& segment : index()) {
-      if (segment.first_instruction > instruction) break;
-      segment_ = segment;
+  void begin(Position position) {
+    counter_ = {};
+    before_ = 0;
+    begun_ = false;
+    from_ = position;
+    const KtSegment* const segment = notes_.seek(position.instruction, position.iteration);
+    if (segment != nullptr) {
+      counter_.set(segment->place);
+      before_ = segment->kt_offset;
     }
-    if (segment_.first_instruction == 0) return;
-    reader_ = std::make_unique<KtReader>(path_, segment_.file_offset);
-    instruction_ = segment_.first_instruction;
+    reader_ = before_ != 0 ? std::make_unique<KtReader>(path_, segment->file_offset)
+                           : std::make_unique<KtReader>(path_);
   }
 
-  std::uint64_t instructions() const override { return instruction_; }
+  [[noreturn]] void refuse(Position position) const {
+    throw UsageError(path_ + ": instruction " + position_text(position) +
+                     " was read before, and what comes through a pipe is read only once");
+  }
 
- private:
-  void begin() {
-    reader_ = std::make_unique<KtReader>(path_);
-    instruction_ = from_ = 0;
-    segment_ = {};
-  }
-  /// What can be read but once is only read forward.
-  void go_on_to(std::uint64_t instruction) {
-    if (instruction < instruction_) {
-      throw UsageError(path_ + ": instruction " + std::to_string(instruction) +
-                       " was read before, and what comes through a pipe is read only once");
-    }
-    from_ = instruction;
-  }
-  /// Empty for a file without index: it is then read from the beginning.
-  std::vector<KtSegment> index() const {
-    try {
-      return read_kt_index(path_);
-    } catch (const FormatError&) {
-      return {};
-    }
+  static void set_place(TraceRecord& out, const KtPlace& place) {
+    out.position = {place.instruction, place.iteration};
+    out.bits = place.bits;
   }
 
   std::string path_;
   bool once_;
+  bool events_;
+  KtNoteReader notes_;
   std::unique_ptr<KtReader> reader_;
-  KtSegment segment_;
-  std::uint64_t instruction_ = 0, from_ = 0;
+  KtCounter counter_;
+  std::uint64_t before_ = 0;  ///< bytes of KT before those that reader_ reads
+  Position from_;
+  bool begun_ = false;  ///< from_ was reached
 };
 
 std::unique_ptr<TraceReader::Source> open_source(const std::string& path,
@@ -298,7 +301,7 @@ std::unique_ptr<TraceReader::Source> open_source(const std::string& path,
   if (is_container(read_head(parse_recording_name(path).path, kMagicBytes))) {
     return std::make_unique<RecordingSource>(path, options);
   }
-  return std::make_unique<KtFileSource>(path);
+  return std::make_unique<KtFileSource>(path, options.events);
 }
 
 }  // namespace
@@ -309,9 +312,8 @@ TraceReader::~TraceReader() = default;
 TraceReader::TraceReader(TraceReader&&) noexcept = default;
 TraceReader& TraceReader::operator=(TraceReader&&) noexcept = default;
 
-std::uint64_t TraceReader::instructions() const { return source_->instructions(); }
-
 bool TraceReader::next(TraceRecord& out) { return source_->next(out); }
-void TraceReader::seek(std::uint64_t instruction) { source_->seek(instruction); }
+Position TraceReader::position() const { return source_->position(); }
+void TraceReader::seek(Position position) { source_->seek(position); }
 
 }  // namespace citcat

@@ -11,6 +11,7 @@
 #include "events/position.h"
 #include "formats/error.h"
 #include "formats/kt.h"
+#include "formats/kt_note.h"
 
 namespace citcat {
 
@@ -20,18 +21,26 @@ class TraceDiverged : public Error {
   using Error::Error;
 };
 
-/// A record and where in the run it stands.
+/// A record and where in the run it stands, or something that happened there.
 struct TraceRecord {
-  KtRecord record;
+  KtRecord record;  ///< unless `is_event`
   /// Of an instruction: instructions completed before it, and iterations of its REP. Of another
-  /// record: of the instruction it precedes. KT files do not tell iterations apart: there every
-  /// record of an instruction counts.
+  /// record: of the instruction it precedes. The recording's, or that of a file's notes; of KT
+  /// without notes it counts from the file's first record and is derived (KtCounter).
   Position position;
+  /// Default size of the instruction's code segment, 16 or 32; 0: nothing tells, as in KT without
+  /// notes. Where it is told, positions are the recording's.
+  std::uint8_t bits = 0;
+  bool is_event = false;
+  KtNote event = {};  ///< where `is_event`; no place
 };
 
 struct TraceReaderOptions {
-  bool offsets = false;          ///< of a recording: offsets in CS, not linear addresses
-  bool process_records = false;  ///< of a recording: PID and MMU records too
+  bool offsets = false;  ///< of a recording: offsets in CS, not linear addresses
+  /// Of a recording: PID and MMU records too, at the beginning and after seek() those that tell
+  /// the process and the translations of then.
+  bool process_records = false;
+  bool events = false;  ///< what happened between instructions, where recording or file tell it
   /// Of a recording: compare with evidence or digests. From a checkpoint on there is no comparison
   /// but with later checkpoints; what made them compared.
   bool check = true;
@@ -51,10 +60,16 @@ class TraceReader {
   bool next(TraceRecord& out);
   /// What next() reads then is the first record of instruction `instruction` (or the end, when the
   /// run is shorter). Fast where the recording has checkpoints, or the KT file an index.
-  void seek(std::uint64_t instruction);
+  void seek(std::uint64_t instruction) { seek(Position{instruction, 0}); }
+  /// The same, of an iteration of a REP.
+  void seek(Position position);
+
+  /// Where the trace goes on behind what next() read last; at the end, where it ends. A KT file
+  /// without notes does not tell whether a REP that it ends in was done: it is thought not to be.
+  Position position() const;
   /// Instructions of the run up to where it was read, those skipped among them: when next() has
   /// returned false, all there are.
-  std::uint64_t instructions() const;
+  std::uint64_t instructions() const { return position().instruction; }
 
   /// For `for (const TraceRecord& record : reader)`: the records from here on.
   class Iterator {
@@ -87,8 +102,8 @@ class TraceReader {
    public:
     virtual ~Source() = default;
     virtual bool next(TraceRecord& out) = 0;
-    virtual void seek(std::uint64_t instruction) = 0;
-    virtual std::uint64_t instructions() const = 0;
+    virtual void seek(Position position) = 0;
+    virtual Position position() const = 0;
   };
 
  private:

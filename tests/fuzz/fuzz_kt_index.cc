@@ -16,9 +16,13 @@ namespace {
 
 /// Where the last row of the seek table says that the index ends, its hash stands.
 void repair_hash(std::vector<std::uint8_t>& bytes) {
+  // Of either version.
   constexpr char kMagic[8] = {'C', 'C', 'K', 'T', 'I', 'N', 'D', 'X'};
+  constexpr char kSecond[8] = {'C', 'C', 'K', 'T', 'I', 'D', 'X', '2'};
   for (std::size_t at = 4; at + sizeof kMagic <= bytes.size(); ++at) {
-    if (std::memcmp(&bytes[at], kMagic, sizeof kMagic) != 0) continue;
+    const bool begins = std::memcmp(&bytes[at], kMagic, sizeof kMagic) == 0 ||
+                        std::memcmp(&bytes[at], kSecond, sizeof kSecond) == 0;
+    if (!begins) continue;
     std::uint32_t body = 0;
     for (unsigned i = 0; i < 4; ++i) body |= std::uint32_t{bytes[at - 4 + i]} << 8 * i;
     if (body < 8 || body > bytes.size() - at) continue;
@@ -41,6 +45,13 @@ void read_segment(const std::string& path, const citcat::KtSegment& segment) {
   }
 }
 
+void read_notes(const std::string& path, const citcat::KtSegment& segment) {
+  try {
+    citcat::read_kt_notes(path, segment);
+  } catch (const citcat::FormatError&) {
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -52,6 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::vector<citcat::KtSegment> segments = citcat::read_kt_index(file.path());
     for (std::size_t i = 0; i < segments.size() && i < kMostSegments; ++i) {
       read_segment(file.path(), segments[i]);
+      read_notes(file.path(), segments[i]);
     }
   } catch (const citcat::FormatError&) {
   }

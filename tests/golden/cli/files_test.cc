@@ -138,11 +138,14 @@ TEST_F(Files, AKtTraceIsDumpedWithItsDisassembly) {
   write("two.kt", std::string("\0\x10\0\0\x12\x8b\x03\0\x78\x56\x34\x12", 12) +
                       std::string("\2\x10\0\0\1\x90\0\0", 8));
   EXPECT_EQ(good({"dump", "two.kt", "--bits", "32"}),
+            "; The trace does not tell the size of its code, nor where it begins: the former is "
+            "guessed (--bits sets\n; it), positions count from the first record, and iterations of "
+            "REP are told by its repetition.\n"
             "           0 00001000 8b03                   mov eax, [ebx] @12345678\n"
             "           1 00001002 90                     nop\n");
   EXPECT_EQ(good({"dump", "two.kt", "--from", "1", "--format", "csv"}),
-            "kind,number,address,bytes,address0,address1\n"
-            "instruction,1,00001002,90,,\n");
+            "kind,number,address,bytes,address0,address1,iteration,mode,mode_source\n"
+            "instruction,1,00001002,90,,,0,,\n");
 }
 
 TEST_F(Files, WrongOptionsAreUsageErrorsAndBadCapturesAreNot) {

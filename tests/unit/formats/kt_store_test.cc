@@ -168,7 +168,7 @@ TEST(StoredKt, NeverTakesACutFileForAWholeOne) {
   const Bytes kt = Program(1).run(300);
   const Bytes stored = store_kt(kt, 1000);
   // What follows the end segment are indexes, which a stream does not need.
-  const std::size_t indexes = 8 + (8 + 4 + 40 + 8) + 8 + 4 * 8 + 9;
+  const std::size_t indexes = 8 + (8 + 4 + 72 + 8) + 8 + 4 * 8 + 9;
   for (std::size_t size = kStoredKtMagicBytes; size < stored.size() - indexes; ++size) {
     const Bytes cut(stored.begin(), stored.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_THROW(read_all(cut), FormatError) << size;

@@ -135,7 +135,7 @@ TEST_P(RefusedPort, EndsTheReplayInFrontOfOneIteration) {
   evidence(guest, 2, 1);
   const Found found = run(guest);
   ASSERT_TRUE(found.report.divergence);
-  EXPECT_EQ(place_text(*found.report.divergence), "instruction 1 iteration 2 at 00012001");
+  EXPECT_EQ(place_text(*found.report.divergence), "instruction 1+2 at 00012001");
   EXPECT_EQ(found.report.instructions, 1u);
   EXPECT_EQ(found.cpu.eip, 0x12001u);
   EXPECT_EQ(found.cpu.gpr[kEcx], 1u);

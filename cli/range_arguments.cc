@@ -1,0 +1,48 @@
+#include "cli/range_arguments.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "events/position_text.h"
+#include "formats/error.h"
+
+namespace citcat {
+namespace {
+
+Position parse(const std::string& text, const char* option) {
+  const std::optional<Position> position = parse_position(text);
+  if (!position) {
+    throw UsageError(std::string(option) + ": expected a position, N or N+K, found " + text);
+  }
+  return *position;
+}
+
+}  // namespace
+
+Position RangeArguments::first() const { return from.empty() ? Position{} : parse(from, "--from"); }
+
+Position RangeArguments::end() const {
+  if (to.empty()) return {std::numeric_limits<std::uint64_t>::max(), 0};
+  return parse(to, "--to");
+}
+
+ReplayRange RangeArguments::instructions() const {
+  const Position begin = first(), last = end();
+  if (begin > last) throw UsageError("--from lies behind --to");
+  return {begin.instruction, last.instruction + (last.iteration != 0 ? 1 : 0)};
+}
+
+void RangeArguments::require_reached(const std::string& file, std::uint64_t instructions) const {
+  const Position begin = first();
+  if (begin == Position{} || begin >= end() || instructions > begin.instruction) return;
+  throw UsageError(
+      fmt::format("--from {}: {} ends after {} instructions", from, file, instructions));
+}
+
+void RangeArguments::define(CLI::App& app) {
+  app.add_option("--from", from, "Position of the first record: N, or N+K within a REP");
+  app.add_option("--to", to, "Position of the first one that is not wanted");
+}
+
+}  // namespace citcat

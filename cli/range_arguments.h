@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/command.h"
+#include "events/position.h"
+#include "replay/checkpoints.h"
+
+namespace citcat {
+
+/// --from and --to of a trace: positions N, or N+K for an iteration of a REP.
+struct RangeArguments {
+  std::string from, to;
+
+  /// Both throw UsageError for what is no position. Without --to it lies behind any run.
+  Position first() const;
+  Position end() const;
+  /// The instructions that have to be replayed. Throws UsageError when --from lies behind --to.
+  ReplayRange instructions() const;
+  /// One of them lies within a REP.
+  bool within_repeat() const { return first().iteration != 0 || end().iteration != 0; }
+
+  /// Nothing was found in `file`, which ends after so many instructions: throws UsageError when it
+  /// ends before --from.
+  void require_reached(const std::string& file, std::uint64_t instructions) const;
+
+  void define(CLI::App& app);
+};
+
+}  // namespace citcat

@@ -1,0 +1,61 @@
+#pragma once
+// What KT has no records for: where in the run a record stands, the size of the code, and what
+// happened between instructions. Kept beside the records in `.kt.zst` and `.ktz`
+// (docs/formats/kt.md, "Notes").
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace citcat {
+
+/// Where a record stands: as Position in events/position.h, with the size of its code.
+struct KtPlace {
+  std::uint64_t instruction = 0;
+  std::uint32_t iteration = 0;
+  std::uint8_t bits = 0;  ///< 16 or 32: default size of the code segment; 0: nobody knows
+  bool same_position(const KtPlace& other) const {
+    return instruction == other.instruction && iteration == other.iteration;
+  }
+  bool operator==(const KtPlace&) const = default;
+};
+
+/// A note that stands before the record at `at`.
+struct KtNote {
+  enum class Kind : std::uint8_t {
+    place,      ///< the next instruction record is at `place`, whatever the ones before suggest
+    exception,  ///< `where` is the vector, `value` the error code (0 where the vector has none)
+    software,   ///< INT n and its like: `where` is the vector
+    external,   ///< an interrupt request: `where` is the vector
+    nmi,
+    smi,
+    halted,          ///< HLT
+    shutdown,        ///< a third fault
+    port_read,       ///< `where` is the port, `size` bytes, `value` what was read
+    port_write,      ///< the same, what was written
+    external_write,  ///< another bus master stores `size` bytes at physical address `where`
+  };
+  static constexpr std::uint8_t kKinds = 11;
+
+  std::uint64_t at = 0;  ///< bytes of KT before that record
+  KtPlace place;         ///< of an event: instructions and iterations completed before it
+  std::uint32_t where = 0, size = 0, value = 0;
+  Kind kind = Kind::place;
+  /// Of a place: the records before suggest it too, and it is kept only where a segment begins.
+  bool implied = false;
+  bool operator==(const KtNote&) const = default;
+};
+
+/// "place", "exception", "software interrupt", "interrupt", "nmi", "smi", "halt", "shutdown",
+/// "port_read", "port_write", "external_write".
+const char* kt_note_name(KtNote::Kind kind);
+
+/// A skippable frame with these notes of one segment, in their order; `begin`: bytes of KT before
+/// the segment.
+std::vector<std::uint8_t> encode_kt_notes(std::span<const KtNote> notes, std::uint64_t begin);
+/// The notes of such a frame. Throws FormatError with `name` and `offset`, the place of the frame.
+std::vector<KtNote> decode_kt_notes(std::span<const std::uint8_t> frame, std::uint64_t begin,
+                                    const std::string& name, std::uint64_t offset);
+
+}  // namespace citcat
