@@ -15,6 +15,7 @@
 #include "capture/pins.h"
 #include "events/bus_transaction.h"
 #include "events/cpu_state.h"
+#include "events/event_count.h"
 #include "formats/samples.h"
 
 namespace citcat {
@@ -81,6 +82,8 @@ class BusDecoder {
   virtual bool take(BusTransaction& out) = 0;
 
   virtual bool has_positions() const { return false; }
+  /// What the positions of transactions count.
+  virtual CountUnit counts() const { return CountUnit::instructions; }
   /// What was odd so far, one line each.
   virtual std::vector<std::string> warnings() const { return {}; }
 

@@ -26,8 +26,10 @@ class BusOutput {
                             " (check the cycle definition pins in the channel map)");
     ready_.push_back() = transaction;
   }
-  /// One of the two cycles. The first one's data mean nothing.
-  void push_acknowledge(std::uint64_t clock, std::uint8_t data) {
+  /// One of the two cycles. The first one's data mean nothing. `counted`, of the second: what was
+  /// counted before the pair.
+  void push_acknowledge(std::uint64_t clock, std::uint8_t data,
+                        std::optional<std::uint64_t> counted = std::nullopt) {
     if (!first_acknowledge_) {
       first_acknowledge_ = clock;
       return;
@@ -38,9 +40,15 @@ class BusOutput {
     transaction.flags = kClockKnown;
     transaction.size = 1;
     transaction.data[0] = data;
+    if (counted) {
+      transaction.flags |= kPositionKnown;
+      transaction.position = {*counted, 0};
+    }
     first_acknowledge_.reset();
     push(transaction);
   }
+  /// The first of a pair of acknowledges has been pushed, and the second has not.
+  bool acknowledging() const { return first_acknowledge_.has_value(); }
   /// A cycle that moves no data.
   void push_special(BusOp op, std::uint64_t clock, std::uint8_t detail = 0) {
     BusTransaction transaction;

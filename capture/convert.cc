@@ -316,6 +316,7 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, Conver
   BusTransaction transaction;
   for (;;) {
     while (capture.next(transaction)) {
+      drop_count(capture.info(), transaction);
       ++(writer.write(transaction) ? result.written : result.left_out);
       if (progress) progress(result.written);
     }
@@ -324,6 +325,10 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, Conver
   }
   if (is_interrupted(capture.info().ending)) writer.interrupted(capture.info().ending);
   result.warnings = capture.info().warnings;
+  if (const CountUnit unit = capture.info().counts; unit != CountUnit::instructions) {
+    result.warnings.push_back("counts of " + std::string(count_unit_name(unit)) +
+                              " at interrupts are left out: positions are instructions");
+  }
   writer.finish(result.warnings);
   if (segments != 1)
     result.warnings.push_back(std::to_string(segments) +

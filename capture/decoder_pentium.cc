@@ -8,6 +8,7 @@
 #include "capture/clocked_decoder.h"
 #include "capture/decoder_486.h"
 #include "capture/hex.h"
+#include "capture/pulse_counter.h"
 #include "formats/error.h"
 
 namespace citcat {
@@ -74,10 +75,13 @@ class DecoderPentium final : public ClockedDecoder {
       if (row.bus == pins.bus.id) branch_trace_ = row.layout;
     const bool low_bits = std::all_of(std::begin(kTargetPins), std::end(kTargetPins),
                                       [&](const char* pin) { return pins.has(pin); });
+    // The pins of an AMD-K5 are others.
+    if (branch_trace_ == BranchTrace::address) pulses_ = PulseCounter(pins);
     if (low_bits) target_low_ = pins.gather({std::begin(kTargetPins), std::end(kTargetPins)});
   }
 
   bool take(BusTransaction& out) override { return output_.take(out); }
+  CountUnit counts() const override { return pulses_.unit(); }
 
   std::vector<std::string> warnings() const override {
     std::vector<std::string> lines;
@@ -87,6 +91,9 @@ class DecoderPentium final : public ClockedDecoder {
     count(backed_off_, " bus cycles were backed off (BOFF#) and run again from their beginning");
     if (!target_low_ && branch_trace_ == BranchTrace::address)
       count(branch_traces_, " branch targets are known to 8 bytes: BT0 to BT2 are not probed");
+    count(pulses_.uncertain(),
+          " interrupts have no count: an instruction or branch was reported completed within their "
+          "acknowledge cycles");
     count(left_out_, " special cycles are left out (stop grant, flush acknowledge)");
     return lines;
   }
@@ -95,6 +102,8 @@ class DecoderPentium final : public ClockedDecoder {
   void clock(const Period& period) override {
     const std::uint64_t control = control_(period.last) | absent_;
     const auto low = [&](unsigned pin) { return ((control >> pin) & 1) == 0; };
+    const std::uint64_t counted = pulses_.value();
+    if (pulses_.counts()) pulses_.clock(period.last);
     if (low(kBoff)) {
       // All outstanding cycles are run again in their entirety (Pentium data sheet, "BOFF#").
       backed_off_ += cycles_.size();
@@ -107,7 +116,10 @@ class DecoderPentium final : public ClockedDecoder {
       if (!current.cache_known && (low(kBrdy) || low(kNa))) settle_cache(current, low(kKen));
       if (low(kBrdy)) transfer(current, period);
     }
-    if (low(kAds)) begin(period, control);
+    if (low(kAds)) {
+      begin(period, control);
+      cycles_.back().counted = counted;
+    }
   }
 
   void end() override {}
@@ -116,6 +128,7 @@ class DecoderPentium final : public ClockedDecoder {
   struct Cycle {
     Kind kind = Kind::none;
     std::uint64_t clock = 0;
+    std::uint64_t counted = 0;  ///< pulses before the clock of ADS#
     std::uint32_t start = 0;
     unsigned lanes = 0;
     bool asks_for_line = false;  ///< CACHE# low
@@ -214,7 +227,7 @@ class DecoderPentium final : public ClockedDecoder {
 
   void finish_single(const Cycle& cycle, std::uint64_t data) {
     if (cycle.kind == Kind::interrupt_acknowledge) {
-      output_.push_acknowledge(cycle.clock, static_cast<std::uint8_t>(data));
+      acknowledge(cycle, static_cast<std::uint8_t>(data));
     } else if (cycle.kind == Kind::special) {
       if (const auto special = special_cycle(cycle.lanes, cycle.start)) {
         output_.push_special(special->op, cycle.clock, special->detail);
@@ -230,7 +243,20 @@ class DecoderPentium final : public ClockedDecoder {
     }
   }
 
+  /// No instruction completes between the two cycles of an interrupt's acknowledge, so that what is
+  /// counted before the first ADS# and behind the second BRDY# must be the same. Where it is not,
+  /// the pins were late, and the count is not known.
+  void acknowledge(const Cycle& cycle, std::uint8_t data) {
+    if (!output_.acknowledging()) before_acknowledge_ = cycle.counted;
+    const bool pair = output_.acknowledging();
+    std::optional<std::uint64_t> counted;
+    if (pair && pulses_.counts()) counted = pulses_.between(before_acknowledge_);
+    output_.push_acknowledge(cycle.clock, data, counted);
+  }
+
   BusOutput output_;
+  PulseCounter pulses_;
+  std::uint64_t before_acknowledge_ = 0;
   PinGather address_, data_, control_;
   std::uint64_t absent_ = 0;
   bool has_ken_ = true;
@@ -259,6 +285,8 @@ const std::vector<PinDescription>& pins_pentium() {
     optional("HITM", "write-backs by snoops are not told from others");
     for (const char* name : kTargetPins)
       optional(name, "branch trace messages tell their target to 8 bytes only");
+    for (const char* name : PulseCounter::kPins)
+      optional(name, "nothing counts instructions or branches");
     return pins;
   }();
   return kPins;

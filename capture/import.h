@@ -11,6 +11,7 @@
 
 #include "capture/source.h"
 #include "capture/where.h"
+#include "events/event_count.h"
 #include "events/on_chip_marker.h"
 #include "events/recording.h"
 #include "events/recording_file.h"
@@ -28,6 +29,8 @@ struct ImportOptions {
   std::optional<Where> start;  ///< nothing: the beginning, or the end of the state dump
   std::optional<Where> stop;   ///< nothing: the end of the capture, or the stop marker
   IgnoreCounts ignore_counts = IgnoreCounts::none;
+  /// What the capture's positions count, where it does not say.
+  std::optional<CountUnit> counts;
   /// What shows interrupts of devices on the processor's chip.
   std::vector<OnChipMarker> on_chip;
   /// Which segment of the capture becomes the recording. Nothing: every part of the capture that

@@ -33,6 +33,7 @@ std::string options_text(const ImportOptions& options) {
   if (options.ignore_counts == IgnoreCounts::all_but_interrupts) {
     json["ignore_counts"] = "all-but-interrupts";
   }
+  if (options.counts) json["counts"] = count_unit_name(*options.counts);
   for (const OnChipMarker& marker : options.on_chip) {
     json["on_chip"].push_back(on_chip_marker_text(marker));
   }
@@ -45,7 +46,7 @@ Importer::Importer(TransactionStream& stream, const ImportOptions& options,
                    EvidenceWriter* evidence)
     : stream_(stream),
       options_(options),
-      builder_({stream.info().bus, options.on_chip, starts_with_tlb()}, evidence),
+      builder_({stream.info().bus, options.on_chip, starts_with_tlb(), counts()}, evidence),
       start_(options.start),
       stop_(options.stop),
       audit_(options.ignore_counts == IgnoreCounts::none                 ? Counting::all
@@ -186,7 +187,8 @@ void Importer::look_ahead() {
   BusTransaction t;
   while (ahead_.size() < kLookAhead && next(t)) ahead_.push_back(t);
   const std::vector<BusTransaction> first(ahead_.begin(), ahead_.end());
-  audit_.judge(first, stream_.at_end());
+  // Of other units nothing is known that counts of a run could be judged by.
+  if (counts_instructions()) audit_.judge(first, stream_.at_end());
 }
 
 /// Position zero is the instruction after the dump. A monitor that writes the dump itself stops the
@@ -214,8 +216,32 @@ std::optional<Position> Importer::base_of_start() const {
   return known([](const auto& t) { return t.op == BusOp::instruction_start; });
 }
 
+/// Counts of something else than instructions stay counts: those of interrupts, for a search to
+/// place them by. Without the count at the start they say how far one is from the other.
+void Importer::find_base_of_counts() {
+  std::optional<Position> base;
+  if (by_dump_) {
+    // The driver's last store into its window is neither a branch nor the end of a block.
+    if (last_window_ && counts() != CountUnit::completions) base = last_window_;
+  } else if (options_.start && !ahead_.empty()) {
+    base = base_of_start();
+  } else if (!ahead_.empty() && ahead_.front().has(kPositionKnown)) {
+    base = ahead_.front().position;
+  }
+  if (base) {
+    base_ = {base->instruction, 0};
+  } else if (prefix_seen_ || by_dump_) {
+    base_known_ = false;
+    builder_.start_uncounted();
+  }
+  audit_ = PositionAudit(Counting::interrupts);
+  warn("the capture counts " + std::string(count_unit_name(counts())) +
+       ", not instructions: each interrupt is searched for where its count fits");
+}
+
 void Importer::find_base() {
   if (audit_.counting() == Counting::none) return;
+  if (!counts_instructions()) return find_base_of_counts();
   std::optional<Position> base;
   if (by_dump_) {
     base = audit_.counting() == Counting::all ? base_of_dump() : std::nullopt;
@@ -364,7 +390,9 @@ void Importer::drain() {
 std::vector<InternalRead> Importer::internal_reads(const Recording& recording) {
   std::vector<InternalRead> kept;
   if (options_.capture.internal_path.empty()) return kept;
-  const bool base_known = base_known_ && (by_dump_ || audit_.counting() != Counting::none);
+  const bool base_known = counts_instructions()
+                              ? base_known_ && (by_dump_ || audit_.counting() != Counting::none)
+                              : !prefix_seen_;
   if (!base_known && prefix_seen_) {
     warn("values of " + options_.capture.internal_path +
          " cannot be placed, because the instruction count at the start is not known");
@@ -372,13 +400,14 @@ std::vector<InternalRead> Importer::internal_reads(const Recording& recording) {
   }
   for (InternalRead read : load_side_values(options_.capture.internal_path)) {
     if (read.position_known) {
-      if (read.position.instruction < base_.instruction) continue;
-      read.position = RecordingBuilder::rebase(read.position, base_);
+      const Position base = counts_instructions() ? base_ : Position{};
+      if (read.position.instruction < base.instruction) continue;
+      read.position = RecordingBuilder::rebase(read.position, base);
       const bool beyond = recording.instructions && options_.stop &&
                           read.position.instruction >= *recording.instructions;
       if (beyond) break;
     }
-    if (options_.ignore_counts != IgnoreCounts::none) {
+    if (options_.ignore_counts != IgnoreCounts::none || !counts_instructions()) {
       read.position_known = false;
       read.position = {};
     }

@@ -66,6 +66,9 @@ class Importer {
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
   const std::string& name() const;
   bool starts_with_tlb() const;
+  CountUnit counts() const { return options_.counts.value_or(stream_.info().counts); }
+  bool counts_instructions() const { return counts() == CountUnit::instructions; }
+  void find_base_of_counts();
 
   TransactionStream& stream_;
   const ImportOptions& options_;

@@ -138,6 +138,7 @@ class SampleCapture final : public CaptureReader {
     decoder_ = match_.bus->make(source_->info(), {*match_.bus, assignment_});
     decoder_->on_cycle = on_cycle_;
     info_.has_positions = decoder_->has_positions();
+    info_.counts = decoder_->counts();
     ended_ = any_samples_ = false;
     for (const std::string& path : segments_[segment]) info_.files.push_back(describe_file(path));
   }

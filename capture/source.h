@@ -14,6 +14,7 @@
 #include "events/access_run.h"
 #include "events/bus_transaction.h"
 #include "events/cpu_state.h"
+#include "events/event_count.h"
 #include "events/recording.h"
 
 namespace citcat {
@@ -24,17 +25,26 @@ struct CaptureInfo {
   std::string format;                       ///< identifier in the table of formats, e.g. "sigrok"
   CpuModel cpu = CpuModel::unknown;         ///< as captured or as the caller declared
   std::uint32_t address_mask = 0xffffffff;  ///< physical address bits that were captured
-  bool has_positions = false;               ///< events carry kPositionKnown wherever it is exact
-  bool has_data = true;                     ///< false: addresses only, which cannot be replayed
-  bool has_clock = false;                   ///< transactions carry kClockKnown
-  BusModel bus;                             ///< bus.address_mask equals address_mask
-  bool width_inferred = false;              ///< bus.bus_bytes is what the transactions so far show
-  bool cache_inferred = true;               ///< so are form and line of the cache; else declared
+  /// What positions count. Of others than instructions only those of acknowledges mean anything.
+  CountUnit counts = CountUnit::instructions;
+  bool has_positions = false;   ///< events carry kPositionKnown wherever it is exact
+  bool has_data = true;         ///< false: addresses only, which cannot be replayed
+  bool has_clock = false;       ///< transactions carry kClockKnown
+  BusModel bus;                 ///< bus.address_mask equals address_mask
+  bool width_inferred = false;  ///< bus.bus_bytes is what the transactions so far show
+  bool cache_inferred = true;   ///< so are form and line of the cache; else declared
   /// Of the segment read last: interrupted, or the end of the capture.
   Ending ending = Ending::capture_end;
   std::vector<std::string> warnings;    ///< one line each, for people
   std::vector<Provenance::File> files;  ///< in the order given
 };
+
+/// For who takes positions for instructions: leaves out what counts something else.
+inline void drop_count(const CaptureInfo& info, BusTransaction& t) {
+  if (info.counts == CountUnit::instructions) return;
+  t.flags &= static_cast<std::uint16_t>(~kPositionKnown);
+  t.position = {};
+}
 
 /// The warning of a capture without data.
 inline constexpr std::string_view kAddressesOnly =

@@ -110,6 +110,7 @@ void dump_capture(const DumpOptions& options, const Console& console) {
     ++segment;
     while (reader->next(t)) {
       if (t.index >= options.to) return;
+      drop_count(reader->info(), t);
       if (options.wants(t.index)) {
         print_transaction(t, reader->info().bus.line_bytes, reader->info().has_data, options.form,
                           console);
@@ -168,6 +169,11 @@ std::vector<EventLine> event_lines(const Recording& r) {
     Json json =
         event_json(interrupt_kind_name(e.kind), e.transaction, e.position_known, e.position);
     json["vector"] = e.vector;
+    if (e.count) {
+      json["counted"] = count_unit_name(e.count->unit);
+      json["count"] = e.count->value;
+      json["from_start"] = e.count->from_start;
+    }
     lines.push_back({e.transaction, std::move(json)});
   }
   for (const IoRead& e : r.io_reads) {

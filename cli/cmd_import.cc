@@ -23,7 +23,7 @@ struct ImportArguments {
   std::vector<std::string> captures;
   CaptureArguments capture;
   std::string output, initial_state, start, stop, internal, bus, hints;
-  std::string ignore_counts = "none";
+  std::string ignore_counts = "none", counts;
   std::vector<std::string> on_chip;
   std::optional<std::uint32_t> segment;
   int level = ImportOptions{}.level;
@@ -46,6 +46,14 @@ IgnoreCounts ignore_counts_option(const std::string& name) {
   throw UsageError("--ignore-counts: expected none, all-but-interrupts or all, found " + name);
 }
 
+std::optional<CountUnit> counts_option(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  for (const CountUnit unit : {CountUnit::instructions, CountUnit::branches, CountUnit::blocks}) {
+    if (name == count_unit_name(unit)) return unit;
+  }
+  throw UsageError("--counts: expected instructions, branches or blocks, found " + name);
+}
+
 ImportOptions import_options(const ImportArguments& arguments) {
   ImportOptions options;
   options.capture = arguments.capture.options();
@@ -55,6 +63,7 @@ ImportOptions import_options(const ImportArguments& arguments) {
   if (!arguments.start.empty()) options.start = parse_where(arguments.start);
   if (!arguments.stop.empty()) options.stop = parse_where(arguments.stop);
   options.ignore_counts = ignore_counts_option(arguments.ignore_counts);
+  options.counts = counts_option(arguments.counts);
   for (const std::string& text : arguments.on_chip) {
     options.on_chip.push_back(parse_on_chip_marker(text));
   }
@@ -198,6 +207,8 @@ CommandRun define_import(CLI::App& app) {
   app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back");
   app.add_option("--ignore-counts", arguments->ignore_counts,
                  "Instruction counts to disregard: none, all-but-interrupts or all");
+  app.add_option("--counts", arguments->counts,
+                 "What the capture counts in place of instructions: branches (taken) or blocks");
   app.add_option(
          "--on-chip", arguments->on_chip,
          "VECTOR=io-write:PORT[:VALUE], mem-write:ADDR[:VALUE] or mem-read:ADDR: what shows "

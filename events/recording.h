@@ -14,6 +14,7 @@
 #include "events/adoption.h"
 #include "events/bus_transaction.h"
 #include "events/cpu_state.h"
+#include "events/event_count.h"
 #include "events/memory_image.h"
 #include "events/position.h"
 
@@ -54,6 +55,9 @@ struct Interrupt {
   std::uint8_t vector = 0;
   bool position_known = false;
   Position position;
+  /// Of an acknowledge in a capture that counts something else than instructions: which boundaries
+  /// it may be at. A search finds them (replay/event_placer.h).
+  std::optional<EventCount> count;
   BusAnchor anchor;
   std::uint64_t transaction = 0;  ///< index of the acknowledge in the capture
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "events/evidence_codec.h"
 
@@ -128,9 +129,21 @@ void RecordingBuilder::add_interrupt(const BusTransaction& t, Interrupt::Kind ki
   if (kind == Interrupt::Kind::nmi) event.vector = kNmiVector;
   event.position_known = t.has(kPositionKnown);
   event.position = t.position;
+  if (kind == Interrupt::Kind::external) event.count = std::exchange(count_, std::nullopt);
   event.anchor = counts_;
   event.transaction = t.index;
   recording_.interrupts.push_back(event);
+}
+
+/// Of a transaction whose position counts something else than instructions: an acknowledge keeps it
+/// as such.
+void RecordingBuilder::keep_count(BusTransaction& t) {
+  if (!t.has(kPositionKnown)) return;
+  const std::uint64_t value = t.position.instruction;
+  t.flags &= static_cast<std::uint16_t>(~kPositionKnown);
+  t.position = {};
+  if (t.op != BusOp::interrupt_acknowledge) return;
+  count_ = EventCount{options_.counts, value, counted_from_start_};
 }
 
 void RecordingBuilder::add_on_chip(std::uint8_t vector, const BusTransaction& t) {
@@ -364,6 +377,8 @@ void RecordingBuilder::derive(std::span<BusTransaction> transactions) {
     if (transactions.size() - i > kAhead) model_.prefetch(transactions[i + kAhead].address);
     BusTransaction& t = transactions[i];
     t.position = t.has(kPositionKnown) ? rebase(t.position) : Position{};
+    if (options_.counts != CountUnit::instructions) [[unlikely]]
+      keep_count(t);
     clock_.tick(counts_);
     derive(t);
   }

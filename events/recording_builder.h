@@ -32,6 +32,9 @@ struct BuilderOptions {
   /// The processor has a TLB: page tables seen before the start may be in it, and need not be read
   /// again.
   bool has_tlb = false;
+  /// What positions of the transactions count; of others than instructions only those of
+  /// acknowledges are taken.
+  CountUnit counts = CountUnit::instructions;
 };
 
 /// Derives a Recording from transactions in bus order. Memory grows with the distinct bytes touched
@@ -51,6 +54,8 @@ class RecordingBuilder {
   /// there starts again from zero), later ones lose its instructions. Not calling it is the same as
   /// calling it first with position zero.
   void start(const Position& base);
+  /// The same where the monitor's count at the start is not known.
+  void start_uncounted() { counted_from_start_ = false; }
 
   /// The next transaction of the recording. Its `position` is as the monitor counted.
   void add(BusTransaction transaction) { add(std::span(&transaction, 1)); }
@@ -106,6 +111,7 @@ class RecordingBuilder {
   void add_on_chip(std::uint8_t vector, const BusTransaction& t);
   void add_smm_entry(const SmmEntryDetector::Entry& entry);
   void find_smm_revision(const BusTransaction& t);
+  void keep_count(BusTransaction& t);
   void add_io_read(const BusTransaction& t);
   void add_memory(BusTransaction& t);
   void add_other(const BusTransaction& t);
@@ -148,6 +154,8 @@ class RecordingBuilder {
   std::optional<Delivery> delivery_;
   BusAnchor counts_;  ///< items before the current transaction
   Position base_;
+  bool counted_from_start_ = true;
+  std::optional<EventCount> count_;  ///< of the acknowledge that is derived
   std::optional<std::uint64_t> instructions_;
   std::uint64_t last_external_end_ = 0;  ///< index after the read the last external write is of
   bool saw_line_ = false;

@@ -416,13 +416,42 @@ void decode_digests(ByteReader& in, std::vector<ReplayDigest>& digests) {
 
 // ---- Events -------------------------------------------------------------------------------------
 
+namespace {
+
+/// In the columns of a position, where nothing is known in instructions: 2 u, or 2 u + 1 where it
+/// is counted from the start, u being the unit's number; then the count.
+void write_count(RowWriter& row, const EventCount& count) {
+  row.cell(2 * static_cast<std::uint64_t>(count.unit) + (count.from_start ? 1 : 0));
+  row.cell(count.value);
+  row.cell(0);
+}
+
+void read_place(RowReader& row, Interrupt& e) {
+  constexpr auto kMost = static_cast<std::uint8_t>(2 * static_cast<int>(kLastCountUnit) + 1);
+  const auto known = row.cell<std::uint8_t>(kMost);
+  const std::uint64_t value = row.cell();
+  const auto iteration = row.cell<std::uint32_t>(0xffffffff);
+  if (known > 1) {
+    e.count = EventCount{CountUnit{static_cast<std::uint8_t>(known / 2)}, value, known % 2 != 0};
+    return;
+  }
+  e.position_known = known != 0;
+  e.position = {value, iteration};
+}
+
+}  // namespace
+
 std::vector<std::uint8_t> encode_interrupts(std::span<const Interrupt> events, bool lean) {
   RowWriter row;
   for (const Interrupt& e : events) {
     row.begin_row();
     row.cell(static_cast<std::uint64_t>(e.kind));
     row.cell(e.vector);
-    write_position(row, e.position_known, e.position);
+    if (e.count && !e.position_known) {
+      write_count(row, *e.count);
+    } else {
+      write_position(row, e.position_known, e.position);
+    }
     write_anchor(row, e.anchor, !lean || !e.position_known);
     row.cell(e.transaction);
   }
@@ -440,7 +469,7 @@ void decode_interrupts(ByteReader& in, std::vector<Interrupt>& events) {
     Interrupt e;
     e.kind = row.cell(Interrupt::Kind::none);
     e.vector = row.cell<std::uint8_t>(0xff);
-    read_position(row, e.position_known, e.position);
+    read_place(row, e);
     e.anchor = read_anchor(row);
     e.transaction = row.cell();
     events.push_back(e);

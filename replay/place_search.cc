@@ -1,5 +1,7 @@
 #include "replay/place_search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -45,6 +47,10 @@ PlaceSearch::PlaceSearch(Recording& recording,
                                           PortCount(recording));
   }
   sinks_.add(gate_);
+  if (const auto count = CountTally::first_count(recording)) {
+    tally_.emplace(recording, *count);
+    sinks_.add(*tally_);
+  }
   sinks_.add(saves_);
   if (cache_) {
     sinks_.add(frames_);
@@ -64,6 +70,7 @@ PlaceSearch::PlaceSearch(Recording& recording,
   replay.watch = [this](Position now) { return watch(now); };
   replayer_ = std::make_unique<Replayer>(recording, &sinks_, std::move(replay));
   gate_.attach(replayer_->machine());
+  if (tally_) tally_->attach(replayer_->machine());
   saves_.attach(replayer_->machine());
   verifier_->attach(replayer_->machine());
   if (cache_) {
@@ -143,6 +150,7 @@ PlaceSearch::Place PlaceSearch::here(bool hold) {
               verifier_->checkpoint(),
               gate_.progress(),
               evidence_->position(),
+              tally_ ? tally_->state() : CountTally::State{},
               std::nullopt,
               {}};
   if (cache_) {
@@ -158,6 +166,7 @@ void PlaceSearch::go_back(const Place& place) {
   evidence_->seek(place.evidence);
   gate_.restore(place.gate);
   gate_.reopen();
+  if (tally_) tally_->restore(place.counts);
   if (place.cache) {
     cache_->restore(*place.cache);
     frames_.restore(place.frames);
@@ -172,6 +181,11 @@ void PlaceSearch::set_position(std::size_t interrupt, std::optional<Position> po
 
 /// Of the groups left, takes the first and goes on from there.
 void PlaceSearch::accept(PlacedEvent event) {
+  // What is doubtful is not often counted.
+  if (tally_) {
+    std::stable_partition(groups_.begin(), groups_.end(),
+                          [](const BoundaryGroup& g) { return g.plainly_counted; });
+  }
   describe(event, groups_);
   // What was not looked at may fit as well.
   if (too_many_) event.placement = Placement::ambiguous;
@@ -307,6 +321,10 @@ void PlaceSearch::fail(std::size_t interrupt) {
   d.reason = window_ ? "what follows the interrupt fits none of the boundaries it may be at"
                      : "no instruction boundary fits what the interrupt stores";
   d.expected = "interrupt between the transactions around " + std::to_string(d.transaction);
+  if (const auto& count = recording_.interrupts[interrupt].count) {
+    d.expected += fmt::format(", where {} {} are counted{}", count->value,
+                              count_unit_name(count->unit), count->from_start ? "" : " in all");
+  }
   report_.divergence = std::move(d);
 }
 

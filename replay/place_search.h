@@ -19,6 +19,7 @@
 #include "events/recording.h"
 #include "replay/anchor_gate.h"
 #include "replay/cache_follower.h"
+#include "replay/count_tally.h"
 #include "replay/event_placer.h"
 #include "replay/frame_watch.h"
 #include "replay/handler_saves.h"
@@ -40,6 +41,7 @@ struct BoundaryGroup {
   std::size_t boundaries = 0;  ///< behind a cache: passed in the window before `first`
   std::uint64_t count = 1;
   std::vector<Position> others;
+  bool plainly_counted = false;  ///< has the count of the capture with nothing doubtful in it
 };
 
 /// What a register held at the interrupt, as the handler stored it.
@@ -63,6 +65,7 @@ class PlaceSearch {
     Verifier::Checkpoint verifier;
     AnchorGate::Progress gate;
     std::uint64_t evidence = 0;  ///< transactions read
+    CountTally::State counts;
     // Of a write-back cache.
     std::optional<CacheFollower::Checkpoint> cache;
     FrameWatch::State frames;
@@ -92,6 +95,7 @@ class PlaceSearch {
   bool watch_window(Position now);
   bool in_window() const;
   bool fits() const;
+  bool is_counted() const { return tally_ && tally_->knows() && target().count; }
   bool reads_fit() const;
   void expect_reads();
   bool registers_fit() const;
@@ -164,6 +168,7 @@ class PlaceSearch {
   std::vector<bool> counted_;  ///< interrupts whose position came with the recording
   RewindableEvidence* evidence_ = nullptr;
   AnchorGate gate_{PortCount(recording_)};
+  std::optional<CountTally> tally_;  ///< where the capture counts something else than instructions
   HandlerSaves saves_;
   // Of a write-back cache: the lines on the bus are compared, and what they tell when they leave
   // it.

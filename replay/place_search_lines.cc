@@ -122,7 +122,11 @@ bool PlaceSearch::have_one_stack() const {
 void PlaceSearch::keep_what_lines_fit(bool far) {
   constexpr std::size_t kMostStacks = 256;
   constexpr std::uint64_t kNear = 1 << 12, kFar = 1 << 14;
+  const auto earlier = [](const BoundaryGroup& a, const BoundaryGroup& b) {
+    return a.first < b.first;
+  };
   std::vector<BoundaryGroup> left, groups = groups_;
+  std::sort(groups.begin(), groups.end(), earlier);
   for (std::size_t stacks = 0; !groups.empty(); ++stacks) {
     const auto others = std::stable_partition(
         groups.begin(), groups.end(), [first = stack_of(groups.front())](const BoundaryGroup& g) {
@@ -140,8 +144,7 @@ void PlaceSearch::keep_what_lines_fit(bool far) {
   }
   // Where nothing fits, something else is wrong; the run from here on will say what.
   if (left.empty()) return;
-  std::sort(left.begin(), left.end(),
-            [](const BoundaryGroup& a, const BoundaryGroup& b) { return a.first < b.first; });
+  std::sort(left.begin(), left.end(), earlier);
   groups_ = std::move(left);
 }
 

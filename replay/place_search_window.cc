@@ -25,6 +25,7 @@ bool PlaceSearch::fits() const {
   if (target().is_maskable() && ((engine.system_flags() & kFlagIf) == 0 || engine.inhibited())) {
     return false;
   }
+  if (is_counted() && !tally_->may_be(*target().count)) return false;
   if (cache_) return true;  // the frame stays in it
   const InterruptEvidence& after = surroundings_[target_];
   if (target().kind == Interrupt::Kind::smi || after.stored_bytes() == 0) return true;
@@ -109,8 +110,11 @@ bool PlaceSearch::watch(Position now) {
 
 bool PlaceSearch::watch_window(Position now) {
   const std::size_t reads = gate_.progress().reads.size();
-  endless_ = loop_.went_round(replayer_->machine(), reads, gate_.progress().stores);
-  window_over_ = endless_ || (window_ && check_reads_ && reads > expected_reads_.size());
+  // Where a count names the round of a loop, it need not come to anything new before.
+  endless_ =
+      !is_counted() && loop_.went_round(replayer_->machine(), reads, gate_.progress().stores);
+  window_over_ = endless_ || (is_counted() && tally_->is_beyond(*target().count)) ||
+                 (window_ && check_reads_ && reads > expected_reads_.size());
   if (!window_over_ && (!fits() || (window_ && (!registers_fit() || !reads_fit())))) return false;
   stopped_at_ = now;
   return true;
@@ -126,18 +130,20 @@ bool PlaceSearch::add_candidate() {
   const Position now = replayer_->machine().position();
   // In a window without a cache nothing is stored.
   const std::uint64_t stores = gate_.progress().stores;
+  const bool plainly = is_counted() && tally_->is_plainly(*target().count);
   std::vector<std::size_t>& alike = group_index_[stores << 32 ^ state.eip ^ state.gpr[kEcx]];
   for (const std::size_t i : alike) {
     BoundaryGroup& group = groups_[i];
     if (group.stores != stores || !(group.state == state)) continue;
     ++group.count;
+    group.plainly_counted |= plainly;
     if (group.others.size() < kListedPositions) group.others.push_back(now);
     return true;
   }
   too_many_ = groups_.size() == most;
   if (too_many_) return false;
   alike.push_back(groups_.size());
-  groups_.push_back({std::move(state), stores, now, boundaries_passed(), 1, {}});
+  groups_.push_back({std::move(state), stores, now, boundaries_passed(), 1, {}, plainly});
   return true;
 }
 

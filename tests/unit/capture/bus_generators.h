@@ -67,7 +67,9 @@ std::unique_ptr<Wave> draw_386sx(const Traffic& traffic, Random& random);
 std::unique_ptr<Wave> draw_386dx(const Traffic& traffic, Random& random);
 std::unique_ptr<Wave> draw_486(const Traffic& traffic, Random& random);
 /// Branch trace messages of a Pentium with and without its BT pins, and those of an AMD-K5.
-enum class Tracing : std::uint8_t { low_bits, no_low_bits, k5 };
+/// `completions`, `branches`: IU and IV, or IBT, have been high as often as the position of each
+/// acknowledge says before it begins.
+enum class Tracing : std::uint8_t { low_bits, no_low_bits, k5, completions, branches };
 std::unique_ptr<Wave> draw_pentium(const Traffic& traffic, Tracing tracing, Random& random);
 
 }  // namespace citcat::test

@@ -126,6 +126,30 @@ auto pentium(Tracing tracing) {
   return [tracing](const Traffic& list, Random& rng) { return draw_pentium(list, tracing, rng); };
 }
 
+/// What the pins counted before each acknowledge.
+TEST(PulseCounts, OfAcknowledgesAreThoseOfThePinsBeforeThem) {
+  for (const Tracing tracing : {Tracing::completions, Tracing::branches}) {
+    std::uint64_t interrupts = 0;
+    for (unsigned seed = 0; seed < 2000; ++seed) {
+      Random random(seed);
+      Traffic traffic = random_traffic(kRulesPentium, random);
+      std::uint64_t counted = draw(random, 50);
+      for (BusTransaction& t : traffic) t.position.instruction = counted += draw(random, 9);
+      const auto wave = draw_pentium(traffic, tracing, random);
+      const Traffic found = decode(*wave, "pentium");
+      ASSERT_EQ(found.size(), traffic.size()) << "seed " << seed;
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        const bool acknowledge = traffic[i].op == BusOp::interrupt_acknowledge;
+        ASSERT_EQ(found[i].has(kPositionKnown), acknowledge) << "seed " << seed;
+        if (!acknowledge) continue;
+        ++interrupts;
+        ASSERT_EQ(found[i].position, traffic[i].position) << "seed " << seed << " number " << i;
+      }
+    }
+    EXPECT_GT(interrupts, 100u);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     AllBuses, BusProperty,
     testing::Values(

@@ -1,5 +1,6 @@
 // Waveforms of the Pentium (Intel Pentium data sheet, "Bus functional description").
 
+#include <algorithm>
 #include <deque>
 
 #include "tests/unit/capture/bus_generators.h"
@@ -27,6 +28,8 @@ class GeneratorPentium {
                              "NA#", "BOFF#", "HITM#"})
       names.push_back(name);
     if (tracing_ == Tracing::low_bits) add_names(names, "BT", 0, 3);
+    if (tracing_ == Tracing::completions) names.insert(names.end(), {"IU", "IV"});
+    if (tracing_ == Tracing::branches) names.push_back("IBT");
     wave_ = std::make_unique<Wave>(names, "CLK", true, random);
     wave_->float_in_first_half(kData, 64);
     ads_ = wave_->channel("ADS#");
@@ -56,8 +59,10 @@ class GeneratorPentium {
     Cycle cycle{t, t.address.value & ~7u, 0, false, false};
     if (t.op == BusOp::interrupt_acknowledge) {
       cycle.enables = 1;
-      cycles_.push_back(cycle);
-      cycles_.push_back(cycle);
+      for (int i = 0; i < 2; ++i) {
+        acknowledges_.push_back(cycles_.size());
+        cycles_.push_back(cycle);
+      }
       return;
     }
     if (t.op == BusOp::instruction_start) return add_branch_trace(cycle);
@@ -111,10 +116,35 @@ class GeneratorPentium {
     wave_->set(0, 29, random_());
     wave_->set(kEnables, 8, random_());
     if (tracing_ == Tracing::low_bits) wave_->set(kTrace, 4, random_());
+    if (counts()) wave_->set(kTrace, pulse_pins(), 0);
+  }
+
+  bool counts() const { return tracing_ == Tracing::completions || tracing_ == Tracing::branches; }
+  unsigned pulse_pins() const { return tracing_ == Tracing::completions ? 2 : 1; }
+  /// Pulses that are due before the next cycle begins.
+  std::uint64_t due() const {
+    const std::size_t next = acknowledges_before(begun_);
+    if (!counts() || next == acknowledges_.size()) return 0;
+    const std::uint64_t counted = cycles_[acknowledges_[next]].t.position.instruction;
+    return counted - std::min(pulses_, counted);
+  }
+  /// Some of the pulses that are due: one instruction in the U pipe, or one in each.
+  void report() {
+    const auto most = static_cast<unsigned>(std::min<std::uint64_t>(due(), pulse_pins()));
+    const unsigned now = most == 0 ? 0 : draw(random_, most + 1);
+    if (counts()) wave_->set(kTrace, pulse_pins(), (1u << now) - 1);
+    pulses_ += now;
+  }
+  /// An interrupt is acknowledged when all before it has been completed and reported.
+  bool must_wait() const {
+    return begun_ < cycles_.size() && cycles_[begun_].t.op == BusOp::interrupt_acknowledge &&
+           due() != 0;
   }
 
   void clock() {
     idle();
+    const bool waits = must_wait();
+    if (!acknowledging()) report();
     const std::size_t outstanding = begun_ - done_;
     if (outstanding != 0 && draw(random_, 20) == 0) {
       // Thrown off: everything outstanding begins again.
@@ -126,13 +156,19 @@ class GeneratorPentium {
       ken_settled_ = false;
       return;
     }
-    const bool may_begin =
-        begun_ < cycles_.size() && (outstanding == 0 || (outstanding == 1 && next_allowed_));
+    const bool may_begin = begun_ < cycles_.size() && !waits &&
+                           (outstanding == 0 || (outstanding == 1 && next_allowed_));
     const bool begin = may_begin && draw(random_, 3) != 0;
     if (outstanding != 0) data_phase(outstanding);
     if (begin) address_phase(cycles_[begun_++]);
     wave_->tick();
     if (begin && outstanding != 0) next_allowed_ = false;
+  }
+
+  /// Between the two cycles of an acknowledge, or in one of them.
+  bool acknowledging() const {
+    const std::size_t begun = acknowledges_before(begun_);
+    return begun != acknowledges_before(done_) || begun % 2 == 1;
   }
 
   void address_phase(const Cycle& cycle) {
@@ -193,17 +229,17 @@ class GeneratorPentium {
   }
 
   std::size_t acknowledges_before(std::size_t n) const {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < n; ++i)
-      if (cycles_[i].t.op == BusOp::interrupt_acknowledge) ++count;
-    return count;
+    const auto at = std::lower_bound(acknowledges_.begin(), acknowledges_.end(), n);
+    return static_cast<std::size_t>(at - acknowledges_.begin());
   }
 
   Random& random_;
   Tracing tracing_;
   std::unique_ptr<Wave> wave_;
   std::vector<Cycle> cycles_;
+  std::vector<std::size_t> acknowledges_;  ///< their numbers, two for each interrupt
   std::size_t begun_ = 0, done_ = 0;
+  std::uint64_t pulses_ = 0;
   unsigned items_ = 0;
   bool next_allowed_ = false, ken_settled_ = false;
   std::size_t ads_ = 0, brdy_ = 0, cache_ = 0, ken_ = 0, na_ = 0, boff_ = 0, hitm_ = 0;

@@ -59,7 +59,11 @@ void RandomRecording::fill_events(Recording& recording) {
     // An SMI has no vector; its map stands in the same place.
     e.vector = byte();
     e.position_known = coin();
-    if (e.position_known) e.position = position();
+    if (e.position_known) {
+      e.position = position();
+    } else if (coin()) {
+      e.count = EventCount{static_cast<CountUnit>(1 + number(4)), random_(), coin()};
+    }
     e.anchor = anchor();
     e.transaction = random_();
     recording.interrupts.push_back(e);
@@ -143,6 +147,7 @@ void expect_equal_events(const Recording& a, const Recording& b) {
     EXPECT_EQ(x.vector, y.vector);
     EXPECT_EQ(x.position_known, y.position_known);
     EXPECT_TRUE(x.position == y.position);
+    EXPECT_EQ(x.count, y.count);
     expect_equal(x.anchor, y.anchor);
     EXPECT_EQ(x.transaction, y.transaction);
   }

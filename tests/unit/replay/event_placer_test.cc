@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "events/recording_file.h"
 #include "replay/verifier.h"
 #include "unit/replay/watched_guest.h"
@@ -420,6 +424,115 @@ TEST_F(ReviewedArchive, StopsBeforeAResultThatNobodyReviewed) {
   EXPECT_EQ(report->count(Placement::none), 1u);
   ASSERT_TRUE(report->divergence);
   EXPECT_EQ(report->divergence->transaction, shown_.index);
+}
+
+// Captures that count something else than instructions.
+
+class CountedPlacerTest : public EventPlacerTest {
+ protected:
+  /// The interrupts as a monitor shows them that counted so many of `unit` before each.
+  PlacementReport place_counted(std::uint64_t instructions, CountUnit unit,
+                                const std::vector<std::uint64_t>& counts, bool from_start = true) {
+    imported_ = guest_.record(instructions);
+    std::vector<Interrupt>& interrupts = imported_.recording.interrupts;
+    EXPECT_EQ(interrupts.size(), counts.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      interrupts[i].count = EventCount{unit, counts[i], from_start};
+    }
+    return place_events(imported_.recording, [this] { return imported_.read_evidence(); }, {});
+  }
+};
+
+TEST_F(CountedPlacerTest, TakenBranchesNameTheRoundOfALoopThatNothingElseTellsApart) {
+  guest_.code({0xb9, 0x1e, 0x00, 0x43, 0xe2, 0xfd, 0xb0, 0x01});  // mov cx,30; L: inc bx; loop L
+  guest_.handler({0xc6, 0x06, 0x00, 0x00, 0x07, 0x43, 0xcf});     // mov byte [0],7; inc bx; iret
+  guest_.interrupt_at({13, 0});                                   // after MOV and six rounds
+  const PlacementReport report = place_counted(16, CountUnit::branches, {6});
+  expect_all(report, Placement::unique);
+  expect_where_it_was(report);
+  expect_match();
+}
+
+TEST_F(CountedPlacerTest, BranchesThatAreNotTakenEndBlocksOnly) {
+  // mov cx,30; L: cmp cx,0; jz $+2 past; inc bx; loop L; jmp $
+  guest_.code({0xb9, 0x1e, 0x00, 0x83, 0xf9, 0x00, 0x74, 0x03, 0x43, 0xe2, 0xf8, 0xeb, 0xfe});
+  guest_.handler({0xc6, 0x06, 0x00, 0x00, 0x07, 0x43, 0xcf});
+  guest_.interrupt_at({21, 0});  // mov and five rounds of cmp, jz, inc, loop
+  const PlacementReport blocks = place_counted(24, CountUnit::blocks, {10});
+  expect_all(blocks, Placement::unique);
+  expect_where_it_was(blocks);
+  const PlacementReport branches = place_counted(24, CountUnit::branches, {5});
+  expect_all(branches, Placement::unique);
+  expect_where_it_was(branches);
+  expect_match();
+}
+
+TEST_F(CountedPlacerTest, CountsNameTheRoundOfAnIdleLoopHoweverManyThereAre) {
+  guest_.code({0xeb, 0xfe});  // jmp $
+  guest_.handler({0xc6, 0x06, 0x00, 0x00, 0x07, 0xcf});
+  guest_.interrupt_at({50, 0});
+  guest_.interrupt_at({5090, 0});
+  // The handler's IRET is a branch, its MOV is none.
+  for (const auto& [unit, counts] :
+       {std::pair{CountUnit::branches, std::vector<std::uint64_t>{50, 5089}},
+        std::pair{CountUnit::completions, std::vector<std::uint64_t>{50, 5091}}}) {
+    const PlacementReport report = place_counted(5093, unit, counts);
+    ASSERT_EQ(report.events.size(), 2u);
+    EXPECT_EQ(report.events[0].position, guest_.positions()[0]) << count_unit_name(unit);
+    if (unit == CountUnit::branches) {
+      expect_all(report, Placement::unique);
+      expect_where_it_was(report);
+    } else {
+      // The delivery may have been counted as one, or not: two rounds are left, and the first is
+      // taken.
+      EXPECT_STREQ(placement_name(report.events[1].placement), "equivalent");
+      EXPECT_EQ(report.events[1].candidates, 2u);
+      EXPECT_EQ(report.events[1].others, std::vector{Position({5091, 0})});
+    }
+    expect_match();
+  }
+}
+
+TEST_F(CountedPlacerTest, CountsFromAnUnknownInstantTellHowFarOneInterruptIsFromTheNext) {
+  guest_.code({0xeb, 0xfe});  // jmp $
+  guest_.handler({0xc6, 0x06, 0x00, 0x00, 0x07, 0xcf});
+  guest_.interrupt_at({3, 0});
+  guest_.interrupt_at({90, 0});
+  const PlacementReport report = place_counted(93, CountUnit::branches, {1003, 1089}, false);
+  ASSERT_EQ(report.events.size(), 2u);
+  const Position first = report.events[0].position, second = report.events[1].position;
+  EXPECT_STREQ(placement_name(report.events[0].placement), "equivalent");
+  EXPECT_EQ(second.instruction - first.instruction, 87u);
+  EXPECT_STREQ(placement_name(report.events[1].placement), "unique");
+}
+
+TEST_F(CountedPlacerTest, IterationsOfARepMayHaveBeenCountedOrNot) {
+  for (const std::uint64_t counted : {5u, 5u + 60u}) {
+    guest_ = WatchedGuest();
+    guest_.set("ecx", 60);
+    // rep lodsb; L: inc bx; jmp L
+    guest_.code({0xf3, 0xac, 0x43, 0xeb, 0xfd});
+    guest_.handler({0xc6, 0x06, 0x00, 0x00, 0x07, 0x43, 0xcf});
+    guest_.interrupt_at({5, 0});
+    const PlacementReport report = place_counted(8, CountUnit::completions, {counted});
+    ASSERT_EQ(report.events.size(), 1u);
+    const PlacedEvent& e = report.events[0];
+    const bool listed =
+        e.position == guest_.positions()[0] ||
+        std::find(e.others.begin(), e.others.end(), guest_.positions()[0]) != e.others.end();
+    EXPECT_TRUE(listed) << counted;
+  }
+}
+
+TEST_F(CountedPlacerTest, ACountThatNoBoundaryHasIsADivergenceThatNamesIt) {
+  guest_.code({0x40, 0x43, 0x41, 0x42, 0xa3, 0x10, 0x00, 0xf4});  // inc ×4, mov [10],ax, hlt
+  guest_.handler({0xcf});
+  guest_.interrupt_at({2, 0});
+  const PlacementReport report = place_counted(6, CountUnit::branches, {3});
+  ASSERT_TRUE(report.divergence);
+  EXPECT_NE(report.divergence->expected.find("where 3 branches are counted"), std::string::npos)
+      << report.divergence->expected;
+  EXPECT_EQ(report.count(Placement::none), 1u);
 }
 
 }  // namespace
