@@ -75,6 +75,8 @@ void cat_records(const CatArguments& arguments, ByteSink& out) {
   options.offsets = arguments.addresses == "offset";
   options.process_records = arguments.processes;
   options.events = !as_kt;
+  // Nothing else needs positions.
+  options.notes = !as_kt || arguments.range.first() != Position{} || !arguments.range.to.empty();
   options.check = !arguments.unchecked;
   options.use_checkpoints = !arguments.from_start;
   TraceReader reader(arguments.file, options);

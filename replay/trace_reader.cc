@@ -198,12 +198,20 @@ class RecordingSource final : public TraceReader::Source {
 
 // ---- A KT file ----------------------------------------------------------------------------------
 
+/// Spools what comes through a pipe in a form that has notes; false for other forms.
+bool make_indexed(const std::string& path) {
+  const Compression form = InputStream(path, InputStream::Use::head).compression();
+  if (form != Compression::zstd && form != Compression::stored_kt) return false;
+  make_rereadable(path);
+  return true;
+}
+
 class KtFileSource final : public TraceReader::Source {
  public:
-  KtFileSource(std::string path, bool events)
+  KtFileSource(std::string path, const TraceReaderOptions& options)
       : path_(std::move(path)),
-        once_(is_once_input(path_)),
-        events_(events),
+        once_(is_once_input(path_) && !(options.notes && make_indexed(path_))),
+        events_(options.events),
         notes_(once_ ? KtNoteReader() : KtNoteReader(path_)) {
     begin({});
   }
@@ -301,7 +309,7 @@ std::unique_ptr<TraceReader::Source> open_source(const std::string& path,
   if (is_container(read_head(parse_recording_name(path).path, kMagicBytes))) {
     return std::make_unique<RecordingSource>(path, options);
   }
-  return std::make_unique<KtFileSource>(path, options.events);
+  return std::make_unique<KtFileSource>(path, options);
 }
 
 }  // namespace

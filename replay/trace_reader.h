@@ -40,6 +40,9 @@ struct TraceReaderOptions {
   /// Of a recording: PID and MMU records too, at the beginning and after seek() those that tell
   /// the process and the translations of then.
   bool process_records = false;
+  /// Of a compressed KT file that comes through a pipe: notes lie behind what they are of, so it is
+  /// copied to a temporary file first. Without, it is read as it comes and positions are derived.
+  bool notes = true;
   bool events = false;  ///< what happened between instructions, where recording or file tell it
   /// Of a recording: compare with evidence or digests. From a checkpoint on there is no comparison
   /// but with later checkpoints; what made them compared.

@@ -123,7 +123,7 @@ TEST(Import, TakesAnIncompleteDumpWithWarnings) {
   auto dump = dump_writes(kBase);
   dump.erase(dump.begin() + 5);
   const Recording r = import_transactions(joined({dump, traffic(0, 5000)}));
-  EXPECT_EQ(r.initial.unknown, std::vector<std::string>{"ebx"});
+  EXPECT_EQ(r.initial.unknown, (std::vector<std::string>{"ebx", "smbase"}));
   EXPECT_EQ(r.warnings.size(), 1u);
   EXPECT_EQ(r.instructions, 5000u);
 }

@@ -105,7 +105,12 @@ TEST(HintFile, SaysWhereItIsWrong) {
 Recording some_recording() {
   Recording r;
   r.image.set(PhysAddr{0x12345}, 0xb0);
-  r.interrupts.push_back({Interrupt::Kind::external, 9, true, {4, 0}, {}, 6});
+  Interrupt interrupt;
+  interrupt.vector = 9;
+  interrupt.position_known = true;
+  interrupt.position = {4, 0};
+  interrupt.transaction = 6;
+  r.interrupts.push_back(interrupt);
   ExternalWrite w;
   w.address.value = 4;
   w.data = {7};
