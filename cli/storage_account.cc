@@ -31,7 +31,7 @@ const std::array<Stream, 6>& streams() {
         kPlacementChunk, kHintChunk},
        true},
       {"digests", {kDigestChunk}, true},
-      {"evidence", {kEvidenceChunk, kEvidenceChunkV1}, false},
+      {"evidence", {kEvidenceChunk}, false},
       {"checkpoints", {kCheckpointChunk, kCheckpointIndexChunk}, false},
   }};
   return all;

@@ -22,8 +22,6 @@ inline constexpr ChunkKind kExternalWriteChunk = chunk_kind("EXTW");
 inline constexpr ChunkKind kIoReadChunk = chunk_kind("IORD");
 inline constexpr ChunkKind kInternalReadChunk = chunk_kind("INTN");
 inline constexpr ChunkKind kEvidenceChunk = chunk_kind("EVD2");
-/// Evidence as earlier archives hold it: read, no longer written.
-inline constexpr ChunkKind kEvidenceChunkV1 = chunk_kind("EVID");
 inline constexpr ChunkKind kDigestChunk = chunk_kind("DIGS");
 inline constexpr ChunkKind kAdoptionChunk = chunk_kind("ADPT");
 inline constexpr ChunkKind kStopChunk = chunk_kind("STOP");

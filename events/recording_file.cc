@@ -6,9 +6,7 @@
 #include <filesystem>
 #include <span>
 #include <utility>
-#include <variant>
 
-#include "events/evidence_v1.h"
 #include "formats/byte_writer.h"
 #include "formats/error.h"
 
@@ -140,20 +138,16 @@ class FileEvidenceReader final : public EvidenceReader {
 
  private:
   bool decode(bool lines) {
-    const auto next_block = [&](auto& chunk) {
-      return lines ? chunk.next_lines(block_, parts_) : chunk.next_block(block_);
-    };
     next_ = 0;
     do {
-      decoded_ = std::visit(next_block, chunk_);
+      decoded_ = lines ? chunk_.next_lines(block_, parts_) : chunk_.next_block(block_);
     } while (decoded_ == 0 && load_next_chunk());
     return decoded_ != 0;
   }
 
   bool load_next_chunk() {
     const auto ends_evidence = [](ChunkKind kind) {
-      return kind == kEvidenceChunk || kind == kEvidenceChunkV1 || kind == kLostChunk ||
-             kind == kMetaChunk;
+      return kind == kEvidenceChunk || kind == kLostChunk || kind == kMetaChunk;
     };
     while (at_ < chunks_.size() && !ends_evidence(chunks_[at_].kind)) ++at_;
     // All evidence stands before META, because it is written while the capture is read.
@@ -164,18 +158,14 @@ class FileEvidenceReader final : public EvidenceReader {
     if (info.kind == kLostChunk) {
       in.fail("expected evidence, found that it was lost: " + decode_lost_chunk(in).message);
     }
-    if (info.kind == kEvidenceChunkV1) {
-      chunk_.emplace<EvidenceChunkV1>(in);
-    } else {
-      chunk_.emplace<EvidenceChunk>(in);
-    }
+    chunk_ = EvidenceChunk(in);
     return true;
   }
 
   std::shared_ptr<const ContainerReader> container_;
   std::vector<ChunkInfo> chunks_;  ///< of the recording
   std::size_t at_ = 0;
-  std::variant<EvidenceChunk, EvidenceChunkV1> chunk_;
+  EvidenceChunk chunk_;
   static constexpr std::size_t kBlock = 128;
   std::array<BusTransaction, kBlock> block_;  ///< decoded ahead
   std::array<std::uint8_t, kBlock> parts_{};  ///< of next_line(): transactions that each of them is
@@ -399,8 +389,7 @@ void RecordingFile::select_chunks(bool named) {
 }
 
 void RecordingFile::load(const ChunkInfo& chunk) {
-  for (const ChunkKind later :
-       {kEvidenceChunk, kEvidenceChunkV1, kCheckpointChunk, kCheckpointIndexChunk}) {
+  for (const ChunkKind later : {kEvidenceChunk, kCheckpointChunk, kCheckpointIndexChunk}) {
     if (chunk.kind == later) return;
   }
   const std::vector<std::uint8_t> payload = container_->read(chunk);

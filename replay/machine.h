@@ -86,6 +86,10 @@ class Machine final : private EngineClient, private WalkObserver {
 
   Memory& memory() { return memory_; }
   Engine& engine() { return engine_; }
+  /// Where an SMI would save its state; nullopt where neither the state nor an SMI has told.
+  std::optional<std::uint32_t> smbase() const {
+    return smbase_known_ ? std::optional(smbase_) : std::nullopt;
+  }
   const Engine& engine() const { return engine_; }
   const Mmu& mmu() const { return mmu_; }
 

@@ -44,9 +44,10 @@ struct BoundaryGroup {
   bool plainly_counted = false;  ///< has the count of the capture with nothing doubtful in it
 };
 
-/// What a register held at the interrupt, as the handler stored it.
+/// What a register held at the interrupt, as the handler or the processor stored it.
 struct KnownRegister {
-  bool is_segment = false;
+  enum class Kind : std::uint8_t { general, segment, eip };
+  Kind kind = Kind::general;
   std::uint8_t number = 0;
   std::uint32_t mask = 0, value = 0;
 };
@@ -100,10 +101,14 @@ class PlaceSearch {
   void expect_reads();
   bool registers_fit() const;
   void learn_registers();
+  void learn_saved_state();
+  void know(KnownRegister r, PhysAddr stored, std::uint32_t size);
   void collect(std::size_t interrupt);
   void collect_from_here();
   void collect_again();
+  void narrow();
   void begin_window();
+  void begin_log();
   bool add_candidate();
   void decide_by_trial(PlacedEvent& event);
   std::vector<Trial> try_all(std::uint64_t writes);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "replay/place_search.h"
+#include "replay/smm_save_map.h"
 
 namespace citcat {
 
@@ -39,17 +40,49 @@ bool PlaceSearch::fits() const {
 
 bool PlaceSearch::registers_fit() const {
   const Engine& engine = replayer_->machine().engine();
-  return std::all_of(registers_.begin(), registers_.end(), [&](const KnownRegister& r) {
-    const std::uint32_t now = r.is_segment ? engine.segment(r.number).selector
-                                           : static_cast<std::uint32_t>(engine.gpr(r.number));
-    return (now & r.mask) == r.value;
-  });
+  const auto now = [&](const KnownRegister& r) -> std::uint32_t {
+    switch (r.kind) {
+      case KnownRegister::Kind::general:
+        return engine.gpr(r.number);
+      case KnownRegister::Kind::segment:
+        return engine.segment(r.number).selector;
+      case KnownRegister::Kind::eip:
+        break;
+    }
+    return engine.eip();
+  };
+  return std::all_of(registers_.begin(), registers_.end(),
+                     [&](const KnownRegister& r) { return (now(r) & r.mask) == r.value; });
+}
+
+/// A register was stored whole at `stored`, as far as the bus shows it.
+void PlaceSearch::know(KnownRegister r, PhysAddr stored, std::uint32_t size) {
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const auto byte = surroundings_[target_].stored(stored + i);
+    if (!byte) break;
+    r.mask |= std::uint32_t{0xff} << (8 * i);
+    r.value |= std::uint32_t{*byte} << (8 * i);
+  }
+  if (r.mask != 0) registers_.push_back(r);
+}
+
+/// An SMI stores the registers itself. Behind a cache the bus shows it where that memory is not
+/// cached, which it seldom is.
+void PlaceSearch::learn_saved_state() {
+  const Machine& machine = replayer_->machine();
+  if (!machine.smbase()) return;
+  for (const SmmField& f : smm_save_map(target().vector).fields) {
+    const PhysAddr at = f.address(*machine.smbase());
+    if (f.item == SmmItem::gpr) know({KnownRegister::Kind::general, f.index, 0, 0}, at, 4);
+    if (f.item == SmmItem::eip) know({KnownRegister::Kind::eip, 0, 0, 0}, at, 4);
+  }
 }
 
 /// Lets the handler run from the first boundary that fits: whatever registers it saves on the way
 /// that it takes from all of them tell which of them it was.
 void PlaceSearch::learn_registers() {
   learned_ = true;
+  if (target().kind == Interrupt::Kind::smi) return learn_saved_state();
   saves_.begin();
   sinks_.mute(verifier_.get());
   constexpr std::uint64_t kBytes = InterruptEvidence::kStoredBytes;
@@ -58,14 +91,11 @@ void PlaceSearch::learn_registers() {
   saves_.end();
   std::unordered_set<std::uint32_t> seen;
   for (const SavedRegister& save : saves_.saves()) {
-    KnownRegister r{save.is_segment, save.number, 0, 0};
-    for (std::uint32_t i = 0; i < save.size; ++i) {
-      const auto byte = surroundings_[target_].stored(save.address + i);
-      if (!byte || !seen.insert(save.address.value + i).second) break;
-      r.mask |= std::uint32_t{0xff} << (8 * i);
-      r.value |= std::uint32_t{*byte} << (8 * i);
-    }
-    if (r.mask != 0) registers_.push_back(r);
+    // Of bytes stored twice the evidence keeps the first.
+    std::uint32_t fresh = 0;
+    while (fresh < save.size && seen.insert(save.address.value + fresh).second) ++fresh;
+    using Kind = KnownRegister::Kind;
+    know({save.is_segment ? Kind::segment : Kind::general, save.number, 0, 0}, save.address, fresh);
   }
 }
 
@@ -160,9 +190,7 @@ void PlaceSearch::collect_from_here() {
     if (!window_) {
       window_ = here();
       expect_reads();
-      passed_.clear();
-      passed_counted_ = passed_boundaries_ = 0;
-      if (cache_) cache_->start_log(passed_, replayer_->machine().position());
+      begin_log();
     }
     if (reads_fit() && registers_fit() && !add_candidate()) return;
     if (halted || (groups_.size() > 1 && !learned_)) return;
@@ -175,7 +203,14 @@ void PlaceSearch::collect_again() {
   groups_.clear();
   group_index_.clear();
   begin_window();
+  begin_log();
   collect_from_here();
+}
+
+void PlaceSearch::begin_log() {
+  passed_.clear();
+  passed_counted_ = passed_boundaries_ = 0;
+  if (cache_) cache_->start_log(passed_, replayer_->machine().position());
 }
 
 void PlaceSearch::begin_window() {
@@ -196,12 +231,17 @@ void PlaceSearch::collect(std::size_t interrupt) {
   group_index_.clear();
   registers_.clear();
   check_reads_ = false;
-  learned_ = cache_ != nullptr;  // behind a cache only frames tell registers, and later
+  // Behind a cache only frames tell what a handler saved, and later.
+  learned_ = cache_ && target().kind != Interrupt::Kind::smi;
   begin_window();
   collect_from_here();
+  if (window_) narrow();
   if (cache_) cache_->stop_log();
-  if (!window_ || cache_) return;
-  if (groups_.size() > 1) {
+}
+
+/// Goes through the window again with what its interrupt stored.
+void PlaceSearch::narrow() {
+  if (groups_.size() > 1 && !learned_) {
     learn_registers();
     collect_again();
   }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "events/address.h"
+
 namespace citcat {
 
 /// Dwords an SMI saves and RSM takes back, the highest address first.
@@ -39,6 +41,9 @@ struct SmmField {
 
   /// Place among the words, 0 for the highest address.
   constexpr std::size_t word() const { return (0x7ffcu - offset) / 4u; }
+  constexpr PhysAddr address(std::uint32_t smbase) const {
+    return PhysAddr{smbase + 0x8000u + offset};
+  }
 };
 constexpr std::uint8_t kSmmLdtr = 6, kSmmTr = 7;
 

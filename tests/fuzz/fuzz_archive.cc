@@ -22,15 +22,23 @@
 
 namespace {
 
-constexpr std::array kKinds{citcat::kMetaChunk,          citcat::kCpuChunk,
-                            citcat::kImageChunk,         citcat::kInterruptChunk,
-                            citcat::kExternalWriteChunk, citcat::kIoReadChunk,
-                            citcat::kInternalReadChunk,  citcat::kEvidenceChunk,
-                            citcat::kEvidenceChunkV1,    citcat::kDigestChunk,
-                            citcat::kAdoptionChunk,      citcat::kStopChunk,
-                            citcat::kCheckpointChunk,    citcat::kCheckpointIndexChunk,
-                            citcat::kPlacementChunk,     citcat::kHintChunk,
-                            citcat::kSelectChunk,        citcat::kLostChunk};
+constexpr std::array kKinds{citcat::kMetaChunk,
+                            citcat::kCpuChunk,
+                            citcat::kImageChunk,
+                            citcat::kInterruptChunk,
+                            citcat::kExternalWriteChunk,
+                            citcat::kIoReadChunk,
+                            citcat::kInternalReadChunk,
+                            citcat::kEvidenceChunk,
+                            citcat::kDigestChunk,
+                            citcat::kAdoptionChunk,
+                            citcat::kStopChunk,
+                            citcat::kCheckpointChunk,
+                            citcat::kCheckpointIndexChunk,
+                            citcat::kPlacementChunk,
+                            citcat::kHintChunk,
+                            citcat::kSelectChunk,
+                            citcat::kLostChunk};
 
 struct Chunk {
   citcat::ChunkKind kind;

@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "events/evidence_codec.h"
-#include "events/evidence_v1.h"
 #include "events/recording_codec.h"
 #include "formats/error.h"
 
 namespace {
 
-template <typename Chunk>
 void decode_evidence(citcat::ByteReader& in) {
-  Chunk chunk(in), lines = chunk;
+  citcat::EvidenceChunk chunk(in), lines = chunk;
   std::array<citcat::BusTransaction, 100> block;
   std::array<std::uint8_t, 100> parts;
   while (chunk.next_block(block) != 0) {
@@ -48,13 +46,11 @@ void decode(unsigned kind, citcat::ByteReader& in) {
     case 6:
       return citcat::decode_internal_reads(in, recording.internal_reads);
     case 7:
-      return decode_evidence<citcat::EvidenceChunkV1>(in);
-    case 8:
       return decode_digests(in);
-    case 9:
+    case 8:
       return void(citcat::decode_lost_chunk(in));
     default:
-      return decode_evidence<citcat::EvidenceChunk>(in);
+      return decode_evidence(in);
   }
 }
 
@@ -64,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   try {
     citcat::ByteReader in({data + 1, size - 1}, "input");
-    decode(data[0] % 11U, in);
+    decode(data[0] % 10U, in);
   } catch (const citcat::FormatError&) {
   }
   return 0;

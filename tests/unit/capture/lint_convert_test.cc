@@ -177,9 +177,6 @@ TEST_F(HeaderlessRecords, WithoutDataHaveNoNativeForm) {
   convert_capture({path("bus.bin")}, {}, "byu", std::make_unique<FileSink>(path("bus.byu")));
   EXPECT_THROW(convert_capture({path("bus.byu")}, {}, "native", std::make_unique<NullSink>()),
                UsageError);
-  CaptureOptions options;
-  options.format = "machine";
-  EXPECT_THROW(convert_capture({"-"}, options, "native", std::make_unique<NullSink>()), UsageError);
 }
 
 TEST_F(HeaderlessRecords, ThatBecameAnAddressTraceHaveNoDataAsCsvEither) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "events/evidence_v1.h"
 #include "formats/column.h"
 #include "formats/error.h"
 #include "unit/events/random_recording.h"
@@ -251,50 +250,6 @@ TEST(EvidenceCodec, RefusesEveryCutAndWhatFollows) {
   std::vector<std::uint8_t> longer(std::begin(kExample), std::end(kExample));
   longer.push_back(0);
   EXPECT_THROW(decode<EvidenceChunk>(longer), FormatError);
-}
-
-/// An EVID chunk as docs/formats/archive.md describes it.
-std::vector<std::uint8_t> encode_v1(const std::vector<BusTransaction>& all) {
-  std::vector<std::uint64_t> shapes, shape, index, address, clock, instruction, iteration;
-  std::vector<std::uint8_t> data;
-  std::array<std::uint32_t, kBusOpCount> last{};
-  std::uint64_t next = 0;
-  for (const BusTransaction& t : all) {
-    const auto op = static_cast<std::size_t>(t.op);
-    const std::uint64_t packed = op | std::uint64_t{t.size} << 8 | std::uint64_t{t.flags} << 16;
-    const auto known = std::find(shapes.begin(), shapes.end(), packed);
-    shape.push_back(static_cast<std::uint64_t>(known - shapes.begin()));
-    if (known == shapes.end()) shapes.push_back(packed);
-    index.push_back(t.index - next);
-    next = t.index + 1;
-    const auto difference = static_cast<std::int32_t>(t.address.value - last[op]);
-    last[op] = t.address.value;
-    address.push_back(
-        static_cast<std::uint32_t>(difference < 0 ? -2LL * difference - 1 : 2LL * difference));
-    if (t.has(kClockKnown)) clock.push_back(t.clock);
-    if (t.has(kPositionKnown)) {
-      instruction.push_back(t.position.instruction);
-      iteration.push_back(t.position.iteration);
-    }
-    if (t.op != BusOp::code_read && t.op != BusOp::data_read)
-      data.insert(data.end(), t.data.begin(), t.data.begin() + t.size);
-  }
-  ByteWriter out;
-  out.varint(all.size());
-  out.varint(shapes.size());
-  for (const std::uint64_t packed : shapes) out.varint(packed);
-  for (const auto* column : {&shape, &index, &address, &clock, &instruction, &iteration})
-    write_column(out, *column);
-  out.varint(data.size());
-  out.bytes(data);
-  return out.take();
-}
-
-TEST(EvidenceCodec, ReadsTheEvidenceOfEarlierArchives) {
-  test::RandomRecording random(3);
-  std::vector<BusTransaction> all;
-  for (std::uint64_t i = 0; i < 2000; ++i) all.push_back(random.transaction(i + i / 100 * 3));
-  expect_equal(all, decode<EvidenceChunkV1>(encode_v1(all)));
 }
 
 }  // namespace

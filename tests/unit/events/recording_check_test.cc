@@ -139,27 +139,5 @@ TEST_F(RecordingCheckTest, RefusesToMakeARecordingWithoutProcessorState) {
   EXPECT_EQ(names(), std::vector<std::string>{"r"});
 }
 
-TEST_F(RecordingCheckTest, ReadsAnArchiveOfTheFirstVersion) {
-  const std::string old = std::string(CITCAT_SOURCE_DIR) + "/tests/data/archive-v1.citcat";
-  // Its totals are as random as its evidence; it has 40 transactions.
-  const RecordingCheck check = check_recording(old);
-  ASSERT_EQ(check.scan.damage.size(), 1U);
-  EXPECT_THAT(check.scan.damage[0].message, HasSubstr("transactions, found 40"));
-  const RecordingFile file = RecordingFile::open(old);
-  // What the generator of that file used: any change of these two is a change of the format.
-  test::RandomRecording random(11);
-  test::expect_equal(random.recording(), file.recording());
-  const auto evidence = file.evidence();
-  BusTransaction t;
-  for (std::uint64_t i = 0; i < 40; ++i) {
-    ASSERT_TRUE(evidence->next(t));
-    test::expect_equal_evidence(random.transaction(i), t);
-  }
-  EXPECT_FALSE(evidence->next(t));
-  EXPECT_EQ(file.digests(), (std::vector<ReplayDigest>{{1000, 0x1234}, {2000, 0x5678}}));
-  ASSERT_EQ(file.checkpoints().size(), 1U);
-  EXPECT_EQ(file.checkpoint(file.checkpoints()[0]), std::vector<std::uint8_t>(100, 42));
-}
-
 }  // namespace
 }  // namespace citcat

@@ -304,6 +304,7 @@ TEST_F(WrongRegisterTest, ExchangedWithAnotherIsNamedWithIt) {
 }
 
 TEST_F(WrongRegisterTest, ThatIsASegmentIsNamedByWhereTheBusShowsTheStore) {
+  set_register(imported_.recording.initial, "es", 0x5000);  // else the two may be exchanged
   set_register(imported_.recording.initial, "ds", 0x2f51);
   expect_named("ds", 0x3000);
 }
@@ -328,7 +329,7 @@ TEST_F(ExplanationTest, AnSmiWhoseStoresWereNotCapturedIsNamed) {
   guest_.processor(CpuModel::p6);
   guest_.set("eflags", 0x2);
   guest_.code({0x40, 0xa3, 0x10, 0x00, 0xeb, 0xfa});  // L: inc ax; mov [10h],ax; jmp L
-  guest_.put(0x38000, {0x0f, 0xaa});                  // rsm
+  guest_.put(0x38000, {0xb0, 0x5a, 0xa2, 0x20, 0x00, 0x0f, 0xaa});  // mov al,5ah; mov [20h],al; rsm
   guest_.smi_at({30, 0});
   record(90);
   auto& evidence = imported_.evidence;
@@ -342,7 +343,7 @@ TEST_F(ExplanationTest, AnSmiWhoseStoresWereNotCapturedIsNamed) {
   fetch.op = BusOp::code_read;
   fetch.address.value = 0x38000;
   fetch.size = 2;
-  fetch.data = {0x0f, 0xaa};
+  fetch.data = {0xb0, 0x5a};
   for (std::size_t i = 0; i < evidence.size(); ++i) evidence[i].index = i;
   imported_.recording.interrupts.clear();
   expect_first(CauseKind::missing_interrupt);

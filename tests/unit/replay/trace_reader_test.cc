@@ -177,9 +177,9 @@ TEST_F(TraceReaderTest, CheckpointsKeepWithinTheirSize) {
 
 /// Runs `replay` as it is verified and as it goes on from a checkpoint.
 TEST_F(TraceReaderTest, TakesResultsOverAgainThatOnlyTheBusTold) {
-  if (!import_machine("lin_rcp_tiny", "B")) GTEST_SKIP() << "lin_rcp_tiny is absent";
+  if (!import_machine("lin_fpu_small", "B")) GTEST_SKIP() << "lin_fpu_small is absent";
   const RecordingFile file = RecordingFile::open(path("r"));
-  constexpr std::uint64_t kEvery = 1000;
+  constexpr std::uint64_t kEvery = 20000;
   VectorSink sink;
   KtWriter writer(sink);
   KtSink trace(writer, KtOptions{});
