@@ -106,6 +106,7 @@ class CauseFinder {
   // cause_finder_gaps.cc: what the capture lacks whole
   void unseen_smi();
   std::optional<std::uint32_t> smbase_of(const BusTransaction& fetch) const;
+  std::set<Position> smi_places(const BusTransaction& fetch) const;
   void suspect_smi(Position place, const BusTransaction& fetch, std::uint32_t base);
   Cause missing_stretch() const;
   std::optional<Cause> start_at_interrupt() const;

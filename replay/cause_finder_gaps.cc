@@ -17,8 +17,12 @@ constexpr std::uint64_t kEnd = ~std::uint64_t{0};
 constexpr std::uint32_t kHandler = 0x8000, kSaveBegin = 0xfc00, kSaveEnd = 0x10000;
 constexpr std::uint32_t kResetBase = 0x30000;
 constexpr const char* kSmbase = "smbase";
-/// Transactions at the divergence among which the fetch of a handler is looked for.
-constexpr std::size_t kLookedAt = 4;
+/// Transactions before and from the divergence among which the fetch of a handler is looked for: a
+/// processor may have fetched what it did not execute, so that only the handler's first store need
+/// be the difference.
+constexpr std::size_t kLookedBack = 64, kLookedAt = 4;
+/// Instructions before it that an SMI may stand at where no count tells.
+constexpr std::size_t kMostPlaces = 8;
 /// Prices (cause_finder_memory.cc).
 constexpr double kSmi = 1.2, kSuspected = 12;
 /// A run that fails so early may have begun elsewhere; instructions.
@@ -45,15 +49,31 @@ std::optional<std::uint32_t> CauseFinder::smbase_of(const BusTransaction& fetch)
 /// stores were not captured, as the processor makes them.
 void CauseFinder::unseen_smi() {
   if (trials_.machine().save().in_smm) return;
-  for (std::size_t i = 0; i < std::min(kLookedAt, upcoming_.size()); ++i) {
-    const BusTransaction fetch = upcoming_[i];
+  if (upcoming_.empty()) return;
+  const std::uint64_t back = std::min<std::uint64_t>(kLookedBack, upcoming_.front().index);
+  const auto around =
+      transactions_from(*trials_.open_evidence(), upcoming_.front().index - back, back + kLookedAt);
+  for (const BusTransaction& fetch : around) {
     const auto base = smbase_of(fetch);
     if (!base) continue;
-    std::set<Position> places{divergence_.position, {divergence_.position.instruction + 1, 0}};
-    if (fetch.has(kPositionKnown)) places.insert(fetch.position);
-    for (const Position place : places) suspect_smi(place, fetch, *base);
+    for (const Position place : smi_places(fetch)) suspect_smi(place, fetch, *base);
     return;
   }
+}
+
+/// Where the SMI whose handler begins with this fetch may have been taken.
+std::set<Position> CauseFinder::smi_places(const BusTransaction& fetch) const {
+  std::set<Position> places{divergence_.position, {divergence_.position.instruction + 1, 0}};
+  if (fetch.has(kPositionKnown)) {
+    places.insert(fetch.position);
+  } else if (fetch.index < upcoming_.front().index) {
+    const auto& steps = history_.steps();
+    for (std::size_t i = steps.size() - std::min(kMostPlaces, steps.size()); i < steps.size();
+         ++i) {
+      places.insert(steps[i].position);
+    }
+  }
+  return places;
 }
 
 void CauseFinder::suspect_smi(Position place, const BusTransaction& fetch, std::uint32_t base) {

@@ -39,6 +39,14 @@ class ExplanationTest : public testing::Test {
     return verifier.finish(replayer.run());
   }
 
+  static std::string listed(const std::vector<TriedCause>& causes) {
+    std::string text;
+    for (const TriedCause& t : causes) {
+      text +=
+          std::to_string(t.cause.price) + (t.repairs ? " repairs: " : ": ") + t.cause.text + "\n";
+    }
+    return text;
+  }
   /// The cause ranked first, when its hints make the whole run agree.
   void expect_first(CauseKind kind) {
     ASSERT_NE(verified({}).end, ReplayReport::End::complete) << "the fault is not noticed";
@@ -46,7 +54,7 @@ class ExplanationTest : public testing::Test {
     ASSERT_EQ(explanation_.rounds.size(), 1u);
     const auto& causes = explanation_.rounds.front().causes;
     ASSERT_FALSE(causes.empty());
-    EXPECT_EQ(cause_name(causes.front().cause.kind), cause_name(kind)) << causes.front().cause.text;
+    EXPECT_EQ(cause_name(causes.front().cause.kind), cause_name(kind)) << listed(causes);
     EXPECT_TRUE(explanation_.repaired);
     EXPECT_EQ(verified(explanation_.hints).end, ReplayReport::End::complete);
   }
@@ -348,7 +356,10 @@ TEST_F(ExplanationTest, AnSmiWhoseStoresWereNotCapturedIsNamed) {
   imported_.recording.interrupts.clear();
   expect_first(CauseKind::missing_interrupt);
   EXPECT_EQ(first().cause.hints.front().name, "smi");
-  EXPECT_EQ(first().cause.hints.front().position, (Position{30, 0}));
+  // Nothing tells at which boundary between the stores around it.
+  ASSERT_TRUE(first().cause.hints.front().position);
+  EXPECT_GE(first().cause.hints.front().position->instruction, 29u);
+  EXPECT_LE(first().cause.hints.front().position->instruction, 31u);
 }
 
 }  // namespace

@@ -179,7 +179,7 @@ TEST_F(TraceReaderTest, CheckpointsKeepWithinTheirSize) {
 TEST_F(TraceReaderTest, TakesResultsOverAgainThatOnlyTheBusTold) {
   if (!import_machine("lin_fpu_small", "B")) GTEST_SKIP() << "lin_fpu_small is absent";
   const RecordingFile file = RecordingFile::open(path("r"));
-  constexpr std::uint64_t kEvery = 20000;
+  constexpr std::uint64_t kEvery = 1000;
   VectorSink sink;
   KtWriter writer(sink);
   KtSink trace(writer, KtOptions{});
