@@ -23,8 +23,14 @@ namespace {
 constexpr std::uint32_t kSeed = 19961121;
 
 struct Row {
-  int explained = 0, first = 0, tied = 0, top_three = 0, named = 0, repaired = 0;
+  int explained = 0, first = 0, tied = 0, top_three = 0, named = 0, repairable = 0, repaired = 0;
 };
+
+/// What was read in transactions that the capture lacks nobody knows, nor what was before its state.
+bool is_repairable(FaultKind kind) {
+  return kind != FaultKind::samples_cut && kind != FaultKind::start_late &&
+         kind != FaultKind::start_early;
+}
 
 /// Of at least nine in ten faults the true cause is ranked first, or nothing in the capture tells
 /// it from the first; where it is the first, it repairs the run.
@@ -52,6 +58,7 @@ void explain_faults(const std::string& title, FaultInjector& injector, int each)
         row->tied += d.rank > 1 && d.tied ? 1 : 0;
         row->top_three += d.rank >= 1 && d.rank <= 3 ? 1 : 0;
         row->named += d.rank != 0 ? 1 : 0;
+        row->repairable += is_repairable(what) ? 1 : 0;
         row->repaired += d.repaired ? 1 : 0;
       }
       if (verbose || d.rank != 1 || !d.repaired) {
@@ -76,10 +83,10 @@ void explain_faults(const std::string& title, FaultInjector& injector, int each)
   if (only == nullptr) {
     EXPECT_GT(all.explained, 0);
   }
-  // A few faults do not make a statistic: one of them may be of a kind that nothing tells apart.
-  const int may_miss = std::max(1, all.explained / 10);
+  // A few faults do not make a statistic: some of them may be of a kind that nothing tells apart.
+  const int may_miss = std::max(2, all.explained / 10);
   EXPECT_LE(all.explained - all.first - all.tied, may_miss);
-  EXPECT_LE(all.explained - all.repaired - all.tied, may_miss);
+  EXPECT_LE(all.repairable - all.repaired - all.tied, may_miss);
 }
 
 class ExplanationMachine : public testing::TestWithParam<InjectedCapture> {};
