@@ -26,7 +26,8 @@ struct Row {
   int explained = 0, first = 0, tied = 0, top_three = 0, named = 0, repairable = 0, repaired = 0;
 };
 
-/// What was read in transactions that the capture lacks nobody knows, nor what was before its state.
+/// What was read in transactions that the capture lacks nobody knows, nor what was before its
+/// state.
 bool is_repairable(FaultKind kind) {
   return kind != FaultKind::samples_cut && kind != FaultKind::start_late &&
          kind != FaultKind::start_early;
