@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "replay/trace_reader.h"
+#include "replay/trace/trace_reader.h"
 
 // No exception may leave a function that C calls: each becomes text.
 

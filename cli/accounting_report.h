@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "replay/accounting.h"
+#include "replay/verify/accounting.h"
 
 namespace citcat {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 namespace citcat {
 namespace {

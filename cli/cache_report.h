@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "replay/cache_check.h"
-#include "replay/replayer.h"
+#include "replay/session/replayer.h"
+#include "replay/verify/cache_check.h"
 
 namespace citcat {
 

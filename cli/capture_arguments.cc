@@ -1,6 +1,6 @@
 #include "cli/capture_arguments.h"
 
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 namespace citcat {
 

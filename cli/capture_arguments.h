@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "capture/source.h"
+#include "capture/bus/source.h"
 
 namespace citcat {
 

@@ -26,7 +26,8 @@
 //   3. Describe it in docs/cli.md.
 //
 // Rules all commands keep (tests/golden holds every command of the table to them):
-//   - Failures are thrown (formats/error.h) and become a message and an exit code in main() alone.
+//   - Failures are thrown (formats/io/error.h) and become a message and an exit code in main()
+//   alone.
 //   - Files are opened by the code that reads them. Do not use CLI::ExistingFile: a file that is
 //     not there is ExitCode::system, not ExitCode::usage.
 //   - What the options mean together is checked before work starts, by throwing UsageError.

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <utility>
 
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 namespace citcat {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "formats/error.h"
-#include "replay/end_sink.h"
+#include "formats/io/error.h"
+#include "replay/session/end_sink.h"
 
 namespace citcat {
 

@@ -6,9 +6,9 @@
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/replay_run.h"
-#include "events/recording_file.h"
-#include "replay/digest_sink.h"
-#include "replay/replayer.h"
+#include "events/archive/recording_file.h"
+#include "replay/session/digest_sink.h"
+#include "replay/session/replayer.h"
 
 namespace citcat {
 

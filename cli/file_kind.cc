@@ -3,12 +3,12 @@
 #include <filesystem>
 #include <vector>
 
-#include "events/recording_file.h"
-#include "formats/container.h"
-#include "formats/error.h"
-#include "formats/input.h"
-#include "formats/kt.h"
-#include "formats/sparse_image.h"
+#include "events/archive/container.h"
+#include "events/archive/recording_file.h"
+#include "formats/captures/sparse_image.h"
+#include "formats/io/error.h"
+#include "formats/io/input.h"
+#include "formats/kt/kt.h"
 
 namespace citcat {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "capture/source.h"
+#include "capture/bus/source.h"
 
 namespace citcat {
 

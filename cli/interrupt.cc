@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "formats/atomic_file.h"
+#include "formats/io/atomic_file.h"
 
 namespace citcat {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cli/transaction_text.h"
 #include "events/position_text.h"
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 namespace citcat {
 namespace {

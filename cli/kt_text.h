@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "replay/disassembler.h"
-#include "replay/trace_reader.h"
+#include "replay/trace/trace_reader.h"
+#include "replay/x86/disassembler.h"
 
 namespace citcat {
 

@@ -11,7 +11,7 @@
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 namespace citcat {
 namespace {

@@ -16,8 +16,8 @@
 
 #include "cli/interrupt.h"
 #include "cli/replay_run.h"
-#include "formats/error.h"
-#include "formats/shared_ring.h"
+#include "formats/io/error.h"
+#include "formats/io/shared_ring.h"
 
 namespace citcat {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "cli/trace_run.h"
-#include "formats/kt.h"
-#include "replay/kt_sink.h"
+#include "formats/kt/kt.h"
+#include "replay/trace/kt_sink.h"
 
 namespace citcat {
 

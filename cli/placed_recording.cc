@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "cli/interrupt.h"
-#include "formats/error.h"
-#include "formats/once_input.h"
+#include "formats/io/error.h"
+#include "formats/io/once_input.h"
 
 namespace citcat {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "cli/console.h"
-#include "events/recording_file.h"
-#include "replay/event_placer.h"
-#include "replay/time_budget.h"
+#include "events/archive/recording_file.h"
+#include "replay/infer/event_placer.h"
+#include "replay/session/time_budget.h"
 
 namespace citcat {
 

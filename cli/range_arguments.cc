@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "events/position_text.h"
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 namespace citcat {
 namespace {

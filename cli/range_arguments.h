@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "events/position.h"
-#include "replay/checkpoints.h"
+#include "replay/session/checkpoints.h"
 
 namespace citcat {
 

@@ -7,9 +7,9 @@
 #include "cli/interrupt.h"
 #include "cli/replay_run.h"
 #include "cli/temporary_file.h"
-#include "events/recording_file.h"
-#include "formats/error.h"
-#include "formats/once_input.h"
+#include "events/archive/recording_file.h"
+#include "formats/io/error.h"
+#include "formats/io/once_input.h"
 
 namespace citcat {
 namespace {

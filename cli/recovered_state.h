@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "capture/import.h"
+#include "capture/import/import.h"
 #include "cli/console.h"
-#include "replay/state_recovery.h"
+#include "replay/infer/state_recovery.h"
 
 namespace citcat {
 

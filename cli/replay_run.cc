@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "formats/error.h"
-#include "replay/disassembler.h"
+#include "formats/io/error.h"
+#include "replay/x86/disassembler.h"
 
 namespace citcat {
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "events/recording_file.h"
-#include "replay/cache_check.h"
-#include "replay/checkpoints.h"
-#include "replay/end_sink.h"
-#include "replay/replayer.h"
-#include "replay/verifier.h"
+#include "events/archive/recording_file.h"
+#include "replay/session/checkpoints.h"
+#include "replay/session/end_sink.h"
+#include "replay/session/replayer.h"
+#include "replay/verify/cache_check.h"
+#include "replay/verify/verifier.h"
 
 namespace citcat {
 

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "formats/atomic_file.h"
-#include "formats/error.h"
-#include "formats/input.h"
+#include "formats/io/atomic_file.h"
+#include "formats/io/error.h"
+#include "formats/io/input.h"
 
 namespace citcat {
 namespace {

@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "events/recording_file.h"
-#include "formats/byte_sink.h"
-#include "formats/hash.h"
-#include "replay/checkpoints.h"
+#include "events/archive/recording_file.h"
+#include "formats/io/byte_sink.h"
+#include "formats/io/hash.h"
+#include "replay/session/checkpoints.h"
 
 namespace citcat {
 

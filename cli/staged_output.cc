@@ -9,9 +9,9 @@
 #include <memory>
 #include <system_error>
 
-#include "formats/byte_sink.h"
-#include "formats/error.h"
-#include "formats/input.h"
+#include "formats/io/byte_sink.h"
+#include "formats/io/error.h"
+#include "formats/io/input.h"
 
 namespace citcat {
 namespace {

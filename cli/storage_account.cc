@@ -6,10 +6,10 @@
 #include <string>
 
 #include "cli/trace_run.h"
-#include "events/recording_codec.h"
-#include "formats/byte_sink.h"
-#include "formats/kt.h"
-#include "replay/kt_sink.h"
+#include "events/archive/recording_codec.h"
+#include "formats/io/byte_sink.h"
+#include "formats/kt/kt.h"
+#include "replay/trace/kt_sink.h"
 
 namespace citcat {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
-#include "events/recording_file.h"
+#include "events/archive/recording_file.h"
 
 namespace citcat {
 

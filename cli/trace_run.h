@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "cli/console.h"
-#include "events/recording_file.h"
-#include "replay/checkpoints.h"
-#include "replay/replayer.h"
+#include "events/archive/recording_file.h"
+#include "replay/session/checkpoints.h"
+#include "replay/session/replayer.h"
 
 namespace citcat {
 

@@ -34,7 +34,7 @@ endfunction()
 # citcat_component(NAME [INTERNAL] [PUBLIC lib...] [PRIVATE lib...] [EXCLUDE file...])
 #
 # The static library citcat_NAME of all sources below NAME/, with headers included from the root of
-# the tree ("formats/kt.h"). Its headers are installed, except with INTERNAL and except those named
+# the tree ("formats/kt/kt.h"). Its headers are installed, except with INTERNAL and except those named
 # *_internal.h. A component that has no sources yet is an interface library.
 function(citcat_component component)
   cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "" "PUBLIC;PRIVATE;EXCLUDE")

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "events/bus_transaction.h"
-#include "formats/bus_record.h"
+#include "formats/captures/bus_record.h"
 
 namespace citcat {
 

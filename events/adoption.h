@@ -7,8 +7,8 @@
 
 #include "events/address.h"
 #include "events/position.h"
-#include "formats/byte_reader.h"
-#include "formats/byte_writer.h"
+#include "formats/io/byte_reader.h"
+#include "formats/io/byte_writer.h"
 
 namespace citcat {
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
-#include "formats/error.h"
-#include "formats/input.h"
+#include "formats/io/error.h"
+#include "formats/io/input.h"
 
 namespace citcat {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 namespace citcat {
 namespace {

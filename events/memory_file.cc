@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "formats/sparse_image.h"
+#include "formats/captures/sparse_image.h"
 
 namespace citcat {
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstdio>
 
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 namespace citcat {
 namespace {

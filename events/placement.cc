@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/byte_writer.h"
+#include "formats/io/byte_writer.h"
 
 namespace citcat {
 

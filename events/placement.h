@@ -1,6 +1,6 @@
 #pragma once
-// Where interrupts fall that nobody counted to, as a search found out (replay/event_placer.h), and
-// how sure that is.
+// Where interrupts fall that nobody counted to, as a search found out
+// (replay/infer/event_placer.h), and how sure that is.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "events/recording.h"
-#include "formats/byte_reader.h"
+#include "formats/io/byte_reader.h"
 
 namespace citcat {
 

@@ -10,9 +10,9 @@
 
 #include "acceptance/golden_branches.h"
 #include "acceptance/machine_run.h"
-#include "capture/channel_map.h"
-#include "replay/event_placer.h"
-#include "unit/capture/bus_generators.h"
+#include "capture/bus/channel_map.h"
+#include "replay/infer/event_placer.h"
+#include "unit/capture/bus/bus_generators.h"
 #include "unit/capture/machine_data.h"
 #include "unit/kept_evidence.h"
 

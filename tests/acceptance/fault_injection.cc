@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "formats/error.h"
-#include "replay/explanation.h"
-#include "replay/replayer.h"
-#include "replay/verifier.h"
+#include "formats/io/error.h"
+#include "replay/diagnose/explanation.h"
+#include "replay/session/replayer.h"
+#include "replay/verify/verifier.h"
 #include "unit/capture/machine_data.h"
 
 namespace citcat::test {

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "capture/import.h"
-#include "capture/source.h"
+#include "capture/bus/source.h"
+#include "capture/import/import.h"
 #include "events/cpu_state.h"
-#include "replay/cause.h"
+#include "replay/diagnose/cause.h"
 
 namespace citcat::test {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "formats/input.h"
+#include "formats/io/input.h"
 
 namespace citcat::test {
 namespace {

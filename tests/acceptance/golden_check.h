@@ -9,8 +9,8 @@
 
 #include "acceptance/golden_groups.h"
 #include "events/recording.h"
-#include "replay/machine.h"
-#include "replay/observer.h"
+#include "replay/machine/machine.h"
+#include "replay/machine/observer.h"
 
 namespace citcat::test {
 

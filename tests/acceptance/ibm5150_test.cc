@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "acceptance/verified_replay.h"
-#include "capture/import.h"
-#include "formats/byte_sink.h"
-#include "formats/kt.h"
-#include "replay/event_placer.h"
-#include "replay/kt_sink.h"
-#include "replay/replayer.h"
-#include "replay/state_recovery.h"
-#include "replay/verifier.h"
+#include "capture/import/import.h"
+#include "formats/io/byte_sink.h"
+#include "formats/kt/kt.h"
+#include "replay/infer/event_placer.h"
+#include "replay/infer/state_recovery.h"
+#include "replay/session/replayer.h"
+#include "replay/trace/kt_sink.h"
+#include "replay/verify/verifier.h"
 #include "unit/capture/shared_data.h"
 
 namespace citcat::test {

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "acceptance/machine_run.h"
-#include "replay/event_placer.h"
+#include "replay/infer/event_placer.h"
 
 namespace citcat::test {
 namespace {

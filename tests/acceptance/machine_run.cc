@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "formats/error.h"
+#include "formats/io/error.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
 #include "unit/kept_evidence.h"

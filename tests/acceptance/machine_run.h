@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "acceptance/golden_check.h"
-#include "capture/import.h"
-#include "replay/cache_check.h"
-#include "replay/replayer.h"
-#include "replay/verifier.h"
+#include "capture/import/import.h"
+#include "replay/session/replayer.h"
+#include "replay/verify/cache_check.h"
+#include "replay/verify/verifier.h"
 
 namespace citcat::test {
 

@@ -4,7 +4,7 @@
 // The ordinary run takes short captures, with counts and once without; CITCAT_ACCEPTANCE=full takes
 // all.
 
-#include "replay/state_recovery.h"
+#include "replay/infer/state_recovery.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@
 #include <map>
 
 #include "acceptance/verified_replay.h"
-#include "capture/import.h"
-#include "formats/error.h"
-#include "replay/verifier.h"
+#include "capture/import/import.h"
+#include "formats/io/error.h"
+#include "replay/verify/verifier.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
 

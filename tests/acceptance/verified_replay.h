@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "capture/import.h"
-#include "replay/replayer.h"
-#include "replay/verifier.h"
+#include "capture/import/import.h"
+#include "replay/session/replayer.h"
+#include "replay/verify/verifier.h"
 
 namespace citcat::test {
 

@@ -11,12 +11,12 @@
 #include <random>
 #include <vector>
 
-#include "capture/import.h"
-#include "capture/source.h"
-#include "events/recording_builder.h"
-#include "formats/input.h"
-#include "formats/zip_reader.h"
-#include "unit/capture/writer_library.cc"
+#include "capture/bus/source.h"
+#include "capture/import/import.h"
+#include "events/derive/recording_builder.h"
+#include "formats/io/input.h"
+#include "formats/io/zip_reader.h"
+#include "unit/capture/import/writer_library.cc"
 
 namespace citcat {
 namespace {

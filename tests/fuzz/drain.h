@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
-#include "formats/error.h"
-#include "formats/input.h"
-#include "formats/samples.h"
+#include "formats/captures/samples.h"
+#include "formats/io/error.h"
+#include "formats/io/input.h"
 
 namespace citcat::fuzz {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "capture/record_capture.h"
-#include "events/evidence_codec.h"
-#include "events/recording_builder.h"
-#include "events/recording_codec.h"
+#include "capture/import/record_capture.h"
+#include "events/archive/evidence_codec.h"
+#include "events/archive/recording_codec.h"
+#include "events/derive/recording_builder.h"
 #include "fuzz/drain.h"
 
 namespace citcat::fuzz {

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "events/checkpoint_series.h"
-#include "events/recording_check.h"
-#include "events/recording_file.h"
-#include "formats/container.h"
-#include "formats/error.h"
+#include "events/archive/checkpoint_series.h"
+#include "events/archive/container.h"
+#include "events/archive/recording_check.h"
+#include "events/archive/recording_file.h"
+#include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // Headerless bus records through the whole importer: state dump, counts, derivation.
 
-#include "capture/import.h"
-#include "capture/machine_records.h"
+#include "capture/import/import.h"
+#include "capture/import/machine_records.h"
 #include "fuzz/drain_capture.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

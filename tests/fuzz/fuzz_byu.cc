@@ -1,7 +1,7 @@
 #include <cstdint>
 
-#include "capture/source.h"
-#include "formats/error.h"
+#include "capture/bus/source.h"
+#include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
 
 // The first byte chooses the record kind. The reader takes files, so the input becomes one.

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "capture/convert.h"
-#include "capture/explain.h"
-#include "capture/import.h"
-#include "capture/lint.h"
-#include "events/recording_check.h"
-#include "formats/error.h"
+#include "capture/import/import.h"
+#include "capture/inspect/convert.h"
+#include "capture/inspect/explain.h"
+#include "capture/inspect/lint.h"
+#include "events/archive/recording_check.h"
+#include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
 
 namespace {

@@ -1,8 +1,8 @@
 #include <cstdint>
 #include <string>
 
-#include "capture/channel_map.h"
-#include "formats/error.h"
+#include "capture/bus/channel_map.h"
+#include "formats/io/error.h"
 
 // A channel map as text, against a capture that has the usual names.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "events/checkpoint_series.h"
-#include "formats/error.h"
+#include "events/archive/checkpoint_series.h"
+#include "formats/io/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/container.h"
-#include "formats/error.h"
+#include "events/archive/container.h"
+#include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
 
 namespace {

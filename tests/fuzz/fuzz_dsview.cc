@@ -1,4 +1,4 @@
-#include "formats/dsview.h"
+#include "formats/captures/dsview.h"
 #include "fuzz/drain.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

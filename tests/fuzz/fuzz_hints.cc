@@ -3,7 +3,7 @@
 #include <string>
 
 #include "events/hint.h"
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -1,4 +1,4 @@
-#include "formats/hp_listing.h"
+#include "formats/captures/hp_listing.h"
 #include "fuzz/drain.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "formats/kt.h"
+#include "formats/kt/kt.h"
 
 namespace {
 

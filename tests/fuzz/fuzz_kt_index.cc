@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "formats/error.h"
-#include "formats/hash.h"
-#include "formats/kt.h"
-#include "formats/kt_index.h"
+#include "formats/io/error.h"
+#include "formats/io/hash.h"
+#include "formats/kt/kt.h"
+#include "formats/kt/kt_index.h"
 #include "fuzz/file_in_memory.h"
 
 namespace {

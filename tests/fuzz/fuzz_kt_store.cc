@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "formats/error.h"
-#include "formats/kt_store.h"
+#include "formats/io/error.h"
+#include "formats/kt/kt_store.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kMaxDecoded = std::size_t{1} << 22;

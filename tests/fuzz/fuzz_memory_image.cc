@@ -1,4 +1,4 @@
-#include "formats/sparse_image.h"
+#include "formats/captures/sparse_image.h"
 #include "fuzz/drain.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

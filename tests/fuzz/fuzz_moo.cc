@@ -1,8 +1,8 @@
 #include <cstdint>
 
-#include "capture/moo_capture.h"
-#include "formats/error.h"
-#include "formats/moo.h"
+#include "capture/import/moo_capture.h"
+#include "formats/captures/moo.h"
+#include "formats/io/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -1,4 +1,4 @@
-#include "formats/ols.h"
+#include "formats/captures/ols.h"
 #include "fuzz/drain.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,8 +1,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "capture/bus_decoder.h"
-#include "formats/error.h"
+#include "capture/bus/bus_decoder.h"
+#include "formats/io/error.h"
 
 // The first byte chooses the bus, the rest are samples: pin i of the bus is channel i.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

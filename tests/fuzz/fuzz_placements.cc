@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "events/placement.h"
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

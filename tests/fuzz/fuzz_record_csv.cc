@@ -1,4 +1,4 @@
-#include "capture/record_csv.h"
+#include "capture/import/record_csv.h"
 #include "fuzz/drain_capture.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

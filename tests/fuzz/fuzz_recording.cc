@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "events/evidence_codec.h"
-#include "events/recording_codec.h"
-#include "formats/error.h"
+#include "events/archive/evidence_codec.h"
+#include "events/archive/recording_codec.h"
+#include "formats/io/error.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "formats/saleae.h"
+#include "formats/captures/saleae.h"
 #include "fuzz/drain.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

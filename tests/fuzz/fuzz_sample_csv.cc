@@ -1,4 +1,4 @@
-#include "formats/sample_csv.h"
+#include "formats/captures/sample_csv.h"
 #include "fuzz/drain.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "formats/byte_writer.h"
-#include "formats/dsview.h"
-#include "formats/sigrok.h"
+#include "formats/captures/dsview.h"
+#include "formats/captures/sigrok.h"
+#include "formats/io/byte_writer.h"
 #include "fuzz/drain.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "capture/side_values.h"
+#include "capture/bus/side_values.h"
 #include "fuzz/drain_capture.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

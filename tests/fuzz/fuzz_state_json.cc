@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "events/cpu_state.h"
-#include "formats/error.h"
+#include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

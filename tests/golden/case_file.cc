@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "events/recording_builder.h"
-#include "formats/error.h"
+#include "events/derive/recording_builder.h"
+#include "formats/io/error.h"
 #include "golden/process.h"
 #include "unit/kept_evidence.h"
 

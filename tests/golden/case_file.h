@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/import.h"
+#include "capture/import/import.h"
 #include "events/recording.h"
 
 namespace citcat::testing {

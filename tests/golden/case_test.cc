@@ -11,13 +11,13 @@
 #include <iterator>
 #include <vector>
 
-#include "events/recording_file.h"
+#include "events/archive/recording_file.h"
 #include "golden/case_file.h"
 #include "golden/process.h"
-#include "replay/checkpoint_codec.h"
-#include "replay/disassembler.h"
-#include "replay/event_placer.h"
-#include "replay/replayer.h"
+#include "replay/infer/event_placer.h"
+#include "replay/session/checkpoint_codec.h"
+#include "replay/session/replayer.h"
+#include "replay/x86/disassembler.h"
 
 namespace citcat::testing {
 namespace {

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <vector>
 
-#include "events/recording_builder.h"
+#include "events/derive/recording_builder.h"
 #include "golden/case_file.h"
 #include "golden/process.h"
-#include "replay/replayer.h"
-#include "replay/verifier.h"
+#include "replay/session/replayer.h"
+#include "replay/verify/verifier.h"
 
 namespace citcat::testing {
 namespace {

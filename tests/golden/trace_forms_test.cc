@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "events/archive/recording_file.h"
 #include "events/position_text.h"
-#include "events/recording_file.h"
 #include "golden/case_file.h"
 #include "golden/citcat_test.h"
-#include "replay/replayer.h"
-#include "replay/trace_reader.h"
+#include "replay/session/replayer.h"
+#include "replay/trace/trace_reader.h"
 
 namespace citcat::testing {
 namespace {

@@ -1,7 +1,7 @@
 // Uses a type of each installed layer, so that headers, libraries and what they stand on must all
 // be found.
 #include <events/memory_image.h>
-#include <formats/error.h>
+#include <formats/io/error.h>
 
 #include <iostream>
 

@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "capture/moo_capture.h"
-#include "events/recording_builder.h"
-#include "replay/replayer.h"
+#include "capture/import/moo_capture.h"
+#include "events/derive/recording_builder.h"
+#include "replay/session/replayer.h"
 
 namespace citcat::silicon {
 namespace {

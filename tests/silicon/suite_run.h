@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/moo.h"
+#include "formats/captures/moo.h"
 
 namespace citcat::silicon {
 

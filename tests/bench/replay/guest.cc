@@ -3,7 +3,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 namespace citcat::bench {
 

@@ -23,12 +23,12 @@
 
 #include "bench/replay/engine_alone.h"
 #include "bench/replay/guest.h"
-#include "events/recording_file.h"
-#include "formats/kt.h"
-#include "replay/checkpoints.h"
-#include "replay/kt_sink.h"
-#include "replay/replayer.h"
-#include "replay/verifier.h"
+#include "events/archive/recording_file.h"
+#include "formats/kt/kt.h"
+#include "replay/session/checkpoints.h"
+#include "replay/session/replayer.h"
+#include "replay/trace/kt_sink.h"
+#include "replay/verify/verifier.h"
 
 namespace citcat::bench {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "events/recording_file.h"
+#include "events/archive/recording_file.h"
 #include "golden/citcat_test.h"
 
 namespace citcat::testing {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "formats/input.h"
+#include "formats/io/input.h"
 #include "unit/capture/shared_data.h"
 
 namespace citcat::test {

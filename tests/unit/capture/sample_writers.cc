@@ -8,7 +8,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "formats/sigrok.h"
+#include "formats/captures/sigrok.h"
 
 namespace citcat::test {
 namespace {

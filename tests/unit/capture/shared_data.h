@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/input.h"
+#include "formats/io/input.h"
 
 namespace citcat::test {
 

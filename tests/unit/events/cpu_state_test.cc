@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "events/bus_transaction.h"
-#include "formats/error.h"
+#include "formats/io/error.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {

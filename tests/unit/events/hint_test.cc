@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 namespace citcat {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "formats/error.h"
+#include "formats/io/error.h"
 
 namespace citcat::test {
 namespace {

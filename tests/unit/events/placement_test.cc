@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "events/recording_file.h"
-#include "formats/error.h"
+#include "events/archive/recording_file.h"
+#include "formats/io/error.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {

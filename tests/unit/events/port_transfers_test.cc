@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "events/recording_codec.h"
+#include "events/archive/recording_codec.h"
 
 namespace citcat {
 namespace {

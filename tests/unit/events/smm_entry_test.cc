@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "events/recording_builder.h"
+#include "events/derive/recording_builder.h"
 
 namespace citcat::test {
 namespace {

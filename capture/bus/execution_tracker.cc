@@ -1,0 +1,561 @@
+#include "capture/bus/execution_tracker.h"
+
+#include "capture/bus/hex.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+bool is_prefix(std::uint8_t byte) {
+  switch (byte) {
+    case 0x26:
+    case 0x2e:
+    case 0x36:
+    case 0x3e:  // segment override
+    case 0xf0:
+    case 0xf1:  // LOCK; F1 is decoded as F0
+    case 0xf2:
+    case 0xf3:  // REPNE, REP
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// What one iteration of a string instruction does on the bus.
+struct StringAccess {
+  unsigned reads = 0;   ///< operands read
+  unsigned writes = 0;  ///< operands written
+};
+
+/// nullopt for an opcode that is no string instruction. INS and OUTS do not exist on these
+/// processors.
+std::optional<StringAccess> string_access(std::uint8_t opcode) {
+  switch (opcode & 0xfe) {
+    case 0xa4:
+      return StringAccess{1, 1};  // MOVS
+    case 0xa6:
+      return StringAccess{2, 0};  // CMPS
+    case 0xaa:
+      return StringAccess{0, 1};  // STOS
+    case 0xac:
+      return StringAccess{1, 0};  // LODS
+    case 0xae:
+      return StringAccess{1, 0};  // SCAS
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Opcodes whose first access leaves no choice: a bus that shows another one is wired or mapped
+/// wrongly. nullopt for all others.
+std::optional<BusOp> first_access(std::uint8_t opcode) {
+  if (opcode >= 0x50 && opcode <= 0x57) return BusOp::data_write;  // PUSH r
+  if (opcode >= 0x58 && opcode <= 0x5f) return BusOp::data_read;   // POP r
+  switch (opcode) {
+    case 0x06:
+    case 0x0e:
+    case 0x16:
+    case 0x1e:
+    case 0x9c:
+    case 0xe8:
+      return BusOp::data_write;  // PUSH sr, PUSHF, CALL
+    case 0x07:
+    case 0x17:
+    case 0x1f:
+    case 0x9d:
+    case 0xc2:
+    case 0xc3:
+    case 0xca:
+    case 0xcb:
+    case 0xcf:
+    case 0xa0:
+    case 0xa1:
+      return BusOp::data_read;  // POP sr, POPF, RET, IRET, MOV AL/AX,[]
+    case 0xa2:
+    case 0xa3:
+      return BusOp::data_write;  // MOV [],AL/AX
+    case 0xe4:
+    case 0xe5:
+    case 0xec:
+    case 0xed:
+      return BusOp::io_read;  // IN
+    case 0xe6:
+    case 0xe7:
+    case 0xee:
+    case 0xef:
+      return BusOp::io_write;  // OUT
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Opcodes that carry a ModRM byte (Intel 8086 Family User's Manual, table 4-14, and the aliases
+/// the silicon decodes).
+bool has_modrm(std::uint8_t opcode) {
+  if (opcode < 0x40) return (opcode & 7) < 4;
+  if (opcode >= 0x80 && opcode <= 0x8f) return true;
+  if (opcode >= 0xd8 && opcode <= 0xdf) return true;
+  switch (opcode) {
+    case 0xc4:
+    case 0xc5:
+    case 0xc6:
+    case 0xc7:
+    case 0xd0:
+    case 0xd1:
+    case 0xd2:
+    case 0xd3:
+    case 0xf6:
+    case 0xf7:
+    case 0xfe:
+    case 0xff:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::size_t displacement_bytes(std::uint8_t modrm) {
+  switch (modrm >> 6) {
+    case 0:
+      return (modrm & 7) == 6 ? 2 : 0;
+    case 1:
+      return 1;
+    case 2:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+/// Immediate bytes of an opcode, those that depend on ModRM (F6, F7) left out.
+std::size_t immediate_bytes(std::uint8_t opcode) {
+  if (opcode < 0x40) return (opcode & 7) == 4 ? 1 : (opcode & 7) == 5 ? 2 : 0;
+  if (opcode >= 0x60 && opcode <= 0x7f) return 1;  // Jcc; 60-6F repeat 70-7F
+  if (opcode >= 0xb0 && opcode <= 0xb7) return 1;
+  if (opcode >= 0xb8 && opcode <= 0xbf) return 2;
+  if (opcode >= 0xe0 && opcode <= 0xe7) return 1;
+  switch (opcode) {
+    case 0x80:
+    case 0x82:
+    case 0x83:
+    case 0xa8:
+    case 0xc6:
+    case 0xcd:
+    case 0xd4:
+    case 0xd5:
+    case 0xeb:
+      return 1;
+    case 0x81:
+    case 0xa0:
+    case 0xa1:
+    case 0xa2:
+    case 0xa3:
+    case 0xa9:
+    case 0xc0:
+    case 0xc2:
+    case 0xc7:
+    case 0xc8:
+    case 0xca:
+    case 0xe8:
+    case 0xe9:
+      return 2;
+    case 0x9a:
+    case 0xea:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+// An acknowledge reads four vector bytes and pushes six; nothing but prefetches comes between.
+constexpr std::uint32_t kVectorBytes = 4;
+// So many instructions whose bytes differ from their encoding are no accident any more.
+constexpr std::uint64_t kOddLengthLimit = 16;
+
+}  // namespace
+
+std::optional<std::size_t> instruction_length_8086(std::span<const std::uint8_t> bytes) {
+  if (bytes.empty()) return std::nullopt;
+  const std::uint8_t opcode = bytes[0];
+  std::size_t length = 1 + immediate_bytes(opcode);
+  if (!has_modrm(opcode)) return length;
+  if (bytes.size() < 2) return std::nullopt;
+  const std::uint8_t modrm = bytes[1];
+  length += 1 + displacement_bytes(modrm);
+  // TEST r/m,imm; /1 is decoded as /0.
+  if ((opcode == 0xf6 || opcode == 0xf7) && (modrm & 0x30) == 0) length += opcode == 0xf6 ? 1 : 2;
+  return length;
+}
+
+void ExecutionTracker::fail(std::uint64_t clock, const std::string& message) const {
+  throw FormatError(setup_.name, clock, message);
+}
+
+std::uint64_t ExecutionTracker::push(const BusTransaction& transaction, bool ready) {
+  Item& last = items_.push_back();
+  last.transaction = transaction;
+  last.ready = ready;
+  return first_item_ + items_.size() - 1;
+}
+
+bool ExecutionTracker::take(BusTransaction& out) {
+  if (items_.empty() || !items_.front().ready) return false;
+  out = items_.front().transaction;
+  out.index = emitted_++;
+  items_.pop_front();
+  ++first_item_;
+  return true;
+}
+
+// ---- positions
+
+std::uint32_t ExecutionTracker::completed_iterations() const {
+  if (!current_ || !current_->repeated || in_prefix_) return 0;
+  const auto access = string_access(current_->opcode);
+  const unsigned width = (current_->opcode & 1) != 0 ? 2 : 1;
+  const std::uint64_t bytes = access->writes != 0 ? current_->written_bytes : current_->read_bytes;
+  const unsigned per_iteration = width * (access->writes != 0 ? access->writes : access->reads);
+  return static_cast<std::uint32_t>(bytes / per_iteration);
+}
+
+/// Where an access stands that the instruction in progress makes.
+Position ExecutionTracker::position_now() const {
+  if (entry_position_) return *entry_position_;
+  if (!current_ || in_prefix_) return {started_, 0};
+  return {started_ - 1, completed_iterations()};
+}
+
+void ExecutionTracker::lose_positions(const std::string& why) {
+  if (positions_lost_) return;
+  positions_lost_ = true;
+  positions_lost_why_ = why;
+}
+
+// ---- bus cycles
+
+void ExecutionTracker::begin_cycle(const BusTransaction& transaction) {
+  if (cycle_open_) fail(transaction.clock, "expected the end of a bus cycle, found another one");
+  const bool awaiting_second = entry_ && !entry_->vector_known;
+  if (awaiting_second && transaction.op != BusOp::interrupt_acknowledge)
+    fail(transaction.clock, "expected the second interrupt acknowledge, found " +
+                                std::string(bus_op_name(transaction.op)) +
+                                " (check S0, S1 and S2 in the channel map)");
+  cycle_open_ = true;
+  cycle_ = {transaction.op, transaction.size, transaction.address};
+  if (transaction.op == BusOp::code_read) {
+    begin_fetch(transaction);
+  } else if (awaiting_second) {
+    entry_->second_cycle = true;
+  } else {
+    begin_data(transaction);
+  }
+}
+
+void ExecutionTracker::begin_fetch(const BusTransaction& transaction) {
+  cycle_item_ = push(transaction, false);
+  discard_fetch_ = false;
+  if (!setup_.queue_status || !synchronised_) return;
+  const std::uint32_t address = transaction.address.value & setup_.address_mask;
+  // IP wraps at 64 KiB within the code segment.
+  const bool follows = !next_fetch_ || address == *next_fetch_ ||
+                       address == ((*next_fetch_ - 0x10000u) & setup_.address_mask);
+  if (!follows)
+    fail(transaction.clock, "expected a code fetch from " + hex(*next_fetch_, 5) +
+                                ", found one from " + hex(address, 5) +
+                                " without the queue having been emptied (check the address lines, "
+                                "QS0 and QS1 in the channel map)");
+  next_fetch_ = (address + transaction.size) & setup_.address_mask;
+}
+
+void ExecutionTracker::begin_data(const BusTransaction& transaction) {
+  settle_break();
+  check_access(transaction);
+  if (transaction.op == BusOp::interrupt_acknowledge) {
+    if (entry_) abandon_entry("an interrupt was acknowledged before the entry of another ended");
+    close_instruction();
+    cycle_item_ = push(transaction, false);
+    entry_ = Entry{};
+    entry_->item = cycle_item_;
+    return;
+  }
+  cycle_item_ = push(transaction, false);
+  // During an entry the position is not known yet; settle_entry() fills it in.
+  if (!entry_ && setup_.queue_status && positions_valid()) {
+    BusTransaction& pushed = item(cycle_item_).transaction;
+    pushed.position = position_now();
+    pushed.flags |= kPositionKnown;
+  }
+}
+
+/// The first access of some instructions is known in advance: a cheap proof that the status lines
+/// are what the channel map says.
+void ExecutionTracker::check_access(const BusTransaction& transaction) {
+  if (entry_ || entry_position_ || !current_ || current_->access_checked) return;
+  if (transaction.op == BusOp::interrupt_acknowledge || transaction.op == BusOp::halt) return;
+  current_->access_checked = true;
+  const auto expected = first_access(current_->opcode);
+  if (expected && *expected != transaction.op)
+    fail(transaction.clock, "expected " + std::string(bus_op_name(*expected)) +
+                                " by the instruction " + hex(current_->opcode, 2) + " at " +
+                                hex(current_->address, 5) + ", found " +
+                                std::string(bus_op_name(transaction.op)) +
+                                " (check S0, S1, S2 and the data lines in the channel map)");
+}
+
+void ExecutionTracker::end_cycle(std::span<const std::uint8_t> data, std::uint64_t clock) {
+  if (!cycle_open_) return;
+  cycle_open_ = false;
+  if (cycle_.op == BusOp::interrupt_acknowledge) {
+    if (!entry_->second_cycle) return;
+    entry_->vector_known = true;
+    entry_->vector = data.empty() ? 0 : data[0];
+    BusTransaction& acknowledge = item(entry_->item).transaction;
+    acknowledge.size = 1;
+    acknowledge.data[0] = entry_->vector;
+    if (!setup_.queue_status || !positions_valid()) {
+      // Nothing to be learned from what follows.
+      if (setup_.queue_status) ++unsynchronised_interrupts_;
+      item(entry_->item).ready = true;
+      entry_.reset();
+    }
+    return;
+  }
+  Item& done = item(cycle_item_);
+  for (std::size_t i = 0; i < done.transaction.size && i < data.size(); ++i)
+    done.transaction.data[i] = data[i];
+  done.ready = true;
+  if (cycle_.op == BusOp::code_read) {
+    if (!setup_.queue_status || !synchronised_ || discard_fetch_) return;
+    for (std::size_t i = 0; i < done.transaction.size; ++i)
+      queue_.push_back() = {
+          (cycle_.address.value + static_cast<std::uint32_t>(i)) & setup_.address_mask,
+          done.transaction.data[i]};
+    if (queue_.size() > setup_.queue_bytes)
+      fail(clock, "expected at most " + std::to_string(setup_.queue_bytes) +
+                      " bytes in the prefetch queue, found " + std::to_string(queue_.size()) +
+                      " (check QS0 and QS1 in the channel map)");
+    return;
+  }
+  if (entry_) {
+    follow_entry(done.transaction, data);
+  } else if (current_ && !in_prefix_ && !entry_position_) {
+    if (cycle_.op == BusOp::data_read) current_->read_bytes += cycle_.size;
+    if (cycle_.op == BusOp::data_write) current_->written_bytes += cycle_.size;
+  }
+}
+
+// ---- interrupt entry
+
+/// Four bytes of the vector are read, then FLAGS, CS and IP are pushed, low byte first (Intel 8086
+/// Family User's Manual, 2.6). The pushed address tells whether the last instruction was complete.
+void ExecutionTracker::follow_entry(const BusTransaction& transaction,
+                                    std::span<const std::uint8_t> data) {
+  if (transaction.op == BusOp::data_read && entry_->vector_bytes < kVectorBytes) {
+    const std::uint32_t expected = entry_->vector * 4u + entry_->vector_bytes;
+    if ((transaction.address.value & setup_.address_mask) != (expected & setup_.address_mask))
+      fail(transaction.clock, "expected vector " + hex(entry_->vector, 2) + " to be read from " +
+                                  hex(expected, 5) + ", found a read from " +
+                                  hex(transaction.address.value, 5) +
+                                  " (check the data and address lines in the channel map)");
+    entry_->vector_bytes += transaction.size;
+    return;
+  }
+  if (transaction.op != BusOp::data_write || entry_->vector_bytes < kVectorBytes) {
+    fail(transaction.clock, "expected the entry of interrupt " + hex(entry_->vector, 2) +
+                                " (vector read, then three words pushed), found " +
+                                std::string(bus_op_name(transaction.op)) +
+                                " (check S0, S1 and S2 in the channel map)");
+  }
+  for (const std::uint8_t byte : data.first(transaction.size))
+    if (entry_->pushed_bytes < entry_->pushed.size()) entry_->pushed[entry_->pushed_bytes++] = byte;
+  if (entry_->pushed_bytes == entry_->pushed.size()) settle_entry();
+}
+
+/// Interrupted between iterations, the processor will go back to the prefix just before the opcode,
+/// and to no earlier one; until the next instruction everything happens at this position.
+void ExecutionTracker::settle_break() {
+  if (!broken_off_) return;
+  broken_off_ = false;
+  entry_position_ = {started_ - 1, completed_iterations()};
+  --started_;
+  return_address_ = current_->last_prefix;
+  current_.reset();
+}
+
+void ExecutionTracker::settle_entry() {
+  const auto& pushed = entry_->pushed;
+  const std::uint32_t cs = pushed[2] | std::uint32_t{pushed[3]} << 8;
+  const std::uint32_t ip = pushed[4] | std::uint32_t{pushed[5]} << 8;
+  const std::uint32_t back = (cs * 16 + ip) & 0xfffff & setup_.address_mask;
+  if (!entry_position_ && current_ && current_->repeated && back != current_->end) {
+    broken_off_ = true;
+    settle_break();
+  }
+  const Position position = entry_position_.value_or(Position{started_, 0});
+  const bool known = !return_address_ || back == *return_address_;
+  return_address_.reset();
+  Item& acknowledge = item(entry_->item);
+  if (!known) {
+    lose_positions("interrupt at sample " + std::to_string(acknowledge.transaction.clock) +
+                   " returns to " + hex(back, 5) +
+                   ", not to the prefix of the repeated instruction it broke off");
+  } else {
+    for (std::uint64_t i = entry_->item; i < first_item_ + items_.size(); ++i) {
+      BusTransaction& transaction = item(i).transaction;
+      if (transaction.op == BusOp::code_read) continue;
+      transaction.position = position;
+      transaction.flags |= kPositionKnown;
+    }
+    entry_position_ = position;
+  }
+  acknowledge.ready = true;
+  current_.reset();
+  entry_.reset();
+}
+
+void ExecutionTracker::abandon_entry(const std::string& why) {
+  lose_positions(why);
+  item(entry_->item).ready = true;
+  entry_.reset();
+}
+
+// ---- queue
+
+void ExecutionTracker::follow_queue(QueueStatus status, std::uint64_t clock) {
+  if (status == QueueStatus::emptied) {
+    queue_.clear();
+    next_fetch_.reset();
+    synchronised_ = true;
+    flushed_ = true;
+    // A string instruction empties the queue only when it is broken off between two iterations.
+    if (current_ && current_->repeated && !entry_ && !in_prefix_) broken_off_ = true;
+    // The fetch under way was begun for the old path.
+    discard_fetch_ = cycle_open_ && cycle_.op == BusOp::code_read;
+    return;
+  }
+  if (!synchronised_) {
+    ++unsynchronised_reports_;
+    return;
+  }
+  if (queue_.empty())
+    fail(clock,
+         "expected a byte in the prefetch queue when the queue-status pins report one taken, "
+         "found none (check QS0, QS1, S0, S1, S2 and CLK in the channel map)");
+  const Fetched byte = queue_.front();
+  queue_.pop_front();
+  if (status == QueueStatus::first_byte) {
+    start_instruction(byte, clock);
+  } else {
+    continue_instruction(byte, clock);
+  }
+}
+
+void ExecutionTracker::start_instruction(const Fetched& byte, std::uint64_t clock) {
+  close_instruction();
+  settle_break();
+  if (entry_ && !entry_->vector_known)
+    fail(clock,
+         "expected the second interrupt acknowledge, found the start of an instruction "
+         "(check QS0, QS1, S0, S1 and S2 in the channel map)");
+  if (entry_) abandon_entry("interrupt handler began before its entry was complete");
+  entry_position_.reset();
+  return_address_.reset();
+  BusTransaction start;
+  start.op = BusOp::instruction_start;
+  start.clock = clock;
+  start.address = PhysAddr{byte.address};
+  start.size = 1;
+  start.data[0] = byte.byte;
+  start.flags = kClockKnown;
+  if (flushed_) start.flags |= kFlushed;
+  flushed_ = false;
+  if (positions_valid()) {
+    start.position = {started_, 0};
+    start.flags |= kPositionKnown;
+  }
+  if (is_prefix(byte.byte)) {
+    start.flags |= kPrefix;
+    push(start, true);
+    prefix_address_ = byte.address;
+    rep_prefix_ = (in_prefix_ && rep_prefix_) || byte.byte == 0xf2 || byte.byte == 0xf3;
+    in_prefix_ = true;
+    return;
+  }
+  const std::uint8_t opcode = byte.byte;
+  current_ = Current{};
+  current_->opcode = opcode;
+  current_->address = byte.address;
+  current_->end = (byte.address + 1) & setup_.address_mask;
+  current_->last_prefix = in_prefix_ ? prefix_address_ : byte.address;
+  current_->repeated = in_prefix_ && rep_prefix_ && string_access(opcode).has_value();
+  current_->length = instruction_length_8086(start.bytes());
+  current_->item = push(start, current_->length == 1u);
+  in_prefix_ = false;
+  rep_prefix_ = false;
+  ++started_;
+}
+
+void ExecutionTracker::continue_instruction(const Fetched& byte, std::uint64_t clock) {
+  // Already handed out, or the processor was not seen beginning it.
+  const bool extra =
+      !current_ || in_prefix_ || current_->item < first_item_ || item(current_->item).ready;
+  if (extra) {
+    if (++odd_lengths_ > kOddLengthLimit && odd_lengths_ * 64 > started_)
+      fail(clock,
+           "expected the bytes taken from the queue to be whole instructions, found too "
+           "many that are not (check QS0 and QS1 in the channel map)");
+    return;
+  }
+  Item& start = item(current_->item);
+  start.transaction.data[start.transaction.size++] = byte.byte;
+  current_->end = (byte.address + 1) & setup_.address_mask;
+  if (!current_->length) current_->length = instruction_length_8086(start.transaction.bytes());
+  start.ready = current_->length == std::size_t{start.transaction.size};
+}
+
+/// The next instruction begins: the bytes of this one are all there are.
+void ExecutionTracker::close_instruction() {
+  if (!current_ || in_prefix_ || current_->item < first_item_) return;
+  Item& start = item(current_->item);
+  if (!start.ready) ++odd_lengths_;
+  start.ready = true;
+}
+
+void ExecutionTracker::finish() {
+  close_instruction();
+  if (entry_) {
+    if (entry_->vector_known) {
+      abandon_entry("the capture ends within the entry of an interrupt");
+    } else {
+      // Half an acknowledge says nothing: it has no vector.
+      items_.truncate(entry_->item - first_item_);
+      entry_.reset();
+      cycle_open_ = false;
+      return;
+    }
+  }
+  // The cycle the capture ends in has no data: it is left out.
+  if (cycle_open_ && cycle_item_ >= first_item_) items_.erase(cycle_item_ - first_item_);
+  cycle_open_ = false;
+}
+
+std::vector<std::string> ExecutionTracker::warnings() const {
+  std::vector<std::string> lines;
+  if (unsynchronised_reports_ != 0)
+    lines.push_back(std::to_string(unsynchronised_reports_) +
+                    " queue reports before the queue was first emptied: the instructions they "
+                    "belong to are not known, positions count from the first one that is");
+  if (unsynchronised_interrupts_ != 0)
+    lines.push_back(std::to_string(unsynchronised_interrupts_) +
+                    " interrupts have no known position");
+  if (odd_lengths_ != 0)
+    lines.push_back(std::to_string(odd_lengths_) +
+                    " instructions took another number of bytes from the queue than their encoding "
+                    "asks for");
+  if (positions_lost_)
+    lines.push_back("positions are not known from here on: " + positions_lost_why_);
+  return lines;
+}
+
+}  // namespace citcat

@@ -1,0 +1,111 @@
+// The table of capture formats: one row each, and the choice among them.
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "capture/bus/source.h"
+#include "capture/import/byu_capture.h"
+#include "capture/import/machine_records.h"
+#include "capture/import/moo_capture.h"
+#include "capture/import/native.h"
+#include "capture/import/record_csv.h"
+#include "capture/import/sample_formats.h"
+#include "formats/io/error.h"
+#include "formats/io/input.h"
+
+namespace citcat {
+namespace {
+
+const CaptureFormat kFormats[] = {
+    {"native", "citcat's own capture format", detect_native, open_native_capture},
+    {"record-csv", "bus records as comma-separated text", detect_record_csv, open_record_csv},
+    {"machine", "bus records of a virtual bus monitor (40 bytes each)", detect_machine_records,
+     open_machine_records},
+    {"moo", "single-step tests of real processors (MOO), each test a segment", detect_moo,
+     open_moo_capture},
+    {"sigrok", "sigrok session (.sr), versions 1 and 2", detect_sigrok, open_sigrok_capture},
+    {"dsview", "DSView capture (.dsl), versions 1 to 3", detect_dsview, open_dsview_capture},
+    {"saleae", "Saleae Logic 2 binary export, a file a channel (or their folder)", detect_saleae,
+     open_saleae_capture},
+    {"hp-listing", "HP/Agilent 16500 ASCII listing: a folder with a file a label",
+     detect_hp_listing, open_hp_listing_capture},
+    {"vcd", "value change dump (IEEE 1364)", detect_vcd, open_vcd_capture},
+    {"ols", "Logic Sniffer client file (OLS, SUMP)", detect_ols, open_ols_capture},
+    {"csv", "text table: samples of libsigrok, DSView, Saleae, or any listing of states",
+     detect_csv, open_csv_capture},
+    {"byu", "BYU address trace, 12-byte records (v1.0, v1.1)", detect_byu, open_byu_capture},
+    {"byu-pentium", "BYU address trace, 6-byte Pentium records", detect_byu_pentium,
+     open_byu_pentium_capture},
+};
+
+/// File name without folders and without the suffix of a compression.
+std::string bare_name(const std::string& path) {
+  const std::filesystem::path name = std::filesystem::path(path).filename();
+  const std::string suffix = name.extension().string();
+  return suffix == ".gz" || suffix == ".xz" || suffix == ".zst" ? name.stem().string()
+                                                                : name.string();
+}
+
+std::string format_names() {
+  std::string names;
+  for (const CaptureFormat& format : kFormats)
+    names += (names.empty() ? "" : ", ") + std::string(format.id);
+  return names;
+}
+
+}  // namespace
+
+std::span<const CaptureFormat> capture_formats() { return kFormats; }
+
+const CaptureFormat* find_capture_format(std::string_view id) {
+  const auto it = std::find_if(std::begin(kFormats), std::end(kFormats),
+                               [&](const CaptureFormat& format) { return format.id == id; });
+  return it == std::end(kFormats) ? nullptr : &*it;
+}
+
+const CaptureFormat* detect_capture_format(const std::string& path) {
+  const std::string name = bare_name(path);
+  CaptureProbe probe;
+  probe.name = name;
+  probe.path = path;
+  std::error_code ignored;
+  probe.is_directory = std::filesystem::is_directory(path, ignored);
+  std::vector<std::uint8_t> prefix;
+  if (!probe.is_directory) {
+    const auto size = std::filesystem::file_size(path, ignored);
+    if (!ignored) probe.file_bytes = size;
+    prefix = read_head(path, kProbeBytes);
+    probe.prefix = prefix;
+  }
+  const CaptureFormat* best = nullptr;
+  int confidence = 0;
+  for (const CaptureFormat& format : kFormats) {
+    const int found = format.detect(probe);
+    if (found <= confidence) continue;
+    best = &format;
+    confidence = found;
+  }
+  return best;
+}
+
+std::unique_ptr<CaptureReader> open_capture(const std::vector<std::string>& paths,
+                                            const CaptureOptions& options) {
+  if (paths.empty()) throw UsageError("no capture file was given");
+  const CaptureFormat* format = nullptr;
+  if (!options.format.empty()) {
+    format = find_capture_format(options.format);
+    if (format == nullptr)
+      throw UsageError("unknown capture format '" + options.format + "'; known are " +
+                       format_names());
+  } else {
+    format = detect_capture_format(paths.front());
+    if (format == nullptr)
+      throw FormatError(
+          paths.front(), 0,
+          "expected a capture in one of the formats " + format_names() + ", found none of them");
+  }
+  return format->open(paths, options);
+}
+
+}  // namespace citcat

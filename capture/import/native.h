@@ -1,0 +1,31 @@
+#pragma once
+// The native capture format, docs/formats/capture.md: a header that says what the monitor knows,
+// bus records, and an end that shows damage. capture/writer/ writes it from C.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/bus/source.h"
+#include "capture/import/record_capture.h"
+
+namespace citcat {
+
+inline constexpr std::array<std::uint8_t, 8> kNativeMagic{0x93, 'C', 'I', 'T', 'C', 'A', 'P', '\n'};
+// History: 1 is the first.
+inline constexpr std::uint16_t kNativeVersion = 1;
+inline constexpr std::uint16_t kNativeHeaderBytes = 64;
+/// Bits of the header's flags.
+inline constexpr std::uint16_t kNativePositions = 1, kNativeClock = 2;
+
+/// One file of such records.
+std::unique_ptr<RecordFile> make_native_record_file(std::unique_ptr<InputStream> input);
+
+int detect_native(const CaptureProbe& probe);
+/// Each path is a segment.
+std::unique_ptr<CaptureReader> open_native_capture(const std::vector<std::string>& paths,
+                                                   const CaptureOptions& options);
+
+}  // namespace citcat

@@ -1,0 +1,43 @@
+#pragma once
+// The native capture format, written from the transactions of another capture
+// (docs/formats/capture.md). Monitors write it with capture/writer/.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "capture/bus/source.h"
+#include "capture/import/bus_record.h"
+#include "formats/io/byte_sink.h"
+
+namespace citcat {
+
+/// Writes one file.
+class NativeWriter {
+ public:
+  /// Writes the header. `info` is of a capture with data, and its bus width is that of all of it;
+  /// it must live as long as this. `sink` is not owned.
+  NativeWriter(ByteSink& sink, const CaptureInfo& info);
+
+  /// False, and nothing is written, where the format has no records for it.
+  bool write(const BusTransaction& transaction);
+  /// The record that ends a capture that was interrupted.
+  void write_cut(Ending ending);
+  /// Writes the end record.
+  void finish();
+
+  /// Whether the clock jumped by more than its 32 bits tell: the times behind that are too small.
+  bool lost_time() const { return lost_time_; }
+
+ private:
+  BusRecord pack(const BusTransaction& t, std::size_t part) const;
+  void put(const BusRecord& record);
+
+  ByteSink& sink_;
+  const CaptureInfo& info_;
+  std::uint64_t records_ = 0, sum_ = 0, sum_of_sums_ = 0;
+  std::uint64_t last_clock_ = 0;
+  bool lost_time_ = false;
+};
+
+}  // namespace citcat

@@ -1,0 +1,236 @@
+#include "capture/import/sample_formats.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "capture/import/sample_capture.h"
+#include "formats/captures/dsview.h"
+#include "formats/captures/hp_listing.h"
+#include "formats/captures/ols.h"
+#include "formats/captures/saleae.h"
+#include "formats/captures/sample_csv.h"
+#include "formats/captures/sigrok.h"
+#include "formats/captures/vcd.h"
+#include "formats/io/error.h"
+#include "formats/io/input.h"
+#include "formats/io/once_input.h"
+#include "formats/io/zip_reader.h"
+
+namespace citcat {
+namespace {
+
+using Paths = std::vector<std::string>;
+
+bool begins_with(std::span<const std::uint8_t> bytes, std::string_view magic) {
+  return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
+}
+
+std::string_view text_of(const CaptureProbe& probe) {
+  return {reinterpret_cast<const char*>(probe.prefix.data()), probe.prefix.size()};
+}
+
+/// Whether the file is a ZIP file that holds all these members.
+bool zip_with(const CaptureProbe& probe, std::initializer_list<const char*> members) {
+  if (!begins_with(probe.prefix, "PK\x03\x04")) return false;
+  try {
+    const ZipReader zip(probe.path);
+    return std::all_of(members.begin(), members.end(),
+                       [&](const char* member) { return zip.find(member) >= 0; });
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Shorter names first, so that digital_2 comes before digital_10.
+bool by_number(const std::string& a, const std::string& b) {
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+
+/// Files of a directory with this extension (lower case), in the order of their numbers.
+Paths files_in(const std::string& directory, std::string_view extension) {
+  Paths files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    std::string found = entry.path().extension().string();
+    std::transform(found.begin(), found.end(), found.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (entry.is_regular_file() && found == extension) files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end(), by_number);
+  return files;
+}
+
+/// Directories stand for the files in them.
+Paths expanded(const Paths& paths, std::string_view extension) {
+  Paths all;
+  for (const std::string& path : paths) {
+    if (!std::filesystem::is_directory(path)) {
+      all.push_back(path);
+      continue;
+    }
+    for (std::string& file : files_in(path, extension)) all.push_back(std::move(file));
+  }
+  return all;
+}
+
+Paths hp_label_files(const Paths& paths) {
+  Paths files = expanded(paths, ".txt");
+  std::erase_if(files, [](const std::string& file) {
+    return !is_hp_label_file(std::filesystem::path(file).filename().string());
+  });
+  return files;
+}
+
+std::unique_ptr<SampleSource> open_saleae_files(const Paths& paths) {
+  std::vector<SaleaeChannel> channels;
+  for (const std::string& path : paths) {
+    std::string name = std::filesystem::path(path).stem().string();
+    constexpr std::string_view kUnnamed = "digital_";
+    if (name.compare(0, kUnnamed.size(), kUnnamed) == 0) name.erase(0, kUnnamed.size());
+    channels.push_back({name, std::make_unique<InputStream>(path)});
+  }
+  return open_saleae(std::move(channels));
+}
+
+std::unique_ptr<SampleSource> open_hp_files(const Paths& paths) {
+  std::vector<HpLabel> labels;
+  for (const std::string& path : paths) labels.push_back({std::make_unique<InputStream>(path)});
+  return open_hp_listing(std::move(labels));
+}
+
+/// How the samples of a format are opened.
+struct SampleFormat {
+  std::string_view id;
+  std::unique_ptr<SampleSource> (*open)(const Paths& paths);
+  Paths (*channel_files)(const Paths& paths);  ///< nullptr: every path is a segment
+};
+
+constexpr SampleFormat kSampleFormats[] = {
+    {"sigrok", [](const Paths& paths) { return open_sigrok(paths[0]); }, nullptr},
+    {"dsview", [](const Paths& paths) { return open_dsview(paths[0]); }, nullptr},
+    {"vcd", [](const Paths& paths) { return open_vcd(std::make_unique<InputStream>(paths[0])); },
+     nullptr},
+    {"csv",
+     [](const Paths& paths) { return open_sample_csv(std::make_unique<InputStream>(paths[0])); },
+     nullptr},
+    {"ols", [](const Paths& paths) { return open_ols(std::make_unique<InputStream>(paths[0])); },
+     nullptr},
+    {"saleae", open_saleae_files, [](const Paths& paths) { return expanded(paths, ".bin"); }},
+    {"hp-listing", open_hp_files, hp_label_files},
+};
+
+const SampleFormat* find_sample_format(std::string_view id) {
+  const auto it = std::find_if(std::begin(kSampleFormats), std::end(kSampleFormats),
+                               [&](const SampleFormat& format) { return format.id == id; });
+  return it == std::end(kSampleFormats) ? nullptr : &*it;
+}
+
+/// Samples are read more than once: to hash the file, to look for lines that never move, to decode.
+void make_all_rereadable(const Paths& paths) {
+  for (const std::string& path : paths) make_rereadable(path);
+}
+
+std::unique_ptr<CaptureReader> open_as(std::string_view id, const Paths& paths,
+                                       const CaptureOptions& options) {
+  return open_capture_with_cycles(id, paths, options, nullptr);
+}
+
+}  // namespace
+
+std::unique_ptr<SampleSource> open_samples(std::string_view format, const Paths& paths) {
+  const SampleFormat* found = find_sample_format(format);
+  if (found == nullptr || paths.empty()) return nullptr;
+  make_all_rereadable(paths);
+  return found->open(found->channel_files != nullptr ? found->channel_files(paths) : paths);
+}
+
+std::unique_ptr<CaptureReader> open_capture_with_cycles(
+    std::string_view format, const Paths& paths, const CaptureOptions& options,
+    std::function<void(const PinCycle&)> on_cycle) {
+  const SampleFormat* found = find_sample_format(format);
+  if (found == nullptr)
+    throw UsageError("'" + std::string(format) + "' is no format of pin levels");
+  make_all_rereadable(paths);
+  std::vector<Paths> segments;
+  if (found->channel_files != nullptr) {
+    segments.push_back(found->channel_files(paths));
+    if (segments[0].empty())
+      throw FormatError(paths.empty() ? "" : paths[0], 0, "expected files of channels, found none");
+  } else {
+    for (const std::string& path : paths) segments.push_back({path});
+  }
+  return open_sample_capture(std::string(format), std::move(segments), options, found->open,
+                             std::move(on_cycle));
+}
+
+int detect_sigrok(const CaptureProbe& probe) {
+  if (zip_with(probe, {"version", "metadata"})) return 100;
+  // A cut or damaged session: let its reader say what is wrong.
+  return begins_with(probe.prefix, "PK\x03\x04") ? 20 : 0;
+}
+
+int detect_dsview(const CaptureProbe& probe) {
+  return zip_with(probe, {"header", "session"}) || zip_with(probe, {"header", "L-0/0"}) ||
+                 zip_with(probe, {"header", "data"})
+             ? 100
+             : 0;
+}
+
+int detect_vcd(const CaptureProbe& probe) {
+  const std::string_view text = text_of(probe);
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos || text[begin] != '$') return 0;
+  for (const char* word : {"$date", "$version", "$timescale", "$comment", "$scope", "$var"})
+    if (text.compare(begin, std::string_view(word).size(), word) == 0) return 95;
+  return 0;
+}
+
+int detect_csv(const CaptureProbe& probe) { return rate_sample_csv(probe.prefix); }
+
+int detect_ols(const CaptureProbe& probe) {
+  const std::string_view text = text_of(probe);
+  if (text.empty() || text[0] != ';') return 0;
+  const std::string_view head = text.substr(0, 4096);
+  const bool settings = head.find(";Rate:") < head.size() || head.find(";Size:") < head.size();
+  return settings && head.find(";Channels:") < head.size() ? 95 : 0;
+}
+
+int detect_saleae(const CaptureProbe& probe) {
+  if (!probe.is_directory) return is_saleae(probe.prefix) ? 100 : 0;
+  const Paths files = files_in(probe.path, ".bin");
+  if (files.empty()) return 0;
+  InputStream first(files[0]);
+  return is_saleae(first.peek(16)) ? 100 : 0;
+}
+
+int detect_hp_listing(const CaptureProbe& probe) {
+  return probe.is_directory && !hp_label_files({probe.path}).empty() ? 60 : 0;
+}
+
+std::unique_ptr<CaptureReader> open_sigrok_capture(const Paths& paths,
+                                                   const CaptureOptions& options) {
+  return open_as("sigrok", paths, options);
+}
+std::unique_ptr<CaptureReader> open_dsview_capture(const Paths& paths,
+                                                   const CaptureOptions& options) {
+  return open_as("dsview", paths, options);
+}
+std::unique_ptr<CaptureReader> open_vcd_capture(const Paths& paths, const CaptureOptions& options) {
+  return open_as("vcd", paths, options);
+}
+std::unique_ptr<CaptureReader> open_csv_capture(const Paths& paths, const CaptureOptions& options) {
+  return open_as("csv", paths, options);
+}
+std::unique_ptr<CaptureReader> open_ols_capture(const Paths& paths, const CaptureOptions& options) {
+  return open_as("ols", paths, options);
+}
+std::unique_ptr<CaptureReader> open_saleae_capture(const Paths& paths,
+                                                   const CaptureOptions& options) {
+  return open_as("saleae", paths, options);
+}
+std::unique_ptr<CaptureReader> open_hp_listing_capture(const Paths& paths,
+                                                       const CaptureOptions& options) {
+  return open_as("hp-listing", paths, options);
+}
+
+}  // namespace citcat

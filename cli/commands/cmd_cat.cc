@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/file_kind.h"
+#include "cli/kt_text.h"
+#include "cli/placed_recording.h"
+#include "cli/range_arguments.h"
+#include "cli/trace_run.h"
+#include "formats/io/byte_sink.h"
+#include "formats/io/error.h"
+#include "formats/kt/kt.h"
+#include "replay/trace/kt_sink.h"
+#include "replay/trace/trace_reader.h"
+
+namespace citcat {
+namespace {
+
+struct CatArguments {
+  std::string file, format = "kt", addresses = "linear";
+  RangeArguments range;
+  int bits = 0;
+  bool processes = false, unchecked = false, from_start = false;
+};
+
+/// A recording as KT: straight from the replay.
+ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Console& console) {
+  const PlacedRecording placed = open_placed(arguments.file, console);
+  const RecordingFile& file = placed.file;
+  KtOptions kt;
+  kt.from = arguments.range.first().instruction;
+  kt.from_iteration = arguments.range.first().iteration;
+  kt.to = arguments.range.end().instruction;
+  kt.to_iteration = arguments.range.end().iteration;
+  kt.offsets = arguments.addresses == "offset";
+  kt.process_records = arguments.processes;
+  KtWriter writer(out);
+  KtSink trace(writer, kt);
+  TraceRunOptions options;
+  options.range = arguments.range.instructions();
+  options.machine_made = [&](const Machine& machine) { trace.attach(machine); };
+  options.check = !arguments.unchecked;
+  options.use_checkpoints = !arguments.from_start;
+  const TraceRunResult result = run_trace(file, &trace, options, console);
+  writer.flush();
+  result.warn(console);
+  if (result.sure() && writer.instructions() == 0) {
+    arguments.range.require_reached(arguments.file, result.report.instructions);
+  }
+  return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+void write_record(const KtRecord& record, KtWriter& writer) {
+  switch (record.kind) {
+    case KtRecord::Kind::instruction:
+      writer.instruction(record.instruction);
+      break;
+    case KtRecord::Kind::process:
+      writer.process(record.pid);
+      break;
+    case KtRecord::Kind::translation:
+      writer.translation(record.frame, record.page);
+      break;
+  }
+}
+
+/// A KT file as KT, or anything as text.
+void cat_records(const CatArguments& arguments, ByteSink& out) {
+  const bool as_kt = arguments.format == "kt";
+  const Position to = arguments.range.end();
+  TraceReaderOptions options;
+  options.offsets = arguments.addresses == "offset";
+  options.process_records = arguments.processes;
+  options.events = !as_kt;
+  // Nothing else needs positions.
+  options.notes = !as_kt || arguments.range.first() != Position{} || !arguments.range.to.empty();
+  options.check = !arguments.unchecked;
+  options.use_checkpoints = !arguments.from_start;
+  TraceReader reader(arguments.file, options);
+  if (arguments.range.first() != Position{}) reader.seek(arguments.range.first());
+  if (!as_kt) {
+    TraceText text(parse_form(arguments.format), arguments.bits);
+    const bool found = print_trace(reader, to, text, [&](const std::string& lines) {
+      out.write({reinterpret_cast<const std::uint8_t*>(lines.data()), lines.size()});
+    });
+    if (!found) arguments.range.require_reached(arguments.file, reader.instructions());
+    return;
+  }
+  KtWriter writer(out);
+  TraceRecord record;
+  bool ended = false, any = false;
+  while (!(ended = !reader.next(record)) && record.position < to) {
+    any = true;
+    write_record(record.record, writer);
+  }
+  writer.flush();
+  if (ended && !any) arguments.range.require_reached(arguments.file, reader.instructions());
+}
+
+ExitCode run_cat(const CatArguments& arguments, const Console& console) {
+  arguments.range.instructions();
+  if (arguments.addresses != "linear" && arguments.addresses != "offset") {
+    throw UsageError("--addresses: expected linear or offset, found " + arguments.addresses);
+  }
+  check_bits(arguments.bits);
+  if (arguments.format != "kt") parse_form(arguments.format);
+  const FileKind kind = find_file_kind(arguments.file).kind;
+  if (kind != FileKind::kt && kind != FileKind::recording) {
+    throw FormatError(arguments.file, 0, "expected a recording or a KT trace, found neither");
+  }
+  // A reader that has seen enough is no failure.
+  std::signal(SIGPIPE, SIG_IGN);
+  StdoutSink out;
+  try {
+    if (kind == FileKind::recording && arguments.format == "kt")
+      return cat_recording(arguments, out, console);
+    cat_records(arguments, out);
+  } catch (const ReaderGone&) {
+  } catch (const TraceDiverged& diverged) {
+    console.warn(diverged.what());
+    return ExitCode::answer_is_no;
+  }
+  return ExitCode::ok;
+}
+
+CommandRun define_cat(CLI::App& app) {
+  auto arguments = std::make_shared<CatArguments>();
+  app.add_option("FILE", arguments->file, "Recording, or KT in any compression")->required();
+  arguments->range.define(app);
+  app.add_option("--format", arguments->format, "kt, text, json (one object a line) or csv");
+  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
+  app.add_option("--bits", arguments->bits,
+                 "Disassemble as 16- or 32-bit code (default: what the trace tells, else a guess)");
+  app.add_flag("--processes", arguments->processes,
+               "PID and MMU records at the beginning and at changes of the address space");
+  app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
+  app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
+  return [arguments](const Console& console) { return run_cat(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kCatCommand{"cat",
+                                 "Write a trace to the standard output, as if it were stored",
+                                 "citcat cat boot.citcat --from 1000000 | xxd | head", define_cat};
+
+}  // namespace citcat

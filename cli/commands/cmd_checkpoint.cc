@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/digest_verify.h"
+#include "cli/placed_recording.h"
+#include "cli/replay_run.h"
+#include "cli/trace_run.h"
+#include "formats/io/error.h"
+#include "replay/session/checkpoints.h"
+
+namespace citcat {
+namespace {
+
+struct CheckpointArguments {
+  std::string recording;
+  CheckpointTaker::Options options;
+  bool json = false;
+};
+
+/// What was taken.
+struct Taken {
+  TraceRunResult result;
+  std::size_t checkpoints = 0;
+  std::uint64_t spacing = 0, bytes = 0;
+  double seconds = 0;
+};
+
+/// One replay with checkpoints on the way, added to the archive when nothing contradicted it up to
+/// its end. `plain`: as in ReplayRunOptions; nullopt where that does not suffice.
+std::optional<Taken> try_checkpoints(const RecordingFile& file,
+                                     const CheckpointArguments& arguments, bool plain,
+                                     const Console& console) {
+  ReplayRunOptions options;
+  DigestCheck digests(file, options);
+  options.plain_first = plain && !digests.needed();
+  ReplayRun run(file, digests.needed() ? &digests.sink() : nullptr, options, console);
+  CheckpointTaker taker(file.recording(), arguments.options);
+  ReplayReport report;
+  for (;;) {
+    report = run.run_to(std::min(taker.next(), options.to));
+    if (report.end == ReplayReport::End::diverged || report.instructions < taker.next()) break;
+    taker.take(run.replayer());
+  }
+  Taken taken;
+  taken.result.report = run.end(report);
+  taken.result.differs_before = digests.compare(report.instructions);
+  if (!taken.result.sure()) {
+    const bool careful = options.check && run.verifier().plain();
+    return careful ? std::nullopt : std::optional(taken);
+  }
+  if (taker.count() != 0) {
+    taker.append_to(arguments.recording, run.position(),
+                    options.check ? run.verifier().adoptions() : file.recording().adoptions);
+  }
+  taken.checkpoints = taker.count();
+  taken.spacing = taker.spacing();
+  return taken;
+}
+
+Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arguments,
+                       const Console& console) {
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<Taken> taken = try_checkpoints(file, arguments, true, console);
+  if (!taken) taken = try_checkpoints(file, arguments, false, console);
+  taken->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return *taken;
+}
+
+ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
+  require_file_to_add_to(arguments.recording);
+  const PlacedRecording placed = open_placed(arguments.recording, console);
+  const RecordingFile& file = placed.file;
+  const std::uint64_t existing = Checkpoints(file).stored_bytes();
+  if (existing >= arguments.options.max_bytes) {
+    throw UsageError(
+        fmt::format("{} has {} bytes of checkpoints already: --max-size leaves no room",
+                    arguments.recording, existing));
+  }
+  arguments.options.max_bytes -= existing;
+  Taken taken = take_checkpoints(file, arguments, console);
+  if (taken.result.sure()) keep_placements(arguments.recording, placed);
+  const RecordingFile after = RecordingFile::open(arguments.recording);
+  taken.bytes = after.container().file_bytes() - file.container().file_bytes();
+  if (arguments.json) {
+    nlohmann::ordered_json json;
+    json["instructions"] = taken.result.report.instructions;
+    json["checkpoints"] = taken.checkpoints;
+    json["every"] = taken.spacing;
+    json["bytes"] = taken.bytes;
+    json["seconds"] = taken.seconds;
+    json["end"] = replay_end_name(taken.result.report.end);
+    console.print_json(json);
+  } else if (taken.result.sure()) {
+    console.print(fmt::format("{} checkpoints, one every {} instructions: {} bytes in {:.1f} s\n",
+                              taken.checkpoints, taken.spacing, taken.bytes, taken.seconds));
+  }
+  taken.result.warn(console);
+  return taken.result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+CommandRun define_checkpoint(CLI::App& app) {
+  auto arguments = std::make_shared<CheckpointArguments>();
+  app.add_option("RECORDING", arguments->recording, "Recording to add checkpoints to")->required();
+  app.add_option("--every", arguments->options.every,
+                 "Instructions between checkpoints, as long as --max-size allows")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--max-size", arguments->options.max_bytes,
+                 "Bytes of all checkpoints together (64M): beyond, every second one is dropped")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  return [arguments](const Console& console) { return run_checkpoint(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kCheckpointCommand{
+    "checkpoint", "Add checkpoints to a recording, so that any part is reached at once",
+    "citcat checkpoint boot.citcat --max-size 16M", define_checkpoint};
+
+}  // namespace citcat

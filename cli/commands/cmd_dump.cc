@@ -1,0 +1,381 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/import/record_csv.h"
+#include "cli/capture_arguments.h"
+#include "cli/command.h"
+#include "cli/file_kind.h"
+#include "cli/kt_text.h"
+#include "cli/range_arguments.h"
+#include "cli/read_data.h"
+#include "cli/transaction_text.h"
+#include "events/archive/recording_file.h"
+#include "formats/captures/sparse_image.h"
+#include "formats/io/error.h"
+#include "replay/trace/trace_reader.h"
+
+namespace citcat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct DumpOptions {
+  std::string file, format = "text";
+  RangeArguments range;
+  std::uint64_t from = 0;  ///< of all but KT
+  std::uint64_t to = std::numeric_limits<std::uint64_t>::max();
+  int bits = 0;
+  bool evidence = false, state = false;
+  CaptureArguments capture;
+  TextForm form = TextForm::text;
+
+  bool wants(std::uint64_t number) const { return number >= from && number < to; }
+};
+
+/// Throws UsageError when --from lies behind the last of `count` records.
+void require_records(const DumpOptions& options, std::uint64_t count, std::string_view records) {
+  if (options.from == 0 || options.from >= options.to || options.from < count) return;
+  throw UsageError(
+      fmt::format("--from {}: {} ends after {} {}", options.from, options.file, count, records));
+}
+
+void print_line(const std::string& line, const Console& console) { console.print(line + "\n"); }
+
+// ---- KT ----------------------------------------------------------------------------------------
+
+/// [from, to) are positions.
+void dump_kt(const DumpOptions& options, const Console& console) {
+  TraceReaderOptions reading;
+  reading.events = true;
+  TraceReader reader(options.file, reading);
+  if (options.range.first() != Position{}) reader.seek(options.range.first());
+  TraceText text(options.form, options.bits);
+  const bool found = print_trace(reader, options.range.end(), text,
+                                 [&](const std::string& lines) { console.print(lines); });
+  if (!found) options.range.require_reached(options.file, reader.instructions());
+}
+
+// ---- captures ----------------------------------------------------------------------------------
+
+void print_transaction(const BusTransaction& t, std::uint32_t line_bytes, bool has_data,
+                       TextForm form, const Console& console) {
+  switch (form) {
+    case TextForm::text:
+      print_line(transaction_text(t, has_data), console);
+      break;
+    case TextForm::json:
+      console.print_json(transaction_json(t, has_data));
+      break;
+    case TextForm::csv:
+      print_line(record_csv_lines(t, line_bytes, has_data), console);
+      break;
+  }
+}
+
+/// `next` is the index that the next transaction would have had.
+void print_interruption(std::uint64_t next, Ending ending, TextForm form, const Console& console) {
+  switch (form) {
+    case TextForm::text:
+      print_line(fmt::format("interrupted: {}", ending_name(ending)), console);
+      break;
+    case TextForm::json:
+      console.print_json(Json{{"interrupted", ending_name(ending)}});
+      break;
+    case TextForm::csv:
+      print_line(record_csv_cut_line(next, ending), console);
+      break;
+  }
+}
+
+/// [from, to) are transaction indexes.
+void dump_capture(const DumpOptions& options, const Console& console) {
+  const std::unique_ptr<CaptureReader> reader =
+      open_capture({options.file}, options.capture.options());
+  if (options.form == TextForm::csv && !reader->info().has_data)
+    print_line(fmt::format("{}{}", kRecordCsvDeclaration, kRecordCsvWithoutData), console);
+  if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
+  BusTransaction t;
+  std::uint64_t segment = 0, next = 0;
+  bool more = false;
+  do {
+    if (segment != 0 && options.form == TextForm::text) {
+      print_line(fmt::format("segment {}", segment), console);
+    }
+    ++segment;
+    while (reader->next(t)) {
+      if (t.index >= options.to) return;
+      drop_count(reader->info(), t);
+      if (options.wants(t.index)) {
+        print_transaction(t, reader->info().bus.line_bytes, reader->info().has_data, options.form,
+                          console);
+      }
+      next = t.index + 1;
+    }
+    const Ending ending = reader->info().ending;
+    more = reader->next_segment();
+    // As CSV the segments become one capture, and what would follow the mark could not be read.
+    if (is_interrupted(ending) && (options.form != TextForm::csv || !more)) {
+      print_interruption(next, ending, options.form, console);
+    }
+  } while (more);
+  require_records(options, next, "transactions");
+}
+
+// ---- recordings --------------------------------------------------------------------------------
+
+/// An event of any kind, with the transaction that showed it.
+struct EventLine {
+  std::uint64_t transaction = 0;
+  Json json;
+};
+
+Json event_json(std::string_view kind, std::uint64_t transaction, bool known,
+                const Position& position) {
+  Json json;
+  json["event"] = kind;
+  json["transaction"] = transaction;
+  if (known) {
+    json["instruction"] = position.instruction;
+    json["iteration"] = position.iteration;
+  }
+  return json;
+}
+
+std::string_view interrupt_kind_name(Interrupt::Kind kind) {
+  switch (kind) {
+    case Interrupt::Kind::external:
+      return "interrupt";
+    case Interrupt::Kind::nmi:
+      return "nmi";
+    case Interrupt::Kind::smi:
+      return "smi";
+    case Interrupt::Kind::on_chip:
+      return "on-chip interrupt";
+    case Interrupt::Kind::none:
+      return "marker without an interrupt";
+  }
+  return "?";
+}
+
+std::vector<EventLine> event_lines(const Recording& r) {
+  std::vector<EventLine> lines;
+  for (const Interrupt& e : r.interrupts) {
+    Json json =
+        event_json(interrupt_kind_name(e.kind), e.transaction, e.position_known, e.position);
+    json["vector"] = e.vector;
+    if (e.count) {
+      json["counted"] = count_unit_name(e.count->unit);
+      json["count"] = e.count->value;
+      json["from_start"] = e.count->from_start;
+    }
+    lines.push_back({e.transaction, std::move(json)});
+  }
+  for (const IoRead& e : r.io_reads) {
+    Json json = event_json("io_read", e.transaction, e.position_known, e.position);
+    json["port"] = fmt::format("{:x}", e.port);
+    json["size"] = e.size;
+    json["value"] = fmt::format("{:x}", e.value);
+    lines.push_back({e.transaction, std::move(json)});
+  }
+  for (const ExternalWrite& e : r.external_writes) {
+    Json json = event_json("external_write", e.transaction, e.position_known, e.position);
+    json["address"] = fmt::format("{:08x}", e.address.value);
+    json["data"] = bytes_text(e.data);
+    lines.push_back({e.transaction, std::move(json)});
+  }
+  std::stable_sort(lines.begin(), lines.end(), [](const EventLine& a, const EventLine& b) {
+    return a.transaction < b.transaction;
+  });
+  return lines;
+}
+
+Json state_json(const CpuState& state) {
+  Json json;
+  json["cpu"] = cpu_model_name(state.model);
+  for (const std::string& name : register_names(state.model)) {
+    const auto value = get_register(state, name);
+    if (!value) continue;
+    const bool unknown =
+        std::find(state.unknown.begin(), state.unknown.end(), name) != state.unknown.end();
+    json["registers"][name] = unknown ? Json(nullptr) : Json(fmt::format("0x{:x}", *value));
+  }
+  for (const Msr& msr : state.msrs) {
+    json["msrs"][fmt::format("0x{:x}", msr.index)] = fmt::format("0x{:x}", msr.value);
+  }
+  return json;
+}
+
+/// Values of a JSON object as one line for people, or as CSV with the names in front.
+std::string joined(const Json& json, const char* separator, const char* equals) {
+  std::string line;
+  for (const auto& [key, value] : json.items()) {
+    if (!line.empty()) line += separator;
+    line += key + equals + (value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return line;
+}
+
+void print_event(const Json& json, TextForm form, const Console& console) {
+  switch (form) {
+    case TextForm::text:
+      print_line(joined(json, " ", " "), console);
+      break;
+    case TextForm::json:
+      console.print_json(json);
+      break;
+    case TextForm::csv:
+      print_line(joined(json, ",", "="), console);
+      break;
+  }
+}
+
+void dump_state(const CpuState& state, TextForm form, const Console& console) {
+  const Json json = state_json(state);
+  if (form == TextForm::json) {
+    console.print_json(json);
+    return;
+  }
+  const char separator = form == TextForm::csv ? ',' : ' ';
+  const Json registers = json.value("registers", Json::object());
+  for (const auto& [name, value] : registers.items()) {
+    const std::string shown = value.is_null() ? "?" : value.get<std::string>();
+    print_line(fmt::format("{}{}{}", name, separator, shown), console);
+  }
+}
+
+void dump_evidence(const RecordingFile& file, const DumpOptions& options, const Console& console) {
+  const std::unique_ptr<EvidenceReader> evidence = file.evidence();
+  if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
+  ReadData reads(file.recording());
+  BusTransaction t;
+  std::uint64_t next = 0;
+  while (evidence->next(t)) {
+    if (t.index >= options.to) return;
+    next = t.index + 1;
+    const bool known = reads.complete(t);
+    if (!options.wants(t.index)) continue;
+    print_transaction(t, file.recording().bus.line_bytes, known, options.form, console);
+  }
+  require_records(options, next, "transactions");
+}
+
+/// The index behind the last transaction; nothing where the evidence is not there to tell.
+std::optional<std::uint64_t> end_of(const RecordingFile& file) {
+  if (file.meta().evidence != EvidenceMode::full) return std::nullopt;
+  const std::unique_ptr<EvidenceReader> evidence = file.evidence();
+  std::uint64_t end = 0;
+  for (BusTransaction t; evidence->next(t);) end = t.index + 1;
+  return end;
+}
+
+void dump_events(const RecordingFile& file, const DumpOptions& options, const Console& console) {
+  bool any = false;
+  for (const EventLine& line : event_lines(file.recording())) {
+    if (!options.wants(line.transaction)) continue;
+    print_event(line.json, options.form, console);
+    any = true;
+  }
+  if (any || options.from == 0) return;
+  if (const auto end = end_of(file)) require_records(options, *end, "transactions");
+}
+
+/// [from, to) are indexes of transactions in the capture.
+void dump_recording(const DumpOptions& options, const Console& console) {
+  const RecordingFile file = RecordingFile::open(options.file);
+  if (options.state) {
+    dump_state(file.recording().initial, options.form, console);
+  } else if (options.evidence) {
+    dump_evidence(file, options, console);
+  } else {
+    dump_events(file, options, console);
+  }
+}
+
+// ---- memory images -----------------------------------------------------------------------------
+
+/// [from, to) are addresses.
+void dump_memory(const DumpOptions& options, const Console& console) {
+  constexpr std::size_t kRow = 16;
+  MemoryFileReader reader(options.file);
+  MemoryFileReader::Part part;
+  std::uint64_t end = 0;
+  while (reader.next(part)) {
+    end = std::uint64_t{part.address} + part.bytes.size();
+    for (std::size_t at = 0; at < part.bytes.size(); at += kRow) {
+      const std::uint64_t address = part.address + at;
+      if (!options.wants(address)) continue;
+      const auto row = part.bytes.subspan(at, std::min(kRow, part.bytes.size() - at));
+      if (options.form == TextForm::json) {
+        console.print_json(
+            {{"address", fmt::format("{:08x}", address)}, {"bytes", bytes_text(row)}});
+      } else {
+        const char separator = options.form == TextForm::csv ? ',' : ' ';
+        print_line(fmt::format("{:08x}{}{}", address, separator, bytes_text(row)), console);
+      }
+    }
+  }
+  require_records(options, end, "bytes of memory");
+}
+
+// ------------------------------------------------------------------------------------------------
+
+ExitCode run_dump(DumpOptions options, const Console& console) {
+  options.form = parse_form(options.format);
+  check_bits(options.bits);
+  const ReplayRange range = options.range.instructions();
+  options.from = range.from;
+  options.to = range.to;
+  const FileKind kind =
+      options.capture.given() ? FileKind::capture : find_file_kind(options.file).kind;
+  if (kind != FileKind::kt && options.range.within_repeat()) {
+    throw UsageError("--from, --to: expected a number, found N+K, which is a position in a trace");
+  }
+  switch (kind) {
+    case FileKind::kt:
+      dump_kt(options, console);
+      break;
+    case FileKind::capture:
+      dump_capture(options, console);
+      break;
+    case FileKind::recording:
+      dump_recording(options, console);
+      break;
+    case FileKind::memory:
+      dump_memory(options, console);
+      break;
+    case FileKind::unknown:
+      throw FormatError(options.file, 0,
+                        "expected a recording, capture, memory image or KT trace, found none of "
+                        "them");
+  }
+  return ExitCode::ok;
+}
+
+CommandRun define_dump(CLI::App& app) {
+  auto options = std::make_shared<DumpOptions>();
+  app.add_option("FILE", options->file, "KT trace, recording, capture or memory image")->required();
+  app.add_option("--from", options->range.from,
+                 "First position (KT: N or N+K), transaction (capture, recording) or address "
+                 "(memory)");
+  app.add_option("--to", options->range.to, "Where to stop, as --from; itself not included");
+  app.add_option("--format", options->format, "text, json (one object a line) or csv");
+  options->capture.define_pins(app);
+  app.add_option("--bits", options->bits,
+                 "Disassemble KT as 16- or 32-bit code (default: what it tells, else a guess)");
+  app.add_flag("--evidence", options->evidence, "Of a recording: its evidence, not its events");
+  app.add_flag("--state", options->state, "Of a recording: the initial registers");
+  return [options](const Console& console) { return run_dump(*options, console); };
+}
+
+}  // namespace
+
+extern const Command kDumpCommand{"dump", "Print the records of a file for people",
+                                  "citcat dump boot.kt --from 1000 --to 1020", define_dump};
+
+}  // namespace citcat

@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/bus/cache_form.h"
+#include "capture/import/import.h"
+#include "capture/inspect/explain.h"
+#include "cli/capture_arguments.h"
+#include "cli/command.h"
+#include "cli/large_pages.h"
+#include "cli/recovered_state.h"
+#include "cli/staged_output.h"
+#include "events/archive/recording_file.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+struct ImportArguments {
+  std::vector<std::string> captures;
+  CaptureArguments capture;
+  std::string output, initial_state, start, stop, internal, bus, hints;
+  std::string ignore_counts = "none", counts;
+  std::vector<std::string> on_chip;
+  std::optional<std::uint32_t> segment;
+  int level = ImportOptions{}.level;
+  unsigned recovery_time = 300;
+  bool json = false, no_provenance = false, recover_state = false;
+  bool list_formats = false, explain_channels = false;
+};
+
+std::optional<CacheForm> bus_option(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  const auto form = parse_cache_form(name);
+  if (!form) throw UsageError("--bus: expected none, write-through or write-back, found " + name);
+  return form;
+}
+
+IgnoreCounts ignore_counts_option(const std::string& name) {
+  if (name == "none") return IgnoreCounts::none;
+  if (name == "all-but-interrupts") return IgnoreCounts::all_but_interrupts;
+  if (name == "all") return IgnoreCounts::all;
+  throw UsageError("--ignore-counts: expected none, all-but-interrupts or all, found " + name);
+}
+
+std::optional<CountUnit> counts_option(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  for (const CountUnit unit : {CountUnit::instructions, CountUnit::branches, CountUnit::blocks}) {
+    if (name == count_unit_name(unit)) return unit;
+  }
+  throw UsageError("--counts: expected instructions, branches or blocks, found " + name);
+}
+
+ImportOptions import_options(const ImportArguments& arguments) {
+  ImportOptions options;
+  options.capture = arguments.capture.options();
+  options.capture.internal_path = arguments.internal;
+  options.capture.cache = bus_option(arguments.bus);
+  options.initial_state_path = arguments.initial_state;
+  if (!arguments.start.empty()) options.start = parse_where(arguments.start);
+  if (!arguments.stop.empty()) options.stop = parse_where(arguments.stop);
+  options.ignore_counts = ignore_counts_option(arguments.ignore_counts);
+  options.counts = counts_option(arguments.counts);
+  for (const std::string& text : arguments.on_chip) {
+    options.on_chip.push_back(parse_on_chip_marker(text));
+  }
+  options.segment = arguments.segment;
+  options.provenance = !arguments.no_provenance;
+  options.level = arguments.level;
+  return options;
+}
+
+void print_json(const ImportResult& result, const std::optional<RecoveredState>& recovered,
+                const Console& console) {
+  nlohmann::ordered_json json;
+  json["format"] = result.format;
+  json["cpu"] = cpu_model_name(result.cpu);
+  json["transactions"] = result.transactions;
+  json["instructions"] = nullptr;
+  if (result.instructions) json["instructions"] = *result.instructions;
+  json["image_bytes"] = result.image_bytes;
+  json["interrupts"] = result.interrupts;
+  json["io_reads"] = result.io_reads;
+  json["external_writes"] = result.external_writes;
+  json["recordings"] = result.recordings;
+  json["end"] = ending_name(result.ending);
+  json["interrupted"] = is_interrupted(result.ending);
+  json["warnings"] = result.warnings;
+  if (recovered) json["recovered"] = recovered_json(*recovered);
+  console.print_json(json);
+}
+
+void print_text(const ImportResult& result, const std::string& output, const Console& console) {
+  console.print(fmt::format("{}: {} capture, processor {}, {} transactions\n", output,
+                            result.format, cpu_model_name(result.cpu), result.transactions));
+  if (result.recordings > 1) {
+    console.print(fmt::format("  recordings       {}\n", result.recordings));
+  }
+  if (result.instructions) {
+    console.print(fmt::format("  instructions     {}\n", *result.instructions));
+  }
+  console.print(
+      fmt::format("  image            {} bytes\n  interrupts       {}\n  I/O reads        {}\n"
+                  "  external writes  {}\n",
+                  result.image_bytes, result.interrupts, result.io_reads, result.external_writes));
+}
+
+/// The questions that are answered instead of importing.
+bool answer_questions(const ImportArguments& arguments, const ImportOptions& options,
+                      const Console& console) {
+  if (arguments.list_formats) {
+    for (const std::string& line : list_formats()) console.print(line + "\n");
+    return true;
+  }
+  if (arguments.captures.empty()) throw UsageError("CAPTURE is required");
+  if (arguments.explain_channels) {
+    for (const std::string& line : explain_channels(arguments.captures, options.capture))
+      console.print(line + "\n");
+    return true;
+  }
+  if (arguments.output.empty()) throw UsageError("--output is required");
+  return false;
+}
+
+/// Adds the hints to the recording of the archive that they are for.
+void add_hints(const std::string& hints_path, const std::string& archive) {
+  const HintFile hints = load_hints(hints_path);
+  const std::size_t count = RecordingFile::open(archive).recordings();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = archive + "@" + std::to_string(i);
+    RecordingFile file = RecordingFile::open(name);
+    const bool meant = hints.recording.empty() || hints.recording == file.identity(false).hex();
+    if (!meant && i + 1 < count) continue;
+    // Refuses what does not fit, before anything is added.
+    file.apply(hints, hints_path);
+    RecordingAppender appender(name);
+    appender.add_hints(hints);
+    appender.finish();
+    return;
+  }
+}
+
+ExitCode run_import(const ImportArguments& arguments, const Console& console) {
+  ImportOptions options = import_options(arguments);
+  if (answer_questions(arguments, options, console)) return ExitCode::ok;
+  require_own_output(arguments.output, arguments.json);
+  const bool added_to = arguments.recover_state || !arguments.hints.empty();
+  StagedOutput output(arguments.output,
+                      added_to ? StagedOutput::Named::at_the_end : StagedOutput::Named::at_once);
+  use_large_pages();
+  Progress progress = console.progress("importing", "transactions");
+  options.progress = [&progress](std::uint64_t done) { progress.update(done); };
+  std::optional<RecoveredState> recovered;
+  if (arguments.recover_state) {
+    recovered = recover_state_of(arguments.captures, options, output.path(),
+                                 arguments.recovery_time, console);
+    options.initial_state = recovered->state;
+  }
+  const ImportResult result = import_capture(arguments.captures, options, output.path());
+  for (const std::string& text : result.warnings) console.warn(text);
+  if (recovered) add_recovered_memory(*recovered, output.path());
+  if (!arguments.hints.empty()) add_hints(arguments.hints, output.path());
+  output.finish();
+  if (arguments.json) {
+    print_json(result, recovered, console);
+  } else if (!is_standard_output(arguments.output)) {
+    print_text(result, arguments.output, console);
+    if (recovered) {
+      console.print("  registers\n");
+      for (const std::string& line : recovered_lines(*recovered)) console.print("  " + line + "\n");
+    }
+  }
+  return ExitCode::ok;
+}
+
+CommandRun define_import(CLI::App& app) {
+  auto arguments = std::make_shared<ImportArguments>();
+  app.add_option("CAPTURE", arguments->captures,
+                 "Capture files; .gz .xz .zst are read as they are");
+  app.add_option("-o,--output", arguments->output, "Recording to write, - is the standard output");
+  app.add_flag("--list-formats", arguments->list_formats,
+               "Instead: list the capture formats that are read");
+  app.add_flag("--explain-channels", arguments->explain_channels,
+               "Instead: say which channel is which pin, what is missing and what that costs");
+  arguments->capture.define(app);
+  app.add_option("--initial-state", arguments->initial_state,
+                 "Processor state at the start, when no driver dumped it");
+  app.add_flag("--recover-state", arguments->recover_state,
+               "Work the state at --start interrupt:N out from the bus");
+  app.add_option("--recovery-time", arguments->recovery_time,
+                 "Seconds for --recover-state, after which it gives up; 0: any")
+      ->capture_default_str();
+  app.add_option("--start", arguments->start,
+                 "interrupt:N, transaction:N, sample:N, instruction:N or clock:N");
+  app.add_option("--stop", arguments->stop, "Where the recording ends, as --start");
+  app.add_option("--segment", arguments->segment,
+                 "Only this segment of the capture, from 0 (default: each with a state)");
+  app.add_flag("--no-provenance", arguments->no_provenance,
+               "Do not keep what tells the capture file: the same bytes from any rendering of it");
+  app.add_option("--internal", arguments->internal,
+                 "Values that cross no bus (RDTSC, RDMSR, CPUID), as a monitor wrote them");
+  app.add_option("--hints", arguments->hints,
+                 "Corrections to keep in the recording, as `explain` wrote them");
+  app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back");
+  app.add_option("--ignore-counts", arguments->ignore_counts,
+                 "Instruction counts to disregard: none, all-but-interrupts or all");
+  app.add_option("--counts", arguments->counts,
+                 "What the capture counts in place of instructions: branches (taken) or blocks");
+  app.add_option(
+         "--on-chip", arguments->on_chip,
+         "VECTOR=io-write:PORT[:VALUE], mem-write:ADDR[:VALUE] or mem-read:ADDR: what shows "
+         "an interrupt without an acknowledge, e.g. 30=io-write:20:60; may be repeated")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--level", arguments->level,
+                 "How hard evidence is compressed: -7 (quickest) to 19 (smallest)")
+      ->check(CLI::Range(RecordingFileOptions::kFastest, RecordingFileOptions::kSmallest))
+      ->capture_default_str();
+  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  return [arguments](const Console& console) { return run_import(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kImportCommand{
+    "import", "Make a recording from captures",
+    "citcat import boot.sr -o boot.citcat --initial-state state.json --start interrupt:0",
+    define_import};
+
+}  // namespace citcat

@@ -1,0 +1,267 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "capture/bus/cache_form.h"
+#include "cli/capture_arguments.h"
+#include "cli/command.h"
+#include "cli/file_kind.h"
+#include "cli/storage_account.h"
+#include "events/archive/recording_file.h"
+#include "events/position_text.h"
+#include "formats/captures/sparse_image.h"
+#include "formats/io/error.h"
+#include "replay/trace/trace_reader.h"
+
+namespace citcat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InfoOptions {
+  std::string file;
+  CaptureArguments capture;
+  bool json = false, trace = false;
+};
+
+Json bus_json(const BusModel& bus) {
+  Json json;
+  json["cache"] = cache_form_name(bus.form);
+  json["line_bytes"] = bus.line_bytes;
+  json["bus_bytes"] = bus.bus_bytes;
+  json["address_mask"] = fmt::format("0x{:x}", bus.address_mask);
+  return json;
+}
+
+Json files_json(const std::vector<Provenance::File>& files) {
+  Json json = Json::array();
+  for (const Provenance::File& file : files) {
+    json.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.xxh3}});
+  }
+  return json;
+}
+
+Json recording_info(const std::string& path, bool trace, const Console& console) {
+  const RecordingFile file = RecordingFile::open(path);
+  const Recording& r = file.recording();
+  Json json;
+  json["cpu"] = cpu_model_name(r.initial.model);
+  json["instructions"] = nullptr;
+  if (r.instructions) json["instructions"] = *r.instructions;
+  json["end"] = ending_name(r.ending);
+  json["interrupted"] = is_interrupted(r.ending);
+  json["transactions"] = r.totals.transactions;
+  json["reads"] = r.totals.reads;
+  json["writes"] = r.totals.writes;
+  json["line_fills"] = r.totals.line_fills;
+  json["write_backs"] = r.totals.write_backs;
+  json["instruction_starts"] = r.totals.instruction_starts;
+  json["image_bytes"] = r.image.byte_count();
+  json["interrupts"] = r.interrupts.size();
+  json["io_reads"] = r.io_reads.size();
+  json["io_writes"] = r.totals.io_writes;
+  json["external_writes"] = r.external_writes.size();
+  json["internal_reads"] = r.internal_reads.size();
+  json["unknown_registers"] = r.initial.unknown;
+  json["bus"] = bus_json(r.bus);
+  json["source"] = {{"format", r.provenance.format}, {"files", files_json(r.provenance.files)}};
+  if (!r.provenance.options.empty()) {
+    json["source"]["options"] = Json::parse(r.provenance.options, nullptr, false);
+  }
+  json["engine"] = file.meta().engine;
+  json["bytes"] = file.container().file_bytes();
+  json["storage"] = storage_json(file);
+  if (trace) json["trace"] = trace_json(file, console);
+  json["content_hash"] = file.container().content_hash().hex();
+  json["identity"] = file.identity().hex();
+  json["recordings"] = file.recordings();
+  json["warnings"] = r.warnings;
+  return json;
+}
+
+/// Counts a capture's transactions, all segments of it.
+Json capture_info(const std::string& path, const CaptureOptions& options, const Console& console) {
+  const std::unique_ptr<CaptureReader> reader = open_capture({path}, options);
+  Progress progress = console.progress("reading", "transactions");
+  std::array<std::uint64_t, kBusOpCount> counts{};
+  std::uint64_t total = 0, positions = 0, segments = 0, last_clock = 0;
+  BusTransaction t;
+  do {
+    ++segments;
+    while (reader->next(t)) {
+      ++counts[static_cast<std::size_t>(t.op)];
+      if (t.has(kPositionKnown)) ++positions;
+      if (t.has(kClockKnown)) last_clock = t.clock;
+      if (++total % 65536 == 0) progress.update(total);
+    }
+  } while (reader->next_segment());
+  const CaptureInfo& info = reader->info();
+  Json json;
+  json["format"] = info.format;
+  json["cpu"] = cpu_model_name(info.cpu);
+  json["segments"] = segments;
+  json["transactions"] = total;
+  json["end"] = ending_name(info.ending);
+  json["interrupted"] = is_interrupted(info.ending);
+  json["with_position"] = positions;
+  json["last_clock"] = nullptr;
+  if (info.has_clock) json["last_clock"] = last_clock;
+  json["has_data"] = info.has_data;
+  for (std::size_t op = 0; op < counts.size(); ++op) {
+    json["operations"][std::string(bus_op_name(static_cast<BusOp>(op)))] = counts[op];
+  }
+  json["bus"] = bus_json(info.bus);
+  json["files"] = files_json(info.files);
+  json["warnings"] = info.warnings;
+  return json;
+}
+
+/// What is in a KT file.
+struct KtTotals {
+  std::uint64_t executions = 0, processes = 0, translations = 0, addresses = 0, code_bytes = 0,
+                bytes = 0;
+  std::optional<Position> first;
+  bool recorded = false;  ///< positions and sizes of code are told, not derived
+
+  void add(const TraceRecord& record) {
+    const KtInstruction& i = record.record.instruction;
+    switch (record.record.kind) {
+      case KtRecord::Kind::instruction:
+        addresses += i.address_count;
+        code_bytes += i.size;
+        bytes += kt_fixed_bytes(i.size) + std::size_t{4} * i.address_count;
+        if (!first) first = record.position;
+        recorded = record.bits != 0;
+        ++executions;
+        return;
+      case KtRecord::Kind::process:
+        ++processes;
+        break;
+      case KtRecord::Kind::translation:
+        ++translations;
+        break;
+    }
+    constexpr std::uint64_t kOtherRecord = 8;
+    bytes += kOtherRecord;
+  }
+};
+
+Json kt_info(const std::string& path, const Console& console) {
+  TraceReaderOptions options;
+  options.events = true;
+  TraceReader reader(path, options);
+  Progress progress = console.progress("reading", "records");
+  KtTotals totals;
+  std::map<std::string, std::uint64_t> events;
+  for (const TraceRecord& record : reader) {
+    if (record.is_event) {
+      ++events[kt_note_name(record.event.kind)];
+      continue;
+    }
+    totals.add(record);
+    if (totals.executions % 65536 == 0) progress.update(totals.executions);
+  }
+  Json json;
+  const Position first = totals.first.value_or(Position{}), end = reader.position();
+  json["instructions"] = totals.first ? end.instruction - first.instruction : 0;
+  json["executions"] = totals.executions;
+  json["first_position"] = position_text(first);
+  json["end_position"] = position_text(end);
+  json["positions"] = totals.recorded ? "recorded" : "derived";
+  json["addresses"] = totals.addresses;
+  json["instruction_bytes"] = totals.code_bytes;
+  json["process_records"] = totals.processes;
+  json["translation_records"] = totals.translations;
+  json["events"] = Json(events);
+  json["bytes"] = totals.bytes;
+  return json;
+}
+
+Json memory_info(const std::string& path) {
+  MemoryFileReader reader(path);
+  MemoryFileReader::Part part;
+  std::uint64_t bytes = 0, ranges = 0, next = 0;
+  while (reader.next(part)) {
+    if (bytes == 0 || part.address != next) ++ranges;
+    bytes += part.bytes.size();
+    next = std::uint64_t{part.address} + part.bytes.size();
+  }
+  Json json;
+  json["form"] = memory_file_form_name(reader.form());
+  json["bytes"] = bytes;
+  json["ranges"] = ranges;
+  return json;
+}
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void print_text(const Json& json, const std::string& indent, const Console& console) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_null() || (value.is_array() && value.empty())) continue;
+    if (value.is_object()) {
+      console.print(fmt::format("{}{}\n", indent, key));
+      print_text(value, indent + "  ", console);
+    } else if (value.is_array()) {
+      console.print(fmt::format("{}{}\n", indent, key));
+      for (const Json& item : value) {
+        console.print(fmt::format("{}  {}\n", indent, text_of(item)));
+      }
+    } else {
+      console.print(fmt::format("{}{:<20} {}\n", indent, key, text_of(value)));
+    }
+  }
+}
+
+ExitCode run_info(const InfoOptions& options, const Console& console) {
+  const FoundFile found = options.capture.given() ? FoundFile{FileKind::capture, nullptr}
+                                                  : find_file_kind(options.file);
+  Json json;
+  json["file"] = options.file;
+  json["kind"] = file_kind_name(found.kind);
+  switch (found.kind) {
+    case FileKind::recording:
+      json.update(recording_info(options.file, options.trace, console));
+      break;
+    case FileKind::capture:
+      json.update(capture_info(options.file, options.capture.options(), console));
+      break;
+    case FileKind::memory:
+      json.update(memory_info(options.file));
+      break;
+    case FileKind::kt:
+      json.update(kt_info(options.file, console));
+      break;
+    case FileKind::unknown:
+      throw FormatError(options.file, 0,
+                        "expected a recording, capture, memory image or KT trace, found none of "
+                        "them");
+  }
+  if (options.json) {
+    console.print_json(json);
+  } else {
+    print_text(json, "", console);
+  }
+  return ExitCode::ok;
+}
+
+CommandRun define_info(CLI::App& app) {
+  auto options = std::make_shared<InfoOptions>();
+  app.add_option("FILE", options->file, "Recording, capture, memory image or KT trace")->required();
+  options->capture.define(app);
+  app.add_flag("--trace", options->trace, "Of a recording: replay it and measure its trace");
+  app.add_flag("--json", options->json, "Print one line of JSON");
+  return [options](const Console& console) { return run_info(*options, console); };
+}
+
+}  // namespace
+
+extern const Command kInfoCommand{"info", "Say what a file is, and its totals",
+                                  "citcat info boot.citcat", define_info};
+
+}  // namespace citcat

@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/shard.h"
+#include "cli/staged_output.h"
+#include "formats/io/error.h"
+#include "formats/io/input.h"
+#include "formats/kt/kt_note_reader.h"
+
+namespace citcat {
+namespace {
+
+struct MergeArguments {
+  std::vector<std::string> shards;
+  std::string output;
+  bool json = false;
+};
+
+struct Share {
+  std::string path;
+  ShardDescription description;
+};
+
+/// The shares in their order. Throws UsageError when they are not the whole of one trace.
+std::vector<Share> ordered_shares(const std::vector<std::string>& paths) {
+  std::vector<Share> shares;
+  for (const std::string& path : paths) {
+    const std::string description = path + ".json";
+    if (std::filesystem::exists(path) && !std::filesystem::exists(description)) {
+      throw FormatError(path, 0,
+                        "expected a share with its description beside it, found no " + description);
+    }
+    shares.push_back({path, read_description(description)});
+  }
+  std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
+    return a.description.shard.number < b.description.shard.number;
+  });
+  const std::uint32_t count = shares.front().description.shard.count;
+  std::uint64_t next = shares.front().description.whole.from;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const ShardDescription& d = shares[i].description;
+    if (!d.same_trace(shares.front().description)) {
+      throw UsageError(fmt::format("{} and {} are not shares of one trace", shares.front().path,
+                                   shares[i].path));
+    }
+    if (d.shard.number != i + 1) {
+      throw UsageError(
+          fmt::format("expected share {} of {}, found {}", i + 1, count, d.shard.number));
+    }
+    if (d.range.from != next) {
+      throw UsageError(fmt::format("{}: expected to begin at instruction {}, found {}",
+                                   shares[i].path, next, d.range.from));
+    }
+    next = d.range.to;
+  }
+  if (shares.size() != count) {
+    throw UsageError(fmt::format("expected {} shares, found {}", count, shares.size()));
+  }
+  return shares;
+}
+
+/// Hands on what the share notes of its records, which come behind `before` bytes. One that is
+/// plain KT says where it begins, by its description.
+void append_notes(const Share& share, std::uint64_t before, ByteSink& out) {
+  KtNoteReader reader(share.path);
+  KtNote begin;
+  begin.place.instruction = share.description.range.from;
+  if (const KtSegment* const segment = reader.seek(0, 0)) begin.place = segment->place;
+  begin.at = before;
+  if (share.description.bytes != 0) out.note(begin);
+  while (const KtNote* const note = reader.next(share.description.bytes)) {
+    KtNote moved = *note;
+    moved.at += before;
+    out.note(moved);
+  }
+}
+
+void append(const Share& share, std::uint64_t before, ByteSink& out) {
+  if (out.keeps_notes()) append_notes(share, before, out);
+  HashingSink hashing(out);
+  InputStream in(share.path);
+  for (auto block = in.next_block(); !block.empty(); block = in.next_block()) {
+    hashing.write(block);
+    check_interrupt();
+  }
+  const ShardDescription& d = share.description;
+  if (hashing.bytes() != d.bytes || hashing.hash() != d.xxh3) {
+    throw FormatError(share.path, hashing.bytes(),
+                      fmt::format("expected {} bytes of KT with hash {}, found {} with {}", d.bytes,
+                                  d.xxh3, hashing.bytes(), hashing.hash()));
+  }
+}
+
+ExitCode run_merge(const MergeArguments& arguments, const Console& console) {
+  require_own_output(arguments.output, arguments.json);
+  const std::vector<Share> shares = ordered_shares(arguments.shards);
+  const std::unique_ptr<ByteSink> out = open_sink(arguments.output);
+  std::uint64_t bytes = 0;
+  for (const Share& share : shares) {
+    append(share, bytes, *out);
+    bytes += share.description.bytes;
+  }
+  out->finish();
+  if (arguments.json) {
+    console.print_json({{"shards", shares.size()}, {"bytes", bytes}});
+  } else if (!is_standard_output(arguments.output)) {
+    console.print(fmt::format("{} shares, {} bytes of KT\n", shares.size(), bytes));
+  }
+  return ExitCode::ok;
+}
+
+CommandRun define_merge(CLI::App& app) {
+  auto arguments = std::make_shared<MergeArguments>();
+  app.add_option("SHARD", arguments->shards, "All shares of one trace, in any order")->required();
+  app.add_option("-o,--output", arguments->output,
+                 "The whole trace; .zst compresses, - is the standard output")
+      ->required();
+  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  return [arguments](const Console& console) { return run_merge(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kMergeCommand{"merge", "Join the shares of a trace that replay --shard made",
+                                   "citcat merge boot.0001-of-0002.kt boot.0002-of-0002.kt "
+                                   "-o boot.kt",
+                                   define_merge};
+
+}  // namespace citcat

@@ -1,0 +1,255 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/comparison_arguments.h"
+#include "cli/parallel_trace.h"
+#include "cli/placed_recording.h"
+#include "cli/range_arguments.h"
+#include "cli/replay_run.h"
+#include "cli/shard.h"
+#include "cli/staged_output.h"
+#include "cli/trace_run.h"
+#include "formats/io/byte_sink.h"
+#include "formats/io/error.h"
+#include "formats/io/input.h"
+#include "formats/kt/kt.h"
+#include "replay/trace/kt_sink.h"
+
+namespace citcat {
+namespace {
+
+struct ReplayArguments {
+  std::string recording, output, hints;
+  std::string addresses = "linear", shard;
+  RangeArguments positions;
+  ReplayRange range;  ///< of these, and of the share
+  int jobs = 1;
+  bool processes = false, unchecked = false;
+  bool from_start = false, json = false;
+  ComparisonArguments comparison;
+};
+
+KtOptions kt_options(const ReplayArguments& arguments) {
+  KtOptions options;
+  if (arguments.addresses != "linear" && arguments.addresses != "offset") {
+    throw UsageError("--addresses: expected linear or offset, found " + arguments.addresses);
+  }
+  options.from = arguments.range.from;
+  options.to = arguments.range.to;
+  if (arguments.shard.empty()) {
+    const Position end = arguments.positions.end();
+    options.from_iteration = arguments.positions.first().iteration;
+    options.to = end.instruction;
+    options.to_iteration = end.iteration;
+  }
+  options.offsets = arguments.addresses == "offset";
+  options.process_records = arguments.processes;
+  return options;
+}
+
+/// Instructions a second, in millions.
+double speed(const TraceRunResult& result, double seconds) {
+  const std::uint64_t replayed = result.report.instructions - result.started_at;
+  return seconds > 0 ? static_cast<double>(replayed) / seconds / 1e6 : 0.0;
+}
+
+void print_json(const TraceRunResult& result, double seconds, const Console& console) {
+  const ReplayReport& report = result.report;
+  nlohmann::ordered_json json;
+  json["instructions"] = report.instructions;
+  json["started_at"] = result.started_at;
+  json["seconds"] = seconds;
+  json["mips"] = speed(result, seconds);
+  json["interrupts"] = report.interrupts;
+  json["exceptions"] = report.exceptions;
+  json["io_reads"] = report.io_reads;
+  json["external_writes"] = report.external_writes;
+  json["end"] = replay_end_name(report.end);
+  json["divergence"] = divergence_json(report.divergence);
+  console.print_json(json);
+}
+
+void print_text(const TraceRunResult& result, double seconds, const Console& console) {
+  const ReplayReport& report = result.report;
+  if (result.started_at != 0) {
+    console.print(fmt::format("from the checkpoint at instruction {}\n", result.started_at));
+  }
+  console.print(
+      fmt::format("{}: {} instructions in {:.2f} s ({:.1f} million/s)\n"
+                  "  interrupts       {}\n  exceptions       {}\n  I/O reads        {}\n"
+                  "  external writes  {}\n",
+                  replay_end_name(report.end), report.instructions, seconds, speed(result, seconds),
+                  report.interrupts, report.exceptions, report.io_reads, report.external_writes));
+}
+
+/// True when this share of the trace is there already, made of the same recording with the same
+/// options: making it again would give the same.
+bool is_made(const ShardDescription& wanted, const std::string& path) {
+  try {
+    const ShardDescription found = read_description(path + ".json");
+    if (!found.same_trace(wanted) || found.shard.number != wanted.shard.number) return false;
+    NullSink nowhere;
+    HashingSink hashing(nowhere);
+    InputStream in(path);
+    for (auto b = in.next_block(); !b.empty(); b = in.next_block()) hashing.write(b);
+    return hashing.bytes() == found.bytes && hashing.hash() == found.xxh3;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+ShardDescription describe_shard(const ReplayArguments& arguments, const RecordingFile& file) {
+  ShardDescription d;
+  d.shard = parse_shard(arguments.shard);
+  d.whole = arguments.range;
+  d.range = shard_range(file, d.whole, d.shard);
+  d.recording = file.container().content_hash().hex();
+  d.options = fmt::format("addresses={} processes={} {}", arguments.addresses, arguments.processes,
+                          replay_identity());
+  return d;
+}
+
+/// What is written to the standard output, a pipe or a device is out of our hands.
+bool can_be_taken_back(const std::string& path) {
+  const auto kind = std::filesystem::status(path).type();
+  return path != "-" && (kind == std::filesystem::file_type::not_found ||
+                         kind == std::filesystem::file_type::regular || path == "/dev/null");
+}
+
+/// The trace on its way to a file.
+struct TraceOutput {
+  TraceOutput(const std::string& path, const KtOptions& kt, bool hashed)
+      : out(open_sink(path)), hashing(*out), writer(hashed ? hashing : *out), trace(writer, kt) {}
+
+  std::unique_ptr<ByteSink> out;
+  HashingSink hashing;
+  KtWriter writer;
+  KtSink trace;
+};
+
+/// Makes the range and the output those of the share that `arguments` ask for.
+ShardDescription narrow_to_shard(ReplayArguments& arguments, const RecordingFile& file) {
+  if (arguments.output.empty() || arguments.output == "-") {
+    throw UsageError("--shard needs -o with a file name, to which the share's number is added");
+  }
+  ShardDescription shard = describe_shard(arguments, file);
+  arguments.range = shard.range;
+  arguments.output = shard_path(arguments.output, shard.shard);
+  return shard;
+}
+
+/// The trace is whole: it gets the name asked for, and a share its description.
+void keep_trace(TraceOutput& output, std::optional<ShardDescription>& shard,
+                const std::string& path) {
+  output.out->finish();
+  if (!shard) return;
+  shard->bytes = output.hashing.bytes();
+  shard->xxh3 = output.hashing.hash();
+  write_description(path + ".json", *shard);
+}
+
+ExitCode run_replay(ReplayArguments arguments, const Console& console) {
+  require_own_output(arguments.output, arguments.json);
+  arguments.range = arguments.positions.instructions();
+  if (!arguments.shard.empty() && arguments.positions.within_repeat()) {
+    throw UsageError("--shard: --from and --to must not lie within a REP");
+  }
+  const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
+  const RecordingFile& file = placed.file;
+  // Processes and shares open the recording for themselves, and know it by what is in its file.
+  if (!arguments.hints.empty() && (!arguments.shard.empty() || arguments.jobs > 1)) {
+    throw UsageError(
+        "--hints: not with --jobs or --shard; `import --hints` keeps them in a recording");
+  }
+  std::optional<ShardDescription> shard;
+  if (!arguments.shard.empty()) {
+    shard = narrow_to_shard(arguments, file);
+    if (is_made(*shard, arguments.output)) {
+      console.note(arguments.output + " is there already");
+      return ExitCode::ok;
+    }
+  }
+  const KtOptions kt = kt_options(arguments);
+  std::optional<TraceOutput> output;
+  const auto start_over = [&] {
+    output.reset();
+    return &output.emplace(arguments.output, kt, shard.has_value()).trace;
+  };
+  Sink* const trace = start_over();
+
+  TraceRunOptions options;
+  if (can_be_taken_back(arguments.output)) options.start_over = start_over;
+  options.range = arguments.range;
+  // A share that others precede goes on where they end.
+  const bool begins = !shard || shard->range.from == shard->whole.from;
+  if (begins) {
+    options.machine_made = [&output](const Machine& machine) { output->trace.attach(machine); };
+  }
+  options.check = !arguments.unchecked;
+  options.strict = arguments.comparison.strict;
+  options.bit_changes = arguments.comparison.bit_changes;
+  // Checkpoints are of the run without the hints.
+  options.use_checkpoints = !arguments.from_start && arguments.hints.empty();
+  const auto start = std::chrono::steady_clock::now();
+  const bool parallel = arguments.jobs > 1 && !arguments.output.empty() && !arguments.from_start;
+  const TraceRunResult result =
+      parallel ? run_parallel_trace(file, kt, output->writer, options,
+                                    static_cast<unsigned>(arguments.jobs), console)
+               : run_trace(file, arguments.output.empty() ? nullptr : trace, options, console);
+  if (!parallel) output->trace.end(result.report.instructions);
+  output->writer.flush();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+
+  const ReplayReport& report = result.report;
+  if (report.end != ReplayReport::End::diverged && output->writer.instructions() == 0 &&
+      !(arguments.output.empty() && report.instructions == arguments.range.from)) {
+    arguments.positions.require_reached(arguments.recording, report.instructions);
+  }
+  // A trace that left the evidence does not get the name asked for: what was sure until then stays
+  // beside it as `.partial`.
+  if (result.sure()) keep_trace(*output, shard, arguments.output);
+  if (arguments.json) {
+    print_json(result, seconds.count(), console);
+  } else if (!is_standard_output(arguments.output)) {
+    print_text(result, seconds.count(), console);
+  }
+  result.warn(console);
+  return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+CommandRun define_replay(CLI::App& app) {
+  auto arguments = std::make_shared<ReplayArguments>();
+  app.add_option("RECORDING", arguments->recording, "Recording to replay")->required();
+  app.add_option("-o,--output", arguments->output,
+                 "KT trace to write; .zst compresses, - is the standard output");
+  arguments->positions.define(app);
+  app.add_option("--jobs", arguments->jobs,
+                 "Processes that replay parts of the trace, each from a checkpoint")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--shard", arguments->shard,
+                 "Share K/N of the trace, for `merge`; auto asks the batch system");
+  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
+  app.add_flag("--processes", arguments->processes,
+               "Write PID and MMU records at the beginning and at changes of the address space");
+  app.add_option("--hints", arguments->hints,
+                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
+  define_comparison(app, arguments->comparison);
+  app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
+  app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
+  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  return [arguments](const Console& console) { return run_replay(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kReplayCommand{"replay", "Recompute the run and write its instruction trace",
+                                    "citcat replay boot.citcat -o boot.kt.zst --to 1000000",
+                                    define_replay};
+
+}  // namespace citcat

@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/digest_verify.h"
+#include "cli/placed_recording.h"
+#include "cli/replay_run.h"
+#include "cli/staged_output.h"
+#include "cli/temporary_file.h"
+#include "events/archive/recording_file.h"
+#include "events/derive/event_order.h"
+#include "events/derive/external_writes.h"
+#include "formats/io/error.h"
+#include "replay/session/digest_sink.h"
+#include "replay/session/end_sink.h"
+
+namespace citcat {
+namespace {
+
+struct SlimOptions {
+  std::string input, output;
+  bool json = false;
+};
+
+/// What a verified replay leaves of its evidence.
+struct VerifiedRun {
+  std::uint64_t instructions = 0;
+  std::vector<Adoption> adoptions;
+  std::vector<ReplayDigest> digests;
+  Position end;
+};
+
+/// A recording like `from`, ready for an archive without evidence.
+Recording copy_for_slim(const Recording& from, const VerifiedRun& verified, bool merge) {
+  Recording copy;
+  copy.provenance = from.provenance;
+  copy.initial = from.initial;
+  copy.bus = from.bus;
+  copy.port_unit = from.port_unit;
+  copy.image = from.image.clone();
+  copy.interrupts = from.interrupts;
+  copy.external_writes = merge ? merge_external_writes(from.external_writes) : from.external_writes;
+  copy.io_reads = from.io_reads;
+  copy.internal_reads = from.internal_reads;
+  copy.totals = from.totals;
+  copy.ending = from.ending;
+  copy.warnings = from.warnings;
+  // Where the evidence ended is known from now on by count.
+  copy.instructions = EndSink::stop(verified.end, ~std::uint64_t{0});
+  copy.adoptions = verified.adoptions;
+  if (verified.end.iteration != 0) copy.end = verified.end;
+  number_events_by_order(copy);
+  return copy;
+}
+
+/// Throws UsageError when the evidence does not confirm the recording.
+VerifiedRun verified_run(const RecordingFile& file, const Console& console) {
+  DigestSink sink;
+  ReplayRun run(file, &sink, ReplayRunOptions{}, console);
+  const ReplayReport report = run.run();
+  if (report.end != ReplayReport::End::complete) {
+    throw UsageError(file.container().path() +
+                     " does not replay to its end as its evidence shows: only a verified recording "
+                     "can do without it (see citcat verify)");
+  }
+  return {report.instructions, run.verifier().adoptions(), sink.finish(report.instructions),
+          run.position()};
+}
+
+/// Writes `recording` without evidence to `path` and replays it. True when that gives the digests.
+bool write_and_verify(const std::string& path, const Recording& recording,
+                      const std::vector<ReplayDigest>& digests, const Console& console) {
+  RecordingFileOptions options;
+  options.evidence = EvidenceMode::digests;
+  options.lean = true;
+  RecordingFileWriter(path, options).finish(recording, digests);
+  return verify_digests(RecordingFile::open(path), console).match();
+}
+
+void print_result(const SlimOptions& options, const RecordingFile& full,
+                  const VerifiedRun& verified, std::uint64_t bytes, const Console& console) {
+  if (options.json) {
+    console.print_json({{"instructions", verified.instructions},
+                        {"bytes", bytes},
+                        {"full_bytes", full.container().file_bytes()},
+                        {"digests", verified.digests.size()},
+                        {"adoptions", verified.adoptions.size()}});
+  } else if (!is_standard_output(options.output)) {
+    console.print(fmt::format("{}: {} bytes for {} instructions (with evidence {})\n",
+                              options.output, bytes, verified.instructions,
+                              full.container().file_bytes()));
+  }
+}
+
+ExitCode run_slim(const SlimOptions& options, const Console& console) {
+  require_own_output(options.output, options.json);
+  StagedOutput output(options.output);
+  const PlacedRecording placed = open_placed(options.input, console);
+  const RecordingFile& full = placed.file;
+  const VerifiedRun verified = verified_run(full, console);
+  const TemporaryFile trial(output.path() + ".unverified");
+  bool same = false;
+  for (const bool merge : {true, false}) {
+    if (same) break;
+    const Recording slim = copy_for_slim(full.recording(), verified, merge);
+    same = write_and_verify(trial.path(), slim, verified.digests, console);
+  }
+  // The replay of the full recording could consult the evidence; this one cannot.
+  if (!same) {
+    throw UsageError(options.input +
+                     " needs its evidence to replay: without it the run is another");
+  }
+  std::filesystem::rename(trial.path(), output.path());
+  const auto bytes = std::filesystem::file_size(output.path());
+  output.finish();
+  print_result(options, full, verified, bytes, console);
+  return ExitCode::ok;
+}
+
+CommandRun define_slim(CLI::App& app) {
+  auto options = std::make_shared<SlimOptions>();
+  app.add_option("RECORDING", options->input, "Recording with its evidence")->required();
+  app.add_option("-o,--output", options->output, "Recording to write, - is the standard output")
+      ->required();
+  app.add_flag("--json", options->json, "Print one line of JSON");
+  return [options](const Console& console) { return run_slim(*options, console); };
+}
+
+}  // namespace
+
+extern const Command kSlimCommand{"slim", "Verify a recording and keep digests for its evidence",
+                                  "citcat slim boot.citcat -o boot-slim.citcat", define_slim};
+
+}  // namespace citcat

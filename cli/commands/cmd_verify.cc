@@ -1,0 +1,342 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/accounting_report.h"
+#include "cli/cache_report.h"
+#include "cli/command.h"
+#include "cli/comparison_arguments.h"
+#include "cli/digest_verify.h"
+#include "cli/placed_recording.h"
+#include "cli/replay_run.h"
+#include "events/memory_file.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+struct VerifyArguments {
+  std::string recording, memory, cache_model, hints;
+  int jobs = 1;
+  bool json = false, cache = false, exact_cache = false, account = false;
+  bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
+  ComparisonArguments comparison;
+};
+
+nlohmann::ordered_json count_json(const CheckCount& count) {
+  return {{"checked", count.checked}, {"equal", count.equal}};
+}
+
+struct Verdict {
+  ReplayReport report;
+  VerifyTotals totals;
+  FinalMemory memory;
+  bool captured_memory = false;  ///< an image was given to compare with
+  bool hardware_stream = false;  ///< the capture has one, or branch trace messages
+  bool match = false;
+  std::uint64_t model_specific_results = 0;
+  std::string first_model_specific;  ///< empty when there is none
+  std::vector<PlacedEvent> placements;
+  std::optional<CacheVerdict> cache;
+  std::optional<Accounting> accounting;
+};
+
+nlohmann::ordered_json verdict_json(const Verdict& v) {
+  nlohmann::ordered_json json;
+  json["verdict"] = v.match ? "match" : "diverged";
+  json["instructions"] = v.report.instructions;
+  json["writes"] = count_json(v.totals.writes);
+  json["write_backs"] = count_json(v.totals.write_backs);
+  json["io_reads"] = count_json(v.totals.io_reads);
+  json["io_writes"] = count_json(v.totals.io_writes);
+  json["special_cycles"] = count_json(v.totals.specials);
+  json["interrupts"] = v.report.interrupts;
+  json["exceptions"] = v.report.exceptions;
+  json["external_writes"] = v.report.external_writes;
+  json["instruction_stream"] = nullptr;
+  if (v.hardware_stream) json["instruction_stream"] = count_json(v.totals.instructions);
+  json["final_memory"] = {{"bytes", v.memory.bytes},
+                          {"different", v.memory.different},
+                          {"adopted", v.memory.adopted},
+                          {"external_unseen", v.memory.external_unseen},
+                          {"device", v.memory.device}};
+  json["reads"] = v.totals.reads;
+  json["single_bit_changes"] = v.totals.single_bit_changes;
+  json["adopted"] = v.totals.adopted + v.memory.adopted;
+  json["model_specific_results"] = v.model_specific_results;
+  json["first_model_specific"] = nullptr;
+  if (!v.first_model_specific.empty()) json["first_model_specific"] = v.first_model_specific;
+  json["evidence_bytes"] = v.totals.evidence_bytes;
+  json["placement"] = nullptr;
+  if (!v.placements.empty()) json["placement"] = placements_json(v.placements);
+  json["cache"] = cache_json(v.cache);
+  json["accounting"] = accounting_json(v.accounting);
+  json["divergence"] = divergence_json(v.report.divergence);
+  return json;
+}
+
+void add_to(CheckCount& all, const CheckCount& one) {
+  all.checked += one.checked;
+  all.equal += one.equal;
+}
+
+/// The verdict over several recordings; its divergence is the first one's.
+Verdict sum(const std::vector<Verdict>& verdicts) {
+  Verdict all = verdicts.front();
+  // Each recording has its own: they have different starts.
+  all.accounting.reset();
+  for (std::size_t i = 1; i < verdicts.size(); ++i) {
+    const Verdict& v = verdicts[i];
+    all.report.instructions += v.report.instructions;
+    all.report.interrupts += v.report.interrupts;
+    all.report.exceptions += v.report.exceptions;
+    all.report.external_writes += v.report.external_writes;
+    if (!all.report.divergence) all.report.divergence = v.report.divergence;
+    all.captured_memory |= v.captured_memory;
+    add_to(all.totals.writes, v.totals.writes);
+    add_to(all.totals.write_backs, v.totals.write_backs);
+    add_to(all.totals.io_reads, v.totals.io_reads);
+    add_to(all.totals.io_writes, v.totals.io_writes);
+    add_to(all.totals.specials, v.totals.specials);
+    add_to(all.totals.instructions, v.totals.instructions);
+    all.totals.reads += v.totals.reads;
+    if (all.totals.single_bit_changes == 0) {
+      all.totals.first_single_bit_change = v.totals.first_single_bit_change;
+    }
+    all.totals.single_bit_changes += v.totals.single_bit_changes;
+    all.totals.adopted += v.totals.adopted;
+    all.totals.evidence_bytes += v.totals.evidence_bytes;
+    all.memory.bytes += v.memory.bytes;
+    all.memory.different += v.memory.different;
+    all.memory.adopted += v.memory.adopted;
+    all.memory.external_unseen += v.memory.external_unseen;
+    all.memory.device += v.memory.device;
+    all.hardware_stream |= v.hardware_stream;
+    all.match &= v.match;
+    all.placements.insert(all.placements.end(), v.placements.begin(), v.placements.end());
+    add_to(all.cache, v.cache);
+    all.model_specific_results += v.model_specific_results;
+    if (all.first_model_specific.empty()) all.first_model_specific = v.first_model_specific;
+  }
+  return all;
+}
+
+std::string count_text(const char* what, const CheckCount& count) {
+  if (count.checked == 0) return "";
+  return fmt::format("  {:<18} {} of {} equal\n", what, count.equal, count.checked);
+}
+
+void print_text(const Verdict& v, const Console& console) {
+  std::string adopted;
+  const std::uint64_t adoptions = v.totals.adopted + v.memory.adopted;
+  if (adoptions != 0) adopted = fmt::format(" with {} adoptions", adoptions);
+  if (v.model_specific_results != 0) {
+    adopted += fmt::format(" {} {} uncertain results", adopted.empty() ? "with" : "and",
+                           v.model_specific_results);
+  }
+  console.print(fmt::format("{}{}: {} instructions\n", v.match ? "match" : "diverged", adopted,
+                            v.report.instructions));
+  console.print(count_text("instruction stream", v.totals.instructions));
+  console.print(count_text("memory writes", v.totals.writes));
+  console.print(count_text("lines written back", v.totals.write_backs));
+  if (v.totals.reads != 0) {
+    console.print(fmt::format("  {:<18} {} compared\n", "reads and fills", v.totals.reads));
+  }
+  console.print(count_text("port reads", v.totals.io_reads));
+  console.print(count_text("port writes", v.totals.io_writes));
+  console.print(count_text("special cycles", v.totals.specials));
+  if (!v.placements.empty()) {
+    console.print(fmt::format("  {:<18} {}\n", "interrupts placed", placements_text(v.placements)));
+  }
+  if (v.cache) {
+    for (const std::string& line : cache_lines(*v.cache)) console.print(line + "\n");
+  }
+  if (v.memory.bytes != 0) {
+    console.print(fmt::format("  {:<18} {} bytes, {} different\n", "final memory", v.memory.bytes,
+                              v.memory.different));
+  } else {
+    console.print(fmt::format("  {:<18} not compared: {}\n", "final memory",
+                              v.captured_memory
+                                  ? "none of the captured bytes is known to the replay"
+                                  : "none was captured (--memory), and the bus does "
+                                    "not show what it holds"));
+  }
+  if (v.model_specific_results != 0) {
+    console.print(fmt::format(
+        "  {:<18} {} results that processors compute differently (x87 transcendentals, RCPPS,\n"
+        "  {:<18} RSQRTPS): right in registers and caches only as far as the bus showed them\n"
+        "  {:<18} the first: {}\n",
+        "uncertain", v.model_specific_results, "", "", v.first_model_specific));
+  }
+  if (v.totals.single_bit_changes != 0) {
+    console.print(fmt::format(
+        "  {:<18} {} changes of one bit by another bus master, the first shown by transaction {}:\n"
+        "  {:<18} a device, or a bit of a read that was captured wrongly\n",
+        "suspect", v.totals.single_bit_changes, v.totals.first_single_bit_change, ""));
+  }
+  if (v.memory.adopted != 0) {
+    console.print(fmt::format("  {:<18} {} bytes of such results as the captured memory has them\n",
+                              "", v.memory.adopted));
+  }
+  if (v.memory.external_unseen != 0) {
+    console.print(
+        fmt::format("  {:<18} {} bytes changed by another bus master after the "
+                    "processor's last access\n",
+                    "", v.memory.external_unseen));
+  }
+  if (v.memory.device != 0) {
+    console.print(
+        fmt::format("  {:<18} {} bytes written to devices, not compared\n", "", v.memory.device));
+  }
+  if (v.accounting) {
+    for (const std::string& line : accounting_lines(*v.accounting)) console.print(line + "\n");
+  }
+  if (v.report.divergence) {
+    for (const std::string& line : divergence_lines(*v.report.divergence)) {
+      console.print(line + "\n");
+    }
+  }
+}
+
+/// Says with a divergence that an interrupt could not be placed, or not for certain: it comes of
+/// that.
+void add_placement_cause(const PlacedRecording& placed, ReplayReport& report) {
+  const std::vector<PlacedEvent>& placements = placed.file.placements();
+  const auto ambiguous =
+      std::count_if(placements.begin(), placements.end(),
+                    [](const PlacedEvent& e) { return e.placement == Placement::ambiguous; });
+  if (report.divergence && ambiguous != 0) {
+    report.divergence->causes.push_back(
+        fmt::format("{} interrupts may be at other places than those taken", ambiguous));
+  }
+  if (!report.divergence || !placed.search || !placed.search->divergence) return;
+  const Divergence& d = *placed.search->divergence;
+  std::string cause = fmt::format("an interrupt has no place: {}", d.reason);
+  if (d.transaction != ~std::uint64_t{0}) cause += fmt::format(" (transaction {})", d.transaction);
+  report.divergence->causes.push_back(std::move(cause));
+}
+
+Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
+               const VerifyArguments& arguments, const Console& console) {
+  const RecordingFile& file = placed.file;
+  ReplayRunOptions options;
+  options.strict = arguments.comparison.strict;
+  options.bit_changes = arguments.comparison.bit_changes;
+  options.plain_first = true;
+  if (arguments.wants_cache()) {
+    options.cache = choose_cache(file.recording().bus, arguments.cache_model);
+    if (options.cache == nullptr) console.note("no cache is declared that there is a model of");
+  }
+  ReplayRun run(file, nullptr, options, console);
+  Verdict verdict;
+  verdict.report = run.run();
+  verdict.memory = run.compare_final(captured);
+  verdict.captured_memory = captured != nullptr;
+  add_placement_cause(placed, verdict.report);
+  if (const CacheCheck* cache = run.cache()) {
+    verdict.cache = CacheVerdict{cache->descriptor().name, cache->totals()};
+  }
+  verdict.placements = file.placements();
+  verdict.totals = run.verifier().totals();
+  // Of all instructions, or of where branches went.
+  verdict.hardware_stream =
+      file.recording().totals.instruction_starts != 0 || verdict.totals.instructions.checked != 0;
+  verdict.model_specific_results = run.model_specific_results();
+  verdict.first_model_specific = run.first_model_specific();
+  verdict.match =
+      verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
+  if (arguments.account) {
+    verdict.accounting = account(file.recording(), verdict.placements, verdict.totals,
+                                 verdict.report.instructions, [&file] { return file.evidence(); });
+    verdict.accounting->hints = file.hints().size();
+  }
+  if (arguments.exact_cache && verdict.cache && verdict.cache->totals.first) {
+    verdict.match = false;
+    if (!verdict.report.divergence) verdict.report.divergence = cache_divergence(*verdict.cache);
+  }
+  return verdict;
+}
+
+/// All recordings of an archive, one after the other; a captured memory is that at the very end.
+ExitCode verify_all(const RecordingFile& first, const MemoryImage* captured,
+                    const VerifyArguments& arguments, const Console& console) {
+  std::vector<Verdict> verdicts;
+  nlohmann::ordered_json each = nlohmann::ordered_json::array();
+  const std::size_t count = first.recordings();
+  for (std::size_t i = 0; i < count; ++i) {
+    const PlacedRecording placed =
+        open_placed(arguments.recording + "@" + std::to_string(i), console);
+    verdicts.push_back(verify(placed, i + 1 == count ? captured : nullptr, arguments, console));
+    each.push_back(verdict_json(verdicts.back()));
+    if (arguments.json) continue;
+    console.print(fmt::format("recording {} of {}: ", i, count));
+    print_text(verdicts.back(), console);
+  }
+  const Verdict all = sum(verdicts);
+  if (arguments.json) {
+    nlohmann::ordered_json json = verdict_json(all);
+    json["recordings"] = std::move(each);
+    console.print_json(json);
+  } else {
+    console.print("all recordings: ");
+    print_text(all, console);
+  }
+  return all.match ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+ExitCode run_verify(const VerifyArguments& arguments, const Console& console) {
+  RecordingFile file = open_with_hints(arguments.recording, arguments.hints);
+  if (file.meta().evidence == EvidenceMode::digests) {
+    if (!arguments.memory.empty()) {
+      throw UsageError("--memory: " + arguments.recording + " holds digests in place of evidence");
+    }
+    return run_digest_verify(file, arguments.json, console);
+  }
+  std::optional<MemoryImage> captured;
+  if (!arguments.memory.empty()) captured = load_memory_image(arguments.memory);
+  const MemoryImage* const image = captured ? &*captured : nullptr;
+  if (file.recordings() > 1 && !parse_recording_name(arguments.recording).number &&
+      arguments.hints.empty())
+    return verify_all(file, image, arguments, console);
+  const PlacedRecording placed = place_events_of(std::move(file), console);
+  const Verdict verdict = verify(placed, image, arguments, console);
+  if (arguments.json) {
+    console.print_json(verdict_json(verdict));
+  } else {
+    print_text(verdict, console);
+  }
+  return verdict.match ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+CommandRun define_verify(CLI::App& app) {
+  auto arguments = std::make_shared<VerifyArguments>();
+  app.add_option("RECORDING", arguments->recording, "Recording to check")->required();
+  app.add_option("--memory", arguments->memory,
+                 "Memory captured at the end: raw from physical 0, or an image with addresses");
+  app.add_option("--jobs", arguments->jobs,
+                 "Processes to use; one is used for now, whatever is asked");
+  app.add_option("--hints", arguments->hints,
+                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
+  define_comparison(app, arguments->comparison);
+  app.add_flag("--account", arguments->account,
+               "Say what the verdict rests on: what was compared, and what was taken on trust");
+  app.add_flag("--cache", arguments->cache,
+               "Compare line fills and write-backs with those of a model of the declared cache");
+  app.add_option("--cache-model", arguments->cache_model, "The same with this model");
+  app.add_flag("--exact-cache", arguments->exact_cache,
+               "The same, and a line that only one side moves is a divergence");
+  app.add_flag("--json", arguments->json, "Print one line of JSON");
+  return [arguments](const Console& console) { return run_verify(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kVerifyCommand{"verify", "Replay and compare with everything the bus showed",
+                                    "citcat verify boot.citcat --memory final.img", define_verify};
+
+}  // namespace citcat

@@ -1,0 +1,90 @@
+#pragma once
+// The parts of a recording as payloads of archive chunks (docs/formats/archive.md, section 3).
+// Every decoder throws FormatError when the payload is not what it should be; what it allocates is
+// bounded by the payload.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "events/archive/container.h"
+#include "events/recording.h"
+#include "formats/io/byte_reader.h"
+
+namespace citcat {
+
+inline constexpr ChunkKind kMetaChunk = chunk_kind("META");
+inline constexpr ChunkKind kCpuChunk = chunk_kind("CPUS");
+inline constexpr ChunkKind kImageChunk = chunk_kind("IMGP");
+inline constexpr ChunkKind kInterruptChunk = chunk_kind("INTR");
+inline constexpr ChunkKind kExternalWriteChunk = chunk_kind("EXTW");
+inline constexpr ChunkKind kIoReadChunk = chunk_kind("IORD");
+inline constexpr ChunkKind kInternalReadChunk = chunk_kind("INTN");
+inline constexpr ChunkKind kEvidenceChunk = chunk_kind("EVD2");
+inline constexpr ChunkKind kDigestChunk = chunk_kind("DIGS");
+inline constexpr ChunkKind kAdoptionChunk = chunk_kind("ADPT");
+inline constexpr ChunkKind kStopChunk = chunk_kind("STOP");
+inline constexpr ChunkKind kCheckpointChunk = chunk_kind("CHKP");
+inline constexpr ChunkKind kCheckpointIndexChunk = chunk_kind("CHKI");
+inline constexpr ChunkKind kPlacementChunk = chunk_kind("PLAC");
+inline constexpr ChunkKind kHintChunk = chunk_kind("HINT");
+/// The chunks that follow belong to another recording of the archive: its number, a varint.
+inline constexpr ChunkKind kSelectChunk = chunk_kind("SLCT");
+
+/// What the archive keeps of the evidence.
+enum class EvidenceMode : std::uint8_t {
+  full = 0,     ///< every transaction, as EvidenceReader gives them
+  digests = 1,  ///< digests of what a replay must reproduce, at intervals
+};
+
+/// What an archive says of itself beside the recording.
+struct ArchiveMeta {
+  std::string engine;  ///< who wrote it: program and versions
+  EvidenceMode evidence = EvidenceMode::full;
+  /// Events carry only what a replay needs: no transactions of port reads; no anchors and windows
+  /// where positions are known; I/O and internal reads, which are consumed in order, no positions
+  /// and no EIP.
+  bool lean = false;
+};
+
+/// What a replay did up to a position, in one number: how an archive without evidence tells whether
+/// a replay is the one that was verified. What it covers is the affair of who computes it
+/// (replay/session/digest_sink.h).
+struct ReplayDigest {
+  std::uint64_t instruction = 0;  ///< completed instructions
+  std::uint64_t digest = 0;       ///< of everything since the start
+  bool operator==(const ReplayDigest&) const = default;
+};
+
+/// Rows of an event chunk; writers begin another chunk when it is full.
+inline constexpr std::size_t kEventChunkRows = std::size_t{1} << 18;
+/// Page frames of an image chunk.
+inline constexpr std::size_t kImageChunkPages = 4096;
+
+/// META holds every field of the recording that has no chunk of its own.
+std::vector<std::uint8_t> encode_meta(const Recording& recording, const ArchiveMeta& meta);
+void decode_meta(ByteReader& in, Recording& recording, ArchiveMeta& meta);
+
+std::vector<std::uint8_t> encode_cpu(const CpuState& state);
+CpuState decode_cpu(ByteReader& in);
+
+/// Page frames `begin` to `end` (ordinals in the image's order). Decoding adds to the image.
+std::vector<std::uint8_t> encode_image(const MemoryImage& image, std::size_t begin,
+                                       std::size_t end);
+void decode_image(ByteReader& in, MemoryImage& image);
+
+std::vector<std::uint8_t> encode_digests(std::span<const ReplayDigest> digests);
+void decode_digests(ByteReader& in, std::vector<ReplayDigest>& digests);
+
+// Events. `lean` leaves out what ArchiveMeta::lean says. Decoding appends.
+std::vector<std::uint8_t> encode_interrupts(std::span<const Interrupt> events, bool lean);
+void decode_interrupts(ByteReader& in, std::vector<Interrupt>& events);
+std::vector<std::uint8_t> encode_external_writes(std::span<const ExternalWrite> events, bool lean);
+void decode_external_writes(ByteReader& in, std::vector<ExternalWrite>& events);
+std::vector<std::uint8_t> encode_io_reads(std::span<const IoRead> events, bool lean);
+void decode_io_reads(ByteReader& in, std::vector<IoRead>& events);
+std::vector<std::uint8_t> encode_internal_reads(std::span<const InternalRead> events, bool lean);
+void decode_internal_reads(ByteReader& in, std::vector<InternalRead>& events);
+
+}  // namespace citcat

@@ -1,0 +1,181 @@
+#pragma once
+// A Recording in an archive file (docs/formats/archive.md), written while the capture is read and
+// read back without ever holding the evidence in memory.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "events/archive/container.h"
+#include "events/archive/evidence_codec.h"
+#include "events/archive/recording_codec.h"
+#include "events/hint.h"
+#include "events/placement.h"
+#include "events/recording.h"
+
+namespace citcat {
+
+/// Who wrote an archive by default: the program and its version.
+std::string default_engine_identity();
+
+struct RecordingFileOptions {
+  /// Program and engine versions, kept in the archive; a replay by another engine says so.
+  std::string engine = default_engine_identity();
+  /// With EvidenceMode::digests transactions given to write() are dropped.
+  EvidenceMode evidence = EvidenceMode::full;
+  /// See ArchiveMeta::lean.
+  bool lean = false;
+  /// zstd level of the evidence, the bulk of a full archive, kFastest to kSmallest. What is
+  /// written beside evidence has a level of its own.
+  int evidence_level = 1;
+  static constexpr int kFastest = -7, kSmallest = 19;
+};
+
+/// Writes an archive. Evidence streams to the file as it comes; finish() adds the rest. The file
+/// appears under its name when finish() returns; without it, nothing remains.
+class RecordingFileWriter final : public EvidenceWriter {
+ public:
+  /// Throws IoError when the file cannot be made.
+  explicit RecordingFileWriter(const std::string& path, RecordingFileOptions options = {});
+  ~RecordingFileWriter() override;
+
+  /// The next transaction in bus order. The data of reads and fetches is not kept.
+  void write(const BusTransaction& transaction) override { write_all({&transaction, 1}); }
+  void write_all(std::span<const BusTransaction> transactions) override;
+  void write_run(const AccessRun& run) override;
+  std::size_t events_at_a_time() const override;
+  void write_events(const Events& events) override;
+  /// Writes the recording, index and content hash and gives the file its name. Once.
+  void finish(const Recording& recording) { finish(recording, {}); }
+  /// The same with the digests of a verified replay.
+  void finish(const Recording& recording, std::span<const ReplayDigest> digests);
+
+  // An archive of several recordings, the segments of one capture: select() the one that what
+  // follows belongs to, as often as wanted, add() each once, close().
+
+  /// Recordings are numbered from 0, which is selected at first.
+  void select(std::size_t number);
+  /// Everything of the selected recording that is not evidence.
+  void add(const Recording& recording, std::span<const ReplayDigest> digests = {});
+  /// Writes index and content hash and gives the file its name. Once.
+  void close();
+
+ private:
+  void add_evidence();
+  void add_events(const std::vector<Interrupt>& interrupts,
+                  const std::vector<ExternalWrite>& external_writes,
+                  const std::vector<IoRead>& io_reads);
+  void mark();
+
+  RecordingFileOptions options_;
+  ContainerWriter container_;
+  std::size_t selected_ = 0;  ///< recording that write() and add() are for
+  std::size_t marked_ = 0;    ///< recording that the next chunk would be taken for
+  EvidenceEncoder evidence_;  ///< of the chunk that grows
+};
+
+/// What "x.citcat@2" means: the file and the number. A file that has such a name is meant itself.
+struct RecordingName {
+  std::string path;
+  std::optional<std::size_t> number;
+};
+RecordingName parse_recording_name(const std::string& name);
+
+/// An archive opened for reading. The recording is in memory, the evidence is not.
+class RecordingFile {
+ public:
+  /// Throws FormatError when the file is no archive, cut or damaged, IoError when it cannot be
+  /// read. Everything but evidence and checkpoints is checked here, those when they are read.
+  ///
+  /// An archive may hold several recordings. "x.citcat@2" names the one with number 2 of x.citcat;
+  /// the name alone means number 0. UsageError when there is none with this number.
+  static RecordingFile open(const std::string& path);
+  /// Recordings in the archive, and which one this is.
+  std::size_t recordings() const { return recordings_; }
+  std::size_t number() const { return number_; }
+
+  /// Its warnings include what the archive itself gives reason to warn of: an earlier repair that
+  /// could not save everything, an interrupted append.
+  const Recording& recording() const { return recording_; }
+  const ArchiveMeta& meta() const { return meta_; }
+  /// Digests of a verified replay, by position; empty when the archive has none.
+  const std::vector<ReplayDigest>& digests() const { return digests_; }
+  /// What a search found out about interrupts that were not counted. Their positions in
+  /// recording() are those found.
+  const std::vector<PlacedEvent>& placements() const { return placements_; }
+  /// Corrections that came with the archive or with apply(); recording() and evidence() have them.
+  const std::vector<Hint>& hints() const { return hints_; }
+  /// Applies `file`'s hints here; the archive stays as it is. Throws FormatError with `source` when
+  /// they are for another recording, UsageError when they mean something this one does not have.
+  void apply(const HintFile& file, const std::string& source);
+  /// Transactions that a comparison is to believe, ascending (VerifierOptions::believed).
+  std::vector<std::uint64_t> believed() const;
+  /// Lets `change` change the recording; the file stays as it is.
+  void change(const std::function<void(Recording&)>& change) { change(recording_); }
+  /// Hands the recording to `search`, which gives positions to interrupts and returns what it found
+  /// out. The file stays as it is.
+  void place(const std::function<std::vector<PlacedEvent>(Recording&)>& search);
+  /// A fresh cursor from the start, independent of others, valid beyond this object. Throws
+  /// UsageError when the archive holds digests in place of the evidence.
+  std::unique_ptr<EvidenceReader> evidence() const;
+  /// Checkpoints in the order in which they were added: their chunks, and the content of one.
+  std::vector<ChunkInfo> checkpoints() const;
+  std::vector<std::uint8_t> checkpoint(const ChunkInfo& chunk) const {
+    return container_->read(chunk);
+  }
+  /// Indexes of series of checkpoints, in that order (events/archive/checkpoint_series.h).
+  std::vector<ChunkInfo> checkpoint_indexes() const;
+  /// XXH3-128 of the recording without its provenance, its warnings and who wrote it, and without
+  /// checkpoints and digests: the same for every rendering of one capture. Unless `hinted`, also
+  /// without the hints.
+  Hash128 identity(bool hinted = true) const;
+  /// Chunks, hashes and sizes.
+  const ContainerReader& container() const { return *container_; }
+
+ private:
+  RecordingFile() = default;
+  void select_chunks(bool named);
+  void load(const ChunkInfo& chunk);
+  std::vector<ChunkInfo> chunks_of(ChunkKind kind) const;
+  void require_chunks() const;
+
+  std::shared_ptr<const ContainerReader> container_;
+  Recording recording_;
+  ArchiveMeta meta_;
+  std::vector<ReplayDigest> digests_;
+  std::vector<PlacedEvent> placements_;
+  std::vector<Hint> hints_;
+  std::vector<std::string> lost_;
+  std::vector<ChunkInfo> chunks_;  ///< of this recording
+  std::size_t recordings_ = 1, number_ = 0;
+  bool has_meta_ = false;
+  bool has_cpu_ = false;
+};
+
+/// Adds to a finished archive without writing anything in it again: what a later verification or
+/// `checkpoint` found out. Nothing is added unless finish() returns.
+class RecordingAppender {
+ public:
+  /// Names a recording as RecordingFile::open() does. Throws FormatError when `path` is no archive.
+  explicit RecordingAppender(const std::string& path);
+  void add_digests(std::span<const ReplayDigest> digests);
+  /// One checkpoint, at most kMaxChunkBytes (events/archive/checkpoint_series.h). Returns where it
+  /// lies.
+  ChunkInfo add_checkpoint(std::vector<std::uint8_t> checkpoint);
+  void add_checkpoint_index(std::vector<std::uint8_t> index);
+  /// What a search found out about interrupts without a count; counts from then on, in place of
+  /// what an earlier one found.
+  void add_placements(std::span<const PlacedEvent> events);
+  /// Corrections that a person has reviewed; opening the archive applies them.
+  void add_hints(const HintFile& hints);
+  void finish() { container_.finish(); }
+
+ private:
+  ContainerAppender container_;
+};
+
+}  // namespace citcat

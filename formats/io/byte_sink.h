@@ -1,0 +1,107 @@
+#pragma once
+// Where a stream of output bytes goes: a file, the standard output, through a compressor, nowhere.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/io/atomic_file.h"
+#include "formats/io/error.h"
+#include "formats/kt/kt_note.h"
+
+struct ZSTD_CCtx_s;
+
+namespace citcat {
+
+/// Takes bytes in order. finish() makes the result complete and final; a sink destroyed without it
+/// leaves what its class says of interrupted output. Errors throw IoError.
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  ByteSink() = default;
+  ByteSink(const ByteSink&) = delete;
+  ByteSink& operator=(const ByteSink&) = delete;
+
+  virtual void write(std::span<const std::uint8_t> bytes) = 0;
+  /// The same, of whole KT records, of which so many are instructions: for those that would have to
+  /// look otherwise.
+  virtual void write_records(std::span<const std::uint8_t> records,
+                             std::uint64_t /*instructions*/) {
+    write(records);
+  }
+  /// It keeps what KT has no records for: note() is of use.
+  virtual bool keeps_notes() const { return false; }
+  /// A note on KT: before the bytes behind `at` are written, in the order of `at`.
+  virtual void note(const KtNote&) {}
+  virtual void finish() = 0;
+};
+
+/// Whoever reads what is written has closed its end, as `| head` does.
+class ReaderGone : public IoError {
+ public:
+  using IoError::IoError;
+};
+
+/// Counts and forgets.
+class NullSink final : public ByteSink {
+ public:
+  void write(std::span<const std::uint8_t> bytes) override { size_ += bytes.size(); }
+  void finish() override {}
+  std::uint64_t size() const { return size_; }
+
+ private:
+  std::uint64_t size_ = 0;
+};
+
+/// A file that appears under its name when finish() returns. Interrupted, the old file of that name
+/// stays as it was, and what was written stays as `path.partial`.
+class FileSink final : public ByteSink {
+ public:
+  explicit FileSink(const std::string& path) : file_(path, AtomicFile::Unfinished::keep) {}
+  void write(std::span<const std::uint8_t> bytes) override { file_.write(bytes); }
+  void finish() override { file_.commit(); }
+
+ private:
+  AtomicFile file_;
+};
+
+/// The standard output. A reader that closes its end early (`| head`) is ReaderGone, for programs
+/// that ignore SIGPIPE.
+class StdoutSink final : public ByteSink {
+ public:
+  void write(std::span<const std::uint8_t> bytes) override;
+  void finish() override {}
+};
+
+/// Compresses into another sink: one zstd frame with a checksum, made by zstd's own worker threads
+/// beside the caller. Interrupted, the frame is not ended: `zstd -d` gives what is there and says
+/// that the end is missing.
+class ZstdSink final : public ByteSink {
+ public:
+  /// `level` as zstd -1 ... -19; `workers` threads (0: compress in the caller's thread).
+  ZstdSink(std::unique_ptr<ByteSink> target, int level, int workers);
+  ~ZstdSink() override;
+  void write(std::span<const std::uint8_t> bytes) override;
+  void finish() override;
+
+ private:
+  void compress(std::span<const std::uint8_t> bytes, bool end);
+
+  std::unique_ptr<ByteSink> target_;
+  struct Free {
+    void operator()(ZSTD_CCtx_s* context) const;
+  };
+  std::unique_ptr<ZSTD_CCtx_s, Free> context_;
+  std::vector<std::uint8_t> buffer_;
+};
+
+/// The sink a path stands for: "-" the standard output, "*.kt.zst" KT in frames with an index
+/// (formats/kt/kt_zstd.h), "*.ktz" a stored trace (formats/kt/kt_store.h), "*.zst" a compressed
+/// file,
+/// "" nothing, anything else a plain file.
+std::unique_ptr<ByteSink> open_sink(const std::string& path);
+
+}  // namespace citcat

@@ -1,0 +1,50 @@
+#pragma once
+// Lines of a text stream, for the text formats of logic analysers.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "formats/io/input.h"
+
+namespace citcat {
+
+/// Reads a stream line by line. A line ends with LF or CR LF; the last one need not end at all.
+class LineReader {
+ public:
+  explicit LineReader(std::unique_ptr<InputStream> input)
+      : owned_(std::move(input)), input_(owned_.get()) {}
+  /// Reads a stream that somebody else keeps alive, and leaves alone meanwhile.
+  explicit LineReader(InputStream& input) : input_(&input) {}
+
+  /// The next line without its end; valid until the next call. False at the end of the stream.
+  /// FormatError for a line of more than kMaxLine bytes: no text file has those.
+  bool next(std::string_view& line);
+  /// Number of the line returned last, from 1.
+  std::uint64_t number() const { return number_; }
+  const std::string& name() const { return input_->name(); }
+  /// Throws FormatError at the current line.
+  [[noreturn]] void fail(const std::string& message) const;
+
+  static constexpr std::size_t kMaxLine = std::size_t{1} << 16;
+
+ private:
+  std::unique_ptr<InputStream> owned_;  ///< null when somebody else owns it
+  InputStream* input_;
+  std::string_view block_;  ///< unread part of what the stream handed out
+  std::string joined_;      ///< a line that began in an earlier block
+  std::uint64_t number_ = 0;
+};
+
+/// The beginning of `text` for a message: at most 40 of its bytes, those that are no printable
+/// ASCII as \xHH.
+std::string shown(std::string_view text);
+/// Without blanks at both ends.
+std::string_view trimmed(std::string_view text);
+/// `text` as a decimal number without sign; nullopt-like false for anything else.
+bool parse_decimal(std::string_view text, std::uint64_t& value);
+/// `text` as a hexadecimal number, with or without 0x or h; false for anything else.
+bool parse_hexadecimal(std::string_view text, std::uint64_t& value);
+
+}  // namespace citcat

@@ -1,0 +1,182 @@
+#pragma once
+// The KT trace format: IDtrace report, Appendix B, as settled in docs/formats/kt.md. Records back
+// to back, no file header, little-endian, each a multiple of four bytes:
+//
+//   instruction  u32 eip | u8 E<<4|N | N instruction bytes | (3-N)&3 zeros | E x u32 address
+//   process      u32 pid | u8 80h | 3 zeros
+//   translation  u32 page frame number | u32 page virtual address + 81h
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "formats/io/byte_sink.h"
+#include "formats/io/error.h"
+#include "formats/io/input.h"
+#include "formats/kt/kt_note.h"
+
+namespace citcat {
+
+inline constexpr std::size_t kKtMaxInstructionBytes = 15;
+inline constexpr std::size_t kKtMaxAddresses = 2;
+/// eip, type and 15 bytes, then two addresses.
+inline constexpr std::size_t kKtMaxRecordBytes =
+    4 + 1 + kKtMaxInstructionBytes + 4 * kKtMaxAddresses;
+inline constexpr std::uint8_t kKtProcess = 0x80;
+inline constexpr std::uint8_t kKtTranslation = 0x81;
+
+/// Bytes of an instruction record before its addresses: 5 + N, filled up to a multiple of four.
+constexpr std::size_t kt_fixed_bytes(std::size_t instruction_bytes) {
+  return (5 + instruction_bytes + 3) & ~std::size_t{3};
+}
+
+/// An executed instruction, in the format's own terms.
+struct KtInstruction {
+  std::uint32_t eip = 0;  ///< linear address (or offset, as the writer was told)
+  std::array<std::uint8_t, kKtMaxInstructionBytes> code{};
+  std::uint8_t size = 1;           ///< N, 1..15, prefixes included
+  std::uint8_t address_count = 0;  ///< E, 0..2
+  std::array<std::uint32_t, kKtMaxAddresses> address{};
+
+  std::span<const std::uint8_t> bytes() const { return {code.data(), size}; }
+  bool operator==(const KtInstruction&) const = default;
+};
+
+/// An instruction record prepared once and written many times: only the addresses change between
+/// executions of the same instruction.
+class KtTemplate {
+ public:
+  KtTemplate() = default;
+  /// `code` is 1..15 bytes, `address_count` 0..2: what KT cannot hold throws UsageError.
+  KtTemplate(std::uint32_t eip, std::span<const std::uint8_t> code, unsigned address_count);
+
+  std::uint32_t eip() const;
+  unsigned address_count() const { return address_count_; }
+  /// Without the addresses.
+  std::span<const std::uint8_t> fixed_part() const { return {record_.data(), fixed_}; }
+  std::size_t record_bytes() const { return std::size_t{fixed_} + 4 * address_count_; }
+
+ private:
+  friend class KtWriter;
+  /// The fixed part, zero padded; three words so that the writer copies without a loop.
+  alignas(8) std::array<std::uint8_t, 24> record_{};
+  std::uint8_t fixed_ = 8;
+  std::uint8_t address_count_ = 0;
+};
+
+/// Writes KT to a sink in large pieces that hold whole records, so that interrupted output is a
+/// shorter trace and not a broken one.
+class KtWriter {
+ public:
+  /// The sink must outlive the writer.
+  explicit KtWriter(ByteSink& sink) : sink_(sink), buffer_(kBufferBytes + kSlack) {}
+  KtWriter(const KtWriter&) = delete;
+  KtWriter& operator=(const KtWriter&) = delete;
+
+  /// The fast way. Addresses beyond the template's count are ignored.
+  void instruction(const KtTemplate& record, std::uint32_t address0 = 0,
+                   std::uint32_t address1 = 0) {
+    std::uint8_t* const out = room();
+    std::memcpy(out, record.record_.data(), sizeof record.record_);
+    std::memcpy(out + record.fixed_, &address0, 4);
+    std::memcpy(out + record.fixed_ + 4, &address1, 4);
+    used_ += record.record_bytes();
+    ++instructions_;
+  }
+  void instruction(const KtInstruction& instruction);
+  /// The address space changes: instructions that follow belong to process `pid`.
+  void process(std::uint32_t pid);
+  /// The page at virtual address `page` (its low 12 bits are dropped) lies in page frame `frame`.
+  void translation(std::uint32_t frame, std::uint32_t page);
+
+  /// Where whole records, kMaxPiece bytes at most, may be put and then handed over with commit(),
+  /// as long as has_room(). What is behind those handed over may be anything.
+  std::uint8_t* next() { return buffer_.data() + used_; }
+  bool has_room() const { return used_ < kBufferBytes; }
+  void make_room() {
+    if (!has_room()) [[unlikely]]
+      flush();
+  }
+  void commit(std::size_t bytes, std::uint64_t instructions) {
+    used_ += bytes;
+    instructions_ += instructions;
+  }
+  static constexpr std::size_t kMaxPiece = std::size_t{1} << 16;
+
+  /// Records that were made elsewhere with the same rules; must be whole records.
+  void raw(std::span<const std::uint8_t> records, std::uint64_t instructions);
+
+  /// Whether the sink keeps notes.
+  bool keeps_notes() const { return sink_.keeps_notes(); }
+  /// A note that stands before the next record, or `ahead` bytes behind the last one.
+  void note(KtNote note, std::uint64_t ahead = 0) {
+    note.at = size() + ahead;
+    sink_.note(note);
+  }
+
+  std::uint64_t instructions() const { return instructions_; }
+  /// Bytes of KT so far, before compression.
+  std::uint64_t size() const { return flushed_ + used_; }
+
+  /// Hands everything to the sink. The destructor does not: call it before finishing the sink.
+  void flush();
+
+ private:
+  static constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
+  /// What one record or piece may write beyond the point where the buffer counts as full.
+  static constexpr std::size_t kSlack = 64 + kMaxPiece;
+
+  std::uint8_t* room() {
+    make_room();
+    return next();
+  }
+
+  ByteSink& sink_;
+  std::vector<std::uint8_t> buffer_;
+  std::size_t used_ = 0;
+  std::uint64_t flushed_ = 0;
+  std::uint64_t instructions_ = 0, instructions_flushed_ = 0;
+};
+
+/// One record as read.
+struct KtRecord {
+  enum class Kind : std::uint8_t { instruction, process, translation };
+  Kind kind = Kind::instruction;
+  KtInstruction instruction;  ///< for Kind::instruction
+  std::uint32_t pid = 0;      ///< for Kind::process
+  std::uint32_t frame = 0;    ///< for Kind::translation: page frame number
+  std::uint32_t page = 0;     ///< for Kind::translation: virtual address of the page
+  bool operator==(const KtRecord&) const = default;
+};
+
+/// Reads KT (compressed or not) record by record.
+class KtReader {
+ public:
+  explicit KtReader(const std::string& path) : input_(path) {}
+  /// From the segment whose frame lies at `file_offset`: see formats/kt/kt_index.h.
+  KtReader(const std::string& path, std::uint64_t file_offset) : input_(path, file_offset) {}
+  /// From memory the caller keeps alive.
+  KtReader(std::span<const std::uint8_t> bytes, std::string name)
+      : input_(bytes, std::move(name)) {}
+
+  /// False at the clean end. A reserved type, N = 0, E = 3, a page address that is none, or an end
+  /// inside a record throw FormatError with the record's offset. Padding may hold anything.
+  bool next(KtRecord& out);
+  /// Offset of the record next() reads next.
+  std::uint64_t offset() const { return input_.offset(); }
+  /// The stream below, for its hash and sizes.
+  const InputStream& input() const { return input_; }
+
+ private:
+  void read_instruction(std::span<const std::uint8_t> head, KtRecord& out);
+  std::span<const std::uint8_t> need(std::size_t n, const char* what);
+  [[noreturn]] void fail(const std::string& message) const;
+
+  InputStream input_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,72 @@
+#pragma once
+// Which instruction of the run a KT record is.
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "formats/kt/kt_note.h"
+
+namespace citcat {
+
+/// Whether these are the bytes of a string instruction behind a repeat prefix (SDM vol. 2, REP): KT
+/// has a record for each of its iterations.
+bool is_repeated_string(std::span<const std::uint8_t> code);
+
+/// Counts instructions record by record, a whole REP as one.
+///
+/// A repeated string instruction goes on where the same one follows at the same address. It is done
+/// when what follows is the next instruction, or had nothing to do (no addresses); where anything
+/// else follows, it was interrupted and is going to begin again. Only an interrupt at the very end
+/// of a REP, and code that wraps at the end of its segment, look alike: a trace with notes tells
+/// them apart, in others the count is derived by this rule alone.
+class KtCounter {
+ public:
+  /// The next record is there, whatever came before.
+  void set(const KtPlace& place) {
+    place_ = place;
+    told_ = true;
+  }
+  /// The place of the next instruction record, which must be handed over in order.
+  KtPlace next(std::uint32_t eip, std::span<const std::uint8_t> code, unsigned addresses) {
+    if (told_) {
+      told_ = false;
+    } else if (!repeats_) {
+      ++place_.instruction;
+      place_.iteration = 0;
+    } else {
+      follow_repeat(eip, code);
+    }
+    repeats_ = addresses != 0 && is_repeated_string(code);
+    if (repeats_) remember(eip, code);
+    return place_;
+  }
+  /// Of the last record; before the first, where that is going to be.
+  const KtPlace& place() const { return place_; }
+  /// Where the next record is going to be, as far as that is known before it: a REP is thought to
+  /// go on.
+  KtPlace coming() const {
+    KtPlace place = place_;
+    if (told_) return place;
+    if (repeats_) {
+      ++place.iteration;
+    } else {
+      ++place.instruction;
+      place.iteration = 0;
+    }
+    return place;
+  }
+
+ private:
+  void follow_repeat(std::uint32_t eip, std::span<const std::uint8_t> code);
+  void remember(std::uint32_t eip, std::span<const std::uint8_t> code);
+
+  KtPlace place_;
+  bool told_ = true;  ///< place_ is that of the next record
+  bool repeats_ = false;
+  std::uint8_t size_ = 0;
+  std::uint32_t eip_ = 0;
+  std::array<std::uint8_t, 15> code_{};
+};
+
+}  // namespace citcat

@@ -1,0 +1,41 @@
+#pragma once
+// The places and notes of a trace on its way to a file with an index.
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "formats/kt/kt_counter.h"
+#include "formats/kt/kt_note.h"
+
+namespace citcat {
+
+/// Knows where each segment of a trace begins, from its records and what is noted of them.
+class KtNoteBook {
+ public:
+  /// In the order of `at`; before the records behind it are passed.
+  void add(const KtNote& note) { coming_.push_back(note); }
+  /// The next records, whole ones. Returns where the first instruction among them stands. They are
+  /// not looked at where notes tell both that and where those behind them begin.
+  KtPlace pass(std::span<const std::uint8_t> records);
+  /// What was noted within the records passed since the last call, as a frame; empty when nothing
+  /// was.
+  std::vector<std::uint8_t> take();
+  /// The same with what is noted behind the last record.
+  std::vector<std::uint8_t> take_all();
+  /// There are notes that no take() has had.
+  bool has_rest() const { return !coming_.empty() || !passed_.empty(); }
+
+ private:
+  bool is_placed(std::uint64_t at) const;
+  void pass_notes(std::uint64_t at);
+
+  KtCounter counter_;
+  std::deque<KtNote> coming_;
+  std::vector<KtNote> passed_;
+  std::uint64_t at_ = 0;     ///< bytes of KT passed
+  std::uint64_t begin_ = 0;  ///< of them when take() was called last
+};
+
+}  // namespace citcat

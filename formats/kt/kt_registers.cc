@@ -1,0 +1,127 @@
+#include "formats/kt/kt_registers.h"
+
+#include <utility>
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint8_t kEsp = 4;
+constexpr std::uint8_t kEbp = 5;
+constexpr std::uint8_t kEsi = 6;
+constexpr std::uint8_t kEdi = 7;
+
+}  // namespace
+
+void KtRegisters::apply(const KtOperands& o, std::uint32_t address) {
+  const std::uint32_t width = o.width;
+  const std::uint32_t constant = static_cast<std::uint32_t>(o.constant);
+  auto& r = values_;
+  const auto set = [&](std::uint8_t reg, std::uint32_t value, std::uint32_t origin) {
+    r[reg] = value;
+    origin_[reg] = origin;
+  };
+  switch (o.effect) {
+    case KtEffect::none:
+      break;
+    case KtEffect::push_register:
+      remember(address, r[o.reg]);
+      r[kEsp] = address;
+      break;
+    case KtEffect::push_other:
+    case KtEffect::call:
+    case KtEffect::call_indirect:
+      r[kEsp] -= width;
+      break;
+    case KtEffect::interrupt:
+      break;
+    case KtEffect::pop_register:
+      r[kEsp] = address + width;
+      set(o.reg, recall(address), address);
+      break;
+    case KtEffect::pop_other:
+    case KtEffect::ret:
+      r[kEsp] += width + constant;
+      break;
+    case KtEffect::push_all:
+      for (std::uint8_t i = 0; i < 8; ++i) remember(address - 4U * i, r[i]);
+      r[kEsp] = address - 28;
+      break;
+    case KtEffect::pop_all:
+      for (std::uint8_t i = 0; i < 8; ++i) {
+        if (i != kEsp) set(i, recall(address + 28 - 4U * i), address + 28 - 4U * i);
+      }
+      r[kEsp] = address + 32;
+      break;
+    case KtEffect::iret:
+      r[kEsp] += 12;
+      break;
+    case KtEffect::leave:
+      r[kEsp] = address + width;
+      set(kEbp, recall(address), address);
+      break;
+    case KtEffect::move_register:
+      set(o.reg, r[o.rm], 0);
+      break;
+    case KtEffect::load:
+      set(o.reg, recall(address), address);
+      break;
+    case KtEffect::load_byte:
+      set(o.reg, recall(address) & 0xff, 0);
+      break;
+    case KtEffect::load_word:
+      set(o.reg, recall(address) & 0xffff, 0);
+      break;
+    case KtEffect::store:
+      remember(address, r[o.reg]);
+      break;
+    case KtEffect::load_address:
+      set(o.reg, r[o.base] + (r[o.index] << o.scale) + static_cast<std::uint32_t>(o.displacement),
+          0);
+      break;
+    case KtEffect::load_constant:
+      set(o.reg, constant, 0);
+      break;
+    case KtEffect::add_constant:
+      set(o.rm, r[o.rm] + constant, 0);
+      break;
+    case KtEffect::and_constant:
+      set(o.rm, r[o.rm] & constant, 0);
+      break;
+    case KtEffect::add_register:
+      set(o.rm, r[o.rm] + r[o.reg], 0);
+      break;
+    case KtEffect::subtract_register:
+      set(o.rm, r[o.rm] - r[o.reg], 0);
+      break;
+    case KtEffect::shift_left:
+      set(o.rm, r[o.rm] << (constant & 31), 0);
+      break;
+    case KtEffect::shift_right:
+      set(o.rm, r[o.rm] >> (constant & 31), 0);
+      break;
+    case KtEffect::clear:
+      set(o.rm, 0, 0);
+      break;
+    case KtEffect::exchange:
+      std::swap(r[o.reg], r[o.rm]);
+      std::swap(origin_[o.reg], origin_[o.rm]);
+      break;
+    case KtEffect::lods:
+      set(kEsi, r[kEsi] + width, 0);
+      break;
+    case KtEffect::stos:
+      set(kEdi, r[kEdi] + width, 0);
+      break;
+    case KtEffect::movs:
+      set(kEsi, r[kEsi] + width, 0);
+      set(kEdi, r[kEdi] + width, 0);
+      break;
+    case KtEffect::overwrite:
+      origin_[o.rm] = 0;
+      break;
+  }
+  r[KtOperands::kNone] = 0;
+}
+
+}  // namespace citcat

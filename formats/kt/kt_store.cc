@@ -1,0 +1,269 @@
+#include "formats/kt/kt_store.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "formats/io/byte_reader.h"
+#include "formats/io/error.h"
+#include "formats/io/zstd_stream.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::array<std::uint8_t, 8> kHeaderText{'C', 'I', 'T', 'C', 'A', 'T', 'K', 'T'};
+/// 1: first version. 2: frames of notes behind those of segments, and the second version of the
+/// index; both lie in skippable frames, and what a reader of version 1 decodes is the same.
+constexpr std::uint32_t kVersion = 2;
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+constexpr std::size_t kQueuedBlocks = 8;
+constexpr std::size_t kDecodedBytes = std::size_t{1} << 16;
+constexpr ZstdOptions kFrameCompression{3, 0};
+constexpr std::uint64_t kMaxRecords = std::uint64_t{1} << 32;
+
+std::vector<std::uint8_t> header_frame() {
+  ByteWriter body;
+  body.bytes(kHeaderText);
+  body.u32(kVersion);
+  body.u32(0);
+  return skippable_frame(kSkippableMagic, body.view());
+}
+
+/// Length of the record that begins with these five bytes.
+std::size_t record_bytes(std::span<const std::uint8_t> head) {
+  if (head[4] >= 0x40) return 8;
+  return kt_fixed_bytes(head[4] & 15U) + std::size_t{4} * (head[4] >> 4);
+}
+
+void write_hash(ByteWriter& out, const Hash128& hash) {
+  out.u64(hash.low);
+  out.u64(hash.high);
+}
+
+}  // namespace
+
+bool is_stored_kt(std::span<const std::uint8_t> prefix) {
+  const std::vector<std::uint8_t> header = header_frame();
+  return prefix.size() >= kStoredKtMagicBytes &&
+         std::equal(header.begin(), header.begin() + kStoredKtMagicBytes, prefix.begin());
+}
+
+// ---- One segment
+// ---------------------------------------------------------------------------------
+
+KtSegmentEncoder::KtSegmentEncoder() : model_(std::make_unique<KtModel>()) {}
+KtSegmentEncoder::~KtSegmentEncoder() = default;
+
+bool KtSegmentEncoder::full() const {
+  return instructions_ >= kKtSegmentInstructions ||
+         model_->template_count() + 1 >= KtModel::kMaxTemplates;
+}
+
+std::size_t KtSegmentEncoder::add(std::span<const std::uint8_t> records, std::size_t size) {
+  std::size_t at = 0;
+  while (at < size && !full()) {
+    const auto record = records.subspan(at, KtModel::kSlack);
+    instructions_ += record[4] < 0x40 ? 1 : 0;
+    at += model_->encode(coder_, record);
+    ++records_;
+  }
+  hasher_.update(records.first(at));
+  kt_bytes_ += at;
+  return at;
+}
+
+std::vector<std::uint8_t> KtSegmentEncoder::finish() {
+  model_->finish_runs();
+  ByteWriter out;
+  out.varint(records_);
+  out.varint(instructions_);
+  out.varint(kt_bytes_);
+  write_hash(out, hasher_.value());
+  out.varint(model_->run_count());
+  out.bytes(model_->runs().view());
+  const std::vector<std::uint8_t> coded = coder_.finish();
+  out.varint(coded.size());
+  out.bytes(coded);
+  return out.take();
+}
+
+KtSegmentDecoder::KtSegmentDecoder(std::vector<std::uint8_t> content, std::string name)
+    : content_(std::move(content)), name_(std::move(name)), model_(std::make_unique<KtModel>()) {
+  ByteReader in(content_, name_);
+  records_left_ = in.count("records", kMaxRecords);
+  in.count("instructions", records_left_);
+  bytes_left_ = in.count("KT bytes", records_left_ * kKtMaxRecordBytes);
+  expected_hash_.low = in.u64("KT hash");
+  expected_hash_.high = in.u64("KT hash");
+  // Each run but the last one is ended by a record of its own.
+  const std::size_t runs = in.count("runs", records_left_ + 1);
+  const std::uint64_t first_run = in.offset();
+  in.skip_varints(runs, "runs");
+  const auto run_bytes = std::span(content_).subspan(first_run, in.offset() - first_run);
+  model_->read_runs_from(ByteReader(run_bytes, name_, first_run));
+  const std::size_t coded = in.count("coded bytes", in.remaining());
+  coder_ = std::make_unique<RangeDecoder>(in.bytes(coded, "coded bytes"));
+  in.expect_end("the segment");
+}
+
+KtSegmentDecoder::~KtSegmentDecoder() = default;
+
+void KtSegmentDecoder::next(std::vector<std::uint8_t>& out) {
+  out.resize(kDecodedBytes + KtModel::kSlack);
+  std::size_t at = 0;
+  while (at < kDecodedBytes && records_left_ != 0) {
+    at += model_->decode(*coder_, std::span(out).subspan(at, KtModel::kSlack));
+    --records_left_;
+  }
+  out.resize(at);
+  if (at > bytes_left_) throw FormatError(name_, 0, "expected fewer records, found damaged data");
+  bytes_left_ -= at;
+  hasher_.update(out);
+  if (records_left_ != 0 || (bytes_left_ == 0 && hasher_.value() == expected_hash_)) return;
+  throw FormatError(name_, 0, "expected the KT its hash is of, found another");
+}
+
+// ---- Writing
+// -------------------------------------------------------------------------------------
+
+StoredKtSink::StoredKtSink(std::unique_ptr<ByteSink> target) : target_(std::move(target)) {
+  const std::vector<std::uint8_t> header = header_frame();
+  target_->write(header);
+  file_bytes_ = header.size();
+  frames_.push_back({header.size(), 0});
+  worker_ = std::thread([this] { run_worker(); });
+}
+
+StoredKtSink::~StoredKtSink() { stop_worker(); }
+
+void StoredKtSink::write(std::span<const std::uint8_t> bytes) {
+  block_.insert(block_.end(), bytes.begin(), bytes.end());
+  if (block_.size() >= kBlockBytes) hand_over();
+}
+
+void StoredKtSink::hand_over() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return queue_.size() < kQueuedBlocks || failure_; });
+  if (failure_) std::rethrow_exception(failure_);
+  queue_.push_back({std::exchange(block_, {}), std::exchange(notes_, {})});
+  changed_.notify_all();
+}
+
+void StoredKtSink::stop_worker() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  if (worker_.joinable()) worker_.join();
+}
+
+void StoredKtSink::run_worker() {
+  try {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return !queue_.empty() || ended_; });
+      if (queue_.empty()) return;
+      Block block = std::move(queue_.front());
+      queue_.pop_front();
+      changed_.notify_all();
+      lock.unlock();
+      encode(std::move(block));
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+    changed_.notify_all();
+  }
+}
+
+void StoredKtSink::encode(Block block) {
+  for (const KtNote& note : block.notes) book_.add(note);
+  std::vector<std::uint8_t>& records = block.records;
+  records.insert(records.begin(), rest_.begin(), rest_.end());
+  // Whole records only; the beginning of the last one waits for its rest.
+  std::size_t whole = 0;
+  while (records.size() - whole >= 5) {
+    const std::size_t size = record_bytes(std::span(records).subspan(whole, 5));
+    if (size > records.size() - whole) break;
+    whole += size;
+  }
+  rest_.assign(records.begin() + static_cast<std::ptrdiff_t>(whole), records.end());
+  records.resize(whole + KtModel::kSlack);
+  std::size_t at = 0;
+  while (at < whole) {
+    const bool begins = !encoder_;
+    if (begins) encoder_ = std::make_unique<KtSegmentEncoder>();
+    const std::size_t taken = encoder_->add(std::span(records).subspan(at), whole - at);
+    const KtPlace first = book_.pass(std::span(records).subspan(at, taken));
+    if (begins) place_ = first;
+    at += taken;
+    if (encoder_->full()) write_segment(book_.take());
+  }
+}
+
+void StoredKtSink::write_segment(std::vector<std::uint8_t> notes) {
+  KtSegment segment;
+  segment.place = place_;
+  segment.first_instruction = instructions_;
+  segment.kt_offset = kt_bytes_;
+  segment.instructions = encoder_->instructions();
+  segment.kt_bytes = encoder_->kt_bytes();
+  instructions_ += segment.instructions;
+  kt_bytes_ += segment.kt_bytes;
+  const std::vector<std::uint8_t> content = encoder_->finish();
+  encoder_.reset();
+  ByteWriter framed;
+  framed.u64(content.size());
+  framed.bytes(content);
+  write_frame(framed.view(), segment);
+  if (!notes.empty()) {
+    segment.notes_offset = file_bytes_;
+    segment.notes_bytes = notes.size();
+    target_->write(notes);
+    frames_.push_back({notes.size(), 0});
+    file_bytes_ += notes.size();
+  }
+  segments_.push_back(segment);
+}
+
+void StoredKtSink::write_frame(std::span<const std::uint8_t> content, KtSegment& segment) {
+  const std::vector<std::uint8_t> frame = zstd_compress(content, kFrameCompression);
+  segment.file_offset = file_bytes_;
+  segment.stored_bytes = frame.size();
+  segment.content_bytes = content.size();
+  target_->write(frame);
+  frames_.push_back({frame.size(), content.size()});
+  file_bytes_ += frame.size();
+}
+
+void StoredKtSink::finish() {
+  hand_over();
+  stop_worker();
+  if (failure_) std::rethrow_exception(failure_);
+  if (!rest_.empty()) {
+    throw FormatError("KT", kt_bytes_, "expected whole records, found the last one cut");
+  }
+  if (!encoder_ && book_.has_rest()) {  // what happened behind the last record
+    encoder_ = std::make_unique<KtSegmentEncoder>();
+    place_ = book_.pass({});
+  }
+  if (encoder_) write_segment(book_.take_all());
+  write_end();
+  target_->finish();
+}
+
+/// A segment of length zero with the totals ends the content; then come the two indexes.
+void StoredKtSink::write_end() {
+  KtSegment end;
+  ByteWriter content;
+  content.u64(0);
+  content.u64(instructions_);
+  content.u64(kt_bytes_);
+  write_frame(content.view(), end);
+  target_->write(encode_kt_index(segments_, std::move(frames_)));
+}
+
+}  // namespace citcat

@@ -1,0 +1,207 @@
+#include "replay/diagnose/trial_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+/// Instructions between the first checkpoints; doubled as often as there are too many of them.
+constexpr std::uint64_t kFirstSpacing = 1 << 14;
+/// What checkpoints may keep: frames written since the start, each once per checkpoint.
+constexpr std::size_t kMostPlaces = 24;
+constexpr std::size_t kMostFrames = 60'000;
+/// Checkpoints right before the divergence, so that trials are short.
+constexpr std::uint64_t kLastSpacing[] = {131'072, 65'536, 32'768, 16'384, 8192, 4096, 512, 64, 8};
+
+/// Instructions between two looks at the clock: hundredths of a second.
+constexpr std::uint64_t kBetweenLooks = 1 << 17;
+
+}  // namespace
+
+TrialRun::TrialRun(Recording& recording, OpenEvidence evidence, TrialOptions options)
+    : recording_(recording), open_(std::move(evidence)), options_(std::move(options)) {
+  auto rewindable = std::make_unique<RewindableEvidence>(open_);
+  rewindable_ = rewindable.get();
+  auto hinted = std::make_unique<HintedEvidence>(std::move(rewindable), std::vector<Hint>{});
+  hinted_ = hinted.get();
+  VerifierOptions verifying;
+  verifying.strict = options_.strict;
+  verifying.bit_changes = options_.bit_changes;
+  verifying.final_memory = false;
+  verifying.believed = options_.believed;
+  verifier_ = std::make_unique<Verifier>(recording_, std::move(hinted), verifying);
+  sinks_.add(history_);
+  sinks_.add(observed_);
+  sinks_.mute(&observed_);
+  sinks_.add(*verifier_);
+  ReplayOptions replay;
+  replay.evidence = open_;
+  if (options_.time != nullptr) {
+    replay.progress = [time = options_.time](Position) { return !time->spent(); };
+    replay.progress_interval = kBetweenLooks;
+  }
+  replayer_ = std::make_unique<Replayer>(recording_, &sinks_, std::move(replay));
+  history_.attach(replayer_->machine());
+  observed_.attach(replayer_->machine());
+  verifier_->attach(replayer_->machine());
+}
+
+TrialRun::~TrialRun() = default;
+
+void TrialRun::keep_place() {
+  places_.push_back({replayer_->checkpoint(), verifier_->checkpoint(), rewindable_->position(),
+                     rewindable_->next_transaction()});
+}
+
+/// Leaves every other checkpoint out, but for the first.
+void TrialRun::thin_out() {
+  std::vector<Place> kept;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    if (i % 2 == 0) kept.push_back(std::move(places_[i]));
+  }
+  places_ = std::move(kept);
+}
+
+/// Without counts the replay cannot tell the end of the run from the end of a stretch behind the
+/// last interrupt and port read: there only the evidence says which it is.
+ReplayReport TrialRun::go(std::uint64_t to) {
+  ReplayReport report = replayer_->run_to(to);
+  const bool at_stretch_end = report.instructions >= to && !recording_.instructions;
+  if (at_stretch_end && report.end == ReplayReport::End::complete) {
+    report.end = ReplayReport::End::stopped;
+  }
+  return verifier_->finish(report);
+}
+
+ReplayReport TrialRun::run() {
+  std::uint64_t spacing = kFirstSpacing;
+  ReplayReport report;
+  for (std::uint64_t next = spacing;; next = places_.back().instruction() + spacing) {
+    keep_place();
+    std::size_t frames = 0;
+    for (const Place& place : places_) frames += place.replayer.machine.pages.size();
+    if (places_.size() > kMostPlaces || (frames > kMostFrames && places_.size() > 4)) {
+      thin_out();
+      spacing *= 2;
+      next = places_.back().instruction() + spacing;
+    }
+    report = go(next);
+    if (options_.progress) options_.progress({report.instructions, 0});
+    const bool goes_on = report.end == ReplayReport::End::stopped && report.instructions >= next;
+    if (!goes_on) break;
+  }
+  ended_at_ = report.instructions;
+  if (report.divergence) ended_at_ = std::max(ended_at_, report.divergence->position.instruction);
+  for (const std::uint64_t distance : kLastSpacing) {
+    if (ended_at_ < distance + places_.back().instruction() + 1) continue;
+    go_back(places_.back(), {});
+    const std::uint64_t at = ended_at_ - distance;
+    const ReplayReport again = replayer_->run_to(at);
+    if (again.end != ReplayReport::End::stopped || again.instructions != at) break;
+    keep_place();
+  }
+  keep_place_in_repeat(report);
+  return report;
+}
+
+/// A REP may take thousands of iterations to the one where the replay stopped.
+void TrialRun::keep_place_in_repeat(const ReplayReport& report) {
+  constexpr std::uint32_t kIterations = 8;
+  if (!report.divergence || report.divergence->position.iteration < 2 * kIterations) return;
+  Position at = report.divergence->position;
+  at.iteration -= kIterations;
+  go_back(places_.back(), {});
+  const ReplayReport again = replayer_->run_to(at);
+  if (again.end != ReplayReport::End::stopped || replayer_->machine().position() != at) return;
+  keep_place();
+}
+
+const TrialRun::Place& TrialRun::before(const TrialStart& start) const {
+  const auto fits = [&](const Place& place) {
+    return place.replayer.machine.position <= start.position &&
+           place.next_transaction <= start.transaction &&
+           place.replayer.next_internal <= start.internal_read;
+  };
+  const auto found = std::find_if(places_.rbegin(), places_.rend(), fits);
+  return found != places_.rend() ? *found : places_.front();
+}
+
+void TrialRun::go_back(const Place& place, const std::vector<Hint>& hints) {
+  Replayer::Checkpoint replayer = place.replayer;
+  for (const Hint& hint : hints) {
+    if (hint.kind == Hint::Kind::register_value) {
+      set_register(replayer.machine.cpu, hint.name, hint.value);
+    }
+  }
+  if (!std::exchange(holds_, true)) rewindable_->hold();
+  rewindable_->seek(place.evidence);
+  hinted_->set_hints(hints);
+  replayer_->restore(replayer);
+  verifier_->restore(place.verifier);
+  verifier_->believe(reviewed_transactions(hints, options_.believed));
+  for (const Hint& hint : hints) {
+    if (hint.kind != Hint::Kind::memory) continue;
+    replayer_->machine().memory().external_write(hint.address, hint.data);
+    verifier_->correct_memory(hint.address, hint.data);
+  }
+}
+
+std::vector<std::function<void(Recording&)>> TrialRun::apply(const std::vector<Hint>& hints) {
+  std::vector<std::function<void(Recording&)>> undo;
+  for (const Hint& hint : hints) undo.push_back(apply_hint(hint, recording_));
+  return undo;
+}
+
+void TrialRun::take_back(const std::vector<std::function<void(Recording&)>>& undo) {
+  for (auto step = undo.rbegin(); step != undo.rend(); ++step) (*step)(recording_);
+}
+
+const RunHistory& TrialRun::observe(const std::vector<Hint>& hints, const TrialStart& start,
+                                    std::uint64_t to) {
+  const Place& place = before(start);
+  const auto undo = apply(hints);
+  go_back(place, hints);
+  sinks_.mute(verifier_.get());
+  observed_.begin(place.replayer.next_io, place.replayer.next_external);
+  replayer_->run_to(to);
+  observed_.end();
+  sinks_.mute(&observed_);
+  take_back(undo);
+  return observed_;
+}
+
+TrialRun::Outcome TrialRun::attempt(const std::vector<Hint>& hints, const TrialStart& start,
+                                    std::uint64_t to) {
+  const Place& place = before(start);
+  const auto undo = apply(hints);
+  go_back(place, hints);
+  const ReplayReport report = go(to);
+  cost_ += report.instructions - std::min(report.instructions, place.instruction());
+  take_back(undo);
+  Outcome outcome;
+  outcome.instructions = report.instructions;
+  outcome.divergence = report.divergence;
+  outcome.complete = report.end == ReplayReport::End::complete;
+  outcome.agrees =
+      report.end != ReplayReport::End::diverged && (outcome.complete || report.instructions >= to);
+  outcome.single_bit_changes = verifier_->totals().single_bit_changes;
+  return outcome;
+}
+
+const RunHistory& TrialRun::history(std::uint64_t instructions) {
+  const std::uint64_t from = ended_at_ > instructions ? ended_at_ - instructions : 0;
+  const Place& place = before({{from, 0}, ~std::uint64_t{0}});
+  history_from_start_ = &place == &places_.front();
+  go_back(place, {});
+  internal_before_history_ = place.replayer.next_internal;
+  history_.begin(place.replayer.next_io, place.replayer.next_external);
+  go(ended_at_ + 1);
+  history_.end();
+  history_from_start_ &= history_.complete();
+  return history_;
+}
+
+}  // namespace citcat

@@ -1,0 +1,401 @@
+#include "replay/engine/engine.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <string_view>
+
+#include "formats/io/error.h"
+#include "replay/engine/engine_proof.h"
+#include "replay/engine/process_memory.h"
+#include "replay/engine/unicorn_internal.h"
+
+// The library's uc_ctl macros convert out-of-range numbers to an enumeration.
+#pragma GCC diagnostic ignored "-Wconversion"
+
+namespace citcat {
+
+namespace {
+
+using namespace env_layout;
+
+/// Where uc_struct keeps its CPU object, and where that keeps its register state (Unicorn 2.1.x,
+/// x86-64 hosts). Proven by find_env() before use.
+constexpr std::size_t kCpuPointerInUc = 416;
+constexpr std::size_t kEnvInCpu = 35408;
+/// Exceptions intercepted by the guest-mode mechanism arrive as 0x40 + vector + 0x100
+/// (SVM_EXIT_EXCP_BASE, AMD APM vol. 2, appendix C).
+constexpr std::uint32_t kInterceptedException = 0x140;
+
+/// Where memory is mapped a second time: above everything that 32 bits of address reach.
+constexpr std::uint64_t kUnchecked = std::uint64_t{1} << 32;
+
+/// The library's default of 1 GiB costs seconds at first use; this holds the translated code of a
+/// whole operating system.
+std::uint32_t code_cache_bytes = 128u << 20;
+
+int cpu_model_number(CpuModel model) {
+  switch (model) {
+    case CpuModel::i8088:
+    case CpuModel::i286:
+    case CpuModel::i386:
+    case CpuModel::i486:
+      return UC_CPU_X86_486;
+    case CpuModel::pentium:
+      return UC_CPU_X86_PENTIUM;
+    case CpuModel::p6:
+    case CpuModel::unknown:
+      break;
+  }
+  return UC_CPU_X86_QEMU64;
+}
+
+}  // namespace
+
+/// The engine's callbacks, as it wants them.
+struct Engine::Hooks {
+  static void code(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    e.end_translation();
+    e.guarded_until_exception(
+        [&] { e.client_.on_instruction(static_cast<std::uint32_t>(address), size); });
+  }
+  static void block(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
+    auto* const block = static_cast<TranslatedBlock*>(user);
+    Engine& e = *block->engine;
+    e.end_translation();
+    // The engine looks whether to stop before it reports a block.
+    e.guarded([&] { e.client_.on_block(static_cast<std::uint32_t>(address), size, *block); });
+  }
+  static void interrupt(uc_engine*, std::uint32_t number, void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    e.guarded_until_exception([&] {
+      const bool intercepted =
+          number >= kInterceptedException && number < kInterceptedException + 32;
+      const bool software = !intercepted && e.get<std::uint32_t>(kExceptionIsInt) != 0;
+      // Left set, these make the next exception look like a software interrupt or a double fault.
+      e.put<std::uint32_t>(kExceptionIsInt, 0);
+      e.put<std::uint32_t>(kOldException, 0xffffffff);
+      e.client_.on_exception(intercepted ? number - kInterceptedException : number, software);
+    });
+  }
+  static std::uint32_t in(uc_engine*, std::uint32_t port, int size, void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    std::uint32_t value = 0;
+    e.guarded_until_exception([&] {
+      value = e.client_.on_in(static_cast<std::uint16_t>(port), static_cast<std::uint32_t>(size));
+    });
+    return value;
+  }
+  static void out(uc_engine*, std::uint32_t port, int size, std::uint32_t value, void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    e.guarded_until_exception([&] {
+      const std::uint32_t mask = size >= 4 ? 0xffffffffu : (1u << (8 * size)) - 1;
+      e.client_.on_out(static_cast<std::uint16_t>(port), static_cast<std::uint32_t>(size),
+                       value & mask);
+    });
+  }
+  static bool translate(uc_engine*, std::uint64_t address, uc_mem_type type, uc_tlb_entry* result,
+                        void* user) {
+    Engine& e = *static_cast<Engine*>(user);
+    const auto page = static_cast<std::uint32_t>(address);
+    const EngineAccess access = type == UC_MEM_FETCH   ? EngineAccess::fetch
+                                : type == UC_MEM_WRITE ? EngineAccess::write
+                                                       : EngineAccess::read;
+    std::optional<Translation> translation;
+    e.put_in_hidden(kLock);  // the client walks page tables, which may lie anywhere
+    if (e.identity_) {
+      translation = Translation{PhysAddr{page}, true};
+    } else {
+      e.guarded_until_exception([&] { translation = e.client_.on_translate(page, access); });
+    }
+    // Looked at here, because with a hook of the library's for it every load goes the slow way.
+    const bool unmapped = translation && e.host_page(translation->frame.page()) == nullptr;
+    if (unmapped) e.unmapped_frame_ = translation->frame;
+    if (!translation || unmapped) {
+      e.watch(false);
+      e.translation_fault_ = true;
+      e.fault_page_ = page;
+      e.fault_access_ = access;
+      return false;
+    }
+    const bool unchecked = translation->holds_no_code && access != EngineAccess::fetch;
+    result->paddr = translation->frame.value + (unchecked ? kUnchecked : 0);
+    // What may not be executed will be asked for again as a fetch.
+    result->perms = static_cast<uc_prot>(
+        (translation->readable ? UC_PROT_READ : 0) | (translation->writable ? UC_PROT_WRITE : 0) |
+        (translation->executable && !unchecked ? UC_PROT_EXEC : 0));
+    e.put_in_hidden(kHarmless);
+    return true;
+  }
+};
+
+std::string Engine::version() {
+  load_unicorn();
+  unsigned major = 0, minor = 0;
+  const unsigned v = uc_version(&major, &minor);
+  return std::to_string(v >> 24 & 0xff) + "." + std::to_string(v >> 16 & 0xff) + "." +
+         std::to_string(v >> 8 & 0xff);
+}
+
+Engine::Engine(CpuModel model, HookMode mode, EngineClient& client)
+    : Engine(RawTag{}, model, mode, client) {
+  static std::once_flag proven;
+  std::call_once(proven, prove_engine);
+}
+
+Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
+    : client_(client), host_pages_(std::size_t{1} << 20) {
+  load_unicorn();
+  // 32-bit mode for every guest: in 16-bit mode the library reports linear addresses as IP.
+  check(uc_open(UC_ARCH_X86, UC_MODE_32, &uc_), "open");
+  try {
+    check(uc_ctl_set_cpu_model(uc_, cpu_model_number(model)), "choose the processor model");
+    check(uc_ctl_set_tcg_buffer_size(uc_, code_cache_bytes), "size the code cache");
+    find_env();
+    if (!code_cache_.find(code_cache_bytes)) flush_code();
+    check(uc_ctl_exits_enable(uc_), "disable the end address");
+    watch_translations();
+    check(uc_ctl_tlb_mode(uc_, UC_TLB_VIRTUAL), "take address translation over");
+    raise_snapshot_level();
+    install_hooks(mode);
+    put<std::uint32_t>(kInterceptExceptions, 0xffffffff);
+    put<std::uint32_t>(kOldException, 0xffffffff);
+    put<std::uint64_t>(kIntercept, 0);
+    put<std::uint16_t>(kInterceptDrWrite, 0xffff);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+Engine::~Engine() { close(); }
+
+void Engine::set_code_cache(std::uint32_t bytes) { code_cache_bytes = bytes; }
+
+std::span<char> Engine::library_state() const {
+  return {reinterpret_cast<char*>(uc_), malloc_usable_size(uc_)};
+}
+
+void Engine::close() {
+  if (exits_ != nullptr) watch(true);  // what is in the tree is to be freed with it
+  uc_close(uc_);
+  for (const std::span<std::uint8_t> m : second_mappings_) munmap(m.data(), m.size());
+}
+
+void Engine::install_hooks(HookMode mode) {
+  uc_hook hook = 0;
+  void* self = this;
+  // A range that begins after it ends means "everywhere" to the library.
+  const auto add = [&](int type, auto* function) {
+    check(uc_hook_add(uc_, &hook, type, reinterpret_cast<void*>(function), self, 1, 0),
+          "install a hook");
+  };
+  add(UC_HOOK_INTR, &Hooks::interrupt);
+  add(UC_HOOK_TLB_FILL, &Hooks::translate);
+  check(uc_hook_add(uc_, &hook, UC_HOOK_INSN, reinterpret_cast<void*>(&Hooks::in), self, 1, 0,
+                    UC_X86_INS_IN),
+        "hook IN");
+  check(uc_hook_add(uc_, &hook, UC_HOOK_INSN, reinterpret_cast<void*>(&Hooks::out), self, 1, 0,
+                    UC_X86_INS_OUT),
+        "hook OUT");
+  // A handle is the address of the library's `struct hook`.
+  const auto description = [&](std::uintptr_t user) {
+    char* const found = reinterpret_cast<char*>(hook);
+    std::array<std::uint64_t, 2> range{};
+    std::uintptr_t given = 0;
+    std::memcpy(range.data(), found + kRangeInHook, sizeof range);
+    std::memcpy(&given, found + kUserInHook, sizeof given);
+    if (range[0] == 1 && range[1] == 0 && given == user) return found;
+    throw InternalError("engine: a hook of Unicorn " + version() +
+                        " is not described as 2.1.1 does");
+  };
+  if (mode == HookMode::blocks) {
+    add(UC_HOOK_BLOCK, &Hooks::block);
+    block_hook_ = description(reinterpret_cast<std::uintptr_t>(self));
+  }
+  add(UC_HOOK_CODE, &Hooks::code);
+  code_hook_ = description(reinterpret_cast<std::uintptr_t>(self));
+  watch(false);
+}
+
+void Engine::find_env() {
+  // A first register access makes the library build its CPU object.
+  constexpr std::array<int, 8> kNames = {UC_X86_REG_EAX, UC_X86_REG_ECX, UC_X86_REG_EDX,
+                                         UC_X86_REG_EBX, UC_X86_REG_ESP, UC_X86_REG_EBP,
+                                         UC_X86_REG_ESI, UC_X86_REG_EDI};
+  std::uint32_t pattern = 0xa5c30001;
+  for (const int name : kNames) {
+    check(uc_reg_write(uc_, name, &pattern), "write a register");
+    pattern += 0x01010101;
+  }
+  const std::vector<HostMapping> maps = host_mappings(kLibraryData);
+  const std::uintptr_t slot = reinterpret_cast<std::uintptr_t>(uc_) + kCpuPointerInUc;
+  std::uintptr_t cpu = 0;
+  if (lies_in(maps, slot, sizeof cpu)) std::memcpy(&cpu, reinterpret_cast<void*>(slot), sizeof cpu);
+  if (!lies_in(maps, cpu + kEnvInCpu, 8192)) {
+    throw InternalError("engine: the register state of Unicorn " + version() +
+                        " is not where 2.1.1 keeps it");
+  }
+  env_ = reinterpret_cast<char*>(cpu + kEnvInCpu);
+  pattern = 0xa5c30001;
+  for (int i = 0; i < 8; ++i, pattern += 0x01010101) {
+    if (gpr(i) != pattern) {
+      throw InternalError("engine: the general registers of Unicorn " + version() +
+                          " are not where 2.1.1 keeps them");
+    }
+    set_gpr(i, 0);
+  }
+}
+
+void Engine::raise_snapshot_level() {
+  // Taking a memory snapshot raises the level at which regions count as new. Memory mapped after
+  // that never loses its "check every store" mark, so patched code is always noticed, while loads
+  // stay fast (docs/engine.md). Once only: a second snapshot would make what is mapped by then old,
+  // and stores to old memory go to copies.
+  const std::span<char> state = library_state();
+  const std::vector<char> before(state.begin(), state.end());
+  check(uc_ctl_context_mode(uc_, UC_CTL_CONTEXT_MEMORY), "choose the snapshot mode");
+  uc_context* context = nullptr;
+  check(uc_context_alloc(uc_, &context), "allocate a snapshot");
+  const uc_err saved = uc_context_save(uc_, context);
+  uc_context_free(context);
+  check(saved, "take a snapshot");
+  check(uc_ctl_context_mode(uc_, UC_CTL_CONTEXT_CPU), "choose the snapshot mode");
+  // The level is the only word of the library's state that went from 0 to 1.
+  for (std::size_t at = 0; at + sizeof(std::int32_t) <= state.size(); at += sizeof(std::int32_t)) {
+    std::int32_t was = 0, is = 0;
+    std::memcpy(&was, &before[at], sizeof was);
+    std::memcpy(&is, &state[at], sizeof is);
+    if (was == is) continue;
+    if (was != 0 || is != 1 || snapshot_level_ != nullptr) {
+      snapshot_level_ = nullptr;
+      break;
+    }
+    snapshot_level_ = &state[at];
+  }
+  if (snapshot_level_ == nullptr) {
+    throw InternalError("engine: Unicorn " + version() +
+                        " does not count snapshots as version 2.1.1 does");
+  }
+  set_snapshot_level(0);
+}
+
+void Engine::set_snapshot_level(std::int32_t level) {
+  std::memcpy(snapshot_level_, &level, sizeof level);
+}
+
+std::uint8_t* Engine::map_tracked(std::uint64_t base, std::uint64_t size) {
+  const std::vector<HostMapping> before = host_mappings(kLibraryData);
+  set_snapshot_level(1);
+  const uc_err mapped = uc_mem_map(uc_, base, size, UC_PROT_ALL);
+  set_snapshot_level(0);
+  check(mapped, "map memory");
+  // No call gives the host address of mapped memory: write a mark and look for it.
+  using Mark = std::array<std::uint64_t, 4>;
+  const Mark mark = {0x9e3779b97f4a7c15 ^ base, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, size};
+  check(uc_mem_write(uc_, base, mark.data(), sizeof mark), "write memory");
+  const auto find_in = [&](std::uintptr_t begin, std::uintptr_t end) -> std::uint8_t* {
+    for (std::uintptr_t a = begin; a + size <= end; a += kPageSize) {
+      if (copy_of<Mark>(a) == mark) return reinterpret_cast<std::uint8_t*>(a);
+    }
+    return nullptr;
+  };
+  std::uint8_t* host = nullptr;
+  // New mappings first, then all: a small region may come out of older ones.
+  const std::vector<HostMapping> after = host_mappings(kLibraryData);
+  for (const bool only_new : {true, false}) {
+    for (const HostMapping& m : only_new ? after : joined(after)) {
+      const bool known = std::find(before.begin(), before.end(), m) != before.end();
+      if (only_new && known) continue;
+      host = find_in(m.begin, m.end);
+      if (host != nullptr) break;
+    }
+    if (host != nullptr) break;
+  }
+  if (host == nullptr) throw InternalError("engine: mapped memory was not found in this process");
+  std::memset(host, 0, sizeof mark);
+  return host;
+}
+
+/// Gives the region a second place in the engine's physical memory, of the same bytes, where stores
+/// lose their check after the first. The library must not know that they are the same: it finds
+/// translated code by host address, so there are two host addresses too.
+void Engine::map_unchecked(std::uint64_t base, std::uint8_t* host, std::uint64_t size) {
+  const auto require = [](void* p, const char* doing) {
+    if (p != MAP_FAILED) return;
+    throw InternalError(std::string("engine: cannot ") + doing + ": " + std::strerror(errno));
+  };
+  require(mmap(host, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+          "share memory");
+  // Of a shared mapping, a length of 0 asks for a second mapping of the same pages: mremap(2).
+  void* const second = mremap(host, 0, size, MREMAP_MAYMOVE);
+  require(second, "map memory a second time");
+  second_mappings_.push_back({static_cast<std::uint8_t*>(second), size});
+  check(uc_mem_map_ptr(uc_, kUnchecked + base, size, UC_PROT_ALL, second),
+        "map memory a second time");
+}
+
+void Engine::map(PhysAddr base, std::uint64_t size) {
+  std::uint8_t* host = map_tracked(base.value, size);
+  map_unchecked(base.value, host, size);
+  for (std::uint64_t page = 0; page < size / kPageSize; ++page) {
+    host_pages_[base.page() + page] = host + page * kPageSize;
+  }
+}
+
+void Engine::invalidate_code(PhysAddr address, std::uint32_t size) {
+  // The library looks translated code up by linear address; with translation made the identity for
+  // the moment, that is by physical address.
+  flush_tlb();
+  identity_ = true;
+  uc_ctl_remove_cache(uc_, std::uint64_t{address.value}, std::uint64_t{address.value} + size);
+  identity_ = false;
+  flush_tlb();
+}
+
+void Engine::flush_tlb() { check(uc_ctl_flush_tlb(uc_), "flush the TLB"); }
+
+void Engine::flush_code() {
+  check(uc_ctl_flush_tb(uc_), "flush translated code");
+  code_cache_.stop();
+}
+
+bool Engine::forget_code(std::uint32_t linear) {
+  translation_fault_ = false;
+  check(uc_ctl_remove_cache(uc_, std::uint64_t{linear}, std::uint64_t{linear} + 1),
+        "forget translated code");
+  return !translation_fault_;
+}
+
+EngineStop Engine::run() {
+  pending_ = nullptr;
+  unmapped_frame_.reset();
+  translation_fault_ = false;
+  failure_.clear();
+  translating_ = Translating::nothing;
+  watch(true);
+  const uc_err error = uc_emu_start(uc_, eip(), 0, 0, 0);
+  watch(false);
+  end_translation();
+  if (pending_) std::rethrow_exception(pending_);
+  if (error == UC_ERR_OK) return EngineStop::requested;
+  if (unmapped_frame_) {
+    failure_ = fmt::format("nothing is mapped at physical {:08x}", unmapped_frame_->value);
+    return EngineStop::failure;
+  }
+  if (translation_fault_) return EngineStop::translation_fault;
+  failure_ = uc_strerror(error);
+  return EngineStop::failure;
+}
+
+void Engine::stop() {
+  watch(false);
+  uc_emu_stop(uc_);
+}
+
+}  // namespace citcat

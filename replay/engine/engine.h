@@ -1,0 +1,360 @@
+#pragma once
+// The one place that knows Unicorn.
+//
+// Unicorn executes x86 code; it does not deliver exceptions or interrupts, it hides most of the
+// processor's state, and 2.1.1 runs stale code unless memory is mapped in a particular way
+// (docs/engine.md). Engine owns one instance, proves at start-up that everything relied on is true
+// of the library found, and gives direct access to registers and memory.
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "events/address.h"
+#include "events/cpu_state.h"
+#include "formats/io/zeroed_array.h"
+#include "replay/engine/code_cache_watch.h"
+
+struct uc_struct;
+
+namespace citcat {
+
+/// Offsets into the engine's CPU state, as laid out by Unicorn 2.1.x for x86 (CPUX86State of
+/// qemu/target/i386/cpu.h). Engine proves each of them at start-up.
+namespace env_layout {
+inline constexpr std::size_t kRegs = 0;  ///< 16 x u64: EAX ECX EDX EBX ESP EBP ESI EDI ...
+inline constexpr std::size_t kEip = 128;
+inline constexpr std::size_t kEflags = 136;
+inline constexpr std::size_t kDf = 172;  ///< i32: 1, or -1 where EFLAGS.DF is set
+inline constexpr std::size_t kHflags = 176;
+inline constexpr std::size_t kSegments = 184;
+inline constexpr std::size_t kSegmentBytes = 24;
+inline constexpr std::size_t kLdt = 328;
+inline constexpr std::size_t kTr = 352;
+inline constexpr std::size_t kGdt = 376;
+inline constexpr std::size_t kIdt = 400;
+inline constexpr std::size_t kCr = 424;
+inline constexpr std::size_t kA20Mask = 464;
+inline constexpr std::size_t kFpTop = 572;
+inline constexpr std::size_t kFpStatus = 576;
+inline constexpr std::size_t kFpControl = 578;
+inline constexpr std::size_t kFpTags = 580;
+inline constexpr std::size_t kFpRegs = 592;
+inline constexpr std::size_t kFpOpcode = 720;
+inline constexpr std::size_t kFpCs = 722;
+inline constexpr std::size_t kFpDs = 724;
+inline constexpr std::size_t kFpIp = 728;
+inline constexpr std::size_t kFpDp = 736;
+inline constexpr std::size_t kXmm = 792;
+inline constexpr std::size_t kXmmBytes = 64;
+inline constexpr std::size_t kErrorCode = 5352;
+inline constexpr std::size_t kExceptionIsInt = 5356;
+inline constexpr std::size_t kDr = 5368;
+inline constexpr std::size_t kOldException = 5464;
+inline constexpr std::size_t kIntercept = 5488;
+inline constexpr std::size_t kInterceptDrWrite = 5502;
+inline constexpr std::size_t kInterceptExceptions = 5504;
+}  // namespace env_layout
+
+/// Bits of the engine's `hflags` word (qemu/target/i386/cpu.h, HF_*).
+enum HiddenFlag : std::uint32_t {
+  kHfCpl = 3,
+  kHfInhibitIrq = 1u << 3,
+  kHfCs32 = 1u << 4,
+  kHfSs32 = 1u << 5,
+  kHfAddSeg = 1u << 6,
+  kHfPe = 1u << 7,
+  kHfMp = 1u << 9,
+  kHfEm = 1u << 10,
+  kHfTs = 1u << 11,
+  kHfGuest = 1u << 21,
+  kHfOsFxsr = 1u << 22,
+};
+
+enum class EngineAccess : std::uint8_t { read, write, fetch };
+
+/// An address translation for the engine to keep until its next TLB flush.
+struct Translation {
+  PhysAddr frame;
+  bool writable = false;  ///< stores may use it too
+  /// No code was translated from the frame: the engine need not look whether stores change code.
+  /// Once some is, Engine::flush_tlb() is due before anything else is executed.
+  bool holds_no_code = false;
+  // The engine has one entry for the code and the data of a page: what it is told of one replaces
+  // the other, and what it may not do by that it asks for.
+  bool readable = true;    ///< loads may use it
+  bool executable = true;  ///< code may be fetched by it, unless the frame holds none
+};
+
+class Engine;
+
+/// Base of what a client keeps of a block of code that was translated.
+struct TranslatedBlock {
+  Engine* engine = nullptr;  ///< to be set before it is given to that engine
+  std::uint32_t mark = 0;    ///< the client's; 0 in Engine::unnamed()
+};
+
+/// What the engine tells while it runs. All members are called inside the engine's loop; an
+/// exception thrown by one stops the run and is rethrown by Engine::run().
+class EngineClient {
+ public:
+  virtual ~EngineClient() = default;
+  /// Before the block that begins at `linear` is translated. What is returned, or Engine::unnamed()
+  /// for null, comes with each on_block() of this translation, and must live until it is forgotten.
+  virtual TranslatedBlock* on_translation(std::uint32_t linear) = 0;
+  /// Of the block being translated, before the instruction at `linear` is: whether it is to be
+  /// reported. HookMode::instructions reports all.
+  virtual bool reports(std::uint32_t linear) = 0;
+  /// Before the instruction at `linear` is translated, in any HookMode: where those of its LOCK
+  /// prefixes lie that the library must not see (docs/engine.md, "What the library never sees"). It
+  /// finds a harmless prefix there. The instruction is to be reported, and must not be executed.
+  virtual std::span<const PhysAddr> hides(std::uint32_t linear) {
+    static_cast<void>(linear);
+    return {};
+  }
+  /// Before each instruction, and before each iteration of a REP instruction (plus once for its
+  /// final count check). `linear` is CS.base + EIP.
+  virtual void on_instruction(std::uint32_t linear, std::uint32_t size) = 0;
+  /// Before each translated block of `size` bytes. `block`: see on_translation().
+  virtual void on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock& block) = 0;
+  /// Exception or software interrupt. `vector` 0..255; `software` for INT n, INT3, INTO (EIP is
+  /// then the next instruction), else EIP is the faulting instruction, or the next one for #DB.
+  virtual void on_exception(std::uint32_t vector, bool software) = 0;
+  /// The engine needs a translation for the page at `linear`. nullopt ends the run with
+  /// EngineStop::translation_fault before the access, with EIP at its instruction (for a fetch: at
+  /// the instruction the block being translated begins with).
+  virtual std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) = 0;
+  virtual std::uint32_t on_in(std::uint16_t port, std::uint32_t size) = 0;
+  virtual void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) = 0;
+};
+
+enum class HookMode {
+  instructions,  ///< on_instruction
+  blocks,        ///< on_block, and on_instruction where reports() says
+};
+
+/// Why Engine::run() came back.
+enum class EngineStop {
+  requested,          ///< stop() was called by the client
+  translation_fault,  ///< on_translate() had none; see Engine::fault_page()
+  failure,            ///< anything else; see Engine::failure()
+};
+
+class Engine {
+ public:
+  /// Opens an engine for `model` and runs the start-up proof once per process. Throws
+  /// InternalError with the reason when the library is not what is relied on.
+  Engine(CpuModel model, HookMode mode, EngineClient& client);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Bytes for translated code, at least 1 MiB, in engines made from now on. What does not fit
+  /// makes the library forget all of it, and execution goes on. Not while another thread makes one.
+  static void set_code_cache(std::uint32_t bytes);
+
+  /// Version of the library, e.g. "2.1.1".
+  static std::string version();
+
+  /// Maps `size` bytes (a multiple of 4096) of memory at `base`, zeroed, such that stores to code
+  /// are always noticed. Must not overlap what is mapped.
+  void map(PhysAddr base, std::uint64_t size);
+  /// Host address of the page frame, or nullptr where nothing is mapped. Stable for the engine's
+  /// life. Writes through it need invalidate_code() when the frame may hold executed code.
+  std::uint8_t* host_page(std::uint32_t page) const { return host_pages_[page]; }
+
+  /// Forgets code translated from these physical bytes.
+  void invalidate_code(PhysAddr address, std::uint32_t size);
+  /// Forgets all cached address translations. Needed after changing page tables from outside and
+  /// after changing CR0, CR3 or CR4 through the accessors below.
+  void flush_tlb();
+  /// Forgets all translated code; slow (tens of milliseconds).
+  void flush_code();
+  /// flush_code() has to be called before much more is translated (CodeCacheWatch). To be asked at
+  /// least once for each few blocks translated: some have a hundred kilobytes.
+  bool code_cache_needs_flush() const { return code_cache_.half_full(); }
+  /// Forgets the blocks of which the byte at `linear` is part; false when on_translate() does not
+  /// tell where it lies. Between runs only.
+  bool forget_code(std::uint32_t linear);
+
+  /// Runs from the current CS:EIP until a client stops it or it fails.
+  EngineStop run();
+  /// Ends the run before the instruction or block being reported (call inside a client member).
+  void stop();
+  /// Why run() failed.
+  const std::string& failure() const { return failure_; }
+  /// Stands for all blocks of which the client keeps nothing.
+  const TranslatedBlock& unnamed() const { return unnamed_; }
+
+  // Registers, read and written in place. Between runs, and inside on_exception, everything may be
+  // written; inside on_instruction and on_block reading is exact, and what is written takes
+  // effect only after stop(), but for general registers inside on_instruction.
+  std::uint32_t gpr(int i) const { return get<std::uint32_t>(env_layout::kRegs + 8u * index(i)); }
+  void set_gpr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kRegs + 8u * index(i), v); }
+  /// The register file as the engine holds it: 8 x u64 in Gpr order, low halves valid.
+  const std::uint64_t* gprs() const { return reinterpret_cast<const std::uint64_t*>(env_); }
+  std::uint32_t eip() const { return get<std::uint32_t>(env_layout::kEip); }
+  void set_eip(std::uint32_t v) { put<std::uint64_t>(env_layout::kEip, v); }
+  std::uint32_t eflags() const;
+  void set_eflags(std::uint32_t v);
+  /// EFLAGS without the arithmetic flags (those are computed lazily): cheap.
+  std::uint32_t system_flags() const { return get<std::uint32_t>(env_layout::kEflags); }
+  /// EFLAGS.DF, inside a run: string instructions go from high addresses to low ones.
+  bool strings_run_down() const { return get<std::int32_t>(env_layout::kDf) < 0; }
+  /// Clears EFLAGS.RF; unlike other writes at once, even inside on_instruction.
+  void drop_resume_flag() { put(env_layout::kEflags, system_flags() & ~std::uint32_t{1u << 16}); }
+  std::uint32_t hflags() const { return get<std::uint32_t>(env_layout::kHflags); }
+  void set_hflags(std::uint32_t v) { put(env_layout::kHflags, v); }
+  std::uint32_t cr(int i) const { return get<std::uint32_t>(env_layout::kCr + 8u * index(i)); }
+  void set_cr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kCr + 8u * index(i), v); }
+  std::uint32_t segment_base(int i) const { return get<std::uint32_t>(segment_offset(i) + 8); }
+  std::uint32_t segment_flags(int i) const { return get<std::uint32_t>(segment_offset(i) + 20); }
+  std::uint16_t segment_selector(int i) const {
+    return static_cast<std::uint16_t>(get<std::uint32_t>(segment_offset(i)));
+  }
+  std::uint32_t segment_limit(int i) const { return get<std::uint32_t>(segment_offset(i) + 16); }
+  Segment segment(int i) const { return read_segment(segment_offset(i)); }
+  void set_segment(int i, const Segment& s) { write_segment(segment_offset(i), s); }
+  Segment ldtr() const { return read_segment(env_layout::kLdt); }
+  void set_ldtr(const Segment& s) { write_segment(env_layout::kLdt, s); }
+  Segment tr() const { return read_segment(env_layout::kTr); }
+  void set_tr(const Segment& s) { write_segment(env_layout::kTr, s); }
+  TableRegister gdtr() const { return read_table(env_layout::kGdt); }
+  void set_gdtr(TableRegister t) { write_table(env_layout::kGdt, t); }
+  TableRegister idtr() const { return read_table(env_layout::kIdt); }
+  void set_idtr(TableRegister t) { write_table(env_layout::kIdt, t); }
+  void set_a20_mask(std::uint32_t mask);
+  std::uint32_t a20_mask() const { return get<std::uint32_t>(env_layout::kA20Mask); }
+  std::uint32_t error_code() const { return get<std::uint32_t>(env_layout::kErrorCode); }
+  /// Linear page and kind of the access that ended the run with translation_fault.
+  std::uint32_t fault_page() const { return fault_page_; }
+  EngineAccess fault_access() const { return fault_access_; }
+  /// x87, MMX and SSE state as an FXSAVE image (Intel SDM vol. 1, 10.5.1).
+  void read_fx(std::span<std::uint8_t, 512> image) const;
+  void write_fx(std::span<const std::uint8_t, 512> image);
+  std::uint64_t msr(std::uint32_t index) const;
+  void set_msr(std::uint32_t index, std::uint64_t value);
+
+  /// EFLAGS as the engine holds them inside a run, with what the arithmetic flags are computed
+  /// from, and the mode bits: to be put back later, between runs.
+  using RawFlags = std::array<std::uint64_t, (env_layout::kSegments - env_layout::kEflags) / 8>;
+  void read_raw_flags(RawFlags& out) const {
+    std::memcpy(out.data(), env_ + env_layout::kEflags, sizeof out);
+  }
+  void write_raw_flags(const RawFlags& flags);
+  /// Puts back what the arithmetic flags are computed from; unlike other writes at once, even
+  /// inside on_instruction, where that reports the first instruction of a block.
+  void put_arithmetic_flags_back(const RawFlags& flags) {
+    std::memcpy(env_ + env_layout::kEflags, flags.data(), env_layout::kDf - env_layout::kEflags);
+  }
+
+  /// Recomputes the derived mode bits (CPL, code and stack width, ...) after segments, CR0, CR4 or
+  /// EFLAGS.VM were written.
+  void sync_mode();
+  /// After the next instruction the engine reports again (single-instruction blocks), as after
+  /// STI: used where a block must not be translated beyond one instruction.
+  void step_once() { set_hflags(hflags() | kHfInhibitIrq); }
+  void clear_inhibit() { set_hflags(hflags() & ~std::uint32_t{kHfInhibitIrq}); }
+  bool inhibited() const { return (hflags() & kHfInhibitIrq) != 0; }
+
+ private:
+  friend void prove_engine();
+  struct RawTag {};
+  Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client);
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  static std::size_t segment_offset(int i) {
+    return env_layout::kSegments + env_layout::kSegmentBytes * index(i);
+  }
+  template <class T>
+  T get(std::size_t offset) const {
+    T v;
+    std::memcpy(&v, env_ + offset, sizeof v);
+    return v;
+  }
+  template <class T>
+  void put(std::size_t offset, T v) {
+    std::memcpy(env_ + offset, &v, sizeof v);
+  }
+  Segment read_segment(std::size_t offset) const;
+  void write_segment(std::size_t offset, const Segment& s);
+  TableRegister read_table(std::size_t offset) const;
+  void write_table(std::size_t offset, TableRegister t);
+  /// All of the library's own state.
+  std::span<char> library_state() const;
+  void install_hooks(HookMode mode);
+  /// Has the library ask watch_translation() about every address before it is translated.
+  void watch_translations();
+  void watch(bool on);
+  static int compare_exits(const void* address, const void*, void* user);
+  void watch_translation(std::uint32_t linear);
+  // Prefixes that the library must not see (EngineClient::hides()), and what it finds there.
+  static constexpr std::uint8_t kLock = 0xf0, kHarmless = 0x3e;  // DS
+  void hide(std::uint32_t linear);
+  void show();
+  void put_in_hidden(std::uint8_t prefix) {
+    for (std::uint8_t* const at : hidden_) *at = prefix;
+  }
+  /// The library does something else than to translate.
+  void end_translation() {
+    if (translating_ == Translating::nothing) return;
+    translating_ = Translating::nothing;
+    show();
+  }
+  void report(bool reported);
+  void name_block(TranslatedBlock* block);
+  void find_env();
+  void raise_snapshot_level();
+  void set_snapshot_level(std::int32_t level);
+  std::uint8_t* map_tracked(std::uint64_t base, std::uint64_t size);
+  void map_unchecked(std::uint64_t base, std::uint8_t* host, std::uint64_t size);
+  void close();
+  /// Runs `body` for a hook: an exception must never cross the engine's frames.
+  template <class F>
+  void guarded(F&& body) noexcept {
+    try {
+      body();
+    } catch (...) {
+      if (!pending_) pending_ = std::current_exception();
+      stop();
+    }
+  }
+  /// The same for a hook that the engine may call after an exception, on its way to the next place
+  /// where it looks whether to stop: of what it does until there nothing is told.
+  template <class F>
+  void guarded_until_exception(F&& body) noexcept {
+    if (!pending_) guarded(std::forward<F>(body));
+  }
+  struct Hooks;
+
+  uc_struct* uc_ = nullptr;
+  char* env_ = nullptr;
+  // The library's descriptions of its hooks; block_hook_ is null in HookMode::instructions.
+  char* code_hook_ = nullptr;
+  char* block_hook_ = nullptr;
+  TranslatedBlock unnamed_{this};
+  char* exits_ = nullptr;    ///< root of the library's tree of end addresses
+  std::uintptr_t exit_ = 0;  ///< what it is while the one that is none is in it
+  /// Where the translation in progress is.
+  enum class Translating : std::uint8_t { nothing, beginning, inside } translating_{};
+  std::uint32_t translating_at_ = 0;   ///< address asked about last
+  std::vector<std::uint8_t*> hidden_;  ///< prefixes of the instruction there
+  EngineClient& client_;
+  ZeroedArray<std::uint8_t*> host_pages_;
+  char* snapshot_level_ = nullptr;  ///< in the library's own state
+  std::vector<std::span<std::uint8_t>> second_mappings_;
+  CodeCacheWatch code_cache_;
+  bool identity_ = false;  ///< translations are asked for by physical address just now
+  bool translation_fault_ = false;
+  std::uint32_t fault_page_ = 0;
+  EngineAccess fault_access_ = EngineAccess::read;
+  std::exception_ptr pending_;
+  std::string failure_;
+  std::optional<PhysAddr> unmapped_frame_;  ///< met by the last run
+};
+
+}  // namespace citcat

@@ -1,0 +1,163 @@
+// How the engine is told what to report of code that it is about to translate, and by what name to
+// hand it back (docs/engine.md, "A block at a time").
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "formats/io/error.h"
+#include "replay/engine/engine.h"
+#include "replay/engine/process_memory.h"
+#include "replay/engine/unicorn_internal.h"
+
+// The library's uc_ctl macros convert out-of-range numbers to an enumeration.
+#pragma GCC diagnostic ignored "-Wconversion"
+
+namespace citcat {
+
+namespace {
+
+/// The library's GTree, as its glib_compat declares it.
+struct Tree {
+  std::uintptr_t root, compare, free_key, free_value, user;
+  std::uint32_t nodes;
+  std::int32_t references;
+};
+
+struct FoundTree {
+  std::uintptr_t at = 0;
+  Tree tree{};
+};
+
+/// What `state` refers to that may be a tree without nodes.
+std::vector<FoundTree> find_empty_trees(std::span<const char> state) {
+  const std::vector<HostMapping> maps = host_mappings(kLibraryData);
+  std::vector<FoundTree> found;
+  for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= state.size();
+       at += sizeof(std::uintptr_t)) {
+    std::uintptr_t pointer = 0;
+    std::memcpy(&pointer, &state[at], sizeof pointer);
+    if (pointer % alignof(Tree) != 0 || !lies_in(maps, pointer, sizeof(Tree))) continue;
+    const Tree tree = copy_of<Tree>(pointer);
+    if (tree.root == 0 && tree.nodes == 0 && tree.references == 1 && tree.compare != 0) {
+      found.push_back({pointer, tree});
+    }
+  }
+  return found;
+}
+
+/// The only one of `trees` that has got a node since; null where that is none, or several.
+char* find_filled(const std::vector<FoundTree>& trees) {
+  char* filled = nullptr;
+  for (const FoundTree& before : trees) {
+    const Tree tree = copy_of<Tree>(before.at);
+    if (tree.root == 0 || tree.nodes != 1 || tree.compare != before.tree.compare) continue;
+    if (filled != nullptr) return nullptr;
+    filled = reinterpret_cast<char*>(before.at);
+  }
+  return filled;
+}
+
+}  // namespace
+
+/// Instructions translated while this is set are reported, or not: the library looks at a hook's
+/// range when it translates, and nowhere later as long as there is one hook of the kind.
+void Engine::report(bool reported) {
+  constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+  const auto range = reported ? std::array<std::uint64_t, 2>{1, 0}
+                              : std::array<std::uint64_t, 2>{kNowhere, kNowhere};
+  std::memcpy(code_hook_ + kRangeInHook, range.data(), sizeof range);
+}
+
+// Before a block is translated, and again before each of its instructions, the library looks
+// whether a run is to end at that address: in a tree, by a function that compares two addresses
+// (translator_loop() and disas_insn(); GTree of its glib_compat). With another function there, and
+// one address that is none in the tree, we are asked each time.
+void Engine::watch_translations() {
+  const std::vector<FoundTree> empty = find_empty_trees(library_state());
+  std::uint64_t no_address = ~std::uint64_t{0};
+  check(uc_ctl_set_exits(uc_, &no_address, 1), "set an end address");
+  char* const tree = find_filled(empty);
+  if (tree == nullptr) {
+    throw InternalError("engine: Unicorn " + version() +
+                        " does not keep its end addresses as version 2.1.1 does");
+  }
+  int (*const compare)(const void*, const void*, void*) = &Engine::compare_exits;
+  const Engine* const self = this;
+  std::memcpy(tree + offsetof(Tree, compare), &compare, sizeof compare);
+  std::memcpy(tree + offsetof(Tree, user), &self, sizeof self);
+  exits_ = tree + offsetof(Tree, root);
+  std::memcpy(&exit_, exits_, sizeof exit_);
+}
+
+/// In place of the comparison of addresses: none is equal.
+int Engine::compare_exits(const void* address, const void*, void* user) {
+  std::uint64_t linear = 0;
+  std::memcpy(&linear, address, sizeof linear);
+  static_cast<Engine*>(user)->watch_translation(static_cast<std::uint32_t>(linear));
+  return 1;
+}
+
+/// Whether watch_translation() is called. At the end of a run the tree has to be empty: code at the
+/// addresses in it would be forgotten. What is translated after that all the same is reported.
+void Engine::watch(bool on) {
+  const std::uintptr_t root = on ? exit_ : 0;
+  std::memcpy(exits_, &root, sizeof root);
+  if (on) return;
+  report(true);
+  name_block(&unnamed_);
+}
+
+/// What the callback of blocks translated from now on is given: it is part of their code.
+void Engine::name_block(TranslatedBlock* block) {
+  if (block_hook_ != nullptr) std::memcpy(block_hook_ + kUserInHook, &block, sizeof block);
+}
+
+/// Until the library has read the instruction: when it is asked about the next one, or has begun to
+/// execute, it has.
+void Engine::hide(std::uint32_t linear) {
+  guarded([&] {
+    for (const PhysAddr at : client_.hides(linear)) {
+      std::uint8_t* const page = host_page(at.page());
+      if (page != nullptr && page[at.offset_in_page()] == kLock) {
+        hidden_.push_back(page + at.offset_in_page());
+      }
+    }
+  });
+  put_in_hidden(kHarmless);
+}
+
+void Engine::show() {
+  put_in_hidden(kLock);
+  hidden_.clear();
+}
+
+/// `linear` is where the next block or instruction to be translated begins. Each block is asked
+/// about once more than it has instructions; one that turns out too long for the library is begun
+/// anew.
+void Engine::watch_translation(std::uint32_t linear) {
+  const bool first = translating_ == Translating::beginning && linear == translating_at_;
+  const std::uint32_t distance = linear - translating_at_;
+  const bool further = translating_ == Translating::inside && distance != 0 && distance < 16;
+  translating_at_ = linear;
+  show();
+  if (first || further) {
+    translating_ = Translating::inside;
+    if (block_hook_ != nullptr) {
+      bool reported = true;
+      guarded([&] { reported = client_.reports(linear); });
+      report(reported);
+    }
+    hide(linear);
+    return;
+  }
+  translating_ = Translating::beginning;
+  TranslatedBlock* block = nullptr;
+  guarded([&] { block = client_.on_translation(linear); });
+  report(true);
+  name_block(block != nullptr ? block : &unnamed_);
+}
+
+}  // namespace citcat

@@ -1,0 +1,62 @@
+#include <dlfcn.h>
+
+#include <mutex>
+#include <string>
+
+#include "formats/io/error.h"
+#include "replay/engine/unicorn_internal.h"
+
+namespace citcat {
+
+#define CITCAT_DEFINE(name) decltype(&::name) name = nullptr;
+CITCAT_UNICORN_FUNCTIONS(CITCAT_DEFINE)
+#undef CITCAT_DEFINE
+
+namespace {
+
+/// All releases of Unicorn 2; found as the program's own libraries are.
+constexpr const char* kLibrary = "libunicorn.so.2";
+
+[[noreturn]] void fail() {
+  const char* const reason = ::dlerror();
+  throw IoError(std::string("cannot load Unicorn: ") +
+                (reason != nullptr ? reason : "no reason given"));
+}
+
+class Library {
+ public:
+  Library() : handle_(::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) fail();
+  }
+  template <typename Function>
+  void find(Function& function, const char* name) const {
+    void* const symbol = ::dlsym(handle_, name);
+    if (symbol == nullptr) fail();
+    function = reinterpret_cast<Function>(symbol);
+  }
+
+ private:
+  void* handle_;  ///< stays open: engines may be made until the program ends
+};
+
+void find_functions() {
+  const Library library;
+#define CITCAT_FIND(name) library.find(name, #name);
+  CITCAT_UNICORN_FUNCTIONS(CITCAT_FIND)
+#undef CITCAT_FIND
+}
+
+}  // namespace
+
+void load_unicorn() {
+  static std::once_flag loaded;
+  std::call_once(loaded, find_functions);
+}
+
+void check(uc_err error, const char* doing) {
+  if (error != UC_ERR_OK) {
+    throw InternalError(std::string("engine: cannot ") + doing + ": " + uc_strerror(error));
+  }
+}
+
+}  // namespace citcat

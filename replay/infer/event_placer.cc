@@ -1,0 +1,40 @@
+#include "replay/infer/event_placer.h"
+
+#include <algorithm>
+
+#include "replay/infer/place_search.h"
+
+namespace citcat {
+
+std::uint64_t PlacementReport::count(Placement placement) const {
+  return static_cast<std::uint64_t>(
+      std::count_if(events.begin(), events.end(),
+                    [&](const PlacedEvent& e) { return e.placement == placement; }));
+}
+
+bool needs_placement(const Recording& recording) {
+  return std::any_of(recording.interrupts.begin(), recording.interrupts.end(),
+                     [](const Interrupt& i) { return !i.position_known; });
+}
+
+PlacementReport place_events(Recording& recording,
+                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+                             const PlacerOptions& options) {
+  return PlaceSearch(recording, evidence, options).run();
+}
+
+std::optional<PlacementReport> place_events(RecordingFile& file, const PlacerOptions& options) {
+  const bool possible = file.meta().evidence == EvidenceMode::full;
+  if (!possible || !needs_placement(file.recording())) return std::nullopt;
+  PlacerOptions all = options;
+  all.believed = file.believed();
+  std::optional<PlacementReport> report;
+  file.place([&](Recording& recording) {
+    report = place_events(
+        recording, [&file] { return file.evidence(); }, all);
+    return report->events;
+  });
+  return report;
+}
+
+}  // namespace citcat

@@ -1,0 +1,60 @@
+#pragma once
+// Finds where interrupts fall that nobody counted to.
+//
+// The bus shows an acknowledge between two transactions. The processor made it at some boundary
+// between the instructions that caused these, and at no other place do all of these hold: the
+// stores and port accesses before it are made and the ones after it are not, interrupts are
+// enabled, and the address of the next instruction is among what is stored right after it. Where a
+// loop leaves several such boundaries, each is tried from a checkpoint against the traffic that
+// follows: what the handler saves tells most of them apart. Behind a write-back cache the lines on
+// the bus take the place of stores and reads. docs/placement.md says what remains.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "events/archive/recording_file.h"
+#include "events/placement.h"
+#include "events/recording.h"
+#include "replay/session/replayer.h"
+#include "replay/session/time_budget.h"
+
+namespace citcat {
+
+struct PlacementReport {
+  std::vector<PlacedEvent> events;  ///< those without a count, in order
+  /// Where the replay left the evidence before everything was placed.
+  std::optional<Divergence> divergence;
+  std::uint64_t tried = 0;         ///< boundaries tried from a checkpoint
+  std::uint64_t instructions = 0;  ///< executed, also for trials
+  std::uint64_t count(Placement placement) const;
+  /// Why the search ended before it was through (TimeBudget::text()); else empty.
+  std::string given_up;
+  bool complete() const { return !divergence && count(Placement::none) == 0; }
+};
+
+/// True when some interrupt has no position.
+bool needs_placement(const Recording& recording);
+
+struct PlacerOptions {
+  bool strict = false;  ///< take no result over from the evidence
+  /// Transactions to believe (VerifierOptions::believed). Of an archive its own are taken.
+  std::vector<std::uint64_t> believed;
+  /// Called now and then with the position.
+  std::function<void(Position)> progress;
+  /// When it is spent what is not placed yet stays as it is. May be null.
+  TimeBudget* time = nullptr;
+};
+
+/// Gives positions to the interrupts of `recording` that have none. Where one cannot be placed, it
+/// and all after it stay as they are. `evidence` opens the recording's evidence from its start.
+PlacementReport place_events(Recording& recording,
+                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+                             const PlacerOptions& options);
+/// The same for an archive, where it is needed and the evidence is there; else nullopt.
+std::optional<PlacementReport> place_events(RecordingFile& file, const PlacerOptions& options);
+
+}  // namespace citcat

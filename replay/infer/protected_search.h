@@ -1,0 +1,115 @@
+#pragma once
+// The search behind protected_recovery.h: a state is guessed and replayed; where it leaves the bus
+// something in it is changed.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replay/infer/address_space.h"
+#include "replay/infer/page_map.h"
+#include "replay/infer/protected_entry.h"
+#include "replay/infer/recovery_trial.h"
+#include "replay/infer/state_recovery.h"
+
+namespace citcat {
+
+// MSRs (Intel SDM vol. 2, SYSENTER).
+inline constexpr std::uint32_t kSysenterCs = 0x174, kSysenterEsp = 0x175, kSysenterEip = 0x176;
+
+/// One thing that may be guessed.
+struct ProtectedUnknown {
+  enum class Kind : std::uint8_t { general, segment, task, msr };
+  std::string name;
+  Kind kind = Kind::general;
+  std::uint32_t number = 0;  ///< Gpr, SegmentRegister or index of the MSR
+  std::uint32_t value = 0;   ///< of a segment: its selector
+  std::uint32_t base = 0;    ///< of a segment whose descriptor is not known
+  bool has_base = false;     ///< it was solved
+  RegisterSource source = RegisterSource::free;
+  std::uint64_t transaction = kNoTransaction;
+  bool is_open() const { return source == RegisterSource::free; }
+  /// Its base is known, and so it is not the null selector that it is taken for.
+  bool wants_selector() const { return kind == Kind::segment && has_base && value == 0; }
+  bool operator==(const ProtectedUnknown&) const = default;
+};
+
+class ProtectedRecovery {
+ public:
+  ProtectedRecovery(Recording& recording,
+                    const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+                    const ProtectedEntry& entry, TimeBudget* time)
+      : recording_(recording), evidence_(evidence), entry_(entry), time_(time) {}
+  RecoveredState run();
+
+ private:
+  void supply_entry_pages();
+  std::optional<PhysAddr> translate(std::uint32_t linear) const;
+  bool find_tables();
+  bool choose(PhysAddr at, std::uint32_t below, std::uint32_t& value, const char* name);
+  std::optional<Segment> descriptor(std::uint16_t selector) const;
+  Segment segment_of(const ProtectedUnknown& u) const;
+  void prepare_unknowns();
+  std::uint16_t stack_selector() const;
+  void fill_state();
+
+  RecoveryOutcome replay(bool strict = false);
+  bool take_saves(const RecoveryOutcome& now);
+  bool improve(const RecoveryOutcome& now);
+  bool supply_shared(std::uint32_t cr3, std::uint32_t linear);
+  bool share_entries(const RecoveryOutcome& now);
+  void supply(const TableEntry& entry);
+  std::vector<TableEntry> missing_entries(const RecoveryOutcome& now) const;
+  void guess_entry(std::uint32_t cr3, LinearAddr page, PhysAddr lies_at,
+                   std::vector<TableEntry>& out) const;
+  bool supply_entry(const RecoveryOutcome& now);
+  struct Guess {
+    ProtectedUnknown* unknown;
+    ProtectedUnknown with;
+  };
+  std::vector<Guess> guesses(const RecoveryOutcome& now);
+  void guess_addresses(const RecoveryOutcome& now, std::vector<Guess>& out);
+  void guess_values(const RecoveryOutcome& now, std::vector<Guess>& out);
+  void guess_segments(std::vector<Guess>& out);
+  void guess_task(const RecoveryOutcome& now, std::vector<Guess>& out);
+  void guess_system_call(const RecoveryOutcome& now, std::vector<Guess>& out);
+  std::vector<std::uint32_t> fetches_near(std::uint64_t transaction) const;
+  void solve();
+  void solve_all();
+  void find_free();
+  bool depends_on(ProtectedUnknown& u, const RecoveryOutcome& now);
+  bool attempt(const AddressSpace& space);
+  void try_address_spaces();
+  std::uint32_t memory_reached() const;
+  void report_unknowns(RecoveredState& out, std::vector<std::string>& unknown);
+  std::vector<Hint> supplied_memory() const;
+  RecoveredState result();
+
+  Recording& recording_;
+  const std::function<std::unique_ptr<EvidenceReader>()>& evidence_;
+  const ProtectedEntry& entry_;
+  TimeBudget* const time_;
+  std::vector<AddressSpace> spaces_;  ///< that the interrupt may have been taken in
+  AddressSpace space_;
+  MemoryImage image_;  ///< without what is supplied
+  std::vector<TableEntry> supplied_;
+  std::optional<TableEntry> tried_;
+  PageMap pages_;
+  std::map<std::uint32_t, std::uint32_t> walked_;  ///< walked_pages()
+  std::uint32_t gdt_ = 0, idt_ = 0, stack_ = 0;
+  std::optional<std::uint32_t> task_;
+  std::vector<RecoveredRegister> found_;  ///< by the interrupt itself
+  std::vector<ProtectedUnknown> unknown_;
+  std::optional<SavedFx> fx_;
+  std::vector<bool> counted_;
+  std::uint32_t ram_bytes_ = 0;
+  std::optional<Divergence> failure_;
+  std::uint64_t agreed_ = 0;  ///< of the attempt that failed last
+  std::uint64_t replays_ = 0;
+};
+
+}  // namespace citcat

@@ -1,0 +1,106 @@
+#include "replay/infer/recovery_rounds.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "replay/infer/event_placer.h"
+
+namespace citcat {
+
+Divergence describe(const RecoveryProgress& now) {
+  Divergence d = now.stopped.value_or(Divergence{});
+  if (!now.difference) return d;
+  const auto text = [](const BusOrderCheck::Byte& byte) {
+    char bytes[64];
+    std::snprintf(bytes, sizeof bytes, "byte %02x at %08x", byte.value, byte.address);
+    return std::string(bytes);
+  };
+  d.transaction = now.difference->expected.transaction;
+  d.position = {now.instructions, 0};
+  d.reason = "no value of a register that is not known gives what the bus shows";
+  d.expected = text(now.difference->expected);
+  d.found = text(now.difference->found);
+  return d;
+}
+
+Divergence given_up(const TimeBudget& time) {
+  Divergence d;
+  d.reason = "the search for the registers was given up: " + time.text();
+  return d;
+}
+
+std::vector<bool> begin_at_first_interrupt(Recording& recording) {
+  Interrupt& first = recording.interrupts.front();
+  first.position_known = true;
+  first.position = {0, 0};
+  std::vector<bool> counted;
+  for (const Interrupt& i : recording.interrupts) counted.push_back(i.position_known);
+  return counted;
+}
+
+void take_back_placements(Recording& recording, const std::vector<bool>& counted) {
+  for (std::size_t i = 0; i < recording.interrupts.size(); ++i) {
+    if (!counted[i]) recording.interrupts[i].position_known = false;
+  }
+}
+
+std::size_t placed_interrupts(const Recording& recording) {
+  const auto& all = recording.interrupts;
+  const auto end =
+      std::find_if(all.begin(), all.end(), [](const Interrupt& i) { return !i.position_known; });
+  return static_cast<std::size_t>(end - all.begin());
+}
+
+ReplayOptions options_of_trial(const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+                               const BusOrderCheck& check, TimeBudget* time) {
+  constexpr std::uint64_t kMostSilent = 10'000'000, kBetweenLooks = kMostSilent / 100;
+  if (time != nullptr && time->spent()) throw BudgetSpent();
+  ReplayOptions options;
+  options.evidence = evidence;
+  options.progress_interval = kBetweenLooks;
+  options.progress = [&check, time, before = ~std::uint64_t{0},
+                      next = kMostSilent](Position now) mutable {
+    if (time != nullptr && time->spent()) throw BudgetSpent();
+    if (now.instruction < next) return true;
+    next = now.instruction + kMostSilent;
+    return check.agreed() != std::exchange(before, check.agreed());
+  };
+  return options;
+}
+
+void define_memory(Memory& memory, std::uint32_t bytes) {
+  for (std::uint32_t page = 0; page < bytes / kPageSize; ++page) {
+    memory.ensure_mapped(page);
+    memory.lend(page);
+  }
+}
+
+std::optional<Divergence> solve_and_place(
+    Recording& recording, const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+    const std::function<std::optional<Divergence>()>& solve,
+    const std::function<RecoveryProgress()>& replay, TimeBudget* time) {
+  constexpr int kMostRounds = 8;
+  std::uint64_t agreed = 0;
+  PlacerOptions placing;
+  placing.time = time;
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (auto failure = solve()) return failure;
+    if (!needs_placement(recording)) return std::nullopt;
+    const PlacementReport placed = place_events(recording, evidence, placing);
+    if (!placed.given_up.empty()) throw BudgetSpent();
+    const RecoveryProgress now = replay();
+    if (placed.complete() && now.ok()) break;
+    if (now.agreed == std::exchange(agreed, now.agreed)) {
+      if (placed.divergence) return placed.divergence;
+      break;
+    }
+  }
+  if (!needs_placement(recording)) return std::nullopt;
+  Divergence failure;
+  failure.reason = "the interrupts that follow could not all be placed";
+  return failure;
+}
+
+}  // namespace citcat

@@ -1,0 +1,131 @@
+#include "replay/infer/recovery_trial.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace citcat {
+namespace {
+
+constexpr std::uint8_t kPageFaultVector = 14;
+
+/// Reads saves off the bus, and follows what the last instruction did.
+class SaveReader final : public Sink {
+ public:
+  SaveReader(HandlerSaves& saves, const BusOrderCheck& check) : saves_(saves), check_(check) {}
+
+  void instruction(const ExecutedInstruction& e, Position) override {
+    for (; taken_ < saves_.saves().size(); ++taken_) take(saves_.saves()[taken_]);
+    // A fault that the bus does not show ends the run only after its handler's first instruction.
+    if (page_fault_ && check_.difference()) return;
+    addresses_.assign(e.ea, e.ea + std::min<std::size_t>(e.ea_count, 2));
+    page_fault_.reset();
+    note_fpu(*e.info);
+  }
+  void delivered(const DeliveredEvent& event, Position) override {
+    if (event.kind == DeliveredEvent::Kind::exception && event.vector == kPageFaultVector &&
+        !page_fault_) {
+      page_fault_ = event.cr2;
+    }
+  }
+
+  const std::vector<Saved>& saved() const { return saved_; }
+  /// The floating-point state that was stored first.
+  const std::optional<SavedFx>& fx() const { return fx_; }
+  /// Linear addresses that the replay accessed last, as far as it is known.
+  std::vector<std::uint32_t> addresses() const {
+    if (page_fault_) return {*page_fault_};
+    return addresses_;
+  }
+  /// Since the last complete instruction the replay faulted here.
+  std::optional<std::uint32_t> page_fault() const { return page_fault_; }
+
+ private:
+  void take(const SavedRegister& where) {
+    Saved saved{where, 0, 0};
+    unsigned bytes = 0;
+    for (const BusOrderCheck::Byte& b : check_.written()) {
+      const std::uint32_t at = b.address - where.address.value;
+      if (at >= where.size) continue;
+      saved.value |= std::uint32_t{b.value} << (8 * at);
+      saved.transaction = b.transaction;
+      ++bytes;
+    }
+    if (bytes == where.size) saved_.push_back(saved);
+  }
+  void note_fpu(const InstructionInfo& info) {
+    const std::vector<BusOrderCheck::Byte>& bytes = check_.written();
+    if (info.kind == InstructionClass::fxsave && !fx_ && bytes.size() > kMxcsrMask + 4) {
+      fx_.emplace();
+      fx_->whole = fpu_untouched_;
+      fx_->transaction = bytes.front().transaction;
+      const std::size_t count = std::min(bytes.size(), fx_->image.size());
+      for (std::size_t i = 0; i < count; ++i) fx_->image[i] = bytes[i].value;
+    }
+    fpu_untouched_ &= info.kind < InstructionClass::x87;
+  }
+
+  HandlerSaves& saves_;
+  const BusOrderCheck& check_;
+  std::size_t taken_ = 0;
+  std::vector<Saved> saved_;
+  std::vector<std::uint32_t> addresses_;
+  std::optional<std::uint32_t> page_fault_;
+  bool fpu_untouched_ = true;
+  std::optional<SavedFx> fx_;
+};
+
+}  // namespace
+
+RecoveryOutcome run_trial(const Recording& recording,
+                          const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+                          const RecoveryTrial& trial) {
+  BusOrderCheck check(evidence(), placed_interrupts(recording));
+  check.complete_instructions();
+  HandlerSaves saves;
+  saves.follow_branches(trial.keeps_stack);
+  saves.begin();
+  SaveReader reader(saves, check);
+  SinkList sinks;
+  sinks.add(saves);
+  sinks.add(reader);
+  sinks.add(check);
+  Replayer replayer(recording, &sinks, options_of_trial(evidence, check, trial.time));
+  check.attach(replayer.machine());
+  saves.attach(replayer.machine());
+  Memory& memory = replayer.machine().memory();
+  const auto put = [&](const TableEntry& e) {
+    std::array<std::uint8_t, 4> bytes;
+    std::memcpy(bytes.data(), &e.value, bytes.size());
+    memory.external_write(e.at, bytes);
+  };
+  if (!trial.strict) define_memory(memory, recording.initial.ram_bytes);
+  if (trial.entry) put(*trial.entry);
+  const ReplayReport report = replayer.run();
+  RecoveryOutcome outcome;
+  outcome.agreed = check.agreed();
+  outcome.last_agreed = check.last_agreed();
+  outcome.difference = check.difference();
+  outcome.saved = reader.saved();
+  outcome.fx = reader.fx();
+  outcome.addresses = reader.addresses();
+  outcome.shown = check.next_accesses();
+  outcome.instructions = report.instructions;
+  // Beyond the end of the capture anything may be missing.
+  const bool stopped = report.end == ReplayReport::End::diverged;
+  if (stopped && (outcome.difference || !check.exhausted())) outcome.stopped = report.divergence;
+  outcome.page_fault = reader.page_fault();
+  outcome.cr3 = replayer.machine().engine().cr(3);
+  if (!outcome.ok() && replayer.machine().engine().cr(0) >> 31 != 0) {
+    const auto read = [&](PhysAddr at) -> std::optional<std::uint32_t> {
+      if (!memory.is_mapped(at.page())) return std::nullopt;
+      std::uint32_t value = 0;
+      std::memcpy(&value, memory.host(at), 4);
+      return value;
+    };
+    outcome.pages = PageMap(outcome.cr3, read);
+  }
+  return outcome;
+}
+
+}  // namespace citcat

@@ -1,0 +1,67 @@
+#pragma once
+// One replay from a guessed state, for working out the registers of a processor in protected mode:
+// how far it agrees with the bus, what handlers saved on the way, and what the bus shows where the
+// two part.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "events/recording.h"
+#include "replay/infer/handler_saves.h"
+#include "replay/infer/page_map.h"
+#include "replay/infer/recovery_rounds.h"
+#include "replay/verify/bus_order_check.h"
+
+namespace citcat {
+
+/// What the bus shows being stored from a register that nothing changed since the interrupt.
+struct Saved {
+  SavedRegister where;
+  std::uint32_t value = 0;
+  std::uint64_t transaction = 0;
+};
+
+/// An FXSAVE image as the bus shows it.
+struct SavedFx {
+  std::array<std::uint8_t, 512> image{};
+  bool whole = false;  ///< nothing changed any of it before; else MXCSR_MASK alone counts
+  std::uint64_t transaction = 0;
+};
+inline constexpr std::size_t kMxcsrMask = 28;  ///< SDM vol. 1, table 10-2
+
+/// A page-table entry that no evidence defines: the processor had it in its TLB.
+struct TableEntry {
+  PhysAddr at;
+  std::uint32_t value = 0;
+};
+
+/// How far a replay with some values agrees with the bus, and what was seen there.
+struct RecoveryOutcome : RecoveryProgress {
+  std::uint64_t last_agreed = 0;  ///< transaction
+  std::vector<Saved> saved;
+  std::optional<SavedFx> fx;
+  std::vector<std::uint32_t> addresses;     ///< linear, of what differs
+  std::vector<std::uint32_t> shown;         ///< physical, of what the bus shows in its place
+  PageMap pages;                            ///< where it differs
+  std::uint32_t cr3 = 0;                    ///< there
+  std::optional<std::uint32_t> page_fault;  ///< that the bus does not show
+};
+
+struct RecoveryTrial {
+  bool keeps_stack = false;  ///< the first interrupt does not change SS
+  bool strict = false;  ///< nothing may be read that no evidence defines; else it reads as zero
+  std::optional<TableEntry> entry;  ///< that memory holds besides
+  TimeBudget* time = nullptr;       ///< when it is spent, BudgetSpent is thrown
+};
+
+/// Replays `recording` from its initial state, as guessed, up to the first interrupt without a
+/// place. Its ram_bytes must reach over all memory that the capture shows.
+RecoveryOutcome run_trial(const Recording& recording,
+                          const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+                          const RecoveryTrial& trial);
+
+}  // namespace citcat

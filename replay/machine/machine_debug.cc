@@ -1,0 +1,120 @@
+// Debug registers: breakpoints on instructions, data and ports, general detect, and the traps that
+// are taken between instructions (Intel SDM vol. 3, 17.2 and 17.3). Nothing here runs while DR7
+// enables no breakpoint.
+
+#include "replay/machine/machine_descriptor.h"
+
+namespace citcat {
+
+namespace {
+
+/// What breakpoint `n` watches (R/Wn of DR7).
+std::uint32_t watched_access(std::uint32_t dr7, unsigned n) { return dr7 >> (16 + 4 * n) & 3; }
+/// How many bytes (LENn). 2 is eight bytes where it is defined at all.
+std::uint32_t watched_bytes(std::uint32_t dr7, unsigned n) {
+  constexpr std::uint32_t kLengths[4] = {1, 2, 8, 4};
+  return kLengths[dr7 >> (18 + 4 * n) & 3];
+}
+bool is_enabled(std::uint32_t dr7, unsigned n) { return (dr7 >> (2 * n) & 3) != 0; }
+
+constexpr std::uint32_t kOnExecution = 0, kOnWrite = 1, kOnPort = 2, kOnReadOrWrite = 3;
+constexpr std::uint32_t kDr7GeneralDetect = 1u << 13;
+constexpr std::uint32_t kDr6GeneralDetect = 1u << 13;
+constexpr std::uint32_t kCr4Extensions = 1u << 3;
+
+}  // namespace
+
+/// After DR7 changed.
+void Machine::find_breakpoints() {
+  breaks_on_code_ = breaks_on_data_ = breaks_on_ports_ = false;
+  for (unsigned n = 0; n < 4; ++n) {
+    if (!is_enabled(dr_[7], n)) continue;
+    const std::uint32_t access = watched_access(dr_[7], n);
+    breaks_on_code_ |= access == kOnExecution;
+    breaks_on_data_ |= access == kOnWrite || access == kOnReadOrWrite;
+    breaks_on_ports_ |= access == kOnPort;
+  }
+}
+
+/// DR6 bits of the breakpoints that an access meets; 0 when none of them is enabled. SDM vol. 3,
+/// 17.2.3: once one is, the bits of others whose condition is met are set whether enabled or not.
+std::uint32_t Machine::met_breakpoints(std::uint32_t access, std::uint32_t address,
+                                       std::uint32_t size) const {
+  std::uint32_t met = 0;
+  bool enabled = false;
+  for (unsigned n = 0; n < 4; ++n) {
+    const std::uint32_t watched = watched_access(dr_[7], n);
+    const bool wanted = watched == access || (watched == kOnReadOrWrite && access == kOnWrite);
+    if (!wanted) continue;
+    const std::uint32_t bytes = watched_bytes(dr_[7], n);
+    const std::uint32_t first = dr_[n] & ~(bytes - 1);
+    if (address - first >= bytes && first - address >= size) continue;
+    met |= 1u << n;
+    enabled |= is_enabled(dr_[7], n);
+  }
+  return enabled ? met : 0;
+}
+
+/// Before the instruction at `linear` is looked at. RF holds its breakpoints off, and so does a
+/// load of SS just before it (SDM vol. 3, 6.8.3).
+void Machine::check_code_breakpoints(std::uint32_t linear) {
+  if (resume_flag_ || position_.iteration != 0 || in_stack_shadow()) return;
+  const std::uint32_t met = met_breakpoints(kOnExecution, linear, 1);
+  if (met == 0) return;
+  dr_[6] |= met;
+  throw CpuException{kDebug, std::nullopt, 0};
+}
+
+void Machine::check_data_breakpoints(const DataAccess& a) {
+  debug_pending_ |= met_breakpoints(a.write ? kOnWrite : kOnReadOrWrite, a.linear, a.size);
+}
+
+void Machine::check_port_breakpoints(std::uint16_t port, std::uint32_t size) {
+  if ((engine_.cr(4) & kCr4Extensions) == 0) return;
+  debug_pending_ |= met_breakpoints(kOnPort, port, size);
+}
+
+/// Before a debug register is accessed (SDM vol. 3, 17.2.4, "general detect").
+void Machine::check_general_detect() {
+  if ((dr_[7] & kDr7GeneralDetect) == 0) return;
+  dr_[6] |= kDr6GeneralDetect;
+  throw CpuException{kDebug, std::nullopt, 0};
+}
+
+/// The handler of #DB may use the debug registers.
+void Machine::clear_general_detect() { dr_[7] &= ~kDr7GeneralDetect; }
+
+bool Machine::in_stack_shadow() const { return stack_shadow_ == position_.instruction; }
+
+/// Delivers what the instruction just completed has met.
+void Machine::take_debug_trap() {
+  dr_[6] |= debug_pending_;
+  debug_pending_ = 0;
+  halted_ = false;
+  raise({kDebug, std::nullopt, 0}, engine_.eip(), DeliveredEvent::Kind::exception);
+}
+
+unsigned Machine::debug_register_number(unsigned encoded) const {
+  if (encoded != 4 && encoded != 5) return encoded;
+  // SDM vol. 3, 17.2.2: DR4 and DR5 are DR6 and DR7 unless CR4.DE reserves them.
+  if ((engine_.cr(4) & kCr4Extensions) != 0) throw CpuException{6, std::nullopt, 0};
+  return encoded + 2;
+}
+
+std::uint32_t Machine::read_debug_register(unsigned encoded) {
+  const unsigned number = debug_register_number(encoded);
+  check_general_detect();
+  return dr_[number];
+}
+
+void Machine::write_debug_register(unsigned encoded, std::uint32_t value) {
+  const unsigned number = debug_register_number(encoded);
+  check_general_detect();
+  // SDM vol. 3, 17.2.3 and 17.2.4: reserved bits read as they are wired.
+  if (number == 6) value = (value & 0xe00f) | 0xffff0ff0;
+  if (number == 7) value = (value & 0xffff2fff) | 0x400;
+  dr_[number] = value;
+  find_breakpoints();
+}
+
+}  // namespace citcat

@@ -1,0 +1,254 @@
+// System management mode (Intel SDM vol. 3, chapter 34): an SMI saves the processor's state in
+// memory and starts the handler; RSM takes it back from there. The bus shows both.
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "replay/machine/machine_descriptor.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kSaveTop = 0x10000;  ///< from SMBASE; the saved state grows down from here
+constexpr std::uint32_t kHandler = 0x8000;
+/// Upper half of an attributes dword: bits 8 to 12 belong to no descriptor and hold what the
+/// processor keeps beside it. Bit 8 is set for a segment that may be used.
+constexpr std::uint32_t kUsable = 1u << 24, kInternalBits = 0x1f;
+/// What Bochs 2.7 saves of a segment that holds a null selector: a segment's, all else clear. No
+/// manual says, and a cache that holds the stores back leaves nothing to adopt it from.
+constexpr std::uint32_t kNullAttributes = 0x10u << 16;
+constexpr std::uint16_t kDescriptorBits = 0xe0ff;
+
+}  // namespace
+
+Segment Machine::saved_segment(unsigned index) const {
+  if (index == kSmmLdtr) return engine_.ldtr();
+  if (index == kSmmTr) return engine_.tr();
+  return engine_.segment(static_cast<int>(index));
+}
+
+std::uint32_t Machine::saved_word(SmmField field) const {
+  switch (field.item) {
+    case SmmItem::control:
+      return engine_.cr(field.index);
+    case SmmItem::eflags:
+      return engine_.eflags();
+    case SmmItem::eip:
+      return engine_.eip();
+    case SmmItem::gpr:
+      return engine_.gpr(field.index);
+    case SmmItem::debug:
+      return dr_[field.index];
+    case SmmItem::selector:
+      return saved_segment(field.index).selector;
+    case SmmItem::limit:
+      return saved_segment(field.index).limit;
+    case SmmItem::base:
+      return saved_segment(field.index).base;
+    case SmmItem::attributes:
+    case SmmItem::selector_and_attributes: {
+      const Segment s = saved_segment(field.index);
+      if (s.unusable && field.index < kSmmLdtr) return s.selector | kNullAttributes;
+      return s.selector | std::uint32_t{s.attributes} << 16 | (s.unusable ? 0 : kUsable);
+    }
+    case SmmItem::gdt_base:
+      return engine_.gdtr().base;
+    case SmmItem::gdt_limit:
+      return engine_.gdtr().limit;
+    case SmmItem::idt_base:
+      return engine_.idtr().base;
+    case SmmItem::idt_limit:
+      return engine_.idtr().limit;
+    case SmmItem::smbase:
+      return smbase_;
+    case SmmItem::revision:
+      break;  // is the map's
+  }
+  return 0;
+}
+
+std::array<std::uint32_t, kSmmSavedWords> Machine::saved_state(const SmmSaveMap& map) const {
+  std::array<std::uint32_t, kSmmSavedWords> words{};
+  for (const SmmField& f : map.fields) words[f.word()] = saved_word(f);
+  words[kSmmRevisionWord] = map.revision;
+  return words;
+}
+
+/// The bits of each saved dword that no manual tells.
+std::array<std::uint32_t, kSmmSavedWords> Machine::unspecified_state(const SmmSaveMap& map) const {
+  constexpr std::uint32_t kAll = 0xffffffff, kAttributes = 0xffff0000;
+  std::array<std::uint32_t, kSmmSavedWords> bits;
+  bits.fill(kAll);
+  for (const SmmField& f : map.fields) {
+    const bool attributes =
+        f.item == SmmItem::attributes || f.item == SmmItem::selector_and_attributes;
+    const bool unusable = attributes && saved_segment(f.index).unusable;
+    bits[f.word()] = unusable ? kAttributes : attributes ? kInternalBits << 24 : 0;
+  }
+  return bits;
+}
+
+void Machine::save_state(const SmmSaveMap& map) {
+  const auto words = saved_state(map);
+  const auto unspecified = unspecified_state(map);
+  for (std::uint32_t i = 0; i < kSmmSavedWords; ++i) {
+    const PhysAddr at{smbase_ + kSaveTop - 4 * (i + 1)};
+    memory_.ensure_mapped(at.page());
+    std::array<std::uint8_t, 4> bytes;
+    std::memcpy(bytes.data(), &words[i], 4);
+    memory_.store(at, bytes);
+    reserved_bits_ = unspecified[i];
+    if (sink_ != nullptr) sink_->write(at, bytes, AccessKind::system, position_);
+  }
+  reserved_bits_ = 0;
+}
+
+/// Firmware moves SMBASE: the value after a reset is no guess for it.
+void Machine::require_smbase() const {
+  if (smbase_known_) return;
+  throw ReplayStopped{position_,
+                      "system management mode, and SMBASE is not known: give it as smbase with the "
+                      "initial state",
+                      ~std::uint64_t{0}, "", ""};
+}
+
+void Machine::system_management_interrupt(std::uint8_t revision) {
+  require_smbase();
+  halted_ = false;
+  in_flight_ = false;
+  DeliveredEvent event;
+  event.kind = DeliveredEvent::Kind::smi;
+  event.cs = engine_.segment_selector(kCs);
+  event.eip = engine_.eip();
+  event.cr2 = engine_.cr(2);
+  event.eflags = engine_.eflags();
+  if (sink_ != nullptr) sink_->delivered(event, position_);
+  save_state(smm_save_map(revision));
+
+  // SDM vol. 3, table 34-4.
+  constexpr std::uint32_t kCleared = 1u << 31 | 1u << 3 | 1u << 2 | 1u;  // PG, TS, EM, PE
+  engine_.set_cr(0, engine_.cr(0) & ~kCleared);
+  engine_.set_cr(4, 0);
+  dr_[7] = 0x400;
+  engine_.set_eflags(2);
+  constexpr std::uint16_t kFlatData = 0x8093;
+  for (int i = 0; i < 6; ++i) engine_.set_segment(i, {0, 0, 0xffffffff, kFlatData, false});
+  engine_.set_segment(
+      kCs, {static_cast<std::uint16_t>(smbase_ >> 4), smbase_, 0xffffffff, kFlatData, false});
+  engine_.set_eip(kHandler);
+  in_smm_ = true;
+  discard_in_flight();
+  resume_flag_ = false;
+  debug_pending_ = 0;
+  mode_replaced();
+}
+
+void Machine::emulate_rsm() {
+  if (!in_smm_) throw CpuException{6, std::nullopt, 0};
+  require_smbase();
+  std::array<std::uint32_t, kSmmSavedWords> words{};
+  for (std::uint32_t i = 0; i < kSmmSavedWords; ++i) {
+    const PhysAddr at{smbase_ + kSaveTop - 4 * (i + 1)};
+    if (!memory_.is_mapped(at.page()) || !memory_.is_defined(at, 4)) {
+      throw UndefinedMemory{at, 4, "saved processor state"};
+    }
+    std::memcpy(&words[i], memory_.host(at), 4);
+    if (wants_reads_) sink_->read(at, 4, AccessKind::system, position_);
+  }
+  report_completed();
+  in_smm_ = false;
+  const SmmSaveMap& map = smm_save_map(static_cast<std::uint8_t>(words[kSmmRevisionWord]));
+  for (const SmmField& f : map.fields) restore_saved(f, words[f.word()]);
+  retire();
+  resume_flag_ = (engine_.system_flags() & kFlagRf) != 0;
+  mode_replaced();
+  if (sink_ != nullptr) sink_->address_space(engine_.cr(3), position_);
+}
+
+void Machine::set_saved_segment(unsigned index, const Segment& segment) {
+  if (index == kSmmLdtr) {
+    engine_.set_ldtr(segment);
+  } else if (index == kSmmTr) {
+    engine_.set_tr(segment);
+  } else {
+    engine_.set_segment(static_cast<int>(index), segment);
+  }
+}
+
+void Machine::restore_saved(SmmField field, std::uint32_t word) {
+  const auto change = [&](auto&& set) {
+    Segment s = saved_segment(field.index);
+    set(s);
+    set_saved_segment(field.index, s);
+  };
+  const auto set_attributes = [word](Segment& s) {
+    s.attributes = static_cast<std::uint16_t>(word >> 16 & kDescriptorBits);
+    s.unusable = (word & kUsable) == 0;
+  };
+  const auto set_selector = [word](Segment& s) { s.selector = static_cast<std::uint16_t>(word); };
+  switch (field.item) {
+    case SmmItem::control:
+      engine_.set_cr(field.index, word);
+      break;
+    case SmmItem::eflags:
+      engine_.set_eflags(word);
+      break;
+    case SmmItem::eip:
+      engine_.set_eip(word);
+      break;
+    case SmmItem::gpr:
+      engine_.set_gpr(field.index, word);
+      break;
+    case SmmItem::debug:
+      dr_[field.index] = word;
+      break;
+    case SmmItem::selector:
+      change(set_selector);
+      break;
+    case SmmItem::attributes:
+      change(set_attributes);
+      break;
+    case SmmItem::selector_and_attributes:
+      change(set_selector);
+      change(set_attributes);
+      break;
+    case SmmItem::limit:
+      change([word](Segment& s) { s.limit = word; });
+      break;
+    case SmmItem::base:
+      change([word](Segment& s) { s.base = word; });
+      break;
+    case SmmItem::gdt_base:
+      engine_.set_gdtr({word, engine_.gdtr().limit});
+      break;
+    case SmmItem::gdt_limit:
+      engine_.set_gdtr({engine_.gdtr().base, static_cast<std::uint16_t>(word)});
+      break;
+    case SmmItem::idt_base:
+      engine_.set_idtr({word, engine_.idtr().limit});
+      break;
+    case SmmItem::idt_limit:
+      engine_.set_idtr({engine_.idtr().base, static_cast<std::uint16_t>(word)});
+      break;
+    case SmmItem::smbase:
+      smbase_ = word;
+      break;
+    case SmmItem::revision:
+      break;
+  }
+}
+
+/// Mode, paging and segments are others than before: nothing derived from them may be kept.
+void Machine::mode_replaced() {
+  find_breakpoints();
+  engine_.sync_mode();
+  engine_.clear_inhibit();
+  engine_.flush_tlb();
+  mmu_.control_changed(true);
+  mmu_.flush_all();
+  code_page_ = kNoPage;
+}
+
+}  // namespace citcat

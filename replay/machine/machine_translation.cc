@@ -1,0 +1,268 @@
+// What of the engine's code runs unreported.
+//
+// Whenever the engine is about to translate a block its instructions are looked at. Those from the
+// first on that needs care are reported, and pass Machine::prepare(). Each translation is handed
+// back with the template made for it, so that none runs unreported that is not known.
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <span>
+
+#include "replay/machine/code_bytes.h"
+#include "replay/machine/machine.h"
+#include "replay/machine/machine_descriptor.h"
+#include "replay/x86/opcode_support.h"
+
+namespace citcat {
+
+namespace {
+
+/// The engine ends a block behind the instruction that reaches this many bytes, or this many
+/// instructions (i386_tr_translate_insn(); TCG_MAX_INSNS).
+constexpr std::uint32_t kMaxBlockBytes = 4096 - 32, kMaxBlockInstructions = 512;
+
+/// Of EFLAGS, what shapes the engine's code: TF, IOPL, RF, VM, AC (cpu_get_tb_cpu_state()).
+constexpr std::uint32_t kModeFlags = 0x100 | 0x3000 | 0x10000 | 0x20000 | 0x40000;
+
+/// Behind a block that ends so it does not show whether the block was left before the call
+/// (BlockTemplate::was_left_before()).
+bool calls_itself(const InstructionInfo& info) {
+  return info.kind == InstructionClass::call && !info.indirect &&
+         info.target_displacement + info.length == 0;
+}
+
+}  // namespace
+
+std::uint64_t Machine::block_mode() const {
+  return std::uint64_t{engine_.system_flags() & kModeFlags} << 32 | engine_.hflags();
+}
+
+TranslatedBlock* Machine::on_translation(std::uint32_t linear) {
+  constexpr std::uint32_t kSeldom = 16;
+  if (++translations_ % kSeldom == 0) {
+    forget_code_ |= blocks_.full() || engine_.code_cache_needs_flush();
+  }
+  surroundings_ = kUnknown;
+  BlockTemplate* const block = by_blocks_ ? plan_block(linear) : nullptr;
+  plan_ = block;
+  return block;
+}
+
+/// The first part runs unreported, and so does the last one where nothing follows it. Between two
+/// reports in one of its blocks the engine may leave flags unwritten: there everything is reported.
+bool Machine::reports(std::uint32_t linear) {
+  if (plan_ == nullptr) return true;
+  const std::uint32_t offset = linear - plan_->key.linear;
+  if (offset < plan_->size) return false;
+  const BlockTemplate& last = plan_->last();
+  return last.reported_tail || offset <= last.key.linear - plan_->key.linear;
+}
+
+/// Where code of the page lies to the engine: where it was told last, or where it would be told,
+/// should it have forgotten.
+std::array<std::optional<PhysAddr>, 2> Machine::engine_frames(LinearAddr page) {
+  std::array<std::optional<PhysAddr>, 2> frames{engine_code_.frame_of(page), std::nullopt};
+  if (const auto now = mmu_.peek(page, Access::execute, user_mode())) {
+    frames[1] = PhysAddr{now->frame.value & ~kPageMask};
+  }
+  for (auto& frame : frames) {
+    if (frame && !memory_.is_mapped(frame->page())) frame.reset();
+  }
+  if (frames[0] == frames[1]) frames[1].reset();
+  return frames;
+}
+
+/// The engine ends the process where it translates BT, BTS, BTR or BTC of a register behind LOCK,
+/// which is undefined (SDM vol. 2, LOCK). Without LOCK it does not.
+std::span<const PhysAddr> Machine::hides(std::uint32_t linear) {
+  hidden_.clear();
+  const LinearAddr next{(linear & ~kPageMask) + kPageSize};
+  for (const auto& first : engine_frames(LinearAddr{linear & ~kPageMask})) {
+    if (!first) continue;
+    CodeBytes code(memory_, *first + (linear & kPageMask));
+    note_hidden(code);
+    if (code.in_first_page() >= kMaxInstructionBytes) continue;
+    for (const auto& second : engine_frames(next)) {
+      if (!second) continue;
+      code.set_second_frame(*second);
+      note_hidden(code);
+    }
+  }
+  return hidden_;
+}
+
+void Machine::note_hidden(CodeBytes& code) {
+  const std::size_t prefixes = prefixes_of_locked_bit_test(code.at(0));
+  for (std::uint32_t i = 0; i < prefixes; ++i) hidden_.push_back(code.physical(i));
+}
+
+/// The template of the code at `linear`, which the engine is about to translate. Null where it is
+/// to be reported.
+BlockTemplate* Machine::plan_block(std::uint32_t linear) {
+  if ((engine_.system_flags() & kFlagTf) != 0 || engine_.inhibited() || watches_code() ||
+      arranged_ || may_be_once_more(linear)) {
+    return nullptr;
+  }
+  const auto frame = engine_code_.frame_of(LinearAddr{linear});
+  if (!frame || !memory_.is_mapped(frame->page())) return nullptr;
+  // What is in flight may have loaded a segment.
+  if (segments_stale_ || (in_flight_ && pending_ == nullptr)) refresh_segments();
+  const BlockKey key{linear, frame->value, block_mode(), engine_.segment_base(kCs)};
+  const std::uint32_t limit =
+      short_block_.linear == linear ? short_block_.size : kMaxBlockBytes + kMaxInstructionBytes;
+  BlockTemplate* block = blocks_.find(key);
+  if (block == nullptr || !is_still(*block, limit)) {
+    BlockTemplate compiled = compile_block(key, limit);
+    if (compiled.count() == 0) return nullptr;
+    block = blocks_.insert(std::move(compiled));
+  } else if (!block->crosses_pages()) {
+    block->second_frame = BlockTemplate::kNoFrame;  // that of what was reported behind it
+  }
+  if (block->refused == BlockTemplate::kMostRefused) {
+    block->refused = 0;
+    return nullptr;
+  }
+  if (linear != hot_ && would_be_left(*block)) return nullptr;
+  return segments_allow(*block) ? block : nullptr;
+}
+
+/// Something is due in `block`, should it be executed next, so that it would be left, and its
+/// instructions translated once more, each alone. Not asked of the block that the engine was
+/// stopped at last: it is hot, or would be stopped at again.
+bool Machine::would_be_left(const BlockTemplate& block) {
+  const std::uint64_t begin = position_.instruction + (pending_ != nullptr ? pending_->count() : 0);
+  const std::uint64_t end = begin + block.whole_count;
+  if (end > until_.instruction) return true;
+  return compares_ && has_something_due(block, end) && !can_be_told(block);
+}
+
+/// The processor's TLB has the pages that `block` accesses, should it be executed next, as far as
+/// registers show them by now.
+bool Machine::can_be_told(const BlockTemplate& block) {
+  BlockRegisters registers = block_registers_;
+  registers.set_entry(engine_.gprs());
+  return std::all_of(block.accesses.begin(), block.accesses.end(), [&](const auto& a) {
+    if (a.address.needs_exit()) return true;
+    const LinearAddr first{a.linear(registers)}, last = first + (a.size - 1u);
+    const Access access = a.write ? Access::write : Access::read;
+    return is_held(first, access) && is_held(last, access);
+  });
+}
+
+/// Whether the engine may be translating just the one instruction at `linear`, which was left or
+/// reported just now and stores into its own block (stores_into_itself()).
+bool Machine::may_be_once_more(std::uint32_t linear) const {
+  if (pending_ == nullptr) return in_flight_ && linear == linear_;
+  const std::uint32_t inside = pending_->index_of(linear);
+  if (inside == pending_->count()) return false;
+  const InstructionInfo& info = pending_->instructions[inside].info;
+  return std::any_of(info.operands.begin(), info.operands.begin() + info.operand_count,
+                     [](const MemoryOperand& operand) { return operand.write; });
+}
+
+/// The bytes of code that begins at `key`, where the engine finds them.
+CodeBytes Machine::code_bytes(const BlockKey& key) const {
+  CodeBytes code(memory_, PhysAddr{key.frame | (key.linear & kPageMask)});
+  const LinearAddr next{(key.linear & ~kPageMask) + kPageSize};
+  const auto second = engine_code_.frame_of(next);
+  if (second && memory_.is_mapped(second->page())) code.set_second_frame(*second);
+  return code;
+}
+
+/// Memory still holds the code of `block`, which has no more than `limit` bytes.
+bool Machine::is_still(const BlockTemplate& block, std::uint32_t limit) const {
+  CodeBytes code = code_bytes(block.key);
+  if (block.whole_size() > limit) return false;
+  if (block.crosses_pages() && code.second_frame() != block.second_frame) return false;
+  const bool patched = lies_in_patched_frame(code);
+  for (const BlockTemplate* part = &block; part != nullptr; part = part->next.get()) {
+    const std::uint32_t begin = part->key.linear - block.key.linear;
+    for (const BlockTemplate::Instruction& in : part->instructions) {
+      const std::uint32_t at = begin + in.offset;
+      if (std::memcmp(code.at(at).data(), in.info.bytes.data(), in.info.length) != 0) return false;
+      if (!code.is_defined(at, in.info.length)) return false;
+      if (patched && must_be_reported(in.info, block.key)) return false;
+    }
+  }
+  return true;
+}
+
+/// The template of the instructions at `key`, as far as they may run unreported, of which none
+/// begins `limit` bytes behind it or later.
+BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
+  CodeBytes code = code_bytes(key);
+  const std::uint32_t in_first = code.in_first_page();
+  const std::uint32_t second = code.second_frame();
+  const std::uint32_t end = second != BlockTemplate::kNoFrame ? limit : std::min(limit, in_first);
+  BlockCompiler compiler(key, model_, stack32(), flat_, detail_, expects_stores_);
+  const bool patched = lies_in_patched_frame(code);
+  const CodeMode mode = code_mode();
+  bool ended = false;
+  std::uint32_t done = 0;
+  for (std::uint32_t n = 0; done < end && n < kMaxBlockInstructions && !ended; ++n) {
+    const InstructionInfo& info = decode_cache_.decode(code.at(done), mode);
+    if (info.state != DecodeState::ok || !code.is_defined(done, info.length)) break;
+    if (patched && must_be_reported(info, key)) break;
+    if (calls_itself(info) || !compiler.add(info)) break;
+    done += info.length;
+    ended = info.control_flow;
+    if (info.ends_block) break;
+  }
+  BlockTemplate block = compiler.finish(done > in_first ? second : BlockTemplate::kNoFrame, ended);
+  block.engine = &engine_;
+  return block;
+}
+
+/// The engine may store to a frame of this code.
+bool Machine::lies_in_patched_frame(const CodeBytes& code) const {
+  if (memory_.is_patched(code.first_frame().page())) return true;
+  const std::uint32_t second = code.second_frame();
+  return second != BlockTemplate::kNoFrame && memory_.is_patched(PhysAddr{second}.page());
+}
+
+/// The engine may store to the frames of the block that begins at `key`: what of it is therefore
+/// reported. Behind an indirect call that leads to itself it would not show whether the block was
+/// left before it (BlockTemplate::was_left_before()).
+bool Machine::must_be_reported(const InstructionInfo& info, const BlockKey& key) const {
+  return (info.kind == InstructionClass::call && info.indirect) || may_be_made_twice(info, key);
+}
+
+/// In the block that begins at `key`, `info` may store unaligned from before where that begins in
+/// one of its frames, and read what it stores over. The engine then begins the instruction anew
+/// when the first bytes are stored: only reported ones have these put back
+/// (put_back_overwritten()).
+bool Machine::may_be_made_twice(const InstructionInfo& info, const BlockKey& key) const {
+  const std::span operands(info.operands.data(), info.operand_count);
+  const auto crosses = [](std::uint32_t first, std::uint32_t size, std::uint32_t begin) {
+    return ((begin - first) & kPageMask) - 1 < size - 1;
+  };
+  const auto goes_there = [&](const MemoryOperand& operand) {
+    if (!operand.write || operand.size * operand.count == 1) return false;
+    const bool constant = operand.kind == OperandKind::address && operand.count == 1 &&
+                          operand.base == kNoRegister && operand.index == kNoRegister &&
+                          (flat_ >> operand.segment & 1) != 0;
+    if (!constant) return true;
+    const auto first = static_cast<std::uint32_t>(operand.displacement);
+    return crosses(first, operand.size, key.linear) || crosses(first, operand.size, 0);
+  };
+  return std::any_of(operands.begin(), operands.end(), std::mem_fn(&MemoryOperand::read)) &&
+         std::any_of(operands.begin(), operands.end(), goes_there);
+}
+
+/// After the engine stopped before a block that is reported and hot.
+void Machine::retranslate() {
+  settle_in_flight(hot_, false);
+  engine_.set_eip(hot_ - engine_.segment_base(kCs));
+  if (in_flight_) return;  // the last count check of a REP
+  if (plan_block(hot_) != nullptr) engine_.forget_code(hot_);
+}
+
+/// After the engine stopped before a block whose template does not fit its translation, or what has
+/// changed since.
+void Machine::replan() {
+  engine_.set_eip(hot_ - engine_.segment_base(kCs));
+  engine_.invalidate_code(PhysAddr{block_frame_ | (hot_ & kPageMask)}, 1);
+}
+
+}  // namespace citcat

@@ -1,0 +1,178 @@
+#include "replay/machine/memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "formats/io/error.h"
+
+namespace citcat {
+
+namespace {
+/// Frames mapped together. The library has room for 4096 regions, and memory takes two for each
+/// chunk (docs/engine.md): with 4 MiB all addresses can be mapped. Frames that nobody touches cost
+/// nothing.
+constexpr std::uint32_t kChunkPages = 1024;
+}  // namespace
+
+Memory::Memory(Engine& engine, std::uint32_t captured_mask, unsigned address_bits)
+    : engine_(engine), captured_mask_(captured_mask), states_(std::size_t{1} << 20) {
+  const std::uint32_t pins =
+      address_bits >= 32 ? 0xffffffffu : (std::uint32_t{1} << address_bits) - 1;
+  const std::uint32_t missing = pins & ~captured_mask;
+  // Every combination of the missing bits, by counting through the mask.
+  std::uint32_t extra = 0;
+  do {
+    alias_bits_.push_back(extra);
+    extra = (extra - missing) & missing;
+  } while (extra != 0 && alias_bits_.size() < 16);
+}
+
+void Memory::map_range(std::uint32_t first_page, std::uint32_t pages) {
+  engine_.map(PhysAddr{first_page * kPageSize}, std::uint64_t{pages} * kPageSize);
+  const auto place = std::lower_bound(mapped_.begin(), mapped_.end(), first_page);
+  const auto added = mapped_.insert(place, pages, 0);
+  std::iota(added, added + pages, first_page);
+}
+
+bool Memory::ensure_mapped(std::uint32_t page) {
+  if (is_mapped(page)) return false;
+  const std::uint32_t chunk = page / kChunkPages * kChunkPages;
+  std::uint32_t first = page, last = page;
+  while (first > chunk && !is_mapped(first - 1)) --first;
+  while (last + 1 < chunk + kChunkPages && !is_mapped(last + 1)) ++last;
+  map_range(first, last - first + 1);
+  return true;
+}
+
+void Memory::load(const MemoryImage& image, std::uint32_t ram_bytes) {
+  if (ram_bytes >= kPageSize) map_range(0, ram_bytes / kPageSize);
+  for (const auto& [number, page] : image.pages()) {
+    for_each_alias(PhysAddr{number * kPageSize}, [&, &bytes = *page](PhysAddr a) {
+      ensure_mapped(a.page());
+      std::memcpy(host(a), bytes.data.data(), kPageSize);
+      PageState& state = states_[a.page()];
+      state.all_defined = bytes.valid.all();
+      if (!state.all_defined) set_mask(state, bytes.valid);
+    });
+  }
+}
+
+void Memory::set_page(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) {
+  std::memcpy(engine_.host_page(number), data, kPageSize);
+  PageState& state = states_[number];
+  state.all_defined = defined.all();
+  if (state.all_defined || defined.none()) {
+    drop_mask(state);
+  } else {
+    set_mask(state, defined);
+  }
+}
+
+void Memory::set_mask(PageState& state, const ByteMask& mask) {
+  if (state.defined == nullptr) {
+    if (free_masks_.empty()) free_masks_.push_back(&masks_.emplace_back());
+    state.defined = free_masks_.back();
+    free_masks_.pop_back();
+  }
+  *state.defined = mask;
+}
+
+void Memory::drop_mask(PageState& state) {
+  if (state.defined != nullptr) free_masks_.push_back(state.defined);
+  state.defined = nullptr;
+}
+
+std::vector<Memory::SavedPage> Memory::save_changed() const {
+  std::vector<SavedPage> saved;
+  saved.reserve(static_cast<std::size_t>(
+      std::count_if(mapped_.begin(), mapped_.end(),
+                    [&](std::uint32_t number) { return states_[number].changed; })));
+  for (const std::uint32_t number : mapped_) {
+    const PageState& state = states_[number];
+    if (!state.changed) continue;
+    SavedPage& page = saved.emplace_back();
+    page.number = number;
+    std::memcpy(page.data.data(), engine_.host_page(number), kPageSize);
+    if (state.all_defined) {
+      page.defined.set();
+    } else if (state.defined) {
+      page.defined = *state.defined;
+    }
+  }
+  return saved;
+}
+
+void Memory::restore(const MemoryImage& image, const std::vector<SavedPage>& pages) {
+  constexpr std::array<std::uint8_t, kPageSize> kZeros{};
+  auto saved = pages.begin();
+  for (const std::uint32_t number : mapped_) {
+    while (saved != pages.end() && saved->number < number) ++saved;
+    PageState& state = states_[number];
+    if (!state.changed || (saved != pages.end() && saved->number == number)) continue;
+    state.changed = false;
+    const MemoryImage::Page* base = image.find(captured(PhysAddr{number * kPageSize}).page());
+    if (base != nullptr) {
+      put_back(number, base->data.data(), base->valid);
+    } else {
+      put_back(number, kZeros.data(), ByteMask{});
+    }
+  }
+  for (const SavedPage& page : pages) {
+    ensure_mapped(page.number);
+    put_back(page.number, page.data.data(), page.defined);
+    states_[page.number].changed = true;
+  }
+}
+
+/// Sets a page and drops what was translated from it, when it holds something else or other bytes
+/// of it are defined.
+void Memory::put_back(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined) {
+  const PageState& state = states_[number];
+  const bool same =
+      std::memcmp(engine_.host_page(number), data, kPageSize) == 0 &&
+      (state.all_defined ? defined.all()
+                         : (state.defined != nullptr ? *state.defined == defined : defined.none()));
+  if (same) return;
+  set_page(number, data, defined);
+  if (state.code) engine_.invalidate_code(PhysAddr{number * kPageSize}, kPageSize);
+}
+
+void Memory::mark_partly(PageState& state, PhysAddr address, std::uint32_t size) {
+  if (state.defined == nullptr) set_mask(state, {});
+  const bool changed = state.defined->set(address.offset_in_page(), size);
+  if (changed && state.defined->all()) {
+    state.all_defined = true;
+    drop_mask(state);
+  }
+}
+
+void Memory::store(PhysAddr address, std::span<const std::uint8_t> data) {
+  while (!data.empty()) {
+    const auto room = static_cast<std::size_t>(kPageSize - address.offset_in_page());
+    const std::size_t n = std::min(room, data.size());
+    ensure_mapped(address.page());
+    std::memcpy(host(address), data.data(), n);
+    mark_defined(address, static_cast<std::uint32_t>(n));
+    if (states_[address.page()].code) {
+      engine_.invalidate_code(address, static_cast<std::uint32_t>(n));
+    }
+    address = address + static_cast<std::uint32_t>(n);
+    data = data.subspan(n);
+  }
+}
+
+void Memory::take_back(PhysAddr address, std::span<const std::uint8_t> before) {
+  std::uint8_t* const at = host(address);
+  if (std::memcmp(at, before.data(), before.size()) == 0) return;
+  std::memcpy(at, before.data(), before.size());
+  if (states_[address.page()].code) {
+    engine_.invalidate_code(address, static_cast<std::uint32_t>(before.size()));
+  }
+}
+
+void Memory::external_write(PhysAddr captured_address, std::span<const std::uint8_t> data) {
+  for_each_alias(captured_address, [&](PhysAddr a) { store(a, data); });
+}
+
+}  // namespace citcat

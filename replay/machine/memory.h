@@ -1,0 +1,150 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "events/address.h"
+#include "events/byte_mask.h"
+#include "events/memory_image.h"
+#include "formats/io/zeroed_array.h"
+#include "replay/engine/engine.h"
+
+namespace citcat {
+
+/// Physical memory of the replayed machine: the engine's frames, with a record of which bytes some
+/// evidence defines. A byte that was never read on the bus before it was written has no defined
+/// value until the replay writes it; reading it earlier means that the replay has left the
+/// evidence, and is reported instead of being taken as zero.
+class Memory {
+ public:
+  /// `captured_mask`: physical address bits the monitor recorded (BusModel::address_mask). Bits
+  /// within `address_bits` that it lacks make captured addresses ambiguous: the image is then
+  /// placed at every address it may belong to.
+  Memory(Engine& engine, std::uint32_t captured_mask, unsigned address_bits);
+
+  /// Maps RAM from 0 and everything the image knows, and copies the image in.
+  void load(const MemoryImage& image, std::uint32_t ram_bytes);
+
+  /// Makes sure that the frame is mapped; true when it had to be mapped now (the engine must not be
+  /// inside a run).
+  bool ensure_mapped(std::uint32_t page);
+  bool is_mapped(std::uint32_t page) const { return engine_.host_page(page) != nullptr; }
+  std::uint8_t* host(PhysAddr a) const {
+    std::uint8_t* page = engine_.host_page(a.page());
+    return page == nullptr ? nullptr : page + a.offset_in_page();
+  }
+
+  /// True when every byte of [address, address+size), which must not cross a frame, is defined.
+  bool is_defined(PhysAddr address, std::uint32_t size) const {
+    const PageState& state = states_[address.page()];
+    if (state.all_defined) return true;
+    return state.defined != nullptr && state.defined->all(address.offset_in_page(), size);
+  }
+  /// Some byte of the frame is defined.
+  bool has_defined(std::uint32_t page) const {
+    const PageState& state = states_[page];
+    return state.all_defined || state.defined != nullptr;
+  }
+  /// The engine may now store to the frame unseen: all of it counts as changed and defined.
+  void lend(std::uint32_t page) {
+    PageState& state = states_[page];
+    state.changed = true;
+    state.all_defined = true;
+  }
+  /// The engine may now store to the frame unseen; mark_defined() will tell what it stored.
+  void note_stores(std::uint32_t page) { states_[page].changed = true; }
+  /// Something may have been written to the frame since load().
+  bool is_changed(std::uint32_t page) const { return states_[page].changed; }
+  /// The replay wrote these bytes; must not cross a frame.
+  void mark_defined(PhysAddr address, std::uint32_t size) {
+    PageState& state = states_[address.page()];
+    state.changed = true;
+    if (!state.all_defined) mark_partly(state, address, size);
+  }
+
+  /// A frame as it is at one moment.
+  struct SavedPage {
+    std::uint32_t number = 0;
+    std::array<std::uint8_t, kPageSize> data;
+    ByteMask defined;
+  };
+  /// All frames written since load().
+  std::vector<SavedPage> save_changed() const;
+  /// Takes memory back to what it was when `pages` were saved: frames changed since load() and not
+  /// among them become what `image` says. Code translated from frames that change is dropped.
+  void restore(const MemoryImage& image, const std::vector<SavedPage>& pages);
+
+  /// Instructions of this frame may have been translated: stores made here must tell the engine.
+  void note_code(std::uint32_t page) { states_[page].code = true; }
+  bool holds_code(std::uint32_t page) const { return states_[page].code; }
+  /// The engine may store to this frame although it holds code.
+  void note_patches(std::uint32_t page) { states_[page].patched = true; }
+  bool is_patched(std::uint32_t page) const { return states_[page].patched; }
+
+  /// Writes from outside the processor (DMA, devices), at every address the captured one may
+  /// mean; invalidates translated code. The engine must not be inside a run.
+  void external_write(PhysAddr captured, std::span<const std::uint8_t> data);
+  /// Puts bytes back that the engine has overwritten, within one frame. Code is invalidated. The
+  /// engine must not be inside a run.
+  void take_back(PhysAddr address, std::span<const std::uint8_t> before);
+  /// Writes by the processor that the engine did not make itself. Code is invalidated.
+  void store(PhysAddr address, std::span<const std::uint8_t> data);
+
+  /// What the monitor shows for this address.
+  PhysAddr captured(PhysAddr a) const { return PhysAddr{a.value & captured_mask_}; }
+
+  /// The addresses a captured address may mean, lowest first.
+  template <class F>
+  void for_each_alias(PhysAddr captured, F&& visit) const {
+    for (const std::uint32_t extra : alias_bits_) visit(PhysAddr{captured.value | extra});
+  }
+
+  /// The byte at a physical address when some evidence or the replay defines it.
+  std::optional<std::uint8_t> defined_byte(PhysAddr a) const {
+    if (!is_mapped(a.page()) || !is_defined(a, 1)) return std::nullopt;
+    return *host(a);
+  }
+  /// Every byte of the range, which must not cross a frame, is defined and as in `bytes`.
+  bool holds(PhysAddr address, std::span<const std::uint8_t> bytes) const {
+    const std::uint8_t* const held = host(address);
+    if (held == nullptr || !is_defined(address, static_cast<std::uint32_t>(bytes.size()))) {
+      return false;
+    }
+    // Most are words, or lines: without a call.
+    if (bytes.size() == 4) return std::memcmp(held, bytes.data(), 4) == 0;
+    if (bytes.size() == 32) return std::memcmp(held, bytes.data(), 32) == 0;
+    return std::memcmp(held, bytes.data(), bytes.size()) == 0;
+  }
+  /// Number of every mapped frame, ascending.
+  const std::vector<std::uint32_t>& mapped_pages() const { return mapped_; }
+
+ private:
+  struct PageState {
+    bool all_defined = false;
+    bool code = false;
+    bool patched = false;
+    bool changed = false;         ///< since load()
+    ByteMask* defined = nullptr;  ///< in masks_; null where all_defined, or nothing is
+  };
+  void mark_partly(PageState& state, PhysAddr address, std::uint32_t size);
+  void set_mask(PageState& state, const ByteMask& mask);
+  void drop_mask(PageState& state);
+  void put_back(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
+  void set_page(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
+  void map_range(std::uint32_t first_page, std::uint32_t pages);
+
+  Engine& engine_;
+  std::uint32_t captured_mask_;
+  std::vector<std::uint32_t> alias_bits_;
+  ZeroedArray<PageState> states_;
+  std::deque<ByteMask> masks_;
+  std::vector<ByteMask*> free_masks_;
+  std::vector<std::uint32_t> mapped_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,357 @@
+#include "replay/machine/mmu.h"
+
+#include <cstring>
+
+namespace citcat {
+
+namespace {
+
+// Bits of page-table entries (Intel SDM vol. 3, tables 4-4 to 4-6).
+constexpr std::uint32_t kPresent = 1, kWritable = 2, kUser = 4, kAccessed = 0x20, kDirty = 0x40,
+                        kLarge = 0x80, kGlobal = 0x100;
+
+constexpr std::uint32_t kCr0Wp = 1u << 16, kCr0Nw = 1u << 29, kCr0Cd = 1u << 30, kCr0Pg = 1u << 31;
+constexpr unsigned kRegionShift = 22;  ///< of Mmu::large_regions_
+constexpr std::uint32_t kCr4Pse = 1u << 4, kCr4Pae = 1u << 5, kCr4Pge = 1u << 7;
+
+}  // namespace
+
+struct Mmu::Walk {
+  std::uint32_t frame = 0;   ///< of the 4 KiB page
+  std::uint32_t rights = 0;  ///< kWritable and kUser of all levels together
+  std::uint32_t leaf = 0;
+  bool large = false;
+  bool marks = false;  ///< accessed or dirty bits had to be set, or would have to be
+  struct Read {
+    PhysAddr at;
+    std::uint32_t size = 0;
+  };
+  std::array<Read, 2> reads;  ///< of directory and table, those that were made
+};
+
+Mmu::Mmu(Engine& engine, Memory& memory, WalkObserver& observer, bool one_tlb)
+    : engine_(engine), memory_(memory), observer_(observer), code_tlb_(one_tlb ? dtlb_ : itlb_) {}
+
+std::shared_ptr<const Mmu::State> Mmu::save() const {
+  return std::make_shared<const State>(State{itlb_, dtlb_, pdptes_});
+}
+
+void Mmu::restore(const State& state) {
+  (void)take_control(false);
+  itlb_ = state.itlb;
+  dtlb_ = state.dtlb;
+  pdptes_ = state.pdptes;
+  ++epoch_;
+  for (const std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
+    for (const Entry& e : *tlb) {
+      if (e.large) large_regions_.set(e.tag >> kRegionShift);
+    }
+  }
+}
+
+void Mmu::flush_all() {
+  ++epoch_;
+  for (Entry& e : itlb_) e.tag = kInvalid;
+  for (Entry& e : dtlb_) e.tag = kInvalid;
+  large_regions_.reset();
+}
+
+void Mmu::invalidate_page(LinearAddr page) {
+  ++epoch_;
+  for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
+    Entry& e = (*tlb)[page.page() & (tlb->size() - 1)];
+    if (e.tag == tag(page)) e.tag = kInvalid;
+  }
+  if (large_regions_.test(page.value >> kRegionShift)) drop_large_page(page);
+}
+
+/// INVLPG drops all of a page that the tables map as a large one, in however many pieces it is held
+/// (Intel SDM vol. 3, 4.10.4.1). The engine holds pieces too.
+void Mmu::drop_large_page(LinearAddr address) {
+  const std::uint32_t within = pae_ ? 0x1fffff : 0x3fffff;
+  for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
+    for (Entry& e : *tlb) {
+      if (e.large && ((e.tag ^ address.value) & ~within) == 0) e.tag = kInvalid;
+    }
+  }
+  lose(Access::read);
+}
+
+void Mmu::state_loaded() {
+  (void)take_control(true);
+  flush_all();
+  if (paging_ && pae_) load_pdptes(false);
+}
+
+void Mmu::control_changed(bool reload_cr3) {
+  if (take_control(reload_cr3)) load_pdptes(true);
+}
+
+bool Mmu::take_control(bool reload_cr3) {
+  const std::uint32_t cr0 = engine_.cr(0), cr4 = engine_.cr(4);
+  const bool paging = (cr0 & kCr0Pg) != 0, wp = (cr0 & kCr0Wp) != 0;
+  const bool pse = (cr4 & kCr4Pse) != 0, pae = (cr4 & kCr4Pae) != 0, pge = (cr4 & kCr4Pge) != 0;
+  const bool mode_changed = paging != paging_ || wp != write_protect_ || pse != large_pages_ ||
+                            pae != pae_ || pge != global_pages_;
+  paging_ = paging;
+  write_protect_ = wp;
+  large_pages_ = pse;
+  pae_ = pae;
+  global_pages_ = pge;
+  cr3_ = engine_.cr(3);
+  a20_mask_ = engine_.a20_mask();
+  ++epoch_;
+  // Intel SDM vol. 3, 4.4.1: what makes a MOV to CR0 or CR4 read the page-directory pointers.
+  const std::uint32_t of_cr0 = cr0 & (kCr0Pg | kCr0Cd | kCr0Nw);
+  const std::uint32_t of_cr4 = cr4 & (kCr4Pae | kCr4Pge | kCr4Pse);
+  const bool reads_pointers = reload_cr3 || of_cr0 != pointer_cr0_ || of_cr4 != pointer_cr4_;
+  pointer_cr0_ = of_cr0;
+  pointer_cr4_ = of_cr4;
+  if (mode_changed) {
+    flush_all();
+  } else if (reload_cr3) {
+    // Intel SDM vol. 3, 4.10.4.1: a CR3 load keeps global entries when CR4.PGE is set.
+    for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
+      for (Entry& e : *tlb) {
+        if (!e.global || !global_pages_) e.tag = kInvalid;
+      }
+    }
+  }
+  return paging_ && pae_ && reads_pointers;
+}
+
+void Mmu::load_pdptes(bool told) {
+  // Intel SDM vol. 3, 4.4.1: the four entries are read when CR3 is loaded and kept.
+  for (unsigned i = 0; i < 4; ++i) {
+    const PhysAddr at{(cr3_ & ~0x1fu) + 8 * i};
+    pdptes_[i].reset();
+    if (!memory_.is_mapped(at.page()) || !memory_.is_defined(at, 8)) continue;
+    std::uint64_t value = 0;
+    std::memcpy(&value, memory_.host(at), 8);
+    if (told) observer_.walk_read(at, 8);
+    pdptes_[i] = value;
+  }
+}
+
+std::vector<PhysAddr> Mmu::page_directories() const {
+  std::vector<PhysAddr> directories;
+  if (!paging_ || !pae_) return directories;
+  for (const std::optional<std::uint64_t>& entry : pdptes_) {
+    if (!entry || (*entry & kPresent) == 0) continue;
+    directories.push_back(PhysAddr{static_cast<std::uint32_t>(*entry) & ~kPageMask});
+  }
+  return directories;
+}
+
+std::uint64_t Mmu::pdpte(LinearAddr address, bool effects) {
+  const unsigned index = address.value >> 30;
+  std::optional<std::uint64_t>& entry = pdptes_[index];
+  if (!entry) {
+    const PhysAddr at{(cr3_ & ~0x1fu) + 8 * index};
+    if (effects) entry = observer_.missing_pdpte(index, address);
+    if (!entry) throw UndefinedMemory{at, 8, "page-directory-pointer entry"};
+  }
+  return *entry;
+}
+
+std::uint32_t Mmu::read_entry(PhysAddr at) {
+  if (!memory_.is_mapped(at.page()) || !memory_.is_defined(at, 4)) {
+    throw UndefinedMemory{at, 4, "page-table entry"};
+  }
+  std::uint32_t value = 0;
+  std::memcpy(&value, memory_.host(at), 4);
+  return value;
+}
+
+void Mmu::write_entry(PhysAddr at, std::uint32_t value) {
+  std::memcpy(memory_.host(at), &value, 4);
+  memory_.mark_defined(at, 4);
+  std::array<std::uint8_t, 4> bytes;
+  std::memcpy(bytes.data(), &value, 4);
+  observer_.walk_write(at, bytes);
+}
+
+void Mmu::fault(LinearAddr address, Access access, bool user, bool present, bool reserved) const {
+  // Intel SDM vol. 3, figure 4-12. Instruction fetches are marked only with NX, which is off here.
+  throw PageFault{address.value, (present ? 1u : 0u) | (access == Access::write ? 2u : 0u) |
+                                     (user ? 4u : 0u) | (reserved ? 8u : 0u)};
+}
+
+bool Mmu::permitted(std::uint32_t rights, Access access, bool user) const {
+  if (user && (rights & kUser) == 0) return false;
+  if (access != Access::write || (rights & kWritable) != 0) return true;
+  return !user && !write_protect_;
+}
+
+std::uint8_t Mmu::rights_to_allowed(std::uint32_t rights, bool dirty) const {
+  std::uint8_t allowed = kSupervisorRead;
+  if ((rights & kUser) != 0) allowed |= kUserRead;
+  // A write to a clean page walks again, to set the dirty bit.
+  if (dirty) {
+    if (permitted(rights, Access::write, false)) allowed |= kSupervisorWrite;
+    if (permitted(rights, Access::write, true)) allowed |= kUserWrite;
+  }
+  return allowed;
+}
+
+Mmu::Walk Mmu::walk(LinearAddr address, Access access, bool user, bool effects) {
+  return pae_ ? walk_pae(address, access, user, effects)
+              : walk_two_level(address, access, user, effects);
+}
+
+void Mmu::read_noted(Walk& walk, PhysAddr at, std::uint32_t size, bool effects) {
+  if (effects) observer_.walk_read(at, size);
+  walk.reads[walk.reads[0].size == 0 ? 0 : 1] = {at, size};
+}
+
+void Mmu::finish_walk(Walk& walk, const WalkRequest& want, std::uint32_t rights, PhysAddr leaf_at,
+                      std::uint32_t leaf) {
+  walk.rights = rights & (kWritable | kUser);
+  if (!permitted(walk.rights, want.access, want.user)) {
+    fault(want.address, want.access, want.user, true);
+  }
+  const std::uint32_t updated = leaf | kAccessed | (want.access == Access::write ? kDirty : 0);
+  walk.marks = updated != leaf;
+  if (want.effects && walk.marks) write_entry(leaf_at, updated);
+  walk.leaf = want.effects ? updated : leaf;
+}
+
+void Mmu::finish_table_walk(Walk& walk, const WalkRequest& want, PhysAddr pde_at, std::uint32_t pde,
+                            PhysAddr pte_at, std::uint32_t pte) {
+  const std::uint32_t rights = pde & pte;
+  // The directory entry is marked first, but not for an access that is refused.
+  if (want.effects && (pde & kAccessed) == 0 && permitted(rights, want.access, want.user)) {
+    write_entry(pde_at, pde | kAccessed);
+  }
+  finish_walk(walk, want, rights, pte_at, pte);
+  walk.marks |= (pde & kAccessed) == 0;
+  walk.frame = pte & ~kPageMask;
+}
+
+Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, bool user, bool effects) {
+  Walk walk;
+  const PhysAddr pde_at{(cr3_ & ~kPageMask) + (address.value >> 22 << 2)};
+  const std::uint32_t pde = read_entry(pde_at);
+  read_noted(walk, pde_at, 4, effects);
+  if ((pde & kPresent) == 0) fault(address, access, user, false);
+  if ((pde & kLarge) != 0 && large_pages_) {
+    finish_walk(walk, {address, access, user, effects}, pde, pde_at, pde);
+    walk.frame = (pde & 0xffc00000) | (address.value & 0x003ff000);
+    walk.large = true;
+    return walk;
+  }
+  const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 10 & 0xffc)};
+  const std::uint32_t pte = read_entry(pte_at);
+  read_noted(walk, pte_at, 4, effects);
+  if ((pte & kPresent) == 0) fault(address, access, user, false);
+  finish_table_walk(walk, {address, access, user, effects}, pde_at, pde, pte_at, pte);
+  return walk;
+}
+
+Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effects) {
+  Walk walk;
+  const std::uint64_t pointer = pdpte(address, effects);
+  if ((pointer & kPresent) == 0) fault(address, access, user, false);
+  const auto low = [&](PhysAddr at) {
+    const std::uint32_t entry = read_entry(at);
+    if ((entry & kPresent) != 0 && read_entry(at + 4) != 0) {
+      throw UndefinedMemory{at, 8, "page-table entry beyond 4 GiB"};
+    }
+    read_noted(walk, at, 8, effects);
+    return entry;
+  };
+  const PhysAddr pde_at{(static_cast<std::uint32_t>(pointer) & ~kPageMask) +
+                        (address.value >> 18 & 0xff8)};
+  const std::uint32_t pde = low(pde_at);
+  if ((pde & kPresent) == 0) fault(address, access, user, false);
+  if ((pde & kLarge) != 0) {
+    finish_walk(walk, {address, access, user, effects}, pde, pde_at, pde);
+    walk.frame = (pde & 0xffe00000) | (address.value & 0x001ff000);
+    walk.large = true;
+    return walk;
+  }
+  const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 9 & 0xff8)};
+  const std::uint32_t pte = low(pte_at);
+  if ((pte & kPresent) == 0) fault(address, access, user, false);
+  finish_table_walk(walk, {address, access, user, effects}, pde_at, pde, pte_at, pte);
+  return walk;
+}
+
+PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user) {
+  Walk result;
+  try {
+    result = walk(address, access, user, true);
+  } catch (const PageFault&) {
+    // Intel SDM vol. 3, 4.10.4.1: a page fault drops the cached translations of its page.
+    for (const Access a : {Access::execute, Access::read}) {
+      Entry& cached = entry_of(address, a);
+      if (cached.tag != tag(address)) continue;
+      cached.tag = kInvalid;
+      lose(a);
+    }
+    throw;
+  }
+  fill(entry, address, result, access, user);
+  observer_.mapping_used(LinearAddr{tag(address)}, PhysAddr{result.frame});
+  return PhysAddr{(result.frame | address.offset_in_page()) & a20_mask_};
+}
+
+void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, bool user) {
+  const Entry before = entry;
+  entry.tag = tag(address);
+  entry.frame = walk.frame;
+  entry.allowed = rights_to_allowed(walk.rights, (walk.leaf & kDirty) != 0);
+  if (policy_ == WalkPolicy::rights_as_used) {
+    if (access != Access::write) entry.allowed &= kSupervisorRead | kUserRead;
+    if (!user) entry.allowed &= kSupervisorRead | kSupervisorWrite;
+  }
+  entry.global = global_pages_ && (walk.leaf & kGlobal) != 0;
+  entry.large = walk.large;
+  if (walk.large) large_regions_.set(address.value >> kRegionShift);
+  const bool evicts = before.tag != kInvalid && before.tag != entry.tag;
+  const bool moves = before.frame != entry.frame;
+  if (evicts || moves) ++epoch_;
+  const bool forbids = (before.allowed & ~entry.allowed) != 0;
+  if (evicts || (before.tag == entry.tag && (moves || forbids))) lose(access);
+}
+
+/// What an entry for `access` said is no longer so.
+void Mmu::lose(Access access) {
+  const bool one_tlb = &code_tlb_ == &dtlb_;
+  observer_.mapping_evicted(one_tlb ? Access::read : access);
+}
+
+bool Mmu::fill_quietly(Entry& entry, LinearAddr address, Access access, bool user) {
+  try {
+    const Walk result = walk(address, access, user, false);
+    if (result.marks) return false;
+    fill(entry, address, result, access, user);
+    for (const Walk::Read& read : result.reads) {
+      if (read.size != 0) observer_.quiet_walk_read(read.at, read.size);
+    }
+    return true;
+  } catch (const PageFault&) {
+    return false;
+  } catch (const UndefinedMemory&) {
+    return false;
+  }
+}
+
+std::optional<Translation> Mmu::peek(LinearAddr address, Access access, bool user) {
+  if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
+  const std::uint8_t need = needed(access, user);
+  const std::uint8_t to_write = needed(Access::write, user);
+  if (auto known = held(address, access, user)) return known;
+  try {
+    const Walk result = walk(address, access, user, false);
+    const std::uint8_t allowed = rights_to_allowed(result.rights, (result.leaf & kDirty) != 0);
+    if ((allowed & need) != need) return std::nullopt;
+    return Translation{PhysAddr{result.frame & a20_mask_}, (allowed & to_write) == to_write};
+  } catch (const PageFault&) {
+    return std::nullopt;
+  } catch (const UndefinedMemory&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace citcat

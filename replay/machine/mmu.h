@@ -1,0 +1,222 @@
+#pragma once
+// Address translation as the captured processor does it: page walks with accessed and dirty bits
+// (Intel SDM vol. 3, chapter 4) and a TLB that keeps global pages over a CR3 load.
+//
+// The engine has a page walker of its own, but it cannot be observed, it drops global pages at
+// every CR3 load, and it sets an accessed bit before it refuses a write. So the engine asks here,
+// and the walks that the processor makes happen before the engine touches memory.
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "replay/engine/engine.h"
+#include "replay/machine/memory.h"
+#include "replay/machine/observer.h"
+
+namespace citcat {
+
+enum class Access : std::uint8_t { read, write, execute };
+
+/// A page fault as the architecture reports it.
+struct PageFault {
+  std::uint32_t address = 0;  ///< for CR2
+  std::uint32_t error_code = 0;
+};
+
+/// Thrown when a translation or read needs memory that no evidence defines, or that does not
+/// exist: the replay has left the evidence.
+struct UndefinedMemory {
+  PhysAddr address;
+  std::uint32_t size = 0;
+  const char* what = "";
+};
+
+/// Told of page-walk accesses.
+class WalkObserver {
+ public:
+  virtual ~WalkObserver() = default;
+  virtual void walk_read(PhysAddr entry, std::uint32_t size) = 0;
+  /// Read by a walk that had no other effect than a TLB entry, some time within the code that runs
+  /// unreported.
+  virtual void quiet_walk_read(PhysAddr entry, std::uint32_t size) = 0;
+  virtual void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) = 0;
+  virtual void mapping_used(LinearAddr page, PhysAddr frame) = 0;
+  /// The TLB lost a translation for `access`, or for any where that is not execute: another needs
+  /// its place, its page lies elsewhere by now, or an access to it faulted.
+  virtual void mapping_evicted(Access access) = 0;
+  /// A page-directory-pointer entry that no evidence defines: PAE processors read these at the
+  /// CR3 load, which may have been before the capture began. Returns its value when it can be
+  /// told from the evidence.
+  virtual std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted) = 0;
+};
+
+/// What a walk brings into the TLB, which the architecture leaves to the processor: it decides how
+/// often page tables are read, nothing else.
+enum class WalkPolicy : std::uint8_t {
+  all_rights,      ///< whatever the tables allow
+  rights_as_used,  ///< only what the walk was made for: a write after a read walks again, and so
+                   ///< does a user after the supervisor
+};
+
+class Mmu {
+ public:
+  static constexpr std::uint32_t kInvalid = 1;  ///< a tag with a low bit is no page
+
+  /// `one_tlb`: code and data share its entries.
+  Mmu(Engine& engine, Memory& memory, WalkObserver& observer, bool one_tlb);
+
+  /// Takes the paging mode over from the engine's CR0, CR3, CR4. `reload_cr3`: CR3 was written.
+  void control_changed(bool reload_cr3);
+  /// The same for registers that no instruction has written: the observer is told of nothing that
+  /// is read, and the TLBs are empty.
+  void state_loaded();
+  /// Drops everything, as a TLB flush including global pages does.
+  void flush_all();
+  void invalidate_page(LinearAddr page);
+
+  /// Translates one byte's address. Throws PageFault, or UndefinedMemory.
+  PhysAddr translate(LinearAddr address, Access access, bool user) {
+    if (!paging_) [[unlikely]]
+      return PhysAddr{address.value & a20_mask_};
+    Entry& entry = entry_of(address, access);
+    const std::uint8_t need = needed(access, user);
+    if (entry.tag == tag(address) && (entry.allowed & need) == need) [[likely]] {
+      return PhysAddr{(entry.frame | address.offset_in_page()) & a20_mask_};
+    }
+    return walk_and_fill(entry, address, access, user);
+  }
+
+  /// The same without any effect: what the engine is told. nullopt where translate() would fault.
+  std::optional<Translation> peek(LinearAddr address, Access access, bool user);
+
+  /// A TLB entry. The tag is the page's address, or odd when the entry is empty.
+  struct Entry {
+    std::uint32_t tag = kInvalid;
+    std::uint32_t frame = 0;
+    std::uint8_t allowed = 0;  ///< what may be done without another walk
+    bool global = false;
+    bool large = false;  ///< a piece of a page of 2 or 4 MiB
+    bool operator==(const Entry&) const = default;
+  };
+
+  /// As translate(), where that has no effect but a TLB entry: nullopt where it would fault, or
+  /// write page tables, or needs memory that no evidence defines.
+  std::optional<Translation> translate_quietly(LinearAddr address, Access access, bool user) {
+    if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
+    Entry& entry = entry_of(address, access);
+    const std::uint8_t need = needed(access, user);
+    if (entry.tag != tag(address) || (entry.allowed & need) != need) {
+      if (!fill_quietly(entry, address, access, user)) return std::nullopt;
+    }
+    return Translation{PhysAddr{entry.frame & a20_mask_}, access == Access::write};
+  }
+
+  /// As translate(), where the TLB holds the page and nothing is left to be marked; writable where
+  /// a write would find it so too.
+  std::optional<Translation> held(LinearAddr address, Access access, bool user) {
+    if (!paging_) return Translation{PhysAddr{tag(address) & a20_mask_}, true};
+    const Entry& entry = entry_of(address, access);
+    const std::uint8_t need = needed(access, user);
+    if (entry.tag != tag(address) || (entry.allowed & need) != need) return std::nullopt;
+    const std::uint8_t to_write = needed(Access::write, user);
+    return Translation{PhysAddr{entry.frame & a20_mask_}, (entry.allowed & to_write) == to_write};
+  }
+
+  /// What the TLB and the page-directory-pointer registers hold; part of a checkpoint, because
+  /// entries may outlive what memory says. The TLBs have kCodeEntries and kDataEntries.
+  struct State {
+    std::vector<Entry> itlb, dtlb;
+    std::array<std::optional<std::uint64_t>, 4> pdptes;
+  };
+  static constexpr std::size_t kCodeEntries = 1024, kDataEntries = 2048;
+  std::shared_ptr<const State> save() const;
+  void restore(const State& state);
+
+  /// With `data` the TLB loses what it holds of `code`, which is another page.
+  bool takes_place_of(LinearAddr data, LinearAddr code) const {
+    const std::uint32_t differing = data.page() ^ code.page();
+    return &code_tlb_ == &dtlb_ && differing != 0 && differing % kDataEntries == 0;
+  }
+
+  /// Changes whenever a page may have come to lie elsewhere.
+  std::uint32_t epoch() const { return epoch_; }
+
+  bool paging() const { return paging_; }
+  /// Where the directories lie that PAE's page-directory pointers name, as far as they are known.
+  std::vector<PhysAddr> page_directories() const;
+  void set_walk_policy(WalkPolicy policy) { policy_ = policy; }
+  void set_a20_mask(std::uint32_t mask) {
+    a20_mask_ = mask;
+    ++epoch_;
+  }
+
+ private:
+  // Entry::allowed.
+  enum : std::uint8_t { kSupervisorRead = 1, kSupervisorWrite = 2, kUserRead = 4, kUserWrite = 8 };
+  static std::uint32_t tag(LinearAddr a) { return a.value & ~kPageMask; }
+  static std::uint8_t needed(Access access, bool user) {
+    if (access == Access::write) return user ? kUserWrite : kSupervisorWrite;
+    return user ? kUserRead : kSupervisorRead;
+  }
+  Entry& entry_of(LinearAddr address, Access access) {
+    std::vector<Entry>& tlb = access == Access::execute ? code_tlb_ : dtlb_;
+    return tlb[address.page() & (tlb.size() - 1)];
+  }
+  struct Walk;
+  bool fill_quietly(Entry& entry, LinearAddr address, Access access, bool user);
+  void fill(Entry& entry, LinearAddr address, const Walk& walk, Access access, bool user);
+  void lose(Access access);
+  void drop_large_page(LinearAddr address);
+  PhysAddr walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user);
+  struct WalkRequest {
+    LinearAddr address;
+    Access access = Access::read;
+    bool user = false;
+    bool effects = false;  ///< set accessed and dirty bits, tell the observer
+  };
+  /// Checks rights at the entry that maps the page and marks it; the frame is the caller's.
+  void finish_walk(Walk& walk, const WalkRequest& want, std::uint32_t rights, PhysAddr leaf_at,
+                   std::uint32_t leaf);
+  void finish_table_walk(Walk& walk, const WalkRequest& want, PhysAddr pde_at, std::uint32_t pde,
+                         PhysAddr pte_at, std::uint32_t pte);
+  Walk walk(LinearAddr address, Access access, bool user, bool effects);
+  Walk walk_two_level(LinearAddr address, Access access, bool user, bool effects);
+  Walk walk_pae(LinearAddr address, Access access, bool user, bool effects);
+  void read_noted(Walk& walk, PhysAddr at, std::uint32_t size, bool effects);
+  /// control_changed() without reading the page-directory pointers; returns whether a processor
+  /// reads them now.
+  bool take_control(bool reload_cr3);
+  /// `told`: to the observer.
+  void load_pdptes(bool told);
+  std::uint64_t pdpte(LinearAddr address, bool effects);
+  std::uint32_t read_entry(PhysAddr at);
+  void write_entry(PhysAddr at, std::uint32_t value);
+  [[noreturn]] void fault(LinearAddr address, Access access, bool user, bool present,
+                          bool reserved = false) const;
+  bool permitted(std::uint32_t rights, Access access, bool user) const;
+  std::uint8_t rights_to_allowed(std::uint32_t rights, bool dirty) const;
+
+  Engine& engine_;
+  Memory& memory_;
+  WalkObserver& observer_;
+  bool paging_ = false, write_protect_ = false, large_pages_ = false, pae_ = false,
+       global_pages_ = false;
+  WalkPolicy policy_ = WalkPolicy::all_rights;
+  std::uint32_t cr3_ = 0;
+  std::uint32_t pointer_cr0_ = 0, pointer_cr4_ = 0;  ///< bits whose change reads the pointers anew
+  std::uint32_t a20_mask_ = 0xffffffff;
+  std::uint32_t epoch_ = 0;
+  std::array<std::optional<std::uint64_t>, 4> pdptes_{};
+  // Direct-mapped and large: entries live until something drops them, as software must assume.
+  std::vector<Entry> itlb_ = std::vector<Entry>(kCodeEntries);
+  std::vector<Entry> dtlb_ = std::vector<Entry>(kDataEntries);
+  std::vector<Entry>& code_tlb_;  ///< one of these
+  /// Of 4 MiB each: where entries of large pages may be.
+  std::bitset<1024> large_regions_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,133 @@
+#include "replay/session/checkpoints.h"
+
+#include <algorithm>
+
+#include "formats/io/error.h"
+#include "replay/engine/engine.h"
+#include "replay/session/checkpoint_codec.h"
+
+namespace citcat {
+
+std::string replay_identity() {
+  return default_engine_identity() + ", Unicorn " + Engine::version();
+}
+
+Checkpoints::Checkpoints(const RecordingFile& file)
+    : file_(file), series_(CheckpointSeries::read(file)) {}
+
+Checkpoints::Start Checkpoints::start_at(std::size_t series, std::size_t ordinal) const {
+  const CheckpointSeries& s = series_[series];
+  return {series, ordinal, s.entries()[ordinal].instruction, s.run().end};
+}
+
+bool Checkpoints::usable(const CheckpointRun& run, bool strict) const {
+  return run.engine == replay_identity() && !(strict && !run.adoptions.empty());
+}
+
+std::optional<Checkpoints::Start> Checkpoints::start_for(const ReplayRange& range,
+                                                         bool strict) const {
+  std::optional<Start> best;
+  for (std::size_t s = 0; s < series_.size(); ++s) {
+    if (!usable(series_[s].run(), strict)) continue;
+    const auto& entries = series_[s].entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (entries[i].instruction >= range.from) break;
+      if (!best || best->instruction < entries[i].instruction) best = start_at(s, i);
+    }
+  }
+  return best;
+}
+
+std::vector<Checkpoints::Start> Checkpoints::longest_series(bool strict) const {
+  std::vector<Start> longest;
+  for (std::size_t s = 0; s < series_.size(); ++s) {
+    const std::size_t count = series_[s].entries().size();
+    if (!usable(series_[s].run(), strict) || count < longest.size()) continue;
+    longest.assign(1, {s, std::nullopt, 0, series_[s].run().end});
+    for (std::size_t i = 0; i < count; ++i) longest.push_back(start_at(s, i));
+  }
+  return longest;
+}
+
+std::optional<Checkpoints::Start> Checkpoints::after(const Start& start) const {
+  const std::size_t next = start.ordinal ? *start.ordinal + 1 : 0;
+  if (next >= series_[start.series].entries().size()) return std::nullopt;
+  return start_at(start.series, next);
+}
+
+Replayer::Checkpoint Checkpoints::decode(const Start& start,
+                                         std::span<const std::uint8_t> state) const {
+  ByteReader in(state, file_.container().path() + ": checkpoint");
+  Replayer::Checkpoint checkpoint = decode_checkpoint_state(in, file_.recording());
+  if (checkpoint.machine.position.instruction != start.instruction) {
+    in.fail_at(0, "expected a checkpoint at instruction " + std::to_string(start.instruction) +
+                      ", found one at " + std::to_string(checkpoint.machine.position.instruction));
+  }
+  return checkpoint;
+}
+
+void Checkpoints::restore(const Start& start, Replayer& replayer,
+                          std::optional<Loaded>* loaded) const {
+  if (!start.ordinal) return;
+  const bool earlier = loaded != nullptr && *loaded && (*loaded)->series == start.series &&
+                       (*loaded)->known.ordinal < *start.ordinal;
+  const StoredCheckpoint stored =
+      series_[start.series].load(file_, *start.ordinal, earlier ? &(*loaded)->known : nullptr);
+  if (loaded != nullptr) *loaded = {start.series, {*start.ordinal, stored.pages}};
+  Replayer::Checkpoint checkpoint = decode(start, stored.state);
+  checkpoint.machine.pages = saved_pages(stored.pages);
+  replayer.restore(checkpoint);
+}
+
+bool Checkpoints::agrees(const Start& at, Replayer& replayer) const {
+  const Replayer::Checkpoint then =
+      decode(at, series_[at.series].load_state(file_, at.ordinal.value()));
+  return replayer.machine().position() == then.machine.position &&
+         replayer.machine().save() == then.machine.cpu;
+}
+
+std::unique_ptr<AdoptionSink> Checkpoints::adoptions_from(const Start& start) const {
+  const std::vector<Adoption>& all = series_[start.series].run().adoptions;
+  const bool none = all.empty() || all.back().position.instruction < start.instruction;
+  if (none) return nullptr;
+  return std::make_unique<AdoptionSink>(all, Position{start.instruction, 0});
+}
+
+std::size_t Checkpoints::count() const {
+  std::size_t count = 0;
+  for (const CheckpointSeries& s : series_) count += s.entries().size();
+  return count;
+}
+
+std::uint64_t Checkpoints::stored_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const CheckpointSeries& s : series_) bytes += s.stored_bytes();
+  return bytes;
+}
+
+CheckpointTaker::CheckpointTaker(const Recording& recording, const Options& options)
+    : writer_(initial_pages_of(recording)),
+      every_(options.every),
+      max_bytes_(options.max_bytes),
+      next_(options.every) {
+  if (every_ == 0) throw UsageError("checkpoints need a spacing of at least one instruction");
+}
+
+void CheckpointTaker::take(const Replayer& replayer) {
+  const Replayer::Checkpoint checkpoint = replayer.checkpoint();
+  writer_.add(next_, encode_checkpoint_state(checkpoint), stored_pages(checkpoint));
+  while (writer_.stored_bytes() > max_bytes_ && writer_.size() > 0) {
+    writer_.thin_out();
+    every_ *= 2;
+  }
+  next_ = (next_ / every_ + 1) * every_;
+}
+
+void CheckpointTaker::append_to(const std::string& path, Position end,
+                                std::vector<Adoption> adoptions) {
+  RecordingAppender archive(path);
+  writer_.append_to(archive, {replay_identity(), end, std::move(adoptions)});
+  archive.finish();
+}
+
+}  // namespace citcat

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "events/archive/recording_codec.h"
+#include "formats/io/byte_writer.h"
+#include "formats/io/hash.h"
+#include "replay/machine/observer.h"
+
+namespace citcat {
+
+/// Sums a replay up in digests at fixed intervals, so that an archive can do without the evidence
+/// once a replay was verified against it: another replay with the same digests is the same run.
+///
+/// A digest is the XXH3-64 half of the running XXH3-128 of, in program order: every byte written to
+/// memory (u8 1, u32 physical address, u8 value), every port write (u8 2, u16 port, u8 size,
+/// u32 value), every delivered interrupt or exception (u8 3, u8 vector, u32 eip, u64 instruction)
+/// and every halt (u8 4, u64 instruction). Bytes and not accesses, because how an access is split
+/// is nothing the program can see.
+class DigestSink final : public Sink {
+ public:
+  static constexpr std::uint64_t kInterval = std::uint64_t{1} << 20;  ///< instructions
+
+  void write(PhysAddr address, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void delivered(const DeliveredEvent& event, Position now) override;
+  void halted(Position now) override;
+
+  /// All digests, the last one at the end of the replay. Once, at the end.
+  std::vector<ReplayDigest> finish(std::uint64_t instructions);
+
+ private:
+  void begin(Position now);
+  void flush();
+
+  Hasher128 hasher_;
+  ByteWriter pending_;
+  std::uint64_t next_ = kInterval;
+  std::vector<ReplayDigest> digests_;
+};
+
+/// Where a replay of `instructions` with the digests `found` is not the one that gave `expected`:
+/// before the instruction returned. nullopt when it is the same as far as it goes.
+std::optional<std::uint64_t> first_difference(std::span<const ReplayDigest> expected,
+                                              std::span<const ReplayDigest> found,
+                                              std::uint64_t instructions);
+
+}  // namespace citcat

@@ -1,0 +1,367 @@
+#include "replay/session/replayer.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "events/position_text.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+
+namespace {
+
+std::string port_text(const char* kind, std::uint32_t port, std::uint32_t size) {
+  char text[80];
+  std::snprintf(text, sizeof text, "%s of %u bytes at port %04x", kind, size, port);
+  return text;
+}
+
+std::string instruction_text(Position p) { return "instruction " + position_text(p); }
+
+/// Without their positions, external writes are placed by what the processor did before them.
+bool is_anchored(const Recording& recording) {
+  return std::any_of(recording.external_writes.begin(), recording.external_writes.end(),
+                     [](const ExternalWrite& w) { return !w.position_known; });
+}
+
+constexpr std::uint64_t kEndless = ~std::uint64_t{0};
+
+}  // namespace
+
+const char* replay_end_name(ReplayReport::End end) {
+  switch (end) {
+    case ReplayReport::End::complete:
+      return "complete";
+    case ReplayReport::End::stopped:
+      return "stopped";
+    case ReplayReport::End::diverged:
+      return "diverged";
+  }
+  return "?";
+}
+
+Divergence make_divergence(const ReplayStopped& stop) {
+  return {stop.position, stop.transaction, stop.reason, stop.expected, stop.found, {}, stop.shown};
+}
+
+std::string place_text(const Divergence& divergence) {
+  std::string text = instruction_text(divergence.position);
+  if (!divergence.linear) return text;
+  char address[16];
+  std::snprintf(address, sizeof address, " at %08x", *divergence.linear);
+  return text + address;
+}
+
+class Replayer::Tally final : public Sink {
+ public:
+  explicit Tally(bool counts_bytes) : counts_bytes_(counts_bytes) {}
+  Detail detail() const override { return counts_bytes_ ? Detail::accesses : Detail::nothing; }
+  void block(const ExecutedBlock&, Position) override {}
+  void write(PhysAddr, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
+    written_bytes += bytes.size();
+  }
+  void delivered(const DeliveredEvent& event, Position) override {
+    const bool outside = event.kind != DeliveredEvent::Kind::exception &&
+                         event.kind != DeliveredEvent::Kind::software;
+    ++(outside ? interrupts : exceptions);
+  }
+  std::uint64_t written_bytes = 0, interrupts = 0, exceptions = 0;
+
+ private:
+  bool counts_bytes_;
+};
+
+Replayer::Replayer(const Recording& recording, Sink* sink, ReplayOptions options)
+    : recording_(recording),
+      options_(std::move(options)),
+      to_{options_.to, 0},
+      tally_(std::make_unique<Tally>(is_anchored(recording))),
+      machine_((sinks_.add(*tally_), sink != nullptr ? sinks_.add(*sink) : void(),
+                recording.initial.model),
+               recording.bus, *this, &sinks_, options_.path),
+      port_bus_(recording.bus, recording.initial.model),
+      port_count_(recording) {
+  machine_.load(recording.initial, recording.image);
+  machine_.set_polling(is_anchored(recording) || options_.watch);
+}
+
+Replayer::~Replayer() = default;
+
+ReplayReport Replayer::run() {
+  try {
+    loop();
+    report_.end = finished() ? ReplayReport::End::complete : ReplayReport::End::stopped;
+  } catch (const EvidenceEnd&) {
+    report_.end = ReplayReport::End::complete;
+  } catch (const ReplayStopped& stop) {
+    report_.end = ReplayReport::End::diverged;
+    report_.divergence = make_divergence(stop);
+    if (stop.position == machine_.position()) report_.divergence->linear = machine_.next_linear();
+  }
+  report_.instructions = machine_.position().instruction;
+  report_.interrupts = tally_->interrupts;
+  report_.exceptions = tally_->exceptions;
+  return report_;
+}
+
+ReplayReport Replayer::run_to(Position to) {
+  to_ = to;
+  return run();
+}
+
+Replayer::Checkpoint Replayer::checkpoint() const {
+  Checkpoint c;
+  c.machine = machine_.snapshot();
+  c.report = report_;
+  c.next_interrupt = next_interrupt_;
+  c.next_external = next_external_;
+  c.next_io = next_io_;
+  c.next_internal = next_internal_;
+  c.io_done = io_done_;
+  c.written_bytes = tally_->written_bytes;
+  c.interrupts = tally_->interrupts;
+  c.exceptions = tally_->exceptions;
+  return c;
+}
+
+void Replayer::restore(const Checkpoint& c) {
+  machine_.restore(c.machine, recording_.image);
+  report_ = c.report;
+  next_interrupt_ = c.next_interrupt;
+  next_external_ = c.next_external;
+  next_io_ = c.next_io;
+  next_internal_ = c.next_internal;
+  io_done_ = c.io_done;
+  tally_->written_bytes = c.written_bytes;
+  tally_->interrupts = c.interrupts;
+  tally_->exceptions = c.exceptions;
+}
+
+bool Replayer::step_beyond() {
+  const Position before = machine_.position();
+  try {
+    machine_.run({before.instruction + 1, 0});
+  } catch (const EvidenceEnd&) {
+    return false;
+  } catch (const ReplayStopped&) {
+    return false;
+  }
+  return machine_.position() > before;
+}
+
+bool Replayer::finished() const {
+  if (recording_.instructions) return machine_.position().instruction >= *recording_.instructions;
+  return next_interrupt_ == recording_.interrupts.size() && next_io_ == recording_.io_reads.size();
+}
+
+Position Replayer::next_stop() const {
+  Position stop = std::min(to_, Position{recording_.instructions.value_or(kEndless), 0});
+  if (next_interrupt_ < recording_.interrupts.size()) {
+    const Interrupt& next = recording_.interrupts[next_interrupt_];
+    if (next.position_known) stop = std::min(stop, next.position);
+  }
+  if (next_external_ < recording_.external_writes.size()) {
+    const ExternalWrite& next = recording_.external_writes[next_external_];
+    if (next.position_known) stop = std::min(stop, next.position);
+  }
+  return stop;
+}
+
+void Replayer::loop() {
+  const Position end = std::min(to_, Position{recording_.instructions.value_or(kEndless), 0});
+  std::uint64_t next_report = options_.progress_interval;
+  for (;;) {
+    while (apply_due()) {
+    }
+    const Position now = machine_.position();
+    if (machine_.shut_down() || now >= end) return;
+    if (machine_.halted()) {
+      if (next_interrupt_ >= recording_.interrupts.size()) return;
+      if (options_.watch && !recording_.interrupts[next_interrupt_].position_known) return;
+      throw ReplayStopped{
+          now, "the processor halted where no interrupt wakes it",
+          recording_.interrupts[next_interrupt_].transaction,
+          "interrupt at " + instruction_text(recording_.interrupts[next_interrupt_].position),
+          "HLT"};
+    }
+    Position stop = next_stop();
+    if (options_.progress) stop = std::min(stop, Position{next_report, 0});
+    machine_.run(stop);
+    if (std::exchange(watch_stopped_, false)) return;
+    if (options_.progress && machine_.position().instruction >= next_report) {
+      next_report = machine_.position().instruction + options_.progress_interval;
+      if (!options_.progress(machine_.position())) return;
+    }
+  }
+}
+
+bool Replayer::reached(const BusAnchor& anchor) const {
+  return tally_->written_bytes >= anchor.writes && io_done_ >= anchor.io &&
+         tally_->interrupts >= anchor.interrupts;
+}
+
+bool Replayer::interrupt_is_due() const {
+  if (next_interrupt_ >= recording_.interrupts.size()) return false;
+  const Interrupt& next = recording_.interrupts[next_interrupt_];
+  return next.position_known && next.position <= machine_.position();
+}
+
+bool Replayer::external_write_is_due() const {
+  if (next_external_ >= recording_.external_writes.size()) return false;
+  const ExternalWrite& next = recording_.external_writes[next_external_];
+  return next.position_known ? next.position <= machine_.position() : reached(next.anchor);
+}
+
+bool Replayer::wants_stop(Position next) {
+  if (external_write_is_due()) return true;
+  watch_stopped_ = options_.watch && options_.watch(next);
+  return watch_stopped_;
+}
+
+bool Replayer::apply_due() {
+  const bool interrupt = interrupt_is_due();
+  const bool external = external_write_is_due();
+  if (external && interrupt) {
+    // At one position the bus decides.
+    if (recording_.interrupts[next_interrupt_].transaction <
+        recording_.external_writes[next_external_].transaction) {
+      deliver_interrupt();
+      return true;
+    }
+  }
+  if (external) {
+    const ExternalWrite& w = recording_.external_writes[next_external_++];
+    machine_.external_write(w.address, w.data);
+    ++report_.external_writes;
+    return true;
+  }
+  if (interrupt) deliver_interrupt();
+  return interrupt;
+}
+
+void Replayer::deliver_interrupt() {
+  const Interrupt& event = recording_.interrupts[next_interrupt_];
+  const Position now = machine_.position();
+  if (event.position != now) {
+    throw ReplayStopped{now, "an interrupt falls where the replay has no boundary",
+                        event.transaction, instruction_text(event.position), instruction_text(now)};
+  }
+  constexpr std::uint32_t kFlagIf = 0x200;
+  if (event.is_maskable() && (machine_.engine().system_flags() & kFlagIf) == 0) {
+    throw ReplayStopped{now, "an interrupt was acknowledged while the replay has them disabled",
+                        event.transaction, "EFLAGS.IF set", "EFLAGS.IF clear"};
+  }
+  ++next_interrupt_;
+  switch (event.kind) {
+    case Interrupt::Kind::external:
+    case Interrupt::Kind::nmi:
+    case Interrupt::Kind::on_chip:
+      machine_.interrupt(event.vector, event.is_nmi() ? DeliveredEvent::Kind::nmi
+                                                      : DeliveredEvent::Kind::external);
+      break;
+    case Interrupt::Kind::none:
+      break;
+    case Interrupt::Kind::smi:
+      machine_.system_management_interrupt(event.vector);
+      break;
+  }
+}
+
+std::uint32_t Replayer::port_read(std::uint16_t port, std::uint32_t size, Position now) {
+  PortAccess access(port_bus_, port, size);
+  std::uint32_t value = 0;
+  std::size_t next = next_io_;
+  while (!access.complete()) {
+    if (next >= recording_.io_reads.size()) port_reads_end(access, port, size, value, now);
+    const IoRead& part = recording_.io_reads[next++];
+    value |= port_part(access, part, port, size, now);
+  }
+  next_io_ = next;
+  io_done_ += port_count_.of(port, size);
+  ++report_.io_reads;
+  return value;
+}
+
+/// What this captured read gives of the access. Throws ReplayStopped where it is none of its parts.
+std::uint32_t Replayer::port_part(PortAccess& access, const IoRead& part, std::uint16_t port,
+                                  std::uint32_t size, Position now) const {
+  const auto offset = access.take(part.port, part.size);
+  if (!offset) {
+    throw ReplayStopped{now, "the replay reads another port than the processor did",
+                        part.transaction, port_text("read", part.port, part.size),
+                        port_text("read", port, size)};
+  }
+  if (part.position_known && part.position != now) {
+    throw ReplayStopped{now, "a port is read at another instruction than in the capture",
+                        part.transaction,
+                        port_text("read", port, size) + " at " + instruction_text(part.position),
+                        "at " + instruction_text(now)};
+  }
+  return part.value << (8 * *offset);
+}
+
+/// No captured read is left for the access, or for the rest of it: the capture may end within it.
+void Replayer::port_reads_end(const PortAccess& access, std::uint16_t port, std::uint32_t size,
+                              std::uint32_t value, Position now) {
+  if (access.begun()) {
+    sinks_.io_read(port, size, value,
+                   now);  // whoever compares knows the evidence, and ends the run
+    if (evidence_ends_with(recording_.io_reads.back().transaction)) throw EvidenceEnd{};
+  }
+  throw ReplayStopped{now, "the replay reads a port and the evidence has no read left",
+                      kNoTransaction, "no port read", port_text("read", port, size)};
+}
+
+bool Replayer::evidence_ends_with(std::uint64_t transaction) const {
+  if (!options_.evidence) return false;
+  const std::unique_ptr<EvidenceReader> evidence = options_.evidence();
+  std::uint64_t last = kNoTransaction;
+  for (BusTransaction t; evidence->next(t);) last = t.index;
+  return last == transaction;
+}
+
+void Replayer::port_write(std::uint16_t port, std::uint32_t size, std::uint32_t, Position) {
+  io_done_ += port_count_.of(port, size);
+  ++report_.io_writes;
+}
+
+std::optional<InternalRead> Replayer::internal_read(InternalRead::Op op, Position now) {
+  if (next_internal_ >= recording_.internal_reads.size()) return std::nullopt;
+  const InternalRead& next = recording_.internal_reads[next_internal_];
+  // A monitor may report fewer kinds than the program uses: what it did not report is not here.
+  if (next.op != op || (next.position_known && next.position.instruction > now.instruction)) {
+    return std::nullopt;
+  }
+  if (next.position_known && next.position.instruction != now.instruction) {
+    throw ReplayStopped{now, "a value that crosses no bus is read at another instruction",
+                        ~std::uint64_t{0}, instruction_text(next.position), instruction_text(now)};
+  }
+  ++next_internal_;
+  return next;
+}
+
+std::optional<std::uint64_t> Replayer::missing_pdpte(unsigned, LinearAddr wanted, Position now) {
+  // A PAE processor keeps these entries from the CR3 load on, which may have been before the
+  // capture. The walk that needs one shows it: the next page-directory read with the right slot
+  // lies in the directory the entry points to (Intel SDM vol. 3, 4.4.2).
+  if (!options_.evidence) return std::nullopt;
+  const std::unique_ptr<EvidenceReader> evidence = options_.evidence();
+  const std::uint32_t slot = wanted.value >> 18 & 0xff8;
+  constexpr int kReadsLookedAt = 256;
+  int looked_at = 0;
+  BusTransaction t;
+  while (looked_at < kReadsLookedAt && evidence->next(t)) {
+    if (t.op != BusOp::data_read || (t.has(kPositionKnown) && t.position < now)) continue;
+    ++looked_at;
+    const std::uint32_t first = t.address.value & kPageMask;
+    if (slot < first || slot + 4 > first + t.size) continue;
+    const PhysAddr directory{t.address.value & ~kPageMask};
+    const auto entry = recording_.image.byte(directory + slot);
+    constexpr std::uint8_t kPresent = 1;
+    if (entry && (*entry & kPresent) != 0) return directory.value | kPresent;
+  }
+  return std::nullopt;
+}
+
+}  // namespace citcat

@@ -1,0 +1,178 @@
+#pragma once
+// Drives the machine along a recording's schedule: every external event at its exact place.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "events/port_transfers.h"
+#include "events/recording.h"
+#include "replay/machine/machine.h"
+
+namespace citcat {
+
+/// The first point where replay and evidence cannot both be right.
+struct Divergence {
+  Position position;
+  std::uint64_t transaction = ~std::uint64_t{0};  ///< of the capture; all ones when none
+  std::string reason;
+  std::string expected, found;
+  std::vector<std::string> causes;
+  std::optional<BusTransaction> shown = std::nullopt;  ///< the transaction, where it was compared
+  /// Of the instruction at `position`; nullopt at the end of the replay, and where something else
+  /// is compared than what an instruction does.
+  std::optional<std::uint32_t> linear = std::nullopt;
+};
+/// "instruction 5+2 at 000f0100": position and linear address.
+std::string place_text(const Divergence& divergence);
+
+Divergence make_divergence(const ReplayStopped& stop);
+
+struct ReplayReport {
+  enum class End : std::uint8_t { complete, stopped, diverged };
+  End end = End::complete;
+  std::uint64_t instructions = 0;
+  std::uint64_t interrupts = 0;  ///< from outside
+  std::uint64_t exceptions = 0;  ///< including software interrupts
+  std::uint64_t io_reads = 0;
+  std::uint64_t io_writes = 0;
+  std::uint64_t external_writes = 0;
+  std::optional<Divergence> divergence;
+};
+const char* replay_end_name(ReplayReport::End end);
+
+/// Hands what it is told to several sinks, in their order.
+class SinkList final : public Sink {
+ public:
+  void add(Sink& sink) { sinks_.push_back(&sink); }
+  /// From now on nothing is told to this one of them; null ends that.
+  void mute(const Sink* sink) { muted_ = sink; }
+  bool wants_reads() const override;
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                  Position now) override;
+  void fetch(PhysAddr a, std::uint32_t size, Position now) override;
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override;
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void delivered(const DeliveredEvent& event, Position now) override;
+  void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
+  void halted(Position now) override;
+  void cache_flushed(bool write_back, Position now) override;
+  void shutdown(Position now) override;
+  void address_space(std::uint32_t cr3, Position now) override;
+  void mapping(LinearAddr page, PhysAddr frame, Position now) override;
+  Detail detail() const override;
+  void block(const ExecutedBlock& block, Position first) override;
+  Sink* block_receiver() override;
+  Sink* comparing() override;
+
+ private:
+  template <class F>
+  void each(F&& f) {
+    for (Sink* s : sinks_) {
+      if (s != muted_) f(*s);
+    }
+  }
+  std::vector<Sink*> sinks_;
+  const Sink* muted_ = nullptr;
+};
+
+struct ReplayOptions {
+  /// Opens the evidence from its start; may be empty. Consulted for state that was inside the
+  /// processor before the capture began and that only later bus traffic tells.
+  std::function<std::unique_ptr<EvidenceReader>()> evidence;
+  /// Stop before this instruction; all ones: at the end of the evidence.
+  std::uint64_t to = ~std::uint64_t{0};
+  /// Called now and then with the position; false interrupts the replay (End::stopped).
+  std::function<bool(Position)> progress;
+  std::uint64_t progress_interval = 1u << 20;  ///< instructions
+  /// Asked before every instruction and iteration, with everything before it complete; true makes
+  /// run() return there. Asked again for the same place when the run goes on. With it run() also
+  /// returns where the processor halts and the next interrupt has no position.
+  std::function<bool(Position)> watch;
+  /// ExecutionPath::blocks is used where sink and recording allow it; the results are the same.
+  ExecutionPath path = ExecutionPath::blocks;
+};
+
+class Replayer final : private Environment {
+ public:
+  /// `recording` must outlive the replayer; `sink` may be null.
+  Replayer(const Recording& recording, Sink* sink, ReplayOptions options);
+  ~Replayer() override;
+
+  /// Runs to the end, the stop or the first divergence.
+  ReplayReport run();
+  /// The same up to another instruction than the options say; may be called again and again.
+  ReplayReport run_to(std::uint64_t to) { return run_to(Position{to, 0}); }
+  /// The same, up to a boundary between two iterations.
+  ReplayReport run_to(Position to);
+
+  /// The replay between two calls of run(), to come back to: machine, memory and how far the
+  /// schedule has been used. Sinks keep their own state.
+  struct Checkpoint {
+    Machine::Snapshot machine;
+    ReplayReport report;
+    std::size_t next_interrupt = 0, next_external = 0, next_io = 0, next_internal = 0;
+    std::uint64_t io_done = 0, written_bytes = 0, interrupts = 0, exceptions = 0;
+  };
+  Checkpoint checkpoint() const;
+  void restore(const Checkpoint& checkpoint);
+
+  /// One more instruction after run(), beyond what the evidence reaches. False when something that
+  /// the recording does not tell would be needed.
+  bool step_beyond();
+  Machine& machine() { return machine_; }
+  /// The interrupt of the schedule that is to be delivered next; their number after the last.
+  std::size_t next_interrupt() const { return next_interrupt_; }
+
+ private:
+  std::uint32_t port_read(std::uint16_t port, std::uint32_t size, Position now) override;
+  void port_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
+                  Position now) override;
+  std::optional<InternalRead> internal_read(InternalRead::Op op, Position now) override;
+  std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted,
+                                             Position now) override;
+  bool wants_stop(Position next) override;
+
+  std::uint32_t port_part(PortAccess& access, const IoRead& part, std::uint16_t port,
+                          std::uint32_t size, Position now) const;
+  [[noreturn]] void port_reads_end(const PortAccess& access, std::uint16_t port, std::uint32_t size,
+                                   std::uint32_t value, Position now);
+  bool evidence_ends_with(std::uint64_t transaction) const;
+
+  /// Counts what anchors are made of, and events for the report.
+  class Tally;
+
+  void loop();
+  Position next_stop() const;
+  bool apply_due();
+  bool interrupt_is_due() const;
+  bool external_write_is_due() const;
+  bool reached(const BusAnchor& anchor) const;
+  void deliver_interrupt();
+  bool finished() const;
+
+  const Recording& recording_;
+  ReplayOptions options_;
+  Position to_;  ///< where to stop
+  SinkList sinks_;
+  std::unique_ptr<Tally> tally_;
+  Machine machine_;
+  ReplayReport report_;
+  std::size_t next_interrupt_ = 0;
+  std::size_t next_external_ = 0;
+  std::size_t next_io_ = 0;
+  std::size_t next_internal_ = 0;
+  PortBus port_bus_;
+  PortCount port_count_;
+  std::uint64_t io_done_ = 0;   ///< as BusAnchor::io
+  bool watch_stopped_ = false;  ///< options_.watch asked for it
+};
+
+}  // namespace citcat

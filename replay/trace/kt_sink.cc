@@ -1,0 +1,239 @@
+#include "replay/trace/kt_sink.h"
+
+#include <utility>
+
+namespace citcat {
+
+KtNote::Kind note_kind(DeliveredEvent::Kind kind) {
+  switch (kind) {
+    case DeliveredEvent::Kind::exception:
+      return KtNote::Kind::exception;
+    case DeliveredEvent::Kind::external:
+      return KtNote::Kind::external;
+    case DeliveredEvent::Kind::software:
+      return KtNote::Kind::software;
+    case DeliveredEvent::Kind::nmi:
+      return KtNote::Kind::nmi;
+    case DeliveredEvent::Kind::smi:
+      return KtNote::Kind::smi;
+  }
+  return KtNote::Kind::exception;
+}
+
+KtInstruction kt_instruction(const ExecutedInstruction& e, const KtOptions& options) {
+  KtInstruction record;
+  record.eip = kt_address(e, options);
+  record.code = e.info->bytes;
+  record.size = e.info->length;
+  record.address_count = e.ea_count;
+  record.address = {e.ea[0], e.ea[1]};
+  return record;
+}
+
+KtSink::KtSink(KtWriter& writer, const KtOptions& options)
+    : writer_(writer),
+      options_(options),
+      range_({options.from, options.from_iteration}, {options.to, options.to_iteration}),
+      notes_(writer.keeps_notes()),
+      blocks_to_(options.to) {}
+
+void KtSink::set_range(Position from, Position to, bool begins) {
+  range_ = TraceRange(from, to);
+  blocks_to_ = to.instruction;
+  preamble_due_ = begins;
+  displaced_ = true;
+  repeats_ = false;
+  bits_ = 0;
+  look_at_next();
+}
+
+bool KtSink::wanted(Position now) {
+  if (!range_.has(now)) return false;
+  if (preamble_due_) [[unlikely]]
+    begin();
+  return true;
+}
+
+/// What the whole trace begins with.
+void KtSink::begin() {
+  preamble_due_ = false;
+  if (machine_ == nullptr || !options_.process_records) return;
+  for (const KtRecord& r : address_space_records(*machine_)) {
+    if (r.kind == KtRecord::Kind::process) {
+      writer_.process(r.pid);
+    } else {
+      writer_.translation(r.frame, r.page);
+    }
+  }
+}
+
+/// Notes where the next record stands if the last one does not tell: see KtCounter.
+void KtSink::look_before(const InstructionInfo& info, std::uint32_t eip, unsigned addresses,
+                         Position now) {
+  if (!look_) return;
+  look_ = false;
+  blocks_from_ = 0;
+  if (!notes_) return;
+  KtPlace here{now.instruction, now.iteration, code_bits(info)};
+  if (std::exchange(repeats_, false)) {
+    const KtPlace suggested = repeat_.next(eip, {info.bytes.data(), info.length}, addresses);
+    displaced_ |= !suggested.same_position(here);
+  }
+  if (here.bits != bits_ || displaced_) {
+    KtNote note;
+    note.place = here;
+    writer_.note(note);
+  }
+  bits_ = here.bits;
+  displaced_ = false;
+}
+
+/// After an instruction that was told alone: it may have gone on in another segment, or be an
+/// iteration of many.
+void KtSink::look_after(const InstructionInfo& info, std::uint32_t eip, unsigned addresses,
+                        Position now) {
+  if (!notes_) return;
+  look_at_next();
+  repeats_ = info.is_repeated() && addresses != 0;
+  if (!repeats_) return;
+  repeat_.set({now.instruction, now.iteration, 0});
+  repeat_.next(eip, {info.bytes.data(), info.length}, addresses);
+}
+
+/// Where a piece ends there may end a segment, too, and the next one is to be found by its place.
+void KtSink::make_room(Position now) {
+  if (writer_.has_room()) [[likely]]
+    return;
+  if (notes_) {
+    KtNote note;
+    note.place = {now.instruction, now.iteration, bits_};
+    note.implied = true;
+    writer_.note(note);
+  }
+  writer_.flush();
+}
+
+void KtSink::instruction(const ExecutedInstruction& e, Position now) {
+  if (!wanted(now)) return;
+  const bool nothing_done = e.info->is_repeated() && e.ea_count == 0 && e.info->ea_count != 0;
+  if (nothing_done && !options_.zero_count_repeats) {
+    displaced_ = true;
+    look_at_next();
+    return;
+  }
+  const std::uint32_t eip = kt_address(e, options_);
+  look_before(*e.info, eip, e.ea_count, now);
+  make_room(now);
+  writer_.instruction(record(e), e.ea[0], e.ea[1]);
+  look_after(*e.info, eip, e.ea_count, now);
+}
+
+void KtSink::iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                        Position now) {
+  if (count == 0) return;
+  const Position last{now.instruction, now.iteration + count - 1};
+  if (!range_.begun() && last < range_.from()) return;
+  const bool begins_among = !range_.begun() && now < range_.from();
+  if (begins_among || (now < range_.to() && last >= range_.to())) {
+    Sink::iterations(first, count, step, now);
+    return;
+  }
+  if (!wanted(now)) return;
+  const std::uint32_t eip = kt_address(first, options_);
+  look_before(*first.info, eip, first.ea_count, now);
+  make_room(now);
+  const KtTemplate all = record(first);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    writer_.instruction(all, first.ea[0] + i * step, first.ea[1] + i * step);
+  }
+  look_after(*first.info, eip, first.ea_count, last);
+}
+
+/// False where `block` can have none.
+bool KtSink::make_image(const BlockTemplate& block) {
+  if (block.place == BlockTemplate::kNowhere) return false;
+  if (block.place >= images_.size()) images_.resize(2 * std::size_t{block.place} + 64);
+  KtImage::Pointer& image = images_[block.place] = KtImage::make(block, options_.offsets);
+  if (image == nullptr) return false;
+  block.read_by_sink = image.get();
+  block.reader = id_;
+  return true;
+}
+
+// Nothing is called here in the ordinary case, so that no registers need be saved.
+void KtSink::block(const ExecutedBlock& block, Position first) {
+  if (has_image(*block.code) && wanted(*block.code, first) && writer_.has_room()) [[likely]]
+    return write_image(block);
+  block_with_care(block, first);
+}
+
+void KtSink::block_with_care(const ExecutedBlock& block, Position first) {
+  const Position end{first.instruction + block.count(), 0};
+  if (!range_.begun() && end <= range_.from()) return;
+  const bool straddles = (!range_.begun() && first < range_.from()) || end > range_.to();
+  if (straddles || !(has_image(*block.code) || make_image(*block.code))) {
+    Sink::block(block, first);
+    return;
+  }
+  if (!wanted(first)) return;
+  if (look_) {
+    const ExecutedInstruction e = block.instruction(0);
+    look_before(*e.info, kt_address(e, options_), e.ea_count, first);
+  }
+  make_room(first);
+  write_image(block);
+}
+
+void KtSink::note(KtNote::Kind kind, Position now, std::uint32_t where, std::uint32_t size,
+                  std::uint32_t value) {
+  if (!notes_ || !wanted(now)) return;
+  KtNote note;
+  note.kind = kind;
+  note.place = {now.instruction, now.iteration, 0};
+  note.where = where;
+  note.size = size;
+  note.value = value;
+  writer_.note(note);
+}
+
+void KtSink::end(std::uint64_t completed) {
+  if (!repeats_ || repeat_.place().instruction >= completed) return;
+  KtNote note;
+  note.place = {repeat_.place().instruction + 1, 0, bits_};
+  writer_.note(note);
+}
+
+void KtSink::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  note(KtNote::Kind::port_read, now, port, size, value);
+}
+
+void KtSink::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  note(KtNote::Kind::port_write, now, port, size, value);
+}
+
+void KtSink::delivered(const DeliveredEvent& event, Position now) {
+  if (!notes_) return;
+  note(note_kind(event.kind), now, event.vector, 0, event.error_code);
+  look_at_next();
+}
+
+void KtSink::external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) {
+  note(KtNote::Kind::external_write, now, at.value, static_cast<std::uint32_t>(bytes.size()));
+}
+
+void KtSink::halted(Position now) { note(KtNote::Kind::halted, now); }
+
+void KtSink::shutdown(Position now) { note(KtNote::Kind::shutdown, now); }
+
+void KtSink::address_space(std::uint32_t cr3, Position now) {
+  if (options_.process_records && wanted(now)) writer_.process(kt_process(cr3));
+}
+
+void KtSink::mapping(LinearAddr page, PhysAddr frame, Position now) {
+  if (!options_.process_records) return;
+  // The trace may begin with this one, which the TLB has by now.
+  const bool begins = preamble_due_ && machine_ != nullptr;
+  if (wanted(now) && !(begins && !preamble_due_)) writer_.translation(frame.page(), page.value);
+}
+
+}  // namespace citcat

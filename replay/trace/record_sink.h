@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "replay/trace/kt_sink.h"
+#include "replay/trace/trace_reader.h"
+
+namespace citcat {
+
+/// Keeps what a replay does as records, and as events.
+class RecordSink final : public Sink {
+ public:
+  /// `options`: its range is not looked at. `events`: these too.
+  RecordSink(const KtOptions& options, bool events) : options_(options), events_(events) {}
+
+  void attach(const Machine& machine) { machine_ = &machine; }
+  /// Forgets the records; what comes before `from` is not kept.
+  void begin_at(Position from);
+  Position from() const { return range_.from(); }
+
+  Detail detail() const override {
+    return options_.process_records ? Detail::accesses : Detail::instructions;
+  }
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  void block(const ExecutedBlock& block, Position first) override;
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void delivered(const DeliveredEvent& event, Position now) override;
+  void external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) override;
+  void halted(Position now) override;
+  void shutdown(Position now) override;
+  void address_space(std::uint32_t cr3, Position now) override;
+  void mapping(LinearAddr page, PhysAddr frame, Position now) override;
+
+  std::vector<TraceRecord> records;
+
+ private:
+  bool wanted(Position now);
+  void add(const KtRecord& record, Position now, std::uint8_t bits);
+  void add_event(KtNote::Kind kind, Position now, std::uint32_t where = 0, std::uint32_t size = 0,
+                 std::uint32_t value = 0);
+
+  KtOptions options_;
+  bool events_;
+  const Machine* machine_ = nullptr;
+  TraceRange range_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,327 @@
+#include "replay/trace/trace_reader.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "events/archive/container.h"
+#include "events/archive/recording_file.h"
+#include "events/position_text.h"
+#include "formats/io/input.h"
+#include "formats/io/once_input.h"
+#include "formats/kt/kt_counter.h"
+#include "formats/kt/kt_note_reader.h"
+#include "replay/infer/event_placer.h"
+#include "replay/session/checkpoints.h"
+#include "replay/session/digest_sink.h"
+#include "replay/session/end_sink.h"
+#include "replay/session/replayer.h"
+#include "replay/trace/record_sink.h"
+#include "replay/verify/verifier.h"
+
+namespace citcat {
+
+namespace {
+
+// ---- A recording --------------------------------------------------------------------------------
+
+class RecordingSource final : public TraceReader::Source {
+ public:
+  RecordingSource(const std::string& path, const TraceReaderOptions& options)
+      : options_(options),
+        file_(RecordingFile::open(path)),
+        checkpoints_(file_),
+        sink_(kt_options(options), options.events) {
+    place_events(file_, {});
+    begin(std::nullopt);
+  }
+
+  bool next(TraceRecord& out) override {
+    while (at_ == sink_.records.size()) {
+      if (ended_) return false;
+      replay_on();
+    }
+    out = sink_.records[at_++];
+    return true;
+  }
+
+  Position position() const override {
+    return at_ < sink_.records.size() ? sink_.records[at_].position
+                                      : replayer_->machine().position();
+  }
+
+  void seek(Position position) override {
+    const std::uint64_t instruction = position.instruction;
+    std::optional<Checkpoints::Start> start;
+    if (options_.use_checkpoints) start = checkpoints_.start_for({instruction, ~std::uint64_t{0}});
+    const std::uint64_t here = failed_ ? ~std::uint64_t{0} : reached();
+    // What was replayed beyond the wanted instruction is of no use: its records may be gone.
+    const bool forward = instruction > here || (here == 0 && instruction == 0);
+    if (!forward || (start && start->instruction > here)) begin(start);
+    at_ = 0;
+    sink_.begin_at(position);
+  }
+
+ private:
+  static constexpr std::uint64_t kStep = std::uint64_t{1} << 14;  ///< instructions at a time
+
+  static KtOptions kt_options(const TraceReaderOptions& options) {
+    KtOptions kt;
+    kt.offsets = options.offsets;
+    kt.process_records = options.process_records;
+    return kt;
+  }
+  std::uint64_t reached() const { return replayer_->machine().position().instruction; }
+
+  /// Compares the replay with the evidence, or with the digests in its place.
+  void check() {
+    if (file_.meta().evidence == EvidenceMode::full) {
+      VerifierOptions options;
+      options.believed = file_.believed();
+      verifier_ = std::make_unique<Verifier>(file_.recording(), file_.evidence(), options);
+      sinks_.add(*verifier_);
+    } else if (!file_.digests().empty()) {
+      digests_ = std::make_unique<DigestSink>();
+    }
+  }
+
+  /// Makes a replay ready that stands at the beginning or at a checkpoint.
+  void begin(const std::optional<Checkpoints::Start>& start) {
+    const bool full = file_.meta().evidence == EvidenceMode::full;
+    sinks_ = SinkList();
+    verifier_.reset();
+    digests_.reset();
+    adoptions_.reset();
+    end_ = ~std::uint64_t{0};
+    const std::vector<ReplayDigest>& digests = file_.digests();
+    std::optional<Position> end;
+    if (start) {
+      end = start->end;
+      adoptions_ = checkpoints_.adoptions_from(*start);
+    } else if (!full) {
+      end = file_.recording().end;
+      if (!end && !digests.empty()) end = Position{digests.back().instruction, 0};
+      const std::vector<Adoption>& kept = file_.recording().adoptions;
+      if (!kept.empty()) adoptions_ = std::make_unique<AdoptionSink>(kept, Position{});
+    }
+    if (adoptions_) sinks_.add(*adoptions_);
+    if (end && EndSink::needed(*end, end_)) sinks_.add(end_sink_.emplace(*end));
+    if (end) end_ = EndSink::stop(*end, end_);
+    if (!start && options_.check) check();
+    sinks_.add(sink_);
+    if (digests_) sinks_.add(*digests_);
+    ReplayOptions replay;
+    if (full) replay.evidence = [this] { return file_.evidence(); };
+    replayer_ = std::make_unique<Replayer>(file_.recording(), &sinks_, std::move(replay));
+    if (verifier_) verifier_->attach(replayer_->machine());
+    if (adoptions_) adoptions_->attach(replayer_->machine());
+    if (start) checkpoints_.restore(*start, *replayer_);
+    passed_ = start;
+    sink_.attach(replayer_->machine());
+    sink_.begin_at({});
+    at_ = 0;
+    ended_ = failed_ = false;
+  }
+
+  /// Replays a little further. What was sure before a divergence is kept and handed out first.
+  void replay_on() {
+    if (failed_) throw TraceDiverged(failure_);
+    sink_.records.clear();
+    at_ = 0;
+    std::uint64_t to = std::min(end_, std::max(reached(), sink_.from().instruction) + kStep);
+    const auto next = passed_ ? checkpoints_.after(*passed_) : std::nullopt;
+    if (next) to = std::min(to, next->instruction);
+    const ReplayReport report = replayer_->run_to(to);
+    if (report.end == ReplayReport::End::diverged) {
+      fail(*report.divergence);
+    } else if (next && reached() == next->instruction) {
+      if (!checkpoints_.agrees(*next, *replayer_)) {
+        fail({{next->instruction, 0},
+              ~std::uint64_t{0},
+              "the replay from a checkpoint is not the one that was checked",
+              "",
+              "",
+              {}});
+      }
+      passed_ = next;
+    } else if (report.instructions < to || to == end_) {
+      finish(report);
+    }
+  }
+
+  void finish(const ReplayReport& report) {
+    ended_ = true;
+    try {
+      if (verifier_ && report.end == ReplayReport::End::complete) {
+        verifier_->finish(replayer_->machine().position());
+      }
+    } catch (const ReplayStopped& stop) {
+      fail(make_divergence(stop));
+    }
+    if (!digests_) return;
+    const auto differs = first_difference(file_.digests(), digests_->finish(report.instructions),
+                                          report.instructions);
+    if (differs) {
+      fail({{*differs, 0},
+            ~std::uint64_t{0},
+            "the replay is not the one that was verified",
+            "",
+            "",
+            {}});
+    }
+  }
+
+  void fail(const Divergence& d) {
+    failed_ = true;
+    ended_ = false;
+    failure_ =
+        file_.container().path() + ": diverged before or at " + place_text(d) + ": " + d.reason;
+  }
+
+  TraceReaderOptions options_;
+  RecordingFile file_;
+  Checkpoints checkpoints_;
+  RecordSink sink_;
+  SinkList sinks_;
+  std::unique_ptr<Verifier> verifier_;
+  std::unique_ptr<DigestSink> digests_;
+  std::unique_ptr<AdoptionSink> adoptions_;
+  std::unique_ptr<Replayer> replayer_;
+  std::optional<Checkpoints::Start> passed_;  ///< last checkpoint of the series begun at
+  std::optional<EndSink> end_sink_;
+  std::uint64_t end_ = 0;
+  std::size_t at_ = 0;
+  bool ended_ = false, failed_ = false;
+  std::string failure_;
+};
+
+// ---- A KT file ----------------------------------------------------------------------------------
+
+/// Spools what comes through a pipe in a form that has notes; false for other forms.
+bool make_indexed(const std::string& path) {
+  const Compression form = InputStream(path, InputStream::Use::head).compression();
+  if (form != Compression::zstd && form != Compression::stored_kt) return false;
+  make_rereadable(path);
+  return true;
+}
+
+class KtFileSource final : public TraceReader::Source {
+ public:
+  KtFileSource(std::string path, const TraceReaderOptions& options)
+      : path_(std::move(path)),
+        once_(is_once_input(path_) && !(options.notes && make_indexed(path_))),
+        events_(options.events),
+        notes_(once_ ? KtNoteReader() : KtNoteReader(path_)) {
+    begin({});
+  }
+
+  bool next(TraceRecord& out) override {
+    for (;;) {
+      const bool more = next_of_any(out);
+      if (!more) return false;
+      begun_ = begun_ || out.position >= from_;
+      if (begun_) return true;
+    }
+  }
+
+  Position position() const override {
+    const KtPlace place = counter_.coming();
+    return {place.instruction, place.iteration};
+  }
+
+  /// What can be read but once is only read forward.
+  void seek(Position position) override {
+    if (!once_) return begin(position);
+    if (position < this->position()) refuse(position);
+    from_ = position;
+    begun_ = false;
+  }
+
+ private:
+  /// The next event or record, wherever it is.
+  bool next_of_any(TraceRecord& out) {
+    if (next_event(out)) return true;
+    if (!reader_->next(out.record)) return false;
+    out.is_event = false;
+    if (out.record.kind == KtRecord::Kind::instruction) {
+      const KtInstruction& i = out.record.instruction;
+      set_place(out, counter_.next(i.eip, i.bytes(), i.address_count));
+    } else {
+      set_place(out, counter_.coming());
+    }
+    return true;
+  }
+
+  /// What was noted before the next record; false: there is no event left to hand out.
+  bool next_event(TraceRecord& out) {
+    while (const KtNote* const note = notes_.next(before_ + reader_->offset())) {
+      if (note->kind == KtNote::Kind::place) {
+        counter_.set(note->place);
+      } else if (events_) {
+        out.is_event = true;
+        out.event = *note;
+        set_place(out, note->place);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void begin(Position position) {
+    counter_ = {};
+    before_ = 0;
+    begun_ = false;
+    from_ = position;
+    const KtSegment* const segment = notes_.seek(position.instruction, position.iteration);
+    if (segment != nullptr) {
+      counter_.set(segment->place);
+      before_ = segment->kt_offset;
+    }
+    reader_ = before_ != 0 ? std::make_unique<KtReader>(path_, segment->file_offset)
+                           : std::make_unique<KtReader>(path_);
+  }
+
+  [[noreturn]] void refuse(Position position) const {
+    throw UsageError(path_ + ": instruction " + position_text(position) +
+                     " was read before, and what comes through a pipe is read only once");
+  }
+
+  static void set_place(TraceRecord& out, const KtPlace& place) {
+    out.position = {place.instruction, place.iteration};
+    out.bits = place.bits;
+  }
+
+  std::string path_;
+  bool once_;
+  bool events_;
+  KtNoteReader notes_;
+  std::unique_ptr<KtReader> reader_;
+  KtCounter counter_;
+  std::uint64_t before_ = 0;  ///< bytes of KT before those that reader_ reads
+  Position from_;
+  bool begun_ = false;  ///< from_ was reached
+};
+
+std::unique_ptr<TraceReader::Source> open_source(const std::string& path,
+                                                 const TraceReaderOptions& options) {
+  constexpr std::size_t kMagicBytes = 8;
+  if (is_container(read_head(parse_recording_name(path).path, kMagicBytes))) {
+    return std::make_unique<RecordingSource>(path, options);
+  }
+  return std::make_unique<KtFileSource>(path, options);
+}
+
+}  // namespace
+
+TraceReader::TraceReader(const std::string& path, const TraceReaderOptions& options)
+    : source_(open_source(path, options)) {}
+TraceReader::~TraceReader() = default;
+TraceReader::TraceReader(TraceReader&&) noexcept = default;
+TraceReader& TraceReader::operator=(TraceReader&&) noexcept = default;
+
+bool TraceReader::next(TraceRecord& out) { return source_->next(out); }
+Position TraceReader::position() const { return source_->position(); }
+void TraceReader::seek(Position position) { source_->seek(position); }
+
+}  // namespace citcat

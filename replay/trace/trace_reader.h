@@ -1,0 +1,116 @@
+#pragma once
+// A trace read as if it were stored: record by record, from a recording that is replayed on the way
+// or from a KT file.
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "events/position.h"
+#include "formats/io/error.h"
+#include "formats/kt/kt.h"
+#include "formats/kt/kt_note.h"
+
+namespace citcat {
+
+/// The replay of a recording left what the recording knows of the run: there is no trace from here.
+class TraceDiverged : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A record and where in the run it stands, or something that happened there.
+struct TraceRecord {
+  KtRecord record;  ///< unless `is_event`
+  /// Of an instruction: instructions completed before it, and iterations of its REP. Of another
+  /// record: of the instruction it precedes. The recording's, or that of a file's notes; of KT
+  /// without notes it counts from the file's first record and is derived (KtCounter).
+  Position position;
+  /// Default size of the instruction's code segment, 16 or 32; 0: nothing tells, as in KT without
+  /// notes. Where it is told, positions are the recording's.
+  std::uint8_t bits = 0;
+  bool is_event = false;
+  KtNote event = {};  ///< where `is_event`; no place
+};
+
+struct TraceReaderOptions {
+  bool offsets = false;  ///< of a recording: offsets in CS, not linear addresses
+  /// Of a recording: PID and MMU records too, at the beginning and after seek() those that tell
+  /// the process and the translations of then.
+  bool process_records = false;
+  /// Of a compressed KT file that comes through a pipe: notes lie behind what they are of, so it is
+  /// copied to a temporary file first. Without, it is read as it comes and positions are derived.
+  bool notes = true;
+  bool events = false;  ///< what happened between instructions, where recording or file tell it
+  /// Of a recording: compare with evidence or digests. From a checkpoint on there is no comparison
+  /// but with later checkpoints; what made them compared.
+  bool check = true;
+  bool use_checkpoints = true;
+};
+
+/// Reads a trace. Memory does not grow with its length.
+class TraceReader {
+ public:
+  /// `path` is a recording or KT in any compression. Throws FormatError, IoError.
+  explicit TraceReader(const std::string& path, const TraceReaderOptions& options = {});
+  ~TraceReader();
+  TraceReader(TraceReader&&) noexcept;
+  TraceReader& operator=(TraceReader&&) noexcept;
+
+  /// False at the end. Throws FormatError for a damaged file and TraceDiverged.
+  bool next(TraceRecord& out);
+  /// What next() reads then is the first record of instruction `instruction` (or the end, when the
+  /// run is shorter). Fast where the recording has checkpoints, or the KT file an index.
+  void seek(std::uint64_t instruction) { seek(Position{instruction, 0}); }
+  /// The same, of an iteration of a REP.
+  void seek(Position position);
+
+  /// Where the trace goes on behind what next() read last; at the end, where it ends. A KT file
+  /// without notes does not tell whether a REP that it ends in was done: it is thought not to be.
+  Position position() const;
+  /// Instructions of the run up to where it was read, those skipped among them: when next() has
+  /// returned false, all there are.
+  std::uint64_t instructions() const { return position().instruction; }
+
+  /// For `for (const TraceRecord& record : reader)`: the records from here on.
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = TraceRecord;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const TraceRecord*;
+    using reference = const TraceRecord&;
+
+    explicit Iterator(TraceReader* reader) : reader_(reader) { ++*this; }
+    reference operator*() const { return record_; }
+    pointer operator->() const { return &record_; }
+    Iterator& operator++() {
+      if (!reader_->next(record_)) reader_ = nullptr;
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const { return reader_ == nullptr; }
+
+   private:
+    TraceReader* reader_;
+    TraceRecord record_;
+  };
+  Iterator begin() { return Iterator(this); }
+  std::default_sentinel_t end() const { return {}; }
+
+  /// Where the records come from.
+  class Source {
+   public:
+    virtual ~Source() = default;
+    virtual bool next(TraceRecord& out) = 0;
+    virtual void seek(Position position) = 0;
+    virtual Position position() const = 0;
+  };
+
+ private:
+  std::unique_ptr<Source> source_;
+};
+
+}  // namespace citcat

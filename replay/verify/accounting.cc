@@ -1,0 +1,124 @@
+#include "replay/verify/accounting.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "replay/session/replayer.h"
+#include "replay/verify/cache_model.h"
+
+namespace citcat {
+namespace {
+
+constexpr std::uint64_t kLongestStartRoutine = 200'000;
+
+/// Ends the run when the routine that was running at its start has returned.
+class ReturnWatch final : public Sink {
+ public:
+  std::optional<std::uint64_t> returned() const { return returned_; }
+  void instruction(const ExecutedInstruction& e, Position now) override {
+    switch (e.info->kind) {
+      case InstructionClass::call:
+      case InstructionClass::far_call:
+        ++depth_;
+        break;
+      case InstructionClass::ret:
+      case InstructionClass::far_return:
+      case InstructionClass::iret:
+      case InstructionClass::sysexit:
+        if (depth_-- != 0) break;
+        returned_ = now.instruction + 1;
+        throw EvidenceEnd{};
+      default:
+        break;
+    }
+  }
+  void delivered(const DeliveredEvent&, Position) override { ++depth_; }
+
+ private:
+  std::uint64_t depth_ = 0;
+  std::optional<std::uint64_t> returned_;
+};
+
+std::optional<std::uint64_t> find_start_routine(
+    const Recording& recording, std::uint64_t instructions,
+    const std::function<std::unique_ptr<EvidenceReader>()>& evidence) {
+  ReturnWatch watch;
+  ReplayOptions options;
+  options.evidence = evidence;
+  options.to = std::min(kLongestStartRoutine, instructions);
+  options.path = ExecutionPath::instructions;
+  Replayer(recording, &watch, std::move(options)).run();
+  return watch.returned();
+}
+
+/// One pass over the evidence: how much of it there is, and when the cache had been filled once.
+void scan_evidence(const Recording& recording, EvidenceReader& evidence, Accounting& accounting) {
+  const CacheDescriptor* cache = declared_cache(recording.bus);
+  if (cache != nullptr) {
+    accounting.cache_lines = cache->bytes / cache->line_bytes * (cache->split ? 2 : 1);
+  }
+  std::unordered_set<std::uint32_t> filled;
+  for (BusTransaction t; evidence.next(t);) {
+    // A prefix is reported by itself and compared with its instruction.
+    accounting.transactions += t.has(kPrefix) ? 0 : 1;
+    if (cache == nullptr || accounting.refilled_at || !t.has(kPositionKnown)) continue;
+    const auto traffic = captured_cache_traffic(t, *cache);
+    if (!traffic || !traffic->is_fill()) continue;
+    filled.insert(traffic->line.value);
+    if (filled.size() >= accounting.cache_lines) accounting.refilled_at = t.position.instruction;
+  }
+}
+
+void count_events(const Recording& recording, std::span<const PlacedEvent> placements,
+                  Accounting& accounting) {
+  std::uint64_t absent = 0;  // markers that are no interrupts
+  for (const PlacedEvent& e : placements) {
+    switch (e.placement) {
+      case Placement::none:
+        ++accounting.unplaced;
+        break;
+      case Placement::unique:
+        ++accounting.unique;
+        break;
+      case Placement::equivalent:
+        ++accounting.equivalent;
+        break;
+      case Placement::ambiguous:
+        ++accounting.ambiguous;
+        break;
+      case Placement::absent:
+        ++absent;
+        break;
+    }
+  }
+  const std::uint64_t all = recording.interrupts.size();
+  accounting.interrupts = all - std::min(all, absent);
+  accounting.counted = all - std::min(all, std::uint64_t{placements.size()});
+  accounting.external_writes = recording.external_writes.size();
+  accounting.external_unplaced = static_cast<std::uint64_t>(
+      std::count_if(recording.external_writes.begin(), recording.external_writes.end(),
+                    [](const ExternalWrite& w) { return !w.position_known; }));
+  accounting.port_reads = recording.io_reads.size();
+  accounting.internal_reads = recording.internal_reads.size();
+}
+
+}  // namespace
+
+Accounting account(const Recording& recording, std::span<const PlacedEvent> placements,
+                   const VerifyTotals& totals, std::uint64_t instructions,
+                   const std::function<std::unique_ptr<EvidenceReader>()>& evidence) {
+  Accounting a;
+  a.compared = totals.writes.equal + totals.write_backs.equal + totals.reads +
+               totals.io_reads.equal + totals.io_writes.equal + totals.specials.equal +
+               totals.instructions.equal + recording.totals.interrupts;
+  a.evidence_bytes = totals.evidence_bytes;
+  a.instructions = instructions;
+  a.start_routine = find_start_routine(recording, instructions, evidence);
+  scan_evidence(recording, *evidence(), a);
+  a.image_bytes = recording.image.byte_count();
+  a.assumed_registers = recording.initial.unknown;
+  count_events(recording, placements, a);
+  return a;
+}
+
+}  // namespace citcat

@@ -1,0 +1,50 @@
+#include "replay/verify/block_memory.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace citcat {
+
+BlockMemory::Byte BlockMemory::byte_before(std::uint32_t instruction, PhysAddr a) const {
+  std::optional<std::uint8_t> overwritten;
+  bool stored = false;
+  for (const BlockStore& store : block_.stores) {
+    const std::uint32_t offset = a.value - store.address.value;
+    if (offset >= store.size) continue;
+    if (store.instruction < instruction) {
+      stored = true;
+    } else if (!overwritten && !block_.ahead) {
+      overwritten = store.before[offset];
+    }
+  }
+  if (stored && (overwritten || block_.ahead)) return {Byte::State::lost, 0};
+  if (!stored && !memory_.defined_byte(a)) return {Byte::State::undefined, 0};
+  return {Byte::State::known, overwritten ? *overwritten : *memory_.host(a)};
+}
+
+bool BlockMemory::holds(PhysAddr first, std::span<const std::uint8_t> bytes,
+                        std::uint32_t known) const {
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  const std::uint32_t all = size >= 32 ? 0xffffffff : (1u << size) - 1;
+  if (known != all || first.offset_in_page() + size > kPageSize) return false;
+  const bool stored = std::any_of(
+      block_.stores.begin(), block_.stores.end(),
+      [&](const BlockStore& store) { return overlap(store.address, store.size, first, size); });
+  return !stored && memory_.holds(first, bytes);
+}
+
+bool BlockMemory::stores_within(std::uint32_t instruction, PhysAddr first,
+                                std::uint32_t size) const {
+  return std::any_of(block_.stores.begin(), block_.stores.end(), [&](const BlockStore& store) {
+    return store.instruction == instruction && overlap(store.address, store.size, first, size);
+  });
+}
+
+bool BlockMemory::reads_within(std::uint32_t instruction, PhysAddr first,
+                               std::uint32_t size) const {
+  return std::any_of(block_.reads.begin(), block_.reads.end(), [&](const BlockRead& read) {
+    return read.instruction == instruction && overlap(read.address, read.size, first, size);
+  });
+}
+
+}  // namespace citcat

@@ -1,0 +1,105 @@
+#pragma once
+// Compares a replay with a bus that shows every access, byte for byte in the order of each kind:
+// addresses of data reads, addresses and values of writes, port accesses. It needs no counts and
+// says exactly where the two part, which makes it a measure of how right a guess is. What the bus
+// shows being read from page directories and tables is passed over where the replay reads something
+// else: the processor's TLB need not be the replay's. Descriptor tables, task segments and
+// interrupt frames are accessed in an order that no manual tells.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "events/recording.h"
+#include "replay/machine/machine.h"
+#include "replay/machine/observer.h"
+
+namespace citcat {
+
+/// Ends the run (EvidenceEnd) at the first difference, and where the evidence ends.
+class BusOrderCheck final : public Sink {
+ public:
+  struct Byte {
+    std::uint64_t transaction = 0;
+    std::uint32_t address = 0;  ///< as captured
+    std::uint8_t value = 0;     ///< 0 of reads, which the evidence does not keep
+    bool operator==(const Byte&) const = default;
+  };
+  enum class Kind : std::uint8_t { read, write, port, fetch };
+  struct Difference {
+    Kind kind = Kind::read;
+    Byte expected, found;
+    bool operator==(const Difference&) const = default;
+  };
+
+  /// Compares up to the interrupt acknowledge number `interrupts` of the evidence.
+  BusOrderCheck(std::unique_ptr<EvidenceReader> evidence, std::uint64_t interrupts)
+      : evidence_(std::move(evidence)), interrupts_(interrupts) {}
+  void attach(Machine& machine) { machine_ = &machine; }
+
+  /// With this an instruction that differs is completed before the run ends, what one reads may be
+  /// read in any order, and code must be fetched as well: no byte runs that the bus does not show
+  /// being fetched about then.
+  void complete_instructions() { completes_ = true; }
+  /// Then: the bytes that the bus shows being written in place of what the instruction in progress
+  /// or just completed writes.
+  const std::vector<Byte>& written() const { return written_; }
+
+  const std::optional<Difference>& difference() const { return difference_; }
+  /// Addresses of what the bus shows being read and written next, where the two part.
+  const std::vector<std::uint32_t>& next_accesses() const { return next_accesses_; }
+  /// Bytes; of code transactions; of what is written, where instructions are completed, address and
+  /// value.
+  std::uint64_t agreed() const { return agreed_; }
+  /// Nothing is left that the replay would have to do.
+  bool exhausted();
+  /// The last transaction that the replay is known to have made.
+  std::uint64_t last_agreed() const { return last_agreed_; }
+
+  bool wants_reads() const override { return true; }
+  void fetch(PhysAddr a, std::uint32_t size, Position now) override;
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override;
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void address_space(std::uint32_t cr3, Position) override { tables_.insert(cr3 / kPageSize); }
+  void instruction(const ExecutedInstruction& e, Position now) override;
+
+ private:
+  std::deque<Byte>& queue(Kind kind) { return queues_[static_cast<std::size_t>(kind)]; }
+  bool pull();
+  void differ(const Difference& difference);
+  bool fetched_lately(std::uint32_t address) const;
+  void compare(Kind kind, std::uint32_t address, std::uint8_t value, bool in_any_order = false);
+  void bring_forward(Kind kind, std::uint32_t address);
+  bool fill(Kind kind);
+  bool is_table(const Byte& byte) const;
+  void settle_reads();
+  void compare_port(std::uint16_t port, std::uint32_t size, std::uint32_t value);
+
+  std::unique_ptr<EvidenceReader> evidence_;
+  std::uint64_t interrupts_;
+  std::uint64_t acknowledged_ = 0;
+  bool at_end_ = false;
+  Machine* machine_ = nullptr;
+  std::deque<Byte> queues_[3];
+  struct Fetch {
+    std::uint64_t transaction = 0;
+    std::uint32_t address = 0, size = 0;
+  };
+  std::deque<Fetch> fetches_, recent_fetches_;
+  std::uint64_t last_agreed_ = 0;
+  std::uint64_t agreed_ = 0;
+  std::optional<Difference> difference_;
+  std::unordered_set<std::uint32_t> tables_;  ///< frames of page directories and tables
+  bool completes_ = false, ended_ = false;
+  std::vector<Byte> written_;
+  std::vector<std::uint32_t> next_accesses_;
+  std::uint64_t last_read_ = 0;  ///< the last transaction of those that the replay has read
+};
+
+}  // namespace citcat

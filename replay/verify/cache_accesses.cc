@@ -1,0 +1,84 @@
+#include "replay/verify/cache_accesses.h"
+
+namespace citcat {
+
+CacheAccesses::CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor)
+    : model_(descriptor, recording.initial.ram_bytes),
+      address_mask_(recording.bus.address_mask),
+      ignores_cd_(recording.initial.ignore_cr0_cd) {}
+
+void CacheAccesses::attach(Machine& machine) {
+  machine_ = &machine;
+  machine.set_walk_policy(descriptor().walks);
+  model_.set_disabled(cache_disabled());
+}
+
+bool CacheAccesses::cache_disabled() const {
+  constexpr std::uint32_t kCr0Cd = 1u << 30;
+  return !ignores_cd_ && (machine_->engine().cr(0) & kCr0Cd) != 0;
+}
+
+void CacheAccesses::learn_from(const BusTransaction& t) {
+  if (!t.is_memory()) return;
+  if (t.has(kUncacheable)) model_.learn_uncacheable(t.address.page());
+  const bool fill = t.has(kLine) && t.op != BusOp::data_write && !t.has(kUncacheable);
+  if (fill && cache_disabled()) ignore_cd();
+}
+
+void CacheAccesses::ignore_cd() {
+  ignores_cd_ = true;
+  model_.set_disabled(false);
+}
+
+void CacheAccesses::restore_state(const State& state) {
+  model_ = state.model;
+  ignores_cd_ = state.ignores_cd;
+  restarts_ = state.restarts;
+}
+
+void CacheAccesses::tell(const CacheOp& op) {
+  apply(op, model_);
+  if (log_ != nullptr) log_->push_back(op);
+}
+
+void CacheAccesses::fetch(PhysAddr a, std::uint32_t size, Position now) {
+  before_access(now);
+  // A REP is fetched once, and again only when it was interrupted.
+  if (now.iteration != 0 && !restarts_) return;
+  restarts_ = false;
+  tell({CacheOp::Kind::fetch, captured(a), size});
+}
+
+void CacheAccesses::read(PhysAddr a, std::uint32_t size, AccessKind, Position now) {
+  before_access(now);
+  tell({CacheOp::Kind::read, captured(a), size});
+}
+
+void CacheAccesses::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+                          Position now) {
+  before_access(now);
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  if (kind == AccessKind::data && descriptor().ins_reads_destination && machine_->in_port_input()) {
+    tell({CacheOp::Kind::read, captured(a), size});
+  }
+  tell({CacheOp::Kind::write, captured(a), size});
+}
+
+void CacheAccesses::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
+  before_access(now);
+  tell({CacheOp::Kind::snoop_write, a, static_cast<std::uint32_t>(bytes.size())});
+}
+
+void CacheAccesses::delivered(const DeliveredEvent&, Position) { restarts_ = true; }
+
+void CacheAccesses::cache_flushed(bool, Position now) {
+  before_access(now);
+  tell({CacheOp::Kind::flush, {}, 0});
+}
+
+void CacheAccesses::address_space(std::uint32_t, Position now) {
+  before_access(now);
+  tell({cache_disabled() ? CacheOp::Kind::disable : CacheOp::Kind::enable, {}, 0});
+}
+
+}  // namespace citcat

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+
+#include "events/bus_transaction.h"
+#include "events/recording.h"
+#include "replay/machine/machine.h"
+#include "replay/machine/observer.h"
+#include "replay/verify/cache_log.h"
+#include "replay/verify/cache_model.h"
+
+namespace citcat {
+
+/// Leads the accesses of a replay through a model of the cache.
+class CacheAccesses : public Sink {
+ public:
+  CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor);
+  /// The machine whose accesses are told; call before the replay starts.
+  void attach(Machine& machine);
+
+  bool wants_reads() const override { return true; }
+  void fetch(PhysAddr a, std::uint32_t size, Position now) override;
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override;
+  void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
+  void delivered(const DeliveredEvent& event, Position now) override;
+  void cache_flushed(bool write_back, Position now) override;
+  void address_space(std::uint32_t cr3, Position now) override;
+
+  const CacheDescriptor& descriptor() const { return model_.descriptor(); }
+
+  /// The cache and what was learned of it, to come back to.
+  struct State {
+    CacheModel model;
+    bool ignores_cd = false;
+    bool restarts = true;
+  };
+
+ protected:
+  /// Called before the model hears of an access.
+  virtual void before_access(Position now) = 0;
+  /// What the bus shows beside lines: pages that are not cached, and a machine that fills lines
+  /// whatever CR0.CD says.
+  void learn_from(const BusTransaction& t);
+  /// Lines are filled although CR0.CD is set.
+  void ignore_cd();
+  State save_state() const { return {model_, ignores_cd_, restarts_}; }
+  void restore_state(const State& state);
+
+  CacheModel model_;
+  /// Where what the model hears is kept too; null for nowhere.
+  CacheLog* log_ = nullptr;
+
+ private:
+  void tell(const CacheOp& op);
+  PhysAddr captured(PhysAddr a) const { return PhysAddr{a.value & address_mask_}; }
+  bool cache_disabled() const;
+
+  Machine* machine_ = nullptr;
+  std::uint32_t address_mask_;
+  bool ignores_cd_ = false;  ///< lines are filled although CR0.CD is set
+  bool restarts_ = true;     ///< the next fetch is one, even within a REP
+};
+
+}  // namespace citcat

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "replay/verify/cache_model.h"
+
+namespace citcat {
+
+/// Something that a cache hears of, kept to be done again with a cache in another state.
+struct CacheOp {
+  enum class Kind : std::uint8_t {
+    fetch,
+    read,
+    write,
+    snoop_write,
+    flush,
+    disable,
+    enable,
+    boundary,  ///< between two instructions, or two iterations of a REP
+  };
+  Kind kind = Kind::boundary;
+  PhysAddr address;
+  std::uint32_t size = 0;
+};
+
+using CacheLog = std::vector<CacheOp>;
+
+inline void apply(const CacheOp& op, CacheModel& model) {
+  switch (op.kind) {
+    case CacheOp::Kind::fetch:
+      return model.fetch(op.address, op.size);
+    case CacheOp::Kind::read:
+      return model.read(op.address, op.size);
+    case CacheOp::Kind::write:
+      return model.write(op.address, op.size);
+    case CacheOp::Kind::snoop_write:
+      return model.snoop_write(op.address, op.size);
+    case CacheOp::Kind::flush:
+      return model.flush();
+    case CacheOp::Kind::disable:
+      return model.set_disabled(true);
+    case CacheOp::Kind::enable:
+      return model.set_disabled(false);
+    case CacheOp::Kind::boundary:
+      return;
+  }
+}
+
+}  // namespace citcat

@@ -1,0 +1,145 @@
+#pragma once
+// The cache between the replayed processor and the bus: which accesses fill a line, and which lines
+// are written back. It holds addresses, not data.
+//
+// What a processor's cache does in detail is a row of a table (find_cache()), so that a mistake in
+// it is corrected there.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "events/address.h"
+#include "events/bus_transaction.h"
+#include "events/recording.h"
+#include "replay/machine/mmu.h"
+
+namespace citcat {
+
+/// Which line of a full set gives way.
+enum class Replacement : std::uint8_t {
+  lru,         ///< the one not used for longest
+  pseudo_lru,  ///< three bits for four ways (i486 Microprocessor data book, 5.2; Pentium alike)
+};
+
+/// A cache as its manual describes it, and habits of its processor that decide what the cache
+/// hears.
+struct CacheDescriptor {
+  const char* name = "";
+  CacheForm form = CacheForm::none;
+  std::uint32_t bytes = 0;  ///< of each cache, a power of two
+  std::uint32_t ways = 0;   ///< at most CacheModel::kMostWays
+  std::uint32_t line_bytes = 0;
+  bool split = false;  ///< one cache for code and one for data
+  Replacement replacement = Replacement::lru;
+  bool allocates_on_write = false;  ///< a store that misses fills its line first
+  bool write_hit_is_use = false;    ///< a store that hits counts for replacement
+  WalkPolicy walks = WalkPolicy::all_rights;
+  bool ins_reads_destination = false;  ///< INS reads memory before it writes it
+  const char* what = "";               ///< for people
+};
+
+/// The rows of the table, the likeliest first.
+std::span<const CacheDescriptor> known_caches();
+/// The row with this name; null when there is none.
+const CacheDescriptor* find_cache(const std::string& name);
+/// The row for what a capture declares; null where that is no cache, or none of those known.
+const CacheDescriptor* declared_cache(const BusModel& bus);
+
+/// What a cache makes of an access, on the bus.
+struct CacheTraffic {
+  enum class Kind : std::uint8_t {
+    code_fill,
+    data_fill,
+    write_back,        ///< of a line that gives way, or at a flush
+    snoop_write_back,  ///< of a line that somebody else wants
+  };
+  Kind kind = Kind::data_fill;
+  PhysAddr line;  ///< its first byte
+  bool is_fill() const { return kind == Kind::code_fill || kind == Kind::data_fill; }
+  bool operator==(const CacheTraffic&) const = default;
+};
+const char* cache_traffic_name(CacheTraffic::Kind kind);
+/// The same as the bus shows it: nullopt for what moves no line. Of the parts of a line the lowest
+/// counts.
+std::optional<CacheTraffic> captured_cache_traffic(const BusTransaction& t,
+                                                   const CacheDescriptor& descriptor);
+
+class CacheModel {
+ public:
+  static constexpr std::uint32_t kMostWays = 8;
+
+  /// Empty. `ram_bytes`: what lies beyond, and the hole below 1 MiB, is not cached.
+  CacheModel(const CacheDescriptor& descriptor, std::uint32_t ram_bytes);
+
+  // Accesses of the processor in their order. What they cause on the bus is added to traffic().
+  void fetch(PhysAddr a, std::uint32_t size) { touch(a, size, true); }
+  void read(PhysAddr a, std::uint32_t size) { touch(a, size, false); }
+  void write(PhysAddr a, std::uint32_t size);
+  /// INVD or WBINVD. Modified lines are written back, in the order of sets and ways.
+  void flush();
+  /// Another bus master writes: lines go, written back first when modified.
+  void snoop_write(PhysAddr a, std::uint32_t size);
+  /// Another bus master reads a line: it stays, no longer modified.
+  void snoop_read(PhysAddr a);
+  /// CR0.CD: no new lines (Intel SDM vol. 3, 12.5.1).
+  void set_disabled(bool disabled) { disabled_ = disabled; }
+
+  /// The bus shows that the line was filled here, whatever the model thinks.
+  void learn_fill(PhysAddr line, bool code);
+  /// The bus shows that this page is not cached.
+  void learn_uncacheable(std::uint32_t page);
+
+  bool is_cached(PhysAddr a, bool code) const;
+  /// Whether a store to it goes to the bus by itself, and not with its line.
+  bool writes_through(PhysAddr a) const;
+  const CacheDescriptor& descriptor() const { return *descriptor_; }
+  /// Holds the same lines in the same order of use, and will do the same.
+  bool same_lines(const CacheModel& other) const;
+  /// What accesses caused since it was cleared last.
+  std::vector<CacheTraffic>& traffic() { return traffic_; }
+
+ private:
+  static constexpr std::uint32_t kNone = ~0u;
+  /// One array of lines. A line number is its address divided by the size of a line.
+  struct Array {
+    std::vector<std::uint32_t> lines;    ///< by set and way: number, or kNone
+    std::vector<std::uint8_t> modified;  ///< by set and way
+    std::vector<std::uint64_t>
+        recency;                   ///< by set: ways from the latest on, a nibble each; or bits
+    std::uint32_t latest = kNone;  ///< line used last
+  };
+  struct Slot {
+    std::uint32_t set = 0, way = 0;
+  };
+
+  bool cacheable(PhysAddr a) const;
+  Array& array(bool code) { return arrays_[code && descriptor_->split ? 1 : 0]; }
+  const Array& array(bool code) const { return arrays_[code && descriptor_->split ? 1 : 0]; }
+  std::uint32_t set_of(std::uint32_t line) const { return line & (sets_ - 1); }
+  std::optional<Slot> find(const Array& array, std::uint32_t line) const;
+  std::size_t index(Slot s) const { return std::size_t{s.set} * descriptor_->ways + s.way; }
+  void use(Array& array, Slot slot);
+  std::uint32_t victim(const Array& array, std::uint32_t set) const;
+  Slot place(Array& array, std::uint32_t line);
+  void touch(PhysAddr a, std::uint32_t size, bool code);
+  void touch_line(std::uint32_t line, bool code);
+  void store_line(std::uint32_t line);
+  void drop(Array& array, std::uint32_t line);
+  void tell(CacheTraffic::Kind kind, std::uint32_t line);
+  void clear();
+
+  const CacheDescriptor* descriptor_;
+  std::uint32_t sets_ = 0;
+  unsigned line_shift_ = 0;
+  std::uint32_t ram_bytes_;
+  bool disabled_ = false;
+  std::array<Array, 2> arrays_;             ///< data (or all), code
+  std::vector<std::uint32_t> uncacheable_;  ///< pages, sorted
+  std::vector<CacheTraffic> traffic_;
+};
+
+}  // namespace citcat

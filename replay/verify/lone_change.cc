@@ -1,0 +1,30 @@
+#include "replay/verify/lone_change.h"
+
+namespace citcat {
+namespace {
+
+constexpr std::uint32_t kSeveral = 0xffffffff;  // no dword's number
+
+bool is_memory(PhysAddr a) {
+  constexpr std::uint32_t kAdapters = 0xa0000, kBios = 0xe0000, kDevices = 0x80000000;
+  return a.value < kAdapters || (a.value >= kBios && a.value < kDevices);
+}
+
+}  // namespace
+
+bool LoneChanges::stands_alone(PhysAddr address) {
+  if (!is_memory(address)) return false;
+  if (!pages_) {
+    pages_.emplace();
+    for (const ExternalWrite& w : writes_) {
+      const auto page = pages_->try_emplace(w.address.page(), w.address.value / 4).first;
+      const std::uint32_t end = w.address.value + static_cast<std::uint32_t>(w.data.size());
+      const bool same = page->second == w.address.value / 4 && (end - 1) / 4 == page->second;
+      if (!same) page->second = kSeveral;
+    }
+  }
+  const auto page = pages_->find(address.page());
+  return page != pages_->end() && page->second == address.value / 4;
+}
+
+}  // namespace citcat

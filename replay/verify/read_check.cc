@@ -1,0 +1,472 @@
+#include "replay/verify/read_check.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace citcat {
+
+namespace {
+
+/// How far ahead of the instruction a processor may fetch: two lines of a Pentium (its data sheet,
+/// "prefetch buffers").
+constexpr std::uint32_t kPrefetch = 64;
+/// Fills of one instruction are on the bus in the order of its accesses: how many of those to come
+/// are looked at.
+constexpr std::size_t kLookAhead = 64;
+/// Fetches on the bus that an instruction may have been executed from.
+constexpr std::size_t kRecentCode = 32;
+
+std::string read_text(const char* what, PhysAddr a, std::uint32_t size) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%s of %u bytes at %08x", what, size, a.value);
+  return text;
+}
+
+}  // namespace
+
+ReadCheck::ReadCheck(const Recording& recording, bool plain)
+    : recording_(recording),
+      uncached_(recording.bus.form == CacheForm::none),
+      plain_(plain),
+      data_is_shown_(!plain || !uncached_),
+      line_bytes_(recording.bus.line_bytes),
+      bus_memory_(recording.image.clone()) {
+  table_frames_.insert(recording.initial.cr3 / kPageSize);
+  // A 486 has lines of 16 bytes, processors that write back of 32 (Intel SDM vol. 3, table 11-1).
+  if (line_bytes_ == 0) line_bytes_ = recording.bus.form == CacheForm::write_back ? 32 : 16;
+}
+
+// ---------------------------------------------------------------------------------------------
+// The captured side
+
+void ReadCheck::apply_external_writes(std::uint64_t transaction) {
+  const auto& writes = recording_.external_writes;
+  for (; next_external_ < writes.size() && writes[next_external_].transaction <= transaction;
+       ++next_external_) {
+    set_memory(writes[next_external_].address, writes[next_external_].data);
+  }
+}
+
+void ReadCheck::captured_read(const BusTransaction& t, std::uint8_t parts) {
+  if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
+  apply_external_writes(t.index);
+  if (t.size == 0 || !t.has(kPositionKnown)) return;
+  Pending& p = pending_.emplace_back();
+  p.t = t;
+  p.parts = parts;
+  const bool code = t.op == BusOp::code_read;
+  // Without a cache only the addresses of data are compared, and most code is never written.
+  const bool later = uncached_ && code && !written_frames_.contains(t.address.page());
+  if (!later && (code || data_is_shown_)) show_memory(p);
+}
+
+/// The captured side writes.
+void ReadCheck::set_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
+  const auto end = a.offset_in_page() + static_cast<std::uint32_t>(bytes.size());
+  for (std::uint32_t at = 0; uncached_ && at < end; at += kPageSize) {
+    const std::uint32_t frame = PhysAddr{(a.value & ~kPageMask) + at}.page();
+    if (!written_frames_.contains(frame)) note_written(frame);
+  }
+  bus_memory_.set(a, bytes);
+}
+
+/// The frame is about to be written for the first time: what was read there before, and waits,
+/// keeps what it held.
+void ReadCheck::note_written(std::uint32_t frame) {
+  for (Pending& p : pending_) {
+    if (!p.shown && p.t.address.page() == frame) show_memory(p);
+  }
+  written_frames_.insert(frame);
+}
+
+/// Adds what the capture has shown memory to hold so far.
+void ReadCheck::show_memory(Pending& p) const {
+  p.shown = true;
+  const MemoryImage::Page* const page = bus_memory_.find(p.t.address.page());
+  if (page == nullptr) return;
+  const std::uint32_t offset = p.t.address.offset_in_page();
+  const std::uint32_t size = std::min<std::uint32_t>(p.t.size, kPageSize - offset);
+  switch (size) {  // most are lines of a Pentium or 486, or words of its bus
+    case 32:
+      std::memcpy(p.t.data.data(), &page->data[offset], 32);
+      break;
+    case 16:
+      std::memcpy(p.t.data.data(), &page->data[offset], 16);
+      break;
+    case 4:
+      std::memcpy(p.t.data.data(), &page->data[offset], 4);
+      break;
+    default:
+      std::copy_n(page->data.begin() + offset, size, p.t.data.begin());
+  }
+  p.known = page->valid.bits(offset, size);
+}
+
+void ReadCheck::captured_write(const BusTransaction& t) {
+  if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
+  set_memory(t.address, t.bytes());
+}
+
+// ---------------------------------------------------------------------------------------------
+// The replayed side
+
+void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory) {
+  std::size_t looked_at = 0;
+  for (auto p = pending_.begin(); p != pending_.end() && looked_at < kLookAhead;) {
+    if (p->t.position.instruction > instruction_) break;
+    if (plain_ && is_later(p->t.position.iteration)) break;
+    const bool is_code = p->t.op == BusOp::code_read;
+    const auto [first, bytes] = filled(p->t);
+    // Any store may fill its line first, whether the monitor says that it did or not.
+    const bool meant =
+        is_code == code && (store || !p->t.has(kStoreFill)) && overlap(a, size, first, bytes);
+    p->touched |= meant;
+    // What a store has changed by the time it is told is not what was filled.
+    if (meant && (store || equals(*p, memory))) {
+      compared_ += p->parts;
+      p = pending_.erase(p);
+    } else {
+      ++p;
+      ++looked_at;
+    }
+  }
+}
+
+void ReadCheck::fetched(PhysAddr a, std::uint32_t size, const Memory& memory) {
+  if (!expects()) return;
+  const PhysAddr at = memory.captured(a);
+  const auto is_it = [&](const Access& f) { return f.address == at && f.size == size; };
+  // Each iteration of a REP fetches it again.
+  if (fetches_.empty() || !is_it(fetches_.back())) fetches_.push_back({at, size});
+  if (uncached_) {
+    look_at_code(memory);
+  } else {
+    touch(at, size, true, false, memory);
+  }
+}
+
+/// What is fetched on the bus may be stored over by the instruction just begun, be it by itself. Of
+/// the iterations of a REP each looks only at what the ones before have not found held.
+void ReadCheck::look_at_code(const Memory& memory) {
+  bool all_held = true;
+  for (std::size_t i = code_held_; i < pending_.size(); ++i) {
+    Pending& p = pending_[i];
+    if (p.t.position.instruction > instruction_) break;
+    if (p.t.op == BusOp::code_read && !p.held) p.held = equals(p, memory);
+    all_held &= p.held || p.t.op != BusOp::code_read;
+    if (all_held) code_held_ = i + 1;
+  }
+}
+
+void ReadCheck::read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memory& memory) {
+  const PhysAddr at = memory.captured(a);
+  if (kind == AccessKind::walk) table_frames_.insert(at.page());
+  if (!expects()) return;
+  if (uncached_) {
+    reads_.push_back({at, size, kind});
+  } else {
+    touch(at, size, false, false, memory);
+  }
+}
+
+void ReadCheck::stored(PhysAddr a, std::uint32_t size, const Memory& memory) {
+  if (!expects()) return;
+  const PhysAddr at = memory.captured(a);
+  if (uncached_) {
+    stores_.push_back({at, size, AccessKind::data});
+  } else {
+    touch(at, size, false, true, memory);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// One instruction against the other side
+
+/// Neither side has written to its frame: both hold what the image does. Else its bytes are shown.
+bool ReadCheck::is_unwritten(Pending& p, const Memory& memory) const {
+  if (p.shown) return false;
+  if (!memory.is_changed(p.t.address.page())) return true;
+  show_memory(p);
+  return false;
+}
+
+bool ReadCheck::equals(Pending& p, const Memory& memory) const {
+  if (is_unwritten(p, memory)) return true;
+  const bool in_page = p.t.address.offset_in_page() + p.t.size <= kPageSize;
+  if (in_page && memory.holds(p.t.address, p.t.bytes())) return true;
+  for (std::uint32_t i = 0; i < p.t.size; ++i) {
+    if ((p.known >> i & 1) == 0) continue;
+    bool equal = false, defined = false;
+    memory.for_each_alias(p.t.address + i, [&](PhysAddr alias) {
+      const auto byte = memory.defined_byte(alias);
+      defined |= byte.has_value();
+      equal |= byte == p.t.data[i];
+    });
+    if (defined && !equal) return false;
+  }
+  return true;
+}
+
+/// A fetch on the bus may be ahead of what is executed.
+bool ReadCheck::follows_code(const Pending& p, PhysAddr fetched) const {
+  const std::uint32_t begin = fetched.value & ~(line_bytes_ - 1);
+  return p.t.address.value - begin < line_bytes_ + std::max(line_bytes_, kPrefetch);
+}
+
+bool ReadCheck::follows_code(const Pending& p) const {
+  return std::any_of(fetches_.begin(), fetches_.end(),
+                     [&](const Access& f) { return follows_code(p, f.address); });
+}
+
+std::optional<ReadCheck::Disagreement> ReadCheck::settle_fills(const Memory& memory) {
+  for (Pending& p : pending_) {
+    if (p.t.position.instruction > instruction_) break;
+    if (uncached_ && p.t.op != BusOp::code_read) continue;
+    bool touched = p.touched;
+    if (!touched && p.t.op == BusOp::code_read) touched = follows_code(p);
+    if (!touched && p.t.op == BusOp::data_read) touched = is_table(p.t.address);
+    if (!touched) {
+      if (!p.shown) show_memory(p);
+      return Disagreement{"the processor reads what the replay does not", p.t, "nothing"};
+    }
+    if (!p.held && !equals(p, memory)) {
+      return Disagreement{"the replay's memory is not what the bus shows", p.t, ""};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Bytes in any order within the instruction. Page walks are left out where only one side has them:
+/// the replay's TLB need not be the processor's. A processor may read what it is about to
+/// overwrite.
+std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_data() {
+  bus_bytes_.clear();
+  replay_bytes_.clear();
+  for (const Pending& p : pending_) {
+    if (p.t.position.instruction > instruction_) break;
+    if (p.t.op != BusOp::data_read) continue;
+    for (std::uint32_t i = 0; i < p.t.size; ++i) bus_bytes_.push_back(p.t.address.value + i);
+  }
+  for (const Access& r : reads_) {
+    for (std::uint32_t i = 0; i < r.size; ++i) replay_bytes_.push_back(r.address.value + i);
+  }
+  if (bus_bytes_ == replay_bytes_) return std::nullopt;
+  std::sort(bus_bytes_.begin(), bus_bytes_.end());
+  std::sort(replay_bytes_.begin(), replay_bytes_.end());
+  for (std::size_t b = 0, r = 0; b < bus_bytes_.size() || r < replay_bytes_.size();) {
+    const std::uint64_t on_bus = b < bus_bytes_.size() ? bus_bytes_[b] : kNone;
+    const std::uint64_t ours = r < replay_bytes_.size() ? replay_bytes_[r] : kNone;
+    b += on_bus <= ours ? 1 : 0;
+    r += ours <= on_bus ? 1 : 0;
+    if (on_bus == ours) continue;
+    auto disagreement = on_bus < ours ? missing_read(on_bus) : extra_read(ours);
+    if (disagreement) return disagreement;
+  }
+  return std::nullopt;
+}
+
+std::optional<ReadCheck::Disagreement> ReadCheck::missing_read(std::uint64_t address) const {
+  const PhysAddr at{static_cast<std::uint32_t>(address)};
+  const bool overwritten = std::any_of(stores_.begin(), stores_.end(), [&](const Access& store) {
+    return at.value - store.address.value < store.size;
+  });
+  if (overwritten || is_table(at)) return std::nullopt;
+  const auto p = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& candidate) {
+    return candidate.t.op == BusOp::data_read &&
+           at.value - candidate.t.address.value < candidate.t.size;
+  });
+  return Disagreement{"the processor reads what the replay does not",
+                      p != pending_.end() ? p->t : BusTransaction{}, "nothing"};
+}
+
+std::optional<ReadCheck::Disagreement> ReadCheck::extra_read(std::uint64_t address) const {
+  const PhysAddr at{static_cast<std::uint32_t>(address)};
+  const auto r = std::find_if(reads_.begin(), reads_.end(), [&](const Access& candidate) {
+    return at.value - candidate.address.value < candidate.size;
+  });
+  if (r == reads_.end() || r->kind == AccessKind::walk) return std::nullopt;
+  const bool ends_page = (r->address + r->size).offset_in_page() == 0;
+  if (ends_page && split_fault_ == instruction_) return std::nullopt;
+  return Disagreement{
+      "the replay reads what the processor does not", {}, read_text("read", r->address, r->size)};
+}
+
+/// Fetches from number `oldest` of recent_code_ on brought every byte of the range.
+bool ReadCheck::was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest) const {
+  const bool recent = straight_code_.fetches <= recent_code_.size() - oldest;
+  if (recent && straight_code_.holds(a, size)) return true;
+  for (std::uint32_t done = 0; done < size;) {
+    const PhysAddr at = a + done;
+    std::size_t i = recent_code_.size();
+    const auto brings = [&](const Access& c) { return at.value - c.address.value < c.size; };
+    while (i > oldest && !brings(recent_code_[i - 1])) --i;
+    if (i == oldest) return false;
+    const Access& c = recent_code_[i - 1];
+    done += c.size - (at.value - c.address.value);
+  }
+  return true;
+}
+
+void ReadCheck::forget_old_fetches() {
+  if (recent_code_.size() > kRecentCode) recent_code_.drop_front(recent_code_.size() - kRecentCode);
+}
+
+std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_code() {
+  for (const Pending& p : pending_) {
+    if (p.t.position.instruction > instruction_) break;
+    if (p.t.op == BusOp::code_read) note_fetch(p.t);
+  }
+  for (const Access& f : fetches_) {
+    if (was_fetched(f.address, f.size, 0)) continue;
+    return Disagreement{"the replay executes code that the processor did not fetch",
+                        {},
+                        read_text("instruction", f.address, f.size)};
+  }
+  forget_old_fetches();
+  return std::nullopt;
+}
+
+std::optional<ReadCheck::Disagreement> ReadCheck::settle(std::uint64_t next, const Memory& memory) {
+  std::optional<Disagreement> result;
+  if (uncached_) {
+    result = settle_uncached_data();
+    if (!result) result = settle_uncached_code();
+  }
+  if (!result) result = settle_fills(memory);
+  skip(next);
+  return result;
+}
+
+std::uint64_t ReadCheck::pending_data(std::uint64_t first) const {
+  if (uncached_) return ~std::uint64_t{0};
+  constexpr std::uint64_t kLast = 63;
+  std::uint64_t result = 0;
+  for (const Pending& p : pending_) {
+    if (p.t.op != BusOp::data_read) continue;
+    const std::uint64_t instruction = p.t.position.instruction;
+    if (instruction < first) return ~std::uint64_t{0};
+    result |= std::uint64_t{1} << std::min(instruction - first, kLast);
+    if (instruction - first >= kLast) break;
+  }
+  return result;
+}
+
+bool ReadCheck::agrees(const ExecutedBlock& block, std::uint64_t first, const Memory& memory) {
+  const BlockMemory after(block, memory);
+  if (!uncached_) return agrees_with_fills(block, first, after);
+  const std::size_t fetches = recent_code_.size();
+  const Straight straight = straight_code_;
+  if (agrees_uncached(block, first, after, memory)) return true;
+  recent_code_.drop_back(recent_code_.size() - fetches);
+  straight_code_ = straight;
+  return false;
+}
+
+bool ReadCheck::agrees_with_fills(const ExecutedBlock& block, std::uint64_t first,
+                                  const BlockMemory& after) const {
+  for (const Pending& p : pending_) {
+    const std::uint64_t number = p.t.position.instruction - first;
+    if (p.t.position.instruction >= first + block.count()) break;
+    if (p.t.position.instruction < first) return false;
+    if (!agrees(p, after, static_cast<std::uint32_t>(number))) return false;
+  }
+  return true;
+}
+
+/// As settle_uncached_data(), settle_uncached_code() and settle_fills() find it, instruction by
+/// instruction: the same reads in the same order, and code from what was fetched. Of data the bus
+/// may show page walks besides.
+bool ReadCheck::agrees_uncached(const ExecutedBlock& block, std::uint64_t first,
+                                const BlockMemory& after, const Memory& memory) {
+  // What an event before the block read counts as part of the first instruction.
+  const auto is_walk = [](const Access& r) { return r.kind == AccessKind::walk; };
+  if (!fetches_.empty() || !std::all_of(reads_.begin(), reads_.end(), is_walk)) return false;
+  auto read = block.reads.begin();
+  std::uint32_t done = 0;  // bytes of `read`
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < block.count(); ++i) {
+    const std::size_t oldest = recent_code_.size() - std::min(recent_code_.size(), kRecentCode);
+    for (; next < pending_.size(); ++next) {
+      Pending& p = pending_[next];
+      if (p.t.position.instruction > first + i) break;
+      if (p.t.position.instruction < first) return false;
+      if (p.t.op == BusOp::code_read) {
+        if (!follows_code(p, after.fetched(i))) return false;
+        if (!is_unwritten(p, memory) && !equals_before(p, after, i)) return false;
+        note_fetch(p.t);
+        continue;
+      }
+      const bool expected = read != block.reads.end() && read->instruction == i &&
+                            p.t.address == read->address + done && p.t.size <= read->size - done;
+      if (!expected && !is_table(p.t.address)) return false;
+      if (!expected) continue;
+      done += p.t.size;
+      if (done != read->size) continue;
+      ++read;
+      done = 0;
+    }
+    if (read != block.reads.end() && read->instruction <= i) return false;
+    const auto fetched = [&](PhysAddr a, std::uint32_t size) {
+      return was_fetched(a, size, oldest);
+    };
+    if (!after.all_of_code(i, fetched)) return false;
+  }
+  return true;
+}
+
+/// As touch() and settle_fills() find it, where that does not take more than a look.
+bool ReadCheck::agrees(const Pending& p, const BlockMemory& block,
+                       std::uint32_t instruction) const {
+  const auto [first, bytes] = filled(p.t);
+  if (p.t.op == BusOp::code_read) {
+    if (block.fetches_within(instruction, first, bytes)) {
+      return equals_before(p, block, instruction);
+    }
+    return follows_code(p, block.fetched(instruction)) && equals_before(p, block, instruction + 1);
+  }
+  if (block.stores_within(instruction, first, bytes)) return true;
+  if (!p.t.has(kStoreFill) && block.reads_within(instruction, first, bytes)) {
+    return equals_before(p, block, instruction);
+  }
+  return (p.touched || is_table(p.t.address)) && equals_before(p, block, instruction + 1);
+}
+
+bool ReadCheck::equals_before(const Pending& p, const BlockMemory& block,
+                              std::uint32_t instruction) const {
+  if (block.holds(p.t.address, p.t.bytes(), p.known)) return true;
+  for (std::uint32_t i = 0; i < p.t.size; ++i) {
+    if ((p.known >> i & 1) == 0) continue;
+    const BlockMemory::Byte byte = block.byte_before(instruction, p.t.address + i);
+    if (byte.state == BlockMemory::Byte::State::undefined) continue;
+    if (byte.state == BlockMemory::Byte::State::lost || byte.value != p.t.data[i]) return false;
+  }
+  return true;
+}
+
+std::uint64_t ReadCheck::pass_block(std::uint64_t last) {
+  drop_before(last);
+  const std::uint64_t before = compared_;
+  drop_before(last + 1);
+  forget_old_fetches();
+  begin(last);
+  return before;
+}
+
+void ReadCheck::drop_before(std::uint64_t instruction) {
+  std::size_t count = 0;
+  for (; count < pending_.size(); ++count) {
+    const Pending& p = pending_[count];
+    if (p.t.position.instruction >= instruction) break;
+    compared_ += p.parts;
+  }
+  pending_.drop_front(count);
+}
+
+void ReadCheck::skip(std::uint64_t next) {
+  // Before the first access nothing of the capture has been compared yet.
+  drop_before(instruction_ != kNone ? instruction_ + 1 : next);
+  begin(next);
+}
+
+}  // namespace citcat

@@ -1,0 +1,225 @@
+#pragma once
+// Compares what the replay reads with what the bus shows being read.
+//
+// A wrong value that has not reached a write yet shows itself early this way: as a read at another
+// address, a read too many or too few, code fetched from elsewhere, or a line filled with bytes
+// that the replay's memory does not hold. Without a cache every read is on the bus; with one, each
+// fill must be of a line that its instruction touches.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "events/recording.h"
+#include "formats/io/number_set.h"
+#include "formats/io/short_queue.h"
+#include "replay/machine/memory.h"
+#include "replay/machine/observer.h"
+#include "replay/verify/block_memory.h"
+
+namespace citcat {
+
+/// How far a comparison of reads has come, apart from what the capture has shown memory to hold.
+struct ReadCheckProgress {
+  struct Access {
+    PhysAddr address;
+    std::uint32_t size = 0;
+    AccessKind kind = AccessKind::data;
+  };
+  struct Pending {
+    BusTransaction t;         ///< with the bytes that the capture has shown, where `shown`
+    std::uint32_t known = 0;  ///< bit i: byte i of them is known
+    bool shown = false;       ///< else they still are what bus_memory_ holds
+    bool touched = false;     ///< but memory held something else then
+    bool held = false;        ///< code that memory held before the instruction stored anything
+    std::uint8_t parts = 1;   ///< transactions of the capture that it is
+  };
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  static constexpr std::uint32_t kAnyIteration = ~std::uint32_t{0};
+
+  std::size_t next_external_ = 0;
+  std::uint64_t instruction_ = kNone;
+  std::uint32_t iteration_ = kAnyIteration;
+  std::uint64_t split_fault_ = kNone;  ///< the last that faulted where a page begins
+  std::size_t code_held_ = 0;          ///< so many of pending_, the first ones, are held or no code
+  ShortQueue<Pending> pending_;        ///< not settled yet
+  std::vector<Access> fetches_, reads_, stores_;  ///< of instruction_
+  ShortQueue<Access> recent_code_;                ///< fetched on the bus last
+  /// The last of these that brought one range, each what follows the one before.
+  struct Straight {
+    PhysAddr begin;
+    std::uint32_t bytes = 0;
+    std::size_t fetches = 0;
+    bool holds(PhysAddr a, std::uint32_t size) const {
+      return a.value - begin.value < bytes && size <= bytes - (a.value - begin.value);
+    }
+  };
+  Straight straight_code_;
+  NumberSet table_frames_;    ///< page directories and tables
+  NumberSet written_frames_;  ///< by the captured side; without a cache only
+  NumberSet device_pages_;
+  std::uint64_t compared_ = 0;
+};
+
+class ReadCheck : private ReadCheckProgress {
+ public:
+  using ReadCheckProgress::kAnyIteration;
+  using ReadCheckProgress::kNone;
+  /// What bus and replay disagree on.
+  struct Disagreement {
+    const char* reason = "";
+    BusTransaction expected;  ///< `size` 0 when the bus shows nothing
+    std::string found;
+  };
+
+  /// `recording` must outlive the check. Only captures whose memory traffic is counted are
+  /// compared; of others nothing is asked. `plain`: what a Disagreement shows is of no interest.
+  explicit ReadCheck(const Recording& recording, bool plain = false);
+
+  // The captured side, in bus order.
+  /// `t` is so many transactions of the capture, joined.
+  void captured_read(const BusTransaction& t, std::uint8_t parts = 1);
+  /// `t`, which is memory traffic, comes before long: what is needed for it is fetched from memory
+  /// ahead.
+  void will_capture(const BusTransaction& t) const {
+    const MemoryImage::Page* const page = uncached_ ? nullptr : bus_memory_.find(t.address.page());
+    if (page == nullptr) return;
+    __builtin_prefetch(&page->data[t.address.offset_in_page()]);
+    page->valid.prefetch(t.address.offset_in_page());
+  }
+  void captured_write(const BusTransaction& t);
+
+  // The replayed side, in program order. `memory` is the replay's, as it is before the access.
+  void fetched(PhysAddr a, std::uint32_t size, const Memory& memory);
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memory& memory);
+  void stored(PhysAddr a, std::uint32_t size, const Memory& memory);
+
+  void address_space(std::uint32_t cr3) { table_frames_.insert(cr3 / kPageSize); }
+  /// A page table is here, read where nothing is expected.
+  void table(PhysAddr a) { table_frames_.insert(a.page()); }
+
+  /// What lies at `linear` was refused to instruction(). No manual tells whether it has read by
+  /// then what its operand has in the page before.
+  void page_fault(std::uint32_t linear) {
+    if ((linear & kPageMask) == 0) split_fault_ = instruction_;
+  }
+
+  /// The accesses that follow are of this iteration of a REP, or of any.
+  void reach(std::uint32_t iteration) { iteration_ = iteration; }
+  // Many iterations of a REP at once, in place of telling what each reads and stores. `memory` is
+  // the replay's before them.
+  std::uint32_t plain_iterations(const StringIterations& run, const Memory& memory);
+  void pass_iterations(const StringIterations& run, const Memory& memory);
+  /// The instruction whose accesses are being collected; kNone before the first.
+  std::uint64_t instruction() const { return instruction_; }
+  /// Something may have to be compared of what was read before instruction `next`.
+  bool waits_before(std::uint64_t next) const {
+    return uncached_ || (!pending_.empty() && pending_.front().t.position.instruction < next);
+  }
+  /// Goes on to `next`: nothing waits before it, on either side.
+  void begin(std::uint64_t next) {
+    fetches_.clear();
+    reads_.clear();
+    stores_.clear();
+    code_held_ = 0;
+    instruction_ = next;
+  }
+  /// Compares the accesses of instruction(), which must be complete on both sides, and goes on to
+  /// `next`.
+  std::optional<Disagreement> settle(std::uint64_t next, const Memory& memory);
+  /// Goes on without comparing: the capture does not reach the end of instruction().
+  void skip(std::uint64_t next);
+
+  /// Whether all that the bus shows being read by the instructions of `block`, the first at
+  /// `first`, is plainly what they read. `memory` is the replay's after it.
+  bool agrees(const ExecutedBlock& block, std::uint64_t first, const Memory& memory);
+  /// Which instructions from number `first` on reads of data wait for: as
+  /// Sink::reads_of_interest().
+  std::uint64_t pending_data(std::uint64_t first) const;
+  /// They agree. As far as compared() before the last of them, returns it.
+  std::uint64_t pass_block(std::uint64_t last);
+
+  std::uint64_t compared() const { return compared_; }
+  /// What the bus shows being read next that has not been settled; null where nothing waits.
+  const BusTransaction* first_pending() const {
+    return pending_.empty() ? nullptr : &pending_.front().t;
+  }
+  /// Whether the bus ever marked an access to this page as uncacheable: a device, or ROM.
+  bool is_device_page(std::uint32_t page) const { return device_pages_.contains(page); }
+
+  /// The comparison at one moment, to come back to.
+  struct Checkpoint {
+    ReadCheckProgress progress;
+    MemoryImage memory;
+  };
+  Checkpoint checkpoint() const { return {*this, bus_memory_.clone()}; }
+  void restore(const Checkpoint& checkpoint) {
+    static_cast<ReadCheckProgress&>(*this) = checkpoint.progress;
+    bus_memory_ = checkpoint.memory.clone();
+  }
+  /// What the capture has shown memory to hold was wrong: it is `bytes`.
+  void correct(PhysAddr a, std::span<const std::uint8_t> bytes) { set_memory(a, bytes); }
+
+ private:
+  /// Something of this instruction is still to be compared.
+  bool expects() const {
+    return uncached_ ||
+           (!pending_.empty() && pending_.front().t.position.instruction <= instruction_);
+  }
+  void look_at_code(const Memory& memory);
+  void set_memory(PhysAddr a, std::span<const std::uint8_t> bytes);
+  void note_written(std::uint32_t frame);
+  void show_memory(Pending& p) const;
+  bool is_unwritten(Pending& p, const Memory& memory) const;
+  void touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory);
+  void apply_external_writes(std::uint64_t transaction);
+  bool equals(Pending& p, const Memory& memory) const;
+  void drop_before(std::uint64_t instruction);
+  /// Belongs to none of the accesses now. The one after is left a chance: should the monitor count
+  /// otherwise, the comparison that is not plain has the last word.
+  bool is_later(std::uint32_t iteration) const {
+    return iteration > iteration_ && iteration - iteration_ > 1;
+  }
+  std::uint32_t first_concerned(const Pending& p) const;
+  bool is_read_in_place(const Pending& p, const StringIterations& run) const;
+  bool follows_code(const Pending& p) const;
+  bool follows_code(const Pending& p, PhysAddr fetched) const;
+  bool agrees(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;
+  bool agrees_with_fills(const ExecutedBlock& block, std::uint64_t first,
+                         const BlockMemory& after) const;
+  bool agrees_uncached(const ExecutedBlock& block, std::uint64_t first, const BlockMemory& after,
+                       const Memory& memory);
+  bool equals_before(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;
+  /// What a fill is of. The parts of a line are one.
+  std::pair<PhysAddr, std::uint32_t> filled(const BusTransaction& t) const {
+    if (!t.has(kLine)) return {t.address, t.size};
+    return {PhysAddr{t.address.value & ~(line_bytes_ - 1)}, line_bytes_};
+  }
+  std::optional<Disagreement> settle_fills(const Memory& memory);
+  std::optional<Disagreement> settle_uncached_data();
+  std::optional<Disagreement> settle_uncached_code();
+  bool was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest) const;
+  void note_fetch(const BusTransaction& t) {
+    recent_code_.push_back({t.address, t.size, AccessKind::data});
+    if (t.address != straight_code_.begin + straight_code_.bytes) straight_code_ = {t.address};
+    straight_code_.bytes += t.size;
+    ++straight_code_.fetches;
+  }
+  void forget_old_fetches();
+  std::optional<Disagreement> missing_read(std::uint64_t address) const;
+  std::optional<Disagreement> extra_read(std::uint64_t address) const;
+  bool is_table(PhysAddr a) const { return table_frames_.contains(a.page()); }
+
+  const Recording& recording_;
+  bool uncached_ = false;
+  bool plain_ = false;
+  bool data_is_shown_ = true;  ///< pending reads of data have the bytes that they read
+  std::uint32_t line_bytes_ = 0;
+  MemoryImage bus_memory_;  ///< what the capture has shown memory to hold so far
+  std::vector<std::uint64_t> bus_bytes_, replay_bytes_;  ///< kept for their capacity
+};
+
+}  // namespace citcat

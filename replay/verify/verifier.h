@@ -1,0 +1,377 @@
+#pragma once
+// Checks a replay against everything the bus showed: each captured write in address, bytes and
+// order, each port access, each special cycle, each write-back of a line, the hardware's own
+// instruction stream where pins gave one.
+//
+// Order is that of the bus, with the freedom a processor has: posted writes may pass port accesses,
+// and bytes of one instruction may come in another order where the processor's is not known, or the
+// monitor that counted instructions is no pins.
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "events/adoption.h"
+#include "events/port_transfers.h"
+#include "events/recording.h"
+#include "formats/io/number_set.h"
+#include "formats/io/short_queue.h"
+#include "replay/machine/block_template.h"
+#include "replay/machine/machine.h"
+#include "replay/machine/observer.h"
+#include "replay/session/replayer.h"
+#include "replay/verify/lone_change.h"
+#include "replay/verify/read_check.h"
+#include "replay/x86/flag_effects.h"
+
+namespace citcat {
+
+struct CheckCount {
+  std::uint64_t checked = 0;
+  std::uint64_t equal = 0;
+};
+
+struct VerifyTotals {
+  CheckCount writes;        ///< captured memory write transactions
+  CheckCount write_backs;   ///< captured write-back transactions
+  std::uint64_t reads = 0;  ///< captured reads, fetches and fills compared, all of them equal
+  CheckCount io_reads, io_writes;
+  CheckCount specials;        ///< halt, shutdown, flush
+  CheckCount instructions;    ///< hardware instruction stream, prefixes not counted
+  std::uint64_t adopted = 0;  ///< results taken over from the bus
+  /// Changes by another bus master that turn over a single bit of memory, among others near them or
+  /// accepted: devices do that, but it is also what a wrongly captured bit of a read looks like.
+  std::uint64_t single_bit_changes = 0;
+  std::uint64_t first_single_bit_change = ~std::uint64_t{0};  ///< transaction that showed it
+  std::uint64_t evidence_bytes = 0;  ///< bytes of captured writes and write-backs compared
+};
+
+/// Final memory compared with an image captured at the end.
+struct FinalMemory {
+  std::uint64_t bytes = 0;  ///< compared
+  std::uint64_t different = 0;
+  /// Bytes that differ where no manual tells the value and no bus showed it (x87 transcendentals,
+  /// RCPPS, undefined flags, still in a write-back cache): the captured image's are right.
+  std::uint64_t adopted = 0;
+  /// Bytes that differ although the bus confirmed what the processor last left there: another bus
+  /// master wrote them after the processor's last access.
+  std::uint64_t external_unseen = 0;
+  /// Written by the processor to uncacheable addresses and never read back: devices, not memory.
+  std::uint64_t device = 0;
+  std::vector<PhysAddr> differences;  ///< the first few thousand
+};
+
+struct VerifierOptions {
+  bool strict = false;  ///< adopt nothing
+  bool reads = true;    ///< compare reads and line fills too, where the capture counts them
+  /// Take a change of one bit by another bus master for what it says it is. Without, one that
+  /// stands alone (see LoneChanges) is a divergence: it is what a wrongly captured bit looks like.
+  bool bit_changes = false;
+  bool final_memory = true;  ///< keep what compare_final() needs
+  /// Take only what agrees plainly, by whole blocks of instructions where the capture allows it:
+  /// see Verifier::plain(). Several times faster.
+  bool plain = false;
+  /// Transactions that somebody has reviewed, ascending: captured writes whose bytes are taken over
+  /// whatever the replay stored, and reads that showed another bus master change a single bit.
+  std::vector<std::uint64_t> believed;
+};
+
+/// How far a comparison has come: which captured transactions wait for the replay, and what was
+/// compared so far.
+struct VerifierProgress {
+  struct PendingWrite {
+    BusTransaction t;
+    std::uint32_t unmatched = 0;  ///< bit i: byte i has not been written by the replay yet
+    bool adopted = false;
+  };
+  struct PendingLine {
+    BusTransaction t;
+    std::uint32_t unmatched = 0;  ///< bit i: byte i has not been seen equal yet
+    std::uint8_t parts = 1;       ///< transactions of the capture that it is
+  };
+
+  /// Number of the 16 bytes that an address lies in, the shortest lines that processors have.
+  static std::uint32_t line_of(std::uint32_t address) { return address / 16; }
+  /// One number for the lines that a transaction may be of at once.
+  static std::uint32_t window_of(PhysAddr a) {
+    return a.value / std::uint32_t{kMaxTransactionBytes};
+  }
+  /// The masks above when nothing has been seen of `size` bytes.
+  static constexpr std::uint32_t all_bytes(std::uint32_t size) {
+    return size >= 32 ? 0xffffffffu : (1u << size) - 1;
+  }
+
+  std::optional<BusTransaction> ahead_;  ///< read, and not pulled yet
+  std::uint8_t ahead_parts_ = 1;         ///< transactions of the capture that it is
+  bool at_end_ = false;
+  bool beyond_ = false;
+  bool counted_ = false;  ///< memory traffic carries positions
+  bool all_counted_ = true;
+  Position pulled_;  ///< of the transaction pulled last that is of memory
+  std::uint64_t pulled_index_ = kNoTransaction;  ///< of the transaction pulled last
+
+  ShortQueue<PendingWrite> writes_;
+  std::deque<BusTransaction> io_;
+  std::deque<BusTransaction> specials_;
+  std::deque<BusTransaction> starts_;
+  /// Where the replay went on otherwise than with the next instruction in memory.
+  struct Branches {
+    struct Target {
+      std::uint32_t linear = 0, eip = 0;
+    };
+    std::deque<Target> taken;  ///< since the last one that a message told of
+    std::uint32_t next_linear = 0;
+    bool after_branch = true;
+    std::optional<std::uint64_t> waits_since;  ///< instruction at which starts_.front() was missed
+  };
+  Branches branches_;
+  ShortQueue<PendingLine> lines_;
+  /// Without positions: write-backs up to the next port access or interrupt, by window_of() their
+  /// address, in order.
+  std::unordered_map<std::uint32_t, std::deque<BusTransaction>> window_lines_;
+  std::uint64_t interrupts_pulled_ = 0, interrupts_seen_ = 0;
+  std::uint64_t progress_at_ = 0;  ///< instruction of the last agreement after the last event
+  bool out_of_order_ = false;      ///< a later write matched before the first pending one
+  std::uint64_t repeat_started_ = ~std::uint64_t{0};
+  std::size_t externals_seen_ = 0;
+
+  std::size_t next_external_ = 0;  ///< not in the model yet
+  NumberSet unconfirmed_lines_;    ///< line_of() what was written since the bus showed them
+  std::unordered_set<std::uint32_t> device_bytes_;
+  std::unordered_set<std::uint32_t>
+      beyond_end_;  ///< written by the instruction the capture ends in
+  /// Bytes not yet on the bus, with their bits that no manual tells: model-specific results,
+  /// undefined flags.
+  struct Unspecified {
+    std::uint8_t bits = 0;   ///< that no manual tells
+    std::uint8_t value = 0;  ///< of the byte as the replay stored it
+  };
+  std::unordered_map<std::uint32_t, Unspecified> specific_bytes_;
+  NumberSet specific_lines_;  ///< in which there may be such
+  PhysAddr copied_from_;      ///< what the MOVS in progress has read
+  std::optional<Position> copied_at_;
+  UndefinedFlagTracker flags_;
+  VerifyTotals totals_;
+  std::vector<Adoption> adoptions_;
+  std::uint64_t last_agreed_ = ~std::uint64_t{0};
+};
+
+class Verifier final : public Sink, private VerifierProgress {
+ public:
+  Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
+           const VerifierOptions& options);
+  ~Verifier() override;
+  /// The machine under test; call before the replay starts. Must outlive the verifier's use.
+  void attach(Machine& machine) { machine_ = &machine; }
+
+  // Sink. Each throws ReplayStopped at the first disagreement.
+  bool wants_reads() const override { return reads_ != nullptr; }
+  Detail detail() const override;
+  Sink* block_receiver() override { return plain_ ? nullptr : this; }
+  Position expected() override;
+  bool expects_stores() const override { return recording_.bus.form != CacheForm::write_back; }
+  bool may_run_block(Position first, std::uint32_t count) override;
+  std::uint64_t reads_of_interest(Position first) const override;
+  bool looks_ahead() const override { return recording_.bus.form != CacheForm::none; }
+  bool agrees(const ExecutedBlock& block, Position first) override;
+  void agreed(const ExecutedBlock& block, Position first) override;
+  std::uint32_t agreed_iterations(const StringIterations& run, Position first) override;
+  void copied(PhysAddr from, PhysAddr to, std::uint32_t size) override;
+  void block(const ExecutedBlock&, Position) override {}
+  void fetch(PhysAddr a, std::uint32_t size, Position now) override;
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
+  void address_space(std::uint32_t cr3, Position now) override;
+  void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override;
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void delivered(const DeliveredEvent& event, Position now) override;
+  void halted(Position now) override;
+  void cache_flushed(bool write_back, Position now) override;
+  void shutdown(Position now) override;
+
+  /// After a complete replay: nothing captured before `end` may be left over. Throws ReplayStopped.
+  void finish(Position end);
+  /// The same for what the replay reported: a divergence if there is something left over.
+  ReplayReport finish(ReplayReport report);
+  const VerifyTotals& totals() const { return totals_; }
+  /// Only what agrees plainly is taken, and undefined flags in the frames of interrupts: what
+  /// another comparison would adopt or excuse besides is a divergence here. That one without
+  /// VerifierOptions::plain has the last word then; on what agrees here it has none to add.
+  bool plain() const { return plain_; }
+  /// Every byte taken over from the bus.
+  const std::vector<Adoption>& adoptions() const { return adoptions_; }
+  /// The comparison at an instruction boundary, to come back to. Only without final memory, which
+  /// is not part of it. The reader given to the constructor must be taken back by its owner.
+  struct Checkpoint {
+    VerifierProgress progress;
+    std::shared_ptr<const ReadCheck::Checkpoint> reads;  ///< null where reads are not compared
+  };
+  Checkpoint checkpoint() const;
+  void restore(const Checkpoint& checkpoint);
+  /// For trials: other writes to believe from here on, and memory that the capture showed wrongly.
+  void believe(std::vector<std::uint64_t> transactions) {
+    options_.believed = std::move(transactions);
+  }
+  void correct_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
+    if (reads_ != nullptr) reads_->correct(a, bytes);
+  }
+  /// Memory was changed here by somebody who knows better than the replay: write-backs that wait
+  /// for their bytes are looked at again.
+  void memory_changed(PhysAddr a) { settle_lines(window_of(machine_->memory().captured(a))); }
+  /// A write-back of this line is taken for right, whatever it shows.
+  void forgive_line(PhysAddr a);
+  /// The captured transaction that agreed last.
+  std::uint64_t last_agreed() const { return last_agreed_; }
+
+  /// The first captured write or port access that was read from the evidence and that the replay
+  /// has not made; nullopt where it has made all of them.
+  std::optional<std::uint64_t> first_missing() const;
+
+  /// The evidence is over, the run goes on: whatever would have been on the bus throws EvidenceEnd.
+  void go_beyond() { beyond_ = true; }
+
+  /// Compares the machine's memory with what the writes on the bus leave (forms without
+  /// write-back; empty otherwise), or with `captured`.
+  FinalMemory compare_final(const MemoryImage* captured) const;
+
+ private:
+  static constexpr const char* kBranchNotTaken =
+      "the processor took a branch that the replay did not";
+
+  /// How far a captured write may be from its place. Bytes of one instruction stay well within it:
+  /// the largest, FXSAVE, is 128 bus words; an interrupt out of virtual-8086 mode is 10.
+  static constexpr std::size_t kWriteWindow = 160;
+  /// Transactions held back while looking for one of another kind, before that counts as missing.
+  static constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
+
+  // verifier_capture.cc: transactions as they come
+  /// Makes sure that the next transaction is known. False at the end.
+  bool look_ahead() { return ahead_ || read_ahead(); }
+  bool read_ahead();
+  void will_pull(const BusTransaction& t) const;
+  bool pull();
+  void pull_through(Position position);
+  bool has_position_beyond(Position position) const {
+    // Iterations do not order evidence: an interrupted REP starts again from zero.
+    return counted_ && pulled_.instruction > position.instruction;
+  }
+  void sort_in(const BusTransaction& t);
+  bool writes_visible(PhysAddr a) const;
+  std::uint32_t unspecified_bits(std::span<const std::uint8_t> bytes);
+  void match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecified, Position now);
+  PendingWrite* find_pending(std::uint32_t address, unsigned& byte, Position now);
+  void model_external_writes(std::uint64_t transaction);
+  bool marks_table_entry(PhysAddr a, std::uint8_t before, std::uint8_t changed) const;
+  void check_bit_change(PhysAddr a, bool table_entry, std::uint64_t transaction, Position now);
+  bool may_differ(PhysAddr a, std::uint8_t captured) const;
+  bool adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value,
+             std::uint8_t unspecified);
+  void drop_matched();
+  bool evidence_used_up() const;
+  bool cut_off(Position now) const;
+  void require_order(const PendingWrite& made, PhysAddr a, std::uint8_t value, Position now) const;
+  void end_if_used_up(Position now);
+  void require_nothing_missing(Position completed);
+  void check_lines(Position next);
+  bool line_matches(PendingLine& line) const;
+  std::string memory_text(PhysAddr a, std::uint32_t size) const;
+  void line_agreed(const BusTransaction& t, std::uint8_t parts);
+  bool at_barrier() const;
+  bool settle_lines(std::uint32_t window);
+  void settle_window(Position now);
+  void expire_lines(Position completed, bool in_repeat);
+  bool shows_images_alone(const PendingLine& line) const;
+  bool adopt_line(PendingLine& line);
+  void set_specific(PhysAddr a, std::uint8_t bits, std::uint8_t value);
+  void note_branch(std::uint32_t linear, std::uint32_t eip);
+  void write_agreed(const BusTransaction& t);
+
+  // verifier_blocks.cc: what ran as a block
+  bool pull_plain(std::uint64_t first, std::uint64_t last);
+  bool is_plain(const BusTransaction& t, std::uint64_t first, std::uint64_t through) const;
+  /// Where it is expected: at the beginning of a REP that an event came at, which starts again.
+  Position place_of(const BusTransaction& t) const {
+    if (!t.has(kPositionKnown)) return {};
+    if (t.position.instruction == interrupted_) return {interrupted_, 0};
+    return t.position;
+  }
+  static Position place_before(Position at);
+  void pull_reads_at(Position at);
+  bool stores_agree(const ExecutedBlock& block, std::uint64_t first);
+  bool lines_agree(const ExecutedBlock& block, std::uint64_t first) const;
+  bool line_agrees(const ExecutedBlock& block, const PendingLine& line,
+                   std::uint32_t instruction) const;
+  std::size_t lines_through(std::uint64_t instruction) const;
+  bool allows_blocks() const;
+  bool expects_nothing(Position now) const { return plain_ && now < expected_; }
+
+  // verifier_repeats.cc: iterations of repeated strings
+  bool may_take_iterations(Position first) const;
+  std::size_t count_stores(StringIterations& run, std::uint64_t instruction) const;
+
+  std::uint8_t copied_bits(std::size_t byte, Position now) const;
+  void excuse_overwritten(PhysAddr a, Position now);
+  void follow_flags(const InstructionInfo& info);
+  void follow_untold_flags();
+  struct FlagImage {
+    std::uint32_t value = 0, undefined = 0;
+  };
+  std::optional<FlagImage> note_image(PhysAddr a, std::span<const std::uint8_t> bytes);
+  void forget_lost_images();
+  void excuse_image(PhysAddr a, const FlagImage& old, Position now);
+  bool is_image(PhysAddr a, std::uint8_t captured) const;
+  void check_instruction_start(const ExecutedInstruction& e, Position now);
+  void match_branches();
+  void check_branch_targets(const ExecutedInstruction& e, Position now);
+  void follow_reads(Position now);
+  void begin_reads(Position now);
+
+  // verifier_ports.cc
+  /// One access as the replay makes it.
+  struct PortUse {
+    BusOp op = BusOp::io_read;
+    std::uint16_t port = 0;
+    std::uint32_t size = 0, value = 0;
+    std::string text() const;
+  };
+  void match_port(const PortUse& use, const char* other, Position now);
+  const BusTransaction& next_io(const PortUse& use, Position now);
+  const BusTransaction& next_part(const PortUse& use, bool begun, Position now);
+  void check_special(BusOp op, Position now);
+  bool made_by_specific_store() const;
+  bool is_believed(std::uint64_t transaction) const;
+  [[noreturn]] void diverged(Position now, const char* reason, const BusTransaction* expected,
+                             const std::string& found) const;
+
+  const Recording& recording_;
+  std::unique_ptr<EvidenceReader> evidence_;
+  VerifierOptions options_;
+  Machine* machine_ = nullptr;
+  LoneChanges lone_changes_;
+  std::unique_ptr<ReadCheck> reads_;  ///< null where reads are not compared
+  bool plain_ = false;
+  /// A line is compared as one, however it went over the bus: no transaction of it is of interest.
+  bool joins_lines_ = false;
+  PortBus port_bus_;
+  /// Of a plain comparison: images of EFLAGS that events stored, with bits that no manual tells, by
+  /// their addresses.
+  std::unordered_map<std::uint32_t, FlagImage> flag_images_;
+  Position expected_;  ///< as the machine was told last
+  /// An event came at this instruction: a REP there starts again from zero.
+  std::uint64_t interrupted_ = ~std::uint64_t{0};
+  std::size_t writes_made_ = 0;  ///< of writes_: found by agrees() for the next agreed()
+  bool keeps_model_ = false;
+  MemoryImage model_;  ///< what the bus says memory holds (no write-back caches)
+};
+
+}  // namespace citcat

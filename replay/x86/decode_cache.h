@@ -1,0 +1,39 @@
+#pragma once
+// Instructions by their bytes, wherever they lie.
+
+#include <cstdint>
+#include <span>
+
+#include "formats/io/zeroed_array.h"
+#include "replay/x86/instruction_info.h"
+
+namespace citcat {
+
+/// Decodes as decode_instruction() does and remembers what it found: of the instructions of a
+/// kernel or a program two thirds are, byte for byte, like one before, and to decode costs some
+/// 2,400 of the host's instructions. Not for several threads.
+class DecodeCache {
+ public:
+  explicit DecodeCache(CpuModel model) : model_(model) {}
+
+  /// What `bytes` begin with (decode_instruction()). Valid until the next call.
+  const InstructionInfo& decode(std::span<const std::uint8_t> bytes, CodeMode mode);
+
+ private:
+  struct Entry {
+    CodeMode mode;
+    InstructionInfo info;  ///< of length 0 where the entry is free
+  };
+
+  Entry& entry(std::span<const std::uint8_t> bytes, std::size_t length);
+
+  CpuModel model_;
+  /// How long the last instruction was that began with these two bytes, the second in the upper
+  /// half: a guess, which the entry's own bytes confirm. 0: none did.
+  ZeroedArray<std::uint8_t> lengths_{std::size_t{1} << 16};
+  static constexpr unsigned kIndexBits = 13;
+  ZeroedArray<Entry> entries_{std::size_t{1} << kIndexBits};
+  InstructionInfo other_;  ///< the last one that is not kept
+};
+
+}  // namespace citcat

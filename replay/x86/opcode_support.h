@@ -1,0 +1,27 @@
+#pragma once
+// Which opcodes each processor has, beyond what Zydis (which knows the newest) refuses.
+
+#include <cstdint>
+#include <span>
+
+#include "replay/x86/instruction_info.h"
+
+namespace citcat {
+
+/// The 8088 and 80286: no 32-bit operands, no FS and GS, LOCK on anything.
+constexpr bool is_16_bit_processor(CpuModel model) {
+  return model == CpuModel::i8088 || model == CpuModel::i286;
+}
+
+/// Whether `model` executes the instruction whose encoding (opcode, map, ModRM, mandatory prefix)
+/// is in `info`; if not it raises #UD.
+bool is_on_processor(const InstructionInfo& info, CpuModel model);
+
+/// Forms that take LOCK from the 386 on (SDM vol. 2, LOCK): read-modify-write of memory by these.
+bool is_lockable(const InstructionInfo& info);
+
+/// Of BT, BTS, BTR or BTC of a register behind LOCK, as `bytes` begin with for a 386: how many
+/// bytes its prefixes are. 0 where `bytes` begin with anything else.
+std::size_t prefixes_of_locked_bit_test(std::span<const std::uint8_t> bytes);
+
+}  // namespace citcat

@@ -1,0 +1,369 @@
+// Positions from the queue-status pins: random programs are run by a small model of the 8088's bus
+// interface and queue, which counts instructions by itself; the tracker must find the same.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <map>
+#include <tuple>
+
+#include "capture/bus/channel_map.h"
+#include "capture/bus/execution_tracker.h"
+#include "tests/unit/capture/bus/wave.h"
+
+namespace citcat::test {
+namespace {
+
+enum Status : unsigned {
+  kInta = 0,
+  kIoRead = 1,
+  kIoWrite = 2,
+  kHalt = 3,
+  kCode = 4,
+  kRead = 5,
+  kWrite = 6,
+  kPassive = 7
+};
+enum Queue : unsigned { kNone = 0, kFirst = 1, kEmptied = 2, kNext = 3 };
+
+/// What the tracker has to say.
+struct Expected {
+  BusOp op;
+  std::uint32_t address;
+  std::vector<std::uint8_t> bytes;
+  bool prefix;
+  Position position;
+};
+
+/// An 8088 that runs made-up instructions.
+class Model8088 {
+ public:
+  explicit Model8088(Random& random) : random_(random) {
+    std::vector<std::string> names;
+    add_names(names, "AD", 0, 7);
+    add_names(names, "A", 8, 19);
+    for (const char* name : {"CLK", "S0", "S1", "S2", "QS0", "QS1"}) names.push_back(name);
+    wave_ = std::make_unique<Wave>(names, "CLK", false, random);
+    status_ = wave_->channel("S0");
+    queue_status_ = wave_->channel("QS0");
+  }
+
+  void run(unsigned instructions) {
+    clock(kPassive);
+    jump();
+    for (unsigned i = 0; i < instructions; ++i) {
+      instruction();
+      if (draw(random_, 6) == 0) interrupt(ip_);
+    }
+  }
+
+  Wave& wave() { return *wave_; }
+  const std::vector<Expected>& expected() const { return expected_; }
+
+ private:
+  static constexpr std::uint8_t kRetFar = 0xcb;
+
+  // ---- bus
+
+  void clock(unsigned status, unsigned queue = kNone) {
+    wave_->set(status_, 3, status);
+    wave_->set(queue_status_, 2, queue);
+    wave_->tick();
+  }
+
+  void cycle(unsigned status, std::uint32_t address, std::uint8_t data) {
+    for (unsigned idle = draw(random_, 2); idle != 0; --idle) clock(kPassive);
+    wave_->set(0, 20, address);
+    clock(status);
+    wave_->set(0, 20, random_());
+    clock(status);
+    for (unsigned waits = draw(random_, 2); waits != 0; --waits) clock(status);
+    wave_->set(0, 20, random_());
+    wave_->set(0, 8, data);
+    clock(kPassive);
+    clock(kPassive);
+  }
+
+  void read(unsigned count = 1) {
+    const auto address = static_cast<std::uint32_t>(random_() & 0xfffff);
+    for (unsigned i = 0; i < count; ++i)
+      cycle(kRead, address + i, static_cast<std::uint8_t>(random_()));
+  }
+  void write(unsigned count = 1) {
+    const auto address = static_cast<std::uint32_t>(random_() & 0xfffff);
+    for (unsigned i = 0; i < count; ++i)
+      cycle(kWrite, address + i, static_cast<std::uint8_t>(random_()));
+  }
+
+  // ---- queue
+
+  std::uint32_t linear(std::uint16_t ip) const { return (cs_ * 16u + ip) & 0xfffff; }
+
+  std::uint8_t& memory(std::uint16_t ip) {
+    // Wherever nothing was laid down there is a RETF, so that what was fetched ahead can be
+    // executed.
+    return code_.emplace(linear(ip), kRetFar).first->second;
+  }
+
+  void fetch() {
+    const std::uint8_t byte = memory(fetch_ip_);
+    cycle(kCode, linear(fetch_ip_), byte);
+    queue_.push_back(byte);
+    ++fetch_ip_;
+  }
+
+  void take(unsigned how) {
+    while (queue_.empty() || (queue_.size() < 4 && draw(random_, 4) == 0)) fetch();
+    queue_.pop_front();
+    ++ip_;
+    clock(kPassive, how);
+  }
+
+  void flush(std::uint16_t cs, std::uint16_t ip) {
+    queue_.clear();
+    clock(kPassive, kEmptied);
+    cs_ = cs;
+    ip_ = fetch_ip_ = ip;
+    for (unsigned idle = 2; idle != 0; --idle) clock(kPassive);
+  }
+  /// Somewhere nothing was executed before, away from the ends of the segment.
+  std::pair<std::uint16_t, std::uint16_t> far() {
+    block_ += 64;
+    const auto ip = static_cast<std::uint16_t>(16 * (16 + draw(random_, 3800)));
+    return {static_cast<std::uint16_t>(((0x100000 + block_ - ip) & 0xfffff) / 16), ip};
+  }
+  void jump() {
+    const auto [cs, ip] = far();
+    flush(cs, ip);
+  }
+
+  // ---- instructions
+
+  /// Lays down the bytes at IP, before anything was fetched from there.
+  void lay(const std::vector<std::uint8_t>& bytes) {
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      code_[linear(static_cast<std::uint16_t>(ip_ + i))] = bytes[i];
+  }
+
+  void start(const std::vector<std::uint8_t>& bytes, bool prefix) {
+    expected_.push_back({BusOp::instruction_start, linear(ip_), bytes, prefix, {completed_, 0}});
+    take(kFirst);
+    for (std::size_t i = 1; i < bytes.size(); ++i) take(kNext);
+  }
+
+  void instruction() {
+    // New code is laid down where the queue has not been yet.
+    while (!queue_.empty()) return_far();
+    switch (draw(random_, 9)) {
+      case 0:
+        simple({0x90});
+        break;
+      case 1:
+        simple({0xb8, 0x34, 0x12});
+        break;
+      case 2:
+        simple({0x50});
+        write(2);
+        break;
+      case 3:
+        lay({0x2e, 0x8b, 0x87, 0x10, 0x20});
+        start({0x2e}, true);
+        start({0x8b, 0x87, 0x10, 0x20}, false);
+        read(2);
+        break;
+      case 4:
+        simple({0xec});
+        cycle(kIoRead, 0x60, 0xff);
+        break;
+      case 5:
+        simple({0xf4});
+        cycle(kHalt, 0, 0);
+        // Only an interrupt wakes it.
+        ++completed_;
+        interrupt(ip_);
+        return;
+      case 6:
+        simple({0xaa});
+        write();
+        break;
+      default:
+        string_instruction();
+        return;
+    }
+    ++completed_;
+  }
+
+  void return_far() {
+    start({kRetFar}, false);
+    read(4);
+    jump();
+    ++completed_;
+  }
+
+  void simple(const std::vector<std::uint8_t>& bytes) {
+    lay(bytes);
+    start(bytes, false);
+  }
+  void string_instruction() {
+    struct Form {
+      std::uint8_t opcode;
+      unsigned reads, writes;
+    };
+    static constexpr Form kForms[] = {{0xa4, 1, 1}, {0xa5, 1, 1}, {0xa6, 2, 0}, {0xa7, 2, 0},
+                                      {0xaa, 0, 1}, {0xab, 0, 1}, {0xac, 1, 0}, {0xad, 1, 0},
+                                      {0xae, 1, 0}, {0xaf, 1, 0}};
+    const Form form = kForms[draw(random_, 10)];
+    static const std::vector<std::vector<std::uint8_t>> kPrefixes = {
+        {0xf3}, {0xf2}, {0x26, 0xf3}, {0xf3, 0x2e}, {0xf0, 0xf3}, {0x3e}};
+    std::vector<std::uint8_t> bytes = kPrefixes[draw(random_, 6)];
+    const std::size_t opcode_at = bytes.size();
+    bytes.push_back(form.opcode);
+    lay(bytes);
+    std::size_t from = 0;  // the prefix it is (re)started at
+    for (;;) {
+      const std::uint16_t begin = ip_;
+      bool repeats = false;
+      for (std::size_t i = from; i < opcode_at; ++i) {
+        repeats = repeats || bytes[i] == 0xf2 || bytes[i] == 0xf3;
+        start({bytes[i]}, true);
+      }
+      start({bytes[opcode_at]}, false);
+      const std::uint16_t after = ip_;
+      const unsigned iterations = repeats ? draw(random_, 6) : 1;
+      const bool broken = repeats && draw(random_, 2) == 0;
+      for (unsigned n = 0; n < iterations; ++n) iterate(form.opcode, form.reads, form.writes);
+      if (!broken) {
+        ++completed_;
+        ip_ = after;
+        return;
+      }
+      // Back to the prefix just before the opcode, and to no earlier one.
+      const auto back = static_cast<std::uint16_t>(begin + (opcode_at - from) - 1);
+      queue_.clear();
+      clock(kPassive, kEmptied);
+      interrupt(back, iterations);
+      from = opcode_at - 1;
+    }
+  }
+
+  void iterate(std::uint8_t opcode, unsigned reads, unsigned writes) {
+    const unsigned width = (opcode & 1) != 0 ? 2 : 1;
+    for (unsigned i = 0; i < reads; ++i) read(width);
+    for (unsigned i = 0; i < writes; ++i) write(width);
+    if (queue_.size() < 4 && draw(random_, 3) == 0) fetch();
+  }
+
+  /// Acknowledge, vector, pushes, a handler of a few instructions, and the way back.
+  void interrupt(std::uint16_t back, unsigned iterations = 0) {
+    const auto vector = static_cast<std::uint8_t>(random_());
+    const std::uint16_t return_cs = cs_;
+    expected_.push_back(
+        {BusOp::interrupt_acknowledge, 0, {vector}, false, {completed_, iterations}});
+    cycle(kInta, static_cast<std::uint32_t>(random_() & 0xfffff), 0xee);
+    cycle(kInta, static_cast<std::uint32_t>(random_() & 0xfffff), vector);
+    for (unsigned i = 0; i < 4; ++i)
+      cycle(kRead, vector * 4u + i, static_cast<std::uint8_t>(random_()));
+    const std::array<std::uint16_t, 3> pushed = {static_cast<std::uint16_t>(random_()), cs_, back};
+    const auto stack = static_cast<std::uint32_t>(random_() & 0xffff0);
+    for (unsigned i = 0; i < 3; ++i) {
+      if (i == 2) {
+        queue_.clear();
+        clock(kPassive, kEmptied);
+      }
+      cycle(kWrite, stack - 2 * i, static_cast<std::uint8_t>(pushed[i]));
+      cycle(kWrite, stack - 2 * i + 1, static_cast<std::uint8_t>(pushed[i] >> 8));
+    }
+    std::tie(cs_, ip_) = far();
+    fetch_ip_ = ip_;
+    lay({0x90, 0x50, 0xcf});
+    start({0x90}, false);
+    ++completed_;
+    start({0x50}, false);
+    write(2);
+    ++completed_;
+    start({0xcf}, false);
+    read(6);
+    flush(return_cs, back);
+    ++completed_;
+  }
+
+  Random& random_;
+  std::unique_ptr<Wave> wave_;
+  std::size_t status_ = 0, queue_status_ = 0;
+  std::map<std::uint32_t, std::uint8_t> code_;
+  std::deque<std::uint8_t> queue_;
+  std::uint32_t block_ = 0;
+  std::uint16_t cs_ = 0, ip_ = 0, fetch_ip_ = 0;
+  std::uint64_t completed_ = 0;
+  std::vector<Expected> expected_;
+};
+
+std::vector<BusTransaction> decode(Wave& wave) {
+  const BusMatch match = choose_bus(wave.info(), {}, CpuModel::unknown);
+  const PinAssignment assignment = assign_pins(match, {});
+  const auto decoder = match.bus->make(wave.info(), {*match.bus, assignment});
+  std::vector<BusTransaction> all;
+  SampleBlock block;
+  BusTransaction t;
+  while (wave.next(block)) decoder->decode(block);
+  decoder->finish();
+  while (decoder->take(t)) all.push_back(t);
+  return all;
+}
+
+TEST(ExecutionTracker, FindsInstructionsAndPositionsOfRandomPrograms) {
+  std::uint64_t in_rep = 0;
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    Random random(seed);
+    Model8088 model(random);
+    model.run(12);
+    std::vector<BusTransaction> found;
+    try {
+      found = decode(model.wave());
+    } catch (const std::exception& error) {
+      FAIL() << "seed " << seed << ": " << error.what();
+    }
+    std::size_t n = 0;
+    for (const BusTransaction& t : found) {
+      if (t.op != BusOp::instruction_start && t.op != BusOp::interrupt_acknowledge) continue;
+      ASSERT_LT(n, model.expected().size()) << "seed " << seed;
+      const Expected& e = model.expected()[n];
+      const std::string where = "seed " + std::to_string(seed) + " number " + std::to_string(n);
+      ASSERT_EQ(t.op, e.op) << where;
+      ASSERT_EQ(t.address.value, e.address) << where;
+      ASSERT_EQ(std::vector<std::uint8_t>(t.bytes().begin(), t.bytes().end()), e.bytes) << where;
+      ASSERT_EQ(t.has(kPrefix), e.prefix) << where;
+      ASSERT_TRUE(t.has(kPositionKnown)) << where;
+      ASSERT_EQ(t.position.instruction, e.position.instruction) << where;
+      ASSERT_EQ(t.position.iteration, e.position.iteration) << where;
+      if (t.position.iteration != 0) ++in_rep;
+      ++n;
+    }
+    ASSERT_EQ(n, model.expected().size()) << "seed " << seed;
+  }
+  EXPECT_GT(in_rep, 200u);
+}
+
+TEST(ExecutionTracker, KnowsTheLengthOfInstructions) {
+  const auto length = [](std::vector<std::uint8_t> bytes) {
+    return instruction_length_8086(bytes).value_or(0);
+  };
+  EXPECT_EQ(length({0x90}), 1u);
+  EXPECT_EQ(length({0x8b}), 0u);  // ModRM not there yet
+  EXPECT_EQ(length({0x8b, 0xc3}), 2u);
+  EXPECT_EQ(length({0x8b, 0x06}), 4u);  // [disp16]
+  EXPECT_EQ(length({0x8b, 0x46}), 3u);  // [bp+disp8]
+  EXPECT_EQ(length({0xc7, 0x86}), 6u);  // mov [bp+disp16], imm16
+  EXPECT_EQ(length({0xf7, 0x06}), 6u);  // test [disp16], imm16
+  EXPECT_EQ(length({0xf7, 0x26}), 4u);  // mul [disp16]
+  EXPECT_EQ(length({0xf6, 0xc8}), 3u);  // test al, imm8: /1 is decoded as /0
+  EXPECT_EQ(length({0x9a}), 5u);
+  EXPECT_EQ(length({0x62}), 2u);        // decoded as 72, JB
+  EXPECT_EQ(length({0xc0}), 3u);        // decoded as C2, RET n
+  EXPECT_EQ(length({0xd9, 0x06}), 4u);  // ESC
+  EXPECT_EQ(length({0xa1}), 3u);
+}
+
+}  // namespace
+}  // namespace citcat::test

@@ -1,0 +1,178 @@
+#include "capture/import/dump_window.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "unit/capture/import/dump_writes.h"
+
+namespace citcat::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+constexpr std::uint32_t kBase = 0xfef00000;
+
+std::optional<DumpedState> find(const std::vector<BusTransaction>& writes) {
+  DumpFinder finder;
+  for (const BusTransaction& t : writes) finder.take(t);
+  return finder.take_state();
+}
+
+void expect_whole_state(const std::optional<DumpedState>& dumped, std::uint32_t base) {
+  ASSERT_TRUE(dumped.has_value());
+  const CpuState& s = dumped->state;
+  EXPECT_EQ(dumped->base.value, base);
+  EXPECT_EQ(s.gpr[kEbx], 0x10014u);
+  EXPECT_EQ(s.eip, 0x10028u);
+  EXPECT_EQ(s.segment[kGs].base, 0x10084u);
+  EXPECT_EQ(s.tr.limit, 0x100a8u);
+  EXPECT_EQ(s.cr3, 0x100c8u);
+  EXPECT_EQ(s.dr[7], 0x100e4u);
+  EXPECT_EQ(s.tsc, 0x10100000100fcu);
+  EXPECT_EQ(s.fx[2], 0x01);
+  EXPECT_EQ(s.model, CpuModel::i486);
+  ASSERT_EQ(s.msrs.size(), 3u);
+  EXPECT_EQ(s.msrs[0], (Msr{0x10, 0x700000005}));
+  EXPECT_EQ(s.msrs[2], (Msr{0x176, 0x1234}));
+  EXPECT_THAT(s.unknown, ElementsAre("smbase"));  // only an SMI shows it
+  EXPECT_TRUE(dumped->warnings.empty());
+}
+
+TEST(DumpWindow, IsRecognisedByTheMonitorsMark) {
+  expect_whole_state(find(dump_writes(kBase, kStateWindow)), kBase);
+}
+
+TEST(DumpWindow, IsRecognisedByItsMagicWordsAtAnyPage) {
+  for (const std::uint32_t base : {0x00100000u, 0x3ff0000u, 0xffff0000u, 0x00005000u}) {
+    expect_whole_state(find(dump_writes(base)), base);
+  }
+}
+
+TEST(DumpWindow, MayBeWrittenInAnyOrder) {
+  std::mt19937 random(7);
+  for (const unsigned flags : {0u, unsigned{kStateWindow}}) {
+    for (int round = 0; round < 50; ++round) {
+      auto writes = dump_writes(kBase, flags);
+      std::shuffle(writes.begin(), writes.end(), random);
+      DumpFinder finder;
+      for (std::size_t i = 0; i < writes.size(); ++i) {
+        EXPECT_EQ(finder.complete(), false) << i;
+        finder.take(writes[i]);
+      }
+      EXPECT_TRUE(finder.complete());
+      expect_whole_state(finder.take_state(), kBase);
+    }
+  }
+}
+
+TEST(DumpWindow, MayBeWrittenByteByByte) {
+  std::vector<BusTransaction> bytes;
+  for (const BusTransaction& word : dump_writes(kBase)) {
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      BusTransaction t = word;
+      t.address = word.address + i;
+      t.size = 1;
+      t.data = {word.data[i]};
+      bytes.push_back(t);
+    }
+  }
+  expect_whole_state(find(bytes), kBase);
+}
+
+TEST(DumpWindow, IsFoundAmongOtherTraffic) {
+  std::vector<BusTransaction> traffic;
+  std::uint32_t other = 0x1000;
+  for (const BusTransaction& word : dump_writes(kBase)) {
+    traffic.push_back(memory_write(other += 4, CITCAT_STATE_MAGIC));
+    traffic.push_back(word);
+    traffic.push_back(memory_write(other += 4, CITCAT_STATE_END));
+  }
+  expect_whole_state(find(traffic), kBase);
+}
+
+TEST(DumpWindow, IsNotSeenInOrdinaryWrites) {
+  DumpFinder finder;
+  for (std::uint32_t i = 0; i < 4096; ++i) {
+    EXPECT_FALSE(finder.take(memory_write(0x7000 + 4 * i, 0x53544900 + i)));
+  }
+  EXPECT_FALSE(finder.found());
+  EXPECT_FALSE(finder.take_state().has_value());
+}
+
+TEST(DumpWindow, NamesEachWordThatIsMissing) {
+  struct Case {
+    std::uint32_t offset;
+    const char* name;
+  };
+  constexpr Case kCases[] = {{20, "ebx"},
+                             {48 + 16 + 8, "cs.limit"},
+                             {144, "ldtr"},
+                             {CITCAT_STATE_CR3, "cr3"},
+                             {CITCAT_STATE_DR(5), "dr7"},
+                             {CITCAT_STATE_TSC_HIGH, "tsc"},
+                             {CITCAT_STATE_FXSAVE + 100, "fx"},
+                             {CITCAT_STATE_CPUID(1) + 4, "cpuid.00000001"}};
+  for (const unsigned flags : {0u, unsigned{kStateWindow}}) {
+    for (const Case& c : kCases) {
+      auto writes = dump_writes(kBase, flags);
+      writes.erase(writes.begin() + c.offset / 4);
+      DumpFinder finder;
+      for (const BusTransaction& t : writes) finder.take(t);
+      EXPECT_FALSE(finder.complete());
+      EXPECT_TRUE(finder.found()) << c.name;
+      const auto dumped = finder.take_state();
+      ASSERT_TRUE(dumped.has_value()) << c.name;
+      EXPECT_THAT(dumped->state.unknown, UnorderedElementsAre(c.name, "smbase"));
+      EXPECT_EQ(dumped->warnings.size(), 1u);
+      EXPECT_EQ(dumped->state.msrs.size(), 3u);
+    }
+  }
+}
+
+TEST(DumpWindow, SurvivesTheLossOfItsCounts) {
+  for (const std::uint32_t offset :
+       {std::uint32_t{CITCAT_STATE_CPUID_COUNT}, std::uint32_t{CITCAT_STATE_MSR_COUNT(2)}}) {
+    auto writes = dump_writes(kBase);
+    writes.erase(writes.begin() + offset / 4);
+    const auto dumped = find(writes);
+    ASSERT_TRUE(dumped.has_value());
+    EXPECT_EQ(dumped->state.cpuid.size(), 2u);
+    EXPECT_EQ(dumped->state.msrs.size(), 3u);
+    EXPECT_EQ(dumped->state.unknown.size(), 2u);  // and smbase
+  }
+}
+
+TEST(DumpWindow, RefusesAnotherLayoutVersion) {
+  auto writes = dump_writes(kBase, kStateWindow);
+  writes[1] = memory_write(kBase + 4, 2, kStateWindow);
+  EXPECT_FALSE(find(writes).has_value());
+}
+
+TEST(DumpWindow, SeesTheDriversMarkers) {
+  DumpFinder finder;
+  finder.take(memory_write(kBase + CITCAT_MEMORY_MAP_COUNT, 0));
+  for (const BusTransaction& t : dump_writes(kBase)) finder.take(t);
+  EXPECT_TRUE(finder.expects_marker());
+  EXPECT_FALSE(finder.started());
+  EXPECT_TRUE(finder.take(memory_write(kBase + CITCAT_MARK_OFFSET, CITCAT_MARK_START)));
+  EXPECT_TRUE(finder.started());
+  ASSERT_TRUE(finder.take_state().has_value());
+  EXPECT_FALSE(finder.take(memory_write(0x1000, CITCAT_MARK_STOP)));
+  EXPECT_FALSE(finder.stopped());
+  finder.take(memory_write(kBase + CITCAT_MARK_OFFSET, CITCAT_MARK_STOP));
+  EXPECT_TRUE(finder.stopped());
+}
+
+TEST(DumpWindow, TellsTheProcessorByItsFamily) {
+  EXPECT_EQ(cpu_model_of({{1, 0x0543, 0, 0, 0}}), CpuModel::pentium);
+  EXPECT_EQ(cpu_model_of({{0, 1, 0, 0, 0}, {1, 0x0673, 0, 0, 0}}), CpuModel::p6);
+  EXPECT_EQ(cpu_model_of({{1, 0x0f12, 0, 0, 0}}), CpuModel::p6);
+  EXPECT_EQ(cpu_model_of({}), CpuModel::unknown);
+}
+
+}  // namespace
+}  // namespace citcat::test

@@ -1,0 +1,189 @@
+// What the importer makes of captures of a whole machine, against what the machine did.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "capture/import/import.h"
+#include "events/recording.h"
+#include "unit/capture/machine_data.h"
+
+namespace citcat::test {
+namespace {
+
+constexpr std::uint32_t kVideoBegin = 0xa0000, kVideoEnd = 0xc0000;
+
+bool is_video(std::uint32_t address) { return address >= kVideoBegin && address < kVideoEnd; }
+
+bool is_smi(const Interrupt& interrupt) { return interrupt.kind == Interrupt::Kind::smi; }
+
+bool shows_smi(const Recording& recording) {
+  return std::any_of(recording.interrupts.begin(), recording.interrupts.end(), is_smi);
+}
+
+class ImportMachine : public testing::TestWithParam<std::pair<std::string, char>> {
+ protected:
+  void SetUp() override {
+    if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
+  }
+  MachineData data() const { return MachineData(machine_folder() + "/" + GetParam().first); }
+  char form() const { return GetParam().second; }
+  std::string bus() const { return data().path(std::string("bus") + form() + ".bin.zst"); }
+};
+
+TEST_P(ImportMachine, FirstReadsAreTheMemoryAtTheStart) {
+  const ImportedRecording imported = import_to_memory({bus()}, {});
+  const auto pages = data().pages("initpages.bin.zst");
+  std::uint64_t compared = 0, different = 0;
+  for (const auto& [number, page] : imported.recording.image.pages()) {
+    const auto truth = pages.find(number * kPageSize);
+    if (truth == pages.end() || is_video(number * kPageSize)) continue;
+    for (std::uint32_t i = 0; i < kPageSize; ++i) {
+      if (!page->valid[i]) continue;
+      ++compared;
+      if (page->data[i] != truth->second[i]) ++different;
+    }
+  }
+  EXPECT_GT(compared, 0u);
+  EXPECT_EQ(different, 0u);
+}
+
+TEST_P(ImportMachine, InterruptsStandWhereTheMachineTookThem) {
+  const ImportedRecording imported = import_to_memory({bus()}, {});
+  const auto truth = data().interrupts();
+  // The machine's list has what comes through its interrupt controller, which no SMI does.
+  auto found = imported.recording.interrupts;
+  std::erase_if(found, is_smi);
+  ASSERT_EQ(found.size(), truth.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_TRUE(found[i].position_known);
+    EXPECT_EQ(found[i].position, (Position{truth[i].icount, truth[i].rep})) << i;
+    EXPECT_EQ(found[i].vector, truth[i].vector) << i;
+    EXPECT_EQ(found[i].anchor.interrupts, i) << "acknowledges before it, which an SMI has none of";
+  }
+}
+
+/// For each byte of each external write, the record before the showing one that touched it last.
+std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> last_accesses(
+    const std::vector<MonitorRecord>& records, const std::vector<ExternalWrite>& writes) {
+  std::unordered_map<std::uint32_t, std::uint64_t> touched;  // only bytes somebody else wrote
+  for (const ExternalWrite& w : writes) {
+    for (std::uint32_t i = 0; i < w.data.size(); ++i) touched[w.address.value + i] = 0;
+  }
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> last;
+  auto write = writes.begin();
+  for (std::uint64_t at = 0; at < records.size(); ++at) {
+    for (; write != writes.end() && write->transaction == at; ++write) {
+      for (std::uint32_t i = 0; i < write->data.size(); ++i) {
+        last[{at, write->address.value + i}] = touched[write->address.value + i];
+      }
+    }
+    const MonitorRecord& r = records[at];
+    if (r.type < 1 || r.type > 3 || (r.flags & 16) != 0) continue;
+    for (std::uint32_t i = 0; i < r.size; ++i) {
+      const auto byte = touched.find(r.addr + i);
+      if (byte != touched.end()) byte->second = at;
+    }
+  }
+  return last;
+}
+
+TEST_P(ImportMachine, ExternalWritesAreDmaAndDevicesAlone) {
+  const ImportedRecording imported = import_to_memory({bus()}, {});
+  const auto records = data().records(form());
+  const auto dma = data().dma_writes();
+  const auto last = last_accesses(records, imported.recording.external_writes);
+  std::uint64_t by_dma = 0, unexplained = 0;
+  for (const ExternalWrite& w : imported.recording.external_writes) {
+    if (is_video(w.address.value)) continue;
+    for (std::uint32_t i = 0; i < w.data.size(); ++i) {
+      const std::uint32_t address = w.address.value + i;
+      const std::uint64_t seen = last.at({w.transaction, address});
+      const auto& shown = records[w.transaction];
+      const bool explained = std::any_of(dma.begin(), dma.end(), [&](const MonitorDma& d) {
+        return address - d.address < d.data.size() && d.data[address - d.address] == w.data[i] &&
+               d.icount >= records[seen].icount && d.icount <= shown.icount;
+      });
+      ++(explained ? by_dma : unexplained);
+      if (!explained && unexplained < 5) {
+        ADD_FAILURE() << "external write at " << std::hex << address << std::dec << " shown by "
+                      << w.transaction << " at " << w.position.instruction;
+      }
+    }
+    ASSERT_TRUE(w.position_known);
+    EXPECT_EQ(w.position.instruction, records[w.transaction].icount);
+  }
+  EXPECT_EQ(unexplained, 0u);
+  if (dma.empty()) {
+    EXPECT_EQ(by_dma, 0u);
+  } else {
+    EXPECT_GT(by_dma, 10000u);
+  }
+}
+
+TEST_P(ImportMachine, StateIsTheDumpedOne) {
+  const ImportedRecording imported = import_to_memory({bus()}, {});
+  const auto truth = data().initial_state();
+  const CpuState& s = imported.recording.initial;
+  EXPECT_EQ(s.gpr[kEax], truth.at("eax"));
+  EXPECT_EQ(s.gpr[kEdi], truth.at("edi"));
+  EXPECT_EQ(s.eip, truth.at("eip"));
+  EXPECT_EQ(s.eflags, truth.at("eflags"));
+  EXPECT_EQ(s.segment[kCs].selector, truth.at("cs_sel"));
+  EXPECT_EQ(s.segment[kGs].base, truth.at("gs_base"));
+  EXPECT_EQ(s.segment[kSs].limit, truth.at("ss_limit"));
+  EXPECT_EQ(s.ldtr.unusable, (truth.at("ldtr_attr") & 0x10000) != 0);
+  EXPECT_EQ(s.tr.base, truth.at("tr_base"));
+  EXPECT_EQ(s.idtr.limit, truth.at("idtr_limit"));
+  EXPECT_EQ(s.cr3, truth.at("cr3"));
+  EXPECT_EQ(s.dr[6], truth.at("dr6"));
+  EXPECT_EQ(s.ram_bytes, data().meta("ram_bytes"));
+  EXPECT_EQ(s.ignore_cr0_cd, data().meta("ignore_cr0_cd") != 0);
+  EXPECT_EQ(s.tsc, truth.at("tsc_lo") | std::uint64_t{truth.at("tsc_hi")} << 32);
+  EXPECT_EQ(s.fx[24], truth.at("fxsave+018") & 0xff);
+  EXPECT_EQ(s.cpuid.size(), truth.at("n_cpuid"));
+  EXPECT_EQ(s.msrs.size(), truth.at("n_msr"));
+  // Nothing but an SMI shows SMBASE.
+  const std::vector<std::string> unknown(shows_smi(imported.recording) ? 0 : 1, "smbase");
+  EXPECT_EQ(s.unknown, unknown);
+  EXPECT_EQ(s.model, GetParam().first.starts_with("bios486") ? CpuModel::i486 : CpuModel::p6);
+}
+
+TEST_P(ImportMachine, TotalsAndInstructionsAreTheMonitors) {
+  const ImportedRecording imported = import_to_memory({bus()}, {});
+  const Recording& r = imported.recording;
+  std::uint64_t io_reads = 0, last = 0, kept = 0;
+  for (const MonitorRecord& record : data().records(form())) {
+    if ((record.flags & 16) != 0) continue;
+    ++kept;
+    if (record.type == 4) ++io_reads;
+    if (record.type != 6) last = record.icount;
+  }
+  EXPECT_EQ(r.io_reads.size(), io_reads);
+  EXPECT_EQ(r.totals.transactions, kept);
+  EXPECT_EQ(imported.evidence.size(), kept);
+  EXPECT_EQ(r.instructions, last + 1);
+  EXPECT_LE(*r.instructions, data().meta("instructions"));
+  EXPECT_TRUE(r.warnings.empty()) << r.warnings.front();
+}
+
+TEST_P(ImportMachine, CacheIsInferredFromTheTraffic) {
+  const Recording r = import_to_memory({bus()}, {}).recording;
+  const CacheForm expected = form() == 'A'   ? CacheForm::none
+                             : form() == 'B' ? CacheForm::write_through
+                                             : CacheForm::write_back;
+  EXPECT_EQ(r.bus.form, expected);
+  EXPECT_EQ(r.bus.line_bytes, form() == 'A' ? 0u : form() == 'B' ? 16u : 32u);
+  EXPECT_EQ(r.bus.bus_bytes, 4u);
+}
+
+std::string parameter_name(const testing::TestParamInfo<std::pair<std::string, char>>& info) {
+  return info.param.first + "_" + info.param.second;
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ImportMachine);
+INSTANTIATE_TEST_SUITE_P(, ImportMachine, testing::ValuesIn(machine_captures()), parameter_name);
+
+}  // namespace
+}  // namespace citcat::test

@@ -1,0 +1,274 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <fstream>
+#include <sstream>
+
+#include "capture/import/bus_record.h"
+#include "capture/import/import.h"
+#include "capture/import/record_csv.h"
+#include "capture/inspect/convert.h"
+#include "capture/inspect/explain.h"
+#include "capture/inspect/lint.h"
+#include "formats/io/error.h"
+#include "tests/unit/capture/shared_data.h"
+#include "unit/temporary_folder.h"
+
+namespace citcat {
+namespace {
+
+std::vector<BusTransaction> read_all(const std::string& path, const CaptureOptions& options = {}) {
+  const auto capture = open_capture({path}, options);
+  std::vector<BusTransaction> all;
+  BusTransaction t;
+  while (capture->next(t)) all.push_back(t);
+  return all;
+}
+
+class CaptureTools : public test::TemporaryFolder {
+ protected:
+  void SetUp() override {
+    session_ = test::shared_file("logic-analyser-samples/ibm5150_first110k.sr");
+    if (session_.empty()) GTEST_SKIP() << "no shared data: set CITCAT_SHARED";
+  }
+
+  std::string convert(const char* target, const char* name) {
+    convert_capture({session_}, {}, target, std::make_unique<FileSink>(path(name)));
+    return path(name);
+  }
+  /// A bus-record file: `rows` after the header of the CSV form.
+  std::string records(const std::string& rows) {
+    store("records.csv", "type,addr,size,data\n" + rows);
+    return path("records.csv");
+  }
+
+  std::string session_;
+};
+
+class SampleTargets : public CaptureTools,
+                      public testing::WithParamInterface<std::pair<const char*, const char*>> {};
+
+TEST_P(SampleTargets, DecodeToTheSameTransactions) {
+  const auto expected = read_all(session_);
+  const auto found = read_all(convert(GetParam().first, GetParam().second));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].op, expected[i].op) << i;
+    ASSERT_EQ(found[i].address, expected[i].address) << i;
+    ASSERT_EQ(found[i].data, expected[i].data) << i;
+    ASSERT_EQ(found[i].clock, expected[i].clock) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SampleTargets,
+                         testing::Values(std::make_pair("vcd", "c.vcd"),
+                                         std::make_pair("samples-csv", "c.csv"),
+                                         std::make_pair("ols", "c.ols")));
+
+TEST_F(CaptureTools, RecordsAsCsvKeepEverything) {
+  const auto expected = read_all(session_);
+  const auto found = read_all(convert("csv", "records.csv"));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].op, expected[i].op) << i;
+    ASSERT_EQ(found[i].address, expected[i].address) << i;
+    ASSERT_EQ(found[i].data, expected[i].data) << i;
+    ASSERT_EQ(found[i].position, expected[i].position) << i;
+  }
+}
+
+TEST_F(CaptureTools, NativeRecordsKeepEverything) {
+  const auto expected = read_all(session_);
+  const auto found = read_all(convert("native", "records.cap"));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].op, expected[i].op) << i;
+    ASSERT_EQ(found[i].flags, expected[i].flags) << i;
+    ASSERT_EQ(found[i].address, expected[i].address) << i;
+    ASSERT_EQ(found[i].data, expected[i].data) << i;
+    ASSERT_EQ(found[i].position, expected[i].position) << i;
+    ASSERT_EQ(found[i].clock, expected[i].clock) << i;
+  }
+  const auto original = open_capture({session_}, {}),
+             copy = open_capture({path("records.cap")}, {});
+  EXPECT_EQ(copy->info().format, "native");
+  EXPECT_EQ(copy->info().cpu, original->info().cpu);
+  EXPECT_EQ(copy->info().bus.bus_bytes, original->info().bus.bus_bytes);
+  EXPECT_EQ(copy->info().address_mask, original->info().address_mask);
+}
+
+TEST_F(CaptureTools, ByuTraceKeepsAddressesKindsAndTimes) {
+  auto expected = read_all(session_);
+  std::erase_if(expected, [](const BusTransaction& t) { return t.op == BusOp::instruction_start; });
+  CaptureOptions options;
+  options.format = "byu";
+  const auto found = read_all(convert("byu", "c.byu"), options);
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].op, expected[i].op) << i;
+    ASSERT_EQ(found[i].address, expected[i].address) << i;
+    ASSERT_EQ(found[i].clock + expected[0].clock, expected[i].clock) << i;
+  }
+}
+
+/// Records without a header, as a virtual monitor writes them: nothing declares bus and cache.
+class HeaderlessRecords : public test::TemporaryFolder {
+ protected:
+  void SetUp() override {
+    std::ofstream out(path("bus.bin"), std::ios::binary);
+    const auto put = [&](BusRecordType type, std::uint32_t address, std::uint8_t size,
+                         std::uint8_t flags, std::uint8_t burst) {
+      BusRecord r;
+      r.instructions = r.clock = count_++;
+      r.address = address;
+      r.type = static_cast<std::uint8_t>(type);
+      r.size = size;
+      r.flags = flags;
+      r.burst = burst;
+      for (std::size_t i = 0; i < size; ++i) r.data[i] = static_cast<std::uint8_t>(i + 1);
+      const auto bytes = std::bit_cast<std::array<char, kBusRecordBytes>>(r);
+      out.write(bytes.data(), bytes.size());
+    };
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      put(BusRecordType::code_read, 0x1000 + 32 * i, 16, kLine, 0);
+      put(BusRecordType::code_read, 0x1010 + 32 * i, 16, kLine, 1);
+      put(BusRecordType::data_read, 0x8000 + 8 * i, 8, kUncacheable, 0);
+    }
+  }
+
+  std::uint32_t count_ = 0;
+};
+
+TEST_F(HeaderlessRecords, AsCsvShowTheSameMachine) {
+  convert_capture({path("bus.bin")}, {}, "csv", std::make_unique<FileSink>(path("bus.csv")));
+  const auto machine_of = [](const std::string& name) {
+    const auto capture = open_capture({name}, {});
+    BusTransaction t;
+    while (capture->next(t)) {
+    }
+    return capture->info();
+  };
+  const CaptureInfo expected = machine_of(path("bus.bin")), found = machine_of(path("bus.csv"));
+  EXPECT_EQ(expected.bus.bus_bytes, 8U);
+  EXPECT_EQ(expected.bus.line_bytes, 32U);
+  EXPECT_EQ(found.bus.bus_bytes, expected.bus.bus_bytes);
+  EXPECT_EQ(found.bus.line_bytes, expected.bus.line_bytes);
+  EXPECT_EQ(found.bus.form, expected.bus.form);
+}
+
+TEST_F(HeaderlessRecords, InTheNativeFormDeclareTheBusThatAllOfThemShow) {
+  convert_capture({path("bus.bin")}, {}, "native", std::make_unique<FileSink>(path("bus.cap")));
+  const auto capture = open_capture({path("bus.cap")}, {});
+  EXPECT_FALSE(capture->info().width_inferred);
+  EXPECT_EQ(capture->info().bus.bus_bytes, 8U);
+  const auto expected = read_all(path("bus.bin")), found = read_all(path("bus.cap"));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].address, expected[i].address);
+    EXPECT_EQ(found[i].data, expected[i].data);
+    EXPECT_EQ(found[i].flags, expected[i].flags);
+    EXPECT_EQ(found[i].position, expected[i].position);
+  }
+}
+
+TEST_F(HeaderlessRecords, WithoutDataHaveNoNativeForm) {
+  convert_capture({path("bus.bin")}, {}, "byu", std::make_unique<FileSink>(path("bus.byu")));
+  EXPECT_THROW(convert_capture({path("bus.byu")}, {}, "native", std::make_unique<NullSink>()),
+               UsageError);
+}
+
+TEST_F(HeaderlessRecords, ThatBecameAnAddressTraceHaveNoDataAsCsvEither) {
+  convert_capture({path("bus.bin")}, {}, "byu", std::make_unique<FileSink>(path("bus.byu")));
+  convert_capture({path("bus.byu")}, {}, "csv", std::make_unique<FileSink>(path("bus.csv")));
+  const auto capture = open_capture({path("bus.csv")}, {});
+  EXPECT_FALSE(capture->info().has_data);
+  EXPECT_EQ(capture->info().warnings, std::vector<std::string>{std::string(kAddressesOnly)});
+  const auto expected = read_all(path("bus.bin")), found = read_all(path("bus.csv"));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].address, expected[i].address);
+  ImportOptions options;
+  options.initial_state = CpuState{};
+  EXPECT_THROW(import_to_memory({path("bus.csv")}, options), FormatError);
+}
+
+TEST_F(HeaderlessRecords, AsSignalsAreRefusedAndTheReasonIsNamed) {
+  convert_capture({path("bus.bin")}, {}, "vcd", std::make_unique<FileSink>(path("bus.vcd")));
+  try {
+    open_capture({path("bus.vcd")}, {});
+    FAIL() << "was taken for a capture";
+  } catch (const FormatError& e) {
+    EXPECT_NE(std::string(e.what()).find("waveform viewers"), std::string::npos) << e.what();
+  }
+}
+
+TEST(RecordCsv, HasTwoRowsForALineThatNoRecordHolds) {
+  BusTransaction t;
+  t.index = 7;
+  t.op = BusOp::data_write;
+  t.flags = kLine | kWriteBack;
+  t.address = PhysAddr{0x1020};
+  t.size = 32;
+  for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = static_cast<std::uint8_t>(i);
+  EXPECT_EQ(record_csv_lines(t, 32),
+            "7,,,,MEM_WR,00001020,16,f,LW,0,000102030405060708090a0b0c0d0e0f\n"
+            "7,,,,MEM_WR,00001030,16,f,LW,1,101112131415161718191a1b1c1d1e1f");
+}
+
+TEST_F(CaptureTools, SamplesCannotBeMadeFromRecords) {
+  const std::string byu = convert("byu", "c.byu");
+  EXPECT_THROW(convert_capture({byu}, {}, "ols", std::make_unique<NullSink>()), UsageError);
+}
+
+TEST_F(CaptureTools, ExplainNamesWhatIsMissing) {
+  const auto lines = explain_channels({session_}, {});
+  const auto has = [&](const char* text) {
+    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find(text) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(has("8088-max"));
+  EXPECT_TRUE(has("A19 never rises"));
+  EXPECT_TRUE(has("0007ffff"));
+  EXPECT_TRUE(has("VS"));  // a channel nobody uses
+}
+
+bool has_finding(const LintReport& report, const char* check) {
+  return std::any_of(report.findings.begin(), report.findings.end(),
+                     [&](const LintFinding& finding) { return finding.check == check; });
+}
+
+TEST_F(CaptureTools, LintFindsNothingSureInASoundCapture) {
+  const LintReport report = lint_capture({session_}, {});
+  EXPECT_GT(report.transactions, 5000u);
+  for (const LintFinding& finding : report.findings)
+    EXPECT_EQ(finding.confidence, Confidence::possible) << finding.text;
+}
+
+TEST_F(CaptureTools, LintFindsADataLineThatFlickers) {
+  std::ostringstream rows;
+  for (int i = 0; i < 400; ++i)
+    rows << "MEM_RD," << std::hex << 0x1000 + i % 40 * 4 << ",1," << (i % 7 == 3 ? "08" : "00")
+         << "\n";
+  EXPECT_TRUE(has_finding(lint_capture({records(rows.str())}, {}), "data-line"));
+}
+
+TEST_F(CaptureTools, LintFindsAnAddressLineThatIsStuck) {
+  std::ostringstream rows;
+  for (unsigned i = 0; i < 4000; ++i)
+    rows << "MEM_WR," << std::hex << ((i * 2654435761u >> 12) & 0xffbff) << ",1,55\n";
+  const LintReport report = lint_capture({records(rows.str())}, {});
+  ASSERT_TRUE(has_finding(report, "stuck-line"));
+  EXPECT_NE(report.findings[0].text.find("A10 stays low"), std::string::npos);
+}
+
+TEST_F(CaptureTools, LintNamesWhereDecodingStops) {
+  store("cut.byu", std::string(11, '\0') + "\x55" + std::string(36, '\x55'));
+  CaptureOptions options;
+  options.format = "byu";
+  EXPECT_TRUE(has_finding(lint_capture({path("cut.byu")}, options), "not-decodable"));
+}
+
+}  // namespace
+}  // namespace citcat

@@ -1,0 +1,83 @@
+#include "formats/io/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "formats/io/error.h"
+#include "unit/temporary_folder.h"
+
+namespace citcat {
+namespace {
+
+class AtomicFileTest : public test::TemporaryFolder {};
+using Names = std::vector<std::string>;
+
+TEST_F(AtomicFileTest, ShowsTheOldFileUntilItIsCommitted) {
+  store("out", "old");
+  AtomicFile file(path("out"));
+  file.write(test::bytes_of("new content"));
+  EXPECT_EQ(load("out"), "old");
+  file.commit();
+  EXPECT_EQ(load("out"), "new content");
+  EXPECT_EQ(names(), Names{"out"});
+}
+
+TEST_F(AtomicFileTest, LeavesNothingBehindWhenAbandoned) {
+  { AtomicFile(path("out")).write(test::bytes_of("half")); }
+  EXPECT_EQ(names(), Names{});
+}
+
+TEST_F(AtomicFileTest, KeepsAnUnfinishedTraceUnderANameThatSaysSo) {
+  store("out.kt", "old");
+  { AtomicFile(path("out.kt"), AtomicFile::Unfinished::keep).write(test::bytes_of("half")); }
+  EXPECT_EQ(load("out.kt"), "old");
+  EXPECT_EQ(load("out.kt.partial"), "half");
+}
+
+TEST_F(AtomicFileTest, ReplacesTheTargetOfALinkAndKeepsTheLink) {
+  store("target", "old");
+  std::filesystem::create_symlink("target", path("link"));
+  AtomicFile file(path("link"));
+  file.write(test::bytes_of("new"));
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(load("target"), "new");
+}
+
+TEST_F(AtomicFileTest, WritesDirectlyToWhatIsNoFile) {
+  AtomicFile file("/dev/null");
+  file.write(test::bytes_of("gone"));
+  file.commit();
+  EXPECT_FALSE(std::filesystem::is_regular_file("/dev/null"));
+}
+
+TEST_F(AtomicFileTest, GivesTheUsualPermissions) {
+  store("ordinary", "");
+  AtomicFile file(path("out"));
+  file.commit();
+  EXPECT_EQ(std::filesystem::status(path("out")).permissions(),
+            std::filesystem::status(path("ordinary")).permissions());
+}
+
+TEST_F(AtomicFileTest, SaysWhyItCannotWrite) {
+  EXPECT_THROW(AtomicFile(path("no/such/folder/out")), IoError);
+  AtomicFile full("/dev/full");
+  EXPECT_THROW(full.write(test::bytes_of("x")), IoError);
+}
+
+TEST_F(AtomicFileTest, IsRemovedByASignalHandler) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(path("out"));
+    file.write(test::bytes_of("half"));
+    remove_unfinished_files();
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(names(), Names{});
+}
+
+}  // namespace
+}  // namespace citcat

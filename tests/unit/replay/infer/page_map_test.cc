@@ -1,0 +1,57 @@
+#include "replay/infer/page_map.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace citcat::test {
+namespace {
+
+class PageMapTest : public testing::Test {
+ protected:
+  PageMapTest() {
+    put(0x1000 + 4 * 1, 0x2003);        // 00400000: table at 2000
+    put(0x2000 + 4 * 5, 0x00077021);    // 00405000
+    put(0x2000 + 4 * 6, 0x00077000);    // not present
+    put(0x1000 + 4 * 768, 0x004000e3);  // C0000000: a large page at 00400000
+    put(0x1000 + 4 * 769, 0x3003);      // C0400000: its table is not known
+  }
+  void put(std::uint32_t at, std::uint32_t value) { memory_[at] = value; }
+  PageMap map() const { return PageMap(0x1000, read_); }
+
+  std::map<std::uint32_t, std::uint32_t> memory_;
+  PageMap::ReadDword read_ = [this](PhysAddr at) -> std::optional<std::uint32_t> {
+    const auto it = memory_.find(at.value);
+    if (it == memory_.end()) return std::nullopt;
+    return it->second;
+  };
+};
+
+TEST_F(PageMapTest, FollowsTablesAndLargePages) {
+  EXPECT_EQ(map().translate(LinearAddr{0x405123})->value, 0x77123u);
+  EXPECT_EQ(map().translate(LinearAddr{0xc0012345})->value, 0x412345u);
+  EXPECT_EQ(PageMap::translate(0x1000, LinearAddr{0x405123}, read_)->value, 0x77123u);
+  EXPECT_EQ(PageMap::translate(0x1000, LinearAddr{0xc0012345}, read_)->value, 0x412345u);
+}
+
+TEST_F(PageMapTest, WhatIsNotPresentOrNotKnownIsNowhere) {
+  for (const std::uint32_t linear : {0x406000u, 0x407000u, 0xc0400000u, 0x00001000u}) {
+    EXPECT_FALSE(map().translate(LinearAddr{linear})) << linear;
+    EXPECT_FALSE(PageMap::translate(0x1000, LinearAddr{linear}, read_)) << linear;
+  }
+}
+
+TEST_F(PageMapTest, NamesEveryLinearAddressOfAFrameTheHighestFirst) {
+  put(0x2000 + 4 * 9, 0x00400001);  // 00409000 lies in the large page's memory, too
+  EXPECT_EQ(map().linear_of(PhysAddr{0x400010}),
+            (std::vector<std::uint32_t>{0xc0000010, 0x409010}));
+  EXPECT_TRUE(map().linear_of(PhysAddr{0x1000000}).empty());
+}
+
+TEST_F(PageMapTest, WithoutPagingAddressesAreTheSame) {
+  EXPECT_EQ(PageMap().translate(LinearAddr{0x1234})->value, 0x1234u);
+  EXPECT_EQ(PageMap().linear_of(PhysAddr{0x1234}), std::vector<std::uint32_t>{0x1234});
+}
+
+}  // namespace
+}  // namespace citcat::test

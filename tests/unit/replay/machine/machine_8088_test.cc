@@ -1,0 +1,172 @@
+// What the 8088 does and the engine does not, executed by the machine: expectations from the 8086
+// Family User's Manual, worked out by hand.
+
+#include <gtest/gtest.h>
+
+#include "replay/machine/machine.h"
+
+namespace citcat {
+namespace {
+
+constexpr std::uint32_t kCode = 0x1000, kStackSegment = 0x2000, kDataSegment = 0x3000;
+
+class NoEnvironment final : public Environment {
+ public:
+  std::uint32_t port_read(std::uint16_t, std::uint32_t, Position) override { return 0; }
+  void port_write(std::uint16_t, std::uint32_t, std::uint32_t, Position) override {}
+  std::optional<InternalRead> internal_read(InternalRead::Op, Position) override {
+    return std::nullopt;
+  }
+  std::optional<std::uint64_t> missing_pdpte(unsigned, LinearAddr, Position) override {
+    return std::nullopt;
+  }
+  bool wants_stop(Position) override { return false; }
+};
+
+/// An 8088 with code at 0100:0000, a stack at 2000:0100 and data at 3000:0000.
+class Machine8088 : public testing::Test {
+ protected:
+  Machine8088() {
+    state_.model = CpuModel::i8088;
+    set_register(state_, "cs", kCode >> 4);
+    set_register(state_, "ss", kStackSegment);
+    set_register(state_, "sp", 0x100);
+    set_register(state_, "ds", kDataSegment);
+    set_register(state_, "es", kDataSegment);
+    bus_.bus_bytes = 1;
+    bus_.address_mask = 0xfffff;
+    for (std::uint32_t a = 0; a < 0x400; ++a) image_.set(PhysAddr{a}, 0);
+    for (std::uint32_t a = 0; a < 0x200; ++a) image_.set(PhysAddr{(kStackSegment << 4) + a}, 0);
+  }
+  void put(std::uint32_t address, std::initializer_list<int> bytes) {
+    for (const int b : bytes) image_.set(PhysAddr{address++}, static_cast<std::uint8_t>(b));
+  }
+  void run(std::uint64_t instructions) {
+    machine_.load(state_, image_);
+    machine_.run({instructions, 0});
+  }
+  std::uint32_t reg(const char* name) { return *get_register(machine_.save(), name) & 0xffff; }
+  std::uint32_t word(std::uint32_t address) {
+    return *machine_.memory().host(PhysAddr{address}) |
+           std::uint32_t{*machine_.memory().host(PhysAddr{address + 1})} << 8;
+  }
+
+  CpuState state_;
+  BusModel bus_;
+  MemoryImage image_;
+  NoEnvironment environment_;
+  Machine machine_{CpuModel::i8088, BusModel{CacheForm::none, 0, 1, 0xfffff}, environment_,
+                   nullptr};
+};
+
+TEST_F(Machine8088, PushSpStoresTheDecrementedValue) {
+  put(kCode, {0x54});
+  run(1);
+  EXPECT_EQ(reg("sp"), 0xfeu);
+  EXPECT_EQ(word((kStackSegment << 4) + 0xfe), 0xfeu);
+}
+
+TEST_F(Machine8088, WordsWrapAroundTheSegmentAndLeaveWhatLiesBeyond) {
+  put(kCode, {0xff, 0x06, 0xff, 0xff});             // inc word [ffff]
+  put((kDataSegment << 4) + 0xffff, {0xff, 0x77});  // beyond the segment: 77
+  put(kDataSegment << 4, {0x12});
+  run(1);
+  EXPECT_EQ(*machine_.memory().host(PhysAddr{(kDataSegment << 4) + 0xffff}), 0x00);
+  EXPECT_EQ(*machine_.memory().host(PhysAddr{kDataSegment << 4}), 0x13);
+  EXPECT_EQ(*machine_.memory().host(PhysAddr{(kDataSegment << 4) + 0x10000}), 0x77);
+}
+
+// Behind LOCK, what later processors call BTS of a register.
+TEST_F(Machine8088, PopCsMayBeLocked) {
+  put(kCode, {0xf0, 0x0f, 0xba, 0xe8, 0x05});  // lock pop cs; mov dx,5e8
+  put((kStackSegment << 4) + 0x100, {0x00, 0x01});
+  run(2);
+  EXPECT_EQ(reg("dx"), 0x5e8u);
+  EXPECT_EQ(reg("sp"), 0x102u);
+  EXPECT_EQ(reg("ip"), 5u);
+}
+
+TEST_F(Machine8088, APointerAtTheEndOfTheSegmentContinuesAtItsBeginning) {
+  put(kCode, {0xc4, 0x06, 0xfe, 0xff, 0xff, 0x2e, 0xfe, 0xff});  // les ax,[fffe]; jmp far [fffe]
+  put((kDataSegment << 4) + 0xfffe, {0x34, 0x12});
+  put(kDataSegment << 4, {0x00, 0x05});
+  put(0x5000 + 0x1234, {0x40});  // inc ax
+  run(3);
+  EXPECT_EQ(reg("ax"), 0x1235u);
+  EXPECT_EQ(reg("es"), 0x0500u);
+  EXPECT_EQ(reg("cs"), 0x0500u);
+}
+
+TEST_F(Machine8088, ADivideErrorReturnsPastTheDivision) {
+  put(0, {0x00, 0x00, 0x00, 0x05});  // handler at 0500:0000
+  put(0x5000, {0x40});               // inc ax
+  put(kCode, {0xf6, 0xf3});          // div bl
+  run(1);
+  EXPECT_EQ(reg("ax"), 1u);
+  EXPECT_EQ(word((kStackSegment << 4) + 0xfa), 2u);
+}
+
+TEST_F(Machine8088, AShiftByMoreThan31LosesEverything) {
+  put(kCode, {0xd3, 0xe0});  // shl ax, cl
+  set_register(state_, "ax", 0xffff);
+  set_register(state_, "cx", 0x4121);
+  run(1);
+  EXPECT_EQ(reg("ax"), 0u);
+  EXPECT_EQ(reg("cx"), 0x4121u);
+}
+
+TEST_F(Machine8088, ARotationByMoreThan31Repeats) {
+  put(kCode, {0xd2, 0xc0});  // rol al, cl
+  set_register(state_, "ax", 0x81);
+  set_register(state_, "cx", 0x21);
+  run(1);
+  EXPECT_EQ(reg("ax"), 0x03u);
+}
+
+TEST_F(Machine8088, PopCsContinuesInTheNewSegment) {
+  put(kCode, {0x0f});
+  put((kStackSegment << 4) + 0x100, {0x00, 0x06});
+  put(0x6001, {0x40});  // inc ax
+  run(2);
+  EXPECT_EQ(reg("ax"), 1u);
+  EXPECT_EQ(reg("sp"), 0x102u);
+}
+
+TEST_F(Machine8088, UndocumentedEncodingsRunAndStayAsTheyAre) {
+  put(kCode, {0x64, 0x02, 0x00, 0x00, 0xf0, 0x40});  // je +2 (as 74), lock inc ax
+  state_.eflags = 0x42;                              // ZF
+  run(2);
+  EXPECT_EQ(reg("ax"), 1u);
+  EXPECT_EQ(word(kCode), 0x0264u);
+  EXPECT_EQ(word(kCode + 4), 0x40f0u);
+}
+
+TEST_F(Machine8088, PoppedFlagsHaveOnesInTheirUpperFourBits) {
+  put(kCode, {0x9d, 0x9c});  // popf, pushf
+  run(2);
+  EXPECT_EQ(word((kStackSegment << 4) + 0x100), 0xf002u);
+}
+
+TEST(Machine286, LockedBitTestOfARegisterIsUndefined) {
+  NoEnvironment environment;
+  Machine machine{CpuModel::i286, BusModel{CacheForm::none, 0, 2, 0xffffff}, environment, nullptr};
+  CpuState state;
+  state.model = CpuModel::i286;
+  state.idtr = {0, 0x3ff};
+  for (const char* const segment : {"cs", "ss", "ds", "es"}) set_register(state, segment, 0x100);
+  set_register(state, "sp", 0x800);
+  MemoryImage image;
+  for (std::uint32_t a = 0; a < 0x6000; ++a) image.set(PhysAddr{a}, a < 0x400 ? 5 : 0x90);
+  std::uint32_t at = kCode;
+  for (const int b : {0xf0, 0x0f, 0xba, 0xe8, 0x05}) {
+    image.set(PhysAddr{at++}, static_cast<std::uint8_t>(b));
+  }
+  machine.load(state, image);
+  machine.run({1, 0});
+  const CpuState after = machine.save();
+  EXPECT_EQ(after.segment[kCs].selector, 0x0505);
+  EXPECT_EQ(after.eip, 0x0506u);
+}
+
+}  // namespace
+}  // namespace citcat

@@ -1,0 +1,270 @@
+// What reads and fills tell: each case is a few accesses of one instruction on both sides.
+
+#include "replay/verify/read_check.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <span>
+
+#include "replay/machine/block_template.h"
+#include "replay/session/replayer.h"
+
+namespace citcat::test {
+namespace {
+
+BusTransaction make(BusOp op, std::uint32_t address, std::uint8_t size, std::uint64_t at,
+                    std::uint16_t flags = 0) {
+  BusTransaction t;
+  t.op = op;
+  t.address = PhysAddr{address};
+  t.size = size;
+  t.position = {at, 0};
+  t.flags = static_cast<std::uint16_t>(flags | kPositionKnown);
+  return t;
+}
+
+class ReadCheckTest : public testing::Test {
+ protected:
+  ReadCheckTest() {
+    recording_.initial.model = CpuModel::p6;
+    recording_.initial.ram_bytes = 0x20000;
+    for (std::uint32_t i = 0; i < 0x100; ++i) {
+      recording_.image.set(PhysAddr{0x1000 + i}, static_cast<std::uint8_t>(i));
+    }
+  }
+  void begin(CacheForm form) {
+    recording_.bus.form = form;
+    replayer_ = std::make_unique<Replayer>(recording_, nullptr, ReplayOptions{});
+    check_ = std::make_unique<ReadCheck>(recording_);
+    check_->skip(0);
+  }
+  Memory& memory() { return replayer_->machine().memory(); }
+  bool agrees() { return !check_->settle(1, memory()).has_value(); }
+
+  Recording recording_;
+  std::unique_ptr<Replayer> replayer_;
+  std::unique_ptr<ReadCheck> check_;
+};
+
+TEST_F(ReadCheckTest, ReadsAgreeWhateverTheirOrderWithinTheInstruction) {
+  begin(CacheForm::none);
+  check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
+  check_->captured_read(make(BusOp::data_read, 0x1010, 2, 0));
+  check_->read(PhysAddr{0x1010}, 2, AccessKind::data, memory());
+  check_->read(PhysAddr{0x1000}, 4, AccessKind::data, memory());
+  EXPECT_TRUE(agrees());
+}
+
+TEST_F(ReadCheckTest, WhatTheBusShowedBeforeTheFirstAccessIsNotForgotten) {
+  recording_.bus.form = CacheForm::none;
+  replayer_ = std::make_unique<Replayer>(recording_, nullptr, ReplayOptions{});
+  check_ = std::make_unique<ReadCheck>(recording_);
+  check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
+  check_->skip(0);
+  check_->read(PhysAddr{0x1000}, 4, AccessKind::data, memory());
+  EXPECT_TRUE(agrees());
+}
+
+TEST_F(ReadCheckTest, AReadElsewhereIsNoticed) {
+  begin(CacheForm::none);
+  check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
+  check_->read(PhysAddr{0x1004}, 4, AccessKind::data, memory());
+  EXPECT_FALSE(agrees());
+}
+
+TEST_F(ReadCheckTest, AReadTooManyOnEitherSideIsNoticed) {
+  begin(CacheForm::none);
+  check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
+  EXPECT_FALSE(agrees());
+  begin(CacheForm::none);
+  check_->read(PhysAddr{0x1000}, 4, AccessKind::data, memory());
+  EXPECT_FALSE(agrees());
+}
+
+TEST_F(ReadCheckTest, APageWalkOfTheReplayAloneIsNone) {
+  begin(CacheForm::none);
+  check_->read(PhysAddr{0x1000}, 4, AccessKind::walk, memory());
+  EXPECT_TRUE(agrees());
+}
+
+TEST_F(ReadCheckTest, OfAnOperandWhoseSecondPageFaultsTheFirstPartMayBeRead) {
+  for (const bool on_bus : {false, true}) {
+    begin(CacheForm::none);
+    if (on_bus) check_->captured_read(make(BusOp::data_read, 0x1ffd, 3, 0));
+    check_->read(PhysAddr{0x1ffd}, 3, AccessKind::data, memory());
+    check_->page_fault(0xb7fd8000);
+    EXPECT_TRUE(agrees());
+  }
+  begin(CacheForm::none);
+  check_->read(PhysAddr{0x1ff0}, 4, AccessKind::data, memory());
+  check_->page_fault(0xb7fd8000);
+  EXPECT_FALSE(agrees()) << "not the end of a page";
+  begin(CacheForm::none);
+  check_->read(PhysAddr{0x1ffd}, 3, AccessKind::data, memory());
+  check_->page_fault(0xb7fd8004);
+  EXPECT_FALSE(agrees()) << "another operand faults";
+}
+
+TEST_F(ReadCheckTest, AReadOfWhatIsOverwrittenAnywayIsAllowed) {
+  begin(CacheForm::none);
+  check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
+  check_->stored(PhysAddr{0x1000}, 4, memory());
+  EXPECT_TRUE(agrees());
+}
+
+TEST_F(ReadCheckTest, CodeThatWasNotFetchedIsNoticed) {
+  begin(CacheForm::none);
+  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->fetched(PhysAddr{0x1002}, 2, memory());
+  EXPECT_TRUE(agrees());
+  check_->fetched(PhysAddr{0x1003}, 2, memory());
+  EXPECT_TRUE(check_->settle(2, memory()).has_value());
+}
+
+TEST_F(ReadCheckTest, CodeIsComparedAsItWasWhenItWasFetched) {
+  const std::uint8_t patch = 0xee;
+  BusTransaction write = make(BusOp::data_write, 0x1000, 1, 0);
+  write.data[0] = patch;
+  begin(CacheForm::none);
+  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->captured_write(write);  // by a later instruction, which the replay has not made yet
+  check_->fetched(PhysAddr{0x1000}, 2, memory());
+  EXPECT_TRUE(agrees());
+  begin(CacheForm::none);
+  check_->captured_write(write);
+  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->fetched(PhysAddr{0x1000}, 2, memory());
+  EXPECT_FALSE(agrees());
+}
+
+TEST_F(ReadCheckTest, CodeThatTheReplayAloneHasWrittenIsNoticed) {
+  const std::uint8_t patch = 0xee;
+  begin(CacheForm::none);
+  memory().store(PhysAddr{0x1010}, {&patch, 1});
+  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->fetched(PhysAddr{0x1000}, 2, memory());
+  EXPECT_TRUE(agrees());
+  memory().store(PhysAddr{0x1001}, {&patch, 1});
+  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 1));
+  check_->fetched(PhysAddr{0x1000}, 2, memory());
+  EXPECT_TRUE(check_->settle(2, memory()).has_value());
+}
+
+/// MOV EAX,[1010h] and INC EBX at 1000h, which ran as a block.
+class UncachedBlock : public ReadCheckTest {
+ protected:
+  UncachedBlock() {
+    BlockKey key;
+    key.linear = key.frame = 0x1000;
+    BlockCompiler compiler(key, CpuModel::p6, true, 0x3f, Detail::comparison, true);
+    constexpr std::array<std::uint8_t, 6> kCode{0xa1, 0x10, 0x10, 0, 0, 0x43};
+    const CodeMode mode{true, false};
+    compiler.add(decode_instruction(kCode, mode, CpuModel::p6));
+    compiler.add(decode_instruction(std::span(kCode).subspan(5), mode, CpuModel::p6));
+    block_ = compiler.finish(BlockTemplate::kNoFrame, true);
+    begin(CacheForm::none);
+  }
+  void fetch_all() {
+    check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+    check_->captured_read(make(BusOp::code_read, 0x1004, 4, 0));
+  }
+  bool block_agrees() { return check_->agrees({&block_, &registers_, {}, reads_}, 0, memory()); }
+
+  BlockTemplate block_;
+  BlockRegisters registers_;
+  std::array<BlockRead, 1> reads_{BlockRead{PhysAddr{0x1010}, 4, 0}};
+};
+
+TEST_F(UncachedBlock, AgreesWithTheSameReadsAndFetches) {
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 2, 0));
+  check_->captured_read(make(BusOp::data_read, 0x1012, 2, 0));
+  EXPECT_TRUE(block_agrees());
+  check_->pass_block(1);
+  EXPECT_EQ(check_->compared(), 4u);
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWithoutOneOfItsReads) {
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 2, 0));
+  EXPECT_FALSE(block_agrees());
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWithAReadOfAnotherInstruction) {
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 1));
+  EXPECT_FALSE(block_agrees());
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWithAReadElsewhere) {
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  check_->captured_read(make(BusOp::data_read, 0x1020, 4, 1));
+  EXPECT_FALSE(block_agrees());
+}
+
+TEST_F(UncachedBlock, MayBeAccompaniedByAPageWalk) {
+  fetch_all();
+  check_->table(PhysAddr{0x1020});
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  check_->captured_read(make(BusOp::data_read, 0x1020, 4, 1));
+  EXPECT_TRUE(block_agrees());
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWithCodeThatWasNotFetched) {
+  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  EXPECT_FALSE(block_agrees());
+  // And what was refused leaves nothing behind.
+  check_->skip(0);
+  check_->fetched(PhysAddr{0x1000}, 2, memory());
+  EXPECT_FALSE(agrees());
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWithOtherCode) {
+  const std::uint8_t patch = 0xee;
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  memory().store(PhysAddr{0x1001}, {&patch, 1});
+  EXPECT_FALSE(block_agrees());
+}
+
+TEST_F(UncachedBlock, DoesNotAgreeWhereAnEventReadSomethingBefore) {
+  fetch_all();
+  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  check_->read(PhysAddr{0x1040}, 4, AccessKind::system, memory());
+  EXPECT_FALSE(block_agrees());
+}
+
+TEST_F(ReadCheckTest, AFillIsOfALineThatTheInstructionTouches) {
+  begin(CacheForm::write_back);
+  check_->captured_read(make(BusOp::data_read, 0x1020, 16, 0, kLine));
+  check_->captured_read(make(BusOp::data_read, 0x1030, 16, 0, kLine));
+  check_->read(PhysAddr{0x1034}, 4, AccessKind::data, memory());
+  EXPECT_TRUE(agrees());
+  check_->captured_read(make(BusOp::data_read, 0x1040, 16, 1, kLine));
+  check_->read(PhysAddr{0x1034}, 4, AccessKind::data, memory());
+  EXPECT_TRUE(check_->settle(2, memory()).has_value());
+}
+
+TEST_F(ReadCheckTest, AFillWithOtherBytesThanMemoryHoldsIsNoticed) {
+  begin(CacheForm::write_back);
+  const std::uint8_t wrong = 0xee;
+  memory().store(PhysAddr{0x1025}, {&wrong, 1});
+  check_->captured_read(make(BusOp::data_read, 0x1020, 16, 0, kLine));
+  check_->read(PhysAddr{0x1020}, 4, AccessKind::data, memory());
+  EXPECT_FALSE(agrees());
+}
+
+TEST_F(ReadCheckTest, AFillForAStoreShowsWhatTheStoreHasChangedSince) {
+  begin(CacheForm::write_back);
+  check_->captured_read(make(BusOp::data_read, 0x1020, 16, 0, kLine | kStoreFill));
+  const std::uint8_t stored = 0xee;
+  memory().store(PhysAddr{0x1025}, {&stored, 1});
+  check_->stored(PhysAddr{0x1025}, 1, memory());
+  EXPECT_TRUE(agrees());
+}
+
+}  // namespace
+}  // namespace citcat::test
