@@ -1,3 +1,5 @@
+// All commands of the program.
+
 #include "cli/command.h"
 
 namespace citcat {

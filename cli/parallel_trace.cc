@@ -93,7 +93,7 @@ ReplayReport to_report(const PartResult& part, const std::vector<std::string>& t
 // ---- A process that expands parts ---------------------------------------------------------------
 
 /// Its side of the ring.
-class PieceWriter final : public ByteSink {
+class PieceWriter final : public TraceSink {
  public:
   PieceWriter(SharedRing& ring, bool notes) : ring_(ring), notes_(notes) {}
   void write(std::span<const std::uint8_t> records) override {

@@ -1,4 +1,5 @@
 #pragma once
+// A replay as the commands make it, with its comparison and what the user sees meanwhile.
 
 #include <functional>
 #include <memory>

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "events/archive/recording_file.h"
-#include "formats/io/byte_sink.h"
 #include "formats/io/hash.h"
+#include "formats/kt/trace_sink.h"
 #include "replay/session/checkpoints.h"
 
 namespace citcat {
@@ -50,22 +50,25 @@ void write_description(const std::string& path, const ShardDescription& descript
 ShardDescription read_description(const std::string& path);
 
 /// Counts and hashes what passes through.
-class HashingSink final : public ByteSink {
+class HashingSink final : public TraceSink {
  public:
-  explicit HashingSink(ByteSink& target) : target_(target) {}
+  explicit HashingSink(ByteSink& target) : target_(target), trace_(as_trace_sink(target)) {}
   void write(std::span<const std::uint8_t> bytes) override {
     hasher_.update(bytes);
     bytes_ += bytes.size();
     target_.write(bytes);
   }
-  bool keeps_notes() const override { return target_.keeps_notes(); }
-  void note(const KtNote& note) override { target_.note(note); }
+  bool keeps_notes() const override { return trace_ != nullptr && trace_->keeps_notes(); }
+  void note(const KtNote& note) override {
+    if (trace_ != nullptr) trace_->note(note);
+  }
   void finish() override { target_.finish(); }
   std::uint64_t bytes() const { return bytes_; }
   std::string hash() const { return hasher_.value().hex(); }
 
  private:
   ByteSink& target_;
+  TraceSink* trace_;  ///< the same, where it knows of records
   Hasher128 hasher_;
   std::uint64_t bytes_ = 0;
 };

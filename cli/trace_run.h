@@ -1,4 +1,5 @@
 #pragma once
+// A replay that writes a trace, begun over where a plain comparison did not suffice.
 
 #include <cstdint>
 #include <functional>

@@ -152,6 +152,10 @@ class EvidenceReader {
   virtual std::span<const BusTransaction> upcoming() const { return {}; }
 };
 
+/// Transactions of one chunk of evidence, behind which events are handed over to its writer. The
+/// data of reads and fetches is not kept: a replay gets it from the image or the schedule.
+inline constexpr std::size_t kEvidenceChunkTransactions = std::size_t{1} << 16;
+
 /// Receives transactions while a capture is read.
 class EvidenceWriter {
  public:

@@ -1,3 +1,5 @@
+// The bus of the Pentium: pipelined cycles and bursts of 64 bits.
+
 #include <algorithm>
 #include <array>
 #include <deque>

@@ -1,3 +1,5 @@
+// citcat cat: a trace to the standard output, as if it were stored.
+
 #include <fmt/format.h>
 
 #include <csignal>

@@ -1,3 +1,5 @@
+// citcat check: whether a file of ours is whole.
+
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,3 +1,5 @@
+// citcat checkpoint: lays checkpoints into an archive, so that any part of its run is near one.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// citcat convert: one capture format into another.
+
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,3 +1,5 @@
+// citcat dump: the records of a trace, a recording or a capture, for people.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// citcat explain: why a replay leaves its evidence, and what would repair it.
+
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,3 +1,5 @@
+// citcat import: capture files into a recording.
+
 #include <fmt/format.h>
 
 #include <memory>

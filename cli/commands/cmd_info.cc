@@ -1,3 +1,5 @@
+// citcat info: what a file is, and its totals.
+
 #include <fmt/format.h>
 
 #include <array>

@@ -1,3 +1,5 @@
+// citcat lint: what looks wrong with the probes of a capture.
+
 #include <fmt/format.h>
 
 #include <algorithm>

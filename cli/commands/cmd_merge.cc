@@ -1,3 +1,5 @@
+// citcat merge: the shares of a trace that several machines made, into one.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/kt/kt_note_reader.h"
+#include "formats/kt/trace_sink.h"
 
 namespace citcat {
 namespace {
@@ -68,7 +71,7 @@ std::vector<Share> ordered_shares(const std::vector<std::string>& paths) {
 
 /// Hands on what the share notes of its records, which come behind `before` bytes. One that is
 /// plain KT says where it begins, by its description.
-void append_notes(const Share& share, std::uint64_t before, ByteSink& out) {
+void append_notes(const Share& share, std::uint64_t before, TraceSink& out) {
   KtNoteReader reader(share.path);
   KtNote begin;
   begin.place.instruction = share.description.range.from;
@@ -83,7 +86,8 @@ void append_notes(const Share& share, std::uint64_t before, ByteSink& out) {
 }
 
 void append(const Share& share, std::uint64_t before, ByteSink& out) {
-  if (out.keeps_notes()) append_notes(share, before, out);
+  TraceSink* const trace = as_trace_sink(out);
+  if (trace != nullptr && trace->keeps_notes()) append_notes(share, before, *trace);
   HashingSink hashing(out);
   InputStream in(share.path);
   for (auto block = in.next_block(); !block.empty(); block = in.next_block()) {
@@ -101,7 +105,7 @@ void append(const Share& share, std::uint64_t before, ByteSink& out) {
 ExitCode run_merge(const MergeArguments& arguments, const Console& console) {
   require_own_output(arguments.output, arguments.json);
   const std::vector<Share> shares = ordered_shares(arguments.shards);
-  const std::unique_ptr<ByteSink> out = open_sink(arguments.output);
+  const std::unique_ptr<ByteSink> out = open_trace_sink(arguments.output);
   std::uint64_t bytes = 0;
   for (const Share& share : shares) {
     append(share, bytes, *out);

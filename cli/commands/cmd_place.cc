@@ -1,3 +1,5 @@
+// citcat place: finds where interrupts fall that nobody counted to, and keeps it in the archive.
+
 #include <fmt/format.h>
 
 #include <memory>

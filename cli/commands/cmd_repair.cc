@@ -1,3 +1,5 @@
+// citcat repair: what is whole of a damaged archive, as a new one.
+
 #include <fmt/format.h>
 
 #include <filesystem>

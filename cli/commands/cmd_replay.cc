@@ -1,3 +1,5 @@
+// citcat replay: recomputes the run and writes its trace.
+
 #include <fmt/format.h>
 
 #include <chrono>
@@ -125,7 +127,10 @@ bool can_be_taken_back(const std::string& path) {
 /// The trace on its way to a file.
 struct TraceOutput {
   TraceOutput(const std::string& path, const KtOptions& kt, bool hashed)
-      : out(open_sink(path)), hashing(*out), writer(hashed ? hashing : *out), trace(writer, kt) {}
+      : out(open_trace_sink(path)),
+        hashing(*out),
+        writer(hashed ? hashing : *out),
+        trace(writer, kt) {}
 
   std::unique_ptr<ByteSink> out;
   HashingSink hashing;

@@ -1,3 +1,5 @@
+// citcat slim: a recording that was verified, without its evidence.
+
 #include <fmt/format.h>
 
 #include <filesystem>

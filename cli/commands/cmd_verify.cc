@@ -1,3 +1,5 @@
+// citcat verify: whether the replay is the run that was captured.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -12,14 +12,11 @@
 #include "events/access_run.h"
 #include "events/archive/wide_evidence.h"
 #include "events/bus_transaction.h"
+#include "events/recording.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
 
 namespace citcat {
-
-/// Transactions of one evidence chunk. The data of reads and fetches is not kept: a replay gets it
-/// from the image or the schedule.
-inline constexpr std::size_t kEvidenceChunkTransactions = std::size_t{1} << 16;
 
 /// What the fields of a transaction are told by those before it in its chunk. Starts with zeros.
 struct EvidencePrevious {

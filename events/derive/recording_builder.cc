@@ -5,8 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "events/archive/evidence_codec.h"
-
 namespace citcat {
 namespace {
 

@@ -10,8 +10,6 @@
 #include <thread>
 
 #include "formats/io/error.h"
-#include "formats/kt/kt_store.h"
-#include "formats/kt/kt_zstd.h"
 
 namespace citcat {
 
@@ -76,10 +74,6 @@ std::unique_ptr<ByteSink> open_sink(const std::string& path) {
   if (path.empty()) return std::make_unique<NullSink>();
   if (path == "-") return std::make_unique<StdoutSink>();
   auto file = std::make_unique<FileSink>(path);
-  if (path.ends_with(".ktz")) return std::make_unique<StoredKtSink>(std::move(file));
-  if (path.ends_with(".kt.zst")) {
-    return std::make_unique<SeekableKtSink>(std::move(file));
-  }
   if (!path.ends_with(".zst")) return file;
   const int workers = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
   return std::make_unique<ZstdSink>(std::move(file), kStreamLevel, workers);

@@ -10,7 +10,6 @@
 
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
-#include "formats/kt/kt_note.h"
 
 struct ZSTD_CCtx_s;
 
@@ -26,16 +25,6 @@ class ByteSink {
   ByteSink& operator=(const ByteSink&) = delete;
 
   virtual void write(std::span<const std::uint8_t> bytes) = 0;
-  /// The same, of whole KT records, of which so many are instructions: for those that would have to
-  /// look otherwise.
-  virtual void write_records(std::span<const std::uint8_t> records,
-                             std::uint64_t /*instructions*/) {
-    write(records);
-  }
-  /// It keeps what KT has no records for: note() is of use.
-  virtual bool keeps_notes() const { return false; }
-  /// A note on KT: before the bytes behind `at` are written, in the order of `at`.
-  virtual void note(const KtNote&) {}
   virtual void finish() = 0;
 };
 
@@ -98,10 +87,8 @@ class ZstdSink final : public ByteSink {
   std::vector<std::uint8_t> buffer_;
 };
 
-/// The sink a path stands for: "-" the standard output, "*.kt.zst" KT in frames with an index
-/// (formats/kt/kt_zstd.h), "*.ktz" a stored trace (formats/kt/kt_store.h), "*.zst" a compressed
-/// file,
-/// "" nothing, anything else a plain file.
+/// The sink a path stands for: "-" the standard output, "*.zst" a compressed file, "" nothing,
+/// anything else a plain file.
 std::unique_ptr<ByteSink> open_sink(const std::string& path);
 
 }  // namespace citcat

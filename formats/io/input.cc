@@ -18,7 +18,6 @@
 #include "formats/io/error.h"
 #include "formats/io/mapped_file.h"
 #include "formats/io/once_input.h"
-#include "formats/kt/kt_store.h"
 
 namespace citcat {
 
@@ -42,10 +41,17 @@ constexpr std::array<std::uint8_t, 6> kXzMagic{0xfd, '7', 'z', 'X', 'Z', 0};
 constexpr std::array<std::uint8_t, 4> kZstdMagic{0x28, 0xb5, 0x2f, 0xfd};
 constexpr std::array<std::uint8_t, 3> kZstdSkippableTail{0x2a, 0x4d, 0x18};
 
+/// A skippable frame (RFC 8878, 3.1.2) of 16 bytes that begins so.
+constexpr std::array<std::uint8_t, kStoredKtMagicBytes> kStoredKtMagic{
+    0x50, 0x2a, 0x4d, 0x18, 0x10, 0, 0, 0, 'C', 'I', 'T', 'C', 'A', 'T', 'K', 'T'};
+
+/// Set before main(), and constant from then on.
+InputStream::SegmentDecoders segment_decoders = nullptr;
+
 Compression detect(std::span<const std::uint8_t> bytes) {
   if (starts_with(bytes, kGzipMagic)) return Compression::gzip;
   if (starts_with(bytes, kXzMagic)) return Compression::xz;
-  if (is_stored_kt(bytes)) return Compression::stored_kt;
+  if (starts_with(bytes, kStoredKtMagic)) return Compression::stored_kt;
   if (starts_with(bytes, kZstdMagic)) return Compression::zstd;
   if (bytes.size() >= 4 && (bytes[0] & 0xf0) == 0x50 &&
       starts_with(bytes.subspan(1), kZstdSkippableTail)) {
@@ -398,7 +404,10 @@ class InputStream::KtDecoder : public Decoder {
                      static_cast<std::size_t>(std::min<std::uint64_t>(size - begin, kBufferBytes)));
       read_plain(source, std::span(content).subspan(begin));
     }
-    segment_ = std::make_unique<KtSegmentDecoder>(std::move(content), source.name());
+    if (segment_decoders == nullptr) {
+      source.fail(Compression::stored_kt, "this program has no decoder for stored traces");
+    }
+    segment_ = segment_decoders(std::move(content), source.name());
     return true;
   }
 
@@ -432,13 +441,15 @@ class InputStream::KtDecoder : public Decoder {
   }
 
   ZstdDecoder zstd_;
-  std::unique_ptr<KtSegmentDecoder> segment_;
+  std::unique_ptr<SegmentDecoder> segment_;
   std::vector<std::uint8_t> piece_;
   std::size_t at_ = 0;
   std::uint64_t total_bytes_ = 0;
   bool check_totals_;
   bool ended_ = false;
 };
+
+void InputStream::decode_segments_by(SegmentDecoders make) { segment_decoders = make; }
 
 InputStream::InputStream(const std::string& path, Use use)
     : name_(path == "-" ? "(standard input)" : path) {

@@ -19,6 +19,18 @@ enum class Compression : std::uint8_t { none, gzip, xz, zstd, stored_kt };
 /// "none", "gzip", "xz", "zstd", "stored KT".
 std::string_view compression_name(Compression compression);
 
+/// Decodes a segment of a stored trace piece by piece.
+class SegmentDecoder {
+ public:
+  virtual ~SegmentDecoder() = default;
+  /// Replaces `out` by the next bytes; empty at the end.
+  virtual void next(std::vector<std::uint8_t>& out) = 0;
+};
+
+/// What every stored trace begins with: a skippable frame's head and the first words in it
+/// (docs/formats/kt.md, "Stored traces").
+inline constexpr std::size_t kStoredKtMagicBytes = 16;
+
 /// A forward stream of bytes. Memory: two buffers and the decompressor's window.
 ///
 /// A compressed file that ends inside a member, frame or block, fails its checksum or is followed
@@ -65,6 +77,13 @@ class InputStream {
   Hash128 stored_hash() const;
 
   static constexpr std::size_t kMaxPeek = std::size_t{1} << 20;
+
+  /// Makes a decoder of a segment's content; errors name `name`.
+  using SegmentDecoders = std::unique_ptr<SegmentDecoder> (*)(std::vector<std::uint8_t> content,
+                                                              const std::string& name);
+  /// What stored traces are read with: formats/kt gives it, before main(). Without it they are
+  /// refused with FormatError.
+  static void decode_segments_by(SegmentDecoders make);
 
  private:
   class Source;

@@ -70,8 +70,12 @@ void KtWriter::raw(std::span<const std::uint8_t> records, std::uint64_t instruct
 
 void KtWriter::flush() {
   if (used_ == 0) return;
-  sink_.write_records(std::span<const std::uint8_t>(buffer_).first(used_),
-                      instructions_ - instructions_flushed_);
+  const auto records = std::span<const std::uint8_t>(buffer_).first(used_);
+  if (trace_ != nullptr) {
+    trace_->write_records(records, instructions_ - instructions_flushed_);
+  } else {
+    sink_.write(records);
+  }
   instructions_flushed_ = instructions_;
   flushed_ += used_;
   used_ = 0;

@@ -14,10 +14,10 @@
 #include <span>
 #include <vector>
 
-#include "formats/io/byte_sink.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/kt/kt_note.h"
+#include "formats/kt/trace_sink.h"
 
 namespace citcat {
 
@@ -73,7 +73,8 @@ class KtTemplate {
 class KtWriter {
  public:
   /// The sink must outlive the writer.
-  explicit KtWriter(ByteSink& sink) : sink_(sink), buffer_(kBufferBytes + kSlack) {}
+  explicit KtWriter(ByteSink& sink)
+      : sink_(sink), trace_(as_trace_sink(sink)), buffer_(kBufferBytes + kSlack) {}
   KtWriter(const KtWriter&) = delete;
   KtWriter& operator=(const KtWriter&) = delete;
 
@@ -111,11 +112,11 @@ class KtWriter {
   void raw(std::span<const std::uint8_t> records, std::uint64_t instructions);
 
   /// Whether the sink keeps notes.
-  bool keeps_notes() const { return sink_.keeps_notes(); }
+  bool keeps_notes() const { return trace_ != nullptr && trace_->keeps_notes(); }
   /// A note that stands before the next record, or `ahead` bytes behind the last one.
   void note(KtNote note, std::uint64_t ahead = 0) {
     note.at = size() + ahead;
-    sink_.note(note);
+    if (trace_ != nullptr) trace_->note(note);
   }
 
   std::uint64_t instructions() const { return instructions_; }
@@ -136,6 +137,7 @@ class KtWriter {
   }
 
   ByteSink& sink_;
+  TraceSink* trace_;  ///< the same, where it knows of records
   std::vector<std::uint8_t> buffer_;
   std::size_t used_ = 0;
   std::uint64_t flushed_ = 0;

@@ -42,16 +42,18 @@ void write_hash(ByteWriter& out, const Hash128& hash) {
   out.u64(hash.high);
 }
 
+/// Input streams read stored traces in every program that this file is part of.
+[[maybe_unused]] const bool registered = [] {
+  InputStream::decode_segments_by([](std::vector<std::uint8_t> content,
+                                     const std::string& name) -> std::unique_ptr<SegmentDecoder> {
+    return std::make_unique<KtSegmentDecoder>(std::move(content), name);
+  });
+  return true;
+}();
+
 }  // namespace
 
-bool is_stored_kt(std::span<const std::uint8_t> prefix) {
-  const std::vector<std::uint8_t> header = header_frame();
-  return prefix.size() >= kStoredKtMagicBytes &&
-         std::equal(header.begin(), header.begin() + kStoredKtMagicBytes, prefix.begin());
-}
-
-// ---- One segment
-// ---------------------------------------------------------------------------------
+// ---- One segment --------------------------------------------------------------------------------
 
 KtSegmentEncoder::KtSegmentEncoder() : model_(std::make_unique<KtModel>()) {}
 KtSegmentEncoder::~KtSegmentEncoder() = default;

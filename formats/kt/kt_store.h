@@ -13,12 +13,13 @@
 #include <thread>
 #include <vector>
 
-#include "formats/io/byte_sink.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/hash.h"
+#include "formats/io/input.h"
 #include "formats/kt/kt_index.h"
 #include "formats/kt/kt_model.h"
 #include "formats/kt/kt_note_book.h"
+#include "formats/kt/trace_sink.h"
 
 namespace citcat {
 
@@ -49,13 +50,13 @@ class KtSegmentEncoder {
 };
 
 /// Decodes one segment piece by piece.
-class KtSegmentDecoder {
+class KtSegmentDecoder final : public SegmentDecoder {
  public:
   /// Takes the content of a segment's frame. FormatError names `name`.
   KtSegmentDecoder(std::vector<std::uint8_t> content, std::string name);
-  ~KtSegmentDecoder();
+  ~KtSegmentDecoder() override;
   /// Replaces `out` by the next records, about 64 KiB; empty at the end, when the hash agreed.
-  void next(std::vector<std::uint8_t>& out);
+  void next(std::vector<std::uint8_t>& out) override;
 
  private:
   std::vector<std::uint8_t> content_;
@@ -69,7 +70,7 @@ class KtSegmentDecoder {
 
 /// Writes a stored trace from KT given in any pieces, encoding on a thread of its own. Interrupted,
 /// the file lacks its end, and readers say so after the last whole segment.
-class StoredKtSink final : public ByteSink {
+class StoredKtSink final : public TraceSink {
  public:
   explicit StoredKtSink(std::unique_ptr<ByteSink> target);
   ~StoredKtSink() override;
@@ -112,9 +113,5 @@ class StoredKtSink final : public ByteSink {
   std::vector<SeekTableEntry> frames_;
   std::uint64_t file_bytes_ = 0, instructions_ = 0, kt_bytes_ = 0;
 };
-
-/// True when `prefix` is the beginning of a stored trace.
-bool is_stored_kt(std::span<const std::uint8_t> prefix);
-inline constexpr std::size_t kStoredKtMagicBytes = 16;
 
 }  // namespace citcat

@@ -10,10 +10,10 @@
 #include <span>
 #include <vector>
 
-#include "formats/io/byte_sink.h"
 #include "formats/io/recycler.h"
 #include "formats/kt/kt_index.h"
 #include "formats/kt/kt_note_book.h"
+#include "formats/kt/trace_sink.h"
 
 namespace citcat {
 
@@ -21,7 +21,7 @@ namespace citcat {
 /// with a checksum, compressed beside the caller; behind each what was noted of it. Destroyed
 /// before finish(), it still writes the records it was given: a shorter trace without index. Bytes
 /// that are no KT throw FormatError.
-class SeekableKtSink final : public ByteSink {
+class SeekableKtSink final : public TraceSink {
  public:
   static constexpr std::size_t kFrameBytes = std::size_t{1} << 23;
 

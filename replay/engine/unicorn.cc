@@ -1,3 +1,5 @@
+// Finds Unicorn's functions in its library when an engine is first made.
+
 #include <dlfcn.h>
 
 #include <mutex>

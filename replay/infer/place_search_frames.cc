@@ -1,3 +1,5 @@
+// Of the search for interrupts: what the frames that they push tell.
+
 #include <algorithm>
 #include <utility>
 

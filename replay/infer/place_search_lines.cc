@@ -1,3 +1,5 @@
+// Of the search for interrupts: what the lines of a write-back cache tell.
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>

@@ -1,3 +1,5 @@
+// Of the search for interrupts: boundaries tried from a checkpoint.
+
 #include <algorithm>
 #include <utility>
 

@@ -1,3 +1,5 @@
+// Of the search for interrupts: which boundaries fit what stands before the interrupt.
+
 #include <algorithm>
 #include <iterator>
 #include <unordered_set>

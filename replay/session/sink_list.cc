@@ -1,3 +1,5 @@
+// Several sinks as one.
+
 #include <algorithm>
 
 #include "replay/session/replayer.h"

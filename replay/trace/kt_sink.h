@@ -1,4 +1,5 @@
 #pragma once
+// Writes what a replay does as KT.
 
 #include <atomic>
 #include <cstdint>

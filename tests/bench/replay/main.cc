@@ -142,11 +142,11 @@ class Bench {
     KtWriter writer(nowhere);
     KtSink kt(writer, {});
     run(name, "KT", recording, &kt, options);
-    const auto plain_file = open_sink("bench.kt");
+    const auto plain_file = open_trace_sink("bench.kt");
     KtWriter file_writer(*plain_file);
     KtSink file_kt(file_writer, {});
     run(name, "KT to a file", recording, &file_kt, options);
-    const auto compressed = open_sink("bench.kt.zst");
+    const auto compressed = open_trace_sink("bench.kt.zst");
     KtWriter compressed_writer(*compressed);
     KtSink compressed_kt(compressed_writer, {});
     run(name, "KT to .zst", recording, &compressed_kt, options);

@@ -96,7 +96,7 @@ KtInstruction numbered(std::uint32_t number) {
 TEST_F(KtNoteFiles, LeadToEveryPositionAcrossSegmentsHoweverTheKtIsHandedOver) {
   constexpr std::uint32_t kCount = 2'500'000, kFirst = 1'000'000'000;
   for (const bool told : {true, false}) {
-    const auto sink = open_sink(path("t.kt.zst"));
+    const auto sink = open_trace_sink(path("t.kt.zst"));
     KtWriter writer(*sink);
     KtNote begin;
     begin.place = {kFirst, 0, 32};
@@ -144,7 +144,7 @@ TEST_F(KtNoteFiles, OfTheFirstVersionHaveNoPlaces) {
   // One frame of two records, and the index as it was.
   Bytes kt;
   for (int i = 0; i < 2; ++i) kt.insert(kt.end(), {1, 0, 0, 0, 1, 0x90, 0, 0});
-  const auto sink = open_sink(path("new.kt.zst"));
+  const auto sink = open_trace_sink(path("new.kt.zst"));
   sink->write(kt);
   sink->finish();
   const KtSegment segment = read_kt_index(path("new.kt.zst")).front();

@@ -250,7 +250,7 @@ class StoredKtFile : public test::TemporaryFolder {};
 TEST_F(StoredKtFile, IsReadFromItsSegments) {
   const Bytes kt = Program(1).run(10000);
   {
-    const auto sink = open_sink(path("a.ktz"));
+    const auto sink = open_trace_sink(path("a.ktz"));
     sink->write(kt);
     sink->finish();
   }
@@ -272,7 +272,7 @@ TEST_F(StoredKtFile, IsReadFromItsSegments) {
 
 TEST_F(StoredKtFile, SaysThatItsIndexIsDamaged) {
   {
-    const auto sink = open_sink(path("a.ktz"));
+    const auto sink = open_trace_sink(path("a.ktz"));
     sink->write(Program(1).run(100));
     sink->finish();
   }

@@ -156,7 +156,7 @@ class KtFile : public test::TemporaryFolder {
  protected:
   /// Writes `instructions` records of 8 bytes; without `finish` as an interrupted run would.
   void write(const std::string& name, int instructions, bool finish) {
-    const auto sink = open_sink(path(name));
+    const auto sink = open_trace_sink(path(name));
     KtWriter writer(*sink);
     const std::uint8_t nop = 0x90;
     for (int n = 0; n < instructions; ++n) {

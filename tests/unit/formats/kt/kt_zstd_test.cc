@@ -37,7 +37,7 @@ Bytes random_kt(std::size_t bytes, std::uint64_t& instructions) {
 class SeekableKt : public test::TemporaryFolder {
  protected:
   void write(const Bytes& kt, std::size_t piece) {
-    const auto sink = open_sink(path("t.kt.zst"));
+    const auto sink = open_trace_sink(path("t.kt.zst"));
     for (std::size_t at = 0; at < kt.size(); at += piece) {
       sink->write(std::span(kt).subspan(at, std::min(piece, kt.size() - at)));
     }
@@ -102,7 +102,7 @@ std::uint64_t count_instructions(std::span<const std::uint8_t> kt) {
 TEST_F(SeekableKt, CountsInstructionsInPiecesThatAreSaidToBeRecordsAndInOthers) {
   std::uint64_t instructions = 0;
   const Bytes kt = random_kt(3 * SeekableKtSink::kFrameBytes, instructions);
-  const auto sink = open_sink(path("t.kt.zst"));
+  const auto sink = open_trace_sink(path("t.kt.zst"));
   std::mt19937 random(3);
   for (std::size_t at = 0; at < kt.size();) {
     // Up to the end of a record, and, where nothing is said of it, cut in the middle of one too.

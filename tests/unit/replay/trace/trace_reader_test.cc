@@ -312,7 +312,7 @@ TEST_F(TraceReaderTest, SeeksForwardsAndBackwardsInARecordingAndInItsTraces) {
     EXPECT_EQ(none.record, all[0].record);
   }
   for (const char* name : {"t.kt", "t.ktz", "t.kt.zst"}) {
-    const auto sink = open_sink(path(name));
+    const auto sink = open_trace_sink(path(name));
     sink->write(whole_);
     sink->finish();
     TraceReader reader(path(name));
