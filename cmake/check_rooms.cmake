@@ -2,8 +2,8 @@
 #   cmake -D ROOT=<tree> -D ROOMS=<rooms.txt> -P check_rooms.cmake
 #
 # Fails where a file includes another room that rooms.txt does not allow, where a room names one
-# below it, where an allowance is not used, where a source file lies in no room, where a folder
-# holds more than kMaxFiles source files,.
+# below it, where an allowance is not used, where a source file lies in no room, and where a folder
+# holds more than kMaxFiles source files.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -85,8 +85,9 @@ foreach(folder IN LISTS folders)
     math(EXPR count_${room} "0${count_${room}} + 1")
     file(STRINGS ${ROOT}/${file} includes REGEX "^#include [<\"]")
     foreach(include IN LISTS includes)
-      if(include MATCHES "^#include (<[^>]+>)" OR include MATCHES "^#include \"([^\"]+)\"")
-        check_include(${file} ${room} "${CMAKE_MATCH_1}")
+      if(include MATCHES "^#include (<[^>]+>|\"[^\"]+\")")
+        string(REPLACE "\"" "" header "${CMAKE_MATCH_1}")
+        check_include(${file} ${room} "${header}")
       endif()
     endforeach()
   endforeach()
