@@ -132,10 +132,10 @@ FinalMemory ReplayRun::compare_final(const MemoryImage* captured) {
   }
   if (captured == nullptr || at_end.different == 0) return at_end;
   // What the processor did within its caches after the last transaction is deterministic.
-  constexpr std::uint64_t kMostBeyond = 1'000'000;
+  constexpr std::uint64_t kMaxBeyond = 1'000'000;
   verifier_->go_beyond();
   FinalMemory memory = at_end;
-  for (std::uint64_t i = 0; i < kMostBeyond && replayer_->step_beyond(); ++i) {
+  for (std::uint64_t i = 0; i < kMaxBeyond && replayer_->step_beyond(); ++i) {
     const Memory& now = replayer_->machine().memory();
     const bool settled =
         std::all_of(memory.differences.begin(), memory.differences.end(),

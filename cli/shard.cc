@@ -121,8 +121,8 @@ ShardDescription read_description(const std::string& path) {
   InputStream in(path);
   std::string text;
   for (auto block = in.next_block(); !block.empty(); block = in.next_block()) {
-    constexpr std::size_t kMost = 1 << 16;
-    if (text.size() + block.size() > kMost) break;
+    constexpr std::size_t kMax = 1 << 16;
+    if (text.size() + block.size() > kMax) break;
     text.append(reinterpret_cast<const char*>(block.data()), block.size());
   }
   try {

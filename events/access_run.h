@@ -48,16 +48,16 @@ inline constexpr std::uint32_t access_shape(BusOp op, std::uint8_t size, std::ui
 
 /// Fields of the records of a run, for vectors of 64 bytes.
 struct AccessColumns {
-  static constexpr std::size_t kMost = 256;
-  alignas(64) std::array<std::uint64_t, kMost> instructions;
-  alignas(64) std::array<std::uint32_t, kMost> clock, address, iterations;
-  alignas(64) std::array<std::uint32_t, kMost> shape;  ///< access_shape(), without kPositionKnown
+  static constexpr std::size_t kMax = 256;
+  alignas(64) std::array<std::uint64_t, kMax> instructions;
+  alignas(64) std::array<std::uint32_t, kMax> clock, address, iterations;
+  alignas(64) std::array<std::uint32_t, kMax> shape;  ///< access_shape(), without kPositionKnown
 };
 
 /// A run of them. What it looks at belongs to who made it.
 struct AccessRun {
   /// No run is longer: what is done with one finds it in the first-level cache.
-  static constexpr std::size_t kMost = AccessColumns::kMost;
+  static constexpr std::size_t kMax = AccessColumns::kMax;
 
   std::span<const std::uint8_t> records;  ///< kBusRecordBytes each, found correct
   std::span<const std::uint8_t> number;   ///< the kind of each, in `kinds`

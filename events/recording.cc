@@ -5,7 +5,7 @@
 namespace citcat {
 
 void EvidenceWriter::write_run(const AccessRun& run) {
-  std::array<BusTransaction, AccessRun::kMost> transactions;
+  std::array<BusTransaction, AccessRun::kMax> transactions;
   for (std::size_t i = 0; i < run.size(); ++i) {
     transactions[i] = run.at(i);
     if (transactions[i].op != BusOp::data_write) transactions[i].data.fill(0);

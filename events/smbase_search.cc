@@ -6,14 +6,14 @@ namespace citcat {
 namespace {
 
 /// Enough for the state in words, its lines with their victims, and code fetched ahead.
-constexpr std::uint32_t kMostTransactions = 1024;
+constexpr std::uint32_t kMaxTransactions = 1024;
 constexpr std::uint32_t kHandler = 0x8000, kLowestSaved = 0xfe00, kHighestSaved = 0xffff;
 constexpr std::uint32_t kSavedBytes = kHighestSaved + 1 - kLowestSaved;
 
 }  // namespace
 
 void SmbaseSearch::begin() {
-  left_ = kMostTransactions;
+  left_ = kMaxTransactions;
   lowest_ = ~0U;
   highest_ = 0;
 }

@@ -255,7 +255,7 @@ void BusModel::clear() {
 }
 
 void BusModel::flush(std::uint8_t kind) {
-  for (unsigned set = 0; set < kMostSets; ++set)
+  for (unsigned set = 0; set < kMaxSets; ++set)
     for (unsigned way = 0; way < kWays; ++way)
       if (data_.line[set][way] != kNoLine && data_.dirty[set][way])
         write_back(data_.line[set][way], 0);

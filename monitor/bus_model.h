@@ -62,13 +62,13 @@ class BusModel {
   std::uint64_t external_changes() const { return external_; }
 
  private:
-  static constexpr unsigned kMostSets = 256, kWays = 4;
+  static constexpr unsigned kMaxSets = 256, kWays = 4;
   static constexpr std::uint32_t kNoLine = ~0u;
 
   struct Cache {
-    std::array<std::array<std::uint32_t, kWays>, kMostSets> line;  ///< line number, or kNoLine
-    std::array<std::array<std::uint8_t, kWays>, kMostSets> age;    ///< 0 is the most recently used
-    std::array<std::array<bool, kWays>, kMostSets> dirty;
+    std::array<std::array<std::uint32_t, kWays>, kMaxSets> line;  ///< line number, or kNoLine
+    std::array<std::array<std::uint8_t, kWays>, kMaxSets> age;    ///< 0 is the most recently used
+    std::array<std::array<bool, kWays>, kMaxSets> dirty;
 
     void clear();
     /// The way of `set` that holds the line, or -1.

@@ -225,7 +225,7 @@ AccessRun BusRecordDecoder::run(std::span<const std::uint8_t> records,
 /// Those from the first on that belong to the run and count up; returns how many.
 std::size_t BusRecordDecoder::take_wide(AccessRun& run) {
   if (new_kinds_) {
-    std::vector<WideRecords::Kind> kinds;
+    std::vector<SimdRecords::Kind> kinds;
     for (std::size_t slot = 0; slot < kinds_.size(); ++slot) {
       const Kind& kind = kinds_[slot];
       if (kind.key == Kind::kNoKey) continue;
@@ -236,7 +236,7 @@ std::size_t BusRecordDecoder::take_wide(AccessRun& run) {
     wide_.set_kinds(kinds);
     new_kinds_ = false;
   }
-  WideRecords::Last last{run.highest, last_clock_, 0};
+  SimdRecords::Last last{run.highest, last_clock_, 0};
   const std::size_t count = wide_.take(run.records, 0, last, columns_, number_);
   run.highest = last.instructions;
   run.flags = last.flags;

@@ -9,13 +9,13 @@
 #include <string>
 #include <string_view>
 
-#include "capture/import/wide_records.h"
+#include "capture/import/simd_records.h"
 #include "events/access_run.h"
 #include "events/bus_transaction.h"
 #include "events/recording.h"
 #include "formats/captures/bus_record.h"
 #include "formats/io/input.h"
-#include "formats/io/wide_vectors.h"
+#include "formats/io/simd_vectors.h"
 
 namespace citcat {
 
@@ -143,9 +143,9 @@ class BusRecordDecoder {
   std::array<Kind, 256> kinds_{};
   /// The same for runs; number_ has what each record of one is.
   RunKinds run_kinds_{};
-  std::array<std::uint8_t, AccessRun::kMost> number_{};
-  const bool is_wide_ = has_wide_vectors();
-  WideRecords wide_;
+  std::array<std::uint8_t, AccessRun::kMax> number_{};
+  const bool is_wide_ = has_simd_vectors();
+  SimdRecords wide_;
   bool new_kinds_ = false;  ///< wide_ does not know all of kinds_
   AccessColumns columns_;
 };

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kLookAhead = 4096;
 /// Of a loop that is longer, what stands before so many transactions is taken for the machine's
 /// work.
-constexpr std::size_t kMostSpins = std::size_t{1} << 20;
+constexpr std::size_t kMaxSpins = std::size_t{1} << 20;
 /// Transactions that are looked at and derived while they are in the first-level cache.
 constexpr std::size_t kAtATime = 256;
 
@@ -304,7 +304,7 @@ void Importer::derive_delayed(std::size_t delay) {
     while (ahead_.size() < 2 * kept && next(t)) ahead_.push_back(t);
     ended = stream_.at_end();
     if (ended) leave_out_spin_loop();
-    kept = ended ? 0 : std::clamp(repeating_tail(ahead_), delay, kMostSpins);
+    kept = ended ? 0 : std::clamp(repeating_tail(ahead_), delay, kMaxSpins);
     while (ahead_.size() > kept) {
       t = ahead_.front();
       ahead_.pop_front();

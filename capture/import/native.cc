@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "capture/import/record_capture.h"
-#include "capture/import/wide_records.h"
+#include "capture/import/simd_records.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/error.h"
-#include "formats/io/wide_vectors.h"
+#include "formats/io/simd_vectors.h"
 
 namespace citcat {
 namespace {
@@ -102,8 +102,8 @@ class NativeRecordFile final : public RecordFile {
   /// Returns how many records stand before the end record.
   std::size_t add_to_sums(std::span<const std::uint8_t> block) {
     const std::size_t wide =
-        has_wide_vectors() ? WideRecords::add_rows(block, kEndType, column_, behind_) : 0;
-    rows_ += wide / WideRecords::kRowRecords;
+        has_simd_vectors() ? SimdRecords::add_rows(block, kEndType, column_, behind_) : 0;
+    rows_ += wide / SimdRecords::kRowRecords;
     block = block.subspan(wide * kBusRecordBytes);
     if (block.empty()) return wide;
     if (rows_ != 0)
@@ -191,7 +191,7 @@ class NativeRecordFile final : public RecordFile {
   std::uint64_t records_ = 0, sum_ = 0, sum_of_sums_ = 0;
   // Rows of the last blocks that are not in the sums yet.
   std::uint64_t rows_ = 0;
-  WideRecords::Row column_{}, behind_{};
+  SimdRecords::Row column_{}, behind_{};
 };
 
 }  // namespace

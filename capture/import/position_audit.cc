@@ -8,7 +8,7 @@ void PositionAudit::judge(std::span<const BusTransaction> first, bool at_end) {
   if (counting_ != Counting::all) return;
   // No instruction causes this many accesses outside a REP: FXSAVE of 512 bytes over a 32-bit bus,
   // with page walks and an interrupt before it, stays below two thirds of it.
-  constexpr std::uint64_t kMostAccesses = 256;
+  constexpr std::uint64_t kMaxAccesses = 256;
   std::uint64_t boundary = 0;
   bool moves = false, runs_back = false, interrupt_counted = false;
   const BusTransaction *last = nullptr, *interrupt = nullptr;  // the latter only since the former
@@ -31,7 +31,7 @@ void PositionAudit::judge(std::span<const BusTransaction> first, bool at_end) {
     interrupt = nullptr;
   }
   if (last == nullptr || moves) return;
-  if (boundary < kMostAccesses && !runs_back && !(interrupt_counted && at_end)) return;
+  if (boundary < kMaxAccesses && !runs_back && !(interrupt_counted && at_end)) return;
   counting_ = Counting::interrupts;
   warnings_.push_back("instruction counts stand still: they are believed at interrupts only");
 }

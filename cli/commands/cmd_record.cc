@@ -39,7 +39,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kDefaultRam = std::uint64_t{128} << 20;  // QEMU's pc machine without -m
 // Above this the pc machine splits its RAM around the PCI hole.
-constexpr std::uint64_t kMostRam = std::uint64_t{2} << 30;
+constexpr std::uint64_t kMaxRam = std::uint64_t{2} << 30;
 
 // Kept free on the device: what the compressor still holds must find room when recording stops.
 constexpr std::uint64_t kDiskReserve = std::uint64_t{16} << 20;
@@ -143,13 +143,13 @@ std::uint64_t ram_bytes(const std::vector<std::string>& command) {
   std::uint64_t value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string unit(result.ptr, text.c_str() + text.size());
-  if (result.ec != std::errc{} || value == 0 || value > kMostRam || unit.size() > 1)
+  if (result.ec != std::errc{} || value == 0 || value > kMaxRam || unit.size() > 1)
     throw UsageError("the emulator's option -m " + *given + " is not understood");
   const char scale = unit.empty() ? 'M' : static_cast<char>(std::toupper(unit[0]));
   const int shift = scale == 'G' ? 30 : scale == 'M' ? 20 : scale == 'K' ? 10 : -1;
-  if (shift < 0 || value > (kMostRam >> shift))
+  if (shift < 0 || value > (kMaxRam >> shift))
     throw UsageError(fmt::format("-m {}: between 1 KiB and {} MiB of memory can be recorded",
-                                 *given, kMostRam >> 20));
+                                 *given, kMaxRam >> 20));
   return value << shift;
 }
 

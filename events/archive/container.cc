@@ -120,8 +120,8 @@ ContainerWriter::Payload ContainerWriter::pack(std::vector<std::uint8_t> plain,
   Payload payload;
   payload.plain_bytes = plain.size();
   // The memory of a compressor grows with its level: those of high ones are not kept.
-  constexpr int kMostKept = 3;
-  if (options.level <= kMostKept && options.window_log == 0) {
+  constexpr int kMaxKept = 3;
+  if (options.level <= kMaxKept && options.window_log == 0) {
     const std::shared_ptr<ZstdCompressor> compressor = compressors.take();
     payload.stored = compressor->compress(plain, options);
     compressors.give_back(compressor);

@@ -80,9 +80,9 @@ void write_rest(ByteWriter& out, std::span<const std::uint64_t> values) {
 
 EvidenceEncoder::EvidenceEncoder()
     : lookup_(kFirstLookupSize),
-      clock_(kEvidenceChunkTransactions + WideEvidence::kBehind),
-      instruction_(kEvidenceChunkTransactions + WideEvidence::kBehind),
-      address_(kEvidenceChunkTransactions * sizeof(std::uint32_t) + WideEvidence::kBehind) {
+      clock_(kEvidenceChunkTransactions + SimdEvidence::kBehind),
+      instruction_(kEvidenceChunkTransactions + SimdEvidence::kBehind),
+      address_(kEvidenceChunkTransactions * sizeof(std::uint32_t) + SimdEvidence::kBehind) {
   recent_.fill(kNoStep);
   recent_keys_.fill(kNoStep);
 }

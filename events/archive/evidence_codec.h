@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "events/access_run.h"
-#include "events/archive/wide_evidence.h"
+#include "events/archive/simd_evidence.h"
 #include "events/bus_transaction.h"
 #include "events/recording.h"
 #include "formats/io/byte_reader.h"
@@ -61,9 +61,9 @@ class EvidenceEncoder {
   std::vector<std::uint32_t> lookup_;  ///< hash of a step -> its number in steps_ + 1; 2^n
   /// Steps met lately, each with its number in the lowest 16 bits.
   std::array<std::uint64_t, 1024> recent_{};
-  /// The same for steps as WideEvidence has them.
+  /// The same for steps as SimdEvidence has them.
   std::array<std::uint64_t, 2048> recent_keys_{};
-  WideEvidence wide_;
+  SimdEvidence wide_;
   std::vector<std::uint16_t> number_ = std::vector<std::uint16_t>(kEvidenceChunkTransactions);
   std::size_t size_ = 0;
   EvidencePrevious previous_;

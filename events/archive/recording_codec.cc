@@ -427,8 +427,8 @@ void write_count(RowWriter& row, const EventCount& count) {
 }
 
 void read_place(RowReader& row, Interrupt& e) {
-  constexpr auto kMost = static_cast<std::uint8_t>(2 * static_cast<int>(kLastCountUnit) + 1);
-  const auto known = row.cell<std::uint8_t>(kMost);
+  constexpr auto kMax = static_cast<std::uint8_t>(2 * static_cast<int>(kLastCountUnit) + 1);
+  const auto known = row.cell<std::uint8_t>(kMax);
   const std::uint64_t value = row.cell();
   const auto iteration = row.cell<std::uint32_t>(0xffffffff);
   if (known > 1) {

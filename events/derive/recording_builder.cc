@@ -402,7 +402,7 @@ inline void RecordingBuilder::derive(BusTransaction& t) {
 }
 
 void RecordingBuilder::add(AccessRun run) {
-  CITCAT_ASSERT(takes(run) && run.size() <= AccessRun::kMost);
+  CITCAT_ASSERT(takes(run) && run.size() <= AccessRun::kMax);
   run.base = base_.instruction;
   derive(run);
   if (evidence_ == nullptr) return;

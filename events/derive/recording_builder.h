@@ -15,7 +15,7 @@
 #include "events/bus_transaction.h"
 #include "events/derive/access_clock.h"
 #include "events/derive/memory_model.h"
-#include "events/derive/wide_memory.h"
+#include "events/derive/simd_memory.h"
 #include "events/on_chip_marker.h"
 #include "events/recording.h"
 #include "events/smbase_search.h"
@@ -135,8 +135,8 @@ class RecordingBuilder {
   EvidenceWriter* evidence_;
   Recording recording_;
   MemoryModel model_;
-  std::array<MemoryModel::Line*, AccessRun::kMost> lines_{};  ///< of the run that is derived
-  WideMemory wide_;  ///< the same run, where it has columns
+  std::array<MemoryModel::Line*, AccessRun::kMax> lines_{};  ///< of the run that is derived
+  SimdMemory wide_;                                          ///< the same run, where it has columns
   AccessClock clock_;
   MemoryImage before_;  ///< memory as the transactions before the start left it
   SmmEntryDetector smm_;

@@ -185,9 +185,9 @@ void MemoryFileWriter::write(std::uint32_t address, std::span<const std::uint8_t
   CITCAT_ASSERT(address >= next_address_ && address + bytes.size() <= kMemoryEnd);
   next_address_ = address + bytes.size();
   // A length is 32 bits: all of memory at once needs two ranges.
-  constexpr std::size_t kMostAtOnce = std::size_t{1} << 31;
+  constexpr std::size_t kMaxAtOnce = std::size_t{1} << 31;
   while (!bytes.empty()) {
-    const auto part = bytes.first(std::min(bytes.size(), kMostAtOnce));
+    const auto part = bytes.first(std::min(bytes.size(), kMaxAtOnce));
     ByteWriter head;
     head.u32(address);
     head.u32(static_cast<std::uint32_t>(part.size()));

@@ -44,10 +44,10 @@ void LineReader::fail(const std::string& message) const {
 }
 
 std::string shown(std::string_view text) {
-  constexpr std::size_t kMost = 40;
+  constexpr std::size_t kMax = 40;
   constexpr char kDigits[] = "0123456789abcdef";
   std::string result;
-  for (const char c : text.substr(0, kMost)) {
+  for (const char c : text.substr(0, kMax)) {
     if (c >= ' ' && c <= '~') {
       result += c;
       continue;

@@ -14,7 +14,7 @@ namespace {
 /// Of this size are the largest pages that the system's cache has; pieces begin where one can.
 constexpr std::uint64_t kLargePage = std::uint64_t{1} << 21;
 constexpr std::uint64_t kPieceBytes = 4 * kLargePage;
-static_assert(kPieceBytes >= kLargePage + MappedFile::kMostAtOnce);
+static_assert(kPieceBytes >= kLargePage + MappedFile::kMaxAtOnce);
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void MappedFile::unmap() {
 }
 
 std::span<const std::uint8_t> MappedFile::at(std::uint64_t offset, std::size_t least) {
-  CITCAT_ASSERT(least <= kMostAtOnce && offset <= size());
+  CITCAT_ASSERT(least <= kMaxAtOnce && offset <= size());
   const std::uint64_t end = std::min<std::uint64_t>(size(), offset + least);
   if (offset < begin_ || end > begin_ + piece_.size()) {
     if (!map(offset / kLargePage * kLargePage))

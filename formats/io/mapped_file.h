@@ -27,7 +27,7 @@ class MappedFile {
 
   /// When it was opened.
   std::uint64_t size() const { return static_cast<std::uint64_t>(status_.st_size); }
-  /// From `offset` on: `least` bytes, at most kMostAtOnce, or more; fewer only where the file ends.
+  /// From `offset` on: `least` bytes, at most kMaxAtOnce, or more; fewer only where the file ends.
   /// Valid until the next call. What could not be read are zeros. IoError when it cannot be mapped.
   std::span<const std::uint8_t> at(std::uint64_t offset, std::size_t least);
 
@@ -37,7 +37,7 @@ class MappedFile {
   /// change.
   void check_unchanged() const;
 
-  static constexpr std::size_t kMostAtOnce = std::size_t{1} << 21;
+  static constexpr std::size_t kMaxAtOnce = std::size_t{1} << 21;
   /// What to map costs more than to copy.
   static constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20;
 

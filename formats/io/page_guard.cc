@@ -19,7 +19,7 @@ struct PageGuard::Slot {
 
 /// What the handler reads: nothing that is ever allocated or freed.
 struct PageGuardSlots {
-  static std::array<PageGuard::Slot, PageGuard::kMost> all;
+  static std::array<PageGuard::Slot, PageGuard::kMax> all;
   static struct sigaction before;
   static std::uintptr_t page_bytes;
 
@@ -27,7 +27,7 @@ struct PageGuardSlots {
   static void handle(int signal, siginfo_t* info, void* context);
 };
 
-std::array<PageGuard::Slot, PageGuard::kMost> PageGuardSlots::all;
+std::array<PageGuard::Slot, PageGuard::kMax> PageGuardSlots::all;
 struct sigaction PageGuardSlots::before = {};
 std::uintptr_t PageGuardSlots::page_bytes = 0;
 

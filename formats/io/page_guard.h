@@ -13,7 +13,7 @@ namespace citcat {
 class PageGuard {
  public:
   /// Of a mapping of whole pages, which must not end before the guard does. Guards nothing, and
-  /// is_set() is false, when kMost others live.
+  /// is_set() is false, when kMax others live.
   explicit PageGuard(std::span<const std::uint8_t> pages);
   ~PageGuard();
   PageGuard(const PageGuard&) = delete;
@@ -22,7 +22,7 @@ class PageGuard {
   bool is_set() const { return slot_ != nullptr; }
   bool lost() const;
 
-  static constexpr int kMost = 64;
+  static constexpr int kMax = 64;
 
  private:
   struct Slot;

@@ -39,7 +39,7 @@ class ShortQueue {
     first_ += count;
     if (first_ == end_) {
       clear();
-    } else if (first_ >= kMostDropped && first_ >= end_ / 2) {
+    } else if (first_ >= kMaxDropped && first_ >= end_ / 2) {
       items_.erase(items_.begin(), begin());
       end_ -= first_;
       first_ = 0;
@@ -65,7 +65,7 @@ class ShortQueue {
 
  private:
   /// The rest is moved to the front when at least so many, and not fewer than stay, were dropped.
-  static constexpr std::size_t kMostDropped = 64;
+  static constexpr std::size_t kMaxDropped = 64;
   static std::ptrdiff_t at(std::size_t i) { return static_cast<std::ptrdiff_t>(i); }
 
   std::vector<T> items_;  ///< those before first_ are gone

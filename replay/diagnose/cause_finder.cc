@@ -9,7 +9,7 @@ namespace {
 /// Instructions looked back over for where a value came from.
 constexpr std::uint64_t kHistory = std::uint64_t{1} << 17;
 /// Sources of a lineage that are worth trying.
-constexpr std::size_t kMostSources = 400;
+constexpr std::size_t kMaxSources = 400;
 /// Branches before the divergence whose decisions may have been wrong.
 constexpr unsigned kDecisions = 48;
 /// Steps before the divergence whose own inputs are suspect.
@@ -148,7 +148,7 @@ void CauseFinder::trace_back() {
     lineage.ask_decision(i, first + 2 + decisions / 2);
     ++decisions;
   }
-  lineage_ = lineage.sources(kMostSources);
+  lineage_ = lineage.sources(kMaxSources);
   trace_moves(lineage);
 }
 

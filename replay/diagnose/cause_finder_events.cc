@@ -15,7 +15,7 @@ constexpr std::uint64_t kEnd = ~std::uint64_t{0};
 /// An interrupt is suspect when it was delivered so shortly before the divergence, or was to be so
 /// shortly after it, in instructions.
 constexpr std::uint64_t kSuspectBefore = 2048, kSuspectAfter = 256;
-constexpr std::int64_t kMostShifted = 32;
+constexpr std::int64_t kMaxShifted = 32;
 /// How early in a run its initial registers are all suspect.
 constexpr std::uint64_t kYoung = 30'000;
 
@@ -52,7 +52,7 @@ void CauseFinder::interrupts() {
 void CauseFinder::move_interrupt(std::size_t number) {
   const Interrupt& i = recording_.interrupts[number];
   add_shown_place(i);
-  for (std::int64_t by = -kMostShifted; by <= kMostShifted; ++by) {
+  for (std::int64_t by = -kMaxShifted; by <= kMaxShifted; ++by) {
     const auto was = static_cast<std::int64_t>(i.position.instruction);
     if (by == 0 || was + by < 0) continue;
     Hint hint = interrupt_hint(Hint::Kind::interrupt, i);

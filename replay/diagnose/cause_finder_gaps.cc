@@ -22,13 +22,13 @@ constexpr const char* kSmbase = "smbase";
 /// be the difference.
 constexpr std::size_t kLookedBack = 64, kLookedAt = 4;
 /// Instructions before it that an SMI may stand at where no count tells.
-constexpr std::size_t kMostPlaces = 8;
+constexpr std::size_t kMaxPlaces = 8;
 /// Prices (cause_finder_memory.cc).
 constexpr double kSmi = 1.2, kSuspected = 12;
 /// A run that fails so early may have begun elsewhere; instructions.
 constexpr std::uint64_t kEarly = 64;
 /// Interrupts whose frames are compared with the state.
-constexpr std::size_t kMostFrames = 256;
+constexpr std::size_t kMaxFrames = 256;
 
 }  // namespace
 
@@ -68,8 +68,7 @@ std::set<Position> CauseFinder::smi_places(const BusTransaction& fetch) const {
     places.insert(fetch.position);
   } else if (fetch.index < upcoming_.front().index) {
     const auto& steps = history_.steps();
-    for (std::size_t i = steps.size() - std::min(kMostPlaces, steps.size()); i < steps.size();
-         ++i) {
+    for (std::size_t i = steps.size() - std::min(kMaxPlaces, steps.size()); i < steps.size(); ++i) {
       places.insert(steps[i].position);
     }
   }
@@ -162,7 +161,7 @@ Cause CauseFinder::missing_stretch() const {
 std::optional<Cause> CauseFinder::start_at_interrupt() const {
   const CpuState& state = recording_.initial;
   const auto frames = scan_interrupts(recording_, *trials_.open_evidence());
-  for (std::size_t i = 0; i < std::min(kMostFrames, recording_.interrupts.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMaxFrames, recording_.interrupts.size()); ++i) {
     const Interrupt& interrupt = recording_.interrupts[i];
     const bool at_start = interrupt.position_known && interrupt.position == Position{};
     const InterruptEvidence& frame = frames[i];

@@ -16,7 +16,7 @@ constexpr std::uint64_t kEnd = ~std::uint64_t{0};
 
 /// Values looked at that are in no lineage: the last ones before the divergence, and those that the
 /// values around them contradict, anywhere.
-constexpr std::size_t kMostRecent = 48, kMostDoubtful = 32;
+constexpr std::size_t kMaxRecent = 48, kMaxDoubtful = 32;
 /// Of the lineage, nearest first: those of which also values are tried that nothing supports.
 constexpr std::size_t kThorough = 8;
 
@@ -28,10 +28,10 @@ constexpr double kSolved = 1.5, kNear = 1.8;
 constexpr double kUnrelated = 0.6;   ///< more, for a value that is in no lineage
 constexpr double kLessLikely = 0.5;  ///< more, for leaving a counter's rate further
 constexpr double kBackwards = 4;     ///< more, for a counter that runs backwards
-constexpr double kPerStep = 0.02, kMostForSteps = 0.6;
+constexpr double kPerStep = 0.02, kMaxForSteps = 0.6;
 constexpr double kPerRead = 0.005;
 /// Values beside the recorded one: what a counter has when it is read some clocks later.
-constexpr std::uint64_t kMostOff = 8;
+constexpr std::uint64_t kMaxOff = 8;
 
 std::optional<InternalRead::Op> op_of(InstructionClass c) {
   switch (c) {
@@ -127,7 +127,7 @@ void CauseFinder::other_internal_values(std::size_t number, Position position, d
     for (const std::uint64_t value : solved_from_bus(recorded)) {
       suggest(value, kSolved + (expected.allows(value) ? 0 : kBackwards));
     }
-    for (std::uint64_t off = 1; off <= kMostOff; ++off) {
+    for (std::uint64_t off = 1; off <= kMaxOff; ++off) {
       for (const std::uint64_t value : {recorded + off, recorded - off}) {
         suggest(value, neighbours_price(expected, recorded, value, false));
       }
@@ -166,12 +166,12 @@ void CauseFinder::internal_sources() {
     const auto number = internal_number(s.number);
     if (!number || !done.insert(*number).second) continue;
     other_internal_values(*number, steps[s.number].position,
-                          std::min(kPerStep * s.distance, kMostForSteps), done.size() <= kThorough);
+                          std::min(kPerStep * s.distance, kMaxForSteps), done.size() <= kThorough);
   }
   std::size_t recent = 0;
   for (auto n = internal_numbers_.rbegin(); n != internal_numbers_.rend(); ++n) {
     if (done.count(n->second) != 0) continue;
-    if (recent == kMostRecent) break;
+    if (recent == kMaxRecent) break;
     done.insert(n->second);
     other_internal_values(n->second, steps[n->first].position,
                           kUnrelated + kPerRead * static_cast<double>(recent), false);
@@ -182,7 +182,7 @@ void CauseFinder::internal_sources() {
                               : internal_numbers_.rbegin()->second + 1;
   std::size_t doubtful = 0;
   for (const std::size_t number : series_->doubtful(end)) {
-    if (doubtful == kMostDoubtful) break;
+    if (doubtful == kMaxDoubtful) break;
     if (!done.insert(number).second) continue;
     const InternalRead& read = reads[number];
     other_internal_values(number, read.position_known ? read.position : Position{kEnd, 0},

@@ -22,10 +22,10 @@ constexpr double kMistyped = 1.45;  ///< of a register
 constexpr double kExchanged = 1.5;
 constexpr double kPointer = 1.75;  ///< a register may point near what the bus shows
 constexpr double kAnyByte = 1.65;  ///< any value of a byte
-constexpr double kPerStep = 0.02, kMostForSteps = 0.4;
+constexpr double kPerStep = 0.02, kMaxForSteps = 0.4;
 /// Sources of a lineage, nearest first, for which what the bus shows is solved; of which every
 /// value of every byte is tried; and instructions before the divergence of whose code it is.
-constexpr std::size_t kMostSolved = 96, kMostTriedWhole = 8, kCodeTriedWhole = 3;
+constexpr std::size_t kMaxSolved = 96, kMaxTriedWhole = 8, kCodeTriedWhole = 3;
 /// Accesses of the replay's last steps that are compared with what the bus shows.
 constexpr std::size_t kStepsCompared = 3;
 /// Transactions behind the divergence that show what registers were, or pointed to.
@@ -44,7 +44,7 @@ std::uint64_t little_endian(std::span<const std::uint8_t> bytes) {
   return value;
 }
 
-double steps_price(unsigned distance) { return std::min(kPerStep * distance, kMostForSteps); }
+double steps_price(unsigned distance) { return std::min(kPerStep * distance, kMaxForSteps); }
 
 }  // namespace
 
@@ -268,9 +268,9 @@ void CauseFinder::solve_memory(const LineageSource& source) {
 void CauseFinder::solve_sources() {
   std::size_t solved = 0;
   for (const LineageSource& s : lineage_) {
-    if (s.kind != LineageSource::Kind::memory || s.path.empty() || solved == kMostSolved) continue;
+    if (s.kind != LineageSource::Kind::memory || s.path.empty() || solved == kMaxSolved) continue;
     solve_memory(s);
-    if (solved++ >= kMostTriedWhole) continue;
+    if (solved++ >= kMaxTriedWhole) continue;
     for (unsigned v = 0; v < 256; ++v) {
       suspect_byte(s.address, static_cast<std::uint8_t>(v), s.distance, s.path.front(), kAnyByte);
     }
@@ -291,7 +291,7 @@ void CauseFinder::solve_ports() {
   std::set<std::uint64_t> done;
   for (const LineageSource& s : lineage_) {
     if (s.kind != LineageSource::Kind::port || s.number >= recording_.io_reads.size() ||
-        done.size() == kMostTriedWhole || !done.insert(s.number).second) {
+        done.size() == kMaxTriedWhole || !done.insert(s.number).second) {
       continue;
     }
     const IoRead& read = recording_.io_reads[s.number];

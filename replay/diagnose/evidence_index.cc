@@ -12,7 +12,7 @@ EvidenceIndex::EvidenceIndex(EvidenceReader& evidence, const std::vector<PhysAdd
     if (!t.is_memory() || pages.count(t.address.page()) == 0) continue;
     for (std::uint32_t i = 0; i < t.size; ++i) {
       const auto found = accesses_.find(t.address.value + i);
-      if (found == accesses_.end() || found->second.size() == kMost) continue;
+      if (found == accesses_.end() || found->second.size() == kMax) continue;
       found->second.push_back({t.index, t.position, t.op == BusOp::data_write,
                                t.op == BusOp::code_read, t.has(kSnoop)});
     }

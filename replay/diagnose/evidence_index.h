@@ -22,7 +22,7 @@ struct ShownAccess {
 
 class EvidenceIndex {
  public:
-  /// Reads all of the evidence once. Of each byte the first `kMost` accesses are kept.
+  /// Reads all of the evidence once. Of each byte the first `kMax` accesses are kept.
   EvidenceIndex(EvidenceReader& evidence, const std::vector<PhysAddr>& bytes);
 
   const std::vector<ShownAccess>& of(PhysAddr byte) const;
@@ -35,7 +35,7 @@ class EvidenceIndex {
   std::optional<ShownAccess> last_write(PhysAddr byte, std::uint64_t transaction) const;
 
  private:
-  static constexpr std::size_t kMost = 4096;
+  static constexpr std::size_t kMax = 4096;
   std::unordered_map<std::uint32_t, std::vector<ShownAccess>> accesses_;
 };
 

@@ -17,7 +17,7 @@ constexpr std::uint64_t kToTheEnd = ~std::uint64_t{0};
 constexpr std::uint64_t kStages[] = {48, 1024, 16 * 1024, 256 * 1024, kToTheEnd};
 /// Causes that are tried so far: when so many have passed a stage, what decides is how cheap they
 /// are.
-constexpr std::size_t kMostInStage[] = {20'000, 512, 96, 24, 12};
+constexpr std::size_t kMaxInStage[] = {20'000, 512, 96, 24, 12};
 /// Prices closer than this do not tell causes apart.
 constexpr double kSamePrice = 0.35;
 /// Bits of a repaired internal value that are changed to see whether anything depends on them.
@@ -113,7 +113,7 @@ class Ranking {
   /// Tries one cause from stage to stage. False when it does not even pass the first.
   bool explains(TriedCause& t) {
     for (std::size_t stage = 0; stage < std::size(kStages); ++stage) {
-      if (in_stage_[stage]++ >= kMostInStage[stage]) return stage != 0;
+      if (in_stage_[stage]++ >= kMaxInStage[stage]) return stage != 0;
       const std::uint64_t to = kStages[stage] == kToTheEnd ? kToTheEnd : at_ + kStages[stage];
       const bool quick = stage == 0 && t.cause.near;
       const TrialRun::Outcome outcome =

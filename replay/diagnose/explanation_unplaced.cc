@@ -212,14 +212,14 @@ class UnplacedExplainer {
   /// Of the causes that make the run agree up to the first interrupt without a place, or else the
   /// first one, takes that with which the search comes furthest.
   bool take_best() {
-    constexpr std::size_t kMostSearches = 6;
+    constexpr std::size_t kMaxSearches = 6;
     auto& causes = explanation_.rounds.back().causes;
     if (causes.empty() || causes.front().suspected) return false;
     const std::size_t before = explanation_.hints.size();
     Score best = score(search_);
     std::size_t chosen = causes.size();
     PlacementReport found;
-    for (std::size_t c = 0; c < std::min(causes.size(), kMostSearches); ++c) {
+    for (std::size_t c = 0; c < std::min(causes.size(), kMaxSearches); ++c) {
       if (is_late() || (c != 0 && !causes[c].repairs)) break;
       const auto undo = apply(hints_of(causes[c]));
       PlacementReport report = place();

@@ -11,8 +11,8 @@ namespace {
 /// Instructions between the first checkpoints; doubled as often as there are too many of them.
 constexpr std::uint64_t kFirstSpacing = 1 << 14;
 /// What checkpoints may keep: frames written since the start, each once per checkpoint.
-constexpr std::size_t kMostPlaces = 24;
-constexpr std::size_t kMostFrames = 60'000;
+constexpr std::size_t kMaxPlaces = 24;
+constexpr std::size_t kMaxFrames = 60'000;
 /// Checkpoints right before the divergence, so that trials are short.
 constexpr std::uint64_t kLastSpacing[] = {131'072, 65'536, 32'768, 16'384, 8192, 4096, 512, 64, 8};
 
@@ -83,7 +83,7 @@ ReplayReport TrialRun::run() {
     keep_place();
     std::size_t frames = 0;
     for (const Place& place : places_) frames += place.replayer.machine.pages.size();
-    if (places_.size() > kMostPlaces || (frames > kMostFrames && places_.size() > 4)) {
+    if (places_.size() > kMaxPlaces || (frames > kMaxFrames && places_.size() > 4)) {
       thin_out();
       spacing *= 2;
       next = places_.back().instruction() + spacing;

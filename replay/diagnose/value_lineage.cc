@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "formats/io/hash.h"
-#include "replay/x86/operand_describer.h"
+#include "replay/x86/operand_decoder.h"
 
 namespace citcat {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::size_t kNowhere = ~std::size_t{0};
 // What a dependence other than by value costs.
 constexpr unsigned kThroughAddress = 4;
 /// Nodes looked at before a lineage is taken for endless.
-constexpr std::size_t kMostNodes = 20'000;
+constexpr std::size_t kMaxNodes = 20'000;
 
 std::uint32_t register_bit(ZydisMachineMode mode, ZydisRegister reg) {
   if (reg == ZYDIS_REGISTER_NONE || reg == ZYDIS_REGISTER_EIP || reg == ZYDIS_REGISTER_IP) return 0;
@@ -150,7 +150,7 @@ const InstructionFlow& ValueLineage::flow(std::size_t step) {
 
 void ValueLineage::add(std::uint64_t location, std::size_t before, unsigned distance,
                        bool uncertain, std::size_t parent, std::size_t used_by) {
-  if (nodes_.size() >= kMostNodes) return;
+  if (nodes_.size() >= kMaxNodes) return;
   auto& known = seen_[location];
   const std::size_t writer = last_write(location, before);
   if (std::find(known.begin(), known.end(), writer) != known.end()) return;
@@ -330,10 +330,10 @@ std::optional<ValueLineage::Moved> ValueLineage::move_into(PhysAddr byte, std::s
 }
 
 std::vector<ValueLineage::Moved> ValueLineage::moved_from(PhysAddr byte) {
-  constexpr std::size_t kMostMoves = 4;
+  constexpr std::size_t kMaxMoves = 4;
   std::vector<Moved> moves;
   std::size_t before = history_.steps().size();
-  while (moves.size() < kMostMoves) {
+  while (moves.size() < kMaxMoves) {
     const auto move = move_into(byte, before);
     if (!move) break;
     moves.push_back(*move);

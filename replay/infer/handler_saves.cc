@@ -7,7 +7,7 @@ namespace citcat {
 namespace {
 
 /// The one place where the handler goes on is known without looking at any register.
-bool goes_straight_on(const InstructionInfo& info) {
+bool goes_straight_on(const DecodedInstruction& info) {
   if (info.is_repeated()) return false;
   if (!info.control_flow) return true;
   const bool direct = info.kind == InstructionClass::jump || info.kind == InstructionClass::call;
@@ -51,7 +51,7 @@ void HandlerSaves::add(bool is_segment, unsigned number, const Store& store) {
 }
 
 /// Which registers the instruction has stored as they are. Opcodes: Intel SDM vol. 2, appendix A.
-void HandlerSaves::note_saves(const InstructionInfo& info) {
+void HandlerSaves::note_saves(const DecodedInstruction& info) {
   if (stores_.empty()) return;
   const auto& store = stores_.front();
   if (info.kind == InstructionClass::push_segment) {
@@ -78,7 +78,7 @@ void HandlerSaves::note_saves(const InstructionInfo& info) {
   }
 }
 
-void HandlerSaves::note_changes(const InstructionInfo& info) {
+void HandlerSaves::note_changes(const DecodedInstruction& info) {
   untouched_ = static_cast<std::uint8_t>(untouched_ & ~info.registers.others);
   const RegisterEffect& effect = info.registers;
   // LEA with no effect, as compilers fill gaps with it.

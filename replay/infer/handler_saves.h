@@ -49,8 +49,8 @@ class HandlerSaves final : public Sink {
     std::uint8_t size = 0;
   };
   bool is_untouched(unsigned gpr) const { return (untouched_ >> gpr & 1) != 0; }
-  void note_saves(const InstructionInfo& info);
-  void note_changes(const InstructionInfo& info);
+  void note_saves(const DecodedInstruction& info);
+  void note_changes(const DecodedInstruction& info);
   void add(bool is_segment, unsigned number, const Store& store);
 
   Machine* machine_ = nullptr;

@@ -58,8 +58,8 @@ class Known {
     return run != runs_.rend() ? &run->second : nullptr;
   }
   const Follower& add(Follower before, Follower after) {
-    constexpr std::size_t kMost = 64;
-    if (runs_.size() == kMost) runs_.pop_front();
+    constexpr std::size_t kMax = 64;
+    if (runs_.size() == kMax) runs_.pop_front();
     return runs_.emplace_back(std::move(before), std::move(after)).second;
   }
 

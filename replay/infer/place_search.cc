@@ -136,12 +136,12 @@ std::uint64_t PlaceSearch::expected_length() const {
 /// Whether the search may execute so many instructions more before it goes on from `place`, so that
 /// all of it takes no longer than three replays.
 bool PlaceSearch::may_spend(std::uint64_t instructions, const Place& place) const {
-  constexpr std::uint64_t kMostReplays = 3;
+  constexpr std::uint64_t kMaxReplays = 3;
   if (!cache_) return true;
   const std::uint64_t length = expected_length();
   const std::uint64_t passed = std::min(length, place.replayer.machine.position.instruction);
   // What is left is gone through once to find windows and once from the boundary taken in each.
-  return report_.instructions + instructions + 2 * (length - passed) <= kMostReplays * length;
+  return report_.instructions + instructions + 2 * (length - passed) <= kMaxReplays * length;
 }
 
 PlaceSearch::Place PlaceSearch::here(bool hold) {
@@ -195,8 +195,8 @@ void PlaceSearch::accept(PlacedEvent event) {
   const std::size_t number = report_.events.size();
   if (event.placement == Placement::ambiguous) {
     // For the case that something later refutes the choice; the latest are the likeliest.
-    constexpr std::size_t kMostChoices = 8;
-    if (choices_.size() == kMostChoices) choices_.erase(choices_.begin());
+    constexpr std::size_t kMaxChoices = 8;
+    if (choices_.size() == kMaxChoices) choices_.erase(choices_.begin());
     choices_.push_back({number,
                         event.interrupt,
                         *window_,
@@ -263,8 +263,8 @@ bool PlaceSearch::place_next(std::size_t interrupt) {
 /// The run that followed the latest ambiguous choice left the evidence: takes the next one. False
 /// when there is none.
 bool PlaceSearch::revise() {
-  constexpr unsigned kMostRevisions = 64;
-  if (choices_.empty() || (!cache_ && ++revisions_ > kMostRevisions)) return false;
+  constexpr unsigned kMaxRevisions = 64;
+  if (choices_.empty() || (!cache_ && ++revisions_ > kMaxRevisions)) return false;
   Choice& last = choices_.back();
   if (!may_spend(0, last.window)) return false;
   if (cache_ && !last.followed_far && last.rest.size() > 2) {

@@ -59,7 +59,7 @@ void PlaceSearch::learn_frame(const FrameWatch::Found& found) {
 /// return addresses of all interrupts into one number; of several that are not certain none can be
 /// told by it.
 bool PlaceSearch::can_tell(const FrameWatch::Found& found) const {
-  constexpr std::size_t kMostTried = 64;
+  constexpr std::size_t kMaxTried = 64;
   const Choice* const choice = choice_of(found.id);
   if (choice == nullptr || choice->exhausted) return false;
   if (std::any_of(uncertain_.begin(), uncertain_.end(),
@@ -70,7 +70,7 @@ bool PlaceSearch::can_tell(const FrameWatch::Found& found) const {
   const auto fitting =
       std::count_if(choice->rest.begin(), choice->rest.end(),
                     [&](const BoundaryGroup& g) { return returns_there(g, found); });
-  return static_cast<std::size_t>(fitting) <= kMostTried;
+  return static_cast<std::size_t>(fitting) <= kMaxTried;
 }
 
 /// What fits event `number` is fewer than it was.

@@ -154,7 +154,7 @@ void PlaceSearch::dismiss() {
 /// False when no boundary fits.
 bool PlaceSearch::place_hidden(std::size_t interrupt) {
   // What the program stores by itself may be what the interrupt pushes: its flags, for one.
-  constexpr std::size_t kMostTried = 6;
+  constexpr std::size_t kMaxTried = 6;
   target_ = interrupt;
   window_.reset();
   left_.reset();
@@ -173,7 +173,7 @@ bool PlaceSearch::place_hidden(std::size_t interrupt) {
     dismiss();
     return true;
   }
-  for (const StoreOrder::Access& access : order_->from(first, kMostTried)) {
+  for (const StoreOrder::Access& access : order_->from(first, kMaxTried)) {
     if (place_at_store(access)) return true;
   }
   recording_.interrupts[interrupt].anchor = markers_[interrupt];

@@ -92,14 +92,14 @@ Interleaved PlaceSearch::log_handler(const BoundaryGroup& group, std::uint64_t i
 /// Those of `groups` that fit, which have one stack: their handlers make the same accesses.
 std::vector<BoundaryGroup> PlaceSearch::fitting_lines(const std::vector<BoundaryGroup>& groups,
                                                       std::uint64_t instructions) {
-  constexpr std::size_t kMostLines = 1 << 14;
+  constexpr std::size_t kMaxLines = 1 << 14;
   const BoundaryGroup& first = groups.front();
   const Interleaved run = log_handler(first, instructions);
   go_back(*window_);
   const std::uint64_t end = target_ + 1 < recording_.interrupts.size()
                                 ? recording_.interrupts[target_ + 1].transaction
                                 : ~std::uint64_t{0};
-  const std::vector<CacheFollower::Line> lines = cache_->next_lines(kMostLines, end);
+  const std::vector<CacheFollower::Line> lines = cache_->next_lines(kMaxLines, end);
   CacheModel model = cache_->model();
   const std::size_t skipped = stretch(passed_, first.boundaries);
   for (std::size_t i = 0; i < skipped; ++i) apply(passed_[i], model);
@@ -122,7 +122,7 @@ bool PlaceSearch::have_one_stack() const {
 }
 
 void PlaceSearch::keep_what_lines_fit(bool far) {
-  constexpr std::size_t kMostStacks = 256;
+  constexpr std::size_t kMaxStacks = 256;
   constexpr std::uint64_t kNear = 1 << 12, kFar = 1 << 14;
   const auto earlier = [](const BoundaryGroup& a, const BoundaryGroup& b) {
     return a.first < b.first;
@@ -139,7 +139,7 @@ void PlaceSearch::keep_what_lines_fit(bool far) {
     const std::uint64_t instructions = far ? kFar : kNear;
     const std::uint64_t before =
         here.front().first.instruction - window_->replayer.machine.position.instruction;
-    if (stacks < kMostStacks && may_spend(before + instructions, *window_)) {
+    if (stacks < kMaxStacks && may_spend(before + instructions, *window_)) {
       here = fitting_lines(here, instructions);
     }
     left.insert(left.end(), here.begin(), here.end());

@@ -62,9 +62,9 @@ void PlaceSearch::decide_by_trial(PlacedEvent& event) {
   // A handler that saves all registers writes 32 bytes and its frame; what a register that it does
   // not save does to the traffic may show much later.
   constexpr std::uint64_t kHorizons[] = {64, 1 << 10, 1 << 14, ~std::uint64_t{0} >> 1};
-  constexpr std::size_t kMostTriedFar = 32;
+  constexpr std::size_t kMaxTriedFar = 32;
   for (const std::uint64_t bytes : kHorizons) {
-    if (bytes != kHorizons[0] && groups_.size() > kMostTriedFar) break;
+    if (bytes != kHorizons[0] && groups_.size() > kMaxTriedFar) break;
     const std::vector<Trial> survivors = try_all(target().anchor.writes + bytes);
     if (groups_.size() <= 1) return;
     if (survivors.front().reached != ~std::uint64_t{0}) break;

@@ -55,16 +55,16 @@ std::size_t placed_interrupts(const Recording& recording) {
 
 ReplayOptions options_of_trial(const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
                                const BusOrderCheck& check, TimeBudget* time) {
-  constexpr std::uint64_t kMostSilent = 10'000'000, kBetweenLooks = kMostSilent / 100;
+  constexpr std::uint64_t kMaxSilent = 10'000'000, kBetweenLooks = kMaxSilent / 100;
   if (time != nullptr && time->spent()) throw BudgetSpent();
   ReplayOptions options;
   options.evidence = evidence;
   options.progress_interval = kBetweenLooks;
   options.progress = [&check, time, before = ~std::uint64_t{0},
-                      next = kMostSilent](Position now) mutable {
+                      next = kMaxSilent](Position now) mutable {
     if (time != nullptr && time->spent()) throw BudgetSpent();
     if (now.instruction < next) return true;
-    next = now.instruction + kMostSilent;
+    next = now.instruction + kMaxSilent;
     return check.agreed() != std::exchange(before, check.agreed());
   };
   return options;
@@ -81,11 +81,11 @@ std::optional<Divergence> solve_and_place(
     Recording& recording, const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
     const std::function<std::optional<Divergence>()>& solve,
     const std::function<RecoveryProgress()>& replay, TimeBudget* time) {
-  constexpr int kMostRounds = 8;
+  constexpr int kMaxRounds = 8;
   std::uint64_t agreed = 0;
   PlacerOptions placing;
   placing.time = time;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMaxRounds; ++round) {
     if (auto failure = solve()) return failure;
     if (!needs_placement(recording)) return std::nullopt;
     const PlacementReport placed = place_events(recording, evidence, placing);

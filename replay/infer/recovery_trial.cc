@@ -53,7 +53,7 @@ class SaveReader final : public Sink {
     }
     if (bytes == where.size) saved_.push_back(saved);
   }
-  void note_fpu(const InstructionInfo& info) {
+  void note_fpu(const DecodedInstruction& info) {
     const std::vector<BusOrderCheck::Byte>& bytes = check_.written();
     if (info.kind == InstructionClass::fxsave && !fx_ && bytes.size() > kMxcsrMask + 4) {
       fx_.emplace();

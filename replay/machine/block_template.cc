@@ -16,7 +16,7 @@ using Kind = InstructionClass;
 ///
 /// RCL, RCR and SETcc to memory: the engine converts its pending flags before the access, and has
 /// lost them when the page turns out to need a translation.
-bool needs_report(const InstructionInfo& info) {
+bool needs_report(const DecodedInstruction& info) {
   const bool to_memory = info.has_modrm && !info.register_form;
   if (wants_aligned_operand(info)) return true;
   if (returns_far_up(info) || is_enter(info)) return true;
@@ -31,7 +31,7 @@ bool needs_report(const InstructionInfo& info) {
 
 /// Classes that the engine executes as the processor does, and that change nothing the machine
 /// keeps beside the engine.
-bool runs_unreported(const InstructionInfo& info, CpuModel model) {
+bool runs_unreported(const DecodedInstruction& info, CpuModel model) {
   if (info.state != DecodeState::ok || info.lock || info.aliased) return false;
   if (needs_report(info)) return false;
   if (info.flag_rule != FlagRule::none && has_flag_rule(info, model)) return false;
@@ -73,7 +73,7 @@ class AddressTracker {
     for (std::uint32_t g = 0; g < 8; ++g) values_[g] = {Value::Kind::entry, g, 0};
   }
 
-  void execute(const InstructionInfo& info) {
+  void execute(const DecodedInstruction& info) {
     const RegisterEffect& e = info.registers;
     std::optional<Value> result;
     switch (e.kind) {
@@ -174,8 +174,8 @@ class AddressTracker {
   bool stack32_;
 };
 
-Symbolic symbolic_address(const AddressTracker& tracker, const InstructionInfo& info, unsigned slot,
-                          std::uint32_t eip) {
+Symbolic symbolic_address(const AddressTracker& tracker, const DecodedInstruction& info,
+                          unsigned slot, std::uint32_t eip) {
   const EaSlot& ea = info.ea[slot];
   switch (ea.source) {
     case EaSource::operand:
@@ -202,7 +202,7 @@ Symbolic symbolic_address(const AddressTracker& tracker, const InstructionInfo& 
 }
 
 /// True when every address of the record can be an AddressFormula.
-bool has_formulas(const InstructionInfo& info) {
+bool has_formulas(const DecodedInstruction& info) {
   return std::none_of(info.ea.begin(), info.ea.begin() + info.ea_count, [&](const EaSlot& ea) {
     if (ea.source != EaSource::operand) return false;
     const OperandKind kind = info.operands[ea.argument].kind;
@@ -213,7 +213,7 @@ bool has_formulas(const InstructionInfo& info) {
 
 /// An access whose offset runs past 4 GiB faults even in a segment without a limit. From base 0 it
 /// shows by its page, the last one; from elsewhere only where the address is known beforehand.
-std::uint8_t segments_to_be_flat(const InstructionInfo& info, bool stack32) {
+std::uint8_t segments_to_be_flat(const DecodedInstruction& info, bool stack32) {
   unsigned segments = 0;
   for (unsigned i = 0; i < info.operand_count; ++i) {
     const MemoryOperand& operand = info.operands[i];
@@ -230,7 +230,7 @@ std::uint8_t segments_to_be_flat(const InstructionInfo& info, bool stack32) {
 
 /// Each part is looked at with all that follow it. Code that has more is hardly any (memory that
 /// was cleared is one store to the same place after another).
-constexpr unsigned kMostParts = 32;
+constexpr unsigned kMaxParts = 32;
 
 bool changes_ecx(const RegisterEffect& e) {
   const bool target = e.kind != RegisterEffect::Kind::none && e.target == kEcx;
@@ -241,7 +241,7 @@ bool changes_ecx(const RegisterEffect& e) {
 /// depends on more than registers, those of more than BlockStore holds, flags that depend on a
 /// count that is lost, and copies. Nor vector instructions: a block that is taken back is executed
 /// again from its general registers and flags.
-bool has_plain_accesses(const InstructionInfo& info) {
+bool has_plain_accesses(const DecodedInstruction& info) {
   if (info.kind == Kind::sse) return false;
   if (shifts_by_cl(info) && (!info.register_form || changes_ecx(info.registers))) return false;
   if (info.kind == Kind::string && info.operand_count > 1) return false;  // told as copies
@@ -254,8 +254,9 @@ bool has_plain_accesses(const InstructionInfo& info) {
 }
 
 /// Adds the accesses of one instruction, with their addresses in the same order.
-void add_accesses(const AddressTracker& tracker, const InstructionInfo& info, std::uint32_t number,
-                  std::vector<BlockTemplate::Access>& accesses, std::vector<Symbolic>& addresses) {
+void add_accesses(const AddressTracker& tracker, const DecodedInstruction& info,
+                  std::uint32_t number, std::vector<BlockTemplate::Access>& accesses,
+                  std::vector<Symbolic>& addresses) {
   const auto add = [&](const MemoryOperand& operand, bool write) {
     for (int i = 0; i < operand.count; ++i) {
       BlockTemplate::Access& access = accesses.emplace_back();
@@ -292,7 +293,7 @@ std::uint32_t set_flags(BlockTemplate& block, std::uint32_t count) {
   block.flags = {};
   block.shifts_by_count = false;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const InstructionInfo& info = block.instructions[i].info;
+    const DecodedInstruction& info = block.instructions[i].info;
     const FlagEffect effect = flag_effect_of(info, 0);
     if (shifts_by_cl(info)) {
       by_count = kArithmeticFlags;
@@ -329,7 +330,7 @@ std::uint32_t set_accesses(BlockTemplate& block, std::uint32_t count) {
   const std::uint32_t good = set_flags(block, count);
   if (good != count) return good;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const InstructionInfo& info = block.instructions[i].info;
+    const DecodedInstruction& info = block.instructions[i].info;
     add_accesses(tracker, info, i, block.accesses, addresses);
     tracker.execute(info);
   }
@@ -400,7 +401,7 @@ FlagEffect BlockTemplate::counted_flag_effect(std::uint32_t count) const {
 
 bool BlockTemplate::was_left_inside(std::uint32_t which, std::uint32_t block_size) const {
   if (reported_tail || !instructions.back().info.control_flow) return true;
-  const InstructionInfo& info = instructions[which].info;
+  const DecodedInstruction& info = instructions[which].info;
   if (which + 1 == count_) return info.kind == InstructionClass::call && !info.indirect;
   return block_size == info.length;
 }
@@ -432,7 +433,7 @@ void BlockTemplate::seal() {
   whole_stores = stores || (next && next->whole_stores);
   left_at_start = kAlways;
   if (count_ == 0) return;
-  const InstructionInfo& info = instructions.front().info;
+  const DecodedInstruction& info = instructions.front().info;
   if (reported_tail || !instructions.back().info.control_flow) return;
   if (count_ > 1) {
     left_at_start = info.length;
@@ -460,7 +461,7 @@ BlockCompiler::BlockCompiler(const BlockKey& key, CpuModel model, bool stack32,
   block_.stores_apart = stores_apart;
 }
 
-bool BlockCompiler::add(const InstructionInfo& info) {
+bool BlockCompiler::add(const DecodedInstruction& info) {
   if (!runs_unreported(info, model_)) return false;
   if (detail_ != Detail::nothing && !has_formulas(info)) return false;
   if (detail_ == Detail::comparison && !has_plain_accesses(info)) return false;
@@ -482,7 +483,7 @@ bool BlockCompiler::add(const InstructionInfo& info) {
 
 BlockTemplate BlockCompiler::finish(std::uint32_t second_frame, bool complete) {
   block_.second_frame = second_frame;
-  return finish(std::move(block_), complete, kMostParts);
+  return finish(std::move(block_), complete, kMaxParts);
 }
 
 /// `block` and what follows it, in at most that many parts: the rest is reported.

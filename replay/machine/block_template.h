@@ -12,8 +12,8 @@
 #include "events/address.h"
 #include "replay/engine/engine.h"
 #include "replay/machine/observer.h"
+#include "replay/x86/decoded_instruction.h"
 #include "replay/x86/flag_effects.h"
-#include "replay/x86/instruction_info.h"
 
 namespace citcat {
 
@@ -83,7 +83,7 @@ struct BlockKey {
 /// is Machine::surroundings() when it was met and run last.
 struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   struct Instruction {
-    InstructionInfo info;
+    DecodedInstruction info;
     std::uint32_t offset = 0;  ///< from the block's first byte
     std::array<AddressFormula, 2> address;
   };
@@ -137,7 +137,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   bool shifts_by_count = false;  ///< by CL, in a block of Detail::comparison
   std::uint8_t refused = 0;  ///< how often it must not run although the engine was to execute it
   /// As often it may be refused before it is reported, until it is hot again.
-  static constexpr std::uint8_t kMostRefused = 4;
+  static constexpr std::uint8_t kMaxRefused = 4;
   /// Detail::comparison: all of them, in the order of the instructions; what each of these reads
   /// comes before what it stores.
   std::vector<Access> accesses;
@@ -234,7 +234,7 @@ class BlockCompiler {
   BlockCompiler(const BlockKey& key, CpuModel model, bool stack32, std::uint8_t flat_segments,
                 Detail detail, bool stores_apart);
   /// False when this instruction and all after it must be reported.
-  bool add(const InstructionInfo& info);
+  bool add(const DecodedInstruction& info);
   /// The template. `second_frame`: as in BlockTemplate. `complete`: the engine's block ends with
   /// the last instruction added.
   BlockTemplate finish(std::uint32_t second_frame, bool complete);

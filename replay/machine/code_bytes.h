@@ -9,7 +9,7 @@
 
 #include "replay/machine/block_template.h"
 #include "replay/machine/memory.h"
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 

@@ -128,8 +128,8 @@ bool Machine::run_step() {
   if (arranged_) restore_arrangement();
   if (!lent_code_.empty()) forget_lent_code();
   if (patched_frame_ != kNoFrame) note_patches();
-  if (taken_back_) {
-    take_block_back();
+  if (rolled_back_) {
+    roll_block_back();
     return true;
   }
   if (stop == EngineStop::translation_fault) {
@@ -271,7 +271,7 @@ bool Machine::settle_before(std::uint32_t linear) {
 }
 
 void Machine::on_instruction(std::uint32_t linear, std::uint32_t) {
-  if (by_blocks_ && (runs_in_block(linear) || taken_back_)) return;
+  if (by_blocks_ && (runs_in_block(linear) || rolled_back_)) return;
   surroundings_ = kUnknown;
   if (!settle_before(linear)) return;
   do {
@@ -451,7 +451,7 @@ void Machine::prepare(std::uint32_t linear) {
   const std::uint32_t limit = model_ == CpuModel::i8088 ? 0xffff : engine_.segment_limit(kCs);
   if (eip > limit && model_ != CpuModel::i8088) throw CpuException{13, 0u, 0};
   info_ = &fetch(linear);
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   store_count_ = 0;
   stores_to_code_ = false;
   ea_count_ = 0;
@@ -506,7 +506,7 @@ void Machine::prepare(std::uint32_t linear) {
 // ---------------------------------------------------------------------------------------------
 // After an instruction
 
-void Machine::keep_flag_inputs(const InstructionInfo& info) {
+void Machine::keep_flag_inputs(const DecodedInstruction& info) {
   flag_inputs_.eflags = engine_.eflags();
   for (std::size_t i = 0; i < 8; ++i) flag_inputs_.gpr[i] = engine_.gpr(static_cast<int>(i));
   flag_inputs_.memory = 0;
@@ -516,7 +516,7 @@ void Machine::keep_flag_inputs(const InstructionInfo& info) {
   flag_operand_ = linear_of(operand);
 }
 
-void Machine::flags_after(const InstructionInfo& info) {
+void Machine::flags_after(const DecodedInstruction& info) {
   const bool loads =
       sixteen_bit_ && (info.kind == InstructionClass::popf || info.kind == InstructionClass::iret);
   if (!fixes_flags_ && !loads) return;
@@ -537,7 +537,7 @@ void Machine::flags_after(const InstructionInfo& info) {
   action_ = Action::fix_flags;
 }
 
-void Machine::after_system(const InstructionInfo& info) {
+void Machine::after_system(const DecodedInstruction& info) {
   switch (info.kind) {
     case InstructionClass::mmx:
     case InstructionClass::emms:

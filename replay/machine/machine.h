@@ -31,8 +31,8 @@
 #include "replay/machine/replay_stopped.h"
 #include "replay/x86/decode_cache.h"
 #include "replay/x86/decoded_code.h"
-#include "replay/x86/instruction_info.h"
-#include "replay/x86/silicon_rules.h"
+#include "replay/x86/decoded_instruction.h"
+#include "replay/x86/early_cpu_quirks.h"
 #include "replay/x86/smm_save_map.h"
 #include "replay/x86/undefined_flags.h"
 
@@ -217,8 +217,8 @@ class Machine final : private EngineClient, private WalkObserver {
   void store_part(PhysAddr at, std::uint32_t size);
   void tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first);
   bool reaches_beyond_limit(std::uint32_t linear);
-  [[noreturn]] void refuse_undefined(const InstructionInfo& info, std::uint32_t linear);
-  const InstructionInfo& fetch(std::uint32_t linear);
+  [[noreturn]] void refuse_undefined(const DecodedInstruction& info, std::uint32_t linear);
+  const DecodedInstruction& fetch(std::uint32_t linear);
   void require_code_at(LinearAddr page, PhysAddr frame) const;
   void check_segment(const DataAccess& a, const MemoryOperand& operand, bool writes) const;
   bool repeat_count_is_zero() const;
@@ -244,9 +244,9 @@ class Machine final : private EngineClient, private WalkObserver {
   }
   CodeMode code_mode() const;
   bool protected_mode() const;
-  void flags_after(const InstructionInfo& info);
-  void keep_flag_inputs(const InstructionInfo& info);
-  void after_system(const InstructionInfo& info);
+  void flags_after(const DecodedInstruction& info);
+  void keep_flag_inputs(const DecodedInstruction& info);
+  void after_system(const DecodedInstruction& info);
   bool follows_a20_gate(const CpuState& state) const;
   void move_a20_gate();
   template <class F>
@@ -319,8 +319,8 @@ class Machine final : private EngineClient, private WalkObserver {
   bool is_still(const BlockTemplate& block, std::uint32_t limit) const;
   BlockTemplate compile_block(const BlockKey& key, std::uint32_t limit);
   bool lies_in_patched_frame(const CodeBytes& code) const;
-  bool must_be_reported(const InstructionInfo& info, const BlockKey& key) const;
-  bool may_be_made_twice(const InstructionInfo& info, const BlockKey& key) const;
+  bool must_be_reported(const DecodedInstruction& info, const BlockKey& key) const;
+  bool may_be_made_twice(const DecodedInstruction& info, const BlockKey& key) const;
   void retranslate();
   void replan();
 
@@ -337,7 +337,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool repeat_quickly();
   std::uint32_t count_untold(std::uint32_t left, bool prepared);
   std::uint32_t agree_on_iterations(std::uint32_t most);
-  std::span<const std::uint8_t> foretell_stores(std::uint32_t& count);
+  std::span<const std::uint8_t> speculate_stores(std::uint32_t& count);
   void store_string(std::uint32_t count);
   void pass_iterations(std::uint32_t count);
   void tell_iteration_reads();
@@ -373,7 +373,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool tell_accesses(const BlockTemplate& block);
   /// Tells `block`, which ran, to those who do not compare it.
   void tell_unasked(const BlockTemplate& block) {
-    if (keeps_account_ && (!compared_ || foretold_)) note_accesses(block);
+    if (keeps_account_ && (!compared_ || speculated_)) note_accesses(block);
     if (block_receiver_ != nullptr) tell_receiver(block, position_);
   }
   void tell_receiver(const BlockTemplate& block, Position first) {
@@ -381,9 +381,9 @@ class Machine final : private EngineClient, private WalkObserver {
     block_receiver_->block(told_, first);
   }
   bool tell_block(const BlockTemplate& block);
-  void take_block_back();
+  void roll_block_back();
 
-  // machine_silicon.cc: what processors before the 386 do differently, and instructions that the
+  // machine_quirks.cc: what processors before the 386 do differently, and instructions that the
   // engine executes rightly only in other surroundings
   bool real_16_bit() const { return sixteen_bit_ && (engine_.cr(0) & 1) == 0; }
   bool prepare_16_bit();
@@ -575,7 +575,7 @@ class Machine final : private EngineClient, private WalkObserver {
   bool resume_flag_ = false;  ///< EFLAGS.RF was loaded by the IRET just completed
 
   // The instruction between its report and its completion.
-  const InstructionInfo* info_ = nullptr;
+  const DecodedInstruction* info_ = nullptr;
   std::uint32_t linear_ = 0;
   std::uint32_t hflags_before_ = 0;
   PhysAddr physical_;
@@ -657,7 +657,7 @@ class Machine final : private EngineClient, private WalkObserver {
   Position expected_;           ///< from here on it wants to be asked
   bool looks_ahead_ = false;
   bool compared_ = false;          ///< the block in progress is
-  bool foretold_ = false;          ///< and it agreed before it ran
+  bool speculated_ = false;        ///< and it agreed before it ran
   std::uint64_t quiet_until_ = 0;  ///< unless it is, blocks that end before need no questions
   FlagEffect untold_flags_;
   PhysAddr copied_from_;  ///< read last by the instruction in flight
@@ -669,7 +669,7 @@ class Machine final : private EngineClient, private WalkObserver {
   static constexpr std::uint32_t kUnknown = 1;  ///< no template's mark
   /// Of the block in progress, when it was reached by nothing but blocks and goes on like that.
   std::uint32_t surroundings_ = kUnknown;
-  bool taken_back_ = false;          ///< it is, as soon as the engine stops
+  bool rolled_back_ = false;         ///< it is, as soon as the engine stops
   std::uint32_t block_begin_ = 0;    ///< linear address of its first instruction
   std::uint64_t careful_until_ = 0;  ///< no block begins before this instruction
   std::uint32_t translations_ = 0;   ///< so far, modulo 2^32

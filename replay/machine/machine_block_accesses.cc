@@ -218,8 +218,8 @@ bool Machine::tell_accesses(const BlockTemplate& block) {
 }
 
 /// After the engine stopped: back to where the block began.
-void Machine::take_block_back() {
-  taken_back_ = false;
+void Machine::roll_block_back() {
+  rolled_back_ = false;
   for (const BlockStore& store : block_stores_) {
     memory_.take_back(store.address, {store.before.data(), store.size});
   }

@@ -128,7 +128,7 @@ void Machine::follow_asked(std::uint32_t linear, std::uint32_t size, BlockTempla
 bool Machine::follow_compared(std::uint32_t linear, BlockTemplate& block) {
   block.prefetch();
   retire_block(pending_->count());
-  if (taken_back_) return true;
+  if (rolled_back_) return true;
   if (position_.instruction + block.whole_count > until_.instruction) return false;
   linear_ = linear;
   block.prefetch_accesses();
@@ -141,7 +141,7 @@ bool Machine::follow_compared(std::uint32_t linear, BlockTemplate& block) {
 /// Looks at everything. `block`: null where it is to be reported.
 void Machine::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate* block) {
   surroundings_ = kUnknown;
-  if (taken_back_) return;
+  if (rolled_back_) return;
   bool once_more = false;
   if (pending_ == nullptr) {
     once_more = stores_into_itself(linear);
@@ -150,7 +150,7 @@ void Machine::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate
   } else {  // what is left comes again reported: may_be_once_more()
     retire_block(pending_->count());
   }
-  if (taken_back_) return;
+  if (rolled_back_) return;
   if (once_more) {
     CITCAT_ASSERT(block == nullptr);
     return;
@@ -227,8 +227,7 @@ bool Machine::ask_to_tell(const BlockTemplate& block) {
 /// refused again and again, as a loop is that stores to a device, had better be reported whole.
 void Machine::refuse_block(BlockTemplate& block) {
   pending_ = nullptr;
-  if (block.refused < BlockTemplate::kMostRefused &&
-      ++block.refused < BlockTemplate::kMostRefused) {
+  if (block.refused < BlockTemplate::kMaxRefused && ++block.refused < BlockTemplate::kMaxRefused) {
     request(Action::step);
     return;
   }
@@ -242,11 +241,11 @@ bool Machine::enter_block(BlockTemplate& block) {
   pending_ = &block;
   if (detail_ == Detail::nothing) return true;
   block_registers_.set_entry(engine_.gprs());
-  foretold_ = false;
+  speculated_ = false;
   if (!compared_) return true;
   if (!find_stores(block)) return false;
-  foretold_ = agrees_ahead(block);
-  if (foretold_) return true;
+  speculated_ = agrees_ahead(block);
+  if (speculated_) return true;
   engine_.read_raw_flags(flags_at_entry_);
   block_begin_ = block.key.linear;
   save_overwritten();
@@ -319,11 +318,11 @@ void Machine::retire_block(std::uint32_t count) {
   info_ = nullptr;
   if (detail_ != Detail::nothing) {
     block_registers_.set_exit(engine_.gprs());
-    const bool good = count == 0               ? !compared_ || foretold_ || left_no_traces(0)
+    const bool good = count == 0               ? !compared_ || speculated_ || left_no_traces(0)
                       : count == whole.count() ? tell_block(whole)
                                                : tell_block(whole.first(count, detail_));
     if (!good) {
-      taken_back_ = true;
+      rolled_back_ = true;
       careful_until_ = position_.instruction + count + 1;
       engine_.stop();
       return;
@@ -334,7 +333,7 @@ void Machine::retire_block(std::uint32_t count) {
 
 /// Tells what ran. False when it has to be taken back.
 bool Machine::tell_block(const BlockTemplate& block) {
-  if (compared_ && foretold_) {
+  if (compared_ && speculated_) {
     comparing_->agreed({&block, &block_registers_, {}, {}, true}, position_);
   } else if (compared_ && !tell_accesses(block)) {
     return false;
@@ -359,7 +358,7 @@ bool Machine::runs_in_block(std::uint32_t linear) {
     return true;
   }
   retire_block(block.count());
-  if (taken_back_ || block.next == nullptr) return false;
+  if (rolled_back_ || block.next == nullptr) return false;
   if (!enter_block(*block.next)) {
     pending_ = nullptr;
     linear_ = linear;

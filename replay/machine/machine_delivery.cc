@@ -101,7 +101,7 @@ std::optional<std::uint32_t> Machine::descriptor_type_byte(std::uint16_t selecto
 
 /// The selector that the instruction is about to load or look up.
 std::uint16_t Machine::operand_selector() {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   if (info.register_form) return static_cast<std::uint16_t>(engine_.gpr(info.rm_field));
   // Of a far pointer's two operands that is the offset.
   const unsigned number = info.ea[0].argument;

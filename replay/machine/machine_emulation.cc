@@ -35,7 +35,7 @@ bool is_floating_point(InstructionClass kind) {
 
 /// PUNPCKLBW, PUNPCKLWD and PUNPCKLDQ of an MMX register and memory (SDM vol. 2): of the latter the
 /// engine reads eight bytes.
-bool unpacks_four_bytes(const InstructionInfo& info) {
+bool unpacks_four_bytes(const DecodedInstruction& info) {
   return info.opcode_map == 1 && info.opcode >= 0x60 && info.opcode <= 0x62 && !info.register_form;
 }
 
@@ -90,7 +90,7 @@ bool Machine::is_made_here() {
 }
 
 void Machine::emulate() {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   if (is_floating_point(info.kind)) check_fpu_available(info.kind);
   if (info.kind == InstructionClass::far_jump || info.kind == InstructionClass::far_call ||
       info.kind == InstructionClass::iret) {
@@ -347,7 +347,7 @@ void Machine::emulate_segment_push() {
 }
 
 void Machine::emulate_software_interrupt() {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   const std::uint32_t flags = engine_.eflags();
   std::uint8_t vector = 3;
   bool software = true;
@@ -365,7 +365,7 @@ void Machine::emulate_software_interrupt() {
     software = false;  // SDM vol. 2, INT1: no privilege check of the gate
   }
   const std::uint32_t next = next_eip();
-  const InstructionInfo completed = info;  // the handler may decode over this slot
+  const DecodedInstruction completed = info;  // the handler may decode over this slot
   const bool delivered =
       raise({vector, std::nullopt, 0}, next,
             software ? DeliveredEvent::Kind::software : DeliveredEvent::Kind::exception);
@@ -458,7 +458,7 @@ void Machine::write_stores(std::span<const std::uint8_t> bytes) {
 }
 
 void Machine::emulate_floating_point() {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   const FpuForm form = fpu_->prepare(info);
   if (form.action == FpuForm::Action::unsupported) {
     throw ReplayStopped{position_, "a floating-point instruction that is not supported",

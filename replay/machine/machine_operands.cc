@@ -50,7 +50,7 @@ void Machine::check_allowed() const {
 }
 
 void Machine::prepare_operands() {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   const bool may_look_up = info.opcode_map == 1 && info.opcode <= 3;
   if (may_look_up && info.register_form) [[unlikely]]
     tell_looked_up_descriptor();
@@ -292,14 +292,14 @@ bool Machine::reaches_beyond_limit(std::uint32_t linear) {
 }
 
 /// What becomes of an instruction at `linear` that is none.
-void Machine::refuse_undefined(const InstructionInfo& info, std::uint32_t linear) {
+void Machine::refuse_undefined(const DecodedInstruction& info, std::uint32_t linear) {
   if (reaches_beyond_limit(linear) || info.reason == InvalidReason::too_long) {
     throw CpuException{13, 0u, 0};
   }
   throw CpuException{6, std::nullopt, 0};
 }
 
-const InstructionInfo& Machine::fetch(std::uint32_t linear) {
+const DecodedInstruction& Machine::fetch(std::uint32_t linear) {
   const bool user = user_mode();
   if ((linear & ~kPageMask) != code_page_) {
     code_frame_ = mmu_.translate(LinearAddr{linear}, Access::execute, user);

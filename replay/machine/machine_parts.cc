@@ -86,7 +86,7 @@ std::uint32_t Machine::operand_part(const MemoryOperand& operand, unsigned i) {
 
 /// The operand of the instruction in flight has two parts, of which the second begins at 0.
 bool Machine::wraps_between_parts() const {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   switch (info.kind) {
     case InstructionClass::load_far_pointer:
     case InstructionClass::bound:
@@ -118,7 +118,7 @@ void Machine::emulate_bound() {
 
 /// LES and its like. What prepare_operands() looks at and watches has been looked at.
 void Machine::emulate_load_far_pointer() {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   const int s = info.reg_field;
   const std::uint32_t offset = operand_part(info.operands[info.ea[0].argument], 0);
   const Segment loaded = loaded_segment(s, operand_selector());

@@ -18,12 +18,12 @@ namespace citcat {
 
 namespace {
 
-bool is_comparison(const InstructionInfo& info) {
+bool is_comparison(const DecodedInstruction& info) {
   const std::uint8_t operation = info.opcode & 0xfe;
   return operation == 0xa6 || operation == 0xae;  // CMPS, SCAS
 }
 
-bool is_string_made_here(const InstructionInfo& info) {
+bool is_string_made_here(const DecodedInstruction& info) {
   const std::uint8_t operation = info.opcode & 0xfe;
   const bool moves = operation == 0xa4 || operation == 0xaa;  // MOVS, STOS
   return info.kind == InstructionClass::string && info.opcode_map == 0 && info.address_bits == 32 &&
@@ -90,7 +90,7 @@ std::optional<Machine::StringRun> Machine::string_run(const MemoryOperand& opera
 
 /// Iterations from the one that is prepared on can be made here, as far as their operands go.
 bool Machine::may_repeat_quickly() const {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   if (!by_blocks_ || polling_ || sixteen_bit_ || wants_arrangement_) return false;
   // Those that are told are told to lie in one page.
   if (compares_ && (linear_ & kPageMask) + info.length > kPageSize) return false;
@@ -101,7 +101,7 @@ bool Machine::may_repeat_quickly() const {
 /// How many iterations can be made here, from the one that is prepared on.
 std::uint32_t Machine::count_quick_iterations() {
   if (!may_repeat_quickly()) return 0;
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   if (segments_stale_) refresh_segments();
   std::uint64_t n = engine_.gpr(kEcx) - 1u;
   const bool ends_within = until_.instruction == position_.instruction;
@@ -203,13 +203,13 @@ std::uint32_t Machine::agree_on_iterations(std::uint32_t most) {
   for (unsigned i = 0; i < info_->operand_count; ++i) {
     (info_->operands[i].write ? run.to : run.from[run.reads++]) = string_runs_[i].at;
   }
-  if (!is_comparison(*info_)) run.stored = foretell_stores(run.count);
+  if (!is_comparison(*info_)) run.stored = speculate_stores(run.count);
   return run.count != 0 ? comparing_->agreed_iterations(run, position_) : 0;
 }
 
 /// What the next `count` iterations are going to store: of MOVS as far as none stores what a later
 /// one reads.
-std::span<const std::uint8_t> Machine::foretell_stores(std::uint32_t& count) {
+std::span<const std::uint8_t> Machine::speculate_stores(std::uint32_t& count) {
   const std::size_t size = info_->operand_bytes;
   if (info_->operand_count != 2) {
     fill_elements(string_pattern_.data(), engine_.gpr(kEax), size, count * size);

@@ -18,13 +18,13 @@ constexpr unsigned kMaxNativeRetries = 8;
 }  // namespace
 
 void Machine::on_exception(std::uint32_t vector, bool software) {
-  if (taken_back_) return;
+  if (rolled_back_) return;
   surroundings_ = kUnknown;
   if (pending_ != nullptr) {
     // Told again, with everything that goes before a fault, when the instruction is reported.
     linear_ = engine_.segment_base(kCs) + engine_.eip();
     leave_block(linear_);
-    if (!taken_back_) request(Action::step);
+    if (!rolled_back_) request(Action::step);
     return;
   }
   native_vector_ = vector;
@@ -173,8 +173,8 @@ void Machine::resolve_translation_fault() {
     } else {
       leave_block(linear);
     }
-    if (taken_back_) {
-      take_block_back();
+    if (rolled_back_) {
+      roll_block_back();
       return;
     }
   }
@@ -219,7 +219,7 @@ void Machine::resolve_translation_fault() {
     if (model_ != CpuModel::i8088 && linear - code_base_ > engine_.segment_limit(kCs)) {
       throw CpuException{13, 0u, 0};
     }
-    const InstructionInfo& info = fetch(linear);
+    const DecodedInstruction& info = fetch(linear);
     // Refused without the bytes that the engine wants of it.
     if (info.state != DecodeState::ok) refuse_undefined(info, linear);
     // The block being translated reaches into an absent page, its first instruction does not.

@@ -100,8 +100,8 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   // Translations and their templates stay: those of frames that held something else are gone with
   // what memory_ took back.
   pending_ = nullptr;
-  taken_back_ = false;
-  foretold_ = false;
+  rolled_back_ = false;
+  speculated_ = false;
   careful_until_ = 0;
   resume_flag_ = s.resume_flag;
   resuming_ = false;

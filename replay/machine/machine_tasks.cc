@@ -85,7 +85,7 @@ void Machine::check_port_permission() {
 
 /// Tells the descriptors that RETF or IRET reads.
 void Machine::tell_transfer_descriptors() {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   const auto selector_at = [&](std::uint32_t linear) {
     return static_cast<std::uint16_t>(read_value(linear, 2));
   };
@@ -132,7 +132,7 @@ void Machine::tell_stack_read(std::uint32_t linear, std::uint32_t size) {
 }
 
 void Machine::emulate_system_transfer() {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   const bool steps = (engine_.system_flags() & kFlagTf) != 0;
   const std::uint16_t task = engine_.tr().selector;
   std::array<std::uint32_t, 6> bases;

@@ -52,7 +52,7 @@ bool condition_holds(unsigned condition, std::uint32_t flags) {
 
 /// LOOP, LOOPE, LOOPNE, JCXZ and conditional jumps: whether the one in flight will jump.
 bool Machine::takes_branch() const {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   const std::uint32_t flags = engine_.eflags();
   if (info.kind == InstructionClass::jcc) return condition_holds(info.opcode, flags);
   if (info.kind != InstructionClass::loop) return true;
@@ -66,7 +66,7 @@ bool Machine::takes_branch() const {
 
 /// Where the near transfer in flight goes, if it goes anywhere.
 std::uint32_t Machine::branch_target() {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   const bool wide = ((engine_.hflags() & kHfCs32) != 0) != info.operand_prefix;
   const std::uint32_t mask = wide ? 0xffffffff : 0xffff;
   if (info.kind != InstructionClass::ret && !info.indirect) {

@@ -27,7 +27,7 @@ constexpr std::uint32_t kModeFlags = 0x100 | 0x3000 | 0x10000 | 0x20000 | 0x4000
 
 /// Behind a block that ends so it does not show whether the block was left before the call
 /// (BlockTemplate::was_left_before()).
-bool calls_itself(const InstructionInfo& info) {
+bool calls_itself(const DecodedInstruction& info) {
   return info.kind == InstructionClass::call && !info.indirect &&
          info.target_displacement + info.length == 0;
 }
@@ -119,7 +119,7 @@ BlockTemplate* Machine::plan_block(std::uint32_t linear) {
   } else if (!block->crosses_pages()) {
     block->second_frame = BlockTemplate::kNoFrame;  // that of what was reported behind it
   }
-  if (block->refused == BlockTemplate::kMostRefused) {
+  if (block->refused == BlockTemplate::kMaxRefused) {
     block->refused = 0;
     return nullptr;
   }
@@ -156,7 +156,7 @@ bool Machine::may_be_once_more(std::uint32_t linear) const {
   if (pending_ == nullptr) return in_flight_ && linear == linear_;
   const std::uint32_t inside = pending_->index_of(linear);
   if (inside == pending_->count()) return false;
-  const InstructionInfo& info = pending_->instructions[inside].info;
+  const DecodedInstruction& info = pending_->instructions[inside].info;
   return std::any_of(info.operands.begin(), info.operands.begin() + info.operand_count,
                      [](const MemoryOperand& operand) { return operand.write; });
 }
@@ -201,7 +201,7 @@ BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
   bool ended = false;
   std::uint32_t done = 0;
   for (std::uint32_t n = 0; done < end && n < kMaxBlockInstructions && !ended; ++n) {
-    const InstructionInfo& info = decode_cache_.decode(code.at(done), mode);
+    const DecodedInstruction& info = decode_cache_.decode(code.at(done), mode);
     if (info.state != DecodeState::ok || !code.is_defined(done, info.length)) break;
     if (patched && must_be_reported(info, key)) break;
     if (calls_itself(info) || !compiler.add(info)) break;
@@ -224,7 +224,7 @@ bool Machine::lies_in_patched_frame(const CodeBytes& code) const {
 /// The engine may store to the frames of the block that begins at `key`: what of it is therefore
 /// reported. Behind an indirect call that leads to itself it would not show whether the block was
 /// left before it (BlockTemplate::was_left_before()).
-bool Machine::must_be_reported(const InstructionInfo& info, const BlockKey& key) const {
+bool Machine::must_be_reported(const DecodedInstruction& info, const BlockKey& key) const {
   return (info.kind == InstructionClass::call && info.indirect) || may_be_made_twice(info, key);
 }
 
@@ -232,7 +232,7 @@ bool Machine::must_be_reported(const InstructionInfo& info, const BlockKey& key)
 /// one of its frames, and read what it stores over. The engine then begins the instruction anew
 /// when the first bytes are stored: only reported ones have these put back
 /// (put_back_overwritten()).
-bool Machine::may_be_made_twice(const InstructionInfo& info, const BlockKey& key) const {
+bool Machine::may_be_made_twice(const DecodedInstruction& info, const BlockKey& key) const {
   const std::span operands(info.operands.data(), info.operand_count);
   const auto crosses = [](std::uint32_t first, std::uint32_t size, std::uint32_t begin) {
     return ((begin - first) & kPageMask) - 1 < size - 1;

@@ -7,7 +7,7 @@
 
 #include "events/address.h"
 #include "events/position.h"
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 
@@ -23,7 +23,7 @@ enum class AccessKind : std::uint8_t {
 
 /// An instruction, or one iteration of a REP string instruction, that completed.
 struct ExecutedInstruction {
-  const InstructionInfo* info = nullptr;
+  const DecodedInstruction* info = nullptr;
   std::uint32_t linear = 0;  ///< of its first byte
   std::uint32_t eip = 0;     ///< offset in CS
   PhysAddr physical;         ///< of its first byte

@@ -17,7 +17,7 @@ class RewindableEvidence final : public EvidenceReader {
  public:
   using Open = std::function<std::unique_ptr<EvidenceReader>()>;
   /// Transactions kept at most, some 100 MB; what lies further back is read again.
-  static constexpr std::size_t kMostKept = std::size_t{1} << 20;
+  static constexpr std::size_t kMaxKept = std::size_t{1} << 20;
   /// `open` opens the evidence from its start.
   explicit RewindableEvidence(Open open) : open_(std::move(open)), source_(open_()) {}
 
@@ -31,7 +31,7 @@ class RewindableEvidence final : public EvidenceReader {
     }
     ++at_;
     next_transaction_ = out.index + 1;
-    if (!holds_ || kept_.size() > kMostKept) drop_passed();
+    if (!holds_ || kept_.size() > kMaxKept) drop_passed();
     return true;
   }
 

@@ -68,7 +68,7 @@ void KtSink::begin() {
 }
 
 /// Notes where the next record stands if the last one does not tell: see KtCounter.
-void KtSink::look_before(const InstructionInfo& info, std::uint32_t eip, unsigned addresses,
+void KtSink::look_before(const DecodedInstruction& info, std::uint32_t eip, unsigned addresses,
                          Position now) {
   if (!look_) return;
   look_ = false;
@@ -90,7 +90,7 @@ void KtSink::look_before(const InstructionInfo& info, std::uint32_t eip, unsigne
 
 /// After an instruction that was told alone: it may have gone on in another segment, or be an
 /// iteration of many.
-void KtSink::look_after(const InstructionInfo& info, std::uint32_t eip, unsigned addresses,
+void KtSink::look_after(const DecodedInstruction& info, std::uint32_t eip, unsigned addresses,
                         Position now) {
   if (!notes_) return;
   look_at_next();

@@ -32,7 +32,7 @@ inline std::uint32_t kt_address(const ExecutedInstruction& e, const KtOptions& o
 /// An executed instruction as KT has it.
 KtInstruction kt_instruction(const ExecutedInstruction& e, const KtOptions& options);
 /// Default size of the code segment that the instruction was executed in.
-inline std::uint8_t code_bits(const InstructionInfo& info) {
+inline std::uint8_t code_bits(const DecodedInstruction& info) {
   return (info.address_bits == 32) != info.address_prefix ? 32 : 16;
 }
 
@@ -110,9 +110,10 @@ class KtSink final : public Sink {
   void block_with_care(const ExecutedBlock& block, Position first);
   bool make_image(const BlockTemplate& block);
   void begin();
-  void look_before(const InstructionInfo& info, std::uint32_t eip, unsigned addresses,
+  void look_before(const DecodedInstruction& info, std::uint32_t eip, unsigned addresses,
                    Position now);
-  void look_after(const InstructionInfo& info, std::uint32_t eip, unsigned addresses, Position now);
+  void look_after(const DecodedInstruction& info, std::uint32_t eip, unsigned addresses,
+                  Position now);
   void look_at_next() {
     look_ = true;
     blocks_from_ = kNone;

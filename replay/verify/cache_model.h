@@ -31,7 +31,7 @@ struct CacheDescriptor {
   const char* name = "";
   CacheForm form = CacheForm::none;
   std::uint32_t bytes = 0;  ///< of each cache, a power of two
-  std::uint32_t ways = 0;   ///< at most CacheModel::kMostWays
+  std::uint32_t ways = 0;   ///< at most CacheModel::kMaxWays
   std::uint32_t line_bytes = 0;
   bool split = false;  ///< one cache for code and one for data
   Replacement replacement = Replacement::lru;
@@ -70,7 +70,7 @@ std::optional<CacheTraffic> captured_cache_traffic(const BusTransaction& t,
 
 class CacheModel {
  public:
-  static constexpr std::uint32_t kMostWays = 8;
+  static constexpr std::uint32_t kMaxWays = 8;
 
   /// Empty. `ram_bytes`: what lies beyond, and the hole below 1 MiB, is not cached.
   CacheModel(const CacheDescriptor& descriptor, std::uint32_t ram_bytes);

@@ -350,7 +350,7 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
 }
 
 void Verifier::check_instruction_start(const ExecutedInstruction& e, Position now) {
-  const InstructionInfo& info = *e.info;
+  const DecodedInstruction& info = *e.info;
   // The pins report a REP once, however often it iterates.
   if (info.is_repeated() && now.iteration != 0) return;
   const auto expect = [&](std::uint32_t offset, bool prefix) {

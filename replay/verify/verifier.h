@@ -321,7 +321,7 @@ class Verifier final : public Sink, private VerifierProgress {
 
   std::uint8_t copied_bits(std::size_t byte, Position now) const;
   void excuse_overwritten(PhysAddr a, Position now);
-  void follow_flags(const InstructionInfo& info);
+  void follow_flags(const DecodedInstruction& info);
   void follow_untold_flags();
   struct FlagImage {
     std::uint32_t value = 0, undefined = 0;

@@ -1,7 +1,7 @@
 // What ran as a block, compared as a whole.
 //
 // Taken is only what instruction by instruction would be found right without a doubt; everything
-// else is refused, made again and judged there (Machine::take_block_back()). Transactions may have
+// else is refused, made again and judged there (Machine::roll_block_back()). Transactions may have
 // been pulled for a whole block before: nothing looks at those of later instructions.
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace citcat {
 namespace {
 
 /// Writes that may wait while whole blocks are compared: far from where searching for them ends.
-constexpr std::size_t kMostWaiting = 64;
+constexpr std::size_t kMaxWaiting = 64;
 
 constexpr Position kNever{~std::uint64_t{0}, 0};
 
 /// Port accesses read ahead of the memory traffic behind them.
-constexpr std::size_t kMostPorts = std::size_t{1} << 16;
+constexpr std::size_t kMaxPorts = std::size_t{1} << 16;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ Position Verifier::expected() {
   if (recording_.bus.form == CacheForm::none) return expected_;  // every instruction is on the bus
   if (beyond_ || out_of_order_) return expected_;
   while (look_ahead() && !ahead_->is_memory()) {
-    if (io_.size() == kMostPorts) return expected_;
+    if (io_.size() == kMaxPorts) return expected_;
     pull();
   }
   const auto first_read = [&] {
@@ -108,7 +108,7 @@ bool Verifier::is_plain(const BusTransaction& t, std::uint64_t first, std::uint6
       return !t.has(kUncacheable) || device_bytes_.empty();
     case BusOp::data_write:
       if (recording_.bus.form != CacheForm::write_back) {
-        return !t.has(kWriteBack) && writes_.size() < kMostWaiting;
+        return !t.has(kWriteBack) && writes_.size() < kMaxWaiting;
       }
       return t.has(kWriteBack) || t.position.instruction > through;
     case BusOp::io_read:

@@ -23,7 +23,7 @@ std::uint32_t Verifier::unspecified_bits(std::span<const std::uint8_t> bytes) {
   return flags_.undefined_in_store(value, [&] { return machine_->engine().eflags() & mask; });
 }
 
-void Verifier::follow_flags(const InstructionInfo& info) {
+void Verifier::follow_flags(const DecodedInstruction& info) {
   flags_.completed(info, machine_->engine().gpr(kEcx));
   const bool loads = info.kind == InstructionClass::iret || info.kind == InstructionClass::popf;
   // Without a write-back cache images have been compared, and adopted, when they were stored.

@@ -14,7 +14,7 @@ DecodeCache::Entry& DecodeCache::entry(std::span<const std::uint8_t> bytes, std:
   return entries_[key * kFraction >> (64 - kIndexBits)];
 }
 
-const InstructionInfo& DecodeCache::decode(std::span<const std::uint8_t> bytes, CodeMode mode) {
+const DecodedInstruction& DecodeCache::decode(std::span<const std::uint8_t> bytes, CodeMode mode) {
   if (bytes.size() < 2) return other_ = decode_instruction(bytes, mode, model_);
   std::uint8_t& guess = lengths_[bytes[0] | std::size_t{bytes[1]} << 8];
   if (guess != 0 && guess <= bytes.size()) {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "formats/io/zeroed_array.h"
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 
@@ -17,12 +17,12 @@ class DecodeCache {
   explicit DecodeCache(CpuModel model) : model_(model) {}
 
   /// What `bytes` begin with (decode_instruction()). Valid until the next call.
-  const InstructionInfo& decode(std::span<const std::uint8_t> bytes, CodeMode mode);
+  const DecodedInstruction& decode(std::span<const std::uint8_t> bytes, CodeMode mode);
 
  private:
   struct Entry {
     CodeMode mode;
-    InstructionInfo info;  ///< of length 0 where the entry is free
+    DecodedInstruction info;  ///< of length 0 where the entry is free
   };
 
   Entry& entry(std::span<const std::uint8_t> bytes, std::size_t length);
@@ -33,7 +33,7 @@ class DecodeCache {
   ZeroedArray<std::uint8_t> lengths_{std::size_t{1} << 16};
   static constexpr unsigned kIndexBits = 13;
   ZeroedArray<Entry> entries_{std::size_t{1} << kIndexBits};
-  InstructionInfo other_;  ///< the last one that is not kept
+  DecodedInstruction other_;  ///< the last one that is not kept
 };
 
 }  // namespace citcat

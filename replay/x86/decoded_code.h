@@ -5,7 +5,7 @@
 #include <span>
 
 #include "formats/io/zeroed_array.h"
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 
@@ -16,7 +16,7 @@ class DecodedCode {
     std::uint32_t linear = 0;
     bool valid = false;
     CodeMode mode;
-    InstructionInfo info;
+    DecodedInstruction info;
 
     /// Whether this is what `bytes`, all that is in its page, are at `at`.
     bool is(std::uint32_t at, CodeMode in, std::span<const std::uint8_t> bytes) const {

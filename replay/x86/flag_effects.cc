@@ -10,7 +10,7 @@ constexpr std::uint32_t kCf = 0x001, kPf = 0x004, kAf = 0x010, kZf = 0x040, kSf 
                         kOf = 0x800;
 
 /// Shifts leave AF undefined, and OF unless by 1; CF too when all bits of a narrow operand went.
-FlagEffect shift_effect(const InstructionInfo& info, std::optional<unsigned> count) {
+FlagEffect shift_effect(const DecodedInstruction& info, std::optional<unsigned> count) {
   const unsigned bits = 8u * info.operand_bytes;
   const bool keeps_sign = info.flag_rule == FlagRule::shift_arithmetic;
   const std::uint32_t carry = bits < 32 && !keeps_sign ? kCf : 0;
@@ -28,7 +28,7 @@ FlagEffect rotate_effect(std::optional<unsigned> count) {
   return {kCf | kOf, *count == 1 ? 0 : kOf};
 }
 
-FlagEffect double_shift_effect(const InstructionInfo& info, std::optional<unsigned> count) {
+FlagEffect double_shift_effect(const DecodedInstruction& info, std::optional<unsigned> count) {
   const unsigned bits = 8u * info.operand_bytes;
   if (!count) return {0, bits < 32 ? kArithmeticFlags : kAf | kOf};
   if (*count == 0) return {};
@@ -36,7 +36,7 @@ FlagEffect double_shift_effect(const InstructionInfo& info, std::optional<unsign
   return {kArithmeticFlags, *count == 1 ? kAf : kAf | kOf};
 }
 
-FlagEffect rule_effect(const InstructionInfo& info, std::optional<unsigned> count) {
+FlagEffect rule_effect(const DecodedInstruction& info, std::optional<unsigned> count) {
   switch (info.flag_rule) {
     case FlagRule::none:
       return {};
@@ -78,7 +78,7 @@ FlagEffect rule_effect(const InstructionInfo& info, std::optional<unsigned> coun
 }
 
 /// Flags that instructions without a rule define.
-std::uint32_t defined_one_byte(const InstructionInfo& info) {
+std::uint32_t defined_one_byte(const DecodedInstruction& info) {
   constexpr OpcodeSet kCarryOnly = {0xf5, 0xf8, 0xf9};                            // CMC, CLC, STC
   constexpr OpcodeSet kAll = {{0x80, 0x83}, 0xa6, 0xa7, 0xae, 0xaf, 0x9d, 0xcf};  // and POPF, IRET
   const unsigned opcode = info.opcode;
@@ -93,7 +93,7 @@ std::uint32_t defined_one_byte(const InstructionInfo& info) {
   return 0;
 }
 
-std::uint32_t defined_two_byte(const InstructionInfo& info) {
+std::uint32_t defined_two_byte(const DecodedInstruction& info) {
   constexpr OpcodeSet kAll = {0x2e, 0x2f, 0xb0, 0xb1, 0xc0, 0xc1};  // (U)COMIS*, CMPXCHG, XADD
   constexpr OpcodeSet kZeroOnly = {0x02, 0x03, 0xc7};               // LAR, LSL, CMPXCHG8B
   if (kAll.has(info.opcode)) return kArithmeticFlags;
@@ -105,19 +105,19 @@ std::uint32_t defined_two_byte(const InstructionInfo& info) {
 
 }  // namespace
 
-bool shifts_by_cl(const InstructionInfo& info) {
+bool shifts_by_cl(const DecodedInstruction& info) {
   if (info.opcode_map == 1) return info.opcode == 0xa5 || info.opcode == 0xad;
   return info.opcode_map == 0 && (info.opcode == 0xd2 || info.opcode == 0xd3);
 }
 
-FlagEffect flag_effect(const InstructionInfo& info, std::optional<unsigned> count) {
+FlagEffect flag_effect(const DecodedInstruction& info, std::optional<unsigned> count) {
   if (info.flag_rule != FlagRule::none) return rule_effect(info, count);
   if (info.opcode_map == 0) return {defined_one_byte(info), 0};
   if (info.opcode_map == 1) return {defined_two_byte(info), 0};
   return {};
 }
 
-FlagEffect flag_effect_of(const InstructionInfo& info, std::uint32_t ecx) {
+FlagEffect flag_effect_of(const DecodedInstruction& info, std::uint32_t ecx) {
   const bool by_one = info.opcode_map == 0 && (info.opcode == 0xd0 || info.opcode == 0xd1);
   std::optional<unsigned> count = by_one ? 1 : info.immediate & 31;
   if (shifts_by_cl(info)) {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 
@@ -27,19 +27,19 @@ constexpr FlagEffect operator+(FlagEffect first, FlagEffect then) {
 /// vol. 2 for each instruction). `count` is that of a shift or rotation, modulo 32, nullopt when
 /// it is not known any more: then only what any count may leave undefined is said to be so.
 /// Instructions that load EFLAGS write all.
-FlagEffect flag_effect(const InstructionInfo& info, std::optional<unsigned> count);
+FlagEffect flag_effect(const DecodedInstruction& info, std::optional<unsigned> count);
 
 /// True for shifts and rotations by CL: flag_effect() wants the count.
-bool shifts_by_cl(const InstructionInfo& info);
+bool shifts_by_cl(const DecodedInstruction& info);
 /// What `info`, which has completed, did; `ecx` as it is now.
-FlagEffect flag_effect_of(const InstructionInfo& info, std::uint32_t ecx);
+FlagEffect flag_effect_of(const DecodedInstruction& info, std::uint32_t ecx);
 
 /// Follows a run: which arithmetic flags hold values that no manual tells, and which images of
 /// EFLAGS have been stored with such.
 class UndefinedFlagTracker {
  public:
   /// `info` has completed; `ecx` as it is now.
-  void completed(const InstructionInfo& info, std::uint32_t ecx) {
+  void completed(const DecodedInstruction& info, std::uint32_t ecx) {
     if (undefined_ == 0 && info.flag_rule == FlagRule::none) return;
     completed(flag_effect_of(info, ecx));
   }

@@ -85,7 +85,7 @@ constexpr std::uint8_t kModRmRdi = 0x07;  // mod=00, rm=111
 
 /// FNINIT, FNCLEX, FNSTSW AX and the like: no check for pending exceptions, not remembered as the
 /// last instruction.
-bool is_x87_control(const InstructionInfo& info) {
+bool is_x87_control(const DecodedInstruction& info) {
   if (info.register_form) {
     const bool no_operand_row = info.opcode == 0xdb && (info.modrm & 0xf8) == 0xe0;
     return no_operand_row || (info.opcode == 0xdf && info.modrm == 0xe0);
@@ -95,13 +95,13 @@ bool is_x87_control(const InstructionInfo& info) {
 }
 
 /// FLDCW, FLDENV and FRSTOR are control instructions that wait.
-bool x87_waits(const InstructionInfo& info) {
+bool x87_waits(const DecodedInstruction& info) {
   if (!is_x87_control(info)) return true;
   if (info.register_form) return false;
   return info.reg_field == 4 || (info.opcode == 0xd9 && info.reg_field == 5);
 }
 
-FpuForm::Action x87_action(const InstructionInfo& info) {
+FpuForm::Action x87_action(const DecodedInstruction& info) {
   using Action = FpuForm::Action;
   if (info.register_form) {
     const bool early_control =
@@ -116,14 +116,14 @@ FpuForm::Action x87_action(const InstructionInfo& info) {
 }
 
 /// F2XM1 FYL2X FPTAN FPATAN, FYL2XP1, FSINCOS, FSIN FCOS: each processor has its own approximation.
-bool is_transcendental(const InstructionInfo& info) {
+bool is_transcendental(const DecodedInstruction& info) {
   if (info.opcode != 0xd9 || !info.register_form) return false;
   const std::uint8_t m = info.modrm;
   return (m >= 0xf0 && m <= 0xf3) || m == 0xf9 || m == 0xfb || m == 0xfe || m == 0xff;
 }
 
 /// All of an x87 form but its stub. What it has in memory is known.
-void describe_x87(const InstructionInfo& info, FpuForm& form) {
+void decode_x87(const DecodedInstruction& info, FpuForm& form) {
   form.action = x87_action(info);
   form.waits = x87_waits(info);
   form.sets_pointers = !is_x87_control(info);
@@ -142,14 +142,14 @@ void describe_x87(const InstructionInfo& info, FpuForm& form) {
 }
 
 /// With its memory operand at [rdi].
-std::vector<std::uint8_t> x87_code(const InstructionInfo& info) {
+std::vector<std::uint8_t> x87_code(const DecodedInstruction& info) {
   if (info.register_form) return x87_register_code(info.opcode, info.modrm);
   return {info.opcode, static_cast<std::uint8_t>((info.modrm & 0x38) | kModRmRdi)};
 }
 
 /// CVTPI2PS, CVTTPS2PI, CVTPS2PI and the same of doubles wait for the x87 unit as MMX instructions
 /// do; CVTPI2PD only where its operand is an MMX register (SDM vol. 2).
-bool converts_mmx(const InstructionInfo& info) {
+bool converts_mmx(const DecodedInstruction& info) {
   if (info.mandatory_prefix == 0xf2 || info.mandatory_prefix == 0xf3) return false;
   const bool doubles = info.mandatory_prefix == 0x66;
   if (info.opcode == 0x2a) return info.register_form || !doubles;
@@ -163,7 +163,7 @@ bool has_immediate_byte(std::uint8_t opcode) {
 /// The general register of an MMX or SSE form, if it has one: in ModRM.reg or ModRM.rm.
 enum class GprPlace { none, reg_written, rm_read, rm_written };
 
-GprPlace gpr_place(const InstructionInfo& info) {
+GprPlace gpr_place(const DecodedInstruction& info) {
   const bool scalar = info.mandatory_prefix == 0xf2 || info.mandatory_prefix == 0xf3;
   switch (info.opcode) {
     case 0x2a:
@@ -186,7 +186,7 @@ GprPlace gpr_place(const InstructionInfo& info) {
 }
 
 /// Two-byte-map instruction with its memory operand at [rdi] and its general register in eax.
-std::vector<std::uint8_t> vector_code(const InstructionInfo& info, GprPlace place) {
+std::vector<std::uint8_t> vector_code(const DecodedInstruction& info, GprPlace place) {
   std::vector<std::uint8_t> code;
   if (info.mandatory_prefix != 0) code.push_back(info.mandatory_prefix);
   code.push_back(0x0f);
@@ -279,7 +279,7 @@ const void* HostFpu::stub_for(const std::vector<std::uint8_t>& code) {
 
 // --- preparing ----------------------------------------------------------------------------------
 
-FpuForm HostFpu::prepare(const InstructionInfo& info) {
+FpuForm HostFpu::prepare(const DecodedInstruction& info) {
   using Action = FpuForm::Action;
   CITCAT_ASSERT(info.state == DecodeState::ok);
   FpuForm form;
@@ -290,7 +290,7 @@ FpuForm HostFpu::prepare(const InstructionInfo& info) {
   }
   switch (info.kind) {
     case InstructionClass::x87:
-      describe_x87(info, form);
+      decode_x87(info, form);
       if (form.action == Action::host) form.stub = stub_for(x87_code(info));
       return form;
     case InstructionClass::fwait:

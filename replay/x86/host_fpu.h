@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 
@@ -105,7 +105,7 @@ class HostFpu {
 
   /// Chooses how to run `info`, which must be decoded. Builds code on first use of a form; throws
   /// IoError when the system refuses executable memory.
-  FpuForm prepare(const InstructionInfo& info);
+  FpuForm prepare(const DecodedInstruction& info);
 
   /// Runs one instruction on the guest's state.
   FpuResult execute(const FpuForm& form, FpuOperands& operands);

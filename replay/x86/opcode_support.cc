@@ -45,7 +45,7 @@ bool is_on_486(unsigned opcode, unsigned reg) {
   return is_on_386(opcode, reg) || kSince486.has(opcode) || invlpg;
 }
 
-bool is_on_pentium(const InstructionInfo& info) {
+bool is_on_pentium(const DecodedInstruction& info) {
   const unsigned opcode = info.opcode;
   const bool cmpxchg8b = opcode == 0xc7 && info.reg_field == 1;
   if (kTestRegisters.has(opcode)) return false;
@@ -53,7 +53,7 @@ bool is_on_pentium(const InstructionInfo& info) {
          (info.mandatory_prefix == 0 && kMmx.has(opcode));
 }
 
-bool is_two_byte_opcode_on(const InstructionInfo& info, CpuModel model) {
+bool is_two_byte_opcode_on(const DecodedInstruction& info, CpuModel model) {
   const unsigned opcode = info.opcode;
   const unsigned reg = info.reg_field;
   if (info.opcode_map > 1) return model == CpuModel::unknown || model == CpuModel::p6;
@@ -74,7 +74,7 @@ bool is_two_byte_opcode_on(const InstructionInfo& info, CpuModel model) {
 }
 
 /// One-byte opcodes that Zydis decodes and some processor does not have.
-bool is_one_byte_opcode_on(const InstructionInfo& info, CpuModel model) {
+bool is_one_byte_opcode_on(const DecodedInstruction& info, CpuModel model) {
   const unsigned reg = info.reg_field;
   const unsigned last_segment = model == CpuModel::i286 ? kDs : kGs;
   if (model == CpuModel::i8088) return true;  // nothing is undefined there
@@ -94,12 +94,12 @@ bool is_one_byte_opcode_on(const InstructionInfo& info, CpuModel model) {
 
 }  // namespace
 
-bool is_on_processor(const InstructionInfo& info, CpuModel model) {
+bool is_on_processor(const DecodedInstruction& info, CpuModel model) {
   return info.opcode_map == 0 ? is_one_byte_opcode_on(info, model)
                               : is_two_byte_opcode_on(info, model);
 }
 
-bool is_lockable(const InstructionInfo& info) {
+bool is_lockable(const DecodedInstruction& info) {
   // BTS, BTR, BTC, CMPXCHG, XADD after 0F.
   constexpr OpcodeSet kTwoByte = {0xab, 0xb3, 0xbb, 0xb0, 0xb1, 0xc0, 0xc1};
   if (!info.has_modrm || info.register_form || info.opcode_map > 1) return false;

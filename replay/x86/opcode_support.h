@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 
@@ -15,10 +15,10 @@ constexpr bool is_16_bit_processor(CpuModel model) {
 
 /// Whether `model` executes the instruction whose encoding (opcode, map, ModRM, mandatory prefix)
 /// is in `info`; if not it raises #UD.
-bool is_on_processor(const InstructionInfo& info, CpuModel model);
+bool is_on_processor(const DecodedInstruction& info, CpuModel model);
 
 /// Forms that take LOCK from the 386 on (SDM vol. 2, LOCK): read-modify-write of memory by these.
-bool is_lockable(const InstructionInfo& info);
+bool is_lockable(const DecodedInstruction& info);
 
 /// Of BT, BTS, BTR or BTC of a register behind LOCK, as `bytes` begin with for a 386: how many
 /// bytes its prefixes are. 0 where `bytes` begin with anything else.

@@ -1,7 +1,7 @@
 #include "replay/x86/operand_list.h"
 
 #include "formats/io/error.h"
-#include "replay/x86/operand_describer.h"
+#include "replay/x86/operand_decoder.h"
 
 namespace citcat {
 namespace {
@@ -18,7 +18,7 @@ std::uint8_t scale_shift(unsigned scale) {
 
 }  // namespace
 
-OperandList::OperandList(InstructionInfo& info, CpuModel model,
+OperandList::OperandList(DecodedInstruction& info, CpuModel model,
                          const ZydisDecodedInstruction& decoded,
                          std::span<const ZydisDecodedOperand> operands)
     : info_(info), model_(model), decoded_(decoded), zydis_operands_(operands) {

@@ -8,14 +8,14 @@
 #include <optional>
 #include <span>
 
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 
 class OperandList {
  public:
   /// Of `info` the encoding fields are filled in. All must outlive the list.
-  OperandList(InstructionInfo& info, CpuModel model, const ZydisDecodedInstruction& decoded,
+  OperandList(DecodedInstruction& info, CpuModel model, const ZydisDecodedInstruction& decoded,
               std::span<const ZydisDecodedOperand> operands);
 
  protected:
@@ -46,7 +46,7 @@ class OperandList {
     if (info_.operand_count > 0) add_ea_operand(0);
   }
 
-  InstructionInfo& info_;
+  DecodedInstruction& info_;
   CpuModel model_;
   const ZydisDecodedInstruction& decoded_;
   std::span<const ZydisDecodedOperand> zydis_operands_;

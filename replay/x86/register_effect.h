@@ -6,7 +6,7 @@
 
 namespace citcat {
 
-/// Changes of general registers by one instruction, apart from what InstructionInfo::stack_delta
+/// Changes of general registers by one instruction, apart from what DecodedInstruction::stack_delta
 /// says of ESP.
 struct RegisterEffect {
   enum class Kind : std::uint8_t {

@@ -23,7 +23,7 @@ std::uint32_t with(std::uint32_t flags, std::uint32_t flag, bool set) {
 /// Values of one instruction with the widths that its rule works on.
 class FlagFixer {
  public:
-  FlagFixer(const InstructionInfo& info, const FlagInputs& before, std::uint32_t eflags,
+  FlagFixer(const DecodedInstruction& info, const FlagInputs& before, std::uint32_t eflags,
             const std::uint64_t* gpr, std::uint32_t memory)
       : info_(info), before_(before), gpr_(gpr), memory_(memory), flags_(eflags) {
     bits_ = 8u * info.operand_bytes;
@@ -223,7 +223,7 @@ class FlagFixer {
     return (differs & (a ^ result) & 0x80) != 0;
   }
 
-  const InstructionInfo& info_;
+  const DecodedInstruction& info_;
   const FlagInputs& before_;
   const std::uint64_t* gpr_;
   std::uint32_t memory_;
@@ -233,7 +233,7 @@ class FlagFixer {
 
 }  // namespace
 
-bool has_flag_rule(const InstructionInfo& info, CpuModel model) {
+bool has_flag_rule(const DecodedInstruction& info, CpuModel model) {
   switch (model) {
     case CpuModel::i8088:
       return false;
@@ -244,7 +244,7 @@ bool has_flag_rule(const InstructionInfo& info, CpuModel model) {
   }
 }
 
-std::uint32_t fixed_flags(const InstructionInfo& info, CpuModel model, const FlagInputs& before,
+std::uint32_t fixed_flags(const DecodedInstruction& info, CpuModel model, const FlagInputs& before,
                           std::uint32_t eflags, const std::uint64_t* gpr, std::uint32_t memory) {
   if (!has_flag_rule(info, model)) return eflags;
   FlagFixer fixer(info, before, eflags, gpr, memory);

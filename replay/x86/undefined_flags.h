@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 
@@ -20,12 +20,12 @@ struct FlagInputs {
 
 /// True when `model` is known to differ from the engine in flags after `info`, so that inputs must
 /// be kept. Cheap enough for every instruction.
-bool has_flag_rule(const InstructionInfo& info, CpuModel model);
+bool has_flag_rule(const DecodedInstruction& info, CpuModel model);
 
 /// EFLAGS as `model` leaves them after `info`, which completed without an exception. `eflags` and
 /// `gpr` are the engine's after it, `memory` the operand's value then (0 without one). Bits other
 /// than OF SF ZF AF PF CF are returned as they are.
-std::uint32_t fixed_flags(const InstructionInfo& info, CpuModel model, const FlagInputs& before,
+std::uint32_t fixed_flags(const DecodedInstruction& info, CpuModel model, const FlagInputs& before,
                           std::uint32_t eflags, const std::uint64_t* gpr, std::uint32_t memory);
 
 }  // namespace citcat

@@ -106,12 +106,12 @@ class CountedCaptures : public testing::TestWithParam<MachineCapture> {
   /// Behind a write-back cache a block may hold several boundaries that nothing tells apart. The
   /// right one is among them, up to the first interrupt at which another was taken.
   void expect_places_of_one_block(ImportedRecording& imported) const {
-    constexpr std::uint64_t kMostOfABlock = 100;
+    constexpr std::uint64_t kMaxOfABlock = 100;
     const PlacementReport report = place(imported);
     ASSERT_FALSE(report.events.empty());
     for (const PlacedEvent& e : report.events) {
       EXPECT_NE(e.candidates, 0u);
-      EXPECT_LE(e.candidates, kMostOfABlock);
+      EXPECT_LE(e.candidates, kMaxOfABlock);
       const bool all_listed = !e.more && e.candidates == e.others.size() + 1;
       if (all_listed) {
         EXPECT_TRUE(lists(e, truth(e.interrupt))) << truth(e.interrupt).instruction;

@@ -168,11 +168,11 @@ std::optional<FaultInjector::Fault> FaultInjector::insert_copy(BusOp op, std::mt
 
 /// A stretch anywhere, or right behind the state, is not in the capture.
 std::optional<FaultInjector::Fault> FaultInjector::cut(FaultKind kind, std::mt19937& random) {
-  constexpr std::size_t kMostCut = 200, kMostLate = 40;
+  constexpr std::size_t kMaxCut = 200, kMaxLate = 40;
   const bool late = kind == FaultKind::start_late;
   // An interrupt that the recording begins with is what it is found by.
   if (late && options_.start) return std::nullopt;
-  const std::size_t count = (late ? 1 : 2) + below(random, late ? kMostLate : kMostCut - 1);
+  const std::size_t count = (late ? 1 : 2) + below(random, late ? kMaxLate : kMaxCut - 1);
   const std::size_t last = transactions_.size() - first_ - count;
   const std::size_t begin = late ? first_ : first_ + 1 + below(random, last - 1);
   left_out_ = {begin, begin + count};
@@ -185,9 +185,9 @@ std::optional<FaultInjector::Fault> FaultInjector::cut(FaultKind kind, std::mt19
 }
 
 std::optional<FaultInjector::Fault> FaultInjector::begin_early(std::mt19937& random) {
-  constexpr std::size_t kMost = 40;
-  if (!options_.start || first_ <= kMost) return std::nullopt;
-  const std::size_t at = first_ - 1 - below(random, kMost);
+  constexpr std::size_t kMax = 40;
+  if (!options_.start || first_ <= kMax) return std::nullopt;
+  const std::size_t at = first_ - 1 - below(random, kMax);
   start_ = std::exchange(options_.start, Where{Where::Kind::transaction, transactions_[at].index});
   Fault fault{0, fmt::format("begun at transaction {}, not {}", transactions_[at].index,
                              transactions_[first_].index)};
@@ -312,9 +312,9 @@ std::optional<FaultInjector::Fault> FaultInjector::change_recording(FaultKind ki
     case FaultKind::interrupt_shifted: {
       if (recording.interrupts.empty()) return std::nullopt;
       Interrupt& event = recording.interrupts[below(random, recording.interrupts.size())];
-      constexpr std::int64_t kMost = 20;
-      std::int64_t by = 1 + below(random, kMost);
-      if (below(random, 2) == 0 && event.position.instruction > kMost) by = -by;
+      constexpr std::int64_t kMax = 20;
+      std::int64_t by = 1 + below(random, kMax);
+      if (below(random, 2) == 0 && event.position.instruction > kMax) by = -by;
       const std::uint64_t was = event.position.instruction;
       event.position = {static_cast<std::uint64_t>(static_cast<std::int64_t>(was) + by), 0};
       Fault fault{std::min(was, event.position.instruction),

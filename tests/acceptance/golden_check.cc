@@ -101,7 +101,7 @@ void GoldenCheck::instruction(const ExecutedInstruction& e, Position now) {
   at(now);
   if (now.iteration == 0) next_starts_at(e.eip, e.linear, now);
   if (now.instruction >= golden_instructions_) return;
-  const InstructionInfo& info = *e.info;
+  const DecodedInstruction& info = *e.info;
   if (now.iteration == 0) {
     starts_.push_back({cs_,
                        e.eip,

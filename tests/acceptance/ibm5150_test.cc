@@ -54,7 +54,7 @@ class PinView final : public Sink {
  public:
   void instruction(const ExecutedInstruction& e, Position now) override {
     if (now.iteration != 0) return;
-    const InstructionInfo& info = *e.info;
+    const DecodedInstruction& info = *e.info;
     for (std::uint32_t i = 0; i < info.prefix_bytes; ++i) {
       starts.push_back({(e.physical.value + i) & kCapturedBits, hex({&info.bytes[i], 1}), true});
     }

@@ -31,8 +31,8 @@ MachineData data_of(const std::string& name) { return MachineData(machine_folder
 
 /// EFLAGS and the general registers after instruction `index`, where the simulator kept them.
 std::map<std::string, std::uint32_t> registers_after(const MachineData& data, std::uint64_t index) {
-  constexpr std::size_t kMost = std::size_t{1} << 30;
-  const auto bytes = read_whole_file(data.path("golden.bin.zst"), kMost);
+  constexpr std::size_t kMax = std::size_t{1} << 30;
+  const auto bytes = read_whole_file(data.path("golden.bin.zst"), kMax);
   std::map<std::string, std::uint32_t> registers;
   std::uint64_t number = 0;
   for (std::size_t at = 0; at + kGoldenRecord <= bytes.size(); at += kGoldenRecord) {

@@ -55,13 +55,13 @@ void read_notes(const std::string& path, const citcat::KtSegment& segment) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::size_t kMostSegments = 8;
+  constexpr std::size_t kMaxSegments = 8;
   std::vector<std::uint8_t> bytes(data, data + size);
   repair_hash(bytes);
   const citcat::fuzz::FileInMemory file(bytes);
   try {
     const std::vector<citcat::KtSegment> segments = citcat::read_kt_index(file.path());
-    for (std::size_t i = 0; i < segments.size() && i < kMostSegments; ++i) {
+    for (std::size_t i = 0; i < segments.size() && i < kMaxSegments; ++i) {
       read_segment(file.path(), segments[i]);
       read_notes(file.path(), segments[i]);
     }

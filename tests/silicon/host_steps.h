@@ -29,7 +29,7 @@ struct StepEnd {
 };
 
 /// One instruction's bytes taken apart as far as the comparison needs it; shares nothing with
-/// replay/x86/instruction_info.h.
+/// replay/x86/decoded_instruction.h.
 struct StepInstruction {
   std::array<std::uint8_t, 15> bytes{};
   unsigned available = 0;  ///< of them, up to a page that is not there

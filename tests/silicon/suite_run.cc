@@ -230,7 +230,7 @@ class Comparison {
 
 /// The name of the rule that explains the differences, or "".
 std::string explain(const MooTest& test, const Differences& found, const Observation& seen,
-                    const InstructionInfo& info) {
+                    const DecodedInstruction& info) {
   const bool divides = info.flag_rule == FlagRule::div || info.flag_rule == FlagRule::idiv;
   const bool trapped = test.exception && test.exception->number == 0;
   if (trapped && seen.vector == 0 && divides && found.flags_within(kArithmetic)) {
@@ -304,7 +304,7 @@ class WarmReplayer {
       return result;
     }
     result.detail = join(found);
-    const InstructionInfo info =
+    const DecodedInstruction info =
         decode_instruction(test.bytes, CodeMode{false, true}, cpu_model_of(cpu_));
     result.rule = explain(test, found, seen_, info);
     if (!result.rule.empty()) {

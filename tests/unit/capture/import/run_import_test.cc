@@ -18,7 +18,7 @@
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
 #include "formats/io/hash.h"
-#include "formats/io/wide_vectors.h"
+#include "formats/io/simd_vectors.h"
 #include "formats/io/zstd_stream.h"
 #include "unit/temporary_folder.h"
 
@@ -158,7 +158,7 @@ class RunImport : public TemporaryFolder {
     import_capture({path("a.bin.zst")}, options, path("single.citcat"));
     EXPECT_TRUE(load("runs.citcat") == load("single.citcat"));
     {
-      const NoWideVectors none;
+      const NoSimdVectors none;
       import_capture({path("a.bin")}, options, path("narrow.citcat"));
     }
     EXPECT_TRUE(load("runs.citcat") == load("narrow.citcat"));

@@ -62,7 +62,7 @@ TEST_F(MappedFileTest, ShowsAnyPartOfTheFile) {
   std::mt19937 random(3);
   for (int i = 0; i < 200; ++i) {
     const std::size_t offset = random() % bytes.size();
-    const std::size_t least = random() % MappedFile::kMostAtOnce;
+    const std::size_t least = random() % MappedFile::kMaxAtOnce;
     const auto shown = file->at(offset, least);
     ASSERT_GE(shown.size(), std::min(least, bytes.size() - offset));
     ASSERT_EQ(text_of(shown.first(std::min(least, shown.size()))), bytes.substr(offset, least));
@@ -124,7 +124,7 @@ TEST_F(MappedFileTest, IsReadInsteadWhereTooManyAreMapped) {
   const std::string bytes = sample(1'200'000);
   store("file", bytes);
   std::vector<std::unique_ptr<InputStream>> all;
-  for (int i = 0; i < PageGuard::kMost + 2; ++i)
+  for (int i = 0; i < PageGuard::kMax + 2; ++i)
     all.push_back(std::make_unique<InputStream>(path("file")));
   for (const auto& input : all) EXPECT_EQ(text_of(input->peek(kSome)), bytes.substr(0, kSome));
 }

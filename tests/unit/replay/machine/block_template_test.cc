@@ -75,7 +75,7 @@ TEST(BlockTemplate, EndsBeforeAByteIsStoredOnceMoreWhereEachStoreIsToBeTold) {
 TEST(BlockTemplate, LeavesToReportsWhatComesAfterManyParts) {
   BlockCompiler compiler = compiler_of_a_comparison(true);
   const Bytes add_eax_al{0x00, 0x00};  // add [eax], al: what memory that was cleared means as code
-  const InstructionInfo info =
+  const DecodedInstruction info =
       decode_instruction(add_eax_al, CodeMode{true, false}, CpuModel::i486);
   for (int i = 0; i < 500; ++i) EXPECT_TRUE(compiler.add(info));
   const BlockTemplate block = compiler.finish(BlockTemplate::kNoFrame, true);

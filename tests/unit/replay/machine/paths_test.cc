@@ -81,7 +81,7 @@ class Accesses final : public Sink {
   }
   void agreed(const ExecutedBlock& block, Position first) override {
     if (!block.ahead) return;
-    for (const Foretold& f : foretold_) {
+    for (const Foretold& f : speculated_) {
       if (f.instruction < block.count()) add(first.instruction + f.instruction, 0, f.a, f.value);
     }
     ++blocks;
@@ -115,12 +115,12 @@ class Accesses final : public Sink {
   /// What a block that is about to run is going to read, where it can be told.
   bool foretell(const ExecutedBlock& block, const BlockMemory& memory) {
     if (random_() % 8 == 0) return false;
-    foretold_.clear();
+    speculated_.clear();
     for (const BlockRead& r : block.reads) {
       for (std::uint32_t i = 0; i < r.size; ++i) {
         const BlockMemory::Byte byte = memory.byte_before(r.instruction, r.address + i);
         if (byte.state != BlockMemory::Byte::State::known) return false;
-        foretold_.push_back({r.instruction, r.address + i, byte.value});
+        speculated_.push_back({r.instruction, r.address + i, byte.value});
       }
     }
     return true;
@@ -143,7 +143,7 @@ class Accesses final : public Sink {
   bool stores_;
   std::mt19937_64 random_;
   Machine* machine_ = nullptr;
-  std::vector<Foretold> foretold_;
+  std::vector<Foretold> speculated_;
 };
 
 struct Outcome {

@@ -46,8 +46,8 @@ Replayer::Checkpoint decode(const Bytes& state, const Recording& recording) {
 struct Patience final : Sink {
   int writes = 0;
   void write(PhysAddr, std::span<const std::uint8_t>, AccessKind, Position) override {
-    constexpr int kMost = 1000;
-    if (++writes > kMost) throw UsageError("no patience left");
+    constexpr int kMax = 1000;
+    if (++writes > kMax) throw UsageError("no patience left");
   }
 };
 

@@ -28,7 +28,7 @@ Bytes random_bytes(std::mt19937_64& random) {
   return bytes;
 }
 
-void expect_same(const InstructionInfo& a, const InstructionInfo& b) {
+void expect_same(const DecodedInstruction& a, const DecodedInstruction& b) {
   ASSERT_EQ(a.state, b.state);
   ASSERT_EQ(a.reason, b.reason);
   if (a.state != DecodeState::ok) return;

@@ -13,9 +13,9 @@ namespace {
 constexpr std::uint32_t kCf = 0x001, kPf = 0x004, kAf = 0x010, kZf = 0x040, kSf = 0x080,
                         kOf = 0x800;
 
-InstructionInfo decoded(std::initializer_list<std::uint8_t> bytes) {
+DecodedInstruction decoded(std::initializer_list<std::uint8_t> bytes) {
   const std::vector<std::uint8_t> copy(bytes);
-  InstructionInfo info = decode_instruction(copy, {true, false}, CpuModel::p6);
+  DecodedInstruction info = decode_instruction(copy, {true, false}, CpuModel::p6);
   EXPECT_EQ(info.state, DecodeState::ok);
   return info;
 }

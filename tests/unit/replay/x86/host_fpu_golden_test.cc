@@ -61,7 +61,7 @@ class FpuComparison {
   static bool ours(Kind kind) { return kind >= Kind::x87 && kind <= Kind::stmxcsr; }
 
   void check(const GoldenStep& step) {
-    const InstructionInfo info =
+    const DecodedInstruction info =
         decode_instruction(std::span(step.bytes).first(15), CodeMode{true, false}, CpuModel::p6);
     if (info.state != DecodeState::ok || !ours(info.kind)) return;
     const FpuForm form = fpu_.prepare(info);

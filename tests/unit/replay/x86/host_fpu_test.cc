@@ -19,7 +19,7 @@ class HostFpuTest : public testing::Test {
   FpuResult run(std::initializer_list<int> bytes, CodeMode mode = {true, false}) {
     std::vector<std::uint8_t> code;
     for (const int byte : bytes) code.push_back(static_cast<std::uint8_t>(byte));
-    const InstructionInfo info = decode_instruction(code, mode, CpuModel::p6);
+    const DecodedInstruction info = decode_instruction(code, mode, CpuModel::p6);
     EXPECT_EQ(info.state, DecodeState::ok);
     form_ = fpu_.prepare(info);
     EXPECT_NE(form_.action, FpuForm::Action::unsupported);

@@ -13,7 +13,7 @@
 #include <filesystem>
 
 #include "golden_trace.h"
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 namespace {
@@ -347,7 +347,7 @@ class GoldenComparison {
   FollowedState state_;
   GoldenTrace trace_;
   CpuModel model_;
-  InstructionInfo info_;
+  DecodedInstruction info_;
   bool entered_by_event_ = false, left_by_event_ = false;
 };
 

@@ -8,7 +8,7 @@
 
 #include <cstdio>
 
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 #include "single_step_suite.h"
 
 namespace citcat {
@@ -34,7 +34,7 @@ std::vector<AccessByte> on_the_bus(const MooTest& one) {
 }
 
 /// Iterations of a string until as many bytes are predicted as the bus has, or one execution.
-std::vector<AccessByte> predicted(const InstructionInfo& info, const Registers16& before,
+std::vector<AccessByte> predicted(const DecodedInstruction& info, const Registers16& before,
                                   std::size_t wanted, bool writes_happen) {
   std::vector<AccessByte> bytes;
   std::array<std::uint64_t, 8> gpr = before.gpr;
@@ -72,7 +72,7 @@ TEST(InstructionSilicon, PredictsEveryDataAccessOfAn80286) {
     const MooFile file = read_moo(path);
     unsigned wrong = 0;
     for (const MooTest& one : file.tests) {
-      const InstructionInfo info =
+      const DecodedInstruction info =
           decode_instruction(one.bytes, CodeMode{false, true}, CpuModel::i286);
       if (one.exception || info.kind == InstructionClass::x87) {
         ++excluded;

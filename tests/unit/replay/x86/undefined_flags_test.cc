@@ -15,7 +15,7 @@ constexpr std::uint32_t kArithmetic = 0x8d5;
 
 /// Flags that the 80286 manual leaves undefined after an instruction of this kind: what an engine
 /// may get wrong. Written down apart from the rules under test.
-std::uint32_t undefined_mask(const InstructionInfo& info, unsigned count) {
+std::uint32_t undefined_mask(const DecodedInstruction& info, unsigned count) {
   switch (info.flag_rule) {
     case FlagRule::shift_left:
     case FlagRule::shift_right:
@@ -68,7 +68,7 @@ TEST(UndefinedFlags, BringBackWhatA80286LeftInEveryRecordedTest) {
     std::uint64_t wrong = 0;
     for (const MooTest& one : file.tests) {
       if (one.exception) continue;
-      const InstructionInfo info =
+      const DecodedInstruction info =
           decode_instruction(one.bytes, CodeMode{false, true}, CpuModel::i286);
       if (info.state != DecodeState::ok || !has_flag_rule(info, CpuModel::i286)) continue;
       const Registers16 before = test::registers_before(one), after = test::registers_after(one);
@@ -102,7 +102,7 @@ TEST(UndefinedFlags, BringBackWhatA80286LeftInEveryRecordedTest) {
   EXPECT_GT(compared, 1000u);
 }
 
-InstructionInfo decode(std::initializer_list<std::uint8_t> bytes) {
+DecodedInstruction decode(std::initializer_list<std::uint8_t> bytes) {
   return decode_instruction(std::span(bytes.begin(), bytes.size()), CodeMode{true, false},
                             CpuModel::p6);
 }
@@ -119,7 +119,7 @@ TEST(UndefinedFlags, BitScansLeaveTheParityOfTheirResultOrNothingButZero) {
   FlagInputs before;
   before.eflags = 0x8d5;
   std::array<std::uint64_t, 8> gpr{};
-  const InstructionInfo scan = decode({0x0f, 0xbc, 0xc8});  // BSF ECX, EAX
+  const DecodedInstruction scan = decode({0x0f, 0xbc, 0xc8});  // BSF ECX, EAX
   gpr[kEcx] = 3;
   EXPECT_EQ(fixed_flags(scan, CpuModel::i486, before, 0x202, gpr.data(), 0), 0x206u);
   gpr[kEcx] = 4;
@@ -129,7 +129,7 @@ TEST(UndefinedFlags, BitScansLeaveTheParityOfTheirResultOrNothingButZero) {
 }
 
 TEST(UndefinedFlags, ProcessorsWithoutEvidenceKeepTheEnginesFlags) {
-  const InstructionInfo shift =
+  const DecodedInstruction shift =
       decode_instruction(std::array<std::uint8_t, 2>{0xd1, 0xe8}, CodeMode{}, CpuModel::i8088);
   EXPECT_FALSE(has_flag_rule(shift, CpuModel::i8088));
   EXPECT_FALSE(has_flag_rule(decode({0xc1, 0xe8, 4}), CpuModel::p6));

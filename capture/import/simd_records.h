@@ -12,7 +12,7 @@
 
 namespace citcat {
 
-class WideRecords {
+class SimdRecords {
  public:
   /// Records that have type, size, flags and burst in common.
   struct Kind {
@@ -22,7 +22,7 @@ class WideRecords {
     std::uint8_t within = 0, last = 0;
     std::uint32_t shape = 0;  ///< access_shape()
   };
-  static constexpr std::size_t kMostKinds = 32;
+  static constexpr std::size_t kMaxKinds = 32;
 
   /// Records of these kinds are taken from now on, as far as there is room for them.
   void set_kinds(std::span<const Kind> kinds);
@@ -38,13 +38,13 @@ class WideRecords {
   /// Takes records from the beginning of `records` on, up to the first that is not of the kinds,
   /// not correct, not counted or before the one before it. Returns how many. Their fields go into
   /// `columns`, their kinds into `number`, from `at` on; there is room for all, rounded up to 16.
-  /// Wants has_wide_vectors().
+  /// Wants has_simd_vectors().
   std::size_t take(std::span<const std::uint8_t> records, std::size_t at, Last& last,
                    AccessColumns& columns, std::span<std::uint8_t> number) const;
 
   /// Adds whole rows of 8 records, as far as `records` has them, to columns of words, and what the
   /// columns held before each row to `behind`. Returns how many records that are; stops before a
-  /// row that has a record of type `end`. Wants has_wide_vectors().
+  /// row that has a record of type `end`. Wants has_simd_vectors().
   static constexpr std::size_t kRowRecords = 8;
   static constexpr std::size_t kRowWords = kRowRecords * kBusRecordBytes / sizeof(std::uint64_t);
   using Row = std::array<std::uint64_t, kRowWords>;
@@ -59,10 +59,10 @@ class WideRecords {
   std::size_t kinds_ = 0;
   bool has_all_ = false;
   alignas(64) std::array<std::uint8_t, std::size_t{1} << kSlotBits> place_{};
-  alignas(64) std::array<std::uint32_t, kMostKinds> key_{};  ///< no record has key 0
+  alignas(64) std::array<std::uint32_t, kMaxKinds> key_{};  ///< no record has key 0
   /// Shape, and above it `within` and `last`.
-  alignas(64) std::array<std::uint32_t, kMostKinds> rule_{};
-  alignas(64) std::array<std::uint8_t, 2 * kMostKinds> number_{};
+  alignas(64) std::array<std::uint32_t, kMaxKinds> rule_{};
+  alignas(64) std::array<std::uint8_t, 2 * kMaxKinds> number_{};
 };
 
 }  // namespace citcat

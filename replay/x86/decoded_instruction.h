@@ -37,7 +37,8 @@ enum class InvalidReason : std::uint8_t {
 /// What the replayer must know to treat an instruction specially. `plain` needs nothing.
 enum class InstructionClass : std::uint8_t {
   plain,
-  string,  ///< MOVS CMPS STOS LODS SCAS, with or without a repeat prefix (InstructionInfo::repeat)
+  string,  ///< MOVS CMPS STOS LODS SCAS, with or without a repeat prefix
+           ///< (DecodedInstruction::repeat)
   ins,     ///< with or without a repeat prefix
   outs,
   in,
@@ -53,7 +54,7 @@ enum class InstructionClass : std::uint8_t {
   far_call,
   far_return,
   iret,
-  int_n,  ///< INT imm8; InstructionInfo::immediate is the vector
+  int_n,  ///< INT imm8; DecodedInstruction::immediate is the vector
   int3,
   into,
   icebp,
@@ -64,11 +65,11 @@ enum class InstructionClass : std::uint8_t {
   loadall,  ///< 80286 0F 05
   // Segments.
   push_segment,
-  pop_segment,       ///< InstructionInfo::reg_field is the SegmentRegister
+  pop_segment,       ///< DecodedInstruction::reg_field is the SegmentRegister
   mov_to_segment,    ///< the same
   load_far_pointer,  ///< LES LDS LSS LFS LGS; the same
   // System.
-  mov_to_cr,  ///< InstructionInfo::reg_field is the number
+  mov_to_cr,  ///< DecodedInstruction::reg_field is the number
   mov_from_cr,
   mov_to_dr,
   mov_from_dr,
@@ -172,7 +173,7 @@ struct MemoryOperand {
 
 /// Where an effective address of a KT record comes from (docs/formats/kt.md).
 enum class EaSource : std::uint8_t {
-  operand,     ///< argument is a number into InstructionInfo::operands
+  operand,     ///< argument is a number into DecodedInstruction::operands
   target,      ///< branch target, taken or not
   stack_push,  ///< ESP - argument: first pushed item
   stack_pop,   ///< ESP
@@ -189,7 +190,7 @@ inline constexpr int kMaxOperands = 4;
 inline constexpr int kMaxInstructionBytes = 15;
 
 /// Everything the replayer knows about one instruction at one place.
-struct InstructionInfo {
+struct DecodedInstruction {
   DecodeState state = DecodeState::invalid;
   InvalidReason reason = InvalidReason::none;
   InstructionClass kind = InstructionClass::plain;
@@ -250,12 +251,12 @@ struct InstructionInfo {
 
 /// Decodes the instruction at the start of `bytes` (at most 15 are looked at) as `model` would.
 /// CpuModel::unknown decodes as a Pentium III with SSE2. Never throws.
-InstructionInfo decode_instruction(std::span<const std::uint8_t> bytes, CodeMode mode,
-                                   CpuModel model);
+DecodedInstruction decode_instruction(std::span<const std::uint8_t> bytes, CodeMode mode,
+                                      CpuModel model);
 
 /// #GP(0) where its operand is not aligned to 16 bytes (SDM vol. 2, exceptions of types 1, 2 and 4,
 /// FXSAVE, FXRSTOR): all of 16 bytes but those of MOVUPS, MOVUPD, MOVDQU and LDDQU.
-inline bool wants_aligned_operand(const InstructionInfo& info) {
+inline bool wants_aligned_operand(const DecodedInstruction& info) {
   if (info.register_form || info.operand_count == 0) return false;
   if (info.kind == InstructionClass::fxsave || info.kind == InstructionClass::fxrstor) return true;
   const bool vector = info.kind == InstructionClass::sse || info.kind == InstructionClass::sse_fp;
@@ -266,12 +267,12 @@ inline bool wants_aligned_operand(const InstructionInfo& info) {
   return !unaligned_move;
 }
 
-inline bool is_enter(const InstructionInfo& info) {
+inline bool is_enter(const DecodedInstruction& info) {
   return info.opcode_map == 0 && info.opcode == 0xc8;
 }
 
 /// RET and RETF that release 32 KiB or more: the engine takes the number for a negative one.
-inline bool returns_far_up(const InstructionInfo& info) {
+inline bool returns_far_up(const DecodedInstruction& info) {
   return (info.kind == InstructionClass::ret || info.kind == InstructionClass::far_return) &&
          info.immediate >= 0x8000;
 }
@@ -321,14 +322,14 @@ struct DataAccess {
   std::uint32_t offset = 0;
   std::uint16_t size = 0;
   bool write = false;
-  std::uint8_t operand = 0;  ///< number into InstructionInfo::operands
+  std::uint8_t operand = 0;  ///< number into DecodedInstruction::operands
 };
 
 /// Calls visit(const DataAccess&) for every access of one execution (one iteration of a repeated
 /// string) in the processor's order: reads of a read-modify-write at their place, its write last.
 /// Accesses of descriptor tables, task segments and interrupt frames are not among them.
 template <typename Visitor>
-void for_each_access(const InstructionInfo& info, const std::uint64_t* regs,
+void for_each_access(const DecodedInstruction& info, const std::uint64_t* regs,
                      const std::uint32_t* segment_bases, bool stack32, Visitor&& visit) {
   std::array<std::uint32_t, kMaxOperands> first{};
   const auto access = [&](unsigned number, unsigned i, bool write) {
@@ -363,7 +364,7 @@ void for_each_access(const InstructionInfo& info, const std::uint64_t* regs,
 
 /// Effective addresses in the KT record of this execution: ea_count, or 0 for a repeated string
 /// whose count register is zero.
-inline unsigned kt_ea_count(const InstructionInfo& info, const std::uint64_t* regs) {
+inline unsigned kt_ea_count(const DecodedInstruction& info, const std::uint64_t* regs) {
   if (info.is_repeated()) [[unlikely]] {
     const auto count = static_cast<std::uint32_t>(regs[kEcx]);
     if ((info.address_bits == 32 ? count : count & 0xffff) == 0) return 0;
@@ -374,7 +375,7 @@ inline unsigned kt_ea_count(const InstructionInfo& info, const std::uint64_t* re
 /// Linear effective address number `slot` of the KT record. `eip` is the offset of the instruction
 /// in CS. The target of a direct far branch is selector * 16 + offset in real and virtual-8086
 /// mode and the bare offset in protected mode (true for flat code segments).
-std::uint32_t kt_address(const InstructionInfo& info, unsigned slot, std::uint32_t eip,
+std::uint32_t kt_address(const DecodedInstruction& info, unsigned slot, std::uint32_t eip,
                          const std::uint64_t* regs, const std::uint32_t* segment_bases,
                          bool stack32);
 

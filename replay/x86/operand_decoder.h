@@ -7,7 +7,7 @@
 
 #include <span>
 
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 
@@ -15,8 +15,8 @@ namespace citcat {
 SegmentRegister segment_number(ZydisRegister reg);
 
 /// Completes `info`, whose encoding fields are filled in, from what Zydis decoded.
-void describe_instruction(InstructionInfo& info, CpuModel model,
-                          const ZydisDecodedInstruction& decoded,
-                          std::span<const ZydisDecodedOperand> operands);
+void decode_operands(DecodedInstruction& info, CpuModel model,
+                     const ZydisDecodedInstruction& decoded,
+                     std::span<const ZydisDecodedOperand> operands);
 
 }  // namespace citcat

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "replay/x86/instruction_describer.h"
-#include "replay/x86/operand_describer.h"
+#include "replay/x86/instruction_decoder.h"
+#include "replay/x86/operand_decoder.h"
 
 namespace citcat {
 namespace {
@@ -26,9 +26,9 @@ constexpr KindRow kOneByteKinds[] = {
 bool is_logic(unsigned operation) { return operation == 1 || operation == 4 || operation == 6; }
 
 /// Opcodes of one byte.
-class OneByteDescriber final : public InstructionDescriber {
+class OneByteDecoder final : public InstructionDecoder {
  public:
-  using InstructionDescriber::InstructionDescriber;
+  using InstructionDecoder::InstructionDecoder;
 
   void run() {
     describe();
@@ -37,34 +37,34 @@ class OneByteDescriber final : public InstructionDescriber {
 
  private:
   void describe() {
-    static constexpr MemberRow<OneByteDescriber> kRows[] = {
-        {{{0x00, 0x3f}}, &OneByteDescriber::describe_arithmetic_rows},
-        {{{0x40, 0x5f}}, &OneByteDescriber::describe_register_rows},
-        {{0x60}, &OneByteDescriber::describe_push_all},
-        {{0x61}, &OneByteDescriber::describe_pop_all},
-        {{0x62}, &OneByteDescriber::describe_bound},
-        {{0x68, 0x6a, 0x9c}, &OneByteDescriber::describe_push},
-        {{{0x6c, 0x6f}, {0xa4, 0xa7}, {0xaa, 0xaf}}, &OneByteDescriber::describe_string},
-        {{{0x70, 0x7f}}, &OneByteDescriber::describe_conditional_jump},
-        {{0x8e}, &OneByteDescriber::describe_mov_to_segment},
-        {{0x8f}, &OneByteDescriber::describe_pop_operand},
-        {{0x9a, 0xea}, &OneByteDescriber::describe_far_direct},
-        {{0x9d}, &OneByteDescriber::describe_popf},
-        {{0xc2, 0xc3, 0xca, 0xcb}, &OneByteDescriber::describe_return},
-        {{0xc4, 0xc5}, &OneByteDescriber::describe_les_lds},
-        {{0xc8}, &OneByteDescriber::describe_enter},
-        {{0xc9}, &OneByteDescriber::describe_leave},
-        {{{0xcc, 0xce}, 0xf1}, &OneByteDescriber::describe_interrupt},
-        {{0xcf}, &OneByteDescriber::describe_iret},
-        {{0xd7}, &OneByteDescriber::describe_xlat},
-        {{{0xe0, 0xe3}}, &OneByteDescriber::describe_loop},
-        {{0xe8, 0xe9, 0xeb}, &OneByteDescriber::describe_near_direct},
-        {{0xff}, &OneByteDescriber::describe_group5},
+    static constexpr MemberRow<OneByteDecoder> kRows[] = {
+        {{{0x00, 0x3f}}, &OneByteDecoder::decode_arithmetic_rows},
+        {{{0x40, 0x5f}}, &OneByteDecoder::decode_register_rows},
+        {{0x60}, &OneByteDecoder::decode_push_all},
+        {{0x61}, &OneByteDecoder::decode_pop_all},
+        {{0x62}, &OneByteDecoder::decode_bound},
+        {{0x68, 0x6a, 0x9c}, &OneByteDecoder::decode_push},
+        {{{0x6c, 0x6f}, {0xa4, 0xa7}, {0xaa, 0xaf}}, &OneByteDecoder::decode_string},
+        {{{0x70, 0x7f}}, &OneByteDecoder::decode_conditional_jump},
+        {{0x8e}, &OneByteDecoder::decode_mov_to_segment},
+        {{0x8f}, &OneByteDecoder::decode_pop_operand},
+        {{0x9a, 0xea}, &OneByteDecoder::decode_far_direct},
+        {{0x9d}, &OneByteDecoder::decode_popf},
+        {{0xc2, 0xc3, 0xca, 0xcb}, &OneByteDecoder::decode_return},
+        {{0xc4, 0xc5}, &OneByteDecoder::decode_les_lds},
+        {{0xc8}, &OneByteDecoder::decode_enter},
+        {{0xc9}, &OneByteDecoder::decode_leave},
+        {{{0xcc, 0xce}, 0xf1}, &OneByteDecoder::decode_interrupt},
+        {{0xcf}, &OneByteDecoder::decode_iret},
+        {{0xd7}, &OneByteDecoder::decode_xlat},
+        {{{0xe0, 0xe3}}, &OneByteDecoder::decode_loop},
+        {{0xe8, 0xe9, 0xeb}, &OneByteDecoder::decode_near_direct},
+        {{0xff}, &OneByteDecoder::decode_group5},
     };
-    describe_by_row(kRows, &OneByteDescriber::describe_plain_one_byte);
+    decode_by_row(kRows, &OneByteDecoder::decode_plain_one_byte);
   }
 
-  void describe_arithmetic_rows() {
+  void decode_arithmetic_rows() {
     const unsigned opcode = info_.opcode;
     if ((opcode & 7) < 6) {
       if (is_logic(opcode >> 3)) info_.flag_rule = FlagRule::logic;
@@ -88,27 +88,27 @@ class OneByteDescriber final : public InstructionDescriber {
         break;
     }
     info_.reg_field = static_cast<std::uint8_t>(opcode >> 3 & 3);
-    return (opcode & 1) == 0 ? describe_push_segment() : describe_pop_segment();
+    return (opcode & 1) == 0 ? decode_push_segment() : decode_pop_segment();
   }
 
-  void describe_register_rows() {
+  void decode_register_rows() {
     info_.rm_field = info_.opcode & 7;
     if (info_.opcode >= 0x58) {
       add_pop(word_);
       add_ea(EaSource::stack_pop);
       if (info_.rm_field == kEsp) info_.stack_delta = 0;
     } else if (info_.opcode >= 0x50) {
-      describe_push();
+      decode_push();
     }
   }
 
-  void describe_push() {
+  void decode_push() {
     if (info_.opcode == 0x9c) info_.kind = Kind::pushf;
     add_ea(EaSource::stack_push, word_);
     add_push(word_);
   }
 
-  void describe_mov_to_segment() {
+  void decode_mov_to_segment() {
     info_.kind = Kind::mov_to_segment;
     note_segment_load();
     if (add_explicit(2, true, false) != nullptr) add_ea_operand(0);
@@ -116,7 +116,7 @@ class OneByteDescriber final : public InstructionDescriber {
 
   // The 80286 stores DI first, upward to AX; later machines seen store downward from the stack
   // pointer.
-  void describe_push_all() {
+  void decode_push_all() {
     constexpr unsigned kRegisters = 8;
     add_ea(EaSource::stack_push, word_);
     add_push(word_, kRegisters);
@@ -127,7 +127,7 @@ class OneByteDescriber final : public InstructionDescriber {
   }
 
   // The 80286 fetches AX, the last word, before the others.
-  void describe_pop_all() {
+  void decode_pop_all() {
     add_ea(EaSource::stack_pop);
     if (model_ != CpuModel::i286) return add_pop(word_, 8);
     info_.stack_delta = 7 * word_;
@@ -137,7 +137,7 @@ class OneByteDescriber final : public InstructionDescriber {
     info_.stack_delta = 8 * word_;
   }
 
-  void describe_bound() {
+  void decode_bound() {
     info_.kind = Kind::bound;
     MemoryOperand* bounds = add_explicit(word_, true, false);
     if (bounds == nullptr) return;
@@ -146,7 +146,7 @@ class OneByteDescriber final : public InstructionDescriber {
     add_ea_operand(0);
   }
 
-  void describe_pop_operand() {
+  void decode_pop_operand() {
     add_pop(word_);
     if (info_.register_form) {
       if (info_.rm_field == kEsp) info_.stack_delta = 0;
@@ -158,7 +158,7 @@ class OneByteDescriber final : public InstructionDescriber {
     add_ea_operand(1);
   }
 
-  void describe_far_direct() {
+  void decode_far_direct() {
     info_.kind = info_.opcode == 0x9a ? Kind::far_call : Kind::far_jump;
     add_ea(EaSource::target);
     if (info_.kind == Kind::far_jump) return;
@@ -166,13 +166,13 @@ class OneByteDescriber final : public InstructionDescriber {
     add_push(word_, 2);
   }
 
-  void describe_popf() {
+  void decode_popf() {
     info_.kind = Kind::popf;
     add_pop(word_);
     add_ea(EaSource::stack_pop);
   }
 
-  void describe_return() {
+  void decode_return() {
     const bool far = info_.opcode >= 0xca;
     info_.kind = far ? Kind::far_return : Kind::ret;
     add_pop(word_, far ? 2 : 1);
@@ -180,11 +180,11 @@ class OneByteDescriber final : public InstructionDescriber {
     if ((info_.opcode & 1) == 0) info_.stack_delta += static_cast<std::int32_t>(info_.immediate);
   }
 
-  void describe_les_lds() { describe_load_far_pointer(info_.opcode == 0xc4 ? kEs : kDs); }
+  void decode_les_lds() { decode_load_far_pointer(info_.opcode == 0xc4 ? kEs : kDs); }
 
   // PUSH EBP; then for a nesting level L > 0, L-1 frame pointers copied from below EBP and the new
   // frame pointer pushed; then room for locals (SDM vol. 2, ENTER).
-  void describe_enter() {
+  void decode_enter() {
     add_ea(EaSource::stack_push, word_);
     add_push(word_);
     const unsigned level = static_cast<unsigned>(decoded_.raw.imm[1].value.u) & 31;
@@ -207,7 +207,7 @@ class OneByteDescriber final : public InstructionDescriber {
     info_.stack_delta -= static_cast<std::int32_t>(info_.immediate);
   }
 
-  void describe_leave() {
+  void decode_leave() {
     MemoryOperand operand;
     operand.kind = OperandKind::frame;
     operand.width = AddressWidth::stack;
@@ -219,7 +219,7 @@ class OneByteDescriber final : public InstructionDescriber {
     add_ea(EaSource::frame);
   }
 
-  void describe_interrupt() {
+  void decode_interrupt() {
     switch (info_.opcode) {
       case 0xcc:
         info_.kind = Kind::int3;
@@ -238,7 +238,7 @@ class OneByteDescriber final : public InstructionDescriber {
 
   // The 80286 reads FLAGS, IP, CS (its bus in the single-step suite); later machines seen read
   // upward in real mode and FLAGS, CS, EIP in protected mode.
-  void describe_iret() {
+  void decode_iret() {
     info_.kind = Kind::iret;
     add_ea(EaSource::stack_pop);
     if (model_ == CpuModel::i286) {
@@ -255,7 +255,7 @@ class OneByteDescriber final : public InstructionDescriber {
     info_.operands[0].stride = static_cast<std::int8_t>(-static_cast<int>(word_));
   }
 
-  void describe_xlat() {
+  void decode_xlat() {
     MemoryOperand operand;
     operand.kind = OperandKind::table;
     operand.width = address_width();
@@ -267,7 +267,7 @@ class OneByteDescriber final : public InstructionDescriber {
     add_ea_operand(0);
   }
 
-  void describe_near_direct() {
+  void decode_near_direct() {
     info_.kind = info_.opcode == 0xe8 ? Kind::call : Kind::jump;
     add_ea(EaSource::target);
     if (info_.kind == Kind::jump) return;
@@ -275,15 +275,15 @@ class OneByteDescriber final : public InstructionDescriber {
     add_push(word_);
   }
 
-  void describe_loop() {
+  void decode_loop() {
     info_.kind = Kind::loop;
     add_ea(EaSource::target);
   }
 
-  void describe_group5() {
+  void decode_group5() {
     switch (info_.reg_field) {
       case 2:
-        return describe_indirect_call();
+        return decode_indirect_call();
       case 3:
         info_.kind = Kind::far_call;
         info_.indirect = true;
@@ -305,11 +305,11 @@ class OneByteDescriber final : public InstructionDescriber {
         if (add_explicit(word_, true, false) != nullptr) add_ea_operand(0);
         return add_push(word_);
       default:
-        return describe_plain_one_byte();
+        return decode_plain_one_byte();
     }
   }
 
-  void describe_indirect_call() {
+  void decode_indirect_call() {
     info_.kind = Kind::call;
     info_.indirect = true;
     add_ea(EaSource::stack_push, word_);
@@ -322,7 +322,7 @@ class OneByteDescriber final : public InstructionDescriber {
     add_ea(EaSource::reg, info_.rm_field);
   }
 
-  void describe_string() {
+  void decode_string() {
     const unsigned opcode = info_.opcode;
     const unsigned size = (opcode & 1) == 0 ? 1 : word_;
     info_.operand_bytes = static_cast<std::uint8_t>(size);
@@ -342,7 +342,7 @@ class OneByteDescriber final : public InstructionDescriber {
         add_string(false, size, true);
         break;
       case 0xa6:
-        return describe_compare_strings(size);
+        return decode_compare_strings(size);
       case 0xaa:
         add_string(false, size, true);
         break;
@@ -358,7 +358,7 @@ class OneByteDescriber final : public InstructionDescriber {
 
   // The 80286 reads ES:DI before DS:SI (seen on its bus in every CMPS of the single-step suite that
   // faults); KT lists the source first in any case.
-  void describe_compare_strings(unsigned size) {
+  void decode_compare_strings(unsigned size) {
     const bool destination_first = model_ == CpuModel::i286;
     add_string(!destination_first, size, false);
     add_string(destination_first, size, false);
@@ -374,7 +374,7 @@ class OneByteDescriber final : public InstructionDescriber {
   }
 
   /// Everything whose only memory operand is the explicit one.
-  void describe_plain_one_byte() {
+  void decode_plain_one_byte() {
     const unsigned opcode = info_.opcode;
     MemoryOperand* operand = nullptr;
     if (opcode != 0x8d) operand = add_explicit();  // LEA computes an address, no more
@@ -423,10 +423,10 @@ class OneByteDescriber final : public InstructionDescriber {
 
 }  // namespace
 
-void describe_one_byte(InstructionInfo& info, CpuModel model,
-                       const ZydisDecodedInstruction& decoded,
-                       std::span<const ZydisDecodedOperand> operands) {
-  OneByteDescriber(info, model, decoded, operands).run();
+void decode_one_byte(DecodedInstruction& info, CpuModel model,
+                     const ZydisDecodedInstruction& decoded,
+                     std::span<const ZydisDecodedOperand> operands) {
+  OneByteDecoder(info, model, decoded, operands).run();
 }
 
 }  // namespace citcat

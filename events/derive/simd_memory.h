@@ -19,9 +19,9 @@ struct AccessTotals {
   std::uint64_t written = 0;     ///< bytes, without write-backs
 };
 
-class WideMemory {
+class SimdMemory {
  public:
-  /// The accesses of a run with columns are what the other members take. Wants has_wide_vectors().
+  /// The accesses of a run with columns are what the other members take. Wants has_simd_vectors().
   void prepare(const AccessRun& run);
 
   /// Puts those from `first` on into the lines that they are of, up to `count` of them and not the
@@ -35,15 +35,15 @@ class WideMemory {
   AccessTotals totals(const AccessRun& run, std::size_t first, std::size_t count) const;
 
  private:
-  static constexpr std::size_t kMost = AccessRun::kMost;
+  static constexpr std::size_t kMax = AccessRun::kMax;
 
   std::size_t before_watched(std::size_t first, std::size_t end) const;
 
   // Of each access a bit for each byte of its line that it covers, and the same where it reads.
-  alignas(64) std::array<std::uint32_t, kMost> cover_{}, read_{};
-  alignas(64) std::array<std::uint8_t, kMost> reads_{};  ///< FFh where it reads
-  std::array<std::uint16_t, kMost / 16> watched_{};      ///< a bit for each
-  AccessTotals totals_;                                  ///< of all
+  alignas(64) std::array<std::uint32_t, kMax> cover_{}, read_{};
+  alignas(64) std::array<std::uint8_t, kMax> reads_{};  ///< FFh where it reads
+  std::array<std::uint16_t, kMax / 16> watched_{};      ///< a bit for each
+  AccessTotals totals_;                                 ///< of all
 };
 
 }  // namespace citcat

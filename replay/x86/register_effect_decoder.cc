@@ -1,4 +1,4 @@
-#include "replay/x86/register_describer.h"
+#include "replay/x86/register_effect_decoder.h"
 
 #include <optional>
 
@@ -106,9 +106,9 @@ class Describer {
 
 }  // namespace
 
-RegisterEffect describe_registers(const InstructionInfo& info,
-                                  const ZydisDecodedInstruction& decoded,
-                                  std::span<const ZydisDecodedOperand> operands) {
+RegisterEffect decode_register_effect(const DecodedInstruction& info,
+                                      const ZydisDecodedInstruction& decoded,
+                                      std::span<const ZydisDecodedOperand> operands) {
   RegisterEffect effect;
   unsigned written = written_registers(operands);
   if (decoded.mnemonic == ZYDIS_MNEMONIC_LEAVE && info.operand_bytes == 4) {

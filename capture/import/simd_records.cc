@@ -1,12 +1,12 @@
-#include "capture/import/wide_records.h"
+#include "capture/import/simd_records.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "formats/io/error.h"
-#include "formats/io/wide_intrinsics.h"
-#include "formats/io/wide_vectors.h"
+#include "formats/io/simd_intrinsics.h"
+#include "formats/io/simd_vectors.h"
 
 namespace citcat {
 namespace {
@@ -17,9 +17,9 @@ static_assert(kShapeBits <= kWithinShift);
 
 }  // namespace
 
-void WideRecords::set_kinds(std::span<const Kind> kinds) {
-  const bool has_room = kinds.size() <= kMostKinds;
-  kinds = kinds.first(std::min(kinds.size(), kMostKinds));
+void SimdRecords::set_kinds(std::span<const Kind> kinds) {
+  const bool has_room = kinds.size() <= kMaxKinds;
+  kinds = kinds.first(std::min(kinds.size(), kMaxKinds));
   // A factor that gives each a slot of its own is soon found for as many kinds as are met; where it
   // is not, the last of a slot has it.
   constexpr std::uint32_t kFactor = 0x9e3779b1;
@@ -115,12 +115,12 @@ CITCAT_WIDE inline __attribute__((always_inline)) __m512i beyond(const Eight& al
 
 }  // namespace
 
-CITCAT_WIDE std::size_t WideRecords::take(std::span<const std::uint8_t> records, std::size_t at,
+CITCAT_WIDE std::size_t SimdRecords::take(std::span<const std::uint8_t> records, std::size_t at,
                                           Last& last, AccessColumns& columns,
                                           std::span<std::uint8_t> number) const {
   const std::size_t count = records.size() / kBusRecordBytes;
   const std::size_t most = at + (count + kAtOnce - 1) / kAtOnce * kAtOnce;
-  CITCAT_ASSERT(most <= AccessColumns::kMost && most <= number.size());
+  CITCAT_ASSERT(most <= AccessColumns::kMax && most <= number.size());
   if (kinds_ == 0) return 0;
   const __m512i factor = _mm512_set1_epi32(static_cast<int>(factor_));
   const __m512i place_low = _mm512_load_si512(place_.data());
@@ -211,7 +211,7 @@ CITCAT_WIDE std::size_t WideRecords::take(std::span<const std::uint8_t> records,
   return i;
 }
 
-CITCAT_WIDE std::size_t WideRecords::add_rows(std::span<const std::uint8_t> records,
+CITCAT_WIDE std::size_t SimdRecords::add_rows(std::span<const std::uint8_t> records,
                                               std::uint8_t end, Row& column, Row& behind) {
   constexpr std::size_t kTypeAt = offsetof(BusRecord, type);
   // Where types stand among the 64 bytes of each vector of a row.
@@ -248,11 +248,11 @@ CITCAT_WIDE std::size_t WideRecords::add_rows(std::span<const std::uint8_t> reco
 
 #else
 
-std::size_t WideRecords::take(std::span<const std::uint8_t>, std::size_t, Last&, AccessColumns&,
+std::size_t SimdRecords::take(std::span<const std::uint8_t>, std::size_t, Last&, AccessColumns&,
                               std::span<std::uint8_t>) const {
   return 0;
 }
-std::size_t WideRecords::add_rows(std::span<const std::uint8_t>, std::uint8_t, Row&, Row&) {
+std::size_t SimdRecords::add_rows(std::span<const std::uint8_t>, std::uint8_t, Row&, Row&) {
   return 0;
 }
 

@@ -3,7 +3,7 @@
 // a second time for these. What they give is the same, and tests compare the two.
 
 #if defined(__x86_64__)
-/// Marks functions for processors that has_wide_vectors() is true of.
+/// Marks functions for processors that has_simd_vectors() is true of.
 #define CITCAT_WIDE                                                                \
   __attribute__((                                                                  \
       target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2," \
@@ -13,17 +13,17 @@
 namespace citcat {
 
 /// Whether processor and system have AVX-512 with its operations on bytes (F, BW, DQ, VL, VBMI and
-/// VBMI2: Intel SDM vol. 1, 15.2), and none of NoWideVectors is there.
-bool has_wide_vectors();
+/// VBMI2: Intel SDM vol. 1, 15.2), and none of NoSimdVectors is there.
+bool has_simd_vectors();
 
 /// As long as it lives, programs do as if the processor had no wide vectors. For tests; what was
 /// made before it may use them still.
-class NoWideVectors {
+class NoSimdVectors {
  public:
-  NoWideVectors();
-  ~NoWideVectors();
-  NoWideVectors(const NoWideVectors&) = delete;
-  NoWideVectors& operator=(const NoWideVectors&) = delete;
+  NoSimdVectors();
+  ~NoSimdVectors();
+  NoSimdVectors(const NoSimdVectors&) = delete;
+  NoSimdVectors& operator=(const NoSimdVectors&) = delete;
 };
 
 }  // namespace citcat

@@ -1,4 +1,4 @@
-#include "replay/x86/silicon_rules.h"
+#include "replay/x86/early_cpu_quirks.h"
 
 #include <gtest/gtest.h>
 
@@ -12,14 +12,15 @@ namespace {
 
 using test::Registers16;
 
-InstructionInfo decode(std::initializer_list<std::uint8_t> bytes, CpuModel model = CpuModel::i286) {
+DecodedInstruction decode(std::initializer_list<std::uint8_t> bytes,
+                          CpuModel model = CpuModel::i286) {
   return decode_instruction(std::span(bytes.begin(), bytes.size()), CodeMode{false, true}, model);
 }
 
 constexpr std::array<Gpr, 7> kCompared = {kEax, kEcx, kEdx, kEbx, kEbp, kEsi, kEdi};
 
 /// The fault a test's string or plain instruction should meet, iteration by iteration.
-std::optional<SegmentEndFault> predict(const InstructionInfo& info, const Registers16& before) {
+std::optional<SegmentEndFault> predict(const DecodedInstruction& info, const Registers16& before) {
   std::array<std::uint64_t, 8> gpr = before.gpr;
   const bool down = (before.flags & 0x400) != 0;
   const auto step = static_cast<std::uint64_t>(down ? -info.operand_bytes : info.operand_bytes);
@@ -35,13 +36,13 @@ std::optional<SegmentEndFault> predict(const InstructionInfo& info, const Regist
   return std::nullopt;
 }
 
-TEST(SiliconRules, PredictEverySegmentEndFaultOfAn80286AndItsRegisters) {
+TEST(EarlyCpuQuirks, PredictEverySegmentEndFaultOfAn80286AndItsRegisters) {
   const std::vector<std::string> files = test::suite_files();
   if (files.empty()) GTEST_SKIP() << "no single-step suite (set CITCAT_SHARED)";
   std::uint64_t faults = 0, others = 0, invalid = 0;
   for (const std::string& path : files) {
     for (const MooTest& one : read_moo(path).tests) {
-      const InstructionInfo info =
+      const DecodedInstruction info =
           decode_instruction(one.bytes, CodeMode{false, true}, CpuModel::i286);
       if (info.state != DecodeState::ok) {
         const int vector = info.reason == InvalidReason::too_long ? 13 : 6;
@@ -76,13 +77,13 @@ TEST(SiliconRules, PredictEverySegmentEndFaultOfAn80286AndItsRegisters) {
   EXPECT_GT(faults, 50u);
 }
 
-TEST(SiliconRules, ShiftsByZeroWriteNothingOnTheBusOfAn80286) {
+TEST(EarlyCpuQuirks, ShiftsByZeroWriteNothingOnTheBusOfAn80286) {
   const std::vector<std::string> files = test::suite_files();
   if (files.empty()) GTEST_SKIP() << "no single-step suite (set CITCAT_SHARED)";
   std::uint64_t silent = 0, written = 0;
   for (const std::string& path : files) {
     for (const MooTest& one : read_moo(path).tests) {
-      const InstructionInfo info =
+      const DecodedInstruction info =
           decode_instruction(one.bytes, CodeMode{false, true}, CpuModel::i286);
       if (info.state != DecodeState::ok || one.exception || info.operand_count == 0) continue;
       if (info.flag_rule < FlagRule::shift_left || info.flag_rule > FlagRule::rotate_carry_right)
@@ -100,7 +101,7 @@ TEST(SiliconRules, ShiftsByZeroWriteNothingOnTheBusOfAn80286) {
   EXPECT_GT(silent, 10u);
 }
 
-TEST(SiliconRules, TwoWordOperandsWrapAtTheEndOfTheSegment) {
+TEST(EarlyCpuQuirks, TwoWordOperandsWrapAtTheEndOfTheSegment) {
   std::array<std::uint64_t, 8> gpr{};
   gpr[kEbx] = 0xfffe;
   EXPECT_TRUE(wraps_between_words(decode({0xc4, 0x07}), gpr.data()));
@@ -112,14 +113,14 @@ TEST(SiliconRules, TwoWordOperandsWrapAtTheEndOfTheSegment) {
   EXPECT_TRUE(wraps_between_words(decode({0xcb}), gpr.data()));
 }
 
-TEST(SiliconRules, EachEarlyProcessorHasItsOwnUpperFlagBits) {
+TEST(EarlyCpuQuirks, EachEarlyProcessorHasItsOwnUpperFlagBits) {
   EXPECT_EQ(loaded_flags(CpuModel::i286, false, 0xffff), 0x0fd7u);
   EXPECT_EQ(loaded_flags(CpuModel::i286, true, 0x7fd7), 0x7fd7u);
   EXPECT_EQ(loaded_flags(CpuModel::i8088, false, 0), 0xf002u);
   EXPECT_EQ(loaded_flags(CpuModel::i386, false, 0x7fd7), 0x7fd7u);
 }
 
-TEST(SiliconRules, The8088DiffersInShiftCountsPushSpAndDivideErrors) {
+TEST(EarlyCpuQuirks, The8088DiffersInShiftCountsPushSpAndDivideErrors) {
   EXPECT_EQ(shift_count_mask(CpuModel::i8088), 0xff);
   EXPECT_FALSE(shift_writes_nothing(decode({0xd3, 0x27}, CpuModel::i8088), CpuModel::i8088, 0x20));
   EXPECT_TRUE(shift_writes_nothing(decode({0xd3, 0x27}), CpuModel::i286, 0x20));
@@ -129,12 +130,12 @@ TEST(SiliconRules, The8088DiffersInShiftCountsPushSpAndDivideErrors) {
   EXPECT_FALSE(divide_error_points_past(CpuModel::i286));
 }
 
-TEST(SiliconRules, AamByZeroClearsFlagsBeforeItFaultsOnThe286) {
+TEST(EarlyCpuQuirks, AamByZeroClearsFlagsBeforeItFaultsOnThe286) {
   EXPECT_EQ(divide_error_flags(decode({0xd4, 0x00}), CpuModel::i286, 0xfd7), 0x706u);
   EXPECT_EQ(divide_error_flags(decode({0xf6, 0xf0}), CpuModel::i286, 0xfd7), 0xfd7u);
 }
 
-TEST(SiliconRules, AnEscWithoutAnAnswerBecomesFiveOrThreePortWrites) {
+TEST(EarlyCpuQuirks, AnEscWithoutAnAnswerBecomesFiveOrThreePortWrites) {
   EXPECT_EQ(coprocessor_cycles(decode({0xd8, 0x07}), 0x100, 0x2000, 0x34, 0x3000).size(), 5u);
   EXPECT_EQ(coprocessor_cycles(decode({0xd8, 0xc1}), 0x100, 0x2000, 0, 0).size(), 3u);
 }

@@ -1,4 +1,4 @@
-#include "replay/x86/silicon_rules.h"
+#include "replay/x86/early_cpu_quirks.h"
 
 namespace citcat {
 namespace {
@@ -10,12 +10,12 @@ constexpr std::uint32_t kLastOffset = 0xffff;
 /// Segment bases do not matter to offsets.
 constexpr std::array<std::uint32_t, 6> kNoBases{};
 
-bool is_string(const InstructionInfo& info) {
+bool is_string(const DecodedInstruction& info) {
   return info.kind == Kind::string || info.kind == Kind::ins || info.kind == Kind::outs;
 }
 
 /// Number of the first operand, in access order, one of whose words starts at FFFFh.
-std::optional<unsigned> operand_at_segment_end(const InstructionInfo& info,
+std::optional<unsigned> operand_at_segment_end(const DecodedInstruction& info,
                                                const std::uint64_t* gpr) {
   std::optional<unsigned> found;
   for_each_access(info, gpr, kNoBases.data(), false, [&](const DataAccess& access) {
@@ -28,7 +28,7 @@ std::optional<unsigned> operand_at_segment_end(const InstructionInfo& info,
 /// processor had stepped by then differs between the instructions: it reads ahead of the fault.
 class StringFault {
  public:
-  StringFault(const InstructionInfo& info, bool direction_down, SegmentEndFault& fault)
+  StringFault(const DecodedInstruction& info, bool direction_down, SegmentEndFault& fault)
       : info_(info), fault_(fault) {
     step_ = static_cast<std::uint16_t>(direction_down ? -info.operand_bytes : info.operand_bytes);
   }
@@ -67,7 +67,7 @@ class StringFault {
     if (info_.is_repeated()) fault_.gpr[kEcx] = static_cast<std::uint16_t>(fault_.gpr[kEcx] - n);
   }
 
-  const InstructionInfo& info_;
+  const DecodedInstruction& info_;
   SegmentEndFault& fault_;
   std::uint16_t step_ = 0;
 };
@@ -78,7 +78,7 @@ bool is_shift(FlagRule rule) {
 
 }  // namespace
 
-std::optional<SegmentEndFault> segment_end_fault(const InstructionInfo& info,
+std::optional<SegmentEndFault> segment_end_fault(const DecodedInstruction& info,
                                                  const std::uint64_t* gpr, bool direction_down) {
   const std::optional<unsigned> number = operand_at_segment_end(info, gpr);
   if (!number) return std::nullopt;
@@ -95,7 +95,7 @@ std::optional<SegmentEndFault> segment_end_fault(const InstructionInfo& info,
   return fault;
 }
 
-bool wraps_between_words(const InstructionInfo& info, const std::uint64_t* gpr) {
+bool wraps_between_words(const DecodedInstruction& info, const std::uint64_t* gpr) {
   switch (info.kind) {
     case Kind::load_far_pointer:
     case Kind::far_jump:
@@ -121,7 +121,7 @@ std::uint32_t loaded_flags(CpuModel model, bool protected_mode, std::uint32_t fl
   return flags;
 }
 
-bool shift_writes_nothing(const InstructionInfo& info, CpuModel model, std::uint8_t cl) {
+bool shift_writes_nothing(const DecodedInstruction& info, CpuModel model, std::uint8_t cl) {
   if (!is_shift(info.flag_rule)) return false;
   if (info.opcode_map == 0 && (info.opcode == 0xd0 || info.opcode == 0xd1)) return false;
   const bool immediate = info.opcode_map == 0 ? info.opcode <= 0xc1 : (info.opcode & 1) == 0;
@@ -129,7 +129,7 @@ bool shift_writes_nothing(const InstructionInfo& info, CpuModel model, std::uint
   return (count & shift_count_mask(model)) == 0;
 }
 
-std::uint32_t divide_error_flags(const InstructionInfo& info, CpuModel model,
+std::uint32_t divide_error_flags(const DecodedInstruction& info, CpuModel model,
                                  std::uint32_t eflags) {
   constexpr std::uint32_t kAllButParity = 0x8d1;
   if (model == CpuModel::i286 && info.flag_rule == FlagRule::aam) return eflags & ~kAllButParity;
@@ -144,7 +144,7 @@ std::uint16_t pushed_stack_pointer(CpuModel model, std::uint16_t sp_before) {
 
 std::uint8_t shift_count_mask(CpuModel model) { return model == CpuModel::i8088 ? 0xff : 0x1f; }
 
-std::vector<PortWrite> coprocessor_cycles(const InstructionInfo& info, std::uint16_t ip,
+std::vector<PortWrite> coprocessor_cycles(const DecodedInstruction& info, std::uint16_t ip,
                                           std::uint16_t cs, std::uint16_t operand_offset,
                                           std::uint16_t operand_selector) {
   constexpr std::uint16_t kOpcodePort = 0xf8, kPointerPort = 0xfc;

@@ -1,17 +1,17 @@
-#include "events/derive/wide_memory.h"
+#include "events/derive/simd_memory.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "events/smm_entry.h"
 #include "formats/io/error.h"
-#include "formats/io/wide_intrinsics.h"
-#include "formats/io/wide_vectors.h"
+#include "formats/io/simd_intrinsics.h"
+#include "formats/io/simd_vectors.h"
 
 namespace citcat {
 
 /// Where in [first, end) the first stands that is watched; `end` when none is.
-std::size_t WideMemory::before_watched(std::size_t first, std::size_t end) const {
+std::size_t SimdMemory::before_watched(std::size_t first, std::size_t end) const {
   for (std::size_t at = first / 16 * 16; at < end; at += 16) {
     const unsigned here = at < first ? ~0U << (first - at) : ~0U;
     const unsigned found = watched_[at / 16] & here;
@@ -83,8 +83,8 @@ class Counter {
 
 }  // namespace
 
-CITCAT_WIDE void WideMemory::prepare(const AccessRun& run) {
-  CITCAT_ASSERT(run.columns != nullptr && run.column + run.size() <= AccessColumns::kMost);
+CITCAT_WIDE void SimdMemory::prepare(const AccessRun& run) {
+  CITCAT_ASSERT(run.columns != nullptr && run.column + run.size() <= AccessColumns::kMax);
   const AccessColumns& columns = *run.columns;
   const auto by_write = SmmEntryDetector::watch_of(BusOp::data_write, 0);
   const auto by_fill = SmmEntryDetector::watch_of(BusOp::data_read, kStoreFill);
@@ -112,7 +112,7 @@ CITCAT_WIDE void WideMemory::prepare(const AccessRun& run) {
   totals_ = counter.totals();
 }
 
-CITCAT_WIDE std::size_t WideMemory::put(const AccessRun& run,
+CITCAT_WIDE std::size_t SimdMemory::put(const AccessRun& run,
                                         std::span<MemoryModel::Line* const> lines,
                                         std::size_t first, std::size_t count, std::uint32_t epoch,
                                         bool keeps) const {
@@ -151,7 +151,7 @@ CITCAT_WIDE std::size_t WideMemory::put(const AccessRun& run,
   return i - first;
 }
 
-CITCAT_WIDE AccessTotals WideMemory::totals(const AccessRun& run, std::size_t first,
+CITCAT_WIDE AccessTotals SimdMemory::totals(const AccessRun& run, std::size_t first,
                                             std::size_t count) const {
   if (count == run.size()) return totals_;
   Counter counter;
@@ -165,12 +165,12 @@ CITCAT_WIDE AccessTotals WideMemory::totals(const AccessRun& run, std::size_t fi
 
 #else
 
-void WideMemory::prepare(const AccessRun&) { CITCAT_ASSERT(false); }
-std::size_t WideMemory::put(const AccessRun&, std::span<MemoryModel::Line* const>, std::size_t,
+void SimdMemory::prepare(const AccessRun&) { CITCAT_ASSERT(false); }
+std::size_t SimdMemory::put(const AccessRun&, std::span<MemoryModel::Line* const>, std::size_t,
                             std::size_t, std::uint32_t, bool) const {
   return 0;
 }
-AccessTotals WideMemory::totals(const AccessRun&, std::size_t, std::size_t) const { return {}; }
+AccessTotals SimdMemory::totals(const AccessRun&, std::size_t, std::size_t) const { return {}; }
 
 #endif
 

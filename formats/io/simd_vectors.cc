@@ -1,4 +1,4 @@
-#include "formats/io/wide_vectors.h"
+#include "formats/io/simd_vectors.h"
 
 #include <atomic>
 
@@ -21,12 +21,12 @@ bool supported() {
 
 }  // namespace
 
-bool has_wide_vectors() {
+bool has_simd_vectors() {
   static const bool kSupported = supported();
   return kSupported && refused == 0;
 }
 
-NoWideVectors::NoWideVectors() { ++refused; }
-NoWideVectors::~NoWideVectors() { --refused; }
+NoSimdVectors::NoSimdVectors() { ++refused; }
+NoSimdVectors::~NoSimdVectors() { --refused; }
 
 }  // namespace citcat

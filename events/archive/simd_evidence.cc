@@ -1,10 +1,10 @@
-#include "events/archive/wide_evidence.h"
+#include "events/archive/simd_evidence.h"
 
 #include <bit>
 
 #include "formats/io/error.h"
-#include "formats/io/wide_intrinsics.h"
-#include "formats/io/wide_vectors.h"
+#include "formats/io/simd_intrinsics.h"
+#include "formats/io/simd_vectors.h"
 
 namespace citcat {
 
@@ -49,8 +49,8 @@ CITCAT_WIDE inline __attribute__((always_inline)) __m512i expect(__m512i expecte
 
 }  // namespace
 
-CITCAT_WIDE void WideEvidence::pack(const AccessRun& run, std::uint32_t shape_flags) {
-  CITCAT_ASSERT(run.columns != nullptr && run.column + run.size() <= AccessColumns::kMost);
+CITCAT_WIDE void SimdEvidence::pack(const AccessRun& run, std::uint32_t shape_flags) {
+  CITCAT_ASSERT(run.columns != nullptr && run.column + run.size() <= AccessColumns::kMax);
   const AccessColumns& columns = *run.columns;
   const __m512i one = all_of(1), in_column = all_of(StepLayout::kInColumn);
   const __m512i in_columns = _mm512_set1_epi64(StepLayout::kInColumn);
@@ -157,7 +157,7 @@ CITCAT_WIDE void WideEvidence::pack(const AccessRun& run, std::uint32_t shape_fl
 
 #else
 
-void WideEvidence::pack(const AccessRun&, std::uint32_t) { CITCAT_ASSERT(false); }
+void SimdEvidence::pack(const AccessRun&, std::uint32_t) { CITCAT_ASSERT(false); }
 
 #endif
 

@@ -1,4 +1,4 @@
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ using Kind = InstructionClass;
 constexpr CodeMode k32{true, false};
 constexpr CodeMode k16{false, true};
 
-InstructionInfo decode(std::initializer_list<int> bytes, CodeMode mode = k32,
-                       CpuModel model = CpuModel::p6) {
+DecodedInstruction decode(std::initializer_list<int> bytes, CodeMode mode = k32,
+                          CpuModel model = CpuModel::p6) {
   std::vector<std::uint8_t> code;
   for (const int byte : bytes) code.push_back(static_cast<std::uint8_t>(byte));
   return decode_instruction(code, mode, model);
@@ -28,14 +28,15 @@ struct Registers {
                                      0xd000000, 0xf000000, 0x9000000};
 };
 
-std::vector<DataAccess> accesses(const InstructionInfo& info, const Registers& r, bool stack32) {
+std::vector<DataAccess> accesses(const DecodedInstruction& info, const Registers& r, bool stack32) {
   std::vector<DataAccess> list;
   for_each_access(info, r.gpr.data(), r.bases.data(), stack32,
                   [&](const DataAccess& access) { list.push_back(access); });
   return list;
 }
 
-std::vector<std::uint32_t> offsets(const InstructionInfo& info, const Registers& r, bool stack32) {
+std::vector<std::uint32_t> offsets(const DecodedInstruction& info, const Registers& r,
+                                   bool stack32) {
   std::vector<std::uint32_t> list;
   for (const DataAccess& access : accesses(info, r, stack32)) list.push_back(access.offset);
   return list;
@@ -43,19 +44,19 @@ std::vector<std::uint32_t> offsets(const InstructionInfo& info, const Registers&
 
 using Offsets = std::vector<std::uint32_t>;
 
-TEST(InstructionInfo, EveryProperPrefixOfAnInstructionNeedsMoreBytes) {
+TEST(DecodedInstruction, EveryProperPrefixOfAnInstructionNeedsMoreBytes) {
   const std::vector<std::uint8_t> code = {0xf0, 0x26, 0x67, 0x81, 0x84, 0x8b, 1, 2, 3, 4, 5, 6};
   for (std::size_t n = 0; n < code.size(); ++n) {
     const auto part = std::span(code).first(n);
     const DecodeState state = decode_instruction(part, k16, CpuModel::i386).state;
     EXPECT_EQ(state, DecodeState::needs_more_bytes) << n;
   }
-  const InstructionInfo whole = decode_instruction(code, k16, CpuModel::i386);
+  const DecodedInstruction whole = decode_instruction(code, k16, CpuModel::i386);
   EXPECT_EQ(whole.state, DecodeState::ok);
   EXPECT_EQ(whole.length, 12);
 }
 
-TEST(InstructionInfo, TooManyBytesAreAProtectionFaultAtEachProcessorsLimit) {
+TEST(DecodedInstruction, TooManyBytesAreAProtectionFaultAtEachProcessorsLimit) {
   std::vector<std::uint8_t> code(16, 0x36);
   EXPECT_EQ(decode_instruction(code, k32, CpuModel::p6).reason, InvalidReason::too_long);
   code[14] = 0x90;
@@ -65,8 +66,8 @@ TEST(InstructionInfo, TooManyBytesAreAProtectionFaultAtEachProcessorsLimit) {
   EXPECT_EQ(decode_instruction(code, k16, CpuModel::i286).length, 10);
 }
 
-TEST(InstructionInfo, UndocumentedEncodingsRunAsTheirDocumentedTwins) {
-  const InstructionInfo test = decode({0xf7, 0xc8, 1, 2, 3, 4});
+TEST(DecodedInstruction, UndocumentedEncodingsRunAsTheirDocumentedTwins) {
+  const DecodedInstruction test = decode({0xf7, 0xc8, 1, 2, 3, 4});
   EXPECT_EQ(test.state, DecodeState::ok);
   EXPECT_TRUE(test.aliased);
   EXPECT_EQ(test.canonical[1], 0xc0);
@@ -77,20 +78,20 @@ TEST(InstructionInfo, UndocumentedEncodingsRunAsTheirDocumentedTwins) {
   EXPECT_EQ(decode({0x82, 0xc0, 1}).canonical[0], 0x80);
 }
 
-TEST(InstructionInfo, LockIsRefusedFromThe386OnAndIgnoredBefore) {
+TEST(DecodedInstruction, LockIsRefusedFromThe386OnAndIgnoredBefore) {
   EXPECT_EQ(decode({0xf0, 0x01, 0x00}).state, DecodeState::ok);
   EXPECT_EQ(decode({0xf0, 0x39, 0x00}).reason, InvalidReason::lock_prefix);     // CMP
   EXPECT_EQ(decode({0xf0, 0x01, 0xc0}).reason, InvalidReason::lock_prefix);     // register
   EXPECT_EQ(decode({0xf0, 0x0f, 0xa3, 0}).reason, InvalidReason::lock_prefix);  // BT
   EXPECT_EQ(decode({0xf0, 0x0f, 0xab, 0}).state, DecodeState::ok);              // BTS
-  const InstructionInfo old = decode({0xf0, 0x39, 0x46, 0x02}, k16, CpuModel::i286);
+  const DecodedInstruction old = decode({0xf0, 0x39, 0x46, 0x02}, k16, CpuModel::i286);
   EXPECT_EQ(old.state, DecodeState::ok);
   EXPECT_TRUE(old.lock_ignored);
   EXPECT_EQ(old.canonical[0], 0x36);  // [BP+2] is in SS anyway
   EXPECT_EQ(decode({0x26, 0xf0, 0x39, 0x07}, k16, CpuModel::i286).canonical[1], 0x26);
 }
 
-TEST(InstructionInfo, The8088DecodesTheGapsOfItsOpcodeMap) {
+TEST(DecodedInstruction, The8088DecodesTheGapsOfItsOpcodeMap) {
   const auto on_8088 = [](std::initializer_list<int> bytes) {
     return decode(bytes, k16, CpuModel::i8088);
   };
@@ -101,13 +102,13 @@ TEST(InstructionInfo, The8088DecodesTheGapsOfItsOpcodeMap) {
   EXPECT_EQ(on_8088({0xf1, 0xa4}).kind, Kind::string);
   EXPECT_EQ(on_8088({0x8f, 0x08}).state, DecodeState::ok);
   EXPECT_EQ(on_8088({0x8d, 0xc0}).length, 2);
-  const InstructionInfo pop_cs = on_8088({0x0f});
+  const DecodedInstruction pop_cs = on_8088({0x0f});
   EXPECT_EQ(pop_cs.kind, Kind::pop_segment);
   EXPECT_EQ(pop_cs.reg_field, kCs);
   EXPECT_TRUE(pop_cs.control_flow);
 }
 
-TEST(InstructionInfo, EachProcessorHasItsOwnInstructions) {
+TEST(DecodedInstruction, EachProcessorHasItsOwnInstructions) {
   EXPECT_EQ(decode({0x8f, 0x08, 0, 0, 0}, k16, CpuModel::i286).reason,
             InvalidReason::undefined_opcode);
   EXPECT_EQ(decode({0x8c, 0xe0}, k16, CpuModel::i286).state, DecodeState::invalid);
@@ -124,13 +125,13 @@ TEST(InstructionInfo, EachProcessorHasItsOwnInstructions) {
   EXPECT_EQ(decode({0x0f, 0x0b}).reason, InvalidReason::undefined_opcode);
 }
 
-TEST(InstructionInfo, PrefixesOfLaterProcessorsDoNotChangeOldInstructions) {
+TEST(DecodedInstruction, PrefixesOfLaterProcessorsDoNotChangeOldInstructions) {
   EXPECT_EQ(decode({0xf3, 0x0f, 0xbc, 0xc1}).flag_rule, FlagRule::bit_scan);
   EXPECT_EQ(decode({0xf3, 0x0f, 0x09}).kind, Kind::cache_flush);
   EXPECT_EQ(decode({0xf3, 0x0f, 0x1e, 0xfb}).state, DecodeState::ok);
 }
 
-TEST(InstructionInfo, AddressesWrapWithTheAddressSizeAndStacksWithTheStackSegment) {
+TEST(DecodedInstruction, AddressesWrapWithTheAddressSizeAndStacksWithTheStackSegment) {
   Registers r;
   r.gpr[kEbx] = 0xfff0;
   r.gpr[kEsi] = 0x20;
@@ -143,16 +144,16 @@ TEST(InstructionInfo, AddressesWrapWithTheAddressSizeAndStacksWithTheStackSegmen
             (Offsets{0, 0xfffe, 0xfffc, 0xfffa, 0xfff8, 0xfff6, 0xfff4, 0xfff2}));
 }
 
-TEST(InstructionInfo, PopToMemoryCountsEspAfterTheIncrement) {
+TEST(DecodedInstruction, PopToMemoryCountsEspAfterTheIncrement) {
   Registers r;
   EXPECT_EQ(offsets(decode({0x8f, 0x44, 0x24, 0x04}), r, true), (Offsets{0x18000, 0x18008}));
   // A 16-bit stack moves SP alone: ESP 1FFFE becomes 10000.
   r.gpr[kEsp] = 0x1fffe;
-  const InstructionInfo info = decode({0x67, 0x8f, 0x44, 0x24, 0x04}, CodeMode{false, false});
+  const DecodedInstruction info = decode({0x67, 0x8f, 0x44, 0x24, 0x04}, CodeMode{false, false});
   EXPECT_EQ(offsets(info, r, false), (Offsets{0xfffe, 0x10004}));
 }
 
-TEST(InstructionInfo, BitStringsReachUnitsBeforeAndAfterTheirBase) {
+TEST(DecodedInstruction, BitStringsReachUnitsBeforeAndAfterTheirBase) {
   Registers r;
   r.gpr[kEbx] = 0x1000;
   r.gpr[kEax] = 33;
@@ -163,7 +164,7 @@ TEST(InstructionInfo, BitStringsReachUnitsBeforeAndAfterTheirBase) {
   EXPECT_EQ(offsets(decode({0x66, 0x0f, 0xa3, 0x03}), r, true), (Offsets{0xffe}));
 }
 
-TEST(InstructionInfo, EnterCopiesFramePointersOneByOne) {
+TEST(DecodedInstruction, EnterCopiesFramePointersOneByOne) {
   const std::vector<DataAccess> list = accesses(decode({0xc8, 0x10, 0, 3}), Registers(), true);
   ASSERT_EQ(list.size(), 6u);
   const Offsets wanted = {0x17ffc, 0x18ffc, 0x17ff8, 0x18ff8, 0x17ff4, 0x17ff0};
@@ -175,7 +176,7 @@ TEST(InstructionInfo, EnterCopiesFramePointersOneByOne) {
   EXPECT_EQ(decode({0xc8, 0x10, 0, 3}).stack_delta, -32);
 }
 
-TEST(InstructionInfo, ReadModifyWriteReadsFirstAndWritesLast) {
+TEST(DecodedInstruction, ReadModifyWriteReadsFirstAndWritesLast) {
   const std::vector<DataAccess> list = accesses(decode({0x0f, 0xc7, 0x0e}), Registers(), true);
   ASSERT_EQ(list.size(), 2u);
   EXPECT_FALSE(list[0].write);
@@ -184,29 +185,29 @@ TEST(InstructionInfo, ReadModifyWriteReadsFirstAndWritesLast) {
   EXPECT_EQ(list[1].linear, 0xd000000u + 0x60060060u);
 }
 
-TEST(InstructionInfo, PushOfASegmentRegisterWritesTwoBytesOfItsSlot) {
-  const InstructionInfo push = decode({0x1e});
+TEST(DecodedInstruction, PushOfASegmentRegisterWritesTwoBytesOfItsSlot) {
+  const DecodedInstruction push = decode({0x1e});
   EXPECT_EQ(push.stack_delta, -4);
   EXPECT_EQ(push.operands[0].size, 2);
   EXPECT_EQ(offsets(push, Registers(), true), (Offsets{0x17ffc}));
 }
 
-TEST(InstructionInfo, StringsUseDsUnlessOverriddenAndAlwaysEs) {
-  const InstructionInfo movs = decode({0xf3, 0x64, 0xa5});
+TEST(DecodedInstruction, StringsUseDsUnlessOverriddenAndAlwaysEs) {
+  const DecodedInstruction movs = decode({0xf3, 0x64, 0xa5});
   EXPECT_EQ(movs.repeat, RepeatPrefix::rep);
   EXPECT_EQ(movs.operands[0].segment, kFs);
   EXPECT_EQ(movs.operands[1].segment, kEs);
   EXPECT_EQ(movs.operands[0].size, 4);
-  const InstructionInfo old = decode({0xa7}, k16, CpuModel::i286);  // CMPSW reads ES:DI first
+  const DecodedInstruction old = decode({0xa7}, k16, CpuModel::i286);  // CMPSW reads ES:DI first
   EXPECT_EQ(old.operands[0].kind, OperandKind::string_destination);
   EXPECT_EQ(old.ea[0].argument, 1);
 }
 
 // The table of effective addresses in the IDtrace report, appendix B, row by row.
-TEST(InstructionInfo, KtEffectiveAddressesFollowTheReportsTable) {
+TEST(DecodedInstruction, KtEffectiveAddressesFollowTheReportsTable) {
   const Registers r;
   const auto addresses = [&](std::initializer_list<int> bytes) {
-    const InstructionInfo info = decode(bytes);
+    const DecodedInstruction info = decode(bytes);
     Offsets list;
     for (unsigned i = 0; i < kt_ea_count(info, r.gpr.data()); ++i) {
       list.push_back(kt_address(info, i, 0x1000, r.gpr.data(), r.bases.data(), true));
@@ -241,9 +242,9 @@ TEST(InstructionInfo, KtEffectiveAddressesFollowTheReportsTable) {
   EXPECT_EQ(addresses({0xec}), (Offsets{}));              // in
 }
 
-TEST(InstructionInfo, ARepeatedStringWithCountZeroHasNoEffectiveAddress) {
+TEST(DecodedInstruction, ARepeatedStringWithCountZeroHasNoEffectiveAddress) {
   Registers r;
-  const InstructionInfo rep = decode({0xf3, 0xa5});
+  const DecodedInstruction rep = decode({0xf3, 0xa5});
   EXPECT_EQ(kt_ea_count(rep, r.gpr.data()), 2u);
   r.gpr[kEcx] = 0;
   EXPECT_EQ(kt_ea_count(rep, r.gpr.data()), 0u);
@@ -252,7 +253,7 @@ TEST(InstructionInfo, ARepeatedStringWithCountZeroHasNoEffectiveAddress) {
   EXPECT_EQ(kt_ea_count(decode({0xa5}), r.gpr.data()), 2u);
 }
 
-TEST(InstructionInfo, NeverReadsBeyondTheBytesOrBreaksOnAnyInput) {
+TEST(DecodedInstruction, NeverReadsBeyondTheBytesOrBreaksOnAnyInput) {
   std::uint32_t state = 12345;  // xorshift: the same bytes in every run
   const auto random = [&] {
     state ^= state << 13;
@@ -269,7 +270,7 @@ TEST(InstructionInfo, NeverReadsBeyondTheBytesOrBreaksOnAnyInput) {
     for (std::uint8_t& byte : code) byte = static_cast<std::uint8_t>(random() >> 11);
     const CodeMode mode{(random() & 64) != 0, (random() & 64) != 0};
     const CpuModel model = kModels[random() % kModels.size()];
-    const InstructionInfo info = decode_instruction(code, mode, model);
+    const DecodedInstruction info = decode_instruction(code, mode, model);
     if (info.state != DecodeState::ok) {
       EXPECT_EQ(info.state == DecodeState::invalid, info.reason != InvalidReason::none);
       continue;
@@ -282,7 +283,7 @@ TEST(InstructionInfo, NeverReadsBeyondTheBytesOrBreaksOnAnyInput) {
       ASSERT_TRUE(!is_operand || info.ea[n].argument < info.operand_count);
     }
     // The canonical form decodes to the same instruction and is its own canonical form.
-    const InstructionInfo again =
+    const DecodedInstruction again =
         decode_instruction(std::span(info.canonical).first(info.length), mode, model);
     if (info.aliased || info.lock) {
       ASSERT_EQ(again.state, DecodeState::ok) << testing::PrintToString(info.bytes);

@@ -23,7 +23,7 @@ std::optional<InstructionClass> find_kind(const KindRow (&rows)[N], unsigned opc
 }
 
 /// Builds the operands, classes and KT rules of an instruction.
-class InstructionDescriber : public OperandList {
+class InstructionDecoder : public OperandList {
  public:
   using OperandList::OperandList;
 
@@ -37,7 +37,7 @@ class InstructionDescriber : public OperandList {
   };
   /// Calls the member of the row that has the opcode.
   template <class Describer, std::size_t N>
-  void describe_by_row(const MemberRow<Describer> (&rows)[N], void (Describer::*otherwise)()) {
+  void decode_by_row(const MemberRow<Describer> (&rows)[N], void (Describer::*otherwise)()) {
     for (const MemberRow<Describer>& row : rows) {
       if (row.opcodes.has(info_.opcode)) {
         otherwise = row.describe;
@@ -47,11 +47,11 @@ class InstructionDescriber : public OperandList {
     (static_cast<Describer*>(this)->*otherwise)();
   }
 
-  void describe_push_segment();
-  void describe_pop_segment();
+  void decode_push_segment();
+  void decode_pop_segment();
   void note_segment_load();
-  void describe_load_far_pointer(SegmentRegister segment);
-  void describe_conditional_jump() {
+  void decode_load_far_pointer(SegmentRegister segment);
+  void decode_conditional_jump() {
     info_.kind = Kind::jcc;
     add_ea(EaSource::target);
   }
@@ -62,11 +62,11 @@ class InstructionDescriber : public OperandList {
 };
 
 // Complete `info`, of one map each.
-void describe_one_byte(InstructionInfo& info, CpuModel model,
-                       const ZydisDecodedInstruction& decoded,
-                       std::span<const ZydisDecodedOperand> operands);
-void describe_two_byte(InstructionInfo& info, CpuModel model,
-                       const ZydisDecodedInstruction& decoded,
-                       std::span<const ZydisDecodedOperand> operands);
+void decode_one_byte(DecodedInstruction& info, CpuModel model,
+                     const ZydisDecodedInstruction& decoded,
+                     std::span<const ZydisDecodedOperand> operands);
+void decode_two_byte(DecodedInstruction& info, CpuModel model,
+                     const ZydisDecodedInstruction& decoded,
+                     std::span<const ZydisDecodedOperand> operands);
 
 }  // namespace citcat

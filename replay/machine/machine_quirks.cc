@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::uint32_t kSegmentBytes = 0x10000;
 
-bool is_neg(const InstructionInfo& info) {
+bool is_neg(const DecodedInstruction& info) {
   return info.opcode_map == 0 && (info.opcode & 0xfe) == 0xf6 && info.reg_field == 3;
 }
 
 /// Shift or rotate by CL whose count only the 8088 takes as it is, as the equivalent count of at
 /// most 31: rotations repeat, and after 31 steps nothing is left to shift.
-std::uint8_t reduced_count(const InstructionInfo& info, unsigned count) {
+std::uint8_t reduced_count(const DecodedInstruction& info, unsigned count) {
   const unsigned bits = 8u * info.operand_bytes;
   switch (info.flag_rule) {
     case FlagRule::rotate_left:
@@ -37,7 +37,7 @@ std::uint8_t reduced_count(const InstructionInfo& info, unsigned count) {
 }
 
 /// The MMX register that `info` writes, or -1 (SDM vol. 2, the instructions of map 0F).
-int written_mmx_register(const InstructionInfo& info) {
+int written_mmx_register(const DecodedInstruction& info) {
   switch (info.opcode) {
     case 0x71:
     case 0x72:
@@ -59,7 +59,7 @@ int written_mmx_register(const InstructionInfo& info) {
 }  // namespace
 
 bool Machine::needs_canonical() const {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   if (!sixteen_bit_ && !info.aliased && !(info.lock && is_neg(info))) return false;
   return std::memcmp(info.bytes.data(), info.canonical.data(), info.length) != 0;
 }
@@ -74,7 +74,7 @@ bool Machine::prepare_16_bit() {
   if (!real_16_bit()) return false;
   beyond_.clear();
   count_register_.reset();
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   constexpr std::uint32_t kFlagDf = 0x400;
   if (model_ == CpuModel::i286) {
     segment_end_ = segment_end_fault(info, engine_.gprs(), (engine_.eflags() & kFlagDf) != 0);
@@ -219,7 +219,7 @@ void Machine::deliver_segment_end() {
 }
 
 void Machine::emulate_coprocessor_cycles() {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   std::uint16_t offset = 0, selector = 0;
   if (info.operand_count != 0) {
     const MemoryOperand& operand = info.operands[0];
@@ -272,7 +272,7 @@ void Machine::emulate_on_8088() {
 }
 
 void Machine::reduce_8088_shift() {
-  const InstructionInfo& info = *info_;
+  const DecodedInstruction& info = *info_;
   const bool by_cl = info.opcode_map == 0 && (info.opcode & 0xfe) == 0xd2;
   const unsigned count = engine_.gpr(kEcx) & 0xff;
   if (!by_cl || count <= 31) return;

@@ -1,11 +1,11 @@
 // Decoding in four steps: prefixes; undocumented encodings turned into documented ones; Zydis for
 // lengths, explicit operands and the bulk of the invalid forms, opcode_support for the models; and
-// operand_describer for the meaning.
+// operand_decoder for the meaning.
 //
 // Undocumented 8088 encodings follow its decoder, which ignores bits of the opcode where the manual
 // has gaps.
 
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 #include <Zydis/Zydis.h>
 
@@ -14,8 +14,8 @@
 
 #include "formats/io/error.h"
 #include "replay/x86/opcode_support.h"
-#include "replay/x86/operand_describer.h"
-#include "replay/x86/register_describer.h"
+#include "replay/x86/operand_decoder.h"
+#include "replay/x86/register_effect_decoder.h"
 
 namespace citcat {
 namespace {
@@ -180,7 +180,7 @@ class InstructionDecoder {
     if (model == CpuModel::i8088) mode_.real_or_v86 = true;
   }
 
-  InstructionInfo decode() {
+  DecodedInstruction decode() {
     info_.real_or_v86 = mode_.real_or_v86;
     const std::size_t limit = length_limit(model_);
     while (prefixes_.count < bytes_.size() &&
@@ -191,13 +191,13 @@ class InstructionDecoder {
     if (prefixes_.count == bytes_.size()) return incomplete();
     store_prefixes();
     strip_locks();
-    if (std::optional<InstructionInfo> special = decode_without_zydis()) return *special;
+    if (std::optional<DecodedInstruction> special = decode_without_zydis()) return *special;
     return decode_with_zydis();
   }
 
  private:
-  InstructionInfo fail(InvalidReason reason) {
-    InstructionInfo info;
+  DecodedInstruction fail(InvalidReason reason) {
+    DecodedInstruction info;
     info.state = DecodeState::invalid;
     info.reason = reason;
     std::copy(bytes_.begin(), bytes_.end(), info.bytes.begin());
@@ -207,9 +207,9 @@ class InstructionDecoder {
 
   /// The bytes ended inside an instruction. With as many as any instruction may have that is an
   /// instruction which is too long.
-  InstructionInfo incomplete() {
+  DecodedInstruction incomplete() {
     if (bytes_.size() >= length_limit(model_)) return fail(InvalidReason::too_long);
-    InstructionInfo info;
+    DecodedInstruction info;
     info.state = DecodeState::needs_more_bytes;
     return info;
   }
@@ -235,7 +235,7 @@ class InstructionDecoder {
   }
 
   /// Instructions that only one early processor has.
-  std::optional<InstructionInfo> decode_without_zydis() {
+  std::optional<DecodedInstruction> decode_without_zydis() {
     const std::uint8_t opcode = stripped_[opcode_at_];
     if (model_ == CpuModel::i8088 && opcode == 0x0f) return pop_cs();
     // The prefixes of the 386 are undefined on the 286; Zydis must not see them.
@@ -256,7 +256,7 @@ class InstructionDecoder {
     return std::nullopt;
   }
 
-  InstructionInfo pop_cs() {
+  DecodedInstruction pop_cs() {
     begin(1);
     info_.opcode = 0x0f;
     info_.kind = Kind::pop_segment;
@@ -278,7 +278,7 @@ class InstructionDecoder {
     return info_;
   }
 
-  InstructionInfo load_all() {
+  DecodedInstruction load_all() {
     begin(2);
     info_.opcode = stripped_[opcode_at_ + 1];
     info_.opcode_map = 1;
@@ -295,7 +295,7 @@ class InstructionDecoder {
     info_.canonical = info_.bytes;
   }
 
-  InstructionInfo decode_with_zydis() {
+  DecodedInstruction decode_with_zydis() {
     static const ZydisDecoderSet decoders;
     ZydisDecodedInstruction decoded;
     std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
@@ -314,16 +314,16 @@ class InstructionDecoder {
     if (const InvalidReason reason = check_model(decoded); reason != InvalidReason::none) {
       return fail(reason);
     }
-    describe_instruction(info_, model_, decoded, std::span(operands).first(decoded.operand_count));
+    decode_operands(info_, model_, decoded, std::span(operands).first(decoded.operand_count));
     info_.registers =
-        describe_registers(info_, decoded, std::span(operands).first(decoded.operand_count));
+        decode_register_effect(info_, decoded, std::span(operands).first(decoded.operand_count));
     make_canonical(harmless_segment(decoded, operands));
     return info_;
   }
 
   /// What Zydis refuses the later processors refuse too. The 8088 executes something: forms with a
   /// register where memory is needed work on stale internal state, so there is nothing to describe.
-  InstructionInfo not_in_zydis() {
+  DecodedInstruction not_in_zydis() {
     if (model_ != CpuModel::i8088) return fail(InvalidReason::undefined_opcode);
     if (opcode_at_ + 2 > stripped_size_) return incomplete();
     const std::uint8_t modrm = stripped_[opcode_at_ + 1];
@@ -452,14 +452,14 @@ class InstructionDecoder {
   CodeMode mode_;
   CpuModel model_;
   Prefixes prefixes_;
-  InstructionInfo info_;
+  DecodedInstruction info_;
   std::array<std::uint8_t, kMaxInstructionBytes> stripped_{};
   std::size_t stripped_size_ = 0;
   std::size_t lock_bytes_ = 0;
   std::size_t opcode_at_ = 0;
 };
 
-std::uint32_t kt_target(const InstructionInfo& info, std::uint32_t eip,
+std::uint32_t kt_target(const DecodedInstruction& info, std::uint32_t eip,
                         const std::uint32_t* segment_bases) {
   if (info.kind == Kind::far_jump || info.kind == Kind::far_call) {
     const std::uint32_t base = info.real_or_v86 ? std::uint32_t{info.far_selector} << 4 : 0;
@@ -472,8 +472,8 @@ std::uint32_t kt_target(const InstructionInfo& info, std::uint32_t eip,
 
 }  // namespace
 
-InstructionInfo decode_instruction(std::span<const std::uint8_t> bytes, CodeMode mode,
-                                   CpuModel model) {
+DecodedInstruction decode_instruction(std::span<const std::uint8_t> bytes, CodeMode mode,
+                                      CpuModel model) {
   return InstructionDecoder(bytes, mode, model).decode();
 }
 
@@ -500,7 +500,7 @@ std::uint32_t special_operand_offset(const MemoryOperand& operand, const std::ui
   return wrap_offset(offset, operand.width, stack32);
 }
 
-std::uint32_t kt_address(const InstructionInfo& info, unsigned slot, std::uint32_t eip,
+std::uint32_t kt_address(const DecodedInstruction& info, unsigned slot, std::uint32_t eip,
                          const std::uint64_t* regs, const std::uint32_t* segment_bases,
                          bool stack32) {
   const EaSlot& ea = info.ea[slot];

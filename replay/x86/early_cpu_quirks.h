@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "replay/x86/instruction_info.h"
+#include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 
@@ -24,13 +24,13 @@ struct SegmentEndFault {
 /// string (whose count must not be zero); `direction_down` is EFLAGS.DF.
 ///
 /// Not predicted, because never measured: pushes to FFFFh (SP = 1) other than PUSHA's.
-std::optional<SegmentEndFault> segment_end_fault(const InstructionInfo& info,
+std::optional<SegmentEndFault> segment_end_fault(const DecodedInstruction& info,
                                                  const std::uint64_t* gpr, bool direction_down);
 
 /// True when a two-word operand or a double pop continues at offset 0000 on a 16-bit processor,
 /// where the engine goes on to 10000h: first word at FFFEh. Execute such an instruction by hand,
 /// with the offsets that for_each_access() gives.
-bool wraps_between_words(const InstructionInfo& info, const std::uint64_t* gpr);
+bool wraps_between_words(const DecodedInstruction& info, const std::uint64_t* gpr);
 
 /// FLAGS as POPF and IRET leave them on `model`, from the value that was popped or pushed: the bits
 /// above OF that real mode does not keep. 80286 in real mode: 15..12 read as zero; 8088: as ones.
@@ -38,11 +38,12 @@ std::uint32_t loaded_flags(CpuModel model, bool protected_mode, std::uint32_t fl
 
 /// Whether memory is left alone: shifts and rotates by zero read their operand and do not write it.
 /// `cl` is the low byte of ECX.
-bool shift_writes_nothing(const InstructionInfo& info, CpuModel model, std::uint8_t cl);
+bool shift_writes_nothing(const DecodedInstruction& info, CpuModel model, std::uint8_t cl);
 
 /// EFLAGS pushed by the divide error of `info`. AAM 0 on the 80286 clears OF SF ZF AF CF first; the
 /// flags after DIV and IDIV follow no rule that was found and are returned unchanged.
-std::uint32_t divide_error_flags(const InstructionInfo& info, CpuModel model, std::uint32_t eflags);
+std::uint32_t divide_error_flags(const DecodedInstruction& info, CpuModel model,
+                                 std::uint32_t eflags);
 
 /// True when the divide error's frame holds the address after the instruction: the 8088 (8086
 /// Family User's Manual, interrupt type 0). From the 286 on it is the instruction itself.
@@ -63,7 +64,7 @@ struct PortWrite {
 /// Opcode word to F8h, then IP, CS and, with a memory operand, its offset and selector to FCh. The
 /// word holds the opcode in its low byte, as in memory; only the number of cycles and their ports
 /// were measured.
-std::vector<PortWrite> coprocessor_cycles(const InstructionInfo& info, std::uint16_t ip,
+std::vector<PortWrite> coprocessor_cycles(const DecodedInstruction& info, std::uint16_t ip,
                                           std::uint16_t cs, std::uint16_t operand_offset,
                                           std::uint16_t operand_selector);
 

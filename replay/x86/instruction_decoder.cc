@@ -1,4 +1,4 @@
-#include "replay/x86/instruction_describer.h"
+#include "replay/x86/instruction_decoder.h"
 
 #include "replay/x86/opcode_support.h"
 
@@ -32,26 +32,26 @@ bool must_be_last(Kind kind) {
 // A 32-bit PUSH of a segment register moves ESP by four and writes only the two bytes of the
 // selector (SDM vol. 2, PUSH: "the segment selector is written on the stack using a 16-bit
 // move"); the upper half of the slot keeps what it held.
-void InstructionDescriber::describe_push_segment() {
+void InstructionDecoder::decode_push_segment() {
   info_.kind = Kind::push_segment;
   add_ea(EaSource::stack_push, word_);
   add_push(word_, 1, 2);
 }
 
-void InstructionDescriber::describe_pop_segment() {
+void InstructionDecoder::decode_pop_segment() {
   info_.kind = Kind::pop_segment;
   add_pop(word_, 1, 2);
   add_ea(EaSource::stack_pop);
   note_segment_load();
 }
 
-void InstructionDescriber::note_segment_load() {
+void InstructionDecoder::note_segment_load() {
   info_.shadows_interrupts = info_.reg_field == kSs || model_ == CpuModel::i8088;
   info_.control_flow = info_.reg_field == kCs;
   info_.ends_block = info_.shadows_interrupts || info_.control_flow;
 }
 
-void InstructionDescriber::describe_load_far_pointer(SegmentRegister segment) {
+void InstructionDecoder::decode_load_far_pointer(SegmentRegister segment) {
   info_.kind = Kind::load_far_pointer;
   // LDS and its like read the offset first on the 80286's bus (single-step suite, C4 and C5); the
   // later machines seen read the selector first.
@@ -65,7 +65,7 @@ void InstructionDescriber::describe_load_far_pointer(SegmentRegister segment) {
   info_.ends_block = info_.shadows_interrupts;
 }
 
-void InstructionDescriber::classify_vector() {
+void InstructionDecoder::classify_vector() {
   if (info_.opcode_map == 1 && is_sse_arithmetic(info_.opcode)) {
     info_.kind = Kind::sse_fp;
     return;
@@ -81,7 +81,7 @@ void InstructionDescriber::classify_vector() {
   }
 }
 
-void InstructionDescriber::finish() {
+void InstructionDecoder::finish() {
   if (transfers_control(info_.kind)) {
     info_.control_flow = true;
     info_.operand_bytes = word_;

@@ -2,7 +2,7 @@
 // were read off buses: the 80286's in its single-step suite, later ones in recordings
 // (docs/fidelity.md).
 
-#include "replay/x86/instruction_describer.h"
+#include "replay/x86/instruction_decoder.h"
 
 namespace citcat {
 namespace {
@@ -33,9 +33,9 @@ constexpr KindRow kTwoByteKinds[] = {
 };
 
 /// Opcodes behind 0F, and those behind 0F 38 and 0F 3A.
-class TwoByteDescriber final : public InstructionDescriber {
+class TwoByteDecoder final : public InstructionDecoder {
  public:
-  using InstructionDescriber::InstructionDescriber;
+  using InstructionDecoder::InstructionDecoder;
 
   void run() {
     if (info_.opcode_map == 1) {
@@ -49,47 +49,47 @@ class TwoByteDescriber final : public InstructionDescriber {
 
  private:
   void describe() {
-    static constexpr MemberRow<TwoByteDescriber> kRows[] = {
-        {{0x00, 0x01}, &TwoByteDescriber::describe_system_group},
-        {{0x02, 0x03}, &TwoByteDescriber::describe_lar_lsl},
-        {{0x0d, {0x18, 0x1f}}, &TwoByteDescriber::describe_hint},
-        {{{0x80, 0x8f}}, &TwoByteDescriber::describe_conditional_jump},
-        {{0xa0, 0xa8}, &TwoByteDescriber::describe_push_fs_gs},
-        {{0xa1, 0xa9}, &TwoByteDescriber::describe_pop_fs_gs},
-        {{0xa3, 0xab, 0xb3, 0xbb}, &TwoByteDescriber::describe_bit_string},
-        {{0xae}, &TwoByteDescriber::describe_group15},
-        {{0xb2, 0xb4, 0xb5}, &TwoByteDescriber::describe_lss_lfs_lgs},
-        {{0xf7}, &TwoByteDescriber::describe_masked_move},
+    static constexpr MemberRow<TwoByteDecoder> kRows[] = {
+        {{0x00, 0x01}, &TwoByteDecoder::decode_system_group},
+        {{0x02, 0x03}, &TwoByteDecoder::decode_lar_lsl},
+        {{0x0d, {0x18, 0x1f}}, &TwoByteDecoder::decode_hint},
+        {{{0x80, 0x8f}}, &TwoByteDecoder::decode_conditional_jump},
+        {{0xa0, 0xa8}, &TwoByteDecoder::decode_push_fs_gs},
+        {{0xa1, 0xa9}, &TwoByteDecoder::decode_pop_fs_gs},
+        {{0xa3, 0xab, 0xb3, 0xbb}, &TwoByteDecoder::decode_bit_string},
+        {{0xae}, &TwoByteDecoder::decode_group15},
+        {{0xb2, 0xb4, 0xb5}, &TwoByteDecoder::decode_lss_lfs_lgs},
+        {{0xf7}, &TwoByteDecoder::decode_masked_move},
     };
     if (const std::optional<Kind> kind = find_kind(kTwoByteKinds, info_.opcode)) {
       info_.kind = *kind;
       return;
     }
-    describe_by_row(kRows, &TwoByteDescriber::describe_plain_two_byte);
+    decode_by_row(kRows, &TwoByteDecoder::decode_plain_two_byte);
   }
 
-  void describe_lar_lsl() {
+  void decode_lar_lsl() {
     add_explicit(2, true, false);
     add_operand_eas();
   }
 
-  void describe_hint() {}  // prefetches and no-operations: no access
+  void decode_hint() {}  // prefetches and no-operations: no access
 
-  void describe_push_fs_gs() {
+  void decode_push_fs_gs() {
     info_.reg_field = info_.opcode < 0xa8 ? kFs : kGs;
-    describe_push_segment();
+    decode_push_segment();
   }
 
-  void describe_pop_fs_gs() {
+  void decode_pop_fs_gs() {
     info_.reg_field = info_.opcode < 0xa8 ? kFs : kGs;
-    describe_pop_segment();
+    decode_pop_segment();
   }
 
-  void describe_lss_lfs_lgs() {
-    describe_load_far_pointer(info_.opcode == 0xb2 ? kSs : info_.opcode == 0xb4 ? kFs : kGs);
+  void decode_lss_lfs_lgs() {
+    decode_load_far_pointer(info_.opcode == 0xb2 ? kSs : info_.opcode == 0xb4 ? kFs : kGs);
   }
 
-  void describe_system_group() {
+  void decode_system_group() {
     const unsigned reg = info_.reg_field;
     if (info_.opcode == 0x00) {
       if (reg == 2) info_.kind = Kind::lldt;
@@ -114,7 +114,7 @@ class TwoByteDescriber final : public InstructionDescriber {
     add_operand_eas();
   }
 
-  void describe_group15() {
+  void decode_group15() {
     if (info_.register_form) return;  // fences
     switch (info_.reg_field) {
       case 0:
@@ -139,7 +139,7 @@ class TwoByteDescriber final : public InstructionDescriber {
     add_operand_eas();
   }
 
-  void describe_bit_string() {
+  void decode_bit_string() {
     info_.flag_rule = FlagRule::bit_test;
     MemoryOperand* operand = add_explicit(word_, true, info_.opcode != 0xa3);
     if (operand == nullptr) return;
@@ -148,7 +148,7 @@ class TwoByteDescriber final : public InstructionDescriber {
     add_ea_operand(0);
   }
 
-  void describe_masked_move() {
+  void decode_masked_move() {
     info_.kind = info_.mandatory_prefix == 0x66 ? Kind::sse : Kind::mmx;
     MemoryOperand operand;
     operand.kind = OperandKind::string_destination;
@@ -162,7 +162,7 @@ class TwoByteDescriber final : public InstructionDescriber {
     add_ea_operand(0);
   }
 
-  void describe_plain_two_byte() {
+  void decode_plain_two_byte() {
     constexpr OpcodeSet kDoubleShifts = {0xa4, 0xa5, 0xac, 0xad};
     // CMPXCHG and CMPXCHG8B write in either case: the old value back when unequal.
     constexpr OpcodeSet kExchanges = {0xb0, 0xb1, 0xc7};
@@ -183,10 +183,10 @@ class TwoByteDescriber final : public InstructionDescriber {
 
 }  // namespace
 
-void describe_two_byte(InstructionInfo& info, CpuModel model,
-                       const ZydisDecodedInstruction& decoded,
-                       std::span<const ZydisDecodedOperand> operands) {
-  TwoByteDescriber(info, model, decoded, operands).run();
+void decode_two_byte(DecodedInstruction& info, CpuModel model,
+                     const ZydisDecodedInstruction& decoded,
+                     std::span<const ZydisDecodedOperand> operands) {
+  TwoByteDecoder(info, model, decoded, operands).run();
 }
 
 }  // namespace citcat
