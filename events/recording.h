@@ -3,6 +3,7 @@
 // From the first two the run is recomputed; by the third we know that it is the right run.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -151,6 +152,10 @@ class EvidenceReader {
   /// is used again.
   virtual std::span<const BusTransaction> upcoming() const { return {}; }
 };
+
+/// Opens the evidence of one recording at its beginning, as often as it is asked: searches and
+/// trials each read it anew.
+using EvidenceSource = std::function<std::unique_ptr<EvidenceReader>()>;
 
 /// Transactions of one chunk of evidence, behind which events are handed over to its writer. The
 /// data of reads and fetches is not kept: a replay gets it from the image or the schedule.

@@ -288,8 +288,7 @@ std::vector<Hint> hints_of(const TriedCause& tried) {
   return hints;
 }
 
-ExplainedRun explain_run(Recording& recording,
-                         const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+ExplainedRun explain_run(Recording& recording, const EvidenceSource& evidence,
                          const std::vector<Hint>& hints, const ExplainOptions& options,
                          bool causes) {
   TrialOptions trial;
@@ -310,8 +309,7 @@ ExplainedRun explain_run(Recording& recording,
   return run;
 }
 
-Explanation explain(Recording& recording,
-                    const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+Explanation explain(Recording& recording, const EvidenceSource& evidence,
                     const ExplainOptions& options) {
   Explanation explanation;
   for (unsigned round = 0;; ++round) {

@@ -87,23 +87,20 @@ struct ExplainedRun {
   std::optional<ExplainedDivergence> divergence;  ///< only where causes were asked for
 };
 /// `recording` has `hints` applied already and is left as it is; `evidence` is without them.
-ExplainedRun explain_run(Recording& recording,
-                         const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+ExplainedRun explain_run(Recording& recording, const EvidenceSource& evidence,
                          const std::vector<Hint>& hints, const ExplainOptions& options,
                          bool causes);
 
 /// Explains. `recording` is left with the hints applied. `evidence` opens its evidence from the
 /// start, without hints.
-Explanation explain(Recording& recording,
-                    const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+Explanation explain(Recording& recording, const EvidenceSource& evidence,
                     const ExplainOptions& options);
 
 /// The same where the search for the places of interrupts ended with `search`: what comes before
 /// the first one without a place is explained, and with that repaired the search goes on, until all
 /// have one; then the whole run is explained. `recording` is left with the hints applied and with
 /// the places of the last search.
-Explanation explain_unplaced(Recording& recording,
-                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+Explanation explain_unplaced(Recording& recording, const EvidenceSource& evidence,
                              PlacementReport search, const ExplainOptions& options);
 
 }  // namespace citcat

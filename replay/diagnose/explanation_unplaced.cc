@@ -28,7 +28,7 @@ class CutEvidence final : public EvidenceReader {
 
 class UnplacedExplainer {
  public:
-  using OpenEvidence = std::function<std::unique_ptr<EvidenceReader>()>;
+  using OpenEvidence = EvidenceSource;
   UnplacedExplainer(Recording& recording, OpenEvidence evidence, PlacementReport search,
                     const ExplainOptions& options)
       : recording_(recording),
@@ -367,8 +367,7 @@ class UnplacedExplainer {
 
 }  // namespace
 
-Explanation explain_unplaced(Recording& recording,
-                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+Explanation explain_unplaced(Recording& recording, const EvidenceSource& evidence,
                              PlacementReport search, const ExplainOptions& options) {
   return UnplacedExplainer(recording, evidence, std::move(search), options).run();
 }

@@ -37,7 +37,7 @@ struct TrialStart {
 
 class TrialRun {
  public:
-  using OpenEvidence = std::function<std::unique_ptr<EvidenceReader>()>;
+  using OpenEvidence = EvidenceSource;
   /// `recording` must outlive the object; it is changed during trials and back to what it was after
   /// each. `evidence` opens its evidence from the start.
   TrialRun(Recording& recording, OpenEvidence evidence, TrialOptions options);

@@ -32,9 +32,9 @@ std::map<std::uint32_t, std::uint64_t> walked_directories(const Recording& recor
 
 }  // namespace
 
-std::vector<AddressSpace> find_address_spaces(
-    const Recording& recording, const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-    const ProtectedEntry& entry) {
+std::vector<AddressSpace> find_address_spaces(const Recording& recording,
+                                              const EvidenceSource& evidence,
+                                              const ProtectedEntry& entry) {
   std::vector<AddressSpace> spaces;
   const auto read = [&](PhysAddr at) { return known_dword(recording.image, at); };
   // The bus may fetch more than the first byte, from an aligned address.

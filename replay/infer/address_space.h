@@ -21,9 +21,9 @@ struct AddressSpace {
 /// Every page directory that the handler may have been entered with: those that put it where it was
 /// fetched, and those that the bus shows being walked and that may. The one walked first is the
 /// likeliest and comes first. Without paging, too, where that fits.
-std::vector<AddressSpace> find_address_spaces(
-    const Recording& recording, const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-    const ProtectedEntry& entry);
+std::vector<AddressSpace> find_address_spaces(const Recording& recording,
+                                              const EvidenceSource& evidence,
+                                              const ProtectedEntry& entry);
 
 /// Physical addresses that the bus shows being accessed directly after a walk of page tables, with
 /// the number of the linear page that was walked to. The first walk counts.

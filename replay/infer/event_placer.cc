@@ -17,8 +17,7 @@ bool needs_placement(const Recording& recording) {
                      [](const Interrupt& i) { return !i.position_known; });
 }
 
-PlacementReport place_events(Recording& recording,
-                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+PlacementReport place_events(Recording& recording, const EvidenceSource& evidence,
                              const PlacerOptions& options) {
   return PlaceSearch(recording, evidence, options).run();
 }

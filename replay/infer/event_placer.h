@@ -51,8 +51,7 @@ struct PlacerOptions {
 
 /// Gives positions to the interrupts of `recording` that have none. Where one cannot be placed, it
 /// and all after it stay as they are. `evidence` opens the recording's evidence from its start.
-PlacementReport place_events(Recording& recording,
-                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+PlacementReport place_events(Recording& recording, const EvidenceSource& evidence,
                              const PlacerOptions& options);
 /// The same for an archive, where it is needed and the evidence is there; else nullopt.
 std::optional<PlacementReport> place_events(RecordingFile& file, const PlacerOptions& options);

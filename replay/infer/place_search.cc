@@ -17,8 +17,7 @@ constexpr std::uint64_t kGain = 1 << 20;
 
 }  // namespace
 
-PlaceSearch::PlaceSearch(Recording& recording,
-                         const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+PlaceSearch::PlaceSearch(Recording& recording, const EvidenceSource& evidence,
                          const PlacerOptions& options)
     : recording_(recording),
       options_(options),
@@ -79,8 +78,7 @@ PlaceSearch::PlaceSearch(Recording& recording,
   }
 }
 
-void PlaceSearch::follow_cache(const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-                               const CacheDescriptor& descriptor) {
+void PlaceSearch::follow_cache(const EvidenceSource& evidence, const CacheDescriptor& descriptor) {
   cache_ = std::make_unique<CacheFollower>(recording_, evidence, descriptor);
   cache_->on_write_back([this](const CacheFollower::Line& line) {
     const auto bytes = std::span(line.data).first(cache_->descriptor().line_bytes);

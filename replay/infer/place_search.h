@@ -54,9 +54,7 @@ struct KnownRegister {
 
 class PlaceSearch {
  public:
-  PlaceSearch(Recording& recording,
-              const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-              const PlacerOptions& options);
+  PlaceSearch(Recording& recording, const EvidenceSource& evidence, const PlacerOptions& options);
   PlacementReport run();
 
  private:
@@ -128,8 +126,7 @@ class PlaceSearch {
   std::uint32_t first_read_of_delivery();
   void accept(PlacedEvent event);
   void describe(PlacedEvent& event, const std::vector<BoundaryGroup>& groups) const;
-  void follow_cache(const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-                    const CacheDescriptor& descriptor);
+  void follow_cache(const EvidenceSource& evidence, const CacheDescriptor& descriptor);
   std::size_t boundaries_passed();
   bool watch_handler(Position now);
   Interleaved log_handler(const BoundaryGroup& group, std::uint64_t instructions);

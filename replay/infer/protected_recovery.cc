@@ -262,9 +262,8 @@ RecoveredState ProtectedRecovery::run() {
   return recovered;
 }
 
-RecoveredState recover_protected_state(
-    Recording& recording, const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-    const ProtectedEntry& entry, TimeBudget* time) {
+RecoveredState recover_protected_state(Recording& recording, const EvidenceSource& evidence,
+                                       const ProtectedEntry& entry, TimeBudget* time) {
   return ProtectedRecovery(recording, evidence, entry, time).run();
 }
 

@@ -40,8 +40,7 @@ struct ProtectedUnknown {
 
 class ProtectedRecovery {
  public:
-  ProtectedRecovery(Recording& recording,
-                    const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+  ProtectedRecovery(Recording& recording, const EvidenceSource& evidence,
                     const ProtectedEntry& entry, TimeBudget* time)
       : recording_(recording), evidence_(evidence), entry_(entry), time_(time) {}
   RecoveredState run();
@@ -90,7 +89,7 @@ class ProtectedRecovery {
   RecoveredState result();
 
   Recording& recording_;
-  const std::function<std::unique_ptr<EvidenceReader>()>& evidence_;
+  const EvidenceSource& evidence_;
   const ProtectedEntry& entry_;
   TimeBudget* const time_;
   std::vector<AddressSpace> spaces_;  ///< that the interrupt may have been taken in

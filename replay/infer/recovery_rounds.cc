@@ -53,8 +53,8 @@ std::size_t placed_interrupts(const Recording& recording) {
   return static_cast<std::size_t>(end - all.begin());
 }
 
-ReplayOptions options_of_trial(const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-                               const BusOrderCheck& check, TimeBudget* time) {
+ReplayOptions options_of_trial(const EvidenceSource& evidence, const BusOrderCheck& check,
+                               TimeBudget* time) {
   constexpr std::uint64_t kMaxSilent = 10'000'000, kBetweenLooks = kMaxSilent / 100;
   if (time != nullptr && time->spent()) throw BudgetSpent();
   ReplayOptions options;
@@ -77,10 +77,10 @@ void define_memory(Memory& memory, std::uint32_t bytes) {
   }
 }
 
-std::optional<Divergence> solve_and_place(
-    Recording& recording, const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-    const std::function<std::optional<Divergence>()>& solve,
-    const std::function<RecoveryProgress()>& replay, TimeBudget* time) {
+std::optional<Divergence> solve_and_place(Recording& recording, const EvidenceSource& evidence,
+                                          const std::function<std::optional<Divergence>()>& solve,
+                                          const std::function<RecoveryProgress()>& replay,
+                                          TimeBudget* time) {
   constexpr int kMaxRounds = 8;
   std::uint64_t agreed = 0;
   PlacerOptions placing;

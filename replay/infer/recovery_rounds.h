@@ -43,8 +43,8 @@ void take_back_placements(Recording& recording, const std::vector<bool>& counted
 std::size_t placed_interrupts(const Recording& recording);
 /// For a replay that `check` compares: it ends when nothing agrees any more for long. `check` must
 /// outlive the replay. When `time` is spent it throws BudgetSpent.
-ReplayOptions options_of_trial(const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-                               const BusOrderCheck& check, TimeBudget* time);
+ReplayOptions options_of_trial(const EvidenceSource& evidence, const BusOrderCheck& check,
+                               TimeBudget* time);
 /// What no evidence defines in the lowest `bytes` reads as zero: a wrong address is to be seen, not
 /// to stop the replay.
 void define_memory(Memory& memory, std::uint32_t bytes);
@@ -52,9 +52,9 @@ void define_memory(Memory& memory, std::uint32_t bytes);
 /// Works registers out and gives places to the interrupts that follow, in turn: each may depend on
 /// the other. `solve` finds registers as far as interrupts have places, and returns why it cannot;
 /// `replay` tries them. Returns why the recording cannot be followed to its end.
-std::optional<Divergence> solve_and_place(
-    Recording& recording, const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
-    const std::function<std::optional<Divergence>()>& solve,
-    const std::function<RecoveryProgress()>& replay, TimeBudget* time);
+std::optional<Divergence> solve_and_place(Recording& recording, const EvidenceSource& evidence,
+                                          const std::function<std::optional<Divergence>()>& solve,
+                                          const std::function<RecoveryProgress()>& replay,
+                                          TimeBudget* time);
 
 }  // namespace citcat

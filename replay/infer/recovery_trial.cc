@@ -77,8 +77,7 @@ class SaveReader final : public Sink {
 
 }  // namespace
 
-RecoveryOutcome run_trial(const Recording& recording,
-                          const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evidence,
                           const RecoveryTrial& trial) {
   BusOrderCheck check(evidence(), placed_interrupts(recording));
   check.complete_instructions();

@@ -60,8 +60,7 @@ struct RecoveryTrial {
 
 /// Replays `recording` from its initial state, as guessed, up to the first interrupt without a
 /// place. Its ram_bytes must reach over all memory that the capture shows.
-RecoveryOutcome run_trial(const Recording& recording,
-                          const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evidence,
                           const RecoveryTrial& trial);
 
 }  // namespace citcat

@@ -47,8 +47,7 @@ struct Unknown {
 
 class StateRecovery {
  public:
-  StateRecovery(Recording& recording,
-                const std::function<std::unique_ptr<EvidenceReader>()>& evidence, TimeBudget* time)
+  StateRecovery(Recording& recording, const EvidenceSource& evidence, TimeBudget* time)
       : recording_(recording), evidence_(evidence), time_(time) {}
   RecoveredState run();
 
@@ -71,7 +70,7 @@ class StateRecovery {
   Unknown* find(const std::string& name);
 
   Recording& recording_;
-  const std::function<std::unique_ptr<EvidenceReader>()>& evidence_;
+  const EvidenceSource& evidence_;
   TimeBudget* const time_;
   std::vector<InterruptEvidence> surroundings_;
   std::uint16_t flags_ = 0, cs_ = 0, ip_ = 0;
@@ -386,8 +385,7 @@ std::optional<ProtectedEntry> protected_entry(const Recording& recording,
 
 }  // namespace
 
-RecoveredState recover_state(Recording& recording,
-                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+RecoveredState recover_state(Recording& recording, const EvidenceSource& evidence,
                              TimeBudget* time) {
   if (recording.bus.form != CacheForm::none) {
     throw UsageError("the state can be recovered of processors without a cache only");

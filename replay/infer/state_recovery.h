@@ -53,8 +53,7 @@ struct RecoveredState {
 /// UsageError for others and where the evidence does not show an interrupt's frame, or the page
 /// tables in use. When `time` is spent, what was found so far is the answer, with a divergence that
 /// says so; it may be null.
-RecoveredState recover_state(Recording& recording,
-                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+RecoveredState recover_state(Recording& recording, const EvidenceSource& evidence,
                              TimeBudget* time = nullptr);
 
 }  // namespace citcat

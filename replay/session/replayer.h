@@ -86,7 +86,7 @@ class SinkList final : public Sink {
 struct ReplayOptions {
   /// Opens the evidence from its start; may be empty. Consulted for state that was inside the
   /// processor before the capture began and that only later bus traffic tells.
-  std::function<std::unique_ptr<EvidenceReader>()> evidence;
+  EvidenceSource evidence;
   /// Stop before this instruction; all ones: at the end of the evidence.
   std::uint64_t to = ~std::uint64_t{0};
   /// Called now and then with the position; false interrupts the replay (End::stopped).

@@ -15,7 +15,7 @@ namespace citcat {
 /// lies before it, the evidence is opened anew.
 class RewindableEvidence final : public EvidenceReader {
  public:
-  using Open = std::function<std::unique_ptr<EvidenceReader>()>;
+  using Open = EvidenceSource;
   /// Transactions kept at most, some 100 MB; what lies further back is read again.
   static constexpr std::size_t kMaxKept = std::size_t{1} << 20;
   /// `open` opens the evidence from its start.

@@ -39,9 +39,9 @@ class ReturnWatch final : public Sink {
   std::optional<std::uint64_t> returned_;
 };
 
-std::optional<std::uint64_t> find_start_routine(
-    const Recording& recording, std::uint64_t instructions,
-    const std::function<std::unique_ptr<EvidenceReader>()>& evidence) {
+std::optional<std::uint64_t> find_start_routine(const Recording& recording,
+                                                std::uint64_t instructions,
+                                                const EvidenceSource& evidence) {
   ReturnWatch watch;
   ReplayOptions options;
   options.evidence = evidence;
@@ -106,7 +106,7 @@ void count_events(const Recording& recording, std::span<const PlacedEvent> place
 
 Accounting account(const Recording& recording, std::span<const PlacedEvent> placements,
                    const VerifyTotals& totals, std::uint64_t instructions,
-                   const std::function<std::unique_ptr<EvidenceReader>()>& evidence) {
+                   const EvidenceSource& evidence) {
   Accounting a;
   a.compared = totals.writes.equal + totals.write_backs.equal + totals.reads +
                totals.io_reads.equal + totals.io_writes.equal + totals.specials.equal +

@@ -50,6 +50,6 @@ struct Accounting {
 /// evidence from the start.
 Accounting account(const Recording& recording, std::span<const PlacedEvent> placements,
                    const VerifyTotals& totals, std::uint64_t instructions,
-                   const std::function<std::unique_ptr<EvidenceReader>()>& evidence);
+                   const EvidenceSource& evidence);
 
 }  // namespace citcat

@@ -28,8 +28,7 @@ std::string text(const CacheTraffic& t) {
 
 }  // namespace
 
-CacheFollower::CacheFollower(const Recording& recording,
-                             const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+CacheFollower::CacheFollower(const Recording& recording, const EvidenceSource& evidence,
                              const CacheDescriptor& descriptor)
     : CacheAccesses(recording, descriptor), evidence_(evidence) {
   if (fills_at_once(*evidence())) ignore_cd();

@@ -26,8 +26,7 @@ class CacheFollower final : public CacheAccesses {
     std::array<std::uint8_t, kMaxTransactionBytes> data{};  ///< of a write-back
   };
 
-  CacheFollower(const Recording& recording,
-                const std::function<std::unique_ptr<EvidenceReader>()>& evidence,
+  CacheFollower(const Recording& recording, const EvidenceSource& evidence,
                 const CacheDescriptor& descriptor);
 
   /// Compares what the accesses since the last call moved, in any order, with as many lines of the
