@@ -1,11 +1,11 @@
-#include "cli/comparison_arguments.h"
+#include "cli/comparison_policy.h"
 
 namespace citcat {
 
-void define_comparison(CLI::App& app, ComparisonArguments& arguments) {
-  app.add_flag("--strict", arguments.strict,
+void define_comparison(CLI::App& app, ComparisonPolicy& policy) {
+  app.add_flag("--strict", policy.strict,
                "Take no result over from the bus where implementations differ");
-  app.add_flag("--accept-bit-changes", arguments.bit_changes,
+  app.add_flag("--accept-bit-changes", policy.bit_changes,
                "Believe another bus master that changes a single bit and nothing around it");
 }
 

@@ -3,12 +3,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "replay/verify/comparison_policy.h"
+
 namespace citcat {
 
-struct ComparisonArguments {
-  bool strict = false;       ///< ReplayRunOptions::strict
-  bool bit_changes = false;  ///< ReplayRunOptions::bit_changes
-};
-void define_comparison(CLI::App& app, ComparisonArguments& arguments);
+void define_comparison(CLI::App& app, ComparisonPolicy& policy);
 
 }  // namespace citcat

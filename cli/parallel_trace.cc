@@ -298,7 +298,8 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
                                   const TraceRunOptions& options, unsigned processes,
                                   const Console& console) {
   const Checkpoints checkpoints(file);
-  std::vector<Part> parts = make_parts(checkpoints, options.range, options.strict, processes);
+  std::vector<Part> parts =
+      make_parts(checkpoints, options.range, options.policy.strict, processes);
   if (parts.size() <= 1) {
     console.warn(
         "one process does it all: the archive has no checkpoints to part the trace at "

@@ -28,10 +28,9 @@ void ReplayRun::set_up(bool plain) {
   sinks_.emplace();
   if (options_.check) {
     VerifierOptions verifier_options;
-    verifier_options.strict = options_.strict;
-    verifier_options.bit_changes = options_.bit_changes;
+    verifier_options.policy = options_.policy;
     verifier_options.plain = plain && recording.adoptions.empty();  // see AdoptionSink
-    verifier_options.believed = file_.believed();
+    verifier_options.policy.waived = file_.waived();
     verifier_ = std::make_unique<Verifier>(recording, file_.evidence(), verifier_options);
     sinks_->add(*verifier_);
     if (options_.cache != nullptr) {
@@ -42,7 +41,7 @@ void ReplayRun::set_up(bool plain) {
   if (options_.start) {
     adoptions_ = options_.checkpoints->adoptions_from(*options_.start);
   } else if (!recording.adoptions.empty()) {
-    if (options_.strict) {
+    if (options_.policy.strict) {
       throw UsageError("--strict: this recording keeps results that were taken over from the bus");
     }
     adoptions_ = std::make_unique<AdoptionSink>(recording.adoptions, Position{});

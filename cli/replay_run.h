@@ -19,9 +19,8 @@ namespace citcat {
 
 struct ReplayRunOptions {
   std::uint64_t to = ~std::uint64_t{0};
-  bool check = true;         ///< compare with the evidence
-  bool strict = false;       ///< adopt nothing
-  bool bit_changes = false;  ///< accept changes of one bit by another bus master
+  bool check = true;        ///< compare with the evidence
+  ComparisonPolicy policy;  ///< what the recording waives is taken from it
   /// Compare plainly first (VerifierOptions::plain), and once more from the beginning where that
   /// does not suffice: run() does that by itself, and a trace told to must have `start_over`; who
   /// calls run_to() and end() has to do it (Verifier::plain()).

@@ -25,10 +25,9 @@ TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunO
   ReplayRunOptions run_options;
   run_options.to = options.range.to;
   run_options.check = options.check;
-  run_options.strict = options.strict;
-  run_options.bit_changes = options.bit_changes;
+  run_options.policy = options.policy;
   if (options.use_checkpoints) {
-    run_options.start = checkpoints.start_for(options.range, options.strict);
+    run_options.start = checkpoints.start_for(options.range, options.policy.strict);
     run_options.checkpoints = &checkpoints;
   }
   if (run_options.start) run_options.check = false;

@@ -9,14 +9,14 @@
 #include "events/archive/recording_file.h"
 #include "replay/session/checkpoints.h"
 #include "replay/session/replayer.h"
+#include "replay/verify/comparison_policy.h"
 
 namespace citcat {
 
 struct TraceRunOptions {
   ReplayRange range;
-  bool check = true;            ///< compare with evidence or digests on the way
-  bool strict = false;          ///< adopt nothing
-  bool bit_changes = false;     ///< accept changes of one bit by another bus master
+  bool check = true;  ///< compare with evidence or digests on the way
+  ComparisonPolicy policy;
   bool use_checkpoints = true;  ///< begin at the last checkpoint before the range
   /// As in ReplayRunOptions; may be empty: then the comparison is slower.
   std::function<Sink*()> start_over;

@@ -25,7 +25,7 @@ struct ExplainArguments {
   std::uint64_t budget = 400;
   unsigned time = 120;
   bool json = false;
-  ComparisonArguments comparison;
+  ComparisonPolicy comparison;
 };
 
 nlohmann::ordered_json line_json(const ContextLine& line) {
@@ -183,11 +183,10 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
                      "tried against them");
   }
   ExplainOptions options;
-  options.strict = arguments.comparison.strict;
-  options.bit_changes = arguments.comparison.bit_changes;
+  options.policy = arguments.comparison;
   options.rounds = arguments.rounds;
   options.budget = arguments.budget * 1'000'000;
-  options.believed = file.believed();
+  options.policy.waived = file.waived();
   options.time = &time;
   Progress progress = console.progress("explaining", "");
   options.progress = [&progress](const char* what, std::uint64_t done) {

@@ -34,7 +34,7 @@ struct ReplayArguments {
   int jobs = 1;
   bool processes = false, unchecked = false;
   bool from_start = false, json = false;
-  ComparisonArguments comparison;
+  ComparisonPolicy comparison;
 };
 
 KtOptions kt_options(const ReplayArguments& arguments) {
@@ -197,8 +197,7 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
     options.machine_made = [&output](const Machine& machine) { output->trace.attach(machine); };
   }
   options.check = !arguments.unchecked;
-  options.strict = arguments.comparison.strict;
-  options.bit_changes = arguments.comparison.bit_changes;
+  options.policy = arguments.comparison;
   // Checkpoints are of the run without the hints.
   options.use_checkpoints = !arguments.from_start && arguments.hints.empty();
   const auto start = std::chrono::steady_clock::now();

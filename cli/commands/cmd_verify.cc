@@ -27,7 +27,7 @@ struct VerifyArguments {
   int jobs = 1;
   bool json = false, cache = false, exact_cache = false, account = false;
   bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
-  ComparisonArguments comparison;
+  ComparisonPolicy comparison;
 };
 
 nlohmann::ordered_json count_json(const CheckCount& count) {
@@ -227,8 +227,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
                const VerifyArguments& arguments, const Console& console) {
   const RecordingFile& file = placed.file;
   ReplayRunOptions options;
-  options.strict = arguments.comparison.strict;
-  options.bit_changes = arguments.comparison.bit_changes;
+  options.policy = arguments.comparison;
   options.plain_first = true;
   if (arguments.wants_cache()) {
     options.cache = choose_cache(file.recording().bus, arguments.cache_model);

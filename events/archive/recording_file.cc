@@ -363,7 +363,7 @@ void RecordingFile::apply(const HintFile& file, const std::string& source) {
   }
 }
 
-std::vector<std::uint64_t> RecordingFile::believed() const { return reviewed_transactions(hints_); }
+std::vector<std::uint64_t> RecordingFile::waived() const { return reviewed_transactions(hints_); }
 
 void RecordingFile::place(const std::function<std::vector<PlacedEvent>(Recording&)>& search) {
   placements_ = search(recording_);

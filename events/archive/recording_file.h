@@ -112,8 +112,8 @@ class RecordingFile {
   /// Applies `file`'s hints here; the archive stays as it is. Throws FormatError with `source` when
   /// they are for another recording, UsageError when they mean something this one does not have.
   void apply(const HintFile& file, const std::string& source);
-  /// Transactions that a comparison is to believe, ascending (VerifierOptions::believed).
-  std::vector<std::uint64_t> believed() const;
+  /// Transactions that a comparison is to waive, ascending (ComparisonPolicy::waived).
+  std::vector<std::uint64_t> waived() const;
   /// Lets `change` change the recording; the file stays as it is.
   void change(const std::function<void(Recording&)>& change) { change(recording_); }
   /// Hands the recording to `search`, which gives positions to interrupts and returns what it found

@@ -292,9 +292,8 @@ ExplainedRun explain_run(Recording& recording, const EvidenceSource& evidence,
                          const std::vector<Hint>& hints, const ExplainOptions& options,
                          bool causes) {
   TrialOptions trial;
-  trial.strict = options.strict;
-  trial.bit_changes = options.bit_changes;
-  trial.believed = reviewed_transactions(hints, options.believed);
+  trial.policy = options.policy;
+  trial.policy.waived = reviewed_transactions(hints, options.policy.waived);
   trial.time = options.time;
   trial.progress = [&](Position now) {
     if (options.progress) options.progress("replaying", now.instruction);

@@ -15,15 +15,13 @@
 namespace citcat {
 
 struct ExplainOptions {
-  bool strict = false;
-  bool bit_changes = false;
+  ComparisonPolicy policy;
   /// Divergences to explain one after the other, each with what repaired those before.
   unsigned rounds = 8;
   /// Instructions that trials may replay for one divergence. What is left is tried no further.
   std::uint64_t budget = 400'000'000;
   /// For the whole explanation: when it is spent, what was found so far is the answer. May be null.
   TimeBudget* time = nullptr;
-  std::vector<std::uint64_t> believed;  ///< reviewed transactions (VerifierOptions)
   std::function<void(const char* what, std::uint64_t done)> progress;
 };
 

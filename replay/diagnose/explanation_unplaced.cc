@@ -98,8 +98,8 @@ class UnplacedExplainer {
       i.position = {};
     }
     PlacerOptions placing;
-    placing.strict = options_.strict;
-    placing.believed = reviewed_transactions(explanation_.hints, options_.believed);
+    placing.policy = options_.policy;
+    placing.policy.waived = reviewed_transactions(explanation_.hints, options_.policy.waived);
     placing.time = options_.time;
     placing.progress = [this](Position now) {
       if (options_.progress) options_.progress("placing interrupts", now.instruction);
@@ -348,7 +348,7 @@ class UnplacedExplainer {
     ExplainOptions rest = options_;
     const auto rounds = static_cast<unsigned>(explanation_.rounds.size());
     rest.rounds = options_.rounds - std::min(rounds, options_.rounds);
-    rest.believed = reviewed_transactions(explanation_.hints, options_.believed);
+    rest.policy.waived = reviewed_transactions(explanation_.hints, options_.policy.waived);
     Explanation all = explain(
         recording_, [this] { return hinted(); }, rest);
     explanation_.repaired = all.repaired;

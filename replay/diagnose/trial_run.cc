@@ -28,10 +28,8 @@ TrialRun::TrialRun(Recording& recording, OpenEvidence evidence, TrialOptions opt
   auto hinted = std::make_unique<HintedEvidence>(std::move(rewindable), std::vector<Hint>{});
   hinted_ = hinted.get();
   VerifierOptions verifying;
-  verifying.strict = options_.strict;
-  verifying.bit_changes = options_.bit_changes;
+  verifying.policy = options_.policy;
   verifying.final_memory = false;
-  verifying.believed = options_.believed;
   verifier_ = std::make_unique<Verifier>(recording_, std::move(hinted), verifying);
   sinks_.add(history_);
   sinks_.add(observed_);
@@ -141,7 +139,7 @@ void TrialRun::go_back(const Place& place, const std::vector<Hint>& hints) {
   hinted_->set_hints(hints);
   replayer_->restore(replayer);
   verifier_->restore(place.verifier);
-  verifier_->believe(reviewed_transactions(hints, options_.believed));
+  verifier_->waive(reviewed_transactions(hints, options_.policy.waived));
   for (const Hint& hint : hints) {
     if (hint.kind != Hint::Kind::memory) continue;
     replayer_->machine().memory().external_write(hint.address, hint.data);

@@ -19,9 +19,7 @@
 namespace citcat {
 
 struct TrialOptions {
-  bool strict = false;
-  bool bit_changes = false;
-  std::vector<std::uint64_t> believed;  ///< results accepted already (VerifierOptions)
+  ComparisonPolicy policy;
   std::function<void(Position)> progress;
   /// When it is spent every replay ends where it is (ReplayReport::End::stopped). May be null.
   TimeBudget* time = nullptr;

@@ -26,7 +26,7 @@ std::optional<PlacementReport> place_events(RecordingFile& file, const PlacerOpt
   const bool possible = file.meta().evidence == EvidenceMode::full;
   if (!possible || !needs_placement(file.recording())) return std::nullopt;
   PlacerOptions all = options;
-  all.believed = file.believed();
+  all.policy.waived = file.waived();
   std::optional<PlacementReport> report;
   file.place([&](Recording& recording) {
     report = place_events(

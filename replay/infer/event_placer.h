@@ -21,6 +21,7 @@
 #include "events/recording.h"
 #include "replay/session/replayer.h"
 #include "replay/session/time_budget.h"
+#include "replay/verify/comparison_policy.h"
 
 namespace citcat {
 
@@ -40,9 +41,9 @@ struct PlacementReport {
 bool needs_placement(const Recording& recording);
 
 struct PlacerOptions {
-  bool strict = false;  ///< take no result over from the evidence
-  /// Transactions to believe (VerifierOptions::believed). Of an archive its own are taken.
-  std::vector<std::uint64_t> believed;
+  /// Changes of one bit are always accepted: whether they are a device is for others to judge. What
+  /// an archive waives is taken from it.
+  ComparisonPolicy policy;
   /// Called now and then with the position.
   std::function<void(Position)> progress;
   /// When it is spent what is not placed yet stays as it is. May be null.

@@ -29,12 +29,10 @@ PlaceSearch::PlaceSearch(Recording& recording, const EvidenceSource& evidence,
   auto reader = std::make_unique<RewindableEvidence>(evidence);
   evidence_ = reader.get();
   VerifierOptions verifying;
-  verifying.strict = options.strict;
+  verifying.policy = options.policy;
   verifying.reads = false;
   verifying.final_memory = false;
-  // Whether a change of one bit is a device is for others to judge.
-  verifying.bit_changes = true;
-  verifying.believed = options.believed;
+  verifying.policy.bit_changes = true;
   verifier_ = std::make_unique<Verifier>(recording, std::move(reader), verifying);
   if (recording.bus.form == CacheForm::none) gate_.follow_reads();
   if (recording.bus.form == CacheForm::write_back) {

@@ -78,7 +78,7 @@ class RecordingSource final : public TraceReader::Source {
   void check() {
     if (file_.meta().evidence == EvidenceMode::full) {
       VerifierOptions options;
-      options.believed = file_.believed();
+      options.policy.waived = file_.waived();
       verifier_ = std::make_unique<Verifier>(file_.recording(), file_.evidence(), options);
       sinks_.add(*verifier_);
     } else if (!file_.digests().empty()) {

@@ -53,7 +53,7 @@ Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> e
       options_(options),
       lone_changes_(recording.external_writes),
       plain_(options.plain && allows_blocks()),
-      joins_lines_(plain_ && options.believed.empty()),
+      joins_lines_(plain_ && options.policy.waived.empty()),
       port_bus_(recording.bus, recording.initial.model) {
   keeps_model_ = options_.final_memory && recording_.bus.form != CacheForm::write_back;
   if (keeps_model_) model_ = recording_.image.clone();
@@ -244,8 +244,8 @@ bool Verifier::made_by_specific_store() const {
 
 bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value,
                      std::uint8_t unspecified) {
-  const bool may = !options_.strict && ((pending.t.data[byte] ^ value) & ~unspecified) == 0;
-  if (!may && !is_believed(pending.t.index)) return false;
+  const bool may = !options_.policy.strict && ((pending.t.data[byte] ^ value) & ~unspecified) == 0;
+  if (!may && !is_waived(pending.t.index)) return false;
   machine_->memory().external_write(a, {&pending.t.data[byte], 1});
   adoptions_.push_back({machine_->position(), true, a, pending.t.data[byte]});
   if (!pending.adopted) ++totals_.adopted;
@@ -253,8 +253,9 @@ bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint
   return true;
 }
 
-bool Verifier::is_believed(std::uint64_t transaction) const {
-  return std::binary_search(options_.believed.begin(), options_.believed.end(), transaction);
+bool Verifier::is_waived(std::uint64_t transaction) const {
+  return std::binary_search(options_.policy.waived.begin(), options_.policy.waived.end(),
+                            transaction);
 }
 
 /// The capture ends within the instruction in progress: nothing of it is left to compare with.

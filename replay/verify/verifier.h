@@ -27,6 +27,7 @@
 #include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 #include "replay/session/replayer.h"
+#include "replay/verify/comparison_policy.h"
 #include "replay/verify/lone_change.h"
 #include "replay/verify/read_check.h"
 #include "replay/x86/flag_effects.h"
@@ -69,18 +70,12 @@ struct FinalMemory {
 };
 
 struct VerifierOptions {
-  bool strict = false;  ///< adopt nothing
-  bool reads = true;    ///< compare reads and line fills too, where the capture counts them
-  /// Take a change of one bit by another bus master for what it says it is. Without, one that
-  /// stands alone (see LoneChanges) is a divergence: it is what a wrongly captured bit looks like.
-  bool bit_changes = false;
+  ComparisonPolicy policy;
+  bool reads = true;         ///< compare reads and line fills too, where the capture counts them
   bool final_memory = true;  ///< keep what compare_final() needs
   /// Take only what agrees plainly, by whole blocks of instructions where the capture allows it:
   /// see Verifier::plain(). Several times faster.
   bool plain = false;
-  /// Transactions that somebody has reviewed, ascending: captured writes whose bytes are taken over
-  /// whatever the replay stored, and reads that showed another bus master change a single bit.
-  std::vector<std::uint64_t> believed;
 };
 
 /// How far a comparison has come: which captured transactions wait for the replay, and what was
@@ -219,8 +214,8 @@ class Verifier final : public Sink, private VerifierProgress {
   Checkpoint checkpoint() const;
   void restore(const Checkpoint& checkpoint);
   /// For trials: other writes to believe from here on, and memory that the capture showed wrongly.
-  void believe(std::vector<std::uint64_t> transactions) {
-    options_.believed = std::move(transactions);
+  void waive(std::vector<std::uint64_t> transactions) {
+    options_.policy.waived = std::move(transactions);
   }
   void correct_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
     if (reads_ != nullptr) reads_->correct(a, bytes);
@@ -349,7 +344,7 @@ class Verifier final : public Sink, private VerifierProgress {
   const BusTransaction& next_part(const PortUse& use, bool begun, Position now);
   void check_special(BusOp op, Position now);
   bool made_by_specific_store() const;
-  bool is_believed(std::uint64_t transaction) const;
+  bool is_waived(std::uint64_t transaction) const;
   [[noreturn]] void diverged(Position now, const char* reason, const BusTransaction* expected,
                              const std::string& found) const;
 

@@ -78,7 +78,7 @@ void Verifier::copied(PhysAddr from, PhysAddr to, std::uint32_t size) {
 bool Verifier::is_image(PhysAddr a, std::uint8_t captured) const {
   const PhysAddr at{a.value & ~3u};
   const auto image = flag_images_.find(at.value);
-  if (options_.strict || image == flag_images_.end()) return false;
+  if (options_.policy.strict || image == flag_images_.end()) return false;
   const Memory& memory = machine_->memory();
   if (!memory.is_mapped(at.page()) || !memory.is_defined(at, 4)) return false;
   const FlagImage& stored = image->second;

@@ -137,7 +137,7 @@ bool Verifier::shows_images_alone(const PendingLine& line) const {
 }
 
 bool Verifier::adopt_line(PendingLine& line) {
-  const bool believed = is_believed(line.t.index);
+  const bool believed = is_waived(line.t.index);
   if (plain_ && !believed && !shows_images_alone(line)) return false;
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
@@ -172,7 +172,7 @@ void Verifier::expire_lines(Position completed, bool in_repeat) {
 
 /// The byte's value is one that no manual tells, and differs from the captured only where it does.
 bool Verifier::may_differ(PhysAddr a, std::uint8_t captured) const {
-  if (options_.strict) return false;
+  if (options_.policy.strict) return false;
   const auto specific = specific_bytes_.find(a.value);
   const auto ours = machine_->memory().defined_byte(a);
   return specific != specific_bytes_.end() && ours &&

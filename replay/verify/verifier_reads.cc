@@ -85,7 +85,7 @@ bool Verifier::marks_table_entry(PhysAddr a, std::uint8_t before, std::uint8_t c
 
 void Verifier::check_bit_change(PhysAddr a, bool table_entry, std::uint64_t transaction,
                                 Position now) {
-  if (!options_.bit_changes && !is_believed(transaction) && !table_entry &&
+  if (!options_.policy.bit_changes && !is_waived(transaction) && !table_entry &&
       lone_changes_.stands_alone(a)) {
     char at[16];
     std::snprintf(at, sizeof at, "%08x", a.value);

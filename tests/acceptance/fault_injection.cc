@@ -515,7 +515,7 @@ bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const 
 bool FaultInjector::runs_as_before(const ImportedRecording& imported,
                                    const std::vector<Hint>& hints) const {
   VerifierOptions verifying;
-  verifying.believed = reviewed_transactions(hints);
+  verifying.policy.waived = reviewed_transactions(hints);
   Verifier verifier(imported.recording,
                     std::make_unique<HintedEvidence>(imported.read_evidence(), hints), verifying);
   StreamHash hash;

@@ -282,7 +282,7 @@ TEST_P(MachineCaptures, AdoptsWhatImplementationsDifferIn) {
   expect_ground_truth(run);
 
   VerifierOptions strict;
-  strict.strict = true;
+  strict.policy.strict = true;
   MachineRun strict_run(capture, imported, strict);
   strict_run.golden().tolerate_floating_point();
   strict_run.run();

@@ -97,7 +97,7 @@ void read_recording(const std::string& path) {
   const citcat::RecordingFile file = citcat::RecordingFile::open(path);
   CITCAT_ASSERT(file.number() < file.recordings());
   file.identity();
-  file.believed();
+  file.waived();
   if (file.meta().evidence == citcat::EvidenceMode::full) {
     const auto evidence = file.evidence();
     citcat::BusTransaction transaction;

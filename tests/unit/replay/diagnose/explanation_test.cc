@@ -28,7 +28,7 @@ class ExplanationTest : public testing::Test {
 
   ReplayReport verified(const std::vector<Hint>& hints) {
     VerifierOptions verifying;
-    verifying.believed = reviewed_transactions(hints);
+    verifying.policy.waived = reviewed_transactions(hints);
     Verifier verifier(imported_.recording,
                       std::make_unique<HintedEvidence>(imported_.read_evidence(), hints),
                       verifying);

@@ -1,0 +1,19 @@
+#pragma once
+// How a replay is compared with what the bus showed, from the command line to the last byte.
+
+#include <cstdint>
+#include <vector>
+
+namespace citcat {
+
+struct ComparisonPolicy {
+  bool strict = false;  ///< take no result over from the bus (adopt nothing)
+  /// Take a change of one bit by another bus master for what it says it is. Without, one that
+  /// stands alone (see LoneChanges) is a divergence: it is what a wrongly captured bit looks like.
+  bool bit_changes = false;
+  /// Transactions that somebody has reviewed, ascending: captured writes whose bytes are taken over
+  /// whatever the replay stored, and reads that showed another bus master change a single bit.
+  std::vector<std::uint64_t> waived;
+};
+
+}  // namespace citcat
