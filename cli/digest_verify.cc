@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "formats/io/error.h"
-#include "replay/session/end_sink.h"
+#include "cli/divergence_report.h"
+#include "cli/replay_progress.h"
+#include "replay/run/replay_session.h"
 
 namespace citcat {
 
@@ -44,39 +43,14 @@ void print_text(const DigestVerdict& v, const RecordingFile& file, const Console
 
 }  // namespace
 
-DigestCheck::DigestCheck(const RecordingFile& file, ReplayRunOptions& options)
-    : expected_(file.digests()) {
-  if (file.meta().evidence == EvidenceMode::full) return;
-  needed_ = options.check;
-  options.check = false;
-  if (needed_ && expected_.empty()) {
-    throw UsageError(file.container().path() + " holds neither evidence nor digests");
-  }
-  if (!expected_.empty()) {
-    const Position end = file.recording().end.value_or(Position{expected_.back().instruction, 0});
-    options.to = EndSink::stop(end, options.to);
-  }
-}
-
-std::optional<std::uint64_t> DigestCheck::compare(std::uint64_t instructions) {
-  if (!needed_) return std::nullopt;
-  const auto differs = first_difference(expected_, sink_.finish(instructions), instructions);
-  // Compared were those up to the first difference, it among them.
-  const std::uint64_t compared = differs.value_or(instructions);
-  checked_ = static_cast<std::uint64_t>(
-      std::count_if(expected_.begin(), expected_.end(),
-                    [compared](const ReplayDigest& d) { return d.instruction <= compared; }));
-  return differs;
-}
-
 DigestVerdict verify_digests(const RecordingFile& file, const Console& console) {
-  ReplayRunOptions options;
-  DigestCheck check(file, options);
-  ReplayRun run(file, &check.sink(), options, console);
+  SessionOptions options;
+  options.progress = replay_progress(file, console);
+  ReplaySession session(file, nullptr, options);
   DigestVerdict verdict;
-  verdict.report = run.run();
-  verdict.differs_before = check.compare(verdict.report.instructions);
-  verdict.checked = check.checked();
+  verdict.report = session.run();
+  verdict.differs_before = session.digests().compare(verdict.report.instructions);
+  verdict.checked = session.digests().checked();
   // A replay that ended early has not shown that it is the one that was verified.
   if (!verdict.differs_before && verdict.checked != file.digests().size()) {
     verdict.differs_before = file.digests().back().instruction;

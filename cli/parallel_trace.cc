@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "cli/interrupt.h"
-#include "cli/replay_run.h"
 #include "formats/io/error.h"
 #include "formats/io/shared_ring.h"
+#include "replay/run/replay_session.h"
 
 namespace citcat {
 namespace {
@@ -139,8 +139,7 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
             const std::vector<Part>& parts, const KtOptions& kt, PieceWriter& out) {
   KtWriter writer(out);
   KtSink trace(writer, kt);
-  const Console silent(true);
-  std::unique_ptr<ReplayRun> run;
+  std::unique_ptr<ReplaySession> run;
   for (const Part& part : parts) {
     trace.set_range({part.range.from, part.first ? kt.from_iteration : 0},
                     part.last ? Position{kt.to, kt.to_iteration} : Position{part.range.to, 0},
@@ -149,14 +148,14 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
     if (run) {
       run->go_to(part.start, part.range.to);
     } else {
-      ReplayRunOptions options;
+      SessionOptions options;
       options.to = part.range.to;
       options.start = part.start;
       options.checkpoints = &checkpoints;
       if (part.first) {
         options.machine_made = [&trace](const Machine& machine) { trace.attach(machine); };
       }
-      run = std::make_unique<ReplayRun>(file, &trace, options, silent);
+      run = std::make_unique<ReplaySession>(file, &trace, options);
     }
     const std::uint64_t before = writer.instructions();
     const ReplayReport report = run->run();

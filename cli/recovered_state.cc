@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "cli/divergence_report.h"
 #include "cli/interrupt.h"
-#include "cli/replay_run.h"
 #include "cli/temporary_file.h"
 #include "events/archive/recording_file.h"
 #include "formats/io/error.h"

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "cli/digest_verify.h"
-#include "cli/replay_run.h"
+#include "cli/divergence_report.h"
+#include "cli/replay_progress.h"
+#include "replay/run/replay_session.h"
 
 namespace citcat {
 
@@ -22,7 +23,7 @@ void TraceRunResult::warn(const Console& console) const {
 TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunOptions& options,
                          const Console& console) {
   const Checkpoints checkpoints(file);
-  ReplayRunOptions run_options;
+  SessionOptions run_options;
   run_options.to = options.range.to;
   run_options.check = options.check;
   run_options.policy = options.policy;
@@ -30,19 +31,15 @@ TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunO
     run_options.start = checkpoints.start_for(options.range, options.policy.strict);
     run_options.checkpoints = &checkpoints;
   }
-  if (run_options.start) run_options.check = false;
-  DigestCheck digests(file, run_options);
   run_options.start_over = options.start_over;
   run_options.machine_made = options.machine_made;
-  run_options.plain_first = !digests.needed() && (trace == nullptr || options.start_over);
-  SinkList both;
-  if (trace != nullptr) both.add(*trace);
-  both.add(digests.sink());
+  run_options.plain_first = trace == nullptr || options.start_over;
+  run_options.progress = replay_progress(file, console);
   TraceRunResult result;
   if (run_options.start) result.started_at = run_options.start->instruction;
-  ReplayRun run(file, digests.needed() ? &both : trace, run_options, console);
-  result.report = run.run();
-  result.differs_before = digests.compare(result.report.instructions);
+  ReplaySession session(file, trace, run_options);
+  result.report = session.run();
+  result.differs_before = session.digests().compare(result.report.instructions);
   return result;
 }
 

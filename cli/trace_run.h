@@ -18,7 +18,7 @@ struct TraceRunOptions {
   bool check = true;  ///< compare with evidence or digests on the way
   ComparisonPolicy policy;
   bool use_checkpoints = true;  ///< begin at the last checkpoint before the range
-  /// As in ReplayRunOptions; may be empty: then the comparison is slower.
+  /// As in SessionOptions; may be empty: then the comparison is slower.
   std::function<Sink*()> start_over;
   std::function<void(const Machine&)> machine_made;  ///< as there
 };

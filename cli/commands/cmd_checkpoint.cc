@@ -11,9 +11,10 @@
 #include "cli/command.h"
 #include "cli/digest_verify.h"
 #include "cli/placed_recording.h"
-#include "cli/replay_run.h"
+#include "cli/replay_progress.h"
 #include "cli/trace_run.h"
 #include "formats/io/error.h"
+#include "replay/run/replay_session.h"
 #include "replay/session/checkpoints.h"
 
 namespace citcat {
@@ -34,31 +35,32 @@ struct Taken {
 };
 
 /// One replay with checkpoints on the way, added to the archive when nothing contradicted it up to
-/// its end. `plain`: as in ReplayRunOptions; nullopt where that does not suffice.
+/// its end. `plain`: as in SessionOptions; nullopt where that does not suffice.
 std::optional<Taken> try_checkpoints(const RecordingFile& file,
                                      const CheckpointArguments& arguments, bool plain,
                                      const Console& console) {
-  ReplayRunOptions options;
-  DigestCheck digests(file, options);
-  options.plain_first = plain && !digests.needed();
-  ReplayRun run(file, digests.needed() ? &digests.sink() : nullptr, options, console);
+  SessionOptions options;
+  options.plain_first = plain;
+  options.progress = replay_progress(file, console);
+  ReplaySession run(file, nullptr, options);
   CheckpointTaker taker(file.recording(), arguments.options);
   ReplayReport report;
   for (;;) {
-    report = run.run_to(std::min(taker.next(), options.to));
+    report = run.run_to(std::min(taker.next(), run.to()));
     if (report.end == ReplayReport::End::diverged || report.instructions < taker.next()) break;
     taker.take(run.replayer());
   }
   Taken taken;
   taken.result.report = run.end(report);
-  taken.result.differs_before = digests.compare(report.instructions);
+  taken.result.differs_before = run.digests().compare(report.instructions);
   if (!taken.result.sure()) {
-    const bool careful = options.check && run.verifier().plain();
+    const bool careful = run.verifier() != nullptr && run.verifier()->plain();
     return careful ? std::nullopt : std::optional(taken);
   }
   if (taker.count() != 0) {
-    taker.append_to(arguments.recording, run.position(),
-                    options.check ? run.verifier().adoptions() : file.recording().adoptions);
+    taker.append_to(
+        arguments.recording, run.position(),
+        run.verifier() != nullptr ? run.verifier()->adoptions() : file.recording().adoptions);
   }
   taken.checkpoints = taker.count();
   taken.spacing = taker.spacing();

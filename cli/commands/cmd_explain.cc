@@ -8,9 +8,9 @@
 
 #include "cli/command.h"
 #include "cli/comparison_arguments.h"
+#include "cli/divergence_report.h"
 #include "cli/interrupt.h"
 #include "cli/placed_recording.h"
-#include "cli/replay_run.h"
 #include "cli/staged_output.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"

@@ -10,10 +10,10 @@
 
 #include "cli/command.h"
 #include "cli/comparison_arguments.h"
+#include "cli/divergence_report.h"
 #include "cli/parallel_trace.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
-#include "cli/replay_run.h"
 #include "cli/shard.h"
 #include "cli/staged_output.h"
 #include "cli/trace_run.h"

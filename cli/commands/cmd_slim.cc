@@ -9,13 +9,14 @@
 #include "cli/command.h"
 #include "cli/digest_verify.h"
 #include "cli/placed_recording.h"
-#include "cli/replay_run.h"
+#include "cli/replay_progress.h"
 #include "cli/staged_output.h"
 #include "cli/temporary_file.h"
 #include "events/archive/recording_file.h"
 #include "events/derive/event_order.h"
 #include "events/derive/external_writes.h"
 #include "formats/io/error.h"
+#include "replay/run/replay_session.h"
 #include "replay/session/digest_sink.h"
 #include "replay/session/end_sink.h"
 
@@ -61,14 +62,16 @@ Recording copy_for_slim(const Recording& from, const VerifiedRun& verified, bool
 /// Throws UsageError when the evidence does not confirm the recording.
 VerifiedRun verified_run(const RecordingFile& file, const Console& console) {
   DigestSink sink;
-  ReplayRun run(file, &sink, ReplayRunOptions{}, console);
+  SessionOptions options;
+  options.progress = replay_progress(file, console);
+  ReplaySession run(file, &sink, options);
   const ReplayReport report = run.run();
   if (report.end != ReplayReport::End::complete) {
     throw UsageError(file.container().path() +
                      " does not replay to its end as its evidence shows: only a verified recording "
                      "can do without it (see citcat verify)");
   }
-  return {report.instructions, run.verifier().adoptions(), sink.finish(report.instructions),
+  return {report.instructions, run.verifier()->adoptions(), sink.finish(report.instructions),
           run.position()};
 }
 

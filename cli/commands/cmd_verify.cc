@@ -14,10 +14,12 @@
 #include "cli/command.h"
 #include "cli/comparison_arguments.h"
 #include "cli/digest_verify.h"
+#include "cli/divergence_report.h"
 #include "cli/placed_recording.h"
-#include "cli/replay_run.h"
+#include "cli/replay_progress.h"
 #include "events/memory_file.h"
 #include "formats/io/error.h"
+#include "replay/run/replay_session.h"
 
 namespace citcat {
 namespace {
@@ -226,14 +228,15 @@ void add_placement_cause(const PlacedRecording& placed, ReplayReport& report) {
 Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
                const VerifyArguments& arguments, const Console& console) {
   const RecordingFile& file = placed.file;
-  ReplayRunOptions options;
+  SessionOptions options;
   options.policy = arguments.comparison;
   options.plain_first = true;
   if (arguments.wants_cache()) {
     options.cache = choose_cache(file.recording().bus, arguments.cache_model);
     if (options.cache == nullptr) console.note("no cache is declared that there is a model of");
   }
-  ReplayRun run(file, nullptr, options, console);
+  options.progress = replay_progress(file, console);
+  ReplaySession run(file, nullptr, options);
   Verdict verdict;
   verdict.report = run.run();
   verdict.memory = run.compare_final(captured);
@@ -243,7 +246,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
     verdict.cache = CacheVerdict{cache->descriptor().name, cache->totals()};
   }
   verdict.placements = file.placements();
-  verdict.totals = run.verifier().totals();
+  verdict.totals = run.verifier()->totals();
   // Of all instructions, or of where branches went.
   verdict.hardware_stream =
       file.recording().totals.instruction_starts != 0 || verdict.totals.instructions.checked != 0;

@@ -13,12 +13,9 @@
 #include "formats/kt/kt_counter.h"
 #include "formats/kt/kt_note_reader.h"
 #include "replay/infer/event_placer.h"
+#include "replay/run/replay_session.h"
 #include "replay/session/checkpoints.h"
-#include "replay/session/digest_sink.h"
-#include "replay/session/end_sink.h"
-#include "replay/session/replayer.h"
 #include "replay/trace/record_sink.h"
-#include "replay/verify/verifier.h"
 
 namespace citcat {
 
@@ -47,8 +44,7 @@ class RecordingSource final : public TraceReader::Source {
   }
 
   Position position() const override {
-    return at_ < sink_.records.size() ? sink_.records[at_].position
-                                      : replayer_->machine().position();
+    return at_ < sink_.records.size() ? sink_.records[at_].position : session_->position();
   }
 
   void seek(Position position) override {
@@ -72,53 +68,18 @@ class RecordingSource final : public TraceReader::Source {
     kt.process_records = options.process_records;
     return kt;
   }
-  std::uint64_t reached() const { return replayer_->machine().position().instruction; }
-
-  /// Compares the replay with the evidence, or with the digests in its place.
-  void check() {
-    if (file_.meta().evidence == EvidenceMode::full) {
-      VerifierOptions options;
-      options.policy.waived = file_.waived();
-      verifier_ = std::make_unique<Verifier>(file_.recording(), file_.evidence(), options);
-      sinks_.add(*verifier_);
-    } else if (!file_.digests().empty()) {
-      digests_ = std::make_unique<DigestSink>();
-    }
-  }
+  std::uint64_t reached() const { return session_->position().instruction; }
 
   /// Makes a replay ready that stands at the beginning or at a checkpoint.
   void begin(const std::optional<Checkpoints::Start>& start) {
-    const bool full = file_.meta().evidence == EvidenceMode::full;
-    sinks_ = SinkList();
-    verifier_.reset();
-    digests_.reset();
-    adoptions_.reset();
-    end_ = ~std::uint64_t{0};
-    const std::vector<ReplayDigest>& digests = file_.digests();
-    std::optional<Position> end;
-    if (start) {
-      end = start->end;
-      adoptions_ = checkpoints_.adoptions_from(*start);
-    } else if (!full) {
-      end = file_.recording().end;
-      if (!end && !digests.empty()) end = Position{digests.back().instruction, 0};
-      const std::vector<Adoption>& kept = file_.recording().adoptions;
-      if (!kept.empty()) adoptions_ = std::make_unique<AdoptionSink>(kept, Position{});
-    }
-    if (adoptions_) sinks_.add(*adoptions_);
-    if (end && EndSink::needed(*end, end_)) sinks_.add(end_sink_.emplace(*end));
-    if (end) end_ = EndSink::stop(*end, end_);
-    if (!start && options_.check) check();
-    sinks_.add(sink_);
-    if (digests_) sinks_.add(*digests_);
-    ReplayOptions replay;
-    if (full) replay.evidence = [this] { return file_.evidence(); };
-    replayer_ = std::make_unique<Replayer>(file_.recording(), &sinks_, std::move(replay));
-    if (verifier_) verifier_->attach(replayer_->machine());
-    if (adoptions_) adoptions_->attach(replayer_->machine());
-    if (start) checkpoints_.restore(*start, *replayer_);
-    passed_ = start;
-    sink_.attach(replayer_->machine());
+    session_.reset();
+    SessionOptions session;
+    const bool evidence = file_.meta().evidence == EvidenceMode::full;
+    session.check = options_.check && !start && (evidence || !file_.digests().empty());
+    session.start = start;
+    session.checkpoints = &checkpoints_;
+    session_.emplace(file_, &sink_, std::move(session));
+    sink_.attach(session_->machine());
     sink_.begin_at({});
     at_ = 0;
     ended_ = failed_ = false;
@@ -129,40 +90,21 @@ class RecordingSource final : public TraceReader::Source {
     if (failed_) throw TraceDiverged(failure_);
     sink_.records.clear();
     at_ = 0;
-    std::uint64_t to = std::min(end_, std::max(reached(), sink_.from().instruction) + kStep);
-    const auto next = passed_ ? checkpoints_.after(*passed_) : std::nullopt;
-    if (next) to = std::min(to, next->instruction);
-    const ReplayReport report = replayer_->run_to(to);
+    const std::uint64_t end = session_->to();
+    const std::uint64_t to = std::min(end, std::max(reached(), sink_.from().instruction) + kStep);
+    const ReplayReport report = session_->run_to(to);
     if (report.end == ReplayReport::End::diverged) {
       fail(*report.divergence);
-    } else if (next && reached() == next->instruction) {
-      if (!checkpoints_.agrees(*next, *replayer_)) {
-        fail({{next->instruction, 0},
-              ~std::uint64_t{0},
-              "the replay from a checkpoint is not the one that was checked",
-              "",
-              "",
-              {}});
-      }
-      passed_ = next;
-    } else if (report.instructions < to || to == end_) {
+    } else if (report.instructions < to || to == end) {
       finish(report);
     }
   }
 
   void finish(const ReplayReport& report) {
     ended_ = true;
-    try {
-      if (verifier_ && report.end == ReplayReport::End::complete) {
-        verifier_->finish(replayer_->machine().position());
-      }
-    } catch (const ReplayStopped& stop) {
-      fail(make_divergence(stop));
-    }
-    if (!digests_) return;
-    const auto differs = first_difference(file_.digests(), digests_->finish(report.instructions),
-                                          report.instructions);
-    if (differs) {
+    const ReplayReport whole = session_->end(report);
+    if (whole.end == ReplayReport::End::diverged) fail(*whole.divergence);
+    if (const auto differs = session_->digests().compare(report.instructions)) {
       fail({{*differs, 0},
             ~std::uint64_t{0},
             "the replay is not the one that was verified",
@@ -183,14 +125,7 @@ class RecordingSource final : public TraceReader::Source {
   RecordingFile file_;
   Checkpoints checkpoints_;
   RecordSink sink_;
-  SinkList sinks_;
-  std::unique_ptr<Verifier> verifier_;
-  std::unique_ptr<DigestSink> digests_;
-  std::unique_ptr<AdoptionSink> adoptions_;
-  std::unique_ptr<Replayer> replayer_;
-  std::optional<Checkpoints::Start> passed_;  ///< last checkpoint of the series begun at
-  std::optional<EndSink> end_sink_;
-  std::uint64_t end_ = 0;
+  std::optional<ReplaySession> session_;
   std::size_t at_ = 0;
   bool ended_ = false, failed_ = false;
   std::string failure_;

@@ -1,0 +1,36 @@
+#include "replay/run/digest_check.h"
+
+#include <algorithm>
+
+#include "formats/io/error.h"
+#include "replay/session/end_sink.h"
+
+namespace citcat {
+
+DigestCheck::DigestCheck(const RecordingFile& file, bool check) : file_(file) {
+  if (file.meta().evidence == EvidenceMode::full) return;
+  needed_ = check;
+  if (needed_ && file.digests().empty()) {
+    throw UsageError(file.container().path() + " holds neither evidence nor digests");
+  }
+}
+
+std::uint64_t DigestCheck::stop(std::uint64_t to) const {
+  if (file_.meta().evidence == EvidenceMode::full || file_.digests().empty()) return to;
+  const Position last{file_.digests().back().instruction, 0};
+  return EndSink::stop(file_.recording().end.value_or(last), to);
+}
+
+std::optional<std::uint64_t> DigestCheck::compare(std::uint64_t instructions) {
+  if (!needed_) return std::nullopt;
+  const std::vector<ReplayDigest>& expected = file_.digests();
+  const auto differs = first_difference(expected, sink_.finish(instructions), instructions);
+  // Compared were those up to the first difference, it among them.
+  const std::uint64_t compared = differs.value_or(instructions);
+  checked_ = static_cast<std::uint64_t>(
+      std::count_if(expected.begin(), expected.end(),
+                    [compared](const ReplayDigest& d) { return d.instruction <= compared; }));
+  return differs;
+}
+
+}  // namespace citcat

@@ -1,0 +1,105 @@
+#pragma once
+// One replay of a recording, with all that makes it right: comparison with the evidence or with the
+// digests in its place, results taken over before, checkpoints, the place where the run ended.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "events/archive/recording_file.h"
+#include "replay/run/digest_check.h"
+#include "replay/session/checkpoints.h"
+#include "replay/session/end_sink.h"
+#include "replay/session/replayer.h"
+#include "replay/verify/cache_check.h"
+#include "replay/verify/comparison_policy.h"
+#include "replay/verify/verifier.h"
+
+namespace citcat {
+
+struct SessionOptions {
+  std::uint64_t to = ~std::uint64_t{0};  ///< first instruction not replayed
+  bool check = true;                     ///< compare with the evidence, or with digests
+  ComparisonPolicy policy;               ///< what the recording waives is taken from it
+  /// Compare plainly first (VerifierOptions::plain), and once more from the beginning where that
+  /// does not suffice: run() does that by itself, and an observer must have `start_over`; who calls
+  /// run_to() and end() has to do it (Verifier::plain()).
+  bool plain_first = false;
+  /// Forgets what the observer was told, and returns the one to tell to instead.
+  std::function<Sink*()> start_over;
+  /// Called with each machine that the observer is going to be told of, before it runs; may be
+  /// empty.
+  std::function<void(const Machine&)> machine_made;
+  /// Predict the traffic of this cache; null: of none. Only with `check`, from the beginning.
+  const CacheDescriptor* cache = nullptr;
+  /// Begin at this checkpoint, or at the beginning of the run with checkpoints. The evidence is
+  /// then not compared: it was when they were taken, and those on the way must agree.
+  std::optional<Checkpoints::Start> start;
+  const Checkpoints* checkpoints = nullptr;  ///< of `start`
+  std::function<void(Position)> progress;    ///< called now and then; may be empty
+};
+
+class ReplaySession {
+ public:
+  /// `observer` may be null; it, `file` and what `options` points to must outlive the session.
+  /// Interrupts of the recording must have their places (replay/infer/event_placer.h). Throws
+  /// UsageError where the recording does not allow what is asked for.
+  ReplaySession(const RecordingFile& file, Sink* observer, SessionOptions options);
+  ReplaySession(const ReplaySession&) = delete;
+  ReplaySession& operator=(const ReplaySession&) = delete;
+
+  /// Replays to the end; what is left of the evidence there counts as a divergence.
+  ReplayReport run();
+  /// Makes it a replay from another checkpoint up to `to`, for another run(); only where it was one
+  /// from a checkpoint before. What was translated is kept where it can be.
+  void go_to(const Checkpoints::Start& start, std::uint64_t to);
+  /// Replays up to an instruction, to() at the latest, and may be called again; says nothing of
+  /// what is left of the evidence. Checkpoints on the way must agree.
+  ReplayReport run_to(std::uint64_t to);
+  /// What run() would have returned after run_to() gave `report` and there is no more to replay.
+  ReplayReport end(ReplayReport report);
+  /// The first instruction that is not going to be replayed, as far as is known.
+  std::uint64_t to() const;
+  const Replayer& replayer() const { return *replayer_; }
+  const Machine& machine() const { return replayer_->machine(); }
+  Position position() const { return replayer_->machine().position(); }
+  /// Compares final memory after run(). A captured final image may be younger than the last
+  /// transaction on the bus: the replay then goes on, as long as nothing happens that the bus would
+  /// have shown, until its memory is that of the image.
+  FinalMemory compare_final(const MemoryImage* captured);
+  /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
+  std::uint64_t model_specific_results() const {
+    return replayer_->machine().model_specific_results();
+  }
+  /// The instruction that gave the first of them, as text: position, address, disassembly.
+  std::string first_model_specific() const;
+  /// Null when no cache was asked for.
+  const CacheCheck* cache() const { return cache_.get(); }
+  /// Null unless evidence is compared.
+  const Verifier* verifier() const { return verifier_.get(); }
+  /// Of an archive without evidence; to be asked after the replay.
+  DigestCheck& digests() { return digests_; }
+
+ private:
+  void set_up(bool plain);
+  void add_comparison(bool plain);
+  std::optional<Position> end_within_repeat() const;
+  ReplayReport run_carefully();
+
+  const RecordingFile& file_;
+  Sink* observer_;
+  SessionOptions options_;
+  DigestCheck digests_;
+  std::unique_ptr<Verifier> verifier_;
+  std::unique_ptr<CacheCheck> cache_;
+  std::optional<EndSink> end_;
+  std::unique_ptr<AdoptionSink> adoptions_;
+  std::optional<SinkList> sinks_;
+  std::unique_ptr<Replayer> replayer_;
+  std::optional<Checkpoints::Loaded> loaded_;  ///< of `options_.start`
+  std::optional<Checkpoints::Start> passed_;   ///< the last checkpoint that agreed
+};
+
+}  // namespace citcat
