@@ -21,7 +21,9 @@ run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
 run(${prefix}/bin/citcat --version)
 message(STATUS "installed program: ${output}")
 
-run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/consumer -G Ninja
+file(GLOB_RECURSE example ${prefix}/*/code_pages.cc)
+cmake_path(GET example PARENT_PATH examples)
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/consumer -G Ninja -DEXAMPLES=${examples}
   -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug)
 run(${CMAKE_COMMAND} --build ${work}/consumer)
 run(${work}/consumer/consumer)
@@ -62,3 +64,21 @@ execute_process(COMMAND ${work}/cache_simulator ${work}/absent.citcat 8192 4 16
 if(result EQUAL 0 OR NOT message MATCHES "absent.citcat: cannot open")
   message(FATAL_ERROR "a file that is not there gave status ${result} and \"${message}\"")
 endif()
+
+# The C++ interface: an observer sees the same of a recording, of one without evidence, and from a
+# checkpoint on.
+run(${work}/consumer/code_pages ${work}/r.citcat)
+set(whole "${output}")
+run(${work}/consumer/code_pages ${work}/r.citcat 20000)
+set(second_half "${output}")
+run(${prefix}/bin/citcat slim ${work}/r.citcat -o ${work}/s.citcat)
+run(${work}/consumer/code_pages ${work}/s.citcat)
+if(NOT output STREQUAL whole OR NOT output MATCHES "instructions [1-9]")
+  message(FATAL_ERROR "the observer saw\n${whole}in the recording and\n${output}in the slim one")
+endif()
+run(${prefix}/bin/citcat checkpoint ${work}/s.citcat --every 5000)
+run(${work}/consumer/code_pages ${work}/s.citcat 20000)
+if(NOT output STREQUAL second_half OR output STREQUAL whole)
+  message(FATAL_ERROR "the observer saw\n${second_half}and from a checkpoint on\n${output}")
+endif()
+message(STATUS "by an observer of its own: ${output}")

@@ -113,7 +113,7 @@ TEST_F(SeekableKt, CountsInstructionsInPiecesThatAreSaidToBeRecordsAndInOthers) 
     }
     const auto piece = std::span<const std::uint8_t>(kt).subspan(at, reader.offset());
     if (random() % 3 != 0) {
-      sink->write_records(piece, count_instructions(piece));
+      as_trace_sink(*sink)->write_records(piece, count_instructions(piece));
     } else {
       sink->write(piece.first(piece.size() / 2));
       sink->write(piece.subspan(piece.size() / 2));
