@@ -1,6 +1,7 @@
 // The program: picks the command, and is the one place where exceptions become exit codes.
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -12,6 +13,7 @@
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "formats/io/error.h"
+#include "formats/io/log.h"
 
 namespace citcat {
 namespace {
@@ -58,6 +60,9 @@ ExitCode run_program(int argc, char** argv) {
     throw UsageError(std::string(error.what()) + " (see citcat --help)");
   }
   if (!chosen) throw UsageError("no command given (see citcat --help)");
+  if (const char* const setting = std::getenv("CITCAT_LOG")) {
+    check_log_setting(setting, log_modules());
+  }
   return chosen(Console(quiet));
 }
 

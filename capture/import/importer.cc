@@ -8,9 +8,12 @@
 #include "capture/bus/side_values.h"
 #include "capture/bus/spin_loop.h"
 #include "formats/io/error.h"
+#include "formats/io/log.h"
 
 namespace citcat {
 namespace {
+
+const Logger logger("import");
 
 // A state dump is over when this many transactions went by without a write into its window; as many
 // of the recording's first are looked at to judge their counts.
@@ -477,6 +480,10 @@ std::optional<Recording> Importer::run_next(bool may_spin) {
   if (!state_ && !search_dump()) return std::nullopt;
   look_ahead();
   find_base();
+  if (logger.at(LogLevel::info)) {
+    logger.write("the state is " + std::string(by_dump_ ? "dumped in the capture" : "given") +
+                 "; instructions are counted from " + std::to_string(base_.instruction));
+  }
   if (may_spin) {
     derive_delayed(kLookAhead);
   } else {

@@ -6,9 +6,13 @@
 #include <string>
 #include <utility>
 
+#include "formats/io/log.h"
+
 namespace citcat {
 
 namespace {
+
+const Logger logger("place");
 
 /// Instructions between two looks at the clock: some hundredths of a second.
 constexpr std::uint64_t kBetweenLooks = 1 << 17;
@@ -186,6 +190,11 @@ void PlaceSearch::accept(PlacedEvent event) {
   // What was not looked at may fit as well.
   if (too_many_) event.placement = Placement::ambiguous;
   event.more = event.candidates > 1 && (endless_ || too_many_);
+  if (logger.at(LogLevel::debug)) {
+    logger.write(fmt::format("interrupt {} at instruction {}, iteration {}: {} of {} boundaries",
+                             event.interrupt, event.position.instruction, event.position.iteration,
+                             placement_name(event.placement), event.candidates));
+  }
   go_back(*window_);
   set_position(event.interrupt, event.position);
   const std::size_t number = report_.events.size();
@@ -279,6 +288,10 @@ bool PlaceSearch::revise() {
 /// Goes back to the latest choice and takes the first of what is left of it.
 void PlaceSearch::take_back() {
   Choice choice = std::move(choices_.back());
+  if (logger.at(LogLevel::info)) {
+    logger.write(fmt::format("what follows refutes the place of interrupt {}: {} others left",
+                             choice.interrupt, choice.rest.size()));
+  }
   choices_.pop_back();
   while (report_.events.size() > choice.event) {
     const PlacedEvent& event = report_.events.back();

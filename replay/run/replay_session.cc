@@ -6,9 +6,16 @@
 #include <utility>
 
 #include "formats/io/error.h"
+#include "formats/io/log.h"
 #include "replay/x86/disassembler.h"
 
 namespace citcat {
+
+namespace {
+
+const Logger logger("session");
+
+}  // namespace
 
 ReplaySession::ReplaySession(const RecordingFile& file, Sink* observer, SessionOptions options)
     : file_(file),
@@ -17,7 +24,15 @@ ReplaySession::ReplaySession(const RecordingFile& file, Sink* observer, SessionO
       digests_(file, options_.check && !options_.start) {
   if (options_.start || file.meta().evidence != EvidenceMode::full) options_.check = false;
   options_.to = digests_.stop(options_.to);
-  set_up(options_.plain_first && options_.cache == nullptr);
+  const bool plain = options_.plain_first && options_.cache == nullptr;
+  if (logger.at(LogLevel::info)) {
+    const char* const compared = options_.check ? (plain ? "evidence, plainly first" : "evidence")
+                                 : digests_.needed() ? "digests"
+                                                     : "nothing";
+    logger.write(fmt::format("replay from instruction {}, compared with {}",
+                             options_.start ? options_.start->instruction : 0, compared));
+  }
+  set_up(plain);
 }
 
 void ReplaySession::add_comparison(bool plain) {
@@ -114,6 +129,9 @@ ReplayReport ReplaySession::run_to(std::uint64_t to) {
       return report;
     }
     passed_ = next;
+    if (logger.at(LogLevel::debug)) {
+      logger.write(fmt::format("the checkpoint at instruction {} agrees", next->instruction));
+    }
   }
   return replayer_->run_to(to);
 }
@@ -127,6 +145,8 @@ ReplayReport ReplaySession::run() {
 
 /// Once more from the beginning, instruction by instruction.
 ReplayReport ReplaySession::run_carefully() {
+  if (logger.at(LogLevel::info))
+    logger.write("once more from the beginning, instruction by instruction");
   if (observer_ != nullptr) observer_ = options_.start_over();
   set_up(false);
   return end(replayer_->run());
