@@ -1,4 +1,4 @@
-#include "cli/comparison_policy.h"
+#include "cli/comparison_arguments.h"
 
 namespace citcat {
 

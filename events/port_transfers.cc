@@ -2,27 +2,17 @@
 
 #include <algorithm>
 
+#include "events/cpu_traits.h"
+
 namespace citcat {
 
-namespace {
-
-/// The widest transfer to a port, bytes.
-std::uint32_t widest_of(CpuModel model) {
-  return model == CpuModel::i8088 || model == CpuModel::i286 ? 2 : 4;
-}
-
-/// Devices may ask for narrower transfers.
-bool has_bus_sizing(CpuModel model) {
-  return model == CpuModel::i386 || model == CpuModel::i486 || model == CpuModel::unknown;
-}
-
-}  // namespace
-
-PortBus::PortBus(const BusModel& bus, CpuModel model) : upper_first_(widest_of(model) == 4) {
-  const std::uint32_t most = widest_of(model);
+PortBus::PortBus(const BusModel& bus, CpuModel model)
+    : upper_first_(cpu_traits(model).port_bytes == 4) {
+  const CpuTraits& traits = cpu_traits(model);
+  const std::uint32_t most = traits.port_bytes;
   const bool undeclared = bus.bus_bytes > most && most < 4;
   widest_ = std::clamp<std::uint32_t>(bus.bus_bytes, 1, most);
-  narrowest_ = undeclared || has_bus_sizing(model) ? 1 : widest_;
+  narrowest_ = undeclared || traits.sizes_bus ? 1 : widest_;
 }
 
 bool PortBus::may_transfer(std::uint32_t port, std::uint32_t size, std::uint32_t left) const {

@@ -7,6 +7,7 @@
 #include "capture/bus/hex.h"
 #include "capture/bus/side_values.h"
 #include "capture/bus/spin_loop.h"
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/log.h"
 
@@ -60,7 +61,7 @@ Importer::Importer(TransactionStream& stream, const ImportOptions& options,
 bool Importer::starts_with_tlb() const {
   const CpuModel declared = options_.capture.cpu;
   const CpuModel model = declared != CpuModel::unknown ? declared : stream_.info().cpu;
-  return options_.start && model != CpuModel::i8088 && model != CpuModel::i286;
+  return options_.start && !cpu_traits(model).sixteen_bit;
 }
 
 const std::string& Importer::name() const {

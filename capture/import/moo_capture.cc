@@ -8,6 +8,7 @@
 
 #include "capture/bus/cycle_definitions.h"
 #include "capture/bus/hex.h"
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/io/once_input.h"
@@ -93,7 +94,7 @@ std::optional<BusTransaction> open_cycle(const MooBus& bus, const MooCycle& cycl
   out.flags = kClockKnown;
   if (kind == Kind::special) {
     // An 80286 or later shuts down with the same status and address 0.
-    if (bus.model != CpuModel::i8088 && (cycle.address & 2) == kShutdownAddress)
+    if (cpu_traits(bus.model).has_shutdown && (cycle.address & 2) == kShutdownAddress)
       out.op = BusOp::shutdown;
   } else if (kind == Kind::interrupt_acknowledge) {
     out.size = 1;

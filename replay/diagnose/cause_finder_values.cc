@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "events/cpu_traits.h"
 #include "replay/diagnose/cause_finder.h"
 #include "replay/diagnose/value_guesses.h"
 #include "replay/infer/page_map.h"
@@ -148,8 +149,7 @@ void CauseFinder::suspect_register(const std::string& name, std::uint64_t value,
 void CauseFinder::solve_register(const std::string& name, double price, bool general) {
   const auto value = get_register(recording_.initial, name);
   if (!value) return;
-  const bool narrow =
-      recording_.initial.model == CpuModel::i8088 || recording_.initial.model == CpuModel::i286;
+  const bool narrow = cpu_traits(recording_.initial.model).sixteen_bit;
   const unsigned bits = general && !narrow ? 32 : 16;
   for (const std::uint64_t v : solved_values(*value, bits, differences_)) {
     suspect_register(name, v, kSolved + price);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "replay/engine/engine_proof.h"
 #include "replay/engine/process_memory.h"
@@ -39,19 +40,9 @@ constexpr std::uint64_t kUnchecked = std::uint64_t{1} << 32;
 std::uint32_t code_cache_bytes = 128u << 20;
 
 int cpu_model_number(CpuModel model) {
-  switch (model) {
-    case CpuModel::i8088:
-    case CpuModel::i286:
-    case CpuModel::i386:
-    case CpuModel::i486:
-      return UC_CPU_X86_486;
-    case CpuModel::pentium:
-      return UC_CPU_X86_PENTIUM;
-    case CpuModel::p6:
-    case CpuModel::unknown:
-      break;
-  }
-  return UC_CPU_X86_QEMU64;
+  const InstructionSet instructions = cpu_traits(model).instructions;
+  if (instructions <= InstructionSet::i486) return UC_CPU_X86_486;
+  return instructions == InstructionSet::pentium ? UC_CPU_X86_PENTIUM : UC_CPU_X86_QEMU64;
 }
 
 }  // namespace

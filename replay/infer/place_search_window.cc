@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "events/cpu_traits.h"
 #include "replay/infer/place_search.h"
 #include "replay/x86/smm_save_map.h"
 
@@ -36,7 +37,8 @@ bool PlaceSearch::fits() const {
   if (after.stores(eip, eip > 0xffff ? 4 : 2)) return true;
   // An 8088 goes back to the last prefix of a string instruction only (8086 Family User's Manual,
   // 2.7), which may be one or two bytes further on.
-  return machine.position().iteration != 0 && recording_.initial.model == CpuModel::i8088 &&
+  return machine.position().iteration != 0 &&
+         cpu_traits(recording_.initial.model).keeps_one_prefix &&
          (after.stores((eip + 1) & 0xffff, 2) || after.stores((eip + 2) & 0xffff, 2));
 }
 

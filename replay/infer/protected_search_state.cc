@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "events/cpu_traits.h"
 #include "replay/infer/protected_search.h"
 #include "replay/x86/descriptor.h"
 
@@ -125,8 +126,7 @@ void ProtectedRecovery::prepare_unknowns() {
         {.name = "ss", .kind = Kind::segment, .number = kSs, .value = stack_selector()});
   }
   if (!task_) unknown_.push_back({.name = "tr.base", .kind = Kind::task});
-  const auto model = recording_.initial.model;
-  if (model == CpuModel::p6 || model == CpuModel::unknown) {
+  if (cpu_traits(recording_.initial.model).has_sysenter) {
     const std::uint32_t cs = entry_.handler_cs & 0xfffcu;
     unknown_.push_back(
         {.name = "sysenter_cs", .kind = Kind::msr, .number = kSysenterCs, .value = cs});
@@ -140,14 +140,14 @@ void ProtectedRecovery::fill_state() {
   const CpuModel model = s.model;
   s = CpuState();
   s.model = model;
-  const bool p6 = model == CpuModel::p6 || model == CpuModel::unknown;
+  const CpuTraits& traits = cpu_traits(model);
   // PE, MP, ET; NE, WP and AM, which the 386 has not: as operating systems set them (SDM vol. 3,
   // 2.5).
-  s.cr0 = (model == CpuModel::i386 ? 0x13u : 0x50033u) | (space_.paging ? 1u << 31 : 0);
+  s.cr0 = (traits.has_cr0_wp ? 0x50033u : 0x13u) | (space_.paging ? 1u << 31 : 0);
   s.cr3 = space_.cr3;
   // PSE; MCE and PGE, OSFXSR and OSXMMEXCPT where they exist.
-  if (model != CpuModel::i386 && model != CpuModel::i486) s.cr4 = 0x10;
-  if (p6) s.cr4 = 0x6d0;
+  if (traits.has_cr4) s.cr4 = 0x10;
+  if (traits.has_sysenter) s.cr4 = 0x6d0;
   s.gdtr = {gdt_, 0xffff};
   s.idtr = {idt_, 0x7ff};
   s.eip = entry_.eip;

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "replay/infer/handler_saves.h"
 #include "replay/infer/interrupt_evidence.h"
@@ -390,8 +391,7 @@ RecoveredState recover_state(Recording& recording, const EvidenceSource& evidenc
   if (recording.bus.form != CacheForm::none) {
     throw UsageError("the state can be recovered of processors without a cache only");
   }
-  const CpuModel model = recording.initial.model;
-  if (model != CpuModel::i8088 && model != CpuModel::i286) {
+  if (!cpu_traits(recording.initial.model).sixteen_bit) {
     const auto entry = protected_entry(recording, *evidence());
     if (entry) return recover_protected_state(recording, evidence, *entry, time);
   }

@@ -10,36 +10,20 @@
 
 namespace citcat {
 
-namespace {
-
-/// Address pins of each processor: 8088 20, 286 24, later 32 (their data sheets).
-unsigned address_pins(CpuModel model) {
-  switch (model) {
-    case CpuModel::i8088:
-      return 20;
-    case CpuModel::i286:
-      return 24;
-    default:
-      return 32;
-  }
-}
-
-}  // namespace
-
 Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink,
                  ExecutionPath path)
     : model_(model),
+      traits_(cpu_traits(model)),
       environment_(environment),
       sink_(sink),
-      by_blocks_(path == ExecutionPath::blocks && model != CpuModel::i8088 &&
-                 model != CpuModel::i286 &&
+      by_blocks_(path == ExecutionPath::blocks && !traits_.sixteen_bit &&
                  (sink == nullptr || sink->detail() != Detail::accesses)),
       compares_(by_blocks_ && sink != nullptr && sink->detail() == Detail::comparison),
       engine_(model, by_blocks_ ? HookMode::blocks : HookMode::instructions, *this),
-      memory_(engine_, bus.address_mask, address_pins(model)),
-      mmu_(engine_, memory_, *this, model == CpuModel::i386 || model == CpuModel::i486) {
+      memory_(engine_, bus.address_mask, traits_.address_pins),
+      mmu_(engine_, memory_, *this, traits_.one_tlb) {
   fpu_ = std::make_unique<HostFpu>();
-  sixteen_bit_ = model == CpuModel::i8088 || model == CpuModel::i286;
+  sixteen_bit_ = traits_.sixteen_bit;
   wants_reads_ = sink_ != nullptr && sink_->wants_reads();
   if (sink_ == nullptr) return;
   block_receiver_ = sink_->block_receiver();
@@ -69,9 +53,8 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
 /// From the 486 on the processor itself masks the bit. Before, the pins show it, and the gate
 /// behind them is followed only where the dump has it closed. An 8088 has no such bit.
 bool Machine::follows_a20_gate(const CpuState& state) const {
-  if (model_ == CpuModel::i8088) return false;
-  const bool outside = sixteen_bit_ || model_ == CpuModel::i386;
-  return !outside || (state.a20_mask & A20Gate::kBit) == 0;
+  if (!traits_.has_a20()) return false;
+  return !traits_.a20_outside || (state.a20_mask & A20Gate::kBit) == 0;
 }
 
 /// EFLAGS with RF, which is not left to the engine: it clears RF only at the end of its blocks, the
@@ -448,8 +431,8 @@ void Machine::prepare(std::uint32_t linear) {
   if (breaks_on_code_) [[unlikely]]
     check_code_breakpoints(linear);
   const std::uint32_t eip = linear - code_base_;
-  const std::uint32_t limit = model_ == CpuModel::i8088 ? 0xffff : engine_.segment_limit(kCs);
-  if (eip > limit && model_ != CpuModel::i8088) throw CpuException{13, 0u, 0};
+  const std::uint32_t limit = traits_.has_limits ? engine_.segment_limit(kCs) : 0xffff;
+  if (eip > limit && traits_.has_limits) throw CpuException{13, 0u, 0};
   info_ = &fetch(linear);
   const DecodedInstruction& info = *info_;
   store_count_ = 0;
@@ -458,7 +441,7 @@ void Machine::prepare(std::uint32_t linear) {
   reads_told_ = 0;
   if (info.state != DecodeState::ok) refuse_undefined(info, linear);
   if (eip > limit || limit - eip < info.length - 1u) {
-    if (model_ == CpuModel::i8088) {
+    if (!traits_.has_limits) {
       throw ReplayStopped{position_, "code that wraps around the end of its segment",
                           ~std::uint64_t{0}, "", ""};
     }
@@ -511,7 +494,8 @@ void Machine::keep_flag_inputs(const DecodedInstruction& info) {
   for (std::size_t i = 0; i < 8; ++i) flag_inputs_.gpr[i] = engine_.gpr(static_cast<int>(i));
   flag_inputs_.memory = 0;
   flag_operand_.reset();
-  if (model_ != CpuModel::i286 || info.operand_count == 0) return;  // later rules need no memory
+  if (traits_.undefined_flags != CpuTraits::UndefinedFlags::i286 || info.operand_count == 0)
+    return;  // later rules need no memory
   const MemoryOperand& operand = info.operands[0];
   flag_operand_ = linear_of(operand);
 }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "events/cpu_traits.h"
 #include "events/recording.h"
 #include "formats/io/zeroed_array.h"
 #include "replay/engine/engine.h"
@@ -556,6 +557,7 @@ class Machine final : private EngineClient, private WalkObserver {
                             const TaskReturn& from, std::uint32_t ext);
 
   CpuModel model_;
+  const CpuTraits& traits_;
   Environment& environment_;
   Sink* sink_;
   const bool by_blocks_;

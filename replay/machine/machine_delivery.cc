@@ -243,7 +243,7 @@ void Machine::deliver_real(std::uint8_t vector, std::uint32_t return_eip) {
   const std::uint32_t flags = engine_.eflags();
   const auto push = [&](std::uint32_t value) {
     sp = (sp - 2) & 0xffff;
-    if (sp == 0xffff && model_ == CpuModel::i8088) {  // offsets wrap between the bytes
+    if (sp == 0xffff && traits_.wraps_words) {  // offsets wrap between the bytes
       system_write(ss + sp, value & 0xff, 1);
       system_write(ss, value >> 8 & 0xff, 1);
       return;
@@ -388,7 +388,7 @@ void Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
   halted_ = false;
   in_flight_ = false;
   std::uint32_t return_eip = engine_.eip();
-  if (model_ == CpuModel::i8088 && position_.iteration != 0 && info_->prefix_bytes > 1) {
+  if (traits_.keeps_one_prefix && position_.iteration != 0 && info_->prefix_bytes > 1) {
     // Only the last prefix is kept (8086 Family User's Manual, 2.7, "String instructions").
     return_eip = (return_eip + info_->prefix_bytes - 1) & 0xffff;
   }

@@ -98,11 +98,11 @@ void Machine::emulate() {
     return;
   }
   prepare_operands();
-  if (model_ == CpuModel::i8088 && emulated_on_8088()) {
+  if (sixteen_bit_ && emulated_on_8088()) {
     emulate_on_8088();
     return;
   }
-  if (model_ == CpuModel::i286 && info.kind == InstructionClass::x87) {
+  if (traits_.coprocessor_by_ports && info.kind == InstructionClass::x87) {
     emulate_coprocessor_cycles();
     return;
   }

@@ -82,7 +82,7 @@ void Machine::prepare_operands() {
   }
   if (is_port_access(info.kind)) check_port_permission();
   // An 80286 hands a coprocessor the operand's address and leaves the transfers to it.
-  if (model_ != CpuModel::i286 || info.kind != InstructionClass::x87) {
+  if (!traits_.coprocessor_by_ports || info.kind != InstructionClass::x87) {
     for_each_access(info, regs, bases.data(), stack32(),
                     [&](const DataAccess& a) { access(a, info.operands[a.operand]); });
   }
@@ -160,7 +160,7 @@ void Machine::begin_anew() {
 }
 
 void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
-  if (sixteen_bit_ && a.offset + a.size > 0x10000 && model_ == CpuModel::i8088) {
+  if (traits_.wraps_words && a.offset + a.size > 0x10000) {
     split_access(a, operand);
     return;
   }
@@ -241,7 +241,7 @@ void Machine::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
 /// `writes`: the access itself, or one that follows it to the same place, which is refused before
 /// anything is read.
 void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand, bool writes) const {
-  if (model_ == CpuModel::i8088) return;  // has neither limits nor types
+  if (!traits_.has_limits) return;  // has neither limits nor types
   // Intel SDM vol. 3, 5.3 and 5.4. The engine checks neither limits nor types.
   const int s = operand.segment;
   const std::uint32_t limit = engine_.segment_limit(s);
@@ -275,7 +275,7 @@ void Machine::require_code_at(LinearAddr page, PhysAddr frame) const {
 /// Of an undefined instruction, which processors find out once they have its bytes: the code
 /// segment ends before.
 bool Machine::reaches_beyond_limit(std::uint32_t linear) {
-  if (model_ == CpuModel::i8088) return false;
+  if (!traits_.has_limits) return false;
   const std::uint32_t eip = linear - code_base_, limit = engine_.segment_limit(kCs);
   if (eip > limit) return true;
   const std::uint32_t room = limit - eip + 1;
@@ -333,7 +333,7 @@ const DecodedInstruction& Machine::fetch(std::uint32_t linear) {
   if (slot.info.state == DecodeState::needs_more_bytes && here < kMaxInstructionBytes) {
     // The segment may end before.
     const std::uint32_t last = linear - code_base_ + here - 1;
-    if (model_ != CpuModel::i8088 && last == engine_.segment_limit(kCs) && last != 0xffffffff) {
+    if (traits_.has_limits && last == engine_.segment_limit(kCs) && last != 0xffffffff) {
       throw CpuException{13, 0u, 0};
     }
     next = mmu_.translate(LinearAddr{linear + here}, Access::execute, user);

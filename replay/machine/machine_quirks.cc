@@ -76,7 +76,7 @@ bool Machine::prepare_16_bit() {
   count_register_.reset();
   const DecodedInstruction& info = *info_;
   constexpr std::uint32_t kFlagDf = 0x400;
-  if (model_ == CpuModel::i286) {
+  if (traits_.checks_segment_end) {
     segment_end_ = segment_end_fault(info, engine_.gprs(), (engine_.eflags() & kFlagDf) != 0);
     if (segment_end_) {
       request(Action::segment_end);
@@ -238,11 +238,11 @@ void Machine::emulate_coprocessor_cycles() {
 // 8088
 
 bool Machine::emulated_on_8088() const {
-  if (model_ != CpuModel::i8088 || info_->opcode_map != 0) return false;
-  const bool push_sp = info_->opcode == 0x54 || (info_->opcode == 0xff && info_->register_form &&
-                                                 info_->reg_field == 6 && info_->rm_field == kEsp);
-  const bool pop_cs = info_->opcode == 0x0f;
-  return push_sp || pop_cs;
+  if (info_->opcode_map != 0) return false;
+  if (traits_.has_pop_cs && info_->opcode == 0x0f) return true;
+  if (!traits_.pushes_sp_after) return false;
+  return info_->opcode == 0x54 || (info_->opcode == 0xff && info_->register_form &&
+                                   info_->reg_field == 6 && info_->rm_field == kEsp);
 }
 
 void Machine::emulate_on_8088() {

@@ -216,7 +216,7 @@ void Machine::resolve_translation_fault() {
       return;
     }
     code_base_ = engine_.segment_base(kCs);
-    if (model_ != CpuModel::i8088 && linear - code_base_ > engine_.segment_limit(kCs)) {
+    if (traits_.has_limits && linear - code_base_ > engine_.segment_limit(kCs)) {
       throw CpuException{13, 0u, 0};
     }
     const DecodedInstruction& info = fetch(linear);

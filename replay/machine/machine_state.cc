@@ -28,7 +28,7 @@ void Machine::set_registers(const CpuState& state) {
   engine_.set_cr(3, state.cr3);
   engine_.set_cr(4, state.cr4);
   // 8086-class and 286 machines gate A20 outside the processor; 20 pins wrap by themselves.
-  engine_.set_a20_mask(model_ == CpuModel::i8088 ? 0xfffff : state.a20_mask);
+  engine_.set_a20_mask(traits_.has_a20() ? state.a20_mask : 0xfffff);
   engine_.write_fx(state.fx);
   engine_.clear_inhibit();
   engine_.sync_mode();

@@ -84,7 +84,7 @@ std::uint32_t Machine::branch_target() {
 /// A near transfer to beyond the limit of the code segment is refused at the instruction that makes
 /// it, with nothing pushed or popped. The engine gets there first.
 void Machine::check_branch_target() {
-  if (model_ == CpuModel::i8088) return;
+  if (!traits_.has_limits) return;
   const std::uint32_t limit = engine_.segment_limit(kCs);
   switch (info_->kind) {
     case InstructionClass::far_return:

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "replay/x86/opcode_support.h"
 #include "replay/x86/operand_decoder.h"
@@ -21,10 +22,6 @@ namespace citcat {
 namespace {
 
 using Kind = InstructionClass;
-
-/// Instruction bytes beyond which the processor raises #GP: 10 on the 80286 (Programmer's Reference
-/// Manual, interrupt 13), 15 from the 386 on. The 8088 has no limit; 15 is ours.
-std::size_t length_limit(CpuModel model) { return model == CpuModel::i286 ? 10 : 15; }
 
 // ---------------------------------------------------------------------------------------------
 // Step 1: prefixes.
@@ -132,7 +129,7 @@ void resolve_8088_alias(std::span<std::uint8_t> code) {
 }
 
 void resolve_alias(std::span<std::uint8_t> code, CpuModel model) {
-  if (model == CpuModel::i8088) resolve_8088_alias(code);
+  if (cpu_traits(model).has_opcode_aliases) resolve_8088_alias(code);
   if ((code[0] == 0xf6 || code[0] == 0xf7) && code.size() > 1 && ((code[1] >> 3) & 7) == 1) {
     code[1] = static_cast<std::uint8_t>(code[1] & 0xc7);  // TEST, on every processor
   }
@@ -175,14 +172,15 @@ class InstructionDecoder {
   InstructionDecoder(std::span<const std::uint8_t> bytes, CodeMode mode, CpuModel model)
       : bytes_(bytes.first(std::min<std::size_t>(bytes.size(), kMaxInstructionBytes))),
         mode_(mode),
-        model_(model) {
-    if (is_16_bit_processor(model)) mode_.bits32 = false;
-    if (model == CpuModel::i8088) mode_.real_or_v86 = true;
+        model_(model),
+        traits_(cpu_traits(model)) {
+    if (traits_.sixteen_bit) mode_.bits32 = false;
+    if (!traits_.has_limits) mode_.real_or_v86 = true;
   }
 
   DecodedInstruction decode() {
     info_.real_or_v86 = mode_.real_or_v86;
-    const std::size_t limit = length_limit(model_);
+    const std::size_t limit = traits_.longest;
     while (prefixes_.count < bytes_.size() &&
            take_prefix(bytes_[prefixes_.count], model_, prefixes_)) {
       ++prefixes_.count;
@@ -208,7 +206,7 @@ class InstructionDecoder {
   /// The bytes ended inside an instruction. With as many as any instruction may have that is an
   /// instruction which is too long.
   DecodedInstruction incomplete() {
-    if (bytes_.size() >= length_limit(model_)) return fail(InvalidReason::too_long);
+    if (bytes_.size() >= traits_.longest) return fail(InvalidReason::too_long);
     DecodedInstruction info;
     info.state = DecodeState::needs_more_bytes;
     return info;
@@ -237,9 +235,9 @@ class InstructionDecoder {
   /// Instructions that only one early processor has.
   std::optional<DecodedInstruction> decode_without_zydis() {
     const std::uint8_t opcode = stripped_[opcode_at_];
-    if (model_ == CpuModel::i8088 && opcode == 0x0f) return pop_cs();
+    if (traits_.has_pop_cs && opcode == 0x0f) return pop_cs();
     // The prefixes of the 386 are undefined on the 286; Zydis must not see them.
-    if (model_ == CpuModel::i286 && opcode >= 0x64 && opcode <= 0x67) {
+    if (traits_.instructions == InstructionSet::i286 && opcode >= 0x64 && opcode <= 0x67) {
       return fail(InvalidReason::undefined_opcode);
     }
     const bool more = opcode_at_ + 1 < stripped_size_;
@@ -249,8 +247,8 @@ class InstructionDecoder {
     if (vector_prefix && next >= 0xc0) return not_in_zydis();
     if (opcode == 0x8f && (next & 0x38) != 0) return not_in_zydis();
     const bool second = opcode == 0x0f && more;
-    if ((model_ == CpuModel::i286 && second && next == 0x05) ||
-        (model_ == CpuModel::i386 && second && next == 0x07)) {
+    if ((traits_.has_80286_loadall && second && next == 0x05) ||
+        (traits_.has_80386_loadall && second && next == 0x07)) {
       return load_all();
     }
     return std::nullopt;
@@ -308,7 +306,7 @@ class InstructionDecoder {
                         decoded.encoding == ZYDIS_INSTRUCTION_ENCODING_3DNOW;
     if (!legacy) return not_in_zydis();
     const std::size_t length = decoded.length + lock_bytes_;
-    if (length > length_limit(model_)) return fail(InvalidReason::too_long);
+    if (length > traits_.longest) return fail(InvalidReason::too_long);
     begin(length - prefixes_.count);
     store_encoding(decoded);
     if (const InvalidReason reason = check_model(decoded); reason != InvalidReason::none) {
@@ -324,7 +322,7 @@ class InstructionDecoder {
   /// What Zydis refuses the later processors refuse too. The 8088 executes something: forms with a
   /// register where memory is needed work on stale internal state, so there is nothing to describe.
   DecodedInstruction not_in_zydis() {
-    if (model_ != CpuModel::i8088) return fail(InvalidReason::undefined_opcode);
+    if (traits_.has_invalid_opcodes) return fail(InvalidReason::undefined_opcode);
     if (opcode_at_ + 2 > stripped_size_) return incomplete();
     const std::uint8_t modrm = stripped_[opcode_at_ + 1];
     std::size_t displacement = 0;
@@ -451,6 +449,7 @@ class InstructionDecoder {
   std::span<const std::uint8_t> bytes_;
   CodeMode mode_;
   CpuModel model_;
+  const CpuTraits& traits_;
   Prefixes prefixes_;
   DecodedInstruction info_;
   std::array<std::uint8_t, kMaxInstructionBytes> stripped_{};

@@ -1,5 +1,7 @@
 #include "replay/x86/early_cpu_quirks.h"
 
+#include "events/cpu_traits.h"
+
 namespace citcat {
 namespace {
 
@@ -116,9 +118,9 @@ bool wraps_between_words(const DecodedInstruction& info, const std::uint64_t* gp
 }
 
 std::uint32_t loaded_flags(CpuModel model, bool protected_mode, std::uint32_t flags) {
-  if (model == CpuModel::i8088) return (flags & 0x0fd5) | 0xf002;
-  if (model == CpuModel::i286 && !protected_mode) return (flags & 0x0fd5) | 0x0002;
-  return flags;
+  if (protected_mode) return flags;
+  const CpuTraits& traits = cpu_traits(model);
+  return (flags & traits.loads_flags) | traits.sets_flags;
 }
 
 bool shift_writes_nothing(const DecodedInstruction& info, CpuModel model, std::uint8_t cl) {
@@ -132,17 +134,18 @@ bool shift_writes_nothing(const DecodedInstruction& info, CpuModel model, std::u
 std::uint32_t divide_error_flags(const DecodedInstruction& info, CpuModel model,
                                  std::uint32_t eflags) {
   constexpr std::uint32_t kAllButParity = 0x8d1;
-  if (model == CpuModel::i286 && info.flag_rule == FlagRule::aam) return eflags & ~kAllButParity;
+  if (cpu_traits(model).aam_zero_keeps_parity && info.flag_rule == FlagRule::aam)
+    return eflags & ~kAllButParity;
   return eflags;
 }
 
-bool divide_error_points_past(CpuModel model) { return model == CpuModel::i8088; }
+bool divide_error_points_past(CpuModel model) { return cpu_traits(model).divide_error_points_past; }
 
 std::uint16_t pushed_stack_pointer(CpuModel model, std::uint16_t sp_before) {
-  return static_cast<std::uint16_t>(model == CpuModel::i8088 ? sp_before - 2 : sp_before);
+  return static_cast<std::uint16_t>(cpu_traits(model).pushes_sp_after ? sp_before - 2 : sp_before);
 }
 
-std::uint8_t shift_count_mask(CpuModel model) { return model == CpuModel::i8088 ? 0xff : 0x1f; }
+std::uint8_t shift_count_mask(CpuModel model) { return cpu_traits(model).shift_mask; }
 
 std::vector<PortWrite> coprocessor_cycles(const DecodedInstruction& info, std::uint16_t ip,
                                           std::uint16_t cs, std::uint16_t operand_offset,

@@ -1,5 +1,6 @@
 #include "replay/x86/instruction_decoder.h"
 
+#include "events/cpu_traits.h"
 #include "replay/x86/opcode_support.h"
 
 namespace citcat {
@@ -46,7 +47,7 @@ void InstructionDecoder::decode_pop_segment() {
 }
 
 void InstructionDecoder::note_segment_load() {
-  info_.shadows_interrupts = info_.reg_field == kSs || model_ == CpuModel::i8088;
+  info_.shadows_interrupts = info_.reg_field == kSs || cpu_traits(model_).segment_loads_shadow;
   info_.control_flow = info_.reg_field == kCs;
   info_.ends_block = info_.shadows_interrupts || info_.control_flow;
 }

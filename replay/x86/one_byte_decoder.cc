@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "events/cpu_traits.h"
 #include "replay/x86/instruction_decoder.h"
 #include "replay/x86/operand_decoder.h"
 
@@ -120,7 +121,7 @@ class OneByteDecoder final : public InstructionDecoder {
     constexpr unsigned kRegisters = 8;
     add_ea(EaSource::stack_push, word_);
     add_push(word_, kRegisters);
-    if (model_ != CpuModel::i286) return;
+    if (!cpu_traits(model_).pushes_all_upward) return;
     MemoryOperand& pushes = info_.operands[0];
     pushes.displacement = info_.stack_delta;
     pushes.stride = static_cast<std::int8_t>(word_);
@@ -129,7 +130,7 @@ class OneByteDecoder final : public InstructionDecoder {
   // The 80286 fetches AX, the last word, before the others.
   void decode_pop_all() {
     add_ea(EaSource::stack_pop);
-    if (model_ != CpuModel::i286) return add_pop(word_, 8);
+    if (!cpu_traits(model_).pops_ax_first) return add_pop(word_, 8);
     info_.stack_delta = 7 * word_;
     add_pop(word_);
     info_.stack_delta = 0;
@@ -241,7 +242,7 @@ class OneByteDecoder final : public InstructionDecoder {
   void decode_iret() {
     info_.kind = Kind::iret;
     add_ea(EaSource::stack_pop);
-    if (model_ == CpuModel::i286) {
+    if (cpu_traits(model_).returns_flags_first) {
       info_.stack_delta = 2 * word_;
       add_pop(word_);
       info_.stack_delta = 0;
@@ -359,7 +360,7 @@ class OneByteDecoder final : public InstructionDecoder {
   // The 80286 reads ES:DI before DS:SI (seen on its bus in every CMPS of the single-step suite that
   // faults); KT lists the source first in any case.
   void decode_compare_strings(unsigned size) {
-    const bool destination_first = model_ == CpuModel::i286;
+    const bool destination_first = cpu_traits(model_).compares_destination_first;
     add_string(!destination_first, size, false);
     add_string(destination_first, size, false);
     add_ea_operand(destination_first ? 1 : 0);
@@ -401,7 +402,7 @@ class OneByteDecoder final : public InstructionDecoder {
     if (opcode == 0xd5) info_.flag_rule = FlagRule::aad;
     if (opcode == 0xf6 || opcode == 0xf7) set_group3_flags();
     // /6 shifts left from the 286 on; the 8088 sets all bits.
-    const bool sets_bits = model_ == CpuModel::i8088 && info_.reg_field == 6;
+    const bool sets_bits = cpu_traits(model_).shift_6_sets_bits && info_.reg_field == 6;
     if (kShifts.has(opcode) && !sets_bits) set_shift_flags();
   }
 

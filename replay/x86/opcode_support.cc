@@ -56,17 +56,18 @@ bool is_on_pentium(const DecodedInstruction& info) {
 bool is_two_byte_opcode_on(const DecodedInstruction& info, CpuModel model) {
   const unsigned opcode = info.opcode;
   const unsigned reg = info.reg_field;
-  if (info.opcode_map > 1) return model == CpuModel::unknown || model == CpuModel::p6;
+  const InstructionSet instructions = cpu_traits(model).instructions;
+  if (info.opcode_map > 1) return instructions == InstructionSet::p6;
   if (kOnNone.has(opcode)) return false;
-  switch (model) {
-    case CpuModel::i286:
+  switch (instructions) {
+    case InstructionSet::i286:
       return opcode == 0x02 || opcode == 0x03 || opcode == 0x06 ||
              (opcode <= 0x01 && is_386_group_member(opcode, reg));
-    case CpuModel::i386:
+    case InstructionSet::i386:
       return is_on_386(opcode, reg);
-    case CpuModel::i486:
+    case InstructionSet::i486:
       return is_on_486(opcode, reg);
-    case CpuModel::pentium:
+    case InstructionSet::pentium:
       return is_on_pentium(info);
     default:
       return !kTestRegisters.has(opcode);
@@ -76,8 +77,8 @@ bool is_two_byte_opcode_on(const DecodedInstruction& info, CpuModel model) {
 /// One-byte opcodes that Zydis decodes and some processor does not have.
 bool is_one_byte_opcode_on(const DecodedInstruction& info, CpuModel model) {
   const unsigned reg = info.reg_field;
-  const unsigned last_segment = model == CpuModel::i286 ? kDs : kGs;
-  if (model == CpuModel::i8088) return true;  // nothing is undefined there
+  const unsigned last_segment = cpu_traits(model).sixteen_bit ? kDs : kGs;
+  if (!cpu_traits(model).has_invalid_opcodes) return true;
   switch (info.opcode) {
     case 0x8c:
       return reg <= last_segment;

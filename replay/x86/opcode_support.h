@@ -4,14 +4,13 @@
 #include <cstdint>
 #include <span>
 
+#include "events/cpu_traits.h"
 #include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
 
 /// The 8088 and 80286: no 32-bit operands, no FS and GS, LOCK on anything.
-constexpr bool is_16_bit_processor(CpuModel model) {
-  return model == CpuModel::i8088 || model == CpuModel::i286;
-}
+constexpr bool is_16_bit_processor(CpuModel model) { return cpu_traits(model).sixteen_bit; }
 
 /// Whether `model` executes the instruction whose encoding (opcode, map, ModRM, mandatory prefix)
 /// is in `info`; if not it raises #UD.

@@ -5,6 +5,7 @@
 
 #include "replay/x86/undefined_flags.h"
 
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -234,21 +235,23 @@ class FlagFixer {
 }  // namespace
 
 bool has_flag_rule(const DecodedInstruction& info, CpuModel model) {
-  switch (model) {
-    case CpuModel::i8088:
+  switch (cpu_traits(model).undefined_flags) {
+    case CpuTraits::UndefinedFlags::none:
       return false;
-    case CpuModel::i286:
+    case CpuTraits::UndefinedFlags::i286:
       return info.flag_rule != FlagRule::none && info.flag_rule != FlagRule::logic;
-    default:
-      return info.flag_rule == FlagRule::bit_scan || info.flag_rule == FlagRule::bit_test;
+    case CpuTraits::UndefinedFlags::later:
+      break;
   }
+  return info.flag_rule == FlagRule::bit_scan || info.flag_rule == FlagRule::bit_test;
 }
 
 std::uint32_t fixed_flags(const DecodedInstruction& info, CpuModel model, const FlagInputs& before,
                           std::uint32_t eflags, const std::uint64_t* gpr, std::uint32_t memory) {
   if (!has_flag_rule(info, model)) return eflags;
   FlagFixer fixer(info, before, eflags, gpr, memory);
-  return model == CpuModel::i286 ? fixer.fix_286() : fixer.fix_later();
+  const bool early = cpu_traits(model).undefined_flags == CpuTraits::UndefinedFlags::i286;
+  return early ? fixer.fix_286() : fixer.fix_later();
 }
 
 }  // namespace citcat

@@ -1,0 +1,173 @@
+#pragma once
+// What tells one processor from another, a row for each: whoever treats processors differently
+// reads it here, and nowhere else. In `events`, because the bus and the derivation of recordings
+// differ by processor too. Documents: [1] 8086 Family User's Manual (1979), [2] 80286 Hardware
+// Reference and Programmer's Reference Manual, [3] 386 DX Programmer's Reference Manual and data
+// sheets of SX, DX and EX, [4] i486 data sheet, [5] Intel SDM. "Seen": in the single-step suites
+// (docs/silicon.md).
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "events/cpu_state.h"
+
+namespace citcat {
+
+/// Which instructions a processor has; each has those of the ones before, but for a few.
+enum class InstructionSet : std::uint8_t { i8088, i286, i386, i486, pentium, p6 };
+
+/// As made, a Pentium II or III.
+struct CpuTraits {
+  InstructionSet instructions = InstructionSet::p6;
+
+  // The bus.
+  std::uint8_t address_pins = 32;
+  std::uint8_t port_bytes = 4;  ///< the widest transfer to a port
+  bool sizes_bus = false;       ///< devices ask for narrower transfers: BS8, BS16 [3][4]
+  bool has_shutdown = true;     ///< a cycle that tells of a third fault: not the 8088
+  /// Masked outside the processor, so that the pins show the bit. From the 486 on A20M# is a pin
+  /// [4].
+  bool a20_outside = false;
+
+  /// Of twenty pins the last is A19: addresses wrap by themselves.
+  constexpr bool has_a20() const { return address_pins > 20; }
+
+  // Registers, segments and paging.
+  bool sixteen_bit = false;  ///< no 32-bit operands, no FS and GS, LOCK on anything
+  bool has_limits = true;    ///< segments have limits and types; not on the 8088 [1]
+  bool one_tlb = false;      ///< for code and data: 386, 486 [3][4]
+  bool has_cr0_wp = true;    ///< NE, WP and AM too: from the 486 on [5, vol. 3, 2.5]
+  bool has_cr4 = true;       ///< from the Pentium on [5, vol. 3, 2.5]
+  bool has_sysenter = true;  ///< and its MSRs: from the P6 on
+  std::uint32_t loads_flags = 0xffffffff, sets_flags = 0;  ///< by POPF and IRET in real mode
+
+  // Instructions.
+  std::uint8_t longest = 15;  ///< bytes beyond which #GP is raised: 10 on the 80286 [2, int. 13]
+  std::uint8_t shift_mask = 0x1f;   ///< of a count in CL; the 8088 takes all of it [1]
+  bool has_invalid_opcodes = true;  ///< the 8088 executes something for every opcode
+  bool has_80286_loadall = false, has_80386_loadall = false;
+  bool has_pop_cs = false;                  ///< 0F is POP CS [1]
+  bool has_opcode_aliases = false;          ///< 60 to 6F and others are aliases (seen on the 8088)
+  bool pushes_sp_after = false;             ///< PUSH SP stores what SP is afterwards [1]
+  bool segment_loads_shadow = false;        ///< of every segment register, not of SS alone [1, 2.6]
+  bool shift_6_sets_bits = false;           ///< D0/6 to D3/6 set all bits (seen)
+  bool keeps_one_prefix = false;            ///< of an interrupted REP the last prefix [1, 2.7]
+  bool wraps_words = false;                 ///< a word at FFFF has its second byte at 0 [1]
+  bool divide_error_points_past = false;    ///< #DE returns behind the instruction [1]
+  bool aam_zero_keeps_parity = false;       ///< AAM 0 leaves flags but PF clear (seen)
+  bool coprocessor_by_ports = false;        ///< operands pass by I/O cycles at F8h to FEh [2]
+  bool pushes_all_upward = false;           ///< PUSHA stores from DI up to AX (seen)
+  bool pops_ax_first = false;               ///< POPA reads its last word before the others (seen)
+  bool returns_flags_first = false;         ///< IRET reads FLAGS before IP and CS (seen)
+  bool compares_destination_first = false;  ///< CMPS reads ES:DI before DS:SI (seen)
+  bool checks_segment_end = false;  ///< of whole operands before anything else (seen on the 80286)
+  /// Flags that the manuals leave undefined: none told, those of the 80286, those of later ones.
+  enum class UndefinedFlags : std::uint8_t {
+    none,
+    i286,
+    later
+  } undefined_flags = UndefinedFlags::later;
+};
+
+namespace cpu_traits_rows {
+
+inline constexpr CpuTraits kP6{};
+
+constexpr CpuTraits make_pentium() {
+  CpuTraits t = kP6;
+  t.instructions = InstructionSet::pentium;
+  t.has_sysenter = false;
+  return t;
+}
+
+constexpr CpuTraits make_486() {
+  CpuTraits t = make_pentium();
+  t.instructions = InstructionSet::i486;
+  t.sizes_bus = true;
+  t.one_tlb = true;
+  t.has_cr4 = false;
+  return t;
+}
+
+constexpr CpuTraits make_386() {
+  CpuTraits t = make_486();
+  t.instructions = InstructionSet::i386;
+  t.a20_outside = true;
+  t.has_cr0_wp = false;
+  t.has_80386_loadall = true;
+  return t;
+}
+
+constexpr CpuTraits make_286() {
+  CpuTraits t = kP6;
+  t.instructions = InstructionSet::i286;
+  t.address_pins = 24;
+  t.port_bytes = 2;
+  t.a20_outside = true;
+  t.sixteen_bit = true;
+  t.has_cr0_wp = t.has_cr4 = t.has_sysenter = false;
+  t.loads_flags = 0x0fd5;
+  t.sets_flags = 0x0002;
+  t.longest = 10;
+  t.has_80286_loadall = true;
+  t.aam_zero_keeps_parity = true;
+  t.coprocessor_by_ports = true;
+  t.pushes_all_upward = t.pops_ax_first = t.returns_flags_first = true;
+  t.compares_destination_first = true;
+  t.checks_segment_end = true;
+  t.undefined_flags = CpuTraits::UndefinedFlags::i286;
+  return t;
+}
+
+constexpr CpuTraits make_8088() {
+  CpuTraits t = kP6;
+  t.instructions = InstructionSet::i8088;
+  t.address_pins = 20;
+  t.port_bytes = 2;
+  t.sixteen_bit = true;
+  t.has_limits = t.has_shutdown = false;
+  t.has_cr0_wp = t.has_cr4 = t.has_sysenter = false;
+  t.loads_flags = 0x0fd5;
+  t.sets_flags = 0xf002;
+  t.shift_mask = 0xff;
+  t.has_invalid_opcodes = false;
+  t.has_pop_cs = t.has_opcode_aliases = t.pushes_sp_after = t.segment_loads_shadow = true;
+  t.shift_6_sets_bits = t.keeps_one_prefix = t.wraps_words = t.divide_error_points_past = true;
+  t.undefined_flags = CpuTraits::UndefinedFlags::none;
+  return t;
+}
+
+/// What decodes and executes as a P6 because nobody said what it is may yet be on any bus.
+constexpr CpuTraits make_unknown() {
+  CpuTraits t = kP6;
+  t.sizes_bus = true;
+  return t;
+}
+
+inline constexpr CpuTraits kUnknown = make_unknown(), k8088 = make_8088(), k286 = make_286(),
+                           k386 = make_386(), k486 = make_486(), kPentium = make_pentium();
+
+}  // namespace cpu_traits_rows
+
+constexpr const CpuTraits& cpu_traits(CpuModel model) {
+  switch (model) {
+    case CpuModel::i8088:
+      return cpu_traits_rows::k8088;
+    case CpuModel::i286:
+      return cpu_traits_rows::k286;
+    case CpuModel::i386:
+      return cpu_traits_rows::k386;
+    case CpuModel::i486:
+      return cpu_traits_rows::k486;
+    case CpuModel::pentium:
+      return cpu_traits_rows::kPentium;
+    case CpuModel::p6:
+      return cpu_traits_rows::kP6;
+    case CpuModel::unknown:
+      break;
+  }
+  return cpu_traits_rows::kUnknown;
+}
+
+}  // namespace citcat
