@@ -107,6 +107,10 @@ class CauseFinder {
   void unseen_smi();
   std::optional<std::uint32_t> smbase_of(const BusTransaction& fetch) const;
   std::set<Position> smi_places(const BusTransaction& fetch) const;
+  Cause smi_cause(Position place, const BusTransaction& fetch, std::uint32_t base,
+                  std::uint8_t revision) const;
+  std::vector<Hint> smi_stores(const Cause& cause, Position place, const BusTransaction& fetch,
+                               std::uint32_t base, bool as_read);
   void suspect_smi(Position place, const BusTransaction& fetch, std::uint32_t base);
   Cause missing_stretch() const;
   std::optional<Cause> start_at_interrupt() const;

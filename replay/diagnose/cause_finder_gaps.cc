@@ -14,7 +14,8 @@ namespace {
 constexpr std::uint64_t kEnd = ~std::uint64_t{0};
 // Intel SDM vol. 3, 34.3.2 and 34.4: where an SMI's handler begins and the state is saved, from
 // SMBASE, and what SMBASE is after reset.
-constexpr std::uint32_t kHandler = 0x8000, kSaveBegin = 0xfc00, kSaveEnd = 0x10000;
+constexpr std::uint32_t kHandler = 0x8000, kSaveBegin = 0xfc00, kSaveEnd = 0x10000,
+                        kRevision = 0xfefc;
 constexpr std::uint32_t kResetBase = 0x30000;
 constexpr const char* kSmbase = "smbase";
 /// Transactions before and from the divergence among which the fetch of a handler is looked for: a
@@ -75,12 +76,15 @@ std::set<Position> CauseFinder::smi_places(const BusTransaction& fetch) const {
   return places;
 }
 
-void CauseFinder::suspect_smi(Position place, const BusTransaction& fetch, std::uint32_t base) {
+/// An SMI taken at `place`; `revision` tells the map of the state that it saves.
+Cause CauseFinder::smi_cause(Position place, const BusTransaction& fetch, std::uint32_t base,
+                             std::uint8_t revision) const {
   Hint smi;
   smi.kind = Hint::Kind::added_interrupt;
   smi.name = "smi";
   smi.transaction = fetch.index;
   smi.position = place;
+  smi.value = revision;
   Cause cause;
   cause.kind = CauseKind::missing_interrupt;
   cause.text = fmt::format(
@@ -88,43 +92,65 @@ void CauseFinder::suspect_smi(Position place, const BusTransaction& fetch, std::
       place.instruction, fetch.address.value);
   cause.hints.push_back(smi);
   cause.start = {place, fetch.index};
-  if (base != recording_.initial.smbase && get_register(recording_.initial, kSmbase)) {
-    Hint moved;
-    moved.kind = Hint::Kind::register_value;
-    moved.name = kSmbase;
-    moved.value = base;
-    cause.hints.push_back(moved);
+  cause.price = kSmi;
+  const bool moved =
+      base != recording_.initial.smbase || citcat::is_unknown(recording_.initial, kSmbase);
+  if (moved && get_register(recording_.initial, kSmbase)) {
+    Hint known;
+    known.kind = Hint::Kind::register_value;
+    known.name = kSmbase;
+    known.value = base;
+    cause.hints.push_back(known);
     cause.start = {{0, 0}, 0};
     cause.text += fmt::format(", SMBASE being {:x}", base);
   }
-  const std::size_t without_stores = cause.hints.size();
-  cause.price = kSmi;
-  // Where its stores stay in a cache, nothing more is missing.
-  if (recording_.bus.form == CacheForm::write_back) add(cause);
+  return cause;
+}
+
+/// The stores that the processor makes at the SMI of `cause`; with `as_read` they hold what is
+/// first read there, by RSM at the latest: what no manual tells of a saved state is in it too.
+std::vector<Hint> CauseFinder::smi_stores(const Cause& cause, Position place,
+                                          const BusTransaction& fetch, std::uint32_t base,
+                                          bool as_read) {
+  std::vector<Hint> stores;
   const RunHistory& done = trials_.observe(cause.hints, cause.start, place.instruction + 1);
   for (const HistoryStep& step : done.steps()) {
     for (const HistoryAccess& a : done.accesses(step)) {
       const std::uint32_t offset = a.address.value - base;
       if (a.kind != HistoryAccess::Kind::write || offset < kSaveBegin || offset >= kSaveEnd)
         continue;
-      Hint store;
+      Hint& store = stores.emplace_back();
       store.kind = Hint::Kind::added_captured_write;
       store.transaction = fetch.index;
       store.position = place;
       store.address = a.address;
       for (std::uint32_t b = 0; b < a.size; ++b) {
-        store.data.push_back(static_cast<std::uint8_t>(a.value >> (8 * b)));
+        const auto own = static_cast<std::uint8_t>(a.value >> (8 * b));
+        const auto read = recording_.image.byte(a.address + b);
+        store.data.push_back(as_read ? read.value_or(own) : own);
       }
-      cause.hints.push_back(std::move(store));
     }
   }
-  if (cause.hints.size() == without_stores) {
-    if (recording_.bus.form != CacheForm::write_back) add(std::move(cause));
-    return;
+  return stores;
+}
+
+void CauseFinder::suspect_smi(Position place, const BusTransaction& fetch, std::uint32_t base) {
+  const auto revision = recording_.image.byte(PhysAddr{base + kRevision});
+  for (const bool as_read : {true, false}) {
+    if (as_read && !revision) continue;
+    Cause cause = smi_cause(place, fetch, base, as_read ? *revision : 0);
+    // Where its stores stay in a cache, nothing more is missing.
+    const bool cached = recording_.bus.form == CacheForm::write_back;
+    if (cached) add(cause);
+    const std::vector<Hint> stores = smi_stores(cause, place, fetch, base, as_read);
+    if (stores.empty()) {
+      if (!cached) add(std::move(cause));
+      continue;
+    }
+    cause.text += fmt::format(", and it lacks the {} stores of it", stores.size());
+    cause.hints.insert(cause.hints.end(), stores.begin(), stores.end());
+    add(std::move(cause));
   }
-  cause.text +=
-      fmt::format(", and it lacks the {} stores of it", cause.hints.size() - without_stores);
-  add(std::move(cause));
 }
 
 /// Of causes that no hint repairs: those that what is known speaks for, likeliest first.
