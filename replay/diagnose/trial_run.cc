@@ -131,7 +131,7 @@ void TrialRun::go_back(const Place& place, const std::vector<Hint>& hints) {
   Replayer::Checkpoint replayer = place.replayer;
   for (const Hint& hint : hints) {
     if (hint.kind == Hint::Kind::register_value) {
-      set_register(replayer.machine.cpu, hint.name, hint.value);
+      replayer.machine.set_register(hint.name, hint.value);
     }
   }
   if (!std::exchange(holds_, true)) rewindable_->hold();

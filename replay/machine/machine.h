@@ -80,6 +80,8 @@ class Machine final : private EngineClient, private WalkObserver {
     bool in_stack_shadow = false;     ///< SS was just loaded
     std::uint32_t debug_pending = 0;  ///< bits for DR6 of a trap held off by that
     std::uint32_t smbase = kResetSmbase;
+    /// The register holds `value`, and is known, wherever the snapshot keeps it.
+    void set_register(const std::string& name, std::uint64_t value);
   };
   Snapshot snapshot() const;
   /// `image` is the one given to load().

@@ -86,6 +86,12 @@ Machine::Snapshot Machine::snapshot() const {
   return s;
 }
 
+void Machine::Snapshot::set_register(const std::string& name, std::uint64_t value) {
+  citcat::set_register(cpu, name, value);
+  std::erase(cpu.unknown, name);
+  smbase = cpu.smbase;
+}
+
 void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   discard_in_flight();
   memory_.restore(image, s.pages);
