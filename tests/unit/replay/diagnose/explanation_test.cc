@@ -354,6 +354,7 @@ TEST_F(ExplanationTest, AnSmiWhoseStoresWereNotCapturedIsNamed) {
   fetch.data = {0xb0, 0x5a};
   for (std::size_t i = 0; i < evidence.size(); ++i) evidence[i].index = i;
   imported_.recording.interrupts.clear();
+  imported_.recording.initial.unknown = {"smbase"};  // as where no SMI shows it
   expect_first(CauseKind::missing_interrupt);
   EXPECT_EQ(first().cause.hints.front().name, "smi");
   // Nothing tells at which boundary between the stores around it.
