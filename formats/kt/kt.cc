@@ -6,6 +6,7 @@
 #include <string>
 
 #include "formats/io/byte_reader.h"
+#include "formats/kt/kt_store.h"
 
 namespace citcat {
 
@@ -21,6 +22,15 @@ std::string hex_byte(unsigned value) {
   std::snprintf(text.data(), text.size(), "%02xh", value);
   return text.data();
 }
+
+/// Input streams read stored traces in every program that reads KT: it is part of this file.
+[[maybe_unused]] const bool registered = [] {
+  InputStream::decode_segments_by([](std::vector<std::uint8_t> content,
+                                     const std::string& name) -> std::unique_ptr<SegmentDecoder> {
+    return std::make_unique<KtSegmentDecoder>(std::move(content), name);
+  });
+  return true;
+}();
 
 }  // namespace
 

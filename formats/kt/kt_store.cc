@@ -42,15 +42,6 @@ void write_hash(ByteWriter& out, const Hash128& hash) {
   out.u64(hash.high);
 }
 
-/// Input streams read stored traces in every program that this file is part of.
-[[maybe_unused]] const bool registered = [] {
-  InputStream::decode_segments_by([](std::vector<std::uint8_t> content,
-                                     const std::string& name) -> std::unique_ptr<SegmentDecoder> {
-    return std::make_unique<KtSegmentDecoder>(std::move(content), name);
-  });
-  return true;
-}();
-
 }  // namespace
 
 // ---- One segment --------------------------------------------------------------------------------
