@@ -33,7 +33,7 @@ TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunO
   }
   run_options.start_over = options.start_over;
   run_options.machine_made = options.machine_made;
-  run_options.plain_first = trace == nullptr || options.start_over;
+  run_options.plain_first = true;
   run_options.progress = replay_progress(file, console);
   TraceRunResult result;
   if (run_options.start) result.started_at = run_options.start->instruction;

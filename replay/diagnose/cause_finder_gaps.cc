@@ -12,11 +12,9 @@ namespace citcat {
 namespace {
 
 constexpr std::uint64_t kEnd = ~std::uint64_t{0};
-// Intel SDM vol. 3, 34.3.2 and 34.4: where an SMI's handler begins and the state is saved, from
-// SMBASE, and what SMBASE is after reset.
+// Intel SDM vol. 3, 34.4: where an SMI's handler begins and the state is saved, from SMBASE.
 constexpr std::uint32_t kHandler = 0x8000, kSaveBegin = 0xfc00, kSaveEnd = 0x10000,
                         kRevision = 0xfefc;
-constexpr std::uint32_t kResetBase = 0x30000;
 constexpr const char* kSmbase = "smbase";
 /// Transactions before and from the divergence among which the fetch of a handler is looked for: a
 /// processor may have fetched what it did not execute, so that only the handler's first store need
@@ -38,7 +36,7 @@ constexpr std::size_t kMaxFrames = 256;
 std::optional<std::uint32_t> CauseFinder::smbase_of(const BusTransaction& fetch) const {
   if (fetch.op != BusOp::code_read) return std::nullopt;
   const CpuState now = trials_.machine().save();
-  for (const std::uint32_t base : {now.smbase, recording_.initial.smbase, kResetBase}) {
+  for (const std::uint32_t base : {now.smbase, recording_.initial.smbase, kResetSmbase}) {
     if (base + kHandler - fetch.address.value < fetch.size) return base;
   }
   if (!get_register(recording_.initial, kSmbase)) return std::nullopt;

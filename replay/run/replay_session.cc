@@ -24,7 +24,9 @@ ReplaySession::ReplaySession(const RecordingFile& file, Sink* observer, SessionO
       digests_(file, options_.check && !options_.start) {
   if (options_.start || file.meta().evidence != EvidenceMode::full) options_.check = false;
   options_.to = digests_.stop(options_.to);
-  const bool plain = options_.plain_first && options_.cache == nullptr;
+  // An observer that cannot be told anew must not be told of a run that may be given up.
+  const bool can_start_over = observer == nullptr || options_.start_over;
+  const bool plain = options_.plain_first && can_start_over && options_.cache == nullptr;
   if (logger.at(LogLevel::info)) {
     const char* const compared = options_.check ? (plain ? "evidence, plainly first" : "evidence")
                                  : digests_.needed() ? "digests"

@@ -24,8 +24,8 @@ struct SessionOptions {
   bool check = true;                     ///< compare with the evidence, or with digests
   ComparisonPolicy policy;               ///< what the recording waives is taken from it
   /// Compare plainly first (VerifierOptions::plain), and once more from the beginning where that
-  /// does not suffice: run() does that by itself, and an observer must have `start_over`; who calls
-  /// run_to() and end() has to do it (Verifier::plain()).
+  /// does not suffice: run() does that by itself; who calls run_to() and end() has to do it
+  /// (Verifier::plain()). Of no effect for an observer without `start_over`.
   bool plain_first = false;
   /// Forgets what the observer was told, and returns the one to tell to instead.
   std::function<Sink*()> start_over;
@@ -50,7 +50,8 @@ class ReplaySession {
   ReplaySession(const ReplaySession&) = delete;
   ReplaySession& operator=(const ReplaySession&) = delete;
 
-  /// Replays to the end; what is left of the evidence there counts as a divergence.
+  /// Replays to the end; what is left of the evidence there counts as a divergence. What digests
+  /// say in place of evidence is no part of the report: ask digests().
   ReplayReport run();
   /// Makes it a replay from another checkpoint up to `to`, for another run(); only where it was one
   /// from a checkpoint before. What was translated is kept where it can be.
