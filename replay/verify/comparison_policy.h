@@ -6,6 +6,10 @@
 
 namespace citcat {
 
+/// Instructions that a replay may make while something of a capture without counts still waits: a
+/// write-back for its bytes behind the last event, a branch trace message for its branch.
+inline constexpr std::uint64_t kMaxIdle = 10'000'000;
+
 struct ComparisonPolicy {
   bool strict = false;  ///< take no result over from the bus (adopt nothing)
   /// Take a change of one bit by another bus master for what it says it is. Without, one that

@@ -219,7 +219,7 @@ bool ReadCheck::follows_code(const Pending& p) const {
                      [&](const Access& f) { return follows_code(p, f.address); });
 }
 
-std::optional<ReadCheck::Disagreement> ReadCheck::settle_fills(const Memory& memory) {
+std::optional<Mismatch> ReadCheck::settle_fills(const Memory& memory) {
   for (Pending& p : pending_) {
     if (p.t.position.instruction > instruction_) break;
     if (uncached_ && p.t.op != BusOp::code_read) continue;
@@ -228,10 +228,11 @@ std::optional<ReadCheck::Disagreement> ReadCheck::settle_fills(const Memory& mem
     if (!touched && p.t.op == BusOp::data_read) touched = is_table(p.t.address);
     if (!touched) {
       if (!p.shown) show_memory(p);
-      return Disagreement{"the processor reads what the replay does not", p.t, "nothing"};
+      return Mismatch{"the processor reads what the replay does not", p.t, "nothing"};
     }
     if (!p.held && !equals(p, memory)) {
-      return Disagreement{"the replay's memory is not what the bus shows", p.t, ""};
+      return Mismatch{"the replay's memory is not what the bus shows", p.t,
+                      memory_text(memory, p.t.address, p.t.size)};
     }
   }
   return std::nullopt;
@@ -240,7 +241,7 @@ std::optional<ReadCheck::Disagreement> ReadCheck::settle_fills(const Memory& mem
 /// Bytes in any order within the instruction. Page walks are left out where only one side has them:
 /// the replay's TLB need not be the processor's. A processor may read what it is about to
 /// overwrite.
-std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_data() {
+std::optional<Mismatch> ReadCheck::settle_uncached_data() {
   bus_bytes_.clear();
   replay_bytes_.clear();
   for (const Pending& p : pending_) {
@@ -266,7 +267,7 @@ std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_data() {
   return std::nullopt;
 }
 
-std::optional<ReadCheck::Disagreement> ReadCheck::missing_read(std::uint64_t address) const {
+std::optional<Mismatch> ReadCheck::missing_read(std::uint64_t address) const {
   const PhysAddr at{static_cast<std::uint32_t>(address)};
   const bool overwritten = std::any_of(stores_.begin(), stores_.end(), [&](const Access& store) {
     return at.value - store.address.value < store.size;
@@ -276,11 +277,12 @@ std::optional<ReadCheck::Disagreement> ReadCheck::missing_read(std::uint64_t add
     return candidate.t.op == BusOp::data_read &&
            at.value - candidate.t.address.value < candidate.t.size;
   });
-  return Disagreement{"the processor reads what the replay does not",
-                      p != pending_.end() ? p->t : BusTransaction{}, "nothing"};
+  Mismatch mismatch{"the processor reads what the replay does not", {}, "nothing"};
+  if (p != pending_.end()) mismatch.expected = p->t;
+  return mismatch;
 }
 
-std::optional<ReadCheck::Disagreement> ReadCheck::extra_read(std::uint64_t address) const {
+std::optional<Mismatch> ReadCheck::extra_read(std::uint64_t address) const {
   const PhysAddr at{static_cast<std::uint32_t>(address)};
   const auto r = std::find_if(reads_.begin(), reads_.end(), [&](const Access& candidate) {
     return at.value - candidate.address.value < candidate.size;
@@ -288,7 +290,7 @@ std::optional<ReadCheck::Disagreement> ReadCheck::extra_read(std::uint64_t addre
   if (r == reads_.end() || r->kind == AccessKind::walk) return std::nullopt;
   const bool ends_page = (r->address + r->size).offset_in_page() == 0;
   if (ends_page && split_fault_ == instruction_) return std::nullopt;
-  return Disagreement{
+  return Mismatch{
       "the replay reads what the processor does not", {}, read_text("read", r->address, r->size)};
 }
 
@@ -312,23 +314,23 @@ void ReadCheck::forget_old_fetches() {
   if (recent_code_.size() > kRecentCode) recent_code_.drop_front(recent_code_.size() - kRecentCode);
 }
 
-std::optional<ReadCheck::Disagreement> ReadCheck::settle_uncached_code() {
+std::optional<Mismatch> ReadCheck::settle_uncached_code() {
   for (const Pending& p : pending_) {
     if (p.t.position.instruction > instruction_) break;
     if (p.t.op == BusOp::code_read) note_fetch(p.t);
   }
   for (const Access& f : fetches_) {
     if (was_fetched(f.address, f.size, 0)) continue;
-    return Disagreement{"the replay executes code that the processor did not fetch",
-                        {},
-                        read_text("instruction", f.address, f.size)};
+    return Mismatch{"the replay executes code that the processor did not fetch",
+                    {},
+                    read_text("instruction", f.address, f.size)};
   }
   forget_old_fetches();
   return std::nullopt;
 }
 
-std::optional<ReadCheck::Disagreement> ReadCheck::settle(std::uint64_t next, const Memory& memory) {
-  std::optional<Disagreement> result;
+std::optional<Mismatch> ReadCheck::settle(std::uint64_t next, const Memory& memory) {
+  std::optional<Mismatch> result;
   if (uncached_) {
     result = settle_uncached_data();
     if (!result) result = settle_uncached_code();

@@ -19,6 +19,7 @@
 #include "replay/machine/memory.h"
 #include "replay/machine/observer.h"
 #include "replay/verify/block_memory.h"
+#include "replay/verify/mismatch.h"
 
 namespace citcat {
 
@@ -68,15 +69,8 @@ class ReadCheck : private ReadCheckProgress {
  public:
   using ReadCheckProgress::kAnyIteration;
   using ReadCheckProgress::kNone;
-  /// What bus and replay disagree on.
-  struct Disagreement {
-    const char* reason = "";
-    BusTransaction expected;  ///< `size` 0 when the bus shows nothing
-    std::string found;
-  };
-
   /// `recording` must outlive the check. Only captures whose memory traffic is counted are
-  /// compared; of others nothing is asked. `plain`: what a Disagreement shows is of no interest.
+  /// compared; of others nothing is asked. `plain`: what a Mismatch shows is of no interest.
   explicit ReadCheck(const Recording& recording, bool plain = false);
 
   // The captured side, in bus order.
@@ -129,7 +123,7 @@ class ReadCheck : private ReadCheckProgress {
   }
   /// Compares the accesses of instruction(), which must be complete on both sides, and goes on to
   /// `next`.
-  std::optional<Disagreement> settle(std::uint64_t next, const Memory& memory);
+  std::optional<Mismatch> settle(std::uint64_t next, const Memory& memory);
   /// Goes on without comparing: the capture does not reach the end of instruction().
   void skip(std::uint64_t next);
 
@@ -198,9 +192,9 @@ class ReadCheck : private ReadCheckProgress {
     if (!t.has(kLine)) return {t.address, t.size};
     return {PhysAddr{t.address.value & ~(line_bytes_ - 1)}, line_bytes_};
   }
-  std::optional<Disagreement> settle_fills(const Memory& memory);
-  std::optional<Disagreement> settle_uncached_data();
-  std::optional<Disagreement> settle_uncached_code();
+  std::optional<Mismatch> settle_fills(const Memory& memory);
+  std::optional<Mismatch> settle_uncached_data();
+  std::optional<Mismatch> settle_uncached_code();
   bool was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest) const;
   void note_fetch(const BusTransaction& t) {
     recent_code_.push_back({t.address, t.size, AccessKind::data});
@@ -209,8 +203,8 @@ class ReadCheck : private ReadCheckProgress {
     ++straight_code_.fetches;
   }
   void forget_old_fetches();
-  std::optional<Disagreement> missing_read(std::uint64_t address) const;
-  std::optional<Disagreement> extra_read(std::uint64_t address) const;
+  std::optional<Mismatch> missing_read(std::uint64_t address) const;
+  std::optional<Mismatch> extra_read(std::uint64_t address) const;
   bool is_table(PhysAddr a) const { return table_frames_.contains(a.page()); }
 
   const Recording& recording_;

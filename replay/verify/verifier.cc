@@ -1,62 +1,21 @@
 #include "replay/verify/verifier.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
-
-#include "formats/io/error.h"
 
 namespace citcat {
 
-namespace {
-
-/// Instructions a replay may make after the last event of a capture without counts while a
-/// write-back is still waiting for its bytes.
-constexpr std::uint64_t kMaxIdle = 10'000'000;
-
-/// Branches remembered until their message comes, and transactions between a message and a write
-/// that went out before it or after it.
-constexpr std::size_t kMaxBranches = std::size_t{1} << 16;
-constexpr std::uint64_t kMaxOvertaking = 1024;
-
-std::string hex_bytes(std::span<const std::uint8_t> bytes) {
-  std::string text;
-  char buffer[4];
-  for (const std::uint8_t b : bytes) {
-    std::snprintf(buffer, sizeof buffer, "%02x", b);
-    text += buffer;
-  }
-  return text;
-}
-
-std::string describe(const BusTransaction& t) {
-  char text[96];
-  std::snprintf(text, sizeof text, "%s of %u bytes at %08x", std::string(bus_op_name(t.op)).c_str(),
-                t.size, t.address.value);
-  std::string result = text;
-  if (t.op == BusOp::data_write || t.op == BusOp::io_write) result += " = " + hex_bytes(t.bytes());
-  return result;
-}
-
-std::string describe_write(PhysAddr a, std::span<const std::uint8_t> bytes) {
-  char text[64];
-  std::snprintf(text, sizeof text, "write of %zu bytes at %08x = ", bytes.size(), a.value);
-  return text + hex_bytes(bytes);
-}
-
-}  // namespace
-
 Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
                    const VerifierOptions& options)
-    : recording_(recording),
+    : VerifierProgress(recording),
+      recording_(recording),
       evidence_(std::move(evidence)),
       options_(options),
       lone_changes_(recording.external_writes),
       plain_(options.plain && allows_blocks()),
       joins_lines_(plain_ && options.policy.waived.empty()),
-      port_bus_(recording.bus, recording.initial.model) {
-  keeps_model_ = options_.final_memory && recording_.bus.form != CacheForm::write_back;
-  if (keeps_model_) model_ = recording_.image.clone();
+      final_memory_(recording, {.keeps_model = options.final_memory &&
+                                               recording.bus.form != CacheForm::write_back,
+                                .knows_lines = !plain_}) {
   const bool has_reads = recording_.totals.reads + recording_.totals.line_fills != 0;
   if (options_.reads && has_reads && recording_.instructions) {
     reads_ = std::make_unique<ReadCheck>(recording_, plain_);
@@ -66,7 +25,7 @@ Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> e
 Verifier::~Verifier() = default;
 
 Verifier::Checkpoint Verifier::checkpoint() const {
-  Checkpoint c{*this, nullptr};
+  Checkpoint c{*this, final_memory_.progress(), nullptr};
   if (reads_ != nullptr)
     c.reads = std::make_shared<const ReadCheck::Checkpoint>(reads_->checkpoint());
   return c;
@@ -74,28 +33,8 @@ Verifier::Checkpoint Verifier::checkpoint() const {
 
 void Verifier::restore(const Checkpoint& checkpoint) {
   static_cast<VerifierProgress&>(*this) = checkpoint.progress;
+  final_memory_.restore(checkpoint.final_memory);
   if (reads_ != nullptr) reads_->restore(*checkpoint.reads);
-}
-
-void Verifier::diverged(Position now, const char* reason, const BusTransaction* expected,
-                        const std::string& found) const {
-  ReplayStopped stop{now, reason, ~std::uint64_t{0}, "nothing", found};
-  if (expected != nullptr) {
-    stop.transaction = expected->index;
-    stop.expected = describe(*expected);
-    stop.shown = *expected;
-  }
-  throw stop;
-}
-
-std::string Verifier::memory_text(PhysAddr a, std::uint32_t size) const {
-  std::string text;
-  for (std::uint32_t i = 0; i < size; ++i) {
-    const auto byte = machine_->memory().defined_byte(a + i);
-    const std::uint8_t value = byte.value_or(0);
-    text += byte ? hex_bytes({&value, 1}) : "??";
-  }
-  return text;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -131,7 +70,7 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
       if (plain_) continue;
       if (bits == 0) bits = copied_bits(i, now);
       if (!lines_.empty() && !specific_bytes_.empty()) excuse_overwritten(at, now);
-      unconfirmed_lines_.insert(line_of(at.value));
+      final_memory_.stored(at);
       set_specific(at, bits, bytes[i]);
       continue;
     }
@@ -154,7 +93,7 @@ Verifier::PendingWrite* Verifier::find_pending(std::uint32_t address, unsigned& 
     if (i >= writes_.size()) {
       if (has_position_beyond(now)) return nullptr;
       if (!pull()) return nullptr;
-      if (writes_.size() + io_.size() + starts_.size() > kMaxHeld) return nullptr;
+      if (held() > kMaxHeld) return nullptr;
       --i;
       continue;
     }
@@ -176,17 +115,20 @@ void Verifier::match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecifi
   if (pending == nullptr) {
     if (evidence_used_up() || cut_off(now)) {
       // The capture ends inside this instruction.
-      beyond_end_.insert(a.value);
+      final_memory_.stored_beyond_end(a);
       return;
     }
-    diverged(now, "the replay writes memory where the processor did not",
-             writes_.empty() ? nullptr : &writes_.front().t, describe_write(a, {&value, 1}));
+    Mismatch mismatch{
+        "the replay writes memory where the processor did not", {}, write_text(a, {&value, 1})};
+    if (!writes_.empty()) mismatch.expected = writes_.front().t;
+    stop_with(mismatch, now);
   }
   if (out_of_order_) require_order(*pending, a, value, now);
   BusTransaction& t = pending->t;
   if (t.data[byte] != value && !adopt(*pending, byte, a, value, unspecified)) {
-    diverged(now, "the replay writes another value than the processor did", &t,
-             "bytes " + memory_text(t.address, t.size));
+    stop_with({"the replay writes another value than the processor did", t,
+               memory_text(machine_->memory(), t.address, t.size)},
+              now);
   }
   pending->unmatched &= ~(1u << byte);
   if (pending->unmatched == 0) write_agreed(t);
@@ -199,23 +141,19 @@ void Verifier::require_order(const PendingWrite& made, PhysAddr a, std::uint8_t 
   if (made.t.has(kPositionKnown) || !machine_->knows_order_of_stores()) return;
   for (std::size_t i = 0; &writes_[i] != &made; ++i) {
     if (writes_[i].unmatched == 0) continue;
-    diverged(now, "the replay writes memory in another order than the processor did", &writes_[i].t,
-             describe_write(a, {&value, 1}));
+    stop_with({"the replay writes memory in another order than the processor did", writes_[i].t,
+               write_text(a, {&value, 1})},
+              now);
   }
 }
 
 void Verifier::write_agreed(const BusTransaction& t) {
-  ++totals_.writes.checked;
-  ++totals_.writes.equal;
-  totals_.evidence_bytes += t.size;
-  last_agreed_ = t.index;
-  if (keeps_model_) {
-    if (next_external_ < recording_.external_writes.size()) model_external_writes(t.index);
-    model_.set(t.address, t.bytes());
-  }
-  if (t.has(kUncacheable)) {
-    for (std::uint32_t i = 0; i < t.size; ++i) device_bytes_.insert(t.address.value + i);
-  }
+  VerifyTotals& totals = result_.totals;
+  ++totals.writes.checked;
+  ++totals.writes.equal;
+  totals.evidence_bytes += t.size;
+  result_.last_agreed = t.index;
+  final_memory_.write_agreed(t);
 }
 
 /// The byte as stored has `bits` that no manual tells, and has not been on the bus yet.
@@ -228,16 +166,6 @@ void Verifier::set_specific(PhysAddr a, std::uint8_t bits, std::uint8_t value) {
   }
 }
 
-/// Brings into the model what other bus masters wrote, as far as reads before `transaction` showed.
-void Verifier::model_external_writes(std::uint64_t transaction) {
-  const auto& external = recording_.external_writes;
-  for (; next_external_ < external.size(); ++next_external_) {
-    const ExternalWrite& w = external[next_external_];
-    if (w.transaction >= transaction) return;
-    model_.set(w.address, w.data);
-  }
-}
-
 bool Verifier::made_by_specific_store() const {
   return machine_->model_specific_results() != 0 && machine_->in_floating_point_store();
 }
@@ -247,8 +175,8 @@ bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint
   const bool may = !options_.policy.strict && ((pending.t.data[byte] ^ value) & ~unspecified) == 0;
   if (!may && !is_waived(pending.t.index)) return false;
   machine_->memory().external_write(a, {&pending.t.data[byte], 1});
-  adoptions_.push_back({machine_->position(), true, a, pending.t.data[byte]});
-  if (!pending.adopted) ++totals_.adopted;
+  result_.adoptions.push_back({machine_->position(), true, a, pending.t.data[byte]});
+  if (!pending.adopted) ++result_.totals.adopted;
   pending.adopted = true;
   return true;
 }
@@ -267,20 +195,22 @@ bool Verifier::cut_off(Position now) const {
 
 bool Verifier::evidence_used_up() const {
   // Where positions are known the replay ends by them; without, where everything has been seen.
-  return at_end_ && !counted_ && io_.empty() && specials_.empty() && window_lines_.empty() &&
+  return at_end_ && !counted_ && ports_.waiting() == 0 && specials_.empty() &&
+         window_lines_.empty() &&
          std::none_of(writes_.begin(), writes_.end(),
                       [](const PendingWrite& w) { return w.unmatched != 0; });
 }
 
 void Verifier::end_if_used_up(Position now) {
   if (beyond_ || counted_) return;
-  if (at_end_ && !window_lines_.empty() && io_.empty() &&
+  if (at_end_ && !window_lines_.empty() && ports_.waiting() == 0 &&
       now.instruction > progress_at_ + kMaxIdle) {
     settle_window(now);
   }
-  if (!writes_.empty() || !starts_.empty() || !io_.empty()) return;
+  if (!writes_.empty() || !starts_.empty() || !ports_.waiting() == 0) return;
   if (!at_barrier()) pull();
-  if (!beyond_end_.empty() || (starts_.empty() && evidence_used_up())) throw EvidenceEnd{};
+  if (final_memory_.ended_within_instruction() || (starts_.empty() && evidence_used_up()))
+    throw EvidenceEnd{};
 }
 
 void Verifier::drop_matched() {
@@ -297,7 +227,7 @@ void Verifier::require_nothing_missing(Position completed) {
           : out_of_order_ && std::any_of(writes_.begin(), writes_.end(),
                                          [](const PendingWrite& w) { return w.unmatched == 0; });
   if (late)
-    diverged(completed, "the processor wrote memory and the replay did not", &first.t, "nothing");
+    stop_with({"the processor wrote memory and the replay did not", first.t, "nothing"}, completed);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -333,7 +263,7 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
   if (recording_.totals.instruction_starts != 0) {
     check_instruction_start(e, now);
   } else {
-    check_branch_targets(e, now);
+    require(starts_.observe(e, now, result_), now);
   }
   pull_through(now);
   if (!lines_.empty()) {
@@ -357,71 +287,16 @@ void Verifier::check_instruction_start(const ExecutedInstruction& e, Position no
   const auto expect = [&](std::uint32_t offset, bool prefix) {
     while (starts_.empty()) {
       if (!pull()) return;
-      if (writes_.size() + io_.size() > kMaxHeld) break;
+      if (held() > kMaxHeld) break;
     }
     if (starts_.empty()) return;
-    const BusTransaction& t = starts_.front();
     const PhysAddr at = machine_->memory().captured(e.physical + offset);
-    const std::size_t n = std::min<std::size_t>(t.size, info.length - offset);
-    const bool equal = t.address == at && t.has(kPrefix) == prefix &&
-                       std::memcmp(t.data.data(), info.bytes.data() + offset, n) == 0;
-    if (!prefix) ++totals_.instructions.checked;
-    if (!equal) {
-      char text[64];
-      std::snprintf(text, sizeof text, "%s at %08x: ", prefix ? "prefix" : "instruction", at.value);
-      diverged(now, "the processor executed another instruction", &t,
-               text + hex_bytes({info.bytes.data() + offset, info.length - offset}));
-    }
-    if (!prefix) ++totals_.instructions.equal;
-    last_agreed_ = t.index;
-    starts_.pop_front();
+    require(
+        starts_.observe({at, {info.bytes.data() + offset, info.length - offset}, prefix}, result_),
+        now);
   };
   for (std::uint32_t i = 0; i < info.prefix_bytes; ++i) expect(i, true);
   expect(info.prefix_bytes, false);
-}
-
-/// Takes the messages away whose branch the replay made.
-void Verifier::match_branches() {
-  while (!starts_.empty()) {
-    const BusTransaction& t = starts_.front();
-    const auto reached = [&](std::uint32_t at) { return at - t.address.value < t.size; };
-    const auto found = std::find_if(
-        branches_.taken.begin(), branches_.taken.end(),
-        [&](const Branches::Target& b) { return reached(b.linear) || reached(b.eip); });
-    if (found == branches_.taken.end()) break;
-    branches_.taken.erase(branches_.taken.begin(), found + 1);
-    branches_.waits_since.reset();
-    ++totals_.instructions.checked;
-    ++totals_.instructions.equal;
-    starts_.pop_front();
-  }
-}
-
-/// The next instruction begins here: notes it where that is not behind the one before.
-void Verifier::note_branch(std::uint32_t linear, std::uint32_t eip) {
-  if (linear == branches_.next_linear && !branches_.after_branch) return;
-  if (branches_.taken.size() == kMaxBranches) branches_.taken.pop_front();
-  branches_.taken.push_back({linear, eip});
-}
-
-/// Branch trace messages tell where a branch went, some time around it: each must be an instruction
-/// that was reached otherwise than from the one before it in memory, and they come in that order.
-/// Branches without a message were taken while tracing was off.
-void Verifier::check_branch_targets(const ExecutedInstruction& e, Position now) {
-  note_branch(e.linear, e.eip);
-  branches_.next_linear = e.linear + e.info->length;
-  branches_.after_branch = e.info->control_flow;
-  match_branches();
-  if (starts_.empty()) return;
-  if (!branches_.waits_since) branches_.waits_since = now.instruction;
-  const BusTransaction& t = starts_.front();
-  const bool overtaken =
-      last_agreed_ != ~std::uint64_t{0} && t.index + kMaxOvertaking < last_agreed_;
-  if (!overtaken && now.instruction < *branches_.waits_since + kMaxIdle) return;
-  ++totals_.instructions.checked;
-  char text[32];
-  std::snprintf(text, sizeof text, "instruction at %08x", e.linear);
-  diverged(now, kBranchNotTaken, &t, text);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -431,17 +306,10 @@ void Verifier::check_special(BusOp op, Position now) {
   if (beyond_) throw EvidenceEnd{};
   while (specials_.empty()) {
     if (!pull()) return;
-    if (writes_.size() + io_.size() + starts_.size() + lines_.size() > kMaxHeld) return;
+    if (held() + lines_.size() > kMaxHeld) return;
     if (has_position_beyond(now)) break;
   }
-  ++totals_.specials.checked;
-  if (specials_.empty() || specials_.front().op != op) {
-    diverged(now, "the replay makes a special cycle that the processor did not",
-             specials_.empty() ? nullptr : &specials_.front(), std::string(bus_op_name(op)));
-  }
-  ++totals_.specials.equal;
-  last_agreed_ = specials_.front().index;
-  specials_.pop_front();
+  require(specials_.observe(op, result_), now);
 }
 
 void Verifier::halted(Position now) { check_special(BusOp::halt, now); }

@@ -18,8 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "events/adoption.h"
-#include "events/port_transfers.h"
 #include "events/recording.h"
 #include "formats/io/number_set.h"
 #include "formats/io/short_queue.h"
@@ -27,47 +25,17 @@
 #include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 #include "replay/session/replayer.h"
+#include "replay/verify/branch_matcher.h"
 #include "replay/verify/comparison_policy.h"
+#include "replay/verify/comparison_result.h"
+#include "replay/verify/final_memory_check.h"
 #include "replay/verify/lone_change.h"
+#include "replay/verify/port_matcher.h"
 #include "replay/verify/read_check.h"
+#include "replay/verify/special_matcher.h"
 #include "replay/x86/flag_effects.h"
 
 namespace citcat {
-
-struct CheckCount {
-  std::uint64_t checked = 0;
-  std::uint64_t equal = 0;
-};
-
-struct VerifyTotals {
-  CheckCount writes;        ///< captured memory write transactions
-  CheckCount write_backs;   ///< captured write-back transactions
-  std::uint64_t reads = 0;  ///< captured reads, fetches and fills compared, all of them equal
-  CheckCount io_reads, io_writes;
-  CheckCount specials;        ///< halt, shutdown, flush
-  CheckCount instructions;    ///< hardware instruction stream, prefixes not counted
-  std::uint64_t adopted = 0;  ///< results taken over from the bus
-  /// Changes by another bus master that turn over a single bit of memory, among others near them or
-  /// accepted: devices do that, but it is also what a wrongly captured bit of a read looks like.
-  std::uint64_t single_bit_changes = 0;
-  std::uint64_t first_single_bit_change = ~std::uint64_t{0};  ///< transaction that showed it
-  std::uint64_t evidence_bytes = 0;  ///< bytes of captured writes and write-backs compared
-};
-
-/// Final memory compared with an image captured at the end.
-struct FinalMemory {
-  std::uint64_t bytes = 0;  ///< compared
-  std::uint64_t different = 0;
-  /// Bytes that differ where no manual tells the value and no bus showed it (x87 transcendentals,
-  /// RCPPS, undefined flags, still in a write-back cache): the captured image's are right.
-  std::uint64_t adopted = 0;
-  /// Bytes that differ although the bus confirmed what the processor last left there: another bus
-  /// master wrote them after the processor's last access.
-  std::uint64_t external_unseen = 0;
-  /// Written by the processor to uncacheable addresses and never read back: devices, not memory.
-  std::uint64_t device = 0;
-  std::vector<PhysAddr> differences;  ///< the first few thousand
-};
 
 struct VerifierOptions {
   ComparisonPolicy policy;
@@ -81,6 +49,9 @@ struct VerifierOptions {
 /// How far a comparison has come: which captured transactions wait for the replay, and what was
 /// compared so far.
 struct VerifierProgress {
+  explicit VerifierProgress(const Recording& recording)
+      : ports_(recording.bus, recording.initial.model) {}
+
   struct PendingWrite {
     BusTransaction t;
     std::uint32_t unmatched = 0;  ///< bit i: byte i has not been written by the replay yet
@@ -113,20 +84,9 @@ struct VerifierProgress {
   std::uint64_t pulled_index_ = kNoTransaction;  ///< of the transaction pulled last
 
   ShortQueue<PendingWrite> writes_;
-  std::deque<BusTransaction> io_;
-  std::deque<BusTransaction> specials_;
-  std::deque<BusTransaction> starts_;
-  /// Where the replay went on otherwise than with the next instruction in memory.
-  struct Branches {
-    struct Target {
-      std::uint32_t linear = 0, eip = 0;
-    };
-    std::deque<Target> taken;  ///< since the last one that a message told of
-    std::uint32_t next_linear = 0;
-    bool after_branch = true;
-    std::optional<std::uint64_t> waits_since;  ///< instruction at which starts_.front() was missed
-  };
-  Branches branches_;
+  PortMatcher ports_;
+  SpecialMatcher specials_;
+  BranchMatcher starts_;
   ShortQueue<PendingLine> lines_;
   /// Without positions: write-backs up to the next port access or interrupt, by window_of() their
   /// address, in order.
@@ -134,14 +94,8 @@ struct VerifierProgress {
   std::uint64_t interrupts_pulled_ = 0, interrupts_seen_ = 0;
   std::uint64_t progress_at_ = 0;  ///< instruction of the last agreement after the last event
   bool out_of_order_ = false;      ///< a later write matched before the first pending one
-  std::uint64_t repeat_started_ = ~std::uint64_t{0};
   std::size_t externals_seen_ = 0;
 
-  std::size_t next_external_ = 0;  ///< not in the model yet
-  NumberSet unconfirmed_lines_;    ///< line_of() what was written since the bus showed them
-  std::unordered_set<std::uint32_t> device_bytes_;
-  std::unordered_set<std::uint32_t>
-      beyond_end_;  ///< written by the instruction the capture ends in
   /// Bytes not yet on the bus, with their bits that no manual tells: model-specific results,
   /// undefined flags.
   struct Unspecified {
@@ -153,9 +107,7 @@ struct VerifierProgress {
   PhysAddr copied_from_;      ///< what the MOVS in progress has read
   std::optional<Position> copied_at_;
   UndefinedFlagTracker flags_;
-  VerifyTotals totals_;
-  std::vector<Adoption> adoptions_;
-  std::uint64_t last_agreed_ = ~std::uint64_t{0};
+  ComparisonResult result_;
 };
 
 class Verifier final : public Sink, private VerifierProgress {
@@ -198,17 +150,18 @@ class Verifier final : public Sink, private VerifierProgress {
   void finish(Position end);
   /// The same for what the replay reported: a divergence if there is something left over.
   ReplayReport finish(ReplayReport report);
-  const VerifyTotals& totals() const { return totals_; }
+  const VerifyTotals& totals() const { return result_.totals; }
   /// Only what agrees plainly is taken, and undefined flags in the frames of interrupts: what
   /// another comparison would adopt or excuse besides is a divergence here. That one without
   /// VerifierOptions::plain has the last word then; on what agrees here it has none to add.
   bool plain() const { return plain_; }
   /// Every byte taken over from the bus.
-  const std::vector<Adoption>& adoptions() const { return adoptions_; }
+  const std::vector<Adoption>& adoptions() const { return result_.adoptions; }
   /// The comparison at an instruction boundary, to come back to. Only without final memory, which
   /// is not part of it. The reader given to the constructor must be taken back by its owner.
   struct Checkpoint {
     VerifierProgress progress;
+    FinalMemoryCheck::Progress final_memory;
     std::shared_ptr<const ReadCheck::Checkpoint> reads;  ///< null where reads are not compared
   };
   Checkpoint checkpoint() const;
@@ -226,7 +179,7 @@ class Verifier final : public Sink, private VerifierProgress {
   /// A write-back of this line is taken for right, whatever it shows.
   void forgive_line(PhysAddr a);
   /// The captured transaction that agreed last.
-  std::uint64_t last_agreed() const { return last_agreed_; }
+  std::uint64_t last_agreed() const { return result_.last_agreed; }
 
   /// The first captured write or port access that was read from the evidence and that the replay
   /// has not made; nullopt where it has made all of them.
@@ -240,9 +193,6 @@ class Verifier final : public Sink, private VerifierProgress {
   FinalMemory compare_final(const MemoryImage* captured) const;
 
  private:
-  static constexpr const char* kBranchNotTaken =
-      "the processor took a branch that the replay did not";
-
   /// How far a captured write may be from its place. Bytes of one instruction stay well within it:
   /// the largest, FXSAVE, is 128 bus words; an interrupt out of virtual-8086 mode is 10.
   static constexpr std::size_t kWriteWindow = 160;
@@ -265,7 +215,6 @@ class Verifier final : public Sink, private VerifierProgress {
   std::uint32_t unspecified_bits(std::span<const std::uint8_t> bytes);
   void match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecified, Position now);
   PendingWrite* find_pending(std::uint32_t address, unsigned& byte, Position now);
-  void model_external_writes(std::uint64_t transaction);
   bool marks_table_entry(PhysAddr a, std::uint8_t before, std::uint8_t changed) const;
   void check_bit_change(PhysAddr a, bool table_entry, std::uint64_t transaction, Position now);
   bool may_differ(PhysAddr a, std::uint8_t captured) const;
@@ -279,7 +228,6 @@ class Verifier final : public Sink, private VerifierProgress {
   void require_nothing_missing(Position completed);
   void check_lines(Position next);
   bool line_matches(PendingLine& line) const;
-  std::string memory_text(PhysAddr a, std::uint32_t size) const;
   void line_agreed(const BusTransaction& t, std::uint8_t parts);
   bool at_barrier() const;
   bool settle_lines(std::uint32_t window);
@@ -288,7 +236,6 @@ class Verifier final : public Sink, private VerifierProgress {
   bool shows_images_alone(const PendingLine& line) const;
   bool adopt_line(PendingLine& line);
   void set_specific(PhysAddr a, std::uint8_t bits, std::uint8_t value);
-  void note_branch(std::uint32_t linear, std::uint32_t eip);
   void write_agreed(const BusTransaction& t);
 
   // verifier_blocks.cc: what ran as a block
@@ -326,27 +273,21 @@ class Verifier final : public Sink, private VerifierProgress {
   void excuse_image(PhysAddr a, const FlagImage& old, Position now);
   bool is_image(PhysAddr a, std::uint8_t captured) const;
   void check_instruction_start(const ExecutedInstruction& e, Position now);
-  void match_branches();
-  void check_branch_targets(const ExecutedInstruction& e, Position now);
   void follow_reads(Position now);
   void begin_reads(Position now);
 
   // verifier_ports.cc
-  /// One access as the replay makes it.
-  struct PortUse {
-    BusOp op = BusOp::io_read;
-    std::uint16_t port = 0;
-    std::uint32_t size = 0, value = 0;
-    std::string text() const;
-  };
-  void match_port(const PortUse& use, const char* other, Position now);
-  const BusTransaction& next_io(const PortUse& use, Position now);
-  const BusTransaction& next_part(const PortUse& use, bool begun, Position now);
+  void match_port(const PortUse& use, Position now);
+  void begin_port(Position now);
+  void expect_port(bool begun);
   void check_special(BusOp op, Position now);
   bool made_by_specific_store() const;
   bool is_waived(std::uint64_t transaction) const;
-  [[noreturn]] void diverged(Position now, const char* reason, const BusTransaction* expected,
-                             const std::string& found) const;
+  /// Every transaction held back while looking for one of another kind than these.
+  std::size_t held() const { return writes_.size() + ports_.waiting() + starts_.waiting(); }
+  static void require(const std::optional<Mismatch>& mismatch, Position now) {
+    if (mismatch) stop_with(*mismatch, now);
+  }
 
   const Recording& recording_;
   std::unique_ptr<EvidenceReader> evidence_;
@@ -357,7 +298,6 @@ class Verifier final : public Sink, private VerifierProgress {
   bool plain_ = false;
   /// A line is compared as one, however it went over the bus: no transaction of it is of interest.
   bool joins_lines_ = false;
-  PortBus port_bus_;
   /// Of a plain comparison: images of EFLAGS that events stored, with bits that no manual tells, by
   /// their addresses.
   std::unordered_map<std::uint32_t, FlagImage> flag_images_;
@@ -365,8 +305,7 @@ class Verifier final : public Sink, private VerifierProgress {
   /// An event came at this instruction: a REP there starts again from zero.
   std::uint64_t interrupted_ = ~std::uint64_t{0};
   std::size_t writes_made_ = 0;  ///< of writes_: found by agrees() for the next agreed()
-  bool keeps_model_ = false;
-  MemoryImage model_;  ///< what the bus says memory holds (no write-back caches)
+  FinalMemoryCheck final_memory_;
 };
 
 }  // namespace citcat

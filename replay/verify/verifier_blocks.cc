@@ -40,7 +40,7 @@ Position Verifier::expected() {
   if (recording_.bus.form == CacheForm::none) return expected_;  // every instruction is on the bus
   if (beyond_ || out_of_order_) return expected_;
   while (look_ahead() && !ahead_->is_memory()) {
-    if (io_.size() == kMaxPorts) return expected_;
+    if (ports_.waiting() == kMaxPorts) return expected_;
     pull();
   }
   const auto first_read = [&] {
@@ -105,7 +105,7 @@ bool Verifier::is_plain(const BusTransaction& t, std::uint64_t first, std::uint6
   switch (t.op) {
     case BusOp::code_read:
     case BusOp::data_read:
-      return !t.has(kUncacheable) || device_bytes_.empty();
+      return !t.has(kUncacheable) || !final_memory_.has_devices();
     case BusOp::data_write:
       if (recording_.bus.form != CacheForm::write_back) {
         return !t.has(kWriteBack) && writes_.size() < kMaxWaiting;
@@ -206,7 +206,7 @@ bool Verifier::line_agrees(const ExecutedBlock& block, const PendingLine& line,
 
 void Verifier::agreed(const ExecutedBlock& block, Position first) {
   const std::uint64_t last = first.instruction + block.count() - 1;
-  if (reads_ != nullptr) totals_.reads = reads_->pass_block(last);
+  if (reads_ != nullptr) result_.totals.reads = reads_->pass_block(last);
   if (recording_.bus.form == CacheForm::write_back) {
     const std::size_t made = lines_through(last);
     for (std::size_t i = 0; i < made; ++i) line_agreed(lines_[i].t, lines_[i].parts);

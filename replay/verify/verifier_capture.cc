@@ -44,7 +44,7 @@ bool Verifier::pull() {
     if (!t.has(kPositionKnown)) all_counted_ = false;
     counted_ = all_counted_;
     if (plain_ && t.position.instruction < pulled_.instruction) {
-      diverged(machine_->position(), "counts of instructions that go back", &t, "");
+      stop_with({"counts of instructions that go back", t, ""}, machine_->position());
     }
     pulled_ = t.position;
   }
@@ -75,24 +75,21 @@ void Verifier::sort_in(const BusTransaction& t) {
       break;
     case BusOp::io_read:
     case BusOp::io_write:
-      io_.push_back(t);
+      ports_.expect(t);
       break;
     case BusOp::halt:
     case BusOp::shutdown:
     case BusOp::flush:
-      specials_.push_back(t);
+      specials_.expect(t);
       break;
     case BusOp::instruction_start:
-      starts_.push_back(t);
+      starts_.expect(t);
       break;
     case BusOp::interrupt_acknowledge:
       ++interrupts_pulled_;
       break;
     case BusOp::data_read:
-      // A device address that is read again is judged by what the bus shows.
-      if (t.has(kUncacheable) && !device_bytes_.empty()) {
-        for (std::uint32_t i = 0; i < t.size; ++i) device_bytes_.erase(t.address.value + i);
-      }
+      final_memory_.captured_read(t);
       break;
     default:
       break;
@@ -101,7 +98,7 @@ void Verifier::sort_in(const BusTransaction& t) {
 
 bool Verifier::at_barrier() const {
   return !counted_ && recording_.bus.form == CacheForm::write_back &&
-         (!io_.empty() || interrupts_pulled_ > interrupts_seen_);
+         (ports_.waiting() != 0 || interrupts_pulled_ > interrupts_seen_);
 }
 
 void Verifier::pull_through(Position position) {

@@ -21,17 +21,18 @@ bool Verifier::line_matches(PendingLine& line) const {
 }
 
 void Verifier::line_agreed(const BusTransaction& t, std::uint8_t parts) {
-  totals_.write_backs.checked += parts;
-  totals_.write_backs.equal += parts;
-  totals_.evidence_bytes += t.size;
-  last_agreed_ = t.index;
-  const std::uint32_t number = line_of(t.address.value);
-  const std::uint32_t last = line_of(t.address.value + t.size - 1);
-  for (std::uint32_t n = number; !plain_ && n <= last; ++n) unconfirmed_lines_.erase(n);
+  VerifyTotals& totals = result_.totals;
+  totals.write_backs.checked += parts;
+  totals.write_backs.equal += parts;
+  totals.evidence_bytes += t.size;
+  result_.last_agreed = t.index;
+  final_memory_.line_agreed(t);
   if (!flag_images_.empty()) {
     for (std::uint32_t b = 0; b < t.size; b += 4) flag_images_.erase(t.address.value + b);
   }
   if (specific_bytes_.empty()) return;
+  const std::uint32_t number = line_of(t.address.value);
+  const std::uint32_t last = line_of(t.address.value + t.size - 1);
   if (!specific_lines_.contains(number) && !specific_lines_.contains(last)) return;
   for (std::uint32_t b = 0; b < t.size; ++b) {
     // A byte may have been seen equal before the instruction stored what is there now.
@@ -106,9 +107,10 @@ void Verifier::settle_window(Position now) {
     pending.unmatched = all_bytes(pending.t.size);
     line_matches(pending);
     if (adopt_line(pending)) continue;
-    ++totals_.write_backs.checked;
-    diverged(now, "a line written back holds other bytes than the replay's memory ever did",
-             &pending.t, "bytes " + memory_text(pending.t.address, pending.t.size));
+    ++result_.totals.write_backs.checked;
+    stop_with({"a line written back holds other bytes than the replay's memory ever did", pending.t,
+               memory_text(machine_->memory(), pending.t.address, pending.t.size)},
+              now);
   }
 }
 
@@ -147,11 +149,11 @@ bool Verifier::adopt_line(PendingLine& line) {
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
     machine_->memory().external_write(line.t.address + i, {&line.t.data[i], 1});
-    adoptions_.push_back({machine_->position(), false, line.t.address + i, line.t.data[i]});
+    result_.adoptions.push_back({machine_->position(), false, line.t.address + i, line.t.data[i]});
   }
   const std::uint32_t part = line.t.size / line.parts;
   for (std::uint32_t first = 0; first < line.t.size; first += part) {
-    if ((line.unmatched >> first & all_bytes(part)) != 0) ++totals_.adopted;
+    if ((line.unmatched >> first & all_bytes(part)) != 0) ++result_.totals.adopted;
   }
   return true;
 }
@@ -163,9 +165,10 @@ void Verifier::expire_lines(Position completed, bool in_repeat) {
     // behind those that are still to come.
     if (in_repeat && line.t.position.instruction == completed.instruction) break;
     if (adopt_line(line)) continue;
-    ++totals_.write_backs.checked;
-    diverged(completed, "a line written back holds other bytes than the replay's memory", &line.t,
-             "bytes " + memory_text(line.t.address, line.t.size));
+    ++result_.totals.write_backs.checked;
+    stop_with({"a line written back holds other bytes than the replay's memory", line.t,
+               memory_text(machine_->memory(), line.t.address, line.t.size)},
+              completed);
   }
   if (!lines_.empty()) check_lines(completed);
 }

@@ -23,12 +23,9 @@ void Verifier::follow_reads(Position now) {
   } else if (before == ReadCheck::kNone || !reach(before)) {
     reads_->skip(now.instruction);
   } else if (const auto d = reads_->settle(now.instruction, machine_->memory())) {
-    const bool on_bus = d->expected.size != 0;
-    std::string found = d->found;
-    if (found.empty()) found = "bytes " + memory_text(d->expected.address, d->expected.size);
-    diverged({before, 0}, d->reason, on_bus ? &d->expected : nullptr, found);
+    stop_with(*d, {before, 0});
   }
-  totals_.reads = reads_->compared();
+  result_.totals.reads = reads_->compared();
   reach(now.instruction);
 }
 
@@ -92,11 +89,12 @@ void Verifier::check_bit_change(PhysAddr a, bool table_entry, std::uint64_t tran
     throw ReplayStopped{now,
                         "a read shows one bit of memory other than it was left, and nothing else "
                         "around it that another bus master wrote",
-                        transaction, "bytes " + memory_text(a, 4) + " at " + at,
+                        transaction, memory_text(machine_->memory(), a, 4) + " at " + at,
                         "one bit changed: captured wrongly, or by a device (accept with "
                         "--accept-bit-changes)"};
   }
-  if (totals_.single_bit_changes++ == 0) totals_.first_single_bit_change = transaction;
+  VerifyTotals& totals = result_.totals;
+  if (totals.single_bit_changes++ == 0) totals.first_single_bit_change = transaction;
 }
 
 void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
@@ -119,14 +117,15 @@ void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, P
   if (bits != 0 || recording_.bus.form != CacheForm::write_back || reads_ == nullptr) return;
   // Memory already holds what "another" master wrote: the replay's own stores came back, and the
   // cache never showed that it gave them up.
-  if (!plain_ && !unconfirmed_lines_.contains(line_of(a.value))) return;
+  if (!plain_ && !final_memory_.is_unconfirmed(a)) return;
   BusTransaction t;
   t.index = transaction;
   t.op = BusOp::data_read;
   t.address = a;
   t.size = static_cast<std::uint8_t>(std::min<std::size_t>(bytes.size(), kMaxTransactionBytes));
-  diverged(now, "memory shows what the processor wrote, and no write-back of it was captured", &t,
-           "bytes " + memory_text(a, t.size));
+  stop_with({"memory shows what the processor wrote, and no write-back of it was captured", t,
+             memory_text(machine_->memory(), a, t.size)},
+            now);
 }
 
 }  // namespace citcat

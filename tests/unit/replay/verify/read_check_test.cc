@@ -9,20 +9,10 @@
 
 #include "replay/machine/block_template.h"
 #include "replay/session/replayer.h"
+#include "unit/replay/verify/bus_transactions.h"
 
 namespace citcat::test {
 namespace {
-
-BusTransaction make(BusOp op, std::uint32_t address, std::uint8_t size, std::uint64_t at,
-                    std::uint16_t flags = 0) {
-  BusTransaction t;
-  t.op = op;
-  t.address = PhysAddr{address};
-  t.size = size;
-  t.position = {at, 0};
-  t.flags = static_cast<std::uint16_t>(flags | kPositionKnown);
-  return t;
-}
 
 class ReadCheckTest : public testing::Test {
  protected:
@@ -49,8 +39,8 @@ class ReadCheckTest : public testing::Test {
 
 TEST_F(ReadCheckTest, ReadsAgreeWhateverTheirOrderWithinTheInstruction) {
   begin(CacheForm::none);
-  check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
-  check_->captured_read(make(BusOp::data_read, 0x1010, 2, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1000, 4, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1010, 2, 0));
   check_->read(PhysAddr{0x1010}, 2, AccessKind::data, memory());
   check_->read(PhysAddr{0x1000}, 4, AccessKind::data, memory());
   EXPECT_TRUE(agrees());
@@ -60,7 +50,7 @@ TEST_F(ReadCheckTest, WhatTheBusShowedBeforeTheFirstAccessIsNotForgotten) {
   recording_.bus.form = CacheForm::none;
   replayer_ = std::make_unique<Replayer>(recording_, nullptr, ReplayOptions{});
   check_ = std::make_unique<ReadCheck>(recording_);
-  check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1000, 4, 0));
   check_->skip(0);
   check_->read(PhysAddr{0x1000}, 4, AccessKind::data, memory());
   EXPECT_TRUE(agrees());
@@ -68,14 +58,14 @@ TEST_F(ReadCheckTest, WhatTheBusShowedBeforeTheFirstAccessIsNotForgotten) {
 
 TEST_F(ReadCheckTest, AReadElsewhereIsNoticed) {
   begin(CacheForm::none);
-  check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1000, 4, 0));
   check_->read(PhysAddr{0x1004}, 4, AccessKind::data, memory());
   EXPECT_FALSE(agrees());
 }
 
 TEST_F(ReadCheckTest, AReadTooManyOnEitherSideIsNoticed) {
   begin(CacheForm::none);
-  check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1000, 4, 0));
   EXPECT_FALSE(agrees());
   begin(CacheForm::none);
   check_->read(PhysAddr{0x1000}, 4, AccessKind::data, memory());
@@ -91,7 +81,7 @@ TEST_F(ReadCheckTest, APageWalkOfTheReplayAloneIsNone) {
 TEST_F(ReadCheckTest, OfAnOperandWhoseSecondPageFaultsTheFirstPartMayBeRead) {
   for (const bool on_bus : {false, true}) {
     begin(CacheForm::none);
-    if (on_bus) check_->captured_read(make(BusOp::data_read, 0x1ffd, 3, 0));
+    if (on_bus) check_->captured_read(counted(BusOp::data_read, 0x1ffd, 3, 0));
     check_->read(PhysAddr{0x1ffd}, 3, AccessKind::data, memory());
     check_->page_fault(0xb7fd8000);
     EXPECT_TRUE(agrees());
@@ -108,14 +98,14 @@ TEST_F(ReadCheckTest, OfAnOperandWhoseSecondPageFaultsTheFirstPartMayBeRead) {
 
 TEST_F(ReadCheckTest, AReadOfWhatIsOverwrittenAnywayIsAllowed) {
   begin(CacheForm::none);
-  check_->captured_read(make(BusOp::data_read, 0x1000, 4, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1000, 4, 0));
   check_->stored(PhysAddr{0x1000}, 4, memory());
   EXPECT_TRUE(agrees());
 }
 
 TEST_F(ReadCheckTest, CodeThatWasNotFetchedIsNoticed) {
   begin(CacheForm::none);
-  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->captured_read(counted(BusOp::code_read, 0x1000, 4, 0));
   check_->fetched(PhysAddr{0x1002}, 2, memory());
   EXPECT_TRUE(agrees());
   check_->fetched(PhysAddr{0x1003}, 2, memory());
@@ -124,16 +114,16 @@ TEST_F(ReadCheckTest, CodeThatWasNotFetchedIsNoticed) {
 
 TEST_F(ReadCheckTest, CodeIsComparedAsItWasWhenItWasFetched) {
   const std::uint8_t patch = 0xee;
-  BusTransaction write = make(BusOp::data_write, 0x1000, 1, 0);
+  BusTransaction write = counted(BusOp::data_write, 0x1000, 1, 0);
   write.data[0] = patch;
   begin(CacheForm::none);
-  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->captured_read(counted(BusOp::code_read, 0x1000, 4, 0));
   check_->captured_write(write);  // by a later instruction, which the replay has not made yet
   check_->fetched(PhysAddr{0x1000}, 2, memory());
   EXPECT_TRUE(agrees());
   begin(CacheForm::none);
   check_->captured_write(write);
-  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->captured_read(counted(BusOp::code_read, 0x1000, 4, 0));
   check_->fetched(PhysAddr{0x1000}, 2, memory());
   EXPECT_FALSE(agrees());
 }
@@ -142,11 +132,11 @@ TEST_F(ReadCheckTest, CodeThatTheReplayAloneHasWrittenIsNoticed) {
   const std::uint8_t patch = 0xee;
   begin(CacheForm::none);
   memory().store(PhysAddr{0x1010}, {&patch, 1});
-  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
+  check_->captured_read(counted(BusOp::code_read, 0x1000, 4, 0));
   check_->fetched(PhysAddr{0x1000}, 2, memory());
   EXPECT_TRUE(agrees());
   memory().store(PhysAddr{0x1001}, {&patch, 1});
-  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 1));
+  check_->captured_read(counted(BusOp::code_read, 0x1000, 4, 1));
   check_->fetched(PhysAddr{0x1000}, 2, memory());
   EXPECT_TRUE(check_->settle(2, memory()).has_value());
 }
@@ -166,8 +156,8 @@ class UncachedBlock : public ReadCheckTest {
     begin(CacheForm::none);
   }
   void fetch_all() {
-    check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
-    check_->captured_read(make(BusOp::code_read, 0x1004, 4, 0));
+    check_->captured_read(counted(BusOp::code_read, 0x1000, 4, 0));
+    check_->captured_read(counted(BusOp::code_read, 0x1004, 4, 0));
   }
   bool block_agrees() { return check_->agrees({&block_, &registers_, {}, reads_}, 0, memory()); }
 
@@ -178,8 +168,8 @@ class UncachedBlock : public ReadCheckTest {
 
 TEST_F(UncachedBlock, AgreesWithTheSameReadsAndFetches) {
   fetch_all();
-  check_->captured_read(make(BusOp::data_read, 0x1010, 2, 0));
-  check_->captured_read(make(BusOp::data_read, 0x1012, 2, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1010, 2, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1012, 2, 0));
   EXPECT_TRUE(block_agrees());
   check_->pass_block(1);
   EXPECT_EQ(check_->compared(), 4u);
@@ -187,34 +177,34 @@ TEST_F(UncachedBlock, AgreesWithTheSameReadsAndFetches) {
 
 TEST_F(UncachedBlock, DoesNotAgreeWithoutOneOfItsReads) {
   fetch_all();
-  check_->captured_read(make(BusOp::data_read, 0x1010, 2, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1010, 2, 0));
   EXPECT_FALSE(block_agrees());
 }
 
 TEST_F(UncachedBlock, DoesNotAgreeWithAReadOfAnotherInstruction) {
   fetch_all();
-  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 1));
+  check_->captured_read(counted(BusOp::data_read, 0x1010, 4, 1));
   EXPECT_FALSE(block_agrees());
 }
 
 TEST_F(UncachedBlock, DoesNotAgreeWithAReadElsewhere) {
   fetch_all();
-  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
-  check_->captured_read(make(BusOp::data_read, 0x1020, 4, 1));
+  check_->captured_read(counted(BusOp::data_read, 0x1010, 4, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1020, 4, 1));
   EXPECT_FALSE(block_agrees());
 }
 
 TEST_F(UncachedBlock, MayBeAccompaniedByAPageWalk) {
   fetch_all();
   check_->table(PhysAddr{0x1020});
-  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
-  check_->captured_read(make(BusOp::data_read, 0x1020, 4, 1));
+  check_->captured_read(counted(BusOp::data_read, 0x1010, 4, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1020, 4, 1));
   EXPECT_TRUE(block_agrees());
 }
 
 TEST_F(UncachedBlock, DoesNotAgreeWithCodeThatWasNotFetched) {
-  check_->captured_read(make(BusOp::code_read, 0x1000, 4, 0));
-  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  check_->captured_read(counted(BusOp::code_read, 0x1000, 4, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1010, 4, 0));
   EXPECT_FALSE(block_agrees());
   // And what was refused leaves nothing behind.
   check_->skip(0);
@@ -225,25 +215,25 @@ TEST_F(UncachedBlock, DoesNotAgreeWithCodeThatWasNotFetched) {
 TEST_F(UncachedBlock, DoesNotAgreeWithOtherCode) {
   const std::uint8_t patch = 0xee;
   fetch_all();
-  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1010, 4, 0));
   memory().store(PhysAddr{0x1001}, {&patch, 1});
   EXPECT_FALSE(block_agrees());
 }
 
 TEST_F(UncachedBlock, DoesNotAgreeWhereAnEventReadSomethingBefore) {
   fetch_all();
-  check_->captured_read(make(BusOp::data_read, 0x1010, 4, 0));
+  check_->captured_read(counted(BusOp::data_read, 0x1010, 4, 0));
   check_->read(PhysAddr{0x1040}, 4, AccessKind::system, memory());
   EXPECT_FALSE(block_agrees());
 }
 
 TEST_F(ReadCheckTest, AFillIsOfALineThatTheInstructionTouches) {
   begin(CacheForm::write_back);
-  check_->captured_read(make(BusOp::data_read, 0x1020, 16, 0, kLine));
-  check_->captured_read(make(BusOp::data_read, 0x1030, 16, 0, kLine));
+  check_->captured_read(counted(BusOp::data_read, 0x1020, 16, 0, kLine));
+  check_->captured_read(counted(BusOp::data_read, 0x1030, 16, 0, kLine));
   check_->read(PhysAddr{0x1034}, 4, AccessKind::data, memory());
   EXPECT_TRUE(agrees());
-  check_->captured_read(make(BusOp::data_read, 0x1040, 16, 1, kLine));
+  check_->captured_read(counted(BusOp::data_read, 0x1040, 16, 1, kLine));
   check_->read(PhysAddr{0x1034}, 4, AccessKind::data, memory());
   EXPECT_TRUE(check_->settle(2, memory()).has_value());
 }
@@ -252,14 +242,14 @@ TEST_F(ReadCheckTest, AFillWithOtherBytesThanMemoryHoldsIsNoticed) {
   begin(CacheForm::write_back);
   const std::uint8_t wrong = 0xee;
   memory().store(PhysAddr{0x1025}, {&wrong, 1});
-  check_->captured_read(make(BusOp::data_read, 0x1020, 16, 0, kLine));
+  check_->captured_read(counted(BusOp::data_read, 0x1020, 16, 0, kLine));
   check_->read(PhysAddr{0x1020}, 4, AccessKind::data, memory());
   EXPECT_FALSE(agrees());
 }
 
 TEST_F(ReadCheckTest, AFillForAStoreShowsWhatTheStoreHasChangedSince) {
   begin(CacheForm::write_back);
-  check_->captured_read(make(BusOp::data_read, 0x1020, 16, 0, kLine | kStoreFill));
+  check_->captured_read(counted(BusOp::data_read, 0x1020, 16, 0, kLine | kStoreFill));
   const std::uint8_t stored = 0xee;
   memory().store(PhysAddr{0x1025}, {&stored, 1});
   check_->stored(PhysAddr{0x1025}, 1, memory());

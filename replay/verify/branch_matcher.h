@@ -1,0 +1,54 @@
+#pragma once
+// Where the hardware says that instructions began: pins that report each of them, or branch trace
+// messages that tell where branches went.
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "replay/machine/observer.h"
+#include "replay/verify/comparison_result.h"
+#include "replay/verify/mismatch.h"
+
+namespace citcat {
+
+class BranchMatcher {
+ public:
+  void expect(const BusTransaction& start) { starts_.push_back(start); }
+  std::size_t waiting() const { return starts_.size(); }
+  bool empty() const { return starts_.empty(); }
+
+  /// A byte of an instruction that the pins report by itself, and the bytes from it to the end.
+  struct Reported {
+    PhysAddr address;  ///< as captured
+    std::span<const std::uint8_t> bytes;
+    bool prefix = false;
+  };
+  /// Of pins that report each instruction: compares the start that is due, and there is one.
+  std::optional<Mismatch> observe(const Reported& byte, ComparisonResult& result);
+
+  /// Of branch trace messages: this instruction begins at `now`. Messages tell where a branch went
+  /// some time around it: each must be an instruction that was reached otherwise than from the one
+  /// before it in memory, and they come in that order. Branches without a message were taken while
+  /// tracing was off.
+  std::optional<Mismatch> observe(const ExecutedInstruction& e, Position now,
+                                  ComparisonResult& result);
+  /// At the end of the replay; of messages alone.
+  std::optional<Mismatch> left_before(Position end, ComparisonResult& result);
+
+ private:
+  struct Target {
+    std::uint32_t linear = 0, eip = 0;
+  };
+  void note(std::uint32_t linear, std::uint32_t eip);
+  void match(ComparisonResult& result);
+
+  std::deque<BusTransaction> starts_;
+  // Where the replay went on otherwise than with the next instruction in memory.
+  std::deque<Target> taken_;  ///< since the last one that a message told of
+  std::uint32_t next_linear_ = 0;
+  bool after_branch_ = true;
+  std::optional<std::uint64_t> waits_since_;  ///< instruction at which starts_.front() was missed
+};
+
+}  // namespace citcat

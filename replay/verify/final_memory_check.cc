@@ -1,0 +1,95 @@
+#include "replay/verify/final_memory_check.h"
+
+namespace citcat {
+
+FinalMemoryCheck::FinalMemoryCheck(const Recording& recording, Options options)
+    : recording_(recording), options_(options) {
+  if (options_.keeps_model) model_ = recording.image.clone();
+}
+
+void FinalMemoryCheck::write_agreed(const BusTransaction& t) {
+  if (options_.keeps_model) {
+    if (progress_.next_external < recording_.external_writes.size()) model_external_writes(t.index);
+    model_.set(t.address, t.bytes());
+  }
+  if (t.has(kUncacheable)) {
+    for (std::uint32_t i = 0; i < t.size; ++i) progress_.device_bytes.insert(t.address.value + i);
+  }
+}
+
+void FinalMemoryCheck::forget_devices(const BusTransaction& t) {
+  for (std::uint32_t i = 0; i < t.size; ++i) progress_.device_bytes.erase(t.address.value + i);
+}
+
+void FinalMemoryCheck::confirm(const BusTransaction& line) {
+  const std::uint32_t last = line_of(line.address + (line.size - 1u));
+  for (std::uint32_t n = line_of(line.address); n <= last; ++n)
+    progress_.unconfirmed_lines.erase(n);
+}
+
+void FinalMemoryCheck::end() {
+  if (options_.keeps_model) model_external_writes(kNoTransaction);
+}
+
+/// Brings into the model what other bus masters wrote, as far as reads before `transaction` showed.
+void FinalMemoryCheck::model_external_writes(std::uint64_t transaction) {
+  const auto& external = recording_.external_writes;
+  for (; progress_.next_external < external.size(); ++progress_.next_external) {
+    const ExternalWrite& w = external[progress_.next_external];
+    if (w.transaction >= transaction) return;
+    model_.set(w.address, w.data);
+  }
+}
+
+FinalMemory FinalMemoryCheck::compare(const Memory& memory, const MemoryImage* captured,
+                                      const MayDiffer& may_differ) const {
+  constexpr std::uint32_t kTogether = 64;  // bytes that are compared at once first
+  FinalMemory result;
+  const MemoryImage& reference = captured != nullptr ? *captured : model_;
+  for (const auto& [number, page] : reference.pages()) {
+    const auto next = [&](std::uint32_t i) {
+      return static_cast<std::uint32_t>(page->valid.next(i));
+    };
+    for (std::uint32_t i = next(0); i < kPageSize; i = next(i + 1)) {
+      const PhysAddr at{number * kPageSize + i};
+      if (i % kTogether == 0 && page->valid.all(i, kTogether) &&
+          memory.holds(at, {&page->data[i], kTogether})) {
+        result.bytes += kTogether;
+        i += kTogether - 1;
+        continue;
+      }
+      compare_byte(at, page->data[i], memory, captured != nullptr, may_differ, result);
+    }
+  }
+  return result;
+}
+
+void FinalMemoryCheck::compare_byte(PhysAddr at, std::uint8_t byte, const Memory& memory,
+                                    bool with_image, const MayDiffer& may_differ,
+                                    FinalMemory& result) const {
+  bool known = false, equal = false;
+  memory.for_each_alias(at, [&](PhysAddr alias) {
+    const auto held = memory.defined_byte(alias);
+    known |= held.has_value();
+    equal |= held == byte;
+  });
+  if (!known) return;
+  if (!equal && progress_.beyond_end.count(at.value) != 0) return;
+  if (!equal && with_image && progress_.device_bytes.count(at.value) != 0) {
+    ++result.device;
+    return;
+  }
+  ++result.bytes;
+  if (equal) return;
+  if (with_image && may_differ(at, byte)) {
+    ++result.adopted;
+  } else if (with_image && options_.knows_lines && !is_unconfirmed(at)) {
+    ++result.external_unseen;
+  } else {
+    ++result.different;
+    constexpr std::size_t kMaxListed = 4096;
+    if (result.differences.size() < kMaxListed) result.differences.push_back(at);
+  }
+}
+
+}  // namespace citcat
