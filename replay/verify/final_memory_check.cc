@@ -7,17 +7,11 @@ FinalMemoryCheck::FinalMemoryCheck(const Recording& recording, Options options)
   if (options_.keeps_model) model_ = recording.image.clone();
 }
 
-void FinalMemoryCheck::write_agreed(const BusTransaction& t) {
-  if (options_.keeps_model) {
-    if (progress_.next_external < recording_.external_writes.size()) model_external_writes(t.index);
-    model_.set(t.address, t.bytes());
-  }
-  if (t.has(kUncacheable)) {
-    for (std::uint32_t i = 0; i < t.size; ++i) progress_.device_bytes.insert(t.address.value + i);
-  }
+void FinalMemoryCheck::note_device(const BusTransaction& t) {
+  for (std::uint32_t i = 0; i < t.size; ++i) progress_.device_bytes.insert(t.address.value + i);
 }
 
-void FinalMemoryCheck::forget_devices(const BusTransaction& t) {
+void FinalMemoryCheck::forget_device(const BusTransaction& t) {
   for (std::uint32_t i = 0; i < t.size; ++i) progress_.device_bytes.erase(t.address.value + i);
 }
 

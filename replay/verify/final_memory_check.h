@@ -41,10 +41,17 @@ class FinalMemoryCheck {
   FinalMemoryCheck(const Recording& recording, Options options);
 
   // What the bus shows.
-  void write_agreed(const BusTransaction& t);
+  void write_agreed(const BusTransaction& t) {
+    if (options_.keeps_model) {
+      const bool others_wrote = progress_.next_external < recording_.external_writes.size();
+      if (others_wrote) model_external_writes(t.index);
+      model_.set(t.address, t.bytes());
+    }
+    if (t.has(kUncacheable)) note_device(t);
+  }
   /// A device address that is read again is judged by what the bus shows.
   void captured_read(const BusTransaction& t) {
-    if (t.has(kUncacheable) && has_devices()) forget_devices(t);
+    if (t.has(kUncacheable) && has_devices()) forget_device(t);
   }
   void line_agreed(const BusTransaction& t) {
     if (options_.knows_lines) confirm(t);
@@ -83,7 +90,8 @@ class FinalMemoryCheck {
   /// Number of the 16 bytes that an address lies in, the shortest lines that processors have.
   static std::uint32_t line_of(PhysAddr a) { return a.value / 16; }
   void confirm(const BusTransaction& line);
-  void forget_devices(const BusTransaction& t);
+  void note_device(const BusTransaction& t);
+  void forget_device(const BusTransaction& t);
   void model_external_writes(std::uint64_t transaction);
   void compare_byte(PhysAddr at, std::uint8_t byte, const Memory& memory, bool with_image,
                     const MayDiffer& may_differ, FinalMemory& result) const;

@@ -1,315 +1,374 @@
 #include "replay/verify/verifier.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 
 namespace citcat {
 
 Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
                    const VerifierOptions& options)
-    : VerifierProgress(recording),
-      recording_(recording),
-      evidence_(std::move(evidence)),
-      options_(options),
-      lone_changes_(recording.external_writes),
-      plain_(options.plain && allows_blocks()),
-      joins_lines_(plain_ && options.policy.waived.empty()),
-      final_memory_(recording, {.keeps_model = options.final_memory &&
-                                               recording.bus.form != CacheForm::write_back,
-                                .knows_lines = !plain_}) {
-  const bool has_reads = recording_.totals.reads + recording_.totals.line_fills != 0;
-  if (options_.reads && has_reads && recording_.instructions) {
-    reads_ = std::make_unique<ReadCheck>(recording_, plain_);
-  }
-}
+    : comparison_(recording, std::move(evidence), options) {}
 
 Verifier::~Verifier() = default;
 
 Verifier::Checkpoint Verifier::checkpoint() const {
-  Checkpoint c{*this, final_memory_.progress(), nullptr};
-  if (reads_ != nullptr)
-    c.reads = std::make_shared<const ReadCheck::Checkpoint>(reads_->checkpoint());
+  Checkpoint c{comparison_, comparison_.final_memory.progress(), comparison_.external.seen(), {}};
+  if (comparison_.reads != nullptr) {
+    c.reads = std::make_shared<const ReadCheck::Checkpoint>(comparison_.reads->checkpoint());
+  }
   return c;
 }
 
 void Verifier::restore(const Checkpoint& checkpoint) {
-  static_cast<VerifierProgress&>(*this) = checkpoint.progress;
-  final_memory_.restore(checkpoint.final_memory);
-  if (reads_ != nullptr) reads_->restore(*checkpoint.reads);
+  static_cast<ComparisonProgress&>(comparison_) = checkpoint.progress;
+  comparison_.final_memory.restore(checkpoint.final_memory);
+  comparison_.external.restore(checkpoint.external_changes);
+  if (comparison_.reads != nullptr) comparison_.reads->restore(*checkpoint.reads);
+}
+
+ReplayReport Verifier::finish(ReplayReport report) {
+  if (report.end != ReplayReport::End::complete) return report;
+  try {
+    finish(comparison_.machine->position());
+  } catch (const ReplayStopped& stop) {
+    report.end = ReplayReport::End::diverged;
+    report.divergence = make_divergence(stop);
+  }
+  return report;
+}
+
+std::optional<std::uint64_t> Verifier::first_missing() const {
+  std::optional<std::uint64_t> first;
+  if (const BusTransaction* write = comparison_.writes.first_missing()) first = write->index;
+  if (const BusTransaction* port = comparison_.ports.due()) {
+    first = std::min(first.value_or(port->index), port->index);
+  }
+  return first;
+}
+
+FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
+  return comparison_.final_memory.compare(
+      comparison_.memory(), captured,
+      [this](PhysAddr at, std::uint8_t byte) { return comparison_.may_differ(at, byte); });
 }
 
 // ---------------------------------------------------------------------------------------------
 // Writes
 
-bool Verifier::writes_visible(PhysAddr a) const {
-  if (recording_.bus.form != CacheForm::write_back) return true;
-  // Of a write-back cache the bus shows only what is not cacheable; captures mark those.
-  return !writes_.empty() &&
-         std::any_of(writes_.begin(), writes_.end(), [&](const PendingWrite& w) {
-           return a.value >= w.t.address.value && a.value < w.t.address.value + w.t.size;
-         });
-}
-
 void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
                      Position now) {
-  const bool write_back = recording_.bus.form == CacheForm::write_back;
-  if (beyond_ && !write_back) throw EvidenceEnd{};
-  std::optional<FlagImage> overwritten;
-  if (plain_) overwritten = note_image(a, bytes);
-  if (write_back && expects_nothing(now)) return;
-  if (reads_ != nullptr && !beyond_) {
-    begin_reads(now);
-    reads_->stored(a, static_cast<std::uint32_t>(bytes.size()), machine_->memory());
+  Comparison& c = comparison_;
+  if (c.beyond && !c.write_back) throw EvidenceEnd{};
+  std::optional<FlagImages::Image> overwritten;
+  if (c.plain) overwritten = note_image(a, bytes);
+  if (c.write_back && blocks_.expects_nothing(now)) return;
+  if (c.reads != nullptr && !c.beyond) {
+    c.begin_reads(now);
+    c.reads->stored(a, static_cast<std::uint32_t>(bytes.size()), c.memory());
   }
-  if (write_back) pull_through(now);
-  if (overwritten && kind == AccessKind::system) excuse_image(a, *overwritten, now);
-  const std::uint32_t unspecified = unspecified_bits(bytes);
+  if (c.write_back) c.pull_through(now);
+  if (overwritten && kind == AccessKind::system) {
+    c.lines.excuse({a, 4, overwritten->value, overwritten->undefined}, now);
+  }
+  const std::uint32_t undefined = undefined_bits(bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const PhysAddr at = machine_->memory().captured(a + static_cast<std::uint32_t>(i));
-    auto bits = static_cast<std::uint8_t>(unspecified >> (i % 4 * 8));
-    if (write_back && !writes_visible(at)) {
-      if (plain_) continue;
-      if (bits == 0) bits = copied_bits(i, now);
-      if (!lines_.empty() && !specific_bytes_.empty()) excuse_overwritten(at, now);
-      final_memory_.stored(at);
-      set_specific(at, bits, bytes[i]);
-      continue;
-    }
-    match_byte(at, bytes[i], bits, now);
-  }
-  if (write_back && !lines_.empty()) check_lines(now);
-  if (!window_lines_.empty()) {
-    const auto last_byte = a + static_cast<std::uint32_t>(bytes.size() - 1);
-    const std::uint32_t last = window_of(machine_->memory().captured(last_byte));
-    for (std::uint32_t w = window_of(machine_->memory().captured(a)); w <= last; ++w) {
-      if (settle_lines(w)) progress_at_ = now.instruction;
+    const PhysAddr at = c.memory().captured(a + static_cast<std::uint32_t>(i));
+    auto bits = static_cast<std::uint8_t>(undefined >> (i % 4 * 8));
+    if (is_visible(at)) {
+      match_byte(at, {bytes[i], bits}, now);
+    } else if (!c.plain) {
+      if (bits == 0) bits = c.undefined.copied(i, now);
+      stored_in_cache(at, {bytes[i], bits}, now);
     }
   }
-  drop_matched();
+  if (c.write_back && !c.lines.empty()) c.check_lines(now);
+  if (c.lines.has_windows()) check_windows(a, bytes.size(), now);
+  c.writes.drop_made();
 }
 
-Verifier::PendingWrite* Verifier::find_pending(std::uint32_t address, unsigned& byte,
-                                               Position now) {
-  for (std::size_t i = 0; i < kWriteWindow; ++i) {
-    if (i >= writes_.size()) {
-      if (has_position_beyond(now)) return nullptr;
-      if (!pull()) return nullptr;
-      if (held() > kMaxHeld) return nullptr;
-      --i;
-      continue;
-    }
-    PendingWrite& w = writes_[i];
-    if (w.t.has(kPositionKnown) && w.t.position.instruction > now.instruction) return nullptr;
-    const std::uint32_t offset = address - w.t.address.value;
-    if (offset < w.t.size && (w.unmatched >> offset & 1) != 0) {
-      if (i != 0) out_of_order_ = true;
-      byte = offset;
-      return &w;
-    }
-  }
-  return nullptr;
+/// Of a write-back cache the bus shows only what is not cacheable; captures mark those.
+bool Verifier::is_visible(PhysAddr a) const {
+  const WriteMatcher& writes = comparison_.writes;
+  return !comparison_.write_back || (!writes.empty() && writes.covers(a));
 }
 
-void Verifier::match_byte(PhysAddr a, std::uint8_t value, std::uint8_t unspecified, Position now) {
-  unsigned byte = 0;
-  PendingWrite* pending = find_pending(a.value, byte, now);
+void Verifier::stored_in_cache(PhysAddr a, Stored byte, Position now) {
+  Comparison& c = comparison_;
+  if (!c.lines.empty() && !c.undefined.empty()) {
+    const UndefinedBits::Byte* const old = c.undefined.find(a);
+    if (old != nullptr) c.lines.excuse({a, 1, old->value, old->bits}, now);
+  }
+  c.final_memory.stored(a);
+  c.undefined.stored(a, {byte.undefined, byte.value});
+}
+
+void Verifier::match_byte(PhysAddr a, Stored byte, Position now) {
+  Comparison& c = comparison_;
+  WriteMatcher::Pending* const pending = c.writes.find(a, now, [&] {
+    return !c.cursor.is_beyond(now) && c.pull() && c.held() <= Comparison::kMaxHeld;
+  });
   if (pending == nullptr) {
-    if (evidence_used_up() || cut_off(now)) {
-      // The capture ends inside this instruction.
-      final_memory_.stored_beyond_end(a);
-      return;
-    }
-    Mismatch mismatch{
-        "the replay writes memory where the processor did not", {}, write_text(a, {&value, 1})};
-    if (!writes_.empty()) mismatch.expected = writes_.front().t;
-    stop_with(mismatch, now);
+    const bool cut_off = c.cursor.ends_within(now) && c.writes.all_made();
+    if (!cut_off && !c.is_used_up()) stop_with(c.writes.unexpected(a, byte.value), now);
+    c.final_memory.stored_beyond_end(a);
+    return;
   }
-  if (out_of_order_) require_order(*pending, a, value, now);
-  BusTransaction& t = pending->t;
-  if (t.data[byte] != value && !adopt(*pending, byte, a, value, unspecified)) {
+  if (c.writes.out_of_order() && c.machine->knows_order_of_stores()) {
+    Comparison::require(c.writes.observe_order(*pending, a, byte.value), now);
+  }
+  const BusTransaction& t = pending->t;
+  const bool equal = t.data[a.value - t.address.value] == byte.value;
+  if (!equal && !c.adopt(*pending, a, byte.value, byte.undefined)) {
     stop_with({"the replay writes another value than the processor did", t,
-               memory_text(machine_->memory(), t.address, t.size)},
+               memory_text(c.memory(), t.address, t.size)},
               now);
   }
-  pending->unmatched &= ~(1u << byte);
-  if (pending->unmatched == 0) write_agreed(t);
+  if (WriteMatcher::observe(*pending, a)) c.write_agreed(t);
 }
 
-/// Where the order of the processor's stores is known, the captured write just `made` is the first
-/// of those that are left.
-void Verifier::require_order(const PendingWrite& made, PhysAddr a, std::uint8_t value,
-                             Position now) const {
-  if (made.t.has(kPositionKnown) || !machine_->knows_order_of_stores()) return;
-  for (std::size_t i = 0; &writes_[i] != &made; ++i) {
-    if (writes_[i].unmatched == 0) continue;
-    stop_with({"the replay writes memory in another order than the processor did", writes_[i].t,
-               write_text(a, {&value, 1})},
-              now);
+/// Of lines without counts: those of which these bytes may be part.
+void Verifier::check_windows(PhysAddr a, std::size_t size, Position now) {
+  const auto window = [&](PhysAddr at) {
+    return LineMatcher::window_of(comparison_.memory().captured(at));
+  };
+  const std::uint32_t last = window(a + static_cast<std::uint32_t>(size - 1));
+  for (std::uint32_t w = window(a); w <= last; ++w) {
+    if (comparison_.check_window(w)) comparison_.progress_at = now.instruction;
   }
 }
 
-void Verifier::write_agreed(const BusTransaction& t) {
-  VerifyTotals& totals = result_.totals;
-  ++totals.writes.checked;
-  ++totals.writes.equal;
-  totals.evidence_bytes += t.size;
-  result_.last_agreed = t.index;
-  final_memory_.write_agreed(t);
+/// Which bits of each four bytes of a store have values that no manual tells.
+std::uint32_t Verifier::undefined_bits(std::span<const std::uint8_t> bytes) {
+  const Machine& machine = *comparison_.machine;
+  const bool specific = machine.model_specific_results() != 0 && machine.in_floating_point_store();
+  if (specific) return 0xffffffff;
+  if (machine.reserved_bits() != 0) return machine.reserved_bits();
+  return comparison_.undefined.in_image(bytes, [&] { return machine.engine().eflags(); });
 }
 
-/// The byte as stored has `bits` that no manual tells, and has not been on the bus yet.
-void Verifier::set_specific(PhysAddr a, std::uint8_t bits, std::uint8_t value) {
-  if (bits != 0) {
-    specific_bytes_[a.value] = {bits, value};
-    specific_lines_.insert(line_of(a.value));
-  } else if (!specific_bytes_.empty() && specific_lines_.contains(line_of(a.value))) {
-    specific_bytes_.erase(a.value);
+// ---------------------------------------------------------------------------------------------
+// Flags
+
+void Verifier::follow_untold_flags() {
+  if (plain()) comparison_.undefined.completed(comparison_.machine->take_untold_flags());
+}
+
+/// Of a plain comparison: remembers a store that may be an image of EFLAGS, and returns the image
+/// that it overwrites. One that nobody tells is not remembered, nor one that is not aligned.
+std::optional<FlagImages::Image> Verifier::note_image(PhysAddr a,
+                                                      std::span<const std::uint8_t> bytes) {
+  const bool plain_store = bytes.size() == 4 && (a.value & 3) == 0;
+  if (!plain_store || !comparison_.write_back) return std::nullopt;
+  follow_untold_flags();
+  FlagImages::Image image{0, undefined_bits(bytes)};
+  std::memcpy(&image.value, bytes.data(), bytes.size());
+  return comparison_.images.stored(a, image);
+}
+
+void Verifier::copied(PhysAddr from, PhysAddr to, std::uint32_t size) {
+  comparison_.images.copied(from, to, size);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Reads
+
+void Verifier::fetch(PhysAddr a, std::uint32_t size, Position now) {
+  Comparison& c = comparison_;
+  if (c.reads == nullptr || c.beyond || blocks_.expects_nothing(now)) return;
+  c.begin_reads(now);
+  c.reads->fetched(a, size, c.memory());
+}
+
+void Verifier::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
+  Comparison& c = comparison_;
+  if (c.reads == nullptr || c.beyond) return;
+  if (blocks_.expects_nothing(now)) {
+    if (kind == AccessKind::walk) c.reads->table(c.memory().captured(a));
+    return;
+  }
+  if (!c.undefined.empty() && kind == AccessKind::data && c.machine->in_string_copy()) {
+    c.undefined.copying(c.memory().captured(a), now);
+  }
+  c.begin_reads(now);
+  c.reads->read(a, size, kind, c.memory());
+}
+
+void Verifier::address_space(std::uint32_t cr3, Position) {
+  if (comparison_.reads == nullptr) return;
+  comparison_.reads->address_space(cr3);
+  // A processor may look into a directory where the replay still holds what is mapped globally.
+  for (const PhysAddr at : comparison_.machine->mmu().page_directories()) {
+    comparison_.reads->table(comparison_.memory().captured(at));
   }
 }
 
-bool Verifier::made_by_specific_store() const {
-  return machine_->model_specific_results() != 0 && machine_->in_floating_point_store();
-}
+// ---------------------------------------------------------------------------------------------
+// Writes of other bus masters, which reads show
 
-bool Verifier::adopt(PendingWrite& pending, unsigned byte, PhysAddr a, std::uint8_t value,
-                     std::uint8_t unspecified) {
-  const bool may = !options_.policy.strict && ((pending.t.data[byte] ^ value) & ~unspecified) == 0;
-  if (!may && !is_waived(pending.t.index)) return false;
-  machine_->memory().external_write(a, {&pending.t.data[byte], 1});
-  result_.adoptions.push_back({machine_->position(), true, a, pending.t.data[byte]});
-  if (!pending.adopted) ++result_.totals.adopted;
-  pending.adopted = true;
-  return true;
-}
-
-bool Verifier::is_waived(std::uint64_t transaction) const {
-  return std::binary_search(options_.policy.waived.begin(), options_.policy.waived.end(),
-                            transaction);
-}
-
-/// The capture ends within the instruction in progress: nothing of it is left to compare with.
-bool Verifier::cut_off(Position now) const {
-  return at_end_ && counted_ && now.instruction >= pulled_.instruction &&
-         std::none_of(writes_.begin(), writes_.end(),
-                      [](const PendingWrite& w) { return w.unmatched != 0; });
-}
-
-bool Verifier::evidence_used_up() const {
-  // Where positions are known the replay ends by them; without, where everything has been seen.
-  return at_end_ && !counted_ && ports_.waiting() == 0 && specials_.empty() &&
-         window_lines_.empty() &&
-         std::none_of(writes_.begin(), writes_.end(),
-                      [](const PendingWrite& w) { return w.unmatched != 0; });
-}
-
-void Verifier::end_if_used_up(Position now) {
-  if (beyond_ || counted_) return;
-  if (at_end_ && !window_lines_.empty() && ports_.waiting() == 0 &&
-      now.instruction > progress_at_ + kMaxIdle) {
-    settle_window(now);
+void Verifier::check_bit_change(PhysAddr a, const ExternalChange& change, Position now) {
+  Comparison& c = comparison_;
+  constexpr std::uint32_t kPaging = 1u << 31;
+  const bool table_entry = change.marks_table_entry && (c.machine->engine().cr(0) & kPaging) != 0;
+  if (!c.policy.bit_changes && !c.is_waived(change.transaction) && !table_entry &&
+      c.external.stands_alone(a)) {
+    char at[16];
+    std::snprintf(at, sizeof at, "%08x", a.value);
+    throw ReplayStopped{now,
+                        "a read shows one bit of memory other than it was left, and nothing else "
+                        "around it that another bus master wrote",
+                        change.transaction, memory_text(c.memory(), a, 4) + " at " + at,
+                        "one bit changed: captured wrongly, or by a device (accept with "
+                        "--accept-bit-changes)"};
   }
-  if (!writes_.empty() || !starts_.empty() || !ports_.waiting() == 0) return;
-  if (!at_barrier()) pull();
-  if (final_memory_.ended_within_instruction() || (starts_.empty() && evidence_used_up()))
-    throw EvidenceEnd{};
+  VerifyTotals& totals = c.result.totals;
+  if (totals.single_bit_changes++ == 0) totals.first_single_bit_change = change.transaction;
 }
 
-void Verifier::drop_matched() {
-  while (!writes_.empty() && writes_.front().unmatched == 0) writes_.pop_front();
-  if (writes_.empty() || !out_of_order_) out_of_order_ = false;
-}
-
-void Verifier::require_nothing_missing(Position completed) {
-  if (writes_.empty()) return;
-  const PendingWrite& first = writes_.front();
-  const bool late =
-      first.t.has(kPositionKnown)
-          ? first.t.position.instruction <= completed.instruction
-          : out_of_order_ && std::any_of(writes_.begin(), writes_.end(),
-                                         [](const PendingWrite& w) { return w.unmatched == 0; });
-  if (late)
-    stop_with({"the processor wrote memory and the replay did not", first.t, "nothing"}, completed);
+void Verifier::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
+  Comparison& c = comparison_;
+  const ExternalChange change = c.external.observe(a, bytes, c.memory());
+  if (change.bits == 1) check_bit_change(a, change, now);
+  if (change.bits != 0 || !c.write_back || c.reads == nullptr) return;
+  // Memory already holds what "another" master wrote: the replay's own stores came back, and the
+  // cache never showed that it gave them up.
+  if (!c.plain && !c.final_memory.is_unconfirmed(a)) return;
+  BusTransaction t;
+  t.index = change.transaction;
+  t.op = BusOp::data_read;
+  t.address = a;
+  t.size = static_cast<std::uint8_t>(std::min<std::size_t>(bytes.size(), kMaxTransactionBytes));
+  stop_with({"memory shows what the processor wrote, and no write-back of it was captured", t,
+             memory_text(c.memory(), a, t.size)},
+            now);
 }
 
 // ---------------------------------------------------------------------------------------------
 // Instructions and interrupts
 
 void Verifier::delivered(const DeliveredEvent& event, Position now) {
+  Comparison& c = comparison_;
   follow_untold_flags();
-  forget_lost_images();
-  flags_.image_follows(event.eflags);
+  c.images.forget_lost(c.memory());
+  c.undefined.image_follows(event.eflags);
   constexpr unsigned kPageFault = 14;
-  if (reads_ != nullptr && !beyond_ && event.kind == DeliveredEvent::Kind::exception &&
+  if (c.reads != nullptr && !c.beyond && event.kind == DeliveredEvent::Kind::exception &&
       event.vector == kPageFault) {
-    begin_reads(now);
-    reads_->page_fault(event.cr2);
+    c.begin_reads(now);
+    c.reads->page_fault(event.cr2);
   }
-  interrupted_ = now.instruction;
-  if (expected_.instruction == interrupted_) expected_.iteration = 0;
+  blocks_.interrupted(now);
   const bool outside = event.kind == DeliveredEvent::Kind::external;
   if (!outside) return;
-  if (!counted_) {
-    pull_through(now);
-    settle_window(now);
+  if (!c.cursor.counted()) {
+    c.pull_through(now);
+    c.settle_windows(now);
   }
-  ++interrupts_seen_;
+  ++c.interrupts_delivered;
 }
 
 void Verifier::instruction(const ExecutedInstruction& e, Position now) {
+  Comparison& c = comparison_;
   follow_untold_flags();
-  follow_flags(*e.info);
-  if (expects_nothing(now)) return;
-  if (beyond_) return;
-  end_if_used_up(now);
-  if (recording_.totals.instruction_starts != 0) {
-    check_instruction_start(e, now);
+  const bool loads =
+      e.info->kind == InstructionClass::iret || e.info->kind == InstructionClass::popf;
+  // Without a write-back cache images have been compared, and adopted, when they were stored.
+  c.undefined.completed(*e.info, c.machine->engine().gpr(kEcx), loads && c.write_back);
+  if (blocks_.expects_nothing(now) || c.beyond) return;
+  c.end_if_used_up(now);
+  if (c.recording.totals.instruction_starts != 0) {
+    check_start(e, now);
   } else {
-    require(starts_.observe(e, now, result_), now);
+    Comparison::require(c.starts.observe(e, now, c.result), now);
   }
-  pull_through(now);
-  if (!lines_.empty()) {
-    check_lines(now);
-    expire_lines(now, e.info->is_repeated());
+  c.pull_through(now);
+  const bool repeated = e.info->is_repeated();
+  if (!c.lines.empty()) {
+    c.check_lines(now);
+    c.expire_lines(now, repeated);
   }
-  if (!e.info->is_repeated()) require_nothing_missing(now);
+  if (!repeated) Comparison::require(c.writes.overdue(now), now);
+  if (!c.write_back) return;
   // State before the next instruction: lines given up by it, before it changes them.
-  const Position next = e.info->is_repeated() ? Position{now.instruction, now.iteration + 1}
-                                              : Position{now.instruction + 1, 0};
-  if (recording_.bus.form == CacheForm::write_back) {
-    pull_through(Position{now.instruction + 1, 0});
-    if (!lines_.empty()) check_lines(std::max(next, Position{now.instruction + 1, 0}));
-  }
+  c.pull_through(Position{now.instruction + 1, 0});
+  if (!c.lines.empty()) c.check_lines(Position{now.instruction + 1, 0});
 }
 
-void Verifier::check_instruction_start(const ExecutedInstruction& e, Position now) {
+/// Of pins that report every instruction. They report a REP once, however often it iterates.
+void Verifier::check_start(const ExecutedInstruction& e, Position now) {
   const DecodedInstruction& info = *e.info;
-  // The pins report a REP once, however often it iterates.
   if (info.is_repeated() && now.iteration != 0) return;
+  Comparison& c = comparison_;
   const auto expect = [&](std::uint32_t offset, bool prefix) {
-    while (starts_.empty()) {
-      if (!pull()) return;
-      if (held() > kMaxHeld) break;
+    while (c.starts.empty()) {
+      if (!c.pull()) return;
+      if (c.held() > Comparison::kMaxHeld) break;
     }
-    if (starts_.empty()) return;
-    const PhysAddr at = machine_->memory().captured(e.physical + offset);
-    require(
-        starts_.observe({at, {info.bytes.data() + offset, info.length - offset}, prefix}, result_),
-        now);
+    if (c.starts.empty()) return;
+    const PhysAddr at = c.memory().captured(e.physical + offset);
+    const std::span<const std::uint8_t> bytes{info.bytes.data() + offset, info.length - offset};
+    Comparison::require(c.starts.observe({at, bytes, prefix}, c.result), now);
   };
   for (std::uint32_t i = 0; i < info.prefix_bytes; ++i) expect(i, true);
   expect(info.prefix_bytes, false);
 }
 
 // ---------------------------------------------------------------------------------------------
+// Ports
+
+void Verifier::begin_port(Position now) {
+  Comparison& c = comparison_;
+  if (c.beyond) throw EvidenceEnd{};
+  c.end_if_used_up(now);
+  if (c.cursor.counted()) return;
+  c.pull_through(now);
+  c.settle_windows(now);
+  c.progress_at = now.instruction;
+}
+
+/// Has the next transaction of a port come, where there is one. `begun`: it is another part of an
+/// access. Throws EvidenceEnd where the capture ends behind the part that agreed last.
+void Verifier::expect_port(bool begun) {
+  Comparison& c = comparison_;
+  while (c.ports.waiting() == 0) {
+    if (!c.pull()) break;
+    if (c.held() + c.lines.waiting() > Comparison::kMaxHeld) break;
+  }
+  const bool ends =
+      c.ports.waiting() == 0 && c.cursor.at_end() && c.cursor.last_index() == c.result.last_agreed;
+  if (begun && ends) throw EvidenceEnd{};
+}
+
+void Verifier::match_port(const PortUse& use, Position now) {
+  PortMatcher& ports = comparison_.ports;
+  PortAccess access = ports.begin(use);
+  while (!access.complete()) {
+    if (!access.begun()) begin_port(now);
+    expect_port(access.begun());
+    Comparison::require(ports.observe(access, use, now, comparison_.result), now);
+  }
+}
+
+void Verifier::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  match_port({BusOp::io_read, port, size, value}, now);
+}
+
+void Verifier::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  match_port({BusOp::io_write, port, size, value}, now);
+}
+
+// ---------------------------------------------------------------------------------------------
 // Special cycles
 
 void Verifier::check_special(BusOp op, Position now) {
-  if (beyond_) throw EvidenceEnd{};
-  while (specials_.empty()) {
-    if (!pull()) return;
-    if (held() + lines_.size() > kMaxHeld) return;
-    if (has_position_beyond(now)) break;
+  Comparison& c = comparison_;
+  if (c.beyond) throw EvidenceEnd{};
+  while (c.specials.empty()) {
+    if (!c.pull()) return;
+    if (c.held() + c.lines.waiting() > Comparison::kMaxHeld) return;
+    if (c.cursor.is_beyond(now)) break;
   }
-  require(specials_.observe(op, result_), now);
+  Comparison::require(c.specials.observe(op, c.result), now);
 }
 
 void Verifier::halted(Position now) { check_special(BusOp::halt, now); }

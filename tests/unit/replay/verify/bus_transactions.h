@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
+#include <vector>
 
-#include "events/bus_transaction.h"
+#include "events/recording.h"
 
 namespace citcat::test {
 
@@ -35,5 +37,22 @@ inline BusTransaction uncounted(BusTransaction t) {
   t.position = {};
   return t;
 }
+
+/// Evidence of these transactions.
+class ListedEvidence final : public EvidenceReader {
+ public:
+  explicit ListedEvidence(std::vector<BusTransaction> list) : list_(std::move(list)) {}
+  bool next(BusTransaction& out) override {
+    if (at_ == list_.size()) return false;
+    out = list_[at_++];
+    return true;
+  }
+  /// Each is two parts.
+  std::uint8_t next_line(BusTransaction& out) override { return next(out) ? 2 : 0; }
+
+ private:
+  std::vector<BusTransaction> list_;
+  std::size_t at_ = 0;
+};
 
 }  // namespace citcat::test

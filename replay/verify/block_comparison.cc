@@ -1,0 +1,264 @@
+#include "replay/verify/block_comparison.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "replay/verify/block_memory.h"
+
+namespace citcat {
+
+namespace {
+
+/// Writes that may wait while whole blocks are compared: far from where searching for them ends.
+constexpr std::size_t kMaxWaiting = 64;
+
+constexpr Position kNever{~std::uint64_t{0}, 0};
+
+/// Port accesses read ahead of the memory traffic behind them.
+constexpr std::size_t kMaxPorts = std::size_t{1} << 16;
+
+}  // namespace
+
+/// The first place at which the capture shows memory traffic that is not settled. A line may be
+/// given up before its instruction as well as after it: it is looked for at both places. What is
+/// read is compared at its own.
+Position BlockComparison::expected() {
+  expected_ = {};
+  // Without a cache every instruction is on the bus.
+  if (c_.recording.bus.form == CacheForm::none) return expected_;
+  if (c_.beyond || c_.writes.out_of_order()) return expected_;
+  while (c_.look_ahead() && !c_.cursor.next().is_memory()) {
+    if (c_.ports.waiting() == kMaxPorts) return expected_;
+    c_.pull();
+  }
+  const auto first_read = [&] {
+    const bool any = c_.reads != nullptr && c_.reads->first_pending() != nullptr;
+    return any ? place_of(*c_.reads->first_pending()) : kNever;
+  };
+  const auto next = [&] { return c_.cursor.is_known() ? place_of(c_.cursor.next()) : kNever; };
+  if (c_.cursor.is_known()) pull_reads_at(std::min(first_read(), next()));
+  const Position read = first_read();
+  Position other = next();
+  if (!c_.writes.empty()) other = std::min(other, place_of(c_.writes[0].t));
+  if (!c_.lines.empty()) other = std::min(other, place_of(c_.lines[0].t));
+  if (other > read || other == kNever) return expected_ = read;
+  return expected_ = c_.write_back ? place_before(other) : other;
+}
+
+Position BlockComparison::place_before(Position at) {
+  if (at.iteration != 0) {
+    --at.iteration;
+  } else if (at.instruction != 0) {
+    --at.instruction;
+  }
+  return at;
+}
+
+/// Pulls what comes next as long as it is read there, and plain: it shows whether anything else is
+/// expected there.
+void BlockComparison::pull_reads_at(Position at) {
+  const auto belongs = [&](const BusTransaction& t) {
+    return place_of(t) == at && t.op != BusOp::data_write && t.has(kPositionKnown) &&
+           is_plain(t, at.instruction, at.instruction);
+  };
+  while (c_.look_ahead() && belongs(c_.cursor.next())) c_.pull();
+}
+
+bool BlockComparison::may_run_block(Position first, std::uint32_t count) {
+  if (c_.beyond || !c_.cursor.counted() || !c_.starts.empty() || c_.writes.out_of_order()) {
+    return false;
+  }
+  if (c_.reads != nullptr && c_.reads->instruction() != first.instruction) c_.follow_reads(first);
+  const std::uint64_t last = first.instruction + count - 1;
+  if (!pull_plain(first.instruction, last)) return false;
+  if (c_.writes.empty()) return true;
+  const std::uint64_t next_write = c_.writes[0].t.position.instruction;
+  return next_write >= first.instruction && (!c_.write_back || next_write > last);
+}
+
+/// Pulls what belongs to instructions up to `last`, as long as it is plain, and lines given up just
+/// before the one behind that, which show what these leave. `first` is the next instruction.
+bool BlockComparison::pull_plain(std::uint64_t first, std::uint64_t last) {
+  const std::uint64_t through = c_.write_back ? last + 1 : last;
+  while (!c_.cursor.is_beyond({through, 0})) {
+    if (!c_.look_ahead()) return false;
+    const BusTransaction& next = c_.cursor.next();
+    if (!is_plain(next, first, through)) return false;
+    const bool repeated = next.is_memory() && next.position.iteration != 0;
+    if (repeated && next.position.instruction <= last) return false;
+    if (repeated && next.position.instruction == through) return true;
+    c_.pull();
+  }
+  return true;
+}
+
+bool BlockComparison::is_plain(const BusTransaction& t, std::uint64_t first,
+                               std::uint64_t through) const {
+  if (t.is_memory() && (!t.has(kPositionKnown) || t.position.instruction < first)) return false;
+  switch (t.op) {
+    case BusOp::code_read:
+    case BusOp::data_read:
+      return !t.has(kUncacheable) || !c_.final_memory.has_devices();
+    case BusOp::data_write:
+      if (!c_.write_back) {
+        return !t.has(kWriteBack) && c_.writes.waiting() < kMaxWaiting;
+      }
+      return t.has(kWriteBack) || t.position.instruction > through;
+    case BusOp::io_read:
+    case BusOp::io_write:
+    case BusOp::interrupt_acknowledge:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool BlockComparison::agrees(const ExecutedBlock& block, Position first) {
+  return stores_agree(block, first.instruction) &&
+         (c_.reads == nullptr || c_.reads->agrees(block, first.instruction, c_.memory())) &&
+         lines_agree(block, first.instruction);
+}
+
+/// Every store on the bus, in its order, or none of them.
+bool BlockComparison::stores_agree(const ExecutedBlock& block, std::uint64_t first) {
+  writes_made_ = 0;
+  const WriteMatcher& writes = c_.writes;
+  if (c_.write_back) return writes.empty() || !stores_waited_for(block);
+  for (const BlockStore& store : block.stores) {
+    std::uint32_t left = (1u << store.size) - 1;
+    while (left != 0) {
+      if (writes_made_ == writes.waiting()) return false;
+      const WriteMatcher::Pending& w = writes[writes_made_];
+      const std::uint32_t offset = w.t.address.value - store.address.value;
+      if (offset >= store.size || store.size - offset < w.t.size) return false;
+      const std::uint32_t bytes = ((1u << w.t.size) - 1) << offset;
+      if ((left & bytes) != bytes || !w.is_whole() ||
+          w.t.position.instruction != first + store.instruction ||
+          std::memcmp(w.t.data.data(), &store.value[offset], w.t.size) != 0) {
+        return false;
+      }
+      left &= ~bytes;
+      ++writes_made_;
+    }
+  }
+  return writes_made_ == writes.waiting() ||
+         writes[writes_made_].t.position.instruction >= first + block.count();
+}
+
+/// A write that waits goes where the block stores.
+bool BlockComparison::stores_waited_for(const ExecutedBlock& block) const {
+  for (std::size_t i = 0; i < c_.writes.waiting(); ++i) {
+    const BusTransaction& t = c_.writes[i].t;
+    if (std::any_of(block.stores.begin(), block.stores.end(), [&](const BlockStore& store) {
+          return overlap(store.address, store.size, t.address, t.size);
+        })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool BlockComparison::lines_agree(const ExecutedBlock& block, std::uint64_t first) const {
+  const std::size_t made = c_.lines.through(first + block.count() - 1);
+  for (std::size_t i = 0; i < made; ++i) {
+    const Position at = c_.lines[i].t.position;
+    if (at.instruction < first || at.iteration != 0) return false;
+    if (!line_agrees(block, c_.lines[i], static_cast<std::uint32_t>(at.instruction - first))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether memory was what the line shows just before the instruction, or else just after it.
+bool BlockComparison::line_agrees(const ExecutedBlock& block, const LineMatcher::Pending& line,
+                                  std::uint32_t instruction) const {
+  const BlockMemory memory(block, c_.memory());
+  if (memory.holds(line.t.address, line.t.bytes(), line.unmatched)) return true;
+  std::uint32_t unmatched = line.unmatched;
+  const auto compare = [&](std::uint32_t at) {
+    for (std::uint32_t i = 0; i < line.t.size; ++i) {
+      if ((unmatched >> i & 1) == 0) continue;
+      const BlockMemory::Byte byte = memory.byte_before(at, line.t.address + i);
+      const bool known = byte.state == BlockMemory::Byte::State::known;
+      if (known && byte.value == line.t.data[i]) unmatched &= ~(1u << i);
+    }
+    return unmatched == 0;
+  };
+  if (compare(instruction)) return true;
+  // Of several stores to the line it matters after which of them it was given up.
+  const auto stores =
+      std::count_if(block.stores.begin(), block.stores.end(),
+                    [&](const BlockStore& store) { return store.instruction == instruction; });
+  return stores == 1 && compare(instruction + 1);
+}
+
+void BlockComparison::agreed(const ExecutedBlock& block, Position first) {
+  const std::uint64_t last = first.instruction + block.count() - 1;
+  if (c_.reads != nullptr) c_.result.totals.reads = c_.reads->pass_block(last);
+  if (!c_.write_back) {
+    take_writes(writes_made_);
+    return;
+  }
+  const std::size_t made = c_.lines.through(last);
+  for (std::size_t i = 0; i < made; ++i) c_.line_agreed(c_.lines[i]);
+  c_.lines.drop_front(made);
+  if (!c_.lines.empty()) c_.check_lines({last + 1, 0});
+}
+
+/// So many that wait, the first ones, agree.
+void BlockComparison::take_writes(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) c_.write_agreed(c_.writes[i].t);
+  c_.writes.drop_front(count);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Iterations of repeated strings, compared many at a time where a processor without a write-back
+// cache makes them: each of their stores is on the bus. The iteration behind that is told alone.
+
+std::uint32_t BlockComparison::agreed_iterations(const StringIterations& run, Position first) {
+  if (!may_take_iterations(first)) return 0;
+  ReadCheck& reads = *c_.reads;
+  reads.reach(first.iteration);
+  StringIterations taken = run;
+  taken.count = reads.plain_iterations(run, c_.memory());
+  std::size_t writes = 0;
+  if (!run.stored.empty()) writes = count_stores(taken, first.instruction);
+  if (taken.count == 0) return 0;
+  reads.pass_iterations(taken, c_.memory());
+  take_writes(writes);
+  return taken.count;
+}
+
+/// Iterations before `first` have been compared, all that the bus shows of the instruction is
+/// known, and so is what of it belongs to which iteration.
+bool BlockComparison::may_take_iterations(Position first) const {
+  if (!c_.plain || c_.beyond || c_.reads == nullptr || c_.writes.out_of_order() ||
+      !c_.starts.empty() || c_.write_back || first.instruction == c_.interrupted) {
+    return false;
+  }
+  return c_.reads->instruction() == first.instruction && c_.cursor.is_beyond(first);
+}
+
+/// How many writes show what iterations of `run` store, one after another; these remain in it.
+std::size_t BlockComparison::count_stores(StringIterations& run, std::uint64_t instruction) const {
+  const std::uint32_t most = run.count * run.size;
+  std::uint32_t done = 0;
+  std::size_t writes = 0;
+  run.count = 0;
+  for (std::size_t i = 0; i < c_.writes.waiting() && done < most; ++i) {
+    const WriteMatcher::Pending& w = c_.writes[i];
+    const bool next = w.t.position.instruction == instruction && w.t.address == run.to + done;
+    if (!next || !w.is_whole() || w.t.size > most - done ||
+        std::memcmp(w.t.data.data(), &run.stored[done], w.t.size) != 0) {
+      break;
+    }
+    done += w.t.size;
+    if (done % run.size != 0) continue;
+    run.count = done / run.size;
+    writes = i + 1;
+  }
+  return writes;
+}
+
+}  // namespace citcat

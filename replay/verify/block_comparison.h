@@ -1,0 +1,64 @@
+#pragma once
+// What ran as a block, or as many iterations of a repeated string, compared as a whole.
+//
+// Taken is only what instruction by instruction would be found right without a doubt; everything
+// else is refused, made again and judged there (Machine::roll_block_back()). Transactions may have
+// been pulled for a whole block before: nothing looks at those of later instructions.
+
+#include <cstdint>
+
+#include "replay/machine/block_template.h"
+#include "replay/machine/string_iterations.h"
+#include "replay/verify/comparison.h"
+
+namespace citcat {
+
+/// Judges blocks as Sink says of the members of the same names.
+class BlockComparison {
+ public:
+  /// `comparison` must outlive it.
+  explicit BlockComparison(Comparison& comparison) : c_(comparison) {}
+
+  Position expected();
+  bool may_run_block(Position first, std::uint32_t count);
+  std::uint64_t reads_of_interest(Position first) const {
+    return c_.reads != nullptr ? c_.reads->pending_data(first.instruction) : 0;
+  }
+  bool agrees(const ExecutedBlock& block, Position first);
+  void agreed(const ExecutedBlock& block, Position first);
+  std::uint32_t agreed_iterations(const StringIterations& run, Position first);
+
+  /// Of a plain comparison: nothing is expected yet.
+  bool expects_nothing(Position now) const { return c_.plain && now < expected_; }
+  /// An event came at `now`.
+  void interrupted(Position now) {
+    c_.interrupted = now.instruction;
+    if (expected_.instruction == now.instruction) expected_.iteration = 0;
+  }
+
+ private:
+  /// Where it is expected: at the beginning of a REP that an event came at, which starts again.
+  Position place_of(const BusTransaction& t) const {
+    if (!t.has(kPositionKnown)) return {};
+    if (t.position.instruction == c_.interrupted) return {c_.interrupted, 0};
+    return t.position;
+  }
+  static Position place_before(Position at);
+  bool pull_plain(std::uint64_t first, std::uint64_t last);
+  bool is_plain(const BusTransaction& t, std::uint64_t first, std::uint64_t through) const;
+  void pull_reads_at(Position at);
+  bool stores_agree(const ExecutedBlock& block, std::uint64_t first);
+  bool stores_waited_for(const ExecutedBlock& block) const;
+  bool lines_agree(const ExecutedBlock& block, std::uint64_t first) const;
+  bool line_agrees(const ExecutedBlock& block, const LineMatcher::Pending& line,
+                   std::uint32_t instruction) const;
+  void take_writes(std::size_t count);
+  bool may_take_iterations(Position first) const;
+  std::size_t count_stores(StringIterations& run, std::uint64_t instruction) const;
+
+  Comparison& c_;
+  Position expected_;            ///< as the machine was told last
+  std::size_t writes_made_ = 0;  ///< found by agrees() for the next agreed()
+};
+
+}  // namespace citcat

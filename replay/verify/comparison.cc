@@ -1,0 +1,274 @@
+#include "replay/verify/comparison.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace citcat {
+
+namespace {
+
+/// How many transactions ahead of what is compared memory is asked for: some thousand of the host's
+/// instructions.
+constexpr std::size_t kFetchedAhead = 4;
+
+/// Blocks can be compared where the monitor counts the traffic.
+bool is_plain(const Recording& recording, const VerifierOptions& options) {
+  const bool whole_addresses = recording.bus.address_mask == 0xffffffff;
+  const bool counted = recording.instructions && recording.totals.instruction_starts == 0;
+  return options.plain && whole_addresses && counted;
+}
+
+}  // namespace
+
+Comparison::Comparison(const Recording& r, std::unique_ptr<EvidenceReader> reader,
+                       const VerifierOptions& options)
+    // Of a line's parts none is of interest by itself, unless somebody has reviewed it.
+    : ComparisonProgress(r, {*reader, is_plain(r, options) && options.policy.waived.empty()}),
+      recording(r),
+      policy(options.policy),
+      plain(is_plain(r, options)),
+      write_back(r.bus.form == CacheForm::write_back),
+      evidence(std::move(reader)),
+      final_memory(r, {.keeps_model = options.final_memory && !write_back, .knows_lines = !plain}),
+      external(r) {
+  const bool has_reads = r.totals.reads + r.totals.line_fills != 0;
+  if (options.reads && has_reads && r.instructions) reads = std::make_unique<ReadCheck>(r, plain);
+}
+
+// ---------------------------------------------------------------------------------------------
+// The evidence
+
+bool Comparison::read_ahead() {
+  if (!cursor.read()) return false;
+  const std::span<const BusTransaction> upcoming = cursor.upcoming();
+  if (upcoming.size() > kFetchedAhead) fetch_ahead(upcoming[kFetchedAhead]);
+  return true;
+}
+
+/// `t` comes before long: what both sides hold there is fetched from memory ahead.
+void Comparison::fetch_ahead(const BusTransaction& t) const {
+  if (!t.is_memory()) return;
+  if (reads != nullptr) reads->will_capture(t);
+  __builtin_prefetch(memory().host(t.address));
+}
+
+bool Comparison::pull() {
+  if (!look_ahead()) return false;
+  if (plain && cursor.goes_back()) {
+    stop_with({"counts of instructions that go back", cursor.next(), ""}, machine->position());
+  }
+  sort_in(cursor.take());
+  return true;
+}
+
+void Comparison::sort_in(const BusTransaction& t) {
+  if (reads != nullptr) {
+    if (t.op == BusOp::data_write) reads->captured_write(t);
+    if (t.op == BusOp::data_read || t.op == BusOp::code_read) {
+      reads->captured_read(t, cursor.parts());
+    }
+  }
+  switch (t.op) {
+    case BusOp::data_write:
+      if (!t.has(kWriteBack)) {
+        writes.expect(t);
+      } else {
+        lines.expect(t, cursor.parts());
+        if (!t.has(kPositionKnown)) check_window(LineMatcher::window_of(t.address));
+      }
+      break;
+    case BusOp::io_read:
+    case BusOp::io_write:
+      ports.expect(t);
+      break;
+    case BusOp::halt:
+    case BusOp::shutdown:
+    case BusOp::flush:
+      specials.expect(t);
+      break;
+    case BusOp::instruction_start:
+      starts.expect(t);
+      break;
+    case BusOp::interrupt_acknowledge:
+      ++interrupts_captured;
+      break;
+    case BusOp::data_read:
+      final_memory.captured_read(t);
+      break;
+    default:
+      break;
+  }
+}
+
+void Comparison::pull_through(Position position) {
+  while (!at_barrier() && !cursor.is_beyond(position) && writes.waiting() < WriteMatcher::kWindow &&
+         pull()) {
+  }
+}
+
+bool Comparison::is_used_up() const {
+  // Where positions are known the replay ends by them; without, where everything has been seen.
+  return cursor.at_end() && !cursor.counted() && ports.waiting() == 0 && specials.empty() &&
+         !lines.has_windows() && writes.all_made();
+}
+
+void Comparison::end_if_used_up(Position now) {
+  if (beyond || cursor.counted()) return;
+  if (cursor.at_end() && lines.has_windows() && ports.waiting() == 0 &&
+      now.instruction > progress_at + kMaxIdle) {
+    settle_windows(now);
+  }
+  if (held() != 0) return;
+  if (!at_barrier()) pull();
+  if (final_memory.ended_within_instruction() || (starts.empty() && is_used_up())) {
+    throw EvidenceEnd{};
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Reads
+
+void Comparison::follow_reads(Position now) {
+  const std::uint64_t before = reads->instruction();
+  const bool waits = !cursor.is_known() || !cursor.next().has(kPositionKnown) ||
+                     cursor.next().position.instruction < now.instruction;
+  const auto reach = [&](std::uint64_t instruction) {
+    while (!cursor.is_beyond({instruction, 0}) && pull()) {
+    }
+    return cursor.is_beyond({instruction, 0});
+  };
+  if (!waits && !reads->waits_before(now.instruction)) {
+    reads->begin(now.instruction);
+  } else if (before == ReadCheck::kNone || !reach(before)) {
+    reads->skip(now.instruction);
+  } else {
+    require(reads->settle(now.instruction, memory()), {before, 0});
+  }
+  result.totals.reads = reads->compared();
+  reach(now.instruction);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Lines
+
+void Comparison::check_lines(Position next) {
+  lines.observe_through(next, memory(),
+                        [this](const LineMatcher::Pending& line) { line_agreed(line); });
+}
+
+bool Comparison::check_window(std::uint32_t window) {
+  return lines.observe_window(window, memory(),
+                              [this](const LineMatcher::Pending& line) { line_agreed(line); });
+}
+
+void Comparison::expire_lines(Position now, bool in_repeat) {
+  const std::size_t due = lines.due(now, in_repeat);
+  for (std::size_t i = 0; i < due; ++i) {
+    if (!adopt(lines[i])) {
+      refuse(lines[i], "a line written back holds other bytes than the replay's memory", now);
+    }
+  }
+  if (!lines.empty()) check_lines(now);
+}
+
+void Comparison::settle_windows(Position now) {
+  while (lines.has_windows()) {
+    LineMatcher::Pending line = LineMatcher::pending_of(lines.any_in_windows());
+    if (check_window(LineMatcher::window_of(line.t.address))) continue;
+    LineMatcher::observe(line, memory());
+    if (adopt(line)) continue;
+    refuse(line, "a line written back holds other bytes than the replay's memory ever did", now);
+  }
+}
+
+void Comparison::refuse(const LineMatcher::Pending& line, const char* reason, Position now) {
+  ++result.totals.write_backs.checked;
+  stop_with({reason, line.t, memory_text(memory(), line.t.address, line.t.size)}, now);
+}
+
+// ---------------------------------------------------------------------------------------------
+// What agrees, and what is taken over
+
+void Comparison::write_agreed(const BusTransaction& t) {
+  VerifyTotals& totals = result.totals;
+  ++totals.writes.checked;
+  ++totals.writes.equal;
+  totals.evidence_bytes += t.size;
+  result.last_agreed = t.index;
+  final_memory.write_agreed(t);
+}
+
+void Comparison::line_agreed(const LineMatcher::Pending& line) {
+  VerifyTotals& totals = result.totals;
+  totals.write_backs.checked += line.parts;
+  totals.write_backs.equal += line.parts;
+  totals.evidence_bytes += line.t.size;
+  result.last_agreed = line.t.index;
+  final_memory.line_agreed(line.t);
+  images.shown(line.t.address, line.t.size);
+  undefined.line_agreed(line.t, memory());
+}
+
+bool Comparison::is_waived(std::uint64_t transaction) const {
+  return std::binary_search(policy.waived.begin(), policy.waived.end(), transaction);
+}
+
+void Comparison::take_over(bool write, PhysAddr a, const std::uint8_t& byte) {
+  machine->memory().external_write(a, {&byte, 1});
+  result.adoptions.push_back({machine->position(), write, a, byte});
+}
+
+bool Comparison::adopt(WriteMatcher::Pending& pending, PhysAddr a, std::uint8_t value,
+                       std::uint8_t bits) {
+  const std::uint8_t& shown = pending.t.data[a.value - pending.t.address.value];
+  const bool may = !policy.strict && ((shown ^ value) & ~bits) == 0;
+  if (!may && !is_waived(pending.t.index)) return false;
+  take_over(true, a, shown);
+  if (!pending.adopted) ++result.totals.adopted;
+  pending.adopted = true;
+  return true;
+}
+
+/// Of a plain comparison: memory now holds what the line shows, but for flags in images. What a
+/// line shows of an image that has been overwritten must not be taken for the one that did.
+bool Comparison::shows_images_alone(const LineMatcher::Pending& line) const {
+  for (std::uint32_t i = 0; i < line.t.size; ++i) {
+    const PhysAddr at = line.t.address + i;
+    const bool equal = memory().defined_byte(at) == line.t.data[i];
+    if (equal) continue;
+    if (policy.strict || !images.explain(at, line.t.data[i], memory())) return false;
+  }
+  return true;
+}
+
+/// What has not been seen equal of the line is taken over, where it may differ.
+bool Comparison::adopt(LineMatcher::Pending& line) {
+  const bool believed = is_waived(line.t.index);
+  if (plain && !believed && !shows_images_alone(line)) return false;
+  for (std::uint32_t i = 0; i < line.t.size; ++i) {
+    if ((line.unmatched >> i & 1) == 0) continue;
+    if (!believed && !plain && !may_differ(line.t.address + i, line.t.data[i])) return false;
+  }
+  for (std::uint32_t i = 0; i < line.t.size; ++i) {
+    if ((line.unmatched >> i & 1) != 0) take_over(false, line.t.address + i, line.t.data[i]);
+  }
+  const std::uint32_t part = line.t.size / line.parts;
+  for (std::uint32_t first = 0; first < line.t.size; first += part) {
+    if ((line.unmatched >> first & LineMatcher::all_bytes(part)) != 0) ++result.totals.adopted;
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------------------------------------
+
+void Comparison::end(Position end) {
+  while (pull() && !cursor.is_beyond(end)) {
+  }
+  final_memory.end();
+  require(writes.left_before(end), end);
+  require(ports.left_before(end), end);
+  require(specials.left_before(end), end);
+  require(starts.left_before(end, result), end);
+}
+
+}  // namespace citcat

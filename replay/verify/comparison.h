@@ -1,0 +1,153 @@
+#pragma once
+// One comparison: the evidence as it comes, the matchers in which it waits for the replay, and what
+// they have found.
+//
+// Who hears of the replay - the Verifier, instruction by instruction, and the BlockComparison -
+// asks for as much evidence as it needs and tells the matchers what the replay does.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "events/recording.h"
+#include "replay/machine/machine.h"
+#include "replay/machine/replay_stopped.h"
+#include "replay/verify/branch_matcher.h"
+#include "replay/verify/comparison_policy.h"
+#include "replay/verify/comparison_result.h"
+#include "replay/verify/evidence_cursor.h"
+#include "replay/verify/external_change.h"
+#include "replay/verify/final_memory_check.h"
+#include "replay/verify/flag_images.h"
+#include "replay/verify/line_matcher.h"
+#include "replay/verify/port_matcher.h"
+#include "replay/verify/read_check.h"
+#include "replay/verify/special_matcher.h"
+#include "replay/verify/undefined_bits.h"
+#include "replay/verify/write_matcher.h"
+
+namespace citcat {
+
+struct VerifierOptions {
+  ComparisonPolicy policy;
+  bool reads = true;         ///< compare reads and line fills too, where the capture counts them
+  bool final_memory = true;  ///< keep what Verifier::compare_final() needs
+  /// Take only what agrees plainly, by whole blocks of instructions where the capture allows it:
+  /// see Verifier::plain(). Several times faster.
+  bool plain = false;
+};
+
+/// How far a comparison has come: which captured transactions wait for the replay, and what was
+/// compared so far. A copy is the comparison at another moment.
+struct ComparisonProgress {
+  ComparisonProgress(const Recording& recording, EvidenceCursor begin)
+      : cursor(begin), ports(recording.bus, recording.initial.model) {}
+
+  EvidenceCursor cursor;
+  WriteMatcher writes;
+  LineMatcher lines;
+  PortMatcher ports;
+  SpecialMatcher specials;
+  BranchMatcher starts;
+  UndefinedBits undefined;
+  ComparisonResult result;
+  std::uint64_t interrupts_captured = 0, interrupts_delivered = 0;
+  /// Without counts: instruction of the last agreement after the last event.
+  std::uint64_t progress_at = 0;
+  /// The evidence is over, and the run goes on.
+  bool beyond = false;
+};
+
+struct Comparison : ComparisonProgress {
+  /// Transactions held back while looking for one of another kind, before that counts as missing.
+  static constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
+  /// `recording` must outlive the comparison; so must `machine`, to be set before the replay.
+  Comparison(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
+             const VerifierOptions& options);
+  const Memory& memory() const { return machine->memory(); }
+
+  // The evidence.
+  /// Makes sure that the next transaction is known. False at the end.
+  bool look_ahead() { return cursor.is_known() || read_ahead(); }
+  /// Lets the next transaction wait in its matcher. False at the end.
+  bool pull();
+  /// All that belongs to `position` or before, as far as that can be told.
+  void pull_through(Position position);
+  /// Without counts, behind a write-back cache: write-backs from here on are of the time after the
+  /// next port access or interrupt.
+  bool at_barrier() const {
+    return !cursor.counted() && write_back &&
+           (ports.waiting() != 0 || interrupts_captured > interrupts_delivered);
+  }
+  /// Every transaction that waits, but for lines and special cycles.
+  std::size_t held() const { return writes.waiting() + ports.waiting() + starts.waiting(); }
+  /// Without counts: the replay has made all there is.
+  bool is_used_up() const;
+  /// Throws EvidenceEnd where that is so.
+  void end_if_used_up(Position now);
+
+  // Reads; only where they are compared.
+  /// Before the first access of instruction `now`: compares what the one before has read.
+  void follow_reads(Position now);
+  /// Before an access at `now`.
+  void begin_reads(Position now) {
+    if (now.instruction != reads->instruction()) follow_reads(now);
+    // An event that came at a REP has it start again from zero: counts no longer order its reads.
+    reads->reach(now.instruction == interrupted ? ReadCheck::kAnyIteration : now.iteration);
+  }
+
+  // Lines.
+  /// Those that may have been given up before `next`.
+  void check_lines(Position next);
+  /// The instruction or iteration at `now` is complete: so must its lines be.
+  void expire_lines(Position now, bool in_repeat);
+  /// Without counts: those of a window, as memory is now. True where some agree.
+  bool check_window(std::uint32_t window);
+  /// Without counts, at an event: all that wait.
+  void settle_windows(Position now);
+
+  // What agrees, and what is taken over.
+  void write_agreed(const BusTransaction& t);
+  void line_agreed(const LineMatcher::Pending& line);
+  bool is_waived(std::uint64_t transaction) const;
+  /// A difference from the captured byte is allowed by what no manual tells.
+  bool may_differ(PhysAddr a, std::uint8_t captured) const {
+    return !policy.strict && undefined.may_differ(a, captured, memory());
+  }
+  /// The byte of a captured write is taken over where `value`, as the replay stored it, may differ
+  /// in `bits`.
+  bool adopt(WriteMatcher::Pending& pending, PhysAddr a, std::uint8_t value, std::uint8_t bits);
+
+  /// After a complete replay: nothing captured before `end` may be left over.
+  void end(Position end);
+
+  static void require(const std::optional<Mismatch>& mismatch, Position now) {
+    if (mismatch) stop_with(*mismatch, now);
+  }
+
+  const Recording& recording;
+  ComparisonPolicy policy;
+  const bool plain;       ///< as Verifier::plain()
+  const bool write_back;  ///< the form of the bus
+  std::unique_ptr<EvidenceReader> evidence;
+  Machine* machine = nullptr;
+  std::unique_ptr<ReadCheck> reads;  ///< null where reads are not compared
+  FinalMemoryCheck final_memory;
+  ExternalChanges external;
+  FlagImages images;  ///< of a plain comparison
+  /// An event came at this instruction: a REP there starts again from zero.
+  std::uint64_t interrupted = kNone;
+
+ private:
+  bool read_ahead();
+  void fetch_ahead(const BusTransaction& t) const;
+  void sort_in(const BusTransaction& t);
+  bool shows_images_alone(const LineMatcher::Pending& line) const;
+  bool adopt(LineMatcher::Pending& line);
+  void take_over(bool write, PhysAddr a, const std::uint8_t& byte);
+  [[noreturn]] void refuse(const LineMatcher::Pending& line, const char* reason, Position now);
+};
+
+}  // namespace citcat

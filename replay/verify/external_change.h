@@ -1,0 +1,43 @@
+#pragma once
+// What a write by another bus master changes in the replay's memory: whether it may be no write at
+// all, but a wrongly captured bit of the read that showed it.
+
+#include <cstdint>
+#include <span>
+
+#include "events/recording.h"
+#include "replay/machine/memory.h"
+#include "replay/verify/lone_change.h"
+
+namespace citcat {
+
+struct ExternalChange {
+  unsigned bits = 0;  ///< of memory, that the write changes
+  /// Only accessed or dirty bits of what may be a page-table entry: processors also set them for
+  /// accesses they only foresaw (SDM vol. 3, 4.8). Asked where paging is on.
+  bool marks_table_entry = false;
+  std::uint64_t transaction = kNoTransaction;  ///< that showed it
+};
+
+class ExternalChanges {
+ public:
+  /// `recording` must outlive the object.
+  explicit ExternalChanges(const Recording& recording)
+      : recording_(recording), lone_changes_(recording.external_writes) {}
+
+  /// The next of the recording's external writes is about to be made.
+  ExternalChange observe(PhysAddr a, std::span<const std::uint8_t> bytes, const Memory& memory);
+  /// LoneChanges::stands_alone().
+  bool stands_alone(PhysAddr a) { return lone_changes_.stands_alone(a); }
+
+  /// How many were observed, to come back to.
+  std::size_t seen() const { return seen_; }
+  void restore(std::size_t seen) { seen_ = seen; }
+
+ private:
+  const Recording& recording_;
+  LoneChanges lone_changes_;
+  std::size_t seen_ = 0;
+};
+
+}  // namespace citcat

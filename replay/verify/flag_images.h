@@ -1,0 +1,41 @@
+#pragma once
+// Images of EFLAGS in memory that a plain comparison allows to differ from the bus: those with
+// flags that no manual tells, until a line shows them.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "replay/machine/memory.h"
+
+namespace citcat {
+
+/// Stores that nobody tells of may overwrite an image: what is asked about is therefore compared
+/// with memory. Addresses are multiples of four.
+class FlagImages {
+ public:
+  struct Image {
+    std::uint32_t value = 0, undefined = 0;
+  };
+  bool empty() const { return images_.empty(); }
+  /// Four bytes were stored, an image where some of its bits are `undefined`; returns the image
+  /// that they overwrite.
+  std::optional<Image> stored(PhysAddr a, Image image);
+  /// These bytes have been copied, images among them.
+  void copied(PhysAddr from, PhysAddr to, std::uint32_t size);
+  /// Forgets images that memory does not hold any more.
+  void forget_lost(const Memory& memory);
+  /// The bus shows these bytes.
+  void shown(PhysAddr a, std::uint32_t size) {
+    for (std::uint32_t b = 0; !images_.empty() && b < size; b += 4) images_.erase(a.value + b);
+  }
+  /// The byte belongs to an image that memory still holds as it was stored, and differs from the
+  /// captured only in flags that no manual tells.
+  bool explain(PhysAddr a, std::uint8_t captured, const Memory& memory) const;
+
+ private:
+  std::unordered_map<std::uint32_t, Image> images_;  ///< by address
+};
+
+}  // namespace citcat

@@ -1,0 +1,127 @@
+#pragma once
+// Write-backs that wait: the line as it was when the cache gave it up. Where the capture counts,
+// that was somewhere within one instruction; without counts, between two events.
+//
+// Which bytes of a line memory has held is noted as the replay goes on, each by itself.
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+
+#include "events/bus_transaction.h"
+#include "formats/io/short_queue.h"
+#include "replay/machine/memory.h"
+
+namespace citcat {
+
+class LineMatcher {
+ public:
+  struct Pending {
+    BusTransaction t;
+    std::uint32_t unmatched = 0;  ///< bit i: byte i has not been seen equal yet
+    std::uint8_t parts = 1;       ///< transactions of the capture that it is
+  };
+  /// The masks above when nothing has been seen of `size` bytes.
+  static constexpr std::uint32_t all_bytes(std::uint32_t size) {
+    return size >= 32 ? ~0u : (1u << size) - 1;
+  }
+
+  /// `t` is so many transactions of the capture, joined.
+  void expect(const BusTransaction& t, std::uint8_t parts) {
+    if (t.has(kPositionKnown)) {
+      lines_.push_back({t, all_bytes(t.size), parts});
+    } else {
+      windows_[window_of(t.address)].push_back(t);
+    }
+  }
+
+  /// Compares a line with memory as it is: true when every byte has been seen equal.
+  static bool observe(Pending& line, const Memory& memory) {
+    if (line.t.address.offset_in_page() + line.t.size <= kPageSize &&
+        memory.holds(line.t.address, line.t.bytes())) {
+      line.unmatched = 0;
+      return true;
+    }
+    return observe_bytes(line, memory);
+  }
+
+  // With counts, in the order of the bus.
+  bool empty() const { return lines_.empty(); }
+  std::size_t waiting() const { return lines_.size(); }
+  Pending& operator[](std::size_t i) { return lines_[i]; }
+  const Pending& operator[](std::size_t i) const { return lines_[i]; }
+  /// Compares what may have been given up before `next`; `agreed` is told of each that is right,
+  /// and it is forgotten.
+  template <class Agreed>
+  void observe_through(Position next, const Memory& memory, Agreed agreed) {
+    for (std::size_t i = 0; i < lines_.size();) {
+      Pending& line = lines_[i];
+      if (line.t.position > next) return;
+      if (!observe(line, memory)) {
+        ++i;
+        continue;
+      }
+      agreed(line);
+      lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  /// How many, the first ones, were given up by the end of the instruction or iteration
+  /// `completed`. `in_repeat`: an interrupted REP counts its iterations from zero again, and a line
+  /// of it may have been given up behind those that are still to come.
+  std::size_t due(Position completed, bool in_repeat) const;
+  /// How many, the first ones, were given up by instructions up to this one.
+  std::size_t through(std::uint64_t instruction) const {
+    std::size_t n = 0;
+    while (n < lines_.size() && lines_[n].t.position.instruction <= instruction) ++n;
+    return n;
+  }
+  void drop_front(std::size_t count) { lines_.drop_front(count); }
+  /// `size` bytes at `a`, no part of which is in another line, are about to be overwritten by the
+  /// instruction at `now`. Lines given up before may show them: where these differ from `value`
+  /// only in `undefined` bits they cannot be adopted any more, and are no contradiction.
+  struct Overwritten {
+    PhysAddr address;
+    std::uint32_t size = 1, value = 0, undefined = 0;
+  };
+  void excuse(const Overwritten& bytes, Position now);
+
+  // Without counts, by window.
+  /// One number for the lines that a transaction may be of at once.
+  static std::uint32_t window_of(PhysAddr a) {
+    return a.value / std::uint32_t{kMaxTransactionBytes};
+  }
+  bool has_windows() const { return !windows_.empty(); }
+  /// One of those that wait, and the first of its window.
+  const BusTransaction& any_in_windows() const { return windows_.begin()->second.front(); }
+  /// Compares the lines of a window, to be called when one was announced and after every store to
+  /// it. True where some are right: `agreed` was told, and they are forgotten.
+  template <class Agreed>
+  bool observe_window(std::uint32_t window, const Memory& memory, Agreed agreed) {
+    const auto it = windows_.find(window);
+    if (it == windows_.end()) return false;
+    // Several write-backs in a row may show the same contents: the line was modified and restored,
+    // or given up again unchanged.
+    bool any = false;
+    while (!it->second.empty()) {
+      Pending pending = pending_of(it->second.front());
+      if (!observe(pending, memory)) return any;
+      agreed(pending);
+      it->second.pop_front();
+      any = true;
+    }
+    windows_.erase(it);
+    return any;
+  }
+  static Pending pending_of(const BusTransaction& t) { return {t, all_bytes(t.size)}; }
+  /// A write-back of the line with this byte is taken for right, whatever it shows.
+  void forgive(PhysAddr a);
+
+ private:
+  static bool observe_bytes(Pending& line, const Memory& memory);
+
+  ShortQueue<Pending> lines_;
+  /// Write-backs up to the next port access or interrupt, by window_of() their address, in order.
+  std::unordered_map<std::uint32_t, std::deque<BusTransaction>> windows_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,87 @@
+#pragma once
+// Bits of what the replay stores whose values no manual tells - results of one model of a
+// processor, undefined flags in images of EFLAGS - and where memory holds them until the bus shows
+// them.
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "events/bus_transaction.h"
+#include "formats/io/number_set.h"
+#include "replay/machine/memory.h"
+#include "replay/x86/flag_effects.h"
+
+namespace citcat {
+
+/// All addresses are as captured.
+class UndefinedBits {
+ public:
+  // Flags, as the run goes on.
+  /// `reloads`: EFLAGS may have come from an image in memory that the bus has not confirmed.
+  void completed(const DecodedInstruction& info, std::uint32_t ecx, bool reloads) {
+    flags_.completed(info, ecx);
+    if (reloads) flags_.reloaded();
+  }
+  void completed(FlagEffect effect) { flags_.completed(effect); }
+  /// An interrupt or exception is about to store an image of `eflags`.
+  void image_follows(std::uint32_t eflags) { flags_.image_follows(eflags); }
+  /// Of a store that may be an image of EFLAGS; `eflags` asks for the register's present value.
+  template <class Eflags>
+  std::uint32_t in_image(std::span<const std::uint8_t> bytes, Eflags eflags) {
+    if (bytes.size() != 4 && bytes.size() != 2) return 0;
+    std::uint32_t value = 0;
+    std::memcpy(&value, bytes.data(), bytes.size());
+    const std::uint32_t mask = bytes.size() == 4 ? ~0u : 0xffff;
+    return flags_.undefined_in_store(value, [&] { return eflags() & mask; });
+  }
+
+  // Bytes that have not been on the bus.
+  struct Byte {
+    std::uint8_t bits = 0;   ///< that no manual tells
+    std::uint8_t value = 0;  ///< of the byte as the replay stored it
+  };
+  /// There is no byte with such bits.
+  bool empty() const { return bytes_.empty(); }
+  /// The byte was stored, and is not on the bus; `bits` may be 0.
+  void stored(PhysAddr a, Byte byte) {
+    if (byte.bits != 0 || !bytes_.empty()) note(a, byte);
+  }
+  /// Null where all its bits are told.
+  const Byte* find(PhysAddr a) const;
+  /// MOVS at `now` reads from here.
+  void copying(PhysAddr from, Position now) {
+    copied_from_ = from;
+    copied_at_ = now;
+  }
+  /// Of byte number `byte` of what MOVS stores: those it had where it was read. Linux copies the
+  /// frames of interrupts from one stack to another.
+  std::uint8_t copied(std::size_t byte, Position now) const {
+    if (copied_at_ != now || bytes_.empty()) return 0;
+    const Byte* const source = find(copied_from_ + static_cast<std::uint32_t>(byte));
+    return source != nullptr ? source->bits : std::uint8_t{0};
+  }
+  /// The byte differs from the captured one, if it does, only in such bits.
+  bool may_differ(PhysAddr a, std::uint8_t captured, const Memory& memory) const;
+  /// The bus shows the line. A byte of it may have been seen equal before the instruction stored
+  /// what is there now.
+  void line_agreed(const BusTransaction& t, const Memory& memory) {
+    if (!bytes_.empty()) forget(t, memory);
+  }
+
+ private:
+  /// Number of the 16 bytes that an address lies in, the shortest lines that processors have.
+  static std::uint32_t line_of(PhysAddr a) { return a.value / 16; }
+  void note(PhysAddr a, Byte byte);
+  void forget(const BusTransaction& line, const Memory& memory);
+
+  UndefinedFlagTracker flags_;
+  std::unordered_map<std::uint32_t, Byte> bytes_;
+  NumberSet lines_;       ///< line_of() where there may be such bytes
+  PhysAddr copied_from_;  ///< what the MOVS in progress has read
+  std::optional<Position> copied_at_;
+};
+
+}  // namespace citcat

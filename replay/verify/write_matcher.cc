@@ -1,0 +1,64 @@
+#include "replay/verify/write_matcher.h"
+
+#include <algorithm>
+
+namespace citcat {
+
+namespace {
+
+constexpr const char* kNotMade = "the processor wrote memory and the replay did not";
+
+}  // namespace
+
+bool WriteMatcher::covers(PhysAddr a) const {
+  return std::any_of(writes_.begin(), writes_.end(),
+                     [&](const Pending& w) { return a.value - w.t.address.value < w.t.size; });
+}
+
+bool WriteMatcher::all_made() const {
+  return std::none_of(writes_.begin(), writes_.end(),
+                      [](const Pending& w) { return w.unmatched != 0; });
+}
+
+Mismatch WriteMatcher::unexpected(PhysAddr a, std::uint8_t value) const {
+  Mismatch mismatch{
+      "the replay writes memory where the processor did not", {}, write_text(a, {&value, 1})};
+  if (!writes_.empty()) mismatch.expected = writes_.front().t;
+  return mismatch;
+}
+
+std::optional<Mismatch> WriteMatcher::observe_order(const Pending& made, PhysAddr a,
+                                                    std::uint8_t value) const {
+  if (made.t.has(kPositionKnown)) return std::nullopt;
+  for (std::size_t i = 0; &writes_[i] != &made; ++i) {
+    if (writes_[i].unmatched == 0) continue;
+    return Mismatch{"the replay writes memory in another order than the processor did",
+                    writes_[i].t, write_text(a, {&value, 1})};
+  }
+  return std::nullopt;
+}
+
+std::optional<Mismatch> WriteMatcher::overdue(Position completed) const {
+  if (writes_.empty()) return std::nullopt;
+  const Pending& first = writes_.front();
+  const bool late =
+      first.t.has(kPositionKnown)
+          ? first.t.position.instruction <= completed.instruction
+          : out_of_order_ && std::any_of(writes_.begin(), writes_.end(),
+                                         [](const Pending& w) { return w.unmatched == 0; });
+  if (!late) return std::nullopt;
+  return Mismatch{kNotMade, first.t, "nothing"};
+}
+
+std::optional<Mismatch> WriteMatcher::left_before(Position end) const {
+  if (writes_.empty() || !is_left_at(writes_.front().t, end)) return std::nullopt;
+  return Mismatch{kNotMade, writes_.front().t, "the end of the replay"};
+}
+
+const BusTransaction* WriteMatcher::first_missing() const {
+  const auto first = std::find_if(writes_.begin(), writes_.end(),
+                                  [](const Pending& w) { return w.unmatched != 0; });
+  return first != writes_.end() ? &first->t : nullptr;
+}
+
+}  // namespace citcat

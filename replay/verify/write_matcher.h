@@ -1,0 +1,99 @@
+#pragma once
+// Captured writes that wait for the replay to make them: byte by byte, because processors split and
+// join what instructions store.
+//
+// Order is that of the bus, with the freedom a processor has: bytes of one instruction may come in
+// another order where the processor's is not known, or the monitor that counted instructions is no
+// pins.
+
+#include <cstdint>
+#include <optional>
+
+#include "formats/io/short_queue.h"
+#include "replay/verify/mismatch.h"
+
+namespace citcat {
+
+class WriteMatcher {
+ public:
+  struct Pending {
+    BusTransaction t;
+    std::uint32_t unmatched = 0;  ///< bit i: byte i has not been written by the replay yet
+    bool adopted = false;         ///< a byte of it was taken over from the bus
+
+    bool is_whole() const { return unmatched == all_bytes(t.size); }
+  };
+  /// How far a captured write may be from its place. Bytes of one instruction stay well within it:
+  /// the largest, FXSAVE, is 128 bus words; an interrupt out of virtual-8086 mode is 10.
+  static constexpr std::size_t kWindow = 160;
+
+  void expect(const BusTransaction& t) {
+    Pending& w = writes_.emplace_back();
+    w.t = t;
+    w.unmatched = all_bytes(t.size);
+  }
+  bool empty() const { return writes_.empty(); }
+  std::size_t waiting() const { return writes_.size(); }
+  const Pending& operator[](std::size_t i) const { return writes_[i]; }
+  /// Some of a later write than the first that waits has been made.
+  bool out_of_order() const { return out_of_order_; }
+  /// A write that waits goes to this byte.
+  bool covers(PhysAddr a) const;
+  /// Nothing of what waits is left to be made.
+  bool all_made() const;
+
+  /// The first write that waits for a byte at `a` from the instruction at `now`; null where there
+  /// is none. `more` lets further writes be expected while fewer than kWindow are, and returns
+  /// false where none can come.
+  template <class More>
+  Pending* find(PhysAddr a, Position now, More more) {
+    for (std::size_t i = 0; i < kWindow; ++i) {
+      while (i >= writes_.size()) {
+        if (!more()) return nullptr;
+      }
+      Pending& w = writes_[i];
+      if (w.t.has(kPositionKnown) && w.t.position.instruction > now.instruction) return nullptr;
+      const std::uint32_t offset = a.value - w.t.address.value;
+      if (offset < w.t.size && (w.unmatched >> offset & 1) != 0) {
+        if (i != 0) out_of_order_ = true;
+        return &w;
+      }
+    }
+    return nullptr;
+  }
+  /// find() found none for this byte.
+  Mismatch unexpected(PhysAddr a, std::uint8_t value) const;
+  /// Where the order of the processor's stores is known: the write that the byte belongs to must be
+  /// the first of those that are left.
+  std::optional<Mismatch> observe_order(const Pending& made, PhysAddr a, std::uint8_t value) const;
+  /// The replay writes the byte, which memory holds now: true when all of the write has been made.
+  static bool observe(Pending& pending, PhysAddr a) {
+    pending.unmatched &= ~(1u << (a.value - pending.t.address.value));
+    return pending.unmatched == 0;
+  }
+  /// The instruction at `completed` has made all its stores: a write that it or one before left
+  /// out.
+  std::optional<Mismatch> overdue(Position completed) const;
+  /// Forgets what has been made, as far as nothing before it waits.
+  void drop_made() {
+    while (!writes_.empty() && writes_.front().unmatched == 0) writes_.pop_front();
+    if (writes_.empty()) out_of_order_ = false;
+  }
+  /// The first `count` agree.
+  void drop_front(std::size_t count) { writes_.drop_front(count); }
+
+  /// At the end of the replay.
+  std::optional<Mismatch> left_before(Position end) const;
+  /// The first that has not been made; null where all have.
+  const BusTransaction* first_missing() const;
+
+ private:
+  static constexpr std::uint32_t all_bytes(std::uint32_t size) {
+    return size >= 32 ? ~0u : (1u << size) - 1;
+  }
+
+  ShortQueue<Pending> writes_;
+  bool out_of_order_ = false;
+};
+
+}  // namespace citcat
