@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "replay/verify/accounting.h"
+#include "replay/run/accounting.h"
 
 namespace citcat {
 

@@ -255,9 +255,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   verdict.match =
       verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
   if (arguments.account) {
-    verdict.accounting = account(file.recording(), verdict.placements, verdict.totals,
-                                 verdict.report.instructions, [&file] { return file.evidence(); });
-    verdict.accounting->hints = file.hints().size();
+    verdict.accounting = account(file, verdict.totals, verdict.report.instructions);
   }
   if (arguments.exact_cache && verdict.cache && verdict.cache->totals.first) {
     verdict.match = false;

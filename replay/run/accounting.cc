@@ -1,9 +1,9 @@
-#include "replay/verify/accounting.h"
+#include "replay/run/accounting.h"
 
 #include <algorithm>
 #include <unordered_set>
 
-#include "replay/session/replayer.h"
+#include "replay/run/replay_session.h"
 #include "replay/verify/cache_model.h"
 
 namespace citcat {
@@ -11,10 +11,12 @@ namespace {
 
 constexpr std::uint64_t kLongestStartRoutine = 200'000;
 
-/// Ends the run when the routine that was running at its start has returned.
+/// Notices when the routine that was running at the start of the replay has returned.
 class ReturnWatch final : public Sink {
  public:
+  /// The first instruction behind it.
   std::optional<std::uint64_t> returned() const { return returned_; }
+  Detail detail() const override { return Detail::instructions; }
   void instruction(const ExecutedInstruction& e, Position now) override {
     switch (e.info->kind) {
       case InstructionClass::call:
@@ -25,9 +27,8 @@ class ReturnWatch final : public Sink {
       case InstructionClass::far_return:
       case InstructionClass::iret:
       case InstructionClass::sysexit:
-        if (depth_-- != 0) break;
-        returned_ = now.instruction + 1;
-        throw EvidenceEnd{};
+        if (!returned_ && depth_-- == 0) returned_ = now.instruction + 1;
+        break;
       default:
         break;
     }
@@ -39,15 +40,18 @@ class ReturnWatch final : public Sink {
   std::optional<std::uint64_t> returned_;
 };
 
-std::optional<std::uint64_t> find_start_routine(const Recording& recording,
-                                                std::uint64_t instructions,
-                                                const EvidenceSource& evidence) {
+std::optional<std::uint64_t> find_start_routine(const RecordingFile& file,
+                                                std::uint64_t instructions) {
+  constexpr std::uint64_t kStep = 1000;
   ReturnWatch watch;
-  ReplayOptions options;
-  options.evidence = evidence;
+  SessionOptions options;
+  options.check = false;
   options.to = std::min(kLongestStartRoutine, instructions);
-  options.path = ExecutionPath::instructions;
-  Replayer(recording, &watch, std::move(options)).run();
+  ReplaySession session(file, &watch, options);
+  for (std::uint64_t to = 0; to < options.to && !watch.returned();) {
+    to = std::min(to + kStep, options.to);
+    if (session.run_to(to).end != ReplayReport::End::stopped) break;
+  }
   return watch.returned();
 }
 
@@ -104,20 +108,21 @@ void count_events(const Recording& recording, std::span<const PlacedEvent> place
 
 }  // namespace
 
-Accounting account(const Recording& recording, std::span<const PlacedEvent> placements,
-                   const VerifyTotals& totals, std::uint64_t instructions,
-                   const EvidenceSource& evidence) {
+Accounting account(const RecordingFile& file, const VerifyTotals& totals,
+                   std::uint64_t instructions) {
+  const Recording& recording = file.recording();
   Accounting a;
   a.compared = totals.writes.equal + totals.write_backs.equal + totals.reads +
                totals.io_reads.equal + totals.io_writes.equal + totals.specials.equal +
                totals.instructions.equal + recording.totals.interrupts;
   a.evidence_bytes = totals.evidence_bytes;
   a.instructions = instructions;
-  a.start_routine = find_start_routine(recording, instructions, evidence);
-  scan_evidence(recording, *evidence(), a);
+  a.start_routine = find_start_routine(file, instructions);
+  scan_evidence(recording, *file.evidence(), a);
   a.image_bytes = recording.image.byte_count();
   a.assumed_registers = recording.initial.unknown;
-  count_events(recording, placements, a);
+  count_events(recording, file.placements(), a);
+  a.hints = file.hints().size();
   return a;
 }
 

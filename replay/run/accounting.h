@@ -3,16 +3,12 @@
 // taken on trust.
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "events/placement.h"
-#include "events/recording.h"
-#include "replay/verify/verifier.h"
+#include "events/archive/recording_file.h"
+#include "replay/verify/comparison_result.h"
 
 namespace citcat {
 
@@ -46,10 +42,9 @@ struct Accounting {
   std::uint64_t hints = 0;           ///< corrections by hand
 };
 
-/// Of a recording that `totals` were verified of over so many `instructions`. `evidence` opens its
-/// evidence from the start.
-Accounting account(const Recording& recording, std::span<const PlacedEvent> placements,
-                   const VerifyTotals& totals, std::uint64_t instructions,
-                   const EvidenceSource& evidence);
+/// Of an archive with evidence, whose interrupts have their places, and of which `totals` were
+/// verified over so many `instructions`. Replays the beginning of it, and reads the evidence once.
+Accounting account(const RecordingFile& file, const VerifyTotals& totals,
+                   std::uint64_t instructions);
 
 }  // namespace citcat
