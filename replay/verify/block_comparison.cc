@@ -32,8 +32,8 @@ Position BlockComparison::expected() {
     c_.pull();
   }
   const auto first_read = [&] {
-    const bool any = c_.reads != nullptr && c_.reads->first_pending() != nullptr;
-    return any ? place_of(*c_.reads->first_pending()) : kNever;
+    const bool any = c_.reads != nullptr && c_.reads->due() != nullptr;
+    return any ? place_of(*c_.reads->due()) : kNever;
   };
   const auto next = [&] { return c_.cursor.is_known() ? place_of(c_.cursor.next()) : kNever; };
   if (c_.cursor.is_known()) pull_reads_at(std::min(first_read(), next()));
@@ -218,7 +218,7 @@ void BlockComparison::take_writes(std::size_t count) {
 
 std::uint32_t BlockComparison::agreed_iterations(const StringIterations& run, Position first) {
   if (!may_take_iterations(first)) return 0;
-  ReadCheck& reads = *c_.reads;
+  ReadMatcher& reads = *c_.reads;
   reads.reach(first.iteration);
   StringIterations taken = run;
   taken.count = reads.plain_iterations(run, c_.memory());

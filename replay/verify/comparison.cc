@@ -32,7 +32,7 @@ Comparison::Comparison(const Recording& r, std::unique_ptr<EvidenceReader> reade
       final_memory(r, {.keeps_model = options.final_memory && !write_back, .knows_lines = !plain}),
       external(r) {
   const bool has_reads = r.totals.reads + r.totals.line_fills != 0;
-  if (options.reads && has_reads && r.instructions) reads = std::make_unique<ReadCheck>(r, plain);
+  if (options.reads && has_reads && r.instructions) reads = std::make_unique<ReadMatcher>(r, plain);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ void Comparison::sort_in(const BusTransaction& t) {
   if (reads != nullptr) {
     if (t.op == BusOp::data_write) reads->captured_write(t);
     if (t.op == BusOp::data_read || t.op == BusOp::code_read) {
-      reads->captured_read(t, cursor.parts());
+      reads->expect(t, cursor.parts());
     }
   }
   switch (t.op) {
@@ -74,7 +74,7 @@ void Comparison::sort_in(const BusTransaction& t) {
         writes.expect(t);
       } else {
         lines.expect(t, cursor.parts());
-        if (!t.has(kPositionKnown)) check_window(LineMatcher::window_of(t.address));
+        if (!t.has(kPositionKnown)) check_window(window_of(t.address));
       }
       break;
     case BusOp::io_read:
@@ -139,7 +139,7 @@ void Comparison::follow_reads(Position now) {
   };
   if (!waits && !reads->waits_before(now.instruction)) {
     reads->begin(now.instruction);
-  } else if (before == ReadCheck::kNone || !reach(before)) {
+  } else if (before == ReadMatcher::kNone || !reach(before)) {
     reads->skip(now.instruction);
   } else {
     require(reads->settle(now.instruction, memory()), {before, 0});
@@ -174,7 +174,7 @@ void Comparison::expire_lines(Position now, bool in_repeat) {
 void Comparison::settle_windows(Position now) {
   while (lines.has_windows()) {
     LineMatcher::Pending line = LineMatcher::pending_of(lines.any_in_windows());
-    if (check_window(LineMatcher::window_of(line.t.address))) continue;
+    if (check_window(window_of(line.t.address))) continue;
     LineMatcher::observe(line, memory());
     if (adopt(line)) continue;
     refuse(line, "a line written back holds other bytes than the replay's memory ever did", now);
@@ -254,7 +254,7 @@ bool Comparison::adopt(LineMatcher::Pending& line) {
   }
   const std::uint32_t part = line.t.size / line.parts;
   for (std::uint32_t first = 0; first < line.t.size; first += part) {
-    if ((line.unmatched >> first & LineMatcher::all_bytes(part)) != 0) ++result.totals.adopted;
+    if ((line.unmatched >> first & all_bytes(part)) != 0) ++result.totals.adopted;
   }
   return true;
 }

@@ -21,7 +21,7 @@
 #include "replay/verify/flag_images.h"
 #include "replay/verify/line_matcher.h"
 #include "replay/verify/port_matcher.h"
-#include "replay/verify/read_check.h"
+#include "replay/verify/read_matcher.h"
 #include "replay/verify/special_matcher.h"
 #include "replay/verify/undefined_bits.h"
 #include "replay/verify/write_matcher.h"
@@ -95,7 +95,7 @@ struct Comparison : ComparisonProgress {
   void begin_reads(Position now) {
     if (now.instruction != reads->instruction()) follow_reads(now);
     // An event that came at a REP has it start again from zero: counts no longer order its reads.
-    reads->reach(now.instruction == interrupted ? ReadCheck::kAnyIteration : now.iteration);
+    reads->reach(now.instruction == interrupted ? ReadMatcher::kAnyIteration : now.iteration);
   }
 
   // Lines.
@@ -133,7 +133,7 @@ struct Comparison : ComparisonProgress {
   const bool write_back;  ///< the form of the bus
   std::unique_ptr<EvidenceReader> evidence;
   Machine* machine = nullptr;
-  std::unique_ptr<ReadCheck> reads;  ///< null where reads are not compared
+  std::unique_ptr<ReadMatcher> reads;  ///< null where reads are not compared
   FinalMemoryCheck final_memory;
   ExternalChanges external;
   FlagImages images;  ///< of a plain comparison

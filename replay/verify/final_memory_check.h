@@ -10,6 +10,7 @@
 #include "events/recording.h"
 #include "formats/io/number_set.h"
 #include "replay/machine/memory.h"
+#include "replay/verify/transaction_bytes.h"
 
 namespace citcat {
 
@@ -87,8 +88,6 @@ class FinalMemoryCheck {
   void restore(const Progress& progress) { progress_ = progress; }
 
  private:
-  /// Number of the 16 bytes that an address lies in, the shortest lines that processors have.
-  static std::uint32_t line_of(PhysAddr a) { return a.value / 16; }
   void confirm(const BusTransaction& line);
   void note_device(const BusTransaction& t);
   void forget_device(const BusTransaction& t);

@@ -8,9 +8,9 @@
 #include <deque>
 #include <unordered_map>
 
-#include "events/bus_transaction.h"
 #include "formats/io/short_queue.h"
 #include "replay/machine/memory.h"
+#include "replay/verify/transaction_bytes.h"
 
 namespace citcat {
 
@@ -21,10 +21,6 @@ class LineMatcher {
     std::uint32_t unmatched = 0;  ///< bit i: byte i has not been seen equal yet
     std::uint8_t parts = 1;       ///< transactions of the capture that it is
   };
-  /// The masks above when nothing has been seen of `size` bytes.
-  static constexpr std::uint32_t all_bytes(std::uint32_t size) {
-    return size >= 32 ? ~0u : (1u << size) - 1;
-  }
 
   /// `t` is so many transactions of the capture, joined.
   void expect(const BusTransaction& t, std::uint8_t parts) {
@@ -85,11 +81,7 @@ class LineMatcher {
   };
   void excuse(const Overwritten& bytes, Position now);
 
-  // Without counts, by window.
-  /// One number for the lines that a transaction may be of at once.
-  static std::uint32_t window_of(PhysAddr a) {
-    return a.value / std::uint32_t{kMaxTransactionBytes};
-  }
+  // Without counts, by window_of() their addresses.
   bool has_windows() const { return !windows_.empty(); }
   /// One of those that wait, and the first of its window.
   const BusTransaction& any_in_windows() const { return windows_.begin()->second.front(); }

@@ -12,6 +12,7 @@
 #include "events/bus_transaction.h"
 #include "formats/io/number_set.h"
 #include "replay/machine/memory.h"
+#include "replay/verify/transaction_bytes.h"
 #include "replay/x86/flag_effects.h"
 
 namespace citcat {
@@ -72,8 +73,6 @@ class UndefinedBits {
   }
 
  private:
-  /// Number of the 16 bytes that an address lies in, the shortest lines that processors have.
-  static std::uint32_t line_of(PhysAddr a) { return a.value / 16; }
   void note(PhysAddr a, Byte byte);
   void forget(const BusTransaction& line, const Memory& memory);
 

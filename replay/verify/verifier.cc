@@ -15,7 +15,7 @@ Verifier::~Verifier() = default;
 Verifier::Checkpoint Verifier::checkpoint() const {
   Checkpoint c{comparison_, comparison_.final_memory.progress(), comparison_.external.seen(), {}};
   if (comparison_.reads != nullptr) {
-    c.reads = std::make_shared<const ReadCheck::Checkpoint>(comparison_.reads->checkpoint());
+    c.reads = std::make_shared<const ReadMatcher::Checkpoint>(comparison_.reads->checkpoint());
   }
   return c;
 }
@@ -129,11 +129,10 @@ void Verifier::match_byte(PhysAddr a, Stored byte, Position now) {
 
 /// Of lines without counts: those of which these bytes may be part.
 void Verifier::check_windows(PhysAddr a, std::size_t size, Position now) {
-  const auto window = [&](PhysAddr at) {
-    return LineMatcher::window_of(comparison_.memory().captured(at));
-  };
-  const std::uint32_t last = window(a + static_cast<std::uint32_t>(size - 1));
-  for (std::uint32_t w = window(a); w <= last; ++w) {
+  const Memory& memory = comparison_.memory();
+  const PhysAddr last_byte = a + static_cast<std::uint32_t>(size - 1);
+  const std::uint32_t last = window_of(memory.captured(last_byte));
+  for (std::uint32_t w = window_of(memory.captured(a)); w <= last; ++w) {
     if (comparison_.check_window(w)) comparison_.progress_at = now.instruction;
   }
 }

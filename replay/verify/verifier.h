@@ -84,7 +84,7 @@ class Verifier final : public Sink {
     ComparisonProgress progress;
     FinalMemoryCheck::Progress final_memory;
     std::size_t external_changes = 0;
-    std::shared_ptr<const ReadCheck::Checkpoint> reads;  ///< null where reads are not compared
+    std::shared_ptr<const ReadMatcher::Checkpoint> reads;  ///< null where reads are not compared
   };
   Checkpoint checkpoint() const;
   void restore(const Checkpoint& checkpoint);
@@ -98,7 +98,7 @@ class Verifier final : public Sink {
   /// Memory was changed here by somebody who knows better than the replay: write-backs that wait
   /// for their bytes are looked at again.
   void memory_changed(PhysAddr a) {
-    comparison_.check_window(LineMatcher::window_of(comparison_.memory().captured(a)));
+    comparison_.check_window(window_of(comparison_.memory().captured(a)));
   }
   /// A write-back of this line is taken for right, whatever it shows.
   void forgive_line(PhysAddr a) { comparison_.lines.forgive(comparison_.memory().captured(a)); }

@@ -11,6 +11,7 @@
 
 #include "formats/io/short_queue.h"
 #include "replay/verify/mismatch.h"
+#include "replay/verify/transaction_bytes.h"
 
 namespace citcat {
 
@@ -88,10 +89,6 @@ class WriteMatcher {
   const BusTransaction* first_missing() const;
 
  private:
-  static constexpr std::uint32_t all_bytes(std::uint32_t size) {
-    return size >= 32 ? ~0u : (1u << size) - 1;
-  }
-
   ShortQueue<Pending> writes_;
   bool out_of_order_ = false;
 };

@@ -26,7 +26,7 @@ class LineMatcherTest : public testing::Test {
   }
   std::size_t agreed_in_window() {
     std::size_t agreed = 0;
-    lines_.observe_window(LineMatcher::window_of(PhysAddr{kLine}), machine_.memory(),
+    lines_.observe_window(window_of(PhysAddr{kLine}), machine_.memory(),
                           [&](const LineMatcher::Pending&) { ++agreed; });
     return agreed;
   }

@@ -1,4 +1,4 @@
-#include "replay/verify/read_check.h"
+#include "replay/verify/read_matcher.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -25,7 +25,7 @@ std::string read_text(const char* what, PhysAddr a, std::uint32_t size) {
 
 }  // namespace
 
-ReadCheck::ReadCheck(const Recording& recording, bool plain)
+ReadMatcher::ReadMatcher(const Recording& recording, bool plain)
     : recording_(recording),
       uncached_(recording.bus.form == CacheForm::none),
       plain_(plain),
@@ -40,7 +40,7 @@ ReadCheck::ReadCheck(const Recording& recording, bool plain)
 // ---------------------------------------------------------------------------------------------
 // The captured side
 
-void ReadCheck::apply_external_writes(std::uint64_t transaction) {
+void ReadMatcher::apply_external_writes(std::uint64_t transaction) {
   const auto& writes = recording_.external_writes;
   for (; next_external_ < writes.size() && writes[next_external_].transaction <= transaction;
        ++next_external_) {
@@ -48,7 +48,7 @@ void ReadCheck::apply_external_writes(std::uint64_t transaction) {
   }
 }
 
-void ReadCheck::captured_read(const BusTransaction& t, std::uint8_t parts) {
+void ReadMatcher::expect(const BusTransaction& t, std::uint8_t parts) {
   if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
   apply_external_writes(t.index);
   if (t.size == 0 || !t.has(kPositionKnown)) return;
@@ -62,7 +62,7 @@ void ReadCheck::captured_read(const BusTransaction& t, std::uint8_t parts) {
 }
 
 /// The captured side writes.
-void ReadCheck::set_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
+void ReadMatcher::set_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
   const auto end = a.offset_in_page() + static_cast<std::uint32_t>(bytes.size());
   for (std::uint32_t at = 0; uncached_ && at < end; at += kPageSize) {
     const std::uint32_t frame = PhysAddr{(a.value & ~kPageMask) + at}.page();
@@ -73,7 +73,7 @@ void ReadCheck::set_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
 
 /// The frame is about to be written for the first time: what was read there before, and waits,
 /// keeps what it held.
-void ReadCheck::note_written(std::uint32_t frame) {
+void ReadMatcher::note_written(std::uint32_t frame) {
   for (Pending& p : pending_) {
     if (!p.shown && p.t.address.page() == frame) show_memory(p);
   }
@@ -81,7 +81,7 @@ void ReadCheck::note_written(std::uint32_t frame) {
 }
 
 /// Adds what the capture has shown memory to hold so far.
-void ReadCheck::show_memory(Pending& p) const {
+void ReadMatcher::show_memory(Pending& p) const {
   p.shown = true;
   const MemoryImage::Page* const page = bus_memory_.find(p.t.address.page());
   if (page == nullptr) return;
@@ -103,7 +103,7 @@ void ReadCheck::show_memory(Pending& p) const {
   p.known = page->valid.bits(offset, size);
 }
 
-void ReadCheck::captured_write(const BusTransaction& t) {
+void ReadMatcher::captured_write(const BusTransaction& t) {
   if (t.has(kUncacheable)) device_pages_.insert(t.address.page());
   set_memory(t.address, t.bytes());
 }
@@ -111,7 +111,8 @@ void ReadCheck::captured_write(const BusTransaction& t) {
 // ---------------------------------------------------------------------------------------------
 // The replayed side
 
-void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store, const Memory& memory) {
+void ReadMatcher::touch(PhysAddr a, std::uint32_t size, bool code, bool store,
+                        const Memory& memory) {
   std::size_t looked_at = 0;
   for (auto p = pending_.begin(); p != pending_.end() && looked_at < kLookAhead;) {
     if (p->t.position.instruction > instruction_) break;
@@ -133,7 +134,7 @@ void ReadCheck::touch(PhysAddr a, std::uint32_t size, bool code, bool store, con
   }
 }
 
-void ReadCheck::fetched(PhysAddr a, std::uint32_t size, const Memory& memory) {
+void ReadMatcher::fetched(PhysAddr a, std::uint32_t size, const Memory& memory) {
   if (!expects()) return;
   const PhysAddr at = memory.captured(a);
   const auto is_it = [&](const Access& f) { return f.address == at && f.size == size; };
@@ -148,7 +149,7 @@ void ReadCheck::fetched(PhysAddr a, std::uint32_t size, const Memory& memory) {
 
 /// What is fetched on the bus may be stored over by the instruction just begun, be it by itself. Of
 /// the iterations of a REP each looks only at what the ones before have not found held.
-void ReadCheck::look_at_code(const Memory& memory) {
+void ReadMatcher::look_at_code(const Memory& memory) {
   bool all_held = true;
   for (std::size_t i = code_held_; i < pending_.size(); ++i) {
     Pending& p = pending_[i];
@@ -159,7 +160,7 @@ void ReadCheck::look_at_code(const Memory& memory) {
   }
 }
 
-void ReadCheck::read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memory& memory) {
+void ReadMatcher::read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memory& memory) {
   const PhysAddr at = memory.captured(a);
   if (kind == AccessKind::walk) table_frames_.insert(at.page());
   if (!expects()) return;
@@ -170,7 +171,7 @@ void ReadCheck::read(PhysAddr a, std::uint32_t size, AccessKind kind, const Memo
   }
 }
 
-void ReadCheck::stored(PhysAddr a, std::uint32_t size, const Memory& memory) {
+void ReadMatcher::stored(PhysAddr a, std::uint32_t size, const Memory& memory) {
   if (!expects()) return;
   const PhysAddr at = memory.captured(a);
   if (uncached_) {
@@ -184,14 +185,14 @@ void ReadCheck::stored(PhysAddr a, std::uint32_t size, const Memory& memory) {
 // One instruction against the other side
 
 /// Neither side has written to its frame: both hold what the image does. Else its bytes are shown.
-bool ReadCheck::is_unwritten(Pending& p, const Memory& memory) const {
+bool ReadMatcher::is_unwritten(Pending& p, const Memory& memory) const {
   if (p.shown) return false;
   if (!memory.is_changed(p.t.address.page())) return true;
   show_memory(p);
   return false;
 }
 
-bool ReadCheck::equals(Pending& p, const Memory& memory) const {
+bool ReadMatcher::equals(Pending& p, const Memory& memory) const {
   if (is_unwritten(p, memory)) return true;
   const bool in_page = p.t.address.offset_in_page() + p.t.size <= kPageSize;
   if (in_page && memory.holds(p.t.address, p.t.bytes())) return true;
@@ -209,17 +210,17 @@ bool ReadCheck::equals(Pending& p, const Memory& memory) const {
 }
 
 /// A fetch on the bus may be ahead of what is executed.
-bool ReadCheck::follows_code(const Pending& p, PhysAddr fetched) const {
+bool ReadMatcher::follows_code(const Pending& p, PhysAddr fetched) const {
   const std::uint32_t begin = fetched.value & ~(line_bytes_ - 1);
   return p.t.address.value - begin < line_bytes_ + std::max(line_bytes_, kPrefetch);
 }
 
-bool ReadCheck::follows_code(const Pending& p) const {
+bool ReadMatcher::follows_code(const Pending& p) const {
   return std::any_of(fetches_.begin(), fetches_.end(),
                      [&](const Access& f) { return follows_code(p, f.address); });
 }
 
-std::optional<Mismatch> ReadCheck::settle_fills(const Memory& memory) {
+std::optional<Mismatch> ReadMatcher::settle_fills(const Memory& memory) {
   for (Pending& p : pending_) {
     if (p.t.position.instruction > instruction_) break;
     if (uncached_ && p.t.op != BusOp::code_read) continue;
@@ -241,7 +242,7 @@ std::optional<Mismatch> ReadCheck::settle_fills(const Memory& memory) {
 /// Bytes in any order within the instruction. Page walks are left out where only one side has them:
 /// the replay's TLB need not be the processor's. A processor may read what it is about to
 /// overwrite.
-std::optional<Mismatch> ReadCheck::settle_uncached_data() {
+std::optional<Mismatch> ReadMatcher::settle_uncached_data() {
   bus_bytes_.clear();
   replay_bytes_.clear();
   for (const Pending& p : pending_) {
@@ -267,7 +268,7 @@ std::optional<Mismatch> ReadCheck::settle_uncached_data() {
   return std::nullopt;
 }
 
-std::optional<Mismatch> ReadCheck::missing_read(std::uint64_t address) const {
+std::optional<Mismatch> ReadMatcher::missing_read(std::uint64_t address) const {
   const PhysAddr at{static_cast<std::uint32_t>(address)};
   const bool overwritten = std::any_of(stores_.begin(), stores_.end(), [&](const Access& store) {
     return at.value - store.address.value < store.size;
@@ -282,7 +283,7 @@ std::optional<Mismatch> ReadCheck::missing_read(std::uint64_t address) const {
   return mismatch;
 }
 
-std::optional<Mismatch> ReadCheck::extra_read(std::uint64_t address) const {
+std::optional<Mismatch> ReadMatcher::extra_read(std::uint64_t address) const {
   const PhysAddr at{static_cast<std::uint32_t>(address)};
   const auto r = std::find_if(reads_.begin(), reads_.end(), [&](const Access& candidate) {
     return at.value - candidate.address.value < candidate.size;
@@ -295,7 +296,7 @@ std::optional<Mismatch> ReadCheck::extra_read(std::uint64_t address) const {
 }
 
 /// Fetches from number `oldest` of recent_code_ on brought every byte of the range.
-bool ReadCheck::was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest) const {
+bool ReadMatcher::was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest) const {
   const bool recent = straight_code_.fetches <= recent_code_.size() - oldest;
   if (recent && straight_code_.holds(a, size)) return true;
   for (std::uint32_t done = 0; done < size;) {
@@ -310,11 +311,11 @@ bool ReadCheck::was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest) 
   return true;
 }
 
-void ReadCheck::forget_old_fetches() {
+void ReadMatcher::forget_old_fetches() {
   if (recent_code_.size() > kRecentCode) recent_code_.drop_front(recent_code_.size() - kRecentCode);
 }
 
-std::optional<Mismatch> ReadCheck::settle_uncached_code() {
+std::optional<Mismatch> ReadMatcher::settle_uncached_code() {
   for (const Pending& p : pending_) {
     if (p.t.position.instruction > instruction_) break;
     if (p.t.op == BusOp::code_read) note_fetch(p.t);
@@ -329,7 +330,7 @@ std::optional<Mismatch> ReadCheck::settle_uncached_code() {
   return std::nullopt;
 }
 
-std::optional<Mismatch> ReadCheck::settle(std::uint64_t next, const Memory& memory) {
+std::optional<Mismatch> ReadMatcher::settle(std::uint64_t next, const Memory& memory) {
   std::optional<Mismatch> result;
   if (uncached_) {
     result = settle_uncached_data();
@@ -340,7 +341,7 @@ std::optional<Mismatch> ReadCheck::settle(std::uint64_t next, const Memory& memo
   return result;
 }
 
-std::uint64_t ReadCheck::pending_data(std::uint64_t first) const {
+std::uint64_t ReadMatcher::pending_data(std::uint64_t first) const {
   if (uncached_) return ~std::uint64_t{0};
   constexpr std::uint64_t kLast = 63;
   std::uint64_t result = 0;
@@ -354,7 +355,7 @@ std::uint64_t ReadCheck::pending_data(std::uint64_t first) const {
   return result;
 }
 
-bool ReadCheck::agrees(const ExecutedBlock& block, std::uint64_t first, const Memory& memory) {
+bool ReadMatcher::agrees(const ExecutedBlock& block, std::uint64_t first, const Memory& memory) {
   const BlockMemory after(block, memory);
   if (!uncached_) return agrees_with_fills(block, first, after);
   const std::size_t fetches = recent_code_.size();
@@ -365,8 +366,8 @@ bool ReadCheck::agrees(const ExecutedBlock& block, std::uint64_t first, const Me
   return false;
 }
 
-bool ReadCheck::agrees_with_fills(const ExecutedBlock& block, std::uint64_t first,
-                                  const BlockMemory& after) const {
+bool ReadMatcher::agrees_with_fills(const ExecutedBlock& block, std::uint64_t first,
+                                    const BlockMemory& after) const {
   for (const Pending& p : pending_) {
     const std::uint64_t number = p.t.position.instruction - first;
     if (p.t.position.instruction >= first + block.count()) break;
@@ -379,8 +380,8 @@ bool ReadCheck::agrees_with_fills(const ExecutedBlock& block, std::uint64_t firs
 /// As settle_uncached_data(), settle_uncached_code() and settle_fills() find it, instruction by
 /// instruction: the same reads in the same order, and code from what was fetched. Of data the bus
 /// may show page walks besides.
-bool ReadCheck::agrees_uncached(const ExecutedBlock& block, std::uint64_t first,
-                                const BlockMemory& after, const Memory& memory) {
+bool ReadMatcher::agrees_uncached(const ExecutedBlock& block, std::uint64_t first,
+                                  const BlockMemory& after, const Memory& memory) {
   // What an event before the block read counts as part of the first instruction.
   const auto is_walk = [](const Access& r) { return r.kind == AccessKind::walk; };
   if (!fetches_.empty() || !std::all_of(reads_.begin(), reads_.end(), is_walk)) return false;
@@ -418,8 +419,8 @@ bool ReadCheck::agrees_uncached(const ExecutedBlock& block, std::uint64_t first,
 }
 
 /// As touch() and settle_fills() find it, where that does not take more than a look.
-bool ReadCheck::agrees(const Pending& p, const BlockMemory& block,
-                       std::uint32_t instruction) const {
+bool ReadMatcher::agrees(const Pending& p, const BlockMemory& block,
+                         std::uint32_t instruction) const {
   const auto [first, bytes] = filled(p.t);
   if (p.t.op == BusOp::code_read) {
     if (block.fetches_within(instruction, first, bytes)) {
@@ -434,8 +435,8 @@ bool ReadCheck::agrees(const Pending& p, const BlockMemory& block,
   return (p.touched || is_table(p.t.address)) && equals_before(p, block, instruction + 1);
 }
 
-bool ReadCheck::equals_before(const Pending& p, const BlockMemory& block,
-                              std::uint32_t instruction) const {
+bool ReadMatcher::equals_before(const Pending& p, const BlockMemory& block,
+                                std::uint32_t instruction) const {
   if (block.holds(p.t.address, p.t.bytes(), p.known)) return true;
   for (std::uint32_t i = 0; i < p.t.size; ++i) {
     if ((p.known >> i & 1) == 0) continue;
@@ -446,7 +447,7 @@ bool ReadCheck::equals_before(const Pending& p, const BlockMemory& block,
   return true;
 }
 
-std::uint64_t ReadCheck::pass_block(std::uint64_t last) {
+std::uint64_t ReadMatcher::pass_block(std::uint64_t last) {
   drop_before(last);
   const std::uint64_t before = compared_;
   drop_before(last + 1);
@@ -455,7 +456,7 @@ std::uint64_t ReadCheck::pass_block(std::uint64_t last) {
   return before;
 }
 
-void ReadCheck::drop_before(std::uint64_t instruction) {
+void ReadMatcher::drop_before(std::uint64_t instruction) {
   std::size_t count = 0;
   for (; count < pending_.size(); ++count) {
     const Pending& p = pending_[count];
@@ -465,7 +466,7 @@ void ReadCheck::drop_before(std::uint64_t instruction) {
   pending_.drop_front(count);
 }
 
-void ReadCheck::skip(std::uint64_t next) {
+void ReadMatcher::skip(std::uint64_t next) {
   // Before the first access nothing of the capture has been compared yet.
   drop_before(instruction_ != kNone ? instruction_ + 1 : next);
   begin(next);

@@ -4,19 +4,19 @@
 #include <iterator>
 
 #include "replay/machine/string_iterations.h"
-#include "replay/verify/read_check.h"
+#include "replay/verify/read_matcher.h"
 
 namespace citcat {
 
 /// The first of the iterations from iteration_ on that what the bus shows there is compared with:
 /// is_later().
-std::uint32_t ReadCheck::first_concerned(const Pending& p) const {
+std::uint32_t ReadMatcher::first_concerned(const Pending& p) const {
   const std::uint32_t its = p.t.position.iteration;
   return is_later(its) ? its - 1 - iteration_ : 0;
 }
 
 /// The iteration that it belongs to, or the one before, reads from it.
-bool ReadCheck::is_read_in_place(const Pending& p, const StringIterations& run) const {
+bool ReadMatcher::is_read_in_place(const Pending& p, const StringIterations& run) const {
   if (p.t.op != BusOp::data_read || p.t.has(kStoreFill)) return false;
   const std::uint32_t first = first_concerned(p);
   const auto [line, bytes] = filled(p.t);
@@ -25,7 +25,7 @@ bool ReadCheck::is_read_in_place(const Pending& p, const StringIterations& run) 
 
 /// How many of the iterations of `run`, the first of them iteration_, read what the bus shows, as
 /// touch() would find it, one by one.
-std::uint32_t ReadCheck::plain_iterations(const StringIterations& run, const Memory& memory) {
+std::uint32_t ReadMatcher::plain_iterations(const StringIterations& run, const Memory& memory) {
   if (uncached_) return run.count;
   for (Pending& p : pending_) {
     const std::uint32_t first = first_concerned(p);
@@ -46,7 +46,7 @@ std::uint32_t ReadCheck::plain_iterations(const StringIterations& run, const Mem
 }
 
 /// Iterations that plain_iterations() counted are about to be made.
-void ReadCheck::pass_iterations(const StringIterations& run, const Memory& memory) {
+void ReadMatcher::pass_iterations(const StringIterations& run, const Memory& memory) {
   if (uncached_) {
     look_at_code(memory);
     for (std::uint32_t i = 0; i < run.count; ++i) {

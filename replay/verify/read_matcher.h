@@ -24,7 +24,7 @@
 namespace citcat {
 
 /// How far a comparison of reads has come, apart from what the capture has shown memory to hold.
-struct ReadCheckProgress {
+struct ReadMatcherProgress {
   struct Access {
     PhysAddr address;
     std::uint32_t size = 0;
@@ -65,17 +65,17 @@ struct ReadCheckProgress {
   std::uint64_t compared_ = 0;
 };
 
-class ReadCheck : private ReadCheckProgress {
+class ReadMatcher : private ReadMatcherProgress {
  public:
-  using ReadCheckProgress::kAnyIteration;
-  using ReadCheckProgress::kNone;
-  /// `recording` must outlive the check. Only captures whose memory traffic is counted are
+  using ReadMatcherProgress::kAnyIteration;
+  using ReadMatcherProgress::kNone;
+  /// `recording` must outlive the matcher. Only captures whose memory traffic is counted are
   /// compared; of others nothing is asked. `plain`: what a Mismatch shows is of no interest.
-  explicit ReadCheck(const Recording& recording, bool plain = false);
+  explicit ReadMatcher(const Recording& recording, bool plain = false);
 
   // The captured side, in bus order.
   /// `t` is so many transactions of the capture, joined.
-  void captured_read(const BusTransaction& t, std::uint8_t parts = 1);
+  void expect(const BusTransaction& t, std::uint8_t parts = 1);
   /// `t`, which is memory traffic, comes before long: what is needed for it is fetched from memory
   /// ahead.
   void will_capture(const BusTransaction& t) const {
@@ -138,20 +138,18 @@ class ReadCheck : private ReadCheckProgress {
 
   std::uint64_t compared() const { return compared_; }
   /// What the bus shows being read next that has not been settled; null where nothing waits.
-  const BusTransaction* first_pending() const {
-    return pending_.empty() ? nullptr : &pending_.front().t;
-  }
+  const BusTransaction* due() const { return pending_.empty() ? nullptr : &pending_.front().t; }
   /// Whether the bus ever marked an access to this page as uncacheable: a device, or ROM.
   bool is_device_page(std::uint32_t page) const { return device_pages_.contains(page); }
 
   /// The comparison at one moment, to come back to.
   struct Checkpoint {
-    ReadCheckProgress progress;
+    ReadMatcherProgress progress;
     MemoryImage memory;
   };
   Checkpoint checkpoint() const { return {*this, bus_memory_.clone()}; }
   void restore(const Checkpoint& checkpoint) {
-    static_cast<ReadCheckProgress&>(*this) = checkpoint.progress;
+    static_cast<ReadMatcherProgress&>(*this) = checkpoint.progress;
     bus_memory_ = checkpoint.memory.clone();
   }
   /// What the capture has shown memory to hold was wrong: it is `bytes`.
