@@ -80,7 +80,7 @@ struct BlockKey {
 };
 
 /// A template belongs to one translation by the engine, which hands it back at each meeting. `mark`
-/// is Machine::surroundings() when it was met and run last.
+/// is SegmentRights::mark() when it was met and run last.
 struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   struct Instruction {
     DecodedInstruction info;

@@ -24,12 +24,16 @@
 #include "replay/machine/a20_gate.h"
 #include "replay/machine/block_table.h"
 #include "replay/machine/code_bytes.h"
+#include "replay/machine/cpu_context.h"
 #include "replay/machine/defined_lines.h"
 #include "replay/machine/environment.h"
+#include "replay/machine/expectation.h"
+#include "replay/machine/in_flight.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/mmu.h"
 #include "replay/machine/observer.h"
 #include "replay/machine/replay_stopped.h"
+#include "replay/machine/running_block.h"
 #include "replay/x86/decode_cache.h"
 #include "replay/x86/decoded_code.h"
 #include "replay/x86/decoded_instruction.h"
@@ -39,20 +43,7 @@
 
 namespace citcat {
 
-/// A fault, trap or abort on its way to the guest.
-struct CpuException {
-  std::uint8_t vector = 0;
-  std::optional<std::uint32_t> error_code;
-  std::uint32_t cr2 = 0;
-};
-
 class HostFpu;
-
-/// How the machine follows the engine.
-enum class ExecutionPath : std::uint8_t {
-  instructions,  ///< every instruction is reported, and every access checked before it is made
-  blocks,        ///< plain code runs unreported block by block; needs a sink that takes blocks
-};
 
 class Machine final : private EngineClient, private WalkObserver {
  public:
@@ -87,16 +78,16 @@ class Machine final : private EngineClient, private WalkObserver {
   /// `image` is the one given to load().
   void restore(const Snapshot& snapshot, const MemoryImage& image);
 
-  Memory& memory() { return memory_; }
-  Engine& engine() { return engine_; }
+  Memory& memory() { return cpu_.memory; }
+  Engine& engine() { return cpu_.engine; }
   /// Where an SMI would save its state; nullopt where neither the state nor an SMI has told.
   std::optional<std::uint32_t> smbase() const {
     return smbase_known_ ? std::optional(smbase_) : std::nullopt;
   }
-  const Engine& engine() const { return engine_; }
-  const Mmu& mmu() const { return mmu_; }
+  const Engine& engine() const { return cpu_.engine; }
+  const Mmu& mmu() const { return cpu_.mmu; }
 
-  Position position() const { return position_; }
+  Position position() const { return cpu_.position; }
   /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
   std::uint64_t model_specific_results() const { return model_specific_results_; }
   /// The instruction that gave the first of them since load() or restore().
@@ -108,7 +99,7 @@ class Machine final : private EngineClient, private WalkObserver {
   const std::optional<ModelSpecific>& first_model_specific() const { return first_model_specific_; }
   /// What instructions did to the flags that were not told one by one to the sink that compares,
   /// since this was called last.
-  FlagEffect take_untold_flags() { return std::exchange(untold_flags_, {}); }
+  FlagEffect take_untold_flags() { return std::exchange(expectation_.untold_flags, {}); }
   /// Bits of the dword being told to Sink::write() that no manual defines: the state that an SMI
   /// saves has such.
   std::uint32_t reserved_bits() const { return reserved_bits_; }
@@ -121,8 +112,8 @@ class Machine final : private EngineClient, private WalkObserver {
   bool in_string_copy() const;
   /// It is INS, repeated or not.
   bool in_port_input() const;
-  bool halted() const { return halted_; }
-  bool shut_down() const { return shut_down_; }
+  bool halted() const { return cpu_.halted; }
+  bool shut_down() const { return cpu_.shut_down; }
 
   /// Runs until the position is `until` or later, the processor halts or shuts down, or the
   /// environment wants a stop. Throws ReplayStopped.
@@ -131,8 +122,8 @@ class Machine final : private EngineClient, private WalkObserver {
   /// run() was left by an exception.
   std::uint32_t next_linear() const;
   /// How often page tables are read; what the guest sees is the same.
-  void set_walk_policy(WalkPolicy policy) { mmu_.set_walk_policy(policy); }
-  void set_polling(bool on) { polling_ = on; }
+  void set_walk_policy(WalkPolicy policy) { cpu_.mmu.set_walk_policy(policy); }
+  void set_polling(bool on) { cpu_.polling = on; }
 
   /// Delivers INTR or NMI at the current position; wakes from HLT.
   void interrupt(std::uint8_t vector, DeliveredEvent::Kind kind);
@@ -161,50 +152,17 @@ class Machine final : private EngineClient, private WalkObserver {
   void mapping_evicted(Access access) override;
   std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted) override;
 
-  /// What run() must do after the engine stopped.
-  enum class Action : std::uint8_t {
-    none,
-    at_position,
-    emulate,
-    raise,
-    native_fault,
-    fix_flags,
-    map_page,
-    segment_end,
-    arrange,
-    finish_repeat,
-    resume,
-    forget_code,
-    debug_trap,
-    flush_tlb,
-    ask_again,
-    step,
-    retranslate,
-    replan,
-  };
-  /// A store goes to a frame nothing was mapped at so far.
-  struct NeedsMapping {
-    std::uint32_t page = 0;
-  };
   /// The engine executes code of another frame than the processor does.
   struct CodeElsewhere {};
-  static constexpr std::uint32_t kNoPage = 1;                   ///< never equal to a page's address
   static constexpr std::uint32_t kNoFrame = ~std::uint32_t{0};  ///< never a frame's number
-
-  struct Store {
-    PhysAddr physical;
-    std::uint32_t size = 0;
-  };
 
   // machine.cc, machine_operands.cc: the life of an instruction
   void set_registers(const CpuState& state);
-  void request(Action action);
   void complete_in_flight(std::uint32_t next_linear);
   void report_completed();
   ExecutedInstruction executed() const;
   void report_descriptors();
   void retire();
-  bool boundary_stop();
   bool settle_before(std::uint32_t linear);
   void begin(std::uint32_t linear);
   void prepare(std::uint32_t linear);
@@ -233,20 +191,6 @@ class Machine final : private EngineClient, private WalkObserver {
   void settle_in_flight(std::uint32_t linear, bool completed);
   bool touches_system_tables() const;
   bool lies_in_system_tables(std::uint32_t page) const;
-  std::uint32_t flags() const;
-  bool user_mode() const { return (engine_.hflags() & kHfCpl) == 3; }
-  /// SS.B, and the bits of the stack pointer that count.
-  bool stack32() const { return (engine_.hflags() & kHfSs32) != 0; }
-  std::uint32_t stack_bits() const { return stack32() ? 0xffffffff : 0xffff; }
-  /// Where the first access of an operand of the instruction in flight goes.
-  std::uint32_t offset_of(const MemoryOperand& operand) const {
-    return operand_offset(operand, engine_.gprs(), stack32());
-  }
-  std::uint32_t linear_of(const MemoryOperand& operand) const {
-    return engine_.segment_base(operand.segment) + offset_of(operand);
-  }
-  CodeMode code_mode() const;
-  bool protected_mode() const;
   void flags_after(const DecodedInstruction& info);
   void keep_flag_inputs(const DecodedInstruction& info);
   void after_system(const DecodedInstruction& info);
@@ -255,13 +199,13 @@ class Machine final : private EngineClient, private WalkObserver {
   template <class F>
   void access_port(F&& access);
   void take_port_access_back();
-  void discard_in_flight();
 
   // machine_blocks.cc: code that runs unreported
   // Those few lines of each block's way that the compiler would not take into it by itself.
-  /// Sets block_page_ and block_frame_ for code at `linear`; false where find_code() has none.
+  /// Sets cpu_.code.block_page and cpu_.code.block_frame for code at `linear`; false where
+  /// find_code() has none.
   bool find_frame(std::uint32_t linear) {
-    return (linear & ~kPageMask) == block_page_ || find_new_frame(linear);
+    return (linear & ~kPageMask) == cpu_.code.block_page || find_new_frame(linear);
   }
   bool find_new_frame(std::uint32_t linear);
   std::optional<PhysAddr> find_code(LinearAddr page);
@@ -275,7 +219,6 @@ class Machine final : private EngineClient, private WalkObserver {
   }
   void warm_up(std::uint32_t linear);
   void forget_code();
-  void refresh_segments();
   bool settle_block(std::uint32_t linear, std::uint32_t size);
   bool stores_into_itself(std::uint32_t linear) const;
   bool ask_to_tell(const BlockTemplate& block);
@@ -284,13 +227,12 @@ class Machine final : private EngineClient, private WalkObserver {
   void retire_block(std::uint32_t count);
   /// That many instructions of a block completed.
   void count_block(std::uint32_t count) {
-    resume_flag_ = false;
-    native_retries_ = 0;
-    position_.instruction += count;
+    cpu_.resume_flag = false;
+    flight_.retries = 0;
+    cpu_.position.instruction += count;
   }
   void leave_block(std::uint32_t linear);
   bool runs_in_block(std::uint32_t linear);
-  void forget_code_page() { code_page_ = block_page_ = kNoPage; }
   std::optional<Translation> translate_for_engine(std::uint32_t linear, EngineAccess kind);
   void share_entry(Translation& known, LinearAddr page, EngineAccess kind);
   bool drops_code(const BlockTemplate& block, LinearAddr page) const;
@@ -299,8 +241,6 @@ class Machine final : private EngineClient, private WalkObserver {
   void note_code(std::uint32_t frame);
   bool begins_to_patch(std::uint32_t frame);
   void note_patches();
-  bool segments_allow(const BlockTemplate& block);
-  std::uint32_t surroundings() const;
   [[gnu::always_inline]] void follow(std::uint32_t linear, std::uint32_t size,
                                      BlockTemplate& block);
   void follow_elsewhere(std::uint32_t linear, std::uint32_t size, BlockTemplate& block);
@@ -347,22 +287,14 @@ class Machine final : private EngineClient, private WalkObserver {
   void tell_iteration();
 
   // machine_block_accesses.cc: what blocks read and stored, and taking them back
-  void update_expected();
-  void find_quiet();
-  bool expects_now() const { return position_ >= expected_; }
   /// The processor's TLB has the page.
   bool is_held(LinearAddr at, Access access) {
-    return mmu_.held(at, access, user_mode()).has_value();
+    return cpu_.mmu.held(at, access, cpu_.user_mode()).has_value();
   }
-  /// Something is expected of `block`, should it end before instruction `end`.
-  bool has_something_due(const BlockTemplate& block, std::uint64_t end) const {
-    return end > expected_.instruction || (expects_stores_ && block.whole_stores);
-  }
-  bool tells_reads() const { return wants_reads_ && (!compares_ || expects_now()); }
   void note_accesses(const BlockTemplate& block);
   void note_access(std::uint32_t linear, const BlockTemplate::Access& a);
   void note_defined(std::uint32_t linear, PhysAddr at);
-  std::uint64_t lines_mark() const { return DefinedLines::mark_of(mmu_.epoch()); }
+  std::uint64_t lines_mark() const { return DefinedLines::mark_of(cpu_.mmu.epoch()); }
   bool may_tell(const BlockTemplate& block);
   bool find_stores(const BlockTemplate& block);
   bool is_stored(PhysAddr at, std::uint32_t size) const;
@@ -376,8 +308,9 @@ class Machine final : private EngineClient, private WalkObserver {
   bool tell_accesses(const BlockTemplate& block);
   /// Tells `block`, which ran, to those who do not compare it.
   void tell_unasked(const BlockTemplate& block) {
-    if (keeps_account_ && (!compared_ || speculated_)) note_accesses(block);
-    if (block_receiver_ != nullptr) tell_receiver(block, position_);
+    if (expectation_.keeps_account && (!expectation_.block_compared || running_.speculated))
+      note_accesses(block);
+    if (block_receiver_ != nullptr) tell_receiver(block, cpu_.position);
   }
   void tell_receiver(const BlockTemplate& block, Position first) {
     told_.code = &block;
@@ -388,7 +321,6 @@ class Machine final : private EngineClient, private WalkObserver {
 
   // machine_quirks.cc: what processors before the 386 do differently, and instructions that the
   // engine executes rightly only in other surroundings
-  bool real_16_bit() const { return sixteen_bit_ && (engine_.cr(0) & 1) == 0; }
   bool prepare_16_bit();
   bool needs_canonical() const;
   void split_access(const DataAccess& a, const MemoryOperand& operand);
@@ -558,53 +490,19 @@ class Machine final : private EngineClient, private WalkObserver {
   void deliver_through_task(std::uint16_t selector, const CpuException& exception,
                             const TaskReturn& from, std::uint32_t ext);
 
-  CpuModel model_;
-  const CpuTraits& traits_;
-  Environment& environment_;
-  Sink* sink_;
-  const bool by_blocks_;
-  const bool compares_;  ///< the sink wants Detail::comparison
-  Engine engine_;
-  Memory memory_;
-  Mmu mmu_;
+  CpuContext cpu_;
+  InFlight flight_;
+  Expectation expectation_{cpu_};
+  RunningBlock running_;
+  SegmentRights rights_;
 
   std::unique_ptr<HostFpu> fpu_;
 
-  Position position_;
-  Position until_;
-  bool polling_ = false;
-  bool wants_reads_ = false;
-  bool halted_ = false;
-  bool shut_down_ = false;
-  bool resume_flag_ = false;  ///< EFLAGS.RF was loaded by the IRET just completed
-
-  // The instruction between its report and its completion.
-  const DecodedInstruction* info_ = nullptr;
-  std::uint32_t linear_ = 0;
-  std::uint32_t hflags_before_ = 0;
-  PhysAddr physical_;
-  bool in_flight_ = false;
-  bool resuming_ = false;                   ///< the engine reports again what is already prepared
-  std::array<StringRun, 2> string_runs_{};  ///< what they access, by operand
+  std::array<StringRun, 2> string_runs_{};              ///< what they access, by operand
   std::array<std::uint8_t, kPageSize> string_pattern_;  ///< that STOS is going to store
-  bool iterating_ = false;                              ///< an iteration of a REP is in flight
   std::uint32_t frame_before_ = 0;                      ///< EBP before ENTER
-  std::uint32_t stack_before_ = 0;                      ///< ESP before the instruction
-  bool repeat_done_ = false;                            ///< its final count check is in flight
-  std::uint32_t count_before_ = 0;
-  std::array<std::uint32_t, 2> ea_{};
-  std::uint8_t ea_count_ = 0;
-  std::array<Store, 40> stores_;
-  std::size_t store_count_ = 0;
-  bool stores_to_code_ = false;            ///< one of them goes to a frame that holds code
-  std::vector<std::uint8_t> overwritten_;  ///< by them all then and by INS, in their order
-  Engine::RawFlags flags_before_{};        ///< the flags then
   /// The general registers before a port access that was refused by an exception.
   std::optional<std::array<std::uint64_t, 8>> refused_port_access_;
-  unsigned reads_told_ = 0;     ///< to the sink, of the instruction being prepared
-  unsigned reads_to_skip_ = 0;  ///< told when it was prepared before
-  std::uint16_t segment_push_upper_ = 0;
-  bool restore_segment_push_ = false;
   struct {
     bool active = false;
     PhysAddr physical;
@@ -620,8 +518,7 @@ class Machine final : private EngineClient, private WalkObserver {
   struct Beyond {
     std::uint32_t linear = 0;  ///< 64 KiB above the byte that the processor means
   };
-  bool sixteen_bit_ = false;  ///< 8088 or 80286
-  bool wants_arrangement_ = false, arranged_ = false;
+  bool arranged_ = false;
   std::vector<Loan> loans_;
   std::vector<PhysAddr> lent_code_;
   std::vector<Beyond> beyond_;
@@ -633,51 +530,31 @@ class Machine final : private EngineClient, private WalkObserver {
 
   std::uint64_t model_specific_results_ = 0;
   std::optional<ModelSpecific> first_model_specific_;
-  Action action_ = Action::none;
   std::uint32_t fix_flags_ = 0;
   std::uint32_t page_to_map_ = 0;
   std::uint32_t invlpg_linear_ = 0;
   CpuException exception_;
   std::uint32_t native_vector_ = 0;
   bool native_software_ = false;
-  unsigned native_retries_ = 0;
 
   DecodedCode decoded_;
-  DecodeCache decode_cache_{model_};
+  DecodeCache decode_cache_{cpu_.model};
   // Blocks.
   Detail detail_ = Detail::nothing;
   Sink* block_receiver_ = nullptr;  ///< of every block; null where nobody listens
   BlockTable blocks_;
   EngineCode engine_code_;
   std::vector<PhysAddr> hidden_;         ///< prefixes of the instruction being translated: hides()
-  BlockTemplate* pending_ = nullptr;     ///< runs unreported just now
   const BlockTemplate* plan_ = nullptr;  ///< of the block being translated; null: it is reported
-  BlockRegisters block_registers_;
-  ExecutedBlock told_{nullptr, &block_registers_, {}, {}};  ///< to block_receiver_, last
-  // Of blocks that are compared.
-  bool expects_stores_ = false;
-  bool keeps_account_ = false;  ///< Sink::wants_account() of the one that compares
-  Sink* comparing_ = nullptr;   ///< the sink
-  Position expected_;           ///< from here on it wants to be asked
-  bool looks_ahead_ = false;
-  bool compared_ = false;          ///< the block in progress is
-  bool speculated_ = false;        ///< and it agreed before it ran
-  std::uint64_t quiet_until_ = 0;  ///< unless it is, blocks that end before need no questions
-  FlagEffect untold_flags_;
-  PhysAddr copied_from_;  ///< read last by the instruction in flight
+  ExecutedBlock told_{nullptr, &running_.registers, {}, {}};  ///< to block_receiver_, last
   Engine::RawFlags flags_at_entry_{};
   std::vector<BlockStore> block_stores_;  ///< what it was going to store
   std::size_t stores_told_ = 0;           ///< of these, belong to instructions that completed
   std::vector<BlockRead> block_reads_;
   DefinedLines defined_lines_;
-  static constexpr std::uint32_t kUnknown = 1;  ///< no template's mark
-  /// Of the block in progress, when it was reached by nothing but blocks and goes on like that.
-  std::uint32_t surroundings_ = kUnknown;
-  bool rolled_back_ = false;         ///< it is, as soon as the engine stops
   std::uint32_t block_begin_ = 0;    ///< linear address of its first instruction
   std::uint64_t careful_until_ = 0;  ///< no block begins before this instruction
   std::uint32_t translations_ = 0;   ///< so far, modulo 2^32
-  bool forget_code_ = false;         ///< at the next boundary
   /// Number of a frame that holds code and is about to be stored to for the first time.
   std::uint32_t patched_frame_ = kNoFrame;
   std::uint32_t hot_ = 0;  ///< block the engine was stopped at
@@ -685,15 +562,6 @@ class Machine final : private EngineClient, private WalkObserver {
   struct {
     std::uint32_t linear = 0, size = 0xffffffff;
   } short_block_;
-  std::uint32_t block_page_ = kNoPage, block_frame_ = 0;
-  bool segments_stale_ = true, code_unlimited_ = false;
-  std::uint8_t unlimited_read_ = 0, unlimited_written_ = 0, flat_ = 0;
-
-  // The code page being executed.
-  std::uint32_t code_base_ = 0;
-  std::uint32_t code_page_ = kNoPage;
-  PhysAddr code_frame_;
-  const std::uint8_t* code_host_ = nullptr;
 
   /// Processors from the 486 on mask bit 20 themselves; before, the gate is outside and the pins
   /// show the bit, unless the state dump says otherwise.

@@ -27,22 +27,12 @@ bool is_wanted(const BlockTemplate::Access& read, std::uint64_t wanted) {
 // ---------------------------------------------------------------------------------------------
 // Blocks where nothing is expected
 
-/// Asks the sink anew from where on something is expected.
-void Machine::update_expected() {
-  expected_ = comparing_->expected();
-  find_quiet();
-}
-
-void Machine::find_quiet() {
-  quiet_until_ = compared_ ? 0 : std::min(until_.instruction, expected_.instruction);
-}
-
 /// Keeps account of what `block`, which ran, has made defined and undefined.
 void Machine::note_accesses(const BlockTemplate& block) {
-  untold_flags_ = untold_flags_ + block.flag_effect(engine_.gpr(kEcx));
+  expectation_.untold_flags = expectation_.untold_flags + block.flag_effect(cpu_.engine.gpr(kEcx));
   std::uint64_t mark = lines_mark();
   for (const BlockTemplate::Access& a : block.accesses) {
-    const std::uint32_t linear = a.linear(block_registers_);
+    const std::uint32_t linear = a.linear(running_.registers);
     if (defined_lines_.hold(linear, a.size, mark)) continue;
     note_access(linear, a);
     mark = lines_mark();
@@ -52,7 +42,8 @@ void Machine::note_accesses(const BlockTemplate& block) {
 /// Something at `linear`, which is at `at`, is defined: perhaps all of its line is.
 void Machine::note_defined(std::uint32_t linear, PhysAddr at) {
   const PhysAddr line{DefinedLines::begin_of(at.value)};
-  if (memory_.is_defined(line, DefinedLines::kBytes)) defined_lines_.add(linear, at, lines_mark());
+  if (cpu_.memory.is_defined(line, DefinedLines::kBytes))
+    defined_lines_.add(linear, at, lines_mark());
 }
 
 void Machine::note_access(std::uint32_t linear, const BlockTemplate::Access& a) {
@@ -60,11 +51,11 @@ void Machine::note_access(std::uint32_t linear, const BlockTemplate::Access& a) 
     const std::uint32_t here =
         std::min(left, DefinedLines::kBytes - DefinedLines::offset_in(linear));
     const Access access = a.write ? Access::write : Access::read;
-    const auto known = mmu_.translate_quietly(LinearAddr{linear}, access, user_mode());
+    const auto known = cpu_.mmu.translate_quietly(LinearAddr{linear}, access, cpu_.user_mode());
     if (!known) throw UndefinedMemory{PhysAddr{linear}, here, "page of an access"};
     const PhysAddr at = known->frame + (linear & kPageMask);
-    if (a.write) memory_.mark_defined(at, here);
-    if (!memory_.is_defined(at, here)) throw UndefinedMemory{at, here, "data"};
+    if (a.write) cpu_.memory.mark_defined(at, here);
+    if (!cpu_.memory.is_defined(at, here)) throw UndefinedMemory{at, here, "data"};
     note_defined(linear, at);
     linear += here;
     left -= here;
@@ -76,8 +67,8 @@ void Machine::note_access(std::uint32_t linear, const BlockTemplate::Access& a) 
 
 /// Whether `block`, about to run, may be told as a whole.
 bool Machine::may_tell(const BlockTemplate& block) {
-  return position_.instruction >= careful_until_ &&
-         comparing_->may_run_block(position_, block.whole_count);
+  return cpu_.position.instruction >= careful_until_ &&
+         expectation_.sink->may_run_block(cpu_.position, block.whole_count);
 }
 
 /// Finds where `block` is going to store, from the registers it finds. False where that cannot be
@@ -86,7 +77,7 @@ bool Machine::find_stores(const BlockTemplate& block) {
   block_stores_.clear();
   for (const BlockTemplate::Access& store : block.accesses) {
     if (!store.write) continue;
-    std::uint32_t linear = store.linear(block_registers_);
+    std::uint32_t linear = store.linear(running_.registers);
     if (defined_lines_.hold(linear, store.size, lines_mark())) {
       const PhysAddr at = defined_lines_.physical(linear);
       if (!add_store({at, store.size, store.instruction, true})) return false;
@@ -94,8 +85,9 @@ bool Machine::find_stores(const BlockTemplate& block) {
     }
     for (std::uint32_t left = store.size; left != 0;) {
       const std::uint32_t here = std::min(left, kPageSize - (linear & kPageMask));
-      const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::write, user_mode());
-      if (!known || !memory_.is_mapped(known->frame.page())) return false;
+      const auto known =
+          cpu_.mmu.translate_quietly(LinearAddr{linear}, Access::write, cpu_.user_mode());
+      if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
       const PhysAddr at = known->frame + (linear & kPageMask);
       if (!add_store({at, here, store.instruction, false})) return false;
       linear += here;
@@ -113,7 +105,7 @@ bool Machine::is_stored(PhysAddr at, std::uint32_t size) const {
 }
 
 bool Machine::add_store(const BlockStore& store) {
-  if (expects_stores_ && is_stored(store.address, store.size)) return false;
+  if (expectation_.expects_stores && is_stored(store.address, store.size)) return false;
   block_stores_.push_back(store);
   return true;
 }
@@ -126,24 +118,24 @@ void Machine::save_overwritten() {
 /// Whether everything expected of `block` can be seen to be right before it runs: then nothing need
 /// be saved for it, nor found out behind it. False where it takes running the block to know.
 bool Machine::agrees_ahead(const BlockTemplate& block) {
-  if (!looks_ahead_ || (expects_stores_ && block.stores)) return false;
+  if (!expectation_.looks_ahead || (expectation_.expects_stores && block.stores)) return false;
   block_reads_.clear();
-  const std::uint64_t wanted = comparing_->reads_of_interest(position_);
+  const std::uint64_t wanted = expectation_.sink->reads_of_interest(cpu_.position);
   for (const BlockTemplate::Access& read : block.accesses) {
     if (read.write || !is_wanted(read, wanted)) continue;
     if (read.needs_exit) return false;
     // It may not come to this access: no page is looked up for it.
-    const LinearAddr first{read.linear(block_registers_)}, last = first + (read.size - 1u);
+    const LinearAddr first{read.linear(running_.registers)}, last = first + (read.size - 1u);
     if (!is_held(first, Access::read) || !is_held(last, Access::read)) return false;
     if (!gather_read(read, first.value)) return false;
   }
-  return comparing_->agrees({&block, &block_registers_, block_stores_, block_reads_, true},
-                            position_);
+  return expectation_.sink->agrees({&block, &running_.registers, block_stores_, block_reads_, true},
+                                   cpu_.position);
 }
 
 /// Copies `size` bytes, of which at most all of `to`, and what else there is room for.
 void Machine::copy_out(PhysAddr at, std::uint32_t size, std::array<std::uint8_t, 8>& to) const {
-  const std::uint8_t* const from = memory_.host(at);
+  const std::uint8_t* const from = cpu_.memory.host(at);
   if (at.offset_in_page() <= kPageSize - to.size()) {
     std::memcpy(to.data(), from, to.size());
   } else {
@@ -156,7 +148,7 @@ void Machine::copy_out(PhysAddr at, std::uint32_t size, std::array<std::uint8_t,
 bool Machine::left_no_traces(std::size_t first) const {
   return std::all_of(block_stores_.begin() + static_cast<std::ptrdiff_t>(first),
                      block_stores_.end(), [&](const BlockStore& store) {
-                       return std::memcmp(memory_.host(store.address), store.before.data(),
+                       return std::memcmp(cpu_.memory.host(store.address), store.before.data(),
                                           store.size) == 0;
                      });
 }
@@ -179,12 +171,13 @@ bool Machine::gather_read(const BlockTemplate::Access& read, std::uint32_t linea
   }
   for (std::uint32_t left = read.size; left != 0;) {
     const std::uint32_t here = std::min(left, kPageSize - (linear & kPageMask));
-    const auto known = mmu_.translate_quietly(LinearAddr{linear}, Access::read, user_mode());
+    const auto known =
+        cpu_.mmu.translate_quietly(LinearAddr{linear}, Access::read, cpu_.user_mode());
     if (!known) return false;
     const PhysAddr at = known->frame + (linear & kPageMask);
     const bool stored = is_stored(at, here);
     // Of what the block itself stores, only instruction by instruction shows what was there before.
-    if (!memory_.is_defined(at, here) && !stored) return false;
+    if (!cpu_.memory.is_defined(at, here) && !stored) return false;
     if (!stored) note_defined(linear, at);
     block_reads_.push_back({at, here, read.instruction});
     linear += here;
@@ -196,44 +189,44 @@ bool Machine::gather_read(const BlockTemplate::Access& read, std::uint32_t linea
 /// Tells what ran to the sink that compares it. False when it has to be taken back.
 bool Machine::tell_accesses(const BlockTemplate& block) {
   block_reads_.clear();
-  const std::uint64_t wanted = comparing_->reads_of_interest(position_);
+  const std::uint64_t wanted = expectation_.sink->reads_of_interest(cpu_.position);
   const auto good = [&](const BlockTemplate::Access& read) {
     if (read.write) return true;
-    const std::uint32_t linear = read.linear(block_registers_);
+    const std::uint32_t linear = read.linear(running_.registers);
     const bool defined = defined_lines_.hold(linear, read.size, lines_mark());
     return (defined && !is_wanted(read, wanted)) || gather_read(read, linear);
   };
   if (!gather_stores(block) || !std::all_of(block.accesses.begin(), block.accesses.end(), good)) {
     return false;
   }
-  const ExecutedBlock told{&block, &block_registers_, std::span(block_stores_).first(stores_told_),
-                           block_reads_};
-  if (!comparing_->agrees(told, position_)) return false;
+  const ExecutedBlock told{&block, &running_.registers,
+                           std::span(block_stores_).first(stores_told_), block_reads_};
+  if (!expectation_.sink->agrees(told, cpu_.position)) return false;
   for (const BlockStore& store : told.stores) {
-    if (!store.was_defined) memory_.mark_defined(store.address, store.size);
+    if (!store.was_defined) cpu_.memory.mark_defined(store.address, store.size);
   }
-  comparing_->agreed(told, position_);
-  untold_flags_ = untold_flags_ + block.flag_effect(engine_.gpr(kEcx));
+  expectation_.sink->agreed(told, cpu_.position);
+  expectation_.untold_flags = expectation_.untold_flags + block.flag_effect(cpu_.engine.gpr(kEcx));
   return true;
 }
 
 /// After the engine stopped: back to where the block began.
 void Machine::roll_block_back() {
-  rolled_back_ = false;
+  running_.rolled_back = false;
   for (const BlockStore& store : block_stores_) {
-    memory_.take_back(store.address, {store.before.data(), store.size});
+    cpu_.memory.take_back(store.address, {store.before.data(), store.size});
   }
   block_stores_.clear();
-  engine_.write_raw_flags(flags_at_entry_);
+  cpu_.engine.write_raw_flags(flags_at_entry_);
   for (int i = 0; i < 8; ++i) {
     const std::uint64_t value =
-        block_registers_.value[BlockRegisters::kEntry + static_cast<unsigned>(i)];
-    engine_.set_gpr(i, static_cast<std::uint32_t>(value));
+        running_.registers.value[BlockRegisters::kEntry + static_cast<unsigned>(i)];
+    cpu_.engine.set_gpr(i, static_cast<std::uint32_t>(value));
   }
-  engine_.set_eip(block_begin_ - engine_.segment_base(kCs));
-  in_flight_ = false;
-  resuming_ = false;
-  engine_.step_once();
+  cpu_.engine.set_eip(block_begin_ - cpu_.engine.segment_base(kCs));
+  flight_.active = false;
+  flight_.resuming = false;
+  cpu_.engine.step_once();
 }
 
 }  // namespace citcat

@@ -58,7 +58,7 @@ std::uint32_t Machine::met_breakpoints(std::uint32_t access, std::uint32_t addre
 /// Before the instruction at `linear` is looked at. RF holds its breakpoints off, and so does a
 /// load of SS just before it (SDM vol. 3, 6.8.3).
 void Machine::check_code_breakpoints(std::uint32_t linear) {
-  if (resume_flag_ || position_.iteration != 0 || in_stack_shadow()) return;
+  if (cpu_.resume_flag || cpu_.position.iteration != 0 || in_stack_shadow()) return;
   const std::uint32_t met = met_breakpoints(kOnExecution, linear, 1);
   if (met == 0) return;
   dr_[6] |= met;
@@ -70,7 +70,7 @@ void Machine::check_data_breakpoints(const DataAccess& a) {
 }
 
 void Machine::check_port_breakpoints(std::uint16_t port, std::uint32_t size) {
-  if ((engine_.cr(4) & kCr4Extensions) == 0) return;
+  if ((cpu_.engine.cr(4) & kCr4Extensions) == 0) return;
   debug_pending_ |= met_breakpoints(kOnPort, port, size);
 }
 
@@ -84,20 +84,20 @@ void Machine::check_general_detect() {
 /// The handler of #DB may use the debug registers.
 void Machine::clear_general_detect() { dr_[7] &= ~kDr7GeneralDetect; }
 
-bool Machine::in_stack_shadow() const { return stack_shadow_ == position_.instruction; }
+bool Machine::in_stack_shadow() const { return stack_shadow_ == cpu_.position.instruction; }
 
 /// Delivers what the instruction just completed has met.
 void Machine::take_debug_trap() {
   dr_[6] |= debug_pending_;
   debug_pending_ = 0;
-  halted_ = false;
-  raise({kDebug, std::nullopt, 0}, engine_.eip(), DeliveredEvent::Kind::exception);
+  cpu_.halted = false;
+  raise({kDebug, std::nullopt, 0}, cpu_.engine.eip(), DeliveredEvent::Kind::exception);
 }
 
 unsigned Machine::debug_register_number(unsigned encoded) const {
   if (encoded != 4 && encoded != 5) return encoded;
   // SDM vol. 3, 17.2.2: DR4 and DR5 are DR6 and DR7 unless CR4.DE reserves them.
-  if ((engine_.cr(4) & kCr4Extensions) != 0) throw CpuException{6, std::nullopt, 0};
+  if ((cpu_.engine.cr(4) & kCr4Extensions) != 0) throw CpuException{6, std::nullopt, 0};
   return encoded + 2;
 }
 

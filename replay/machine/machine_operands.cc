@@ -23,7 +23,7 @@ bool is_port_access(InstructionClass kind) {
 /// What a processor refuses before it touches an operand, by mode and privilege (Intel SDM vol. 2,
 /// the exceptions of each instruction). The engine refuses it too, but asks for no operand first.
 void Machine::check_allowed() const {
-  switch (info_->kind) {
+  switch (flight_.info->kind) {
     case InstructionClass::pushf:
     case InstructionClass::popf:
     case InstructionClass::iret:
@@ -31,7 +31,7 @@ void Machine::check_allowed() const {
       break;
     case InstructionClass::lldt:
     case InstructionClass::ltr:
-      if (!protected_mode()) throw CpuException{6, std::nullopt, 0};
+      if (!cpu_.protected_mode()) throw CpuException{6, std::nullopt, 0};
       require_ring0();
       break;
     case InstructionClass::lgdt:
@@ -42,7 +42,7 @@ void Machine::check_allowed() const {
       break;
     case InstructionClass::mmx:
     case InstructionClass::sse:
-      check_fpu_available(info_->kind);
+      check_fpu_available(flight_.info->kind);
       break;
     default:
       break;
@@ -50,14 +50,14 @@ void Machine::check_allowed() const {
 }
 
 void Machine::prepare_operands() {
-  const DecodedInstruction& info = *info_;
+  const DecodedInstruction& info = *flight_.info;
   const bool may_look_up = info.opcode_map == 1 && info.opcode <= 3;
   if (may_look_up && info.register_form) [[unlikely]]
     tell_looked_up_descriptor();
   if (info.kind == InstructionClass::mmx || info.kind == InstructionClass::emms) [[unlikely]] {
     // The engine does not look for what the x87 unit has pending (SDM vol. 2, MOVQ and EMMS: #MF).
     check_fpu_available(InstructionClass::mmx);
-    engine_.read_fx(fpu_->image());
+    cpu_.engine.read_fx(fpu_->image());
     if (fpu_->exception_pending()) throw CpuException{16, std::nullopt, 0};
   }
   const bool loads_selector =
@@ -67,23 +67,24 @@ void Machine::prepare_operands() {
   if (info.operand_count == 0 && info.ea_count == 0 && !loads_selector) return;
   check_allowed();
   std::array<std::uint32_t, 6> bases;
-  for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
-  const std::uint64_t* regs = engine_.gprs();
+  for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = cpu_.engine.segment_base(i);
+  const std::uint64_t* regs = cpu_.engine.gprs();
   if (wants_aligned_operand(info) &&
-      operand_linear(info.operands[0], regs, bases.data(), stack32()) % 16 != 0) {
+      operand_linear(info.operands[0], regs, bases.data(), cpu_.stack32()) % 16 != 0) {
     throw CpuException{13, 0u, 0};
   }
-  ea_count_ = info.ea_count;
+  flight_.ea_count = info.ea_count;
   for (unsigned i = 0; i < info.ea_count; ++i) {
-    ea_[i] = kt_address(info, i, linear_ - code_base_, regs, bases.data(), stack32());
+    flight_.ea[i] =
+        kt_address(info, i, cpu_.linear - cpu_.code.base, regs, bases.data(), cpu_.stack32());
   }
   if (info.kind == InstructionClass::invlpg) {
-    invlpg_linear_ = operand_linear(info.operands[0], regs, bases.data(), stack32());
+    invlpg_linear_ = operand_linear(info.operands[0], regs, bases.data(), cpu_.stack32());
   }
   if (is_port_access(info.kind)) check_port_permission();
   // An 80286 hands a coprocessor the operand's address and leaves the transfers to it.
-  if (!traits_.coprocessor_by_ports || info.kind != InstructionClass::x87) {
-    for_each_access(info, regs, bases.data(), stack32(),
+  if (!cpu_.traits.coprocessor_by_ports || info.kind != InstructionClass::x87) {
+    for_each_access(info, regs, bases.data(), cpu_.stack32(),
                     [&](const DataAccess& a) { access(a, info.operands[a.operand]); });
   }
   if (may_look_up && !info.register_form) [[unlikely]]
@@ -98,49 +99,51 @@ void Machine::prepare_operands() {
       break;
     case InstructionClass::far_return:
     case InstructionClass::iret:
-      if (protected_mode()) tell_transfer_descriptors();
+      if (cpu_.protected_mode()) tell_transfer_descriptors();
       break;
     default:
       break;
   }
   if (info.kind == InstructionClass::push_segment && info.operand_bytes == 4 &&
       !pushes_before_a_page()) {
-    std::memcpy(&segment_push_upper_, memory_.host(stores_[0].physical + stores_[0].size), 2);
-    restore_segment_push_ = true;
+    std::memcpy(&flight_.segment_push_upper,
+                cpu_.memory.host(flight_.stores[0].physical + flight_.stores[0].size), 2);
+    flight_.restore_segment_push = true;
   }
-  if (stores_to_code_ || info.kind == InstructionClass::ins) keep_overwritten();
+  if (flight_.stores_to_code || info.kind == InstructionClass::ins) keep_overwritten();
 }
 
 /// The engine stores unaligned operands byte by byte. Where one of them changes the block being
 /// executed it leaves the instruction there, and begins it anew: what it has stored so far must not
 /// be what it reads then. Where INS is going to store it stores 0 before it reads the port.
 void Machine::keep_overwritten() {
-  engine_.read_raw_flags(flags_before_);
-  overwritten_.clear();
-  for (const Store& s : std::span(stores_).first(store_count_)) {
-    const std::uint8_t* const from = memory_.host(s.physical);
-    overwritten_.insert(overwritten_.end(), from, from + s.size);
+  cpu_.engine.read_raw_flags(flight_.flags_before);
+  flight_.overwritten.clear();
+  for (const InFlight::Store& s : std::span(flight_.stores).first(flight_.store_count)) {
+    const std::uint8_t* const from = cpu_.memory.host(s.physical);
+    flight_.overwritten.insert(flight_.overwritten.end(), from, from + s.size);
   }
 }
 
 /// Of the instruction in flight, which the engine reports once more: it has not completed. One that
 /// transfers control may lead to itself, but a call has pushed something then.
 bool Machine::comes_again() const {
-  const bool calls =
-      info_->kind == InstructionClass::call || info_->kind == InstructionClass::far_call;
-  return info_->control_flow ? calls && engine_.gpr(kEsp) == stack_before_ : true;
+  const bool calls = flight_.info->kind == InstructionClass::call ||
+                     flight_.info->kind == InstructionClass::far_call;
+  return flight_.info->control_flow ? calls && cpu_.engine.gpr(kEsp) == flight_.stack_before : true;
 }
 
 /// The instruction in flight is begun anew. The code that it changed is forgotten already, and
 /// nothing else was translated since.
 void Machine::put_back_overwritten() {
-  const std::uint8_t* from = overwritten_.data();
-  for (const Store& s : std::span(stores_).first(store_count_)) {
-    std::memcpy(memory_.host(s.physical), from, s.size);
+  const std::uint8_t* from = flight_.overwritten.data();
+  for (const InFlight::Store& s : std::span(flight_.stores).first(flight_.store_count)) {
+    std::memcpy(cpu_.memory.host(s.physical), from, s.size);
     from += s.size;
   }
-  if (restore_segment_push_) {
-    std::memcpy(memory_.host(stores_[0].physical + stores_[0].size), &segment_push_upper_, 2);
+  if (flight_.restore_segment_push) {
+    std::memcpy(cpu_.memory.host(flight_.stores[0].physical + flight_.stores[0].size),
+                &flight_.segment_push_upper, 2);
   }
 }
 
@@ -148,19 +151,19 @@ void Machine::put_back_overwritten() {
 /// it was in, and has just reported it again. It stays prepared, and the engine must not be stopped
 /// here: it would make the stores, and once more later. RCL, RCR and SETcc have lost the flags.
 void Machine::begin_anew() {
-  if (stores_to_code_) {
+  if (flight_.stores_to_code) {
     put_back_overwritten();
-    engine_.put_arithmetic_flags_back(flags_before_);
+    cpu_.engine.put_arithmetic_flags_back(flight_.flags_before);
   }
-  if (!wants_arrangement_) return;
+  if (!flight_.wants_patch) return;
   // What was put in the instruction's place is taken back by now.
-  reads_to_skip_ = reads_told_;
-  in_flight_ = false;
-  iterating_ = false;
+  flight_.reads_to_skip = flight_.reads_told;
+  flight_.active = false;
+  flight_.iterating = false;
 }
 
 void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
-  if (traits_.wraps_words && a.offset + a.size > 0x10000) {
+  if (cpu_.traits.wraps_words && a.offset + a.size > 0x10000) {
     split_access(a, operand);
     return;
   }
@@ -172,9 +175,9 @@ void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
   if (breaks_on_data_) [[unlikely]]
     check_data_breakpoints(a);
   if (a.write) {
-    const bool keeps =
-        operand.conditional_write &&
-        shift_writes_nothing(*info_, model_, static_cast<std::uint8_t>(engine_.gpr(kEcx)));
+    const bool keeps = operand.conditional_write &&
+                       shift_writes_nothing(*flight_.info, cpu_.model,
+                                            static_cast<std::uint8_t>(cpu_.engine.gpr(kEcx)));
     if (!keeps) access_pages(a, Access::write, false);
   } else {
     // A read-modify-write asks for write permission before it reads: a page it may not write is
@@ -187,10 +190,10 @@ void Machine::access(const DataAccess& a, const MemoryOperand& operand) {
 /// read: where the second one faults, the bus shows no read of the first.
 void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
   const std::uint32_t first = std::min<std::uint32_t>(a.size, kPageSize - (a.linear & kPageMask));
-  const bool user = user_mode();
-  const PhysAddr at = mmu_.translate(LinearAddr{a.linear}, kind, user);
+  const bool user = cpu_.user_mode();
+  const PhysAddr at = cpu_.mmu.translate(LinearAddr{a.linear}, kind, user);
   if (first == a.size) return is_read ? read_part(at, first, 0) : store_part(at, first);
-  const PhysAddr behind = mmu_.translate(LinearAddr{a.linear + first}, kind, user);
+  const PhysAddr behind = cpu_.mmu.translate(LinearAddr{a.linear + first}, kind, user);
   const std::uint32_t rest = a.size - first;
   if (is_read) {
     read_part(at, first, 0);
@@ -203,26 +206,27 @@ void Machine::access_pages(const DataAccess& a, Access kind, bool is_read) {
 
 /// Of an operand what lies in one page, `first` bytes into it.
 void Machine::read_part(PhysAddr at, std::uint32_t size, std::uint32_t first) {
-  if (!memory_.is_mapped(at.page())) throw UndefinedMemory{at, size, "data"};
-  if (wants_arrangement_) refuse_reading_own_code(at, size);
-  if (!memory_.is_defined(at, size) && info_->kind != InstructionClass::fxrstor) {
+  if (!cpu_.memory.is_mapped(at.page())) throw UndefinedMemory{at, size, "data"};
+  if (flight_.wants_patch) refuse_reading_own_code(at, size);
+  if (!cpu_.memory.is_defined(at, size) && flight_.info->kind != InstructionClass::fxrstor) {
     throw UndefinedMemory{at, size, "data"};
   }
-  copied_from_ = at;
-  if (tells_reads() && ++reads_told_ > reads_to_skip_) tell_read(at, size, first);
+  flight_.copied_from = at;
+  if (expectation_.tells_reads() && ++flight_.reads_told > flight_.reads_to_skip)
+    tell_read(at, size, first);
 }
 
 void Machine::store_part(PhysAddr at, std::uint32_t size) {
-  if (!memory_.is_mapped(at.page())) throw NeedsMapping{at.page()};
-  CITCAT_ASSERT(store_count_ < stores_.size());
-  stores_[store_count_++] = {at, size};
-  stores_to_code_ |= memory_.holds_code(at.page());
+  if (!cpu_.memory.is_mapped(at.page())) throw NeedsMapping{at.page()};
+  CITCAT_ASSERT(flight_.store_count < flight_.stores.size());
+  flight_.stores[flight_.store_count++] = {at, size};
+  flight_.stores_to_code |= cpu_.memory.holds_code(at.page());
 }
 
 /// Tells a read of `size` bytes, `first` bytes into its operand.
 void Machine::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
-  if (info_->kind != InstructionClass::fxrstor) {
-    sink_->read(at, size, AccessKind::data, position_);
+  if (flight_.info->kind != InstructionClass::fxrstor) {
+    cpu_.sink->read(at, size, AccessKind::data, cpu_.position);
     return;
   }
   const auto is_read = [&](std::uint32_t i) {
@@ -232,7 +236,7 @@ void Machine::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
   for (std::uint32_t i = 0; i < size;) {
     std::uint32_t n = 0;
     while (i + n < size && is_read(i + n)) ++n;
-    if (n != 0) sink_->read(at + i, n, AccessKind::data, position_);
+    if (n != 0) cpu_.sink->read(at + i, n, AccessKind::data, cpu_.position);
     i += n;
     while (i < size && !is_read(i)) ++i;
   }
@@ -241,11 +245,11 @@ void Machine::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
 /// `writes`: the access itself, or one that follows it to the same place, which is refused before
 /// anything is read.
 void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand, bool writes) const {
-  if (!traits_.has_limits) return;  // has neither limits nor types
+  if (!cpu_.traits.has_limits) return;  // has neither limits nor types
   // Intel SDM vol. 3, 5.3 and 5.4. The engine checks neither limits nor types.
   const int s = operand.segment;
-  const std::uint32_t limit = engine_.segment_limit(s);
-  const std::uint32_t flags = engine_.segment_flags(s);
+  const std::uint32_t limit = cpu_.engine.segment_limit(s);
+  const std::uint32_t flags = cpu_.engine.segment_flags(s);
   const bool expand_down = (flags & 0x1c00) == 0x1400;  // S, data, E
   bool good;
   if (!expand_down) {
@@ -256,7 +260,7 @@ void Machine::check_segment(const DataAccess& a, const MemoryOperand& operand, b
     const std::uint32_t top = (flags & 1u << 22) != 0 ? 0xffffffff : 0xffff;
     good = a.offset > limit && a.offset <= top && top - a.offset >= a.size - 1u;
   }
-  if (good && protected_mode()) {
+  if (good && cpu_.protected_mode()) {
     const bool present = (flags & 0x8000) != 0;
     const bool code = (flags & 0x800) != 0;
     const bool bit = (flags & 0x200) != 0;  // writable data, readable code
@@ -275,19 +279,19 @@ void Machine::require_code_at(LinearAddr page, PhysAddr frame) const {
 /// Of an undefined instruction, which processors find out once they have its bytes: the code
 /// segment ends before.
 bool Machine::reaches_beyond_limit(std::uint32_t linear) {
-  if (!traits_.has_limits) return false;
-  const std::uint32_t eip = linear - code_base_, limit = engine_.segment_limit(kCs);
+  if (!cpu_.traits.has_limits) return false;
+  const std::uint32_t eip = linear - cpu_.code.base, limit = cpu_.engine.segment_limit(kCs);
   if (eip > limit) return true;
   const std::uint32_t room = limit - eip + 1;
   if (room == 0 || room >= kMaxInstructionBytes) return false;
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
   std::uint32_t n = 0;
   for (; n < room; ++n) {
-    const auto at = mmu_.peek(LinearAddr{linear + n}, Access::execute, user_mode());
-    if (!at || !memory_.is_mapped(at->frame.page())) break;
-    bytes[n] = *memory_.host(at->frame + ((linear + n) & kPageMask));
+    const auto at = cpu_.mmu.peek(LinearAddr{linear + n}, Access::execute, cpu_.user_mode());
+    if (!at || !cpu_.memory.is_mapped(at->frame.page())) break;
+    bytes[n] = *cpu_.memory.host(at->frame + ((linear + n) & kPageMask));
   }
-  return n == room && decode_cache_.decode({bytes.data(), n}, code_mode()).state ==
+  return n == room && decode_cache_.decode({bytes.data(), n}, cpu_.code_mode()).state ==
                           DecodeState::needs_more_bytes;
 }
 
@@ -300,44 +304,45 @@ void Machine::refuse_undefined(const DecodedInstruction& info, std::uint32_t lin
 }
 
 const DecodedInstruction& Machine::fetch(std::uint32_t linear) {
-  const bool user = user_mode();
-  if ((linear & ~kPageMask) != code_page_) {
-    code_frame_ = mmu_.translate(LinearAddr{linear}, Access::execute, user);
-    code_frame_.value &= ~kPageMask;
-    code_host_ = memory_.host(code_frame_);
-    if (code_host_ == nullptr) throw UndefinedMemory{code_frame_, 1, "code"};
-    require_code_at(LinearAddr{linear}, code_frame_);
-    code_page_ = linear & ~kPageMask;
-    note_code(code_frame_.page());
+  const bool user = cpu_.user_mode();
+  if ((linear & ~kPageMask) != cpu_.code.page) {
+    cpu_.code.frame = cpu_.mmu.translate(LinearAddr{linear}, Access::execute, user);
+    cpu_.code.frame.value &= ~kPageMask;
+    cpu_.code.host = cpu_.memory.host(cpu_.code.frame);
+    if (cpu_.code.host == nullptr) throw UndefinedMemory{cpu_.code.frame, 1, "code"};
+    require_code_at(LinearAddr{linear}, cpu_.code.frame);
+    cpu_.code.page = linear & ~kPageMask;
+    note_code(cpu_.code.frame.page());
   }
   const std::uint32_t offset = linear & kPageMask;
-  physical_ = code_frame_ + offset;
-  const CodeMode mode = code_mode();
+  flight_.physical = cpu_.code.frame + offset;
+  const CodeMode mode = cpu_.code_mode();
   DecodedCode::Slot& slot = decoded_.slot(linear);
   const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
-  if (slot.is(linear, mode, {code_host_ + offset, here})) [[likely]] {
-    if (!memory_.is_defined(physical_, slot.info.length)) {
-      throw UndefinedMemory{physical_, slot.info.length, "code"};
+  if (slot.is(linear, mode, {cpu_.code.host + offset, here})) [[likely]] {
+    if (!cpu_.memory.is_defined(flight_.physical, slot.info.length)) {
+      throw UndefinedMemory{flight_.physical, slot.info.length, "code"};
     }
-    if (tells_reads()) sink_->fetch(physical_, slot.info.length, position_);
+    if (expectation_.tells_reads())
+      cpu_.sink->fetch(flight_.physical, slot.info.length, cpu_.position);
     decoded_.expect(linear + slot.info.length);
     return slot.info;
   }
   slot.valid = false;
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
-  std::memcpy(bytes.data(), code_host_ + offset, here);
+  std::memcpy(bytes.data(), cpu_.code.host + offset, here);
   slot.info = decode_cache_.decode({bytes.data(), here}, mode);
   std::uint32_t first = slot.info.state == DecodeState::ok ? slot.info.length : here;
   std::uint32_t second = 0;
   PhysAddr next;
   if (slot.info.state == DecodeState::needs_more_bytes && here < kMaxInstructionBytes) {
     // The segment may end before.
-    const std::uint32_t last = linear - code_base_ + here - 1;
-    if (traits_.has_limits && last == engine_.segment_limit(kCs) && last != 0xffffffff) {
+    const std::uint32_t last = linear - cpu_.code.base + here - 1;
+    if (cpu_.traits.has_limits && last == cpu_.engine.segment_limit(kCs) && last != 0xffffffff) {
       throw CpuException{13, 0u, 0};
     }
-    next = mmu_.translate(LinearAddr{linear + here}, Access::execute, user);
-    const std::uint8_t* host = memory_.host(next);
+    next = cpu_.mmu.translate(LinearAddr{linear + here}, Access::execute, user);
+    const std::uint8_t* host = cpu_.memory.host(next);
     if (host == nullptr) throw UndefinedMemory{next, 1, "code"};
     require_code_at(LinearAddr{linear + here}, next);
     std::memcpy(&bytes[here], host, bytes.size() - here);
@@ -346,13 +351,14 @@ const DecodedInstruction& Machine::fetch(std::uint32_t linear) {
   } else if (slot.info.state != DecodeState::ok) {
     first = 1;  // how many bytes an invalid instruction takes is not defined
   }
-  if (!memory_.is_defined(physical_, first)) throw UndefinedMemory{physical_, first, "code"};
-  if (second != 0 && !memory_.is_defined(next, second)) {
+  if (!cpu_.memory.is_defined(flight_.physical, first))
+    throw UndefinedMemory{flight_.physical, first, "code"};
+  if (second != 0 && !cpu_.memory.is_defined(next, second)) {
     throw UndefinedMemory{next, second, "code"};
   }
-  if (tells_reads()) {
-    sink_->fetch(physical_, first, position_);
-    if (second != 0) sink_->fetch(next, second, position_);
+  if (expectation_.tells_reads()) {
+    cpu_.sink->fetch(flight_.physical, first, cpu_.position);
+    if (second != 0) cpu_.sink->fetch(next, second, cpu_.position);
   }
   slot.linear = linear;
   slot.mode = mode;

@@ -45,9 +45,9 @@ void for_each_part(const MemoryOperand& operand, F&& visit) {
 
 /// The access is one to an operand in parts that reaches beyond FFFF.
 bool Machine::is_in_parts(const DataAccess& a, const MemoryOperand& operand) const {
-  const bool floating = info_->kind == InstructionClass::x87 ||
-                        info_->kind == InstructionClass::fxsave ||
-                        info_->kind == InstructionClass::fxrstor;
+  const bool floating = flight_.info->kind == InstructionClass::x87 ||
+                        flight_.info->kind == InstructionClass::fxsave ||
+                        flight_.info->kind == InstructionClass::fxrstor;
   constexpr std::uint16_t kLargestWhole = 8;
   return floating && operand.width == AddressWidth::bits16 && a.size > kLargestWhole &&
          a.offset + a.size > kSegmentBytes;
@@ -65,11 +65,11 @@ void Machine::access_parts(const DataAccess& a, const MemoryOperand& operand) {
 
 /// The operand of the floating-point instruction in flight.
 void Machine::read_floating_operand(std::span<std::uint8_t> out) {
-  const MemoryOperand& operand = info_->operands[0];
+  const MemoryOperand& operand = flight_.info->operands[0];
   DataAccess a;
-  a.offset = offset_of(operand);
+  a.offset = cpu_.offset_of(operand);
   a.size = static_cast<std::uint16_t>(out.size());
-  const std::uint32_t base = engine_.segment_base(operand.segment);
+  const std::uint32_t base = cpu_.engine.segment_base(operand.segment);
   if (!is_in_parts(a, operand)) return read_operand(base + a.offset, out);
   for_each_part(operand, [&](std::uint32_t first, std::uint32_t size) {
     read_operand(base + (a.offset + first) % kSegmentBytes, out.subspan(first, size));
@@ -78,15 +78,15 @@ void Machine::read_floating_operand(std::span<std::uint8_t> out) {
 
 /// Part number `i` of an operand of at most four bytes each.
 std::uint32_t Machine::operand_part(const MemoryOperand& operand, unsigned i) {
-  const std::uint32_t first = offset_of(operand);
+  const std::uint32_t first = cpu_.offset_of(operand);
   return read_value(
-      engine_.segment_base(operand.segment) + access_offset(operand, first, i, stack32()),
+      cpu_.engine.segment_base(operand.segment) + access_offset(operand, first, i, cpu_.stack32()),
       operand.size);
 }
 
 /// The operand of the instruction in flight has two parts, of which the second begins at 0.
 bool Machine::wraps_between_parts() const {
-  const DecodedInstruction& info = *info_;
+  const DecodedInstruction& info = *flight_.info;
   switch (info.kind) {
     case InstructionClass::load_far_pointer:
     case InstructionClass::bound:
@@ -98,19 +98,19 @@ bool Machine::wraps_between_parts() const {
     default:
       return false;
   }
-  if (real_16_bit()) return false;  // prepare_16_bit()
+  if (cpu_.real_16_bit()) return false;  // prepare_16_bit()
   const MemoryOperand& first = info.operands[info.ea[0].argument];
-  const std::uint32_t offset = offset_of(first);
+  const std::uint32_t offset = cpu_.offset_of(first);
   return first.width == AddressWidth::bits16 && offset + first.size >= kSegmentBytes;
 }
 
 /// SDM vol. 2, BOUND.
 void Machine::emulate_bound() {
-  const MemoryOperand& bounds = info_->operands[0];
+  const MemoryOperand& bounds = flight_.info->operands[0];
   const auto extended = [&](std::uint32_t value) {
     return bounds.size == 4 ? static_cast<std::int32_t>(value) : static_cast<std::int16_t>(value);
   };
-  const std::int32_t index = extended(engine_.gpr(info_->reg_field));
+  const std::int32_t index = extended(cpu_.engine.gpr(flight_.info->reg_field));
   if (index < extended(operand_part(bounds, 0)) || index > extended(operand_part(bounds, 1))) {
     throw CpuException{kBoundRange, std::nullopt, 0};
   }
@@ -118,25 +118,26 @@ void Machine::emulate_bound() {
 
 /// LES and its like. What prepare_operands() looks at and watches has been looked at.
 void Machine::emulate_load_far_pointer() {
-  const DecodedInstruction& info = *info_;
+  const DecodedInstruction& info = *flight_.info;
   const int s = info.reg_field;
   const std::uint32_t offset = operand_part(info.operands[info.ea[0].argument], 0);
   const Segment loaded = loaded_segment(s, operand_selector());
   constexpr std::uint8_t kAccessedBit = 1;
   if (watched_.active && (watched_.before & kAccessedBit) == 0) {
     const std::uint8_t accessed = watched_.before | kAccessedBit;
-    memory_.store(watched_.physical, {&accessed, 1});
+    cpu_.memory.store(watched_.physical, {&accessed, 1});
   }
-  const std::uint32_t kept = info.operand_bytes == 4 ? 0 : engine_.gpr(info.rm_field) & 0xffff0000;
-  engine_.set_segment(s, loaded);
-  engine_.set_gpr(info.rm_field, kept | offset);
-  engine_.sync_mode();
+  const std::uint32_t kept =
+      info.operand_bytes == 4 ? 0 : cpu_.engine.gpr(info.rm_field) & 0xffff0000;
+  cpu_.engine.set_segment(s, loaded);
+  cpu_.engine.set_gpr(info.rm_field, kept | offset);
+  cpu_.engine.sync_mode();
 }
 
 /// What a segment register holds when `selector` was loaded (SDM vol. 2, MOV: the checks).
 Segment Machine::loaded_segment(int s, std::uint16_t selector) {
-  if (!protected_mode()) {
-    return real_mode_segment(engine_.segment(s), selector);
+  if (!cpu_.protected_mode()) {
+    return real_mode_segment(cpu_.engine.segment(s), selector);
   }
   const std::uint32_t error = selector & 0xfffcu;
   const CpuException refused{kProtection, error, 0};
@@ -147,7 +148,7 @@ Segment Machine::loaded_segment(int s, std::uint16_t selector) {
   }
   Descriptor d;
   if (!look_up(selector, d)) throw refused;
-  const std::uint32_t cpl = engine_.hflags() & kHfCpl, rpl = selector & 3u;
+  const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl, rpl = selector & 3u;
   const bool allowed =
       stack ? d.is_writable_data() && rpl == cpl && d.dpl() == cpl
             : d.is_readable() && (d.conforming() || (rpl <= d.dpl() && cpl <= d.dpl()));

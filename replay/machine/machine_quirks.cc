@@ -59,40 +59,42 @@ int written_mmx_register(const DecodedInstruction& info) {
 }  // namespace
 
 bool Machine::needs_canonical() const {
-  const DecodedInstruction& info = *info_;
-  if (!sixteen_bit_ && !info.aliased && !(info.lock && is_neg(info))) return false;
+  const DecodedInstruction& info = *flight_.info;
+  if (!cpu_.traits.sixteen_bit && !info.aliased && !(info.lock && is_neg(info))) return false;
   return std::memcmp(info.bytes.data(), info.canonical.data(), info.length) != 0;
 }
 
 bool Machine::knows_order_of_stores() const {
-  if (!real_16_bit()) return false;
-  return info_ == nullptr || (!is_enter(*info_) && info_->kind != InstructionClass::x87);
+  if (!cpu_.real_16_bit()) return false;
+  return flight_.info == nullptr ||
+         (!is_enter(*flight_.info) && flight_.info->kind != InstructionClass::x87);
 }
 
 /// True when the instruction is settled: it faults, or is executed here.
 bool Machine::prepare_16_bit() {
-  if (!real_16_bit()) return false;
+  if (!cpu_.real_16_bit()) return false;
   beyond_.clear();
   count_register_.reset();
-  const DecodedInstruction& info = *info_;
+  const DecodedInstruction& info = *flight_.info;
   constexpr std::uint32_t kFlagDf = 0x400;
-  if (traits_.checks_segment_end) {
-    segment_end_ = segment_end_fault(info, engine_.gprs(), (engine_.eflags() & kFlagDf) != 0);
+  if (cpu_.traits.checks_segment_end) {
+    segment_end_ =
+        segment_end_fault(info, cpu_.engine.gprs(), (cpu_.engine.eflags() & kFlagDf) != 0);
     if (segment_end_) {
-      request(Action::segment_end);
+      cpu_.request(AfterStop::segment_end);
       return true;
     }
   } else if (emulated_on_8088()) {
-    request(Action::emulate);
+    cpu_.request(AfterStop::emulate);
     return true;
   } else {
     reduce_8088_shift();
   }
-  if (info.operand_count != 0 && wraps_between_words(info, engine_.gprs())) {
+  if (info.operand_count != 0 && wraps_between_words(info, cpu_.engine.gprs())) {
     const auto* const operand = std::find_if(info.operands.begin(), info.operands.end(),
                                              [](const MemoryOperand& o) { return o.read; });
     // Where the operand begins does not matter: the engine leaves the segment at its end.
-    lend_beyond(engine_.segment_base(operand->segment), 2);
+    lend_beyond(cpu_.engine.segment_base(operand->segment), 2);
   }
   return false;
 }
@@ -104,12 +106,13 @@ bool Machine::prepare_16_bit() {
 /// at its beginning.
 void Machine::lend_beyond(std::uint32_t base, std::uint32_t size) {
   for (std::uint32_t i = 0; i < size; ++i) beyond_.push_back({base + kSegmentBytes + i});
-  wants_arrangement_ = true;
+  flight_.wants_patch = true;
 }
 
 void Machine::split_access(const DataAccess& a, const MemoryOperand& operand) {
   if (a.write && operand.conditional_write &&
-      shift_writes_nothing(*info_, model_, static_cast<std::uint8_t>(engine_.gpr(kEcx)))) {
+      shift_writes_nothing(*flight_.info, cpu_.model,
+                           static_cast<std::uint8_t>(cpu_.engine.gpr(kEcx)))) {
     return;
   }
   DataAccess first = a, second = a;
@@ -126,80 +129,84 @@ void Machine::split_access(const DataAccess& a, const MemoryOperand& operand) {
 
 void Machine::refuse_reading_own_code(PhysAddr a, std::uint32_t size) {
   if (!needs_canonical()) return;
-  const std::uint32_t end = physical_.value + info_->length;
-  if (a.value + size <= physical_.value || a.value >= end) return;
-  throw ReplayStopped{position_, "an instruction in an undocumented encoding reads its own bytes",
+  const std::uint32_t end = flight_.physical.value + flight_.info->length;
+  if (a.value + size <= flight_.physical.value || a.value >= end) return;
+  throw ReplayStopped{cpu_.position,
+                      "an instruction in an undocumented encoding reads its own bytes",
                       ~std::uint64_t{0}, "", ""};
 }
 
 void Machine::lend(PhysAddr at, std::uint8_t value, std::optional<PhysAddr> home) {
-  memory_.ensure_mapped(at.page());
-  std::uint8_t* host = memory_.host(at);
+  cpu_.memory.ensure_mapped(at.page());
+  std::uint8_t* host = cpu_.memory.host(at);
   loans_.push_back({at, home, *host, value});
   *host = value;
   lent_code_.push_back(at);
 }
 
 void Machine::arrange() {
-  wants_arrangement_ = false;
+  flight_.wants_patch = false;
   arranged_ = true;
   loans_.clear();
   if (needs_canonical()) {
-    for (std::uint32_t i = 0; i < info_->length; ++i) {
-      if (info_->bytes[i] == info_->canonical[i]) continue;
-      const PhysAddr at = mmu_.translate(LinearAddr{linear_ + i}, Access::execute, user_mode());
-      lend(at, info_->canonical[i], std::nullopt);
+    for (std::uint32_t i = 0; i < flight_.info->length; ++i) {
+      if (flight_.info->bytes[i] == flight_.info->canonical[i]) continue;
+      const PhysAddr at =
+          cpu_.mmu.translate(LinearAddr{cpu_.linear + i}, Access::execute, cpu_.user_mode());
+      lend(at, flight_.info->canonical[i], std::nullopt);
     }
   }
   for (const Beyond& beyond : beyond_) {
-    const PhysAddr home =
-        mmu_.translate(LinearAddr{beyond.linear - kSegmentBytes}, Access::read, user_mode());
-    const PhysAddr at = mmu_.translate(LinearAddr{beyond.linear}, Access::write, user_mode());
-    memory_.ensure_mapped(home.page());
-    lend(at, *memory_.host(home), home);
+    const PhysAddr home = cpu_.mmu.translate(LinearAddr{beyond.linear - kSegmentBytes},
+                                             Access::read, cpu_.user_mode());
+    const PhysAddr at =
+        cpu_.mmu.translate(LinearAddr{beyond.linear}, Access::write, cpu_.user_mode());
+    cpu_.memory.ensure_mapped(home.page());
+    lend(at, *cpu_.memory.host(home), home);
   }
   beyond_.clear();
   if (count_register_) {
-    const std::uint8_t count = reduced_count(*info_, *count_register_ & 0xff);
-    engine_.set_gpr(kEcx, (*count_register_ & ~0xffu) | count);
+    const std::uint8_t count = reduced_count(*flight_.info, *count_register_ & 0xff);
+    cpu_.engine.set_gpr(kEcx, (*count_register_ & ~0xffu) | count);
   }
   forget_lent_code();
   for (const Loan& loan : loans_) lent_code_.push_back(loan.at);
-  resuming_ = true;
-  engine_.step_once();
+  flight_.resuming = true;
+  cpu_.engine.step_once();
 }
 
 void Machine::restore_arrangement() {
   arranged_ = false;
-  if (count_register_) engine_.set_gpr(kEcx, *count_register_);
+  if (count_register_) cpu_.engine.set_gpr(kEcx, *count_register_);
   count_register_.reset();
   const auto stored = [&](PhysAddr a) {
-    return std::any_of(stores_.begin(), stores_.begin() + static_cast<std::ptrdiff_t>(store_count_),
-                       [&](const Store& s) {
+    return std::any_of(flight_.stores.begin(),
+                       flight_.stores.begin() + static_cast<std::ptrdiff_t>(flight_.store_count),
+                       [&](const InFlight::Store& s) {
                          return a.value >= s.physical.value && a.value - s.physical.value < s.size;
                        });
   };
   for (const Loan& loan : loans_) {
-    std::uint8_t* host = memory_.host(loan.at);
-    if (loan.home && *host != loan.lent) *memory_.host(*loan.home) = *host;
+    std::uint8_t* host = cpu_.memory.host(loan.at);
+    if (loan.home && *host != loan.lent) *cpu_.memory.host(*loan.home) = *host;
     if (!stored(loan.at)) *host = loan.original;
   }
   loans_.clear();
 }
 
 void Machine::forget_lent_code() {
-  for (const PhysAddr at : lent_code_) engine_.invalidate_code(at, 1);
+  for (const PhysAddr at : lent_code_) cpu_.engine.invalidate_code(at, 1);
   lent_code_.clear();
-  code_page_ = kNoPage;
+  cpu_.code.forget();
 }
 
 /// Leaves a repeated string whose count is used up without asking the engine, which would have to
 /// see the arranged bytes once more.
 void Machine::finish_repeat() {
-  wants_arrangement_ = false;
-  const std::uint32_t next = linear_ - engine_.segment_base(kCs) + info_->length;
-  engine_.set_eip(sixteen_bit_ ? next & 0xffff : next);
-  complete_in_flight(engine_.segment_base(kCs) + engine_.eip());
+  flight_.wants_patch = false;
+  const std::uint32_t next = cpu_.linear - cpu_.engine.segment_base(kCs) + flight_.info->length;
+  cpu_.engine.set_eip(cpu_.traits.sixteen_bit ? next & 0xffff : next);
+  complete_in_flight(cpu_.engine.segment_base(kCs) + cpu_.engine.eip());
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -209,26 +216,26 @@ void Machine::deliver_segment_end() {
   const SegmentEndFault fault = *segment_end_;
   segment_end_.reset();
   if (fault.port_was_read) {
-    on_in(static_cast<std::uint16_t>(engine_.gpr(kEdx)), info_->operand_bytes);
+    on_in(static_cast<std::uint16_t>(cpu_.engine.gpr(kEdx)), flight_.info->operand_bytes);
   }
   for (int i = 0; i < 8; ++i) {
-    const std::uint32_t upper = engine_.gpr(i) & 0xffff0000;
-    engine_.set_gpr(i, upper | fault.gpr[static_cast<std::size_t>(i)]);
+    const std::uint32_t upper = cpu_.engine.gpr(i) & 0xffff0000;
+    cpu_.engine.set_gpr(i, upper | fault.gpr[static_cast<std::size_t>(i)]);
   }
-  raise({fault.vector, 0u, 0}, engine_.eip(), DeliveredEvent::Kind::exception);
+  raise({fault.vector, 0u, 0}, cpu_.engine.eip(), DeliveredEvent::Kind::exception);
 }
 
 void Machine::emulate_coprocessor_cycles() {
-  const DecodedInstruction& info = *info_;
+  const DecodedInstruction& info = *flight_.info;
   std::uint16_t offset = 0, selector = 0;
   if (info.operand_count != 0) {
     const MemoryOperand& operand = info.operands[0];
-    offset = static_cast<std::uint16_t>(operand_offset(operand, engine_.gprs(), false));
-    selector = engine_.segment_selector(operand.segment);
+    offset = static_cast<std::uint16_t>(operand_offset(operand, cpu_.engine.gprs(), false));
+    selector = cpu_.engine.segment_selector(operand.segment);
   }
   for (const PortWrite& cycle :
-       coprocessor_cycles(info, static_cast<std::uint16_t>(engine_.eip()),
-                          engine_.segment_selector(kCs), offset, selector)) {
+       coprocessor_cycles(info, static_cast<std::uint16_t>(cpu_.engine.eip()),
+                          cpu_.engine.segment_selector(kCs), offset, selector)) {
     on_out(cycle.port, 2, cycle.value);
   }
   complete_emulated();
@@ -238,59 +245,60 @@ void Machine::emulate_coprocessor_cycles() {
 // 8088
 
 bool Machine::emulated_on_8088() const {
-  if (info_->opcode_map != 0) return false;
-  if (traits_.has_pop_cs && info_->opcode == 0x0f) return true;
-  if (!traits_.pushes_sp_after) return false;
-  return info_->opcode == 0x54 || (info_->opcode == 0xff && info_->register_form &&
-                                   info_->reg_field == 6 && info_->rm_field == kEsp);
+  if (flight_.info->opcode_map != 0) return false;
+  if (cpu_.traits.has_pop_cs && flight_.info->opcode == 0x0f) return true;
+  if (!cpu_.traits.pushes_sp_after) return false;
+  return flight_.info->opcode == 0x54 ||
+         (flight_.info->opcode == 0xff && flight_.info->register_form &&
+          flight_.info->reg_field == 6 && flight_.info->rm_field == kEsp);
 }
 
 void Machine::emulate_on_8088() {
-  wants_arrangement_ = false;
+  flight_.wants_patch = false;
   beyond_.clear();
-  const auto sp = static_cast<std::uint16_t>(engine_.gpr(kEsp));
-  if (info_->opcode == 0x0f) {
-    const std::uint32_t stack = engine_.segment_base(kSs);
+  const auto sp = static_cast<std::uint16_t>(cpu_.engine.gpr(kEsp));
+  if (flight_.info->opcode == 0x0f) {
+    const std::uint32_t stack = cpu_.engine.segment_base(kSs);
     std::array<std::uint8_t, 2> bytes{};
     read_operand(stack + sp, std::span(bytes).first(1));
     read_operand(stack + ((sp + 1u) & 0xffff), std::span(bytes).last(1));
     const auto selector = static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8);
-    Segment cs = engine_.segment(kCs);
+    Segment cs = cpu_.engine.segment(kCs);
     cs.selector = selector;
     cs.base = std::uint32_t{selector} << 4;
-    engine_.set_gpr(kEsp, (sp + 2u) & 0xffff);
-    engine_.set_segment(kCs, cs);
-    code_page_ = kNoPage;
+    cpu_.engine.set_gpr(kEsp, (sp + 2u) & 0xffff);
+    cpu_.engine.set_segment(kCs, cs);
+    cpu_.code.forget();
   } else {
-    const std::uint16_t value = pushed_stack_pointer(model_, sp);
+    const std::uint16_t value = pushed_stack_pointer(cpu_.model, sp);
     const std::array<std::uint8_t, 2> bytes = {static_cast<std::uint8_t>(value),
                                                static_cast<std::uint8_t>(value >> 8)};
-    engine_.set_gpr(kEsp, (sp - 2u) & 0xffff);
+    cpu_.engine.set_gpr(kEsp, (sp - 2u) & 0xffff);
     write_stores(bytes);
   }
   complete_emulated();
 }
 
 void Machine::reduce_8088_shift() {
-  const DecodedInstruction& info = *info_;
+  const DecodedInstruction& info = *flight_.info;
   const bool by_cl = info.opcode_map == 0 && (info.opcode & 0xfe) == 0xd2;
-  const unsigned count = engine_.gpr(kEcx) & 0xff;
+  const unsigned count = cpu_.engine.gpr(kEcx) & 0xff;
   if (!by_cl || count <= 31) return;
   if (info.register_form && info.rm_field == kEcx) {
-    throw ReplayStopped{position_, "a shift of CL or CX by more than 31", ~std::uint64_t{0}, "",
+    throw ReplayStopped{cpu_.position, "a shift of CL or CX by more than 31", ~std::uint64_t{0}, "",
                         ""};
   }
-  count_register_ = engine_.gpr(kEcx);
-  wants_arrangement_ = true;
+  count_register_ = cpu_.engine.gpr(kEcx);
+  flight_.wants_patch = true;
 }
 
 // ---------------------------------------------------------------------------------------------
 // Pentium and later
 
 void Machine::note_mmx() {
-  engine_.read_fx(fpu_->image());
-  if (info_->kind == InstructionClass::mmx) {
-    fpu_->note_mmx(written_mmx_register(*info_));
+  cpu_.engine.read_fx(fpu_->image());
+  if (flight_.info->kind == InstructionClass::mmx) {
+    fpu_->note_mmx(written_mmx_register(*flight_.info));
   } else {
     // EMMS leaves TOP at 0 as other MMX instructions do (seen on a host; docs/fidelity.md).
     // The image counts registers from TOP, so they turn with it.
@@ -303,7 +311,7 @@ void Machine::note_mmx() {
                 first + 8 * kSlot);
     image[kTopByte] = static_cast<std::uint8_t>(image[kTopByte] & ~kTopBits);
   }
-  engine_.write_fx(fpu_->image());
+  cpu_.engine.write_fx(fpu_->image());
 }
 
 }  // namespace citcat

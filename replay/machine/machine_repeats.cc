@@ -74,38 +74,39 @@ void move_elements(std::uint8_t* to, const std::uint8_t* from, std::size_t size,
 std::optional<Machine::StringRun> Machine::string_run(const MemoryOperand& operand) {
   StringRun run;
   const auto bit = static_cast<std::uint8_t>(1u << operand.segment);
-  const std::uint8_t unlimited = operand.write ? unlimited_written_ : unlimited_read_;
-  const std::uint32_t offset = engine_.gpr(operand.base);
-  const std::uint32_t linear = engine_.segment_base(operand.segment) + offset;
+  const std::uint8_t unlimited = operand.write ? rights_.written : rights_.read;
+  const std::uint32_t offset = cpu_.engine.gpr(operand.base);
+  const std::uint32_t linear = cpu_.engine.segment_base(operand.segment) + offset;
   run.bytes = std::min(kPageSize - (linear & kPageMask), 0xffffffff - offset);
   if ((unlimited & bit) == 0) return std::nullopt;
   const Access access = operand.write ? Access::write : Access::read;
-  const auto page = mmu_.held(LinearAddr{linear & ~kPageMask}, access, user_mode());
-  if (!page || !memory_.is_mapped(page->frame.page())) return std::nullopt;
-  if (operand.write && memory_.holds_code(page->frame.page())) return std::nullopt;
+  const auto page = cpu_.mmu.held(LinearAddr{linear & ~kPageMask}, access, cpu_.user_mode());
+  if (!page || !cpu_.memory.is_mapped(page->frame.page())) return std::nullopt;
+  if (operand.write && cpu_.memory.holds_code(page->frame.page())) return std::nullopt;
   run.at = page->frame + (linear & kPageMask);
-  run.host = memory_.host(run.at);
+  run.host = cpu_.memory.host(run.at);
   return run;
 }
 
 /// Iterations from the one that is prepared on can be made here, as far as their operands go.
 bool Machine::may_repeat_quickly() const {
-  const DecodedInstruction& info = *info_;
-  if (!by_blocks_ || polling_ || sixteen_bit_ || wants_arrangement_) return false;
+  const DecodedInstruction& info = *flight_.info;
+  if (!cpu_.by_blocks || cpu_.polling || cpu_.traits.sixteen_bit || flight_.wants_patch)
+    return false;
   // Those that are told are told to lie in one page.
-  if (compares_ && (linear_ & kPageMask) + info.length > kPageSize) return false;
-  if (!is_string_made_here(info) || watches_code() || engine_.inhibited()) return false;
-  return (engine_.system_flags() & kFlagTf) == 0 && !engine_.strings_run_down();
+  if (expectation_.compares && (cpu_.linear & kPageMask) + info.length > kPageSize) return false;
+  if (!is_string_made_here(info) || watches_code() || cpu_.engine.inhibited()) return false;
+  return (cpu_.engine.system_flags() & kFlagTf) == 0 && !cpu_.engine.strings_run_down();
 }
 
 /// How many iterations can be made here, from the one that is prepared on.
 std::uint32_t Machine::count_quick_iterations() {
   if (!may_repeat_quickly()) return 0;
-  const DecodedInstruction& info = *info_;
-  if (segments_stale_) refresh_segments();
-  std::uint64_t n = engine_.gpr(kEcx) - 1u;
-  const bool ends_within = until_.instruction == position_.instruction;
-  if (ends_within) n = std::min<std::uint64_t>(n, until_.iteration - position_.iteration);
+  const DecodedInstruction& info = *flight_.info;
+  if (rights_.stale) rights_.refresh(cpu_, running_.registers);
+  std::uint64_t n = cpu_.engine.gpr(kEcx) - 1u;
+  const bool ends_within = cpu_.until.instruction == cpu_.position.instruction;
+  if (ends_within) n = std::min<std::uint64_t>(n, cpu_.until.iteration - cpu_.position.iteration);
   // The flags of a comparison show only when it is the last one, or the next one faults.
   const bool compares = is_comparison(info);
   if (n == 0 || (compares && ends_within)) return 0;
@@ -122,17 +123,17 @@ std::uint32_t Machine::count_quick_iterations() {
   for (unsigned i = 0; i < info.operand_count && count != 0; ++i) {
     if (info.operands[i].write) continue;
     // What is not defined is for the iteration that reads it.
-    if (!memory_.is_defined(string_runs_[i].at, count * info.operand_bytes)) return 0;
+    if (!cpu_.memory.is_defined(string_runs_[i].at, count * info.operand_bytes)) return 0;
   }
   return count;
 }
 
 /// Of `count` comparisons, how many at the beginning let the repetition go on.
 std::uint32_t Machine::count_equal_or_different(std::uint32_t count) const {
-  const std::size_t size = info_->operand_bytes;
-  const bool while_equal = info_->repeat == RepeatPrefix::rep;
-  const bool scans = info_->operand_count == 1;
-  const std::uint32_t eax = engine_.gpr(kEax);
+  const std::size_t size = flight_.info->operand_bytes;
+  const bool while_equal = flight_.info->repeat == RepeatPrefix::rep;
+  const bool scans = flight_.info->operand_count == 1;
+  const std::uint32_t eax = cpu_.engine.gpr(kEax);
   for (std::uint32_t i = 0; i < count; ++i) {
     const void* const other =
         scans ? static_cast<const void*>(&eax) : string_runs_[1].host + i * size;
@@ -143,17 +144,17 @@ std::uint32_t Machine::count_equal_or_different(std::uint32_t count) const {
 }
 
 void Machine::store_string(std::uint32_t count) {
-  const std::size_t size = info_->operand_bytes, bytes = count * size;
-  const bool moves = info_->operand_count == 2;
+  const std::size_t size = flight_.info->operand_bytes, bytes = count * size;
+  const bool moves = flight_.info->operand_count == 2;
   const StringRun& to = string_runs_[moves ? 1 : 0];
   if (moves) {
     move_elements(to.host, string_runs_[0].host, size, bytes);
   } else {
-    fill_elements(to.host, engine_.gpr(kEax), size, bytes);
+    fill_elements(to.host, cpu_.engine.gpr(kEax), size, bytes);
   }
-  memory_.mark_defined(to.at, count * info_->operand_bytes);
-  if (compares_ && moves) {
-    comparing_->copied(string_runs_[0].at, to.at, count * info_->operand_bytes);
+  cpu_.memory.mark_defined(to.at, count * flight_.info->operand_bytes);
+  if (expectation_.compares && moves) {
+    expectation_.sink->copied(string_runs_[0].at, to.at, count * flight_.info->operand_bytes);
   }
 }
 
@@ -162,19 +163,19 @@ void Machine::store_string(std::uint32_t count) {
 bool Machine::repeat_quickly() {
   std::uint32_t left = count_quick_iterations();
   if (left == 0) return false;
-  in_flight_ = false;
-  iterating_ = false;
+  flight_.active = false;
+  flight_.iterating = false;
   bool prepared = true;  // so was the first one, and told what it reads where that is wanted
   for (; left != 0; prepared = false) {
     const std::uint32_t untold = count_untold(left, prepared);
     const bool told = untold == 0;
     const std::uint32_t count = told ? 1 : untold;
     if (told && !prepared) tell_iteration_reads();
-    if (!is_comparison(*info_)) store_string(count);
+    if (!is_comparison(*flight_.info)) store_string(count);
     if (told) {
       tell_iteration();
     } else if (block_receiver_ != nullptr) {
-      block_receiver_->iterations(executed(), count, info_->operand_bytes, position_);
+      block_receiver_->iterations(executed(), count, flight_.info->operand_bytes, cpu_.position);
     }
     pass_iterations(count);
     left -= count;
@@ -184,35 +185,35 @@ bool Machine::repeat_quickly() {
 
 /// How many of the iterations `left` can be made before one that is to be told alone; 0: the next.
 std::uint32_t Machine::count_untold(std::uint32_t left, bool prepared) {
-  if (!compares_) return left;
-  if (!prepared && expects_now()) update_expected();
-  if (expects_now() || (expects_stores_ && !is_comparison(*info_))) {
-    return expects_stores_ && !prepared ? agree_on_iterations(left) : 0;
+  if (!expectation_.compares) return left;
+  if (!prepared && expectation_.is_now()) expectation_.update();
+  if (expectation_.is_now() || (expectation_.expects_stores && !is_comparison(*flight_.info))) {
+    return expectation_.expects_stores && !prepared ? agree_on_iterations(left) : 0;
   }
-  if (expected_.instruction != position_.instruction) return left;
-  return std::min(left, expected_.iteration - position_.iteration);
+  if (expectation_.next.instruction != cpu_.position.instruction) return left;
+  return std::min(left, expectation_.next.iteration - cpu_.position.iteration);
 }
 
 /// How many of the next iterations the sink that compares takes for what they are going to do.
 std::uint32_t Machine::agree_on_iterations(std::uint32_t most) {
   StringIterations run;
-  run.code = physical_;
-  run.code_bytes = info_->length;
-  run.size = info_->operand_bytes;
+  run.code = flight_.physical;
+  run.code_bytes = flight_.info->length;
+  run.size = flight_.info->operand_bytes;
   run.count = most;
-  for (unsigned i = 0; i < info_->operand_count; ++i) {
-    (info_->operands[i].write ? run.to : run.from[run.reads++]) = string_runs_[i].at;
+  for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
+    (flight_.info->operands[i].write ? run.to : run.from[run.reads++]) = string_runs_[i].at;
   }
-  if (!is_comparison(*info_)) run.stored = speculate_stores(run.count);
-  return run.count != 0 ? comparing_->agreed_iterations(run, position_) : 0;
+  if (!is_comparison(*flight_.info)) run.stored = speculate_stores(run.count);
+  return run.count != 0 ? expectation_.sink->agreed_iterations(run, cpu_.position) : 0;
 }
 
 /// What the next `count` iterations are going to store: of MOVS as far as none stores what a later
 /// one reads.
 std::span<const std::uint8_t> Machine::speculate_stores(std::uint32_t& count) {
-  const std::size_t size = info_->operand_bytes;
-  if (info_->operand_count != 2) {
-    fill_elements(string_pattern_.data(), engine_.gpr(kEax), size, count * size);
+  const std::size_t size = flight_.info->operand_bytes;
+  if (flight_.info->operand_count != 2) {
+    fill_elements(string_pattern_.data(), cpu_.engine.gpr(kEax), size, count * size);
     return std::span(string_pattern_).first(count * size);
   }
   const std::uint8_t *const from = string_runs_[0].host, *const to = string_runs_[1].host;
@@ -223,39 +224,41 @@ std::span<const std::uint8_t> Machine::speculate_stores(std::uint32_t& count) {
 }
 
 void Machine::pass_iterations(std::uint32_t count) {
-  const std::uint32_t bytes = count * info_->operand_bytes;
-  position_.iteration += count;
-  engine_.set_gpr(kEcx, engine_.gpr(kEcx) - count);
-  for (unsigned i = 0; i < info_->operand_count; ++i) {
-    const int pointer = info_->operands[i].base;
-    engine_.set_gpr(pointer, engine_.gpr(pointer) + bytes);
+  const std::uint32_t bytes = count * flight_.info->operand_bytes;
+  cpu_.position.iteration += count;
+  cpu_.engine.set_gpr(kEcx, cpu_.engine.gpr(kEcx) - count);
+  for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
+    const int pointer = flight_.info->operands[i].base;
+    cpu_.engine.set_gpr(pointer, cpu_.engine.gpr(pointer) + bytes);
     string_runs_[i].at = string_runs_[i].at + bytes;
     string_runs_[i].host += bytes;
   }
-  for (unsigned a = 0; a < ea_count_; ++a) ea_[a] += bytes;
+  for (unsigned a = 0; a < flight_.ea_count; ++a) flight_.ea[a] += bytes;
 }
 
 /// What is told of an iteration when it is prepared.
 void Machine::tell_iteration_reads() {
-  if (!tells_reads()) return;
-  sink_->fetch(physical_, info_->length, position_);
-  for (unsigned i = 0; i < info_->operand_count; ++i) {
-    if (info_->operands[i].write) continue;
-    sink_->read(string_runs_[i].at, info_->operand_bytes, AccessKind::data, position_);
+  if (!expectation_.tells_reads()) return;
+  cpu_.sink->fetch(flight_.physical, flight_.info->length, cpu_.position);
+  for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
+    if (flight_.info->operands[i].write) continue;
+    cpu_.sink->read(string_runs_[i].at, flight_.info->operand_bytes, AccessKind::data,
+                    cpu_.position);
   }
 }
 
 /// What is told of one that was made, as report_completed() does.
 void Machine::tell_iteration() {
-  for (unsigned i = 0; i < info_->operand_count; ++i) {
-    if (!info_->operands[i].write) continue;
+  for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
+    if (!flight_.info->operands[i].write) continue;
     const StringRun& to = string_runs_[i];
-    sink_->write(to.at, {to.host, info_->operand_bytes}, AccessKind::data, position_);
+    cpu_.sink->write(to.at, {to.host, flight_.info->operand_bytes}, AccessKind::data,
+                     cpu_.position);
   }
-  if (expects_now()) {
-    sink_->instruction(executed(), position_);
+  if (expectation_.is_now()) {
+    cpu_.sink->instruction(executed(), cpu_.position);
   } else if (block_receiver_ != nullptr) {
-    block_receiver_->instruction(executed(), position_);
+    block_receiver_->instruction(executed(), cpu_.position);
   }
 }
 

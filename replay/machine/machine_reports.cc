@@ -18,39 +18,39 @@ constexpr unsigned kMaxNativeRetries = 8;
 }  // namespace
 
 void Machine::on_exception(std::uint32_t vector, bool software) {
-  if (rolled_back_) return;
-  surroundings_ = kUnknown;
-  if (pending_ != nullptr) {
+  if (running_.rolled_back) return;
+  running_.surroundings = RunningBlock::kUnknown;
+  if (running_.block != nullptr) {
     // Told again, with everything that goes before a fault, when the instruction is reported.
-    linear_ = engine_.segment_base(kCs) + engine_.eip();
-    leave_block(linear_);
-    if (!rolled_back_) request(Action::step);
+    cpu_.linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
+    leave_block(cpu_.linear);
+    if (!running_.rolled_back) cpu_.request(AfterStop::step);
     return;
   }
   native_vector_ = vector;
   native_software_ = software;
-  request(Action::native_fault);
+  cpu_.request(AfterStop::native_fault);
 }
 
 void Machine::settle_in_flight(std::uint32_t linear, bool completed) {
   // An iteration that was made leaves the engine where it found it.
-  const bool iterated = iterating_ && engine_.gpr(kEcx) != count_before_;
-  if (!in_flight_ || (linear == linear_ && !completed && !iterated)) return;
-  action_ = Action::none;
-  complete_in_flight(completed && !iterating_ ? linear_ + 1 : linear);
-  if (action_ == Action::fix_flags) engine_.set_eflags(fix_flags_);
-  action_ = Action::none;
+  const bool iterated = flight_.iterating && cpu_.engine.gpr(kEcx) != flight_.count_before;
+  if (!flight_.active || (linear == cpu_.linear && !completed && !iterated)) return;
+  cpu_.after_stop = AfterStop::none;
+  complete_in_flight(completed && !flight_.iterating ? cpu_.linear + 1 : linear);
+  if (cpu_.after_stop == AfterStop::fix_flags) cpu_.engine.set_eflags(fix_flags_);
+  cpu_.after_stop = AfterStop::none;
 }
 
 void Machine::handle_native_fault() {
-  const std::uint32_t linear = engine_.segment_base(kCs) + engine_.eip();
+  const std::uint32_t linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
   // #DB after a single step, and any fault elsewhere, mean that the instruction in flight is done.
   settle_in_flight(linear, native_vector_ == 1);
-  if (!in_flight_ && native_vector_ != 1) {
+  if (!flight_.active && native_vector_ != 1) {
     // Something scheduled for this boundary comes first; the fault will come again.
-    linear_ = linear;
-    if (boundary_stop()) {
-      action_ = Action::at_position;
+    cpu_.linear = linear;
+    if (cpu_.boundary_stop()) {
+      cpu_.after_stop = AfterStop::at_position;
       return;
     }
   }
@@ -58,23 +58,24 @@ void Machine::handle_native_fault() {
   // Intel SDM vol. 3, table 6-1: vectors with an error code.
   if (native_vector_ == 8 || (native_vector_ >= 10 && native_vector_ <= 13) ||
       native_vector_ == 17) {
-    e.error_code = engine_.error_code();
+    e.error_code = cpu_.engine.error_code();
   }
   if (native_vector_ == kDebugVector) {
     debug_pending_ |= kDr6Step;
     take_debug_trap();
     return;
   }
-  std::uint32_t return_eip = engine_.eip();
-  if (sixteen_bit_ && native_vector_ == 0 && in_flight_) {
-    engine_.set_eflags(divide_error_flags(*info_, model_, engine_.eflags()));
-    if (divide_error_points_past(model_)) return_eip = (return_eip + info_->length) & 0xffff;
+  std::uint32_t return_eip = cpu_.engine.eip();
+  if (cpu_.traits.sixteen_bit && native_vector_ == 0 && flight_.active) {
+    cpu_.engine.set_eflags(divide_error_flags(*flight_.info, cpu_.model, cpu_.engine.eflags()));
+    if (divide_error_points_past(cpu_.model))
+      return_eip = (return_eip + flight_.info->length) & 0xffff;
   }
   raise(e, return_eip, DeliveredEvent::Kind::exception);
 }
 
 bool Machine::touches_system_tables() const {
-  switch (info_->kind) {
+  switch (flight_.info->kind) {
     case InstructionClass::pop_segment:
     case InstructionClass::mov_to_segment:
     case InstructionClass::load_far_pointer:
@@ -89,8 +90,8 @@ bool Machine::touches_system_tables() const {
       return true;
     default:
       // LAR, LSL and the 0F 00 group look descriptors up too.
-      return info_->opcode_map == 1 &&
-             (info_->opcode == 0 || info_->opcode == 2 || info_->opcode == 3);
+      return flight_.info->opcode_map == 1 &&
+             (flight_.info->opcode == 0 || flight_.info->opcode == 2 || flight_.info->opcode == 3);
   }
 }
 
@@ -103,8 +104,8 @@ bool Machine::lies_in_system_tables(std::uint32_t page) const {
     const std::uint32_t first = base & ~kPageMask;
     return page - first <= (base & kPageMask) + limit;
   };
-  const TableRegister gdt = engine_.gdtr();
-  const Segment ldt = engine_.ldtr(), task = engine_.tr();
+  const TableRegister gdt = cpu_.engine.gdtr();
+  const Segment ldt = cpu_.engine.ldtr(), task = cpu_.engine.tr();
   return reaches(gdt.base, gdt.limit) || (!ldt.unusable && reaches(ldt.base, ldt.limit)) ||
          reaches(task.base, task.limit);
 }
@@ -123,7 +124,7 @@ std::optional<Translation> Machine::on_translate(std::uint32_t linear, EngineAcc
 void Machine::share_entry(Translation& known, LinearAddr page, EngineAccess kind) {
   if (kind == EngineAccess::fetch) {
     engine_code_.note(page, known.frame);
-    const auto data = mmu_.held(page, Access::read, user_mode());
+    const auto data = cpu_.mmu.held(page, Access::read, cpu_.user_mode());
     known.readable = data && data->frame == known.frame;
     known.writable &= known.readable && data->writable;
     return;
@@ -133,118 +134,119 @@ void Machine::share_entry(Translation& known, LinearAddr page, EngineAccess kind
 }
 
 std::optional<Translation> Machine::translate_for_engine(std::uint32_t linear, EngineAccess kind) {
-  const bool user = user_mode();
+  const bool user = cpu_.user_mode();
   const LinearAddr page{linear};
   // The walk of a fetch is made when the instruction is prepared, that of an operand before.
   const Access access = kind == EngineAccess::write   ? Access::write
                         : kind == EngineAccess::fetch ? Access::execute
                                                       : Access::read;
-  if (kind == EngineAccess::fetch) surroundings_ = kUnknown;
-  if (by_blocks_) {
+  if (kind == EngineAccess::fetch) running_.surroundings = RunningBlock::kUnknown;
+  if (cpu_.by_blocks) {
     if (auto known = translate_for_block(page, access)) return known;
-    if (pending_ != nullptr || kind == EngineAccess::fetch) return std::nullopt;
+    if (running_.block != nullptr || kind == EngineAccess::fetch) return std::nullopt;
   }
-  if (auto known = mmu_.peek(page, access, user)) {
+  if (auto known = cpu_.mmu.peek(page, access, user)) {
     if (kind == EngineAccess::fetch) {
-      if (!memory_.is_mapped(known->frame.page())) return std::nullopt;
+      if (!cpu_.memory.is_mapped(known->frame.page())) return std::nullopt;
       note_code(known->frame.page());
     }
     return allow_engine(*known, access);
   }
-  if (kind == EngineAccess::fetch || !in_flight_ || !lies_in_system_tables(linear & ~kPageMask)) {
+  if (kind == EngineAccess::fetch || !flight_.active ||
+      !lies_in_system_tables(linear & ~kPageMask)) {
     return std::nullopt;
   }
   // Descriptor tables and task segments are reached with supervisor rights.
   try {
-    mmu_.translate(page, access, false);
+    cpu_.mmu.translate(page, access, false);
   } catch (const PageFault&) {
     return std::nullopt;
   }
-  const auto known = mmu_.peek(page, access, false);
+  const auto known = cpu_.mmu.peek(page, access, false);
   if (!known) return std::nullopt;
   return allow_engine(*known, access);
 }
 
 void Machine::resolve_translation_fault() {
-  const std::uint32_t linear = engine_.segment_base(kCs) + engine_.eip();
-  if (pending_ != nullptr) {
-    if (engine_.fault_access() == EngineAccess::fetch) {
+  const std::uint32_t linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
+  if (running_.block != nullptr) {
+    if (cpu_.engine.fault_access() == EngineAccess::fetch) {
       settle_block(linear, 0);
     } else {
       leave_block(linear);
     }
-    if (rolled_back_) {
+    if (running_.rolled_back) {
       roll_block_back();
       return;
     }
   }
   // A transfer to itself that has changed what it leads to: the engine finds other code there.
-  const bool led_to_itself = engine_.fault_access() == EngineAccess::fetch && in_flight_ &&
-                             !resuming_ && info_->control_flow && !comes_again();
+  const bool led_to_itself = cpu_.engine.fault_access() == EngineAccess::fetch && flight_.active &&
+                             !flight_.resuming && flight_.info->control_flow && !comes_again();
   settle_in_flight(linear, led_to_itself);
-  if (in_flight_ && repeat_done_) {
+  if (flight_.active && flight_.repeat_done) {
     finish_repeat();
     return;
   }
-  if (++native_retries_ > kMaxNativeRetries) {
+  if (++flight_.retries > kMaxNativeRetries) {
     char text[160];
     std::snprintf(text, sizeof text,
                   "the engine finds no translation for linear page %08x where there is one",
-                  engine_.fault_page());
-    throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
+                  cpu_.engine.fault_page());
+    throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
   }
   try {
-    if (in_flight_ && engine_.fault_access() != EngineAccess::fetch) {
+    if (flight_.active && cpu_.engine.fault_access() != EngineAccess::fetch) {
       const Access access =
-          engine_.fault_access() == EngineAccess::write ? Access::write : Access::read;
-      mmu_.translate(LinearAddr{engine_.fault_page()}, access,
-                     user_mode() && !lies_in_system_tables(engine_.fault_page()));
-      if (stores_to_code_) {
+          cpu_.engine.fault_access() == EngineAccess::write ? Access::write : Access::read;
+      cpu_.mmu.translate(LinearAddr{cpu_.engine.fault_page()}, access,
+                         cpu_.user_mode() && !lies_in_system_tables(cpu_.engine.fault_page()));
+      if (flight_.stores_to_code) {
         put_back_overwritten();
-        engine_.write_raw_flags(flags_before_);
+        cpu_.engine.write_raw_flags(flight_.flags_before);
       }
-      resuming_ = true;
+      flight_.resuming = true;
       return;
     }
-    linear_ = linear;
+    cpu_.linear = linear;
     if (debug_pending_ != 0) {
       take_debug_trap();
       return;
     }
-    if (boundary_stop()) {
-      action_ = Action::at_position;
+    if (cpu_.boundary_stop()) {
+      cpu_.after_stop = AfterStop::at_position;
       return;
     }
-    code_base_ = engine_.segment_base(kCs);
-    if (traits_.has_limits && linear - code_base_ > engine_.segment_limit(kCs)) {
+    cpu_.code.base = cpu_.engine.segment_base(kCs);
+    if (cpu_.traits.has_limits && linear - cpu_.code.base > cpu_.engine.segment_limit(kCs)) {
       throw CpuException{13, 0u, 0};
     }
     const DecodedInstruction& info = fetch(linear);
     // Refused without the bytes that the engine wants of it.
     if (info.state != DecodeState::ok) refuse_undefined(info, linear);
     // The block being translated reaches into an absent page, its first instruction does not.
-    engine_.step_once();
+    cpu_.engine.step_once();
   } catch (const PageFault& f) {
-    raise({14, f.error_code, f.address}, engine_.eip(), DeliveredEvent::Kind::exception);
+    raise({14, f.error_code, f.address}, cpu_.engine.eip(), DeliveredEvent::Kind::exception);
   } catch (const CpuException& e) {
-    raise(e, engine_.eip(), DeliveredEvent::Kind::exception);
+    raise(e, cpu_.engine.eip(), DeliveredEvent::Kind::exception);
   } catch (const CodeElsewhere&) {
-    engine_.flush_tlb();
+    cpu_.engine.flush_tlb();
   }
 }
 
-/// Before the instruction at linear_, whose page the engine has elsewhere.
+/// Before the instruction at cpu_.linear, whose page the engine has elsewhere.
 void Machine::ask_for_code_again() {
-  if (++native_retries_ > kMaxNativeRetries) {
+  if (++flight_.retries > kMaxNativeRetries) {
     char text[128];
     std::snprintf(text, sizeof text,
-                  "the engine executes other code at linear %08x than the processor", linear_);
-    throw ReplayStopped{position_, text, ~std::uint64_t{0}, "", ""};
+                  "the engine executes other code at linear %08x than the processor", cpu_.linear);
+    throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
   }
   // Of an instruction that it refuses by its first bytes it never asks for the second page.
-  engine_code_.forget(LinearAddr{linear_});
-  engine_code_.forget(LinearAddr{linear_ + kPageSize});
-  request(Action::flush_tlb);
+  engine_code_.forget(LinearAddr{cpu_.linear});
+  engine_code_.forget(LinearAddr{cpu_.linear + kPageSize});
+  cpu_.request(AfterStop::flush_tlb);
 }
 
 /// The engine goes on to the end of its instruction whether or not `access` throws.
@@ -254,7 +256,7 @@ void Machine::access_port(F&& access) {
     access();
   } catch (...) {
     auto& registers = refused_port_access_.emplace();
-    std::copy_n(engine_.gprs(), registers.size(), registers.begin());
+    std::copy_n(cpu_.engine.gprs(), registers.size(), registers.begin());
     throw;
   }
 }
@@ -265,20 +267,20 @@ void Machine::take_port_access_back() {
   if (!refused_port_access_) return;
   int number = 0;
   for (const std::uint64_t value : *refused_port_access_) {
-    engine_.set_gpr(number++, static_cast<std::uint32_t>(value));
+    cpu_.engine.set_gpr(number++, static_cast<std::uint32_t>(value));
   }
   refused_port_access_.reset();
-  engine_.set_eip(linear_ - engine_.segment_base(kCs));
-  if (info_->kind == InstructionClass::ins) put_back_overwritten();
-  in_flight_ = false;
-  iterating_ = false;
+  cpu_.engine.set_eip(cpu_.linear - cpu_.engine.segment_base(kCs));
+  if (flight_.info->kind == InstructionClass::ins) put_back_overwritten();
+  flight_.active = false;
+  flight_.iterating = false;
 }
 
 std::uint32_t Machine::on_in(std::uint16_t port, std::uint32_t size) {
   std::uint32_t value = 0;
   access_port([&] {
-    value = environment_.port_read(port, size, position_);
-    if (sink_ != nullptr) sink_->io_read(port, size, value, position_);
+    value = cpu_.environment.port_read(port, size, cpu_.position);
+    if (cpu_.sink != nullptr) cpu_.sink->io_read(port, size, value, cpu_.position);
   });
   if (breaks_on_ports_) [[unlikely]]
     check_port_breakpoints(port, size);
@@ -287,8 +289,8 @@ std::uint32_t Machine::on_in(std::uint16_t port, std::uint32_t size) {
 
 void Machine::on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) {
   access_port([&] {
-    environment_.port_write(port, size, value, position_);
-    if (sink_ != nullptr) sink_->io_write(port, size, value, position_);
+    cpu_.environment.port_write(port, size, value, cpu_.position);
+    if (cpu_.sink != nullptr) cpu_.sink->io_write(port, size, value, cpu_.position);
   });
   if (breaks_on_ports_) [[unlikely]]
     check_port_breakpoints(port, size);
@@ -296,35 +298,35 @@ void Machine::on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value
 }
 
 void Machine::walk_read(PhysAddr entry, std::uint32_t size) {
-  if (wants_reads_) sink_->read(entry, size, AccessKind::walk, position_);
+  if (cpu_.wants_reads) cpu_.sink->read(entry, size, AccessKind::walk, cpu_.position);
 }
 
 void Machine::quiet_walk_read(PhysAddr entry, std::uint32_t size) {
-  if (compares_) sink_->read(entry, size, AccessKind::walk, position_);
+  if (expectation_.compares) cpu_.sink->read(entry, size, AccessKind::walk, cpu_.position);
 }
 
 void Machine::walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) {
-  if (sink_ != nullptr) sink_->write(entry, bytes, AccessKind::walk, position_);
+  if (cpu_.sink != nullptr) cpu_.sink->write(entry, bytes, AccessKind::walk, cpu_.position);
 }
 
 void Machine::mapping_evicted(Access access) {
-  forget_code_page();
+  cpu_.code.forget_all();
   // The engine must not keep what the processor's TLB lost, or it would never ask again. Where its
   // code lies is looked at before each block, and by fetch().
-  if (access != Access::execute) engine_.flush_tlb();
+  if (access != Access::execute) cpu_.engine.flush_tlb();
 }
 
 void Machine::mapping_used(LinearAddr page, PhysAddr frame) {
-  if (sink_ != nullptr) sink_->mapping(page, frame, position_);
+  if (cpu_.sink != nullptr) cpu_.sink->mapping(page, frame, cpu_.position);
 }
 
 std::optional<std::uint64_t> Machine::missing_pdpte(unsigned index, LinearAddr wanted) {
-  return environment_.missing_pdpte(index, wanted, position_);
+  return cpu_.environment.missing_pdpte(index, wanted, cpu_.position);
 }
 
 void Machine::external_write(PhysAddr captured, std::span<const std::uint8_t> data) {
-  if (sink_ != nullptr) sink_->external_write(captured, data, position_);
-  memory_.external_write(captured, data);
+  if (cpu_.sink != nullptr) cpu_.sink->external_write(captured, data, cpu_.position);
+  cpu_.memory.external_write(captured, data);
 }
 
 }  // namespace citcat

@@ -12,39 +12,40 @@ namespace citcat {
 /// takes the number for a negative one, unless just 16 bits of it count; and in real and
 /// virtual-8086 mode it finds the selector at 10000 where the stack goes on at 0.
 bool Machine::returns_here() const {
-  if (sixteen_bit_) return false;  // prepare_16_bit()
-  const bool far = info_->kind == InstructionClass::far_return;
+  if (cpu_.traits.sixteen_bit) return false;  // prepare_16_bit()
+  const bool far = flight_.info->kind == InstructionClass::far_return;
   // The stack of an outer level may be another.
-  if (info_->immediate >= 0x8000 && (stack32() || (far && protected_mode()))) return true;
-  if (!far || stack32() || protected_mode()) return false;
-  return (engine_.gpr(kEsp) & 0xffff) + info_->operand_bytes > 0xffff;
+  if (flight_.info->immediate >= 0x8000 && (cpu_.stack32() || (far && cpu_.protected_mode())))
+    return true;
+  if (!far || cpu_.stack32() || cpu_.protected_mode()) return false;
+  return (cpu_.engine.gpr(kEsp) & 0xffff) + flight_.info->operand_bytes > 0xffff;
 }
 
 /// RET that releases 32 KiB or more: the engine takes the number for a negative one.
 void Machine::emulate_near_return() {
   const std::uint32_t target = branch_target();
-  if (target > engine_.segment_limit(kCs)) throw CpuException{kProtection, 0u, 0};
-  const std::uint32_t flags = engine_.system_flags();
+  if (target > cpu_.engine.segment_limit(kCs)) throw CpuException{kProtection, 0u, 0};
+  const std::uint32_t flags = cpu_.engine.system_flags();
   report_completed();
-  move_stack_pointer(static_cast<std::uint32_t>(info_->stack_delta));
-  engine_.set_eip(target);
+  move_stack_pointer(static_cast<std::uint32_t>(flight_.info->stack_delta));
+  cpu_.engine.set_eip(target);
   finish_mode_switch(flags);
 }
 
 /// RETF. What prepare_operands() tells has been told.
 void Machine::emulate_far_return() {
-  const std::uint32_t width = info_->operand_bytes, flags = engine_.system_flags();
+  const std::uint32_t width = flight_.info->operand_bytes, flags = cpu_.engine.system_flags();
   const std::uint32_t target = stacked(0, width);
   const auto selector = static_cast<std::uint16_t>(stacked(width, 2));
-  if (protected_mode()) {
+  if (cpu_.protected_mode()) {
     return_to_segment(selector, target);
   } else {
     check_return_target();
-    engine_.set_segment(kCs, real_mode_segment(engine_.segment(kCs), selector));
-    move_stack_pointer(static_cast<std::uint32_t>(info_->stack_delta));
+    cpu_.engine.set_segment(kCs, real_mode_segment(cpu_.engine.segment(kCs), selector));
+    move_stack_pointer(static_cast<std::uint32_t>(flight_.info->stack_delta));
   }
-  engine_.set_eip(target);
-  engine_.sync_mode();
+  cpu_.engine.set_eip(target);
+  cpu_.engine.sync_mode();
   report_completed();
   finish_mode_switch(flags);
 }
@@ -52,29 +53,31 @@ void Machine::emulate_far_return() {
 /// RETF of protected mode, but for EIP.
 void Machine::return_to_segment(std::uint16_t selector, std::uint32_t target) {
   const std::uint32_t error = selector & 0xfffcu, level = selector & 3u;
-  const std::uint32_t cpl = engine_.hflags() & kHfCpl;
+  const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl;
   Descriptor code;
   if (!look_up(selector, code) || !code.is_code_of(level) || level < cpl) {
     throw CpuException{kProtection, error, 0};
   }
   if (!code.present()) throw CpuException{kNotPresent, error, 0};
-  const auto released = static_cast<std::uint32_t>(info_->stack_delta);
+  const auto released = static_cast<std::uint32_t>(flight_.info->stack_delta);
   const Segment segment = code.segment(selector);
   std::optional<Segment> outer;
   if (level != cpl) outer = outer_stack(level, released);
   if (target > segment.limit) throw CpuException{kProtection, 0u, 0};
-  const std::uint32_t outer_esp = outer ? stacked(released, info_->operand_bytes) : 0;
-  engine_.set_segment(kCs, segment);
+  const std::uint32_t outer_esp = outer ? stacked(released, flight_.info->operand_bytes) : 0;
+  cpu_.engine.set_segment(kCs, segment);
   if (!outer) return move_stack_pointer(released);
-  engine_.set_segment(kSs, *outer);
+  cpu_.engine.set_segment(kSs, *outer);
   const std::uint32_t mask = stack_mask(*outer);
-  engine_.set_gpr(kEsp, (engine_.gpr(kEsp) & ~mask) | ((outer_esp + info_->immediate) & mask));
+  cpu_.engine.set_gpr(
+      kEsp, (cpu_.engine.gpr(kEsp) & ~mask) | ((outer_esp + flight_.info->immediate) & mask));
   for (const int s : {kEs, kFs, kGs, kDs}) drop_inner_segment(s, level);
 }
 
 /// The stack of an outer level, whose selector lies behind the `released` bytes and its pointer.
 Segment Machine::outer_stack(std::uint32_t level, std::uint32_t released) {
-  const auto selector = static_cast<std::uint16_t>(stacked(released + info_->operand_bytes, 2));
+  const auto selector =
+      static_cast<std::uint16_t>(stacked(released + flight_.info->operand_bytes, 2));
   const std::uint32_t error = selector & 0xfffcu;
   Descriptor stack;
   if ((selector & 3u) != level || !look_up(selector, stack) || !stack.is_writable_data() ||
@@ -87,24 +90,25 @@ Segment Machine::outer_stack(std::uint32_t level, std::uint32_t released) {
 
 /// Of a return to `level`, which may not use all that an inner one did.
 void Machine::drop_inner_segment(int s, std::uint32_t level) {
-  const Segment segment = engine_.segment(s);
+  const Segment segment = cpu_.engine.segment(s);
   constexpr std::uint32_t kConformingCode = (kDescCode | kDescConforming) >> 8;
   const bool conforming = (segment.attributes & kConformingCode) == kConformingCode;
   const std::uint32_t dpl = segment.attributes >> 5 & 3;
-  if (!segment.unusable && !conforming && dpl < level) engine_.set_segment(s, {0, 0, 0, 0, true});
+  if (!segment.unusable && !conforming && dpl < level)
+    cpu_.engine.set_segment(s, {0, 0, 0, 0, true});
 }
 
 /// RETF and IRET to beyond the limit of their code segment, the last thing that is looked at before
 /// anything is changed (SDM vol. 2, RET and IRET). The engine does not look, and it refuses by
 /// itself what is to be refused for another reason.
 void Machine::check_return_target() {
-  const std::uint32_t width = info_->operand_bytes, target = stacked(0, width);
-  if (!protected_mode()) {
-    if (target > engine_.segment_limit(kCs)) throw CpuException{kProtection, 0u, 0};
+  const std::uint32_t width = flight_.info->operand_bytes, target = stacked(0, width);
+  if (!cpu_.protected_mode()) {
+    if (target > cpu_.engine.segment_limit(kCs)) throw CpuException{kProtection, 0u, 0};
     return;
   }
-  const std::uint32_t cpl = engine_.hflags() & kHfCpl;
-  const bool interrupt_return = info_->kind == InstructionClass::iret;
+  const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl;
+  const bool interrupt_return = flight_.info->kind == InstructionClass::iret;
   if (interrupt_return && width == 4 && cpl == 0 && (stacked(8, 4) & kFlagVm) != 0) {
     if (target > 0xffff) throw CpuException{kProtection, 0u, 0};
     return;
@@ -114,25 +118,27 @@ void Machine::check_return_target() {
   if (!look_up(selector, code) || target <= code.segment(selector).limit) return;
   if (!code_admits_return(code)) return;
   const std::uint32_t level = selector & 3u;
-  const std::uint32_t behind = interrupt_return ? 3 * width : 2 * width + info_->immediate;
+  const std::uint32_t behind = interrupt_return ? 3 * width : 2 * width + flight_.info->immediate;
   if (level == cpl || stack_admits_return(level, behind)) throw CpuException{kProtection, 0u, 0};
 }
 
 /// What the stack holds `offset` bytes above its pointer.
 std::uint32_t Machine::stacked(std::uint32_t offset, std::uint32_t size) {
-  const std::uint32_t mask = stack_bits();
-  return read_value(engine_.segment_base(kSs) + ((engine_.gpr(kEsp) + offset) & mask), size);
+  const std::uint32_t mask = cpu_.stack_bits();
+  return read_value(cpu_.engine.segment_base(kSs) + ((cpu_.engine.gpr(kEsp) + offset) & mask),
+                    size);
 }
 
 /// RETF and IRET may lead to the segment, at the level of its selector.
 bool Machine::code_admits_return(const Descriptor& code) const {
   const std::uint32_t level = code.selector & 3u;
-  return code.is_code_of(level) && code.present() && level >= (engine_.hflags() & kHfCpl);
+  return code.is_code_of(level) && code.present() && level >= (cpu_.engine.hflags() & kHfCpl);
 }
 
 /// The stack may be changed for that of an outer level, which lies behind the `released` bytes.
 bool Machine::stack_admits_return(std::uint32_t level, std::uint32_t released) {
-  const auto selector = static_cast<std::uint16_t>(stacked(released + info_->operand_bytes, 2));
+  const auto selector =
+      static_cast<std::uint16_t>(stacked(released + flight_.info->operand_bytes, 2));
   Descriptor stack;
   return (selector & 3u) == level && look_up(selector, stack) && stack.is_writable_data() &&
          stack.dpl() == level && stack.present();
@@ -142,21 +148,21 @@ bool Machine::stack_admits_return(std::uint32_t level, std::uint32_t released) {
 /// virtual-8086 mode.
 bool Machine::ignores_vm_flag() {
   constexpr std::uint32_t kImageOfVm = 10;  // the byte of the 12 that IRETD pops
-  if (info_->operand_bytes != 4 || (engine_.hflags() & kHfCpl) == 0) return false;
-  const std::uint32_t mask = stack_bits();
+  if (flight_.info->operand_bytes != 4 || (cpu_.engine.hflags() & kHfCpl) == 0) return false;
+  const std::uint32_t mask = cpu_.stack_bits();
   const std::uint32_t linear =
-      engine_.segment_base(kSs) + ((engine_.gpr(kEsp) + kImageOfVm) & mask);
-  const auto at = mmu_.peek(LinearAddr{linear}, Access::read, user_mode());
+      cpu_.engine.segment_base(kSs) + ((cpu_.engine.gpr(kEsp) + kImageOfVm) & mask);
+  const auto at = cpu_.mmu.peek(LinearAddr{linear}, Access::read, cpu_.user_mode());
   if (!at) return false;
-  const auto byte = memory_.defined_byte(at->frame + (linear & kPageMask));
+  const auto byte = cpu_.memory.defined_byte(at->frame + (linear & kPageMask));
   return byte && (*byte & kFlagVm >> 16) != 0;
 }
 
 /// What lies `above` the stack pointer, as the program that runs may read it.
 std::uint32_t Machine::read_stack(std::uint32_t above, std::uint32_t width) {
-  const Segment stack = engine_.segment(kSs);
+  const Segment stack = cpu_.engine.segment(kSs);
   DataAccess a;
-  a.offset = (engine_.gpr(kEsp) + above) & stack_mask(stack);
+  a.offset = (cpu_.engine.gpr(kEsp) + above) & stack_mask(stack);
   a.linear = stack.base + a.offset;
   a.size = static_cast<std::uint16_t>(width);
   MemoryOperand operand;
@@ -168,9 +174,9 @@ std::uint32_t Machine::read_stack(std::uint32_t above, std::uint32_t width) {
 
 /// That IRET, which from level 3 leads nowhere but to level 3.
 void Machine::return_within_level() {
-  const std::uint32_t cpl = engine_.hflags() & kHfCpl;
+  const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl;
   if (cpl != 3) {
-    throw ReplayStopped{position_, "IRET with VM set in its image of EFLAGS at level 1 or 2",
+    throw ReplayStopped{cpu_.position, "IRET with VM set in its image of EFLAGS at level 1 or 2",
                         ~std::uint64_t{0}, "", ""};
   }
   std::array<std::uint32_t, 3> words{};
@@ -188,14 +194,14 @@ void Machine::return_within_level() {
   if (words[0] > segment.limit) throw CpuException{kProtection, 0u, 0};
   mark_accessed(code);
   move_stack_pointer(12);
-  engine_.set_segment(kCs, segment);
-  engine_.set_eip(words[0]);
+  cpu_.engine.set_segment(kCs, segment);
+  cpu_.engine.set_eip(words[0]);
   // SDM vol. 2, IRET, "return to same privilege level".
   constexpr std::uint32_t kArithmetic = 0xcd5, kId = 1u << 21;
   std::uint32_t loaded = kArithmetic | kFlagTf | kFlagNt | kFlagRf | kFlagAc | kId;
-  const std::uint32_t before = engine_.eflags();
+  const std::uint32_t before = cpu_.engine.eflags();
   if (cpl <= (before >> 12 & 3)) loaded |= kFlagIf;
-  engine_.set_eflags((before & ~loaded) | (words[2] & loaded));
+  cpu_.engine.set_eflags((before & ~loaded) | (words[2] & loaded));
 }
 
 }  // namespace citcat

@@ -24,21 +24,21 @@ constexpr std::uint16_t kDescriptorBits = 0xe0ff;
 }  // namespace
 
 Segment Machine::saved_segment(unsigned index) const {
-  if (index == kSmmLdtr) return engine_.ldtr();
-  if (index == kSmmTr) return engine_.tr();
-  return engine_.segment(static_cast<int>(index));
+  if (index == kSmmLdtr) return cpu_.engine.ldtr();
+  if (index == kSmmTr) return cpu_.engine.tr();
+  return cpu_.engine.segment(static_cast<int>(index));
 }
 
 std::uint32_t Machine::saved_word(SmmField field) const {
   switch (field.item) {
     case SmmItem::control:
-      return engine_.cr(field.index);
+      return cpu_.engine.cr(field.index);
     case SmmItem::eflags:
-      return engine_.eflags();
+      return cpu_.engine.eflags();
     case SmmItem::eip:
-      return engine_.eip();
+      return cpu_.engine.eip();
     case SmmItem::gpr:
-      return engine_.gpr(field.index);
+      return cpu_.engine.gpr(field.index);
     case SmmItem::debug:
       return dr_[field.index];
     case SmmItem::selector:
@@ -54,13 +54,13 @@ std::uint32_t Machine::saved_word(SmmField field) const {
       return s.selector | std::uint32_t{s.attributes} << 16 | (s.unusable ? 0 : kUsable);
     }
     case SmmItem::gdt_base:
-      return engine_.gdtr().base;
+      return cpu_.engine.gdtr().base;
     case SmmItem::gdt_limit:
-      return engine_.gdtr().limit;
+      return cpu_.engine.gdtr().limit;
     case SmmItem::idt_base:
-      return engine_.idtr().base;
+      return cpu_.engine.idtr().base;
     case SmmItem::idt_limit:
-      return engine_.idtr().limit;
+      return cpu_.engine.idtr().limit;
     case SmmItem::smbase:
       return smbase_;
     case SmmItem::revision:
@@ -95,12 +95,12 @@ void Machine::save_state(const SmmSaveMap& map) {
   const auto unspecified = unspecified_state(map);
   for (std::uint32_t i = 0; i < kSmmSavedWords; ++i) {
     const PhysAddr at{smbase_ + kSaveTop - 4 * (i + 1)};
-    memory_.ensure_mapped(at.page());
+    cpu_.memory.ensure_mapped(at.page());
     std::array<std::uint8_t, 4> bytes;
     std::memcpy(bytes.data(), &words[i], 4);
-    memory_.store(at, bytes);
+    cpu_.memory.store(at, bytes);
     reserved_bits_ = unspecified[i];
-    if (sink_ != nullptr) sink_->write(at, bytes, AccessKind::system, position_);
+    if (cpu_.sink != nullptr) cpu_.sink->write(at, bytes, AccessKind::system, cpu_.position);
   }
   reserved_bits_ = 0;
 }
@@ -108,7 +108,7 @@ void Machine::save_state(const SmmSaveMap& map) {
 /// Firmware moves SMBASE: the value after a reset is no guess for it.
 void Machine::require_smbase() const {
   if (smbase_known_) return;
-  throw ReplayStopped{position_,
+  throw ReplayStopped{cpu_.position,
                       "system management mode, and SMBASE is not known: give it as smbase with the "
                       "initial state",
                       ~std::uint64_t{0}, "", ""};
@@ -116,31 +116,32 @@ void Machine::require_smbase() const {
 
 void Machine::system_management_interrupt(std::uint8_t revision) {
   require_smbase();
-  halted_ = false;
-  in_flight_ = false;
+  cpu_.halted = false;
+  flight_.active = false;
   DeliveredEvent event;
   event.kind = DeliveredEvent::Kind::smi;
-  event.cs = engine_.segment_selector(kCs);
-  event.eip = engine_.eip();
-  event.cr2 = engine_.cr(2);
-  event.eflags = engine_.eflags();
-  if (sink_ != nullptr) sink_->delivered(event, position_);
+  event.cs = cpu_.engine.segment_selector(kCs);
+  event.eip = cpu_.engine.eip();
+  event.cr2 = cpu_.engine.cr(2);
+  event.eflags = cpu_.engine.eflags();
+  if (cpu_.sink != nullptr) cpu_.sink->delivered(event, cpu_.position);
   save_state(smm_save_map(revision));
 
   // SDM vol. 3, table 34-4.
   constexpr std::uint32_t kCleared = 1u << 31 | 1u << 3 | 1u << 2 | 1u;  // PG, TS, EM, PE
-  engine_.set_cr(0, engine_.cr(0) & ~kCleared);
-  engine_.set_cr(4, 0);
+  cpu_.engine.set_cr(0, cpu_.engine.cr(0) & ~kCleared);
+  cpu_.engine.set_cr(4, 0);
   dr_[7] = 0x400;
-  engine_.set_eflags(2);
+  cpu_.engine.set_eflags(2);
   constexpr std::uint16_t kFlatData = 0x8093;
-  for (int i = 0; i < 6; ++i) engine_.set_segment(i, {0, 0, 0xffffffff, kFlatData, false});
-  engine_.set_segment(
+  for (int i = 0; i < 6; ++i) cpu_.engine.set_segment(i, {0, 0, 0xffffffff, kFlatData, false});
+  cpu_.engine.set_segment(
       kCs, {static_cast<std::uint16_t>(smbase_ >> 4), smbase_, 0xffffffff, kFlatData, false});
-  engine_.set_eip(kHandler);
+  cpu_.engine.set_eip(kHandler);
   in_smm_ = true;
-  discard_in_flight();
-  resume_flag_ = false;
+  flight_.discard();
+  cpu_.position.iteration = 0;
+  cpu_.resume_flag = false;
   debug_pending_ = 0;
   mode_replaced();
 }
@@ -151,29 +152,29 @@ void Machine::emulate_rsm() {
   std::array<std::uint32_t, kSmmSavedWords> words{};
   for (std::uint32_t i = 0; i < kSmmSavedWords; ++i) {
     const PhysAddr at{smbase_ + kSaveTop - 4 * (i + 1)};
-    if (!memory_.is_mapped(at.page()) || !memory_.is_defined(at, 4)) {
+    if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, 4)) {
       throw UndefinedMemory{at, 4, "saved processor state"};
     }
-    std::memcpy(&words[i], memory_.host(at), 4);
-    if (wants_reads_) sink_->read(at, 4, AccessKind::system, position_);
+    std::memcpy(&words[i], cpu_.memory.host(at), 4);
+    if (cpu_.wants_reads) cpu_.sink->read(at, 4, AccessKind::system, cpu_.position);
   }
   report_completed();
   in_smm_ = false;
   const SmmSaveMap& map = smm_save_map(static_cast<std::uint8_t>(words[kSmmRevisionWord]));
   for (const SmmField& f : map.fields) restore_saved(f, words[f.word()]);
   retire();
-  resume_flag_ = (engine_.system_flags() & kFlagRf) != 0;
+  cpu_.resume_flag = (cpu_.engine.system_flags() & kFlagRf) != 0;
   mode_replaced();
-  if (sink_ != nullptr) sink_->address_space(engine_.cr(3), position_);
+  if (cpu_.sink != nullptr) cpu_.sink->address_space(cpu_.engine.cr(3), cpu_.position);
 }
 
 void Machine::set_saved_segment(unsigned index, const Segment& segment) {
   if (index == kSmmLdtr) {
-    engine_.set_ldtr(segment);
+    cpu_.engine.set_ldtr(segment);
   } else if (index == kSmmTr) {
-    engine_.set_tr(segment);
+    cpu_.engine.set_tr(segment);
   } else {
-    engine_.set_segment(static_cast<int>(index), segment);
+    cpu_.engine.set_segment(static_cast<int>(index), segment);
   }
 }
 
@@ -190,16 +191,16 @@ void Machine::restore_saved(SmmField field, std::uint32_t word) {
   const auto set_selector = [word](Segment& s) { s.selector = static_cast<std::uint16_t>(word); };
   switch (field.item) {
     case SmmItem::control:
-      engine_.set_cr(field.index, word);
+      cpu_.engine.set_cr(field.index, word);
       break;
     case SmmItem::eflags:
-      engine_.set_eflags(word);
+      cpu_.engine.set_eflags(word);
       break;
     case SmmItem::eip:
-      engine_.set_eip(word);
+      cpu_.engine.set_eip(word);
       break;
     case SmmItem::gpr:
-      engine_.set_gpr(field.index, word);
+      cpu_.engine.set_gpr(field.index, word);
       break;
     case SmmItem::debug:
       dr_[field.index] = word;
@@ -221,16 +222,16 @@ void Machine::restore_saved(SmmField field, std::uint32_t word) {
       change([word](Segment& s) { s.base = word; });
       break;
     case SmmItem::gdt_base:
-      engine_.set_gdtr({word, engine_.gdtr().limit});
+      cpu_.engine.set_gdtr({word, cpu_.engine.gdtr().limit});
       break;
     case SmmItem::gdt_limit:
-      engine_.set_gdtr({engine_.gdtr().base, static_cast<std::uint16_t>(word)});
+      cpu_.engine.set_gdtr({cpu_.engine.gdtr().base, static_cast<std::uint16_t>(word)});
       break;
     case SmmItem::idt_base:
-      engine_.set_idtr({word, engine_.idtr().limit});
+      cpu_.engine.set_idtr({word, cpu_.engine.idtr().limit});
       break;
     case SmmItem::idt_limit:
-      engine_.set_idtr({engine_.idtr().base, static_cast<std::uint16_t>(word)});
+      cpu_.engine.set_idtr({cpu_.engine.idtr().base, static_cast<std::uint16_t>(word)});
       break;
     case SmmItem::smbase:
       smbase_ = word;
@@ -243,12 +244,12 @@ void Machine::restore_saved(SmmField field, std::uint32_t word) {
 /// Mode, paging and segments are others than before: nothing derived from them may be kept.
 void Machine::mode_replaced() {
   find_breakpoints();
-  engine_.sync_mode();
-  engine_.clear_inhibit();
-  engine_.flush_tlb();
-  mmu_.control_changed(true);
-  mmu_.flush_all();
-  code_page_ = kNoPage;
+  cpu_.engine.sync_mode();
+  cpu_.engine.clear_inhibit();
+  cpu_.engine.flush_tlb();
+  cpu_.mmu.control_changed(true);
+  cpu_.mmu.flush_all();
+  cpu_.code.forget();
 }
 
 }  // namespace citcat

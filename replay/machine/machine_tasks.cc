@@ -43,9 +43,9 @@ struct Machine::TaskState {
 /// Whether the far transfer about to run is made here. In protected mode all jumps and calls are,
 /// and what of IRET goes to another task, or elsewhere than the engine would go.
 bool Machine::transfers_here() {
-  if (!protected_mode()) return false;
-  if (info_->kind != InstructionClass::iret) return true;
-  return (engine_.system_flags() & kFlagNt) != 0 || ignores_vm_flag();
+  if (!cpu_.protected_mode()) return false;
+  if (flight_.info->kind != InstructionClass::iret) return true;
+  return (cpu_.engine.system_flags() & kFlagNt) != 0 || ignores_vm_flag();
 }
 
 /// Tells the read of a descriptor that the engine will make.
@@ -58,41 +58,41 @@ void Machine::tell_descriptor(std::uint16_t selector) {
 
 /// LAR, LSL, VERR and VERW look a descriptor up.
 void Machine::tell_looked_up_descriptor() {
-  const bool looks_up = info_->opcode == 2 || info_->opcode == 3 ||
-                        (info_->opcode == 0 && (info_->reg_field & 6) == 4);
-  if (looks_up && protected_mode()) tell_descriptor(operand_selector());
+  const bool looks_up = flight_.info->opcode == 2 || flight_.info->opcode == 3 ||
+                        (flight_.info->opcode == 0 && (flight_.info->reg_field & 6) == 4);
+  if (looks_up && cpu_.protected_mode()) tell_descriptor(operand_selector());
 }
 
 /// The permission bits of a port (SDM vol. 1, 19.5.2), where the processor asks for them: they are
 /// told, and throw where they refuse the access. The engine lets every one through.
 void Machine::check_port_permission() {
-  const std::uint32_t flags = engine_.system_flags();
-  if ((engine_.hflags() & kHfPe) == 0) return;
+  const std::uint32_t flags = cpu_.engine.system_flags();
+  if ((cpu_.engine.hflags() & kHfPe) == 0) return;
   const bool v86 = (flags & kFlagVm) != 0;
-  if (!v86 && (engine_.hflags() & kHfCpl) <= (flags >> 12 & 3)) return;
+  if (!v86 && (cpu_.engine.hflags() & kHfCpl) <= (flags >> 12 & 3)) return;
   constexpr std::uint32_t kMapBase = 0x66;
   constexpr CpuException kRefused{13, 0u, 0};
-  const Segment task = engine_.tr();
+  const Segment task = cpu_.engine.tr();
   if ((task.attributes & kWideTaskType) == 0 || task.limit < kMapBase + 1) throw kRefused;
-  const bool immediate = info_->opcode_map == 0 && (info_->opcode & 0xf8) == 0xe0;
-  const std::uint32_t port = immediate ? info_->immediate : engine_.gpr(kEdx) & 0xffff;
+  const bool immediate = flight_.info->opcode_map == 0 && (flight_.info->opcode & 0xf8) == 0xe0;
+  const std::uint32_t port = immediate ? flight_.info->immediate : cpu_.engine.gpr(kEdx) & 0xffff;
   // Two bytes are read, whatever the size of the access: it may reach into the next one.
   const std::uint32_t at = system_read(task.base + kMapBase, 2) + port / 8;
   if (at + 1 > task.limit) throw kRefused;
-  const std::uint32_t wanted = ((1u << info_->operand_bytes) - 1) << port % 8;
+  const std::uint32_t wanted = ((1u << flight_.info->operand_bytes) - 1) << port % 8;
   if ((system_read(task.base + at, 2) & wanted) != 0) throw kRefused;
 }
 
 /// Tells the descriptors that RETF or IRET reads.
 void Machine::tell_transfer_descriptors() {
-  const DecodedInstruction& info = *info_;
+  const DecodedInstruction& info = *flight_.info;
   const auto selector_at = [&](std::uint32_t linear) {
     return static_cast<std::uint16_t>(read_value(linear, 2));
   };
   const std::uint32_t width = info.operand_bytes;
-  const Segment stack = engine_.segment(kSs);
+  const Segment stack = cpu_.engine.segment(kSs);
   const auto stacked = [&](std::uint32_t words, std::uint32_t bytes_more) {
-    return stack.base + ((engine_.gpr(kEsp) + words * width + bytes_more) & stack_mask(stack));
+    return stack.base + ((cpu_.engine.gpr(kEsp) + words * width + bytes_more) & stack_mask(stack));
   };
   const bool interrupt_return = info.kind == InstructionClass::iret;
   const auto tell_words = [&](std::uint32_t from, std::uint32_t to, std::uint32_t more) {
@@ -109,7 +109,7 @@ void Machine::tell_transfer_descriptors() {
   const Descriptor code = read_descriptor(selector, kProtection, 0);
   const std::uint32_t level = selector & 3u;
   // Refused before the outer stack pointer is read (SDM vol. 2, RET and IRET).
-  if (level == (engine_.hflags() & kHfCpl) || !code_admits_return(code)) return;
+  if (level == (cpu_.engine.hflags() & kHfCpl) || !code_admits_return(code)) return;
   const std::uint32_t released = interrupt_return ? 0 : info.immediate;
   const std::uint32_t outer = interrupt_return ? 3 : 2;
   tell_stack_read(stacked(outer, released), width);
@@ -121,58 +121,60 @@ void Machine::tell_transfer_descriptors() {
 void Machine::tell_stack_read(std::uint32_t linear, std::uint32_t size) {
   while (size != 0) {
     const std::uint32_t n = std::min(size, kPageSize - (linear & kPageMask));
-    const PhysAddr at = mmu_.translate(LinearAddr{linear}, Access::read, user_mode());
-    if (!memory_.is_mapped(at.page()) || !memory_.is_defined(at, n)) {
+    const PhysAddr at = cpu_.mmu.translate(LinearAddr{linear}, Access::read, cpu_.user_mode());
+    if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, n)) {
       throw UndefinedMemory{at, n, "stack"};
     }
-    if (wants_reads_) sink_->read(at, n, AccessKind::data, position_);
+    if (cpu_.wants_reads) cpu_.sink->read(at, n, AccessKind::data, cpu_.position);
     linear += n;
     size -= n;
   }
 }
 
 void Machine::emulate_system_transfer() {
-  const DecodedInstruction& info = *info_;
-  const bool steps = (engine_.system_flags() & kFlagTf) != 0;
-  const std::uint16_t task = engine_.tr().selector;
+  const DecodedInstruction& info = *flight_.info;
+  const bool steps = (cpu_.engine.system_flags() & kFlagTf) != 0;
+  const std::uint16_t task = cpu_.engine.tr().selector;
   std::array<std::uint32_t, 6> bases;
-  for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = engine_.segment_base(i);
-  ea_count_ = info.ea_count;
+  for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = cpu_.engine.segment_base(i);
+  flight_.ea_count = info.ea_count;
   for (unsigned i = 0; i < info.ea_count; ++i) {
-    ea_[i] = kt_address(info, i, linear_ - code_base_, engine_.gprs(), bases.data(), stack32());
+    flight_.ea[i] = kt_address(info, i, cpu_.linear - cpu_.code.base, cpu_.engine.gprs(),
+                               bases.data(), cpu_.stack32());
   }
-  store_count_ = 0;
+  flight_.store_count = 0;
   if (info.kind == InstructionClass::iret) {
-    const bool nested = (engine_.system_flags() & kFlagNt) != 0;
+    const bool nested = (cpu_.engine.system_flags() & kFlagNt) != 0;
     nested ? return_to_previous_task() : return_within_level();
   } else {
     std::uint16_t selector = info.far_selector;
     std::uint32_t offset = info.far_offset;
     if (info.indirect) {
       // Of the operands only the pointer: whether anything is pushed, the descriptor decides.
-      for_each_access(info, engine_.gprs(), bases.data(), stack32(), [&](const DataAccess& a) {
-        if (!a.write) access(a, info.operands[a.operand]);
-      });
+      for_each_access(info, cpu_.engine.gprs(), bases.data(), cpu_.stack32(),
+                      [&](const DataAccess& a) {
+                        if (!a.write) access(a, info.operands[a.operand]);
+                      });
       offset = operand_part(info.operands[0], 0);
       selector = static_cast<std::uint16_t>(operand_part(info.operands[1], 0));
     }
     transfer_to(selector, offset);
   }
-  engine_.sync_mode();
-  engine_.clear_inhibit();
-  code_page_ = kNoPage;
+  cpu_.engine.sync_mode();
+  cpu_.engine.clear_inhibit();
+  cpu_.code.forget();
   report_completed();
   retire();
-  resume_flag_ = (engine_.system_flags() & kFlagRf) != 0;
+  cpu_.resume_flag = (cpu_.engine.system_flags() & kFlagRf) != 0;
   // A single step that was due is forgotten with the task that asked for it.
-  if (steps && engine_.tr().selector == task) debug_pending_ |= kDr6Step;
+  if (steps && cpu_.engine.tr().selector == task) debug_pending_ |= kDr6Step;
   if (debug_pending_ != 0) take_debug_trap();
 }
 
 /// JMP or CALL to what `selector` names.
 void Machine::transfer_to(std::uint16_t selector, std::uint32_t offset) {
-  const bool call = info_->kind == InstructionClass::far_call;
-  if (!protected_mode()) return transfer_in_real_mode(selector, offset, call);
+  const bool call = flight_.info->kind == InstructionClass::far_call;
+  if (!cpu_.protected_mode()) return transfer_in_real_mode(selector, offset, call);
   if ((selector & 0xfffc) == 0) throw CpuException{kProtection, 0u, 0};
   const Descriptor d = read_descriptor(selector, kProtection, 0);
   d.is_system() ? transfer_through(d, call) : transfer_to_code(d, offset, call);
@@ -181,7 +183,7 @@ void Machine::transfer_to(std::uint16_t selector, std::uint32_t offset) {
 void Machine::transfer_through(const Descriptor& gate, bool call) {
   // SDM vol. 2, JMP and CALL: both compare the descriptor's DPL with CPL and RPL.
   const std::uint32_t error = gate.selector & 0xfffcu;
-  const std::uint32_t cpl = engine_.hflags() & kHfCpl;
+  const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl;
   const bool is_task = gate.is(SystemType::tss16) || gate.is(SystemType::tss32);
   const bool is_call_gate = gate.is(SystemType::call_gate16) || gate.is(SystemType::call_gate32);
   if ((!is_task && !is_call_gate && !gate.is(SystemType::task_gate)) || gate.dpl() < cpl ||
@@ -192,16 +194,16 @@ void Machine::transfer_through(const Descriptor& gate, bool call) {
     transfer_through_call_gate(gate, call);
     return;
   }
-  const std::uint32_t next = engine_.eip() + info_->length;
+  const std::uint32_t next = cpu_.engine.eip() + flight_.info->length;
   const TaskSource source = call ? TaskSource::call : TaskSource::jump;
   if (is_task) {
     if ((gate.selector & 4) != 0) throw CpuException{kProtection, error, 0};
     if (!gate.present()) throw CpuException{kNotPresent, error, 0};
-    task_switch(gate, source, next, engine_.eflags(), 0);
+    task_switch(gate, source, next, cpu_.engine.eflags(), 0);
     return;
   }
   if (!gate.present()) throw CpuException{kNotPresent, error, 0};
-  task_switch(read_task_descriptor(gate.gate_selector(), 0), source, next, engine_.eflags(), 0);
+  task_switch(read_task_descriptor(gate.gate_selector(), 0), source, next, cpu_.engine.eflags(), 0);
 }
 
 /// The task segment that a task gate names.
@@ -220,7 +222,7 @@ Machine::Descriptor Machine::read_task_descriptor(std::uint16_t selector, std::u
 // Call gates (SDM vol. 3, 5.8.3 to 5.8.5)
 
 void Machine::transfer_through_call_gate(const Descriptor& gate, bool call) {
-  const std::uint32_t cpl = engine_.hflags() & kHfCpl;
+  const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl;
   if (!gate.present()) throw CpuException{kNotPresent, gate.selector & 0xfffcu, 0};
   const std::uint16_t selector = gate.gate_selector();
   const std::uint32_t error = selector & 0xfffcu;
@@ -239,17 +241,17 @@ void Machine::transfer_through_call_gate(const Descriptor& gate, bool call) {
   if (target > new_code.limit) throw CpuException{kProtection, 0u, 0};
   if (call) push_gate_frame(code, inner, wide, gate.high & 0x1f);
   mark_accessed(code);
-  engine_.set_segment(kCs, new_code);
-  engine_.set_eip(target);
+  cpu_.engine.set_segment(kCs, new_code);
+  cpu_.engine.set_eip(target);
 }
 
 /// Return address, and for a more privileged callee the old stack pointer and `parameters` words.
 void Machine::push_gate_frame(const Descriptor& code, bool inner, bool wide,
                               std::uint32_t parameters) {
   const std::uint32_t width = wide ? 4 : 2;
-  const Segment old_stack = engine_.segment(kSs);
-  const std::uint32_t old_esp = engine_.gpr(kEsp);
-  StackTop top{old_stack, old_esp, user_mode(), false};
+  const Segment old_stack = cpu_.engine.segment(kSs);
+  const std::uint32_t old_esp = cpu_.engine.gpr(kEsp);
+  StackTop top{old_stack, old_esp, cpu_.user_mode(), false};
   std::optional<Descriptor> descriptor;
   if (inner) {
     top = inner_stack(code.dpl(), 0, descriptor);
@@ -258,13 +260,13 @@ void Machine::push_gate_frame(const Descriptor& code, bool inner, bool wide,
     // Read with the caller's rights: the level changes when all is done (SDM vol. 2, CALL).
     for (std::uint32_t i = parameters; i-- > 0;) push(top, read_stack(i * width, width), width, 0);
   }
-  push(top, engine_.segment_selector(kCs), width, 0);
-  push(top, engine_.eip() + info_->length, width, 0);
+  push(top, cpu_.engine.segment_selector(kCs), width, 0);
+  push(top, cpu_.engine.eip() + flight_.info->length, width, 0);
   if (descriptor) {
     mark_accessed(*descriptor);
-    engine_.set_segment(kSs, top.segment);
+    cpu_.engine.set_segment(kSs, top.segment);
   }
-  engine_.set_gpr(kEsp, top.esp);
+  cpu_.engine.set_gpr(kEsp, top.esp);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -272,7 +274,7 @@ void Machine::push_gate_frame(const Descriptor& code, bool inner, bool wide,
 
 /// IRET with NT set: to the task that the link field of the current one names.
 void Machine::return_to_previous_task() {
-  const auto link = static_cast<std::uint16_t>(system_read(engine_.tr().base, 2));
+  const auto link = static_cast<std::uint16_t>(system_read(cpu_.engine.tr().base, 2));
   const std::uint32_t error = link & 0xfffcu;
   if ((link & 4) != 0) throw CpuException{kInvalidTss, error, 0};
   const Descriptor task = read_descriptor(link, kInvalidTss, 0);
@@ -280,7 +282,8 @@ void Machine::return_to_previous_task() {
     throw CpuException{kInvalidTss, error, 0};
   }
   if (!task.present()) throw CpuException{kNotPresent, error, 0};
-  task_switch(task, TaskSource::iret, engine_.eip() + info_->length, engine_.eflags(), 0);
+  task_switch(task, TaskSource::iret, cpu_.engine.eip() + flight_.info->length,
+              cpu_.engine.eflags(), 0);
 }
 
 void Machine::task_switch(const Descriptor& task, TaskSource source, std::uint32_t saved_eip,
@@ -291,7 +294,7 @@ void Machine::task_switch(const Descriptor& task, TaskSource source, std::uint32
   if (next.limit < layout.limit_to_load) {
     throw CpuException{kInvalidTss, (task.selector & 0xfffcu) | ext, 0};
   }
-  const Segment old = engine_.tr();
+  const Segment old = cpu_.engine.tr();
   const TaskLayout& old_layout = (old.attributes & kWideTaskType) != 0 ? kTask32 : kTask16;
   if (old.limit < old_layout.limit_to_save) {
     throw CpuException{kInvalidTss, (old.selector & 0xfffcu) | ext, 0};
@@ -302,7 +305,7 @@ void Machine::task_switch(const Descriptor& task, TaskSource source, std::uint32
   if (nests) page_in(next.base, next.base + 1, Access::write);
   page_in(next.base, next.base + layout.limit_to_load, Access::read);
   if (!nests) {
-    const std::uint32_t at = engine_.gdtr().base + (old.selector & 0xfff8u) + 4;
+    const std::uint32_t at = cpu_.engine.gdtr().base + (old.selector & 0xfff8u) + 4;
     system_write(at, system_read(at, 4) & ~kDescBusy, 4);
   }
   if (source == TaskSource::iret) saved_flags &= ~kFlagNt;
@@ -314,10 +317,10 @@ void Machine::task_switch(const Descriptor& task, TaskSource source, std::uint32
   save(old_layout.eip, saved_eip, w);
   save(old_layout.eip + w, saved_flags, w);
   for (unsigned i = 0; i < 8; ++i) {
-    save(old_layout.registers + i * w, engine_.gpr(static_cast<int>(i)), w);
+    save(old_layout.registers + i * w, cpu_.engine.gpr(static_cast<int>(i)), w);
   }
   for (unsigned i = 0; i < old_layout.segment_count; ++i) {
-    save(old_layout.segments + i * w, engine_.segment_selector(static_cast<int>(i)), 2);
+    save(old_layout.segments + i * w, cpu_.engine.segment_selector(static_cast<int>(i)), 2);
   }
   if (nests) system_write(next.base, old.selector, 2);
   const TaskState state = read_task(next.base, wide);
@@ -328,23 +331,23 @@ void Machine::task_switch(const Descriptor& task, TaskSource source, std::uint32
   // From here on faults belong to the new task (SDM vol. 3, 7.3, "commit point").
   Segment tr = next;
   tr.attributes = static_cast<std::uint16_t>(tr.attributes | kDescBusy >> 8);
-  engine_.set_tr(tr);
+  cpu_.engine.set_tr(tr);
   enter_task(state, wide, nests, ext);
 }
 
 /// Walks to the one or two pages of [first, last], as an access would that goes through them
 /// upward; throws what it would throw.
 void Machine::page_in(std::uint32_t first, std::uint32_t last, Access access) {
-  mmu_.translate(LinearAddr{first}, access, false);
+  cpu_.mmu.translate(LinearAddr{first}, access, false);
   const std::uint32_t last_page = last & ~kPageMask;
-  if (last_page != (first & ~kPageMask)) mmu_.translate(LinearAddr{last_page}, access, false);
+  if (last_page != (first & ~kPageMask)) cpu_.mmu.translate(LinearAddr{last_page}, access, false);
 }
 
 Machine::TaskState Machine::read_task(std::uint32_t base, bool wide) {
   const TaskLayout& layout = wide ? kTask32 : kTask16;
   const std::uint32_t w = layout.width;
   TaskState state;
-  if (wide && (engine_.cr(0) & kCr0Pg) != 0) state.cr3 = system_read(base + layout.cr3, 4);
+  if (wide && (cpu_.engine.cr(0) & kCr0Pg) != 0) state.cr3 = system_read(base + layout.cr3, 4);
   state.eip = system_read(base + layout.eip, w);
   state.eflags = system_read(base + layout.eip + w, w);
   for (unsigned i = 0; i < 8; ++i) {
@@ -362,28 +365,28 @@ Machine::TaskState Machine::read_task(std::uint32_t base, bool wide) {
 
 void Machine::enter_task(const TaskState& state, bool wide, bool nested, std::uint32_t ext) {
   task_entered_ = true;
-  engine_.set_cr(0, engine_.cr(0) | kCr0Ts);
+  cpu_.engine.set_cr(0, cpu_.engine.cr(0) | kCr0Ts);
   // SDM vol. 3, 17.2.4: a task switch clears the local enable flags.
   constexpr std::uint32_t kDr7Local = 0x155;
   dr_[7] &= ~kDr7Local;
   find_breakpoints();
-  for (unsigned i = 0; i < 8; ++i) engine_.set_gpr(static_cast<int>(i), state.gpr[i]);
-  engine_.set_eip(state.eip);
-  engine_.set_eflags(state.eflags | (nested ? kFlagNt : 0));
+  for (unsigned i = 0; i < 8; ++i) cpu_.engine.set_gpr(static_cast<int>(i), state.gpr[i]);
+  cpu_.engine.set_eip(state.eip);
+  cpu_.engine.set_eflags(state.eflags | (nested ? kFlagNt : 0));
   const bool v86 = (state.eflags & kFlagVm) != 0;
   // Selectors are loaded whatever becomes of their descriptors.
   for (int i = 0; i < 6; ++i) {
     const std::uint16_t s = state.selectors[static_cast<std::size_t>(i)];
-    engine_.set_segment(i, v86 ? Segment{s, std::uint32_t{s} << 4, 0xffff, 0xf3, false}
-                               : Segment{s, 0, 0, 0, true});
+    cpu_.engine.set_segment(i, v86 ? Segment{s, std::uint32_t{s} << 4, 0xffff, 0xf3, false}
+                                   : Segment{s, 0, 0, 0, true});
   }
-  if (wide && (engine_.cr(0) & kCr0Pg) != 0 && state.cr3 != engine_.cr(3)) {
-    engine_.set_cr(3, state.cr3);
-    engine_.flush_tlb();
-    mmu_.control_changed(true);
-    if (sink_ != nullptr) sink_->address_space(state.cr3, position_);
+  if (wide && (cpu_.engine.cr(0) & kCr0Pg) != 0 && state.cr3 != cpu_.engine.cr(3)) {
+    cpu_.engine.set_cr(3, state.cr3);
+    cpu_.engine.flush_tlb();
+    cpu_.mmu.control_changed(true);
+    if (cpu_.sink != nullptr) cpu_.sink->address_space(state.cr3, cpu_.position);
   }
-  engine_.sync_mode();
+  cpu_.engine.sync_mode();
   load_task_ldt(state.ldt, ext);
   if (!v86) {
     const std::uint32_t cpl = state.selectors[kCs] & 3u;
@@ -393,19 +396,19 @@ void Machine::enter_task(const TaskState& state, bool wide, bool nested, std::ui
     }
     load_task_code(state.selectors[kCs], ext);
   }
-  engine_.sync_mode();
-  if (engine_.eip() > engine_.segment_limit(kCs)) throw CpuException{kProtection, ext, 0};
+  cpu_.engine.sync_mode();
+  if (cpu_.engine.eip() > cpu_.engine.segment_limit(kCs)) throw CpuException{kProtection, ext, 0};
   if (state.trap) debug_pending_ |= kDr6TaskSwitch;
 }
 
 void Machine::load_task_ldt(std::uint16_t selector, std::uint32_t ext) {
-  engine_.set_ldtr({selector, 0, 0, 0, true});
+  cpu_.engine.set_ldtr({selector, 0, 0, 0, true});
   if ((selector & 0xfffc) == 0) return;
   const std::uint32_t error = (selector & 0xfffcu) | ext;
   if ((selector & 4) != 0) throw CpuException{kInvalidTss, error, 0};
   const Descriptor ldt = read_descriptor(selector, kInvalidTss, ext);
   if (!ldt.is(SystemType::ldt) || !ldt.present()) throw CpuException{kInvalidTss, error, 0};
-  engine_.set_ldtr(ldt.segment(selector));
+  cpu_.engine.set_ldtr(ldt.segment(selector));
 }
 
 void Machine::load_task_stack(std::uint16_t selector, std::uint32_t cpl, std::uint32_t ext) {
@@ -418,7 +421,7 @@ void Machine::load_task_stack(std::uint16_t selector, std::uint32_t cpl, std::ui
     throw CpuException{kInvalidTss, error, 0};
   }
   mark_accessed(stack);
-  engine_.set_segment(kSs, stack.segment(selector));
+  cpu_.engine.set_segment(kSs, stack.segment(selector));
 }
 
 void Machine::load_task_data(int s, std::uint16_t selector, std::uint32_t cpl, std::uint32_t ext) {
@@ -429,7 +432,7 @@ void Machine::load_task_data(int s, std::uint16_t selector, std::uint32_t cpl, s
   if (!data.is_readable() || privileged) throw CpuException{kInvalidTss, error, 0};
   if (!data.present()) throw CpuException{kNotPresent, error, 0};
   mark_accessed(data);
-  engine_.set_segment(s, data.segment(selector));
+  cpu_.engine.set_segment(s, data.segment(selector));
 }
 
 void Machine::load_task_code(std::uint16_t selector, std::uint32_t ext) {
@@ -442,7 +445,7 @@ void Machine::load_task_code(std::uint16_t selector, std::uint32_t ext) {
   }
   if (!code.present()) throw CpuException{kNotPresent, error, 0};
   mark_accessed(code);
-  engine_.set_segment(kCs, code.segment(selector));
+  cpu_.engine.set_segment(kCs, code.segment(selector));
 }
 
 /// An exception or interrupt through a task gate (SDM vol. 3, 6.14.2).
@@ -451,9 +454,9 @@ void Machine::deliver_through_task(std::uint16_t selector, const CpuException& e
   const Descriptor task = read_task_descriptor(selector, ext);
   task_switch(task, TaskSource::event, from.eip, from.eflags, ext);
   if (!exception.error_code) return;
-  StackTop top{engine_.segment(kSs), engine_.gpr(kEsp), false, false};
+  StackTop top{cpu_.engine.segment(kSs), cpu_.engine.gpr(kEsp), false, false};
   push(top, *exception.error_code, (task.type() & kWideTaskType) != 0 ? 4 : 2, ext);
-  engine_.set_gpr(kEsp, top.esp);
+  cpu_.engine.set_gpr(kEsp, top.esp);
 }
 
 }  // namespace citcat

@@ -35,16 +35,16 @@ bool calls_itself(const DecodedInstruction& info) {
 }  // namespace
 
 std::uint64_t Machine::block_mode() const {
-  return std::uint64_t{engine_.system_flags() & kModeFlags} << 32 | engine_.hflags();
+  return std::uint64_t{cpu_.engine.system_flags() & kModeFlags} << 32 | cpu_.engine.hflags();
 }
 
 TranslatedBlock* Machine::on_translation(std::uint32_t linear) {
   constexpr std::uint32_t kSeldom = 16;
   if (++translations_ % kSeldom == 0) {
-    forget_code_ |= blocks_.full() || engine_.code_cache_needs_flush();
+    cpu_.code_cache_full |= blocks_.full() || cpu_.engine.code_cache_needs_flush();
   }
-  surroundings_ = kUnknown;
-  BlockTemplate* const block = by_blocks_ ? plan_block(linear) : nullptr;
+  running_.surroundings = RunningBlock::kUnknown;
+  BlockTemplate* const block = cpu_.by_blocks ? plan_block(linear) : nullptr;
   plan_ = block;
   return block;
 }
@@ -63,11 +63,11 @@ bool Machine::reports(std::uint32_t linear) {
 /// should it have forgotten.
 std::array<std::optional<PhysAddr>, 2> Machine::engine_frames(LinearAddr page) {
   std::array<std::optional<PhysAddr>, 2> frames{engine_code_.frame_of(page), std::nullopt};
-  if (const auto now = mmu_.peek(page, Access::execute, user_mode())) {
+  if (const auto now = cpu_.mmu.peek(page, Access::execute, cpu_.user_mode())) {
     frames[1] = PhysAddr{now->frame.value & ~kPageMask};
   }
   for (auto& frame : frames) {
-    if (frame && !memory_.is_mapped(frame->page())) frame.reset();
+    if (frame && !cpu_.memory.is_mapped(frame->page())) frame.reset();
   }
   if (frames[0] == frames[1]) frames[1].reset();
   return frames;
@@ -80,7 +80,7 @@ std::span<const PhysAddr> Machine::hides(std::uint32_t linear) {
   const LinearAddr next{(linear & ~kPageMask) + kPageSize};
   for (const auto& first : engine_frames(LinearAddr{linear & ~kPageMask})) {
     if (!first) continue;
-    CodeBytes code(memory_, *first + (linear & kPageMask));
+    CodeBytes code(cpu_.memory, *first + (linear & kPageMask));
     note_hidden(code);
     if (code.in_first_page() >= kMaxInstructionBytes) continue;
     for (const auto& second : engine_frames(next)) {
@@ -100,15 +100,16 @@ void Machine::note_hidden(CodeBytes& code) {
 /// The template of the code at `linear`, which the engine is about to translate. Null where it is
 /// to be reported.
 BlockTemplate* Machine::plan_block(std::uint32_t linear) {
-  if ((engine_.system_flags() & kFlagTf) != 0 || engine_.inhibited() || watches_code() ||
+  if ((cpu_.engine.system_flags() & kFlagTf) != 0 || cpu_.engine.inhibited() || watches_code() ||
       arranged_ || may_be_once_more(linear)) {
     return nullptr;
   }
   const auto frame = engine_code_.frame_of(LinearAddr{linear});
-  if (!frame || !memory_.is_mapped(frame->page())) return nullptr;
+  if (!frame || !cpu_.memory.is_mapped(frame->page())) return nullptr;
   // What is in flight may have loaded a segment.
-  if (segments_stale_ || (in_flight_ && pending_ == nullptr)) refresh_segments();
-  const BlockKey key{linear, frame->value, block_mode(), engine_.segment_base(kCs)};
+  if (rights_.stale || (flight_.active && running_.block == nullptr))
+    rights_.refresh(cpu_, running_.registers);
+  const BlockKey key{linear, frame->value, block_mode(), cpu_.engine.segment_base(kCs)};
   const std::uint32_t limit =
       short_block_.linear == linear ? short_block_.size : kMaxBlockBytes + kMaxInstructionBytes;
   BlockTemplate* block = blocks_.find(key);
@@ -124,24 +125,25 @@ BlockTemplate* Machine::plan_block(std::uint32_t linear) {
     return nullptr;
   }
   if (linear != hot_ && would_be_left(*block)) return nullptr;
-  return segments_allow(*block) ? block : nullptr;
+  return rights_.allow(*block) ? block : nullptr;
 }
 
 /// Something is due in `block`, should it be executed next, so that it would be left, and its
 /// instructions translated once more, each alone. Not asked of the block that the engine was
 /// stopped at last: it is hot, or would be stopped at again.
 bool Machine::would_be_left(const BlockTemplate& block) {
-  const std::uint64_t begin = position_.instruction + (pending_ != nullptr ? pending_->count() : 0);
+  const std::uint64_t begin =
+      cpu_.position.instruction + (running_.block != nullptr ? running_.block->count() : 0);
   const std::uint64_t end = begin + block.whole_count;
-  if (end > until_.instruction) return true;
-  return compares_ && has_something_due(block, end) && !can_be_told(block);
+  if (end > cpu_.until.instruction) return true;
+  return expectation_.compares && expectation_.has_something_due(block, end) && !can_be_told(block);
 }
 
 /// The processor's TLB has the pages that `block` accesses, should it be executed next, as far as
 /// registers show them by now.
 bool Machine::can_be_told(const BlockTemplate& block) {
-  BlockRegisters registers = block_registers_;
-  registers.set_entry(engine_.gprs());
+  BlockRegisters registers = running_.registers;
+  registers.set_entry(cpu_.engine.gprs());
   return std::all_of(block.accesses.begin(), block.accesses.end(), [&](const auto& a) {
     if (a.address.needs_exit()) return true;
     const LinearAddr first{a.linear(registers)}, last = first + (a.size - 1u);
@@ -153,20 +155,20 @@ bool Machine::can_be_told(const BlockTemplate& block) {
 /// Whether the engine may be translating just the one instruction at `linear`, which was left or
 /// reported just now and stores into its own block (stores_into_itself()).
 bool Machine::may_be_once_more(std::uint32_t linear) const {
-  if (pending_ == nullptr) return in_flight_ && linear == linear_;
-  const std::uint32_t inside = pending_->index_of(linear);
-  if (inside == pending_->count()) return false;
-  const DecodedInstruction& info = pending_->instructions[inside].info;
+  if (running_.block == nullptr) return flight_.active && linear == cpu_.linear;
+  const std::uint32_t inside = running_.block->index_of(linear);
+  if (inside == running_.block->count()) return false;
+  const DecodedInstruction& info = running_.block->instructions[inside].info;
   return std::any_of(info.operands.begin(), info.operands.begin() + info.operand_count,
                      [](const MemoryOperand& operand) { return operand.write; });
 }
 
 /// The bytes of code that begins at `key`, where the engine finds them.
 CodeBytes Machine::code_bytes(const BlockKey& key) const {
-  CodeBytes code(memory_, PhysAddr{key.frame | (key.linear & kPageMask)});
+  CodeBytes code(cpu_.memory, PhysAddr{key.frame | (key.linear & kPageMask)});
   const LinearAddr next{(key.linear & ~kPageMask) + kPageSize};
   const auto second = engine_code_.frame_of(next);
-  if (second && memory_.is_mapped(second->page())) code.set_second_frame(*second);
+  if (second && cpu_.memory.is_mapped(second->page())) code.set_second_frame(*second);
   return code;
 }
 
@@ -195,9 +197,10 @@ BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
   const std::uint32_t in_first = code.in_first_page();
   const std::uint32_t second = code.second_frame();
   const std::uint32_t end = second != BlockTemplate::kNoFrame ? limit : std::min(limit, in_first);
-  BlockCompiler compiler(key, model_, stack32(), flat_, detail_, expects_stores_);
+  BlockCompiler compiler(key, cpu_.model, cpu_.stack32(), rights_.flat, detail_,
+                         expectation_.expects_stores);
   const bool patched = lies_in_patched_frame(code);
-  const CodeMode mode = code_mode();
+  const CodeMode mode = cpu_.code_mode();
   bool ended = false;
   std::uint32_t done = 0;
   for (std::uint32_t n = 0; done < end && n < kMaxBlockInstructions && !ended; ++n) {
@@ -210,15 +213,15 @@ BlockTemplate Machine::compile_block(const BlockKey& key, std::uint32_t limit) {
     if (info.ends_block) break;
   }
   BlockTemplate block = compiler.finish(done > in_first ? second : BlockTemplate::kNoFrame, ended);
-  block.engine = &engine_;
+  block.engine = &cpu_.engine;
   return block;
 }
 
 /// The engine may store to a frame of this code.
 bool Machine::lies_in_patched_frame(const CodeBytes& code) const {
-  if (memory_.is_patched(code.first_frame().page())) return true;
+  if (cpu_.memory.is_patched(code.first_frame().page())) return true;
   const std::uint32_t second = code.second_frame();
-  return second != BlockTemplate::kNoFrame && memory_.is_patched(PhysAddr{second}.page());
+  return second != BlockTemplate::kNoFrame && cpu_.memory.is_patched(PhysAddr{second}.page());
 }
 
 /// The engine may store to the frames of the block that begins at `key`: what of it is therefore
@@ -241,7 +244,7 @@ bool Machine::may_be_made_twice(const DecodedInstruction& info, const BlockKey& 
     if (!operand.write || operand.size * operand.count == 1) return false;
     const bool constant = operand.kind == OperandKind::address && operand.count == 1 &&
                           operand.base == kNoRegister && operand.index == kNoRegister &&
-                          (flat_ >> operand.segment & 1) != 0;
+                          (rights_.flat >> operand.segment & 1) != 0;
     if (!constant) return true;
     const auto first = static_cast<std::uint32_t>(operand.displacement);
     return crosses(first, operand.size, key.linear) || crosses(first, operand.size, 0);
@@ -253,16 +256,16 @@ bool Machine::may_be_made_twice(const DecodedInstruction& info, const BlockKey& 
 /// After the engine stopped before a block that is reported and hot.
 void Machine::retranslate() {
   settle_in_flight(hot_, false);
-  engine_.set_eip(hot_ - engine_.segment_base(kCs));
-  if (in_flight_) return;  // the last count check of a REP
-  if (plan_block(hot_) != nullptr) engine_.forget_code(hot_);
+  cpu_.engine.set_eip(hot_ - cpu_.engine.segment_base(kCs));
+  if (flight_.active) return;  // the last count check of a REP
+  if (plan_block(hot_) != nullptr) cpu_.engine.forget_code(hot_);
 }
 
 /// After the engine stopped before a block whose template does not fit its translation, or what has
 /// changed since.
 void Machine::replan() {
-  engine_.set_eip(hot_ - engine_.segment_base(kCs));
-  engine_.invalidate_code(PhysAddr{block_frame_ | (hot_ & kPageMask)}, 1);
+  cpu_.engine.set_eip(hot_ - cpu_.engine.segment_base(kCs));
+  cpu_.engine.invalidate_code(PhysAddr{cpu_.code.block_frame | (hot_ & kPageMask)}, 1);
 }
 
 }  // namespace citcat

@@ -1,0 +1,137 @@
+#pragma once
+// What most units of the machine share: the engine with its memory, where the run stands, and what
+// is derived from the processor's mode.
+
+#include <cstdint>
+
+#include "events/cpu_traits.h"
+#include "events/recording.h"
+#include "replay/engine/engine.h"
+#include "replay/machine/cpu_exception.h"
+#include "replay/machine/environment.h"
+#include "replay/machine/memory.h"
+#include "replay/machine/mmu.h"
+#include "replay/machine/observer.h"
+#include "replay/x86/decoded_instruction.h"
+#include "replay/x86/instruction_decoder.h"
+
+namespace citcat {
+
+/// How the machine follows the engine.
+enum class ExecutionPath : std::uint8_t {
+  instructions,  ///< every instruction is reported, and every access checked before it is made
+  blocks,        ///< plain code runs unreported block by block; needs a sink that takes blocks
+};
+
+/// What the run loop must do after the engine stopped.
+enum class AfterStop : std::uint8_t {
+  none,
+  at_position,
+  emulate,
+  raise,
+  native_fault,
+  fix_flags,
+  map_page,
+  segment_end,
+  patch,
+  finish_repeat,
+  resume,
+  forget_code,
+  debug_trap,
+  flush_tlb,
+  ask_again,
+  step,
+  retranslate,
+  replan,
+};
+
+/// Where the code being executed lies.
+struct CodePage {
+  static constexpr std::uint32_t kNone = 1;  ///< never equal to a page's address
+
+  std::uint32_t base = 0;      ///< of CS at the instruction in flight
+  std::uint32_t page = kNone;  ///< linear address of its page
+  PhysAddr frame;
+  const std::uint8_t* host = nullptr;
+  std::uint32_t block_page = kNone, block_frame = 0;  ///< of the block met last
+
+  void forget() { page = kNone; }
+  void forget_block() { block_page = kNone; }
+  void forget_all() { page = block_page = kNone; }
+};
+
+/// Owned by the machine; every unit holds a reference. Nothing here calls a unit.
+struct CpuContext {
+  static constexpr std::uint32_t kResumeFlag = 1u << 16, kVirtual8086 = 1u << 17;  ///< of EFLAGS
+
+  /// `sink` may be null. `client` and `walks` are called once the engine runs, not before.
+  CpuContext(CpuModel cpu, const BusModel& bus, Environment& outside, Sink* observer,
+             ExecutionPath path, EngineClient& client, WalkObserver& walks)
+      : model(cpu),
+        traits(cpu_traits(cpu)),
+        environment(outside),
+        sink(observer),
+        by_blocks(path == ExecutionPath::blocks && !traits.sixteen_bit &&
+                  (sink == nullptr || sink->detail() != Detail::accesses)),
+        wants_reads(sink != nullptr && sink->wants_reads()),
+        engine(cpu, by_blocks ? HookMode::blocks : HookMode::instructions, client),
+        memory(engine, bus.address_mask, traits.address_pins),
+        mmu(engine, memory, walks, traits.one_tlb) {}
+
+  const CpuModel model;
+  const CpuTraits& traits;
+  Environment& environment;
+  Sink* const sink;
+  const bool by_blocks;    ///< plain code runs unreported
+  const bool wants_reads;  ///< the sink does
+
+  Engine engine;
+  Memory memory;
+  Mmu mmu;
+
+  Position position;
+  std::uint32_t linear = 0;  ///< of the instruction or block in progress, or the next one
+  CodePage code;
+  Position until;        ///< where run() ends
+  bool polling = false;  ///< the environment is asked at every boundary
+  bool halted = false;
+  bool shut_down = false;
+  bool resume_flag = false;      ///< EFLAGS.RF was loaded by the IRET just completed
+  bool code_cache_full = false;  ///< translated code is to be forgotten at the next boundary
+  AfterStop after_stop = AfterStop::none;
+
+  /// Stops the engine before what it reports just now.
+  void request(AfterStop action) {
+    after_stop = action;
+    engine.stop();
+  }
+  bool boundary_stop() {
+    return position >= until || (polling && environment.wants_stop(position));
+  }
+
+  /// EFLAGS with RF, which is not left to the engine: it clears RF only at the end of its blocks,
+  /// the processor after one instruction.
+  std::uint32_t flags() const {
+    return (engine.eflags() & ~kResumeFlag) | (resume_flag ? kResumeFlag : 0);
+  }
+  std::uint32_t cpl() const { return engine.hflags() & kHfCpl; }
+  bool user_mode() const { return cpl() == 3; }
+  bool protected_mode() const {
+    return (engine.hflags() & kHfPe) != 0 && (engine.system_flags() & kVirtual8086) == 0;
+  }
+  /// Real mode of a processor before the 386.
+  bool real_16_bit() const { return traits.sixteen_bit && (engine.cr(0) & 1) == 0; }
+  CodeMode code_mode() const { return {(engine.hflags() & kHfCs32) != 0, !protected_mode()}; }
+  /// SS.B, and the bits of the stack pointer that count.
+  bool stack32() const { return (engine.hflags() & kHfSs32) != 0; }
+  std::uint32_t stack_bits() const { return stack32() ? 0xffffffff : 0xffff; }
+  /// Where the first access of an operand of the instruction in flight goes.
+  std::uint32_t offset_of(const MemoryOperand& operand) const {
+    return operand_offset(operand, engine.gprs(), stack32());
+  }
+  std::uint32_t linear_of(const MemoryOperand& operand) const {
+    return engine.segment_base(operand.segment) + offset_of(operand);
+  }
+};
+
+}  // namespace citcat
