@@ -7,13 +7,13 @@
 #include "events/cpu_traits.h"
 #include "events/recording.h"
 #include "replay/engine/engine.h"
+#include "replay/engine/engine_code.h"
 #include "replay/machine/cpu_exception.h"
 #include "replay/machine/environment.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/mmu.h"
 #include "replay/machine/observer.h"
 #include "replay/x86/decoded_instruction.h"
-#include "replay/x86/instruction_decoder.h"
 
 namespace citcat {
 
@@ -74,6 +74,8 @@ struct CpuContext {
         by_blocks(path == ExecutionPath::blocks && !traits.sixteen_bit &&
                   (sink == nullptr || sink->detail() != Detail::accesses)),
         wants_reads(sink != nullptr && sink->wants_reads()),
+        block_receiver(sink != nullptr ? sink->block_receiver() : nullptr),
+        detail(detail_of(sink)),
         engine(cpu, by_blocks ? HookMode::blocks : HookMode::instructions, client),
         memory(engine, bus.address_mask, traits.address_pins),
         mmu(engine, memory, walks, traits.one_tlb) {}
@@ -82,12 +84,15 @@ struct CpuContext {
   const CpuTraits& traits;
   Environment& environment;
   Sink* const sink;
-  const bool by_blocks;    ///< plain code runs unreported
-  const bool wants_reads;  ///< the sink does
+  const bool by_blocks;        ///< plain code runs unreported
+  const bool wants_reads;      ///< the sink does
+  Sink* const block_receiver;  ///< of every block; null where nobody listens
+  const Detail detail;         ///< of blocks
 
   Engine engine;
   Memory memory;
   Mmu mmu;
+  EngineCode engine_code;
 
   Position position;
   std::uint32_t linear = 0;  ///< of the instruction or block in progress, or the next one
@@ -131,6 +136,30 @@ struct CpuContext {
   }
   std::uint32_t linear_of(const MemoryOperand& operand) const {
     return engine.segment_base(operand.segment) + offset_of(operand);
+  }
+  /// The processor's TLB has the page.
+  bool is_held(LinearAddr at, Access access) {
+    return mmu.held(at, access, user_mode()).has_value();
+  }
+  void move_stack_pointer(std::uint32_t by) {
+    const std::uint32_t mask = stack_bits(), esp = engine.gpr(kEsp);
+    engine.set_gpr(kEsp, (esp & ~mask) | ((esp + by) & mask));
+  }
+  void require_ring0() const {
+    if ((engine.cr(0) & 1) != 0 && cpl() != 0) throw CpuException{13, 0u, 0};
+  }
+  /// SDM vol. 3, 20.2.3: virtual-8086 tasks need IOPL 3 for INT n, PUSHF, POPF and IRET.
+  void require_iopl_in_v86() const {
+    const std::uint32_t flags = engine.system_flags();
+    if ((flags & kVirtual8086) != 0 && (flags >> 12 & 3) != 3) throw CpuException{13, 0u, 0};
+  }
+
+ private:
+  static Detail detail_of(Sink* sink) {
+    if (sink == nullptr) return Detail::nothing;
+    const bool listens = sink->block_receiver() != nullptr;
+    const Detail wanted = sink->detail();
+    return wanted == Detail::instructions && !listens ? Detail::nothing : wanted;
   }
 };
 

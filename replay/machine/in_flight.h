@@ -51,10 +51,18 @@ struct InFlight {
   std::uint16_t segment_push_upper = 0;   ///< what a PUSH of a segment register is to leave alone
   bool restore_segment_push = false;
   PhysAddr copied_from;  ///< read last
+  std::uint32_t invlpg_linear = 0;
 
   unsigned reads_told = 0;     ///< to the sink, while it is prepared
   unsigned reads_to_skip = 0;  ///< told when it was prepared before
   bool wants_patch = false;    ///< other bytes are to be in memory while the engine executes it
+
+  /// It is MOVS, repeated or not.
+  bool copies_string() const;
+  /// It is INS, repeated or not.
+  bool inputs_port() const { return info != nullptr && info->kind == InstructionClass::ins; }
+  /// It stores a floating-point or vector register.
+  bool stores_floating_point() const;
 
   /// It is not going to complete.
   void discard() {

@@ -17,6 +17,7 @@ struct RunningBlock {
   std::uint32_t surroundings = kUnknown;
   bool speculated = false;   ///< the sink that compares agreed before it ran
   bool rolled_back = false;  ///< it is, as soon as the engine stops
+  std::uint32_t hot = 0;     ///< linear address of the block that the engine was stopped at
   BlockRegisters registers;
 };
 

@@ -1,0 +1,108 @@
+#include "replay/machine/run/code_fetch.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "replay/machine/run/code_frames.h"
+
+namespace citcat {
+
+const DecodedInstruction& CodeFetch::fetch(std::uint32_t linear) {
+  const bool user = cpu_.user_mode();
+  if ((linear & ~kPageMask) != cpu_.code.page) {
+    cpu_.code.frame = cpu_.mmu.translate(LinearAddr{linear}, Access::execute, user);
+    cpu_.code.frame.value &= ~kPageMask;
+    cpu_.code.host = cpu_.memory.host(cpu_.code.frame);
+    if (cpu_.code.host == nullptr) throw UndefinedMemory{cpu_.code.frame, 1, "code"};
+    require_code_at(LinearAddr{linear}, cpu_.code.frame);
+    cpu_.code.page = linear & ~kPageMask;
+    code_frames_.note_code(cpu_.code.frame.page());
+  }
+  const std::uint32_t offset = linear & kPageMask;
+  flight_.physical = cpu_.code.frame + offset;
+  const CodeMode mode = cpu_.code_mode();
+  DecodedCode::Slot& slot = decoded_.slot(linear);
+  const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
+  if (slot.is(linear, mode, {cpu_.code.host + offset, here})) [[likely]] {
+    if (!cpu_.memory.is_defined(flight_.physical, slot.info.length)) {
+      throw UndefinedMemory{flight_.physical, slot.info.length, "code"};
+    }
+    if (expectation_.tells_reads())
+      cpu_.sink->fetch(flight_.physical, slot.info.length, cpu_.position);
+    decoded_.expect(linear + slot.info.length);
+    return slot.info;
+  }
+  slot.valid = false;
+  std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
+  std::memcpy(bytes.data(), cpu_.code.host + offset, here);
+  slot.info = decode_cache_.decode({bytes.data(), here}, mode);
+  std::uint32_t first = slot.info.state == DecodeState::ok ? slot.info.length : here;
+  std::uint32_t second = 0;
+  PhysAddr next;
+  if (slot.info.state == DecodeState::needs_more_bytes && here < kMaxInstructionBytes) {
+    // The segment may end before.
+    const std::uint32_t last = linear - cpu_.code.base + here - 1;
+    if (cpu_.traits.has_limits && last == cpu_.engine.segment_limit(kCs) && last != 0xffffffff) {
+      throw CpuException{13, 0u, 0};
+    }
+    next = cpu_.mmu.translate(LinearAddr{linear + here}, Access::execute, user);
+    const std::uint8_t* host = cpu_.memory.host(next);
+    if (host == nullptr) throw UndefinedMemory{next, 1, "code"};
+    require_code_at(LinearAddr{linear + here}, next);
+    std::memcpy(&bytes[here], host, bytes.size() - here);
+    slot.info = decode_cache_.decode(bytes, mode);
+    if (slot.info.state == DecodeState::ok) second = slot.info.length - here;
+  } else if (slot.info.state != DecodeState::ok) {
+    first = 1;  // how many bytes an invalid instruction takes is not defined
+  }
+  if (!cpu_.memory.is_defined(flight_.physical, first))
+    throw UndefinedMemory{flight_.physical, first, "code"};
+  if (second != 0 && !cpu_.memory.is_defined(next, second)) {
+    throw UndefinedMemory{next, second, "code"};
+  }
+  if (expectation_.tells_reads()) {
+    cpu_.sink->fetch(flight_.physical, first, cpu_.position);
+    if (second != 0) cpu_.sink->fetch(next, second, cpu_.position);
+  }
+  slot.linear = linear;
+  slot.mode = mode;
+  slot.valid = slot.info.state == DecodeState::ok;
+  return slot.info;
+}
+
+/// Throws CodeElsewhere where the engine translated code of the page before the processor's TLB
+/// lost it, and the page's table has changed.
+void CodeFetch::require_code_at(LinearAddr page, PhysAddr frame) const {
+  const auto told = cpu_.engine_code.frame_of(page);
+  if (told && told->page() != frame.page()) throw CodeElsewhere{};
+}
+
+/// Of an undefined instruction, which processors find out once they have its bytes: the code
+/// segment ends before.
+bool CodeFetch::reaches_beyond_limit(std::uint32_t linear) {
+  if (!cpu_.traits.has_limits) return false;
+  const std::uint32_t eip = linear - cpu_.code.base, limit = cpu_.engine.segment_limit(kCs);
+  if (eip > limit) return true;
+  const std::uint32_t room = limit - eip + 1;
+  if (room == 0 || room >= kMaxInstructionBytes) return false;
+  std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
+  std::uint32_t n = 0;
+  for (; n < room; ++n) {
+    const auto at = cpu_.mmu.peek(LinearAddr{linear + n}, Access::execute, cpu_.user_mode());
+    if (!at || !cpu_.memory.is_mapped(at->frame.page())) break;
+    bytes[n] = *cpu_.memory.host(at->frame + ((linear + n) & kPageMask));
+  }
+  return n == room && decode_cache_.decode({bytes.data(), n}, cpu_.code_mode()).state ==
+                          DecodeState::needs_more_bytes;
+}
+
+void CodeFetch::refuse_undefined(const DecodedInstruction& info, std::uint32_t linear) {
+  if (reaches_beyond_limit(linear) || info.reason == InvalidReason::too_long) {
+    throw CpuException{13, 0u, 0};
+  }
+  throw CpuException{6, std::nullopt, 0};
+}
+
+}  // namespace citcat

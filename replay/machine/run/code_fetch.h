@@ -1,0 +1,51 @@
+#pragma once
+// The bytes of the instruction about to be executed, and what it is.
+
+#include <cstdint>
+#include <span>
+
+#include "events/address.h"
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/expectation.h"
+#include "replay/machine/in_flight.h"
+#include "replay/x86/decode_cache.h"
+#include "replay/x86/decoded_code.h"
+#include "replay/x86/decoded_instruction.h"
+
+namespace citcat {
+
+class CodeFrames;
+
+/// The engine executes code of another frame than the processor does.
+struct CodeElsewhere {};
+
+/// fetch() tells what the processor fetches, and throws what it would: a page fault, or the end of
+/// the segment. What it returns is valid until another instruction is fetched.
+class CodeFetch {
+ public:
+  /// All must outlive the object.
+  CodeFetch(CpuContext& cpu, InFlight& flight, Expectation& expectation, CodeFrames& code_frames)
+      : cpu_(cpu), flight_(flight), expectation_(expectation), code_frames_(code_frames) {}
+
+  const DecodedInstruction& decode(std::span<const std::uint8_t> bytes, CodeMode mode) {
+    return decode_cache_.decode(bytes, mode);
+  }
+
+  const DecodedInstruction& fetch(std::uint32_t linear);
+  /// What becomes of an instruction at `linear` that is none.
+  [[noreturn]] void refuse_undefined(const DecodedInstruction& info, std::uint32_t linear);
+
+ private:
+  void require_code_at(LinearAddr page, PhysAddr frame) const;
+  bool reaches_beyond_limit(std::uint32_t linear);
+
+  CpuContext& cpu_;
+  InFlight& flight_;
+  Expectation& expectation_;
+  CodeFrames& code_frames_;
+
+  DecodedCode decoded_;
+  DecodeCache decode_cache_{cpu_.model};
+};
+
+}  // namespace citcat

@@ -1,0 +1,108 @@
+#pragma once
+// The life of an instruction that is reported: prepared, executed by the engine or here, completed.
+
+#include <cstdint>
+
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/expectation.h"
+#include "replay/machine/in_flight.h"
+
+namespace citcat {
+
+class CodeFetch;
+class CodePatcher;
+class DebugUnit;
+class EarlyCpuQuirks;
+class Emulator;
+class EngineTranslations;
+class ExceptionDelivery;
+class FlagCorrection;
+class NearTransfer;
+class OperandPreparation;
+class Operands;
+class Retirement;
+class StringRunner;
+
+/// meet() is called inside the engine's loop, all else between runs of it. An instruction is in
+/// flight from prepare() on; whoever is told of the next one completes it first (settle_before()).
+class InstructionRunner {
+ public:
+  /// All must outlive the object.
+  InstructionRunner(CpuContext& cpu, InFlight& flight, Expectation& expectation, DebugUnit& debug,
+                    CodePatcher& patcher, Operands& operands, ExceptionDelivery& delivery,
+                    FlagCorrection& flag_correction, Retirement& retirement, NearTransfer& near,
+                    EarlyCpuQuirks& early, OperandPreparation& preparation, Emulator& emulator,
+                    CodeFetch& code, EngineTranslations& translations, StringRunner& strings)
+      : cpu_(cpu),
+        flight_(flight),
+        expectation_(expectation),
+        debug_(debug),
+        patcher_(patcher),
+        operands_(operands),
+        delivery_(delivery),
+        flag_correction_(flag_correction),
+        retirement_(retirement),
+        near_(near),
+        early_(early),
+        preparation_(preparation),
+        emulator_(emulator),
+        code_(code),
+        translations_(translations),
+        strings_(strings) {}
+
+  /// The engine reports the instruction at `linear`.
+  void meet(std::uint32_t linear);
+  /// The engine raised `vector` by itself.
+  void note_fault(std::uint32_t vector) {
+    native_vector_ = vector;
+    cpu_.request(AfterStop::native_fault);
+  }
+  /// AfterStop::emulate, AfterStop::raise and AfterStop::map_page.
+  void emulate();
+  void raise_found();
+  void map_page() { cpu_.memory.ensure_mapped(page_to_map_); }
+
+  /// Completes what was in flight, now that `linear` is to be executed. False when the run has to
+  /// stop first, or goes on with what is already prepared.
+  bool settle_before(std::uint32_t linear);
+  /// Of the instruction in flight, which the engine reports once more: it has not completed. One
+  /// that transfers control may lead to itself, but a call has pushed something then.
+  bool comes_again() const;
+  void settle_in_flight(std::uint32_t linear, bool completed);
+  void handle_native_fault();
+  void resolve_translation_fault();
+  /// Leaves a repeated string whose count is used up without asking the engine, which would have to
+  /// see the arranged bytes once more.
+  void finish_repeat();
+
+ private:
+  void complete_in_flight(std::uint32_t next_linear);
+  void begin(std::uint32_t linear);
+  void prepare(std::uint32_t linear);
+  void begin_anew();
+  bool repeat_count_is_zero() const;
+  void ask_for_code_again();
+
+  CpuContext& cpu_;
+  InFlight& flight_;
+  Expectation& expectation_;
+  DebugUnit& debug_;
+  CodePatcher& patcher_;
+  Operands& operands_;
+  ExceptionDelivery& delivery_;
+  FlagCorrection& flag_correction_;
+  Retirement& retirement_;
+  NearTransfer& near_;
+  EarlyCpuQuirks& early_;
+  OperandPreparation& preparation_;
+  Emulator& emulator_;
+  CodeFetch& code_;
+  EngineTranslations& translations_;
+  StringRunner& strings_;
+
+  CpuException exception_;
+  std::uint32_t page_to_map_ = 0;
+  std::uint32_t native_vector_ = 0;
+};
+
+}  // namespace citcat

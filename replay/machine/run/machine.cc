@@ -1,0 +1,201 @@
+// The processor's face: hands what it is asked to the units, and takes their state as a value.
+
+#include "replay/machine/machine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "replay/machine/run/machine_units.h"
+#include "replay/machine/units/table_descriptor.h"
+#include "replay/x86/early_cpu_quirks.h"
+
+namespace citcat {
+
+Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink,
+                 ExecutionPath path)
+    : units_(std::make_unique<MachineUnits>(model, bus, environment, sink, path)),
+      cpu_(units_->cpu) {}
+
+Machine::~Machine() = default;
+
+void Machine::run(Position until) { units_->loop.run(until); }
+
+void Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
+  units_->delivery.interrupt(vector, kind);
+}
+
+void Machine::system_management_interrupt(std::uint8_t revision) {
+  units_->smm.interrupt(revision);
+}
+
+void Machine::external_write(PhysAddr captured, std::span<const std::uint8_t> data) {
+  if (cpu_.sink != nullptr) cpu_.sink->external_write(captured, data, cpu_.position);
+  cpu_.memory.external_write(captured, data);
+}
+
+// ---------------------------------------------------------------------------------------------
+// What it can be asked
+
+std::uint32_t Machine::next_linear() const {
+  const bool begun = units_->flight.active || units_->running.block != nullptr;
+  return begun ? cpu_.linear : cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
+}
+
+std::optional<std::uint32_t> Machine::smbase() const { return units_->smm.smbase(); }
+
+std::uint32_t Machine::reserved_bits() const { return units_->smm.reserved_bits(); }
+
+std::uint64_t Machine::model_specific_results() const {
+  return units_->fpu.model_specific_results();
+}
+
+const std::optional<ModelSpecific>& Machine::first_model_specific() const {
+  return units_->fpu.first_model_specific();
+}
+
+FlagEffect Machine::take_untold_flags() {
+  return std::exchange(units_->expectation.untold_flags, {});
+}
+
+bool Machine::in_floating_point_store() const { return units_->flight.stores_floating_point(); }
+
+bool Machine::in_string_copy() const { return units_->flight.copies_string(); }
+
+bool Machine::in_port_input() const { return units_->flight.inputs_port(); }
+
+bool Machine::knows_order_of_stores() const {
+  if (!cpu_.real_16_bit()) return false;
+  const DecodedInstruction* const info = units_->flight.info;
+  return info == nullptr || (!is_enter(*info) && info->kind != InstructionClass::x87);
+}
+
+// ---------------------------------------------------------------------------------------------
+// The state as a value: registers and checkpoints
+
+void Machine::load(const CpuState& state, const MemoryImage& image) {
+  loaded_ = state;
+  cpu_.memory.load(image, state.ram_bytes);
+  std::uint32_t mxcsr_mask = 0;
+  std::memcpy(&mxcsr_mask, &state.fx[28], 4);
+  units_->fpu.set_mxcsr_mask(mxcsr_mask);
+  set_registers(state);
+  cpu_.resume_flag = (state.eflags & kFlagRf) != 0;
+  units_->ports.begin(state);
+  cpu_.mmu.state_loaded();
+}
+
+void Machine::set_registers(const CpuState& state) {
+  units_->model_registers.load(state);
+  units_->debug.load(state.dr);
+  Engine& engine = cpu_.engine;
+  for (int i = 0; i < 8; ++i) engine.set_gpr(i, state.gpr[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < 6; ++i) engine.set_segment(i, state.segment[static_cast<std::size_t>(i)]);
+  engine.set_ldtr(state.ldtr);
+  engine.set_tr(state.tr);
+  engine.set_gdtr(state.gdtr);
+  engine.set_idtr(state.idtr);
+  engine.set_eip(state.eip);
+  const bool protected_16_bit = (state.cr0 & 1) != 0;
+  engine.set_eflags(cpu_.traits.sixteen_bit
+                        ? loaded_flags(cpu_.model, protected_16_bit, state.eflags)
+                        : state.eflags);
+  engine.set_cr(0, state.cr0);
+  engine.set_cr(2, state.cr2);
+  engine.set_cr(3, state.cr3);
+  engine.set_cr(4, state.cr4);
+  // 8086-class and 286 machines gate A20 outside the processor; 20 pins wrap by themselves.
+  engine.set_a20_mask(cpu_.traits.has_a20() ? state.a20_mask : 0xfffff);
+  engine.write_fx(state.fx);
+  engine.clear_inhibit();
+  engine.sync_mode();
+  engine.flush_tlb();
+  cpu_.halted = state.halted;
+  units_->ports.a20_gate().load(state.a20_mask);
+  units_->smm.load(state);
+  cpu_.resume_flag = (state.eflags & kFlagRf) != 0;
+  engine.drop_resume_flag();
+}
+
+CpuState Machine::save() const {
+  const Engine& engine = cpu_.engine;
+  CpuState s = loaded_;
+  for (int i = 0; i < 8; ++i) s.gpr[static_cast<std::size_t>(i)] = engine.gpr(i);
+  for (int i = 0; i < 6; ++i) s.segment[static_cast<std::size_t>(i)] = engine.segment(i);
+  s.ldtr = engine.ldtr();
+  s.tr = engine.tr();
+  s.gdtr = engine.gdtr();
+  s.idtr = engine.idtr();
+  s.eip = engine.eip();
+  s.eflags = cpu_.flags();
+  s.cr0 = engine.cr(0);
+  s.cr2 = engine.cr(2);
+  s.cr3 = engine.cr(3);
+  s.cr4 = engine.cr(4);
+  s.a20_mask = engine.a20_mask();
+  s.dr = units_->debug.registers();
+  units_->model_registers.save(s);
+  s.halted = cpu_.halted;
+  units_->smm.save(s);
+  engine.read_fx(s.fx);
+  std::copy_n(loaded_.fx.begin() + 28, 4, s.fx.begin() + 28);  // MXCSR_MASK never changes
+  return s;
+}
+
+Machine::Snapshot Machine::snapshot() const {
+  Snapshot s;
+  s.cpu = save();
+  s.position = cpu_.position;
+  s.pages = cpu_.memory.save_changed();
+  s.tlb = cpu_.mmu.save();
+  s.model_specific_results = units_->fpu.model_specific_results();
+  s.resume_flag = cpu_.resume_flag;
+  s.interrupts_inhibited = cpu_.engine.inhibited();
+  s.shut_down = cpu_.shut_down;
+  s.awaits_output_port = units_->ports.a20_gate().awaits_output_port();
+  s.in_stack_shadow = units_->debug.in_stack_shadow();
+  s.debug_pending = units_->debug.pending();
+  s.smbase = s.cpu.smbase;
+  return s;
+}
+
+void Machine::Snapshot::set_register(const std::string& name, std::uint64_t value) {
+  citcat::set_register(cpu, name, value);
+  std::erase(cpu.unknown, name);
+  smbase = cpu.smbase;
+}
+
+void Machine::restore(const Snapshot& s, const MemoryImage& image) {
+  MachineUnits& units = *units_;
+  units.flight.discard();
+  cpu_.memory.restore(image, s.pages);
+  set_registers(s.cpu);
+  if (s.interrupts_inhibited) cpu_.engine.step_once();
+  cpu_.engine.flush_tlb();
+  cpu_.mmu.restore(*s.tlb);
+  cpu_.position = s.position;
+  // Between two iterations the next report of this place continues the same REP.
+  cpu_.linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
+  cpu_.code.forget();
+  // Translations and their templates stay: those of frames that held something else are gone with
+  // what the memory took back.
+  units.running.block = nullptr;
+  units.running.rolled_back = false;
+  units.running.speculated = false;
+  units.speculation.be_careless();
+  cpu_.resume_flag = s.resume_flag;
+  units.flight.resuming = false;
+  units.fpu.restore_results(s.model_specific_results);
+  cpu_.shut_down = s.shut_down;
+  units.ports.a20_gate().set_awaits_output_port(s.awaits_output_port);
+  if (s.in_stack_shadow) {
+    units.debug.shade(s.position.instruction);
+  } else {
+    units.debug.shade_nothing();
+  }
+  units.debug.set_pending(s.debug_pending);
+  units.smm.set_smbase(s.smbase);
+  cpu_.halted = s.cpu.halted;
+}
+
+}  // namespace citcat

@@ -1,0 +1,103 @@
+#pragma once
+// The units that make up a machine, each made with those that it may call.
+
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/expectation.h"
+#include "replay/machine/in_flight.h"
+#include "replay/machine/run/block_planner.h"
+#include "replay/machine/run/block_runner.h"
+#include "replay/machine/run/block_speculation.h"
+#include "replay/machine/run/code_fetch.h"
+#include "replay/machine/run/code_frames.h"
+#include "replay/machine/run/engine_events.h"
+#include "replay/machine/run/engine_translations.h"
+#include "replay/machine/run/instruction_runner.h"
+#include "replay/machine/run/run_loop.h"
+#include "replay/machine/run/string_runner.h"
+#include "replay/machine/run/walk_reporter.h"
+#include "replay/machine/running_block.h"
+#include "replay/machine/units/code_patcher.h"
+#include "replay/machine/units/debug_unit.h"
+#include "replay/machine/units/early_quirks.h"
+#include "replay/machine/units/emulator.h"
+#include "replay/machine/units/exception_delivery.h"
+#include "replay/machine/units/far_return.h"
+#include "replay/machine/units/far_transfer.h"
+#include "replay/machine/units/flag_correction.h"
+#include "replay/machine/units/floating_point.h"
+#include "replay/machine/units/model_registers.h"
+#include "replay/machine/units/near_transfer.h"
+#include "replay/machine/units/operand_preparation.h"
+#include "replay/machine/units/operands.h"
+#include "replay/machine/units/port_accesses.h"
+#include "replay/machine/units/retirement.h"
+#include "replay/machine/units/segment_loader.h"
+#include "replay/machine/units/stack_pusher.h"
+#include "replay/machine/units/system_management.h"
+#include "replay/machine/units/system_memory.h"
+#include "replay/machine/units/task_switch.h"
+
+namespace citcat {
+
+/// In the order in which they are made: a unit calls those above it. Only what the engine and the
+/// MMU call back stands before what it calls.
+struct MachineUnits {
+  MachineUnits(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink,
+               ExecutionPath path)
+      : cpu(model, bus, environment, sink, path, events, walks) {}
+
+  WalkReporter walks{cpu};
+  EngineEvents events{blocks, planner, translations, ports};
+  CpuContext cpu;
+  InFlight flight;
+  Expectation expectation{cpu};
+  RunningBlock running;
+  SegmentRights rights;
+
+  DebugUnit debug{cpu};
+  ModelRegisters model_registers{cpu};
+  SystemMemory system{cpu};
+  CodePatcher patcher{cpu, flight};
+  Operands operands{cpu, flight, expectation, debug, patcher};
+  SegmentLoader segments{cpu, flight, system, operands};
+  StackPusher stack{cpu, system, segments};
+  TaskSwitch tasks{cpu, flight, debug, system, segments, stack};
+  ExceptionDelivery delivery{cpu, flight, expectation, debug, system, segments, stack, tasks};
+  FloatingPoint fpu{cpu, flight, operands};
+  PortAccesses ports{cpu, flight, debug, system, operands};
+  FlagCorrection flag_correction{cpu, operands};
+  Retirement retirement{cpu, flight, expectation, rights, debug, segments, delivery, fpu, ports};
+  SystemManagement smm{cpu, flight, debug, retirement};
+  FarReturn returns{cpu, flight, operands, segments, retirement};
+  NearTransfer near{cpu, flight, operands, retirement, returns};
+  FarTransfer transfers{cpu,   flight, debug,    operands,   segments,
+                        stack, tasks,  delivery, retirement, returns};
+  EarlyCpuQuirks early{cpu, flight, patcher, operands, delivery, ports, retirement};
+  OperandPreparation preparation{cpu, flight, operands, segments, fpu, ports, returns};
+  Emulator emulator{cpu,      flight,   debug,     model_registers, operands,
+                    segments, delivery, fpu,       retirement,      smm,
+                    returns,  near,     transfers, early,           preparation};
+  CodeFrames code_frames{cpu};
+  CodeFetch code{cpu, flight, expectation, code_frames};
+  EngineTranslations translations{cpu, flight, expectation, running, code_frames};
+  StringRunner strings{cpu, flight, expectation, running, rights, debug, retirement};
+  InstructionRunner instructions{cpu,        flight,   expectation,  debug,
+                                 patcher,    operands, delivery,     flag_correction,
+                                 retirement, near,     early,        preparation,
+                                 emulator,   code,     translations, strings};
+  BlockSpeculation speculation{cpu, flight, expectation, running};
+  BlockPlanner planner{cpu,   flight,  expectation, running,     rights,
+                       debug, patcher, code,        instructions};
+  BlockRunner blocks{cpu,   flight,  expectation,  running,     rights,
+                     debug, patcher, instructions, speculation, planner};
+
+  RunLoop loop{cpu,
+               flight,
+               expectation,
+               running,
+               rights,
+               {patcher, code_frames, delivery, ports, flag_correction, early, instructions,
+                speculation, planner, blocks}};
+};
+
+}  // namespace citcat

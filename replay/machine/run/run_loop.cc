@@ -1,0 +1,137 @@
+#include "replay/machine/run/run_loop.h"
+
+#include <cstdio>
+
+#include "formats/io/error.h"
+#include "replay/machine/expectation.h"
+#include "replay/machine/replay_stopped.h"
+#include "replay/machine/run/block_planner.h"
+#include "replay/machine/run/block_runner.h"
+#include "replay/machine/run/block_speculation.h"
+#include "replay/machine/run/code_frames.h"
+#include "replay/machine/run/instruction_runner.h"
+#include "replay/machine/units/code_patcher.h"
+#include "replay/machine/units/early_quirks.h"
+#include "replay/machine/units/exception_delivery.h"
+#include "replay/machine/units/flag_correction.h"
+#include "replay/machine/units/port_accesses.h"
+
+namespace citcat {
+
+void RunLoop::run(Position until) {
+  cpu_.until = until;
+  expectation_.quiet_until = until.instruction;
+  if (expectation_.compares) expectation_.update();
+  try {
+    while (!cpu_.halted && !cpu_.shut_down) {
+      if (!step()) return;
+    }
+  } catch (const UndefinedMemory& u) {
+    cpu_.engine.set_eip(cpu_.linear - cpu_.engine.segment_base(kCs));
+    flight_.active = false;
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "read of memory that no evidence defines (%s, %u bytes at physical %08x)", u.what,
+                  u.size, u.address.value);
+    throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
+  } catch (...) {
+    units_.ports.take_back();
+    throw;
+  }
+}
+
+/// One run of the engine. False at the position where run() ends.
+bool RunLoop::step() {
+  cpu_.after_stop = AfterStop::none;
+  rights_.stale = true;
+  cpu_.code.forget_block();
+  running_.surroundings = RunningBlock::kUnknown;
+  const EngineStop stop = cpu_.engine.run();
+  const bool was_patched = units_.patcher.is_active();
+  if (was_patched) units_.patcher.restore();
+  if (units_.patcher.has_code_to_forget()) units_.patcher.forget_code();
+  units_.code_frames.note_patches();
+  if (running_.rolled_back) {
+    units_.speculation.roll_back();
+    return true;
+  }
+  if (stop == EngineStop::translation_fault) return resolve_translation_fault(was_patched);
+  if (stop != EngineStop::requested) {
+    char text[160];
+    std::snprintf(text, sizeof text, "the engine stopped: %s (EIP %08x)",
+                  cpu_.engine.failure().c_str(), cpu_.engine.eip());
+    throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
+  }
+  finish_step();
+  return cpu_.after_stop != AfterStop::at_position;
+}
+
+bool RunLoop::resolve_translation_fault(bool was_patched) {
+  const std::uint32_t linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
+  if (!units_.blocks.settle_for_translation(linear)) {
+    units_.speculation.roll_back();
+  } else {
+    units_.instructions.resolve_translation_fault();
+  }
+  if (was_patched && flight_.active && flight_.resuming) units_.patcher.patch();
+  return cpu_.after_stop != AfterStop::at_position;
+}
+
+/// Puts the engine where the instruction is that was asked about, and does what was asked for.
+void RunLoop::finish_step() {
+  switch (cpu_.after_stop) {
+    case AfterStop::native_fault:
+    case AfterStop::finish_repeat:
+    case AfterStop::ask_again:
+    case AfterStop::retranslate:
+    case AfterStop::replan:
+      break;  // the engine is elsewhere
+    default:
+      cpu_.engine.set_eip(cpu_.linear - cpu_.engine.segment_base(kCs));
+  }
+  if (cpu_.after_stop != AfterStop::at_position) do_as_asked();
+}
+
+void RunLoop::do_as_asked() {
+  switch (cpu_.after_stop) {
+    case AfterStop::emulate:
+      return units_.instructions.emulate();
+    case AfterStop::raise:
+      return units_.instructions.raise_found();
+    case AfterStop::map_page:
+      return units_.instructions.map_page();
+    case AfterStop::fix_flags:
+      return units_.flag_correction.apply();
+    case AfterStop::native_fault:
+      return units_.instructions.handle_native_fault();
+    case AfterStop::segment_end:
+      return units_.early.deliver_segment_end();
+    case AfterStop::patch:
+      return units_.patcher.patch();
+    case AfterStop::finish_repeat:
+      return units_.instructions.finish_repeat();
+    case AfterStop::flush_tlb:
+      return cpu_.engine.flush_tlb();
+    case AfterStop::ask_again:
+      units_.instructions.settle_in_flight(running_.hot, false);
+      cpu_.engine.set_eip(running_.hot - cpu_.engine.segment_base(kCs));
+      return cpu_.engine.flush_tlb();
+    case AfterStop::debug_trap:
+      return units_.delivery.take_debug_trap();
+    case AfterStop::resume:
+      return;
+    case AfterStop::forget_code:
+      return units_.planner.forget_code();
+    case AfterStop::step:
+      return cpu_.engine.step_once();
+    case AfterStop::retranslate:
+      return units_.planner.retranslate();
+    case AfterStop::replan:
+      return units_.planner.replan();
+    case AfterStop::at_position:
+    case AfterStop::none:
+      throw InternalError("the engine stopped without a reason");
+  }
+}
+
+}  // namespace citcat

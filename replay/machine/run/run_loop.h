@@ -1,0 +1,65 @@
+#pragma once
+// The run loop: runs the engine, and does between its runs what was asked for inside.
+
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/in_flight.h"
+#include "replay/machine/running_block.h"
+
+namespace citcat {
+
+class BlockPlanner;
+class BlockRunner;
+class BlockSpeculation;
+class CodeFrames;
+class CodePatcher;
+class EarlyCpuQuirks;
+class ExceptionDelivery;
+class Expectation;
+class FlagCorrection;
+class InstructionRunner;
+class PortAccesses;
+
+/// Each step of the loop is one run of the engine, which ends with CpuContext::after_stop, a page
+/// without a translation, or a block to be taken back.
+class RunLoop {
+ public:
+  /// What a step may call. All must outlive the loop.
+  struct Units {
+    CodePatcher& patcher;
+    CodeFrames& code_frames;
+    ExceptionDelivery& delivery;
+    PortAccesses& ports;
+    FlagCorrection& flag_correction;
+    EarlyCpuQuirks& early;
+    InstructionRunner& instructions;
+    BlockSpeculation& speculation;
+    BlockPlanner& planner;
+    BlockRunner& blocks;
+  };
+  RunLoop(CpuContext& cpu, InFlight& flight, Expectation& expectation, RunningBlock& running,
+          SegmentRights& rights, const Units& units)
+      : cpu_(cpu),
+        flight_(flight),
+        expectation_(expectation),
+        running_(running),
+        rights_(rights),
+        units_(units) {}
+
+  /// Machine::run().
+  void run(Position until);
+
+ private:
+  bool step();
+  bool resolve_translation_fault(bool was_patched);
+  void finish_step();
+  void do_as_asked();
+
+  CpuContext& cpu_;
+  InFlight& flight_;
+  Expectation& expectation_;
+  RunningBlock& running_;
+  SegmentRights& rights_;
+  const Units units_;
+};
+
+}  // namespace citcat

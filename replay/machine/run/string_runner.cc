@@ -1,0 +1,259 @@
+#include "replay/machine/run/string_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "replay/machine/string_iterations.h"
+#include "replay/machine/units/debug_unit.h"
+#include "replay/machine/units/retirement.h"
+#include "replay/machine/units/table_descriptor.h"
+
+namespace citcat {
+
+namespace {
+
+bool is_comparison(const DecodedInstruction& info) {
+  const std::uint8_t operation = info.opcode & 0xfe;
+  return operation == 0xa6 || operation == 0xae;  // CMPS, SCAS
+}
+
+bool is_string_made_here(const DecodedInstruction& info) {
+  const std::uint8_t operation = info.opcode & 0xfe;
+  const bool moves = operation == 0xa4 || operation == 0xaa;  // MOVS, STOS
+  return info.kind == InstructionClass::string && info.opcode_map == 0 && info.address_bits == 32 &&
+         (moves || is_comparison(info));
+}
+
+/// `bytes` of elements of `size` bytes, each the low ones of `value`.
+void fill_elements(std::uint8_t* to, std::uint32_t value, std::size_t size, std::size_t bytes) {
+  std::memcpy(to, &value, size);
+  for (std::size_t done = size; done < bytes; done *= 2) {
+    std::memcpy(to + done, to, std::min(done, bytes - done));
+  }
+}
+
+template <class Element>
+void move_each(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += sizeof(Element)) {
+    Element element;
+    std::memcpy(&element, from + i, sizeof element);
+    std::memcpy(to + i, &element, sizeof element);
+  }
+}
+
+/// What `bytes` bytes at `from` are moved to lies among those that are still to be moved.
+bool is_overtaken(const std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
+  const std::less<> below;
+  return below(from, to) && below(to, from + bytes);
+}
+
+/// As MOVS does, from the lowest element up: where it moves up by less than there is, what it has
+/// just stored is what it reads next, whole or in part.
+void move_elements(std::uint8_t* to, const std::uint8_t* from, std::size_t size,
+                   std::size_t bytes) {
+  if (!is_overtaken(to, from, bytes)) {
+    std::memmove(to, from, bytes);
+  } else if (size == 1) {
+    move_each<std::uint8_t>(to, from, bytes);
+  } else if (size == 2) {
+    move_each<std::uint16_t>(to, from, bytes);
+  } else {
+    move_each<std::uint32_t>(to, from, bytes);
+  }
+}
+
+}  // namespace
+
+/// What an operand of a repeated string covers from here to the end of its page.
+std::optional<StringRunner::StringRun> StringRunner::string_run(const MemoryOperand& operand) {
+  StringRun run;
+  const auto bit = static_cast<std::uint8_t>(1u << operand.segment);
+  const std::uint8_t unlimited = operand.write ? rights_.written : rights_.read;
+  const std::uint32_t offset = cpu_.engine.gpr(operand.base);
+  const std::uint32_t linear = cpu_.engine.segment_base(operand.segment) + offset;
+  run.bytes = std::min(kPageSize - (linear & kPageMask), 0xffffffff - offset);
+  if ((unlimited & bit) == 0) return std::nullopt;
+  const Access access = operand.write ? Access::write : Access::read;
+  const auto page = cpu_.mmu.held(LinearAddr{linear & ~kPageMask}, access, cpu_.user_mode());
+  if (!page || !cpu_.memory.is_mapped(page->frame.page())) return std::nullopt;
+  if (operand.write && cpu_.memory.holds_code(page->frame.page())) return std::nullopt;
+  run.at = page->frame + (linear & kPageMask);
+  run.host = cpu_.memory.host(run.at);
+  return run;
+}
+
+/// Iterations from the one that is prepared on can be made here, as far as their operands go.
+bool StringRunner::may_repeat_quickly() const {
+  const DecodedInstruction& info = *flight_.info;
+  if (!cpu_.by_blocks || cpu_.polling || cpu_.traits.sixteen_bit || flight_.wants_patch)
+    return false;
+  // Those that are told are told to lie in one page.
+  if (expectation_.compares && (cpu_.linear & kPageMask) + info.length > kPageSize) return false;
+  if (!is_string_made_here(info) || debug_.watches_code() || cpu_.engine.inhibited()) return false;
+  return (cpu_.engine.system_flags() & kFlagTf) == 0 && !cpu_.engine.strings_run_down();
+}
+
+/// How many iterations can be made here, from the one that is prepared on.
+std::uint32_t StringRunner::count_quick_iterations() {
+  if (!may_repeat_quickly()) return 0;
+  const DecodedInstruction& info = *flight_.info;
+  if (rights_.stale) rights_.refresh(cpu_, running_.registers);
+  std::uint64_t n = cpu_.engine.gpr(kEcx) - 1u;
+  const bool ends_within = cpu_.until.instruction == cpu_.position.instruction;
+  if (ends_within) n = std::min<std::uint64_t>(n, cpu_.until.iteration - cpu_.position.iteration);
+  // The flags of a comparison show only when it is the last one, or the next one faults.
+  const bool compares = is_comparison(info);
+  if (n == 0 || (compares && ends_within)) return 0;
+  for (unsigned i = 0; i < info.operand_count; ++i) {
+    const auto run = string_run(info.operands[i]);
+    if (!run) return 0;
+    const std::uint32_t room = run->bytes / info.operand_bytes;
+    n = std::min<std::uint64_t>(n, compares && room != 0 ? room - 1 : room);
+    string_runs_[i] = *run;
+  }
+  auto count = static_cast<std::uint32_t>(n);
+  // First, because most comparisons end after a few of the elements that there are.
+  if (compares) count = count_equal_or_different(count);
+  for (unsigned i = 0; i < info.operand_count && count != 0; ++i) {
+    if (info.operands[i].write) continue;
+    // What is not defined is for the iteration that reads it.
+    if (!cpu_.memory.is_defined(string_runs_[i].at, count * info.operand_bytes)) return 0;
+  }
+  return count;
+}
+
+/// Of `count` comparisons, how many at the beginning let the repetition go on.
+std::uint32_t StringRunner::count_equal_or_different(std::uint32_t count) const {
+  const std::size_t size = flight_.info->operand_bytes;
+  const bool while_equal = flight_.info->repeat == RepeatPrefix::rep;
+  const bool scans = flight_.info->operand_count == 1;
+  const std::uint32_t eax = cpu_.engine.gpr(kEax);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const void* const other =
+        scans ? static_cast<const void*>(&eax) : string_runs_[1].host + i * size;
+    const bool equal = std::memcmp(string_runs_[0].host + i * size, other, size) == 0;
+    if (equal != while_equal) return i;
+  }
+  return count;
+}
+
+bool StringRunner::repeat() {
+  std::uint32_t left = count_quick_iterations();
+  if (left == 0) return false;
+  flight_.active = false;
+  flight_.iterating = false;
+  bool prepared = true;  // so was the first one, and told what it reads where that is wanted
+  for (; left != 0; prepared = false) {
+    const std::uint32_t untold = count_untold(left, prepared);
+    const bool told = untold == 0;
+    const std::uint32_t count = told ? 1 : untold;
+    if (told && !prepared) tell_iteration_reads();
+    if (!is_comparison(*flight_.info)) store_string(count);
+    if (told) {
+      tell_iteration();
+    } else if (cpu_.block_receiver != nullptr) {
+      cpu_.block_receiver->iterations(retirement_.executed(), count, flight_.info->operand_bytes,
+                                      cpu_.position);
+    }
+    pass_iterations(count);
+    left -= count;
+  }
+  return true;
+}
+
+/// How many of the iterations `left` can be made before one that is to be told alone; 0: the next.
+std::uint32_t StringRunner::count_untold(std::uint32_t left, bool prepared) {
+  if (!expectation_.compares) return left;
+  if (!prepared && expectation_.is_now()) expectation_.update();
+  if (expectation_.is_now() || (expectation_.expects_stores && !is_comparison(*flight_.info))) {
+    return expectation_.expects_stores && !prepared ? agree_on_iterations(left) : 0;
+  }
+  if (expectation_.next.instruction != cpu_.position.instruction) return left;
+  return std::min(left, expectation_.next.iteration - cpu_.position.iteration);
+}
+
+/// How many of the next iterations the sink that compares takes for what they are going to do.
+std::uint32_t StringRunner::agree_on_iterations(std::uint32_t most) {
+  StringIterations run;
+  run.code = flight_.physical;
+  run.code_bytes = flight_.info->length;
+  run.size = flight_.info->operand_bytes;
+  run.count = most;
+  for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
+    (flight_.info->operands[i].write ? run.to : run.from[run.reads++]) = string_runs_[i].at;
+  }
+  if (!is_comparison(*flight_.info)) run.stored = speculate_stores(run.count);
+  return run.count != 0 ? expectation_.sink->agreed_iterations(run, cpu_.position) : 0;
+}
+
+/// What the next `count` iterations are going to store: of MOVS as far as none stores what a later
+/// one reads.
+std::span<const std::uint8_t> StringRunner::speculate_stores(std::uint32_t& count) {
+  const std::size_t size = flight_.info->operand_bytes;
+  if (flight_.info->operand_count != 2) {
+    fill_elements(string_pattern_.data(), cpu_.engine.gpr(kEax), size, count * size);
+    return std::span(string_pattern_).first(count * size);
+  }
+  const std::uint8_t *const from = string_runs_[0].host, *const to = string_runs_[1].host;
+  if (is_overtaken(to, from, count * size)) {
+    count = static_cast<std::uint32_t>(static_cast<std::size_t>(to - from) / size);
+  }
+  return {from, count * size};
+}
+
+void StringRunner::store_string(std::uint32_t count) {
+  const std::size_t size = flight_.info->operand_bytes, bytes = count * size;
+  const bool moves = flight_.info->operand_count == 2;
+  const StringRun& to = string_runs_[moves ? 1 : 0];
+  if (moves) {
+    move_elements(to.host, string_runs_[0].host, size, bytes);
+  } else {
+    fill_elements(to.host, cpu_.engine.gpr(kEax), size, bytes);
+  }
+  cpu_.memory.mark_defined(to.at, count * flight_.info->operand_bytes);
+  if (expectation_.compares && moves) {
+    expectation_.sink->copied(string_runs_[0].at, to.at, count * flight_.info->operand_bytes);
+  }
+}
+
+void StringRunner::pass_iterations(std::uint32_t count) {
+  const std::uint32_t bytes = count * flight_.info->operand_bytes;
+  cpu_.position.iteration += count;
+  cpu_.engine.set_gpr(kEcx, cpu_.engine.gpr(kEcx) - count);
+  for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
+    const int pointer = flight_.info->operands[i].base;
+    cpu_.engine.set_gpr(pointer, cpu_.engine.gpr(pointer) + bytes);
+    string_runs_[i].at = string_runs_[i].at + bytes;
+    string_runs_[i].host += bytes;
+  }
+  for (unsigned a = 0; a < flight_.ea_count; ++a) flight_.ea[a] += bytes;
+}
+
+/// What is told of an iteration when it is prepared.
+void StringRunner::tell_iteration_reads() {
+  if (!expectation_.tells_reads()) return;
+  cpu_.sink->fetch(flight_.physical, flight_.info->length, cpu_.position);
+  for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
+    if (flight_.info->operands[i].write) continue;
+    cpu_.sink->read(string_runs_[i].at, flight_.info->operand_bytes, AccessKind::data,
+                    cpu_.position);
+  }
+}
+
+/// What is told of one that was made, as Retirement::report_completed() does.
+void StringRunner::tell_iteration() {
+  for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
+    if (!flight_.info->operands[i].write) continue;
+    const StringRun& to = string_runs_[i];
+    cpu_.sink->write(to.at, {to.host, flight_.info->operand_bytes}, AccessKind::data,
+                     cpu_.position);
+  }
+  if (expectation_.is_now()) {
+    cpu_.sink->instruction(retirement_.executed(), cpu_.position);
+  } else if (cpu_.block_receiver != nullptr) {
+    cpu_.block_receiver->instruction(retirement_.executed(), cpu_.position);
+  }
+}
+
+}  // namespace citcat

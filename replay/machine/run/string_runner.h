@@ -1,0 +1,77 @@
+#pragma once
+// Iterations of repeated strings, many at a time.
+//
+// The engine makes one iteration of a REP after another, and each is reported. Where those that
+// follow the one prepared just now have nothing that must be looked at - the same pages, no limit,
+// no breakpoint, no event among them - they are made here. Where a comparison expects something it
+// takes many for what they are going to do, or is told one. The last one is always the engine's: it
+// leaves the flags, and it is the one that may be interrupted, or fault.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "events/address.h"
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/expectation.h"
+#include "replay/machine/in_flight.h"
+#include "replay/machine/running_block.h"
+#include "replay/x86/decoded_instruction.h"
+
+namespace citcat {
+
+class DebugUnit;
+class Retirement;
+
+/// Inside on_instruction, with an iteration prepared. repeat() moves registers and position behind
+/// the iterations it made; the engine goes on from there.
+class StringRunner {
+ public:
+  /// All must outlive the object.
+  StringRunner(CpuContext& cpu, InFlight& flight, Expectation& expectation, RunningBlock& running,
+               SegmentRights& rights, DebugUnit& debug, Retirement& retirement)
+      : cpu_(cpu),
+        flight_(flight),
+        expectation_(expectation),
+        running_(running),
+        rights_(rights),
+        debug_(debug),
+        retirement_(retirement) {}
+
+  /// Makes iterations, from the one that is prepared on, where any can be made here: the engine
+  /// goes on with the registers that they leave. False when there are none.
+  bool repeat();
+
+ private:
+  struct StringRun {
+    PhysAddr at;
+    std::uint8_t* host = nullptr;
+    std::uint32_t bytes = 0;
+  };
+
+  std::optional<StringRun> string_run(const MemoryOperand& operand);
+  bool may_repeat_quickly() const;
+  std::uint32_t count_quick_iterations();
+  std::uint32_t count_equal_or_different(std::uint32_t count) const;
+  std::uint32_t count_untold(std::uint32_t left, bool prepared);
+  std::uint32_t agree_on_iterations(std::uint32_t most);
+  std::span<const std::uint8_t> speculate_stores(std::uint32_t& count);
+  void store_string(std::uint32_t count);
+  void pass_iterations(std::uint32_t count);
+  void tell_iteration_reads();
+  void tell_iteration();
+
+  CpuContext& cpu_;
+  InFlight& flight_;
+  Expectation& expectation_;
+  RunningBlock& running_;
+  SegmentRights& rights_;
+  DebugUnit& debug_;
+  Retirement& retirement_;
+
+  std::array<StringRun, 2> string_runs_{};              ///< what they access, by operand
+  std::array<std::uint8_t, kPageSize> string_pattern_;  ///< that STOS is going to store
+};
+
+}  // namespace citcat

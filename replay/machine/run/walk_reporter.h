@@ -1,0 +1,31 @@
+#pragma once
+// Tells the sink of page walks.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "replay/machine/mmu.h"
+
+namespace citcat {
+
+struct CpuContext;
+
+/// What the MMU of `cpu` reports, at the position where `cpu` is.
+class WalkReporter final : public WalkObserver {
+ public:
+  /// `cpu` need not be constructed before the first walk, and must outlive the object.
+  explicit WalkReporter(CpuContext& cpu) : cpu_(cpu) {}
+
+  void walk_read(PhysAddr entry, std::uint32_t size) override;
+  void quiet_walk_read(PhysAddr entry, std::uint32_t size) override;
+  void walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) override;
+  void mapping_used(LinearAddr page, PhysAddr frame) override;
+  void mapping_evicted(Access access) override;
+  std::optional<std::uint64_t> missing_pdpte(unsigned index, LinearAddr wanted) override;
+
+ private:
+  CpuContext& cpu_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,119 @@
+#include "replay/machine/units/code_patcher.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "replay/machine/replay_stopped.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kSegmentBytes = 0x10000;
+
+bool is_neg(const DecodedInstruction& info) {
+  return info.opcode_map == 0 && (info.opcode & 0xfe) == 0xf6 && info.reg_field == 3;
+}
+
+/// Shift or rotate by CL whose count only the 8088 takes as it is, as the equivalent count of at
+/// most 31: rotations repeat, and after 31 steps nothing is left to shift.
+std::uint8_t reduced_count(const DecodedInstruction& info, unsigned count) {
+  const unsigned bits = 8u * info.operand_bytes;
+  switch (info.flag_rule) {
+    case FlagRule::rotate_left:
+    case FlagRule::rotate_right:
+      return static_cast<std::uint8_t>((count - 1) % bits + 1);
+    case FlagRule::rotate_carry_left:
+    case FlagRule::rotate_carry_right:
+      return static_cast<std::uint8_t>((count - 1) % (bits + 1) + 1);
+    default:
+      return 31;
+  }
+}
+
+}  // namespace
+
+bool CodePatcher::needs_canonical() const {
+  const DecodedInstruction& info = *flight_.info;
+  if (!cpu_.traits.sixteen_bit && !info.aliased && !(info.lock && is_neg(info))) return false;
+  return std::memcmp(info.bytes.data(), info.canonical.data(), info.length) != 0;
+}
+
+void CodePatcher::lend_beyond(std::uint32_t base, std::uint32_t size) {
+  for (std::uint32_t i = 0; i < size; ++i) beyond_.push_back(base + kSegmentBytes + i);
+  flight_.wants_patch = true;
+}
+
+void CodePatcher::refuse_reading_own_code(PhysAddr a, std::uint32_t size) {
+  if (!needs_canonical()) return;
+  const std::uint32_t end = flight_.physical.value + flight_.info->length;
+  if (a.value + size <= flight_.physical.value || a.value >= end) return;
+  throw ReplayStopped{cpu_.position,
+                      "an instruction in an undocumented encoding reads its own bytes",
+                      ~std::uint64_t{0}, "", ""};
+}
+
+void CodePatcher::put(PhysAddr at, std::uint8_t value, std::optional<PhysAddr> home) {
+  cpu_.memory.ensure_mapped(at.page());
+  std::uint8_t* host = cpu_.memory.host(at);
+  patches_.push_back({at, home, *host, value});
+  *host = value;
+  patched_code_.push_back(at);
+}
+
+void CodePatcher::patch() {
+  flight_.wants_patch = false;
+  active_ = true;
+  patches_.clear();
+  if (needs_canonical()) {
+    for (std::uint32_t i = 0; i < flight_.info->length; ++i) {
+      if (flight_.info->bytes[i] == flight_.info->canonical[i]) continue;
+      const PhysAddr at =
+          cpu_.mmu.translate(LinearAddr{cpu_.linear + i}, Access::execute, cpu_.user_mode());
+      put(at, flight_.info->canonical[i], std::nullopt);
+    }
+  }
+  for (const std::uint32_t beyond : beyond_) {
+    const PhysAddr home =
+        cpu_.mmu.translate(LinearAddr{beyond - kSegmentBytes}, Access::read, cpu_.user_mode());
+    const PhysAddr at = cpu_.mmu.translate(LinearAddr{beyond}, Access::write, cpu_.user_mode());
+    cpu_.memory.ensure_mapped(home.page());
+    put(at, *cpu_.memory.host(home), home);
+  }
+  beyond_.clear();
+  if (count_register_) {
+    const std::uint8_t count = reduced_count(*flight_.info, *count_register_ & 0xff);
+    cpu_.engine.set_gpr(kEcx, (*count_register_ & ~0xffu) | count);
+  }
+  forget_code();
+  for (const Patch& patch : patches_) patched_code_.push_back(patch.at);
+  flight_.resuming = true;
+  cpu_.engine.step_once();
+}
+
+void CodePatcher::restore() {
+  active_ = false;
+  if (count_register_) cpu_.engine.set_gpr(kEcx, *count_register_);
+  count_register_.reset();
+  const auto stored = [&](PhysAddr a) {
+    return std::any_of(flight_.stores.begin(),
+                       flight_.stores.begin() + static_cast<std::ptrdiff_t>(flight_.store_count),
+                       [&](const InFlight::Store& s) {
+                         return a.value >= s.physical.value && a.value - s.physical.value < s.size;
+                       });
+  };
+  for (const Patch& patch : patches_) {
+    std::uint8_t* host = cpu_.memory.host(patch.at);
+    if (patch.home && *host != patch.patched) *cpu_.memory.host(*patch.home) = *host;
+    if (!stored(patch.at)) *host = patch.original;
+  }
+  patches_.clear();
+}
+
+void CodePatcher::forget_code() {
+  for (const PhysAddr at : patched_code_) cpu_.engine.invalidate_code(at, 1);
+  patched_code_.clear();
+  cpu_.code.forget();
+}
+
+}  // namespace citcat

@@ -1,0 +1,66 @@
+#pragma once
+// Other bytes in memory while the engine executes one instruction: a documented encoding in place
+// of the original one, or the bytes beyond a segment's end taken from its beginning.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "events/address.h"
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/in_flight.h"
+
+namespace citcat {
+
+/// An instruction that wants it is executed alone: patch() between runs of the engine, restore() as
+/// soon as that stops or reports what follows. Memory and ECX are as they were before anything else
+/// looks at them, but for what the instruction itself stored.
+class CodePatcher {
+ public:
+  /// All must outlive the object.
+  CodePatcher(CpuContext& cpu, InFlight& flight) : cpu_(cpu), flight_(flight) {}
+
+  /// Nothing is wanted for the instruction about to be prepared.
+  void begin() {
+    beyond_.clear();
+    count_register_.reset();
+  }
+  /// The instruction in flight shifts by a count that the engine would take modulo 32.
+  void replace_count() {
+    count_register_ = cpu_.engine.gpr(kEcx);
+    flight_.wants_patch = true;
+  }
+  bool is_active() const { return active_; }
+  /// The engine may have translated what was patched: forget_code() is due.
+  bool has_code_to_forget() const { return !patched_code_.empty(); }
+
+  bool needs_canonical() const;
+  /// The engine reads or writes `size` bytes beyond the segment at `base` where the processor goes
+  /// on at its beginning.
+  void lend_beyond(std::uint32_t base, std::uint32_t size);
+  void refuse_reading_own_code(PhysAddr a, std::uint32_t size);
+  void patch();
+  void restore();
+  void forget_code();
+
+ private:
+  /// A byte of memory that holds something else while the engine executes one instruction.
+  struct Patch {
+    PhysAddr at;
+    std::optional<PhysAddr> home;  ///< what the engine leaves at `at` belongs here
+    std::uint8_t original = 0, patched = 0;
+  };
+
+  void put(PhysAddr at, std::uint8_t value, std::optional<PhysAddr> home);
+
+  CpuContext& cpu_;
+  InFlight& flight_;
+
+  bool active_ = false;
+  std::vector<Patch> patches_;
+  std::vector<PhysAddr> patched_code_;
+  std::vector<std::uint32_t> beyond_;  ///< linear, 64 KiB above the byte that the processor means
+  std::optional<std::uint32_t> count_register_;  ///< ECX while another shift count is in it
+};
+
+}  // namespace citcat

@@ -1,0 +1,118 @@
+#include "replay/machine/units/debug_unit.h"
+
+#include <optional>
+
+#include "replay/machine/units/table_descriptor.h"
+
+namespace citcat {
+
+namespace {
+
+/// What breakpoint `n` watches (R/Wn of DR7).
+std::uint32_t watched_access(std::uint32_t dr7, unsigned n) { return dr7 >> (16 + 4 * n) & 3; }
+/// How many bytes (LENn). 2 is eight bytes where it is defined at all.
+std::uint32_t watched_bytes(std::uint32_t dr7, unsigned n) {
+  constexpr std::uint32_t kLengths[4] = {1, 2, 8, 4};
+  return kLengths[dr7 >> (18 + 4 * n) & 3];
+}
+
+bool is_enabled(std::uint32_t dr7, unsigned n) { return (dr7 >> (2 * n) & 3) != 0; }
+
+constexpr std::uint32_t kOnExecution = 0, kOnWrite = 1, kOnPort = 2, kOnReadOrWrite = 3;
+
+constexpr std::uint32_t kDr7GeneralDetect = 1u << 13;
+
+constexpr std::uint32_t kDr6GeneralDetect = 1u << 13;
+
+constexpr std::uint32_t kCr4Extensions = 1u << 3;
+
+}  // namespace
+
+void DebugUnit::find_breakpoints() {
+  breaks_on_code_ = breaks_on_data_ = breaks_on_ports_ = false;
+  for (unsigned n = 0; n < 4; ++n) {
+    if (!is_enabled(dr_[7], n)) continue;
+    const std::uint32_t access = watched_access(dr_[7], n);
+    breaks_on_code_ |= access == kOnExecution;
+    breaks_on_data_ |= access == kOnWrite || access == kOnReadOrWrite;
+    breaks_on_ports_ |= access == kOnPort;
+  }
+}
+
+/// DR6 bits of the breakpoints that an access meets; 0 when none of them is enabled. SDM vol. 3,
+/// 17.2.3: once one is, the bits of others whose condition is met are set whether enabled or not.
+std::uint32_t DebugUnit::met_breakpoints(std::uint32_t access, std::uint32_t address,
+                                         std::uint32_t size) const {
+  std::uint32_t met = 0;
+  bool enabled = false;
+  for (unsigned n = 0; n < 4; ++n) {
+    const std::uint32_t watched = watched_access(dr_[7], n);
+    const bool wanted = watched == access || (watched == kOnReadOrWrite && access == kOnWrite);
+    if (!wanted) continue;
+    const std::uint32_t bytes = watched_bytes(dr_[7], n);
+    const std::uint32_t first = dr_[n] & ~(bytes - 1);
+    if (address - first >= bytes && first - address >= size) continue;
+    met |= 1u << n;
+    enabled |= is_enabled(dr_[7], n);
+  }
+  return enabled ? met : 0;
+}
+
+void DebugUnit::check_code(std::uint32_t linear) {
+  if (cpu_.resume_flag || cpu_.position.iteration != 0 || in_stack_shadow()) return;
+  const std::uint32_t met = met_breakpoints(kOnExecution, linear, 1);
+  if (met == 0) return;
+  dr_[6] |= met;
+  throw CpuException{kDebug, std::nullopt, 0};
+}
+
+void DebugUnit::check_data(const DataAccess& a) {
+  pending_ |= met_breakpoints(a.write ? kOnWrite : kOnReadOrWrite, a.linear, a.size);
+}
+
+void DebugUnit::check_port(std::uint16_t port, std::uint32_t size) {
+  if ((cpu_.engine.cr(4) & kCr4Extensions) == 0) return;
+  pending_ |= met_breakpoints(kOnPort, port, size);
+}
+
+/// Before a debug register is accessed (SDM vol. 3, 17.2.4, "general detect").
+void DebugUnit::check_general_detect() {
+  if ((dr_[7] & kDr7GeneralDetect) == 0) return;
+  dr_[6] |= kDr6GeneralDetect;
+  throw CpuException{kDebug, std::nullopt, 0};
+}
+
+void DebugUnit::clear_general_detect() { dr_[7] &= ~kDr7GeneralDetect; }
+
+bool DebugUnit::in_stack_shadow() const { return stack_shadow_ == cpu_.position.instruction; }
+
+unsigned DebugUnit::number_of(unsigned encoded) const {
+  if (encoded != 4 && encoded != 5) return encoded;
+  // SDM vol. 3, 17.2.2: DR4 and DR5 are DR6 and DR7 unless CR4.DE reserves them.
+  if ((cpu_.engine.cr(4) & kCr4Extensions) != 0) throw CpuException{6, std::nullopt, 0};
+  return encoded + 2;
+}
+
+std::uint32_t DebugUnit::read(unsigned encoded) {
+  const unsigned number = number_of(encoded);
+  check_general_detect();
+  return dr_[number];
+}
+
+void DebugUnit::write(unsigned encoded, std::uint32_t value) {
+  const unsigned number = number_of(encoded);
+  check_general_detect();
+  // SDM vol. 3, 17.2.3 and 17.2.4: reserved bits read as they are wired.
+  if (number == 6) value = (value & 0xe00f) | 0xffff0ff0;
+  if (number == 7) value = (value & 0xffff2fff) | 0x400;
+  dr_[number] = value;
+  find_breakpoints();
+}
+
+void DebugUnit::drop_local_breakpoints() {
+  constexpr std::uint32_t kLocal = 0x155;
+  dr_[7] &= ~kLocal;
+  find_breakpoints();
+}
+
+}  // namespace citcat

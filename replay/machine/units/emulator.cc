@@ -1,0 +1,285 @@
+#include "replay/machine/units/emulator.h"
+
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "formats/io/error.h"
+#include "replay/machine/units/debug_unit.h"
+#include "replay/machine/units/early_quirks.h"
+#include "replay/machine/units/exception_delivery.h"
+#include "replay/machine/units/far_return.h"
+#include "replay/machine/units/far_transfer.h"
+#include "replay/machine/units/floating_point.h"
+#include "replay/machine/units/model_registers.h"
+#include "replay/machine/units/near_transfer.h"
+#include "replay/machine/units/operand_preparation.h"
+#include "replay/machine/units/operands.h"
+#include "replay/machine/units/retirement.h"
+#include "replay/machine/units/segment_loader.h"
+#include "replay/machine/units/system_management.h"
+#include "replay/machine/units/table_descriptor.h"
+#include "replay/x86/early_cpu_quirks.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kFlagOf = 1u << 11;
+constexpr std::uint32_t kMsrSysenterCs = 0x174, kMsrSysenterEsp = 0x175, kMsrSysenterEip = 0x176;
+constexpr std::uint8_t kBoundRange = 5;
+
+}  // namespace
+
+void Emulator::emulate_sysenter() {
+  // SDM vol. 2, SYSENTER.
+  const std::uint32_t cs =
+      static_cast<std::uint32_t>(model_registers_.find_msr(kMsrSysenterCs).value_or(0));
+  if ((cpu_.engine.cr(0) & 1) == 0 || (cs & 0xfffc) == 0) throw CpuException{13, 0u, 0};
+  retirement_.report_completed();
+  const std::uint32_t flags = cpu_.engine.eflags();
+  cpu_.engine.set_eflags(flags & ~(kFlagVm | kFlagIf | kFlagRf));
+  const auto selector = static_cast<std::uint16_t>(cs & 0xfffc);
+  cpu_.engine.set_segment(kCs, {selector, 0, 0xffffffff, 0xc09b, false});
+  cpu_.engine.set_segment(kSs,
+                          {static_cast<std::uint16_t>(selector + 8), 0, 0xffffffff, 0xc093, false});
+  cpu_.engine.set_gpr(
+      kEsp, static_cast<std::uint32_t>(model_registers_.find_msr(kMsrSysenterEsp).value_or(0)));
+  cpu_.engine.set_eip(
+      static_cast<std::uint32_t>(model_registers_.find_msr(kMsrSysenterEip).value_or(0)));
+  retirement_.finish_mode_switch(flags);
+}
+
+void Emulator::emulate_sysexit() {
+  // SDM vol. 2, SYSEXIT.
+  const std::uint32_t cs =
+      static_cast<std::uint32_t>(model_registers_.find_msr(kMsrSysenterCs).value_or(0));
+  if ((cpu_.engine.cr(0) & 1) == 0 || (cs & 0xfffc) == 0 || (cpu_.engine.hflags() & kHfCpl) != 0) {
+    throw CpuException{13, 0u, 0};
+  }
+  retirement_.report_completed();
+  const auto selector = static_cast<std::uint16_t>((cs & 0xfffc) + 16);
+  cpu_.engine.set_segment(kCs,
+                          {static_cast<std::uint16_t>(selector | 3), 0, 0xffffffff, 0xc0fb, false});
+  cpu_.engine.set_segment(
+      kSs, {static_cast<std::uint16_t>((selector + 8) | 3), 0, 0xffffffff, 0xc0f3, false});
+  cpu_.engine.set_gpr(kEsp, cpu_.engine.gpr(kEcx));
+  cpu_.engine.set_eip(cpu_.engine.gpr(kEdx));
+  retirement_.finish_mode_switch(cpu_.engine.system_flags());
+}
+
+void Emulator::emulate_segment_push() {
+  std::array<std::uint8_t, 2> bytes{};
+  const std::uint16_t selector = cpu_.engine.segment_selector(flight_.info->reg_field);
+  std::memcpy(bytes.data(), &selector, sizeof selector);
+  operands_.write_stores(bytes);
+  cpu_.move_stack_pointer(static_cast<std::uint32_t>(flight_.info->stack_delta));
+}
+
+void Emulator::emulate_software_interrupt() {
+  const DecodedInstruction& info = *flight_.info;
+  const std::uint32_t flags = cpu_.engine.eflags();
+  std::uint8_t vector = 3;
+  bool software = true;
+  if (info.kind == InstructionClass::int_n) {
+    vector = static_cast<std::uint8_t>(info.immediate);
+    cpu_.require_iopl_in_v86();
+  } else if (info.kind == InstructionClass::into) {
+    if ((flags & kFlagOf) == 0) {
+      retirement_.complete_emulated();
+      return;
+    }
+    vector = 4;
+  } else if (info.kind == InstructionClass::icebp) {
+    vector = 1;
+    software = false;  // SDM vol. 2, INT1: no privilege check of the gate
+  }
+  const std::uint32_t next = retirement_.next_eip();
+  const DecodedInstruction completed = info;  // the handler may decode over this slot
+  const bool delivered =
+      delivery_.raise({vector, std::nullopt, 0}, next,
+                      software ? DeliveredEvent::Kind::software : DeliveredEvent::Kind::exception);
+  if (!delivered) return;
+  flight_.info = &completed;
+  retirement_.report_completed();
+  retirement_.retire();
+  flight_.info = nullptr;
+}
+
+/// SDM vol. 2, BOUND.
+void Emulator::emulate_bound() {
+  const MemoryOperand& bounds = flight_.info->operands[0];
+  const auto extended = [&](std::uint32_t value) {
+    return bounds.size == 4 ? static_cast<std::int32_t>(value) : static_cast<std::int16_t>(value);
+  };
+  const std::int32_t index = extended(cpu_.engine.gpr(flight_.info->reg_field));
+  if (index < extended(operands_.part(bounds, 0)) || index > extended(operands_.part(bounds, 1))) {
+    throw CpuException{kBoundRange, std::nullopt, 0};
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// The table
+
+/// What is made here of a class of instructions.
+struct Emulator::Row {
+  /// What emulate() does around it.
+  enum class Around : std::uint8_t {
+    nothing,   ///< it prepares its operands itself, and retires itself
+    prepared,  ///< the operands are prepared; it retires itself
+    whole,     ///< the operands are prepared, and it is retired when it returns
+  };
+  InstructionClass kind;
+  void (Emulator::*make)();
+  Around around = Around::whole;
+  bool (Emulator::*applies)() const = nullptr;  ///< null: always
+};
+
+const Emulator::Row* Emulator::row_of(InstructionClass kind) {
+  using enum Row::Around;
+  using Class = InstructionClass;
+  static constexpr Row kRows[] = {
+      {Class::far_jump, &Emulator::transfer, nothing, &Emulator::transfers},
+      {Class::far_call, &Emulator::transfer, nothing, &Emulator::transfers},
+      {Class::iret, &Emulator::transfer, nothing, &Emulator::transfers},
+      {Class::ret, &Emulator::return_near, prepared, &Emulator::returns},
+      {Class::far_return, &Emulator::return_far, prepared, &Emulator::returns},
+      {Class::int_n, &Emulator::emulate_software_interrupt, prepared},
+      {Class::int3, &Emulator::emulate_software_interrupt, prepared},
+      {Class::into, &Emulator::emulate_software_interrupt, prepared},
+      {Class::icebp, &Emulator::emulate_software_interrupt, prepared},
+      {Class::sysenter, &Emulator::emulate_sysenter, prepared},
+      {Class::sysexit, &Emulator::emulate_sysexit, prepared},
+      {Class::rsm, &Emulator::leave_smm, prepared},
+      {Class::bound, &Emulator::emulate_bound, whole, &Emulator::wraps},
+      {Class::load_far_pointer, &Emulator::load_far_pointer, whole, &Emulator::wraps},
+      {Class::push_segment, &Emulator::emulate_segment_push, whole,
+       &Emulator::pushes_before_a_page},
+      {Class::hlt, &Emulator::halt},
+      {Class::cpuid, &Emulator::cpuid},
+      {Class::rdtsc, &Emulator::rdtsc},
+      {Class::rdpmc, &Emulator::rdpmc},
+      {Class::rdmsr, &Emulator::rdmsr},
+      {Class::wrmsr, &Emulator::wrmsr},
+      {Class::mov_to_dr, &Emulator::write_debug_register},
+      {Class::mov_from_dr, &Emulator::read_debug_register},
+      {Class::mov_test_register, &Emulator::access_test_register},
+      {Class::smsw, &Emulator::store_machine_status},
+      {Class::x87, &Emulator::floating_point},
+      {Class::fwait, &Emulator::floating_point},
+      {Class::fxsave, &Emulator::floating_point},
+      {Class::fxrstor, &Emulator::floating_point},
+      {Class::sse_fp, &Emulator::floating_point},
+      {Class::ldmxcsr, &Emulator::floating_point},
+      {Class::stmxcsr, &Emulator::floating_point},
+      {Class::mmx, &Emulator::floating_point, whole, &Emulator::unpacks_four_bytes},
+  };
+  static constexpr std::size_t kClasses = static_cast<std::size_t>(Class::stmxcsr) + 1;
+  static constexpr std::array<const Row*, kClasses> kByClass = [] {
+    std::array<const Row*, kClasses> by_class{};
+    for (const Row& row : kRows) by_class[static_cast<std::size_t>(row.kind)] = &row;
+    return by_class;
+  }();
+  return kByClass[static_cast<std::size_t>(kind)];
+}
+
+bool Emulator::is_made_here() const {
+  const Row* const row = row_of(flight_.info->kind);
+  return row != nullptr && (row->applies == nullptr || (this->*row->applies)());
+}
+
+void Emulator::emulate() {
+  const InstructionClass kind = flight_.info->kind;
+  const Row* const row = row_of(kind);
+  const bool floating = row != nullptr && row->make == &Emulator::floating_point;
+  if (floating && kind != InstructionClass::mmx) fpu_.check_available(kind);
+  if (row != nullptr && row->around == Row::Around::nothing) return (this->*row->make)();
+  preparation_.prepare();
+  if (cpu_.traits.sixteen_bit && early_.emulated_on_8088()) return early_.emulate();
+  if (cpu_.traits.coprocessor_by_ports && kind == InstructionClass::x87) {
+    return early_.emulate_coprocessor_cycles();
+  }
+  if (row == nullptr) {
+    throw InternalError("an instruction class is announced as emulated but is not");
+  }
+  (this->*row->make)();
+  if (row->around == Row::Around::whole) retirement_.complete_emulated();
+}
+
+bool Emulator::transfers() const {
+  return transfers_.transfers_here() || operands_.wraps_between_parts();
+}
+
+bool Emulator::returns() const { return returns_.returns_here(); }
+
+bool Emulator::wraps() const { return operands_.wraps_between_parts(); }
+
+bool Emulator::pushes_before_a_page() const { return preparation_.pushes_before_a_page(); }
+
+/// PUNPCKLBW, PUNPCKLWD and PUNPCKLDQ of an MMX register and memory (SDM vol. 2): of the latter the
+/// engine reads eight bytes.
+bool Emulator::unpacks_four_bytes() const {
+  const DecodedInstruction& info = *flight_.info;
+  return info.opcode_map == 1 && info.opcode >= 0x60 && info.opcode <= 0x62 && !info.register_form;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Its rows
+
+void Emulator::transfer() { transfers_.transfer(); }
+
+void Emulator::return_near() { near_.return_near(); }
+
+void Emulator::return_far() { returns_.return_far(); }
+
+void Emulator::load_far_pointer() { segments_.load_far_pointer(); }
+
+void Emulator::halt() {
+  cpu_.require_ring0();
+  if (cpu_.sink != nullptr) cpu_.sink->halted(cpu_.position);
+  cpu_.halted = true;
+}
+
+void Emulator::leave_smm() { smm_.leave_handler(); }
+
+void Emulator::cpuid() { model_registers_.cpuid(); }
+
+void Emulator::rdtsc() {
+  constexpr std::uint32_t kCr4Tsd = 1u << 2;
+  if ((cpu_.engine.cr(4) & kCr4Tsd) != 0) cpu_.require_ring0();
+  model_registers_.read_internal(InternalRead::Op::rdtsc);
+}
+
+void Emulator::rdpmc() { model_registers_.read_internal(InternalRead::Op::rdpmc); }
+
+void Emulator::rdmsr() {
+  cpu_.require_ring0();
+  model_registers_.read_internal(InternalRead::Op::rdmsr);
+}
+
+void Emulator::wrmsr() {
+  cpu_.require_ring0();
+  model_registers_.write();
+}
+
+void Emulator::write_debug_register() {
+  cpu_.require_ring0();
+  debug_.write(flight_.info->reg_field, cpu_.engine.gpr(flight_.info->rm_field));
+}
+
+void Emulator::read_debug_register() {
+  cpu_.require_ring0();
+  cpu_.engine.set_gpr(flight_.info->rm_field, debug_.read(flight_.info->reg_field));
+}
+
+void Emulator::access_test_register() { cpu_.require_ring0(); }
+
+/// SDM vol. 2, SMSW, leaves the upper half open; the recorded machines copy all of CR0, the engine
+/// leaves it as it was.
+void Emulator::store_machine_status() {
+  cpu_.engine.set_gpr(flight_.info->rm_field, cpu_.engine.cr(0));
+}
+
+void Emulator::floating_point() { fpu_.execute(); }
+
+}  // namespace citcat

@@ -1,0 +1,108 @@
+#pragma once
+// Instructions executed here instead of by the engine: those it does not know, those whose result
+// comes from outside, and those it does differently from the processor (docs/fidelity.md).
+
+#include <cstdint>
+
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/in_flight.h"
+#include "replay/x86/decoded_instruction.h"
+
+namespace citcat {
+
+class DebugUnit;
+class EarlyCpuQuirks;
+class ExceptionDelivery;
+class FarReturn;
+class FarTransfer;
+class FloatingPoint;
+class ModelRegisters;
+class NearTransfer;
+class OperandPreparation;
+class Operands;
+class Retirement;
+class SegmentLoader;
+class SystemManagement;
+
+/// An instruction is made here if its class has a row in the table, and the row applies. emulate()
+/// between runs of the engine: it prepares, executes and retires the instruction in flight, or
+/// throws what the processor would.
+class Emulator {
+ public:
+  /// All must outlive the object.
+  Emulator(CpuContext& cpu, InFlight& flight, DebugUnit& debug, ModelRegisters& model_registers,
+           Operands& operands, SegmentLoader& segments, ExceptionDelivery& delivery,
+           FloatingPoint& fpu, Retirement& retirement, SystemManagement& smm, FarReturn& returns,
+           NearTransfer& near, FarTransfer& transfers, EarlyCpuQuirks& early,
+           OperandPreparation& preparation)
+      : cpu_(cpu),
+        flight_(flight),
+        debug_(debug),
+        model_registers_(model_registers),
+        operands_(operands),
+        segments_(segments),
+        delivery_(delivery),
+        fpu_(fpu),
+        retirement_(retirement),
+        smm_(smm),
+        returns_(returns),
+        near_(near),
+        transfers_(transfers),
+        early_(early),
+        preparation_(preparation) {}
+
+  /// The engine must not execute the instruction in flight.
+  bool is_made_here() const;
+  void emulate();
+
+ private:
+  struct Row;
+  static const Row* row_of(InstructionClass kind);
+  // When an instruction is made here, where not always.
+  bool transfers() const;
+  bool returns() const;
+  bool wraps() const;
+  bool pushes_before_a_page() const;
+  bool unpacks_four_bytes() const;
+  // What is made.
+  void transfer();
+  void return_near();
+  void return_far();
+  void load_far_pointer();
+  void halt();
+  void leave_smm();
+  void cpuid();
+  void rdtsc();
+  void rdpmc();
+  void rdmsr();
+  void wrmsr();
+  void write_debug_register();
+  void read_debug_register();
+  void access_test_register();
+  void store_machine_status();
+  void floating_point();
+
+  void emulate_sysenter();
+  void emulate_sysexit();
+  void emulate_segment_push();
+  void emulate_software_interrupt();
+  void emulate_bound();
+
+  CpuContext& cpu_;
+  InFlight& flight_;
+  DebugUnit& debug_;
+  ModelRegisters& model_registers_;
+  Operands& operands_;
+  SegmentLoader& segments_;
+  ExceptionDelivery& delivery_;
+  FloatingPoint& fpu_;
+  Retirement& retirement_;
+  SystemManagement& smm_;
+  FarReturn& returns_;
+  NearTransfer& near_;
+  FarTransfer& transfers_;
+  EarlyCpuQuirks& early_;
+  OperandPreparation& preparation_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,236 @@
+#include "replay/machine/units/far_return.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "replay/machine/replay_stopped.h"
+#include "replay/machine/units/operands.h"
+#include "replay/machine/units/retirement.h"
+#include "replay/machine/units/segment_loader.h"
+#include "replay/machine/units/table_descriptor.h"
+
+namespace citcat {
+
+bool FarReturn::returns_here() const {
+  if (cpu_.traits.sixteen_bit) return false;  // early_.prepare()
+  const bool far = flight_.info->kind == InstructionClass::far_return;
+  // The stack of an outer level may be another.
+  if (flight_.info->immediate >= 0x8000 && (cpu_.stack32() || (far && cpu_.protected_mode())))
+    return true;
+  if (!far || cpu_.stack32() || cpu_.protected_mode()) return false;
+  return (cpu_.engine.gpr(kEsp) & 0xffff) + flight_.info->operand_bytes > 0xffff;
+}
+
+void FarReturn::return_far() {
+  const std::uint32_t width = flight_.info->operand_bytes, flags = cpu_.engine.system_flags();
+  const std::uint32_t target = stacked(0, width);
+  const auto selector = static_cast<std::uint16_t>(stacked(width, 2));
+  if (cpu_.protected_mode()) {
+    return_to_segment(selector, target);
+  } else {
+    check_return_target();
+    cpu_.engine.set_segment(kCs, real_mode_segment(cpu_.engine.segment(kCs), selector));
+    cpu_.move_stack_pointer(static_cast<std::uint32_t>(flight_.info->stack_delta));
+  }
+  cpu_.engine.set_eip(target);
+  cpu_.engine.sync_mode();
+  retirement_.report_completed();
+  retirement_.finish_mode_switch(flags);
+}
+
+/// RETF of protected mode, but for EIP.
+void FarReturn::return_to_segment(std::uint16_t selector, std::uint32_t target) {
+  const std::uint32_t error = selector & 0xfffcu, level = selector & 3u;
+  const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl;
+  Descriptor code;
+  if (!segments_.look_up(selector, code) || !code.is_code_of(level) || level < cpl) {
+    throw CpuException{kProtection, error, 0};
+  }
+  if (!code.present()) throw CpuException{kNotPresent, error, 0};
+  const auto released = static_cast<std::uint32_t>(flight_.info->stack_delta);
+  const Segment segment = code.segment(selector);
+  std::optional<Segment> outer;
+  if (level != cpl) outer = outer_stack(level, released);
+  if (target > segment.limit) throw CpuException{kProtection, 0u, 0};
+  const std::uint32_t outer_esp = outer ? stacked(released, flight_.info->operand_bytes) : 0;
+  cpu_.engine.set_segment(kCs, segment);
+  if (!outer) return cpu_.move_stack_pointer(released);
+  cpu_.engine.set_segment(kSs, *outer);
+  const std::uint32_t mask = stack_mask(*outer);
+  cpu_.engine.set_gpr(
+      kEsp, (cpu_.engine.gpr(kEsp) & ~mask) | ((outer_esp + flight_.info->immediate) & mask));
+  for (const int s : {kEs, kFs, kGs, kDs}) drop_inner_segment(s, level);
+}
+
+/// The stack of an outer level, whose selector lies behind the `released` bytes and its pointer.
+Segment FarReturn::outer_stack(std::uint32_t level, std::uint32_t released) {
+  const auto selector =
+      static_cast<std::uint16_t>(stacked(released + flight_.info->operand_bytes, 2));
+  const std::uint32_t error = selector & 0xfffcu;
+  Descriptor stack;
+  if ((selector & 3u) != level || !segments_.look_up(selector, stack) ||
+      !stack.is_writable_data() || stack.dpl() != level) {
+    throw CpuException{kProtection, error, 0};
+  }
+  if (!stack.present()) throw CpuException{kStackFault, error, 0};
+  return stack.segment(selector);
+}
+
+/// Of a return to `level`, which may not use all that an inner one did.
+void FarReturn::drop_inner_segment(int s, std::uint32_t level) {
+  const Segment segment = cpu_.engine.segment(s);
+  constexpr std::uint32_t kConformingCode = (kDescCode | kDescConforming) >> 8;
+  const bool conforming = (segment.attributes & kConformingCode) == kConformingCode;
+  const std::uint32_t dpl = segment.attributes >> 5 & 3;
+  if (!segment.unusable && !conforming && dpl < level)
+    cpu_.engine.set_segment(s, {0, 0, 0, 0, true});
+}
+
+void FarReturn::check_return_target() {
+  const std::uint32_t width = flight_.info->operand_bytes, target = stacked(0, width);
+  if (!cpu_.protected_mode()) {
+    if (target > cpu_.engine.segment_limit(kCs)) throw CpuException{kProtection, 0u, 0};
+    return;
+  }
+  const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl;
+  const bool interrupt_return = flight_.info->kind == InstructionClass::iret;
+  if (interrupt_return && width == 4 && cpl == 0 && (stacked(8, 4) & kFlagVm) != 0) {
+    if (target > 0xffff) throw CpuException{kProtection, 0u, 0};
+    return;
+  }
+  const auto selector = static_cast<std::uint16_t>(stacked(width, 2));
+  Descriptor code;
+  if (!segments_.look_up(selector, code) || target <= code.segment(selector).limit) return;
+  if (!code_admits_return(code)) return;
+  const std::uint32_t level = selector & 3u;
+  const std::uint32_t behind = interrupt_return ? 3 * width : 2 * width + flight_.info->immediate;
+  if (level == cpl || stack_admits_return(level, behind)) throw CpuException{kProtection, 0u, 0};
+}
+
+/// What the stack holds `offset` bytes above its pointer.
+std::uint32_t FarReturn::stacked(std::uint32_t offset, std::uint32_t size) {
+  const std::uint32_t mask = cpu_.stack_bits();
+  return operands_.read_value(
+      cpu_.engine.segment_base(kSs) + ((cpu_.engine.gpr(kEsp) + offset) & mask), size);
+}
+
+/// RETF and IRET may lead to the segment, at the level of its selector.
+bool FarReturn::code_admits_return(const Descriptor& code) const {
+  const std::uint32_t level = code.selector & 3u;
+  return code.is_code_of(level) && code.present() && level >= (cpu_.engine.hflags() & kHfCpl);
+}
+
+/// The stack may be changed for that of an outer level, which lies behind the `released` bytes.
+bool FarReturn::stack_admits_return(std::uint32_t level, std::uint32_t released) {
+  const auto selector =
+      static_cast<std::uint16_t>(stacked(released + flight_.info->operand_bytes, 2));
+  Descriptor stack;
+  return (selector & 3u) == level && segments_.look_up(selector, stack) &&
+         stack.is_writable_data() && stack.dpl() == level && stack.present();
+}
+
+bool FarReturn::ignores_vm_flag() {
+  constexpr std::uint32_t kImageOfVm = 10;  // the byte of the 12 that IRETD pops
+  if (flight_.info->operand_bytes != 4 || (cpu_.engine.hflags() & kHfCpl) == 0) return false;
+  const std::uint32_t mask = cpu_.stack_bits();
+  const std::uint32_t linear =
+      cpu_.engine.segment_base(kSs) + ((cpu_.engine.gpr(kEsp) + kImageOfVm) & mask);
+  const auto at = cpu_.mmu.peek(LinearAddr{linear}, Access::read, cpu_.user_mode());
+  if (!at) return false;
+  const auto byte = cpu_.memory.defined_byte(at->frame + (linear & kPageMask));
+  return byte && (*byte & kFlagVm >> 16) != 0;
+}
+
+std::uint32_t FarReturn::read_stack(std::uint32_t above, std::uint32_t width) {
+  const Segment stack = cpu_.engine.segment(kSs);
+  DataAccess a;
+  a.offset = (cpu_.engine.gpr(kEsp) + above) & stack_mask(stack);
+  a.linear = stack.base + a.offset;
+  a.size = static_cast<std::uint16_t>(width);
+  MemoryOperand operand;
+  operand.segment = kSs;
+  operand.read = true;
+  operands_.access(a, operand);
+  return operands_.read_value(a.linear, width);
+}
+
+void FarReturn::return_within_level() {
+  const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl;
+  if (cpl != 3) {
+    throw ReplayStopped{cpu_.position, "IRET with VM set in its image of EFLAGS at level 1 or 2",
+                        ~std::uint64_t{0}, "", ""};
+  }
+  std::array<std::uint32_t, 3> words{};
+  for (std::uint32_t i = 0; i < words.size(); ++i) words[i] = read_stack(4 * i, 4);
+  const auto selector = static_cast<std::uint16_t>(words[1]);
+  const std::uint32_t error = selector & 0xfffcu;
+  if (error == 0) throw CpuException{kProtection, 0u, 0};
+  const Descriptor code = segments_.read_descriptor(selector, kProtection, 0);
+  const bool fits = code.conforming() ? code.dpl() <= cpl : code.dpl() == cpl;
+  if (!code.is_code() || (selector & 3u) != cpl || !fits) {
+    throw CpuException{kProtection, error, 0};
+  }
+  if (!code.present()) throw CpuException{kNotPresent, error, 0};
+  const Segment segment = code.segment(selector);
+  if (words[0] > segment.limit) throw CpuException{kProtection, 0u, 0};
+  segments_.mark_accessed(code);
+  cpu_.move_stack_pointer(12);
+  cpu_.engine.set_segment(kCs, segment);
+  cpu_.engine.set_eip(words[0]);
+  // SDM vol. 2, IRET, "return to same privilege level".
+  constexpr std::uint32_t kArithmetic = 0xcd5, kId = 1u << 21;
+  std::uint32_t loaded = kArithmetic | kFlagTf | kFlagNt | kFlagRf | kFlagAc | kId;
+  const std::uint32_t before = cpu_.engine.eflags();
+  if (cpl <= (before >> 12 & 3)) loaded |= kFlagIf;
+  cpu_.engine.set_eflags((before & ~loaded) | (words[2] & loaded));
+}
+
+void FarReturn::tell_transfer_descriptors() {
+  const DecodedInstruction& info = *flight_.info;
+  const auto selector_at = [&](std::uint32_t linear) {
+    return static_cast<std::uint16_t>(operands_.read_value(linear, 2));
+  };
+  const std::uint32_t width = info.operand_bytes;
+  const Segment stack = cpu_.engine.segment(kSs);
+  const auto stacked = [&](std::uint32_t words, std::uint32_t bytes_more) {
+    return stack.base + ((cpu_.engine.gpr(kEsp) + words * width + bytes_more) & stack_mask(stack));
+  };
+  const bool interrupt_return = info.kind == InstructionClass::iret;
+  const auto tell_words = [&](std::uint32_t from, std::uint32_t to, std::uint32_t more) {
+    for (std::uint32_t i = from; i < to; ++i) tell_stack_read(stacked(i, more), width);
+  };
+  if (interrupt_return && width == 4) {
+    if ((selector_at(stacked(2, 2)) & kFlagVm >> 16) != 0) {  // to virtual-8086 mode
+      tell_words(3, 9, 0);
+      return;
+    }
+  }
+  const std::uint16_t selector = selector_at(stacked(1, 0));
+  if (!segments_.descriptor_type_byte(selector)) return;  // the engine will refuse it
+  const Descriptor code = segments_.read_descriptor(selector, kProtection, 0);
+  const std::uint32_t level = selector & 3u;
+  // Refused before the outer stack pointer is read (SDM vol. 2, RET and IRET).
+  if (level == (cpu_.engine.hflags() & kHfCpl) || !code_admits_return(code)) return;
+  const std::uint32_t released = interrupt_return ? 0 : info.immediate;
+  const std::uint32_t outer = interrupt_return ? 3 : 2;
+  tell_stack_read(stacked(outer, released), width);
+  tell_stack_read(stacked(outer + 1, released), 2);
+  segments_.tell_descriptor(selector_at(stacked(outer + 1, released)));
+}
+
+/// Tells a read of the stack that is not among the instruction's operands.
+void FarReturn::tell_stack_read(std::uint32_t linear, std::uint32_t size) {
+  while (size != 0) {
+    const std::uint32_t n = std::min(size, kPageSize - (linear & kPageMask));
+    const PhysAddr at = cpu_.mmu.translate(LinearAddr{linear}, Access::read, cpu_.user_mode());
+    if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, n)) {
+      throw UndefinedMemory{at, n, "stack"};
+    }
+    if (cpu_.wants_reads) cpu_.sink->read(at, n, AccessKind::data, cpu_.position);
+    linear += n;
+    size -= n;
+  }
+}
+
+}  // namespace citcat

@@ -1,0 +1,49 @@
+#include "replay/machine/units/flag_correction.h"
+
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "replay/machine/units/operands.h"
+#include "replay/x86/early_cpu_quirks.h"
+
+namespace citcat {
+
+void FlagCorrection::keep_inputs(const DecodedInstruction& info) {
+  flag_inputs_.eflags = cpu_.engine.eflags();
+  for (std::size_t i = 0; i < 8; ++i) flag_inputs_.gpr[i] = cpu_.engine.gpr(static_cast<int>(i));
+  flag_inputs_.memory = 0;
+  flag_operand_.reset();
+  if (cpu_.traits.undefined_flags != CpuTraits::UndefinedFlags::i286 || info.operand_count == 0)
+    return;  // later rules need no memory
+  const MemoryOperand& operand = info.operands[0];
+  flag_operand_ = cpu_.linear_of(operand);
+}
+
+void FlagCorrection::correct(const DecodedInstruction& info) {
+  const bool loads = cpu_.traits.sixteen_bit &&
+                     (info.kind == InstructionClass::popf || info.kind == InstructionClass::iret);
+  if (!fixes_flags_ && !loads) return;
+  const std::uint32_t now = cpu_.engine.eflags();
+  std::uint32_t wanted = now;
+  if (loads) wanted = loaded_flags(cpu_.model, cpu_.protected_mode(), now);
+  if (fixes_flags_) {
+    std::uint32_t memory = 0;
+    if (flag_operand_) {
+      std::array<std::uint8_t, 4> bytes{};
+      operands_.read(*flag_operand_, std::span(bytes).first(info.operand_bytes));
+      std::memcpy(&memory, bytes.data(), 4);
+    }
+    wanted = fixed_flags(info, cpu_.model, flag_inputs_, now, cpu_.engine.gprs(), memory);
+  }
+  if (wanted == now) return;
+  fix_flags_ = wanted;
+  cpu_.after_stop = AfterStop::fix_flags;
+}
+
+void FlagCorrection::read_operand_before(const DecodedInstruction& info) {
+  if (!fixes_flags_ || !flag_operand_) return;
+  flag_inputs_.memory = operands_.read_value(*flag_operand_, info.operand_bytes);
+}
+
+}  // namespace citcat

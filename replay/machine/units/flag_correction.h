@@ -1,0 +1,46 @@
+#pragma once
+// Flags that the manuals leave undefined, as the captured processor leaves them
+// (undefined_flags.h).
+
+#include <cstdint>
+#include <optional>
+
+#include "replay/machine/cpu_context.h"
+#include "replay/x86/decoded_instruction.h"
+#include "replay/x86/undefined_flags.h"
+
+namespace citcat {
+
+class Operands;
+
+/// begin() before each instruction that the engine executes; correct() behind it, which asks for
+/// AfterStop::fix_flags where the engine left others.
+class FlagCorrection {
+ public:
+  /// All must outlive the object.
+  FlagCorrection(CpuContext& cpu, Operands& operands) : cpu_(cpu), operands_(operands) {}
+
+  void begin(const DecodedInstruction& info) {
+    fixes_flags_ = info.flag_rule != FlagRule::none && has_flag_rule(info, cpu_.model);
+    if (fixes_flags_) keep_inputs(info);
+  }
+  /// Once its operands may be read.
+  void read_operand_before(const DecodedInstruction& info);
+  /// AfterStop::fix_flags.
+  void apply() { cpu_.engine.set_eflags(fix_flags_); }
+
+  void correct(const DecodedInstruction& info);
+
+ private:
+  void keep_inputs(const DecodedInstruction& info);
+
+  CpuContext& cpu_;
+  Operands& operands_;
+
+  bool fixes_flags_ = false;
+  FlagInputs flag_inputs_;
+  std::optional<std::uint32_t> flag_operand_;  ///< linear address of the explicit operand
+  std::uint32_t fix_flags_ = 0;
+};
+
+}  // namespace citcat

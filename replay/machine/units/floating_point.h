@@ -1,0 +1,53 @@
+#pragma once
+// x87, MMX and SSE instructions that are made on the host's unit (HostFpu).
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/in_flight.h"
+#include "replay/machine/model_specific.h"
+#include "replay/x86/decoded_instruction.h"
+
+namespace citcat {
+
+class Operands;
+
+class HostFpu;
+
+/// The registers are the engine's; they are taken from it for each instruction and put back.
+class FloatingPoint {
+ public:
+  /// All must outlive the object.
+  FloatingPoint(CpuContext& cpu, InFlight& flight, Operands& operands);
+
+  ~FloatingPoint();
+
+  void set_mxcsr_mask(std::uint32_t mask);
+  /// Throws #MF where the x87 unit has an exception pending.
+  void check_pending();
+  /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
+  std::uint64_t model_specific_results() const { return model_specific_results_; }
+  void restore_results(std::uint64_t count) {
+    model_specific_results_ = count;
+    first_model_specific_.reset();
+  }
+  /// The instruction that gave the first of them since restore_results().
+  const std::optional<ModelSpecific>& first_model_specific() const { return first_model_specific_; }
+
+  void execute();
+  void check_available(InstructionClass kind) const;
+  void note_mmx();
+
+ private:
+  CpuContext& cpu_;
+  InFlight& flight_;
+  Operands& operands_;
+
+  std::unique_ptr<HostFpu> unit_;
+  std::uint64_t model_specific_results_ = 0;
+  std::optional<ModelSpecific> first_model_specific_;
+};
+
+}  // namespace citcat

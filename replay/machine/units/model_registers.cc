@@ -1,0 +1,95 @@
+#include "replay/machine/units/model_registers.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "replay/machine/replay_stopped.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kMsrTsc = 0x10;
+
+}  // namespace
+
+std::optional<std::uint64_t> ModelRegisters::find_msr(std::uint32_t index) const {
+  const auto it = std::lower_bound(msrs_.begin(), msrs_.end(), index,
+                                   [](const Msr& m, std::uint32_t i) { return m.index < i; });
+  if (it == msrs_.end() || it->index != index) return std::nullopt;
+  return it->value;
+}
+
+void ModelRegisters::set_msr(std::uint32_t index, std::uint64_t value) {
+  const auto it = std::lower_bound(msrs_.begin(), msrs_.end(), index,
+                                   [](const Msr& m, std::uint32_t i) { return m.index < i; });
+  if (it != msrs_.end() && it->index == index) {
+    it->value = value;
+  } else {
+    msrs_.insert(it, Msr{index, value});
+  }
+}
+
+void ModelRegisters::read_internal(InternalRead::Op op) {
+  const std::optional<InternalRead> known = cpu_.environment.internal_read(op, cpu_.position);
+  if (known) {
+    cpu_.engine.set_gpr(kEax, known->eax);
+    cpu_.engine.set_gpr(kEdx, known->edx);
+    if (op == InternalRead::Op::rdmsr) {
+      set_msr(cpu_.engine.gpr(kEcx), std::uint64_t{known->edx} << 32 | known->eax);
+    }
+    return;
+  }
+  if (op == InternalRead::Op::rdmsr && cpu_.engine.gpr(kEcx) != kMsrTsc) {
+    if (const auto value = find_msr(cpu_.engine.gpr(kEcx))) {
+      cpu_.engine.set_gpr(kEax, static_cast<std::uint32_t>(*value));
+      cpu_.engine.set_gpr(kEdx, static_cast<std::uint32_t>(*value >> 32));
+      return;
+    }
+  }
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "%s at EIP %08x needs a value that crosses no bus, and the recording has none left "
+                "(import with --internal FILE)",
+                internal_read_name(op), cpu_.engine.eip());
+  throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, internal_read_name(op), "nothing"};
+}
+
+void ModelRegisters::cpuid() {
+  if (const auto known = cpu_.environment.internal_read(InternalRead::Op::cpuid, cpu_.position)) {
+    cpu_.engine.set_gpr(kEax, known->eax);
+    cpu_.engine.set_gpr(kEbx, known->ebx);
+    cpu_.engine.set_gpr(kEcx, known->ecx);
+    cpu_.engine.set_gpr(kEdx, known->edx);
+    return;
+  }
+  const std::uint32_t leaf = cpu_.engine.gpr(kEax);
+  const CpuidLeaf* answer = nullptr;
+  for (const CpuidLeaf& l : cpuid_) {
+    if (l.leaf == leaf) answer = &l;
+  }
+  if (answer == nullptr && !cpuid_.empty()) {
+    // SDM vol. 2, CPUID: beyond the highest leaf the data of the highest basic leaf is returned.
+    for (const CpuidLeaf& l : cpuid_) {
+      if (l.leaf < 0x80000000) answer = &l;
+    }
+  }
+  if (answer == nullptr) {
+    throw ReplayStopped{cpu_.position,
+                        "CPUID needs the answers of the captured processor, which neither the "
+                        "state dump nor the recording has (import with --internal FILE)",
+                        ~std::uint64_t{0}, "CPUID", "nothing"};
+  }
+  cpu_.engine.set_gpr(kEax, answer->eax);
+  cpu_.engine.set_gpr(kEbx, answer->ebx);
+  cpu_.engine.set_gpr(kEcx, answer->ecx);
+  cpu_.engine.set_gpr(kEdx, answer->edx);
+}
+
+void ModelRegisters::write() {
+  const Engine& engine = cpu_.engine;
+  cpu_.environment.internal_read(InternalRead::Op::wrmsr, cpu_.position);
+  set_msr(engine.gpr(kEcx), std::uint64_t{engine.gpr(kEdx)} << 32 | engine.gpr(kEax));
+}
+
+}  // namespace citcat

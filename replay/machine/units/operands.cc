@@ -1,0 +1,284 @@
+#include "replay/machine/units/operands.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "formats/io/error.h"
+#include "replay/machine/units/code_patcher.h"
+#include "replay/machine/units/debug_unit.h"
+#include "replay/x86/early_cpu_quirks.h"
+#include "replay/x86/fx_image.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kSegmentBytes = 0x10000;
+
+constexpr std::uint32_t kRegister = fx_image::kRegisterBytes;
+
+/// Calls visit(first, size) for the slots of FXSAVE's area.
+template <class F>
+void for_each_slot(const MemoryOperand& operand, F&& visit) {
+  for (std::uint32_t at = 0; at < operand.size; at += fx_image::kSlot) {
+    const std::size_t size = operand.read ? fx_image::restored_bytes(at) : fx_image::kSlot;
+    visit(at, static_cast<std::uint32_t>(size));
+  }
+}
+
+/// The same for the parts of any other operand of the x87 unit: the fields of an environment, and
+/// mantissa and exponent of registers.
+template <class F>
+void for_each_part(const MemoryOperand& operand, F&& visit) {
+  constexpr std::uint32_t kEnvironment16 = 14, kEnvironment32 = 28, kRegisters = 80, kMantissa = 8;
+  const std::uint32_t bytes = operand.size;
+  if (bytes > kEnvironment32 + kRegisters) return for_each_slot(operand, visit);
+  const std::uint32_t environment = bytes == kRegister   ? 0
+                                    : bytes > kRegisters ? bytes - kRegisters
+                                                         : bytes;
+  const std::uint32_t field = environment == kEnvironment16 ? 2 : 4;
+  std::uint32_t at = 0;
+  for (; at < environment; at += field) visit(at, field);
+  for (; at < bytes; at += kRegister) {
+    visit(at, kMantissa);
+    visit(at + kMantissa, kRegister - kMantissa);
+  }
+}
+
+}  // namespace
+
+void Operands::access(const DataAccess& a, const MemoryOperand& operand) {
+  if (cpu_.traits.wraps_words && a.offset + a.size > 0x10000) {
+    split_access(a, operand);
+    return;
+  }
+  if (is_in_parts(a, operand)) [[unlikely]] {
+    access_parts(a, operand);
+    return;
+  }
+  check_segment(a, operand, a.write || operand.write);
+  if (debug_.breaks_on_data()) [[unlikely]]
+    debug_.check_data(a);
+  if (a.write) {
+    const bool keeps = operand.conditional_write &&
+                       shift_writes_nothing(*flight_.info, cpu_.model,
+                                            static_cast<std::uint8_t>(cpu_.engine.gpr(kEcx)));
+    if (!keeps) access_pages(a, Access::write, false);
+  } else {
+    // A read-modify-write asks for write permission before it reads: a page it may not write is
+    // left without its accessed bit.
+    access_pages(a, operand.write ? Access::write : Access::read, true);
+  }
+}
+
+/// Both pages of an operand, which is never longer than one, are found before anything of it is
+/// read: where the second one faults, the bus shows no read of the first.
+void Operands::access_pages(const DataAccess& a, Access kind, bool is_read) {
+  const std::uint32_t first = std::min<std::uint32_t>(a.size, kPageSize - (a.linear & kPageMask));
+  const bool user = cpu_.user_mode();
+  const PhysAddr at = cpu_.mmu.translate(LinearAddr{a.linear}, kind, user);
+  if (first == a.size) return is_read ? read_part(at, first, 0) : store_part(at, first);
+  const PhysAddr behind = cpu_.mmu.translate(LinearAddr{a.linear + first}, kind, user);
+  const std::uint32_t rest = a.size - first;
+  if (is_read) {
+    read_part(at, first, 0);
+    read_part(behind, rest, first);
+  } else {
+    store_part(at, first);
+    store_part(behind, rest);
+  }
+}
+
+/// Of an operand what lies in one page, `first` bytes into it.
+void Operands::read_part(PhysAddr at, std::uint32_t size, std::uint32_t first) {
+  if (!cpu_.memory.is_mapped(at.page())) throw UndefinedMemory{at, size, "data"};
+  if (flight_.wants_patch) patcher_.refuse_reading_own_code(at, size);
+  if (!cpu_.memory.is_defined(at, size) && flight_.info->kind != InstructionClass::fxrstor) {
+    throw UndefinedMemory{at, size, "data"};
+  }
+  flight_.copied_from = at;
+  if (expectation_.tells_reads() && ++flight_.reads_told > flight_.reads_to_skip)
+    tell_read(at, size, first);
+}
+
+void Operands::store_part(PhysAddr at, std::uint32_t size) {
+  if (!cpu_.memory.is_mapped(at.page())) throw NeedsMapping{at.page()};
+  CITCAT_ASSERT(flight_.store_count < flight_.stores.size());
+  flight_.stores[flight_.store_count++] = {at, size};
+  flight_.stores_to_code |= cpu_.memory.holds_code(at.page());
+}
+
+/// Tells a read of `size` bytes, `first` bytes into its operand.
+void Operands::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
+  if (flight_.info->kind != InstructionClass::fxrstor) {
+    cpu_.sink->read(at, size, AccessKind::data, cpu_.position);
+    return;
+  }
+  const auto is_read = [&](std::uint32_t i) {
+    const std::size_t in_slot = (first + i) % fx_image::kSlot;
+    return in_slot < fx_image::restored_bytes(first + i - in_slot);
+  };
+  for (std::uint32_t i = 0; i < size;) {
+    std::uint32_t n = 0;
+    while (i + n < size && is_read(i + n)) ++n;
+    if (n != 0) cpu_.sink->read(at + i, n, AccessKind::data, cpu_.position);
+    i += n;
+    while (i < size && !is_read(i)) ++i;
+  }
+}
+
+void Operands::check_segment(const DataAccess& a, const MemoryOperand& operand, bool writes) const {
+  if (!cpu_.traits.has_limits) return;  // has neither limits nor types
+  // Intel SDM vol. 3, 5.3 and 5.4. The engine checks neither limits nor types.
+  const int s = operand.segment;
+  const std::uint32_t limit = cpu_.engine.segment_limit(s);
+  const std::uint32_t flags = cpu_.engine.segment_flags(s);
+  const bool expand_down = (flags & 0x1c00) == 0x1400;  // S, data, E
+  bool good;
+  if (!expand_down) {
+    // What goes on at 0 behind a segment of 4 GiB is left to the implementation (SDM vol. 3, 5.3):
+    // by blocks the engine lets it pass.
+    good = a.offset <= limit && (limit - a.offset >= a.size - 1u || limit == 0xffffffff);
+  } else {
+    const std::uint32_t top = (flags & 1u << 22) != 0 ? 0xffffffff : 0xffff;
+    good = a.offset > limit && a.offset <= top && top - a.offset >= a.size - 1u;
+  }
+  if (good && cpu_.protected_mode()) {
+    const bool present = (flags & 0x8000) != 0;
+    const bool code = (flags & 0x800) != 0;
+    const bool bit = (flags & 0x200) != 0;  // writable data, readable code
+    good = present && (writes ? !code && bit : !code || bit);
+  }
+  if (!good) throw CpuException{static_cast<std::uint8_t>(s == kSs ? 12 : 13), 0u, 0};
+}
+
+void Operands::split_access(const DataAccess& a, const MemoryOperand& operand) {
+  if (a.write && operand.conditional_write &&
+      shift_writes_nothing(*flight_.info, cpu_.model,
+                           static_cast<std::uint8_t>(cpu_.engine.gpr(kEcx)))) {
+    return;
+  }
+  DataAccess first = a, second = a;
+  first.size = static_cast<std::uint16_t>(kSegmentBytes - a.offset);
+  second.size = static_cast<std::uint16_t>(a.size - first.size);
+  second.offset = 0;
+  second.linear = a.linear - a.offset;
+  const Access kind = a.write ? Access::write : Access::read;
+  access_pages(first, kind, !a.write);
+  access_pages(second, kind, !a.write);
+  const bool again = a.write && operand.read;  // the read of a read-modify-write has lent already
+  if (!again) patcher_.lend_beyond(second.linear, second.size);
+}
+
+/// The access is one to an operand in parts that reaches beyond FFFF.
+bool Operands::is_in_parts(const DataAccess& a, const MemoryOperand& operand) const {
+  const bool floating = flight_.info->kind == InstructionClass::x87 ||
+                        flight_.info->kind == InstructionClass::fxsave ||
+                        flight_.info->kind == InstructionClass::fxrstor;
+  constexpr std::uint16_t kLargestWhole = 8;
+  return floating && operand.width == AddressWidth::bits16 && a.size > kLargestWhole &&
+         a.offset + a.size > kSegmentBytes;
+}
+
+void Operands::access_parts(const DataAccess& a, const MemoryOperand& operand) {
+  for_each_part(operand, [&](std::uint32_t first, std::uint32_t size) {
+    DataAccess part = a;
+    part.offset = (a.offset + first) % kSegmentBytes;
+    part.linear = a.linear - a.offset + part.offset;
+    part.size = static_cast<std::uint16_t>(size);
+    access(part, operand);
+  });
+}
+
+void Operands::read_floating(std::span<std::uint8_t> out) {
+  const MemoryOperand& operand = flight_.info->operands[0];
+  DataAccess a;
+  a.offset = cpu_.offset_of(operand);
+  a.size = static_cast<std::uint16_t>(out.size());
+  const std::uint32_t base = cpu_.engine.segment_base(operand.segment);
+  if (!is_in_parts(a, operand)) return read(base + a.offset, out);
+  for_each_part(operand, [&](std::uint32_t first, std::uint32_t size) {
+    read(base + (a.offset + first) % kSegmentBytes, out.subspan(first, size));
+  });
+}
+
+std::uint32_t Operands::part(const MemoryOperand& operand, unsigned i) {
+  const std::uint32_t first = cpu_.offset_of(operand);
+  return read_value(
+      cpu_.engine.segment_base(operand.segment) + access_offset(operand, first, i, cpu_.stack32()),
+      operand.size);
+}
+
+bool Operands::wraps_between_parts() const {
+  const DecodedInstruction& info = *flight_.info;
+  switch (info.kind) {
+    case InstructionClass::load_far_pointer:
+    case InstructionClass::bound:
+      break;
+    case InstructionClass::far_jump:
+    case InstructionClass::far_call:
+      if (info.indirect && info.operand_count > 1) break;
+      return false;
+    default:
+      return false;
+  }
+  if (cpu_.real_16_bit()) return false;  // early_.prepare()
+  const MemoryOperand& first = info.operands[info.ea[0].argument];
+  const std::uint32_t offset = cpu_.offset_of(first);
+  return first.width == AddressWidth::bits16 && offset + first.size >= kSegmentBytes;
+}
+
+void Operands::read(std::uint32_t linear, std::span<std::uint8_t> out) {
+  while (!out.empty()) {
+    const std::size_t n = std::min<std::size_t>(out.size(), kPageSize - (linear & kPageMask));
+    const PhysAddr at = cpu_.mmu.translate(LinearAddr{linear}, Access::read, cpu_.user_mode());
+    std::memcpy(out.data(), cpu_.memory.host(at), n);
+    out = out.subspan(n);
+    linear += static_cast<std::uint32_t>(n);
+  }
+}
+
+std::uint32_t Operands::read_value(std::uint32_t linear, std::uint32_t size) {
+  std::array<std::uint8_t, 4> bytes{};
+  read(linear, std::span(bytes).first(size));
+  std::uint32_t value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+void Operands::write_stores(std::span<const std::uint8_t> bytes) {
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < flight_.store_count; ++i) {
+    InFlight::Store& s = flight_.stores[i];
+    s.size = static_cast<std::uint32_t>(std::min<std::size_t>(s.size, bytes.size()));
+    if (s.size == 0) break;
+    cpu_.memory.store(s.physical, bytes.first(s.size));
+    bytes = bytes.subspan(s.size);
+    ++used;
+  }
+  flight_.store_count = used;
+}
+
+void Operands::keep_overwritten() {
+  cpu_.engine.read_raw_flags(flight_.flags_before);
+  flight_.overwritten.clear();
+  for (const InFlight::Store& s : std::span(flight_.stores).first(flight_.store_count)) {
+    const std::uint8_t* const from = cpu_.memory.host(s.physical);
+    flight_.overwritten.insert(flight_.overwritten.end(), from, from + s.size);
+  }
+}
+
+void Operands::put_back_overwritten() {
+  const std::uint8_t* from = flight_.overwritten.data();
+  for (const InFlight::Store& s : std::span(flight_.stores).first(flight_.store_count)) {
+    std::memcpy(cpu_.memory.host(s.physical), from, s.size);
+    from += s.size;
+  }
+  if (flight_.restore_segment_push) {
+    std::memcpy(cpu_.memory.host(flight_.stores[0].physical + flight_.stores[0].size),
+                &flight_.segment_push_upper, 2);
+  }
+}
+
+}  // namespace citcat

@@ -1,0 +1,64 @@
+#pragma once
+// The end of an instruction: it is told to the sink, and position moves behind it.
+
+#include <cstdint>
+
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/expectation.h"
+#include "replay/machine/in_flight.h"
+#include "replay/machine/running_block.h"
+#include "replay/x86/decoded_instruction.h"
+
+namespace citcat {
+
+class DebugUnit;
+class ExceptionDelivery;
+class FloatingPoint;
+class PortAccesses;
+class SegmentLoader;
+
+/// report_completed() while InFlight still says what it did; retire() when its effects on the
+/// engine are there. Both are called once for each instruction, the first for each iteration of a
+/// REP too.
+class Retirement {
+ public:
+  /// All must outlive the object.
+  Retirement(CpuContext& cpu, InFlight& flight, Expectation& expectation, SegmentRights& rights,
+             DebugUnit& debug, SegmentLoader& segments, ExceptionDelivery& delivery,
+             FloatingPoint& fpu, PortAccesses& ports)
+      : cpu_(cpu),
+        flight_(flight),
+        expectation_(expectation),
+        rights_(rights),
+        debug_(debug),
+        segments_(segments),
+        delivery_(delivery),
+        fpu_(fpu),
+        ports_(ports) {}
+
+  void report_completed();
+  /// The instruction or iteration in flight, as sinks see it.
+  ExecutedInstruction executed() const;
+  void retire();
+  /// Behind the instruction. From the 386 on EIP goes on from FFFF to 10000, where the next fetch
+  /// is refused, in 16-bit code too.
+  std::uint32_t next_eip() const;
+  void complete_emulated();
+  void finish_mode_switch(std::uint32_t flags_before);
+
+ private:
+  void report_descriptors();
+  void after_system(const DecodedInstruction& info);
+
+  CpuContext& cpu_;
+  InFlight& flight_;
+  Expectation& expectation_;
+  SegmentRights& rights_;
+  DebugUnit& debug_;
+  SegmentLoader& segments_;
+  ExceptionDelivery& delivery_;
+  FloatingPoint& fpu_;
+  PortAccesses& ports_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,175 @@
+#include "replay/machine/units/segment_loader.h"
+
+#include <array>
+#include <cstring>
+
+#include "replay/machine/units/operands.h"
+#include "replay/machine/units/system_memory.h"
+#include "replay/machine/units/table_descriptor.h"
+
+namespace citcat {
+
+Descriptor SegmentLoader::read_descriptor(std::uint16_t selector, std::uint8_t fault,
+                                          std::uint32_t ext) {
+  const std::uint32_t error = (selector & 0xfffcu) | ext;
+  std::uint32_t base = 0, limit = 0;
+  if ((selector & 4) != 0) {
+    const Segment ldt = cpu_.engine.ldtr();
+    base = ldt.base;
+    limit = ldt.unusable ? 0 : ldt.limit;
+  } else {
+    const TableRegister gdt = cpu_.engine.gdtr();
+    base = gdt.base;
+    limit = gdt.limit;
+  }
+  if ((selector & 0xfff8u) + 7 > limit) throw CpuException{fault, error, 0};
+  Descriptor d;
+  d.selector = selector;
+  d.linear = base + (selector & 0xfff8u);
+  d.low = system_.read(d.linear, 4);
+  d.high = system_.read(d.linear + 4, 4);
+  return d;
+}
+
+void SegmentLoader::mark_accessed(const Descriptor& d) {
+  // One byte is written: seen on the bus of a recorded machine for far jumps and segment loads.
+  if ((d.high & kDescAccessed) != 0) return;
+  system_.write(d.linear + 5, (d.high | kDescAccessed) >> 8 & 0xff, 1);
+}
+
+std::optional<std::uint32_t> SegmentLoader::descriptor_type_byte(std::uint16_t selector) const {
+  if ((selector & 0xfffc) == 0) return std::nullopt;
+  const bool local = (selector & 4) != 0;
+  const Segment ldt = cpu_.engine.ldtr();
+  const std::uint32_t base = local ? ldt.base : cpu_.engine.gdtr().base;
+  const std::uint32_t limit = local ? (ldt.unusable ? 0 : ldt.limit) : cpu_.engine.gdtr().limit;
+  if ((selector & 0xfff8u) + 7 > limit) return std::nullopt;
+  return base + (selector & 0xfff8u) + 5;
+}
+
+bool SegmentLoader::look_up(std::uint16_t selector, Descriptor& out) {
+  const auto type_byte = descriptor_type_byte(selector);
+  if (!type_byte) return false;
+  std::array<std::uint8_t, 8> bytes{};
+  for (std::uint32_t i = 0; i < bytes.size(); ++i) {
+    const LinearAddr at{*type_byte - 5 + i};
+    bytes[i] = *cpu_.memory.host(cpu_.mmu.translate(at, Access::read, false));
+  }
+  out.selector = selector;
+  out.linear = *type_byte - 5;
+  std::memcpy(&out.low, bytes.data(), 4);
+  std::memcpy(&out.high, &bytes[4], 4);
+  return true;
+}
+
+void SegmentLoader::tell_descriptor(std::uint16_t selector) {
+  const auto type_byte = descriptor_type_byte(selector);
+  if (!type_byte) return;  // the engine will refuse it
+  system_.read(*type_byte - 5, 4);
+  system_.read(*type_byte - 1, 4);
+}
+
+void SegmentLoader::tell_looked_up() {
+  const bool looks_up = flight_.info->opcode == 2 || flight_.info->opcode == 3 ||
+                        (flight_.info->opcode == 0 && (flight_.info->reg_field & 6) == 4);
+  if (looks_up && cpu_.protected_mode()) tell_descriptor(operand_selector());
+}
+
+/// The selector that the instruction is about to load or look up.
+std::uint16_t SegmentLoader::operand_selector() {
+  const DecodedInstruction& info = *flight_.info;
+  if (info.register_form) return static_cast<std::uint16_t>(cpu_.engine.gpr(info.rm_field));
+  // Of a far pointer's two operands that is the offset.
+  const unsigned number = info.ea[0].argument;
+  const bool pointer = info.kind == InstructionClass::load_far_pointer;
+  MemoryOperand operand = info.operands[pointer ? 1 - number : number];
+  operand.size = 2;
+  return static_cast<std::uint16_t>(operands_.part(operand, 0));
+}
+
+void SegmentLoader::watch() {
+  // The engine sets accessed and busy bits itself: remember the byte to see whether it did.
+  watched_ = {};
+  if (!cpu_.protected_mode()) return;
+  const std::uint16_t selector = operand_selector();
+  const auto linear = descriptor_type_byte(selector);
+  if (!linear) return;
+  tell_descriptor(selector);
+  if (flight_.info->kind == InstructionClass::lldt) return;
+  watched_.physical = cpu_.mmu.translate(LinearAddr{*linear}, Access::read, false);
+  const std::uint8_t* host = cpu_.memory.host(watched_.physical);
+  watched_.active = true;
+  watched_.before = *host;
+  const std::uint8_t to_set =
+      flight_.info->kind == InstructionClass::ltr ? 2 : 1;  // busy, accessed
+  if ((watched_.before & to_set) == 0)
+    cpu_.mmu.translate(LinearAddr{*linear}, Access::write, false);
+}
+
+void SegmentLoader::report_watched() {
+  if (!watched_.active) return;
+  watched_.active = false;
+  const std::uint8_t now = *cpu_.memory.host(watched_.physical);
+  if (now == watched_.before) return;
+  cpu_.memory.mark_defined(watched_.physical, 1);
+  if (cpu_.sink != nullptr) {
+    cpu_.sink->write(watched_.physical, {&now, 1}, AccessKind::system, cpu_.position);
+  }
+}
+
+void SegmentLoader::mark_transfer_accessed() {
+  // The engine loads CS, and SS on a return to an outer level, without setting the descriptors'
+  // accessed bits.
+  const bool outer = (cpu_.engine.hflags() & kHfCpl) != (flight_.hflags_before & kHfCpl);
+  for (const int s : {kCs, kSs}) {
+    if (s == kSs && !outer) continue;
+    const auto linear = descriptor_type_byte(cpu_.engine.segment_selector(s));
+    if (!linear) continue;
+    constexpr std::uint8_t kAccessedBit = 1;
+    const PhysAddr at = cpu_.mmu.translate(LinearAddr{*linear}, Access::read, false);
+    const std::uint8_t type = *cpu_.memory.host(at);  // has been read before the transfer
+    if ((type & kAccessedBit) == 0) system_.write(*linear, std::uint32_t{type} | kAccessedBit, 1);
+  }
+}
+
+void SegmentLoader::load_far_pointer() {
+  const DecodedInstruction& info = *flight_.info;
+  const int s = info.reg_field;
+  const std::uint32_t offset = operands_.part(info.operands[info.ea[0].argument], 0);
+  const Segment loaded = loaded_segment(s, operand_selector());
+  constexpr std::uint8_t kAccessedBit = 1;
+  if (watched_.active && (watched_.before & kAccessedBit) == 0) {
+    const std::uint8_t accessed = watched_.before | kAccessedBit;
+    cpu_.memory.store(watched_.physical, {&accessed, 1});
+  }
+  const std::uint32_t kept =
+      info.operand_bytes == 4 ? 0 : cpu_.engine.gpr(info.rm_field) & 0xffff0000;
+  cpu_.engine.set_segment(s, loaded);
+  cpu_.engine.set_gpr(info.rm_field, kept | offset);
+  cpu_.engine.sync_mode();
+}
+
+/// What a segment register holds when `selector` was loaded (SDM vol. 2, MOV: the checks).
+Segment SegmentLoader::loaded_segment(int s, std::uint16_t selector) {
+  if (!cpu_.protected_mode()) {
+    return real_mode_segment(cpu_.engine.segment(s), selector);
+  }
+  const std::uint32_t error = selector & 0xfffcu;
+  const CpuException refused{kProtection, error, 0};
+  const bool stack = s == kSs;
+  if (error == 0) {
+    if (stack) throw refused;
+    return {selector, 0, 0, 0, true};
+  }
+  Descriptor d;
+  if (!look_up(selector, d)) throw refused;
+  const std::uint32_t cpl = cpu_.engine.hflags() & kHfCpl, rpl = selector & 3u;
+  const bool allowed =
+      stack ? d.is_writable_data() && rpl == cpl && d.dpl() == cpl
+            : d.is_readable() && (d.conforming() || (rpl <= d.dpl() && cpl <= d.dpl()));
+  if (!allowed) throw refused;
+  if (!d.present()) throw CpuException{stack ? kStackFault : kNotPresent, error, 0};
+  return d.segment(selector);
+}
+
+}  // namespace citcat

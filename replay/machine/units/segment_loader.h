@@ -1,0 +1,57 @@
+#pragma once
+// Descriptors, and what loads them (Intel SDM vol. 3, 3.4.5 and chapter 5).
+
+#include <cstdint>
+#include <optional>
+
+#include "events/address.h"
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/in_flight.h"
+#include "replay/machine/units/table_descriptor.h"
+
+namespace citcat {
+
+class Operands;
+class SystemMemory;
+
+/// Reads of descriptors are told as the processor makes them. The engine sets accessed and busy
+/// bits of what it loads by itself: those are found and told when the instruction has completed.
+class SegmentLoader {
+ public:
+  /// All must outlive the object.
+  SegmentLoader(CpuContext& cpu, InFlight& flight, SystemMemory& system, Operands& operands)
+      : cpu_(cpu), flight_(flight), system_(system), operands_(operands) {}
+
+  Descriptor read_descriptor(std::uint16_t selector, std::uint8_t fault, std::uint32_t ext);
+  void mark_accessed(const Descriptor& d);
+  /// Where the descriptor's type byte lies, when `selector` names one within its table.
+  std::optional<std::uint32_t> descriptor_type_byte(std::uint16_t selector) const;
+  /// A descriptor whose read has been told already; false where its table has none.
+  bool look_up(std::uint16_t selector, Descriptor& out);
+  /// Tells the read of a descriptor that the engine will make.
+  void tell_descriptor(std::uint16_t selector);
+  /// LAR, LSL, VERR and VERW look a descriptor up.
+  void tell_looked_up();
+  void watch();
+  void report_watched();
+  void mark_transfer_accessed();
+  /// LES and its like. What OperandPreparation::prepare() looks at and watches has been looked at.
+  void load_far_pointer();
+
+ private:
+  std::uint16_t operand_selector();
+  Segment loaded_segment(int s, std::uint16_t selector);
+
+  CpuContext& cpu_;
+  InFlight& flight_;
+  SystemMemory& system_;
+  Operands& operands_;
+
+  struct {
+    bool active = false;
+    PhysAddr physical;
+    std::uint8_t before = 0;
+  } watched_;  ///< type byte of a descriptor being loaded
+};
+
+}  // namespace citcat

@@ -1,0 +1,273 @@
+#include "replay/machine/units/system_management.h"
+
+#include <cstring>
+
+#include "replay/machine/replay_stopped.h"
+#include "replay/machine/units/debug_unit.h"
+#include "replay/machine/units/retirement.h"
+#include "replay/machine/units/table_descriptor.h"
+
+namespace citcat {
+
+namespace {
+
+constexpr std::uint32_t kSaveTop = 0x10000;  ///< from SMBASE; the saved state grows down from here
+
+constexpr std::uint32_t kHandler = 0x8000;
+
+/// Upper half of an attributes dword: bits 8 to 12 belong to no descriptor and hold what the
+/// processor keeps beside it. Bit 8 is set for a segment that may be used.
+constexpr std::uint32_t kUsable = 1u << 24, kInternalBits = 0x1f;
+
+/// What Bochs 2.7 saves of a segment that holds a null selector: a segment's, all else clear. No
+/// manual says, and a cache that holds the stores back leaves nothing to adopt it from.
+constexpr std::uint32_t kNullAttributes = 0x10u << 16;
+
+constexpr std::uint16_t kDescriptorBits = 0xe0ff;
+
+}  // namespace
+
+Segment SystemManagement::saved_segment(unsigned index) const {
+  if (index == kSmmLdtr) return cpu_.engine.ldtr();
+  if (index == kSmmTr) return cpu_.engine.tr();
+  return cpu_.engine.segment(static_cast<int>(index));
+}
+
+std::uint32_t SystemManagement::saved_word(SmmField field) const {
+  switch (field.item) {
+    case SmmItem::control:
+      return cpu_.engine.cr(field.index);
+    case SmmItem::eflags:
+      return cpu_.engine.eflags();
+    case SmmItem::eip:
+      return cpu_.engine.eip();
+    case SmmItem::gpr:
+      return cpu_.engine.gpr(field.index);
+    case SmmItem::debug:
+      return debug_.value(field.index);
+    case SmmItem::selector:
+      return saved_segment(field.index).selector;
+    case SmmItem::limit:
+      return saved_segment(field.index).limit;
+    case SmmItem::base:
+      return saved_segment(field.index).base;
+    case SmmItem::attributes:
+    case SmmItem::selector_and_attributes: {
+      const Segment s = saved_segment(field.index);
+      if (s.unusable && field.index < kSmmLdtr) return s.selector | kNullAttributes;
+      return s.selector | std::uint32_t{s.attributes} << 16 | (s.unusable ? 0 : kUsable);
+    }
+    case SmmItem::gdt_base:
+      return cpu_.engine.gdtr().base;
+    case SmmItem::gdt_limit:
+      return cpu_.engine.gdtr().limit;
+    case SmmItem::idt_base:
+      return cpu_.engine.idtr().base;
+    case SmmItem::idt_limit:
+      return cpu_.engine.idtr().limit;
+    case SmmItem::smbase:
+      return smbase_;
+    case SmmItem::revision:
+      break;  // is the map's
+  }
+  return 0;
+}
+
+std::array<std::uint32_t, kSmmSavedWords> SystemManagement::saved_state(
+    const SmmSaveMap& map) const {
+  std::array<std::uint32_t, kSmmSavedWords> words{};
+  for (const SmmField& f : map.fields) words[f.word()] = saved_word(f);
+  words[kSmmRevisionWord] = map.revision;
+  return words;
+}
+
+/// The bits of each saved dword that no manual tells.
+std::array<std::uint32_t, kSmmSavedWords> SystemManagement::unspecified_state(
+    const SmmSaveMap& map) const {
+  constexpr std::uint32_t kAll = 0xffffffff, kAttributes = 0xffff0000;
+  std::array<std::uint32_t, kSmmSavedWords> bits;
+  bits.fill(kAll);
+  for (const SmmField& f : map.fields) {
+    const bool attributes =
+        f.item == SmmItem::attributes || f.item == SmmItem::selector_and_attributes;
+    const bool unusable = attributes && saved_segment(f.index).unusable;
+    bits[f.word()] = unusable ? kAttributes : attributes ? kInternalBits << 24 : 0;
+  }
+  return bits;
+}
+
+void SystemManagement::save_state(const SmmSaveMap& map) {
+  const auto words = saved_state(map);
+  const auto unspecified = unspecified_state(map);
+  for (std::uint32_t i = 0; i < kSmmSavedWords; ++i) {
+    const PhysAddr at{smbase_ + kSaveTop - 4 * (i + 1)};
+    cpu_.memory.ensure_mapped(at.page());
+    std::array<std::uint8_t, 4> bytes;
+    std::memcpy(bytes.data(), &words[i], 4);
+    cpu_.memory.store(at, bytes);
+    reserved_bits_ = unspecified[i];
+    if (cpu_.sink != nullptr) cpu_.sink->write(at, bytes, AccessKind::system, cpu_.position);
+  }
+  reserved_bits_ = 0;
+}
+
+/// Firmware moves SMBASE: the value after a reset is no guess for it.
+void SystemManagement::require_smbase() const {
+  if (smbase_known_) return;
+  throw ReplayStopped{cpu_.position,
+                      "system management mode, and SMBASE is not known: give it as smbase with the "
+                      "initial state",
+                      ~std::uint64_t{0}, "", ""};
+}
+
+void SystemManagement::interrupt(std::uint8_t revision) {
+  require_smbase();
+  cpu_.halted = false;
+  flight_.active = false;
+  DeliveredEvent event;
+  event.kind = DeliveredEvent::Kind::smi;
+  event.cs = cpu_.engine.segment_selector(kCs);
+  event.eip = cpu_.engine.eip();
+  event.cr2 = cpu_.engine.cr(2);
+  event.eflags = cpu_.engine.eflags();
+  if (cpu_.sink != nullptr) cpu_.sink->delivered(event, cpu_.position);
+  save_state(smm_save_map(revision));
+
+  // SDM vol. 3, table 34-4.
+  constexpr std::uint32_t kCleared = 1u << 31 | 1u << 3 | 1u << 2 | 1u;  // PG, TS, EM, PE
+  cpu_.engine.set_cr(0, cpu_.engine.cr(0) & ~kCleared);
+  cpu_.engine.set_cr(4, 0);
+  debug_.set(7, 0x400);
+  cpu_.engine.set_eflags(2);
+  constexpr std::uint16_t kFlatData = 0x8093;
+  for (int i = 0; i < 6; ++i) cpu_.engine.set_segment(i, {0, 0, 0xffffffff, kFlatData, false});
+  cpu_.engine.set_segment(
+      kCs, {static_cast<std::uint16_t>(smbase_ >> 4), smbase_, 0xffffffff, kFlatData, false});
+  cpu_.engine.set_eip(kHandler);
+  active_ = true;
+  flight_.discard();
+  cpu_.position.iteration = 0;
+  cpu_.resume_flag = false;
+  debug_.set_pending(0);
+  mode_replaced();
+}
+
+void SystemManagement::leave_handler() {
+  if (!active_) throw CpuException{6, std::nullopt, 0};
+  require_smbase();
+  std::array<std::uint32_t, kSmmSavedWords> words{};
+  for (std::uint32_t i = 0; i < kSmmSavedWords; ++i) {
+    const PhysAddr at{smbase_ + kSaveTop - 4 * (i + 1)};
+    if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, 4)) {
+      throw UndefinedMemory{at, 4, "saved processor state"};
+    }
+    std::memcpy(&words[i], cpu_.memory.host(at), 4);
+    if (cpu_.wants_reads) cpu_.sink->read(at, 4, AccessKind::system, cpu_.position);
+  }
+  retirement_.report_completed();
+  active_ = false;
+  const SmmSaveMap& map = smm_save_map(static_cast<std::uint8_t>(words[kSmmRevisionWord]));
+  for (const SmmField& f : map.fields) restore_saved(f, words[f.word()]);
+  retirement_.retire();
+  cpu_.resume_flag = (cpu_.engine.system_flags() & kFlagRf) != 0;
+  mode_replaced();
+  if (cpu_.sink != nullptr) cpu_.sink->address_space(cpu_.engine.cr(3), cpu_.position);
+}
+
+void SystemManagement::set_saved_segment(unsigned index, const Segment& segment) {
+  if (index == kSmmLdtr) {
+    cpu_.engine.set_ldtr(segment);
+  } else if (index == kSmmTr) {
+    cpu_.engine.set_tr(segment);
+  } else {
+    cpu_.engine.set_segment(static_cast<int>(index), segment);
+  }
+}
+
+void SystemManagement::restore_saved(SmmField field, std::uint32_t word) {
+  const auto change = [&](auto&& set) {
+    Segment s = saved_segment(field.index);
+    set(s);
+    set_saved_segment(field.index, s);
+  };
+  const auto set_attributes = [word](Segment& s) {
+    s.attributes = static_cast<std::uint16_t>(word >> 16 & kDescriptorBits);
+    s.unusable = (word & kUsable) == 0;
+  };
+  const auto set_selector = [word](Segment& s) { s.selector = static_cast<std::uint16_t>(word); };
+  switch (field.item) {
+    case SmmItem::control:
+      cpu_.engine.set_cr(field.index, word);
+      break;
+    case SmmItem::eflags:
+      cpu_.engine.set_eflags(word);
+      break;
+    case SmmItem::eip:
+      cpu_.engine.set_eip(word);
+      break;
+    case SmmItem::gpr:
+      cpu_.engine.set_gpr(field.index, word);
+      break;
+    case SmmItem::debug:
+      debug_.set(field.index, word);
+      break;
+    case SmmItem::selector:
+      change(set_selector);
+      break;
+    case SmmItem::attributes:
+      change(set_attributes);
+      break;
+    case SmmItem::selector_and_attributes:
+      change(set_selector);
+      change(set_attributes);
+      break;
+    case SmmItem::limit:
+      change([word](Segment& s) { s.limit = word; });
+      break;
+    case SmmItem::base:
+      change([word](Segment& s) { s.base = word; });
+      break;
+    case SmmItem::gdt_base:
+      cpu_.engine.set_gdtr({word, cpu_.engine.gdtr().limit});
+      break;
+    case SmmItem::gdt_limit:
+      cpu_.engine.set_gdtr({cpu_.engine.gdtr().base, static_cast<std::uint16_t>(word)});
+      break;
+    case SmmItem::idt_base:
+      cpu_.engine.set_idtr({word, cpu_.engine.idtr().limit});
+      break;
+    case SmmItem::idt_limit:
+      cpu_.engine.set_idtr({cpu_.engine.idtr().base, static_cast<std::uint16_t>(word)});
+      break;
+    case SmmItem::smbase:
+      smbase_ = word;
+      break;
+    case SmmItem::revision:
+      break;
+  }
+}
+
+/// Mode, paging and segments are others than before: nothing derived from them may be kept.
+void SystemManagement::mode_replaced() {
+  debug_.find_breakpoints();
+  cpu_.engine.sync_mode();
+  cpu_.engine.clear_inhibit();
+  cpu_.engine.flush_tlb();
+  cpu_.mmu.control_changed(true);
+  cpu_.mmu.flush_all();
+  cpu_.code.forget();
+}
+
+void SystemManagement::load(const CpuState& state) {
+  active_ = state.in_smm;
+  smbase_ = state.smbase;
+  smbase_known_ = !is_unknown(state, "smbase");
+}
+
+void SystemManagement::save(CpuState& state) const {
+  state.in_smm = active_;
+  state.smbase = smbase_;
+  if (smbase_known_) std::erase(state.unknown, "smbase");
+}
+
+}  // namespace citcat

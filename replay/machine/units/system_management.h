@@ -1,0 +1,62 @@
+#pragma once
+// System management mode (Intel SDM vol. 3, chapter 34): an SMI saves the processor's state in
+// memory and starts the handler; RSM takes it back from there. The bus shows both.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/in_flight.h"
+#include "replay/x86/smm_save_map.h"
+
+namespace citcat {
+
+class DebugUnit;
+class Retirement;
+
+/// Holds SMBASE. Both directions go through the map of the saved state (smm_save_map.h) and are
+/// told as AccessKind::system. Where SMBASE is not known the replay stops.
+class SystemManagement {
+ public:
+  /// All must outlive the object.
+  SystemManagement(CpuContext& cpu, InFlight& flight, DebugUnit& debug, Retirement& retirement)
+      : cpu_(cpu), flight_(flight), debug_(debug), retirement_(retirement) {}
+
+  void load(const CpuState& state);
+  void save(CpuState& state) const;
+  void set_smbase(std::uint32_t smbase) { smbase_ = smbase; }
+  /// nullopt where neither the state nor an SMI has told.
+  std::optional<std::uint32_t> smbase() const {
+    return smbase_known_ ? std::optional(smbase_) : std::nullopt;
+  }
+  std::uint32_t raw_smbase() const { return smbase_; }
+  /// Bits of the dword being told to Sink::write() that no manual defines.
+  std::uint32_t reserved_bits() const { return reserved_bits_; }
+
+  void interrupt(std::uint8_t revision);
+  void leave_handler();
+
+ private:
+  Segment saved_segment(unsigned index) const;
+  std::uint32_t saved_word(SmmField field) const;
+  std::array<std::uint32_t, kSmmSavedWords> saved_state(const SmmSaveMap& map) const;
+  std::array<std::uint32_t, kSmmSavedWords> unspecified_state(const SmmSaveMap& map) const;
+  void save_state(const SmmSaveMap& map);
+  void require_smbase() const;
+  void set_saved_segment(unsigned index, const Segment& segment);
+  void restore_saved(SmmField field, std::uint32_t word);
+  void mode_replaced();
+
+  CpuContext& cpu_;
+  InFlight& flight_;
+  DebugUnit& debug_;
+  Retirement& retirement_;
+
+  bool active_ = false;
+  std::uint32_t smbase_ = kResetSmbase;
+  bool smbase_known_ = true;
+  std::uint32_t reserved_bits_ = 0;
+};
+
+}  // namespace citcat

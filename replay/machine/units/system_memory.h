@@ -1,0 +1,28 @@
+#pragma once
+// Memory as the processor itself uses it: descriptor tables, task segments, interrupt vectors and
+// frames.
+
+#include <cstdint>
+
+#include "replay/machine/cpu_context.h"
+
+namespace citcat {
+
+/// Accesses are made with supervisor rights unless told otherwise, are told to the sink as
+/// AccessKind::system, and throw PageFault or UndefinedMemory. Sizes are 1 to 4 bytes.
+class SystemMemory {
+ public:
+  /// All must outlive the object.
+  explicit SystemMemory(CpuContext& cpu) : cpu_(cpu) {}
+
+  std::uint32_t read(std::uint32_t linear, std::uint32_t size);
+  void write(std::uint32_t linear, std::uint32_t value, std::uint32_t size, bool user = false);
+  /// Walks to the one or two pages of [first, last], as an access would that goes through them
+  /// upward; throws what it would throw.
+  void page_in(std::uint32_t first, std::uint32_t last, Access access);
+
+ private:
+  CpuContext& cpu_;
+};
+
+}  // namespace citcat
