@@ -171,7 +171,7 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   /// The engine leaves a block in the middle only before a store into the block itself, which it
   /// then executes as a block of one instruction. A branch back into the block looks alike but for
   /// the length of what begins there: calls that may lead to themselves are in no block that they
-  /// may store to (Machine::must_be_reported()). `which`: number of the instruction that comes
+  /// may store to (BlockPlanner::must_be_reported()). `which`: number of the instruction that comes
   /// after (part of) the block ran, `block_size`: bytes of the engine's block that begins with it.
   bool was_left_before(std::uint32_t which, std::uint32_t block_size) const {
     if (which != 0) return was_left_inside(which, block_size);

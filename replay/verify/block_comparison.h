@@ -2,7 +2,7 @@
 // What ran as a block, or as many iterations of a repeated string, compared as a whole.
 //
 // Taken is only what instruction by instruction would be found right without a doubt; everything
-// else is refused, made again and judged there (Machine::roll_block_back()). Transactions may have
+// else is refused, made again and judged there (BlockSpeculation::roll_back()). Transactions may have
 // been pulled for a whole block before: nothing looks at those of later instructions.
 
 #include <cstdint>

@@ -53,6 +53,7 @@ class BlockPlanner {
     short_block_ = {linear, again ? 0 : size};
   }
 
+  /// The engine is about to translate the block at `linear`. Its template; null: it is reported.
   TranslatedBlock* plan_translation(std::uint32_t linear);
   /// The first part runs unreported, and so does the last one where nothing follows it. Between two
   /// reports in one of its blocks the engine may leave flags unwritten: there everything is
@@ -69,6 +70,7 @@ class BlockPlanner {
   /// After the engine stopped before a block whose template does not fit its translation, or what
   /// has changed since.
   void replan();
+  /// Has the engine forget all code, and drops all templates.
   void forget_code();
 
  private:

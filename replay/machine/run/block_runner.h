@@ -51,6 +51,7 @@ class BlockRunner {
   /// in progress is to be taken back.
   bool settle_for_translation(std::uint32_t linear);
 
+  /// The engine is about to execute the block of `size` bytes at `linear`.
   void meet(std::uint32_t linear, std::uint32_t size, TranslatedBlock& translated);
 
  private:

@@ -40,6 +40,7 @@ class BlockSpeculation {
   void be_careful_behind(std::uint32_t count) {
     careful_until_ = cpu_.position.instruction + count + 1;
   }
+  /// What was taken back no longer counts.
   void be_careless() { careful_until_ = 0; }
   /// The block in progress was left before its first instruction. False when it has to be taken
   /// back.
@@ -55,6 +56,7 @@ class BlockSpeculation {
       note_accesses(block);
     if (cpu_.block_receiver != nullptr) tell_receiver(block, cpu_.position);
   }
+  /// Tells it to the block receiver, which must not be null.
   void tell_receiver(const BlockTemplate& block, Position first) {
     told_.code = &block;
     cpu_.block_receiver->block(told_, first);

@@ -27,10 +27,12 @@ class CodeFetch {
   CodeFetch(CpuContext& cpu, InFlight& flight, Expectation& expectation, CodeFrames& code_frames)
       : cpu_(cpu), flight_(flight), expectation_(expectation), code_frames_(code_frames) {}
 
+  /// What the bytes are in this mode; valid until the next call.
   const DecodedInstruction& decode(std::span<const std::uint8_t> bytes, CodeMode mode) {
     return decode_cache_.decode(bytes, mode);
   }
 
+  /// The instruction at `linear`. Throws CodeElsewhere too.
   const DecodedInstruction& fetch(std::uint32_t linear);
   /// What becomes of an instruction at `linear` that is none.
   [[noreturn]] void refuse_undefined(const DecodedInstruction& info, std::uint32_t linear);

@@ -26,6 +26,7 @@ class EngineTranslations {
         running_(running),
         code_frames_(code_frames) {}
 
+  /// EngineClient::on_translate().
   std::optional<Translation> translate(std::uint32_t linear, EngineAccess access);
   /// The page is one of those that the instruction in flight may look at with supervisor rights:
   /// its other accesses are the program's, like the upper half of what POP of a segment register

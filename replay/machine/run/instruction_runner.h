@@ -68,8 +68,12 @@ class InstructionRunner {
   /// Of the instruction in flight, which the engine reports once more: it has not completed. One
   /// that transfers control may lead to itself, but a call has pushed something then.
   bool comes_again() const;
+  /// Between runs: completes what is in flight where the engine is past it, being at `linear`;
+  /// `completed`: it is past it wherever it is.
   void settle_in_flight(std::uint32_t linear, bool completed);
+  /// AfterStop::native_fault.
   void handle_native_fault();
+  /// The engine found no translation: makes the walk, or delivers the fault.
   void resolve_translation_fault();
   /// Leaves a repeated string whose count is used up without asking the engine, which would have to
   /// see the arranged bytes once more.

@@ -34,13 +34,18 @@ class CodePatcher {
   /// The engine may have translated what was patched: forget_code() is due.
   bool has_code_to_forget() const { return !patched_code_.empty(); }
 
+  /// The instruction in flight has an encoding that the engine does not know, or not so.
   bool needs_canonical() const;
   /// The engine reads or writes `size` bytes beyond the segment at `base` where the processor goes
   /// on at its beginning.
   void lend_beyond(std::uint32_t base, std::uint32_t size);
+  /// Throws ReplayStopped where the instruction, about to be patched, reads its own bytes.
   void refuse_reading_own_code(PhysAddr a, std::uint32_t size);
+  /// Puts everything in place; the engine then executes one instruction.
   void patch();
+  /// Puts everything back.
   void restore();
+  /// Has the engine forget what it translated of patched bytes.
   void forget_code();
 
  private:

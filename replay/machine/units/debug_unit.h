@@ -22,6 +22,7 @@ class DebugUnit {
   static constexpr std::uint32_t kStep = 1u << 14, kTaskSwitch = 1u << 15;
 
   const std::array<std::uint32_t, 8>& registers() const { return dr_; }
+  /// Takes DR0 to DR7.
   void load(const std::array<std::uint32_t, 8>& registers) {
     dr_ = registers;
     find_breakpoints();
@@ -40,7 +41,9 @@ class DebugUnit {
 
   /// Bits for DR6 of a trap that is due.
   std::uint32_t pending() const { return pending_; }
+  /// These and no others are.
   void set_pending(std::uint32_t bits) { pending_ = bits; }
+  /// These are too.
   void add_pending(std::uint32_t bits) { pending_ |= bits; }
   /// The pending bits are in DR6, and no longer pending.
   void take_pending() {
@@ -49,6 +52,7 @@ class DebugUnit {
   }
   /// Instruction number `instruction` comes behind a load of SS: traps wait until it has completed.
   void shade(std::uint64_t instruction) { stack_shadow_ = instruction; }
+  /// No instruction does.
   void shade_nothing() { stack_shadow_ = kNever; }
 
   /// After DR7 changed.
@@ -56,11 +60,15 @@ class DebugUnit {
   /// Before the instruction at `linear` is looked at. RF holds its breakpoints off, and so does a
   /// load of SS just before it (SDM vol. 3, 6.8.3).
   void check_code(std::uint32_t linear);
+  /// Notes the breakpoints that an access of the instruction in flight meets.
   void check_data(const DataAccess& a);
+  /// The same of `size` ports.
   void check_port(std::uint16_t port, std::uint32_t size);
   /// The handler of #DB may use the debug registers.
   void clear_general_detect();
+  /// The instruction at the current position comes behind a load of SS.
   bool in_stack_shadow() const;
+  /// MOV from and to a debug register, as its encoding numbers it.
   std::uint32_t read(unsigned encoded);
   void write(unsigned encoded, std::uint32_t value);
 

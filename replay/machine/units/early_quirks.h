@@ -33,9 +33,13 @@ class EarlyCpuQuirks {
 
   /// True when the instruction is settled: it faults, or is executed here.
   bool prepare();
+  /// AfterStop::segment_end.
   void deliver_segment_end();
+  /// The instruction in flight is one that an 8088 has, or does, otherwise.
   bool emulated_on_8088() const;
+  /// Makes and retires that.
   void emulate();
+  /// Makes and retires an x87 instruction of an 80286, whose coprocessor does not answer.
   void emulate_coprocessor_cycles();
 
  private:

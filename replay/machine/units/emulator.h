@@ -53,6 +53,7 @@ class Emulator {
 
   /// The engine must not execute the instruction in flight.
   bool is_made_here() const;
+  /// Makes and retires it. Throws what the processor would.
   void emulate();
 
  private:

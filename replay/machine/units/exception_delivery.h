@@ -36,6 +36,7 @@ class ExceptionDelivery {
 
   /// False when another exception was delivered instead, or the processor shut down.
   bool raise(CpuException exception, std::uint32_t return_eip, DeliveredEvent::Kind kind);
+  /// Machine::interrupt().
   void interrupt(std::uint8_t vector, DeliveredEvent::Kind kind);
   /// Delivers what the instruction just completed has met.
   void take_debug_trap();

@@ -42,6 +42,7 @@ class FarTransfer {
   /// Whether the far transfer about to run is made here. In protected mode all jumps and calls are,
   /// and what of IRET goes to another task, or elsewhere than the engine would go.
   bool transfers_here();
+  /// Makes and retires it.
   void transfer();
 
  private:

@@ -20,6 +20,7 @@ class FlagCorrection {
   /// All must outlive the object.
   FlagCorrection(CpuContext& cpu, Operands& operands) : cpu_(cpu), operands_(operands) {}
 
+  /// The instruction about to be executed.
   void begin(const DecodedInstruction& info) {
     fixes_flags_ = info.flag_rule != FlagRule::none && has_flag_rule(info, cpu_.model);
     if (fixes_flags_) keep_inputs(info);
@@ -29,6 +30,7 @@ class FlagCorrection {
   /// AfterStop::fix_flags.
   void apply() { cpu_.engine.set_eflags(fix_flags_); }
 
+  /// Behind it.
   void correct(const DecodedInstruction& info);
 
  private:

@@ -24,11 +24,13 @@ class FloatingPoint {
 
   ~FloatingPoint();
 
+  /// Bits of MXCSR that the processor has.
   void set_mxcsr_mask(std::uint32_t mask);
   /// Throws #MF where the x87 unit has an exception pending.
   void check_pending();
   /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
   std::uint64_t model_specific_results() const { return model_specific_results_; }
+  /// Goes on counting from here.
   void restore_results(std::uint64_t count) {
     model_specific_results_ = count;
     first_model_specific_.reset();
@@ -36,8 +38,11 @@ class FloatingPoint {
   /// The instruction that gave the first of them since restore_results().
   const std::optional<ModelSpecific>& first_model_specific() const { return first_model_specific_; }
 
+  /// Makes the instruction in flight, and its stores.
   void execute();
+  /// Throws #UD or #NM where CR0 and CR4 do not admit an instruction of this class.
   void check_available(InstructionClass kind) const;
+  /// The engine executed MMX or EMMS: what that does to the x87 unit beside it.
   void note_mmx();
 
  private:

@@ -16,6 +16,7 @@ class ModelRegisters {
   /// All must outlive the object.
   explicit ModelRegisters(CpuContext& cpu) : cpu_(cpu) {}
 
+  /// Takes those of the state.
   void load(const CpuState& state) {
     msrs_ = state.msrs;
     cpuid_ = state.cpuid;
@@ -28,8 +29,11 @@ class ModelRegisters {
   /// WRMSR.
   void write();
 
+  /// nullopt where neither the state nor the program has set it.
   std::optional<std::uint64_t> find_msr(std::uint32_t index) const;
+  /// RDTSC, RDPMC, RDMSR.
   void read_internal(InternalRead::Op op);
+  /// CPUID.
   void cpuid();
 
  private:

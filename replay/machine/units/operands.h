@@ -28,6 +28,7 @@ class Operands {
            CodePatcher& patcher)
       : cpu_(cpu), flight_(flight), expectation_(expectation), debug_(debug), patcher_(patcher) {}
 
+  /// What the processor is going to access: its stores go to InFlight::stores.
   void access(const DataAccess& a, const MemoryOperand& operand);
   /// `writes`: the access itself, or one that follows it to the same place, which is refused before
   /// anything is read.
@@ -38,9 +39,11 @@ class Operands {
   std::uint32_t part(const MemoryOperand& operand, unsigned i);
   /// The operand of the instruction in flight has two parts, of which the second begins at 0.
   bool wraps_between_parts() const;
+  /// Reads an operand that access() has looked at.
   void read(std::uint32_t linear, std::span<std::uint8_t> out);
   /// An operand of at most four bytes, as a number.
   std::uint32_t read_value(std::uint32_t linear, std::uint32_t size);
+  /// Writes `bytes` where InFlight::stores says, which are cut to what was written.
   void write_stores(std::span<const std::uint8_t> bytes);
   /// The engine stores unaligned operands byte by byte. Where one of them changes the block being
   /// executed it leaves the instruction there, and begins it anew: what it has stored so far must

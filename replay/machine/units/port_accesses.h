@@ -26,6 +26,7 @@ class PortAccesses {
 
   /// At the beginning of a run: whether there is a gate.
   void begin(const CpuState& state) { has_a20_gate_ = follows_a20_gate(state); }
+  /// Its state is part of the machine's.
   A20Gate& a20_gate() { return a20_gate_; }
   const A20Gate& a20_gate() const { return a20_gate_; }
   /// A port write has completed.
@@ -33,6 +34,7 @@ class PortAccesses {
     if (has_a20_gate_ && a20_gate_.mask() != cpu_.engine.a20_mask()) move_a20_gate();
   }
 
+  /// EngineClient::on_in() and on_out().
   std::uint32_t read(std::uint16_t port, std::uint32_t size);
   void write(std::uint16_t port, std::uint32_t size, std::uint32_t value);
   /// Nothing showed the port access of the instruction in flight, or something else: it has not

@@ -36,14 +36,19 @@ class Retirement {
         fpu_(fpu),
         ports_(ports) {}
 
+  /// Tells the instruction or iteration in flight, and its stores.
   void report_completed();
   /// The instruction or iteration in flight, as sinks see it.
   ExecutedInstruction executed() const;
+  /// Behind the last iteration, or any other instruction.
   void retire();
   /// Behind the instruction. From the 386 on EIP goes on from FFFF to 10000, where the next fetch
   /// is refused, in 16-bit code too.
   std::uint32_t next_eip() const;
+  /// Both, of an instruction that was made here and goes on behind itself.
   void complete_emulated();
+  /// After one that was made here and was told has led elsewhere. `flags_before`: EFLAGS as TF in
+  /// them was before it.
   void finish_mode_switch(std::uint32_t flags_before);
 
  private:

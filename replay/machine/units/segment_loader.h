@@ -22,7 +22,10 @@ class SegmentLoader {
   SegmentLoader(CpuContext& cpu, InFlight& flight, SystemMemory& system, Operands& operands)
       : cpu_(cpu), flight_(flight), system_(system), operands_(operands) {}
 
+  /// Reads a descriptor, and tells so. Throws vector `fault` where its table has none; `ext`: that
+  /// bit of the error code.
   Descriptor read_descriptor(std::uint16_t selector, std::uint8_t fault, std::uint32_t ext);
+  /// Sets and tells the accessed bit, where it is not set.
   void mark_accessed(const Descriptor& d);
   /// Where the descriptor's type byte lies, when `selector` names one within its table.
   std::optional<std::uint32_t> descriptor_type_byte(std::uint16_t selector) const;
@@ -32,8 +35,11 @@ class SegmentLoader {
   void tell_descriptor(std::uint16_t selector);
   /// LAR, LSL, VERR and VERW look a descriptor up.
   void tell_looked_up();
+  /// Before the instruction in flight loads a selector.
   void watch();
+  /// And behind it.
   void report_watched();
+  /// Behind a far transfer that the engine made.
   void mark_transfer_accessed();
   /// LES and its like. What OperandPreparation::prepare() looks at and watches has been looked at.
   void load_far_pointer();

@@ -30,6 +30,7 @@ class StackPusher {
   /// The stack of a more privileged level (SDM vol. 3, 6.12.1): the task segment names it.
   StackTop inner_stack(std::uint32_t level, std::uint32_t ext,
                        std::optional<Descriptor>& descriptor);
+  /// Throws the stack fault or page fault that the processor would.
   void push(StackTop& top, std::uint32_t value, std::uint32_t width, std::uint32_t ext);
   /// Throws what `count` pushes would.
   void page_in_pushes(StackTop top, std::uint32_t width, unsigned count);

@@ -23,8 +23,11 @@ class SystemManagement {
   SystemManagement(CpuContext& cpu, InFlight& flight, DebugUnit& debug, Retirement& retirement)
       : cpu_(cpu), flight_(flight), debug_(debug), retirement_(retirement) {}
 
+  /// Takes what the state says.
   void load(const CpuState& state);
+  /// Tells it.
   void save(CpuState& state) const;
+  /// It is known from now on, if it was.
   void set_smbase(std::uint32_t smbase) { smbase_ = smbase; }
   /// nullopt where neither the state nor an SMI has told.
   std::optional<std::uint32_t> smbase() const {
@@ -34,7 +37,9 @@ class SystemManagement {
   /// Bits of the dword being told to Sink::write() that no manual defines.
   std::uint32_t reserved_bits() const { return reserved_bits_; }
 
+  /// Machine::system_management_interrupt().
   void interrupt(std::uint8_t revision);
+  /// RSM: made and retired.
   void leave_handler();
 
  private:

@@ -35,6 +35,7 @@ class TaskSwitch {
   };
   /// The delivery in progress is past a task switch's commit point.
   bool entered() const { return entered_; }
+  /// A delivery begins: it is not, yet.
   void begin_delivery() { entered_ = false; }
 
   /// The task segment that a task gate names.
