@@ -27,7 +27,7 @@ class SystemManagement {
   void load(const CpuState& state);
   /// Tells it.
   void save(CpuState& state) const;
-  /// It is known from now on, if it was.
+  /// Whether it is known stays as it was.
   void set_smbase(std::uint32_t smbase) { smbase_ = smbase; }
   /// nullopt where neither the state nor an SMI has told.
   std::optional<std::uint32_t> smbase() const {
