@@ -130,30 +130,10 @@ bool BlockRunner::follow_compared(std::uint32_t linear, BlockTemplate& block) {
 /// Looks at everything. `block`: null where it is to be reported.
 void BlockRunner::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate* block) {
   running_.surroundings = RunningBlock::kUnknown;
-  if (running_.rolled_back) return;
-  bool once_more = false;
-  if (running_.block == nullptr) {
-    once_more = stores_into_itself(linear);
-  } else if (block == nullptr) {
-    once_more = settle_block(linear, size);
-  } else {  // what is left comes again reported: planner_.may_be_once_more()
-    retire_block(running_.block->count());
-  }
-  if (running_.rolled_back) return;
-  if (once_more) {
-    CITCAT_ASSERT(block == nullptr);
-    return;
-  }
+  if (running_.rolled_back || !settle_last(linear, size, block)) return;
   std::uint32_t second = BlockTemplate::kNoFrame;
-  if (!lies_as_translated(linear, size, block, second)) {
-    running_.hot = linear;
-    cpu_.request(AfterStop::ask_again);
-    return;
-  }
-  if (block == nullptr) {
-    warm_up(linear);
-    return;
-  }
+  if (!lies_as_translated(linear, size, block, second)) return ask_again(linear);
+  if (block == nullptr) return warm_up(linear);
   // What was prepared before a page was translated is done over by the block.
   if (flight_.resuming && flight_.active && linear == cpu_.linear) flight_.active = false;
   flight_.resuming = false;
@@ -161,43 +141,60 @@ void BlockRunner::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemp
     if (!instructions_.settle_before(linear)) return;
     // MOV to CR and INVLPG drop translations when they complete, which is now: the engine looked
     // for the block before.
-    if (cpu_.code.block_page == CodePage::kNone &&
-        !lies_as_translated(linear, size, block, second)) {
-      running_.hot = linear;
-      cpu_.request(AfterStop::ask_again);
-      return;
-    }
+    const bool dropped = cpu_.code.block_page == CodePage::kNone;
+    if (dropped && !lies_as_translated(linear, size, block, second)) return ask_again(linear);
   }
   cpu_.linear = linear;
-  if (cpu_.boundary_stop()) {
-    cpu_.request(AfterStop::at_position);
-    return;
-  }
-  if (cpu_.code_cache_full) [[unlikely]] {
-    cpu_.request(AfterStop::forget_code);
-    return;
-  }
+  if (cpu_.boundary_stop()) return cpu_.request(AfterStop::at_position);
+  if (cpu_.code_cache_full) [[unlikely]]
+    return cpu_.request(AfterStop::forget_code);
   if (block->second_frame == BlockTemplate::kNoFrame) block->second_frame = second;
-  if (!block->fits(size)) planner_.note_size(linear, size);
-  if (rights_.stale) rights_.refresh(cpu_, running_.registers);
-  if (!block->fits(size) || !lies_in_both_pages(*block) || !rights_.allow(*block) ||
-      debug_.watches_code()) {
+  if (!fits(*block, size)) {
     running_.hot = linear;
-    cpu_.request(AfterStop::replan);
-    return;
+    return cpu_.request(AfterStop::replan);
   }
-  if (cpu_.position.instruction + block->whole_count > cpu_.until.instruction) {
-    cpu_.request(AfterStop::step);
-    return;
+  begin_block(*block);
+}
+
+/// Completes what ran before the block at `linear`. False where nothing is to be done about that.
+bool BlockRunner::settle_last(std::uint32_t linear, std::uint32_t size,
+                              const BlockTemplate* block) {
+  bool once_more = false;
+  if (running_.block == nullptr) {
+    once_more = stores_into_itself(linear);
+  } else if (block == nullptr) {
+    once_more = settle_block(linear, size);
+  } else {  // what is left comes again reported: BlockPlanner::may_be_once_more()
+    retire_block(running_.block->count());
   }
-  if (!ask_to_tell(*block) || !enter_block(*block)) {
-    refuse_block(*block);
-    return;
+  if (running_.rolled_back) return false;
+  CITCAT_ASSERT(!once_more || block == nullptr);
+  return !once_more;
+}
+
+void BlockRunner::ask_again(std::uint32_t linear) {
+  running_.hot = linear;
+  cpu_.request(AfterStop::ask_again);
+}
+
+/// `block` is what the engine made a block of `size` bytes of, and may run as it was planned.
+bool BlockRunner::fits(const BlockTemplate& block, std::uint32_t size) {
+  if (rights_.stale) rights_.refresh(cpu_, running_.registers);
+  if (!block.fits(size)) planner_.note_size(block.key.linear, size);
+  return block.fits(size) && lies_in_both_pages(block) && rights_.allow(block) &&
+         !debug_.watches_code();
+}
+
+/// Nothing is in the way of `block` but what is due in it.
+void BlockRunner::begin_block(BlockTemplate& block) {
+  if (cpu_.position.instruction + block.whole_count > cpu_.until.instruction) {
+    return cpu_.request(AfterStop::step);
   }
+  if (!ask_to_tell(block) || !enter_block(block)) return refuse_block(block);
   if (cpu_.polling) return;
-  block->mark = rights_.mark();
+  block.mark = rights_.mark();
   // count_block() has more to do otherwise.
-  if (!cpu_.resume_flag && flight_.retries == 0) running_.surroundings = block->mark;
+  if (!cpu_.resume_flag && flight_.retries == 0) running_.surroundings = block.mark;
 }
 
 /// Finds out whether `block` is to be compared. False where it must not run unreported.

@@ -78,6 +78,10 @@ class BlockRunner {
   void follow_asked(std::uint32_t linear, std::uint32_t size, BlockTemplate& block);
   bool follow_compared(std::uint32_t linear, BlockTemplate& block);
   void meet_block(std::uint32_t linear, std::uint32_t size, BlockTemplate* block);
+  bool settle_last(std::uint32_t linear, std::uint32_t size, const BlockTemplate* block);
+  void ask_again(std::uint32_t linear);
+  bool fits(const BlockTemplate& block, std::uint32_t size);
+  void begin_block(BlockTemplate& block);
   bool ask_to_tell(const BlockTemplate& block);
   void refuse_block(BlockTemplate& block);
   bool enter_block(BlockTemplate& block);

@@ -10,16 +10,7 @@
 namespace citcat {
 
 const DecodedInstruction& CodeFetch::fetch(std::uint32_t linear) {
-  const bool user = cpu_.user_mode();
-  if ((linear & ~kPageMask) != cpu_.code.page) {
-    cpu_.code.frame = cpu_.mmu.translate(LinearAddr{linear}, Access::execute, user);
-    cpu_.code.frame.value &= ~kPageMask;
-    cpu_.code.host = cpu_.memory.host(cpu_.code.frame);
-    if (cpu_.code.host == nullptr) throw UndefinedMemory{cpu_.code.frame, 1, "code"};
-    require_code_at(LinearAddr{linear}, cpu_.code.frame);
-    cpu_.code.page = linear & ~kPageMask;
-    code_frames_.note_code(cpu_.code.frame.page());
-  }
+  if ((linear & ~kPageMask) != cpu_.code.page) find_page(linear);
   const std::uint32_t offset = linear & kPageMask;
   flight_.physical = cpu_.code.frame + offset;
   const CodeMode mode = cpu_.code_mode();
@@ -34,9 +25,27 @@ const DecodedInstruction& CodeFetch::fetch(std::uint32_t linear) {
     decoded_.expect(linear + slot.info.length);
     return slot.info;
   }
+  read(slot, linear, here, mode);
+  return slot.info;
+}
+
+void CodeFetch::find_page(std::uint32_t linear) {
+  CodePage& code = cpu_.code;
+  code.frame = cpu_.mmu.translate(LinearAddr{linear}, Access::execute, cpu_.user_mode());
+  code.frame.value &= ~kPageMask;
+  code.host = cpu_.memory.host(code.frame);
+  if (code.host == nullptr) throw UndefinedMemory{code.frame, 1, "code"};
+  require_code_at(LinearAddr{linear}, code.frame);
+  code.page = linear & ~kPageMask;
+  code_frames_.note_code(code.frame.page());
+}
+
+/// Decodes what lies at `linear`, with `here` bytes of it in this page at most.
+void CodeFetch::read(DecodedCode::Slot& slot, std::uint32_t linear, std::uint32_t here,
+                     CodeMode mode) {
   slot.valid = false;
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
-  std::memcpy(bytes.data(), cpu_.code.host + offset, here);
+  std::memcpy(bytes.data(), cpu_.code.host + (linear & kPageMask), here);
   slot.info = decode_cache_.decode({bytes.data(), here}, mode);
   std::uint32_t first = slot.info.state == DecodeState::ok ? slot.info.length : here;
   std::uint32_t second = 0;
@@ -47,7 +56,7 @@ const DecodedInstruction& CodeFetch::fetch(std::uint32_t linear) {
     if (cpu_.traits.has_limits && last == cpu_.engine.segment_limit(kCs) && last != 0xffffffff) {
       throw CpuException{13, 0u, 0};
     }
-    next = cpu_.mmu.translate(LinearAddr{linear + here}, Access::execute, user);
+    next = cpu_.mmu.translate(LinearAddr{linear + here}, Access::execute, cpu_.user_mode());
     const std::uint8_t* host = cpu_.memory.host(next);
     if (host == nullptr) throw UndefinedMemory{next, 1, "code"};
     require_code_at(LinearAddr{linear + here}, next);
@@ -69,7 +78,6 @@ const DecodedInstruction& CodeFetch::fetch(std::uint32_t linear) {
   slot.linear = linear;
   slot.mode = mode;
   slot.valid = slot.info.state == DecodeState::ok;
-  return slot.info;
 }
 
 /// Throws CodeElsewhere where the engine translated code of the page before the processor's TLB

@@ -38,6 +38,8 @@ class CodeFetch {
   [[noreturn]] void refuse_undefined(const DecodedInstruction& info, std::uint32_t linear);
 
  private:
+  void find_page(std::uint32_t linear);
+  void read(DecodedCode::Slot& slot, std::uint32_t linear, std::uint32_t here, CodeMode mode);
   void require_code_at(LinearAddr page, PhysAddr frame) const;
   bool reaches_beyond_limit(std::uint32_t linear);
 

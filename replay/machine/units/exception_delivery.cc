@@ -126,44 +126,58 @@ void ExceptionDelivery::deliver_real(std::uint8_t vector, std::uint32_t return_e
   cpu_.engine.sync_mode();
 }
 
+/// The gate of an interrupt, from level `cpl` (SDM vol. 3, figure 6-2).
+Descriptor ExceptionDelivery::read_gate(std::uint8_t vector, bool software, std::uint32_t cpl) {
+  const std::uint32_t error = vector * 8u + 2 + (software ? 0 : 1);
+  const TableRegister idt = cpu_.engine.idtr();
+  if (vector * 8u + 7 > idt.limit) throw CpuException{kProtection, error, 0};
+  Descriptor gate;
+  gate.linear = idt.base + vector * 8u;
+  gate.low = system_.read(gate.linear, 4);
+  gate.high = system_.read(gate.linear + 4, 4);
+  const bool handler = gate.is(SystemType::interrupt_gate16) || gate.is(SystemType::trap_gate16) ||
+                       gate.is(SystemType::interrupt_gate32) || gate.is(SystemType::trap_gate32);
+  if (!handler && !gate.is(SystemType::task_gate)) throw CpuException{kProtection, error, 0};
+  if (software && gate.dpl() < cpl) throw CpuException{kProtection, error, 0};
+  if (!gate.present()) throw CpuException{kNotPresent, error, 0};
+  return gate;
+}
+
+/// The code segment of its handler.
+Descriptor ExceptionDelivery::read_handler(std::uint16_t selector, std::uint32_t cpl, bool from_v86,
+                                           std::uint32_t ext) {
+  if ((selector & 0xfffc) == 0) throw CpuException{kProtection, ext, 0};
+  const Descriptor code = segments_.read_descriptor(selector, kProtection, ext);
+  const std::uint32_t error = (selector & 0xfffcu) | ext;
+  if (!code.is_code() || code.dpl() > cpl) throw CpuException{kProtection, error, 0};
+  if (!code.present()) throw CpuException{kNotPresent, error, 0};
+  if (from_v86 && (code.conforming() || code.dpl() != 0)) {
+    throw CpuException{kProtection, error, 0};
+  }
+  return code;
+}
+
 void ExceptionDelivery::deliver_protected(const CpuException& exception, std::uint32_t return_eip,
                                           DeliveredEvent::Kind kind) {
   const std::uint8_t vector = exception.vector;
   const bool software = kind == DeliveredEvent::Kind::software;
   const std::uint32_t ext = software ? 0 : 1;
-  const std::uint32_t idt_error = vector * 8u + 2 + ext;
-  const TableRegister idt = cpu_.engine.idtr();
-  if (vector * 8u + 7 > idt.limit) throw CpuException{kProtection, idt_error, 0};
-  const std::uint32_t gate_low = system_.read(idt.base + vector * 8u, 4);
-  const std::uint32_t gate_high = system_.read(idt.base + vector * 8u + 4, 4);
-  const std::uint32_t type = gate_high >> 8 & 0x1f;
-  // SDM vol. 3, figure 6-2.
-  const bool task_gate = type == static_cast<std::uint32_t>(SystemType::task_gate);
-  if (!task_gate && type != 6 && type != 7 && type != 14 && type != 15) {
-    throw CpuException{kProtection, idt_error, 0};
-  }
   const std::uint32_t old_flags = cpu_.engine.eflags();
   const bool from_v86 = (old_flags & kFlagVm) != 0;
-  const std::uint32_t cpl = from_v86 ? 3 : cpu_.engine.hflags() & 3;
-  if (software && (gate_high >> 13 & 3) < cpl) throw CpuException{kProtection, idt_error, 0};
-  if ((gate_high & kDescPresent) == 0) throw CpuException{kNotPresent, idt_error, 0};
-  const auto selector = static_cast<std::uint16_t>(gate_low >> 16);
-  if (task_gate) {
+  const std::uint32_t cpl = from_v86 ? 3 : cpu_.cpl();
+  const Descriptor gate = read_gate(vector, software, cpl);
+  const std::uint16_t selector = gate.gate_selector();
+  if (gate.is(SystemType::task_gate)) {
     tasks_.deliver(selector, exception, {return_eip, pushed_flags(kind, vector)}, ext);
     return;
   }
-  if ((selector & 0xfffc) == 0) throw CpuException{kProtection, ext, 0};
-  const Descriptor code = segments_.read_descriptor(selector, kProtection, ext);
-  const std::uint32_t selector_error = (selector & 0xfffcu) | ext;
-  if (!code.is_code() || code.dpl() > cpl) throw CpuException{kProtection, selector_error, 0};
-  if (!code.present()) throw CpuException{kNotPresent, selector_error, 0};
+  const Descriptor code = read_handler(selector, cpl, from_v86, ext);
   const bool inner = !code.conforming() && code.dpl() < cpl;
-  if (from_v86 && (!inner || code.dpl() != 0)) throw CpuException{kProtection, selector_error, 0};
-  const bool wide = (type & 8) != 0;
+  const bool wide = (gate.type() & 8) != 0;
   const std::uint32_t width = wide ? 4 : 2;
   const std::uint32_t flags_to_push = pushed_flags(kind, vector);
 
-  const std::uint32_t offset = (gate_low & 0xffff) | (wide ? gate_high & 0xffff0000 : 0);
+  const std::uint32_t offset = wide ? gate.gate_offset() : gate.gate_offset() & 0xffff;
   const std::uint32_t new_cpl = inner ? code.dpl() : cpl;
   const Segment new_code = code.segment(static_cast<std::uint16_t>((selector & ~3u) | new_cpl));
   if (offset > new_code.limit) throw CpuException{kProtection, ext, 0};
@@ -196,7 +210,7 @@ void ExceptionDelivery::deliver_protected(const CpuException& exception, std::ui
   cpu_.engine.set_segment(kCs, new_code);
   cpu_.engine.set_gpr(kEsp, top.esp);
   std::uint32_t flags = old_flags & ~(kFlagTf | kFlagNt | kFlagRf | kFlagVm);
-  if ((type & 1) == 0) flags &= ~kFlagIf;
+  if ((gate.type() & 1) == 0) flags &= ~kFlagIf;
   cpu_.engine.set_eflags(flags);
   cpu_.engine.set_eip(offset);
   cpu_.engine.sync_mode();

@@ -8,6 +8,7 @@
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/expectation.h"
 #include "replay/machine/in_flight.h"
+#include "replay/machine/units/table_descriptor.h"
 
 namespace citcat {
 
@@ -44,6 +45,9 @@ class ExceptionDelivery {
  private:
   void deliver(const CpuException& exception, std::uint32_t return_eip, DeliveredEvent::Kind kind);
   void deliver_real(std::uint8_t vector, std::uint32_t return_eip);
+  Descriptor read_gate(std::uint8_t vector, bool software, std::uint32_t cpl);
+  Descriptor read_handler(std::uint16_t selector, std::uint32_t cpl, bool from_v86,
+                          std::uint32_t ext);
   void deliver_protected(const CpuException& exception, std::uint32_t return_eip,
                          DeliveredEvent::Kind kind);
   std::uint32_t pushed_flags(DeliveredEvent::Kind kind, std::uint8_t vector) const;

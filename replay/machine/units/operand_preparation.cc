@@ -61,7 +61,19 @@ void OperandPreparation::prepare() {
   }
   if (may_look_up && !info.register_form) [[unlikely]]
     segments_.tell_looked_up();
-  switch (info.kind) {
+  prepare_descriptors();
+  if (info.kind == InstructionClass::push_segment && info.operand_bytes == 4 &&
+      !pushes_before_a_page()) {
+    std::memcpy(&flight_.segment_push_upper,
+                cpu_.memory.host(flight_.stores[0].physical + flight_.stores[0].size), 2);
+    flight_.restore_segment_push = true;
+  }
+  if (flight_.stores_to_code || info.kind == InstructionClass::ins) operands_.keep_overwritten();
+}
+
+/// Of selectors that the engine is going to load.
+void OperandPreparation::prepare_descriptors() {
+  switch (flight_.info->kind) {
     case InstructionClass::mov_to_segment:
     case InstructionClass::pop_segment:
     case InstructionClass::load_far_pointer:
@@ -76,13 +88,6 @@ void OperandPreparation::prepare() {
     default:
       break;
   }
-  if (info.kind == InstructionClass::push_segment && info.operand_bytes == 4 &&
-      !pushes_before_a_page()) {
-    std::memcpy(&flight_.segment_push_upper,
-                cpu_.memory.host(flight_.stores[0].physical + flight_.stores[0].size), 2);
-    flight_.restore_segment_push = true;
-  }
-  if (flight_.stores_to_code || info.kind == InstructionClass::ins) operands_.keep_overwritten();
 }
 
 /// What a processor refuses before it touches an operand, by mode and privilege (Intel SDM vol. 2,

@@ -37,6 +37,7 @@ class OperandPreparation {
   bool pushes_before_a_page() const;
 
  private:
+  void prepare_descriptors();
   void check_allowed() const;
 
   CpuContext& cpu_;

@@ -184,66 +184,54 @@ void SystemManagement::set_saved_segment(unsigned index, const Segment& segment)
   }
 }
 
-void SystemManagement::restore_saved(SmmField field, std::uint32_t word) {
-  const auto change = [&](auto&& set) {
-    Segment s = saved_segment(field.index);
-    set(s);
-    set_saved_segment(field.index, s);
-  };
-  const auto set_attributes = [word](Segment& s) {
+/// An item of a segment.
+void SystemManagement::restore_saved_segment(SmmField field, std::uint32_t word) {
+  Segment s = saved_segment(field.index);
+  const bool both = field.item == SmmItem::selector_and_attributes;
+  if (both || field.item == SmmItem::selector) {
+    s.selector = static_cast<std::uint16_t>(word);
+  }
+  if (both || field.item == SmmItem::attributes) {
     s.attributes = static_cast<std::uint16_t>(word >> 16 & kDescriptorBits);
     s.unusable = (word & kUsable) == 0;
-  };
-  const auto set_selector = [word](Segment& s) { s.selector = static_cast<std::uint16_t>(word); };
+  }
+  if (field.item == SmmItem::limit) s.limit = word;
+  if (field.item == SmmItem::base) s.base = word;
+  set_saved_segment(field.index, s);
+}
+
+void SystemManagement::restore_saved(SmmField field, std::uint32_t word) {
+  Engine& engine = cpu_.engine;
   switch (field.item) {
     case SmmItem::control:
-      cpu_.engine.set_cr(field.index, word);
-      break;
+      return engine.set_cr(field.index, word);
     case SmmItem::eflags:
-      cpu_.engine.set_eflags(word);
-      break;
+      return engine.set_eflags(word);
     case SmmItem::eip:
-      cpu_.engine.set_eip(word);
-      break;
+      return engine.set_eip(word);
     case SmmItem::gpr:
-      cpu_.engine.set_gpr(field.index, word);
-      break;
+      return engine.set_gpr(field.index, word);
     case SmmItem::debug:
-      debug_.set(field.index, word);
-      break;
+      return debug_.set(field.index, word);
     case SmmItem::selector:
-      change(set_selector);
-      break;
     case SmmItem::attributes:
-      change(set_attributes);
-      break;
     case SmmItem::selector_and_attributes:
-      change(set_selector);
-      change(set_attributes);
-      break;
     case SmmItem::limit:
-      change([word](Segment& s) { s.limit = word; });
-      break;
     case SmmItem::base:
-      change([word](Segment& s) { s.base = word; });
-      break;
+      return restore_saved_segment(field, word);
     case SmmItem::gdt_base:
-      cpu_.engine.set_gdtr({word, cpu_.engine.gdtr().limit});
-      break;
+      return engine.set_gdtr({word, engine.gdtr().limit});
     case SmmItem::gdt_limit:
-      cpu_.engine.set_gdtr({cpu_.engine.gdtr().base, static_cast<std::uint16_t>(word)});
-      break;
+      return engine.set_gdtr({engine.gdtr().base, static_cast<std::uint16_t>(word)});
     case SmmItem::idt_base:
-      cpu_.engine.set_idtr({word, cpu_.engine.idtr().limit});
-      break;
+      return engine.set_idtr({word, engine.idtr().limit});
     case SmmItem::idt_limit:
-      cpu_.engine.set_idtr({cpu_.engine.idtr().base, static_cast<std::uint16_t>(word)});
-      break;
+      return engine.set_idtr({engine.idtr().base, static_cast<std::uint16_t>(word)});
     case SmmItem::smbase:
       smbase_ = word;
-      break;
+      return;
     case SmmItem::revision:
-      break;
+      return;
   }
 }
 

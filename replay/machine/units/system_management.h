@@ -50,6 +50,7 @@ class SystemManagement {
   void save_state(const SmmSaveMap& map);
   void require_smbase() const;
   void set_saved_segment(unsigned index, const Segment& segment);
+  void restore_saved_segment(SmmField field, std::uint32_t word);
   void restore_saved(SmmField field, std::uint32_t word);
   void mode_replaced();
 
