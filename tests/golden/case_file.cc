@@ -248,14 +248,4 @@ CaseFile load_case(const std::filesystem::path& path) {
   throw FormatError(path.filename().string(), number, "expected the line 'expect', found the end");
 }
 
-std::vector<std::filesystem::path> case_paths() {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(CITCAT_SOURCE_DIR "/tests/golden/cases")) {
-    if (entry.path().extension() == ".case") paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 }  // namespace citcat::testing

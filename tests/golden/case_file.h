@@ -26,7 +26,4 @@ ImportedRecording import_case(const CaseFile& file);
 /// Throws FormatError, with the line's number as the offset.
 CaseFile load_case(const std::filesystem::path& path);
 
-/// Where the cases are, in the order of their names.
-std::vector<std::filesystem::path> case_paths();
-
 }  // namespace citcat::testing

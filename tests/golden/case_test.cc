@@ -1,18 +1,16 @@
 // Replays every tests/golden/cases/*.case and compares the listing of the run with the file's.
-// CITCAT_REBASE=1 rewrites the expectations instead; the review reads that difference.
+// scripts/rebase rewrites the expectations; the review reads that difference.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <vector>
 
 #include "events/archive/recording_file.h"
 #include "golden/case_file.h"
+#include "golden/golden_files.h"
 #include "golden/process.h"
 #include "replay/infer/event_placer.h"
 #include "replay/session/checkpoint_codec.h"
@@ -137,14 +135,6 @@ Recording recording_of(CaseFile& file, std::string* placed = nullptr) {
   return std::move(imported.recording);
 }
 
-std::string case_name(const ::testing::TestParamInfo<std::filesystem::path>& parameter) {
-  std::string name = parameter.param.stem().string();
-  std::replace_if(
-      name.begin(), name.end(),
-      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-  return name;
-}
-
 class Case : public ::testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(Case, RunsAsItsFileSays) {
@@ -152,9 +142,9 @@ TEST_P(Case, RunsAsItsFileSays) {
   std::string placed;
   const Recording recording = recording_of(file, &placed);
   const std::string listing = placed + list_run(recording);
-  if (std::getenv("CITCAT_REBASE") != nullptr) {
+  if (is_rebasing()) {
     write_file(GetParam(), file.given + listing);
-    GTEST_SKIP() << "expectation rewritten";
+    return;
   }
   EXPECT_EQ(listing, file.expect);
 }
@@ -199,7 +189,8 @@ TEST_P(Case, RunsTheSameFromAStoredCheckpointAtAnyInstruction) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, Case, ::testing::ValuesIn(case_paths()), case_name);
+INSTANTIATE_TEST_SUITE_P(Golden, Case, ::testing::ValuesIn(golden_files("cases", ".case")),
+                         golden_test_name);
 
 }  // namespace
 }  // namespace citcat::testing

@@ -9,6 +9,7 @@
 
 #include "events/derive/recording_builder.h"
 #include "golden/case_file.h"
+#include "golden/golden_files.h"
 #include "golden/process.h"
 #include "replay/session/replayer.h"
 #include "replay/verify/verifier.h"
@@ -199,11 +200,8 @@ TEST_P(RoundTrip, MatchesTheBusItMade) {
   EXPECT_EQ(a.eip, b.eip);
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, RoundTrip, ::testing::ValuesIn(case_paths()), [](const auto& at) {
-  std::string name = at.param.stem().string();
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Golden, RoundTrip, ::testing::ValuesIn(golden_files("cases", ".case")),
+                         golden_test_name);
 
 }  // namespace
 }  // namespace citcat::testing

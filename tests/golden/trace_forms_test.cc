@@ -15,6 +15,7 @@
 #include "events/position_text.h"
 #include "golden/case_file.h"
 #include "golden/citcat_test.h"
+#include "golden/golden_files.h"
 #include "replay/session/replayer.h"
 #include "replay/trace/trace_reader.h"
 
@@ -123,7 +124,7 @@ class TraceForms : public CitcatTest {
 
 TEST_F(TraceForms, OfEveryCaseAreReadAlikeAndAsTheMachineSaysFromEveryPosition) {
   int cases = 0;
-  for (const auto& path : case_paths()) {
+  for (const auto& path : golden_files("cases", ".case")) {
     SCOPED_TRACE(path.filename());
     const CaseFile given = load_case(path);
     if (!given.bus.empty()) continue;  // its interrupts have no place

@@ -1,4 +1,5 @@
-// `info` and `dump` on every kind of file, made by hand so that each number can be checked by eye.
+// `info`, `dump` and `import` on files made by hand: what must be alike, and what is refused. What
+// they print is in transcripts/dump.txt.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,18 +48,6 @@ class Files : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(Files, ImportCountsWhatTheCaptureHolds) {
-  const auto json = import();
-  EXPECT_EQ(json.at("format"), "record-csv");
-  EXPECT_EQ(json.at("cpu"), "386");
-  EXPECT_EQ(json.at("transactions"), 7);
-  EXPECT_EQ(json.at("instructions"), 4);
-  EXPECT_EQ(json.at("image_bytes"), 6);
-  EXPECT_EQ(json.at("interrupts"), 1);
-  EXPECT_EQ(json.at("io_reads"), 1);
-  EXPECT_EQ(json.at("external_writes"), 1);
-}
-
 TEST_F(Files, ACaptureDumpedAsCsvIsTheSameCapture) {
   const std::string first = good({"dump", "bus.csv", "--format", "csv"});
   EXPECT_EQ(first, kCapture);
@@ -66,30 +55,14 @@ TEST_F(Files, ACaptureDumpedAsCsvIsTheSameCapture) {
   EXPECT_EQ(good({"dump", "again.csv", "--format", "csv"}), first);
 }
 
-TEST_F(Files, DumpKeepsToItsRange) {
-  EXPECT_EQ(good({"dump", "bus.csv", "--from", "2", "--to", "3", "--format", "csv"}),
-            "seq,icount,rep,clk,type,addr,size,be,flags,burst,data\n"
-            "2,0,0,4,MEM_RD,00001234,1,1,-,0,5a\n");
-  const ProcessResult beyond = run({"dump", "bus.csv", "--from", "7"});
-  EXPECT_EQ(beyond.exit_code, 2);
-  EXPECT_THAT(beyond.err, HasSubstr("bus.csv ends after 7 transactions"));
+TEST_F(Files, ARangeThatEndsBeforeItBeginsIsAUsageError) {
   EXPECT_EQ(run({"dump", "bus.csv", "--from", "3", "--to", "2"}).exit_code, 2);
 }
 
-TEST_F(Files, ARecordingIsDumpedByEventsStateOrEvidence) {
+TEST_F(Files, EvidenceHasWhatReadsReturnedThoughTheArchiveDoesNotKeepIt) {
   import();
-  EXPECT_EQ(good({"dump", "bus.citcat"}),
-            "event interrupt transaction 4 instruction 2 iteration 0 vector 48\n"
-            "event external_write transaction 5 instruction 2 iteration 3 address 00001234 data "
-            "5b\n"
-            "event io_read transaction 6 instruction 3 iteration 0 port 60 size 1 value 1c\n");
-  const std::string state = good({"dump", "bus.citcat", "--state"});
-  EXPECT_THAT(state, HasSubstr("eax 0x77\n"));
-  EXPECT_THAT(state, HasSubstr("ebx ?\n"));
-  const std::string evidence = good({"dump", "bus.citcat", "--evidence", "--format", "csv"});
-  EXPECT_THAT(evidence, HasSubstr("3,1,0,6,IO_WR,00000080,1,1,-,0,5a\n"));
-  // Reads have what they returned, though the archive does not keep it.
-  EXPECT_EQ(evidence, good({"dump", "bus.csv", "--format", "csv"}));
+  EXPECT_EQ(good({"dump", "bus.citcat", "--evidence", "--format", "csv"}),
+            good({"dump", "bus.csv", "--format", "csv"}));
 }
 
 TEST_F(Files, InfoTellsKindsApart) {
@@ -104,15 +77,6 @@ TEST_F(Files, InfoTellsKindsApart) {
   write("poem.txt", "no bus was seen here\n");
   EXPECT_EQ(run({"info", "poem.txt"}).exit_code, 3);
   EXPECT_EQ(run({"info", "absent"}).exit_code, 4);
-}
-
-TEST_F(Files, InfoTotalsAreRight) {
-  const auto json = nlohmann::json::parse(good({"info", "bus.csv", "--json"}));
-  EXPECT_EQ(json.at("transactions"), 7);
-  EXPECT_EQ(json.at("with_position"), 7);
-  EXPECT_EQ(json.at("operations").at("code_read"), 2);
-  EXPECT_EQ(json.at("operations").at("io_read"), 1);
-  EXPECT_EQ(json.at("files").at(0).at("bytes"), std::string(kCapture).size());
 }
 
 TEST_F(Files, AnInterruptedCaptureAndItsRecordingSaySo) {
@@ -132,20 +96,6 @@ TEST_F(Files, AnInterruptedCaptureAndItsRecordingSaySo) {
     EXPECT_EQ(info.at("end"), "storage full") << file;
     EXPECT_THAT(info.at("warnings").dump(), HasSubstr("interrupted")) << file;
   }
-}
-
-TEST_F(Files, AKtTraceIsDumpedWithItsDisassembly) {
-  write("two.kt", std::string("\0\x10\0\0\x12\x8b\x03\0\x78\x56\x34\x12", 12) +
-                      std::string("\2\x10\0\0\1\x90\0\0", 8));
-  EXPECT_EQ(good({"dump", "two.kt", "--bits", "32"}),
-            "; The trace does not tell the size of its code, nor where it begins: the former is "
-            "guessed (--bits sets\n; it), positions count from the first record, and iterations of "
-            "REP are told by its repetition.\n"
-            "           0 00001000 8b03                   mov eax, [ebx] @12345678\n"
-            "           1 00001002 90                     nop\n");
-  EXPECT_EQ(good({"dump", "two.kt", "--from", "1", "--format", "csv"}),
-            "kind,number,address,bytes,address0,address1,iteration,mode,mode_source\n"
-            "instruction,1,00001002,90,,,0,,\n");
 }
 
 TEST_F(Files, WrongOptionsAreUsageErrorsAndBadCapturesAreNot) {
