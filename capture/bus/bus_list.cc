@@ -1,6 +1,8 @@
 // The table of processor buses. A new one is one row here and a decoder.
 
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include "capture/bus/bus_decoder.h"
 #include "capture/bus/decoder_286.h"
@@ -34,30 +36,25 @@ const BusDescription kBuses[] = {
      ClockEdge::falling, nullptr, make_pentium},
     {"k5", "AMD-K5: a Pentium bus with branch trace messages of its own", CpuModel::pentium, 8,
      pins_pentium, 0xffffffff, ClockEdge::falling, nullptr, make_pentium, true},
-    {"8088-states", "8088 state listing: one line a bus cycle", CpuModel::i8088, 1,
-     pins_8088_states, 0xfffff, ClockEdge::every, nullptr, make_states, true},
-    {"8086-states", "8086 state listing: one line a bus cycle", CpuModel::i8088, 2,
-     pins_8086_states, 0xfffff, ClockEdge::every, nullptr, make_states, true},
-    {"80286-states", "80286 state listing: one line a bus cycle", CpuModel::i286, 2,
-     pins_286_states, 0xffffff, ClockEdge::every, nullptr, make_states, true},
-    {"386sx-states", "80386SX and EX state listing: one line a bus cycle", CpuModel::i386, 2,
-     pins_386sx_states, 0x3ffffff, ClockEdge::every, nullptr, make_states, true},
-    {"386dx-states", "80386DX state listing: one line a bus cycle", CpuModel::i386, 4,
-     pins_386dx_states, 0xffffffff, ClockEdge::every, nullptr, make_states, true},
-    {"486-states", "i486 state listing: one line a bus cycle", CpuModel::i486, 4, pins_486_states,
-     0xffffffff, ClockEdge::every, nullptr, make_states, true},
-    {"pentium-states", "Pentium state listing: one line a bus cycle", CpuModel::pentium, 8,
-     pins_pentium_states, 0xffffffff, ClockEdge::every, nullptr, make_states, true},
 };
 
 }  // namespace
 
-std::span<const BusDescription> bus_descriptions() { return kBuses; }
+std::span<const BusDescription> bus_descriptions() {
+  static const std::vector<BusDescription> kAll = [] {
+    std::vector<BusDescription> all(std::begin(kBuses), std::end(kBuses));
+    const auto states = state_buses();
+    all.insert(all.end(), states.begin(), states.end());
+    return all;
+  }();
+  return kAll;
+}
 
 const BusDescription* find_bus(std::string_view id) {
-  const auto it = std::find_if(std::begin(kBuses), std::end(kBuses),
+  const auto buses = bus_descriptions();
+  const auto it = std::find_if(buses.begin(), buses.end(),
                                [&](const BusDescription& bus) { return bus.id == id; });
-  return it == std::end(kBuses) ? nullptr : &*it;
+  return it == buses.end() ? nullptr : &*it;
 }
 
 const PinChoice& PinSet::pin(const std::string& name) const {
