@@ -39,6 +39,7 @@ TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunO
   if (run_options.start) result.started_at = run_options.start->instruction;
   ReplaySession session(file, trace, run_options);
   result.report = session.run();
+  result.machine = session.machine().stats();
   result.differs_before = session.digests().compare(result.report.instructions);
   return result;
 }

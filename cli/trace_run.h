@@ -26,6 +26,7 @@ struct TraceRunOptions {
 struct TraceRunResult {
   ReplayReport report;
   std::uint64_t started_at = 0;  ///< instruction of the checkpoint used
+  MachineStats machine;          ///< of the machine that gave the result; zero where several did
   /// Where an archive's digests showed another run.
   std::optional<std::uint64_t> differs_before;
   /// Nothing contradicted the replay.

@@ -14,9 +14,11 @@
 #include "cli/parallel_trace.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
+#include "cli/replay_stats.h"
 #include "cli/shard.h"
 #include "cli/staged_output.h"
 #include "cli/trace_run.h"
+#include "events/archive/container.h"
 #include "formats/io/byte_sink.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
@@ -33,7 +35,7 @@ struct ReplayArguments {
   ReplayRange range;  ///< of these, and of the share
   int jobs = 1;
   bool processes = false, unchecked = false;
-  bool from_start = false, json = false;
+  bool from_start = false, stats = false, json = false;
   ComparisonPolicy comparison;
 };
 
@@ -61,7 +63,13 @@ double speed(const TraceRunResult& result, double seconds) {
   return seconds > 0 ? static_cast<double>(replayed) / seconds / 1e6 : 0.0;
 }
 
-void print_json(const TraceRunResult& result, double seconds, const Console& console) {
+/// Seconds since `start`.
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void print_json(const TraceRunResult& result, double seconds,
+                const std::optional<ReplayStats>& stats, const Console& console) {
   const ReplayReport& report = result.report;
   nlohmann::ordered_json json;
   json["instructions"] = report.instructions;
@@ -74,6 +82,7 @@ void print_json(const TraceRunResult& result, double seconds, const Console& con
   json["external_writes"] = report.external_writes;
   json["end"] = replay_end_name(report.end);
   json["divergence"] = divergence_json(report.divergence);
+  if (stats) json["stats"] = stats_json(*stats);
   console.print_json(json);
 }
 
@@ -159,8 +168,28 @@ void keep_trace(TraceOutput& output, std::optional<ShardDescription>& shard,
   write_description(path + ".json", *shard);
 }
 
+/// Results in the form asked for.
+void print_result(const TraceRunResult& result, double opening, double seconds,
+                  const ReplayArguments& arguments, const Console& console) {
+  std::optional<ReplayStats> stats;
+  if (arguments.stats) {
+    stats = ReplayStats{result.machine, result.report, result.started_at, opening, seconds};
+  }
+  if (arguments.json) {
+    print_json(result, seconds, stats, console);
+    return;
+  }
+  if (!is_standard_output(arguments.output)) print_text(result, seconds, console);
+  if (!stats) return;
+  for (const std::string& line : stats_lines(*stats)) console.note(line);
+}
+
 ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   require_own_output(arguments.output, arguments.json);
+  if (arguments.stats && arguments.jobs > 1) {
+    throw UsageError("--stats: not with --jobs: its processes count for themselves");
+  }
+  const auto opened = std::chrono::steady_clock::now();
   arguments.range = arguments.positions.instructions();
   if (!arguments.shard.empty() && arguments.positions.within_repeat()) {
     throw UsageError("--shard: --from and --to must not lie within a REP");
@@ -200,6 +229,7 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   options.policy = arguments.comparison;
   // Checkpoints are of the run without the hints.
   options.use_checkpoints = !arguments.from_start && arguments.hints.empty();
+  const double opening = seconds_since(opened);
   const auto start = std::chrono::steady_clock::now();
   const bool parallel = arguments.jobs > 1 && !arguments.output.empty() && !arguments.from_start;
   const TraceRunResult result =
@@ -208,7 +238,7 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
                : run_trace(file, arguments.output.empty() ? nullptr : trace, options, console);
   if (!parallel) output->trace.end(result.report.instructions);
   output->writer.flush();
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double seconds = seconds_since(start);
 
   const ReplayReport& report = result.report;
   if (report.end != ReplayReport::End::diverged && output->writer.instructions() == 0 &&
@@ -218,11 +248,7 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   // A trace that left the evidence does not get the name asked for: what was sure until then stays
   // beside it as `.partial`.
   if (result.sure()) keep_trace(*output, shard, arguments.output);
-  if (arguments.json) {
-    print_json(result, seconds.count(), console);
-  } else if (!is_standard_output(arguments.output)) {
-    print_text(result, seconds.count(), console);
-  }
+  print_result(result, opening, seconds, arguments, console);
   result.warn(console);
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
@@ -246,6 +272,8 @@ CommandRun define_replay(CLI::App& app) {
   define_comparison(app, arguments->comparison);
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
+  app.add_flag("--stats", arguments->stats,
+               "Say on stderr, or in the JSON, what the replay did and what it took");
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_replay(*arguments, console); };
 }
@@ -253,7 +281,8 @@ CommandRun define_replay(CLI::App& app) {
 }  // namespace
 
 extern const Command kReplayCommand{"replay", "Recompute the run and write its instruction trace",
-                                    "citcat replay boot.citcat -o boot.kt.zst --to 1000000",
+                                    "citcat replay boot.citcat -o boot.kt.zst --to 1000000\n"
+                                    "citcat replay boot.citcat --stats --json",
                                     define_replay};
 
 }  // namespace citcat

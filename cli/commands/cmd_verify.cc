@@ -26,7 +26,6 @@ namespace {
 
 struct VerifyArguments {
   std::string recording, memory, cache_model, hints;
-  int jobs = 1;
   bool json = false, cache = false, exact_cache = false, account = false;
   bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
   ComparisonPolicy comparison;
@@ -320,8 +319,6 @@ CommandRun define_verify(CLI::App& app) {
   app.add_option("RECORDING", arguments->recording, "Recording to check")->required();
   app.add_option("--memory", arguments->memory,
                  "Memory captured at the end: raw from physical 0, or an image with addresses");
-  app.add_option("--jobs", arguments->jobs,
-                 "Processes to use; one is used for now, whatever is asked");
   app.add_option("--hints", arguments->hints,
                  "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
   define_comparison(app, arguments->comparison);

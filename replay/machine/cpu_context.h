@@ -10,6 +10,7 @@
 #include "replay/engine/engine_code.h"
 #include "replay/machine/cpu_exception.h"
 #include "replay/machine/environment.h"
+#include "replay/machine/machine_stats.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/mmu.h"
 #include "replay/machine/observer.h"
@@ -104,6 +105,7 @@ struct CpuContext {
   bool resume_flag = false;      ///< EFLAGS.RF was loaded by the IRET just completed
   bool code_cache_full = false;  ///< translated code is to be forgotten at the next boundary
   AfterStop after_stop = AfterStop::none;
+  MachineStats stats;  ///< but what others count: Machine::stats()
 
   /// Stops the engine before what it reports just now.
   void request(AfterStop action) {

@@ -18,6 +18,7 @@
 #include "replay/machine/block_template.h"
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/environment.h"
+#include "replay/machine/machine_stats.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/mmu.h"
 #include "replay/machine/model_specific.h"
@@ -70,6 +71,8 @@ class Machine {
   const Mmu& mmu() const { return cpu_.mmu; }
 
   Position position() const { return cpu_.position; }
+  /// What it has done since it was made; restore() changes nothing of that.
+  MachineStats stats() const;
   /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
   std::uint64_t model_specific_results() const;
   /// The instruction that gave the first of them since load() or restore().

@@ -51,6 +51,7 @@ void Mmu::restore(const State& state) {
 
 void Mmu::flush_all() {
   ++epoch_;
+  ++stats_.flushes;
   for (Entry& e : itlb_) e.tag = kInvalid;
   for (Entry& e : dtlb_) e.tag = kInvalid;
   large_regions_.reset();
@@ -111,6 +112,7 @@ bool Mmu::take_control(bool reload_cr3) {
     flush_all();
   } else if (reload_cr3) {
     // Intel SDM vol. 3, 4.10.4.1: a CR3 load keeps global entries when CR4.PGE is set.
+    ++stats_.flushes;
     for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
       for (Entry& e : *tlb) {
         if (!e.global || !global_pages_) e.tag = kInvalid;
@@ -278,6 +280,7 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effec
 }
 
 PhysAddr Mmu::walk_and_fill(Entry& entry, LinearAddr address, Access access, bool user) {
+  ++stats_.walks;
   Walk result;
   try {
     result = walk(address, access, user, true);
@@ -322,6 +325,8 @@ void Mmu::lose(Access access) {
 }
 
 bool Mmu::fill_quietly(Entry& entry, LinearAddr address, Access access, bool user) {
+  ++stats_.walks;
+  ++stats_.quiet_walks;
   try {
     const Walk result = walk(address, access, user, false);
     if (result.marks) return false;

@@ -145,6 +145,14 @@ class Mmu {
   /// Changes whenever a page may have come to lie elsewhere.
   std::uint32_t epoch() const { return epoch_; }
 
+  /// Counted since it was made.
+  struct Stats {
+    std::uint64_t walks = 0;        ///< to fill an entry
+    std::uint64_t quiet_walks = 0;  ///< of these, by translate_quietly()
+    std::uint64_t flushes = 0;      ///< whole or but for global pages
+  };
+  const Stats& stats() const { return stats_; }
+
   bool paging() const { return paging_; }
   /// Where the directories lie that PAE's page-directory pointers name, as far as they are known.
   std::vector<PhysAddr> page_directories() const;
@@ -210,6 +218,7 @@ class Mmu {
   std::uint32_t pointer_cr0_ = 0, pointer_cr4_ = 0;  ///< bits whose change reads the pointers anew
   std::uint32_t a20_mask_ = 0xffffffff;
   std::uint32_t epoch_ = 0;
+  Stats stats_;
   std::array<std::optional<std::uint64_t>, 4> pdptes_{};
   // Direct-mapped and large: entries live until something drops them, as software must assume.
   std::vector<Entry> itlb_ = std::vector<Entry>(kCodeEntries);

@@ -15,7 +15,7 @@ DecodeCache::Entry& DecodeCache::entry(std::span<const std::uint8_t> bytes, std:
 }
 
 const DecodedInstruction& DecodeCache::decode(std::span<const std::uint8_t> bytes, CodeMode mode) {
-  if (bytes.size() < 2) return other_ = decode_instruction(bytes, mode, model_);
+  if (bytes.size() < 2) return decode_anew(bytes, mode);
   std::uint8_t& guess = lengths_[bytes[0] | std::size_t{bytes[1]} << 8];
   if (guess != 0 && guess <= bytes.size()) {
     // An instruction's bytes say where it ends: those behind it change nothing.
@@ -25,8 +25,7 @@ const DecodedInstruction& DecodeCache::decode(std::span<const std::uint8_t> byte
       return known.info;
     }
   }
-  other_ = decode_instruction(bytes, mode, model_);
-  if (other_.state != DecodeState::ok) return other_;
+  if (decode_anew(bytes, mode).state != DecodeState::ok) return other_;
   guess = other_.length;
   Entry& kept = entry(bytes, guess);
   kept = {mode, other_};

@@ -18,6 +18,8 @@ class DecodeCache {
 
   /// What `bytes` begin with (decode_instruction()). Valid until the next call.
   const DecodedInstruction& decode(std::span<const std::uint8_t> bytes, CodeMode mode);
+  /// How often it did not know them.
+  std::uint64_t decoded() const { return decoded_; }
 
  private:
   struct Entry {
@@ -26,8 +28,13 @@ class DecodeCache {
   };
 
   Entry& entry(std::span<const std::uint8_t> bytes, std::size_t length);
+  const DecodedInstruction& decode_anew(std::span<const std::uint8_t> bytes, CodeMode mode) {
+    ++decoded_;
+    return other_ = decode_instruction(bytes, mode, model_);
+  }
 
   CpuModel model_;
+  std::uint64_t decoded_ = 0;
   /// How long the last instruction was that began with these two bytes, the second in the upper
   /// half: a guess, which the entry's own bytes confirm. 0: none did.
   ZeroedArray<std::uint8_t> lengths_{std::size_t{1} << 16};

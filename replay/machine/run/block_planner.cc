@@ -78,6 +78,8 @@ TranslatedBlock* BlockPlanner::plan_translation(std::uint32_t linear) {
   running_.surroundings = RunningBlock::kUnknown;
   BlockTemplate* const block = cpu_.by_blocks ? plan_block(linear) : nullptr;
   plan_ = block;
+  ++cpu_.stats.translations;
+  if (block != nullptr) ++cpu_.stats.unreported;
   return block;
 }
 
@@ -261,6 +263,7 @@ void BlockPlanner::replan() {
 }
 
 void BlockPlanner::forget_code() {
+  ++cpu_.stats.code_forgotten;
   cpu_.code_cache_full = false;
   cpu_.engine.flush_code();
   templates_.clear();

@@ -206,6 +206,7 @@ bool BlockSpeculation::tell(const BlockTemplate& block) {
 }
 
 void BlockSpeculation::roll_back() {
+  ++cpu_.stats.rolled_back;
   running_.rolled_back = false;
   for (const BlockStore& store : block_stores_) {
     cpu_.memory.take_back(store.address, {store.before.data(), store.size});

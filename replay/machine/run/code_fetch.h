@@ -32,6 +32,9 @@ class CodeFetch {
     return decode_cache_.decode(bytes, mode);
   }
 
+  /// Instructions that no cache knew.
+  std::uint64_t decoded() const { return decode_cache_.decoded(); }
+
   /// The instruction at `linear`. Throws CodeElsewhere too.
   const DecodedInstruction& fetch(std::uint32_t linear);
   /// What becomes of an instruction at `linear` that is none.

@@ -42,6 +42,16 @@ std::uint32_t Machine::next_linear() const {
   return begun ? cpu_.linear : cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
 }
 
+MachineStats Machine::stats() const {
+  MachineStats stats = cpu_.stats;
+  stats.decoded = units_->code.decoded();
+  const Mmu::Stats& mmu = cpu_.mmu.stats();
+  stats.page_walks = mmu.walks;
+  stats.quiet_walks = mmu.quiet_walks;
+  stats.tlb_flushes = mmu.flushes;
+  return stats;
+}
+
 std::optional<std::uint32_t> Machine::smbase() const { return units_->smm.smbase(); }
 
 std::uint32_t Machine::reserved_bits() const { return units_->smm.reserved_bits(); }

@@ -46,6 +46,7 @@ bool RunLoop::step() {
   rights_.stale = true;
   cpu_.code.forget_block();
   running_.surroundings = RunningBlock::kUnknown;
+  ++cpu_.stats.engine_runs;
   const EngineStop stop = cpu_.engine.run();
   const bool was_patched = units_.patcher.is_active();
   if (was_patched) units_.patcher.restore();

@@ -220,6 +220,7 @@ void StringRunner::store_string(std::uint32_t count) {
 void StringRunner::pass_iterations(std::uint32_t count) {
   const std::uint32_t bytes = count * flight_.info->operand_bytes;
   cpu_.position.iteration += count;
+  cpu_.stats.string_iterations += count;
   cpu_.engine.set_gpr(kEcx, cpu_.engine.gpr(kEcx) - count);
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
     const int pointer = flight_.info->operands[i].base;

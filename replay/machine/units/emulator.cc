@@ -189,6 +189,7 @@ bool Emulator::is_made_here() const {
 }
 
 void Emulator::emulate() {
+  ++cpu_.stats.emulated;
   const InstructionClass kind = flight_.info->kind;
   const Row* const row = row_of(kind);
   const bool floating = row != nullptr && row->make == &Emulator::floating_point;

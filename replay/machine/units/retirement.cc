@@ -83,6 +83,7 @@ void Retirement::retire() {
   }
   ++cpu_.position.instruction;
   cpu_.position.iteration = 0;
+  ++cpu_.stats.alone;
 }
 
 void Retirement::after_system(const DecodedInstruction& info) {
