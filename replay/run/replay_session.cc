@@ -71,6 +71,7 @@ void ReplaySession::set_up(bool plain) {
   if (digests_.needed()) sinks_->add(digests_.sink());
   ReplayOptions replay;
   replay.to = options_.to;
+  replay.path = options_.path;
   if (file_.meta().evidence == EvidenceMode::full) {
     replay.evidence = [this] { return file_.evidence(); };
   }

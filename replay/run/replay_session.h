@@ -32,6 +32,8 @@ struct SessionOptions {
   /// Called with each machine that the observer is going to be told of, before it runs; may be
   /// empty.
   std::function<void(const Machine&)> machine_made;
+  /// As in ReplayOptions.
+  ExecutionPath path = ExecutionPath::blocks;
   /// Predict the traffic of this cache; null: of none. Only with `check`, from the beginning.
   const CacheDescriptor* cache = nullptr;
   /// Begin at this checkpoint, or at the beginning of the run with checkpoints. The evidence is
