@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "events/archive/container.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"

@@ -1,5 +1,8 @@
 #include "events/adoption.h"
 
+#include "formats/io/byte_reader.h"
+#include "formats/io/byte_writer.h"
+
 namespace citcat {
 
 void write_adoptions(ByteWriter& out, const std::vector<Adoption>& adoptions) {

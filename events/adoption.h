@@ -7,10 +7,11 @@
 
 #include "events/address.h"
 #include "events/position.h"
-#include "formats/io/byte_reader.h"
-#include "formats/io/byte_writer.h"
 
 namespace citcat {
+
+class ByteReader;
+class ByteWriter;
 
 /// A byte of memory that was taken over from the bus.
 struct Adoption {

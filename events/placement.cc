@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
 
 namespace citcat {

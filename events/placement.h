@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "events/recording.h"
-#include "formats/io/byte_reader.h"
 
 namespace citcat {
+
+class ByteReader;
 
 /// How the position of an interrupt is known. Numbers are those in archives.
 enum class Placement : std::uint8_t {

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "events/access_run.h"
+
 namespace citcat {
 
 void EvidenceWriter::write_run(const AccessRun& run) {

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "events/access_run.h"
 #include "events/adoption.h"
 #include "events/bus_transaction.h"
 #include "events/cpu_state.h"
@@ -20,6 +19,8 @@
 #include "events/position.h"
 
 namespace citcat {
+
+struct AccessRun;
 
 /// Where an event stands among the transactions the replay reproduces in order, for captures that
 /// have no counter. Each field counts items before the event.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "events/archive/container.h"
 #include "events/archive/recording_check.h"
 
 namespace citcat {

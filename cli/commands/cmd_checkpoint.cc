@@ -13,6 +13,7 @@
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
 #include "cli/trace_run.h"
+#include "events/archive/container.h"
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
 #include "replay/session/checkpoints.h"

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/file_kind.h"
 #include "cli/storage_account.h"
+#include "events/archive/container.h"
 #include "events/archive/recording_file.h"
 #include "events/position_text.h"
 #include "formats/captures/sparse_image.h"

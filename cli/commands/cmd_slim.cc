@@ -12,6 +12,7 @@
 #include "cli/replay_progress.h"
 #include "cli/staged_output.h"
 #include "cli/temporary_file.h"
+#include "events/archive/container.h"
 #include "events/archive/recording_file.h"
 #include "events/derive/event_order.h"
 #include "events/derive/external_writes.h"

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "events/archive/container.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"

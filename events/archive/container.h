@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "events/archive/chunk.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/hash.h"
@@ -22,13 +23,6 @@
 
 namespace citcat {
 
-/// Four ASCII characters, the first in the lowest byte.
-using ChunkKind = std::uint32_t;
-constexpr ChunkKind chunk_kind(const char (&name)[5]) {
-  ChunkKind kind = 0;
-  for (int i = 3; i >= 0; --i) kind = kind << 8 | static_cast<unsigned char>(name[i]);
-  return kind;
-}
 /// The four characters, anything unprintable as '?'.
 std::string chunk_kind_name(ChunkKind kind);
 
@@ -43,18 +37,6 @@ inline constexpr ChunkKind kIndexChunk = chunk_kind("INDX");
 inline constexpr ChunkKind kEndChunk = chunk_kind("END ");
 /// A content chunk that salvaging puts where something was lost: see LostChunk.
 inline constexpr ChunkKind kLostChunk = chunk_kind("LOST");
-
-/// What the header of a chunk says.
-struct ChunkInfo {
-  ChunkKind kind = 0;
-  std::uint32_t sequence = 0;      ///< ordinal in the file, from 0, index and end chunks included
-  std::uint64_t offset = 0;        ///< of its header in the file
-  bool compressed = false;         ///< the payload is one zstd frame
-  std::uint64_t stored_bytes = 0;  ///< of the payload in the file
-  std::uint64_t plain_bytes = 0;   ///< of the payload after decompression
-  Hash128 hash;                    ///< XXH3-128 of the payload as stored
-  bool operator==(const ChunkInfo&) const = default;
-};
 
 /// Appends chunks to a file being written. Compression runs on threads beside the caller; chunks
 /// stand in the file in the order in which they were added.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "events/archive/checkpoint_series.h"
+#include "events/archive/recording_codec.h"
 #include "events/archive/recording_file.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "events/archive/archive_meta.h"
 #include "events/archive/container.h"
 #include "events/recording.h"
 #include "formats/io/byte_reader.h"
@@ -31,31 +32,6 @@ inline constexpr ChunkKind kPlacementChunk = chunk_kind("PLAC");
 inline constexpr ChunkKind kHintChunk = chunk_kind("HINT");
 /// The chunks that follow belong to another recording of the archive: its number, a varint.
 inline constexpr ChunkKind kSelectChunk = chunk_kind("SLCT");
-
-/// What the archive keeps of the evidence.
-enum class EvidenceMode : std::uint8_t {
-  full = 0,     ///< every transaction, as EvidenceReader gives them
-  digests = 1,  ///< digests of what a replay must reproduce, at intervals
-};
-
-/// What an archive says of itself beside the recording.
-struct ArchiveMeta {
-  std::string engine;  ///< who wrote it: program and versions
-  EvidenceMode evidence = EvidenceMode::full;
-  /// Events carry only what a replay needs: no transactions of port reads; no anchors and windows
-  /// where positions are known; I/O and internal reads, which are consumed in order, no positions
-  /// and no EIP.
-  bool lean = false;
-};
-
-/// What a replay did up to a position, in one number: how an archive without evidence tells whether
-/// a replay is the one that was verified. What it covers is the affair of who computes it
-/// (replay/session/digest_sink.h).
-struct ReplayDigest {
-  std::uint64_t instruction = 0;  ///< completed instructions
-  std::uint64_t digest = 0;       ///< of everything since the start
-  bool operator==(const ReplayDigest&) const = default;
-};
 
 /// Rows of an event chunk; writers begin another chunk when it is full.
 inline constexpr std::size_t kEventChunkRows = std::size_t{1} << 18;

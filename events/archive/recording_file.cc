@@ -7,6 +7,9 @@
 #include <span>
 #include <utility>
 
+#include "events/archive/container.h"
+#include "events/archive/evidence_codec.h"
+#include "events/archive/recording_codec.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
 
@@ -191,7 +194,9 @@ RecordingName parse_recording_name(const std::string& name) {
 std::string default_engine_identity() { return "citcat " CITCAT_VERSION; }
 
 RecordingFileWriter::RecordingFileWriter(const std::string& path, RecordingFileOptions options)
-    : options_(std::move(options)), container_(path) {}
+    : options_(std::move(options)),
+      container_(std::make_unique<ContainerWriter>(path)),
+      evidence_(std::make_unique<EvidenceEncoder>()) {}
 
 RecordingFileWriter::~RecordingFileWriter() = default;
 
@@ -199,9 +204,9 @@ void RecordingFileWriter::write_all(std::span<const BusTransaction> transactions
   if (options_.evidence != EvidenceMode::full) return;
   while (!transactions.empty()) {
     const auto some = transactions.first(
-        std::min(transactions.size(), kEvidenceChunkTransactions - evidence_.size()));
-    evidence_.add(some);
-    if (evidence_.full()) add_evidence();
+        std::min(transactions.size(), kEvidenceChunkTransactions - evidence_->size()));
+    evidence_->add(some);
+    if (evidence_->full()) add_evidence();
     transactions = transactions.subspan(some.size());
   }
 }
@@ -210,9 +215,9 @@ void RecordingFileWriter::write_run(const AccessRun& run) {
   if (options_.evidence != EvidenceMode::full) return;
   for (std::size_t i = 0; i < run.size();) {
     const AccessRun some =
-        run.part(i, std::min(run.size() - i, kEvidenceChunkTransactions - evidence_.size()));
-    evidence_.add(some);
-    if (evidence_.full()) add_evidence();
+        run.part(i, std::min(run.size() - i, kEvidenceChunkTransactions - evidence_->size()));
+    evidence_->add(some);
+    if (evidence_->full()) add_evidence();
     i += some.size();
   }
 }
@@ -227,19 +232,20 @@ void RecordingFileWriter::write_events(const Events& events) {
 void RecordingFileWriter::add_events(const std::vector<Interrupt>& interrupts,
                                      const std::vector<ExternalWrite>& external_writes,
                                      const std::vector<IoRead>& io_reads) {
-  add_event_chunks(container_, kInterruptChunk, interrupts, options_, encode_interrupts);
-  add_event_chunks(container_, kExternalWriteChunk, external_writes, options_,
+  add_event_chunks(*container_, kInterruptChunk, interrupts, options_, encode_interrupts);
+  add_event_chunks(*container_, kExternalWriteChunk, external_writes, options_,
                    encode_external_writes);
-  add_event_chunks(container_, kIoReadChunk, io_reads, options_, encode_io_reads);
+  add_event_chunks(*container_, kIoReadChunk, io_reads, options_, encode_io_reads);
 }
 
 /// Ends the chunk, if anything is in it.
 void RecordingFileWriter::add_evidence() {
-  if (evidence_.size() == 0) return;
+  if (evidence_->size() == 0) return;
   mark();
   // Another thread would have to fetch all of it from this one's caches.
-  container_.add_here(kEvidenceChunk, evidence_.encode(), ZstdOptions{options_.evidence_level, 0});
-  evidence_.clear();
+  container_->add_here(kEvidenceChunk, evidence_->encode(),
+                       ZstdOptions{options_.evidence_level, 0});
+  evidence_->clear();
 }
 
 void RecordingFileWriter::select(std::size_t number) {
@@ -250,7 +256,7 @@ void RecordingFileWriter::select(std::size_t number) {
 /// Says whose the next chunk is, unless that is clear.
 void RecordingFileWriter::mark() {
   if (marked_ == selected_) return;
-  container_.add(kSelectChunk, encode_selection(selected_), kSmallCompression);
+  container_->add(kSelectChunk, encode_selection(selected_), kSmallCompression);
   marked_ = selected_;
 }
 
@@ -260,7 +266,7 @@ void RecordingFileWriter::finish(const Recording& recording,
   close();
 }
 
-void RecordingFileWriter::close() { container_.finish(); }
+void RecordingFileWriter::close() { container_->finish(); }
 
 void RecordingFileWriter::add(const Recording& recording, std::span<const ReplayDigest> digests) {
   add_evidence();
@@ -269,25 +275,25 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
   meta.engine = options_.engine;
   meta.evidence = options_.evidence;
   meta.lean = options_.lean;
-  container_.add(kMetaChunk, encode_meta(recording, meta), kSmallCompression);
-  container_.add(kCpuChunk, encode_cpu(recording.initial), kSmallCompression);
-  add_image(container_, recording.image, meta.evidence);
+  container_->add(kMetaChunk, encode_meta(recording, meta), kSmallCompression);
+  container_->add(kCpuChunk, encode_cpu(recording.initial), kSmallCompression);
+  add_image(*container_, recording.image, meta.evidence);
   add_events(recording.interrupts, recording.external_writes, recording.io_reads);
-  add_event_chunks(container_, kInternalReadChunk, recording.internal_reads, options_,
+  add_event_chunks(*container_, kInternalReadChunk, recording.internal_reads, options_,
                    encode_internal_reads);
-  if (recording.end) container_.add(kStopChunk, encode_stop(*recording.end), kSmallCompression);
+  if (recording.end) container_->add(kStopChunk, encode_stop(*recording.end), kSmallCompression);
   if (!recording.adoptions.empty()) {
     ByteWriter adoptions;
     write_adoptions(adoptions, recording.adoptions);
-    container_.add(kAdoptionChunk, adoptions.take(), kSmallCompression);
+    container_->add(kAdoptionChunk, adoptions.take(), kSmallCompression);
   }
   add_digest_chunks(digests, [this](std::vector<std::uint8_t> payload) {
-    container_.add(kDigestChunk, std::move(payload), kSmallCompression);
+    container_->add(kDigestChunk, std::move(payload), kSmallCompression);
   });
 }
 
 RecordingAppender::RecordingAppender(const std::string& path)
-    : container_(parse_recording_name(path).path) {
+    : container_(std::make_unique<ContainerAppender>(parse_recording_name(path).path)) {
   const RecordingName name = parse_recording_name(path);
   const ContainerReader archive(name.path);
   std::size_t selected = 0;
@@ -298,30 +304,35 @@ RecordingAppender::RecordingAppender(const std::string& path)
     selected = decode_selection(in, ~std::size_t{0} - 1);
   }
   const std::size_t wanted = name.number.value_or(0);
-  if (selected != wanted) container_.add(kSelectChunk, encode_selection(wanted), kSmallCompression);
+  if (selected != wanted)
+    container_->add(kSelectChunk, encode_selection(wanted), kSmallCompression);
 }
+
+RecordingAppender::~RecordingAppender() = default;
+
+void RecordingAppender::finish() { container_->finish(); }
 
 void RecordingAppender::add_digests(std::span<const ReplayDigest> digests) {
   add_digest_chunks(digests, [this](std::vector<std::uint8_t> payload) {
-    container_.add(kDigestChunk, std::move(payload), kSmallCompression);
+    container_->add(kDigestChunk, std::move(payload), kSmallCompression);
   });
 }
 
 ChunkInfo RecordingAppender::add_checkpoint(std::vector<std::uint8_t> checkpoint) {
-  return container_.add(kCheckpointChunk, std::move(checkpoint), kCheckpointCompression);
+  return container_->add(kCheckpointChunk, std::move(checkpoint), kCheckpointCompression);
 }
 
 void RecordingAppender::add_checkpoint_index(std::vector<std::uint8_t> index) {
-  container_.add(kCheckpointIndexChunk, std::move(index), kSmallCompression);
+  container_->add(kCheckpointIndexChunk, std::move(index), kSmallCompression);
 }
 
 void RecordingAppender::add_placements(std::span<const PlacedEvent> events) {
-  container_.add(kPlacementChunk, encode_placements(events), kSmallCompression);
+  container_->add(kPlacementChunk, encode_placements(events), kSmallCompression);
 }
 
 void RecordingAppender::add_hints(const HintFile& hints) {
   const std::string text = hints_text(hints);
-  container_.add(kHintChunk, {text.begin(), text.end()}, kSmallCompression);
+  container_->add(kHintChunk, {text.begin(), text.end()}, kSmallCompression);
 }
 
 RecordingFile RecordingFile::open(const std::string& path) {
@@ -468,6 +479,10 @@ std::vector<ChunkInfo> RecordingFile::chunks_of(ChunkKind kind) const {
     if (chunk.kind == kind) found.push_back(chunk);
   }
   return found;
+}
+
+std::vector<std::uint8_t> RecordingFile::checkpoint(const ChunkInfo& chunk) const {
+  return container_->read(chunk);
 }
 
 std::vector<ChunkInfo> RecordingFile::checkpoints() const { return chunks_of(kCheckpointChunk); }

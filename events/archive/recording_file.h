@@ -10,14 +10,18 @@
 #include <string>
 #include <vector>
 
-#include "events/archive/container.h"
-#include "events/archive/evidence_codec.h"
-#include "events/archive/recording_codec.h"
+#include "events/archive/archive_meta.h"
+#include "events/archive/chunk.h"
 #include "events/hint.h"
 #include "events/placement.h"
 #include "events/recording.h"
 
 namespace citcat {
+
+class ContainerAppender;
+class ContainerReader;
+class ContainerWriter;
+class EvidenceEncoder;
 
 /// Who wrote an archive by default: the program and its version.
 std::string default_engine_identity();
@@ -72,10 +76,10 @@ class RecordingFileWriter final : public EvidenceWriter {
   void mark();
 
   RecordingFileOptions options_;
-  ContainerWriter container_;
-  std::size_t selected_ = 0;  ///< recording that write() and add() are for
-  std::size_t marked_ = 0;    ///< recording that the next chunk would be taken for
-  EvidenceEncoder evidence_;  ///< of the chunk that grows
+  std::unique_ptr<ContainerWriter> container_;
+  std::size_t selected_ = 0;                   ///< recording that write() and add() are for
+  std::size_t marked_ = 0;                     ///< recording that the next chunk would be taken for
+  std::unique_ptr<EvidenceEncoder> evidence_;  ///< of the chunk that grows
 };
 
 /// What "x.citcat@2" means: the file and the number. A file that has such a name is meant itself.
@@ -124,9 +128,7 @@ class RecordingFile {
   std::unique_ptr<EvidenceReader> evidence() const;
   /// Checkpoints in the order in which they were added: their chunks, and the content of one.
   std::vector<ChunkInfo> checkpoints() const;
-  std::vector<std::uint8_t> checkpoint(const ChunkInfo& chunk) const {
-    return container_->read(chunk);
-  }
+  std::vector<std::uint8_t> checkpoint(const ChunkInfo& chunk) const;
   /// Indexes of series of checkpoints, in that order (events/archive/checkpoint_series.h).
   std::vector<ChunkInfo> checkpoint_indexes() const;
   /// XXH3-128 of the recording without its provenance, its warnings and who wrote it, and without
@@ -162,6 +164,7 @@ class RecordingAppender {
  public:
   /// Names a recording as RecordingFile::open() does. Throws FormatError when `path` is no archive.
   explicit RecordingAppender(const std::string& path);
+  ~RecordingAppender();
   void add_digests(std::span<const ReplayDigest> digests);
   /// One checkpoint, at most kMaxChunkBytes (events/archive/checkpoint_series.h). Returns where it
   /// lies.
@@ -172,10 +175,10 @@ class RecordingAppender {
   void add_placements(std::span<const PlacedEvent> events);
   /// Corrections that a person has reviewed; opening the archive applies them.
   void add_hints(const HintFile& hints);
-  void finish() { container_.finish(); }
+  void finish();
 
  private:
-  ContainerAppender container_;
+  std::unique_ptr<ContainerAppender> container_;
 };
 
 }  // namespace citcat

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "events/archive/container.h"
 #include "formats/io/error.h"
 #include "replay/engine/engine.h"
 #include "replay/session/checkpoint_codec.h"

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "events/archive/checkpoint_series.h"
+#include "formats/io/byte_reader.h"
 #include "formats/io/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "events/archive/recording_file.h"
+#include "formats/io/byte_reader.h"
 #include "formats/io/error.h"
 #include "unit/temporary_folder.h"
 

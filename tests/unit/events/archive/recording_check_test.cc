@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "events/archive/recording_codec.h"
 #include "events/archive/recording_file.h"
 #include "formats/io/error.h"
 #include "unit/events/archive/random_recording.h"

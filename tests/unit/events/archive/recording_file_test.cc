@@ -1,3 +1,4 @@
+#include "events/archive/container.h"
 #include "events/archive/recording_file.h"
 
 #include <gmock/gmock.h>
