@@ -34,8 +34,11 @@ endfunction()
 # citcat_component(NAME [INTERNAL] [PUBLIC lib...] [PRIVATE lib...] [EXCLUDE file...])
 #
 # The static library citcat_NAME of all sources below NAME/, with headers included from the root of
-# the tree ("formats/kt/kt.h"). Its headers are installed, except with INTERNAL and except those named
-# *_internal.h. A component that has no sources yet is an interface library.
+# the tree ("formats/kt/kt.h"). It is installed, with those of its headers that public_headers.txt
+# names, except with INTERNAL. A component that has no sources yet is an interface library.
+#
+# Every header is verified to compile alone (all_verify_interface_header_sets), but for those named
+# *_internal.h.
 function(citcat_component component)
   cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "" "PUBLIC;PRIVATE;EXCLUDE")
   set(name citcat_${component})
@@ -43,6 +46,7 @@ function(citcat_component component)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${folder}/*.h)
   list(FILTER headers EXCLUDE REGEX "_internal\\.h$")
+  citcat_public_headers(public ${folder})
   foreach(file IN LISTS arg_EXCLUDE)
     list(REMOVE_ITEM sources ${folder}/${file})
   endforeach()
@@ -71,7 +75,23 @@ function(citcat_component component)
     target_include_directories(${name} ${visibility} ${PROJECT_SOURCE_DIR})
   else()
     target_sources(${name} ${visibility}
-      FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+      FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${public})
     set_property(GLOBAL APPEND PROPERTY CITCAT_INSTALLED_COMPONENTS ${name})
+    list(REMOVE_ITEM headers ${public})
   endif()
+  # What is not installed is verified on behalf of a target that nobody links.
+  add_library(${name}_headers INTERFACE)
+  target_sources(${name}_headers
+    INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+  target_link_libraries(${name}_headers INTERFACE ${name})
+endfunction()
+
+# citcat_public_headers(VARIABLE FOLDER): the headers below FOLDER that are installed.
+function(citcat_public_headers variable folder)
+  set(list ${PROJECT_SOURCE_DIR}/cmake/public_headers.txt)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list})
+  file(STRINGS ${list} lines REGEX "^[^#]")
+  list(TRANSFORM lines PREPEND ${PROJECT_SOURCE_DIR}/)
+  list(FILTER lines INCLUDE REGEX "^${folder}/")
+  set(${variable} ${lines} PARENT_SCOPE)
 endfunction()

@@ -38,6 +38,9 @@ if(unicorn_is_ours)
   endif()
 endif()
 install(FILES LICENSE README.md CHANGES.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Who writes captures from C takes these into a program of theirs.
+install(FILES capture/writer/citcat_capture.h capture/writer/citcat_capture.c capture/writer/example.c
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/capture-writer)
 file(GLOB manual_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
 if(manual_pages)
   install(FILES ${manual_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -18,6 +18,11 @@ file(REMOVE_RECURSE ${work})
 
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
 
+set(root ${CMAKE_CURRENT_LIST_DIR}/../..)
+run(${CMAKE_COMMAND} -D LIST=${root}/cmake/public_headers.txt -D PREFIX=${prefix} -D WORK=${work}
+  -D CXX=${CXX} -P ${CMAKE_CURRENT_LIST_DIR}/check_headers.cmake)
+message(STATUS "${output}")
+
 run(${prefix}/bin/citcat --version)
 message(STATUS "installed program: ${output}")
 
@@ -47,7 +52,7 @@ string(STRIP "${output}" flags)
 separate_arguments(flags UNIX_COMMAND "${flags}")
 file(GLOB_RECURSE example ${prefix}/*/cache_simulator.c)
 run(${cc} -std=c99 -Wall -Wextra -Werror ${example} -o ${work}/cache_simulator ${flags})
-set(samples ${CMAKE_CURRENT_LIST_DIR}/../../samples/ibm5150)
+set(samples ${root}/samples/ibm5150)
 run(${prefix}/bin/citcat import ${samples}/area5150.sr --cpu 8088 -o ${work}/r.citcat
   --initial-state ${samples}/state.json --start interrupt:0)
 run(${prefix}/bin/citcat replay ${work}/r.citcat -o ${work}/r.ktz)
@@ -63,6 +68,16 @@ execute_process(COMMAND ${work}/cache_simulator ${work}/absent.citcat 8192 4 16
   RESULT_VARIABLE result ERROR_VARIABLE message)
 if(result EQUAL 0 OR NOT message MATCHES "absent.citcat: cannot open")
   message(FATAL_ERROR "a file that is not there gave status ${result} and \"${message}\"")
+endif()
+
+# The writer of the native form: the example, a whole monitor, as somebody would build it.
+file(GLOB_RECURSE example ${prefix}/*/example.c)
+cmake_path(GET example PARENT_PATH writer)
+run(${cc} -std=c99 -Wall -Wextra -Werror ${example} ${writer}/citcat_capture.c -o ${work}/monitor)
+run(${work}/monitor ${work}/monitor.capture)
+run(${prefix}/bin/citcat info ${work}/monitor.capture --json)
+if(NOT output MATCHES "\"format\":\"native\"")
+  message(FATAL_ERROR "the example of the writer made\n${output}")
 endif()
 
 # The C++ interface: an observer sees the same of a recording, of one without evidence, and from a
