@@ -42,7 +42,7 @@ class ByteReader {
   std::uint64_t varint(std::string_view field);
   /// A varint holding a signed number in zigzag order: 0, -1, 1, -2, 2 ...
   std::int64_t signed_varint(std::string_view field);
-  /// Passes over `n` varints, whatever they hold: for those that are read later.
+  /// Skips `n` varints without looking at their values.
   void skip_varints(std::uint64_t n, std::string_view field);
   /// A varint that counts something to be read next: more than `max` throws.
   std::size_t count(std::string_view field, std::uint64_t max);

@@ -28,7 +28,7 @@ class ByteSink {
   virtual void finish() = 0;
 };
 
-/// Whoever reads what is written has closed its end, as `| head` does.
+/// The reader of our output has closed its end, as `| head` does.
 class ReaderGone : public IoError {
  public:
   using IoError::IoError;

@@ -10,13 +10,13 @@
 
 namespace citcat {
 
-/// A queue between two threads. It has no limit of its own: where as many pieces as there are go
-/// round, from one thread to the other and back, there are never more.
+/// A queue between two threads. It has no limit of its own: its users bound it by reusing a fixed
+/// number of pieces, which travel to the other thread and back.
 template <typename T>
 class Handover {
  public:
-  /// Who found the queue empty goes on when `enough` pieces are there: woken for each of them, two
-  /// threads that are about as fast would do little but wake each other. Fewer than go round.
+  /// A thread that found the queue empty is woken once `enough` pieces wait: with a wake-up for
+  /// each, two threads of about equal speed would do little else. Less than the number of pieces.
   explicit Handover(std::size_t enough) : enough_(enough) {}
 
   void put(T piece) {
@@ -39,7 +39,7 @@ class Handover {
     pieces_.pop_front();
     return piece;
   }
-  /// Nothing more will be put; what is there can be taken.
+  /// No more pieces will come; those in the queue can still be taken.
   void close() {
     {
       const std::scoped_lock lock(mutex_);

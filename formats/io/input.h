@@ -38,10 +38,10 @@ inline constexpr std::size_t kStoredKtMagicBytes = 16;
 /// message says so. Errors of the operating system throw IoError.
 class InputStream {
  public:
-  /// `head`: only to look at, for which read_head() is there.
+  /// `head` only peeks at the beginning: use read_head() for that.
   enum class Use : std::uint8_t { whole, head };
   /// Opens `path`; "-" is the standard input. Several concatenated members or frames are one
-  /// stream. What can be read but once (formats/io/once_input.h) throws IoError the second time.
+  /// stream. An input that can be read only once (once_input.h) throws IoError the second time.
   explicit InputStream(const std::string& path, Use use = Use::whole);
   /// Reads from memory that the caller keeps alive; `name` is for messages.
   InputStream(std::span<const std::uint8_t> stored, std::string name);
@@ -81,7 +81,7 @@ class InputStream {
   /// Makes a decoder of a segment's content; errors name `name`.
   using SegmentDecoders = std::unique_ptr<SegmentDecoder> (*)(std::vector<std::uint8_t> content,
                                                               const std::string& name);
-  /// What stored traces are read with: formats/kt gives it, before main(). Without it they are
+  /// Registers the decoder of stored traces; formats/kt does so before main(). Without it they are
   /// refused with FormatError.
   static void decode_segments_by(SegmentDecoders make);
 
@@ -108,9 +108,9 @@ class InputStream {
   std::uint64_t offset_ = 0;
 };
 
-/// The first `n` bytes (at most InputStream::kMaxPeek) of a stream, decompressed; fewer only when
-/// it ends before. Nothing is taken from whoever opens it next, though it be a pipe. What was found
-/// damaged throws FormatError.
+/// The first `n` bytes (at most InputStream::kMaxPeek) of a stream, decompressed; fewer only if the
+/// stream is shorter. Consumes nothing, even of a pipe: the next to open it still gets all bytes.
+/// Throws FormatError for damaged input.
 std::vector<std::uint8_t> read_head(const std::string& path, std::size_t n);
 
 /// The whole of a stream, decompressed. More than `max_bytes` throws FormatError.

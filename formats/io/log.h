@@ -1,5 +1,5 @@
 #pragma once
-// What the program says of itself on request: CITCAT_LOG=MODULE:LEVEL[,MODULE:LEVEL...].
+// Log lines that the user asks for with CITCAT_LOG=MODULE:LEVEL[,MODULE:LEVEL...].
 
 #include <cstdint>
 #include <string>
@@ -14,12 +14,12 @@ enum class LogLevel : std::uint8_t {
   debug,  ///< each step that led to them
 };
 
-/// One module's lines. Constructed at namespace scope, once for each module.
+/// The log of one module. Make one at namespace scope for each module.
 class Logger {
  public:
   /// `module` must outlive the object: a literal.
   explicit Logger(const char* module);
-  /// Ask before a text is made.
+  /// Whether this level is on; ask before composing a text.
   bool at(LogLevel level) const;
   /// To the standard error output, as "citcat: [module] text".
   void write(std::string_view text) const;

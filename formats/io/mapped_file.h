@@ -14,11 +14,11 @@
 
 namespace citcat {
 
-/// A regular file that others should leave as it is while it is read; where they do not, check()
-/// says so. Memory: a piece of kPieceBytes of the system's cache is mapped at a time.
+/// A regular file that nobody should change while it is read; check() notices when somebody did.
+/// Memory: a window of kPieceBytes of the system's page cache is mapped at a time.
 class MappedFile {
  public:
-  /// Of an open descriptor, which stays the caller's; `name` is for messages. Null for what is no
+  /// Of an open descriptor, which the caller keeps; `name` is for messages. Null when it is not a
   /// regular file, is smaller than kLeastBytes, or cannot be mapped.
   static std::unique_ptr<MappedFile> open(int descriptor, const std::string& name);
   ~MappedFile();
@@ -27,18 +27,18 @@ class MappedFile {
 
   /// When it was opened.
   std::uint64_t size() const { return static_cast<std::uint64_t>(status_.st_size); }
-  /// From `offset` on: `least` bytes, at most kMaxAtOnce, or more; fewer only where the file ends.
-  /// Valid until the next call. What could not be read are zeros. IoError when it cannot be mapped.
+  /// At least `least` bytes (at most kMaxAtOnce) from `offset`; fewer only at the end of the file.
+  /// Valid until the next call. Bytes that could not be read are zero. IoError when mapping fails.
   std::span<const std::uint8_t> at(std::uint64_t offset, std::size_t least);
 
   /// Throws IoError when what at() returned last could not be read.
   void check_read() const;
-  /// The same when the file is another than it was when it was opened, by its size and its time of
-  /// change.
+  /// Throws IoError when the file's size or modification time is not what it was when the file was
+  /// opened.
   void check_unchanged() const;
 
   static constexpr std::size_t kMaxAtOnce = std::size_t{1} << 21;
-  /// What to map costs more than to copy.
+  /// Below this, copying costs less than mapping.
   static constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20;
 
  private:

@@ -7,8 +7,8 @@
 
 namespace citcat {
 
-/// Numbers, of lines of memory or of page frames: cheap to ask and to add to, where they are near
-/// others.
+/// A set of numbers, of cache lines or page frames. Lookups and insertions are cheap for numbers
+/// that lie close together.
 class NumberSet {
  public:
   NumberSet() = default;
@@ -51,7 +51,7 @@ class NumberSet {
     return *recent.group;
   }
 
-  // Mutable for what was asked for lately: nothing else is changed by asking.
+  // Mutable, because a lookup remembers the group that it found; it changes nothing else.
   mutable std::unordered_map<std::uint32_t, Group> groups_;
   mutable std::array<Recent, kRecent> recent_{};
 };

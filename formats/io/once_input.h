@@ -1,6 +1,6 @@
 #pragma once
-// Inputs that can be read but once: a pipe gives no byte twice. Whoever wants to know what such an
-// input is looks at its beginning; whoever reads it then still finds all of it.
+// Inputs that can be read only once, such as pipes. One may look at the beginning of such an input
+// to find out what it is; whoever reads it afterwards still gets all of it.
 
 #include <sys/types.h>
 
@@ -15,15 +15,15 @@
 namespace citcat {
 
 /// Whether `path` names such an input: the standard input ("-") unless it is a file, a pipe, a
-/// socket. Nothing is opened. Names that lead to nothing do not.
+/// socket. Opens nothing. A name that does not exist is no such input.
 bool is_once_input(const std::string& path);
 
-/// The name under which the operating system opens what `path` names: "-" is none to it.
+/// The name by which the operating system can open `path`: "-" means nothing to it.
 std::string system_path(const std::string& path);
 
-/// The input behind all names that mean it ("-" and "/dev/stdin", say). Bytes are kept while they
-/// are only looked at, and no longer. One reader may take it; or it is spooled, and read like a
-/// file from then on.
+/// One input, whatever it is called ("-" and "/dev/stdin", say). Bytes are kept only as long as
+/// they have been peeked at but not read. Either one reader takes it, or it is spooled to a
+/// temporary file and read like any file from then on.
 class OnceInput {
  public:
   /// What `path` names, the same object each time; opened the first time. Null when that is no

@@ -1,5 +1,5 @@
 #pragma once
-// Large objects that go round between threads, never more of them than were allowed.
+// A bounded pool of large objects that are passed between threads.
 
 #include <condition_variable>
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace citcat {
 
-/// Lends objects, as they were when they came back. Whoever drops the last reference to one gives
-/// it back, on any thread and also when the pool is gone.
+/// Lends objects in the state in which they were returned. Dropping the last reference to an object
+/// returns it, on any thread, and also after the pool itself is gone.
 template <typename T>
 class Pool {
  public:
-  /// At most `most` objects, made when they are first needed. Who had to wait for one goes on when
-  /// `enough` have come back: see Handover. What other threads may keep while they wait for this
-  /// one must leave that many.
+  /// At most `most` objects, made when first needed. A thread that has to wait for one is woken
+  /// once `enough` have been returned (see Handover), so other threads must never hold on to more
+  /// than `most - enough` while they wait for it.
   Pool(std::size_t most, std::size_t enough) : state_(std::make_shared<State>(most, enough)) {}
 
   /// Waits for an object. Null when the pool was closed. For one thread.
@@ -27,7 +27,7 @@ class Pool {
     return std::shared_ptr<T>(object.release(),
                               [state = state_](T* back) { state->give_back(back); });
   }
-  /// Nobody will wait any more.
+  /// From now on take() returns null at once.
   void close() { state_->close(); }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Objects that are dear to make, handed from one piece of work to the next.
+// Reuse of objects that are expensive to make.
 
 #include <memory>
 #include <mutex>
@@ -8,11 +8,11 @@
 
 namespace citcat {
 
-/// Keeps what nobody uses at the moment. Any thread may call any member.
+/// Keeps objects that are not in use. Thread-safe.
 template <typename T>
 class Recycler {
  public:
-  /// One that was given back, as it was then; a new one where there is none.
+  /// An object that was given back, in the state it had then; a new one if there is none.
   std::shared_ptr<T> take() {
     const std::scoped_lock lock(mutex_);
     if (idle_.empty()) return std::make_shared<T>();

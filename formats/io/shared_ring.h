@@ -7,11 +7,11 @@
 
 namespace citcat {
 
-/// Bytes on their way from a process to the one that forked it, through memory that both see: one
-/// writer, one reader. Made before the fork.
+/// A ring buffer in shared memory that carries bytes from a child process to its parent: one
+/// writer, one reader. Must be made before the fork.
 ///
-/// Who has to wait looks again every half millisecond: the ring holds what either of them makes in
-/// tens of that.
+/// A side that has to wait polls every half millisecond; the ring should hold what the other side
+/// produces in tens of such periods.
 class SharedRing {
  public:
   /// `bytes` is rounded up to whole pages. Memory is taken as it is filled. Throws IoError.
@@ -25,11 +25,10 @@ class SharedRing {
   /// The writer's side. Waits while there is no room; false once the reader's process has gone.
   bool write(std::span<const std::uint8_t> bytes);
 
-  /// Where everything written has been read, and the writer is at least `bytes` beyond the
-  /// beginning of the ring: how many bytes it may skip() to be there again, where memory is still
-  /// in the caches. Else 0.
+  /// When the ring is empty and the writer is at least `bytes` past its start: how many bytes to
+  /// skip() to be at the start again, where memory is still cached. Else 0.
   std::size_t skippable(std::size_t bytes) const;
-  /// Leaves out as many bytes, which the reader has to consume() like others.
+  /// Skips that many bytes; the reader must consume() them like any others.
   void skip(std::size_t bytes);
 
   /// The reader's side: what can be read now, all of it in one piece; empty when there is nothing.
@@ -37,11 +36,11 @@ class SharedRing {
   /// The first `bytes` of readable() have been read.
   void consume(std::size_t bytes);
 
-  /// What a side that has nothing to do does before it looks again: sleeps half a millisecond.
+  /// One polling period of a side that waits: half a millisecond.
   static void wait();
 
  private:
-  /// How much was written and read since the beginning, each on a cache line of its own.
+  /// Bytes written and read so far, each on its own cache line against false sharing.
   struct Counts {
     alignas(64) std::atomic<std::uint64_t> written;
     alignas(64) std::atomic<std::uint64_t> read;

@@ -6,9 +6,9 @@
 
 namespace citcat {
 
-/// First in, first out, in one piece of memory that is kept: for queues that are short most of the
-/// time and change often, of elements that are too large for std::deque to allocate several at a
-/// time. References and iterators last until something is added or removed.
+/// A FIFO queue in one contiguous buffer that is reused: for queues that are usually short and
+/// change often, with elements so large that std::deque would allocate each on its own. Any
+/// insertion or removal invalidates references and iterators.
 template <class T>
 class ShortQueue {
  public:
@@ -64,13 +64,13 @@ class ShortQueue {
   }
 
  private:
-  /// The rest is moved to the front when at least so many, and not fewer than stay, were dropped.
+  /// Elements are moved to the front once this many have been dropped, and no fewer than remain.
   static constexpr std::size_t kMaxDropped = 64;
   static std::ptrdiff_t at(std::size_t i) { return static_cast<std::ptrdiff_t>(i); }
 
   std::vector<T> items_;  ///< those before first_ are gone
   std::size_t first_ = 0;
-  std::size_t end_ = 0;  ///< their number; the vector knows it by its bytes, which takes a division
+  std::size_t end_ = 0;  ///< kept here because vector::size() would divide by the element's size
 };
 
 }  // namespace citcat

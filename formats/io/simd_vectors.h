@@ -1,6 +1,6 @@
 #pragma once
-// Vectors of 64 bytes, where the processor has them: a handful of loops over bus records is written
-// a second time for these. What they give is the same, and tests compare the two.
+// 64-byte vectors, where the processor has them: a handful of loops over bus records have a second,
+// vectorised version. Both give the same results, and tests compare them.
 
 #if defined(__x86_64__)
 /// Marks functions for processors that has_simd_vectors() is true of.
@@ -16,8 +16,8 @@ namespace citcat {
 /// VBMI2: Intel SDM vol. 1, 15.2), and none of NoSimdVectors is there.
 bool has_simd_vectors();
 
-/// As long as it lives, programs do as if the processor had no wide vectors. For tests; what was
-/// made before it may use them still.
+/// While one exists, has_simd_vectors() is false. For tests; objects made before may still use
+/// vectors.
 class NoSimdVectors {
  public:
   NoSimdVectors();

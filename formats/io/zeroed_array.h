@@ -8,9 +8,8 @@
 
 namespace citcat {
 
-/// An array of fixed size whose elements consist of zero bytes at first, whatever their
-/// initializers say. What is never touched costs neither time nor memory: tables of all pages are
-/// mostly that.
+/// A fixed-size array whose elements start as zero bytes, whatever their initializers say. Pages of
+/// it that are never touched cost neither time nor memory, as in a table of all page frames.
 template <class T>
 class ZeroedArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);

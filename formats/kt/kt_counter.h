@@ -41,10 +41,10 @@ class KtCounter {
     if (repeats_) remember(eip, code);
     return place_;
   }
-  /// Of the last record; before the first, where that is going to be.
+  /// The place of the last record; before there is one, the place that the first will have.
   const KtPlace& place() const { return place_; }
-  /// Where the next record is going to be, as far as that is known before it: a REP is thought to
-  /// go on.
+  /// The place of the next record, as far as it is known before reading it: a REP in progress is
+  /// assumed to continue.
   KtPlace coming() const {
     KtPlace place = place_;
     if (told_) return place;

@@ -1,5 +1,6 @@
 #pragma once
-// Where the model of KT traces keeps what it remembers by a key. Another key may take the place.
+// Hash and size of the KT model's tables, which do not resolve collisions: a later key may
+// overwrite an earlier one.
 
 #include <cstddef>
 #include <cstdint>

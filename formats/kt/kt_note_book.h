@@ -1,5 +1,5 @@
 #pragma once
-// The places and notes of a trace on its way to a file with an index.
+// Places and notes of a trace that is being written to a file with an index.
 
 #include <cstdint>
 #include <deque>
@@ -24,7 +24,7 @@ class KtNoteBook {
   std::vector<std::uint8_t> take();
   /// The same with what is noted behind the last record.
   std::vector<std::uint8_t> take_all();
-  /// There are notes that no take() has had.
+  /// Whether there are notes that take() has not returned yet.
   bool has_rest() const { return !coming_.empty() || !passed_.empty(); }
 
  private:

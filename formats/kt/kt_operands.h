@@ -1,6 +1,6 @@
 #pragma once
-// What the model of KT traces sees in an instruction: where its addresses come from, and what it
-// does to the registers they are made of.
+// What the KT model knows of an instruction: how its addresses are computed, and what it does to
+// the registers that they are computed from.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace citcat {
 
-/// What an instruction does to registers that later addresses are made of: as much of the processor
-/// as pays. It need not be right or complete, only the same on both sides.
+/// What an instruction does to registers that later addresses depend on. This models only as much
+/// of the processor as pays off in compression: it need not be correct, only the same for writer
+/// and reader.
 enum class KtEffect : std::uint8_t {
   none,
   push_register,

@@ -1,6 +1,6 @@
 #pragma once
-// The registers of a traced program, as far as the addresses of its instructions tell them. They
-// need not be right, only the same for who writes a trace and who reads it.
+// The registers of a traced program, as far as they can be guessed from the addresses that its
+// instructions used. The guesses need not be correct, only the same for writer and reader.
 
 #include <array>
 #include <cstdint>

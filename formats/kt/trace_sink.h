@@ -1,5 +1,5 @@
 #pragma once
-// Where KT goes: a sink that knows of the bytes it takes that they are records.
+// A byte sink that knows that the bytes it takes are KT records.
 
 #include <cstdint>
 #include <memory>
@@ -11,25 +11,25 @@
 
 namespace citcat {
 
-/// A sink of KT, given whole records or any pieces of them.
+/// A sink for KT. write() may split records anywhere.
 class TraceSink : public ByteSink {
  public:
-  /// The same as write(), of whole KT records, of which so many are instructions: for those that
-  /// would have to look otherwise.
+  /// The same as write() for whole records, `instructions` of which are instructions: saves sinks
+  /// that need to know from parsing them.
   virtual void write_records(std::span<const std::uint8_t> records,
                              std::uint64_t /*instructions*/) {
     write(records);
   }
-  /// It keeps what KT has no records for: note() is of use.
+  /// Whether note() has any effect.
   virtual bool keeps_notes() const { return false; }
   /// A note on KT: before the bytes behind `at` are written, in the order of `at`.
   virtual void note(const KtNote&) {}
 };
 
-/// `sink` as a sink of KT; null where it takes the records for plain bytes.
+/// `sink` as a TraceSink; null if it is a plain byte sink.
 TraceSink* as_trace_sink(ByteSink& sink);
 
-/// The sink for KT that a path stands for: "*.kt.zst" frames with an index (formats/kt/kt_zstd.h),
+/// Opens the sink that a path names: "*.kt.zst" frames with an index (formats/kt/kt_zstd.h),
 /// "*.ktz" a stored trace (formats/kt/kt_store.h), anything else as open_sink() has it.
 std::unique_ptr<ByteSink> open_trace_sink(const std::string& path);
 
