@@ -2,7 +2,8 @@
 // How the program's commands are made.
 //
 // To add a command `verb`:
-//   1. Write cli/cmd_verb.cc. It defines `extern const Command kVerbCommand` and nothing else that
+//   1. Write cli/commands/cmd_verb.cc. It defines `extern const Command kVerbCommand` and nothing
+//   else that
 //      is visible. Options live in a struct that define() fills and the returned function reads:
 //
 //        namespace citcat {

@@ -20,9 +20,9 @@ class Console {
   /// UTF-8 (file names may be anything) is replaced by U+FFFD.
   void print_json(const nlohmann::ordered_json& value) const;
 
-  /// Something worth knowing, as "citcat: text" on stderr. --quiet silences it.
+  /// Information for people, as "citcat: text" on stderr; silenced by --quiet.
   void note(std::string_view text) const;
-  /// Something that makes the result less than it seems; never silenced.
+  /// A reason to trust the result less; never silenced.
   void warn(std::string_view text) const;
   /// Why the command failed. main() calls this; commands throw instead.
   void error(std::string_view text) const;

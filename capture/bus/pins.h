@@ -31,7 +31,7 @@ struct PinChoice {
   bool inverted = false;
 };
 
-/// One pin, for what looks at nothing else in most samples.
+/// Reads one pin, for decoders that look at a single pin in most samples.
 class PinLevel {
  public:
   PinLevel() = default;

@@ -31,9 +31,9 @@ class PulseCounter {
   }
 
   bool counts() const { return unit_ != CountUnit::instructions; }
-  /// What; instructions where nothing is counted.
+  /// The unit that is counted; instructions when nothing is.
   CountUnit unit() const { return unit_; }
-  /// To be called with the levels of every clock.
+  /// Call with the pin levels at every clock.
   void clock(const std::uint8_t* sample) {
     value_ += static_cast<unsigned>(std::popcount(pulses_(sample)));
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Reading a capture on a thread beside the one that derives: decompressing, checking and decoding
-// take about as long as all that is done with the transactions.
+// Reads a capture on a second thread while the first derives a recording: decompressing, checking
+// and decoding take about as long as everything that is then done with the transactions.
 
 #include <cstdint>
 #include <exception>
@@ -14,8 +14,8 @@
 
 namespace citcat {
 
-/// The transactions of a capture, a block at a time. The first of each segment are read by the
-/// caller itself, so that a short one costs no thread.
+/// The transactions of a capture, a block at a time. The first blocks of each segment are read on
+/// the calling thread, so that short segments need no second thread.
 class ReadAhead {
  public:
   /// `reader` is not owned; nobody else may use it while this object lives.

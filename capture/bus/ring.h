@@ -8,7 +8,8 @@
 
 namespace citcat {
 
-/// Grows when it is full; the memory of an element that was taken is used for a later one.
+/// Grows when it is full, and reuses the slots (and the memory of the elements in them) of elements
+/// that were removed.
 template <typename T>
 class Ring {
  public:

@@ -39,7 +39,7 @@ struct CaptureInfo {
   std::vector<Provenance::File> files;  ///< in the order given
 };
 
-/// For who takes positions for instructions: leaves out what counts something else.
+/// For callers that need positions to be instruction counts: drops counts of anything else.
 inline void drop_count(const CaptureInfo& info, BusTransaction& t) {
   if (info.counts == CountUnit::instructions) return;
   t.flags &= static_cast<std::uint16_t>(~kPositionKnown);
@@ -64,19 +64,19 @@ class CaptureReader {
   /// not what its format says or ends inside a record.
   virtual bool next(BusTransaction& out) = 0;
 
-  /// As many next() as fit or are at hand: returns how many, 0 only where next() returns false.
-  /// What next() would throw comes when the transactions before it were handed out.
+  /// next() for as many transactions as fit or are available; returns how many, 0 only at the end.
+  /// An error is thrown only after all transactions before it were returned.
   virtual std::size_t next_block(std::span<BusTransaction> out) {
     return !out.empty() && next(out.front()) ? 1 : 0;
   }
 
-  /// Whether runs are at hand, because the transactions stand in memory as records. To read such a
-  /// capture takes less than to hand it from one thread to another.
+  /// Whether run() can return runs, because the transactions are in memory as records. Reading such
+  /// a capture is cheaper than passing it between threads.
   virtual bool has_runs() const { return false; }
   /// The next transactions, as far as they are a run, without going beyond them; they come again
   /// until take_run(). Empty where the next one is of another sort, and where next() returns false.
   virtual AccessRun run() { return {}; }
-  /// Goes beyond the run that run() returned last.
+  /// Consumes the run that run() returned last.
   virtual void take_run(const AccessRun& /*run*/) {}
 
   /// After next() returned false: goes on to the following segment of an analyser that was drained
@@ -89,7 +89,7 @@ class CaptureReader {
   virtual std::optional<CpuState> initial_state() const { return std::nullopt; }
 };
 
-/// How to read a capture. Everything may be left to the capture itself.
+/// How to read a capture. Every field has a default: what the capture itself says.
 struct CaptureOptions {
   std::string format;                ///< identifier of the format; "" decides by content
   CpuModel cpu = CpuModel::unknown;  ///< overrides what the capture says or suggests

@@ -1,6 +1,6 @@
 #pragma once
-// The transactions of a capture as an import takes them: looked at before they are taken, put back,
-// one segment after the other.
+// The transactions of a capture for the importer, which peeks at them, takes them or puts them
+// back, one segment after another.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +39,7 @@ class TransactionStream {
     count(run.size());
   }
   bool has_runs() const { return source_.has_runs(); }
-  /// Goes beyond the first `count` of what peek() returned last.
+  /// Consumes the first `count` transactions that peek() returned last.
   void skip(std::size_t count) {
     if (put_back_.empty()) {
       block_ = block_.subspan(count);
@@ -47,7 +47,7 @@ class TransactionStream {
       put_back_.pop_front();
     }
   }
-  /// These come again, before all others.
+  /// Puts transactions back: they are the next to be returned.
   void put_back(std::deque<BusTransaction> transactions) { put_back_ = std::move(transactions); }
   bool next(BusTransaction& t);
   /// Goes on to the next segment of the capture, leaving out what is left of this one.

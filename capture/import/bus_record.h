@@ -1,5 +1,5 @@
 #pragma once
-// What a bus record means: which are correct, and the transactions they stand for.
+// Checks bus records and decodes them into transactions.
 
 #include <array>
 #include <cstddef>
@@ -82,7 +82,7 @@ class BusRecordDecoder {
 
   /// The cache the records so far give away. Without a single line burst there is none to see.
   BusModel seen() const;
-  /// Whether seen() would tell more than it did before the record decode() had last.
+  /// Whether the record that was decoded last added something to seen().
   bool learnt() const { return learnt_; }
   /// The next capture segment begins: its clock starts anew, and its fields may be others.
   void begin_segment() { high_clock_ = 0, last_clock_ = 0, kinds_ = {}, new_kinds_ = true; }
@@ -93,7 +93,7 @@ class BusRecordDecoder {
   /// decoded alike, and what can be wrong with one is in its address and data alone.
   struct Kind {
     Kind() = default;
-    /// That of a correct record, with what it was decoded to but for kPositionKnown.
+    /// The kind of a correct record `r`, which was decoded to `t` (kPositionKnown aside).
     Kind(const BusRecord& r, const BusTransaction& t, std::uint32_t bus_bytes);
 
     /// Type, size, flags and burst as one number.
@@ -101,11 +101,11 @@ class BusRecordDecoder {
       return r.type | std::uint32_t{r.size} << 8 | std::uint32_t{r.flags} << 16 |
              std::uint32_t{r.burst} << 24;
     }
-    /// Different for all that a monitor may report of single transfers of up to 8 bytes and of line
-    /// parts; the factor was searched for.
+    /// A perfect hash for all kinds of single transfers of up to 8 bytes and of line parts that a
+    /// monitor may report; the factor was found by search.
     static std::size_t slot_of(std::uint32_t key) { return key * 0xb7115c03U >> 24; }
-    /// Whether `r` is a correct record of this kind: one condition, because its parts cannot be
-    /// foretold.
+    /// Whether `r` is a correct record of this kind. One combined condition, because the host
+    /// cannot predict branches on its parts.
     bool takes(const BusRecord& r) const {
       std::array<std::uint64_t, 2> data, mask;
       std::memcpy(data.data(), r.data.data(), sizeof data);

@@ -18,7 +18,7 @@
 
 namespace citcat {
 
-/// Counts to disregard although the capture has them: shows that a replay can do without.
+/// Counts to ignore although the capture has them: shows that a replay works without.
 enum class IgnoreCounts : std::uint8_t { none, all_but_interrupts, all };
 
 struct ImportOptions {
@@ -47,7 +47,7 @@ struct ImportOptions {
   std::function<void(std::uint64_t)> progress;
 };
 
-/// What an import tells; the fields of `citcat import --json`.
+/// The result of an import: the fields of `citcat import --json`.
 struct ImportResult {
   std::uint64_t recordings = 0;  ///< in the archive; the numbers are those of all of them
   std::string format;
@@ -62,7 +62,7 @@ struct ImportResult {
   std::vector<std::string> warnings;
 };
 ImportResult summarize(const Recording& recording);
-/// Leaves out of a recording what tells the file that it was imported from.
+/// Removes everything from a recording that tells which file it was imported from.
 void strip_provenance(Recording& recording, const CaptureInfo& capture);
 
 /// Derives a recording from an open capture. Evidence goes to `evidence` (may be null) on the way.

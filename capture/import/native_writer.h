@@ -26,7 +26,7 @@ class NativeWriter {
   /// Writes the end record.
   void finish();
 
-  /// Whether the clock jumped by more than its 32 bits tell: the times behind that are too small.
+  /// Whether the clock jumped by more than its 32 bits can express: later times are then too small.
   bool lost_time() const { return lost_time_; }
 
  private:

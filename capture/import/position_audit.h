@@ -1,7 +1,7 @@
 #pragma once
-// Not every count in a capture is one. A monitor without a counter fills the field with zeros or
-// ones; one that can only read the processor's counter at interrupts repeats the last value. This
-// decides which positions of a capture can be believed, and strips the others.
+// Decides which instruction counts of a capture can be trusted, and strips the others. A monitor
+// without a counter fills the field with zeros or ones; one that can only read the processor's
+// counter at interrupts repeats the last value.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// The CSV twin of bus records, for people and for monitors written in a script
+// Bus records as CSV, for people and for monitors written as scripts
 // (docs/formats/capture.md).
 
 #include <memory>

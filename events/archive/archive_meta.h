@@ -22,9 +22,9 @@ struct ArchiveMeta {
   bool lean = false;
 };
 
-/// What a replay did up to a position, in one number: how an archive without evidence tells whether
-/// a replay is the one that was verified. What it covers is the affair of who computes it
-/// (replay/session/digest_sink.h).
+/// A hash of what a replay did up to a position. An archive without evidence keeps these to tell
+/// whether a later replay is the one that was verified. replay/session/digest_sink.h says what the
+/// hash covers.
 struct ReplayDigest {
   std::uint64_t instruction = 0;  ///< completed instructions
   std::uint64_t digest = 0;       ///< of everything since the start

@@ -1,5 +1,5 @@
 #pragma once
-// What an archive's container says of a piece of its content (docs/formats/archive.md).
+// The header of a chunk in an archive's container (docs/formats/archive.md).
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@ constexpr ChunkKind chunk_kind(const char (&name)[5]) {
   return kind;
 }
 
-/// What the header of a chunk says.
+/// The fields of a chunk header.
 struct ChunkInfo {
   ChunkKind kind = 0;
   std::uint32_t sequence = 0;      ///< ordinal in the file, from 0, index and end chunks included

@@ -50,13 +50,13 @@ class ContainerWriter {
 
   /// Throws UsageError beyond kMaxChunkBytes.
   void add(ChunkKind kind, std::vector<std::uint8_t> plain, const ZstdOptions& options);
-  /// The same for a payload that is itself worth making beside the caller. What `make` throws
-  /// arrives from a later call or from finish().
+  /// The same, but `make` produces the payload on a worker thread. What it throws is rethrown by a
+  /// later call or by finish().
   void add(ChunkKind kind, std::function<std::vector<std::uint8_t>()> make,
            const ZstdOptions& options);
-  /// The same on the calling thread: for a chunk that costs more to hand over than to compress.
+  /// The same on the calling thread: for chunks that take longer to hand over than to compress.
   void add_here(ChunkKind kind, std::vector<std::uint8_t> plain, const ZstdOptions& options);
-  /// Takes chunks over from another container as they are stored there.
+  /// Copies chunks from another container without recompressing them.
   void copy(const RandomAccessFile& from, std::span<const ChunkInfo> chunks);
   /// Writes index and end and gives the file its name.
   void finish();

@@ -1,5 +1,5 @@
 #pragma once
-// Where things stand in an archive: file header, chunks, index, end. For the container's own files.
+// The byte layout of an archive: file header, chunks, index, end. Private to the container.
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
-// Evidence in the archive: some ten thousand transactions a chunk. What a transaction is and how it
-// goes on from those before it are one number, its step; machines that run programs take few
-// different ones. docs/formats/archive.md has the layout.
+// Encoding of evidence chunks of some ten thousand transactions each. The kind of a transaction and
+// its relation to earlier ones are coded as one number, its step: programs cause few different
+// steps. docs/formats/archive.md has the layout.
 
 #include <array>
 #include <cstddef>
@@ -18,12 +18,13 @@
 
 namespace citcat {
 
-/// What the fields of a transaction are told by those before it in its chunk. Starts with zeros.
+/// The earlier transactions of a chunk that the fields of the next one are predicted from. Starts
+/// as zeros.
 struct EvidencePrevious {
   std::uint64_t index = 0;  ///< the next one, if none is left out
   std::uint64_t clock = 0, instruction = 0;
   std::uint32_t iteration = 0;
-  /// Behind the last transaction of each operation.
+  /// The address after the last transaction of each operation.
   std::array<std::uint32_t, kBusOpCount> address{};
 };
 
@@ -31,14 +32,14 @@ struct EvidencePrevious {
 class EvidenceEncoder {
  public:
   EvidenceEncoder();
-  /// As many transactions must be missing to a full chunk. The data of reads is not looked at.
+  /// There must be room for them in the chunk. Ignores the data of reads.
   void add(std::span<const BusTransaction> transactions);
   void add(const AccessRun& run);
   std::size_t size() const { return size_; }
   bool full() const { return size() == kEvidenceChunkTransactions; }
   /// The payload of an EVD2 chunk.
   std::vector<std::uint8_t> encode() const;
-  /// As newly made, but with the memory it has.
+  /// Starts anew, but keeps its buffers.
   void clear();
 
  private:
@@ -67,7 +68,7 @@ class EvidenceEncoder {
   std::vector<std::uint16_t> number_ = std::vector<std::uint16_t>(kEvidenceChunkTransactions);
   std::size_t size_ = 0;
   EvidencePrevious previous_;
-  // What no step tells.
+  // Fields that steps do not cover.
   std::vector<std::uint64_t> index_, iteration_;
   // The same, longer than what is used of them.
   std::vector<std::uint64_t> clock_, instruction_;

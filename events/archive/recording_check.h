@@ -8,7 +8,7 @@
 
 namespace citcat {
 
-/// What a thorough look at a recording archive found.
+/// The result of checking every byte of a recording archive.
 struct RecordingCheck {
   ContainerScan scan;  ///< damage of the file, with the chunks concerned
   /// The recording says that an earlier repair could not save everything.

@@ -338,7 +338,7 @@ class Engine {
   char* block_hook_ = nullptr;
   TranslatedBlock unnamed_{this};
   char* exits_ = nullptr;    ///< root of the library's tree of end addresses
-  std::uintptr_t exit_ = 0;  ///< what it is while the one that is none is in it
+  std::uintptr_t exit_ = 0;  ///< value held while the sentinel end address is installed
   /// Where the translation in progress is.
   enum class Translating : std::uint8_t { nothing, beginning, inside } translating_{};
   std::uint32_t translating_at_ = 0;   ///< address asked about last
