@@ -55,18 +55,14 @@ RecoveredState recover_state_of(const std::vector<std::string>& captures,
   first.initial_state.emplace();
   first.initial_state->model = options.capture.cpu;
   import_capture(captures, first, traffic.path());
-  RecordingFile file = RecordingFile::open(traffic.path());
+  const RecordingFile file = RecordingFile::open(traffic.path());
   Progress progress = console.progress("recovering the state", "");
   TimeBudget time(seconds, TimeBudget::Counts::all, [&progress] {
     progress.show(0, "trying values");
     return interrupt_requested();
   });
-  RecoveredState recovered;
-  file.place([&](Recording& recording) {
-    const auto evidence = [&file] { return file.evidence(); };
-    recovered = recover_state(recording, evidence, &time);
-    return std::vector<PlacedEvent>{};
-  });
+  const auto evidence = [&file] { return file.evidence(); };
+  RecoveredState recovered = recover_state(file.recording().clone(), evidence, &time);
   if (!recovered.divergence) return recovered;
   for (const std::string& line : divergence_lines(*recovered.divergence)) console.warn(line);
   if (!recovered.given_up.empty()) {

@@ -52,13 +52,13 @@ bool shows_same(const ExternalWrite& w, const Hint& hint) {
   return w.transaction == hint.transaction && w.address == hint.address;
 }
 
-std::function<void(Recording&)> write_externally(const Hint& hint, Recording& recording) {
-  auto& writes = recording.external_writes;
+std::function<void(Schedule&)> write_externally(const Hint& hint, Schedule& schedule) {
+  auto& writes = schedule.external_writes;
   const auto same = std::find_if(writes.begin(), writes.end(),
                                  [&](const ExternalWrite& w) { return shows_same(w, hint); });
   if (same != writes.end()) {
     const auto i = same - writes.begin();
-    return [i, before = std::exchange(same->data, hint.data)](Recording& r) {
+    return [i, before = std::exchange(same->data, hint.data)](Schedule& r) {
       r.external_writes[static_cast<std::size_t>(i)].data = before;
     };
   }
@@ -74,28 +74,28 @@ std::function<void(Recording&)> write_externally(const Hint& hint, Recording& re
   });
   const auto i = at - writes.begin();
   writes.insert(at, std::move(w));
-  return [i](Recording& r) { r.external_writes.erase(r.external_writes.begin() + i); };
+  return [i](Schedule& r) { r.external_writes.erase(r.external_writes.begin() + i); };
 }
 
-std::function<void(Recording&)> drop_external(const Hint& hint, Recording& recording) {
-  auto& writes = recording.external_writes;
+std::function<void(Schedule&)> drop_external(const Hint& hint, Schedule& schedule) {
+  auto& writes = schedule.external_writes;
   const auto at = std::find_if(writes.begin(), writes.end(),
                                [&](const ExternalWrite& w) { return shows_same(w, hint); });
   if (at == writes.end()) refuse(hint, at_transaction("external write", hint));
   const auto i = at - writes.begin();
   ExternalWrite before = std::move(*at);
   writes.erase(at);
-  return [i, before = std::move(before)](Recording& r) {
+  return [i, before = std::move(before)](Schedule& r) {
     r.external_writes.insert(r.external_writes.begin() + i, before);
   };
 }
 
-std::function<void(Recording&)> set_port(const Hint& hint, Recording& recording) {
-  const auto at = find_transaction(recording.io_reads, hint.transaction);
-  if (at == recording.io_reads.end()) refuse(hint, at_transaction("port read", hint));
-  const auto i = static_cast<std::size_t>(at - recording.io_reads.begin());
+std::function<void(Schedule&)> set_port(const Hint& hint, Schedule& schedule) {
+  const auto at = find_transaction(schedule.io_reads, hint.transaction);
+  if (at == schedule.io_reads.end()) refuse(hint, at_transaction("port read", hint));
+  const auto i = static_cast<std::size_t>(at - schedule.io_reads.begin());
   const std::uint32_t before = std::exchange(at->value, static_cast<std::uint32_t>(hint.value));
-  return [i, before](Recording& r) { r.io_reads[i].value = before; };
+  return [i, before](Schedule& r) { r.io_reads[i].value = before; };
 }
 
 void set_value(InternalRead& read, std::uint64_t value) {
@@ -103,8 +103,8 @@ void set_value(InternalRead& read, std::uint64_t value) {
   read.edx = static_cast<std::uint32_t>(value >> 32);
 }
 
-std::function<void(Recording&)> set_internal(const Hint& hint, Recording& recording) {
-  auto& reads = recording.internal_reads;
+std::function<void(Schedule&)> set_internal(const Hint& hint, Schedule& schedule) {
+  auto& reads = schedule.internal_reads;
   if (hint.number) {
     if (*hint.number >= reads.size()) {
       refuse(hint, "value that crosses no bus with number " + std::to_string(*hint.number));
@@ -112,7 +112,7 @@ std::function<void(Recording&)> set_internal(const Hint& hint, Recording& record
     const auto n = static_cast<std::size_t>(*hint.number);
     const InternalRead before = reads[n];
     set_value(reads[n], hint.value);
-    return [n, before](Recording& r) { r.internal_reads[n] = before; };
+    return [n, before](Schedule& r) { r.internal_reads[n] = before; };
   }
   const auto at = std::find_if(reads.begin(), reads.end(), [&](const InternalRead& read) {
     return read.position_known && read.position >= hint.position;
@@ -125,12 +125,12 @@ std::function<void(Recording&)> set_internal(const Hint& hint, Recording& record
   set_value(value, hint.value);
   if (at != reads.end() && at->position == hint.position && at->op == value.op) {
     value.eip = at->eip;
-    return [i, before = std::exchange(*at, value)](Recording& r) {
+    return [i, before = std::exchange(*at, value)](Schedule& r) {
       r.internal_reads[static_cast<std::size_t>(i)] = before;
     };
   }
   reads.insert(at, value);
-  return [i](Recording& r) { r.internal_reads.erase(r.internal_reads.begin() + i); };
+  return [i](Schedule& r) { r.internal_reads.erase(r.internal_reads.begin() + i); };
 }
 
 /// For replays that are not compared: those that are take the result from the bus.
@@ -151,22 +151,22 @@ std::function<void(Recording&)> adopt_result(const Hint& hint, Recording& record
   };
 }
 
-std::function<void(Recording&)> change_interrupt(const Hint& hint, Recording& recording) {
-  const auto at = find_transaction(recording.interrupts, hint.transaction);
-  if (at == recording.interrupts.end()) refuse(hint, at_transaction("interrupt", hint));
-  const auto i = static_cast<std::size_t>(at - recording.interrupts.begin());
+std::function<void(Schedule&)> change_interrupt(const Hint& hint, Schedule& schedule) {
+  const auto at = find_transaction(schedule.interrupts, hint.transaction);
+  if (at == schedule.interrupts.end()) refuse(hint, at_transaction("interrupt", hint));
+  const auto i = static_cast<std::size_t>(at - schedule.interrupts.begin());
   const Interrupt before = *at;
   at->position = hint.position;
   at->position_known = true;
   at->vector = static_cast<std::uint8_t>(hint.value);
-  return [i, before](Recording& r) { r.interrupts[i] = before; };
+  return [i, before](Schedule& r) { r.interrupts[i] = before; };
 }
 
 /// What stands behind `transaction` has so many bytes written and interrupts before it more, or
 /// with numbers that wrap around, less.
-std::function<void(Recording&)> shift_anchors(Recording& recording, std::uint64_t transaction,
-                                              std::uint64_t writes, std::uint64_t interrupts) {
-  const auto shift = [transaction](Recording& r, std::uint64_t by_writes, std::uint64_t by_events) {
+std::function<void(Schedule&)> shift_anchors(Schedule& schedule, std::uint64_t transaction,
+                                             std::uint64_t writes, std::uint64_t interrupts) {
+  const auto shift = [transaction](Schedule& r, std::uint64_t by_writes, std::uint64_t by_events) {
     const auto move = [&](auto& events) {
       for (auto& event : events) {
         if (event.transaction < transaction) continue;
@@ -177,12 +177,12 @@ std::function<void(Recording&)> shift_anchors(Recording& recording, std::uint64_
     move(r.interrupts);
     move(r.external_writes);
   };
-  shift(recording, writes, interrupts);
-  return [shift, writes, interrupts](Recording& r) { shift(r, ~writes + 1, ~interrupts + 1); };
+  shift(schedule, writes, interrupts);
+  return [shift, writes, interrupts](Schedule& r) { shift(r, ~writes + 1, ~interrupts + 1); };
 }
 
-std::function<void(Recording&)> add_interrupt(const Hint& hint, Recording& recording) {
-  auto& interrupts = recording.interrupts;
+std::function<void(Schedule&)> add_interrupt(const Hint& hint, Schedule& schedule) {
+  auto& interrupts = schedule.interrupts;
   Interrupt added;
   if (hint.name != "intr" && hint.name != "nmi" && hint.name != "smi") {
     refuse(hint, "interrupt named " + hint.name + ": it has intr, nmi and smi");
@@ -198,16 +198,16 @@ std::function<void(Recording&)> add_interrupt(const Hint& hint, Recording& recor
   });
   const auto i = at - interrupts.begin();
   interrupts.insert(at, added);
-  return [i](Recording& r) { r.interrupts.erase(r.interrupts.begin() + i); };
+  return [i](Schedule& r) { r.interrupts.erase(r.interrupts.begin() + i); };
 }
 
-std::function<void(Recording&)> drop_interrupt(const Hint& hint, Recording& recording) {
-  const auto at = find_transaction(recording.interrupts, hint.transaction);
-  if (at == recording.interrupts.end()) refuse(hint, at_transaction("interrupt", hint));
-  const auto i = at - recording.interrupts.begin();
+std::function<void(Schedule&)> drop_interrupt(const Hint& hint, Schedule& schedule) {
+  const auto at = find_transaction(schedule.interrupts, hint.transaction);
+  if (at == schedule.interrupts.end()) refuse(hint, at_transaction("interrupt", hint));
+  const auto i = at - schedule.interrupts.begin();
   const Interrupt before = *at;
-  recording.interrupts.erase(at);
-  return [i, before](Recording& r) { r.interrupts.insert(r.interrupts.begin() + i, before); };
+  schedule.interrupts.erase(at);
+  return [i, before](Schedule& r) { r.interrupts.insert(r.interrupts.begin() + i, before); };
 }
 
 }  // namespace
@@ -226,37 +226,47 @@ std::vector<std::uint64_t> reviewed_transactions(const std::vector<Hint>& hints,
   return given;
 }
 
+std::function<void(Schedule&)> apply_hint(const Hint& hint, Schedule& schedule) {
+  switch (hint.kind) {
+    case Hint::Kind::external_write:
+      return write_externally(hint, schedule);
+    case Hint::Kind::no_external_write:
+      return drop_external(hint, schedule);
+    case Hint::Kind::port_read:
+      return set_port(hint, schedule);
+    case Hint::Kind::internal_read:
+      return set_internal(hint, schedule);
+    case Hint::Kind::interrupt:
+      return change_interrupt(hint, schedule);
+    case Hint::Kind::added_interrupt:
+      return add_interrupt(hint, schedule);
+    case Hint::Kind::no_interrupt:
+      return drop_interrupt(hint, schedule);
+    case Hint::Kind::added_captured_write:
+      if (!hint.write_back) return shift_anchors(schedule, hint.transaction, hint.data.size(), 0);
+      break;
+    case Hint::Kind::no_captured_write:
+      return shift_anchors(schedule, hint.transaction, ~std::uint64_t{hint.data.size()} + 1, 0);
+    case Hint::Kind::memory:
+    case Hint::Kind::register_value:
+    case Hint::Kind::result:
+    case Hint::Kind::captured_write:
+      break;
+  }
+  return [](Schedule&) {};
+}
+
 std::function<void(Recording&)> apply_hint(const Hint& hint, Recording& recording) {
   switch (hint.kind) {
     case Hint::Kind::memory:
       return set_memory(hint, recording);
     case Hint::Kind::register_value:
       return set_initial(hint, recording);
-    case Hint::Kind::external_write:
-      return write_externally(hint, recording);
-    case Hint::Kind::no_external_write:
-      return drop_external(hint, recording);
-    case Hint::Kind::port_read:
-      return set_port(hint, recording);
-    case Hint::Kind::internal_read:
-      return set_internal(hint, recording);
-    case Hint::Kind::interrupt:
-      return change_interrupt(hint, recording);
-    case Hint::Kind::added_interrupt:
-      return add_interrupt(hint, recording);
-    case Hint::Kind::no_interrupt:
-      return drop_interrupt(hint, recording);
     case Hint::Kind::result:
       return adopt_result(hint, recording);
-    case Hint::Kind::added_captured_write:
-      if (!hint.write_back) return shift_anchors(recording, hint.transaction, hint.data.size(), 0);
-      break;
-    case Hint::Kind::no_captured_write:
-      return shift_anchors(recording, hint.transaction, ~std::uint64_t{hint.data.size()} + 1, 0);
-    case Hint::Kind::captured_write:
-      break;
+    default:
+      return apply_hint(hint, static_cast<Schedule&>(recording));
   }
-  return [](Recording&) {};
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -68,9 +68,11 @@ HintFile parse_hints(const std::string& text, const std::string& source);
 HintFile load_hints(const std::string& path);
 std::string hints_text(const HintFile& file);
 
-/// Makes the recording what the hint says, as far as it does not concern the evidence. Returns what
-/// takes that back again: hints must be taken back in reverse order. Throws UsageError when the
-/// recording has nothing the hint could mean.
+/// Makes the schedule what the hint says, as far as it concerns events. Returns what takes that
+/// back again: hints must be taken back in reverse order. Throws UsageError when the schedule has
+/// nothing the hint could mean.
+std::function<void(Schedule&)> apply_hint(const Hint& hint, Schedule& schedule);
+/// The same for a recording that is being read or worked on: also what it holds before the run.
 std::function<void(Recording&)> apply_hint(const Hint& hint, Recording& recording);
 
 /// Evidence as the hints correct it. `source` is read ahead by one transaction at most.

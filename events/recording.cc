@@ -37,6 +37,24 @@ std::string_view ending_name(Ending ending) {
   return "?";
 }
 
+Recording Recording::clone() const {
+  Recording copy;
+  copy.set_schedule(*this);
+  copy.provenance = provenance;
+  copy.initial = initial;
+  copy.bus = bus;
+  copy.image = image.clone();
+  copy.port_unit = port_unit;
+  copy.adoptions = adoptions;
+  copy.end = end;
+  copy.handed_over = handed_over;
+  copy.totals = totals;
+  copy.instructions = instructions;
+  copy.ending = ending;
+  copy.warnings = warnings;
+  return copy;
+}
+
 const char* internal_read_name(InternalRead::Op op) {
   switch (op) {
     case InternalRead::Op::rdtsc:

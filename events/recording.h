@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "events/adoption.h"
@@ -218,16 +219,24 @@ struct EventCounts {
   std::uint64_t interrupts = 0, external_writes = 0, io_reads = 0;
 };
 
-struct Recording {
+/// What a replay is given from outside, and where. Events that nobody counted have no position, and
+/// a search makes another schedule in which they have one; so does a correction, or a trial. The
+/// recording stays what it is.
+struct Schedule {
+  std::vector<Interrupt> interrupts;           ///< in bus order
+  std::vector<ExternalWrite> external_writes;  ///< in bus order of the read that showed them
+  std::vector<IoRead> io_reads;
+  std::vector<InternalRead> internal_reads;
+};
+
+/// A recording is a schedule too, the one that goes with it: whoever replays it as it is needs no
+/// copy of the events. After it was derived or read it is const.
+struct Recording : Schedule {
   Provenance provenance;
   CpuState initial;
   BusModel bus;
   MemoryImage image;
   PortUnit port_unit = PortUnit::bytes;
-  std::vector<Interrupt> interrupts;           ///< in bus order
-  std::vector<ExternalWrite> external_writes;  ///< in bus order of the read that showed them
-  std::vector<IoRead> io_reads;
-  std::vector<InternalRead> internal_reads;
   /// Results that a verified replay took over from the bus, in the order of positions: of a
   /// recording that no longer has its evidence.
   std::vector<Adoption> adoptions;
@@ -241,6 +250,12 @@ struct Recording {
   Ending ending = Ending::unknown;
   /// What a capture without positions gives instead: the replay stops when evidence is used up.
   std::vector<std::string> warnings;
+
+  const Schedule& schedule() const { return *this; }
+  /// Another one of the same events goes with it from now on.
+  void set_schedule(Schedule schedule) { static_cast<Schedule&>(*this) = std::move(schedule); }
+  /// A copy to work on: what a recording would be with another state, or corrected.
+  Recording clone() const;
 };
 
 }  // namespace citcat

@@ -175,8 +175,8 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
         "output, with --json the hints among it");
   }
   TimeBudget time(arguments.time, TimeBudget::Counts::all, interrupt_requested);
-  PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints, &time);
-  RecordingFile& file = placed.file;
+  const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints, &time);
+  const RecordingFile& file = placed.file;
   if (file.meta().evidence != EvidenceMode::full) {
     throw UsageError(arguments.recording +
                      " holds digests in place of evidence: nothing can be "
@@ -192,13 +192,11 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
   options.progress = [&progress](const char* what, std::uint64_t done) {
     progress.show(done, what);
   };
-  Explanation explanation;
-  file.change([&](Recording& recording) {
-    const auto evidence = [&file] { return file.evidence(); };
-    explanation = needs_placement(recording)
-                      ? explain_unplaced(recording, evidence, *placed.search, options)
-                      : explain(recording, evidence, options);
-  });
+  const Recording& recording = file.recording();
+  const auto evidence = [&file] { return file.evidence(); };
+  const Explanation explanation =
+      needs_placement(recording) ? explain_unplaced(recording, evidence, *placed.search, options)
+                                 : explain(recording, evidence, options);
   HintFile hints{file.identity(false).hex(), file.hints()};
   hints.hints.insert(hints.hints.end(), explanation.hints.begin(), explanation.hints.end());
   if (!arguments.output.empty() && !explanation.hints.empty()) write_hints(hints, arguments.output);

@@ -39,22 +39,12 @@ struct VerifiedRun {
 
 /// A recording like `from`, ready for an archive without evidence.
 Recording copy_for_slim(const Recording& from, const VerifiedRun& verified, bool merge) {
-  Recording copy;
-  copy.provenance = from.provenance;
-  copy.initial = from.initial;
-  copy.bus = from.bus;
-  copy.port_unit = from.port_unit;
-  copy.image = from.image.clone();
-  copy.interrupts = from.interrupts;
-  copy.external_writes = merge ? merge_external_writes(from.external_writes) : from.external_writes;
-  copy.io_reads = from.io_reads;
-  copy.internal_reads = from.internal_reads;
-  copy.totals = from.totals;
-  copy.ending = from.ending;
-  copy.warnings = from.warnings;
+  Recording copy = from.clone();
+  if (merge) copy.external_writes = merge_external_writes(from.external_writes);
   // Where the evidence ended is known from now on by count.
   copy.instructions = EndSink::stop(verified.end, ~std::uint64_t{0});
   copy.adoptions = verified.adoptions;
+  copy.end.reset();
   if (verified.end.iteration != 0) copy.end = verified.end;
   number_events_by_order(copy);
   return copy;

@@ -376,8 +376,9 @@ void RecordingFile::apply(const HintFile& file, const std::string& source) {
 
 std::vector<std::uint64_t> RecordingFile::waived() const { return reviewed_transactions(hints_); }
 
-void RecordingFile::place(const std::function<std::vector<PlacedEvent>(Recording&)>& search) {
-  placements_ = search(recording_);
+void RecordingFile::set_schedule(Schedule schedule, std::vector<PlacedEvent> placements) {
+  recording_.set_schedule(std::move(schedule));
+  placements_ = std::move(placements);
 }
 
 /// Finds the chunks of this recording among those of all.

@@ -118,11 +118,9 @@ class RecordingFile {
   void apply(const HintFile& file, const std::string& source);
   /// Transactions that a comparison is to waive, ascending (ComparisonPolicy::waived).
   std::vector<std::uint64_t> waived() const;
-  /// Lets `change` change the recording; the file stays as it is.
-  void change(const std::function<void(Recording&)>& change) { change(recording_); }
-  /// Hands the recording to `search`, which gives positions to interrupts and returns what it found
-  /// out. The file stays as it is.
-  void place(const std::function<std::vector<PlacedEvent>(Recording&)>& search);
+  /// From now on recording() has the schedule that a search made of its own, which found out
+  /// `placements`. The file stays as it is.
+  void set_schedule(Schedule schedule, std::vector<PlacedEvent> placements);
   /// A fresh cursor from the start, independent of others, valid beyond this object. Throws
   /// UsageError when the archive holds digests in place of the evidence.
   std::unique_ptr<EvidenceReader> evidence() const;

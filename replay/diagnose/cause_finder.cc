@@ -48,6 +48,7 @@ std::string_view cause_name(CauseKind kind) {
 CauseFinder::CauseFinder(TrialRun& trials, const Divergence& divergence)
     : trials_(trials),
       recording_(trials.recording()),
+      schedule_(trials.schedule()),
       divergence_(divergence),
       history_(trials.history(kHistory)) {
   next_interrupt_ = trials.next_interrupt();
@@ -209,7 +210,7 @@ void CauseFinder::index_evidence() {
   for (const auto& moved : moved_) {
     for (const MovedByte& m : moved) bytes.push_back(m.from);
   }
-  for (const ExternalWrite& w : recording_.external_writes) {
+  for (const ExternalWrite& w : schedule_.external_writes) {
     if (w.transaction == divergence_.transaction) bytes.push_back(w.address);
   }
   index_ = std::make_unique<EvidenceIndex>(*trials_.open_evidence(), bytes);

@@ -129,6 +129,7 @@ class CauseFinder {
 
   TrialRun& trials_;
   const Recording& recording_;
+  const Schedule& schedule_;
   const Divergence& divergence_;
   const RunHistory& history_;
   std::size_t next_interrupt_ = 0;

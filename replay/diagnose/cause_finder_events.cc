@@ -33,8 +33,8 @@ Hint interrupt_hint(Hint::Kind kind, const Interrupt& interrupt) {
 void CauseFinder::interrupts() {
   const std::uint64_t at = divergence_.position.instruction;
   for (const std::size_t n : {next_interrupt_ - 1, next_interrupt_, next_interrupt_ + 1}) {
-    if (n >= recording_.interrupts.size()) continue;
-    const Interrupt& i = recording_.interrupts[n];
+    if (n >= schedule_.interrupts.size()) continue;
+    const Interrupt& i = schedule_.interrupts[n];
     if (i.position.instruction + kSuspectBefore < at || i.position.instruction > at + kSuspectAfter)
       continue;
     move_interrupt(n);
@@ -50,7 +50,7 @@ void CauseFinder::interrupts() {
 }
 
 void CauseFinder::move_interrupt(std::size_t number) {
-  const Interrupt& i = recording_.interrupts[number];
+  const Interrupt& i = schedule_.interrupts[number];
   add_shown_place(i);
   for (std::int64_t by = -kMaxShifted; by <= kMaxShifted; ++by) {
     const auto was = static_cast<std::int64_t>(i.position.instruction);
@@ -96,7 +96,7 @@ void CauseFinder::add_shown_place(const Interrupt& i) {
 }
 
 void CauseFinder::change_vector(std::size_t number) {
-  const Interrupt& i = recording_.interrupts[number];
+  const Interrupt& i = schedule_.interrupts[number];
   if (i.kind != Interrupt::Kind::external) return;
   for (unsigned vector = 0; vector < 256; ++vector) {
     const unsigned changed = vector ^ i.vector;
@@ -117,7 +117,7 @@ void CauseFinder::change_vector(std::size_t number) {
 /// One that the capture does not show, where the replay stopped agreeing.
 void CauseFinder::add_interrupt() {
   std::map<unsigned, std::size_t> used;
-  for (const Interrupt& i : recording_.interrupts) {
+  for (const Interrupt& i : schedule_.interrupts) {
     if (i.kind == Interrupt::Kind::external) ++used[i.vector];
   }
   std::set<Position> places{divergence_.position, {divergence_.position.instruction + 1, 0}};
@@ -150,11 +150,11 @@ void CauseFinder::add_interrupt() {
 void CauseFinder::port_sources() {
   std::set<std::uint64_t> done;
   for (const LineageSource& s : lineage_) {
-    if (s.kind != LineageSource::Kind::port || s.number >= recording_.io_reads.size() ||
+    if (s.kind != LineageSource::Kind::port || s.number >= schedule_.io_reads.size() ||
         !done.insert(s.number).second) {
       continue;
     }
-    const IoRead& read = recording_.io_reads[s.number];
+    const IoRead& read = schedule_.io_reads[s.number];
     const Position at = history_.steps()[s.path.front()].position;
     for (unsigned bit = 0; bit < read.size * 8u; ++bit) {
       add_port_cause(read, read.value ^ 1u << bit, at, 1 + 0.02 * s.distance);

@@ -184,9 +184,10 @@ Cause CauseFinder::missing_stretch() const {
 /// An interrupt that pushes the flags, CS and IP that the state has: there the state holds.
 std::optional<Cause> CauseFinder::start_at_interrupt() const {
   const CpuState& state = recording_.initial;
-  const auto frames = scan_interrupts(recording_, *trials_.open_evidence());
-  for (std::size_t i = 0; i < std::min(kMaxFrames, recording_.interrupts.size()); ++i) {
-    const Interrupt& interrupt = recording_.interrupts[i];
+  const bool shows_reads = recording_.bus.form == CacheForm::none;
+  const auto frames = scan_interrupts(schedule_, shows_reads, *trials_.open_evidence());
+  for (std::size_t i = 0; i < std::min(kMaxFrames, schedule_.interrupts.size()); ++i) {
+    const Interrupt& interrupt = schedule_.interrupts[i];
     const bool at_start = interrupt.position_known && interrupt.position == Position{};
     const InterruptEvidence& frame = frames[i];
     const bool fits = frame.stores(state.eip, state.eip > 0xffff ? 4 : 2) &&
@@ -209,7 +210,7 @@ std::optional<Cause> CauseFinder::start_at_interrupt() const {
 std::optional<Cause> CauseFinder::start_at_fetch() const {
   constexpr std::uint64_t kAtStart = 16, kFirstInstructions = 8;
   // What an interrupt at the start does comes before it, and what was prefetched is not fetched.
-  const auto& interrupts = recording_.interrupts;
+  const auto& interrupts = schedule_.interrupts;
   const bool interrupted = !interrupts.empty() && interrupts.front().position_known &&
                            interrupts.front().position == Position{};
   if (interrupted || divergence_.position.instruction > kFirstInstructions) return std::nullopt;

@@ -67,7 +67,7 @@ double neighbours_price(const InternalExpectation& expected, std::uint64_t recor
 
 /// The replay takes them in order, each for the next instruction of its kind.
 void CauseFinder::number_internal_reads() {
-  const auto& reads = recording_.internal_reads;
+  const auto& reads = schedule_.internal_reads;
   const auto& steps = history_.steps();
   std::size_t next = static_cast<std::size_t>(trials_.internal_reads_before_history());
   for (std::size_t i = 0; i < steps.size() && next < reads.size(); ++i) {
@@ -109,7 +109,7 @@ std::vector<std::uint64_t> CauseFinder::solved_from_bus(std::uint64_t value) con
 /// Other values for one read. `thorough`: also such that nothing around it supports.
 void CauseFinder::other_internal_values(std::size_t number, Position position, double price,
                                         bool thorough) {
-  const InternalRead& read = recording_.internal_reads[number];
+  const InternalRead& read = schedule_.internal_reads[number];
   const std::uint64_t recorded = internal_value(read);
   const InternalExpectation expected = series_->expectation(number);
   std::map<std::uint64_t, double> values;
@@ -156,7 +156,7 @@ void CauseFinder::other_internal_values(std::size_t number, Position position, d
 /// Those in the lineage, then the last ones before the divergence, whatever became of them; and
 /// further back those that the values around them contradict.
 void CauseFinder::internal_sources() {
-  const auto& reads = recording_.internal_reads;
+  const auto& reads = schedule_.internal_reads;
   const auto& steps = history_.steps();
   if (reads.empty()) return;
   series_ = std::make_unique<InternalSeries>(reads);

@@ -87,7 +87,7 @@ Hint external_hint(Hint::Kind kind, const ExternalWrite& w, std::vector<std::uin
 /// The first external write to `byte` after `transaction`, and what it left there.
 std::uint64_t CauseFinder::next_external(PhysAddr byte, std::uint64_t transaction,
                                          std::optional<std::uint8_t>* value) const {
-  for (const ExternalWrite& w : recording_.external_writes) {
+  for (const ExternalWrite& w : schedule_.external_writes) {
     const std::uint32_t offset = byte.value - w.address.value;
     if (w.transaction <= transaction || offset >= w.data.size()) continue;
     if (value != nullptr) *value = w.data[offset];
@@ -100,7 +100,7 @@ std::uint64_t CauseFinder::next_external(PhysAddr byte, std::uint64_t transactio
 /// before, or a device did it.
 void CauseFinder::lone_change() {
   if (divergence_.shown) return;
-  for (const ExternalWrite& w : recording_.external_writes) {
+  for (const ExternalWrite& w : schedule_.external_writes) {
     if (w.transaction != divergence_.transaction) continue;
     for (std::uint32_t i = 0; i < w.data.size(); ++i) {
       const PhysAddr byte = w.address + i;
@@ -131,7 +131,7 @@ void CauseFinder::wrong_read(const ExternalWrite& w, PhysAddr byte, std::uint8_t
                std::nullopt,
                since <= 1 ? kOneGlitch : kSeveralGlitches};
   // The next read then showed what had been there all the time.
-  for (const ExternalWrite& back : recording_.external_writes) {
+  for (const ExternalWrite& back : schedule_.external_writes) {
     if (back.transaction == next && back.address == w.address && back.data.size() == 1) {
       glitch.hints.push_back(external_hint(Hint::Kind::no_external_write, back, {}));
       glitch.price = kConfirmed;
@@ -145,7 +145,7 @@ void CauseFinder::wrong_read(const ExternalWrite& w, PhysAddr byte, std::uint8_t
 void CauseFinder::wrong_before(const ExternalWrite& w, PhysAddr byte, std::uint8_t before) {
   const std::uint8_t after = w.data[byte.value - w.address.value];
   const ExternalWrite* earlier = nullptr;
-  for (const ExternalWrite& other : recording_.external_writes) {
+  for (const ExternalWrite& other : schedule_.external_writes) {
     if (&other == &w) break;
     if (byte.value - other.address.value < other.data.size()) earlier = &other;
   }
@@ -299,7 +299,7 @@ void CauseFinder::missing_write() {
          price});
   }
   // A line that came back from memory as the replay's stores left it was written back unseen.
-  for (const ExternalWrite& w : recording_.external_writes) {
+  for (const ExternalWrite& w : schedule_.external_writes) {
     if (w.transaction != divergence_.transaction || !divergence_.shown ||
         recording_.bus.form != CacheForm::write_back || w.data.size() > kMaxTransactionBytes) {
       continue;
@@ -364,8 +364,8 @@ void CauseFinder::add_read_cause(PhysAddr byte, std::uint8_t read, unsigned dist
 }
 
 void CauseFinder::flip_external(PhysAddr byte, std::uint64_t number, unsigned distance) {
-  if (number >= recording_.external_writes.size()) return;
-  const ExternalWrite& w = recording_.external_writes[number];
+  if (number >= schedule_.external_writes.size()) return;
+  const ExternalWrite& w = schedule_.external_writes[number];
   const std::uint32_t offset = byte.value - w.address.value;
   if (offset >= w.data.size()) return;
   std::optional<std::uint8_t> later;

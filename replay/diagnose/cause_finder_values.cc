@@ -290,11 +290,11 @@ void CauseFinder::solve_sources() {
 void CauseFinder::solve_ports() {
   std::set<std::uint64_t> done;
   for (const LineageSource& s : lineage_) {
-    if (s.kind != LineageSource::Kind::port || s.number >= recording_.io_reads.size() ||
+    if (s.kind != LineageSource::Kind::port || s.number >= schedule_.io_reads.size() ||
         done.size() == kMaxTriedWhole || !done.insert(s.number).second) {
       continue;
     }
-    const IoRead& read = recording_.io_reads[s.number];
+    const IoRead& read = schedule_.io_reads[s.number];
     const Position at = history_.steps()[s.path.front()].position;
     for (const std::uint64_t v : solved_values(read.value, 8u * read.size, differences_)) {
       suspect_port(s.number, static_cast<std::uint32_t>(v), at, kSolved + steps_price(s.distance));
@@ -310,7 +310,7 @@ void CauseFinder::solve_ports() {
 
 void CauseFinder::suspect_port(std::uint64_t number, std::uint32_t value, Position at,
                                double price) {
-  const IoRead& read = recording_.io_reads[number];
+  const IoRead& read = schedule_.io_reads[number];
   const std::uint32_t changed = read.value ^ value;
   const bool single = (changed & (changed - 1)) == 0;
   if (single || !suspected_ports_.insert({number, value}).second) return;

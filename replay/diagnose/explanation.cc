@@ -84,7 +84,7 @@ class Ranking {
     for (const std::uint64_t bit : kOtherBits) {
       std::vector<Hint> hints = first.cause.hints;
       hints.front().value ^= bit;
-      const InternalRead& recorded = trials_.recording().internal_reads[*number];
+      const InternalRead& recorded = trials_.schedule().internal_reads[*number];
       if (hints.front().value == (std::uint64_t{recorded.edx} << 32 | recorded.eax)) continue;
       const TrialRun::Outcome outcome = trials_.attempt(hints, first.cause.start, kToTheEnd);
       ++first.other_values;
@@ -139,8 +139,11 @@ class Ranking {
 
 class Describer {
  public:
-  Describer(const CauseFinder& finder, const Recording& recording)
-      : finder_(finder), history_(finder.history()), recording_(recording) {}
+  Describer(const CauseFinder& finder, const TrialRun& trials)
+      : finder_(finder),
+        history_(finder.history()),
+        image_(trials.recording().image),
+        schedule_(trials.schedule()) {}
 
   ContextLine line(std::size_t number) {
     const HistoryStep& step = history_.steps()[number];
@@ -171,7 +174,7 @@ class Describer {
     switch (s.kind) {
       case LineageSource::Kind::memory:
         line.source = fmt::format("memory at {:08x}", s.address.value);
-        if (const auto byte = recording_.image.byte(s.address)) {
+        if (const auto byte = image_.byte(s.address)) {
           line.source += fmt::format(" = {:02x}", *byte);
         }
         if (!shown.of(s.address).empty()) {
@@ -182,17 +185,17 @@ class Describer {
       case LineageSource::Kind::external: {
         line.source =
             fmt::format("memory at {:08x}, written by another bus master", s.address.value);
-        if (s.number < recording_.external_writes.size()) {
-          line.transaction = recording_.external_writes[s.number].transaction;
+        if (s.number < schedule_.external_writes.size()) {
+          line.transaction = schedule_.external_writes[s.number].transaction;
           line.source += fmt::format(", shown by transaction {}", line.transaction);
         }
         break;
       }
       case LineageSource::Kind::port:
         line.source = fmt::format("port {:04x}", s.address.value);
-        if (s.number < recording_.io_reads.size()) {
-          line.transaction = recording_.io_reads[s.number].transaction;
-          line.source += fmt::format(" = {:x}, transaction {}", recording_.io_reads[s.number].value,
+        if (s.number < schedule_.io_reads.size()) {
+          line.transaction = schedule_.io_reads[s.number].transaction;
+          line.source += fmt::format(" = {:x}, transaction {}", schedule_.io_reads[s.number].value,
                                      line.transaction);
         }
         break;
@@ -213,7 +216,7 @@ class Describer {
   std::string internal_text(std::size_t step) const {
     const auto number = finder_.internal_number(step);
     if (!number) return "a value that crosses no bus";
-    const InternalRead& read = recording_.internal_reads[*number];
+    const InternalRead& read = schedule_.internal_reads[*number];
     return fmt::format("value {:08x}{:08x} that crosses no bus, number {}", read.edx, read.eax,
                        *number);
   }
@@ -237,7 +240,8 @@ class Describer {
 
   const CauseFinder& finder_;
   const RunHistory& history_;
-  const Recording& recording_;
+  const MemoryImage& image_;
+  const Schedule& schedule_;
 };
 
 ExplainedDivergence explain_one(TrialRun& trials, const Divergence& divergence,
@@ -246,7 +250,7 @@ ExplainedDivergence explain_one(TrialRun& trials, const Divergence& divergence,
   result.divergence = divergence;
   if (options.progress) options.progress("tracing values back", 0);
   CauseFinder finder(trials, divergence);
-  Describer describer(finder, trials.recording());
+  Describer describer(finder, trials);
   const std::size_t steps = finder.history().steps().size();
   for (std::size_t i = steps - std::min(kContext, steps); i < steps; ++i) {
     result.context.push_back(describer.line(i));
@@ -288,9 +292,9 @@ std::vector<Hint> hints_of(const TriedCause& tried) {
   return hints;
 }
 
-ExplainedRun explain_run(Recording& recording, const EvidenceSource& evidence,
-                         const std::vector<Hint>& hints, const ExplainOptions& options,
-                         bool causes) {
+ExplainedRun explain_run(const Recording& recording, const Schedule& schedule,
+                         const EvidenceSource& evidence, const std::vector<Hint>& hints,
+                         const ExplainOptions& options, bool causes) {
   TrialOptions trial;
   trial.policy = options.policy;
   trial.policy.waived = reviewed_transactions(hints, options.policy.waived);
@@ -299,7 +303,8 @@ ExplainedRun explain_run(Recording& recording, const EvidenceSource& evidence,
     if (options.progress) options.progress("replaying", now.instruction);
   };
   TrialRun trials(
-      recording, [&] { return std::make_unique<HintedEvidence>(evidence(), hints); }, trial);
+      recording, schedule, [&] { return std::make_unique<HintedEvidence>(evidence(), hints); },
+      trial);
   ExplainedRun run;
   run.report = trials.run();
   if (run.report.divergence && causes && !is_spent(options.time)) {
@@ -308,12 +313,14 @@ ExplainedRun explain_run(Recording& recording, const EvidenceSource& evidence,
   return run;
 }
 
-Explanation explain(Recording& recording, const EvidenceSource& evidence,
+Explanation explain(const Recording& recording, const EvidenceSource& evidence,
                     const ExplainOptions& options) {
   Explanation explanation;
+  Recording& corrected = explanation.corrected;
+  corrected = recording.clone();
   for (unsigned round = 0;; ++round) {
-    ExplainedRun run =
-        explain_run(recording, evidence, explanation.hints, options, round < options.rounds);
+    ExplainedRun run = explain_run(corrected, corrected, evidence, explanation.hints, options,
+                                   round < options.rounds);
     if (round == 0) explanation.report = run.report;
     if (is_spent(options.time)) explanation.given_up = options.time->text();
     if (!run.report.divergence) {
@@ -332,7 +339,7 @@ Explanation explain(Recording& recording, const EvidenceSource& evidence,
     if (is_spent(options.time)) explanation.given_up = options.time->text();
     if (causes.empty() || causes.front().suspected) return explanation;
     for (const Hint& hint : hints_of(causes.front())) {
-      apply_hint(hint, recording);
+      apply_hint(hint, corrected);
       explanation.hints.push_back(hint);
     }
   }

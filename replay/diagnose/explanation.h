@@ -74,6 +74,8 @@ struct Explanation {
   std::vector<Hint> hints;                  ///< of the first cause of each round
   std::string given_up;   ///< why it ended before it was through (TimeBudget::text()); else empty
   bool repaired = false;  ///< with them the whole run agrees
+  /// With the hints applied, and with the places of the last search.
+  Recording corrected;
 };
 
 /// The hints of a cause, each with the reason.
@@ -84,21 +86,20 @@ struct ExplainedRun {
   ReplayReport report;
   std::optional<ExplainedDivergence> divergence;  ///< only where causes were asked for
 };
-/// `recording` has `hints` applied already and is left as it is; `evidence` is without them.
-ExplainedRun explain_run(Recording& recording, const EvidenceSource& evidence,
-                         const std::vector<Hint>& hints, const ExplainOptions& options,
-                         bool causes);
+/// The run is given `schedule`; that and `recording` have `hints` applied already, `evidence` is
+/// without them.
+ExplainedRun explain_run(const Recording& recording, const Schedule& schedule,
+                         const EvidenceSource& evidence, const std::vector<Hint>& hints,
+                         const ExplainOptions& options, bool causes);
 
-/// Explains. `recording` is left with the hints applied. `evidence` opens its evidence from the
-/// start, without hints.
-Explanation explain(Recording& recording, const EvidenceSource& evidence,
+/// Explains. `evidence` opens the recording's evidence from the start, without hints.
+Explanation explain(const Recording& recording, const EvidenceSource& evidence,
                     const ExplainOptions& options);
 
 /// The same where the search for the places of interrupts ended with `search`: what comes before
 /// the first one without a place is explained, and with that repaired the search goes on, until all
-/// have one; then the whole run is explained. `recording` is left with the hints applied and with
-/// the places of the last search.
-Explanation explain_unplaced(Recording& recording, const EvidenceSource& evidence,
+/// have one; then the whole run is explained. `recording` has the places that this search found.
+Explanation explain_unplaced(const Recording& recording, const EvidenceSource& evidence,
                              PlacementReport search, const ExplainOptions& options);
 
 }  // namespace citcat

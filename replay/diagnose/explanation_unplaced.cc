@@ -29,9 +29,9 @@ class CutEvidence final : public EvidenceReader {
 class UnplacedExplainer {
  public:
   using OpenEvidence = EvidenceSource;
-  UnplacedExplainer(Recording& recording, OpenEvidence evidence, PlacementReport search,
+  UnplacedExplainer(const Recording& recording, OpenEvidence evidence, PlacementReport search,
                     const ExplainOptions& options)
-      : recording_(recording),
+      : recording_(recording.clone()),
         evidence_(std::move(evidence)),
         search_(std::move(search)),
         options_(options) {
@@ -44,27 +44,31 @@ class UnplacedExplainer {
   }
 
   Explanation run() {
-    while (!search_.complete()) {
-      if (is_late()) return give_up();
-      if (explanation_.rounds.size() >= options_.rounds || !explain_before_first()) {
-        if (is_late()) return give_up();
-        return std::move(explanation_);
-      }
-    }
-    explain_all();
+    explain();
+    explanation_.corrected = std::move(recording_);
     return std::move(explanation_);
   }
 
  private:
   bool is_late() const { return options_.time != nullptr && options_.time->spent(); }
 
-  Explanation give_up() {
+  void explain() {
+    while (!search_.complete()) {
+      if (is_late()) return give_up();
+      if (explanation_.rounds.size() >= options_.rounds || !explain_before_first()) {
+        if (is_late()) give_up();
+        return;
+      }
+    }
+    explain_all();
+  }
+
+  void give_up() {
     explanation_.given_up = options_.time->text();
     // What is known of it: how far the search came.
     if (explanation_.rounds.empty() && search_.divergence) {
       explanation_.rounds.emplace_back().divergence = *search_.divergence;
     }
-    return std::move(explanation_);
   }
 
   using Score = std::pair<std::size_t, std::uint64_t>;
@@ -104,34 +108,30 @@ class UnplacedExplainer {
     placing.progress = [this](Position now) {
       if (options_.progress) options_.progress("placing interrupts", now.instruction);
     };
-    return place_events(
+    PlacementReport report = place_events(
         recording_, [this] { return hinted(); }, placing);
+    recording_.set_schedule(std::move(report.schedule));
+    return report;
   }
 
   /// False when nothing lets the search come further.
   bool explain_before_first() {
     const std::size_t first = first_unplaced();
-    auto& interrupts = recording_.interrupts;
-    const auto begin = interrupts.begin() + static_cast<std::ptrdiff_t>(first);
-    const std::uint64_t end = begin->transaction;
-    const std::vector<Interrupt> later(begin, interrupts.end());
-    interrupts.erase(begin, interrupts.end());
-    auto& ports = recording_.io_reads;
-    const auto port = std::find_if(ports.begin(), ports.end(),
+    const std::uint64_t end = recording_.interrupts[first].transaction;
+    Schedule before = recording_;
+    before.interrupts.resize(first);
+    const auto port = std::find_if(before.io_reads.begin(), before.io_reads.end(),
                                    [end](const IoRead& r) { return r.transaction >= end; });
-    const std::vector<IoRead> later_ports(port, ports.end());
-    ports.erase(port, ports.end());
+    before.io_reads.erase(port, before.io_reads.end());
     ExplainedRun run = explain_run(
-        recording_, [&] { return std::make_unique<CutEvidence>(evidence_(), end); },
+        recording_, before, [&] { return std::make_unique<CutEvidence>(evidence_(), end); },
         explanation_.hints, options_, true);
-    interrupts.insert(interrupts.end(), later.begin(), later.end());
-    ports.insert(ports.end(), later_ports.begin(), later_ports.end());
     if (explanation_.rounds.empty()) explanation_.report = run.report;
     if (!run.divergence) return explain_interrupt(first);
     run.divergence->not_tried.push_back(fmt::format(
         "whether a cause goes with what follows transaction {}: the first of {} interrupts that "
         "have no place yet",
-        end, later.size()));
+        end, recording_.interrupts.size() - first));
     explanation_.rounds.push_back(std::move(*run.divergence));
     return take_best() || add_interrupt(first);
   }
@@ -349,15 +349,16 @@ class UnplacedExplainer {
     const auto rounds = static_cast<unsigned>(explanation_.rounds.size());
     rest.rounds = options_.rounds - std::min(rounds, options_.rounds);
     rest.policy.waived = reviewed_transactions(explanation_.hints, options_.policy.waived);
-    Explanation all = explain(
+    Explanation all = citcat::explain(
         recording_, [this] { return hinted(); }, rest);
+    recording_ = std::move(all.corrected);
     explanation_.repaired = all.repaired;
     explanation_.given_up = all.given_up;
     std::move(all.rounds.begin(), all.rounds.end(), std::back_inserter(explanation_.rounds));
     std::move(all.hints.begin(), all.hints.end(), std::back_inserter(explanation_.hints));
   }
 
-  Recording& recording_;
+  Recording recording_;  ///< with the hints so far, and the places of the last search
   OpenEvidence evidence_;
   PlacementReport search_;
   const ExplainOptions& options_;
@@ -367,7 +368,7 @@ class UnplacedExplainer {
 
 }  // namespace
 
-Explanation explain_unplaced(Recording& recording, const EvidenceSource& evidence,
+Explanation explain_unplaced(const Recording& recording, const EvidenceSource& evidence,
                              PlacementReport search, const ExplainOptions& options) {
   return UnplacedExplainer(recording, evidence, std::move(search), options).run();
 }

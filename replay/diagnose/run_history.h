@@ -58,11 +58,11 @@ class RunHistory final : public Sink {
   /// Longest history, in steps: some 100 MB.
   static constexpr std::size_t kMostSteps = std::size_t{1} << 20;
 
-  /// Of a replay of `recording`, which must outlive this.
-  explicit RunHistory(const Recording& recording)
-      : events_(recording), port_bus_(recording.bus, recording.initial.model) {}
+  /// Of a replay of `recording` that is given `schedule`, which must outlive this.
+  RunHistory(const Recording& recording, const Schedule& schedule)
+      : events_(schedule), port_bus_(recording.bus, recording.initial.model) {}
   void attach(Machine& machine) { machine_ = &machine; }
-  /// Forgets everything and records from here, where so many of the recording's port reads and
+  /// Forgets everything and records from here, where so many of the schedule's port reads and
   /// external writes have been made.
   void begin(std::uint64_t port_reads, std::uint64_t external_writes);
   /// Stops recording; accesses of an instruction that did not complete become its step.
@@ -91,7 +91,7 @@ class RunHistory final : public Sink {
   HistoryStep& close(HistoryStep::Kind kind, Position now);
   void close_delivery();
 
-  const Recording& events_;
+  const Schedule& events_;
   PortBus port_bus_;
   Machine* machine_ = nullptr;
   bool recording_ = false, full_ = false;

@@ -21,8 +21,12 @@ constexpr std::uint64_t kBetweenLooks = 1 << 17;
 
 }  // namespace
 
-TrialRun::TrialRun(Recording& recording, OpenEvidence evidence, TrialOptions options)
-    : recording_(recording), open_(std::move(evidence)), options_(std::move(options)) {
+TrialRun::TrialRun(const Recording& recording, Schedule schedule, OpenEvidence evidence,
+                   TrialOptions options)
+    : recording_(recording),
+      schedule_(std::move(schedule)),
+      open_(std::move(evidence)),
+      options_(std::move(options)) {
   auto rewindable = std::make_unique<RewindableEvidence>(open_);
   rewindable_ = rewindable.get();
   auto hinted = std::make_unique<HintedEvidence>(std::move(rewindable), std::vector<Hint>{});
@@ -30,6 +34,7 @@ TrialRun::TrialRun(Recording& recording, OpenEvidence evidence, TrialOptions opt
   VerifierOptions verifying;
   verifying.policy = options_.policy;
   verifying.final_memory = false;
+  verifying.schedule = &schedule_;
   verifier_ = std::make_unique<Verifier>(recording_, std::move(hinted), verifying);
   sinks_.add(history_);
   sinks_.add(observed_);
@@ -41,7 +46,7 @@ TrialRun::TrialRun(Recording& recording, OpenEvidence evidence, TrialOptions opt
     replay.progress = [time = options_.time](Position) { return !time->spent(); };
     replay.progress_interval = kBetweenLooks;
   }
-  replayer_ = std::make_unique<Replayer>(recording_, &sinks_, std::move(replay));
+  replayer_ = std::make_unique<Replayer>(recording_, schedule_, &sinks_, std::move(replay));
   history_.attach(replayer_->machine());
   observed_.attach(replayer_->machine());
   verifier_->attach(replayer_->machine());
@@ -147,14 +152,14 @@ void TrialRun::go_back(const Place& place, const std::vector<Hint>& hints) {
   }
 }
 
-std::vector<std::function<void(Recording&)>> TrialRun::apply(const std::vector<Hint>& hints) {
-  std::vector<std::function<void(Recording&)>> undo;
-  for (const Hint& hint : hints) undo.push_back(apply_hint(hint, recording_));
+std::vector<std::function<void(Schedule&)>> TrialRun::apply(const std::vector<Hint>& hints) {
+  std::vector<std::function<void(Schedule&)>> undo;
+  for (const Hint& hint : hints) undo.push_back(apply_hint(hint, schedule_));
   return undo;
 }
 
-void TrialRun::take_back(const std::vector<std::function<void(Recording&)>>& undo) {
-  for (auto step = undo.rbegin(); step != undo.rend(); ++step) (*step)(recording_);
+void TrialRun::take_back(const std::vector<std::function<void(Schedule&)>>& undo) {
+  for (auto step = undo.rbegin(); step != undo.rend(); ++step) (*step)(schedule_);
 }
 
 const RunHistory& TrialRun::observe(const std::vector<Hint>& hints, const TrialStart& start,

@@ -36,9 +36,10 @@ struct TrialStart {
 class TrialRun {
  public:
   using OpenEvidence = EvidenceSource;
-  /// `recording` must outlive the object; it is changed during trials and back to what it was after
-  /// each. `evidence` opens its evidence from the start.
-  TrialRun(Recording& recording, OpenEvidence evidence, TrialOptions options);
+  /// `recording` must outlive the object; its run is given `schedule`. `evidence` opens its
+  /// evidence from the start.
+  TrialRun(const Recording& recording, Schedule schedule, OpenEvidence evidence,
+           TrialOptions options);
   ~TrialRun();
 
   /// The whole run as it is. Once, before everything else.
@@ -71,6 +72,8 @@ class TrialRun {
   /// The interrupt of the schedule that comes next where the last replay ended.
   std::size_t next_interrupt() const { return replayer_->next_interrupt(); }
   const Recording& recording() const { return recording_; }
+  /// Of the run as it is.
+  const Schedule& schedule() const { return schedule_; }
   std::unique_ptr<EvidenceReader> open_evidence() const { return open_(); }
   /// Instructions replayed by attempts so far.
   std::uint64_t cost() const { return cost_; }
@@ -88,18 +91,19 @@ class TrialRun {
   void thin_out();
   void keep_place_in_repeat(const ReplayReport& report);
   const Place& before(const TrialStart& start) const;
-  std::vector<std::function<void(Recording&)>> apply(const std::vector<Hint>& hints);
-  void take_back(const std::vector<std::function<void(Recording&)>>& undo);
+  std::vector<std::function<void(Schedule&)>> apply(const std::vector<Hint>& hints);
+  void take_back(const std::vector<std::function<void(Schedule&)>>& undo);
   void go_back(const Place& place, const std::vector<Hint>& hints);
 
-  Recording& recording_;
+  const Recording& recording_;
+  Schedule schedule_;  ///< changed during a trial, and back to what it was after it
   OpenEvidence open_;
   TrialOptions options_;
   RewindableEvidence* rewindable_ = nullptr;
   HintedEvidence* hinted_ = nullptr;
   std::unique_ptr<Verifier> verifier_;
-  RunHistory history_{recording_};
-  RunHistory observed_{recording_};  ///< muted but in observe()
+  RunHistory history_{recording_, schedule_};
+  RunHistory observed_{recording_, schedule_};  ///< muted but in observe()
   SinkList sinks_;
   std::unique_ptr<Replayer> replayer_;
   std::vector<Place> places_;  ///< by position

@@ -1,6 +1,7 @@
 #include "replay/infer/event_placer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "replay/infer/place_search.h"
 
@@ -12,12 +13,12 @@ std::uint64_t PlacementReport::count(Placement placement) const {
                     [&](const PlacedEvent& e) { return e.placement == placement; }));
 }
 
-bool needs_placement(const Recording& recording) {
-  return std::any_of(recording.interrupts.begin(), recording.interrupts.end(),
+bool needs_placement(const Schedule& schedule) {
+  return std::any_of(schedule.interrupts.begin(), schedule.interrupts.end(),
                      [](const Interrupt& i) { return !i.position_known; });
 }
 
-PlacementReport place_events(Recording& recording, const EvidenceSource& evidence,
+PlacementReport place_events(const Recording& recording, const EvidenceSource& evidence,
                              const PlacerOptions& options) {
   return PlaceSearch(recording, evidence, options).run();
 }
@@ -27,12 +28,9 @@ std::optional<PlacementReport> place_events(RecordingFile& file, const PlacerOpt
   if (!possible || !needs_placement(file.recording())) return std::nullopt;
   PlacerOptions all = options;
   all.policy.waived = file.waived();
-  std::optional<PlacementReport> report;
-  file.place([&](Recording& recording) {
-    report = place_events(
-        recording, [&file] { return file.evidence(); }, all);
-    return report->events;
-  });
+  PlacementReport report = place_events(
+      file.recording(), [&file] { return file.evidence(); }, all);
+  file.set_schedule(std::exchange(report.schedule, {}), report.events);
   return report;
 }
 

@@ -26,6 +26,7 @@
 namespace citcat {
 
 struct PlacementReport {
+  Schedule schedule;                ///< the recording's, with the positions found
   std::vector<PlacedEvent> events;  ///< those without a count, in order
   /// Where the replay left the evidence before everything was placed.
   std::optional<Divergence> divergence;
@@ -38,7 +39,7 @@ struct PlacementReport {
 };
 
 /// True when some interrupt has no position.
-bool needs_placement(const Recording& recording);
+bool needs_placement(const Schedule& schedule);
 
 struct PlacerOptions {
   /// Changes of one bit are always accepted: whether they are a device is for others to judge. What
@@ -50,11 +51,12 @@ struct PlacerOptions {
   TimeBudget* time = nullptr;
 };
 
-/// Gives positions to the interrupts of `recording` that have none. Where one cannot be placed, it
+/// Finds positions for the interrupts of `recording` that have none. Where one cannot be placed, it
 /// and all after it stay as they are. `evidence` opens the recording's evidence from its start.
-PlacementReport place_events(Recording& recording, const EvidenceSource& evidence,
+PlacementReport place_events(const Recording& recording, const EvidenceSource& evidence,
                              const PlacerOptions& options);
-/// The same for an archive, where it is needed and the evidence is there; else nullopt.
+/// The same for an archive, where it is needed and the evidence is there; else nullopt. Its
+/// recording() then has the schedule that was found, and that of the report is empty.
 std::optional<PlacementReport> place_events(RecordingFile& file, const PlacerOptions& options);
 
 }  // namespace citcat

@@ -88,17 +88,17 @@ class InterruptScan {
   bool too_many_ = false;
 };
 
-std::vector<InterruptEvidence> scan_interrupts(const Recording& recording,
+std::vector<InterruptEvidence> scan_interrupts(const Schedule& schedule, bool shows_reads,
                                                EvidenceReader& evidence) {
   std::vector<std::uint64_t> transactions;
-  for (const Interrupt& i : recording.interrupts) {
+  for (const Interrupt& i : schedule.interrupts) {
     if (i.kind != Interrupt::Kind::on_chip) transactions.push_back(i.transaction);
   }
-  InterruptScan scan(std::move(transactions), recording.bus.form == CacheForm::none);
+  InterruptScan scan(std::move(transactions), shows_reads);
   for (BusTransaction t; evidence.next(t);) scan.take(t);
   std::vector<InterruptEvidence> acknowledged = scan.finish(), all;
   auto next = acknowledged.begin();
-  for (const Interrupt& i : recording.interrupts) {
+  for (const Interrupt& i : schedule.interrupts) {
     all.push_back(i.kind != Interrupt::Kind::on_chip ? std::move(*next++) : InterruptEvidence{});
   }
   return all;

@@ -40,9 +40,10 @@ class InterruptEvidence {
   std::optional<std::vector<std::uint32_t>> reads_;
 };
 
-/// The surroundings of every interrupt of `recording`, in its order; nothing of those that a marker
-/// shows, which were somewhere before it. `evidence` is read to its end.
-std::vector<InterruptEvidence> scan_interrupts(const Recording& recording,
+/// The surroundings of every interrupt of `schedule`, in its order; nothing of those that a marker
+/// shows, which were somewhere before it. `evidence` is read to its end; `shows_reads`: it has
+/// every read.
+std::vector<InterruptEvidence> scan_interrupts(const Schedule& schedule, bool shows_reads,
                                                EvidenceReader& evidence);
 /// The same of a single one: its stores begin at `transaction`. `evidence` is read as far as
 /// needed.

@@ -21,11 +21,13 @@ constexpr std::uint64_t kGain = 1 << 20;
 
 }  // namespace
 
-PlaceSearch::PlaceSearch(Recording& recording, const EvidenceSource& evidence,
+PlaceSearch::PlaceSearch(const Recording& recording, const EvidenceSource& evidence,
                          const PlacerOptions& options)
     : recording_(recording),
+      schedule_(recording),
       options_(options),
-      surroundings_(scan_interrupts(recording, *evidence())) {
+      surroundings_(
+          scan_interrupts(recording, recording.bus.form == CacheForm::none, *evidence())) {
   for (const Interrupt& i : recording.interrupts) {
     counted_.push_back(i.position_known);
     markers_.push_back(i.anchor);
@@ -36,6 +38,7 @@ PlaceSearch::PlaceSearch(Recording& recording, const EvidenceSource& evidence,
   verifying.policy = options.policy;
   verifying.reads = false;
   verifying.final_memory = false;
+  verifying.schedule = &schedule_;
   verifying.policy.bit_changes = true;
   verifier_ = std::make_unique<Verifier>(recording, std::move(reader), verifying);
   if (recording.bus.form == CacheForm::none) gate_.follow_reads();
@@ -69,7 +72,7 @@ PlaceSearch::PlaceSearch(Recording& recording, const EvidenceSource& evidence,
     replay.progress_interval = kBetweenLooks;
   }
   replay.watch = [this](Position now) { return watch(now); };
-  replayer_ = std::make_unique<Replayer>(recording, &sinks_, std::move(replay));
+  replayer_ = std::make_unique<Replayer>(recording, schedule_, &sinks_, std::move(replay));
   gate_.attach(replayer_->machine());
   if (tally_) tally_->attach(replayer_->machine());
   saves_.attach(replayer_->machine());
@@ -96,8 +99,8 @@ void PlaceSearch::follow_cache(const EvidenceSource& evidence, const CacheDescri
 }
 
 std::optional<std::size_t> PlaceSearch::next_unplaced() const {
-  for (std::size_t i = replayer_->next_interrupt(); i < recording_.interrupts.size(); ++i) {
-    if (!recording_.interrupts[i].position_known) return i;
+  for (std::size_t i = replayer_->next_interrupt(); i < schedule_.interrupts.size(); ++i) {
+    if (!schedule_.interrupts[i].position_known) return i;
   }
   return std::nullopt;
 }
@@ -174,7 +177,7 @@ void PlaceSearch::go_back(const Place& place) {
 }
 
 void PlaceSearch::set_position(std::size_t interrupt, std::optional<Position> position) {
-  Interrupt& event = recording_.interrupts[interrupt];
+  Interrupt& event = schedule_.interrupts[interrupt];
   event.position_known = position.has_value();
   event.position = position.value_or(Position{});
 }
@@ -297,7 +300,7 @@ void PlaceSearch::take_back() {
     const PlacedEvent& event = report_.events.back();
     set_position(event.interrupt, std::nullopt);
     if (event.placement == Placement::absent)
-      recording_.interrupts[event.interrupt].kind = Interrupt::Kind::on_chip;
+      schedule_.interrupts[event.interrupt].kind = Interrupt::Kind::on_chip;
     report_.events.pop_back();
   }
   std::erase_if(open_, [&](const auto& item) { return item.first >= choice.event; });
@@ -317,7 +320,7 @@ void PlaceSearch::take_back() {
 }
 
 void PlaceSearch::fail(std::size_t interrupt) {
-  for (std::size_t i = interrupt; i < recording_.interrupts.size(); ++i) {
+  for (std::size_t i = interrupt; i < schedule_.interrupts.size(); ++i) {
     if (!counted_[i]) report_.events.push_back({i, Placement::none, {}, 0, false, {}});
   }
   if (left_) {
@@ -326,11 +329,11 @@ void PlaceSearch::fail(std::size_t interrupt) {
   }
   Divergence d;
   d.position = window_ ? window_->replayer.machine.position : replayer_->machine().position();
-  d.transaction = recording_.interrupts[interrupt].transaction;
+  d.transaction = schedule_.interrupts[interrupt].transaction;
   d.reason = window_ ? "what follows the interrupt fits none of the boundaries it may be at"
                      : "no instruction boundary fits what the interrupt stores";
   d.expected = "interrupt between the transactions around " + std::to_string(d.transaction);
-  if (const auto& count = recording_.interrupts[interrupt].count) {
+  if (const auto& count = schedule_.interrupts[interrupt].count) {
     d.expected += fmt::format(", where {} {} are counted{}", count->value,
                               count_unit_name(count->unit), count->from_start ? "" : " in all");
   }
@@ -354,23 +357,28 @@ void PlaceSearch::qualify() {
 
 /// The time is spent, in the midst of anything.
 PlacementReport PlaceSearch::give_up() {
-  std::vector<bool> placed(recording_.interrupts.size());
+  std::vector<bool> placed(schedule_.interrupts.size());
   for (const PlacedEvent& event : report_.events) placed[event.interrupt] = true;
   std::size_t first = placed.size();
   for (std::size_t i = placed.size(); i-- > 0;) {
     if (counted_[i] || placed[i]) continue;
     first = i;
     set_position(i, std::nullopt);
-    recording_.interrupts[i].anchor = markers_[i];
+    schedule_.interrupts[i].anchor = markers_[i];
   }
   report_.given_up = options_.time->text();
   Divergence d;
   d.position = {furthest_, 0};
   d.reason = "the search for the places of interrupts was given up: " + report_.given_up;
-  if (first != placed.size()) d.transaction = recording_.interrupts[first].transaction;
+  if (first != placed.size()) d.transaction = schedule_.interrupts[first].transaction;
   left_ = std::move(d);
   fail(first);
   qualify();
+  return report();
+}
+
+PlacementReport PlaceSearch::report() {
+  report_.schedule = std::move(schedule_);
   return std::move(report_);
 }
 
@@ -379,7 +387,7 @@ PlacementReport PlaceSearch::run() try {
     left_ = Divergence{};
     left_->reason = "there is no model of the write-back cache, which hides what interrupts push";
     fail(*next_unplaced());
-    return std::move(report_);
+    return report();
   }
   for (;;) {
     const auto interrupt = next_unplaced();
@@ -392,7 +400,7 @@ PlacementReport PlaceSearch::run() try {
     break;
   }
   qualify();
-  return std::move(report_);
+  return report();
 } catch (const BudgetSpent&) {
   return give_up();
 }

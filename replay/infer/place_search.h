@@ -54,7 +54,8 @@ struct KnownRegister {
 
 class PlaceSearch {
  public:
-  PlaceSearch(Recording& recording, const EvidenceSource& evidence, const PlacerOptions& options);
+  PlaceSearch(const Recording& recording, const EvidenceSource& evidence,
+              const PlacerOptions& options);
   PlacementReport run();
 
  private:
@@ -154,6 +155,7 @@ class PlaceSearch {
   bool revise();
   void fail(std::size_t interrupt);
   PlacementReport give_up();
+  PlacementReport report();
   void note_gain();
   ReplayReport go();
   std::uint64_t expected_length() const;
@@ -162,9 +164,10 @@ class PlaceSearch {
   void go_back(const Place& place);
   void set_position(std::size_t interrupt, std::optional<Position> position);
   std::optional<std::size_t> next_unplaced() const;
-  const Interrupt& target() const { return recording_.interrupts[target_]; }
+  const Interrupt& target() const { return schedule_.interrupts[target_]; }
 
-  Recording& recording_;
+  const Recording& recording_;
+  Schedule schedule_;  ///< with the places taken so far
   const PlacerOptions& options_;
   std::vector<InterruptEvidence> surroundings_;
   std::vector<bool> counted_;  ///< interrupts whose position came with the recording

@@ -25,14 +25,14 @@ std::uint64_t frame_bytes(const CpuState& state) {
 }  // namespace
 
 bool PlaceSearch::is_hidden(std::size_t interrupt) const {
-  const Interrupt::Kind kind = recording_.interrupts[interrupt].kind;
+  const Interrupt::Kind kind = schedule_.interrupts[interrupt].kind;
   return kind == Interrupt::Kind::on_chip || (kind == Interrupt::Kind::nmi && !cache_);
 }
 
 /// Nothing says how far a trial may go before the interrupt after the one looked for is missing.
 bool PlaceSearch::next_is_hidden() const {
-  if (target_ + 1 >= recording_.interrupts.size()) return false;
-  const Interrupt& next = recording_.interrupts[target_ + 1];
+  if (target_ + 1 >= schedule_.interrupts.size()) return false;
+  const Interrupt& next = schedule_.interrupts[target_ + 1];
   return next.kind == Interrupt::Kind::on_chip && !next.position_known;
 }
 
@@ -127,7 +127,7 @@ bool PlaceSearch::place_at_store(const StoreOrder::Access& access) {
   const Place* const before = place_before(access.anchor);
   if (before == nullptr) return false;
   go_back(*before);
-  recording_.interrupts[target_].anchor = access.anchor;
+  schedule_.interrupts[target_].anchor = access.anchor;
   surroundings_[target_] = order_->around(access.transaction);
   collect(target_);
   PlacedEvent event;
@@ -142,7 +142,7 @@ bool PlaceSearch::place_at_store(const StoreOrder::Access& access) {
 
 /// The program comes to the marker by itself: there was no interrupt.
 void PlaceSearch::dismiss() {
-  recording_.interrupts[target_].kind = Interrupt::Kind::none;
+  schedule_.interrupts[target_].kind = Interrupt::Kind::none;
   PlacedEvent event;
   event.interrupt = target_;
   event.placement = Placement::absent;
@@ -163,7 +163,7 @@ bool PlaceSearch::place_hidden(std::size_t interrupt) {
     left_->reason = "behind a write-back cache nothing shows an interrupt without an acknowledge";
     return false;
   }
-  recording_.interrupts[interrupt].anchor = markers_[interrupt];
+  schedule_.interrupts[interrupt].anchor = markers_[interrupt];
   places_.clear();
   places_.push_back(here());
   const std::uint64_t first = run_without();
@@ -176,7 +176,7 @@ bool PlaceSearch::place_hidden(std::size_t interrupt) {
   for (const StoreOrder::Access& access : order_->from(first, kMaxTried)) {
     if (place_at_store(access)) return true;
   }
-  recording_.interrupts[interrupt].anchor = markers_[interrupt];
+  schedule_.interrupts[interrupt].anchor = markers_[interrupt];
   left_ = left;
   return false;
 }

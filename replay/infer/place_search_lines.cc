@@ -67,9 +67,9 @@ Interleaved PlaceSearch::log_handler(const BoundaryGroup& group, std::uint64_t i
   log_ = {};
   log_begins_ = 0;
   stop_instruction_ = group.first.instruction + instructions;
-  const bool next = target_ + 1 < recording_.interrupts.size() &&
-                    !recording_.interrupts[target_ + 1].position_known;
-  gate_.set_limit(next ? &recording_.interrupts[target_ + 1].anchor : nullptr);
+  const bool next = target_ + 1 < schedule_.interrupts.size() &&
+                    !schedule_.interrupts[target_ + 1].position_known;
+  gate_.set_limit(next ? &schedule_.interrupts[target_ + 1].anchor : nullptr);
   sinks_.mute(verifier_.get());
   cache_->ignore_bus(true);
   cache_->start_log(log_.after, window_->replayer.machine.position);
@@ -96,8 +96,8 @@ std::vector<BoundaryGroup> PlaceSearch::fitting_lines(const std::vector<Boundary
   const BoundaryGroup& first = groups.front();
   const Interleaved run = log_handler(first, instructions);
   go_back(*window_);
-  const std::uint64_t end = target_ + 1 < recording_.interrupts.size()
-                                ? recording_.interrupts[target_ + 1].transaction
+  const std::uint64_t end = target_ + 1 < schedule_.interrupts.size()
+                                ? schedule_.interrupts[target_ + 1].transaction
                                 : ~std::uint64_t{0};
   const std::vector<CacheFollower::Line> lines = cache_->next_lines(kMaxLines, end);
   CacheModel model = cache_->model();

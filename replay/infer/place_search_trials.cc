@@ -15,9 +15,9 @@ ReplayReport PlaceSearch::run_from(const BoundaryGroup& group, std::uint64_t wri
   mode_ = Mode::trial;
   stop_writes_ = writes;
   stop_instruction_ = group.first.instruction + most;
-  const bool next = target_ + 1 < recording_.interrupts.size() &&
-                    !recording_.interrupts[target_ + 1].position_known;
-  gate_.set_limit(next && !next_is_hidden() ? &recording_.interrupts[target_ + 1].anchor : nullptr);
+  const bool next = target_ + 1 < schedule_.interrupts.size() &&
+                    !schedule_.interrupts[target_ + 1].position_known;
+  gate_.set_limit(next && !next_is_hidden() ? &schedule_.interrupts[target_ + 1].anchor : nullptr);
   const ReplayReport report = go();
   set_position(target_, std::nullopt);
   return report;

@@ -259,12 +259,13 @@ RecoveredState ProtectedRecovery::run() {
   }
   RecoveredState recovered = result();
   if (failure_) take_back_placements(recording_, counted_);
+  recovered.recording = std::move(recording_);
   return recovered;
 }
 
-RecoveredState recover_protected_state(Recording& recording, const EvidenceSource& evidence,
+RecoveredState recover_protected_state(Recording recording, const EvidenceSource& evidence,
                                        const ProtectedEntry& entry, TimeBudget* time) {
-  return ProtectedRecovery(recording, evidence, entry, time).run();
+  return ProtectedRecovery(std::move(recording), evidence, entry, time).run();
 }
 
 }  // namespace citcat

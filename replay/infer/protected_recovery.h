@@ -10,7 +10,7 @@
 namespace citcat {
 
 /// As recover_state(), for a recording that begins with `entry`.
-RecoveredState recover_protected_state(Recording& recording, const EvidenceSource& evidence,
+RecoveredState recover_protected_state(Recording recording, const EvidenceSource& evidence,
                                        const ProtectedEntry& entry, TimeBudget* time);
 
 }  // namespace citcat

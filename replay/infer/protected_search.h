@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "replay/infer/address_space.h"
@@ -40,9 +41,9 @@ struct ProtectedUnknown {
 
 class ProtectedRecovery {
  public:
-  ProtectedRecovery(Recording& recording, const EvidenceSource& evidence,
+  ProtectedRecovery(Recording recording, const EvidenceSource& evidence,
                     const ProtectedEntry& entry, TimeBudget* time)
-      : recording_(recording), evidence_(evidence), entry_(entry), time_(time) {}
+      : recording_(std::move(recording)), evidence_(evidence), entry_(entry), time_(time) {}
   RecoveredState run();
 
  private:
@@ -88,7 +89,7 @@ class ProtectedRecovery {
   std::vector<Hint> supplied_memory() const;
   RecoveredState result();
 
-  Recording& recording_;
+  Recording recording_;  ///< as guessed so far
   const EvidenceSource& evidence_;
   const ProtectedEntry& entry_;
   TimeBudget* const time_;

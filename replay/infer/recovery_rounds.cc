@@ -31,23 +31,23 @@ Divergence given_up(const TimeBudget& time) {
   return d;
 }
 
-std::vector<bool> begin_at_first_interrupt(Recording& recording) {
-  Interrupt& first = recording.interrupts.front();
+std::vector<bool> begin_at_first_interrupt(Schedule& schedule) {
+  Interrupt& first = schedule.interrupts.front();
   first.position_known = true;
   first.position = {0, 0};
   std::vector<bool> counted;
-  for (const Interrupt& i : recording.interrupts) counted.push_back(i.position_known);
+  for (const Interrupt& i : schedule.interrupts) counted.push_back(i.position_known);
   return counted;
 }
 
-void take_back_placements(Recording& recording, const std::vector<bool>& counted) {
-  for (std::size_t i = 0; i < recording.interrupts.size(); ++i) {
-    if (!counted[i]) recording.interrupts[i].position_known = false;
+void take_back_placements(Schedule& schedule, const std::vector<bool>& counted) {
+  for (std::size_t i = 0; i < schedule.interrupts.size(); ++i) {
+    if (!counted[i]) schedule.interrupts[i].position_known = false;
   }
 }
 
-std::size_t placed_interrupts(const Recording& recording) {
-  const auto& all = recording.interrupts;
+std::size_t placed_interrupts(const Schedule& schedule) {
+  const auto& all = schedule.interrupts;
   const auto end =
       std::find_if(all.begin(), all.end(), [](const Interrupt& i) { return !i.position_known; });
   return static_cast<std::size_t>(end - all.begin());
@@ -88,7 +88,8 @@ std::optional<Divergence> solve_and_place(Recording& recording, const EvidenceSo
   for (int round = 0; round < kMaxRounds; ++round) {
     if (auto failure = solve()) return failure;
     if (!needs_placement(recording)) return std::nullopt;
-    const PlacementReport placed = place_events(recording, evidence, placing);
+    PlacementReport placed = place_events(recording, evidence, placing);
+    recording.set_schedule(std::move(placed.schedule));
     if (!placed.given_up.empty()) throw BudgetSpent();
     const RecoveryProgress now = replay();
     if (placed.complete() && now.ok()) break;

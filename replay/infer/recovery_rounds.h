@@ -32,15 +32,15 @@ struct RecoveryProgress {
 /// Why such a replay, in which no register can be changed any more, does not go further.
 Divergence describe(const RecoveryProgress& now);
 
-/// The recording begins at its first interrupt. Returns which of them have places.
-std::vector<bool> begin_at_first_interrupt(Recording& recording);
+/// The run begins at its first interrupt. Returns which of them have places.
+std::vector<bool> begin_at_first_interrupt(Schedule& schedule);
 /// Why nothing was found when `time` is spent.
 Divergence given_up(const TimeBudget& time);
 /// Forgets the places of all others.
-void take_back_placements(Recording& recording, const std::vector<bool>& counted);
+void take_back_placements(Schedule& schedule, const std::vector<bool>& counted);
 
 /// How many interrupts, from the first on, have places.
-std::size_t placed_interrupts(const Recording& recording);
+std::size_t placed_interrupts(const Schedule& schedule);
 /// For a replay that `check` compares: it ends when nothing agrees any more for long. `check` must
 /// outlive the replay. When `time` is spent it throws BudgetSpent.
 ReplayOptions options_of_trial(const EvidenceSource& evidence, const BusOrderCheck& check,

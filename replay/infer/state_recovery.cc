@@ -48,8 +48,8 @@ struct Unknown {
 
 class StateRecovery {
  public:
-  StateRecovery(Recording& recording, const EvidenceSource& evidence, TimeBudget* time)
-      : recording_(recording), evidence_(evidence), time_(time) {}
+  StateRecovery(Recording recording, const EvidenceSource& evidence, TimeBudget* time)
+      : recording_(std::move(recording)), evidence_(evidence), time_(time) {}
   RecoveredState run();
 
  private:
@@ -70,7 +70,7 @@ class StateRecovery {
   void fill_state();
   Unknown* find(const std::string& name);
 
-  Recording& recording_;
+  Recording recording_;  ///< as guessed so far
   const EvidenceSource& evidence_;
   TimeBudget* const time_;
   std::vector<InterruptEvidence> surroundings_;
@@ -337,7 +337,7 @@ RecoveredState StateRecovery::run() {
   if (recording_.interrupts.empty()) {
     throw UsageError("the recording has no interrupt to recover the state at");
   }
-  surroundings_ = scan_interrupts(recording_, *evidence_());
+  surroundings_ = scan_interrupts(recording_, true, *evidence_());
   read_frame();
   ss_ = static_cast<std::uint16_t>((stack_ - 0x100) >> 4);
   counted_ = begin_at_first_interrupt(recording_);
@@ -351,6 +351,7 @@ RecoveredState StateRecovery::run() {
   }
   RecoveredState recovered = result();
   if (failure_) take_back_placements(recording_, counted_);
+  recovered.recording = std::move(recording_);
   return recovered;
 }
 
@@ -386,16 +387,16 @@ std::optional<ProtectedEntry> protected_entry(const Recording& recording,
 
 }  // namespace
 
-RecoveredState recover_state(Recording& recording, const EvidenceSource& evidence,
+RecoveredState recover_state(Recording recording, const EvidenceSource& evidence,
                              TimeBudget* time) {
   if (recording.bus.form != CacheForm::none) {
     throw UsageError("the state can be recovered of processors without a cache only");
   }
   if (!cpu_traits(recording.initial.model).sixteen_bit) {
     const auto entry = protected_entry(recording, *evidence());
-    if (entry) return recover_protected_state(recording, evidence, *entry, time);
+    if (entry) return recover_protected_state(std::move(recording), evidence, *entry, time);
   }
-  return StateRecovery(recording, evidence, time).run();
+  return StateRecovery(std::move(recording), evidence, time).run();
 }
 
 }  // namespace citcat

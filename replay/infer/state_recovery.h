@@ -35,6 +35,9 @@ struct RecoveredRegister {
 };
 
 struct RecoveredState {
+  /// The one given, with this state, what memory must have held besides, and the positions found of
+  /// interrupts that nobody counted.
+  Recording recording;
   CpuState state;  ///< `unknown` names the registers that are free
   std::vector<RecoveredRegister> registers;
   /// What memory must have held besides what the capture shows, of kind Hint::Kind::memory.
@@ -46,14 +49,12 @@ struct RecoveredState {
   std::uint64_t replays = 0;  ///< made to find all this
 };
 
-/// Recovers the state just before the first interrupt of `recording`, at which it must begin. Sets
-/// recording.initial to what was found, recording.image to what memory must have held besides, and
-/// positions of interrupts that nobody counted.
+/// Recovers the state just before the first interrupt of `recording`, at which it must begin.
 /// For processors without a cache, in real mode or in protected mode with 32-bit gates; throws
 /// UsageError for others and where the evidence does not show an interrupt's frame, or the page
 /// tables in use. When `time` is spent, what was found so far is the answer, with a divergence that
 /// says so; it may be null.
-RecoveredState recover_state(Recording& recording, const EvidenceSource& evidence,
+RecoveredState recover_state(Recording recording, const EvidenceSource& evidence,
                              TimeBudget* time = nullptr);
 
 }  // namespace citcat

@@ -20,8 +20,8 @@ std::string port_text(const char* kind, std::uint32_t port, std::uint32_t size) 
 std::string instruction_text(Position p) { return "instruction " + position_text(p); }
 
 /// Without their positions, external writes are placed by what the processor did before them.
-bool is_anchored(const Recording& recording) {
-  return std::any_of(recording.external_writes.begin(), recording.external_writes.end(),
+bool is_anchored(const Schedule& schedule) {
+  return std::any_of(schedule.external_writes.begin(), schedule.external_writes.end(),
                      [](const ExternalWrite& w) { return !w.position_known; });
 }
 
@@ -72,18 +72,20 @@ class Replayer::Tally final : public Sink {
   bool counts_bytes_;
 };
 
-Replayer::Replayer(const Recording& recording, Sink* sink, ReplayOptions options)
+Replayer::Replayer(const Recording& recording, const Schedule& schedule, Sink* sink,
+                   ReplayOptions options)
     : recording_(recording),
+      schedule_(schedule),
       options_(std::move(options)),
       to_{options_.to, 0},
-      tally_(std::make_unique<Tally>(is_anchored(recording))),
+      tally_(std::make_unique<Tally>(is_anchored(schedule))),
       machine_((sinks_.add(*tally_), sink != nullptr ? sinks_.add(*sink) : void(),
                 recording.initial.model),
                recording.bus, *this, &sinks_, options_.path),
       port_bus_(recording.bus, recording.initial.model),
       port_count_(recording) {
   machine_.load(recording.initial, recording.image);
-  machine_.set_polling(is_anchored(recording) || options_.watch);
+  machine_.set_polling(is_anchored(schedule) || options_.watch);
 }
 
 Replayer::~Replayer() = default;
@@ -152,17 +154,17 @@ bool Replayer::step_beyond() {
 
 bool Replayer::finished() const {
   if (recording_.instructions) return machine_.position().instruction >= *recording_.instructions;
-  return next_interrupt_ == recording_.interrupts.size() && next_io_ == recording_.io_reads.size();
+  return next_interrupt_ == schedule_.interrupts.size() && next_io_ == schedule_.io_reads.size();
 }
 
 Position Replayer::next_stop() const {
   Position stop = std::min(to_, Position{recording_.instructions.value_or(kEndless), 0});
-  if (next_interrupt_ < recording_.interrupts.size()) {
-    const Interrupt& next = recording_.interrupts[next_interrupt_];
+  if (next_interrupt_ < schedule_.interrupts.size()) {
+    const Interrupt& next = schedule_.interrupts[next_interrupt_];
     if (next.position_known) stop = std::min(stop, next.position);
   }
-  if (next_external_ < recording_.external_writes.size()) {
-    const ExternalWrite& next = recording_.external_writes[next_external_];
+  if (next_external_ < schedule_.external_writes.size()) {
+    const ExternalWrite& next = schedule_.external_writes[next_external_];
     if (next.position_known) stop = std::min(stop, next.position);
   }
   return stop;
@@ -177,12 +179,12 @@ void Replayer::loop() {
     const Position now = machine_.position();
     if (machine_.shut_down() || now >= end) return;
     if (machine_.halted()) {
-      if (next_interrupt_ >= recording_.interrupts.size()) return;
-      if (options_.watch && !recording_.interrupts[next_interrupt_].position_known) return;
+      if (next_interrupt_ >= schedule_.interrupts.size()) return;
+      if (options_.watch && !schedule_.interrupts[next_interrupt_].position_known) return;
       throw ReplayStopped{
           now, "the processor halted where no interrupt wakes it",
-          recording_.interrupts[next_interrupt_].transaction,
-          "interrupt at " + instruction_text(recording_.interrupts[next_interrupt_].position),
+          schedule_.interrupts[next_interrupt_].transaction,
+          "interrupt at " + instruction_text(schedule_.interrupts[next_interrupt_].position),
           "HLT"};
     }
     Position stop = next_stop();
@@ -202,14 +204,14 @@ bool Replayer::reached(const BusAnchor& anchor) const {
 }
 
 bool Replayer::interrupt_is_due() const {
-  if (next_interrupt_ >= recording_.interrupts.size()) return false;
-  const Interrupt& next = recording_.interrupts[next_interrupt_];
+  if (next_interrupt_ >= schedule_.interrupts.size()) return false;
+  const Interrupt& next = schedule_.interrupts[next_interrupt_];
   return next.position_known && next.position <= machine_.position();
 }
 
 bool Replayer::external_write_is_due() const {
-  if (next_external_ >= recording_.external_writes.size()) return false;
-  const ExternalWrite& next = recording_.external_writes[next_external_];
+  if (next_external_ >= schedule_.external_writes.size()) return false;
+  const ExternalWrite& next = schedule_.external_writes[next_external_];
   return next.position_known ? next.position <= machine_.position() : reached(next.anchor);
 }
 
@@ -224,14 +226,14 @@ bool Replayer::apply_due() {
   const bool external = external_write_is_due();
   if (external && interrupt) {
     // At one position the bus decides.
-    if (recording_.interrupts[next_interrupt_].transaction <
-        recording_.external_writes[next_external_].transaction) {
+    if (schedule_.interrupts[next_interrupt_].transaction <
+        schedule_.external_writes[next_external_].transaction) {
       deliver_interrupt();
       return true;
     }
   }
   if (external) {
-    const ExternalWrite& w = recording_.external_writes[next_external_++];
+    const ExternalWrite& w = schedule_.external_writes[next_external_++];
     machine_.external_write(w.address, w.data);
     ++report_.external_writes;
     return true;
@@ -241,7 +243,7 @@ bool Replayer::apply_due() {
 }
 
 void Replayer::deliver_interrupt() {
-  const Interrupt& event = recording_.interrupts[next_interrupt_];
+  const Interrupt& event = schedule_.interrupts[next_interrupt_];
   const Position now = machine_.position();
   if (event.position != now) {
     throw ReplayStopped{now, "an interrupt falls where the replay has no boundary",
@@ -273,8 +275,8 @@ std::uint32_t Replayer::port_read(std::uint16_t port, std::uint32_t size, Positi
   std::uint32_t value = 0;
   std::size_t next = next_io_;
   while (!access.complete()) {
-    if (next >= recording_.io_reads.size()) port_reads_end(access, port, size, value, now);
-    const IoRead& part = recording_.io_reads[next++];
+    if (next >= schedule_.io_reads.size()) port_reads_end(access, port, size, value, now);
+    const IoRead& part = schedule_.io_reads[next++];
     value |= port_part(access, part, port, size, now);
   }
   next_io_ = next;
@@ -307,7 +309,7 @@ void Replayer::port_reads_end(const PortAccess& access, std::uint16_t port, std:
   if (access.begun()) {
     sinks_.io_read(port, size, value,
                    now);  // whoever compares knows the evidence, and ends the run
-    if (evidence_ends_with(recording_.io_reads.back().transaction)) throw EvidenceEnd{};
+    if (evidence_ends_with(schedule_.io_reads.back().transaction)) throw EvidenceEnd{};
   }
   throw ReplayStopped{now, "the replay reads a port and the evidence has no read left",
                       kNoTransaction, "no port read", port_text("read", port, size)};
@@ -327,8 +329,8 @@ void Replayer::port_write(std::uint16_t port, std::uint32_t size, std::uint32_t,
 }
 
 std::optional<InternalRead> Replayer::internal_read(InternalRead::Op op, Position now) {
-  if (next_internal_ >= recording_.internal_reads.size()) return std::nullopt;
-  const InternalRead& next = recording_.internal_reads[next_internal_];
+  if (next_internal_ >= schedule_.internal_reads.size()) return std::nullopt;
+  const InternalRead& next = schedule_.internal_reads[next_internal_];
   // A monitor may report fewer kinds than the program uses: what it did not report is not here.
   if (next.op != op || (next.position_known && next.position.instruction > now.instruction)) {
     return std::nullopt;

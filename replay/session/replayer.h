@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "events/port_transfers.h"
@@ -102,8 +103,13 @@ struct ReplayOptions {
 
 class Replayer final : private Environment {
  public:
-  /// `recording` must outlive the replayer; `sink` may be null.
-  Replayer(const Recording& recording, Sink* sink, ReplayOptions options);
+  /// `recording` and `schedule` must outlive the replayer; `sink` may be null. A schedule may
+  /// change between two calls of run() where its owner takes the replay back to before what
+  /// changed.
+  Replayer(const Recording& recording, const Schedule& schedule, Sink* sink, ReplayOptions options);
+  /// With the recording's own schedule.
+  Replayer(const Recording& recording, Sink* sink, ReplayOptions options)
+      : Replayer(recording, recording, sink, std::move(options)) {}
   ~Replayer() override;
 
   /// Runs to the end, the stop or the first divergence.
@@ -159,6 +165,7 @@ class Replayer final : private Environment {
   bool finished() const;
 
   const Recording& recording_;
+  const Schedule& schedule_;
   ReplayOptions options_;
   Position to_;  ///< where to stop
   SinkList sinks_;

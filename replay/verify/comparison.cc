@@ -18,6 +18,10 @@ bool is_plain(const Recording& recording, const VerifierOptions& options) {
   return options.plain && whole_addresses && counted;
 }
 
+const Schedule& schedule_of(const Recording& recording, const VerifierOptions& options) {
+  return options.schedule != nullptr ? *options.schedule : recording.schedule();
+}
+
 }  // namespace
 
 Comparison::Comparison(const Recording& r, std::unique_ptr<EvidenceReader> reader,
@@ -29,10 +33,12 @@ Comparison::Comparison(const Recording& r, std::unique_ptr<EvidenceReader> reade
       plain(is_plain(r, options)),
       write_back(r.bus.form == CacheForm::write_back),
       evidence(std::move(reader)),
-      final_memory(r, {.keeps_model = options.final_memory && !write_back, .knows_lines = !plain}),
-      external(r) {
+      final_memory(r.image, schedule_of(r, options),
+                   {.keeps_model = options.final_memory && !write_back, .knows_lines = !plain}),
+      external(schedule_of(r, options)) {
   const bool has_reads = r.totals.reads + r.totals.line_fills != 0;
-  if (options.reads && has_reads && r.instructions) reads = std::make_unique<ReadMatcher>(r, plain);
+  if (!options.reads || !has_reads || !r.instructions) return;
+  reads = std::make_unique<ReadMatcher>(r, schedule_of(r, options), plain);
 }
 
 // ---------------------------------------------------------------------------------------------

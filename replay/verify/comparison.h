@@ -35,6 +35,9 @@ struct VerifierOptions {
   /// Take only what agrees plainly, by whole blocks of instructions where the capture allows it:
   /// see Verifier::plain(). Several times faster.
   bool plain = false;
+  /// What the replay is given where that is not the recording's own schedule; must outlive the
+  /// comparison.
+  const Schedule* schedule = nullptr;
 };
 
 /// How far a comparison has come: which captured transactions wait for the replay, and what was

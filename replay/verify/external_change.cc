@@ -24,8 +24,8 @@ ExternalChange ExternalChanges::observe(PhysAddr a, std::span<const std::uint8_t
     change.bits += static_cast<unsigned>(std::popcount(changed));
     change.marks_table_entry |= marks_table_entry(a + i, before, changed);
   }
-  // The write itself, and the transaction that showed it, come with the recording.
-  const auto& writes = recording_.external_writes;
+  // The write itself, and the transaction that showed it, come with the schedule.
+  const auto& writes = schedule_.external_writes;
   const auto shown = std::find_if(writes.begin() + static_cast<std::ptrdiff_t>(seen_), writes.end(),
                                   [&](const ExternalWrite& w) { return w.address == a; });
   ++seen_;

@@ -21,11 +21,11 @@ struct ExternalChange {
 
 class ExternalChanges {
  public:
-  /// `recording` must outlive the object.
-  explicit ExternalChanges(const Recording& recording)
-      : recording_(recording), lone_changes_(recording.external_writes) {}
+  /// `schedule` must outlive the object.
+  explicit ExternalChanges(const Schedule& schedule)
+      : schedule_(schedule), lone_changes_(schedule.external_writes) {}
 
-  /// The next of the recording's external writes is about to be made.
+  /// The next of the schedule's external writes is about to be made.
   ExternalChange observe(PhysAddr a, std::span<const std::uint8_t> bytes, const Memory& memory);
   /// LoneChanges::stands_alone().
   bool stands_alone(PhysAddr a) { return lone_changes_.stands_alone(a); }
@@ -35,7 +35,7 @@ class ExternalChanges {
   void restore(std::size_t seen) { seen_ = seen; }
 
  private:
-  const Recording& recording_;
+  const Schedule& schedule_;
   LoneChanges lone_changes_;
   std::size_t seen_ = 0;
 };

@@ -2,9 +2,10 @@
 
 namespace citcat {
 
-FinalMemoryCheck::FinalMemoryCheck(const Recording& recording, Options options)
-    : recording_(recording), options_(options) {
-  if (options_.keeps_model) model_ = recording.image.clone();
+FinalMemoryCheck::FinalMemoryCheck(const MemoryImage& before, const Schedule& schedule,
+                                   Options options)
+    : schedule_(schedule), options_(options) {
+  if (options_.keeps_model) model_ = before.clone();
 }
 
 void FinalMemoryCheck::note_device(const BusTransaction& t) {
@@ -27,7 +28,7 @@ void FinalMemoryCheck::end() {
 
 /// Brings into the model what other bus masters wrote, as far as reads before `transaction` showed.
 void FinalMemoryCheck::model_external_writes(std::uint64_t transaction) {
-  const auto& external = recording_.external_writes;
+  const auto& external = schedule_.external_writes;
   for (; progress_.next_external < external.size(); ++progress_.next_external) {
     const ExternalWrite& w = external[progress_.next_external];
     if (w.transaction >= transaction) return;

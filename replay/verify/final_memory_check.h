@@ -38,13 +38,13 @@ class FinalMemoryCheck {
     /// another bus master's.
     bool knows_lines = false;
   };
-  /// `recording` must outlive the check.
-  FinalMemoryCheck(const Recording& recording, Options options);
+  /// `schedule` must outlive the check; `before` is what memory holds before the run.
+  FinalMemoryCheck(const MemoryImage& before, const Schedule& schedule, Options options);
 
   // What the bus shows.
   void write_agreed(const BusTransaction& t) {
     if (options_.keeps_model) {
-      const bool others_wrote = progress_.next_external < recording_.external_writes.size();
+      const bool others_wrote = progress_.next_external < schedule_.external_writes.size();
       if (others_wrote) model_external_writes(t.index);
       model_.set(t.address, t.bytes());
     }
@@ -95,7 +95,7 @@ class FinalMemoryCheck {
   void compare_byte(PhysAddr at, std::uint8_t byte, const Memory& memory, bool with_image,
                     const MayDiffer& may_differ, FinalMemory& result) const;
 
-  const Recording& recording_;
+  const Schedule& schedule_;
   Options options_;
   Progress progress_;
   MemoryImage model_;  ///< what the bus says memory holds

@@ -25,8 +25,9 @@ std::string read_text(const char* what, PhysAddr a, std::uint32_t size) {
 
 }  // namespace
 
-ReadMatcher::ReadMatcher(const Recording& recording, bool plain)
+ReadMatcher::ReadMatcher(const Recording& recording, const Schedule& schedule, bool plain)
     : recording_(recording),
+      schedule_(schedule),
       uncached_(recording.bus.form == CacheForm::none),
       plain_(plain),
       data_is_shown_(!plain || !uncached_),
@@ -41,7 +42,7 @@ ReadMatcher::ReadMatcher(const Recording& recording, bool plain)
 // The captured side
 
 void ReadMatcher::apply_external_writes(std::uint64_t transaction) {
-  const auto& writes = recording_.external_writes;
+  const auto& writes = schedule_.external_writes;
   for (; next_external_ < writes.size() && writes[next_external_].transaction <= transaction;
        ++next_external_) {
     set_memory(writes[next_external_].address, writes[next_external_].data);

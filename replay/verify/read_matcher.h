@@ -69,9 +69,10 @@ class ReadMatcher : private ReadMatcherProgress {
  public:
   using ReadMatcherProgress::kAnyIteration;
   using ReadMatcherProgress::kNone;
-  /// `recording` must outlive the matcher. Only captures whose memory traffic is counted are
-  /// compared; of others nothing is asked. `plain`: what a Mismatch shows is of no interest.
-  explicit ReadMatcher(const Recording& recording, bool plain = false);
+  /// `recording` and `schedule` must outlive the matcher. Only captures whose memory traffic is
+  /// counted are compared; of others nothing is asked. `plain`: what a Mismatch shows is of no
+  /// interest.
+  ReadMatcher(const Recording& recording, const Schedule& schedule, bool plain);
 
   // The captured side, in bus order.
   /// `t` is so many transactions of the capture, joined.
@@ -206,6 +207,7 @@ class ReadMatcher : private ReadMatcherProgress {
   bool is_table(PhysAddr a) const { return table_frames_.contains(a.page()); }
 
   const Recording& recording_;
+  const Schedule& schedule_;
   bool uncached_ = false;
   bool plain_ = false;
   bool data_is_shown_ = true;  ///< pending reads of data have the bytes that they read

@@ -15,6 +15,7 @@
 #include "unit/capture/bus/bus_generators.h"
 #include "unit/capture/machine_data.h"
 #include "unit/kept_evidence.h"
+#include "unit/replay/infer/inferred_recording.h"
 
 namespace citcat::test {
 namespace {
@@ -72,7 +73,7 @@ class CountedCaptures : public testing::TestWithParam<MachineCapture> {
       EXPECT_FALSE(i.position_known);
       EXPECT_TRUE(i.count);
     }
-    return place_events(imported.recording, [&imported] { return imported.read_evidence(); }, {});
+    return place_interrupts(imported);
   }
   void expect_true_places(ImportedRecording& imported) const {
     const std::vector<Interrupt>& interrupts = imported.recording.interrupts;

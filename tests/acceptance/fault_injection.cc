@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <stdexcept>
+#include <utility>
 
 #include "formats/io/error.h"
 #include "replay/diagnose/explanation.h"
@@ -532,7 +533,7 @@ bool FaultInjector::runs_as_before(const ImportedRecording& imported,
 }
 
 Diagnosis FaultInjector::diagnose(ImportedRecording& imported, const Fault& fault) const {
-  const Explanation explanation =
+  Explanation explanation =
       explain(imported.recording, [&imported] { return imported.read_evidence(); }, {});
   Diagnosis diagnosis;
   if (explanation.rounds.empty()) return diagnosis;
@@ -547,7 +548,7 @@ Diagnosis FaultInjector::diagnose(ImportedRecording& imported, const Fault& faul
       diagnosis.tied = causes[i].tied;
     }
   }
-  // The hints are in the recording by now.
+  imported.recording = std::exchange(explanation.corrected, {});
   diagnosis.repaired = runs_as_before(imported, explanation.hints);
   return diagnosis;
 }

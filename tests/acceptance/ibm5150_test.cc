@@ -18,6 +18,7 @@
 #include "replay/trace/kt_sink.h"
 #include "replay/verify/verifier.h"
 #include "unit/capture/shared_data.h"
+#include "unit/replay/infer/inferred_recording.h"
 
 namespace citcat::test {
 namespace {
@@ -177,8 +178,7 @@ TEST_F(Ibm5150EndToEnd, InterruptsAreFoundWithoutTheQueueStatusPins) {
   const std::size_t count = blind.recording.interrupts.size();
   ASSERT_EQ(count, counted.recording.interrupts.size());
   ASSERT_GT(count, 0u);
-  const PlacementReport report =
-      place_events(blind.recording, [&blind] { return blind.read_evidence(); }, {});
+  const PlacementReport report = place_interrupts(blind);
   EXPECT_FALSE(report.divergence);
   ASSERT_EQ(report.events.size(), count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -226,8 +226,7 @@ TEST_F(Ibm5150EndToEnd, RegistersAreRecoveredAtEveryInterrupt) {
     for (std::size_t n = 0; n < truth.size(); ++n) {
       SCOPED_TRACE(std::string(channels) + " interrupt " + std::to_string(n));
       ImportedRecording imported = import_at(n, channels);
-      const RecoveredState recovered =
-          recover_state(imported.recording, [&imported] { return imported.read_evidence(); });
+      const RecoveredState recovered = recover_registers(imported);
       ASSERT_FALSE(recovered.divergence) << recovered.divergence->reason;
       std::string sources;
       for (const RecoveredRegister& r : recovered.registers) {

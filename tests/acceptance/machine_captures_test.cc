@@ -12,6 +12,7 @@
 
 #include "acceptance/machine_run.h"
 #include "replay/infer/event_placer.h"
+#include "unit/replay/infer/inferred_recording.h"
 
 namespace citcat::test {
 namespace {
@@ -125,8 +126,7 @@ TEST(MovedSmbase, IsTakenFromTheFirstSmi) {
     ImportedRecording imported = import_machine(capture, counts);
     EXPECT_EQ(imported.recording.initial.smbase, 0xa0000u);
     // Counts at acknowledges alone leave out the SMI, which has none.
-    const EvidenceSource evidence = [&imported] { return imported.read_evidence(); };
-    const PlacementReport placed = place_events(imported.recording, evidence, {});
+    const PlacementReport placed = place_interrupts(imported);
     EXPECT_EQ(placed.count(Placement::unique), counts == IgnoreCounts::none ? 0u : 1u);
     EXPECT_FALSE(is_unknown(imported.recording.initial, "smbase"));
     MachineRun run(capture, imported, {});
@@ -169,8 +169,7 @@ TEST_P(MachineCaptures, PlacesInterruptsThatNobodyCounted) {
   ImportedRecording imported = import_machine(capture, IgnoreCounts::all);
   const std::vector<Interrupt>& interrupts = imported.recording.interrupts;
   if (interrupts.empty()) GTEST_SKIP() << "has no interrupts";
-  const PlacementReport report =
-      place_events(imported.recording, [&imported] { return imported.read_evidence(); }, {});
+  const PlacementReport report = place_interrupts(imported);
   EXPECT_FALSE(report.divergence) << report.divergence->reason;
   ASSERT_EQ(report.events.size(), interrupts.size());
   for (std::size_t i = 0; i < interrupts.size(); ++i) {
@@ -202,8 +201,7 @@ TEST_P(MachineCaptures, PlacesTimersByTheirHandlersMarker) {
     return i.kind == Interrupt::Kind::on_chip;
   });
   EXPECT_GT(hidden, 0);
-  const PlacementReport report =
-      place_events(imported.recording, [&imported] { return imported.read_evidence(); }, {});
+  const PlacementReport report = place_interrupts(imported);
   EXPECT_FALSE(report.divergence) << report.divergence->reason;
   ASSERT_EQ(report.events.size(), truth.size());
   for (std::size_t i = 0; i < truth.size(); ++i) {
@@ -233,8 +231,7 @@ TEST_P(MachineCaptures, NarrowsInterruptsBehindAWriteBackCache) {
   const ImportedRecording counted = import_machine(capture, IgnoreCounts::all_but_interrupts);
   ImportedRecording imported = import_machine(capture, IgnoreCounts::all);
   if (imported.recording.interrupts.empty()) GTEST_SKIP() << "has no interrupts";
-  const PlacementReport report =
-      place_events(imported.recording, [&imported] { return imported.read_evidence(); }, {});
+  const PlacementReport report = place_interrupts(imported);
   ASSERT_EQ(report.events.size(), counted.recording.interrupts.size());
   std::uint64_t right = 0;
   std::vector<std::uint64_t> classes;

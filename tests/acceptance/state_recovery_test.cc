@@ -19,6 +19,7 @@
 #include "replay/verify/verifier.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
+#include "unit/replay/infer/inferred_recording.h"
 
 namespace citcat::test {
 namespace {
@@ -125,8 +126,7 @@ TEST_P(StateRecoveryMachine, TheWholeRunFollowsFromAnyInterrupt) {
             import_at(data_of(GetParam()), interrupt, IgnoreCounts::none).recording.internal_reads;
         for (InternalRead& read : imported.recording.internal_reads) read.position_known = false;
       }
-      const RecoveredState recovered =
-          recover_state(imported.recording, [&imported] { return imported.read_evidence(); });
+      const RecoveredState recovered = recover_registers(imported);
       ASSERT_FALSE(recovered.divergence) << interrupt << ": " << recovered.divergence->reason
                                          << " at transaction " << recovered.divergence->transaction;
       expect_registers(recovered, interrupt);
@@ -145,8 +145,7 @@ INSTANTIATE_TEST_SUITE_P(, StateRecoveryMachine,
 TEST(StateRecoveryMachineLimits, VectorRegistersThatNothingSavesAreARefusal) {
   if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
   ImportedRecording imported = import_at(data_of("lin_rcp_tiny"), 0, IgnoreCounts::none);
-  const RecoveredState recovered =
-      recover_state(imported.recording, [&imported] { return imported.read_evidence(); });
+  const RecoveredState recovered = recover_registers(imported);
   ASSERT_TRUE(recovered.divergence);
   EXPECT_NE(recovered.divergence->transaction, ~std::uint64_t{0});
 }
@@ -159,8 +158,7 @@ TEST(StateRecoveryMachineLimits, ACacheIsRefused) {
   options.start = Where{Where::Kind::interrupt, 0};
   options.initial_state.emplace();
   ImportedRecording imported = import_to_memory({data.path("busB.bin.zst")}, options);
-  EXPECT_THROW(recover_state(imported.recording, [&imported] { return imported.read_evidence(); }),
-               UsageError);
+  EXPECT_THROW(recover_registers(imported), UsageError);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "replay/session/checkpoint_codec.h"
 #include "replay/session/replayer.h"
 #include "replay/x86/disassembler.h"
+#include "unit/replay/infer/inferred_recording.h"
 
 namespace citcat::testing {
 namespace {
@@ -125,8 +126,7 @@ std::string list_run(const Recording& recording) {
 Recording recording_of(CaseFile& file, std::string* placed = nullptr) {
   if (file.bus.empty()) return std::move(file.recording);
   ImportedRecording imported = import_case(file);
-  const PlacementReport report =
-      place_events(imported.recording, [&imported] { return imported.read_evidence(); }, {});
+  const PlacementReport report = test::place_interrupts(imported);
   for (const PlacedEvent& e : report.events) {
     if (placed == nullptr) break;
     *placed += fmt::format("placed {}.{} {}\n", e.position.instruction, e.position.iteration,

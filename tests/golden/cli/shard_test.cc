@@ -33,16 +33,15 @@ class Shards : public CitcatTest {
 
 /// An archive of two: the sample with another AX, and the sample.
 void write_two_recordings(const std::string& from, const std::string& to) {
-  RecordingFile source = RecordingFile::open(from);
+  const RecordingFile source = RecordingFile::open(from);
+  Recording recording = source.recording().clone();
   RecordingFileWriter writer(to);
   for (std::size_t number = 0; number < 2; ++number) {
     writer.select(number);
     const auto evidence = source.evidence();
     for (BusTransaction t; evidence->next(t);) writer.write(t);
-    source.change([number](Recording& recording) {
-      set_register(recording.initial, "eax", number == 0 ? 0x0f4c : 0x0f4d);
-    });
-    writer.add(source.recording());
+    set_register(recording.initial, "eax", number == 0 ? 0x0f4c : 0x0f4d);
+    writer.add(recording);
   }
   writer.close();
 }

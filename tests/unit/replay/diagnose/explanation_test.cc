@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "replay/verify/verifier.h"
+#include "unit/replay/infer/inferred_recording.h"
 #include "unit/replay/machine/watched_guest.h"
 
 namespace citcat::test {
@@ -51,6 +53,7 @@ class ExplanationTest : public testing::Test {
   void expect_first(CauseKind kind) {
     ASSERT_NE(verified({}).end, ReplayReport::End::complete) << "the fault is not noticed";
     explanation_ = explain(imported_.recording, [this] { return imported_.read_evidence(); }, {});
+    imported_.recording = std::exchange(explanation_.corrected, {});
     ASSERT_EQ(explanation_.rounds.size(), 1u);
     const auto& causes = explanation_.rounds.front().causes;
     ASSERT_FALSE(causes.empty());
@@ -214,9 +217,10 @@ class UnplacedTest : public ExplanationTest {
   }
   void expect_repaired(CauseKind kind, std::uint64_t transaction) {
     const auto evidence = [this] { return imported_.read_evidence(); };
-    PlacementReport search = place_events(imported_.recording, evidence, {});
+    PlacementReport search = place_interrupts(imported_);
     ASSERT_FALSE(search.complete()) << "the fault lets every interrupt be placed";
     explanation_ = explain_unplaced(imported_.recording, evidence, std::move(search), {});
+    imported_.recording = std::exchange(explanation_.corrected, {});
     ASSERT_EQ(explanation_.rounds.size(), 1u);
     ASSERT_FALSE(explanation_.rounds.front().causes.empty());
     EXPECT_EQ(cause_name(first().cause.kind), cause_name(kind)) << first().cause.text;
@@ -330,7 +334,7 @@ TEST_F(WrongRegisterTest, IsNotLookedForWhenTheTimeIsUp) {
   EXPECT_FALSE(explanation_.repaired);
   ASSERT_EQ(explanation_.rounds.size(), 1u);
   EXPECT_LE(explanation_.rounds.front().tried, 20u);
-  EXPECT_EQ(get_register(imported_.recording.initial, "eax"), 0x4d0fu) << "nothing is changed";
+  EXPECT_EQ(get_register(explanation_.corrected.initial, "eax"), 0x4d0fu) << "nothing is changed";
 }
 
 TEST_F(ExplanationTest, AnSmiWhoseStoresWereNotCapturedIsNamed) {

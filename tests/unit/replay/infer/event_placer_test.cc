@@ -10,6 +10,7 @@
 
 #include "events/archive/recording_file.h"
 #include "replay/verify/verifier.h"
+#include "unit/replay/infer/inferred_recording.h"
 #include "unit/replay/machine/watched_guest.h"
 #include "unit/temporary_folder.h"
 
@@ -21,7 +22,7 @@ class EventPlacerTest : public testing::Test {
   PlacementReport place(std::uint64_t instructions) {
     imported_ = guest_.record(instructions);
     for (const Interrupt& i : imported_.recording.interrupts) EXPECT_FALSE(i.position_known);
-    return place_events(imported_.recording, [this] { return imported_.read_evidence(); }, {});
+    return place_interrupts(imported_);
   }
   /// With the positions found, the run is the one that was recorded.
   void expect_match() {
@@ -153,8 +154,7 @@ TEST_F(EventPlacerTest, NoPlaceIsFoundWhereInterruptsAreDisabled) {
   guest_.interrupt_at({2, 0});
   imported_ = guest_.record(7);
   set_register(imported_.recording.initial, "eflags", 0xf002);
-  const PlacementReport report =
-      place_events(imported_.recording, [this] { return imported_.read_evidence(); }, {});
+  const PlacementReport report = place_interrupts(imported_);
   ASSERT_EQ(report.events.size(), 1u);
   EXPECT_EQ(report.events[0].placement, Placement::none);
   EXPECT_TRUE(report.divergence);
@@ -174,8 +174,7 @@ TEST_F(EventPlacerTest, InterruptsAfterOneThatFitsNowhereStayUnplaced) {
       break;
     }
   }
-  const PlacementReport report =
-      place_events(imported_.recording, [this] { return imported_.read_evidence(); }, {});
+  const PlacementReport report = place_interrupts(imported_);
   ASSERT_EQ(report.events.size(), 2u);
   EXPECT_EQ(report.count(Placement::none), 2u);
   EXPECT_TRUE(report.divergence);
@@ -367,8 +366,7 @@ TEST_F(EventPlacerTest, GivesUpWhenItsTimeIsSpentAndLeavesTheRestWithoutAPlace) 
   TimeBudget time(0, TimeBudget::Counts::since_gain, [&] { return ++looks > 6; });
   PlacerOptions options;
   options.time = &time;
-  const PlacementReport report = place_events(
-      imported_.recording, [this] { return imported_.read_evidence(); }, options);
+  const PlacementReport report = place_interrupts(imported_, options);
   EXPECT_FALSE(report.complete());
   EXPECT_NE(report.given_up, "");
   EXPECT_EQ(report.events.size(), 3u);
@@ -439,7 +437,7 @@ class CountedPlacerTest : public EventPlacerTest {
     for (std::size_t i = 0; i < counts.size(); ++i) {
       interrupts[i].count = EventCount{unit, counts[i], from_start};
     }
-    return place_events(imported_.recording, [this] { return imported_.read_evidence(); }, {});
+    return place_interrupts(imported_);
   }
 };
 

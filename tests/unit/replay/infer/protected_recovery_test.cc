@@ -11,6 +11,7 @@
 #include "replay/infer/state_recovery.h"
 #include "replay/session/replayer.h"
 #include "unit/kept_evidence.h"
+#include "unit/replay/infer/inferred_recording.h"
 
 namespace citcat::test {
 namespace {
@@ -161,9 +162,7 @@ class ProtectedRecoveryTest : public testing::Test {
     imported_.recording = builder.finish();
     imported_.recording.initial.model = CpuModel::p6;
   }
-  RecoveredState recover() {
-    return recover_state(imported_.recording, [this] { return imported_.read_evidence(); });
-  }
+  RecoveredState recover() { return recover_registers(imported_); }
   RecoveredState recover(std::uint64_t instructions) {
     record(instructions);
     return recover();

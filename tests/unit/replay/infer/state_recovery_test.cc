@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "formats/io/error.h"
+#include "unit/replay/infer/inferred_recording.h"
 #include "unit/replay/machine/watched_guest.h"
 
 namespace citcat::test {
@@ -25,7 +26,7 @@ class StateRecoveryTest : public testing::Test {
     imported_ = guest_.record(instructions);
     imported_.recording.initial = {};
     imported_.recording.initial.model = CpuModel::i8088;
-    return recover_state(imported_.recording, [this] { return imported_.read_evidence(); });
+    return recover_registers(imported_);
   }
   static RecoveredRegister reg(const RecoveredState& state, const std::string& name) {
     const auto it = std::find_if(state.registers.begin(), state.registers.end(),
@@ -102,8 +103,7 @@ TEST_F(StateRecoveryTest, TrafficThatNoRegisterExplainsIsADivergence) {
   }
   imported_.recording.initial = {};
   imported_.recording.initial.model = CpuModel::i8088;
-  const RecoveredState state =
-      recover_state(imported_.recording, [this] { return imported_.read_evidence(); });
+  const RecoveredState state = recover_registers(imported_);
   ASSERT_TRUE(state.divergence);
   EXPECT_NE(state.divergence->transaction, ~std::uint64_t{0});
 }
@@ -113,8 +113,7 @@ TEST_F(StateRecoveryTest, ARecordingWithoutAFrameIsRefused) {
   imported_ = guest_.record(3);
   std::erase_if(imported_.evidence,
                 [](const BusTransaction& t) { return t.op == BusOp::data_write; });
-  EXPECT_THROW(recover_state(imported_.recording, [this] { return imported_.read_evidence(); }),
-               UsageError);
+  EXPECT_THROW(recover_registers(imported_), UsageError);
 }
 
 }  // namespace

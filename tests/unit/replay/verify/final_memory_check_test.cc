@@ -22,7 +22,7 @@ class FinalMemoryCheckTest : public testing::Test {
   }
   /// `check` of this recording, and memory as at its beginning.
   void begin(FinalMemoryCheck::Options options) {
-    check_.emplace(recording_, options);
+    check_.emplace(recording_.image, recording_, options);
     replayer_ = std::make_unique<Replayer>(recording_, nullptr, ReplayOptions{});
   }
   FinalMemory compare(const MemoryImage* captured) const {
