@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "formats/io/error.h"
-#include "replay/diagnose/cause_finder.h"
+#include "replay/diagnose/cause_table.h"
 #include "replay/x86/disassembler.h"
 
 namespace citcat {
@@ -139,14 +139,10 @@ class Ranking {
 
 class Describer {
  public:
-  Describer(const CauseFinder& finder, const TrialRun& trials)
-      : finder_(finder),
-        history_(finder.history()),
-        image_(trials.recording().image),
-        schedule_(trials.schedule()) {}
+  explicit Describer(const CauseContext& context) : context_(context) {}
 
   ContextLine line(std::size_t number) {
-    const HistoryStep& step = history_.steps()[number];
+    const HistoryStep& step = context_.history().steps()[number];
     ContextLine line;
     line.position = step.position;
     line.linear = step.linear;
@@ -161,7 +157,7 @@ class Describer {
       default:
         line.text = Disassembler(step.bits).text(step.code(), step.linear);
     }
-    for (const HistoryAccess& a : history_.accesses(step)) {
+    for (const HistoryAccess& a : context_.history().accesses(step)) {
       if (a.kind == HistoryAccess::Kind::walk) continue;
       if (!line.accesses.empty()) line.accesses += ", ";
       line.accesses += access_text(a);
@@ -169,34 +165,35 @@ class Describer {
     return line;
   }
 
-  LineageLine lineage(const LineageSource& s, const EvidenceIndex& shown) {
+  LineageLine lineage(const LineageSource& s) {
     LineageLine line;
     switch (s.kind) {
       case LineageSource::Kind::memory:
         line.source = fmt::format("memory at {:08x}", s.address.value);
-        if (const auto byte = image_.byte(s.address)) {
+        if (const auto byte = context_.recording().image.byte(s.address)) {
           line.source += fmt::format(" = {:02x}", *byte);
         }
-        if (!shown.of(s.address).empty()) {
-          line.transaction = shown.of(s.address).front().transaction;
+        if (!context_.shown().of(s.address).empty()) {
+          line.transaction = context_.shown().of(s.address).front().transaction;
           line.source += fmt::format(", shown by transaction {}", line.transaction);
         }
         break;
       case LineageSource::Kind::external: {
         line.source =
             fmt::format("memory at {:08x}, written by another bus master", s.address.value);
-        if (s.number < schedule_.external_writes.size()) {
-          line.transaction = schedule_.external_writes[s.number].transaction;
+        if (s.number < context_.schedule().external_writes.size()) {
+          line.transaction = context_.schedule().external_writes[s.number].transaction;
           line.source += fmt::format(", shown by transaction {}", line.transaction);
         }
         break;
       }
       case LineageSource::Kind::port:
         line.source = fmt::format("port {:04x}", s.address.value);
-        if (s.number < schedule_.io_reads.size()) {
-          line.transaction = schedule_.io_reads[s.number].transaction;
-          line.source += fmt::format(" = {:x}, transaction {}", schedule_.io_reads[s.number].value,
-                                     line.transaction);
+        if (s.number < context_.schedule().io_reads.size()) {
+          line.transaction = context_.schedule().io_reads[s.number].transaction;
+          line.source +=
+              fmt::format(" = {:x}, transaction {}", context_.schedule().io_reads[s.number].value,
+                          line.transaction);
         }
         break;
       case LineageSource::Kind::internal:
@@ -214,9 +211,9 @@ class Describer {
 
  private:
   std::string internal_text(std::size_t step) const {
-    const auto number = finder_.internal_number(step);
+    const auto number = context_.internal_number(step);
     if (!number) return "a value that crosses no bus";
-    const InternalRead& read = schedule_.internal_reads[*number];
+    const InternalRead& read = context_.schedule().internal_reads[*number];
     return fmt::format("value {:08x}{:08x} that crosses no bus, number {}", read.edx, read.eax,
                        *number);
   }
@@ -238,10 +235,7 @@ class Describer {
     }
   }
 
-  const CauseFinder& finder_;
-  const RunHistory& history_;
-  const MemoryImage& image_;
-  const Schedule& schedule_;
+  const CauseContext& context_;
 };
 
 ExplainedDivergence explain_one(TrialRun& trials, const Divergence& divergence,
@@ -249,15 +243,15 @@ ExplainedDivergence explain_one(TrialRun& trials, const Divergence& divergence,
   ExplainedDivergence result;
   result.divergence = divergence;
   if (options.progress) options.progress("tracing values back", 0);
-  CauseFinder finder(trials, divergence);
-  Describer describer(finder, trials);
-  const std::size_t steps = finder.history().steps().size();
+  const CauseContext context(trials, divergence);
+  Describer describer(context);
+  const std::size_t steps = context.history().steps().size();
   for (std::size_t i = steps - std::min(kContext, steps); i < steps; ++i) {
     result.context.push_back(describer.line(i));
   }
-  for (const LineageSource& s : finder.lineage()) {
+  for (const LineageSource& s : context.lineage()) {
     if (result.lineage.size() == kLineages) break;
-    LineageLine line = describer.lineage(s, finder.shown());
+    LineageLine line = describer.lineage(s);
     const bool known =
         std::any_of(result.lineage.begin(), result.lineage.end(), [&](const LineageLine& other) {
           return other.transaction == line.transaction && line.transaction != ~std::uint64_t{0};
@@ -265,16 +259,17 @@ ExplainedDivergence explain_one(TrialRun& trials, const Divergence& divergence,
     if (!known) result.lineage.push_back(std::move(line));
   }
   Ranking ranking(trials, divergence, options);
-  result.causes = ranking.rank(finder.find());
+  CauseList found = find_causes(context);
+  result.causes = ranking.rank(std::move(found.causes));
   if (result.causes.empty() || !result.causes.front().repairs) {
-    for (Cause& cause : finder.suspects()) {
+    for (Cause& cause : suspected_causes(context)) {
       TriedCause& suspect = result.causes.emplace_back();
       suspect.cause = std::move(cause);
       suspect.suspected = true;
     }
   }
   result.tried = ranking.tried();
-  result.not_tried = finder.left_out();
+  result.not_tried = std::move(found.left_out);
   if (ranking.untried() != 0) {
     result.not_tried.push_back(
         fmt::format("{} causes of higher price, when the budget of {} was used up",

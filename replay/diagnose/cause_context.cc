@@ -1,7 +1,7 @@
-#include "replay/diagnose/cause_finder.h"
+#include "replay/diagnose/cause_context.h"
 
 #include <algorithm>
-#include <array>
+#include <span>
 
 namespace citcat {
 namespace {
@@ -34,24 +34,34 @@ bool decides(InstructionClass c) {
   }
 }
 
-}  // namespace
+/// Accesses of the replay's last steps that are compared with what the bus shows; transactions
+/// behind the divergence with which.
+constexpr std::size_t kStepsCompared = 3, kUpcoming = 64;
 
-std::string_view cause_name(CauseKind kind) {
-  constexpr std::array<std::string_view, 16> kNames{
-      "captured_read",      "captured_port_read",   "captured_write",   "missing_write",
-      "extra_write",        "missing_interrupt",    "extra_interrupt",  "interrupt_vector",
-      "interrupt_position", "external_write",       "initial_register", "uncertain_result",
-      "internal_value",     "missing_transactions", "wrong_start",      "stale_code"};
-  return kNames[static_cast<std::size_t>(kind)];
+std::optional<InternalRead::Op> op_of(InstructionClass c) {
+  switch (c) {
+    case InstructionClass::rdtsc:
+      return InternalRead::Op::rdtsc;
+    case InstructionClass::rdmsr:
+      return InternalRead::Op::rdmsr;
+    case InstructionClass::wrmsr:
+      return InternalRead::Op::wrmsr;
+    case InstructionClass::cpuid:
+      return InternalRead::Op::cpuid;
+    case InstructionClass::rdpmc:
+      return InternalRead::Op::rdpmc;
+    default:
+      return std::nullopt;
+  }
 }
 
-CauseFinder::CauseFinder(TrialRun& trials, const Divergence& divergence)
+}  // namespace
+
+CauseContext::CauseContext(TrialRun& trials, const Divergence& divergence)
     : trials_(trials),
-      recording_(trials.recording()),
-      schedule_(trials.schedule()),
       divergence_(divergence),
-      history_(trials.history(kHistory)) {
-  next_interrupt_ = trials.next_interrupt();
+      history_(trials.history(kHistory)),
+      next_interrupt_(trials.next_interrupt()) {
   find_mismatches();
   trace_back();
   index_evidence();
@@ -59,30 +69,9 @@ CauseFinder::CauseFinder(TrialRun& trials, const Divergence& divergence)
   number_internal_reads();
 }
 
-std::vector<Cause> CauseFinder::find() {
-  lone_change();
-  captured_value();
-  other_address();
-  missing_write();
-  extra_write();
-  interrupts();
-  memory_sources();
-  flip_code();
-  stale_code();
-  port_sources();
-  internal_sources();
-  uncertain_result();
-  register_sources();
-  solve_registers();
-  solve_sources();
-  solve_ports();
-  unseen_smi();  // leaves the machine elsewhere
-  return std::move(causes_);
-}
-
 /// The byte as the replay left it. Where address bits were not captured, the one it stored last at
 /// any of the addresses that the captured one may mean.
-std::optional<std::uint8_t> CauseFinder::replayed_byte(PhysAddr captured) const {
+std::optional<std::uint8_t> CauseContext::replayed_byte(PhysAddr captured) const {
   constexpr std::size_t kLookedAt = 256;
   const auto& steps = history_.steps();
   const std::size_t end = steps.size() - std::min(kLookedAt, steps.size());
@@ -102,12 +91,12 @@ std::optional<std::uint8_t> CauseFinder::replayed_byte(PhysAddr captured) const 
   return found;
 }
 
-std::uint8_t CauseFinder::memory_byte(PhysAddr a) const {
+std::uint8_t CauseContext::memory_byte(PhysAddr a) const {
   const auto found = memory_.find(a.value);
   return found != memory_.end() ? found->second : replayed_byte(a).value_or(0);
 }
 
-void CauseFinder::find_mismatches() {
+void CauseContext::find_mismatches() {
   if (!divergence_.shown || !divergence_.shown->is_memory()) return;
   const BusTransaction& t = *divergence_.shown;
   add_mismatches(t);
@@ -123,7 +112,7 @@ void CauseFinder::find_mismatches() {
   }
 }
 
-void CauseFinder::add_mismatches(const BusTransaction& t) {
+void CauseContext::add_mismatches(const BusTransaction& t) {
   for (std::uint32_t i = 0; i < t.size; ++i) {
     const PhysAddr at = t.address + i;
     const auto ours = replayed_byte(at);
@@ -134,10 +123,10 @@ void CauseFinder::add_mismatches(const BusTransaction& t) {
   }
 }
 
-void CauseFinder::trace_back() {
+void CauseContext::trace_back() {
   ValueLineage lineage(history_);
   const auto& steps = history_.steps();
-  for (const Mismatch& m : mismatches_) lineage.ask_memory(m.address, 0);
+  for (const ByteMismatch& m : mismatches_) lineage.ask_memory(m.address, 0);
   const unsigned first = mismatches_.empty() ? 0 : 6;
   for (std::size_t i = 0; i < std::min(kLastSteps, steps.size()); ++i) {
     const auto far = first + static_cast<unsigned>(2 * i);
@@ -155,9 +144,9 @@ void CauseFinder::trace_back() {
 
 /// Where the bytes in question were read, when they were only moved. What a copy goes on to write
 /// is not replayed any more, but the capture has it.
-void CauseFinder::trace_moves(ValueLineage& lineage) {
+void CauseContext::trace_moves(ValueLineage& lineage) {
   if (mismatches_.empty()) return;
-  for (const Mismatch& m : mismatches_) {
+  for (const ByteMismatch& m : mismatches_) {
     const auto moves = lineage.moved_from(m.address);
     if (moved_.size() < moves.size()) moved_.resize(moves.size());
     for (std::size_t level = 0; level < moves.size(); ++level) {
@@ -176,7 +165,7 @@ void CauseFinder::trace_moves(ValueLineage& lineage) {
     rest.insert(rest.end(), later.data.begin(), later.data.begin() + later.size);
     next += later.size;
   }
-  const std::uint32_t line = std::max(recording_.bus.line_bytes, recording_.bus.bus_bytes);
+  const std::uint32_t line = std::max(recording().bus.line_bytes, recording().bus.bus_bytes);
   for (std::vector<MovedByte>& bytes : moved_) {
     if (bytes.empty()) continue;
     const MovedByte last = bytes.back();
@@ -188,7 +177,7 @@ void CauseFinder::trace_moves(ValueLineage& lineage) {
   }
 }
 
-void CauseFinder::index_evidence() {
+void CauseContext::index_evidence() {
   std::vector<PhysAddr> bytes;
   for (const auto& [address, value] : memory_) bytes.push_back(PhysAddr{address});
   if (divergence_.shown) bytes.push_back(divergence_.shown->address);
@@ -210,13 +199,13 @@ void CauseFinder::index_evidence() {
   for (const auto& moved : moved_) {
     for (const MovedByte& m : moved) bytes.push_back(m.from);
   }
-  for (const ExternalWrite& w : schedule_.external_writes) {
+  for (const ExternalWrite& w : schedule().external_writes) {
     if (w.transaction == divergence_.transaction) bytes.push_back(w.address);
   }
   index_ = std::make_unique<EvidenceIndex>(*trials_.open_evidence(), bytes);
 }
 
-std::uint64_t CauseFinder::transaction_after(Position position) const {
+std::uint64_t CauseContext::transaction_after(Position position) const {
   const auto evidence = trials_.open_evidence();
   std::uint64_t last = 0;
   for (BusTransaction t; evidence->next(t);) {
@@ -226,6 +215,92 @@ std::uint64_t CauseFinder::transaction_after(Position position) const {
     last = t.index;
   }
   return divergence_.transaction != ~std::uint64_t{0} ? divergence_.transaction : last;
+}
+
+/// The first external write to `byte` after `transaction`, and what it left there.
+std::uint64_t CauseContext::next_external(PhysAddr byte, std::uint64_t transaction,
+                                          std::optional<std::uint8_t>* value) const {
+  for (const ExternalWrite& w : schedule().external_writes) {
+    const std::uint32_t offset = byte.value - w.address.value;
+    if (w.transaction <= transaction || offset >= w.data.size()) continue;
+    if (value != nullptr) *value = w.data[offset];
+    return w.transaction;
+  }
+  return ~std::uint64_t{0};
+}
+
+/// What a store of the replay left at its address, as far as the bus shows it from the divergence
+/// on: it may be split.
+std::uint64_t CauseContext::shown_store(const HistoryAccess& store) const {
+  std::uint64_t shown = store.value;
+  bool seen = false;
+  for (const BusTransaction& t : upcoming_) {
+    if (t.op != BusOp::data_write) continue;
+    const std::uint32_t offset = t.address.value - store.address.value;
+    if (offset >= std::min(store.size, 8u)) {
+      if (seen) break;
+      continue;
+    }
+    seen = true;
+    for (std::uint32_t b = 0; b < t.size && offset + b < 8; ++b) {
+      const unsigned at = 8 * (offset + b);
+      shown = (shown & ~(std::uint64_t{0xff} << at)) | std::uint64_t{t.data[b]} << at;
+    }
+  }
+  return shown;
+}
+
+/// What the replay's last stores and port writes were, and what the bus shows of them.
+void CauseContext::compare_last_steps() {
+  const std::uint64_t first = divergence_.transaction != ~std::uint64_t{0}
+                                  ? divergence_.transaction
+                                  : transaction_after(divergence_.position);
+  upcoming_ = transactions_from(*trials_.open_evidence(), first, kUpcoming);
+  const auto& steps = history_.steps();
+  for (std::size_t i = steps.size() - std::min(kStepsCompared, steps.size()); i < steps.size();
+       ++i) {
+    for (const HistoryAccess& a : history_.accesses(steps[i])) compare(a);
+  }
+}
+
+/// An access of the replay with the next of its kind that the bus shows.
+void CauseContext::compare(const HistoryAccess& a) {
+  BusOp op = BusOp::data_write;
+  if (a.kind == HistoryAccess::Kind::read) op = BusOp::data_read;
+  if (a.kind == HistoryAccess::Kind::port_write) op = BusOp::io_write;
+  if (op == BusOp::data_write && a.kind != HistoryAccess::Kind::write) return;
+  const auto next = std::find_if(upcoming_.begin(), upcoming_.end(), [&](const BusTransaction& t) {
+    return t.op == op && !t.has(kWriteBack);
+  });
+  if (next == upcoming_.end()) return;
+  const std::uint64_t shown = op == BusOp::data_write ? shown_store(a)
+                              : op == BusOp::io_write ? next->value()
+                                                      : a.value;
+  if (shown != a.value) differences_.push_back({a.value, shown});
+  if (next->address.value - a.address.value >= std::max(a.size, 1u)) {
+    differences_.push_back({a.address.value, next->address.value});
+  }
+}
+
+/// The replay takes them in order, each for the next instruction of its kind.
+void CauseContext::number_internal_reads() {
+  const auto& reads = schedule().internal_reads;
+  const auto& steps = history_.steps();
+  std::size_t next = static_cast<std::size_t>(trials_.internal_reads_before_history());
+  for (std::size_t i = 0; i < steps.size() && next < reads.size(); ++i) {
+    const auto op = op_of(steps[i].instruction_class);
+    const InternalRead& read = reads[next];
+    const bool here =
+        !read.position_known || read.position.instruction == steps[i].position.instruction;
+    if (steps[i].kind != HistoryStep::Kind::instruction || op != read.op || !here) continue;
+    internal_numbers_[i] = next++;
+  }
+}
+
+std::optional<std::size_t> CauseContext::internal_number(std::size_t step) const {
+  const auto found = internal_numbers_.find(step);
+  if (found == internal_numbers_.end()) return std::nullopt;
+  return found->second;
 }
 
 }  // namespace citcat
