@@ -27,36 +27,17 @@ TrialRun::TrialRun(const Recording& recording, Schedule schedule, OpenEvidence e
       schedule_(std::move(schedule)),
       open_(std::move(evidence)),
       options_(std::move(options)) {
-  auto rewindable = std::make_unique<RewindableEvidence>(open_);
-  rewindable_ = rewindable.get();
-  auto hinted = std::make_unique<HintedEvidence>(std::move(rewindable), std::vector<Hint>{});
-  hinted_ = hinted.get();
-  VerifierOptions verifying;
-  verifying.policy = options_.policy;
-  verifying.final_memory = false;
-  verifying.schedule = &schedule_;
-  verifier_ = std::make_unique<Verifier>(recording_, std::move(hinted), verifying);
-  sinks_.add(history_);
-  sinks_.add(observed_);
-  sinks_.mute(&observed_);
-  sinks_.add(*verifier_);
-  ReplayOptions replay;
-  replay.evidence = open_;
+  RewindableReplay::Options replay;
+  replay.verifying.policy = options_.policy;
+  replay.verifying.final_memory = false;
+  replay.before = {&history_, &observed_};
   if (options_.time != nullptr) {
-    replay.progress = [time = options_.time](Position) { return !time->spent(); };
-    replay.progress_interval = kBetweenLooks;
+    replay.replay.progress = [time = options_.time](Position) { return !time->spent(); };
+    replay.replay.progress_interval = kBetweenLooks;
   }
-  replayer_ = std::make_unique<Replayer>(recording_, schedule_, &sinks_, std::move(replay));
-  history_.attach(replayer_->machine());
-  observed_.attach(replayer_->machine());
-  verifier_->attach(replayer_->machine());
-}
-
-TrialRun::~TrialRun() = default;
-
-void TrialRun::keep_place() {
-  places_.push_back({replayer_->checkpoint(), verifier_->checkpoint(), rewindable_->position(),
-                     rewindable_->next_transaction()});
+  replay_ = std::make_unique<RewindableReplay>(recording_, schedule_, open_, std::move(replay));
+  history_.attach(machine());
+  observed_.attach(machine());
 }
 
 /// Leaves every other checkpoint out, but for the first.
@@ -71,25 +52,25 @@ void TrialRun::thin_out() {
 /// Without counts the replay cannot tell the end of the run from the end of a stretch behind the
 /// last interrupt and port read: there only the evidence says which it is.
 ReplayReport TrialRun::go(std::uint64_t to) {
-  ReplayReport report = replayer_->run_to(to);
+  ReplayReport report = replay_->run_to({to, 0});
   const bool at_stretch_end = report.instructions >= to && !recording_.instructions;
   if (at_stretch_end && report.end == ReplayReport::End::complete) {
     report.end = ReplayReport::End::stopped;
   }
-  return verifier_->finish(report);
+  return replay_->verifier().finish(report);
 }
 
 ReplayReport TrialRun::run() {
   std::uint64_t spacing = kFirstSpacing;
   ReplayReport report;
-  for (std::uint64_t next = spacing;; next = places_.back().instruction() + spacing) {
-    keep_place();
+  for (std::uint64_t next = spacing;; next = places_.back().position().instruction + spacing) {
+    places_.push_back(replay_->here());
     std::size_t frames = 0;
     for (const Place& place : places_) frames += place.replayer.machine.pages.size();
     if (places_.size() > kMaxPlaces || (frames > kMaxFrames && places_.size() > 4)) {
       thin_out();
       spacing *= 2;
-      next = places_.back().instruction() + spacing;
+      next = places_.back().position().instruction + spacing;
     }
     report = go(next);
     if (options_.progress) options_.progress({report.instructions, 0});
@@ -99,12 +80,12 @@ ReplayReport TrialRun::run() {
   ended_at_ = report.instructions;
   if (report.divergence) ended_at_ = std::max(ended_at_, report.divergence->position.instruction);
   for (const std::uint64_t distance : kLastSpacing) {
-    if (ended_at_ < distance + places_.back().instruction() + 1) continue;
-    go_back(places_.back(), {});
+    if (ended_at_ < distance + places_.back().position().instruction + 1) continue;
+    go_back(places_.back());
     const std::uint64_t at = ended_at_ - distance;
-    const ReplayReport again = replayer_->run_to(at);
+    const ReplayReport again = replay_->run_to({at, 0});
     if (again.end != ReplayReport::End::stopped || again.instructions != at) break;
-    keep_place();
+    places_.push_back(replay_->here());
   }
   keep_place_in_repeat(report);
   return report;
@@ -116,16 +97,15 @@ void TrialRun::keep_place_in_repeat(const ReplayReport& report) {
   if (!report.divergence || report.divergence->position.iteration < 2 * kIterations) return;
   Position at = report.divergence->position;
   at.iteration -= kIterations;
-  go_back(places_.back(), {});
-  const ReplayReport again = replayer_->run_to(at);
-  if (again.end != ReplayReport::End::stopped || replayer_->machine().position() != at) return;
-  keep_place();
+  go_back(places_.back());
+  const ReplayReport again = replay_->run_to(at);
+  if (again.end != ReplayReport::End::stopped || machine().position() != at) return;
+  places_.push_back(replay_->here());
 }
 
 const TrialRun::Place& TrialRun::before(const TrialStart& start) const {
   const auto fits = [&](const Place& place) {
-    return place.replayer.machine.position <= start.position &&
-           place.next_transaction <= start.transaction &&
+    return place.position() <= start.position && place.next_transaction <= start.transaction &&
            place.replayer.next_internal <= start.internal_read;
   };
   const auto found = std::find_if(places_.rbegin(), places_.rend(), fits);
@@ -133,23 +113,8 @@ const TrialRun::Place& TrialRun::before(const TrialStart& start) const {
 }
 
 void TrialRun::go_back(const Place& place, const std::vector<Hint>& hints) {
-  Replayer::Checkpoint replayer = place.replayer;
-  for (const Hint& hint : hints) {
-    if (hint.kind == Hint::Kind::register_value) {
-      replayer.machine.set_register(hint.name, hint.value);
-    }
-  }
-  if (!std::exchange(holds_, true)) rewindable_->hold();
-  rewindable_->seek(place.evidence);
-  hinted_->set_hints(hints);
-  replayer_->restore(replayer);
-  verifier_->restore(place.verifier);
-  verifier_->waive(reviewed_transactions(hints, options_.policy.waived));
-  for (const Hint& hint : hints) {
-    if (hint.kind != Hint::Kind::memory) continue;
-    replayer_->machine().memory().external_write(hint.address, hint.data);
-    verifier_->correct_memory(hint.address, hint.data);
-  }
+  if (!std::exchange(holds_, true)) replay_->hold();
+  replay_->go_back(place, hints);
 }
 
 std::vector<std::function<void(Schedule&)>> TrialRun::apply(const std::vector<Hint>& hints) {
@@ -167,11 +132,11 @@ const RunHistory& TrialRun::observe(const std::vector<Hint>& hints, const TrialS
   const Place& place = before(start);
   const auto undo = apply(hints);
   go_back(place, hints);
-  sinks_.mute(verifier_.get());
+  replay_->compare(false);
   observed_.begin(place.replayer.next_io, place.replayer.next_external);
-  replayer_->run_to(to);
+  replay_->run_to({to, 0});
   observed_.end();
-  sinks_.mute(&observed_);
+  replay_->compare(true);
   take_back(undo);
   return observed_;
 }
@@ -182,7 +147,7 @@ TrialRun::Outcome TrialRun::attempt(const std::vector<Hint>& hints, const TrialS
   const auto undo = apply(hints);
   go_back(place, hints);
   const ReplayReport report = go(to);
-  cost_ += report.instructions - std::min(report.instructions, place.instruction());
+  cost_ += report.instructions - std::min(report.instructions, place.position().instruction);
   take_back(undo);
   Outcome outcome;
   outcome.instructions = report.instructions;
@@ -190,7 +155,7 @@ TrialRun::Outcome TrialRun::attempt(const std::vector<Hint>& hints, const TrialS
   outcome.complete = report.end == ReplayReport::End::complete;
   outcome.agrees =
       report.end != ReplayReport::End::diverged && (outcome.complete || report.instructions >= to);
-  outcome.single_bit_changes = verifier_->totals().single_bit_changes;
+  outcome.single_bit_changes = replay_->verifier().totals().single_bit_changes;
   return outcome;
 }
 
@@ -198,7 +163,7 @@ const RunHistory& TrialRun::history(std::uint64_t instructions) {
   const std::uint64_t from = ended_at_ > instructions ? ended_at_ - instructions : 0;
   const Place& place = before({{from, 0}, ~std::uint64_t{0}});
   history_from_start_ = &place == &places_.front();
-  go_back(place, {});
+  go_back(place);
   internal_before_history_ = place.replayer.next_internal;
   history_.begin(place.replayer.next_io, place.replayer.next_external);
   go(ended_at_ + 1);

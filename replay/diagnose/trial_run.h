@@ -11,10 +11,8 @@
 
 #include "events/hint.h"
 #include "replay/diagnose/run_history.h"
-#include "replay/session/replayer.h"
-#include "replay/session/rewindable_evidence.h"
 #include "replay/session/time_budget.h"
-#include "replay/verify/verifier.h"
+#include "replay/verify/rewindable_replay.h"
 
 namespace citcat {
 
@@ -40,7 +38,6 @@ class TrialRun {
   /// evidence from the start.
   TrialRun(const Recording& recording, Schedule schedule, OpenEvidence evidence,
            TrialOptions options);
-  ~TrialRun();
 
   /// The whole run as it is. Once, before everything else.
   ReplayReport run();
@@ -66,11 +63,11 @@ class TrialRun {
   const RunHistory& observe(const std::vector<Hint>& hints, const TrialStart& start,
                             std::uint64_t to);
 
-  Machine& machine() { return replayer_->machine(); }
+  Machine& machine() { return replay_->machine(); }
   /// Values that cross no bus and were used before the history begins.
   std::uint64_t internal_reads_before_history() const { return internal_before_history_; }
   /// The interrupt of the schedule that comes next where the last replay ended.
-  std::size_t next_interrupt() const { return replayer_->next_interrupt(); }
+  std::size_t next_interrupt() const { return replay_->replayer().next_interrupt(); }
   const Recording& recording() const { return recording_; }
   /// Of the run as it is.
   const Schedule& schedule() const { return schedule_; }
@@ -79,33 +76,22 @@ class TrialRun {
   std::uint64_t cost() const { return cost_; }
 
  private:
-  struct Place {
-    Replayer::Checkpoint replayer;
-    Verifier::Checkpoint verifier;
-    std::uint64_t evidence = 0;          ///< transactions read
-    std::uint64_t next_transaction = 0;  ///< all with smaller numbers have been read, no others
-    std::uint64_t instruction() const { return replayer.machine.position.instruction; }
-  };
+  using Place = RewindableReplay::Place;
   ReplayReport go(std::uint64_t to);
-  void keep_place();
   void thin_out();
   void keep_place_in_repeat(const ReplayReport& report);
   const Place& before(const TrialStart& start) const;
   std::vector<std::function<void(Schedule&)>> apply(const std::vector<Hint>& hints);
   void take_back(const std::vector<std::function<void(Schedule&)>>& undo);
-  void go_back(const Place& place, const std::vector<Hint>& hints);
+  void go_back(const Place& place, const std::vector<Hint>& hints = {});
 
   const Recording& recording_;
   Schedule schedule_;  ///< changed during a trial, and back to what it was after it
   OpenEvidence open_;
   TrialOptions options_;
-  RewindableEvidence* rewindable_ = nullptr;
-  HintedEvidence* hinted_ = nullptr;
-  std::unique_ptr<Verifier> verifier_;
   RunHistory history_{recording_, schedule_};
-  RunHistory observed_{recording_, schedule_};  ///< muted but in observe()
-  SinkList sinks_;
-  std::unique_ptr<Replayer> replayer_;
+  RunHistory observed_{recording_, schedule_};  ///< idle but in observe()
+  std::unique_ptr<RewindableReplay> replay_;
   std::vector<Place> places_;  ///< by position
   std::uint64_t ended_at_ = 0;
   std::uint64_t cost_ = 0;

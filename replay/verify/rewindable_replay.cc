@@ -1,0 +1,61 @@
+#include "replay/verify/rewindable_replay.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "formats/io/error.h"
+
+namespace citcat {
+
+RewindableReplay::RewindableReplay(const Recording& recording, const Schedule& schedule,
+                                   const EvidenceSource& evidence, Options options)
+    : waived_(options.verifying.policy.waived) {
+  CITCAT_ASSERT(!options.verifying.final_memory);
+  auto rewindable = std::make_unique<RewindableEvidence>(evidence);
+  evidence_ = rewindable.get();
+  auto hinted = std::make_unique<HintedEvidence>(std::move(rewindable), std::vector<Hint>{});
+  hinted_ = hinted.get();
+  options.verifying.schedule = &schedule;
+  verifier_ = std::make_unique<Verifier>(recording, std::move(hinted), options.verifying);
+  for (Sink* sink : options.before) sinks_.add(*sink);
+  sinks_.add(*verifier_);
+  options.replay.evidence = evidence;
+  replayer_ = std::make_unique<Replayer>(recording, schedule, &sinks_, std::move(options.replay));
+  verifier_->attach(replayer_->machine());
+}
+
+RewindableReplay::Place RewindableReplay::here() const {
+  return {replayer_->checkpoint(), verifier_->checkpoint(), evidence_->position(),
+          evidence_->next_transaction()};
+}
+
+void RewindableReplay::go_back(const Place& place, const std::vector<Hint>& hints) {
+  evidence_->seek(place.evidence);
+  hinted_->set_hints(hints);
+  restore_machine(place.replayer, hints);
+  verifier_->restore(place.verifier);
+  verifier_->waive(reviewed_transactions(hints, waived_));
+  for (const Hint& hint : hints) {
+    if (hint.kind != Hint::Kind::memory) continue;
+    machine().memory().external_write(hint.address, hint.data);
+    verifier_->correct_memory(hint.address, hint.data);
+  }
+}
+
+void RewindableReplay::restore_machine(const Replayer::Checkpoint& place,
+                                       const std::vector<Hint>& hints) {
+  const bool as_it_was = std::none_of(hints.begin(), hints.end(), [](const Hint& hint) {
+    return hint.kind == Hint::Kind::register_value;
+  });
+  if (as_it_was) return replayer_->restore(place);
+  Replayer::Checkpoint changed = place;
+  for (const Hint& hint : hints) {
+    if (hint.kind == Hint::Kind::register_value) {
+      changed.machine.set_register(hint.name, hint.value);
+    }
+  }
+  replayer_->restore(changed);
+}
+
+}  // namespace citcat
