@@ -22,7 +22,6 @@ constexpr std::size_t kMaxInStage[] = {20'000, 512, 96, 24, 12};
 constexpr double kSamePrice = 0.35;
 /// Bits of a repaired internal value that are changed to see whether anything depends on them.
 constexpr std::uint64_t kOtherBits[] = {1, 2, 16, 256};
-bool is_spent(TimeBudget* time) { return time != nullptr && time->spent(); }
 
 constexpr std::size_t kListed = 10, kContext = 12, kLineages = 6, kPathListed = 8;
 

@@ -47,4 +47,11 @@ class TimeBudget {
   End end_ = End::none;
 };
 
+/// The same for a search that may have none.
+inline bool is_spent(TimeBudget* time) { return time != nullptr && time->spent(); }
+/// It was found spent before.
+inline bool has_ended(const TimeBudget* time) {
+  return time != nullptr && time->end() != TimeBudget::End::none;
+}
+
 }  // namespace citcat

@@ -1,0 +1,19 @@
+#include "replay/infer/candidates.h"
+
+namespace citcat {
+
+void describe(PlacedEvent& event, const std::vector<BoundaryGroup>& groups) {
+  const BoundaryGroup& chosen = groups.front();
+  if (groups.size() == 1 && event.placement == Placement::unique && chosen.count > 1) {
+    event.placement = Placement::equivalent;
+  }
+  event.position = chosen.first;
+  event.others = chosen.others;
+  event.candidates = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    event.candidates += groups[i].count;
+    if (i != 0 && event.others.size() < kListedPositions) event.others.push_back(groups[i].first);
+  }
+}
+
+}  // namespace citcat
