@@ -11,7 +11,7 @@
 namespace citcat {
 
 RecoveryOutcome ProtectedRecovery::replay(bool strict) {
-  ++replays_;
+  if (!is_spent(time_)) ++replays_;
   fill_state();
   return run_trial(recording_, evidence_, {!entry_.stack, strict, tried_, time_});
 }
@@ -52,6 +52,7 @@ bool ProtectedRecovery::improve(const RecoveryOutcome& now) {
     const ProtectedUnknown before = std::exchange(*guess.unknown, guess.with);
     const RecoveryOutcome outcome = replay();
     *guess.unknown = before;
+    if (is_spent(time_)) break;
     // A segment that is not flat is no match for a register that explains it as well.
     const bool likely = best && (best->with.has_base || !guess.with.has_base);
     const bool other = likely && (best->unknown != guess.unknown || !(best->with == guess.with));
@@ -116,7 +117,9 @@ void ProtectedRecovery::find_free() {
   if (free) return;
   // The value that nobody chose is the one that fits.
   for (ProtectedUnknown& u : unknown_) {
-    if (u.is_open() && depends_on(u, now)) u.source = RegisterSource::assumed;
+    const bool needed = u.is_open() && depends_on(u, now);
+    if (is_spent(time_)) return;
+    if (needed) u.source = RegisterSource::assumed;
   }
 }
 
@@ -161,7 +164,7 @@ RecoveredState ProtectedRecovery::result() {
   result.state = recording_.initial;
   result.state.ram_bytes = 0;  // as far as the capture reaches is not its size
   result.divergence = failure_;
-  if (time_ != nullptr && time_->end() != TimeBudget::End::none) result.given_up = time_->text();
+  if (has_ended(time_)) result.given_up = time_->text();
   result.replays = replays_;
   result.memory = supplied_memory();
   const std::uint64_t interrupt = recording_.interrupts.front().transaction;
@@ -229,7 +232,7 @@ void ProtectedRecovery::try_address_spaces() {
   std::uint64_t most = 0;
   for (const AddressSpace& space : spaces_) {
     if (!attempt(space)) continue;
-    if (!failure_) return;
+    if (!failure_ || is_spent(time_)) return;
     if (best && agreed_ <= most) continue;
     most = agreed_;
     best = space;
@@ -247,16 +250,13 @@ RecoveredState ProtectedRecovery::run() {
   ram_bytes_ = memory_reached();
   image_ = recording_.image.clone();
   spaces_ = find_address_spaces(recording_, evidence_, entry_);
-  try {
-    try_address_spaces();
-    if (!failure_) {
-      find_free();
-      const RecoveryOutcome strict = replay(true);
-      if (!strict.ok()) failure_ = describe(strict);
-    }
-  } catch (const BudgetSpent&) {
-    failure_ = given_up(*time_);
+  try_address_spaces();
+  if (!failure_) {
+    find_free();
+    const RecoveryOutcome strict = replay(true);
+    if (!strict.ok()) failure_ = describe(strict);
   }
+  if (has_ended(time_)) failure_ = given_up(*time_);
   RecoveredState recovered = result();
   if (failure_) take_back_placements(recording_, counted_);
   recovered.recording = std::move(recording_);

@@ -25,12 +25,6 @@ Divergence describe(const RecoveryProgress& now) {
   return d;
 }
 
-Divergence given_up(const TimeBudget& time) {
-  Divergence d;
-  d.reason = "the search for the registers was given up: " + time.text();
-  return d;
-}
-
 std::vector<bool> begin_at_first_interrupt(Schedule& schedule) {
   Interrupt& first = schedule.interrupts.front();
   first.position_known = true;
@@ -53,30 +47,6 @@ std::size_t placed_interrupts(const Schedule& schedule) {
   return static_cast<std::size_t>(end - all.begin());
 }
 
-ReplayOptions options_of_trial(const EvidenceSource& evidence, const BusOrderCheck& check,
-                               TimeBudget* time) {
-  constexpr std::uint64_t kMaxSilent = 10'000'000, kBetweenLooks = kMaxSilent / 100;
-  if (time != nullptr && time->spent()) throw BudgetSpent();
-  ReplayOptions options;
-  options.evidence = evidence;
-  options.progress_interval = kBetweenLooks;
-  options.progress = [&check, time, before = ~std::uint64_t{0},
-                      next = kMaxSilent](Position now) mutable {
-    if (time != nullptr && time->spent()) throw BudgetSpent();
-    if (now.instruction < next) return true;
-    next = now.instruction + kMaxSilent;
-    return check.agreed() != std::exchange(before, check.agreed());
-  };
-  return options;
-}
-
-void define_memory(Memory& memory, std::uint32_t bytes) {
-  for (std::uint32_t page = 0; page < bytes / kPageSize; ++page) {
-    memory.ensure_mapped(page);
-    memory.lend(page);
-  }
-}
-
 std::optional<Divergence> solve_and_place(Recording& recording, const EvidenceSource& evidence,
                                           const std::function<std::optional<Divergence>()>& solve,
                                           const std::function<RecoveryProgress()>& replay,
@@ -90,7 +60,7 @@ std::optional<Divergence> solve_and_place(Recording& recording, const EvidenceSo
     if (!needs_placement(recording)) return std::nullopt;
     PlacementReport placed = place_events(recording, evidence, placing);
     recording.set_schedule(std::move(placed.schedule));
-    if (!placed.given_up.empty()) throw BudgetSpent();
+    if (!placed.given_up.empty()) return given_up(*time);
     const RecoveryProgress now = replay();
     if (placed.complete() && now.ok()) break;
     if (now.agreed == std::exchange(agreed, now.agreed)) {

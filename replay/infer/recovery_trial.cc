@@ -79,43 +79,41 @@ class SaveReader final : public Sink {
 
 RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evidence,
                           const RecoveryTrial& trial) {
+  RecoveryOutcome outcome;
+  if (is_spent(trial.time)) {
+    static_cast<RecoveryProgress&>(outcome) = no_progress(*trial.time);
+    return outcome;
+  }
   BusOrderCheck check(evidence(), placed_interrupts(recording));
   check.complete_instructions();
   HandlerSaves saves;
   saves.follow_branches(trial.keeps_stack);
   saves.begin();
   SaveReader reader(saves, check);
-  SinkList sinks;
-  sinks.add(saves);
-  sinks.add(reader);
-  sinks.add(check);
-  Replayer replayer(recording, &sinks, options_of_trial(evidence, check, trial.time));
-  check.attach(replayer.machine());
-  saves.attach(replayer.machine());
-  Memory& memory = replayer.machine().memory();
-  const auto put = [&](const TableEntry& e) {
+  GuessedReplay replay(recording, evidence, check,
+                       {.before = {&saves, &reader}, .time = trial.time});
+  Machine& machine = replay.machine();
+  saves.attach(machine);
+  Memory& memory = machine.memory();
+  if (!trial.strict) replay.define_memory(recording.initial.ram_bytes);
+  if (trial.entry) {
     std::array<std::uint8_t, 4> bytes;
-    std::memcpy(bytes.data(), &e.value, bytes.size());
-    memory.external_write(e.at, bytes);
-  };
-  if (!trial.strict) define_memory(memory, recording.initial.ram_bytes);
-  if (trial.entry) put(*trial.entry);
-  const ReplayReport report = replayer.run();
-  RecoveryOutcome outcome;
-  outcome.agreed = check.agreed();
+    std::memcpy(bytes.data(), &trial.entry->value, bytes.size());
+    memory.external_write(trial.entry->at, bytes);
+  }
+  static_cast<RecoveryProgress&>(outcome) = replay.run();
+  if (has_ended(trial.time)) return outcome;
+  // Beyond the end of the capture anything may be missing.
+  const bool at_end = outcome.stopped && !outcome.difference && check.exhausted();
+  if (at_end) outcome.stopped.reset();
   outcome.last_agreed = check.last_agreed();
-  outcome.difference = check.difference();
   outcome.saved = reader.saved();
   outcome.fx = reader.fx();
   outcome.addresses = reader.addresses();
   outcome.shown = check.next_accesses();
-  outcome.instructions = report.instructions;
-  // Beyond the end of the capture anything may be missing.
-  const bool stopped = report.end == ReplayReport::End::diverged;
-  if (stopped && (outcome.difference || !check.exhausted())) outcome.stopped = report.divergence;
   outcome.page_fault = reader.page_fault();
-  outcome.cr3 = replayer.machine().engine().cr(3);
-  if (!outcome.ok() && replayer.machine().engine().cr(0) >> 31 != 0) {
+  outcome.cr3 = machine.engine().cr(3);
+  if (!outcome.ok() && machine.engine().cr(0) >> 31 != 0) {
     const auto read = [&](PhysAddr at) -> std::optional<std::uint32_t> {
       if (!memory.is_mapped(at.page())) return std::nullopt;
       std::uint32_t value = 0;

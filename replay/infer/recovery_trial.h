@@ -55,7 +55,7 @@ struct RecoveryTrial {
   bool keeps_stack = false;  ///< the first interrupt does not change SS
   bool strict = false;  ///< nothing may be read that no evidence defines; else it reads as zero
   std::optional<TableEntry> entry;  ///< that memory holds besides
-  TimeBudget* time = nullptr;       ///< when it is spent, BudgetSpent is thrown
+  TimeBudget* time = nullptr;       ///< when it is spent the replay ends: no_progress()
 };
 
 /// Replays `recording` from its initial state, as guessed, up to the first interrupt without a

@@ -151,29 +151,22 @@ void StateRecovery::fill_state() {
 
 /// Replays from the state as guessed so far, up to the first interrupt without a place.
 RecoveryProgress StateRecovery::replay(HandlerSaves* saves) {
+  if (is_spent(time_)) return no_progress(*time_);
   ++replays_;
   fill_state();
   BusOrderCheck check(evidence_(), placed_interrupts(recording_));
-  SinkList sinks;
-  if (saves != nullptr) sinks.add(*saves);
-  sinks.add(check);
-  ReplayOptions options = options_of_trial(evidence_, check, time_);
-  constexpr std::uint64_t kLongestPrologue = 256;
-  if (saves != nullptr) options.to = kLongestPrologue;
-  Replayer replayer(recording_, &sinks, options);
-  check.attach(replayer.machine());
+  GuessedReplay::Options options;
+  options.time = time_;
   if (saves != nullptr) {
-    saves->attach(replayer.machine());
-    sinks.mute(&check);
+    constexpr std::uint64_t kLongestPrologue = 256;
+    options.to = kLongestPrologue;
+    options.compares = false;
+    options.before = {saves};
   }
-  define_memory(replayer.machine().memory(), kRealModeBytes);
-  const ReplayReport report = replayer.run();
-  RecoveryProgress outcome;
-  outcome.agreed = check.agreed();
-  outcome.instructions = report.instructions;
-  outcome.difference = check.difference();
-  if (report.end == ReplayReport::End::diverged) outcome.stopped = report.divergence;
-  return outcome;
+  GuessedReplay replay(recording_, evidence_, check, options);
+  if (saves != nullptr) saves->attach(replay.machine());
+  replay.define_memory(kRealModeBytes);
+  return replay.run();
 }
 
 void StateRecovery::read_saves() {
@@ -272,14 +265,16 @@ void StateRecovery::find_free() {
   for (Unknown& u : unknown_) {
     if (u.source != RegisterSource::free) continue;
     // The value that nobody chose is the one that fits, and others are not.
-    if (depends(u, now)) u.source = RegisterSource::solved;
+    const bool needed = depends(u, now);
+    if (is_spent(time_)) return;
+    if (needed) u.source = RegisterSource::solved;
   }
   std::vector<std::uint16_t> before;
   for (Unknown& u : unknown_) {
     before.push_back(u.value);
     if (u.source == RegisterSource::free) u.value = static_cast<std::uint16_t>(u.value ^ 0xa5c3);
   }
-  const bool free = replay().same(now);
+  const bool free = replay().same(now) || is_spent(time_);
   for (std::size_t i = 0; i < unknown_.size(); ++i) {
     unknown_[i].value = before[i];
     if (!free && unknown_[i].source == RegisterSource::free) {
@@ -297,6 +292,7 @@ void StateRecovery::judge_stack_segment() {
     same &= replay().same(now);
   }
   ss_ = before;
+  if (is_spent(time_)) return;
   stack_source_ = same ? RegisterSource::assumed : RegisterSource::solved;
 }
 
@@ -305,7 +301,7 @@ RecoveredState StateRecovery::result() {
   RecoveredState result;
   result.state = recording_.initial;
   result.divergence = failure_;
-  if (time_ != nullptr && time_->end() != TimeBudget::End::none) result.given_up = time_->text();
+  if (has_ended(time_)) result.given_up = time_->text();
   result.replays = replays_;
   const std::uint64_t interrupt = recording_.interrupts.front().transaction;
   result.registers = {{"cs", cs_, RegisterSource::frame, interrupt},
@@ -344,11 +340,8 @@ RecoveredState StateRecovery::run() {
   for (const char* name : {"ax", "cx", "dx", "bx", "bp", "si", "di"})
     unknown_.push_back({.name = name});
   for (const char* name : {"ds", "es"}) unknown_.push_back({.name = name, .is_segment = true});
-  try {
-    solve_with_each_stack();
-  } catch (const BudgetSpent&) {
-    failure_ = given_up(*time_);
-  }
+  solve_with_each_stack();
+  if (has_ended(time_)) failure_ = given_up(*time_);
   RecoveredState recovered = result();
   if (failure_) take_back_placements(recording_, counted_);
   recovered.recording = std::move(recording_);
@@ -364,7 +357,7 @@ void StateRecovery::solve_with_each_stack() {
       if (!u.known()) u = {.name = u.name, .is_segment = u.is_segment};
     }
     solve_all();
-    if (!failure_) break;
+    if (!failure_ || is_spent(time_)) break;
   }
   if (!failure_) {
     find_free();

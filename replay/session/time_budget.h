@@ -8,9 +8,6 @@
 
 namespace citcat {
 
-/// Where a search has to unwind from deep inside: caught by the search itself, never by its caller.
-struct BudgetSpent {};
-
 class TimeBudget {
  public:
   using Clock = std::chrono::steady_clock;
