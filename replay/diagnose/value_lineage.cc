@@ -9,7 +9,6 @@
 #include <functional>
 
 #include "formats/io/hash.h"
-#include "replay/x86/operand_decoder.h"
 
 namespace citcat {
 namespace {
@@ -31,7 +30,7 @@ std::uint32_t register_bit(ZydisMachineMode mode, ZydisRegister reg) {
     case ZYDIS_REGCLASS_FLAGS:
       return 1u << InstructionFlow::kFlags;
     case ZYDIS_REGCLASS_SEGMENT:
-      return 1u << (InstructionFlow::kSegments + static_cast<unsigned>(segment_number(reg)));
+      return 1u << (InstructionFlow::kSegments + static_cast<unsigned>(ZydisRegisterGetId(reg)));
     case ZYDIS_REGCLASS_CONTROL:
     case ZYDIS_REGCLASS_DEBUG:
       return 1u << InstructionFlow::kControl;

@@ -10,6 +10,8 @@
 #include <span>
 
 #include "events/cpu_state.h"
+#include "replay/x86/instruction_class.h"
+#include "replay/x86/opcode_row.h"
 #include "replay/x86/register_effect.h"
 
 namespace citcat {
@@ -34,105 +36,7 @@ enum class InvalidReason : std::uint8_t {
   too_long,          ///< #GP(0): more bytes than this processor takes
 };
 
-/// What the replayer must know to treat an instruction specially. `plain` needs nothing.
-enum class InstructionClass : std::uint8_t {
-  plain,
-  string,  ///< MOVS CMPS STOS LODS SCAS, with or without a repeat prefix
-           ///< (DecodedInstruction::repeat)
-  ins,     ///< with or without a repeat prefix
-  outs,
-  in,
-  out,
-  hlt,
-  // Control flow.
-  jcc,       ///< conditional jump, direct
-  loop,      ///< LOOP LOOPE LOOPNE JCXZ
-  jump,      ///< near, direct or indirect
-  call,      ///< near, direct or indirect
-  ret,       ///< near
-  far_jump,  ///< direct or through memory
-  far_call,
-  far_return,
-  iret,
-  int_n,  ///< INT imm8; DecodedInstruction::immediate is the vector
-  int3,
-  into,
-  icebp,
-  bound,
-  sysenter,
-  sysexit,
-  rsm,
-  loadall,  ///< 80286 0F 05
-  // Segments.
-  push_segment,
-  pop_segment,       ///< DecodedInstruction::reg_field is the SegmentRegister
-  mov_to_segment,    ///< the same
-  load_far_pointer,  ///< LES LDS LSS LFS LGS; the same
-  // System.
-  mov_to_cr,  ///< DecodedInstruction::reg_field is the number
-  mov_from_cr,
-  mov_to_dr,
-  mov_from_dr,
-  mov_test_register,
-  lmsw,
-  smsw,  ///< to a register of 32 bits alone; any other is `plain`
-  clts,
-  invlpg,
-  cache_flush,  ///< INVD, WBINVD
-  lgdt,
-  lidt,
-  lldt,
-  ltr,
-  cpuid,
-  rdtsc,
-  rdpmc,
-  rdmsr,
-  wrmsr,
-  cli,
-  sti,
-  pushf,
-  popf,
-  // Floating point and vectors.
-  x87,  ///< D8..DF, with FWAIT as `fwait`
-  fwait,
-  fxsave,
-  fxrstor,
-  emms,
-  mmx,
-  sse_fp,  ///< arithmetic, comparison or conversion of floating point: touches MXCSR
-  sse,     ///< moves, shuffles, logic and integer: no MXCSR flag can change
-  ldmxcsr,
-  stmxcsr,
-};
-
 enum class RepeatPrefix : std::uint8_t { none, rep, repne };  ///< rep is also REPE (F3)
-
-/// Which rule decides the flags that the manuals leave undefined (replay/x86/undefined_flags.h).
-enum class FlagRule : std::uint8_t {
-  none,  ///< all flags defined, or none touched
-  logic,
-  shift_left,
-  shift_right,
-  shift_arithmetic,
-  rotate_left,
-  rotate_right,
-  rotate_carry_left,
-  rotate_carry_right,
-  double_shift,
-  mul,
-  imul,
-  imul_two_operand,
-  div,
-  idiv,
-  daa,
-  das,
-  aaa,
-  aas,
-  aam,
-  aad,
-  bit_scan,
-  bit_test,
-};
 
 enum class OperandKind : std::uint8_t {
   address,             ///< base + index * scale + displacement
@@ -194,6 +98,9 @@ struct DecodedInstruction {
   DecodeState state = DecodeState::invalid;
   InvalidReason reason = InvalidReason::none;
   InstructionClass kind = InstructionClass::plain;
+  /// Its row of the table of opcodes. Null unless state is ok, and for what the 8088 makes of
+  /// encodings that mean nothing.
+  const OpcodeRow* row = nullptr;
   FlagRule flag_rule = FlagRule::none;
   RepeatPrefix repeat = RepeatPrefix::none;  ///< effective: set only on string and port strings
 
@@ -216,13 +123,13 @@ struct DecodedInstruction {
   bool address_prefix = false;    ///< 67 present
   std::uint8_t mandatory_prefix = 0;  ///< last of 66, F2, F3 that selects an SSE form, else 0
   std::int8_t segment_override = -1;  ///< SegmentRegister, or -1
-  std::uint8_t operand_bytes = 0;   ///< effective: 1, 2 or 4 for integer, else size of the operand
-  std::uint8_t address_bits = 32;   ///< effective address size: 16 or 32
-  bool control_flow = false;        ///< may continue elsewhere than at the next instruction
-  bool ends_block = false;          ///< the engine ends a translation block here, or the machine
-                                    ///< must look before the next instruction
-  bool indirect = false;            ///< jump or call through a register or memory
-  bool shadows_interrupts = false;  ///< POP SS, MOV SS, STI: the next instruction runs first
+  std::uint8_t operand_bytes = 0;     ///< effective: 1, 2 or 4; of vector instructions the mode's
+  std::uint8_t address_bits = 32;     ///< effective address size: 16 or 32
+  bool control_flow = false;          ///< may continue elsewhere than at the next instruction
+  bool ends_block = false;            ///< the engine ends a translation block here, or the machine
+                                      ///< must look before the next instruction
+  bool indirect = false;              ///< jump or call through a register or memory
+  bool shadows_interrupts = false;    ///< POP SS, MOV SS, STI: the next instruction runs first
 
   std::uint32_t immediate = 0;  ///< zero-extended first immediate (vector, port, count, ..)
   std::int32_t target_displacement = 0;  ///< direct near branch: from the next instruction
@@ -247,6 +154,7 @@ struct DecodedInstruction {
   std::array<std::uint8_t, kMaxInstructionBytes> canonical{};
 
   bool is_repeated() const { return repeat != RepeatPrefix::none; }
+  bool is(Operation operation) const { return row != nullptr && row->operation == operation; }
 };
 
 /// Decodes the instruction at the start of `bytes` (at most 15 are looked at) as `model` would.
@@ -260,15 +168,24 @@ inline bool wants_aligned_operand(const DecodedInstruction& info) {
   if (info.register_form || info.operand_count == 0) return false;
   if (info.kind == InstructionClass::fxsave || info.kind == InstructionClass::fxrstor) return true;
   const bool vector = info.kind == InstructionClass::sse || info.kind == InstructionClass::sse_fp;
-  if (!vector || !info.has_modrm || info.operands[0].size != 16) return false;
-  const bool unaligned_move =
-      info.opcode == 0x10 || info.opcode == 0x11 || info.opcode == 0xf0 ||
-      (info.mandatory_prefix == 0xf3 && (info.opcode == 0x6f || info.opcode == 0x7f));
-  return !unaligned_move;
+  return vector && info.has_modrm && info.operands[0].size == 16 && !info.row->has(kTakesUnaligned);
 }
 
-inline bool is_enter(const DecodedInstruction& info) {
-  return info.opcode_map == 0 && info.opcode == 0xc8;
+inline bool is_enter(const DecodedInstruction& info) { return info.is(Operation::enter); }
+
+/// The count of a shift or rotation, all bits of it; `cl` is the low byte of ECX before it.
+inline unsigned shift_count(const DecodedInstruction& info, std::uint8_t cl) {
+  if (info.row == nullptr) return 0;
+  if (info.row->operands[1] == OperandForm::One) return 1;
+  const bool by_cl =
+      info.row->operands[1] == OperandForm::CL || info.row->operands[2] == OperandForm::CL;
+  return by_cl ? cl : info.immediate;
+}
+
+/// LAR, LSL, VERR and VERW: they read a descriptor and load nothing.
+inline bool looks_up_descriptor(const DecodedInstruction& info) {
+  return info.is(Operation::lar) || info.is(Operation::lsl) || info.is(Operation::verr) ||
+         info.is(Operation::verw);
 }
 
 /// RET and RETF that release 32 KiB or more: the engine takes the number for a negative one.

@@ -37,22 +37,22 @@ class StringFault {
 
   void apply(const MemoryOperand& operand) {
     const bool source = operand.kind == OperandKind::string_source;
-    switch (info_.opcode & 0xfe) {
-      case 0x6c:  // INS
+    switch (info_.row->operation) {
+      case Operation::ins:
         fault_.port_was_read = true;
         step(kEdi);
         return count(2);
-      case 0xaa:  // STOS
+      case Operation::stos:
         step(kEdi);
         return count(2);
-      case 0x6e:
-      case 0xac:  // OUTS, LODS
+      case Operation::outs:
+      case Operation::lods:
         step(kEsi);
         return count(1);
-      case 0xae:  // SCAS
+      case Operation::scas:
         step(kEdi);
         return count(1);
-      case 0xa4:  // MOVS
+      case Operation::movs:
         step(kEsi);
         if (!source) step(kEdi);
         return count(source ? 1 : 2);
@@ -85,13 +85,12 @@ std::optional<SegmentEndFault> segment_end_fault(const DecodedInstruction& info,
   const std::optional<unsigned> number = operand_at_segment_end(info, gpr);
   if (!number) return std::nullopt;
   const MemoryOperand& operand = info.operands[*number];
-  const bool pusha = info.opcode_map == 0 && info.opcode == 0x60;
-  if (operand.kind == OperandKind::stack_push && !pusha) return std::nullopt;
+  if (operand.kind == OperandKind::stack_push && !info.is(Operation::pusha)) return std::nullopt;
   SegmentEndFault fault;
   for (std::size_t i = 0; i < 8; ++i) fault.gpr[i] = static_cast<std::uint16_t>(gpr[i]);
   if (is_string(info)) StringFault(info, direction_down, fault).apply(operand);
   // POP to memory has popped by the time it stores.
-  if (info.opcode_map == 0 && info.opcode == 0x8f && *number == 1) {
+  if (info.is(Operation::pop) && *number == 1) {
     fault.gpr[kEsp] = static_cast<std::uint16_t>(fault.gpr[kEsp] + 2);
   }
   return fault;
@@ -125,10 +124,7 @@ std::uint32_t loaded_flags(CpuModel model, bool protected_mode, std::uint32_t fl
 
 bool shift_writes_nothing(const DecodedInstruction& info, CpuModel model, std::uint8_t cl) {
   if (!is_shift(info.flag_rule)) return false;
-  if (info.opcode_map == 0 && (info.opcode == 0xd0 || info.opcode == 0xd1)) return false;
-  const bool immediate = info.opcode_map == 0 ? info.opcode <= 0xc1 : (info.opcode & 1) == 0;
-  const unsigned count = immediate ? info.immediate : cl;
-  return (count & shift_count_mask(model)) == 0;
+  return (shift_count(info, cl) & shift_count_mask(model)) == 0;
 }
 
 std::uint32_t divide_error_flags(const DecodedInstruction& info, CpuModel model,

@@ -10,9 +10,6 @@
 
 namespace citcat {
 
-/// OF SF ZF AF PF CF.
-inline constexpr std::uint32_t kArithmeticFlags = 0x8d5;
-
 struct FlagEffect {
   std::uint32_t written = 0;    ///< given a value, defined or not
   std::uint32_t undefined = 0;  ///< of these, the ones whose value no manual tells

@@ -27,7 +27,6 @@ using namespace fx_image;
 namespace {
 
 constexpr std::uint32_t kMxcsrMasks = 0x1f80, kMxcsrFlags = 0x3f;
-constexpr std::uint32_t kArithmeticFlags = 0x8d5;  // OF SF ZF AF PF CF
 
 /// What the stub exchanges besides memory operand and state; offsets are in the stub's code.
 struct RegisterBlock {

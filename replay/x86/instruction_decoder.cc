@@ -1,95 +1,383 @@
-#include "replay/x86/instruction_decoder.h"
+// Decoding in four steps: prefixes; undocumented encodings turned into documented ones; the row of
+// the opcode and the operands that it names; what the row says of them.
+//
+// Undocumented 8088 encodings follow its decoder, which ignores bits of the opcode where the manual
+// has gaps.
+
+#include <algorithm>
+#include <optional>
 
 #include "events/cpu_traits.h"
-#include "replay/x86/opcode_support.h"
+#include "replay/x86/access_list.h"
+#include "replay/x86/decoded_instruction.h"
+#include "replay/x86/encoded_operands.h"
+#include "replay/x86/opcode_table.h"
+#include "replay/x86/register_effect_decoder.h"
 
 namespace citcat {
 namespace {
 
 using Kind = InstructionClass;
 
-/// Rows of the 0F map that compute on floating point, whatever the mandatory prefix: conversions,
-/// comparisons, square root and approximations, arithmetic, and the SSE3 horizontal forms.
-bool is_sse_arithmetic(unsigned opcode) {
-  constexpr OpcodeSet kArithmetic = {0x2a, {0x2c, 0x2f}, {0x51, 0x53}, {0x58, 0x5f}, 0x7c,
-                                     0x7d, 0xc2,         0xd0,         0xe6};
-  return kArithmetic.has(opcode);
+// ---------------------------------------------------------------------------------------------
+// Step 1: prefixes.
+
+struct Prefixes {
+  std::size_t count = 0;
+  bool lock = false;
+  bool operand = false;
+  bool address = false;
+  std::uint8_t repeat = 0;  ///< last of F2, F3
+  std::int8_t segment = -1;
+};
+
+/// True when `byte` is a prefix of the processor, which is then noted in `prefixes`.
+bool take_prefix(std::uint8_t byte, const CpuTraits& traits, Prefixes& prefixes) {
+  switch (byte) {
+    case 0x26:
+      prefixes.segment = kEs;
+      return true;
+    case 0x2e:
+      prefixes.segment = kCs;
+      return true;
+    case 0x36:
+      prefixes.segment = kSs;
+      return true;
+    case 0x3e:
+      prefixes.segment = kDs;
+      return true;
+    case 0xf0:
+      prefixes.lock = true;
+      return true;
+    case 0xf2:
+    case 0xf3:
+      prefixes.repeat = byte;
+      return true;
+    case 0xf1:  // the 8088 decodes F0 and F1 alike; a prefix without effect on the 80286 too
+      if (!traits.sixteen_bit) return false;
+      prefixes.lock = true;
+      return true;
+    case 0x64:
+    case 0x65:
+      if (traits.sixteen_bit) return false;
+      prefixes.segment = byte == 0x64 ? kFs : kGs;
+      return true;
+    case 0x66:
+    case 0x67:
+      if (traits.sixteen_bit) return false;
+      (byte == 0x66 ? prefixes.operand : prefixes.address) = true;
+      return true;
+    default:
+      return false;
+  }
 }
 
-bool transfers_control(Kind kind) {
-  return (kind >= Kind::jcc && kind <= Kind::icebp) || kind == Kind::sysenter ||
-         kind == Kind::sysexit || kind == Kind::rsm || kind == Kind::loadall;
+bool is_lock_byte(std::uint8_t byte, const CpuTraits& traits) {
+  return byte == 0xf0 || (byte == 0xf1 && traits.sixteen_bit);
 }
 
-/// Input and output, HLT, and everything that changes how the next instruction executes.
-bool must_be_last(Kind kind) {
-  return (kind >= Kind::ins && kind <= Kind::hlt) || kind == Kind::mov_to_cr ||
-         (kind >= Kind::mov_to_dr && kind <= Kind::sti && kind != Kind::mov_from_dr) ||
-         kind == Kind::popf;
+std::uint8_t segment_prefix_byte(SegmentRegister segment) {
+  constexpr std::array<std::uint8_t, 6> kBytes = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65};
+  return kBytes[segment];
 }
+
+// ---------------------------------------------------------------------------------------------
+// Step 2: encodings with a documented equivalent.
+
+/// Rewrites opcode and ModRM at code[0], code[1] to the documented encoding of the same operation.
+void resolve_8088_alias(std::span<std::uint8_t> code) {
+  const auto set_reg = [&](unsigned reg) {
+    if (code.size() > 1) code[1] = static_cast<std::uint8_t>((code[1] & 0xc7) | reg << 3);
+  };
+  const unsigned reg = code.size() > 1 ? (code[1] >> 3) & 7 : 0;
+  switch (code[0]) {
+    case 0xc0:
+      code[0] = 0xc2;
+      break;
+    case 0xc1:
+      code[0] = 0xc3;
+      break;
+    case 0xc8:
+      code[0] = 0xca;
+      break;
+    case 0xc9:
+      code[0] = 0xcb;
+      break;
+    case 0x8c:
+    case 0x8e:
+      set_reg(reg & 3);
+      break;  // three bits name four registers
+    case 0x8f:
+    case 0xc6:
+    case 0xc7:
+      set_reg(0);
+      break;                         // ModRM.reg is not decoded
+    case 0xfe:                       // /2../7 drive the word circuits with a byte operand; the
+      if (reg >= 2) code[0] = 0xff;  // word form has the same length and the same addresses
+      if (reg == 7) set_reg(6);
+      break;
+    case 0xff:
+      if (reg == 7) set_reg(6);
+      break;
+    default:
+      if (code[0] >= 0x60 && code[0] <= 0x6f) code[0] = static_cast<std::uint8_t>(code[0] + 0x10);
+  }
+}
+
+void resolve_alias(std::span<std::uint8_t> code, const CpuTraits& traits) {
+  if (traits.has_opcode_aliases) resolve_8088_alias(code);
+  if ((code[0] == 0xf6 || code[0] == 0xf7) && code.size() > 1 && ((code[1] >> 3) & 7) == 1) {
+    code[1] = static_cast<std::uint8_t>(code[1] & 0xc7);  // TEST, on every processor
+  }
+  if (code[0] == 0x82) code[0] = 0x80;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Putting it together.
+
+class InstructionDecoder {
+ public:
+  InstructionDecoder(std::span<const std::uint8_t> bytes, CodeMode mode, const CpuTraits& traits)
+      : bytes_(bytes.first(std::min<std::size_t>(bytes.size(), kMaxInstructionBytes))),
+        mode_(mode),
+        traits_(traits) {
+    if (traits_.sixteen_bit) mode_.bits32 = false;
+    if (!traits_.has_limits) mode_.real_or_v86 = true;
+  }
+
+  DecodedInstruction decode() {
+    info_.real_or_v86 = mode_.real_or_v86;
+    while (prefixes_.count < bytes_.size() &&
+           take_prefix(bytes_[prefixes_.count], traits_, prefixes_)) {
+      ++prefixes_.count;
+    }
+    if (prefixes_.count >= traits_.longest) return fail(InvalidReason::too_long);
+    if (prefixes_.count == bytes_.size()) return incomplete();
+    store_prefixes();
+    strip_locks();
+    if (!find_map()) return incomplete();
+    const std::uint8_t* const modrm = code_.size() > 1 ? &code_[1] : nullptr;
+    const OpcodeMatch match = find_opcode(map_, code_[0], mandatory_prefix(),
+                                          modrm == nullptr ? std::nullopt : std::optional(*modrm));
+    const bool has_modrm = match.needs_modrm || (match.row != nullptr && match.row->modrm.present);
+    if (has_modrm && modrm == nullptr) return incomplete();
+    if (match.row == nullptr) return without_meaning();
+    return decode_row(*match.row);
+  }
+
+ private:
+  DecodedInstruction fail(InvalidReason reason) {
+    DecodedInstruction info;
+    info.state = DecodeState::invalid;
+    info.reason = reason;
+    std::copy(bytes_.begin(), bytes_.end(), info.bytes.begin());
+    info.canonical = info.bytes;
+    return info;
+  }
+
+  /// The bytes ended inside an instruction. With as many as any instruction may have that is an
+  /// instruction which is too long.
+  DecodedInstruction incomplete() {
+    if (bytes_.size() >= traits_.longest) return fail(InvalidReason::too_long);
+    DecodedInstruction info;
+    info.state = DecodeState::needs_more_bytes;
+    return info;
+  }
+
+  void store_prefixes() {
+    info_.prefix_bytes = static_cast<std::uint8_t>(prefixes_.count);
+    info_.lock = prefixes_.lock;
+    info_.operand_prefix = prefixes_.operand;
+    info_.address_prefix = prefixes_.address;
+    info_.segment_override = prefixes_.segment;
+    info_.address_bits = mode_.bits32 != prefixes_.address ? 32 : 16;
+  }
+
+  /// stripped_ = the bytes without LOCK, with the opcode's documented encoding.
+  void strip_locks() {
+    std::size_t locks = 0, size = 0;
+    for (std::size_t i = 0; i < bytes_.size(); ++i) {
+      if (i < prefixes_.count && prefixes_.lock && is_lock_byte(bytes_[i], traits_)) {
+        ++locks;
+      } else {
+        stripped_[size++] = bytes_[i];
+      }
+    }
+    whole_code_ = std::span(stripped_).first(size).subspan(prefixes_.count - locks);
+    resolve_alias(whole_code_, traits_);
+  }
+
+  /// code_ = from the last byte of the opcode on. False where the bytes end before.
+  bool find_map() {
+    code_ = whole_code_;
+    const bool two_bytes = code_[0] == 0x0f && !traits_.has_pop_cs;
+    if (!two_bytes) return true;
+    map_ = OpcodeMap::m0F;
+    code_ = code_.subspan(1);
+    if (code_.empty()) return false;
+    if (code_[0] != 0x38 && code_[0] != 0x3a) return true;
+    map_ = code_[0] == 0x38 ? OpcodeMap::m38 : OpcodeMap::m3A;
+    code_ = code_.subspan(1);
+    return !code_.empty();
+  }
+
+  MandatoryPrefix mandatory_prefix() const {
+    if (prefixes_.repeat == 0xf3) return MandatoryPrefix::pF3;
+    if (prefixes_.repeat == 0xf2) return MandatoryPrefix::pF2;
+    return prefixes_.operand ? MandatoryPrefix::p66 : MandatoryPrefix::np;
+  }
+
+  DecodedInstruction decode_row(const OpcodeRow& row) {
+    info_.row = &row;
+    store_encoding(row);
+    EncodedOperands operands;
+    operands.word = mode_.bits32 != prefixes_.operand ? 4 : 2;
+    const std::optional<std::size_t> behind = read_operands(info_, code_.subspan(1), operands);
+    if (!behind) return incomplete();
+    const std::size_t opcode_bytes = whole_code_.size() - code_.size() + 1;
+    const std::size_t length = prefixes_.count + opcode_bytes + *behind;
+    if (length > traits_.longest) return fail(InvalidReason::too_long);
+    if (!row.processors.has(traits_.instructions)) return without_meaning();
+    if (row.has(kProtectedMode) && mode_.real_or_v86) return without_meaning();
+    if (info_.lock && !take_lock(row)) return fail(InvalidReason::lock_prefix);
+    begin(length);
+    store_operands(row, operands);
+    AccessList(info_, traits_, operands).build();
+    info_.registers = decode_register_effect(info_, operands);
+    make_canonical(operands.in_memory ? operands.address.segment : harmless_segment());
+    return info_;
+  }
+
+  void store_encoding(const OpcodeRow& row) {
+    info_.opcode = code_[0];
+    info_.opcode_map = static_cast<std::uint8_t>(map_);
+    info_.has_modrm = row.modrm.present;
+    info_.rm_field = code_[0] & 7;
+    if (info_.has_modrm) {
+      info_.modrm = code_[1];
+      info_.register_form = info_.modrm >= 0xc0;
+      info_.reg_field = info_.modrm >> 3 & 7;
+      info_.rm_field = info_.modrm & 7;
+    }
+    if (map_ == OpcodeMap::one) return;
+    info_.mandatory_prefix = prefixes_.repeat != 0 ? prefixes_.repeat
+                             : prefixes_.operand   ? std::uint8_t{0x66}
+                                                   : std::uint8_t{0};
+  }
+
+  /// Whether the processor takes LOCK here, or does not mind.
+  bool take_lock(const OpcodeRow& row) {
+    const bool lockable = row.has(kLockable) && !info_.register_form;
+    info_.lock_ignored = !lockable;
+    return lockable || traits_.sixteen_bit;
+  }
+
+  void store_operands(const OpcodeRow& row, const EncodedOperands& operands) {
+    info_.kind = row.kind;
+    info_.operand_bytes = operand_bytes(row, operands.word);
+    if (row.kind == Kind::smsw && info_.operand_bytes != 4) info_.kind = Kind::plain;
+    // /6 shifts left from the 286 on; the 8088 sets all bits.
+    const bool sets_bits =
+        traits_.shift_6_sets_bits && info_.reg_field == 6 && row.flags.rule == FlagRule::shift_left;
+    if (!sets_bits) info_.flag_rule = row.flags.rule;
+    switch (row.operands[0]) {
+      case OperandForm::Ap:
+        info_.far_offset = operands.immediates[0];
+        info_.far_selector = static_cast<std::uint16_t>(operands.immediates[1]);
+        break;
+      case OperandForm::Jb:
+      case OperandForm::Jz:
+        info_.target_displacement = static_cast<std::int32_t>(operands.immediates[0]);
+        break;
+      default:
+        info_.immediate = operands.immediates[0];
+    }
+  }
+
+  /// Of the first operand that is no port; of a vector instruction that of the mode.
+  std::uint8_t operand_bytes(const OpcodeRow& row, std::uint8_t word) const {
+    const bool port = row.operands[0] == OperandForm::Ib || row.operands[0] == OperandForm::DX;
+    const OperandForm form = row.operands[port ? 1 : 0];
+    if (row.prefix != MandatoryPrefix::any && form != OperandForm::Gv) return mode_.bits32 ? 4 : 2;
+    if (form == OperandForm::Xb || form == OperandForm::Yb) return 1;
+    if (row.operands[1] == OperandForm::Rd || form == OperandForm::Rd) return 4;
+    const bool bytes = memory_size(form, word) == 1 || register_size(form, word) == 1;
+    return bytes ? std::uint8_t{1} : word;
+  }
+
+  /// An encoding without a row, or one that the processor has not got. The 8088 executes something:
+  /// forms with a register where memory is needed work on stale internal state, so there is nothing
+  /// to describe.
+  DecodedInstruction without_meaning() {
+    if (traits_.has_invalid_opcodes) return fail(InvalidReason::undefined_opcode);
+    if (whole_code_.size() < 2) return incomplete();
+    const std::uint8_t modrm = whole_code_[1];
+    std::size_t displacement = 0;
+    if ((modrm >> 6) == 1) displacement = 1;
+    if ((modrm >> 6) == 2 || ((modrm >> 6) == 0 && (modrm & 7) == 6)) displacement = 2;
+    if (whole_code_.size() < 2 + displacement) return incomplete();
+    begin(prefixes_.count + 2 + displacement);
+    info_.row = nullptr;
+    info_.opcode = whole_code_[0];
+    info_.has_modrm = true;
+    info_.modrm = modrm;
+    info_.register_form = (modrm >> 6) == 3;
+    info_.reg_field = modrm >> 3 & 7;
+    info_.rm_field = modrm & 7;
+    info_.operand_bytes = 2;
+    make_canonical(harmless_segment());
+    if (info_.opcode == 0x8e) {
+      info_.kind = Kind::mov_to_segment;
+      info_.control_flow = info_.reg_field == kCs;
+      info_.shadows_interrupts = info_.ends_block = true;
+    }
+    if (info_.opcode == 0xff) {  // far jump or call without a pointer
+      info_.kind = info_.reg_field == 3 ? Kind::far_call : Kind::far_jump;
+      info_.control_flow = info_.ends_block = info_.indirect = true;
+    }
+    return info_;
+  }
+
+  /// Marks the instruction as found.
+  void begin(std::size_t length) {
+    info_.state = DecodeState::ok;
+    info_.length = static_cast<std::uint8_t>(length);
+    std::copy_n(bytes_.begin(), info_.length, info_.bytes.begin());
+    info_.canonical = info_.bytes;
+  }
+
+  /// A segment that the instruction may be told to use without a difference.
+  SegmentRegister harmless_segment() const {
+    return prefixes_.segment >= 0 ? static_cast<SegmentRegister>(prefixes_.segment) : kDs;
+  }
+
+  /// Puts the documented opcode and harmless prefixes into `canonical`.
+  void make_canonical(SegmentRegister segment) {
+    for (std::size_t i = 0; prefixes_.lock && i < prefixes_.count; ++i) {
+      if (is_lock_byte(bytes_[i], traits_)) info_.canonical[i] = segment_prefix_byte(segment);
+    }
+    for (std::size_t i = prefixes_.count; i < info_.length; ++i) {
+      info_.canonical[i] = whole_code_[i - prefixes_.count];
+      info_.aliased = info_.aliased || info_.canonical[i] != info_.bytes[i];
+    }
+  }
+
+  std::span<const std::uint8_t> bytes_;
+  CodeMode mode_;
+  const CpuTraits& traits_;
+  Prefixes prefixes_;
+  DecodedInstruction info_;
+  std::array<std::uint8_t, kMaxInstructionBytes> stripped_{};
+  std::span<std::uint8_t> whole_code_;  ///< of stripped_, behind the prefixes
+  std::span<std::uint8_t> code_;        ///< from the last byte of the opcode on
+  OpcodeMap map_ = OpcodeMap::one;
+};
 
 }  // namespace
 
-// A 32-bit PUSH of a segment register moves ESP by four and writes only the two bytes of the
-// selector (SDM vol. 2, PUSH: "the segment selector is written on the stack using a 16-bit
-// move"); the upper half of the slot keeps what it held.
-void InstructionDecoder::decode_push_segment() {
-  info_.kind = Kind::push_segment;
-  add_ea(EaSource::stack_push, word_);
-  add_push(word_, 1, 2);
-}
-
-void InstructionDecoder::decode_pop_segment() {
-  info_.kind = Kind::pop_segment;
-  add_pop(word_, 1, 2);
-  add_ea(EaSource::stack_pop);
-  note_segment_load();
-}
-
-void InstructionDecoder::note_segment_load() {
-  info_.shadows_interrupts = info_.reg_field == kSs || cpu_traits(model_).segment_loads_shadow;
-  info_.control_flow = info_.reg_field == kCs;
-  info_.ends_block = info_.shadows_interrupts || info_.control_flow;
-}
-
-void InstructionDecoder::decode_load_far_pointer(SegmentRegister segment) {
-  info_.kind = Kind::load_far_pointer;
-  // LDS and its like read the offset first on the 80286's bus (single-step suite, C4 and C5); the
-  // later machines seen read the selector first.
-  const bool selector_first = !is_16_bit_processor(model_);
-  add_far_pointer(selector_first);
-  add_ea_operand(selector_first ? 1 : 0);
-  const std::uint8_t reg = info_.reg_field;
-  info_.rm_field = reg;  // the general register; the address is in the operands
-  info_.reg_field = segment;
-  info_.shadows_interrupts = segment == kSs;
-  info_.ends_block = info_.shadows_interrupts;
-}
-
-void InstructionDecoder::classify_vector() {
-  if (info_.opcode_map == 1 && is_sse_arithmetic(info_.opcode)) {
-    info_.kind = Kind::sse_fp;
-    return;
-  }
-  for (const ZydisDecodedOperand& operand : zydis_operands_) {
-    if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER) continue;
-    const ZydisRegisterClass cls = ZydisRegisterGetClass(operand.reg.value);
-    if (cls == ZYDIS_REGCLASS_MMX) {
-      info_.kind = Kind::mmx;
-      return;
-    }
-    if (cls == ZYDIS_REGCLASS_XMM) info_.kind = Kind::sse;
-  }
-}
-
-void InstructionDecoder::finish() {
-  if (transfers_control(info_.kind)) {
-    info_.control_flow = true;
-    info_.operand_bytes = word_;
-  }
-  if (info_.control_flow || info_.is_repeated() || must_be_last(info_.kind)) {
-    info_.ends_block = true;
-  }
+DecodedInstruction decode_instruction(std::span<const std::uint8_t> bytes, CodeMode mode,
+                                      CpuModel model) {
+  return InstructionDecoder(bytes, mode, cpu_traits(model)).decode();
 }
 
 }  // namespace citcat

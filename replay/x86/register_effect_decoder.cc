@@ -1,63 +1,54 @@
 #include "replay/x86/register_effect_decoder.h"
 
-#include <optional>
-
 namespace citcat {
 namespace {
 
-/// The Gpr that `reg` is or is part of.
-std::optional<int> gpr_of(ZydisRegister reg) {
-  const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LEGACY_32, reg);
-  if (whole < ZYDIS_REGISTER_EAX || whole > ZYDIS_REGISTER_EDI) return std::nullopt;
-  return whole - ZYDIS_REGISTER_EAX;
-}
+using Kind = RegisterEffect::Kind;
 
-std::optional<int> whole_gpr(const ZydisDecodedOperand& operand) {
-  if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER || operand.size != 32) return std::nullopt;
-  return gpr_of(operand.reg.value);
-}
-
-std::uint8_t written_registers(std::span<const ZydisDecodedOperand> operands) {
-  unsigned mask = 0;
-  for (const ZydisDecodedOperand& operand : operands) {
-    if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER) continue;
-    if ((operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) == 0) continue;
-    if (const auto gpr = gpr_of(operand.reg.value)) mask |= 1u << *gpr;
-  }
+std::uint8_t written_registers(const DecodedInstruction& info, unsigned word) {
+  const OpcodeRow& row = *info.row;
+  unsigned mask = row.registers;
+  const auto add = [&](unsigned operand) {
+    const int gpr = operand_register(info, operand, word);
+    if (gpr >= 0) mask |= 1u << gpr;
+  };
+  if (row.access != OperandAccess::reads) add(0);
+  if (row.access == OperandAccess::exchanges) add(1);
+  if (info.is_repeated()) mask |= 1u << kEcx;
   return static_cast<std::uint8_t>(mask);
 }
 
+/// An effect on all of a register that is a constant, a sum or a copy.
 class Describer {
  public:
-  Describer(const ZydisDecodedInstruction& decoded, std::span<const ZydisDecodedOperand> operands)
-      : mnemonic_(decoded.mnemonic), operands_(operands) {}
+  Describer(const DecodedInstruction& info, const EncodedOperands& encoded)
+      : info_(info), encoded_(encoded) {}
 
   RegisterEffect describe() {
-    if (operands_.empty()) return effect_;
-    const auto target = whole_gpr(operands_[0]);
-    if (!target) return effect_;
-    effect_.target = static_cast<std::int8_t>(*target);
-    switch (mnemonic_) {
-      case ZYDIS_MNEMONIC_MOV:
+    const int target = whole_register(0);
+    if (target < 0) return effect_;
+    effect_.target = static_cast<std::int8_t>(target);
+    switch (info_.row->operation) {
+      case Operation::mov:
         move();
         break;
-      case ZYDIS_MNEMONIC_LEA:
+      case Operation::lea:
         load_address();
         break;
-      case ZYDIS_MNEMONIC_ADD:
-        add(1);
+      case Operation::add:
+        if (has_immediate()) become(Kind::add, immediate());
         break;
-      case ZYDIS_MNEMONIC_SUB:
-        add(-1);
+      case Operation::sub:
+        if (has_immediate()) become(Kind::add, std::uint32_t{0} - immediate());
         break;
-      case ZYDIS_MNEMONIC_INC:
-        become(RegisterEffect::Kind::add, 1);
+      case Operation::inc:
+        become(Kind::add, 1);
         break;
-      case ZYDIS_MNEMONIC_DEC:
-        become(RegisterEffect::Kind::add, ~std::uint32_t{0});
+      case Operation::dec:
+        become(Kind::add, ~std::uint32_t{0});
         break;
-      case ZYDIS_MNEMONIC_XOR:
-        if (whole_gpr(operands_[1]) == target) become(RegisterEffect::Kind::set, 0);
+      case Operation::xor_:
+        if (whole_register(1) == target) become(Kind::set, 0);
         break;
       default:
         break;
@@ -66,62 +57,60 @@ class Describer {
   }
 
  private:
-  void become(RegisterEffect::Kind kind, std::uint32_t constant) {
+  void become(Kind kind, std::uint32_t constant) {
     effect_.kind = kind;
     effect_.constant = constant;
   }
-  std::optional<std::uint32_t> immediate() const {
-    if (operands_[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE) return std::nullopt;
-    return static_cast<std::uint32_t>(operands_[1].imm.value.u);
+  int whole_register(unsigned operand) const {
+    const bool whole = register_size(info_.row->operands[operand], encoded_.word) == 4;
+    return whole ? operand_register(info_, operand, encoded_.word) : kNoRegister;
+  }
+  bool has_immediate() const {
+    const OperandForm form = info_.row->operands[1];
+    return form == OperandForm::Iz || form == OperandForm::Ibs;
+  }
+  std::uint32_t immediate() const {
+    const std::uint32_t value = encoded_.immediates[0];
+    if (info_.row->operands[1] == OperandForm::Iz) return value;
+    return static_cast<std::uint32_t>(static_cast<std::int8_t>(value));
   }
   void move() {
-    if (const auto value = immediate()) {
-      become(RegisterEffect::Kind::set, *value);
-    } else if (const auto source = whole_gpr(operands_[1])) {
-      effect_.source = static_cast<std::int8_t>(*source);
-      become(RegisterEffect::Kind::copy, 0);
-    }
+    if (has_immediate()) return become(Kind::set, immediate());
+    const int source = whole_register(1);
+    if (source < 0) return;
+    effect_.source = static_cast<std::int8_t>(source);
+    become(Kind::copy, 0);
   }
   void load_address() {
-    const auto& memory = operands_[1].mem;
-    if (memory.index != ZYDIS_REGISTER_NONE) return;
-    const auto displacement = static_cast<std::uint32_t>(memory.disp.value);
-    if (memory.base == ZYDIS_REGISTER_NONE) {
-      become(RegisterEffect::Kind::set, displacement);
-    } else if (memory.base >= ZYDIS_REGISTER_EAX && memory.base <= ZYDIS_REGISTER_EDI) {
-      effect_.source = static_cast<std::int8_t>(memory.base - ZYDIS_REGISTER_EAX);
-      become(RegisterEffect::Kind::copy, displacement);
-    }
-  }
-  void add(int sign) {
-    if (const auto value = immediate()) {
-      become(RegisterEffect::Kind::add, sign > 0 ? *value : std::uint32_t{0} - *value);
-    }
+    const MemoryOperand& memory = encoded_.address;
+    if (memory.index != kNoRegister) return;
+    const auto displacement = static_cast<std::uint32_t>(memory.displacement);
+    if (memory.base == kNoRegister) return become(Kind::set, displacement);
+    if (memory.width != AddressWidth::bits32) return;
+    effect_.source = memory.base;
+    become(Kind::copy, displacement);
   }
 
-  ZydisMnemonic mnemonic_;
-  std::span<const ZydisDecodedOperand> operands_;
+  const DecodedInstruction& info_;
+  const EncodedOperands& encoded_;
   RegisterEffect effect_;
 };
 
 }  // namespace
 
 RegisterEffect decode_register_effect(const DecodedInstruction& info,
-                                      const ZydisDecodedInstruction& decoded,
-                                      std::span<const ZydisDecodedOperand> operands) {
+                                      const EncodedOperands& encoded) {
   RegisterEffect effect;
-  unsigned written = written_registers(operands);
-  if (decoded.mnemonic == ZYDIS_MNEMONIC_LEAVE && info.operand_bytes == 4) {
-    effect.kind = RegisterEffect::Kind::copy;
+  unsigned written = written_registers(info, encoded.word);
+  if (info.row->operation == Operation::leave && encoded.word == 4) {
+    effect.kind = Kind::copy;
     effect.target = kEsp;
     effect.source = kEbp;
     effect.constant = 4;
   } else {
-    effect = Describer(decoded, operands).describe();
+    effect = Describer(info, encoded).describe();
   }
-  if (effect.kind != RegisterEffect::Kind::none) written &= ~(1u << effect.target);
-  // Zydis 4.0 does not say that CMPS moves its pointers.
-  if (info.kind == InstructionClass::string) written |= 1u << kEsi | 1u << kEdi;
+  if (effect.kind != Kind::none) written &= ~(1u << effect.target);
   if (info.stack_delta != 0) written &= ~(1u << kEsp);
   effect.others = static_cast<std::uint8_t>(written);
   return effect;

@@ -1,16 +1,14 @@
 #pragma once
-
-#include <Zydis/Zydis.h>
-
-#include <span>
+// What an instruction does to the general registers, from its row and operands. Private to the
+// decoder.
 
 #include "replay/x86/decoded_instruction.h"
+#include "replay/x86/encoded_operands.h"
 
 namespace citcat {
 
-/// The effect of a decoded instruction on the general registers; `info` must have its stack_delta.
+/// The effect of `info`, complete but for it: its row, ModRM and stack_delta are filled in.
 RegisterEffect decode_register_effect(const DecodedInstruction& info,
-                                      const ZydisDecodedInstruction& decoded,
-                                      std::span<const ZydisDecodedOperand> operands);
+                                      const EncodedOperands& encoded);
 
 }  // namespace citcat

@@ -11,9 +11,7 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint32_t kCf = 0x001, kPf = 0x004, kAf = 0x010, kZf = 0x040, kSf = 0x080,
-                        kOf = 0x800;
-constexpr std::uint32_t kArithmetic = kCf | kPf | kAf | kZf | kSf | kOf;
+constexpr std::uint32_t kArithmetic = kArithmeticFlags;
 
 bool even_parity(std::uint32_t value) { return (__builtin_popcount(value & 0xff) & 1) == 0; }
 
@@ -113,8 +111,7 @@ class FlagFixer {
   std::uint32_t accumulator_after() const { return static_cast<std::uint32_t>(gpr_[kEax]); }
 
   unsigned shift_count() const {
-    if (info_.opcode <= 0xc1) return info_.immediate & 31;
-    return info_.opcode <= 0xd1 ? 1 : before_.gpr[kEcx] & 31;
+    return citcat::shift_count(info_, static_cast<std::uint8_t>(before_.gpr[kEcx])) & 31;
   }
 
   void shift_or_rotate() {
@@ -157,7 +154,7 @@ class FlagFixer {
   /// 69 and 6B (the only two-operand form before the 386): the part of the product thrown away.
   std::uint32_t high_half_of_immediate_product() const {
     const auto factor = static_cast<std::int16_t>(operand_before());
-    const std::int32_t immediate = info_.opcode == 0x6b
+    const std::int32_t immediate = info_.row->operands[2] == OperandForm::Ibs
                                        ? static_cast<std::int8_t>(info_.immediate)
                                        : static_cast<std::int16_t>(info_.immediate);
     return static_cast<std::uint32_t>(factor * immediate) >> 16;

@@ -9,7 +9,7 @@
 #include "replay/machine/units/code_patcher.h"
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/table_descriptor.h"
-#include "replay/x86/opcode_support.h"
+#include "replay/x86/locked_bit_test.h"
 
 namespace citcat {
 

@@ -163,7 +163,6 @@ const Emulator::Row* Emulator::row_of(InstructionClass kind) {
       {Class::wrmsr, &Emulator::wrmsr},
       {Class::mov_to_dr, &Emulator::write_debug_register},
       {Class::mov_from_dr, &Emulator::read_debug_register},
-      {Class::mov_test_register, &Emulator::access_test_register},
       {Class::smsw, &Emulator::store_machine_status},
       {Class::x87, &Emulator::floating_point},
       {Class::fwait, &Emulator::floating_point},
@@ -221,7 +220,7 @@ bool Emulator::pushes_before_a_page() const { return preparation_.pushes_before_
 /// engine reads eight bytes.
 bool Emulator::unpacks_four_bytes() const {
   const DecodedInstruction& info = *flight_.info;
-  return info.opcode_map == 1 && info.opcode >= 0x60 && info.opcode <= 0x62 && !info.register_form;
+  return info.row->operands[1] == OperandForm::Qd && !info.register_form;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -272,8 +271,6 @@ void Emulator::read_debug_register() {
   cpu_.require_ring0();
   cpu_.engine.set_gpr(flight_.info->rm_field, debug_.read(flight_.info->reg_field));
 }
-
-void Emulator::access_test_register() { cpu_.require_ring0(); }
 
 /// SDM vol. 2, SMSW, leaves the upper half open; the recorded machines copy all of CR0, the engine
 /// leaves it as it was.

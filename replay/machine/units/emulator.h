@@ -79,7 +79,6 @@ class Emulator {
   void wrmsr();
   void write_debug_register();
   void read_debug_register();
-  void access_test_register();
   void store_machine_status();
   void floating_point();
 

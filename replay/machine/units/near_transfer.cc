@@ -12,8 +12,6 @@ namespace citcat {
 
 namespace {
 
-constexpr std::uint32_t kCf = 0x001, kPf = 0x004, kZf = 0x040, kSf = 0x080, kOf = 0x800;
-
 /// SDM vol. 1, appendix B: the condition in the low four bits of an opcode.
 bool condition_holds(unsigned condition, std::uint32_t flags) {
   const auto set = [&](std::uint32_t flag) { return (flags & flag) != 0; };
@@ -57,11 +55,10 @@ bool NearTransfer::takes_branch() const {
   if (info.kind == InstructionClass::jcc) return condition_holds(info.opcode, flags);
   if (info.kind != InstructionClass::loop) return true;
   const std::uint32_t mask = info.address_bits == 32 ? 0xffffffff : 0xffff;
-  constexpr std::uint8_t kLoopne = 0xe0, kLoope = 0xe1, kJcxz = 0xe3;
-  if (info.opcode == kJcxz) return (cpu_.engine.gpr(kEcx) & mask) == 0;
+  if (info.is(Operation::jcxz)) return (cpu_.engine.gpr(kEcx) & mask) == 0;
   if (((cpu_.engine.gpr(kEcx) - 1) & mask) == 0) return false;
   const bool zero = (flags & kZf) != 0;
-  return info.opcode == kLoopne ? !zero : info.opcode != kLoope || zero;
+  return info.is(Operation::loopne) ? !zero : !info.is(Operation::loope) || zero;
 }
 
 /// Where the near transfer in flight goes, if it goes anywhere.

@@ -24,20 +24,17 @@ bool is_port_access(InstructionClass kind) {
 
 void OperandPreparation::prepare() {
   const DecodedInstruction& info = *flight_.info;
-  const bool may_look_up = info.opcode_map == 1 && info.opcode <= 3;
-  if (may_look_up && info.register_form) [[unlikely]]
+  const bool looks_up = looks_up_descriptor(info);
+  if (looks_up && info.register_form) [[unlikely]]
     segments_.tell_looked_up();
   if (info.kind == InstructionClass::mmx || info.kind == InstructionClass::emms) [[unlikely]] {
     // The engine does not look for what the x87 unit has pending (SDM vol. 2, MOVQ and EMMS: #MF).
     fpu_.check_available(InstructionClass::mmx);
     fpu_.check_pending();
   }
-  const bool loads_selector =
-      info.kind == InstructionClass::mov_to_segment || info.kind == InstructionClass::ltr ||
-      info.kind == InstructionClass::lldt || info.kind == InstructionClass::in ||
-      info.kind == InstructionClass::out || info.kind == InstructionClass::far_jump;
-  if (info.operand_count == 0 && info.ea_count == 0 && !loads_selector) return;
-  check_allowed();
+  const ClassFacts& facts = class_facts(info.kind);
+  if (info.operand_count == 0 && info.ea_count == 0 && !facts.always_prepared) return;
+  require(facts.permission);
   std::array<std::uint32_t, 6> bases;
   for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = cpu_.engine.segment_base(i);
   const std::uint64_t* regs = cpu_.engine.gprs();
@@ -59,9 +56,9 @@ void OperandPreparation::prepare() {
     for_each_access(info, regs, bases.data(), cpu_.stack32(),
                     [&](const DataAccess& a) { operands_.access(a, info.operands[a.operand]); });
   }
-  if (may_look_up && !info.register_form) [[unlikely]]
+  if (looks_up && !info.register_form) [[unlikely]]
     segments_.tell_looked_up();
-  prepare_descriptors();
+  prepare_descriptors(facts.descriptors);
   if (info.kind == InstructionClass::push_segment && info.operand_bytes == 4 &&
       !pushes_before_a_page()) {
     std::memcpy(&flight_.segment_push_upper,
@@ -71,50 +68,36 @@ void OperandPreparation::prepare() {
   if (flight_.stores_to_code || info.kind == InstructionClass::ins) operands_.keep_overwritten();
 }
 
-/// Of selectors that the engine is going to load.
-void OperandPreparation::prepare_descriptors() {
-  switch (flight_.info->kind) {
-    case InstructionClass::mov_to_segment:
-    case InstructionClass::pop_segment:
-    case InstructionClass::load_far_pointer:
-    case InstructionClass::ltr:
-    case InstructionClass::lldt:
+void OperandPreparation::prepare_descriptors(DescriptorUse use) {
+  switch (use) {
+    case DescriptorUse::none:
+      break;
+    case DescriptorUse::loads:
       segments_.watch();
       break;
-    case InstructionClass::far_return:
-    case InstructionClass::iret:
+    case DescriptorUse::returns:
       if (cpu_.protected_mode()) returns_.tell_transfer_descriptors();
-      break;
-    default:
       break;
   }
 }
 
-/// What a processor refuses before it touches an operand, by mode and privilege (Intel SDM vol. 2,
-/// the exceptions of each instruction). The engine refuses it too, but asks for no operand first.
-void OperandPreparation::check_allowed() const {
-  switch (flight_.info->kind) {
-    case InstructionClass::pushf:
-    case InstructionClass::popf:
-    case InstructionClass::iret:
+/// The engine refuses it too, but asks for no operand first.
+void OperandPreparation::require(Permission permission) const {
+  switch (permission) {
+    case Permission::none:
+      break;
+    case Permission::iopl_in_v86:
       cpu_.require_iopl_in_v86();
       break;
-    case InstructionClass::lldt:
-    case InstructionClass::ltr:
+    case Permission::ring0_protected:
       if (!cpu_.protected_mode()) throw CpuException{6, std::nullopt, 0};
       cpu_.require_ring0();
       break;
-    case InstructionClass::lgdt:
-    case InstructionClass::lidt:
-    case InstructionClass::lmsw:
-    case InstructionClass::invlpg:
+    case Permission::ring0:
       cpu_.require_ring0();
       break;
-    case InstructionClass::mmx:
-    case InstructionClass::sse:
+    case Permission::vector_unit:
       fpu_.check_available(flight_.info->kind);
-      break;
-    default:
       break;
   }
 }

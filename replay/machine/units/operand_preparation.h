@@ -6,6 +6,7 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
+#include "replay/x86/class_facts.h"
 
 namespace citcat {
 
@@ -37,8 +38,8 @@ class OperandPreparation {
   bool pushes_before_a_page() const;
 
  private:
-  void prepare_descriptors();
-  void check_allowed() const;
+  void prepare_descriptors(DescriptorUse use);
+  void require(Permission permission) const;
 
   CpuContext& cpu_;
   InFlight& flight_;

@@ -8,8 +8,6 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint32_t kAf = 0x10, kOf = 0x800;
-
 using Bytes = std::vector<std::uint8_t>;
 
 /// For a comparison of 32-bit code.

@@ -23,7 +23,6 @@ namespace {
 using test::PagedGuest;
 
 constexpr std::uint32_t kFrom = 0x10100, kElsewhere = 0x10900, kBytes = 0x80;
-constexpr std::uint32_t kZf = 0x40;
 
 class RepeatedStrings : public testing::TestWithParam<ExecutionPath> {
  protected:

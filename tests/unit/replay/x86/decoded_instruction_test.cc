@@ -125,6 +125,12 @@ TEST(DecodedInstruction, EachProcessorHasItsOwnInstructions) {
   EXPECT_EQ(decode({0x0f, 0x0b}).reason, InvalidReason::undefined_opcode);
 }
 
+TEST(DecodedInstruction, SysenterIsKnownInEveryMode) {
+  // In real mode #GP, in virtual-8086 mode as anywhere (SDM vol. 2): never #UD.
+  EXPECT_EQ(decode({0x0f, 0x34}, k16).kind, Kind::sysenter);
+  EXPECT_EQ(decode({0x0f, 0x35}, k16).kind, Kind::sysexit);
+}
+
 TEST(DecodedInstruction, PrefixesOfLaterProcessorsDoNotChangeOldInstructions) {
   EXPECT_EQ(decode({0xf3, 0x0f, 0xbc, 0xc1}).flag_rule, FlagRule::bit_scan);
   EXPECT_EQ(decode({0xf3, 0x0f, 0x09}).kind, Kind::cache_flush);

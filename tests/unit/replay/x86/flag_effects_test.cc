@@ -10,9 +10,6 @@
 namespace citcat {
 namespace {
 
-constexpr std::uint32_t kCf = 0x001, kPf = 0x004, kAf = 0x010, kZf = 0x040, kSf = 0x080,
-                        kOf = 0x800;
-
 DecodedInstruction decoded(std::initializer_list<std::uint8_t> bytes) {
   const std::vector<std::uint8_t> copy(bytes);
   DecodedInstruction info = decode_instruction(copy, {true, false}, CpuModel::p6);
@@ -88,6 +85,10 @@ TEST(UndefinedFlagTracker, LoadingAnImageBringsItsUndefinedFlagsBack) {
   EXPECT_EQ(tracker.undefined(), 0u);
   tracker.reloaded();
   EXPECT_EQ(tracker.undefined(), kOf);
+}
+
+TEST(FlagEffects, ComparisonsOfTheFpuDefineThreeFlags) {
+  EXPECT_EQ(flag_effect(decoded({0xdb, 0xf1}), std::nullopt).written, kZf | kPf | kCf);  // FCOMI
 }
 
 }  // namespace

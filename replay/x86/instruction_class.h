@@ -1,0 +1,78 @@
+#pragma once
+// Classes of instructions that the replayer treats alike.
+
+#include <cstdint>
+
+namespace citcat {
+
+/// What the replayer must know to treat an instruction specially. `plain` needs nothing.
+enum class InstructionClass : std::uint8_t {
+  plain,
+  string,  ///< MOVS CMPS STOS LODS SCAS, with or without a repeat prefix
+           ///< (DecodedInstruction::repeat)
+  ins,     ///< with or without a repeat prefix
+  outs,
+  in,
+  out,
+  hlt,
+  // Control flow.
+  jcc,       ///< conditional jump, direct
+  loop,      ///< LOOP LOOPE LOOPNE JCXZ
+  jump,      ///< near, direct or indirect
+  call,      ///< near, direct or indirect
+  ret,       ///< near
+  far_jump,  ///< direct or through memory
+  far_call,
+  far_return,
+  iret,
+  int_n,  ///< INT imm8; DecodedInstruction::immediate is the vector
+  int3,
+  into,
+  icebp,
+  bound,
+  sysenter,
+  sysexit,
+  rsm,
+  loadall,  ///< 80286 0F 05
+  // Segments.
+  push_segment,
+  pop_segment,       ///< DecodedInstruction::reg_field is the SegmentRegister
+  mov_to_segment,    ///< the same
+  load_far_pointer,  ///< LES LDS LSS LFS LGS; the same
+  // System.
+  mov_to_cr,  ///< DecodedInstruction::reg_field is the number
+  mov_from_cr,
+  mov_to_dr,
+  mov_from_dr,
+  lmsw,
+  smsw,  ///< to a register of 32 bits alone; any other is `plain`
+  clts,
+  invlpg,
+  cache_flush,  ///< INVD, WBINVD
+  lgdt,
+  lidt,
+  lldt,
+  ltr,
+  cpuid,
+  rdtsc,
+  rdpmc,
+  rdmsr,
+  wrmsr,
+  cli,
+  sti,
+  pushf,
+  popf,
+  // Floating point and vectors.
+  x87,  ///< D8..DF, with FWAIT as `fwait`
+  fwait,
+  fxsave,
+  fxrstor,
+  emms,
+  mmx,
+  sse_fp,  ///< arithmetic, comparison or conversion of floating point: touches MXCSR
+  sse,     ///< moves, shuffles, logic and integer: no MXCSR flag can change
+  ldmxcsr,
+  stmxcsr,
+};
+
+}  // namespace citcat

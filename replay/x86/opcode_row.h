@@ -1,0 +1,132 @@
+#pragma once
+// One row of the table of opcodes (opcodes.def): everything that is known of an opcode.
+
+#include <array>
+#include <cstdint>
+
+#include "events/cpu_traits.h"
+#include "replay/x86/flag_facts.h"
+#include "replay/x86/instruction_class.h"
+#include "replay/x86/operation.h"
+
+namespace citcat {
+
+/// After which bytes the opcode stands: none, 0F, 0F 38, 0F 3A.
+enum class OpcodeMap : std::uint8_t { one, m0F, m38, m3A };
+
+/// Where an operand is and how wide, by the codes of the Intel SDM vol. 2, A.2. First letter: E
+/// ModRM.rm, a register or memory; M memory alone; G ModRM.reg; Z the low bits of the opcode; I
+/// immediate; J displacement of a branch; O an address without ModRM; X and Y the strings; P and Q
+/// MMX by reg and rm; V and W XMM by reg and rm; S, C, D segment, control and debug registers.
+/// Second: b, w, d, q, x for 1, 2, 4, 8 and 16 bytes; v 2 or 4 by operand size.
+// clang-format off
+enum class OperandForm : std::uint8_t {
+  no,
+  Eb, Ew, Ed, Ev,
+  Rd,                ///< the register of ModRM.rm, whatever ModRM.mod is
+  RvMw, RdMb, RdMw,  ///< a register of v or d, memory of b or w
+  Mb, Mw, Md, Mq, Mx, Mv,
+  M,                 ///< an address: nothing is accessed
+  Ma,                ///< two bounds of v
+  Mp,                ///< offset of v, then selector
+  Ms,                ///< six bytes: limit and base
+  Mt,                ///< ten bytes
+  Menv, Msave,       ///< x87 environment, 14 or 28 bytes; with registers 94 or 108
+  Mfx,               ///< what FXSAVE and FXRSTOR touch
+  Gb, Gw, Gd, Gv,
+  Zb, Zv,
+  AL, rAX, CL, DX,   ///< rAX: AX or EAX
+  One,               ///< the number 1
+  Ib, Iw,
+  Ibs,               ///< a byte, extended by its sign to v
+  Iz,                ///< of v
+  Jb, Jz,
+  Ap,                ///< offset of v and selector
+  Ob, Ov,
+  Xb, Xv, Yb, Yv,
+  Fv,                ///< FLAGS or EFLAGS
+  Sw, Cd, Dd,
+  ES, CS, SS, DS, FS, GS,
+  Pq, Qd, Qq,
+  Vx, Wb, Ww, Wd, Wq, Wx,
+  ST,                ///< x87: the stack's top, or ST(ModRM.rm) in a register form
+};
+// clang-format on
+
+/// What happens to operand 1; the others are read.
+enum class OperandAccess : std::uint8_t {
+  reads,
+  writes,
+  updates,    ///< reads, then writes
+  exchanges,  ///< updates operand 2 too
+};
+
+// clang-format off
+/// Accesses to memory in the processor's order, and the addresses of the KT record.
+enum class AccessPattern : std::uint8_t {
+  none,
+  operand,  ///< of the explicit operand, if that is in memory
+  page,     ///< the operand's address alone counts: INVLPG
+  push, push_all, push_operand, push_segment,
+  pop, pop_all, pop_operand, pop_segment,
+  load_segment,
+  far_pointer,
+  bound,
+  string,
+  xlat,
+  enter, leave,
+  branch,  ///< to a displacement
+  call, ret,
+  jump_indirect, call_indirect,
+  jump_far, call_far, jump_far_indirect, call_far_indirect, ret_far,
+  interrupt, iret,
+  bit_string,
+  masked_move,
+};
+// clang-format on
+
+/// Which ModRM bytes a row is for.
+struct ModRmMatch {
+  bool present = false;
+  bool memory = false, registers = false;
+  std::int8_t reg = -1;  ///< ModRM.reg, or -1 for any
+  std::int8_t rm = -1;   ///< ModRM.rm of a register form, or -1 for any
+};
+
+/// Column of a search among mandatory prefixes; `any` where none selects.
+enum class MandatoryPrefix : std::uint8_t { np, p66, pF3, pF2, any };
+
+struct ProcessorRange {
+  InstructionSet first = InstructionSet::i8088, last = InstructionSet::p6;
+  constexpr bool has(InstructionSet s) const { return first <= s && s <= last; }
+};
+
+/// Bits of OpcodeRow::traits.
+enum OpcodeTrait : std::uint8_t {
+  kLockable = 1,        ///< LOCK may precede it from the 386 on, with memory (SDM vol. 2, LOCK)
+  kMayLeaveMemory = 2,  ///< what it writes to memory it may leave alone: a shift by 0
+  kTakesUnaligned = 4,  ///< of 16 bytes, and needs no alignment
+  kNotIn64BitMode = 8,
+  kProtectedMode = 16,  ///< #UD in real and virtual-8086 mode
+};
+
+struct OpcodeRow {
+  OpcodeMap map;
+  std::uint8_t opcode;  ///< the first
+  std::uint8_t count;   ///< so many from there on
+  ModRmMatch modrm;
+  MandatoryPrefix prefix;
+  Operation operation;
+  std::array<OperandForm, 3> operands;
+  OperandAccess access;
+  std::uint8_t registers;  ///< bit g: Gpr g is written, other than as an operand
+  InstructionClass kind;
+  AccessPattern accesses;
+  FlagFacts flags;
+  ProcessorRange processors;
+  std::uint8_t traits;
+
+  constexpr bool has(OpcodeTrait trait) const { return (traits & trait) != 0; }
+};
+
+}  // namespace citcat
