@@ -50,7 +50,7 @@ void HandlerSaves::add(bool is_segment, unsigned number, const Store& store) {
   saves_.push_back({is_segment, static_cast<std::uint8_t>(number), size, store.address});
 }
 
-/// Which registers the instruction has stored as they are. Opcodes: Intel SDM vol. 2, appendix A.
+/// Which registers the instruction has stored as they are.
 void HandlerSaves::note_saves(const DecodedInstruction& info) {
   if (stores_.empty()) return;
   const auto& store = stores_.front();
@@ -58,15 +58,18 @@ void HandlerSaves::note_saves(const DecodedInstruction& info) {
     if ((untouched_segments_ >> info.reg_field & 1) != 0) add(true, info.reg_field, store);
     return;
   }
-  if (info.opcode_map != 0) return;
-  const bool store_segment = info.opcode == 0x8c && info.has_modrm && !info.register_form;
+  if (info.row == nullptr) return;
+  const auto& operands = info.row->operands;
+  const bool moves_out = info.is(Operation::mov) && info.has_modrm && !info.register_form;
+  const bool store_segment = moves_out && operands[1] == OperandForm::Sw;
   if (store_segment && (untouched_segments_ >> info.reg_field & 1) != 0) {
     add(true, info.reg_field, store);
     return;
   }
-  const bool push = (info.opcode & 0xf8) == 0x50;
-  const bool store_register = info.opcode == 0x89 && info.has_modrm && !info.register_form;
-  const bool push_all = info.opcode == 0x60 && info.operand_count == 1 &&
+  const bool push = info.is(Operation::push) && operands[0] == OperandForm::Zv;
+  const bool store_register =
+      moves_out && operands[0] == OperandForm::Ev && operands[1] == OperandForm::Gv;
+  const bool push_all = info.is(Operation::pusha) && info.operand_count == 1 &&
                         info.operands[0].count == 8 && stores_.size() == 8;
   if ((push || store_register) && stores_.size() == 1) {
     const unsigned g = push ? info.rm_field : info.reg_field;

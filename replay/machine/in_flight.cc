@@ -2,11 +2,7 @@
 
 namespace citcat {
 
-bool InFlight::copies_string() const {
-  constexpr std::uint8_t kMovsb = 0xa4, kMovs = 0xa5;
-  return info != nullptr && info->kind == InstructionClass::string && info->opcode_map == 0 &&
-         (info->opcode == kMovsb || info->opcode == kMovs);
-}
+bool InFlight::copies_string() const { return info != nullptr && info->is(Operation::movs); }
 
 bool InFlight::stores_floating_point() const {
   if (info == nullptr) return false;

@@ -105,6 +105,8 @@ bool EngineTranslations::touches_system_tables() const {
     case InstructionClass::pop_segment:
     case InstructionClass::mov_to_segment:
     case InstructionClass::load_far_pointer:
+    case InstructionClass::lldt:
+    case InstructionClass::ltr:
     case InstructionClass::far_jump:
     case InstructionClass::far_call:
     case InstructionClass::far_return:
@@ -115,9 +117,7 @@ bool EngineTranslations::touches_system_tables() const {
     case InstructionClass::outs:
       return true;
     default:
-      // LAR, LSL and the 0F 00 group look descriptors up too.
-      return flight_.info->opcode_map == 1 &&
-             (flight_.info->opcode == 0 || flight_.info->opcode == 2 || flight_.info->opcode == 3);
+      return looks_up_descriptor(*flight_.info);
   }
 }
 

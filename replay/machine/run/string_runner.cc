@@ -14,15 +14,12 @@ namespace citcat {
 namespace {
 
 bool is_comparison(const DecodedInstruction& info) {
-  const std::uint8_t operation = info.opcode & 0xfe;
-  return operation == 0xa6 || operation == 0xae;  // CMPS, SCAS
+  return info.is(Operation::cmps) || info.is(Operation::scas);
 }
 
 bool is_string_made_here(const DecodedInstruction& info) {
-  const std::uint8_t operation = info.opcode & 0xfe;
-  const bool moves = operation == 0xa4 || operation == 0xaa;  // MOVS, STOS
-  return info.kind == InstructionClass::string && info.opcode_map == 0 && info.address_bits == 32 &&
-         (moves || is_comparison(info));
+  const bool moves = info.is(Operation::movs) || info.is(Operation::stos);
+  return info.address_bits == 32 && (moves || is_comparison(info));
 }
 
 /// `bytes` of elements of `size` bytes, each the low ones of `value`.

@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::uint32_t kSegmentBytes = 0x10000;
 
-bool is_neg(const DecodedInstruction& info) {
-  return info.opcode_map == 0 && (info.opcode & 0xfe) == 0xf6 && info.reg_field == 3;
-}
-
 /// Shift or rotate by CL whose count only the 8088 takes as it is, as the equivalent count of at
 /// most 31: rotations repeat, and after 31 steps nothing is left to shift.
 std::uint8_t reduced_count(const DecodedInstruction& info, unsigned count) {
@@ -35,7 +31,8 @@ std::uint8_t reduced_count(const DecodedInstruction& info, unsigned count) {
 
 bool CodePatcher::needs_canonical() const {
   const DecodedInstruction& info = *flight_.info;
-  if (!cpu_.traits.sixteen_bit && !info.aliased && !(info.lock && is_neg(info))) return false;
+  if (!cpu_.traits.sixteen_bit && !info.aliased && !(info.lock && info.is(Operation::neg)))
+    return false;
   return std::memcmp(info.bytes.data(), info.canonical.data(), info.length) != 0;
 }
 

@@ -14,6 +14,14 @@
 
 namespace citcat {
 
+namespace {
+
+bool pops_cs(const DecodedInstruction& info) {
+  return info.is(Operation::pop) && info.row->operands[0] == OperandForm::CS;
+}
+
+}  // namespace
+
 bool EarlyCpuQuirks::prepare() {
   if (!cpu_.real_16_bit()) return false;
   patcher_.begin();
@@ -56,7 +64,7 @@ void EarlyCpuQuirks::deliver_segment_end() {
 
 void EarlyCpuQuirks::reduce_8088_shift() {
   const DecodedInstruction& info = *flight_.info;
-  const bool by_cl = info.opcode_map == 0 && (info.opcode & 0xfe) == 0xd2;
+  const bool by_cl = info.row != nullptr && info.row->operands[1] == OperandForm::CL;
   const unsigned count = cpu_.engine.gpr(kEcx) & 0xff;
   if (!by_cl || count <= 31) return;
   if (info.register_form && info.rm_field == kEcx) {
@@ -67,19 +75,20 @@ void EarlyCpuQuirks::reduce_8088_shift() {
 }
 
 bool EarlyCpuQuirks::emulated_on_8088() const {
-  if (flight_.info->opcode_map != 0) return false;
-  if (cpu_.traits.has_pop_cs && flight_.info->opcode == 0x0f) return true;
-  if (!cpu_.traits.pushes_sp_after) return false;
-  return flight_.info->opcode == 0x54 ||
-         (flight_.info->opcode == 0xff && flight_.info->register_form &&
-          flight_.info->reg_field == 6 && flight_.info->rm_field == kEsp);
+  const DecodedInstruction& info = *flight_.info;
+  if (pops_cs(info)) return true;
+  if (!cpu_.traits.pushes_sp_after || !info.is(Operation::push)) return false;
+  const OperandForm form = info.row->operands[0];
+  const bool of_register =
+      form == OperandForm::Zv || (form == OperandForm::Ev && info.register_form);
+  return of_register && info.rm_field == kEsp;
 }
 
 void EarlyCpuQuirks::emulate() {
   flight_.wants_patch = false;
   patcher_.begin();
   const auto sp = static_cast<std::uint16_t>(cpu_.engine.gpr(kEsp));
-  if (flight_.info->opcode == 0x0f) {
+  if (pops_cs(*flight_.info)) {
     const std::uint32_t stack = cpu_.engine.segment_base(kSs);
     std::array<std::uint8_t, 2> bytes{};
     operands_.read(stack + sp, std::span(bytes).first(1));

@@ -70,7 +70,8 @@ void PortAccesses::check_permission() {
   constexpr CpuException kRefused{13, 0u, 0};
   const Segment task = cpu_.engine.tr();
   if ((task.attributes & kWideTaskType) == 0 || task.limit < kMapBase + 1) throw kRefused;
-  const bool immediate = flight_.info->opcode_map == 0 && (flight_.info->opcode & 0xf8) == 0xe0;
+  const auto& operands = flight_.info->row->operands;
+  const bool immediate = operands[0] == OperandForm::Ib || operands[1] == OperandForm::Ib;
   const std::uint32_t port = immediate ? flight_.info->immediate : cpu_.engine.gpr(kEdx) & 0xffff;
   // Two bytes are read, whatever the size of the access: it may reach into the next one.
   const std::uint32_t at = system_.read(task.base + kMapBase, 2) + port / 8;

@@ -108,7 +108,7 @@ void Retirement::after_system(const DecodedInstruction& info) {
       cpu_.mmu.invalidate_page(LinearAddr{flight_.invlpg_linear});
       break;
     case InstructionClass::cache_flush:
-      if (cpu_.sink != nullptr) cpu_.sink->cache_flushed(info.opcode == 0x09, cpu_.position);
+      if (cpu_.sink != nullptr) cpu_.sink->cache_flushed(info.is(Operation::wbinvd), cpu_.position);
       break;
     case InstructionClass::iret:
       cpu_.resume_flag = (cpu_.engine.system_flags() & kFlagRf) != 0;

@@ -70,9 +70,7 @@ void SegmentLoader::tell_descriptor(std::uint16_t selector) {
 }
 
 void SegmentLoader::tell_looked_up() {
-  const bool looks_up = flight_.info->opcode == 2 || flight_.info->opcode == 3 ||
-                        (flight_.info->opcode == 0 && (flight_.info->reg_field & 6) == 4);
-  if (looks_up && cpu_.protected_mode()) tell_descriptor(operand_selector());
+  if (cpu_.protected_mode()) tell_descriptor(operand_selector());
 }
 
 /// The selector that the instruction is about to load or look up.
