@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 
@@ -153,9 +154,9 @@ std::array<std::uint8_t, 512> CpuState::default_fx() {
 }
 
 std::vector<std::string> register_names(CpuModel model) {
-  const bool any = model == CpuModel::unknown;
-  const bool has_protection = any || model >= CpuModel::i286;
-  const bool is_32_bit = any || model >= CpuModel::i386;
+  const CpuTraits& traits = cpu_traits(model);
+  const bool has_protection = traits.has_limits;
+  const bool is_32_bit = !traits.sixteen_bit;
   std::vector<std::string> names(kGprNames.begin(), kGprNames.end());
   names.insert(names.end(), {"eip", "eflags"});
   const auto add_segment = [&names](const std::string& name) {
@@ -169,15 +170,15 @@ std::vector<std::string> register_names(CpuModel model) {
     names.insert(names.end(), {"gdtr.base", "gdtr.limit", "idtr.base", "idtr.limit", "cr0"});
   }
   if (is_32_bit) names.insert(names.end(), {"cr2", "cr3"});
-  // CR4 and the time-stamp counter came with the Pentium; late 486 have them too.
-  if (any || model >= CpuModel::i486) names.emplace_back("cr4");
+  // Came with the Pentium; late 486 have it too.
+  if (traits.instructions >= InstructionSet::i486) names.emplace_back("cr4");
   if (is_32_bit) {
     for (const char digit : std::string_view("01234567"))
       names.push_back(std::string("dr") + digit);
   }
   if (has_protection) names.emplace_back("a20_mask");
   if (is_32_bit) names.emplace_back("smbase");
-  if (any || model >= CpuModel::pentium) names.emplace_back("tsc");
+  if (traits.instructions >= InstructionSet::pentium) names.emplace_back("tsc");
   names.emplace_back("fx");
   return names;
 }

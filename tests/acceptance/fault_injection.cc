@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "replay/diagnose/explanation.h"
 #include "replay/session/replayer.h"
@@ -200,7 +201,7 @@ std::optional<FaultInjector::Fault> FaultInjector::change_register(FaultKind kin
                                                                    std::mt19937& random,
                                                                    CpuState& state) {
   const auto& unknown = state.unknown;
-  const bool narrow = state.model == CpuModel::i8088;
+  const bool narrow = cpu_traits(state.model).instructions == InstructionSet::i8088;
   std::vector<std::string> names;
   for (const char* name :
        {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "es", "ss", "ds"}) {
@@ -348,7 +349,7 @@ std::optional<FaultInjector::Fault> FaultInjector::change_recording(FaultKind ki
       }
       const std::string name = names[below(random, names.size())];
       const std::uint64_t value = get_register(recording.initial, name).value();
-      const bool narrow = recording.initial.model == CpuModel::i8088;
+      const bool narrow = cpu_traits(recording.initial.model).instructions == InstructionSet::i8088;
       const unsigned bit = below(random, narrow ? 16u : 32u);
       set_register(recording.initial, name, value ^ std::uint64_t{1} << bit);
       if (get_register(recording.initial, name) == value) return std::nullopt;  // no such bit

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "events/cpu_traits.h"
 #include "replay/session/replayer.h"
 
 namespace citcat {
@@ -60,7 +61,7 @@ class AddressMask : public testing::TestWithParam<Row> {
     return static_cast<std::uint32_t>(*get_register(replayer.machine().save(), "bx"));
   }
   std::uint32_t value_at(bool open) const {
-    return open && GetParam().model != CpuModel::i8088 ? 0x2222 : 0x1111;
+    return open && cpu_traits(GetParam().model).has_a20() ? 0x2222 : 0x1111;
   }
 
   Recording recording_;
