@@ -11,7 +11,7 @@ namespace citcat {
 
 /// Decodes as decode_instruction() does and remembers what it found: of the instructions of a
 /// kernel or a program two thirds are, byte for byte, like one before, and to decode costs some
-/// 2,400 of the host's instructions. Not for several threads.
+/// 950 of the host's instructions. Not for several threads.
 class DecodeCache {
  public:
   explicit DecodeCache(CpuModel model) : model_(model) {}
