@@ -152,6 +152,28 @@ TEST(Hint, ChangesTheRecordingAndTakesItBack) {
   }
 }
 
+TEST(Hint, ChangesAScheduleAndNotTheRecordingItCameFrom) {
+  for (const Hint& hint : all_kinds()) {
+    SCOPED_TRACE(std::string(hint_kind_name(hint.kind)));
+    const Recording r = some_recording();
+    Schedule schedule = r;
+    const auto take_back = apply_hint(hint, schedule);
+    Recording expected = some_recording();
+    apply_hint(hint, expected);
+    EXPECT_EQ(schedule.interrupts.size(), expected.interrupts.size());
+    EXPECT_EQ(schedule.external_writes.size(), expected.external_writes.size());
+    EXPECT_EQ(schedule.io_reads.front().value, expected.io_reads.front().value);
+    EXPECT_EQ(schedule.internal_reads.size(), expected.internal_reads.size());
+    EXPECT_EQ(schedule.internal_reads.front().eax, expected.internal_reads.front().eax);
+    EXPECT_EQ(r.interrupts.front().position, some_recording().interrupts.front().position);
+    take_back(schedule);
+    EXPECT_EQ(schedule.interrupts.size(), r.interrupts.size());
+    EXPECT_EQ(schedule.interrupts.front().anchor, r.interrupts.front().anchor);
+    EXPECT_EQ(schedule.external_writes.front().data, r.external_writes.front().data);
+    EXPECT_EQ(schedule.io_reads.front().value, r.io_reads.front().value);
+  }
+}
+
 TEST(Hint, OfAnInternalReadByItsNumberKeepsWhatItIs) {
   Recording r = some_recording();
   Hint hint = hint_of(Hint::Kind::internal_read);
