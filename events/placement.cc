@@ -75,14 +75,14 @@ std::vector<PlacedEvent> decode_placements(ByteReader& in) {
   return events;
 }
 
-bool apply_placements(std::span<const PlacedEvent> events, Recording& recording) {
+bool apply_placements(std::span<const PlacedEvent> events, Schedule& schedule) {
   const bool fits = std::all_of(events.begin(), events.end(), [&](const PlacedEvent& e) {
-    return e.interrupt < recording.interrupts.size();
+    return e.interrupt < schedule.interrupts.size();
   });
   if (!fits) return false;
   for (const PlacedEvent& e : events) {
     if (e.placement == Placement::none) continue;
-    Interrupt& interrupt = recording.interrupts[e.interrupt];
+    Interrupt& interrupt = schedule.interrupts[e.interrupt];
     interrupt.position_known = true;
     interrupt.position = e.position;
     if (e.placement == Placement::absent) interrupt.kind = Interrupt::Kind::none;
