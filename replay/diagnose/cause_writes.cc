@@ -38,6 +38,10 @@ class WriteCauses : private CauseGenerator {
   void extra_write();
 
  private:
+  using Piece = std::pair<std::uint32_t, std::uint32_t>;  ///< address and size
+  std::set<Piece> pieces_of_last_step() const;
+  void add_missing(std::uint32_t address, std::uint32_t size, std::uint64_t before);
+  void missing_write_backs();
   bool is_second_write_back(const BusTransaction& t) const;
   double write_price(const BusTransaction& shown, std::span<const std::uint8_t> ours) const;
 };
@@ -119,8 +123,7 @@ void WriteCauses::other_address() {
 
 /// The last store of the replay, or a bus word of it, is not in the capture.
 void WriteCauses::missing_write() {
-  const auto& steps = c_.history().steps();
-  if (steps.empty()) return;
+  if (c_.history().steps().empty()) return;
   // The write the replay expected next is of the same instruction, or the instruction makes no
   // more.
   const auto& shown = c_.divergence().shown;
@@ -130,9 +133,15 @@ void WriteCauses::missing_write() {
        shown->position.instruction == c_.divergence().position.instruction);
   const std::uint64_t before =
       same_instruction ? shown->index : c_.transaction_after(c_.divergence().position);
-  std::set<std::pair<std::uint32_t, std::uint32_t>> pieces;
-  // A store may be split at bus words; which of them is missing is tried.
-  for (const HistoryAccess& a : c_.history().accesses(steps.back())) {
+  for (const auto& [address, size] : pieces_of_last_step()) add_missing(address, size, before);
+  missing_write_backs();
+}
+
+/// Stores of the replay's last step, by address and size. A store may be split at bus words; which
+/// of them is missing is tried.
+std::set<WriteCauses::Piece> WriteCauses::pieces_of_last_step() const {
+  std::set<Piece> pieces;
+  for (const HistoryAccess& a : c_.history().accesses(c_.history().steps().back())) {
     if (a.kind != HistoryAccess::Kind::write || a.size > kMaxTransactionBytes) continue;
     pieces.insert({a.address.value, a.size});
     const std::uint32_t bus = std::max(c_.recording().bus.bus_bytes, 1u);
@@ -142,48 +151,53 @@ void WriteCauses::missing_write() {
       at = end;
     }
   }
-  for (const auto& [address, size] : pieces) {
-    std::vector<std::uint8_t> data(size);
-    double price = kNeverSeenAgain;
-    for (std::uint32_t i = 0; i < size; ++i) {
-      const PhysAddr byte{address + i};
-      data[i] = c_.memory_byte(byte);
-      std::optional<std::uint8_t> later;
-      const std::uint64_t change = c_.next_external(byte, before - 1, &later);
-      const bool contradicted = c_.shown().reads_from(byte, before, change) != 0;
-      if (contradicted && price < kContradicted) price = kContradicted - 1;
-      if (later == data[i]) price = kConfirmed;
-    }
-    Hint hint;
-    hint.kind = Hint::Kind::added_captured_write;
-    hint.transaction = before;
-    hint.position = c_.divergence().position;
-    hint.address.value = address;
-    hint.data = data;
-    out_.add({CauseKind::missing_write,
-              fmt::format("the capture lacks a write of {} to {:08x} before transaction {}",
-                          hex_text(data), address, before),
-              {hint},
-              {c_.divergence().position, before},
-              std::nullopt,
-              price});
+  return pieces;
+}
+
+/// The capture lacks this store of the replay before a transaction.
+void WriteCauses::add_missing(std::uint32_t address, std::uint32_t size, std::uint64_t before) {
+  std::vector<std::uint8_t> data(size);
+  double price = kNeverSeenAgain;
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const PhysAddr byte{address + i};
+    data[i] = c_.memory_byte(byte);
+    std::optional<std::uint8_t> later;
+    const std::uint64_t change = c_.next_external(byte, before - 1, &later);
+    const bool contradicted = c_.shown().reads_from(byte, before, change) != 0;
+    if (contradicted && price < kContradicted) price = kContradicted - 1;
+    if (later == data[i]) price = kConfirmed;
   }
-  // A line that came back from memory as the replay's stores left it was written back unseen.
+  Hint hint;
+  hint.kind = Hint::Kind::added_captured_write;
+  hint.transaction = before;
+  hint.position = c_.divergence().position;
+  hint.address.value = address;
+  hint.data = data;
+  out_.add({CauseKind::missing_write,
+            fmt::format("the capture lacks a write of {} to {:08x} before transaction {}",
+                        hex_text(data), address, before),
+            {hint},
+            {c_.divergence().position, before},
+            std::nullopt,
+            price});
+}
+
+/// A line that came back from memory as the replay's stores left it was written back unseen.
+void WriteCauses::missing_write_backs() {
+  if (!c_.divergence().shown || c_.recording().bus.form != CacheForm::write_back) return;
   for (const ExternalWrite& w : c_.schedule().external_writes) {
-    if (w.transaction != c_.divergence().transaction || !c_.divergence().shown ||
-        c_.recording().bus.form != CacheForm::write_back || w.data.size() > kMaxTransactionBytes) {
+    if (w.transaction != c_.divergence().transaction || w.data.size() > kMaxTransactionBytes) {
       continue;
     }
     Hint hint = external_hint(Hint::Kind::added_captured_write, w, w.data);
     hint.write_back = true;
-    Cause cause{CauseKind::missing_write,
-                fmt::format("the capture lacks a write-back of {:08x} before transaction {}",
-                            w.address.value, w.transaction),
-                {hint, external_hint(Hint::Kind::no_external_write, w, {})},
-                {w.position, w.transaction},
-                std::nullopt,
-                kConfirmed};
-    out_.add(std::move(cause));
+    out_.add({CauseKind::missing_write,
+              fmt::format("the capture lacks a write-back of {:08x} before transaction {}",
+                          w.address.value, w.transaction),
+              {hint, external_hint(Hint::Kind::no_external_write, w, {})},
+              {w.position, w.transaction},
+              std::nullopt,
+              kConfirmed});
   }
 }
 
