@@ -17,7 +17,7 @@ class CodePages final : public citcat::Sink {
   explicit CodePages(std::uint64_t from) : from_(from) {}
   citcat::Detail detail() const override { return citcat::Detail::instructions; }
   void instruction(const citcat::ExecutedInstruction& executed, citcat::Position now) override {
-    if (now.instruction >= from_) ++count[executed.physical.value >> 12];
+    if (now.instruction >= from_) ++count[executed.physical.page()];
   }
   std::map<std::uint32_t, std::uint64_t> count;
 

@@ -47,7 +47,7 @@ class AnchorGate final : public Sink {
   bool at(const BusAnchor& anchor) const {
     return progress_.writes == anchor.writes && progress_.io == anchor.io;
   }
-  bool is_table(std::uint32_t address) const { return tables_.count(address / kPageSize) != 0; }
+  bool is_table(PhysAddr address) const { return tables_.count(address.page()) != 0; }
 
   bool wants_reads() const override { return follows_reads_; }
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position) override {
@@ -57,7 +57,7 @@ class AnchorGate final : public Sink {
     }
     if (kind == AccessKind::system && !first_system_read_) first_system_read_ = captured(a);
     if (progress_.reads.size() >= InterruptEvidence::kReadBytes) return;
-    for (std::uint32_t i = 0; i < size; ++i) progress_.reads.push_back(captured(a + i));
+    for (std::uint32_t i = 0; i < size; ++i) progress_.reads.push_back(captured(a.plus32(i)));
   }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     progress_.reads.clear();
@@ -83,7 +83,7 @@ class AnchorGate final : public Sink {
   void on_delivery(std::function<void()> call) { on_delivery_ = std::move(call); }
 
  private:
-  std::uint32_t captured(PhysAddr a) const { return machine_->memory().captured(a).value; }
+  std::uint32_t captured(PhysAddr a) const { return machine_->memory().captured(a).low32(); }
   void access_port(std::uint16_t port, std::uint32_t size) {
     progress_.reads.clear();
     progress_.io += ports_.of(port, size);

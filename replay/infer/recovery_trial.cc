@@ -45,7 +45,7 @@ class SaveReader final : public Sink {
     Saved saved{where, 0, 0};
     unsigned bytes = 0;
     for (const BusOrderCheck::Byte& b : check_.written()) {
-      const std::uint32_t at = b.address - where.address.value;
+      const std::uint32_t at = b.address.minus32(where.address);
       if (at >= where.size) continue;
       saved.value |= std::uint32_t{b.value} << (8 * at);
       saved.transaction = b.transaction;

@@ -45,7 +45,7 @@ struct RecoveryOutcome : RecoveryProgress {
   std::vector<Saved> saved;
   std::optional<SavedFx> fx;
   std::vector<std::uint32_t> addresses;     ///< linear, of what differs
-  std::vector<std::uint32_t> shown;         ///< physical, of what the bus shows in its place
+  std::vector<PhysAddr> shown;              ///< of what the bus shows in its place
   PageMap pages;                            ///< where it differs
   std::uint32_t cr3 = 0;                    ///< there
   std::optional<std::uint32_t> page_fault;  ///< that the bus does not show

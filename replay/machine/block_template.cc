@@ -533,8 +533,8 @@ ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {
   const BlockTemplate::Instruction& in = code->instructions[i];
   ExecutedInstruction e;
   e.info = &in.info;
-  e.linear = code->key.linear + in.offset;
-  e.eip = e.linear - code->key.code_base;
+  e.linear = LinearAddr{code->key.linear + in.offset};
+  e.eip = e.linear.low32() - code->key.code_base;
   e.physical = code->physical(in.offset);
   e.ea_count = in.info.ea_count;
   for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = in.address[a](*registers);

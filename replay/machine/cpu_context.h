@@ -48,17 +48,20 @@ enum class AfterStop : std::uint8_t {
 
 /// Where the code being executed lies.
 struct CodePage {
-  static constexpr std::uint32_t kNone = 1;  ///< never equal to a page's address
+  static constexpr LinearAddr kNone{1};  ///< never equal to a page's address
 
-  std::uint32_t base = 0;      ///< of CS at the instruction in flight
-  std::uint32_t page = kNone;  ///< linear address of its page
+  std::uint32_t base = 0;  ///< of CS at the instruction in flight
+  LinearAddr page = kNone;
   PhysAddr frame;
   const std::uint8_t* host = nullptr;
-  std::uint32_t block_page = kNone, block_frame = 0;  ///< of the block met last
+  std::uint32_t block_page = kNone.low32(), block_frame = 0;  ///< of the block met last
 
   void forget() { page = kNone; }
-  void forget_block() { block_page = kNone; }
-  void forget_all() { page = block_page = kNone; }
+  void forget_block() { block_page = kNone.low32(); }
+  void forget_all() {
+    forget();
+    forget_block();
+  }
 };
 
 /// Owned by the machine; every unit holds a reference. Nothing here calls a unit.
@@ -96,7 +99,7 @@ struct CpuContext {
   EngineCode engine_code;
 
   Position position;
-  std::uint32_t linear = 0;  ///< of the instruction or block in progress, or the next one
+  LinearAddr linear;  ///< of the instruction or block in progress, or the next one
   CodePage code;
   Position until;        ///< where run() ends
   bool polling = false;  ///< the environment is asked at every boundary
@@ -121,6 +124,10 @@ struct CpuContext {
   std::uint32_t flags() const {
     return (engine.eflags() & ~kResumeFlag) | (resume_flag ? kResumeFlag : 0);
   }
+  /// Where the engine's CS:EIP points.
+  LinearAddr engine_address() const { return linear32(engine.segment_base(kCs), engine.eip()); }
+  /// The engine is to go on at `at`, in its CS.
+  void go_on_at(LinearAddr at) { engine.set_eip(at.low32() - engine.segment_base(kCs)); }
   std::uint32_t cpl() const { return engine.hflags() & kHfCpl; }
   bool user_mode() const { return cpl() == 3; }
   bool protected_mode() const {
@@ -136,8 +143,8 @@ struct CpuContext {
   std::uint32_t offset_of(const MemoryOperand& operand) const {
     return operand_offset(operand, engine.gprs(), stack32());
   }
-  std::uint32_t linear_of(const MemoryOperand& operand) const {
-    return engine.segment_base(operand.segment) + offset_of(operand);
+  LinearAddr linear_of(const MemoryOperand& operand) const {
+    return linear32(engine.segment_base(operand.segment), offset_of(operand));
   }
   /// The processor's TLB has the page.
   bool is_held(LinearAddr at, Access access) {

@@ -51,7 +51,7 @@ struct InFlight {
   std::uint16_t segment_push_upper = 0;   ///< what a PUSH of a segment register is to leave alone
   bool restore_segment_push = false;
   PhysAddr copied_from;  ///< read last
-  std::uint32_t invlpg_linear = 0;
+  LinearAddr invlpg_linear;
 
   unsigned reads_told = 0;     ///< to the sink, while it is prepared
   unsigned reads_to_skip = 0;  ///< told when it was prepared before

@@ -24,9 +24,9 @@ enum class AccessKind : std::uint8_t {
 /// An instruction, or one iteration of a REP string instruction, that completed.
 struct ExecutedInstruction {
   const DecodedInstruction* info = nullptr;
-  std::uint32_t linear = 0;  ///< of its first byte
-  std::uint32_t eip = 0;     ///< offset in CS
-  PhysAddr physical;         ///< of its first byte
+  LinearAddr linear;      ///< of its first byte
+  std::uint32_t eip = 0;  ///< offset in CS
+  PhysAddr physical;      ///< of its first byte
   std::uint8_t ea_count = 0;
   std::uint32_t ea[2] = {0, 0};  ///< linear, per docs/formats/kt.md
 };

@@ -34,8 +34,8 @@ void AdoptionSink::write(PhysAddr a, std::span<const std::uint8_t> bytes, Access
   while (next_ < adoptions_.size()) {
     const Adoption& next = adoptions_[next_];
     const PhysAddr stored = machine_->memory().captured(a);
-    if (!next.at_store || next.position != now || next.address.value < stored.value ||
-        next.address.value - stored.value >= bytes.size()) {
+    if (!next.at_store || next.position != now || next.address < stored ||
+        next.address.minus32(stored) >= bytes.size()) {
       return;
     }
     adopt(next);

@@ -218,7 +218,7 @@ void KtSink::delivered(const DeliveredEvent& event, Position now) {
 }
 
 void KtSink::external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) {
-  note(KtNote::Kind::external_write, now, at.value, static_cast<std::uint32_t>(bytes.size()));
+  note(KtNote::Kind::external_write, now, at.u32(), static_cast<std::uint32_t>(bytes.size()));
 }
 
 void KtSink::halted(Position now) { note(KtNote::Kind::halted, now); }
@@ -233,7 +233,7 @@ void KtSink::mapping(LinearAddr page, PhysAddr frame, Position now) {
   if (!options_.process_records) return;
   // The trace may begin with this one, which the TLB has by now.
   const bool begins = preamble_due_ && machine_ != nullptr;
-  if (wanted(now) && !(begins && !preamble_due_)) writer_.translation(frame.page(), page.value);
+  if (wanted(now) && !(begins && !preamble_due_)) writer_.translation(frame.page(), page.u32());
 }
 
 }  // namespace citcat

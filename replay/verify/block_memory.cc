@@ -9,7 +9,7 @@ BlockMemory::Byte BlockMemory::byte_before(std::uint32_t instruction, PhysAddr a
   std::optional<std::uint8_t> overwritten;
   bool stored = false;
   for (const BlockStore& store : block_.stores) {
-    const std::uint32_t offset = a.value - store.address.value;
+    const std::uint32_t offset = a.minus32(store.address);
     if (offset >= store.size) continue;
     if (store.instruction < instruction) {
       stored = true;

@@ -53,7 +53,7 @@ std::uint32_t kt_address(const DecodedInstruction& info, unsigned slot, std::uin
   };
   switch (ea.source) {
     case EaSource::operand:
-      return operand_linear(info.operands[ea.argument], regs, segment_bases, stack32);
+      return operand_linear(info.operands[ea.argument], regs, segment_bases, stack32).low32();
     case EaSource::target:
       return kt_target(info, eip, segment_bases);
     case EaSource::stack_push:

@@ -63,7 +63,7 @@ class StreamHash final : public Sink {
  public:
   void instruction(const ExecutedInstruction& e, Position now) override {
     add(now.instruction);
-    add(e.linear);
+    add(e.linear.value);
     for (unsigned i = 0; i < e.ea_count; ++i) add(e.ea[i]);
     for (std::size_t i = 0; i < e.info->length; ++i) add(e.info->bytes[i]);
   }
@@ -473,7 +473,7 @@ bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const 
       return cause.kind == CauseKind::captured_write && same_transaction;
     case FaultKind::write_missing:
       return cause.kind == CauseKind::missing_write &&
-             hint.address.value - fault.address.value < fault.size;
+             hint.address.is_within32(fault.address, fault.size);
     case FaultKind::interrupt_missing: {
       const auto was = std::find_if(interrupts_.begin(), interrupts_.end(), [&](const auto& i) {
         return i.transaction == fault.transaction;
@@ -489,7 +489,7 @@ bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const 
              hint.position.instruction == fault.original;
     case FaultKind::external_missing:
       return cause.kind == CauseKind::external_write &&
-             hint.address.value - fault.address.value < fault.size;
+             hint.address.is_within32(fault.address, fault.size);
     case FaultKind::register_bit:
       return cause.kind == CauseKind::initial_register && hint.name == fault.register_name &&
              hint.value == fault.original;

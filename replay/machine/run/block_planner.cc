@@ -51,7 +51,7 @@ BlockTemplate* BlockPlanner::plan_block(std::uint32_t linear) {
   // What is in flight may have loaded a segment.
   if (rights_.stale || (flight_.active && running_.block == nullptr))
     rights_.refresh(cpu_, running_.registers);
-  const BlockKey key{linear, frame->value, block_mode(), cpu_.engine.segment_base(kCs)};
+  const BlockKey key{linear, frame->low32(), block_mode(), cpu_.engine.segment_base(kCs)};
   const std::uint32_t limit =
       short_block_.linear == linear ? short_block_.size : kMaxBlockBytes + kMaxInstructionBytes;
   BlockTemplate* block = templates_.find(key);
@@ -96,7 +96,7 @@ bool BlockPlanner::reports(std::uint32_t linear) {
 std::array<std::optional<PhysAddr>, 2> BlockPlanner::engine_frames(LinearAddr page) {
   std::array<std::optional<PhysAddr>, 2> frames{cpu_.engine_code.frame_of(page), std::nullopt};
   if (const auto now = cpu_.mmu.peek(page, Access::execute, cpu_.user_mode())) {
-    frames[1] = PhysAddr{now->frame.value & ~kPageMask};
+    frames[1] = now->frame.page_begin();
   }
   for (auto& frame : frames) {
     if (frame && !cpu_.memory.is_mapped(frame->page())) frame.reset();
@@ -110,7 +110,7 @@ std::span<const PhysAddr> BlockPlanner::hides(std::uint32_t linear) {
   const LinearAddr next{(linear & ~kPageMask) + kPageSize};
   for (const auto& first : engine_frames(LinearAddr{linear & ~kPageMask})) {
     if (!first) continue;
-    CodeBytes code(cpu_.memory, *first + (linear & kPageMask));
+    CodeBytes code(cpu_.memory, first->plus32(linear & kPageMask));
     note_hidden(code);
     if (code.in_first_page() >= kMaxInstructionBytes) continue;
     for (const auto& second : engine_frames(next)) {
@@ -145,14 +145,14 @@ bool BlockPlanner::can_be_told(const BlockTemplate& block) {
   registers.set_entry(cpu_.engine.gprs());
   return std::all_of(block.accesses.begin(), block.accesses.end(), [&](const auto& a) {
     if (a.address.needs_exit()) return true;
-    const LinearAddr first{a.linear(registers)}, last = first + (a.size - 1u);
+    const LinearAddr first{a.linear(registers)}, last = first.plus32(a.size - 1u);
     const Access access = a.write ? Access::write : Access::read;
     return cpu_.is_held(first, access) && cpu_.is_held(last, access);
   });
 }
 
 bool BlockPlanner::may_be_once_more(std::uint32_t linear) const {
-  if (running_.block == nullptr) return flight_.active && linear == cpu_.linear;
+  if (running_.block == nullptr) return flight_.active && linear == cpu_.linear.low32();
   const std::uint32_t inside = running_.block->index_of(linear);
   if (inside == running_.block->count()) return false;
   const DecodedInstruction& info = running_.block->instructions[inside].info;
@@ -251,14 +251,14 @@ bool BlockPlanner::may_be_made_twice(const DecodedInstruction& info, const Block
 }
 
 void BlockPlanner::retranslate() {
-  instructions_.settle_in_flight(running_.hot, false);
-  cpu_.engine.set_eip(running_.hot - cpu_.engine.segment_base(kCs));
+  instructions_.settle_in_flight(LinearAddr{running_.hot}, false);
+  cpu_.go_on_at(LinearAddr{running_.hot});
   if (flight_.active) return;  // the last count check of a REP
-  if (plan_block(running_.hot) != nullptr) cpu_.engine.forget_code(running_.hot);
+  if (plan_block(running_.hot) != nullptr) cpu_.engine.forget_code(LinearAddr{running_.hot});
 }
 
 void BlockPlanner::replan() {
-  cpu_.engine.set_eip(running_.hot - cpu_.engine.segment_base(kCs));
+  cpu_.go_on_at(LinearAddr{running_.hot});
   cpu_.engine.invalidate_code(PhysAddr{cpu_.code.block_frame | (running_.hot & kPageMask)}, 1);
 }
 

@@ -17,7 +17,7 @@ bool BlockRunner::find_new_frame(std::uint32_t linear) {
   const auto frame = find_code(LinearAddr{linear});
   if (!frame) return false;
   cpu_.code.block_page = linear & ~kPageMask;
-  cpu_.code.block_frame = frame->value;
+  cpu_.code.block_frame = frame->low32();
   return true;
 }
 
@@ -34,7 +34,7 @@ std::optional<PhysAddr> BlockRunner::find_code(LinearAddr page) {
 /// Where the page after that of `linear` lies; BlockTemplate::kNoFrame where find_code() has none.
 std::uint32_t BlockRunner::find_second_frame(std::uint32_t linear) {
   const auto frame = find_code(LinearAddr{(linear & ~kPageMask) + kPageSize});
-  return frame ? frame->value : BlockTemplate::kNoFrame;
+  return frame ? frame->low32() : BlockTemplate::kNoFrame;
 }
 
 /// Whether the engine has `size` bytes of code, those of `block` where it is not null, where the
@@ -88,7 +88,7 @@ inline void BlockRunner::follow(std::uint32_t linear, std::uint32_t size, BlockT
   if (end + block.whole_count > expectation_.quiet_until) return follow_asked(linear, size, block);
   if (cpu_.detail == Detail::comparison) return follow_comparing(linear, size, block);
   cpu_.position.instruction = end;
-  cpu_.linear = linear;
+  cpu_.linear = LinearAddr{linear};
   running_.block = &block;
   if (cpu_.detail == Detail::nothing) return;
   if (done.needs_exit) running_.registers.set_exit(cpu_.engine.gprs());
@@ -104,7 +104,7 @@ void BlockRunner::follow_comparing(std::uint32_t linear, std::uint32_t size, Blo
   speculation_.tell_unasked(done);
   if (block.has_addresses) running_.registers.set_entry(cpu_.engine.gprs());
   cpu_.position.instruction += done.count();
-  cpu_.linear = linear;
+  cpu_.linear = LinearAddr{linear};
   running_.block = &block;
 }
 
@@ -119,7 +119,7 @@ bool BlockRunner::follow_compared(std::uint32_t linear, BlockTemplate& block) {
   retire_block(running_.block->count());
   if (running_.rolled_back) return true;
   if (cpu_.position.instruction + block.whole_count > cpu_.until.instruction) return false;
-  cpu_.linear = linear;
+  cpu_.linear = LinearAddr{linear};
   block.prefetch_accesses();
   if (ask_to_tell(block) && enter_block(block)) return true;
   running_.surroundings = RunningBlock::kUnknown;
@@ -135,16 +135,16 @@ void BlockRunner::meet_block(std::uint32_t linear, std::uint32_t size, BlockTemp
   if (!lies_as_translated(linear, size, block, second)) return ask_again(linear);
   if (block == nullptr) return warm_up(linear);
   // What was prepared before a page was translated is done over by the block.
-  if (flight_.resuming && flight_.active && linear == cpu_.linear) flight_.active = false;
+  if (flight_.resuming && flight_.active && linear == cpu_.linear.low32()) flight_.active = false;
   flight_.resuming = false;
   if (flight_.active) {
-    if (!instructions_.settle_before(linear)) return;
+    if (!instructions_.settle_before(LinearAddr{linear})) return;
     // MOV to CR and INVLPG drop translations when they complete, which is now: the engine looked
     // for the block before.
-    const bool dropped = cpu_.code.block_page == CodePage::kNone;
+    const bool dropped = cpu_.code.block_page == CodePage::kNone.low32();
     if (dropped && !lies_as_translated(linear, size, block, second)) return ask_again(linear);
   }
-  cpu_.linear = linear;
+  cpu_.linear = LinearAddr{linear};
   if (cpu_.boundary_stop()) return cpu_.request(AfterStop::at_position);
   if (cpu_.code_cache_full) [[unlikely]]
     return cpu_.request(AfterStop::forget_code);
@@ -236,7 +236,8 @@ void BlockRunner::warm_up(std::uint32_t linear) {
       debug_.watches_code())
     return;
   if (!planner_.heat(linear)) return;
-  if (patcher_.is_active() || flight_.resuming || (flight_.active && linear == cpu_.linear)) return;
+  if (patcher_.is_active() || flight_.resuming || (flight_.active && linear == cpu_.linear.low32()))
+    return;
   running_.hot = linear;
   cpu_.request(AfterStop::retranslate);
 }
@@ -256,7 +257,7 @@ bool BlockRunner::settle_block(std::uint32_t linear, std::uint32_t size) {
 /// The instruction in flight stored into its own block, and comes again as a block of its own. The
 /// engine must not be stopped there: it would make the store twice.
 bool BlockRunner::stores_into_itself(std::uint32_t linear) const {
-  return flight_.active && !flight_.resuming && linear == cpu_.linear &&
+  return flight_.active && !flight_.resuming && linear == cpu_.linear.low32() &&
          instructions_.comes_again();
 }
 
@@ -298,7 +299,7 @@ bool BlockRunner::runs_in_block(std::uint32_t linear) {
   if (running_.rolled_back || block.next == nullptr) return false;
   if (!enter_block(*block.next)) {
     running_.block = nullptr;
-    cpu_.linear = linear;
+    cpu_.linear = LinearAddr{linear};
     cpu_.request(AfterStop::step);
   }
   return true;
@@ -307,7 +308,7 @@ bool BlockRunner::runs_in_block(std::uint32_t linear) {
 void BlockRunner::meet_instruction(std::uint32_t linear) {
   if (cpu_.by_blocks && (runs_in_block(linear) || running_.rolled_back)) return;
   running_.surroundings = RunningBlock::kUnknown;
-  instructions_.meet(linear);
+  instructions_.meet(LinearAddr{linear});
 }
 
 void BlockRunner::meet_fault(std::uint32_t vector) {
@@ -315,8 +316,8 @@ void BlockRunner::meet_fault(std::uint32_t vector) {
   running_.surroundings = RunningBlock::kUnknown;
   if (running_.block == nullptr) return instructions_.note_fault(vector);
   // Told again, with everything that goes before a fault, when the instruction is reported.
-  cpu_.linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
-  leave_block(cpu_.linear);
+  cpu_.linear = cpu_.engine_address();
+  leave_block(cpu_.linear.low32());
   if (!running_.rolled_back) cpu_.request(AfterStop::step);
 }
 
@@ -333,27 +334,27 @@ bool BlockRunner::settle_for_translation(std::uint32_t linear) {
 // ---------------------------------------------------------------------------------------------
 // What the engine tells
 
-TranslatedBlock* EngineEvents::on_translation(std::uint32_t linear) {
-  return planner_.plan_translation(linear);
+TranslatedBlock* EngineEvents::on_translation(LinearAddr linear) {
+  return planner_.plan_translation(linear.low32());
 }
 
-bool EngineEvents::reports(std::uint32_t linear) { return planner_.reports(linear); }
+bool EngineEvents::reports(LinearAddr linear) { return planner_.reports(linear.low32()); }
 
-std::span<const PhysAddr> EngineEvents::hides(std::uint32_t linear) {
-  return planner_.hides(linear);
+std::span<const PhysAddr> EngineEvents::hides(LinearAddr linear) {
+  return planner_.hides(linear.low32());
 }
 
-void EngineEvents::on_instruction(std::uint32_t linear, std::uint32_t) {
-  blocks_.meet_instruction(linear);
+void EngineEvents::on_instruction(LinearAddr linear, std::uint32_t) {
+  blocks_.meet_instruction(linear.low32());
 }
 
-void EngineEvents::on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock& block) {
-  blocks_.meet(linear, size, block);
+void EngineEvents::on_block(LinearAddr linear, std::uint32_t size, TranslatedBlock& block) {
+  blocks_.meet(linear.low32(), size, block);
 }
 
 void EngineEvents::on_exception(std::uint32_t vector, bool) { blocks_.meet_fault(vector); }
 
-std::optional<Translation> EngineEvents::on_translate(std::uint32_t linear, EngineAccess access) {
+std::optional<Translation> EngineEvents::on_translate(LinearAddr linear, EngineAccess access) {
   return translations_.translate(linear, access);
 }
 

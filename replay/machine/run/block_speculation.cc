@@ -34,7 +34,7 @@ void BlockSpeculation::note_access(std::uint32_t linear, const BlockTemplate::Ac
     const Access access = a.write ? Access::write : Access::read;
     const auto known = cpu_.mmu.translate_quietly(LinearAddr{linear}, access, cpu_.user_mode());
     if (!known) throw UndefinedMemory{PhysAddr{linear}, here, "page of an access"};
-    const PhysAddr at = known->frame + (linear & kPageMask);
+    const PhysAddr at = known->frame.plus32(linear & kPageMask);
     if (a.write) cpu_.memory.mark_defined(at, here);
     if (!cpu_.memory.is_defined(at, here)) throw UndefinedMemory{at, here, "data"};
     note_defined(linear, at);
@@ -45,7 +45,7 @@ void BlockSpeculation::note_access(std::uint32_t linear, const BlockTemplate::Ac
 
 /// Something at `linear`, which is at `at`, is defined: perhaps all of its line is.
 void BlockSpeculation::note_defined(std::uint32_t linear, PhysAddr at) {
-  const PhysAddr line{DefinedLines::begin_of(at.value)};
+  const PhysAddr line{DefinedLines::begin_of(at.low32())};
   if (cpu_.memory.is_defined(line, DefinedLines::kBytes))
     defined_lines_.add(linear, at, lines_mark());
 }
@@ -72,7 +72,7 @@ bool BlockSpeculation::find_stores(const BlockTemplate& block) {
       const auto known =
           cpu_.mmu.translate_quietly(LinearAddr{linear}, Access::write, cpu_.user_mode());
       if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
-      const PhysAddr at = known->frame + (linear & kPageMask);
+      const PhysAddr at = known->frame.plus32(linear & kPageMask);
       if (!add_store({at, here, store.instruction, false})) return false;
       linear += here;
       left -= here;
@@ -109,9 +109,9 @@ bool BlockSpeculation::agrees_ahead(const BlockTemplate& block) {
     if (read.write || !is_wanted(read, wanted)) continue;
     if (read.needs_exit) return false;
     // It may not come to this access: no page is looked up for it.
-    const LinearAddr first{read.linear(running_.registers)}, last = first + (read.size - 1u);
+    const LinearAddr first{read.linear(running_.registers)}, last = first.plus32(read.size - 1u);
     if (!cpu_.is_held(first, Access::read) || !cpu_.is_held(last, Access::read)) return false;
-    if (!gather_read(read, first.value)) return false;
+    if (!gather_read(read, first.low32())) return false;
   }
   return expectation_.sink->agrees({&block, &running_.registers, block_stores_, block_reads_, true},
                                    cpu_.position);
@@ -159,7 +159,7 @@ bool BlockSpeculation::gather_read(const BlockTemplate::Access& read, std::uint3
     const auto known =
         cpu_.mmu.translate_quietly(LinearAddr{linear}, Access::read, cpu_.user_mode());
     if (!known) return false;
-    const PhysAddr at = known->frame + (linear & kPageMask);
+    const PhysAddr at = known->frame.plus32(linear & kPageMask);
     const bool stored = is_stored(at, here);
     // Of what the block itself stores, only instruction by instruction shows what was there before.
     if (!cpu_.memory.is_defined(at, here) && !stored) return false;

@@ -21,9 +21,11 @@ class CodeBytes {
   /// Where it goes on behind the frame it begins in; without, it ends there.
   void set_second_frame(PhysAddr frame) { second_ = frame; }
 
-  PhysAddr first_frame() const { return PhysAddr{begin_.value & ~kPageMask}; }
+  PhysAddr first_frame() const { return begin_.page_begin(); }
   /// BlockTemplate::kNoFrame where it does not.
-  std::uint32_t second_frame() const { return second_ ? second_->value : BlockTemplate::kNoFrame; }
+  std::uint32_t second_frame() const {
+    return second_ ? second_->low32() : BlockTemplate::kNoFrame;
+  }
 
   /// Bytes before the end of the frame it begins in.
   std::uint32_t in_first_page() const { return kPageSize - begin_.offset_in_page(); }
@@ -51,7 +53,8 @@ class CodeBytes {
 
   /// Where the byte at `offset` lies, which is not beyond the frames there are.
   PhysAddr physical(std::uint32_t offset) const {
-    return offset < in_first_page() ? begin_ + offset : *second_ + (offset - in_first_page());
+    return offset < in_first_page() ? begin_.plus32(offset)
+                                    : second_->plus32(offset - in_first_page());
   }
 
  private:

@@ -27,12 +27,12 @@ class DefinedLines {
   }
   /// Where `linear` lies, which hold() has found to.
   PhysAddr physical(std::uint32_t linear) const {
-    return frames_[slot(linear)] + linear % kPageSize;
+    return frames_[slot(linear)].plus32(linear % kPageSize);
   }
   /// The line of `linear`, which lies at `at`.
   void add(std::uint32_t linear, PhysAddr at, std::uint64_t mark) {
     lines_[slot(linear)] = mark | begin_of(linear);
-    frames_[slot(linear)] = PhysAddr{at.page() * kPageSize};
+    frames_[slot(linear)] = at.page_begin();
   }
 
  private:

@@ -4,12 +4,12 @@
 
 namespace citcat {
 
-std::optional<Translation> EngineTranslations::translate(std::uint32_t linear, EngineAccess kind) {
+std::optional<Translation> EngineTranslations::translate(LinearAddr linear, EngineAccess kind) {
   auto known = translate_for_engine(linear, kind);
   if (known && kind == EngineAccess::write && code_frames_.begins_to_patch(known->frame.page())) {
     return std::nullopt;
   }
-  if (known) share_entry(*known, LinearAddr{linear}, kind);
+  if (known) share_entry(*known, linear, kind);
   return known;
 }
 
@@ -27,7 +27,7 @@ void EngineTranslations::share_entry(Translation& known, LinearAddr page, Engine
   known.executable = code && code->page() == known.frame.page();
 }
 
-std::optional<Translation> EngineTranslations::translate_for_engine(std::uint32_t linear,
+std::optional<Translation> EngineTranslations::translate_for_engine(LinearAddr linear,
                                                                     EngineAccess kind) {
   const bool user = cpu_.user_mode();
   const LinearAddr page{linear};
@@ -48,7 +48,7 @@ std::optional<Translation> EngineTranslations::translate_for_engine(std::uint32_
     return allow_engine(*known, access);
   }
   if (kind == EngineAccess::fetch || !flight_.active ||
-      !lies_in_system_tables(linear & ~kPageMask)) {
+      !lies_in_system_tables(linear.page_begin())) {
     return std::nullopt;
   }
   // Descriptor tables and task segments are reached with supervisor rights.
@@ -96,7 +96,7 @@ Translation EngineTranslations::allow_engine(Translation known, Access access) {
 /// the block store into itself then, and its page need another walk, it would not show how much of
 /// it has run.
 bool EngineTranslations::drops_code(const BlockTemplate& block, LinearAddr page) const {
-  const LinearAddr first{block.key.linear}, last = first + (block.whole_size() - 1);
+  const LinearAddr first{block.key.linear}, last = first.plus32(block.whole_size() - 1);
   return cpu_.mmu.takes_place_of(page, first) || cpu_.mmu.takes_place_of(page, last);
 }
 
@@ -121,11 +121,11 @@ bool EngineTranslations::touches_system_tables() const {
   }
 }
 
-bool EngineTranslations::lies_in_system_tables(std::uint32_t page) const {
+bool EngineTranslations::lies_in_system_tables(LinearAddr page) const {
   if (!touches_system_tables()) return false;
   const auto reaches = [&](std::uint32_t base, std::uint32_t limit) {
-    const std::uint32_t first = base & ~kPageMask;
-    return page - first <= (base & kPageMask) + limit;
+    const LinearAddr first{base};
+    return page.minus32(first.page_begin()) <= first.offset_in_page() + limit;
   };
   const TableRegister gdt = cpu_.engine.gdtr();
   const Segment ldt = cpu_.engine.ldtr(), task = cpu_.engine.tr();

@@ -27,12 +27,12 @@ void RunLoop::run(Position until) {
       if (!step()) return;
     }
   } catch (const UndefinedMemory& u) {
-    cpu_.engine.set_eip(cpu_.linear - cpu_.engine.segment_base(kCs));
+    cpu_.go_on_at(cpu_.linear);
     flight_.active = false;
     char text[160];
     std::snprintf(text, sizeof text,
                   "read of memory that no evidence defines (%s, %u bytes at physical %08x)", u.what,
-                  u.size, u.address.value);
+                  u.size, u.address.u32());
     throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
   } catch (...) {
     units_.ports.take_back();
@@ -68,8 +68,8 @@ bool RunLoop::step() {
 }
 
 bool RunLoop::resolve_translation_fault(bool was_patched) {
-  const std::uint32_t linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
-  if (!units_.blocks.settle_for_translation(linear)) {
+  const LinearAddr linear = cpu_.engine_address();
+  if (!units_.blocks.settle_for_translation(linear.low32())) {
     units_.speculation.roll_back();
   } else {
     units_.instructions.resolve_translation_fault();
@@ -88,7 +88,7 @@ void RunLoop::finish_step() {
     case AfterStop::replan:
       break;  // the engine is elsewhere
     default:
-      cpu_.engine.set_eip(cpu_.linear - cpu_.engine.segment_base(kCs));
+      cpu_.go_on_at(cpu_.linear);
   }
   if (cpu_.after_stop != AfterStop::at_position) do_as_asked();
 }
@@ -114,8 +114,8 @@ void RunLoop::do_as_asked() {
     case AfterStop::flush_tlb:
       return cpu_.engine.flush_tlb();
     case AfterStop::ask_again:
-      units_.instructions.settle_in_flight(running_.hot, false);
-      cpu_.engine.set_eip(running_.hot - cpu_.engine.segment_base(kCs));
+      units_.instructions.settle_in_flight(LinearAddr{running_.hot}, false);
+      cpu_.go_on_at(LinearAddr{running_.hot});
       return cpu_.engine.flush_tlb();
     case AfterStop::debug_trap:
       return units_.delivery.take_debug_trap();

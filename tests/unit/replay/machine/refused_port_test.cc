@@ -21,7 +21,9 @@ class Denying final : public Sink {
  public:
   Denying(unsigned allowed, bool ends) : allowed_(allowed), ends_(ends) {}
   Detail detail() const override { return Detail::instructions; }
-  void instruction(const ExecutedInstruction& e, Position) override { told.push_back(e.linear); }
+  void instruction(const ExecutedInstruction& e, Position) override {
+    told.push_back(e.linear.low32());
+  }
   void io_read(std::uint16_t, std::uint32_t, std::uint32_t, Position now) override { access(now); }
   void io_write(std::uint16_t, std::uint32_t, std::uint32_t, Position now) override { access(now); }
 

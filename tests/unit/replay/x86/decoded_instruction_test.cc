@@ -188,7 +188,7 @@ TEST(DecodedInstruction, ReadModifyWriteReadsFirstAndWritesLast) {
   EXPECT_FALSE(list[0].write);
   EXPECT_TRUE(list[1].write);
   EXPECT_EQ(list[1].size, 8);
-  EXPECT_EQ(list[1].linear, 0xd000000u + 0x60060060u);
+  EXPECT_EQ(list[1].linear, LinearAddr{0xd000000u + 0x60060060u});
 }
 
 TEST(DecodedInstruction, PushOfASegmentRegisterWritesTwoBytesOfItsSlot) {
