@@ -143,7 +143,7 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
   for (const Part& part : parts) {
     trace.set_range({part.range.from, part.first ? kt.from_iteration : 0},
                     part.last ? Position{kt.to, kt.to_iteration} : Position{part.range.to, 0},
-                    part.first);
+                    part.first && kt.begins_trace);
     out.begin_part(writer.size());
     if (run) {
       run->go_to(part.start, part.range.to);
@@ -152,9 +152,6 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
       options.to = part.range.to;
       options.start = part.start;
       options.checkpoints = &checkpoints;
-      if (part.first) {
-        options.machine_made = [&trace](const Machine& machine) { trace.attach(machine); };
-      }
       run = std::make_unique<ReplaySession>(file, &trace, options);
     }
     const std::uint64_t before = writer.instructions();
@@ -304,12 +301,7 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
         "one process does it all: the archive has no checkpoints to part the trace at "
         "(see citcat checkpoint)");
     KtSink trace(writer, kt);
-    TraceRunOptions alone = options;
-    alone.machine_made = [&](const Machine& machine) {
-      trace.attach(machine);
-      if (options.machine_made) options.machine_made(machine);
-    };
-    const TraceRunResult result = run_trace(file, &trace, alone, console);
+    const TraceRunResult result = run_trace(file, &trace, options, console);
     trace.end(result.report.instructions);
     return result;
   }

@@ -20,7 +20,7 @@ void TraceRunResult::warn(const Console& console) const {
   }
 }
 
-TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunOptions& options,
+TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const TraceRunOptions& options,
                          const Console& console) {
   const Checkpoints checkpoints(file);
   SessionOptions run_options;
@@ -32,7 +32,6 @@ TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunO
     run_options.checkpoints = &checkpoints;
   }
   run_options.start_over = options.start_over;
-  run_options.machine_made = options.machine_made;
   run_options.plain_first = true;
   run_options.progress = replay_progress(file, console);
   TraceRunResult result;

@@ -12,10 +12,10 @@
 #include <map>
 #include <string>
 
-class CodePages final : public citcat::Sink {
+class CodePages final : public citcat::Observer {
  public:
   explicit CodePages(std::uint64_t from) : from_(from) {}
-  citcat::Detail detail() const override { return citcat::Detail::instructions; }
+  citcat::Wants wants() const override { return {.instructions = true}; }
   void instruction(const citcat::ExecutedInstruction& executed, citcat::Position now) override {
     if (now.instruction >= from_) ++count[executed.physical.value >> 12];
   }

@@ -209,22 +209,19 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
       return ExitCode::ok;
     }
   }
-  const KtOptions kt = kt_options(arguments);
+  KtOptions kt = kt_options(arguments);
+  // A share that others precede goes on where they end.
+  kt.begins_trace = !shard || shard->range.from == shard->whole.from;
   std::optional<TraceOutput> output;
   const auto start_over = [&] {
     output.reset();
     return &output.emplace(arguments.output, kt, shard.has_value()).trace;
   };
-  Sink* const trace = start_over();
+  Observer* const trace = start_over();
 
   TraceRunOptions options;
   if (can_be_taken_back(arguments.output)) options.start_over = start_over;
   options.range = arguments.range;
-  // A share that others precede goes on where they end.
-  const bool begins = !shard || shard->range.from == shard->whole.from;
-  if (begins) {
-    options.machine_made = [&output](const Machine& machine) { output->trace.attach(machine); };
-  }
   options.check = !arguments.unchecked;
   options.policy = arguments.comparison;
   // Checkpoints are of the run without the hints.

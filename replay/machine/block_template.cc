@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "replay/machine/executed_block.h"
 #include "replay/x86/undefined_flags.h"
 
 namespace citcat {
@@ -421,6 +422,23 @@ void BlockTemplate::find_needs() {
   }
 }
 
+void BlockTemplate::collect_addresses() {
+  plain_.clear();
+  others_.clear();
+  for (Instruction& in : instructions) {
+    in.first_address = static_cast<std::uint32_t>(plain_.size());
+    for (unsigned a = 0; a < in.info.ea_count; ++a) {
+      const AddressFormula& address = in.address[a];
+      if (address.is_plain()) {
+        plain_.push_back({address.constant, address.base});
+      } else {
+        others_.push_back({address, static_cast<std::uint32_t>(plain_.size())});
+        plain_.push_back({0, BlockRegisters::kZero});
+      }
+    }
+  }
+}
+
 void BlockTemplate::seal() {
   find_needs();
   count_ = static_cast<std::uint32_t>(instructions.size());
@@ -429,6 +447,7 @@ void BlockTemplate::seal() {
   for (const Instruction& in : instructions)
     begins.push_back(static_cast<std::uint16_t>(in.offset));
   begins.push_back(static_cast<std::uint16_t>(size));
+  collect_addresses();
   whole_count = count_ + (next ? next->whole_count : 0);
   whole_stores = stores || (next && next->whole_stores);
   left_at_start = kAlways;
@@ -444,8 +463,7 @@ void BlockTemplate::seal() {
 
 BlockTemplate BlockTemplate::first(std::uint32_t count, Detail detail) const {
   BlockTemplate part = *this;
-  part.place = kNowhere;
-  part.reader = 0;
+  part.comes_again = false;
   part.next.reset();
   cut(part, count);
   set_addresses(part, count, detail);
@@ -527,24 +545,6 @@ BlockTemplate BlockCompiler::finish(BlockTemplate block, bool complete, unsigned
   block.next->is_part = true;
   block.seal();
   return block;
-}
-
-ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {
-  const BlockTemplate::Instruction& in = code->instructions[i];
-  ExecutedInstruction e;
-  e.info = &in.info;
-  e.linear = code->key.linear + in.offset;
-  e.eip = e.linear - code->key.code_base;
-  e.physical = code->physical(in.offset);
-  e.ea_count = in.info.ea_count;
-  for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = in.address[a](*registers);
-  return e;
-}
-
-void Sink::block(const ExecutedBlock& block, Position first) {
-  for (std::uint32_t i = 0; i < block.count(); ++i) {
-    instruction(block.instruction(i), {first.instruction + i, 0});
-  }
 }
 
 }  // namespace citcat

@@ -11,11 +11,20 @@
 
 #include "events/address.h"
 #include "replay/engine/engine.h"
-#include "replay/machine/observer.h"
+#include "replay/machine/block_notes.h"
 #include "replay/x86/decoded_instruction.h"
 #include "replay/x86/flag_effects.h"
 
 namespace citcat {
+
+/// How much of plain code - neither events nor instructions with effects beyond memory and
+/// registers - is to be told. Each includes those before it.
+enum class Detail : std::uint8_t {
+  nothing,
+  instructions,  ///< each of them, or the block
+  comparison,    ///< of blocks in which something is expected, what they read and stored
+  accesses,      ///< each of them
+};
 
 /// General registers at both ends of a run of instructions, and what its addresses are based on.
 struct BlockRegisters {
@@ -84,7 +93,8 @@ struct BlockKey {
 struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   struct Instruction {
     DecodedInstruction info;
-    std::uint32_t offset = 0;  ///< from the block's first byte
+    std::uint32_t offset = 0;         ///< from the block's first byte
+    std::uint32_t first_address = 0;  ///< of this one, among those of the block
     std::array<AddressFormula, 2> address;
   };
   /// A read of memory, or a store, to an address that registers at entry tell.
@@ -101,7 +111,6 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
       return address(r);
     }
   };
-  static constexpr std::uint32_t kNowhere = 0xffffffff;
   static constexpr std::uint32_t kNoFrame = 1;
 
   // What is looked at whenever the block runs lies together, in one line of the host's cache.
@@ -126,14 +135,9 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   bool whole_stores = false;   ///< one of `accesses` stores, of this or a further part
   /// Came after this one last. It may not exist any more: only to be fetched from memory ahead.
   const BlockTemplate* follower = nullptr;
-  /// What a sink keeps to tell of this block, for it to set. `reader`: a number that no other sink
-  /// has; who finds another one must not look at what there is.
-  mutable const void* read_by_sink = nullptr;
-  mutable std::uint64_t reader = 0;
-  FlagEffect flags;  ///< of all instructions; flag_effect() tells them
-  /// Distinct among the templates that exist, and below the largest number there were at a time;
-  /// kNowhere: it is not going to be met again.
-  std::uint32_t place = kNowhere;
+  mutable BlockNotes notes;      ///< what observers keep with it
+  FlagEffect flags;              ///< of all instructions; flag_effect() tells them
+  bool comes_again = false;      ///< it may be met again
   bool shifts_by_count = false;  ///< by CL, in a block of Detail::comparison
   std::uint8_t refused = 0;  ///< how often it must not run although the engine was to execute it
   /// As often it may be refused before it is reported, until it is hot again.
@@ -158,6 +162,16 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   std::uint8_t segments_flat = 0;                        ///< those that must have base 0
 
   std::uint32_t count() const { return count_; }
+  /// Of the first operands of all instructions, in their order: how many, and where they are.
+  std::size_t address_count() const { return plain_.size(); }
+  void find_addresses(std::uint32_t* to, const BlockRegisters& registers) const {
+    const std::size_t count = plain_.size();
+    const PlainAddress* const plain = plain_.data();
+    for (std::size_t i = 0; i < count; ++i) {
+      to[i] = plain[i].constant + static_cast<std::uint32_t>(registers.value[plain[i].base]);
+    }
+    for (const OtherAddress& other : others_) to[other.number] = other.formula(registers);
+  }
   /// Of a block of Detail::comparison that has run: what it did to the flags. `ecx` as it is now.
   FlagEffect flag_effect(std::uint32_t ecx) const {
     return shifts_by_count ? counted_flag_effect(ecx % kCounts) : flags;
@@ -221,6 +235,18 @@ struct alignas(kHostLine) BlockTemplate : TranslatedBlock {
   void find_needs();
   bool was_left_inside(std::uint32_t which, std::uint32_t block_size) const;
 
+  /// A register and a constant, as nearly all are. Where one is not, `others_` tells it.
+  struct PlainAddress {
+    std::uint32_t constant = 0, base = 0;
+  };
+  struct OtherAddress {
+    AddressFormula formula;
+    std::uint32_t number = 0;
+  };
+  void collect_addresses();
+
+  std::vector<PlainAddress> plain_;
+  std::vector<OtherAddress> others_;
   static constexpr std::uint32_t kCounts = 32;     ///< of shifts by CL
   mutable std::vector<FlagEffect> counted_flags_;  ///< by count, where bit `count` is set below
   mutable std::uint32_t counts_known_ = 0;
@@ -246,41 +272,6 @@ class BlockCompiler {
   CpuModel model_;
   std::uint8_t flat_segments_;
   Detail detail_;
-};
-
-/// What a block stored, within one page frame. No two of one block overlap for a sink that expects
-/// all stores (Sink::expects_stores()).
-struct BlockStore {
-  PhysAddr address;
-  std::uint32_t size = 0;
-  std::uint32_t instruction = 0;  ///< into BlockTemplate::instructions
-  bool was_defined = false;       ///< all of it is known to have been defined before
-  /// Of `size` bytes each: what the block has left there, and what it found.
-  std::array<std::uint8_t, 8> value{}, before{};
-  std::span<const std::uint8_t> bytes() const { return {value.data(), size}; }
-};
-
-/// What a block read, within one page frame.
-struct BlockRead {
-  PhysAddr address;
-  std::uint32_t size = 0;
-  std::uint32_t instruction = 0;  ///< into BlockTemplate::instructions
-};
-
-/// Several instructions that completed one after another.
-struct ExecutedBlock {
-  const BlockTemplate* code = nullptr;
-  const BlockRegisters* registers = nullptr;
-  // Where agrees() is asked of it, in program order:
-  std::span<const BlockStore> stores;
-  std::span<const BlockRead> reads;
-  /// It is about to run: registers are those at its entry, and nothing is known of stores but where
-  /// they go.
-  bool ahead = false;
-
-  std::uint32_t count() const { return code->count(); }
-  /// Instruction `i` as if it had been reported alone.
-  ExecutedInstruction instruction(std::uint32_t i) const;
 };
 
 }  // namespace citcat

@@ -15,7 +15,7 @@ struct RunningBlock {
   BlockTemplate* block = nullptr;  ///< null: none does
   /// When it was reached by nothing but blocks and goes on like that: their mark.
   std::uint32_t surroundings = kUnknown;
-  bool speculated = false;   ///< the sink that compares agreed before it ran
+  bool speculated = false;   ///< the judge agreed before it ran
   bool rolled_back = false;  ///< it is, as soon as the engine stops
   std::uint32_t hot = 0;     ///< linear address of the block that the engine was stopped at
   BlockRegisters registers;

@@ -10,8 +10,8 @@
 
 #include "events/archive/recording_file.h"
 #include "replay/run/digest_check.h"
+#include "replay/session/adoptions.h"
 #include "replay/session/checkpoints.h"
-#include "replay/session/end_sink.h"
 #include "replay/session/replayer.h"
 #include "replay/verify/cache_check.h"
 #include "replay/verify/comparison_policy.h"
@@ -28,10 +28,7 @@ struct SessionOptions {
   /// (Verifier::plain()). Of no effect for an observer without `start_over`.
   bool plain_first = false;
   /// Forgets what the observer was told, and returns the one to tell to instead.
-  std::function<Sink*()> start_over;
-  /// Called with each machine that the observer is going to be told of, before it runs; may be
-  /// empty.
-  std::function<void(const Machine&)> machine_made;
+  std::function<Observer*()> start_over;
   /// As in ReplayOptions.
   ExecutionPath path = ExecutionPath::blocks;
   /// Predict the traffic of this cache; null: of none. Only with `check`, from the beginning.
@@ -48,7 +45,7 @@ class ReplaySession {
   /// `observer` may be null; it, `file` and what `options` points to must outlive the session.
   /// Interrupts of the recording must have their places (replay/infer/event_placer.h). Throws
   /// UsageError where the recording does not allow what is asked for.
-  ReplaySession(const RecordingFile& file, Sink* observer, SessionOptions options);
+  ReplaySession(const RecordingFile& file, Observer* observer, SessionOptions options);
   ReplaySession(const ReplaySession&) = delete;
   ReplaySession& operator=(const ReplaySession&) = delete;
 
@@ -87,20 +84,19 @@ class ReplaySession {
 
  private:
   void set_up(bool plain);
-  void add_comparison(bool plain);
+  void add_comparison(bool plain, Listeners& listeners);
   std::optional<Position> end_within_repeat() const;
   ReplayReport run_carefully();
 
   const RecordingFile& file_;
-  Sink* observer_;
+  Observer* observer_;
   SessionOptions options_;
   DigestCheck digests_;
   std::unique_ptr<Verifier> verifier_;
   std::unique_ptr<CacheCheck> cache_;
-  std::optional<EndSink> end_;
-  std::unique_ptr<AdoptionSink> adoptions_;
-  std::optional<SinkList> sinks_;
+  std::unique_ptr<Adoptions> adoptions_;
   std::unique_ptr<Replayer> replayer_;
+  std::optional<Position> end_;                ///< within a REP: where the run ended
   std::optional<Checkpoints::Loaded> loaded_;  ///< of `options_.start`
   std::optional<Checkpoints::Start> passed_;   ///< the last checkpoint that agreed
 };

@@ -134,7 +134,7 @@ bool BlockPlanner::would_be_left(const BlockTemplate& block) {
   const std::uint64_t begin =
       cpu_.position.instruction + (running_.block != nullptr ? running_.block->count() : 0);
   const std::uint64_t end = begin + block.whole_count;
-  if (end > cpu_.until.instruction) return true;
+  if (cpu_.is_due_before(end)) return true;
   return expectation_.compares && expectation_.has_something_due(block, end) && !can_be_told(block);
 }
 

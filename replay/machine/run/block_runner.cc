@@ -48,7 +48,7 @@ bool BlockRunner::lies_as_translated(std::uint32_t linear, std::uint32_t size,
 }
 
 // A block after a block, both met in these surroundings before. meet() and follow() are all that
-// most blocks see of the machine: but for the sink they call nothing, or call it last, so that
+// most blocks see of the machine: but for the observer they call nothing, or call it last, so that
 // hardly a register need be saved for it.
 
 inline void BlockRunner::meet(std::uint32_t linear, std::uint32_t size,
@@ -82,7 +82,7 @@ inline void BlockRunner::follow(std::uint32_t linear, std::uint32_t size, BlockT
   // Often enough they are not in the cache, and the engine executes a block before they are wanted.
   done.follower = &block;
   __builtin_prefetch(block.follower);
-  __builtin_prefetch(block.read_by_sink);
+  __builtin_prefetch(block.notes.first());
   if (!done.ran_whole_before(linear, size)) return meet_block(linear, size, &block);
   const std::uint64_t begin = cpu_.position.instruction, end = begin + done.count();
   if (end + block.whole_count > expectation_.quiet_until) return follow_asked(linear, size, block);
@@ -92,7 +92,7 @@ inline void BlockRunner::follow(std::uint32_t linear, std::uint32_t size, BlockT
   running_.block = &block;
   if (cpu_.detail == Detail::nothing) return;
   if (done.needs_exit) running_.registers.set_exit(cpu_.engine.gprs());
-  speculation_.tell_receiver(done, {begin, cpu_.position.iteration});
+  speculation_.tell_observers(done, {begin, cpu_.position.iteration});
   if (block.has_addresses) running_.registers.set_entry(cpu_.engine.gprs());
 }
 
@@ -118,7 +118,7 @@ bool BlockRunner::follow_compared(std::uint32_t linear, BlockTemplate& block) {
   block.prefetch();
   retire_block(running_.block->count());
   if (running_.rolled_back) return true;
-  if (cpu_.position.instruction + block.whole_count > cpu_.until.instruction) return false;
+  if (cpu_.is_due_before(cpu_.position.instruction + block.whole_count)) return false;
   cpu_.linear = linear;
   block.prefetch_accesses();
   if (ask_to_tell(block) && enter_block(block)) return true;
@@ -187,7 +187,7 @@ bool BlockRunner::fits(const BlockTemplate& block, std::uint32_t size) {
 
 /// Nothing is in the way of `block` but what is due in it.
 void BlockRunner::begin_block(BlockTemplate& block) {
-  if (cpu_.position.instruction + block.whole_count > cpu_.until.instruction) {
+  if (cpu_.is_due_before(cpu_.position.instruction + block.whole_count)) {
     return cpu_.request(AfterStop::step);
   }
   if (!ask_to_tell(block) || !enter_block(block)) return refuse_block(block);
@@ -200,7 +200,10 @@ void BlockRunner::begin_block(BlockTemplate& block) {
 /// Finds out whether `block` is to be compared. False where it must not run unreported.
 bool BlockRunner::ask_to_tell(const BlockTemplate& block) {
   expectation_.block_compared = false;
-  if (!expectation_.compares) return true;
+  if (!expectation_.compares) {
+    expectation_.find_quiet();
+    return true;
+  }
   const std::uint64_t end = cpu_.position.instruction + block.whole_count;
   if (end > expectation_.next.instruction) expectation_.update();
   expectation_.block_compared = expectation_.has_something_due(block, end);

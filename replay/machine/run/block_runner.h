@@ -25,7 +25,7 @@ class InstructionRunner;
 
 /// meet(), meet_instruction() and meet_fault() inside the engine's loop, as EngineClient says; the
 /// rest between runs of it. What runs once for each block is in one translation unit, but for what
-/// a sink asks of it.
+/// a judge asks of it.
 class BlockRunner {
  public:
   /// All must outlive the object.

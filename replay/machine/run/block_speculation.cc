@@ -8,7 +8,7 @@ namespace citcat {
 
 namespace {
 
-/// `wanted`: as of Sink::reads_of_interest().
+/// `wanted`: as of reads_of_interest.
 bool is_wanted(const BlockTemplate::Access& read, std::uint64_t wanted) {
   return (wanted >> std::min<unsigned>(read.instruction, 63) & 1) != 0;
 }
@@ -52,7 +52,7 @@ void BlockSpeculation::note_defined(std::uint32_t linear, PhysAddr at) {
 
 bool BlockSpeculation::may_tell(const BlockTemplate& block) {
   return cpu_.position.instruction >= careful_until_ &&
-         expectation_.sink->may_run_block(cpu_.position, block.whole_count);
+         expectation_.judge->may_run_block(cpu_.position, block.whole_count);
 }
 
 /// Finds where `block` is going to store, from the registers it finds. False where that cannot be
@@ -104,7 +104,7 @@ void BlockSpeculation::save_overwritten() {
 bool BlockSpeculation::agrees_ahead(const BlockTemplate& block) {
   if (!expectation_.looks_ahead || (expectation_.expects_stores && block.stores)) return false;
   block_reads_.clear();
-  const std::uint64_t wanted = expectation_.sink->reads_of_interest(cpu_.position);
+  const std::uint64_t wanted = expectation_.judge->reads_of_interest(cpu_.position);
   for (const BlockTemplate::Access& read : block.accesses) {
     if (read.write || !is_wanted(read, wanted)) continue;
     if (read.needs_exit) return false;
@@ -113,8 +113,7 @@ bool BlockSpeculation::agrees_ahead(const BlockTemplate& block) {
     if (!cpu_.is_held(first, Access::read) || !cpu_.is_held(last, Access::read)) return false;
     if (!gather_read(read, first.value)) return false;
   }
-  return expectation_.sink->agrees({&block, &running_.registers, block_stores_, block_reads_, true},
-                                   cpu_.position);
+  return expectation_.judge->agrees({&block, block_stores_, block_reads_, true}, cpu_.position);
 }
 
 /// Copies `size` bytes, of which at most all of `to`, and what else there is room for.
@@ -171,10 +170,10 @@ bool BlockSpeculation::gather_read(const BlockTemplate::Access& read, std::uint3
   return true;
 }
 
-/// Tells what ran to the sink that compares it. False when it has to be taken back.
+/// Tells what ran to the judge. False when it has to be taken back.
 bool BlockSpeculation::tell_accesses(const BlockTemplate& block) {
   block_reads_.clear();
-  const std::uint64_t wanted = expectation_.sink->reads_of_interest(cpu_.position);
+  const std::uint64_t wanted = expectation_.judge->reads_of_interest(cpu_.position);
   const auto good = [&](const BlockTemplate::Access& read) {
     if (read.write) return true;
     const std::uint32_t linear = read.linear(running_.registers);
@@ -184,20 +183,19 @@ bool BlockSpeculation::tell_accesses(const BlockTemplate& block) {
   if (!gather_stores(block) || !std::all_of(block.accesses.begin(), block.accesses.end(), good)) {
     return false;
   }
-  const ExecutedBlock told{&block, &running_.registers,
-                           std::span(block_stores_).first(stores_told_), block_reads_};
-  if (!expectation_.sink->agrees(told, cpu_.position)) return false;
+  const JudgedBlock told{&block, std::span(block_stores_).first(stores_told_), block_reads_};
+  if (!expectation_.judge->agrees(told, cpu_.position)) return false;
   for (const BlockStore& store : told.stores) {
     if (!store.was_defined) cpu_.memory.mark_defined(store.address, store.size);
   }
-  expectation_.sink->agreed(told, cpu_.position);
+  expectation_.judge->agreed(told, cpu_.position);
   expectation_.untold_flags = expectation_.untold_flags + block.flag_effect(cpu_.engine.gpr(kEcx));
   return true;
 }
 
 bool BlockSpeculation::tell(const BlockTemplate& block) {
   if (expectation_.block_compared && running_.speculated) {
-    expectation_.sink->agreed({&block, &running_.registers, {}, {}, true}, cpu_.position);
+    expectation_.judge->agreed({&block, {}, {}, true}, cpu_.position);
   } else if (expectation_.block_compared && !tell_accesses(block)) {
     return false;
   }

@@ -1,10 +1,10 @@
 #pragma once
-// What blocks that ran unreported read and stored, for a sink that compares it.
+// What blocks that ran unreported read and stored, for a judge that compares it.
 //
-// Most blocks the sink need not hear of: nothing is expected where they run. Of these only which
+// Most blocks the judge need not hear of: nothing is expected where they run. Of these only which
 // bytes have become defined is kept, and that they read no others. The rest are told with
 // everything they read and stored. What they will overwrite is saved before they run, so that a
-// block the sink does not agree with can be taken back: memory, registers and flags are put back,
+// block the judge does not agree with can be taken back: memory, registers and flags are put back,
 // and its instructions are executed once more, each reported. So a comparison of whole blocks need
 // not find out what is wrong, nor judge what is rare: it may refuse whatever is not plainly right.
 
@@ -50,16 +50,18 @@ class BlockSpeculation {
 
   /// Whether `block`, about to run, may be told as a whole.
   bool may_tell(const BlockTemplate& block);
-  /// Tells `block`, which ran, to those who do not compare it.
+  /// Tells `block`, which ran, to those who do not judge it.
   void tell_unasked(const BlockTemplate& block) {
     if (expectation_.keeps_account && (!expectation_.block_compared || running_.speculated))
       note_accesses(block);
-    if (cpu_.block_receiver != nullptr) tell_receiver(block, cpu_.position);
+    if (cpu_.audience.hears_instructions()) tell_observers(block, cpu_.position);
   }
-  /// Tells it to the block receiver, which must not be null.
-  void tell_receiver(const BlockTemplate& block, Position first) {
-    told_.code = &block;
-    cpu_.block_receiver->block(told_, first);
+  /// Tells it to the observers, of whom one at least hears of instructions.
+  void tell_observers(const BlockTemplate& block, Position first) {
+    if (block.address_count() > addresses_.size()) [[unlikely]]
+      addresses_.resize(2 * block.address_count());
+    block.find_addresses(addresses_.data(), running_.registers);
+    cpu_.audience.block(block, addresses_.data(), first);
   }
   /// Tells what ran. False when it has to be taken back.
   bool tell(const BlockTemplate& block);
@@ -87,7 +89,7 @@ class BlockSpeculation {
   Expectation& expectation_;
   RunningBlock& running_;
 
-  ExecutedBlock told_{nullptr, &running_.registers, {}, {}};  ///< to the block receiver, last
+  std::vector<std::uint32_t> addresses_;  ///< of the block that observers are told
   Engine::RawFlags flags_at_entry_{};
   std::vector<BlockStore> block_stores_;  ///< what it was going to store
   std::size_t stores_told_ = 0;           ///< of these, belong to instructions that completed

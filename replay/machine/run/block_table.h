@@ -35,7 +35,7 @@ class BlockTable {
   }
 
   BlockTemplate* insert(BlockTemplate block) {
-    for (BlockTemplate* b = &block; b != nullptr; b = b->next.get()) b->place = places_++;
+    for (BlockTemplate* b = &block; b != nullptr; b = b->next.get()) b->comes_again = true;
     auto& held = templates_[block.key];
     if (held) replaced_.push_back(std::move(held));
     held = std::make_unique<BlockTemplate>(std::move(block));
@@ -47,7 +47,6 @@ class BlockTable {
   void clear() {
     templates_.clear();
     replaced_.clear();
-    places_ = 0;
   }
 
  private:
@@ -69,7 +68,6 @@ class BlockTable {
   std::unordered_map<BlockKey, std::unique_ptr<BlockTemplate>, Hash> templates_;
   std::vector<std::unique_ptr<BlockTemplate>> replaced_;
   ZeroedArray<Heat> heat_{kSlots};
-  std::uint32_t places_ = 0;
 };
 
 }  // namespace citcat

@@ -21,7 +21,7 @@ const DecodedInstruction& CodeFetch::fetch(std::uint32_t linear) {
       throw UndefinedMemory{flight_.physical, slot.info.length, "code"};
     }
     if (expectation_.tells_reads())
-      cpu_.sink->fetch(flight_.physical, slot.info.length, cpu_.position);
+      cpu_.audience.fetch(flight_.physical, slot.info.length, cpu_.position);
     decoded_.expect(linear + slot.info.length);
     return slot.info;
   }
@@ -72,8 +72,8 @@ void CodeFetch::read(DecodedCode::Slot& slot, std::uint32_t linear, std::uint32_
     throw UndefinedMemory{next, second, "code"};
   }
   if (expectation_.tells_reads()) {
-    cpu_.sink->fetch(flight_.physical, first, cpu_.position);
-    if (second != 0) cpu_.sink->fetch(next, second, cpu_.position);
+    cpu_.audience.fetch(flight_.physical, first, cpu_.position);
+    if (second != 0) cpu_.audience.fetch(next, second, cpu_.position);
   }
   slot.linear = linear;
   slot.mode = mode;

@@ -12,26 +12,48 @@
 
 namespace citcat {
 
-Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink,
-                 ExecutionPath path)
-    : units_(std::make_unique<MachineUnits>(model, bus, environment, sink, path)),
+namespace {
+
+/// False where the run is ended from inside `go`.
+template <class F>
+bool goes_through(F&& go) {
+  try {
+    go();
+  } catch (const RunEnded&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment,
+                 const Listeners& listeners, ExecutionPath path)
+    : units_(std::make_unique<MachineUnits>(model, bus, environment, listeners, path)),
       cpu_(units_->cpu) {}
 
 Machine::~Machine() = default;
 
-void Machine::run(Position until) { units_->loop.run(until); }
-
-void Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
-  units_->delivery.interrupt(vector, kind);
+bool Machine::run(Position until) {
+  return goes_through([&] { units_->loop.run(until); });
 }
 
-void Machine::system_management_interrupt(std::uint8_t revision) {
-  units_->smm.interrupt(revision);
+bool Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
+  return goes_through([&] { units_->delivery.interrupt(vector, kind); });
+}
+
+bool Machine::system_management_interrupt(std::uint8_t revision) {
+  return goes_through([&] { units_->smm.interrupt(revision); });
 }
 
 void Machine::external_write(PhysAddr captured, std::span<const std::uint8_t> data) {
-  if (cpu_.sink != nullptr) cpu_.sink->external_write(captured, data, cpu_.position);
-  cpu_.memory.external_write(captured, data);
+  const bool goes_on =
+      goes_through([&] { cpu_.audience.external_write(captured, data, cpu_.position); });
+  if (goes_on) cpu_.memory.external_write(captured, data);
+}
+
+void Machine::correct(PhysAddr captured, std::span<const std::uint8_t> bytes) {
+  cpu_.audience.correct(captured, bytes);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -93,6 +115,7 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
   cpu_.resume_flag = (state.eflags & kFlagRf) != 0;
   units_->ports.begin(state);
   cpu_.mmu.state_loaded();
+  cpu_.audience.introduce(*this);
 }
 
 void Machine::set_registers(const CpuState& state) {

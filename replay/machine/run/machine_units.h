@@ -42,9 +42,9 @@ namespace citcat {
 /// In the order in which they are made: a unit calls those above it. Only what the engine and the
 /// MMU call back stands before what it calls.
 struct MachineUnits {
-  MachineUnits(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink,
-               ExecutionPath path)
-      : cpu(model, bus, environment, sink, path, events, walks) {}
+  MachineUnits(CpuModel model, const BusModel& bus, Environment& environment,
+               const Listeners& listeners, ExecutionPath path)
+      : cpu(model, bus, environment, listeners, path, events, walks) {}
 
   WalkReporter walks{cpu};
   EngineEvents events{blocks, planner, translations, ports};

@@ -20,8 +20,10 @@ namespace citcat {
 
 void RunLoop::run(Position until) {
   cpu_.until = until;
-  expectation_.quiet_until = until.instruction;
+  cpu_.audience.control().settle();
+  cpu_.find_block_limit();
   if (expectation_.compares) expectation_.update();
+  expectation_.find_quiet();
   try {
     while (!cpu_.halted && !cpu_.shut_down) {
       if (!step()) return;

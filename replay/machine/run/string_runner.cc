@@ -83,7 +83,8 @@ std::optional<StringRunner::StringRun> StringRunner::string_run(const MemoryOper
 /// Iterations from the one that is prepared on can be made here, as far as their operands go.
 bool StringRunner::may_repeat_quickly() const {
   const DecodedInstruction& info = *flight_.info;
-  if (!cpu_.by_blocks || cpu_.polling || cpu_.traits.sixteen_bit || flight_.wants_patch)
+  if (!cpu_.by_blocks || cpu_.must_tell_each_now() || cpu_.polling || cpu_.traits.sixteen_bit ||
+      flight_.wants_patch)
     return false;
   // Those that are told are told to lie in one page.
   if (expectation_.compares && (cpu_.linear & kPageMask) + info.length > kPageSize) return false;
@@ -149,9 +150,9 @@ bool StringRunner::repeat() {
     if (!is_comparison(*flight_.info)) store_string(count);
     if (told) {
       tell_iteration();
-    } else if (cpu_.block_receiver != nullptr) {
-      cpu_.block_receiver->iterations(retirement_.executed(), count, flight_.info->operand_bytes,
-                                      cpu_.position);
+    } else if (cpu_.audience.hears_instructions()) {
+      cpu_.audience.iterations(retirement_.executed(), count, flight_.info->operand_bytes,
+                               cpu_.position);
     }
     pass_iterations(count);
     left -= count;
@@ -170,7 +171,7 @@ std::uint32_t StringRunner::count_untold(std::uint32_t left, bool prepared) {
   return std::min(left, expectation_.next.iteration - cpu_.position.iteration);
 }
 
-/// How many of the next iterations the sink that compares takes for what they are going to do.
+/// How many of the next iterations the judge takes for what they are going to do.
 std::uint32_t StringRunner::agree_on_iterations(std::uint32_t most) {
   StringIterations run;
   run.code = flight_.physical;
@@ -181,7 +182,7 @@ std::uint32_t StringRunner::agree_on_iterations(std::uint32_t most) {
     (flight_.info->operands[i].write ? run.to : run.from[run.reads++]) = string_runs_[i].at;
   }
   if (!is_comparison(*flight_.info)) run.stored = speculate_stores(run.count);
-  return run.count != 0 ? expectation_.sink->agreed_iterations(run, cpu_.position) : 0;
+  return run.count != 0 ? expectation_.judge->agreed_iterations(run, cpu_.position) : 0;
 }
 
 /// What the next `count` iterations are going to store: of MOVS as far as none stores what a later
@@ -210,7 +211,7 @@ void StringRunner::store_string(std::uint32_t count) {
   }
   cpu_.memory.mark_defined(to.at, count * flight_.info->operand_bytes);
   if (expectation_.compares && moves) {
-    expectation_.sink->copied(string_runs_[0].at, to.at, count * flight_.info->operand_bytes);
+    expectation_.judge->copied(string_runs_[0].at, to.at, count * flight_.info->operand_bytes);
   }
 }
 
@@ -231,11 +232,11 @@ void StringRunner::pass_iterations(std::uint32_t count) {
 /// What is told of an iteration when it is prepared.
 void StringRunner::tell_iteration_reads() {
   if (!expectation_.tells_reads()) return;
-  cpu_.sink->fetch(flight_.physical, flight_.info->length, cpu_.position);
+  cpu_.audience.fetch(flight_.physical, flight_.info->length, cpu_.position);
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
     if (flight_.info->operands[i].write) continue;
-    cpu_.sink->read(string_runs_[i].at, flight_.info->operand_bytes, AccessKind::data,
-                    cpu_.position);
+    cpu_.audience.read(string_runs_[i].at, flight_.info->operand_bytes, AccessKind::data,
+                       cpu_.position);
   }
 }
 
@@ -244,14 +245,10 @@ void StringRunner::tell_iteration() {
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
     if (!flight_.info->operands[i].write) continue;
     const StringRun& to = string_runs_[i];
-    cpu_.sink->write(to.at, {to.host, flight_.info->operand_bytes}, AccessKind::data,
-                     cpu_.position);
+    cpu_.audience.write(to.at, {to.host, flight_.info->operand_bytes}, AccessKind::data,
+                        cpu_.position);
   }
-  if (expectation_.is_now()) {
-    cpu_.sink->instruction(retirement_.executed(), cpu_.position);
-  } else if (cpu_.block_receiver != nullptr) {
-    cpu_.block_receiver->instruction(retirement_.executed(), cpu_.position);
-  }
+  cpu_.audience.instruction(retirement_.executed(), cpu_.position, expectation_.is_now());
 }
 
 }  // namespace citcat

@@ -5,17 +5,17 @@
 namespace citcat {
 
 void WalkReporter::walk_read(PhysAddr entry, std::uint32_t size) {
-  if (cpu_.wants_reads) cpu_.sink->read(entry, size, AccessKind::walk, cpu_.position);
+  if (cpu_.wants_reads) cpu_.audience.read(entry, size, AccessKind::walk, cpu_.position);
 }
 
 void WalkReporter::quiet_walk_read(PhysAddr entry, std::uint32_t size) {
   if (cpu_.detail == Detail::comparison) {
-    cpu_.sink->read(entry, size, AccessKind::walk, cpu_.position);
+    cpu_.audience.read(entry, size, AccessKind::walk, cpu_.position);
   }
 }
 
 void WalkReporter::walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) {
-  if (cpu_.sink != nullptr) cpu_.sink->write(entry, bytes, AccessKind::walk, cpu_.position);
+  cpu_.audience.write(entry, bytes, AccessKind::walk, cpu_.position);
 }
 
 void WalkReporter::mapping_evicted(Access access) {
@@ -26,7 +26,7 @@ void WalkReporter::mapping_evicted(Access access) {
 }
 
 void WalkReporter::mapping_used(LinearAddr page, PhysAddr frame) {
-  if (cpu_.sink != nullptr) cpu_.sink->mapping(page, frame, cpu_.position);
+  cpu_.audience.mapping(page, frame, cpu_.position);
 }
 
 std::optional<std::uint64_t> WalkReporter::missing_pdpte(unsigned index, LinearAddr wanted) {

@@ -1,5 +1,5 @@
 #pragma once
-// Tells the sink of page walks.
+// Tells the listeners of page walks.
 
 #include <cstdint>
 #include <optional>

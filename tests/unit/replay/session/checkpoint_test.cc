@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Everything a trace says of an instruction.
-struct Trace final : Sink {
+struct Trace final : Observer {
   std::vector<std::uint64_t> words;
   void instruction(const ExecutedInstruction& e, Position now) override {
     words.push_back(std::uint64_t{e.linear} << 32 | e.info->length << 16 | e.ea_count);

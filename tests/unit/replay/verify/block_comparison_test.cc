@@ -43,7 +43,7 @@ class BlockComparisonTest : public testing::Test {
     stores_ = {store};
     return judge_->agrees(executed(), {});
   }
-  ExecutedBlock executed() const { return {&block_, &registers_, stores_, {}}; }
+  JudgedBlock executed() const { return {&block_, stores_, {}}; }
   const VerifyTotals& totals() const { return comparison_->result.totals; }
 
   static BusTransaction behind() { return counted(BusOp::data_write, 0x1080, {1}, 50); }
@@ -52,7 +52,6 @@ class BlockComparisonTest : public testing::Test {
   std::unique_ptr<Comparison> comparison_;
   std::optional<BlockComparison> judge_;
   BlockTemplate block_;
-  BlockRegisters registers_;
   std::vector<BlockStore> stores_;
 };
 

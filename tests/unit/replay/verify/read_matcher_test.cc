@@ -159,10 +159,9 @@ class UncachedBlock : public ReadMatcherTest {
     matcher_->expect(counted(BusOp::code_read, 0x1000, 4, 0));
     matcher_->expect(counted(BusOp::code_read, 0x1004, 4, 0));
   }
-  bool block_agrees() { return matcher_->agrees({&block_, &registers_, {}, reads_}, 0, memory()); }
+  bool block_agrees() { return matcher_->agrees({&block_, {}, reads_}, 0, memory()); }
 
   BlockTemplate block_;
-  BlockRegisters registers_;
   std::array<BlockRead, 1> reads_{BlockRead{PhysAddr{0x1010}, 4, 0}};
 };
 
