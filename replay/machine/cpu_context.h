@@ -77,7 +77,7 @@ struct CpuContext {
                   audience.detail() != Detail::accesses),
         wants_reads(audience.wants_reads()),
         detail(audience.detail()),
-        engine(cpu, by_blocks ? HookMode::blocks : HookMode::instructions, client),
+        engine(cpu, HookMode::instructions, client),
         memory(engine, bus.address_mask, traits.address_pins),
         mmu(engine, memory, walks, traits.one_tlb) {}
 

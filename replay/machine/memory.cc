@@ -51,6 +51,7 @@ void Memory::load(const MemoryImage& image, std::uint32_t ram_bytes) {
     for_each_alias(PhysAddr{number * kPageSize}, [&, &bytes = *page](PhysAddr a) {
       ensure_mapped(a.page());
       std::memcpy(host(a), bytes.data.data(), kPageSize);
+      tell_watcher(a, kPageSize);
       PageState& state = states_[a.page()];
       state.all_defined = bytes.valid.all();
       if (!state.all_defined) set_mask(state, bytes.valid);
@@ -135,6 +136,7 @@ void Memory::put_back(std::uint32_t number, const std::uint8_t* data, const Byte
                          : (state.defined != nullptr ? *state.defined == defined : defined.none()));
   if (same) return;
   set_page(number, data, defined);
+  tell_watcher(PhysAddr{number * kPageSize}, kPageSize);
   if (state.code) engine_.invalidate_code(PhysAddr{number * kPageSize}, kPageSize);
 }
 
@@ -166,6 +168,7 @@ void Memory::take_back(PhysAddr address, std::span<const std::uint8_t> before) {
   std::uint8_t* const at = host(address);
   if (std::memcmp(at, before.data(), before.size()) == 0) return;
   std::memcpy(at, before.data(), before.size());
+  tell_watcher(address, static_cast<std::uint32_t>(before.size()));
   if (states_[address.page()].code) {
     engine_.invalidate_code(address, static_cast<std::uint32_t>(before.size()));
   }

@@ -16,6 +16,13 @@
 
 namespace citcat {
 
+/// Wants to know of stores to frames that it names (Memory::watch()).
+class StoreWatcher {
+ public:
+  virtual ~StoreWatcher() = default;
+  virtual void stored(PhysAddr address, std::uint32_t size) = 0;
+};
+
 /// Physical memory of the replayed machine: the engine's frames, with a record of which bytes some
 /// evidence defines. A byte that was never read on the bus before it was written has no defined
 /// value until the replay writes it; reading it earlier means that the replay has left the
@@ -65,6 +72,8 @@ class Memory {
     PageState& state = states_[address.page()];
     state.changed = true;
     if (!state.all_defined) mark_partly(state, address, size);
+    if (state.watched) [[unlikely]]
+      watcher_->stored(address, size);
   }
 
   /// A frame as it is at one moment.
@@ -82,9 +91,29 @@ class Memory {
   /// Instructions of this frame may have been translated: stores made here must tell the engine.
   void note_code(std::uint32_t page) { states_[page].code = true; }
   bool holds_code(std::uint32_t page) const { return states_[page].code; }
+  /// The processor has stored to such a frame, not by the engine, within one frame. True where the
+  /// frame holds code no longer: few stores go to a page whose code is still in use.
+  bool drop_code(PhysAddr address, std::uint32_t size) {
+    constexpr std::uint8_t kPatient = 16;
+    PageState& state = states_[address.page()];
+    const bool whole = state.stores_to_code < kPatient;
+    if (whole) {
+      ++state.stores_to_code;
+      state.code = false;
+      engine_.invalidate_code(PhysAddr{address.page() * kPageSize}, kPageSize);
+    } else {
+      engine_.invalidate_code(address, size);
+    }
+    return whole;
+  }
   /// The engine may store to this frame although it holds code.
   void note_patches(std::uint32_t page) { states_[page].patched = true; }
   bool is_patched(std::uint32_t page) const { return states_[page].patched; }
+
+  /// Who is told of changes of the frames named to watch(); must outlive the object.
+  void set_watcher(StoreWatcher& watcher) { watcher_ = &watcher; }
+  /// From now on the watcher is told whenever bytes of the frame may have changed.
+  void watch(std::uint32_t page) { states_[page].watched = true; }
 
   /// Writes from outside the processor (DMA, devices), at every address the captured one may
   /// mean; invalidates translated code. The engine must not be inside a run.
@@ -128,6 +157,8 @@ class Memory {
     bool all_defined = false;
     bool code = false;
     bool patched = false;
+    bool watched = false;
+    std::uint8_t stores_to_code = 0;
     bool changed = false;         ///< since load()
     ByteMask* defined = nullptr;  ///< in masks_; null where all_defined, or nothing is
   };
@@ -138,7 +169,12 @@ class Memory {
   void set_page(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
   void map_range(std::uint32_t first_page, std::uint32_t pages);
 
+  void tell_watcher(PhysAddr address, std::uint32_t size) {
+    if (states_[address.page()].watched) watcher_->stored(address, size);
+  }
+
   Engine& engine_;
+  StoreWatcher* watcher_ = nullptr;
   std::uint32_t captured_mask_;
   std::vector<std::uint32_t> alias_bits_;
   ZeroedArray<PageState> states_;

@@ -340,7 +340,12 @@ void InstructionRunner::finish_repeat() {
 }
 
 void InstructionRunner::meet(std::uint32_t linear) {
+  const bool completes = flight_.active && cpu_.by_blocks;
   if (!settle_before(linear)) return;
+  if (completes) {  // what follows may be the fast tier's
+    cpu_.linear = linear;
+    return cpu_.request(AfterStop::resume);
+  }
   do {
     begin(linear);
   } while (cpu_.after_stop == AfterStop::none && flight_.iterating && strings_.repeat());

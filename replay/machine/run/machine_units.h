@@ -3,6 +3,7 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/expectation.h"
+#include "replay/machine/fast/fast_tier.h"
 #include "replay/machine/in_flight.h"
 #include "replay/machine/run/block_planner.h"
 #include "replay/machine/run/block_runner.h"
@@ -46,7 +47,7 @@ struct MachineUnits {
                const Listeners& listeners, ExecutionPath path)
       : cpu(model, bus, environment, listeners, path, events, walks) {}
 
-  WalkReporter walks{cpu};
+  WalkReporter walks{cpu, fast};
   EngineEvents events{blocks, planner, translations, ports};
   CpuContext cpu;
   InFlight flight;
@@ -55,6 +56,7 @@ struct MachineUnits {
   SegmentRights rights;
 
   DebugUnit debug{cpu};
+  FastTier fast{cpu, flight, expectation, debug};
   ModelRegisters model_registers{cpu};
   SystemMemory system{cpu};
   CodePatcher patcher{cpu, flight};
@@ -97,7 +99,7 @@ struct MachineUnits {
                running,
                rights,
                {patcher, code_frames, delivery, ports, flag_correction, early, instructions,
-                speculation, planner, blocks}};
+                speculation, planner, blocks, fast}};
 };
 
 }  // namespace citcat

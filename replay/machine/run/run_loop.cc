@@ -4,6 +4,7 @@
 
 #include "formats/io/error.h"
 #include "replay/machine/expectation.h"
+#include "replay/machine/fast/fast_tier.h"
 #include "replay/machine/replay_stopped.h"
 #include "replay/machine/run/block_planner.h"
 #include "replay/machine/run/block_runner.h"
@@ -15,6 +16,7 @@
 #include "replay/machine/units/exception_delivery.h"
 #include "replay/machine/units/flag_correction.h"
 #include "replay/machine/units/port_accesses.h"
+#include "replay/machine/units/table_descriptor.h"
 
 namespace citcat {
 
@@ -42,12 +44,32 @@ void RunLoop::run(Position until) {
   }
 }
 
+/// Begins the next instruction without the engine, which is to execute it unless true is returned.
+bool RunLoop::begin_here() {
+  if (flight_.active || flight_.resuming || (cpu_.engine.system_flags() & kFlagTf) != 0 ||
+      cpu_.engine.inhibited() || units_.patcher.is_active()) {
+    return false;
+  }
+  units_.instructions.meet(cpu_.engine.segment_base(kCs) + cpu_.engine.eip());
+  if (cpu_.after_stop != AfterStop::none) return true;
+  flight_.resuming = true;
+  cpu_.engine.step_once();
+  return false;
+}
+
 /// One run of the engine. False at the position where run() ends.
 bool RunLoop::step() {
   cpu_.after_stop = AfterStop::none;
   rights_.stale = true;
   cpu_.code.forget_block();
   running_.surroundings = RunningBlock::kUnknown;
+  if (cpu_.by_blocks) {
+    units_.fast.run();
+    if (begin_here()) {
+      finish_step();
+      return cpu_.after_stop != AfterStop::at_position;
+    }
+  }
   ++cpu_.stats.engine_runs;
   const EngineStop stop = cpu_.engine.run();
   const bool was_patched = units_.patcher.is_active();

@@ -14,6 +14,7 @@ class CodeFrames;
 class CodePatcher;
 class EarlyCpuQuirks;
 class ExceptionDelivery;
+class FastTier;
 class Expectation;
 class FlagCorrection;
 class InstructionRunner;
@@ -35,6 +36,7 @@ class RunLoop {
     BlockSpeculation& speculation;
     BlockPlanner& planner;
     BlockRunner& blocks;
+    FastTier& fast;
   };
   RunLoop(CpuContext& cpu, InFlight& flight, Expectation& expectation, RunningBlock& running,
           SegmentRights& rights, const Units& units)
@@ -50,6 +52,7 @@ class RunLoop {
 
  private:
   bool step();
+  bool begin_here();
   bool resolve_translation_fault(bool was_patched);
   void finish_step();
   void do_as_asked();

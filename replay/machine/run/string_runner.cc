@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 
+#include "replay/machine/string_elements.h"
 #include "replay/machine/string_iterations.h"
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/retirement.h"
@@ -13,51 +13,9 @@ namespace citcat {
 
 namespace {
 
-bool is_comparison(const DecodedInstruction& info) {
-  return info.is(Operation::cmps) || info.is(Operation::scas);
-}
-
 bool is_string_made_here(const DecodedInstruction& info) {
   const bool moves = info.is(Operation::movs) || info.is(Operation::stos);
-  return info.address_bits == 32 && (moves || is_comparison(info));
-}
-
-/// `bytes` of elements of `size` bytes, each the low ones of `value`.
-void fill_elements(std::uint8_t* to, std::uint32_t value, std::size_t size, std::size_t bytes) {
-  std::memcpy(to, &value, size);
-  for (std::size_t done = size; done < bytes; done *= 2) {
-    std::memcpy(to + done, to, std::min(done, bytes - done));
-  }
-}
-
-template <class Element>
-void move_each(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += sizeof(Element)) {
-    Element element;
-    std::memcpy(&element, from + i, sizeof element);
-    std::memcpy(to + i, &element, sizeof element);
-  }
-}
-
-/// What `bytes` bytes at `from` are moved to lies among those that are still to be moved.
-bool is_overtaken(const std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
-  const std::less<> below;
-  return below(from, to) && below(to, from + bytes);
-}
-
-/// As MOVS does, from the lowest element up: where it moves up by less than there is, what it has
-/// just stored is what it reads next, whole or in part.
-void move_elements(std::uint8_t* to, const std::uint8_t* from, std::size_t size,
-                   std::size_t bytes) {
-  if (!is_overtaken(to, from, bytes)) {
-    std::memmove(to, from, bytes);
-  } else if (size == 1) {
-    move_each<std::uint8_t>(to, from, bytes);
-  } else if (size == 2) {
-    move_each<std::uint16_t>(to, from, bytes);
-  } else {
-    move_each<std::uint32_t>(to, from, bytes);
-  }
+  return info.address_bits == 32 && (moves || compares_strings(info));
 }
 
 }  // namespace
@@ -101,7 +59,7 @@ std::uint32_t StringRunner::count_quick_iterations() {
   const bool ends_within = cpu_.until.instruction == cpu_.position.instruction;
   if (ends_within) n = std::min<std::uint64_t>(n, cpu_.until.iteration - cpu_.position.iteration);
   // The flags of a comparison show only when it is the last one, or the next one faults.
-  const bool compares = is_comparison(info);
+  const bool compares = compares_strings(info);
   if (n == 0 || (compares && ends_within)) return 0;
   for (unsigned i = 0; i < info.operand_count; ++i) {
     const auto run = string_run(info.operands[i]);
@@ -147,7 +105,7 @@ bool StringRunner::repeat() {
     const bool told = untold == 0;
     const std::uint32_t count = told ? 1 : untold;
     if (told && !prepared) tell_iteration_reads();
-    if (!is_comparison(*flight_.info)) store_string(count);
+    if (!compares_strings(*flight_.info)) store_string(count);
     if (told) {
       tell_iteration();
     } else if (cpu_.audience.hears_instructions()) {
@@ -164,7 +122,7 @@ bool StringRunner::repeat() {
 std::uint32_t StringRunner::count_untold(std::uint32_t left, bool prepared) {
   if (!expectation_.compares) return left;
   if (!prepared && expectation_.is_now()) expectation_.update();
-  if (expectation_.is_now() || (expectation_.expects_stores && !is_comparison(*flight_.info))) {
+  if (expectation_.is_now() || (expectation_.expects_stores && !compares_strings(*flight_.info))) {
     return expectation_.expects_stores && !prepared ? agree_on_iterations(left) : 0;
   }
   if (expectation_.next.instruction != cpu_.position.instruction) return left;
@@ -181,7 +139,7 @@ std::uint32_t StringRunner::agree_on_iterations(std::uint32_t most) {
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
     (flight_.info->operands[i].write ? run.to : run.from[run.reads++]) = string_runs_[i].at;
   }
-  if (!is_comparison(*flight_.info)) run.stored = speculate_stores(run.count);
+  if (!compares_strings(*flight_.info)) run.stored = speculate_stores(run.count);
   return run.count != 0 ? expectation_.judge->agreed_iterations(run, cpu_.position) : 0;
 }
 

@@ -1,6 +1,7 @@
 #include "replay/machine/run/walk_reporter.h"
 
 #include "replay/machine/cpu_context.h"
+#include "replay/machine/fast/fast_tier.h"
 
 namespace citcat {
 
@@ -20,6 +21,7 @@ void WalkReporter::walk_write(PhysAddr entry, std::span<const std::uint8_t> byte
 
 void WalkReporter::mapping_evicted(Access access) {
   cpu_.code.forget_all();
+  fast_.forget_translations();
   // The engine must not keep what the processor's TLB lost, or it would never ask again. Where its
   // code lies is looked at before each block, and by CodeFetch::fetch().
   if (access != Access::execute) cpu_.engine.flush_tlb();
