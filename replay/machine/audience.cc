@@ -82,7 +82,7 @@ void Audience::iterations(const ExecutedInstruction& first, std::uint32_t count,
   for (Observer* const observer : instructions_) observer->iterations(first, count, step, now);
 }
 
-void Audience::block_to_all(const BlockTemplate& block, const std::uint32_t* addresses,
+void Audience::block_to_all(const BlockCode& block, const std::uint32_t* addresses,
                             Position first) {
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     instructions_[i]->block({block, addresses, note_of(block, i)}, first);

@@ -14,6 +14,15 @@
 
 namespace citcat {
 
+/// How much of plain code - neither events nor instructions with effects beyond memory and registers
+/// - is to be told. Each includes those before it.
+enum class Detail : std::uint8_t {
+  nothing,
+  instructions,  ///< instruction() or block()
+  comparison,    ///< of blocks in which something is expected, what they read and stored: agreed()
+  accesses,      ///< read(), fetch(), write() and mapping() too
+};
+
 /// Of one machine. Throws what the judge throws, and RunEnded where the run is ended by what it is
 /// told just now.
 class Audience {
@@ -47,7 +56,7 @@ class Audience {
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now);
   /// Not to the judge.
-  void block(const BlockTemplate& block, const std::uint32_t* addresses, Position first) {
+  void block(const BlockCode& block, const std::uint32_t* addresses, Position first) {
     if (instructions_.size() == 1) [[likely]] {
       return instructions_[0]->block({block, addresses, note_of(block, 0)}, first);
     }
@@ -82,10 +91,10 @@ class Audience {
   template <class F>
   void tell_all(Position now, F&& call);
   void correct_store(PhysAddr a, std::size_t size, Position now);
-  void block_to_all(const BlockTemplate& block, const std::uint32_t* addresses, Position first);
+  void block_to_all(const BlockCode& block, const std::uint32_t* addresses, Position first);
   /// A block that is not going to come again has none.
-  static std::unique_ptr<BlockNote>* note_of(const BlockTemplate& block, std::size_t observer) {
-    return block.comes_again ? &block.notes.of(observer) : nullptr;
+  static std::unique_ptr<BlockNote>* note_of(const BlockCode& block, std::size_t observer) {
+    return block.comes_again() ? &block.notes().of(observer) : nullptr;
   }
 
   Listeners listeners_;

@@ -38,19 +38,14 @@ class BlockJudge : public Observer {
   /// Which reads of the block about to be told to agrees() it wants to know: bit i, those of
   /// instruction i; bit 63, those of all from number 63 on.
   virtual std::uint64_t reads_of_interest(Position /*first*/) const { return ~std::uint64_t{0}; }
-  /// agrees() may be asked of a block that is about to run (JudgedBlock::ahead), where it agrees
-  /// only for what it plainly is going to do.
-  virtual bool looks_ahead() const { return false; }
   /// False takes the block back, as if it had not run, and its instructions are made again and told
-  /// one by one with all their accesses; one that is about to run is asked of once more when it
-  /// has.
+  /// one by one with all their accesses.
   virtual bool agrees(const JudgedBlock&, Position /*first*/) { return true; }
   /// Asked about iterations that would have to be told one by one, the first at `first` and not the
   /// first of its instruction: how many agree for what they plainly are going to do, and need not
   /// be told.
   virtual std::uint32_t agreed_iterations(const StringIterations&, Position /*first*/) { return 0; }
-  /// Told of a block that it agrees with: of one that was asked of ahead, so many instructions as
-  /// it came to.
+  /// Told of a block that it agrees with.
   virtual void agreed(const JudgedBlock&, Position /*first*/) {}
   /// MOVS has copied these bytes, of one iteration or of many, each within one frame.
   virtual void copied(PhysAddr /*from*/, PhysAddr /*to*/, std::uint32_t /*size*/) {}

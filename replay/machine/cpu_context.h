@@ -41,10 +41,6 @@ enum class AfterStop : std::uint8_t {
   forget_code,
   debug_trap,
   flush_tlb,
-  ask_again,
-  step,
-  retranslate,
-  replan,
 };
 
 /// Where the code being executed lies.
@@ -55,11 +51,8 @@ struct CodePage {
   std::uint32_t page = kNone;  ///< linear address of its page
   PhysAddr frame;
   const std::uint8_t* host = nullptr;
-  std::uint32_t block_page = kNone, block_frame = 0;  ///< of the block met last
 
   void forget() { page = kNone; }
-  void forget_block() { block_page = kNone; }
-  void forget_all() { page = block_page = kNone; }
 };
 
 /// Owned by the machine; every unit holds a reference. Nothing here calls a unit.

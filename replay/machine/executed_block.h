@@ -7,8 +7,8 @@
 #include <span>
 
 #include "events/address.h"
+#include "replay/machine/block_code.h"
 #include "replay/machine/block_notes.h"
-#include "replay/machine/block_template.h"
 #include "replay/machine/observer.h"
 
 namespace citcat {
@@ -18,19 +18,19 @@ class ExecutedBlock {
  public:
   /// `addresses`: of the first operands of all instructions, ExecutedInstruction::ea_count of each,
   /// in their order. All must outlive the object.
-  ExecutedBlock(const BlockTemplate& code, const std::uint32_t* addresses,
+  ExecutedBlock(const BlockCode& code, const std::uint32_t* addresses,
                 std::unique_ptr<BlockNote>* note = nullptr)
       : code_(&code), addresses_(addresses), note_(note) {}
 
   std::uint32_t count() const { return code_->count(); }
-  const DecodedInstruction& decoded(std::uint32_t i) const { return code_->instructions[i].info; }
+  const DecodedInstruction& decoded(std::uint32_t i) const { return code_->instruction(i).info; }
   /// Of the first byte of instruction `i`.
   std::uint32_t linear(std::uint32_t i) const {
-    return code_->key.linear + code_->instructions[i].offset;
+    return code_->linear().value + code_->begin_of(i);
   }
-  std::uint32_t eip(std::uint32_t i) const { return linear(i) - code_->key.code_base; }
+  std::uint32_t eip(std::uint32_t i) const { return linear(i) - code_->code_base(); }
   PhysAddr physical(std::uint32_t i) const {
-    return code_->physical(code_->instructions[i].offset);
+    return code_->physical(code_->begin_of(i));
   }
   /// Linear addresses, as the constructor says.
   const std::uint32_t* addresses() const { return addresses_; }
@@ -41,19 +41,18 @@ class ExecutedBlock {
   std::unique_ptr<BlockNote>* note() const { return note_; }
 
  private:
-  const BlockTemplate* code_;
+  const BlockCode* code_;
   const std::uint32_t* addresses_;
   std::unique_ptr<BlockNote>* note_;
 };
 
-/// What a block stored, within one page frame. No two of one block overlap for a judge that expects
-/// all stores (BlockJudge::expects_stores()).
+/// A store of a block, within one page frame.
 struct BlockStore {
   PhysAddr address;
   std::uint32_t size = 0;
   std::uint32_t instruction = 0;  ///< number in the block
-  bool was_defined = false;       ///< all of it is known to have been defined before
-  /// Of `size` bytes each: what the block has left there, and what it found.
+  std::uint8_t was_defined = 0;   ///< bit i: byte i was, before it
+  /// Of `size` bytes each: what was stored, and what was there before.
   std::array<std::uint8_t, 8> value{}, before{};
   std::span<const std::uint8_t> bytes() const { return {value.data(), size}; }
 };
@@ -67,17 +66,17 @@ struct BlockRead {
 
 /// A block that is judged: what it read and stored at physical addresses, in program order.
 struct JudgedBlock {
-  const BlockTemplate* code = nullptr;
+  const BlockCode* code = nullptr;
   std::span<const BlockStore> stores;
   std::span<const BlockRead> reads;
-  /// It is about to run: nothing is known of stores but where they go.
-  bool ahead = false;
 
   std::uint32_t count() const { return code->count(); }
   /// Bytes of instruction `i`, and the place of its byte number `byte`.
-  std::uint32_t length(std::uint32_t i) const { return code->begins[i + 1] - code->begins[i]; }
+  std::uint32_t length(std::uint32_t i) const {
+    return code->begin_of(i + 1) - code->begin_of(i);
+  }
   PhysAddr physical(std::uint32_t i, std::uint32_t byte = 0) const {
-    return code->physical(code->begins[i] + byte);
+    return code->physical(code->begin_of(i) + byte);
   }
 };
 

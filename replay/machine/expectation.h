@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "replay/machine/block_template.h"
 #include "replay/machine/cpu_context.h"
+#include "replay/x86/flag_effects.h"
 
 namespace citcat {
 
@@ -19,7 +19,6 @@ class Expectation {
       : compares(cpu.by_blocks && cpu.detail == Detail::comparison),
         judge(compares ? cpu.audience.judge() : nullptr),
         expects_stores(compares && judge->expects_stores()),
-        looks_ahead(compares && judge->looks_ahead()),
         keeps_account(compares && judge->wants_account()),
         cpu_(cpu) {
     if (!compares) next = {~std::uint64_t{0}, 0};
@@ -28,27 +27,14 @@ class Expectation {
   const bool compares;
   BlockJudge* const judge;    ///< null where nothing is compared
   const bool expects_stores;  ///< every one
-  const bool looks_ahead;     ///< it may agree with a block before that runs
   const bool keeps_account;   ///< BlockJudge::wants_account()
 
   Position next;                  ///< from here on it wants to be asked
-  bool block_compared = false;    ///< the block in progress is
-  std::uint64_t quiet_until = 0;  ///< unless it is, blocks that end before need no questions
   FlagEffect untold_flags;        ///< what instructions it was not told of did to the flags
 
   /// Asks the judge anew from where on something is expected.
-  void update() {
-    next = judge->expected();
-    find_quiet();
-  }
-  void find_quiet() {
-    quiet_until = block_compared ? 0 : std::min(cpu_.blocks_until, next.instruction);
-  }
+  void update() { next = judge->expected(); }
   bool is_now() const { return cpu_.position >= next; }
-  /// Something is expected of `block`, should it end before instruction `end`.
-  bool has_something_due(const BlockTemplate& block, std::uint64_t end) const {
-    return end > next.instruction || (expects_stores && block.whole_stores);
-  }
   bool tells_reads() const { return cpu_.wants_reads && (!compares || is_now()); }
 
  private:

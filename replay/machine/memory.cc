@@ -17,6 +17,7 @@ constexpr std::uint32_t kChunkPages = 1024;
 
 Memory::Memory(Engine& engine, std::uint32_t captured_mask, unsigned address_bits)
     : engine_(engine), captured_mask_(captured_mask), states_(std::size_t{1} << 20) {
+  all_.set();
   const std::uint32_t pins =
       address_bits >= 32 ? 0xffffffffu : (std::uint32_t{1} << address_bits) - 1;
   const std::uint32_t missing = pins & ~captured_mask;
@@ -79,8 +80,33 @@ void Memory::set_mask(PageState& state, const ByteMask& mask) {
   *state.defined = mask;
 }
 
+ByteMask& Memory::defined_bytes(std::uint32_t page) {
+  PageState& state = states_[page];
+  if (state.all_defined) return all_;
+  if (state.defined == nullptr) set_mask(state, {});
+  return *state.defined;
+}
+
+void Memory::set_defined(PhysAddr address, std::uint32_t size, std::uint8_t defined) {
+  PageState& state = states_[address.page()];
+  const unsigned all = (1u << size) - 1;
+  if (state.all_defined && defined == all) return;
+  ByteMask& mask = defined_bytes(address.page());
+  CITCAT_ASSERT(&mask != &all_);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if ((defined >> i & 1) != 0) {
+      mask.set(address.offset_in_page() + i);
+    } else {
+      mask.reset(address.offset_in_page() + i);
+    }
+  }
+}
+
 void Memory::drop_mask(PageState& state) {
-  if (state.defined != nullptr) free_masks_.push_back(state.defined);
+  if (state.defined != nullptr) {
+    free_masks_.push_back(state.defined);
+    ++mask_epoch_;
+  }
   state.defined = nullptr;
 }
 

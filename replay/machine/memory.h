@@ -57,14 +57,22 @@ class Memory {
     const PageState& state = states_[page];
     return state.all_defined || state.defined != nullptr;
   }
-  /// The engine may now store to the frame unseen: all of it counts as changed and defined.
+  /// The frame may now be stored to unseen: all of it counts as changed and defined.
   void lend(std::uint32_t page) {
     PageState& state = states_[page];
     state.changed = true;
     state.all_defined = true;
   }
-  /// The engine may now store to the frame unseen; mark_defined() will tell what it stored.
+  /// Bytes of the frame may be stored to unseen, and are marked as defined by whoever does it
+  /// (defined_bytes()).
   void note_stores(std::uint32_t page) { states_[page].changed = true; }
+  /// Which bytes of the frame are defined, to be looked at and added to as long as mask_epoch()
+  /// stays: all of them where all are, and then nothing can be added.
+  ByteMask& defined_bytes(std::uint32_t page);
+  std::uint32_t mask_epoch() const { return mask_epoch_; }
+  /// Bytes from `address` on, eight at most and within one frame, are defined where bit i says so
+  /// of byte i, and no others of them.
+  void set_defined(PhysAddr address, std::uint32_t size, std::uint8_t defined);
   /// Something may have been written to the frame since load().
   bool is_changed(std::uint32_t page) const { return states_[page].changed; }
   /// The replay wrote these bytes; must not cross a frame.
@@ -106,10 +114,6 @@ class Memory {
     }
     return whole;
   }
-  /// The engine may store to this frame although it holds code.
-  void note_patches(std::uint32_t page) { states_[page].patched = true; }
-  bool is_patched(std::uint32_t page) const { return states_[page].patched; }
-
   /// Who is told of changes of the frames named to watch(); must outlive the object.
   void set_watcher(StoreWatcher& watcher) { watcher_ = &watcher; }
   /// From now on the watcher is told whenever bytes of the frame may have changed.
@@ -156,7 +160,6 @@ class Memory {
   struct PageState {
     bool all_defined = false;
     bool code = false;
-    bool patched = false;
     bool watched = false;
     std::uint8_t stores_to_code = 0;
     bool changed = false;         ///< since load()
@@ -179,6 +182,8 @@ class Memory {
   std::vector<std::uint32_t> alias_bits_;
   ZeroedArray<PageState> states_;
   std::deque<ByteMask> masks_;
+  ByteMask all_;  ///< all bits set
+  std::uint32_t mask_epoch_ = 0;
   std::vector<ByteMask*> free_masks_;
   std::vector<std::uint32_t> mapped_;
 };

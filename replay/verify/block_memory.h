@@ -11,20 +11,14 @@
 namespace citcat {
 
 /// Memory as it was between the instructions of a block that has run: what its later stores changed
-/// is put back. Or as it is going to be, as far as its stores leave it alone.
+/// is put back.
 class BlockMemory {
  public:
-  /// `memory` as it is after the block, but for what that made defined, or before one that is about
-  /// to run. Both must outlive the object.
+  /// `memory` as it is after the block. Both must outlive the object.
   BlockMemory(const JudgedBlock& block, const Memory& memory) : block_(block), memory_(memory) {}
 
   struct Byte {
-    enum class State : std::uint8_t {
-      known,
-      undefined,
-      lost,  ///< stored by the block, and stored again by a later instruction of it; or not yet
-    };
-    State state = State::undefined;
+    enum class State : std::uint8_t { known, undefined } state = State::undefined;
     std::uint8_t value = 0;  ///< where it is known
   };
   /// The byte before instruction number `instruction` of the block (its count: at its end).

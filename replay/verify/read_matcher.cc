@@ -443,7 +443,7 @@ bool ReadMatcher::equals_before(const Pending& p, const BlockMemory& block,
     if ((p.known >> i & 1) == 0) continue;
     const BlockMemory::Byte byte = block.byte_before(instruction, p.t.address + i);
     if (byte.state == BlockMemory::Byte::State::undefined) continue;
-    if (byte.state == BlockMemory::Byte::State::lost || byte.value != p.t.data[i]) return false;
+    if (byte.value != p.t.data[i]) return false;
   }
   return true;
 }

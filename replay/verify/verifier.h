@@ -41,7 +41,6 @@ class Verifier final : public BlockJudge {
   std::uint64_t reads_of_interest(Position first) const override {
     return blocks_.reads_of_interest(first);
   }
-  bool looks_ahead() const override { return comparison_.recording.bus.form != CacheForm::none; }
   bool agrees(const JudgedBlock& block, Position first) override {
     return blocks_.agrees(block, first);
   }

@@ -129,6 +129,7 @@ class BlockStore::Maker {
     b->linear = place_.linear;
     b->frame = place_.frame.value;
     b->second_frame = place_.second_frame.value;
+    b->code_base = set_.shape.code_base;
     b->crosses = crosses_;
     b->where = (place_.linear & ~kPageMask) | std::uint64_t{place_.frame.value} << 32;
     b->page_index = place_.linear >> 12 & (kCodePages - 1);
@@ -219,15 +220,37 @@ const Block& BlockStore::cut(const Block& block, std::uint32_t count, Policy pol
   cut_.area_bytes = block.areas[count];
   cut_.tail = Block::Tail::branch;
   cut_.next = {&kNowhere, &kNowhere};
-  if (policy < Policy::exact) return cut_;
-  cut_.flags = {};
-  cut_.counts_shifts = false;
+  cut_.code = nullptr;
+  cut_.counts_shifts = true;  // flags_of() tells
+  return cut_;
+}
+
+const BlockCode& BlockStore::code_of(const Block& block) {
+  if (block.code != nullptr) return *block.code;
+  BlockCode code(LinearAddr{block.linear}, block.code_base, PhysAddr{block.frame});
+  if (block.crosses) code.set_second_frame(PhysAddr{block.second_frame});
+  for (std::uint32_t i = 0; i < block.count; ++i) code.add(decode(block, i));
+  if (&block == &cut_) {
+    cut_code_ = code.first(block.count);
+    return cut_code_;
+  }
+  block.code = &codes_.emplace_back(std::move(code));
+  return *block.code;
+}
+
+FlagEffect BlockStore::flags_of(const Block& block, std::uint32_t count,
+                                std::span<const std::uint8_t> counts) {
+  FlagEffect flags;
+  std::size_t shifts = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const DecodedInstruction& info = decode(block, i);
-    cut_.counts_shifts |= shifts_by_cl(info);
-    if (!shifts_by_cl(info)) cut_.flags = cut_.flags + flag_effect_of(info, 0);
+    if (!shifts_by_cl(info)) {
+      flags = flags + flag_effect_of(info, 0);
+    } else if (shifts < counts.size()) {
+      flags = flags + flag_effect(info, counts[shifts++]);
+    }
   }
-  return cut_;
+  return flags;
 }
 
 const DecodedInstruction& BlockStore::decode(const Block& block, std::uint32_t i) {
@@ -274,6 +297,7 @@ void BlockStore::clear() {
   for (const std::uint32_t frame : used_frames_) frames_[frame] = nullptr;
   used_frames_.clear();
   frame_codes_.clear();
+  codes_.clear();
   arena_.release();
   used_ = 0;
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <memory_resource>
 #include <span>
@@ -13,6 +14,7 @@
 #include "events/address.h"
 #include "events/byte_mask.h"
 #include "formats/io/zeroed_array.h"
+#include "replay/machine/block_code.h"
 #include "replay/machine/fast/lowering.h"
 #include "replay/machine/memory.h"
 #include "replay/x86/decode_cache.h"
@@ -39,6 +41,10 @@ class BlockStore {
   Block* find(const CodePlace& place, const CodeShape& shape, Policy policy);
   /// The first `count` instructions of `block`. Valid until the next call.
   const Block& cut(const Block& block, std::uint32_t count, Policy policy);
+  /// The block as observers see it; of one that was cut, until the next call.
+  const BlockCode& code_of(const Block& block);
+  /// What its first `count` instructions do to the flags, with the counts of shifts by CL.
+  FlagEffect flags_of(const Block& block, std::uint32_t count, std::span<const std::uint8_t> counts);
   /// Instruction `i` of a block. Valid until the next call.
   const DecodedInstruction& decode(const Block& block, std::uint32_t i);
 
@@ -93,7 +99,9 @@ class BlockStore {
   ZeroedArray<FrameCode*> frames_{std::size_t{1} << 20};
   std::vector<std::unique_ptr<FrameCode>> frame_codes_;
   std::vector<std::uint32_t> used_frames_;
+  std::deque<BlockCode> codes_;
   Block cut_;
+  BlockCode cut_code_;
   std::array<Op, kMaxInstructions + 1> cut_ops_;
   bool new_code_ = false;
   std::uint64_t made_ = 0, dropped_ = 0;

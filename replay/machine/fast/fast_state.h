@@ -10,6 +10,10 @@
 #include "events/byte_mask.h"
 #include "replay/x86/flag_effects.h"
 
+namespace citcat {
+class BlockCode;
+}
+
 namespace citcat::fast {
 
 struct Block;
@@ -96,11 +100,13 @@ struct Block {
   std::uint32_t linear = 0;        ///< of its first byte
   std::uint32_t frame = 0;         ///< physical address of its page
   std::uint32_t second_frame = 0;  ///< of the page that it reaches into
+  std::uint32_t code_base = 0;     ///< of CS
   bool crosses = false;            ///< it does
   bool bits32 = false, real_or_v86 = true;  ///< what its code was decoded as
   std::uint32_t bytes = 0;         ///< of code
   /// What must be made elsewhere: the instruction behind the last of `count`.
   enum class Tail : std::uint8_t { branch, careful, string } tail = Tail::branch;
+  mutable const BlockCode* code = nullptr;  ///< as observers see it, once it was asked for
   const std::uint16_t* begins = nullptr;  ///< offset of each instruction, and of the end
   const std::uint16_t* areas = nullptr;   ///< the same in the area
 

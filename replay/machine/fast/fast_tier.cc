@@ -1,6 +1,7 @@
 #include "replay/machine/fast/fast_tier.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/table_descriptor.h"
@@ -16,9 +17,18 @@ using fast::TlbEntry;
 
 namespace {
 
-constexpr std::uint32_t kFlagIf = 1u << 9;
-/// What EFLAGS images never show.
+/// What images of EFLAGS never show.
 constexpr std::uint32_t kHidden = kFlagRf | kFlagVm;
+constexpr std::uint8_t kIndirectLink = 2;
+/// The area of the largest block, addresses of 64 instructions, and what a copy may go beyond it.
+constexpr std::size_t kAreaBytes = 1024;
+
+std::size_t tlb_index(std::uint32_t linear) { return linear >> 12 & (fast::kTlbEntries - 1); }
+
+Policy quiet_policy(bool compares, bool listens) {
+  if (compares) return listens ? Policy::exact_told : Policy::exact;
+  return listens ? Policy::told : Policy::plain;
+}
 
 }  // namespace
 
@@ -31,49 +41,69 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
       strings_(
           cpu.memory,
           [this](std::uint32_t linear, bool write) { return find_string_page(linear, write); },
-          [this](PhysAddr at, std::uint32_t size) { note_string_store(at, size); }, {}) {
+          [this](PhysAddr at, std::uint32_t size) { note_string_store(at, size); },
+          [this](const std::array<std::uint32_t, 2>& first, std::uint32_t count,
+                 std::uint32_t step) { tell_iterations(*string_, first, count, step); }),
+      exact_(expectation.compares),
+      policy_(quiet_policy(expectation.compares, cpu.audience.hears_instructions())),
+      area_(kAreaBytes) {
   cpu.memory.set_watcher(*this);
   for (auto& state : states_) {
     state = std::make_unique<State>();
     state->resolver = this;
     state->jumps.fill(&fast::kNowhere);
-    forget_pages(*state);
+  }
+  forget_pages();
+}
+
+bool FastTier::applies() {
+  if (!cpu_.by_blocks || flight_.active || flight_.resuming || cpu_.position.iteration != 0 ||
+      cpu_.polling || debug_.pending() != 0 || debug_.watches_code() ||
+      (cpu_.engine.system_flags() & kFlagTf) != 0 || cpu_.engine.inhibited()) {
+    return false;
+  }
+  cpu_.find_block_limit();
+  return cpu_.position.instruction < cpu_.blocks_until;
+}
+
+void FastTier::forget_pages() {
+  for (auto& state : states_) {
+    for (TlbEntry& entry : state->reads) entry.tag = TlbEntry::kNone;
+    for (TlbEntry& entry : state->writes) entry.tag = TlbEntry::kNone;
+    state->code_pages.fill(~std::uint64_t{0});
   }
 }
 
-bool FastTier::applies() const {
-  return cpu_.by_blocks && !flight_.active && !flight_.resuming && cpu_.position.iteration == 0 &&
-         !cpu_.polling && debug_.pending() == 0 && !debug_.watches_code() &&
-         (cpu_.engine.system_flags() & kFlagTf) == 0 && !cpu_.engine.inhibited() &&
-         cpu_.position.instruction < cpu_.until.instruction;
+/// Drops the pages known to the handlers where the Mmu, or what is defined, may have changed.
+void FastTier::check_pages() {
+  if (!stale_ && epoch_ == cpu_.mmu.epoch() && mask_epoch_ == cpu_.memory.mask_epoch()) return;
+  stale_ = false;
+  epoch_ = cpu_.mmu.epoch();
+  mask_epoch_ = cpu_.memory.mask_epoch();
+  forget_pages();
 }
 
-void FastTier::forget_pages(State& s) {
-  for (TlbEntry& entry : s.reads) entry.tag = TlbEntry::kNone;
-  for (TlbEntry& entry : s.writes) entry.tag = TlbEntry::kNone;
-  s.code_pages.fill(~std::uint64_t{0});
-}
+// ---------------------------------------------------------------------------------------------
+// To and from the engine
 
 /// Takes the state over from the engine.
 void FastTier::begin() {
-  if (stale_ || epoch_ != cpu_.mmu.epoch()) {
-    stale_ = false;
-    epoch_ = cpu_.mmu.epoch();
-    for (auto& state : states_) forget_pages(*state);
-  }
+  check_pages();
   State& s = *(s_ = states_[cpu_.user_mode() ? 1 : 0].get());
   for (int i = 0; i < 8; ++i) s.r[static_cast<std::size_t>(i)] = cpu_.engine.gpr(i);
   const std::uint32_t flags = cpu_.engine.eflags();
   s.flags = LazyFlags::from(flags);
   s.eflags = flags & ~(kArithmeticFlags | kHidden);
   s.set_interrupts = false;
+  s.untold = {};
+  s.shift_count = 0;
   const std::uint32_t iopl = flags >> 12 & 3;
   const bool v86 = (flags & kFlagVm) != 0;
   s.iopl_allows = (cpu_.engine.cr(0) & 1) == 0 || (v86 ? iopl == 3 : cpu_.cpl() <= iopl);
   take_segments();
   eip_ = cpu_.engine.eip();
   iteration_ = 0;
-  limit_ = cpu_.until.instruction;
+  limit_ = cpu_.blocks_until;
   s.left = static_cast<std::int64_t>(limit_ - cpu_.position.instruction);
 }
 
@@ -90,8 +120,9 @@ void FastTier::take_segments() {
     const bool expand_down = (flags & 0x1c00) == 0x1400;
     const bool present = (flags & 0x8000) != 0, code = (flags & 0x800) != 0,
                bit = (flags & 0x200) != 0;
-    // With a limit of 4 GiB whatever goes on at 0 finds no page entry that reaches so far.
-    const std::int64_t last = limit == 0xffffffff ? std::int64_t{limit} + 15 : limit;
+    // Behind a limit of 4 GiB nothing is refused; what goes on there at 0 finds no page.
+    constexpr std::int64_t kBehind = 32;
+    const std::int64_t last = limit == 0xffffffff ? std::int64_t{limit} + kBehind : limit;
     s.read_limit[n] = !expand_down && (any || (present && (!code || bit))) ? last : -1;
     s.write_limit[n] = !expand_down && (any || (present && !code && bit)) ? last : -1;
     const bool unlimited = limit == 0xffffffff && s.read_limit[n] > 0 && s.write_limit[n] > 0;
@@ -104,9 +135,7 @@ void FastTier::take_segments() {
   shape_.v86 = (engine.system_flags() & kFlagVm) != 0;
   shape_.flat = flat;
   shape_.code_base = engine.segment_base(kCs);
-  const std::uint32_t code_limit = engine.segment_limit(kCs);
-  shape_.code_limit = code_limit;
-  s.code_limit = code_limit;
+  shape_.code_limit = s.code_limit = engine.segment_limit(kCs);
   fast::CodeShape& last = shapes_[s_ == states_[1].get() ? 1 : 0];
   if (last == shape_) return;
   last = shape_;
@@ -120,40 +149,41 @@ void FastTier::end() {
   const std::uint32_t hidden = cpu_.engine.system_flags() & kHidden;
   cpu_.engine.set_eflags(s.eflags | s.flags.eflags() | hidden);
   cpu_.engine.set_eip(eip_);
-  settle_position();
-  cpu_.position.iteration = iteration_;
+  cpu_.position = {position(), iteration_};
   cpu_.linear = shape_.code_base + eip_;
   if (s.set_interrupts) cpu_.engine.step_once();
+  if (expectation_.keeps_account) {
+    expectation_.untold_flags = expectation_.untold_flags + s.untold;
+  }
 }
-
-void FastTier::settle_position() {
-  cpu_.position.instruction = limit_ - static_cast<std::uint64_t>(s_->left);
-}
-
-Policy FastTier::policy() const { return Policy::plain; }
 
 void FastTier::run() {
   if (!applies()) return;
   begin();
-  const std::uint64_t before = cpu_.position.instruction;
-  while (s_->left > 0) {
-    const Block* block = find_block(eip_);
-    if (block == nullptr) break;
-    if (block->count > s_->left) {
-      block = &store_.cut(*block, static_cast<std::uint32_t>(s_->left), policy());
+  const Position before = cpu_.position;
+  try {
+    if (exact_) {
+      run_judged();
+    } else {
+      run_quietly();
     }
-    run_block(*block);
-    if (!after_block()) break;
+  } catch (...) {
+    end();
+    throw;
   }
   end();
-  if (cpu_.position.instruction != before || iteration_ != 0) {
+  if (cpu_.position != before) {
     cpu_.resume_flag = false;
     flight_.retries = 0;
   }
 }
 
+// ---------------------------------------------------------------------------------------------
+// Blocks
+
 /// Where the code of a page lies; false where looking it up has an effect.
 bool FastTier::find_code_page(std::uint32_t linear, PhysAddr& frame) {
+  cpu_.position.instruction = position();
   const auto known =
       cpu_.mmu.translate_quietly(LinearAddr{linear}, Access::execute, cpu_.user_mode());
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
@@ -161,8 +191,7 @@ bool FastTier::find_code_page(std::uint32_t linear, PhysAddr& frame) {
   return true;
 }
 
-const Block* FastTier::find_block(std::uint32_t eip) {
-  State& s = *s_;
+const Block* FastTier::find_block(std::uint32_t eip, Policy policy) {
   if (store_.full()) {
     store_.clear();
     for (auto& state : states_) state->jumps.fill(&fast::kNowhere);
@@ -176,11 +205,8 @@ const Block* FastTier::find_block(std::uint32_t eip) {
   if (kPageSize - (place.linear & kPageMask) < kMaxInstructionBytes) {
     place.has_second = find_code_page(next_page, place.second_frame);
   }
-  if (epoch_ != cpu_.mmu.epoch()) {
-    epoch_ = cpu_.mmu.epoch();
-    for (auto& state : states_) forget_pages(*state);
-  }
-  const Block* const block = store_.find(place, shape_, policy());
+  check_pages();
+  const Block* const block = store_.find(place, shape_, policy);
   if (store_.take_new_code()) {
     // Stores to it are to be noticed.
     for (auto& state : states_) {
@@ -188,7 +214,7 @@ const Block* FastTier::find_block(std::uint32_t eip) {
     }
   }
   if (block == nullptr) return nullptr;
-  if (!block->crosses) s.code_pages[block->page_index] = block->where;
+  if (!block->crosses) s_->code_pages[block->page_index] = block->where;
   return block;
 }
 
@@ -196,68 +222,274 @@ void FastTier::run_block(const Block& block) {
   State& s = *s_;
   s.block = &block;
   s.left -= block.count;
-  block.ops[0].handler(block.ops, &s, s.area, s.flags.z, s.flags.s, s.flags.c);
+  s.set_interrupts = false;
+  if (block.image != nullptr) std::memcpy(area_.data(), block.image, block.area_bytes);
+  block.ops[0].handler(block.ops, &s, area_.data(), s.flags.z, s.flags.s, s.flags.c);
 }
 
-bool FastTier::after_block() {
+/// The block in progress was left: instructions that were made of it. The processor is before the
+/// one at `eip_` then.
+std::uint32_t FastTier::settle_block() {
   State& s = *s_;
   const Block& block = *s.block;
   switch (s.exit) {
-    case Exit::branch: {
+    case Exit::branch:
       eip_ = s.next;
-      if (s.left <= 0) return false;
-      // The way there is remembered, if it leads to a block that may be run like this.
-      const Block* const next = find_block(eip_);
-      if (next == nullptr) return false;
-      if (next->crosses || next->count == 0) return true;
-      if (s.exit_link == 2) {
-        s.jumps[State::jump_index(eip_)] = next;
-      } else {
-        block.next[s.exit_link] = next;
-      }
-      return true;
-    }
+      return block.count;
     case Exit::tail:
       eip_ = block.eip_of(block.count);
-      if (block.tail == Block::Tail::string) return run_string(block);
-      return false;
+      return block.count;
     case Exit::careful:
-    case Exit::patched: {
-      const std::uint32_t done = block.number_of(s.at);
-      s.left += block.count - done;
-      eip_ = block.eip_of(done);
-      return s.exit == Exit::patched;
-    }
+    case Exit::patched:
+      break;
   }
-  return false;
+  const std::uint32_t done = block.number_of(s.at);
+  s.left += block.count - done;
+  eip_ = block.eip_of(done);
+  return done;
 }
+
+/// What instructions of a block did to the flags, where its own sum does not tell.
+void FastTier::note_flags(const Block& block, std::uint32_t count) {
+  State& s = *s_;
+  const std::span<const std::uint8_t> counts(s.shift_counts.data(), s.shift_count);
+  s.untold = s.untold + store_.flags_of(block, count, counts);
+  s.shift_count = 0;
+}
+
+void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t first) {
+  if (count == 0 || !cpu_.audience.hears_instructions()) return;
+  const BlockCode& code = store_.code_of(block);
+  const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area_.data());
+  if (count == block.count) {
+    cpu_.audience.block(code, addresses, {first, 0});
+  } else {
+    cpu_.audience.block(code.first(count), addresses, {first, 0});
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Where nobody compares
+
+void FastTier::run_quietly() {
+  State& s = *s_;
+  while (s.left > 0) {
+    const Block* block = find_block(eip_, policy_);
+    if (block == nullptr) return;
+    if (block->count > s.left) {
+      block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), policy_);
+    }
+    run_block(*block);
+    if (!after_block()) return;
+  }
+}
+
+/// After blocks that nobody judges. False where something has to be looked at elsewhere.
+bool FastTier::after_block() {
+  State& s = *s_;
+  const Block& block = *s.block;
+  const std::uint32_t done = settle_block();
+  const bool whole = done == block.count;
+  if (exact_ && (!whole || block.counts_shifts || s.exit == Exit::tail)) note_flags(block, done);
+  if (policy_ == Policy::told || policy_ == Policy::exact_told) {
+    tell_block(block, done, position() - done);
+  }
+  if (s.exit == Exit::tail && block.tail == Block::Tail::string) return run_string(block);
+  if (s.exit != Exit::branch) return s.exit == Exit::patched;
+  if (s.left <= 0) return false;
+  // The way there is remembered, if it leads to a block that may be run like this.
+  const Block* const next = find_block(eip_, policy_);
+  if (next == nullptr) return false;
+  if (next->crosses || next->count == 0 || block.eip == Block::kNoEip) return true;
+  if (s.exit_link == kIndirectLink) {
+    s.jumps[State::jump_index(eip_)] = next;
+  } else {
+    block.next[s.exit_link] = next;
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Where somebody compares
+
+/// Instructions before this one need not be told to the judge.
+std::uint64_t FastTier::quiet_end() const {
+  return expectation_.expects_stores ? 0 : std::min(limit_, expectation_.next.instruction);
+}
+
+void FastTier::run_judged() {
+  State& s = *s_;
+  while (s.left > 0) {
+    const std::uint64_t now = position(), end = quiet_end();
+    const Block* const block = end > now ? find_block(eip_, policy_) : nullptr;
+    if (end > now && block == nullptr) return;
+    if (block != nullptr && now + block->count <= end) {
+      // Until there nothing is asked.
+      const std::uint64_t beyond = limit_ - end;
+      s.left -= static_cast<std::int64_t>(beyond);
+      limit_ = end;
+      run_block(*block);
+      const bool on = after_block();
+      limit_ += beyond;
+      s.left += static_cast<std::int64_t>(beyond);
+      if (!on && (s.exit != Exit::branch || position() < end)) return;
+      continue;
+    }
+    if (!judge_block()) return;
+  }
+}
+
+/// Runs one block and has it judged. False where what is next has to be looked at elsewhere.
+bool FastTier::judge_block() {
+  State& s = *s_;
+  const std::uint64_t first = position();
+  const Block* block = find_block(eip_, Policy::logged);
+  if (block == nullptr) return false;
+  if (block->count > s.left) {
+    block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), Policy::logged);
+  }
+  if (block->count == 0) return false;  // its tail; what a string compares is looked at elsewhere
+  if (first + block->count > expectation_.next.instruction) {
+    cpu_.position = {first, 0};
+    expectation_.update();
+  }
+  cpu_.position = {first, 0};
+  if (first < careful_until_ || !expectation_.judge->may_run_block(cpu_.position, block->count)) {
+    return false;
+  }
+  const std::array<std::uint32_t, 9> registers = s.r;
+  const LazyFlags flags = s.flags;
+  const std::uint32_t system_flags = s.eflags, eip = eip_;
+  const FlagEffect untold = s.untold;
+  s.logged = 0;
+  s.shift_count = 0;
+  run_block(*block);
+  const std::uint32_t done = settle_block();
+  s.untold = untold;
+  if (done == 0) {
+    s.shift_count = 0;
+    return s.exit == Exit::patched;
+  }
+  if (!judge(*block, done, first)) {
+    s.r = registers;
+    s.flags = flags;
+    s.eflags = system_flags;
+    s.set_interrupts = false;
+    s.shift_count = 0;
+    eip_ = eip;
+    roll_back(first, done);
+    return false;
+  }
+  note_flags(*block, done);
+  tell_block(*block, done, first);
+  return s.exit == Exit::branch || s.exit == Exit::patched;
+}
+
+/// Tells the judge what `done` instructions of the block did. False: they are to be undone.
+bool FastTier::judge(const Block& block, std::uint32_t done, std::uint64_t first) {
+  State& s = *s_;
+  const Position at{first, 0};
+  const std::uint64_t wanted = expectation_.judge->reads_of_interest(at);
+  stores_told_.clear();
+  reads_told_.clear();
+  for (std::uint32_t i = 0; i < s.logged; ++i) {
+    const fast::LoggedAccess& access = s.log[i];
+    const std::uint32_t instruction = block.number_of(access.op);
+    if (!access.write) {
+      if ((wanted >> std::min<std::uint32_t>(instruction, 63) & 1) != 0) {
+        reads_told_.push_back({PhysAddr{access.physical}, access.size, instruction});
+      }
+      continue;
+    }
+    BlockStore& store = stores_told_.emplace_back();
+    store.address = PhysAddr{access.physical};
+    store.size = access.size;
+    store.instruction = instruction;
+    store.was_defined = access.was_defined;
+    std::memcpy(store.value.data(), &access.after, 8);
+    std::memcpy(store.before.data(), &access.before, 8);
+  }
+  const std::uint64_t end = first + done;
+  const bool due = end > expectation_.next.instruction ||
+                   (expectation_.expects_stores && !stores_told_.empty());
+  if (!due) return true;
+  const BlockCode& whole = store_.code_of(block);
+  const BlockCode part = done == block.count ? BlockCode{} : whole.first(done);
+  const JudgedBlock judged{done == block.count ? &whole : &part, stores_told_, reads_told_};
+  cpu_.position = at;
+  if (!expectation_.judge->agrees(judged, at)) return false;
+  expectation_.judge->agreed(judged, at);
+  return true;
+}
+
+/// Undoes the stores of the block that was run last. It is made instruction by instruction then.
+void FastTier::roll_back(std::uint64_t first, std::uint32_t done) {
+  State& s = *s_;
+  for (std::uint32_t i = s.logged; i-- != 0;) {
+    const fast::LoggedAccess& access = s.log[i];
+    if (!access.write) continue;
+    std::array<std::uint8_t, 8> before;
+    std::memcpy(before.data(), &access.before, sizeof before);
+    const PhysAddr at{access.physical};
+    cpu_.memory.take_back(at, std::span(before).first(access.size));
+    cpu_.memory.set_defined(at, access.size, access.was_defined);
+  }
+  s.left += done;
+  careful_until_ = first + done + 1;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Strings
 
 bool FastTier::run_string(const Block& block) {
   State& s = *s_;
-  if (s.left <= 0) return false;
+  // What is compared is told iteration by iteration (StringRunner).
+  if (exact_ || s.left <= 0) return false;
   const DecodedInstruction info = store_.decode(block, block.count);
-  if (!strings_.run(s, info, PhysAddr{block.frame})) {
-    iteration_ = strings_.iterations();
+  string_ = &info;
+  const bool nothing = info.is_repeated() && strings_.nothing_to_do(s, info);
+  if (!nothing && !strings_.run(s, info, PhysAddr{block.frame})) {
+    iteration_ = info.is_repeated() ? strings_.iterations() : 0;
     return false;
   }
+  if (nothing) tell_iterations(info, {}, 0, 0);
   --s.left;
   eip_ += info.length;
   if (!shape_.bits32) eip_ &= 0xffff;
+  s.set_interrupts = false;
   return s.left > 0;
+}
+
+void FastTier::tell_iterations(const DecodedInstruction& info,
+                               const std::array<std::uint32_t, 2>& first, std::uint32_t count,
+                               std::uint32_t step) {
+  if (!cpu_.audience.hears_instructions()) return;
+  ExecutedInstruction e;
+  e.info = &info;
+  e.eip = eip_;
+  e.linear = shape_.code_base + eip_;
+  e.physical = PhysAddr{s_->block->frame + (e.linear & kPageMask)};
+  e.ea_count = count == 0 ? std::uint8_t{0} : info.ea_count;
+  for (unsigned i = 0; i < e.ea_count; ++i) e.ea[i] = first[info.ea[i].argument];
+  const Position now{position(), strings_.iterations()};
+  if (info.is_repeated() && count != 0) {
+    cpu_.audience.iterations(e, count, step, now);
+  } else {
+    cpu_.audience.instruction(e, {now.instruction, 0}, false);
+  }
 }
 
 fast::StringPage FastTier::find_string_page(std::uint32_t linear, bool write) {
   State& s = *s_;
-  const std::size_t index = linear >> 12 & (fast::kTlbEntries - 1);
-  const TlbEntry& entry = write ? s.writes[index] : s.reads[index];
-  const bool here = entry.tag == (linear & ~kPageMask);
-  if (!here) {
+  const std::size_t index = tlb_index(linear);
+  TlbEntry& entry = write ? s.writes[index] : s.reads[index];
+  if (entry.tag != (linear & ~kPageMask)) {
     const LinearAddr code{shape_.code_base + eip_};
-    if (cpu_.mmu.takes_place_of(LinearAddr{linear}, code) || !fill(s, linear, write)) return {};
+    if (cpu_.mmu.takes_place_of(LinearAddr{linear}, code) || !fill(linear, write)) return {};
   }
   const PhysAddr at{entry.frame + (linear & kPageMask)};
   if (write && (store_.holds_code(at.page()) || cpu_.memory.holds_code(at.page()))) {
-    s.writes[index].tag = TlbEntry::kNone;
+    entry.tag = TlbEntry::kNone;
   }
   return {cpu_.memory.host(at), at};
 }
@@ -267,70 +499,81 @@ void FastTier::note_string_store(PhysAddr at, std::uint32_t size) {
   cpu_.memory.mark_defined(at, size);
 }
 
+// ---------------------------------------------------------------------------------------------
+// Accesses
+
 /// Brings a page into the tables of the handlers, if that has no other effect.
-bool FastTier::fill(State& s, std::uint32_t linear, bool write) {
+bool FastTier::fill(std::uint32_t linear, bool write) {
+  State& s = *s_;
   const std::uint32_t page = linear & ~kPageMask;
   const auto known = cpu_.mmu.translate_quietly(
       LinearAddr{page}, write ? Access::write : Access::read, cpu_.user_mode());
-  const bool evicted = stale_ || epoch_ != cpu_.mmu.epoch();
-  if (evicted) {
-    stale_ = false;
-    epoch_ = cpu_.mmu.epoch();
-    for (auto& state : states_) forget_pages(*state);
-  }
+  check_pages();
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
   const std::uint32_t frame = known->frame.page();
   if (!write && !cpu_.memory.has_defined(frame)) return false;
-  const std::size_t index = page >> 12 & (fast::kTlbEntries - 1);
+  if (write && exact_) {
+    cpu_.memory.note_stores(frame);
+  } else if (write) {
+    cpu_.memory.lend(frame);
+  }
+  const std::size_t index = tlb_index(linear);
+  if (exact_) {
+    // Asking for what is defined of a frame may make room for it.
+    ByteMask& defined = cpu_.memory.defined_bytes(frame);
+    check_pages();
+    if (write) {
+      s.defined_writes[index] = &defined;
+    } else {
+      s.defined_reads[index] = &defined;
+    }
+  }
   TlbEntry& entry = write ? s.writes[index] : s.reads[index];
   entry.tag = page;
   entry.frame = known->frame.value;
   entry.host = reinterpret_cast<std::uint8_t*>(
       reinterpret_cast<std::uintptr_t>(cpu_.memory.host(known->frame)) - page);
-  if (write) cpu_.memory.lend(frame);
   return true;
 }
 
 fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
   if (s.one_op != nullptr || s.miss_size == 0) return Answer::careful;
+  const Block& block = *s.block;
   const std::uint32_t linear = s.miss_linear;
-  const bool crosses = (linear & kPageMask) + s.miss_size > kPageSize;
-  if (crosses) return Answer::careful;
-  if (s.block->crosses) return Answer::careful;
+  if ((linear & kPageMask) + s.miss_size > kPageSize || block.crosses) return Answer::careful;
+  const std::size_t index = tlb_index(linear);
+  TlbEntry& entry = s.miss_write ? s.writes[index] : s.reads[index];
+  // It is known: what is missing is what it holds.
+  if (entry.tag == (linear & ~kPageMask)) return Answer::careful;
   // With one TLB for both, data may take the place of the code that is running.
-  if (cpu_.mmu.takes_place_of(LinearAddr{linear}, LinearAddr{s.block->linear})) {
+  if (cpu_.mmu.takes_place_of(LinearAddr{linear}, LinearAddr{block.linear})) {
     return Answer::careful;
   }
-  if (!fill(s, linear, s.miss_write)) return Answer::careful;
+  cpu_.position = {position() - block.count + block.number_of(op), 0};
+  if (!fill(linear, s.miss_write)) return Answer::careful;
   // Its own code must still lie where it does.
-  if (s.code_pages[s.block->page_index] != s.block->where) {
+  if (s.code_pages[block.page_index] != block.where) {
     PhysAddr frame;
-    if (!find_code_page(s.block->linear, frame) || frame.value != s.block->frame) {
-      return Answer::careful;
-    }
-    s.code_pages[s.block->page_index] = s.block->where;
+    if (!find_code_page(block.linear, frame) || frame.value != block.frame) return Answer::careful;
+    check_pages();
+    s.code_pages[block.page_index] = block.where;
+    if (entry.tag != (linear & ~kPageMask)) return Answer::careful;
   }
   if (!s.miss_write) return Answer::again;
-  const std::size_t index = linear >> 12 & (fast::kTlbEntries - 1);
-  const std::uint32_t frame = s.writes[index].frame / kPageSize;
-  if (!store_.holds_code(frame) && !cpu_.memory.holds_code(frame)) return Answer::again;
-  // Each store to a frame of code is looked at.
-  const std::uint32_t number = s.block->number_of(op);
-  const bool ends = number + 1 == s.block->count && s.block->tail == Block::Tail::branch;
-  if (ends) {
-    s.writes[index].tag = TlbEntry::kNone;
+  const PhysAddr at{entry.frame + (linear & kPageMask)};
+  if (!store_.holds_code(at.page()) && !cpu_.memory.holds_code(at.page())) return Answer::again;
+  // Each store to a frame of code is looked at. What ends its block with one is made elsewhere.
+  if (block.number_of(op) + 1 == block.count && block.tail == Block::Tail::branch) {
+    entry.tag = TlbEntry::kNone;
     return Answer::careful;
   }
-  alone_ = {linear & ~kPageMask, PhysAddr{s.writes[index].frame + (linear & kPageMask)},
-            s.miss_size, index, true};
+  alone_ = {at, s.miss_size, index};
   return Answer::alone;
 }
 
 bool FastTier::store_made(State& s) {
   s.writes[alone_.index].tag = TlbEntry::kNone;
-  if (cpu_.memory.holds_code(alone_.at.page())) {
-    cpu_.memory.drop_code(alone_.at, alone_.size);
-  }
+  if (cpu_.memory.holds_code(alone_.at.page())) cpu_.memory.drop_code(alone_.at, alone_.size);
   const bool dropped = store_.stored(alone_.at, alone_.size);
   return !dropped || s.block->frame / kPageSize != alone_.at.page();
 }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/expectation.h"
@@ -36,25 +37,37 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void forget_translations() { stale_ = true; }
 
  private:
-  bool applies() const;
+  bool applies();
   void begin();
   void end();
   void take_segments();
-  void forget_pages(fast::State& s);
-  fast::Policy policy() const;
-  const fast::Block* find_block(std::uint32_t eip);
+  void forget_pages();
+  void check_pages();
+  std::uint64_t position() const { return limit_ - static_cast<std::uint64_t>(s_->left); }
+
+  void run_quietly();
+  void run_judged();
+  bool judge_block();
+  bool judge(const fast::Block& block, std::uint32_t done, std::uint64_t first);
+  void roll_back(std::uint64_t first, std::uint32_t done);
+  std::uint64_t quiet_end() const;
+
+  const fast::Block* find_block(std::uint32_t eip, fast::Policy policy);
   bool find_code_page(std::uint32_t linear, PhysAddr& frame);
   void run_block(const fast::Block& block);
-  /// False where the run ends.
   bool after_block();
+  std::uint32_t settle_block();
+  void note_flags(const fast::Block& block, std::uint32_t count);
+  void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first);
   bool run_string(const fast::Block& block);
+  void tell_iterations(const DecodedInstruction& info, const std::array<std::uint32_t, 2>& first,
+                       std::uint32_t count, std::uint32_t step);
   fast::StringPage find_string_page(std::uint32_t linear, bool write);
   void note_string_store(PhysAddr at, std::uint32_t size);
-  void settle_position();
 
   Answer resolve(fast::State& s, const fast::Op* op) override;
   bool store_made(fast::State& s) override;
-  bool fill(fast::State& s, std::uint32_t linear, bool write);
+  bool fill(std::uint32_t linear, bool write);
 
   CpuContext& cpu_;
   InFlight& flight_;
@@ -62,22 +75,27 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   DebugUnit& debug_;
   fast::BlockStore store_;
   fast::StringLoop strings_;
+  const bool exact_;           ///< memory is looked at byte by byte
+  const fast::Policy policy_;  ///< where nothing is expected
   std::array<std::unique_ptr<fast::State>, 2> states_;  ///< of the supervisor, of the user
   fast::State* s_ = nullptr;                            ///< the one in use
   fast::CodeShape shape_;
   std::array<fast::CodeShape, 2> shapes_;  ///< of the blocks in State::jumps
-  std::uint32_t epoch_ = 0;
+  std::uint32_t epoch_ = 0, mask_epoch_ = 0;
   bool stale_ = true;
   std::uint32_t eip_ = 0;
-  std::uint32_t iteration_ = 0;  ///< of the string instruction there
-  std::uint64_t limit_ = 0;  ///< of this run: first instruction not made
+  std::uint32_t iteration_ = 0;       ///< of the string instruction there
+  std::uint64_t limit_ = 0;           ///< of this run: first instruction not made
+  std::uint64_t careful_until_ = 0;   ///< no block is judged before this instruction
+  const DecodedInstruction* string_ = nullptr;  ///< in progress
+  std::vector<std::uint8_t> area_;              ///< of one block
+  std::vector<BlockStore> stores_told_;
+  std::vector<BlockRead> reads_told_;
   struct {
-    std::uint32_t tag = 0;
     PhysAddr at;
     std::uint32_t size = 0;
     std::size_t index = 0;
-    bool active = false;
-  } alone_;  ///< a page that one store may go to
+  } alone_;  ///< where the one store goes that is made alone
 };
 
 }  // namespace citcat

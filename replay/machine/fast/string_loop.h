@@ -38,6 +38,10 @@ class StringLoop {
   /// Makes iterations of `info`, whose code lies in `code_frame`. True: it is complete. False: what
   /// comes next has to be looked at elsewhere; registers are as they are between iterations.
   bool run(State& s, const DecodedInstruction& info, PhysAddr code_frame);
+  /// `info` is repeated no times.
+  static bool nothing_to_do(const State& s, const DecodedInstruction& info) {
+    return (s.r[kEcx] & (info.address_bits == 16 ? 0xffff : 0xffffffff)) == 0;
+  }
   /// Iterations of the last run() that were made.
   std::uint32_t iterations() const { return iterations_; }
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <optional>
 
-#include "replay/machine/run/code_frames.h"
 
 namespace citcat {
 
@@ -37,7 +36,6 @@ void CodeFetch::find_page(std::uint32_t linear) {
   if (code.host == nullptr) throw UndefinedMemory{code.frame, 1, "code"};
   require_code_at(LinearAddr{linear}, code.frame);
   code.page = linear & ~kPageMask;
-  code_frames_.note_code(code.frame.page());
 }
 
 /// Decodes what lies at `linear`, with `here` bytes of it in this page at most.

@@ -60,7 +60,7 @@ void Machine::correct(PhysAddr captured, std::span<const std::uint8_t> bytes) {
 // What it can be asked
 
 std::uint32_t Machine::next_linear() const {
-  const bool begun = units_->flight.active || units_->running.block != nullptr;
+  const bool begun = units_->flight.active;
   return begun ? cpu_.linear : cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
 }
 
@@ -212,10 +212,7 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   cpu_.code.forget();
   // Translations and their templates stay: those of frames that held something else are gone with
   // what the memory took back.
-  units.running.block = nullptr;
-  units.running.rolled_back = false;
-  units.running.speculated = false;
-  units.speculation.be_careless();
+  units.fast.forget_translations();
   cpu_.resume_flag = s.resume_flag;
   units.flight.resuming = false;
   units.fpu.restore_results(s.model_specific_results);

@@ -6,11 +6,8 @@
 #include "replay/machine/expectation.h"
 #include "replay/machine/fast/fast_tier.h"
 #include "replay/machine/replay_stopped.h"
-#include "replay/machine/run/block_planner.h"
-#include "replay/machine/run/block_runner.h"
-#include "replay/machine/run/block_speculation.h"
-#include "replay/machine/run/code_frames.h"
 #include "replay/machine/run/instruction_runner.h"
+#include "replay/machine/run/translation_watch.h"
 #include "replay/machine/units/code_patcher.h"
 #include "replay/machine/units/early_quirks.h"
 #include "replay/machine/units/exception_delivery.h"
@@ -25,7 +22,6 @@ void RunLoop::run(Position until) {
   cpu_.audience.control().settle();
   cpu_.find_block_limit();
   if (expectation_.compares) expectation_.update();
-  expectation_.find_quiet();
   try {
     while (!cpu_.halted && !cpu_.shut_down) {
       if (!step()) return;
@@ -61,8 +57,6 @@ bool RunLoop::begin_here() {
 bool RunLoop::step() {
   cpu_.after_stop = AfterStop::none;
   rights_.stale = true;
-  cpu_.code.forget_block();
-  running_.surroundings = RunningBlock::kUnknown;
   if (cpu_.by_blocks) {
     units_.fast.run();
     if (begin_here()) {
@@ -75,11 +69,6 @@ bool RunLoop::step() {
   const bool was_patched = units_.patcher.is_active();
   if (was_patched) units_.patcher.restore();
   if (units_.patcher.has_code_to_forget()) units_.patcher.forget_code();
-  units_.code_frames.note_patches();
-  if (running_.rolled_back) {
-    units_.speculation.roll_back();
-    return true;
-  }
   if (stop == EngineStop::translation_fault) return resolve_translation_fault(was_patched);
   if (stop != EngineStop::requested) {
     char text[160];
@@ -92,12 +81,7 @@ bool RunLoop::step() {
 }
 
 bool RunLoop::resolve_translation_fault(bool was_patched) {
-  const std::uint32_t linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
-  if (!units_.blocks.settle_for_translation(linear)) {
-    units_.speculation.roll_back();
-  } else {
-    units_.instructions.resolve_translation_fault();
-  }
+  units_.instructions.resolve_translation_fault();
   if (was_patched && flight_.active && flight_.resuming) units_.patcher.patch();
   return cpu_.after_stop != AfterStop::at_position;
 }
@@ -107,9 +91,6 @@ void RunLoop::finish_step() {
   switch (cpu_.after_stop) {
     case AfterStop::native_fault:
     case AfterStop::finish_repeat:
-    case AfterStop::ask_again:
-    case AfterStop::retranslate:
-    case AfterStop::replan:
       break;  // the engine is elsewhere
     default:
       cpu_.engine.set_eip(cpu_.linear - cpu_.engine.segment_base(kCs));
@@ -137,22 +118,12 @@ void RunLoop::do_as_asked() {
       return units_.instructions.finish_repeat();
     case AfterStop::flush_tlb:
       return cpu_.engine.flush_tlb();
-    case AfterStop::ask_again:
-      units_.instructions.settle_in_flight(running_.hot, false);
-      cpu_.engine.set_eip(running_.hot - cpu_.engine.segment_base(kCs));
-      return cpu_.engine.flush_tlb();
     case AfterStop::debug_trap:
       return units_.delivery.take_debug_trap();
     case AfterStop::resume:
       return;
     case AfterStop::forget_code:
-      return units_.planner.forget_code();
-    case AfterStop::step:
-      return cpu_.engine.step_once();
-    case AfterStop::retranslate:
-      return units_.planner.retranslate();
-    case AfterStop::replan:
-      return units_.planner.replan();
+      return units_.watch.forget_code();
     case AfterStop::at_position:
     case AfterStop::none:
       throw InternalError("the engine stopped without a reason");

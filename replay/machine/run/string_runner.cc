@@ -54,7 +54,7 @@ bool StringRunner::may_repeat_quickly() const {
 std::uint32_t StringRunner::count_quick_iterations() {
   if (!may_repeat_quickly()) return 0;
   const DecodedInstruction& info = *flight_.info;
-  if (rights_.stale) rights_.refresh(cpu_, running_.registers);
+  if (rights_.stale) rights_.refresh(cpu_);
   std::uint64_t n = cpu_.engine.gpr(kEcx) - 1u;
   const bool ends_within = cpu_.until.instruction == cpu_.position.instruction;
   if (ends_within) n = std::min<std::uint64_t>(n, cpu_.until.iteration - cpu_.position.iteration);

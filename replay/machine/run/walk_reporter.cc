@@ -20,7 +20,7 @@ void WalkReporter::walk_write(PhysAddr entry, std::span<const std::uint8_t> byte
 }
 
 void WalkReporter::mapping_evicted(Access access) {
-  cpu_.code.forget_all();
+  cpu_.code.forget();
   fast_.forget_translations();
   // The engine must not keep what the processor's TLB lost, or it would never ask again. Where its
   // code lies is looked at before each block, and by CodeFetch::fetch().

@@ -85,7 +85,7 @@ void PortAccesses::check_permission() {
 void PortAccesses::move_a20_gate() {
   cpu_.engine.set_a20_mask(a20_gate_.mask());
   cpu_.mmu.set_a20_mask(a20_gate_.mask());
-  cpu_.code.forget_all();
+  cpu_.code.forget();
   cpu_.after_stop = AfterStop::flush_tlb;
 }
 

@@ -89,7 +89,7 @@ void Retirement::after_system(const DecodedInstruction& info) {
       fpu_.note_mmx();
       break;
     case InstructionClass::mov_to_cr:
-      cpu_.code.forget_all();
+      cpu_.code.forget();
       cpu_.mmu.control_changed(info.reg_field == 3);
       if (info.reg_field == 3 || info.reg_field == 0) {
         cpu_.audience.address_space(cpu_.engine.cr(3), cpu_.position);
@@ -100,7 +100,7 @@ void Retirement::after_system(const DecodedInstruction& info) {
       cpu_.mmu.control_changed(false);
       break;
     case InstructionClass::invlpg:
-      cpu_.code.forget_all();
+      cpu_.code.forget();
       cpu_.mmu.invalidate_page(LinearAddr{flight_.invlpg_linear});
       break;
     case InstructionClass::cache_flush:

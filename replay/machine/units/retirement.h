@@ -6,7 +6,7 @@
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/expectation.h"
 #include "replay/machine/in_flight.h"
-#include "replay/machine/running_block.h"
+#include "replay/machine/segment_rights.h"
 #include "replay/x86/decoded_instruction.h"
 
 namespace citcat {

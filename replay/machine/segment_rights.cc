@@ -1,16 +1,14 @@
-#include "replay/machine/running_block.h"
+#include "replay/machine/segment_rights.h"
 
 namespace citcat {
 
-void SegmentRights::refresh(const CpuContext& cpu, BlockRegisters& registers) {
+void SegmentRights::refresh(const CpuContext& cpu) {
   stale = false;
-  read = written = flat = 0;
+  read = written = 0;
   const Engine& engine = cpu.engine;
   for (int s = 0; s < 6; ++s) {
     const auto mask = static_cast<std::uint8_t>(1u << s);
     const std::uint32_t flags = engine.segment_flags(s);
-    registers.base[static_cast<std::size_t>(s)] = engine.segment_base(s);
-    if (engine.segment_base(s) == 0) flat |= mask;
     const bool expand_down = (flags & 0x1c00) == 0x1400;
     if (engine.segment_limit(s) != 0xffffffff || expand_down) continue;
     const bool present = (flags & 0x8000) != 0, code = (flags & 0x800) != 0,
@@ -19,7 +17,6 @@ void SegmentRights::refresh(const CpuContext& cpu, BlockRegisters& registers) {
     if (any || (present && (!code || bit))) read |= mask;
     if (any || (present && !code && bit)) written |= mask;
   }
-  code_unlimited = engine.segment_limit(kCs) == 0xffffffff;
 }
 
 }  // namespace citcat
