@@ -353,8 +353,6 @@ TEST_P(RandomPrograms, TellTheSameReadsBeforeAndBehindBlocksThatStoreToOnePlaceM
   });
   if (mode() == GuestMode::real) return;
   EXPECT_GT(blocks, 100 * programs());
-  // The programs of 16 bits happen to have no read between two stores to its place in one block.
-  const bool is_16_bit = mode() == GuestMode::protected16 || mode() == GuestMode::virtual8086;
 }
 
 TEST(BlocksTakenBack, LeaveVectorRegistersAsInstructionsDo) {
