@@ -34,7 +34,9 @@ PlacementRun::PlacementRun(const Recording& recording, const EvidenceSource& evi
   if (cache != nullptr) cache_ = std::make_unique<CacheFollower>(recording, evidence, *cache);
   if (cache_) gate_.behind(*cache_);
   if (form == CacheForm::none) gate_.follow_reads();
-  RewindableReplay::Options replay{verifying(options), {}, {&gate_}};
+  RewindableReplay::Options replay;
+  replay.verifying = verifying(options);
+  replay.observers = {&gate_};
   if (const auto count = CountTally::first_count(recording)) {
     replay.observers.push_back(&tally_.emplace(recording, *count));
   }

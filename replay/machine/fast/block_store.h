@@ -61,6 +61,7 @@ class BlockStore {
   bool full() const { return used_ > kMaxBytes; }
   void clear();
 
+  std::uint64_t decoded() const { return decoder_.decoded(); }
   std::uint64_t made() const { return made_; }
   std::uint64_t dropped() const { return dropped_; }
 

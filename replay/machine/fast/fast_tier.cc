@@ -424,6 +424,7 @@ bool FastTier::judge(const Block& block, std::uint32_t done, std::uint64_t first
 
 /// Undoes the stores of the block that was run last. It is made instruction by instruction then.
 void FastTier::roll_back(std::uint64_t first, std::uint32_t done) {
+  ++cpu_.stats.rolled_back;
   State& s = *s_;
   for (std::uint32_t i = s.logged; i-- != 0;) {
     const fast::LoggedAccess& access = s.log[i];

@@ -35,6 +35,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void stored(PhysAddr at, std::uint32_t size) override { store_.stored(at, size); }
   /// The Mmu lost a translation, or may answer otherwise from now on.
   void forget_translations() { stale_ = true; }
+  const fast::BlockStore& blocks() const { return store_; }
 
  private:
   bool applies();

@@ -66,7 +66,9 @@ std::uint32_t Machine::next_linear() const {
 
 MachineStats Machine::stats() const {
   MachineStats stats = cpu_.stats;
-  stats.decoded = units_->code.decoded();
+  stats.decoded = units_->code.decoded() + units_->fast.blocks().decoded();
+  stats.blocks = units_->fast.blocks().made();
+  stats.blocks_dropped = units_->fast.blocks().dropped();
   const Mmu::Stats& mmu = cpu_.mmu.stats();
   stats.page_walks = mmu.walks;
   stats.quiet_walks = mmu.quiet_walks;

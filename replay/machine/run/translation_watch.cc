@@ -6,6 +6,7 @@ namespace citcat {
 
 void TranslationWatch::begins() {
   constexpr std::uint32_t kSeldom = 16;
+  ++cpu_.stats.translations;
   if (++translations_ % kSeldom == 0) {
     cpu_.code_cache_full |= cpu_.engine.code_cache_needs_flush();
   }
@@ -50,6 +51,7 @@ void TranslationWatch::note_hidden(CodeBytes& code) {
 void TranslationWatch::forget_code() {
   cpu_.code_cache_full = false;
   cpu_.engine.flush_code();
+  ++cpu_.stats.code_forgotten;
 }
 
 }  // namespace citcat
