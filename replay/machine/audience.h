@@ -35,6 +35,10 @@ class Audience {
   bool wants_reads() const { return wants_reads_; }
   /// Somebody besides the judge is told instructions.
   bool hears_instructions() const { return !instructions_.empty(); }
+  /// Of the only observer that is told of instructions, if it takes them so.
+  KtRecords* records() const {
+    return instructions_.size() == 1 ? instructions_[0]->records() : nullptr;
+  }
   /// Null where there is none, or nothing is judged for now.
   BlockJudge* judge() const { return judge_; }
   /// The judge is told nothing as long as `on` is false. Only for one that does not judge blocks.

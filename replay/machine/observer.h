@@ -12,6 +12,7 @@
 namespace citcat {
 
 class ExecutedBlock;
+class KtRecords;
 class Machine;
 
 /// Why the processor touched memory.
@@ -76,6 +77,8 @@ class Observer {
   /// The machine that it is going to be told of, once that has been loaded; it outlives what is
   /// told.
   virtual void watch(const Machine& /*machine*/) {}
+  /// Where KT records of blocks may be put in place of telling block(); null: nowhere.
+  virtual KtRecords* records() { return nullptr; }
 
   virtual void instruction(const ExecutedInstruction&, Position) {}
   /// `count` iterations of a REP string instruction, `first` the one at `now`; the addresses of

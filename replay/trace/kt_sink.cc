@@ -150,6 +150,13 @@ void KtSink::iterations(const ExecutedInstruction& first, std::uint32_t count, s
   look_after(*first.info, eip, first.ea_count, last);
 }
 
+/// Where the next record stands as the last one suggests, within the part that is wanted.
+std::optional<KtRecords::Room> KtSink::open(Position now) {
+  if (now.instruction < blocks_from_ || now.instruction >= blocks_to_) return std::nullopt;
+  make_room(now);
+  return Room{writer_.next(), writer_.room_left(), blocks_to_};
+}
+
 /// False where `block` can have none.
 bool KtSink::make_image(const ExecutedBlock& block) {
   if (block.note() == nullptr) return false;

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
 #include "replay/machine/executed_block.h"
+#include "replay/machine/kt_records.h"
 #include "replay/machine/observer.h"
 #include "replay/trace/address_space_records.h"
 #include "replay/trace/kt_image.h"
@@ -62,7 +64,7 @@ class TraceRange {
 };
 
 /// Writes the instruction stream of a replay as KT, and notes where the writer keeps them.
-class KtSink final : public Observer {
+class KtSink final : public Observer, private KtRecords {
  public:
   KtSink(KtWriter& writer, const KtOptions& options);
 
@@ -71,6 +73,7 @@ class KtSink final : public Observer {
   Wants wants() const override {
     return {.instructions = true, .mappings = options_.process_records};
   }
+  KtRecords* records() override { return options_.offsets ? nullptr : this; }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;
@@ -106,6 +109,10 @@ class KtSink final : public Observer {
     std::uint8_t* const out = writer_.next();
     writer_.commit(image.size(), block.count());
     image.write(out, block.addresses());
+  }
+  std::optional<Room> open(Position now) override;
+  void close(std::size_t bytes, std::uint64_t instructions) override {
+    writer_.commit(bytes, instructions);
   }
   void block_with_care(const ExecutedBlock& block, Position first);
   bool make_image(const ExecutedBlock& block);

@@ -9,14 +9,6 @@
 
 namespace citcat::fast {
 
-namespace {
-
-std::uint64_t key_of(const CodePlace& place) {
-  return std::uint64_t{place.linear} << 32 | place.frame.value >> 12;
-}
-
-}  // namespace
-
 /// One block as it grows.
 class BlockStore::Maker {
  public:
@@ -193,19 +185,42 @@ BlockStore::Set& BlockStore::set_of(const CodeShape& shape, Policy policy) {
   if (last_set_ != nullptr && is(*last_set_)) return *last_set_;
   const auto found = std::find_if(sets_.begin(), sets_.end(), [&](auto& set) { return is(*set); });
   if (found != sets_.end()) return *(last_set_ = found->get());
-  sets_.push_back(std::make_unique<Set>(Set{shape, policy, {}}));
+  sets_.push_back(std::make_unique<Set>(Set{.shape = shape, .policy = policy}));
   return *(last_set_ = sets_.back().get());
+}
+
+/// Where the block that begins there is kept, or is to be kept: linear probing.
+Block*& BlockStore::slot_of(std::vector<Block*>& slots, std::uint32_t linear,
+                            std::uint32_t frame) {
+  constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
+  const std::uint64_t key = std::uint64_t{linear} << 20 ^ frame >> 12;
+  for (std::size_t i = key * kMix >> 40;; ++i) {
+    Block*& slot = slots[i & (slots.size() - 1)];
+    if (slot == nullptr || (slot->linear == linear && slot->frame == frame)) return slot;
+  }
+}
+
+void BlockStore::grow(Set& set) {
+  std::vector<Block*> slots(2 * set.slots.size());
+  for (Block* const block : set.slots) {
+    if (block != nullptr) slot_of(slots, block->linear, block->frame) = block;
+  }
+  set.slots = std::move(slots);
 }
 
 Block* BlockStore::find(const CodePlace& place, const CodeShape& shape, Policy policy) {
   Set& set = set_of(shape, policy);
-  Block*& block = set.blocks[key_of(place)];
+  if (2 * set.used >= set.slots.size()) grow(set);
+  Block*& block = slot_of(set.slots, place.linear, place.frame.value);
   const bool usable =
       block != nullptr && block->eip == place.eip &&
       (!block->crosses || (place.has_second && block->second_frame == place.second_frame.value));
-  if (!usable) block = Maker(*this, place, set).make();
-  if (block != nullptr && !usable) ++made_;
-  return block;
+  if (usable) return block;
+  Block* const made = Maker(*this, place, set).make();
+  if (made == nullptr) return nullptr;
+  ++made_;
+  if (block == nullptr) ++set.used;
+  return block = made;
 }
 
 const Block& BlockStore::cut(const Block& block, std::uint32_t count, Policy policy) {

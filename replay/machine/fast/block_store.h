@@ -7,7 +7,6 @@
 #include <memory>
 #include <memory_resource>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -77,11 +76,14 @@ class BlockStore {
   struct Set {
     CodeShape shape;
     Policy policy;
-    std::unordered_map<std::uint64_t, Block*> blocks;
+    std::vector<Block*> slots = std::vector<Block*>(std::size_t{1} << 12);  ///< by slot_of()
+    std::size_t used = 0;
   };
   class Maker;
 
   Set& set_of(const CodeShape& shape, Policy policy);
+  static Block*& slot_of(std::vector<Block*>& slots, std::uint32_t linear, std::uint32_t frame);
+  static void grow(Set& set);
   Block* make(const CodePlace& place, Set& set);
   void cover(Block& block, PhysAddr at, std::uint32_t size);
   template <class T>

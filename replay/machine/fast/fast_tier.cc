@@ -45,6 +45,7 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
           [this](const std::array<std::uint32_t, 2>& first, std::uint32_t count,
                  std::uint32_t step) { tell_iterations(*string_, first, count, step); }),
       exact_(expectation.compares),
+      records_(cpu.audience.records()),
       policy_(quiet_policy(expectation.compares, cpu.audience.hears_instructions())),
       area_(kAreaBytes) {
   cpu.memory.set_watcher(*this);
@@ -218,13 +219,14 @@ const Block* FastTier::find_block(std::uint32_t eip, Policy policy) {
   return block;
 }
 
-void FastTier::run_block(const Block& block) {
+/// Runs `block`, and what follows it in its policy, with the first area at `area`.
+void FastTier::run_block(const Block& block, std::uint8_t* area) {
   State& s = *s_;
   s.block = &block;
   s.left -= block.count;
   s.set_interrupts = false;
-  if (block.image != nullptr) std::memcpy(area_.data(), block.image, block.area_bytes);
-  block.ops[0].handler(block.ops, &s, area_.data(), s.flags.z, s.flags.s, s.flags.c);
+  if (block.image != nullptr) std::memcpy(area, block.image, block.area_bytes);
+  block.ops[0].handler(block.ops, &s, area, s.flags.z, s.flags.s, s.flags.c);
 }
 
 /// The block in progress was left: instructions that were made of it. The processor is before the
@@ -269,44 +271,83 @@ void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t
 }
 
 // ---------------------------------------------------------------------------------------------
-// Where nobody compares
+// Where nothing is compared
 
 void FastTier::run_quietly() {
-  State& s = *s_;
-  while (s.left > 0) {
-    const Block* block = find_block(eip_, policy_);
-    if (block == nullptr) return;
-    if (block->count > s.left) {
-      block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), policy_);
-    }
-    run_block(*block);
-    if (!after_block()) return;
+  while (s_->left > 0 && run_stretch(false) == Stretch::ended) {
   }
 }
 
-/// After blocks that nobody judges. False where something has to be looked at elsewhere.
-bool FastTier::after_block() {
+/// Runs blocks, up to the limit at most. `whole_blocks`: none is cut short for it.
+FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
+  if (records_ != nullptr) {
+    if (const auto room = records_->open({position(), 0})) return run_recorded(*room, whole_blocks);
+  }
+  return run_told(whole_blocks);
+}
+
+FastTier::Stretch FastTier::run_told(bool whole_blocks) {
+  State& s = *s_;
+  const Block* block = find_block(eip_, policy_);
+  if (block == nullptr) return Stretch::left;
+  if (block->count > s.left) {
+    if (whole_blocks) return Stretch::too_long;
+    block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), policy_);
+  }
+  run_block(*block, area_.data());
+  return after_block(policy_);
+}
+
+/// The same with the records of all that runs put one after the other.
+FastTier::Stretch FastTier::run_recorded(const KtRecords::Room& room, bool whole_blocks) {
+  State& s = *s_;
+  const Policy policy = exact_ ? Policy::exact_traced : Policy::traced;
+  const std::uint64_t first = position();
+  const auto may_run = static_cast<std::int64_t>(
+      std::min<std::uint64_t>(room.until - first, static_cast<std::uint64_t>(s.left)));
+  const Block* const block = find_block(eip_, policy);
+  if (block == nullptr) return Stretch::left;
+  if (block->count > may_run) return run_told(whole_blocks);
+  const std::int64_t beyond = s.left - may_run;
+  s.left = may_run;
+  s.area_limit = room.at + room.bytes;
+  run_block(*block, room.at);
+  s.left += beyond;
+  const Block& last = *s.block;
+  const bool whole = s.exit == Exit::branch || s.exit == Exit::tail;
+  const std::uint32_t done = whole ? last.count : last.number_of(s.at);
+  const std::uint64_t made = position() - first - (last.count - done);
+  records_->close(static_cast<std::size_t>(s.area - room.at) + last.areas[done], made);
+  return after_block(policy);
+}
+
+/// After blocks that nobody judges.
+FastTier::Stretch FastTier::after_block(Policy policy) {
   State& s = *s_;
   const Block& block = *s.block;
   const std::uint32_t done = settle_block();
   const bool whole = done == block.count;
   if (exact_ && (!whole || block.counts_shifts || s.exit == Exit::tail)) note_flags(block, done);
-  if (policy_ == Policy::told || policy_ == Policy::exact_told) {
+  if (policy == Policy::told || policy == Policy::exact_told) {
     tell_block(block, done, position() - done);
   }
   if (s.exit == Exit::tail && block.tail == Block::Tail::string) return run_string(block);
-  if (s.exit != Exit::branch) return s.exit == Exit::patched;
-  if (s.left <= 0) return false;
-  // The way there is remembered, if it leads to a block that may be run like this.
-  const Block* const next = find_block(eip_, policy_);
-  if (next == nullptr) return false;
-  if (next->crosses || next->count == 0 || block.eip == Block::kNoEip) return true;
+  if (s.exit == Exit::patched) return Stretch::ended;
+  if (s.exit != Exit::branch) return Stretch::left;
+  if (s.left > 0) link(block, policy);
+  return Stretch::ended;
+}
+
+/// Remembers the way from the block to the next one, if that leads to one that may be run like it.
+void FastTier::link(const Block& block, Policy policy) {
+  State& s = *s_;
+  const Block* const next = find_block(eip_, policy);
+  if (next == nullptr || next->crosses || next->count == 0 || block.eip == Block::kNoEip) return;
   if (s.exit_link == kIndirectLink) {
     s.jumps[State::jump_index(eip_)] = next;
   } else {
     block.next[s.exit_link] = next;
   }
-  return true;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -320,20 +361,17 @@ std::uint64_t FastTier::quiet_end() const {
 void FastTier::run_judged() {
   State& s = *s_;
   while (s.left > 0) {
-    const std::uint64_t now = position(), end = quiet_end();
-    const Block* const block = end > now ? find_block(eip_, policy_) : nullptr;
-    if (end > now && block == nullptr) return;
-    if (block != nullptr && now + block->count <= end) {
+    const std::uint64_t end = quiet_end();
+    if (end > position()) {
       // Until there nothing is asked.
       const std::uint64_t beyond = limit_ - end;
       s.left -= static_cast<std::int64_t>(beyond);
       limit_ = end;
-      run_block(*block);
-      const bool on = after_block();
+      const Stretch stretch = run_stretch(true);
       limit_ += beyond;
       s.left += static_cast<std::int64_t>(beyond);
-      if (!on && (s.exit != Exit::branch || position() < end)) return;
-      continue;
+      if (stretch == Stretch::left) return;
+      if (stretch == Stretch::ended) continue;
     }
     if (!judge_block()) return;
   }
@@ -363,7 +401,7 @@ bool FastTier::judge_block() {
   const FlagEffect untold = s.untold;
   s.logged = 0;
   s.shift_count = 0;
-  run_block(*block);
+  run_block(*block, area_.data());
   const std::uint32_t done = settle_block();
   s.untold = untold;
   if (done == 0) {
@@ -442,23 +480,23 @@ void FastTier::roll_back(std::uint64_t first, std::uint32_t done) {
 // ---------------------------------------------------------------------------------------------
 // Strings
 
-bool FastTier::run_string(const Block& block) {
+FastTier::Stretch FastTier::run_string(const Block& block) {
   State& s = *s_;
   // What is compared is told iteration by iteration (StringRunner).
-  if (exact_ || s.left <= 0) return false;
+  if (exact_ || s.left <= 0) return Stretch::left;
   const DecodedInstruction info = store_.decode(block, block.count);
   string_ = &info;
   const bool nothing = info.is_repeated() && strings_.nothing_to_do(s, info);
   if (!nothing && !strings_.run(s, info, PhysAddr{block.frame})) {
     iteration_ = info.is_repeated() ? strings_.iterations() : 0;
-    return false;
+    return Stretch::left;
   }
   if (nothing) tell_iterations(info, {}, 0, 0);
   --s.left;
   eip_ += info.length;
   if (!shape_.bits32) eip_ &= 0xffff;
   s.set_interrupts = false;
-  return s.left > 0;
+  return Stretch::ended;
 }
 
 void FastTier::tell_iterations(const DecodedInstruction& info,

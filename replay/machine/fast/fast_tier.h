@@ -17,6 +17,7 @@
 #include "replay/machine/fast/fast_state.h"
 #include "replay/machine/fast/string_loop.h"
 #include "replay/machine/in_flight.h"
+#include "replay/machine/kt_records.h"
 
 namespace citcat {
 
@@ -46,8 +47,17 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void check_pages();
   std::uint64_t position() const { return limit_ - static_cast<std::uint64_t>(s_->left); }
 
+  /// How a stretch of blocks came to its end.
+  enum class Stretch : std::uint8_t {
+    ended,     ///< more can be run
+    too_long,  ///< nothing ran: the next block goes beyond the limit
+    left,      ///< what is next has to be looked at elsewhere
+  };
   void run_quietly();
   void run_judged();
+  Stretch run_stretch(bool whole_blocks);
+  Stretch run_recorded(const KtRecords::Room& room, bool whole_blocks);
+  Stretch run_told(bool whole_blocks);
   bool judge_block();
   bool judge(const fast::Block& block, std::uint32_t done, std::uint64_t first);
   void roll_back(std::uint64_t first, std::uint32_t done);
@@ -55,12 +65,13 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
 
   const fast::Block* find_block(std::uint32_t eip, fast::Policy policy);
   bool find_code_page(std::uint32_t linear, PhysAddr& frame);
-  void run_block(const fast::Block& block);
-  bool after_block();
+  void run_block(const fast::Block& block, std::uint8_t* area);
+  Stretch after_block(fast::Policy policy);
+  void link(const fast::Block& block, fast::Policy policy);
   std::uint32_t settle_block();
   void note_flags(const fast::Block& block, std::uint32_t count);
   void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first);
-  bool run_string(const fast::Block& block);
+  Stretch run_string(const fast::Block& block);
   void tell_iterations(const DecodedInstruction& info, const std::array<std::uint32_t, 2>& first,
                        std::uint32_t count, std::uint32_t step);
   fast::StringPage find_string_page(std::uint32_t linear, bool write);
@@ -77,7 +88,8 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   fast::BlockStore store_;
   fast::StringLoop strings_;
   const bool exact_;           ///< memory is looked at byte by byte
-  const fast::Policy policy_;  ///< where nothing is expected
+  KtRecords* const records_;   ///< may be null
+  const fast::Policy policy_;  ///< where nothing is expected, and blocks are told
   std::array<std::unique_ptr<fast::State>, 2> states_;  ///< of the supervisor, of the user
   fast::State* s_ = nullptr;                            ///< the one in use
   fast::CodeShape shape_;
