@@ -140,6 +140,11 @@ ReplayReport ReplaySession::run() {
   if (options_.start) return run_to(to());
   ReplayReport report = end(replayer_->run());
   const bool careful = report.end == ReplayReport::End::diverged && verifier_ && verifier_->plain();
+  if (careful && report.divergence && logger.at(LogLevel::debug)) {
+    const Divergence& d = *report.divergence;
+    logger.write(fmt::format("instruction {}: {}; expected {}, found {}", d.position.instruction,
+                             d.reason, d.expected, d.found));
+  }
   return careful ? run_carefully() : report;
 }
 

@@ -588,7 +588,8 @@ fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
   if (cpu_.mmu.takes_place_of(LinearAddr{linear}, LinearAddr{block.linear})) {
     return Answer::careful;
   }
-  cpu_.position = {position() - block.count + block.number_of(op), 0};
+  // Walks are told as somewhere within the block.
+  cpu_.position = {position() - block.count, 0};
   if (!fill(linear, s.miss_write)) return Answer::careful;
   // Its own code must still lie where it does.
   if (s.code_pages[block.page_index] != block.where) {
