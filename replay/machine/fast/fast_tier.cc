@@ -41,7 +41,9 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
       strings_(
           cpu.memory,
           [this](std::uint32_t linear, bool write) { return find_string_page(linear, write); },
-          [this](PhysAddr at, std::uint32_t size) { note_string_store(at, size); },
+          [this](PhysAddr at, std::uint32_t size, const PhysAddr* from) {
+            note_string_store(at, size, from);
+          },
           [this](const std::array<std::uint32_t, 2>& first, std::uint32_t count,
                  std::uint32_t step) { tell_iterations(*string_, first, count, step); }),
       exact_(expectation.compares),
@@ -251,9 +253,13 @@ std::uint32_t FastTier::settle_block() {
   return done;
 }
 
-/// What instructions of a block did to the flags, where its own sum does not tell.
+/// Adds what the first `count` instructions of a block, as they ran last, did to the flags.
 void FastTier::note_flags(const Block& block, std::uint32_t count) {
   State& s = *s_;
+  if (count == block.count && !block.counts_shifts) {
+    s.untold = s.untold + block.flags;
+    return;
+  }
   const std::span<const std::uint8_t> counts(s.shift_counts.data(), s.shift_count);
   s.untold = s.untold + store_.flags_of(block, count, counts);
   s.shift_count = 0;
@@ -386,7 +392,8 @@ bool FastTier::judge_block() {
   if (block->count > s.left) {
     block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), Policy::logged);
   }
-  if (block->count == 0) return false;  // its tail; what a string compares is looked at elsewhere
+  // A string in which something is expected is told iteration by iteration (StringRunner).
+  if (block->count == 0) return false;
   if (first + block->count > expectation_.next.instruction) {
     cpu_.position = {first, 0};
     expectation_.update();
@@ -482,8 +489,7 @@ void FastTier::roll_back(std::uint64_t first, std::uint32_t done) {
 
 FastTier::Stretch FastTier::run_string(const Block& block) {
   State& s = *s_;
-  // What is compared is told iteration by iteration (StringRunner).
-  if (exact_ || s.left <= 0) return Stretch::left;
+  if (s.left <= 0) return Stretch::left;
   const DecodedInstruction info = store_.decode(block, block.count);
   string_ = &info;
   const bool nothing = info.is_repeated() && strings_.nothing_to_do(s, info);
@@ -492,6 +498,7 @@ FastTier::Stretch FastTier::run_string(const Block& block) {
     return Stretch::left;
   }
   if (nothing) tell_iterations(info, {}, 0, 0);
+  if (exact_ && !nothing) s.untold = s.untold + flag_effect_of(info, 0);
   --s.left;
   eip_ += info.length;
   if (!shape_.bits32) eip_ &= 0xffff;
@@ -533,9 +540,10 @@ fast::StringPage FastTier::find_string_page(std::uint32_t linear, bool write) {
   return {cpu_.memory.host(at), at};
 }
 
-void FastTier::note_string_store(PhysAddr at, std::uint32_t size) {
+void FastTier::note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr* from) {
   if (cpu_.memory.holds_code(at.page())) cpu_.memory.drop_code(at, size);
   cpu_.memory.mark_defined(at, size);
+  if (exact_ && from != nullptr) expectation_.judge->copied(*from, at, size);
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void tell_iterations(const DecodedInstruction& info, const std::array<std::uint32_t, 2>& first,
                        std::uint32_t count, std::uint32_t step);
   fast::StringPage find_string_page(std::uint32_t linear, bool write);
-  void note_string_store(PhysAddr at, std::uint32_t size);
+  void note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr* from);
 
   Answer resolve(fast::State& s, const fast::Op* op) override;
   bool store_made(fast::State& s) override;

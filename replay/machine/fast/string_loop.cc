@@ -110,7 +110,9 @@ std::uint32_t StringLoop::make(State& s, std::uint32_t count) {
       std::memmove(to.page.host - i * size_, sides_[0].page.host - i * size_, size_);
     }
   }
-  stored_(lowest_at(to, count), static_cast<std::uint32_t>(bytes));
+  const PhysAddr from = lowest_at(sides_[0], count);
+  stored_(lowest_at(to, count), static_cast<std::uint32_t>(bytes),
+          operation == 0xa4 ? &from : nullptr);
   return count;
 }
 

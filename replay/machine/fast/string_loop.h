@@ -22,11 +22,12 @@ struct StringPage {
 /// Runs one string instruction on the registers of a State.
 class StringLoop {
  public:
-  /// `find`: where a linear address lies, for a store or a read. `stored`: memory was stored to.
+  /// `find`: where a linear address lies, for a store or a read. `stored`: memory was stored to, with
+  /// what lies at `from` where that is not null.
   /// `made`: so many iterations were made, the first with these linear addresses, of
   /// DecodedInstruction::ea; each further one's are `step` bytes higher.
   using Find = std::function<StringPage(std::uint32_t linear, bool write)>;
-  using Stored = std::function<void(PhysAddr at, std::uint32_t size)>;
+  using Stored = std::function<void(PhysAddr at, std::uint32_t size, const PhysAddr* from)>;
   using Made = std::function<void(const std::array<std::uint32_t, 2>& first, std::uint32_t count,
                                   std::uint32_t step)>;
   StringLoop(Memory& memory, Find find, Stored stored, Made made)
