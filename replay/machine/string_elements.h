@@ -8,10 +8,9 @@
 
 namespace citcat {
 
-/// CMPS and SCAS, by the last opcode byte.
+/// CMPS and SCAS.
 inline bool compares_strings(const DecodedInstruction& info) {
-  const std::uint8_t operation = info.opcode & 0xfe;
-  return operation == 0xa6 || operation == 0xae;
+  return info.is(Operation::cmps) || info.is(Operation::scas);
 }
 
 /// `bytes` of elements of `size` bytes, each the low ones of `value`.
