@@ -33,6 +33,7 @@ struct Part {
   ReplayRange range;
   Checkpoints::Start start;
   bool first = false, last = false;  ///< of the trace
+  ExecutionPath path = ExecutionPath::blocks;
 };
 
 /// Before each piece of what a process tells.
@@ -152,6 +153,7 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
       options.to = part.range.to;
       options.start = part.start;
       options.checkpoints = &checkpoints;
+      options.path = part.path;
       run = std::make_unique<ReplaySession>(file, &trace, options);
     }
     const std::uint64_t before = writer.instructions();
@@ -306,6 +308,7 @@ TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt
     return result;
   }
   parts.front().first = parts.back().last = true;
+  for (Part& part : parts) part.path = options.path;
   const std::uint64_t end =
       std::min(options.range.to, file.recording().instructions.value_or(options.range.to));
   Progress progress = console.progress("replaying", "instructions", end);

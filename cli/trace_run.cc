@@ -27,6 +27,7 @@ TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const Trace
   run_options.to = options.range.to;
   run_options.check = options.check;
   run_options.policy = options.policy;
+  run_options.path = options.path;
   if (options.use_checkpoints) {
     run_options.start = checkpoints.start_for(options.range, options.policy.strict);
     run_options.checkpoints = &checkpoints;

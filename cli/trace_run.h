@@ -17,6 +17,7 @@ struct TraceRunOptions {
   ReplayRange range;
   bool check = true;  ///< compare with evidence or digests on the way
   ComparisonPolicy policy;
+  ExecutionPath path = ExecutionPath::blocks;
   bool use_checkpoints = true;  ///< begin at the last checkpoint before the range
   /// As in SessionOptions; may be empty: then the comparison is slower.
   std::function<Observer*()> start_over;

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
+#include "cli/engine_argument.h"
 #include "cli/parallel_trace.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
@@ -37,6 +38,7 @@ struct ReplayArguments {
   bool processes = false, unchecked = false;
   bool from_start = false, stats = false, json = false;
   ComparisonPolicy comparison;
+  ExecutionPath path = ExecutionPath::blocks;
 };
 
 KtOptions kt_options(const ReplayArguments& arguments) {
@@ -224,6 +226,7 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   options.range = arguments.range;
   options.check = !arguments.unchecked;
   options.policy = arguments.comparison;
+  options.path = arguments.path;
   // Checkpoints are of the run without the hints.
   options.use_checkpoints = !arguments.from_start && arguments.hints.empty();
   const double opening = seconds_since(opened);
@@ -269,6 +272,7 @@ CommandRun define_replay(CLI::App& app) {
   define_comparison(app, arguments->comparison);
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
+  define_engine(app, arguments->path);
   app.add_flag("--stats", arguments->stats,
                "Say on stderr, or in the JSON, what the replay did and what it took");
   app.add_flag("--json", arguments->json, "Print one line of JSON");

@@ -27,7 +27,8 @@ ReplaySession::ReplaySession(const RecordingFile& file, Observer* observer, Sess
   options_.to = digests_.stop(options_.to);
   // An observer that cannot be told anew must not be told of a run that may be given up.
   const bool can_start_over = observer == nullptr || options_.start_over;
-  const bool plain = options_.plain_first && can_start_over && options_.cache == nullptr;
+  const bool plain = options_.plain_first && can_start_over && options_.cache == nullptr &&
+                     options_.path == ExecutionPath::blocks;
   if (logger.at(LogLevel::info)) {
     const char* const compared = options_.check ? (plain ? "evidence, plainly first" : "evidence")
                                  : digests_.needed() ? "digests"
