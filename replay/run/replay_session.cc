@@ -46,7 +46,18 @@ void ReplaySession::add_comparison(bool plain, Listeners& listeners) {
   verifier_options.policy.waived = file_.waived();
   // What is corrected on the way is compared store by store.
   verifier_options.plain = plain && recording.adoptions.empty();
-  verifier_ = std::make_unique<Verifier>(recording, file_.evidence(), verifier_options);
+  std::unique_ptr<EvidenceReader> evidence;
+  if (options_.rewindable) {
+    verifier_options.plain = verifier_options.final_memory = false;
+    auto reader =
+        std::make_unique<RewindableEvidence>([this] { return file_.evidence(); });
+    evidence_ = reader.get();
+    evidence_->hold();
+    evidence = std::move(reader);
+  } else {
+    evidence = file_.evidence();
+  }
+  verifier_ = std::make_unique<Verifier>(recording, std::move(evidence), verifier_options);
   listeners.add(*verifier_);
   if (options_.cache == nullptr) return;
   cache_ = std::make_unique<CacheCheck>(recording, file_.evidence(), *options_.cache);
@@ -97,10 +108,10 @@ std::optional<Position> ReplaySession::end_within_repeat() const {
 }
 
 void ReplaySession::go_to(const Checkpoints::Start& start, std::uint64_t to) {
+  const bool same_run = options_.start->series == start.series;
   options_.start = start;
   options_.to = to;
-  const std::unique_ptr<Adoptions> adoptions = options_.checkpoints->adoptions_from(start);
-  if ((adoptions != nullptr) != (adoptions_ != nullptr) || end_within_repeat() != end_) {
+  if (!same_run || end_within_repeat() != end_) {
     set_up(false);
     return;
   }
@@ -113,10 +124,29 @@ std::uint64_t ReplaySession::to() const {
   return options_.start ? last_stop(options_.start->end, options_.to) : options_.to;
 }
 
-ReplayReport ReplaySession::run_to(std::uint64_t to) {
-  to = std::min(to, this->to());
+ReplaySession::Checkpoint ReplaySession::checkpoint() const {
+  CITCAT_ASSERT(options_.rewindable);
+  Checkpoint c{replayer_->checkpoint(), std::nullopt, 0, passed_};
+  if (!verifier_) return c;
+  c.verifier = verifier_->checkpoint();
+  c.evidence = evidence_->position();
+  return c;
+}
+
+void ReplaySession::restore(const Checkpoint& c) {
+  if (c.verifier) {
+    evidence_->seek(c.evidence);
+    verifier_->restore(*c.verifier);
+  }
+  replayer_->restore(c.replayer);
+  if (adoptions_) adoptions_->go_to(c.replayer.machine.position);
+  passed_ = c.passed;
+}
+
+ReplayReport ReplaySession::run_to(Position to) {
+  to = std::min(to, Position{this->to(), 0});
   if (!passed_) return replayer_->run_to(to);
-  for (auto next = options_.checkpoints->after(*passed_); next && next->instruction <= to;
+  for (auto next = options_.checkpoints->after(*passed_); next && next->instruction <= to.instruction;
        next = options_.checkpoints->after(*passed_)) {
     ReplayReport report = replayer_->run_to(next->instruction);
     if (report.end == ReplayReport::End::diverged) return report;

@@ -13,6 +13,7 @@
 #include "replay/session/adoptions.h"
 #include "replay/session/checkpoints.h"
 #include "replay/session/replayer.h"
+#include "replay/session/rewindable_evidence.h"
 #include "replay/verify/cache_check.h"
 #include "replay/verify/comparison_policy.h"
 #include "replay/verify/verifier.h"
@@ -38,6 +39,9 @@ struct SessionOptions {
   std::optional<Checkpoints::Start> start;
   const Checkpoints* checkpoints = nullptr;  ///< of `start`
   std::function<void(Position)> progress;    ///< called now and then; may be empty
+  /// checkpoint() and restore() are going to be used: evidence that was read is kept, and final
+  /// memory is not compared. Not with `plain_first` or `cache`.
+  bool rewindable = false;
 };
 
 class ReplaySession {
@@ -57,7 +61,19 @@ class ReplaySession {
   void go_to(const Checkpoints::Start& start, std::uint64_t to);
   /// Replays up to an instruction, to() at the latest, and may be called again; says nothing of
   /// what is left of the evidence. Checkpoints on the way must agree.
-  ReplayReport run_to(std::uint64_t to);
+  ReplayReport run_to(std::uint64_t to) { return run_to(Position{to, 0}); }
+  /// The same, up to a boundary between two iterations.
+  ReplayReport run_to(Position to);
+  /// Where the replay stands, with its comparison, to come back to; for SessionOptions::rewindable.
+  struct Checkpoint {
+    Replayer::Checkpoint replayer;
+    std::optional<Verifier::Checkpoint> verifier;  ///< where evidence is compared
+    std::uint64_t evidence = 0;                    ///< transactions read
+    std::optional<Checkpoints::Start> passed;
+  };
+  Checkpoint checkpoint() const;
+  /// Of this session. The observer is not told.
+  void restore(const Checkpoint& checkpoint);
   /// What run() would have returned after run_to() gave `report` and there is no more to replay.
   ReplayReport end(ReplayReport report);
   /// The first instruction that is not going to be replayed, as far as is known.
@@ -92,6 +108,7 @@ class ReplaySession {
   Observer* observer_;
   SessionOptions options_;
   DigestCheck digests_;
+  RewindableEvidence* evidence_ = nullptr;  ///< the verifier's, where it can be taken back
   std::unique_ptr<Verifier> verifier_;
   std::unique_ptr<CacheCheck> cache_;
   std::unique_ptr<Adoptions> adoptions_;

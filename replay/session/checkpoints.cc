@@ -89,8 +89,7 @@ bool Checkpoints::agrees(const Start& at, Replayer& replayer) const {
 
 std::unique_ptr<Adoptions> Checkpoints::adoptions_from(const Start& start) const {
   const std::vector<Adoption>& all = series_[start.series].run().adoptions;
-  const bool none = all.empty() || all.back().position.instruction < start.instruction;
-  if (none) return nullptr;
+  if (all.empty()) return nullptr;
   return std::make_unique<Adoptions>(all, Position{start.instruction, 0});
 }
 

@@ -42,7 +42,7 @@ class Checkpoints {
   /// The beginning and the checkpoints, in their order, of the series that has most of those a
   /// replay may start from; empty when there are none.
   std::vector<Start> longest_series(bool strict) const;
-  /// What the replay from there must take over, or null when it is nothing.
+  /// What the replay from there must take over, or null when that run took nothing over.
   std::unique_ptr<Adoptions> adoptions_from(const Start& start) const;
   /// What restore() read last, for the next one to read less.
   struct Loaded {
