@@ -347,6 +347,7 @@ FastTier::Stretch FastTier::after_block(Policy policy) {
 /// Remembers the way from the block to the next one, if that leads to one that may be run like it.
 void FastTier::link(const Block& block, Policy policy) {
   State& s = *s_;
+  if (policy == Policy::told || policy == Policy::exact_told) return;  // come back each time
   const Block* const next = find_block(eip_, policy);
   if (next == nullptr || next->crosses || next->count == 0 || block.eip == Block::kNoEip) return;
   if (s.exit_link == kIndirectLink) {
