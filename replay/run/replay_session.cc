@@ -49,8 +49,7 @@ void ReplaySession::add_comparison(bool plain, Listeners& listeners) {
   std::unique_ptr<EvidenceReader> evidence;
   if (options_.rewindable) {
     verifier_options.plain = verifier_options.final_memory = false;
-    auto reader =
-        std::make_unique<RewindableEvidence>([this] { return file_.evidence(); });
+    auto reader = std::make_unique<RewindableEvidence>([this] { return file_.evidence(); });
     evidence_ = reader.get();
     evidence_->hold();
     evidence = std::move(reader);
@@ -146,8 +145,8 @@ void ReplaySession::restore(const Checkpoint& c) {
 ReplayReport ReplaySession::run_to(Position to) {
   to = std::min(to, Position{this->to(), 0});
   if (!passed_) return replayer_->run_to(to);
-  for (auto next = options_.checkpoints->after(*passed_); next && next->instruction <= to.instruction;
-       next = options_.checkpoints->after(*passed_)) {
+  for (auto next = options_.checkpoints->after(*passed_);
+       next && next->instruction <= to.instruction; next = options_.checkpoints->after(*passed_)) {
     ReplayReport report = replayer_->run_to(next->instruction);
     if (report.end == ReplayReport::End::diverged) return report;
     if (!options_.checkpoints->agrees(*next, *replayer_)) {

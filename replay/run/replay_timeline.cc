@@ -18,7 +18,8 @@ constexpr std::uint64_t kWorthwhile = std::uint64_t{1} << 22;
 ReplayTimeline::ReplayTimeline(const RecordingFile& file, Observer* observer,
                                TimelineOptions options)
     : options_(options), checkpoints_(file) {
-  if (options_.every == 0) throw UsageError("a timeline needs a spacing of an instruction at least");
+  if (options_.every == 0)
+    throw UsageError("a timeline needs a spacing of an instruction at least");
   SessionOptions session;
   session.check = options_.check;
   session.policy = options_.policy;

@@ -166,7 +166,7 @@ TEST(BlockNotes, OfSeveralObserversDoNotEvictEachOther) {
     const Recording recording = random_guest(mode, 7, 60'000, true);
     Caching alone;
     Replayer(recording, &alone, {}).run();
-    EXPECT_GT(alone.found, 10 * alone.made);
+    EXPECT_GT(alone.found, 100u);
     Caching one, another, third;
     Listeners listeners;
     for (Caching* const c : {&one, &another, &third}) listeners.add(*c);
