@@ -627,9 +627,11 @@ CITCAT_FAST_HANDLER void double_shift(FAST_PARAMETERS) {
   const unsigned count = kByCl ? count_in_cl<P>(s) : op->immediate;
   if (kByCl && count == 0) FAST_NEXT;
   const std::uint32_t x = get<std::uint32_t>(s, op->a), y = get<std::uint32_t>(s, op->b);
-  const std::uint32_t before = kRight ? x >> (count - 1) : x << (count - 1);
-  const std::uint32_t z =
-      kRight ? x >> count | y << (32 - count) : x << count | y >> (32 - count);
+  // Both together, by one less: its last bit is the carry.
+  const std::uint64_t both = kRight ? x | std::uint64_t{y} << 32 : y | std::uint64_t{x} << 32;
+  const auto before = static_cast<std::uint32_t>(kRight ? both >> (count - 1)
+                                                        : both << (count - 1) >> 32);
+  const auto z = static_cast<std::uint32_t>(kRight ? both >> count : both << count >> 32);
   const std::uint32_t cf = kRight ? before << 31 : before & LazyFlags::kCarry;
   put(s, op->a, z);
   fz = fs = z;
