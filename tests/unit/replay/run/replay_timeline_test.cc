@@ -32,7 +32,7 @@ void expect_same_memory(const Memory& a, const Memory& b) {
     for (std::uint32_t i = 0; i < kPageSize; ++i) {
       const PhysAddr at{page * kPageSize + i};
       if (a.defined_byte(at) != b.defined_byte(at)) {
-        ADD_FAILURE() << "memory differs at " << at.value << ": " << a.defined_byte(at).value_or(-1)+0 << " " << a.defined_byte(at).has_value() << " and " << b.defined_byte(at).value_or(-1)+0 << " " << b.defined_byte(at).has_value();
+        ADD_FAILURE() << "memory differs at " << at.value;
         return;
       }
     }
@@ -80,7 +80,7 @@ class ReplayTimelineTest : public TemporaryFolder {
       reference.run_to(to);
       EXPECT_EQ(timeline.position(), reference.machine().position());
       EXPECT_TRUE(timeline.registers() == reference.machine().save()) << to.instruction;
-      SCOPED_TRACE(testing::Message() << to.instruction << " step " << i);
+      SCOPED_TRACE(testing::Message() << "at instruction " << to.instruction);
       expect_same_memory(timeline.memory(), reference.machine().memory());
     }
   }
