@@ -18,7 +18,8 @@ class BlockStore::Maker {
         set_(set),
         table_(handlers(set.policy)),
         layout_(set.policy),
-        mode_{set.shape.bits32, set.shape.real_or_v86} {}
+        mode_{set.shape.bits32, set.shape.real_or_v86},
+        code_(LinearAddr{place.linear}, set.shape.code_base, place.frame) {}
 
   Block* make() {
     while (count_ < kMaxInstructions && tail_ == Tail::branch && !branched_) {
@@ -92,6 +93,7 @@ class BlockStore::Maker {
     }
     lowered.op.slot = layout_.add(info, place_.linear + begins_[count_], eip, lowered);
     ops_[count_] = lowered.op;
+    if (keeps_code()) code_.add(info);
     if (shifts_by_cl(info)) {
       shifts_ = true;
     }
@@ -101,6 +103,9 @@ class BlockStore::Maker {
     areas_[count_] = static_cast<std::uint16_t>(layout_.size());
     branched_ = lowered.kind == Lowered::Kind::branch;
   }
+
+  /// Somebody may want to know its instructions, which may not be there any more when it has run.
+  bool keeps_code() const { return set_.policy != Policy::plain && set_.policy != Policy::traced; }
 
   /// What loads EFLAGS is told to whoever compares.
   bool fits_policy(const DecodedInstruction& info) const {
@@ -147,6 +152,10 @@ class BlockStore::Maker {
       std::copy(image.begin(), image.end(), copy);
       b->image = copy;
     }
+    if (keeps_code()) {
+      if (crosses_) code_.set_second_frame(place_.second_frame);
+      b->code = &store_.codes_.emplace_back(std::move(code_));
+    }
     cover(*b);
     return b;
   }
@@ -167,6 +176,7 @@ class BlockStore::Maker {
   const HandlerTable& table_;
   AreaLayout layout_;
   CodeMode mode_;
+  BlockCode code_;
   std::array<std::uint8_t, kMaxInstructionBytes> bytes_{};
   std::array<Op, kMaxInstructions> ops_;
   std::array<std::uint16_t, kMaxInstructions + 1> begins_{}, areas_{};
@@ -235,22 +245,11 @@ const Block& BlockStore::cut(const Block& block, std::uint32_t count, Policy pol
   cut_.area_bytes = block.areas[count];
   cut_.tail = Block::Tail::branch;
   cut_.next = {&kNowhere, &kNowhere};
-  cut_.code = nullptr;
   cut_.counts_shifts = true;  // flags_of() tells
+  if (block.code == nullptr) return cut_;
+  cut_code_ = block.code->first(count);
+  cut_.code = &cut_code_;
   return cut_;
-}
-
-const BlockCode& BlockStore::code_of(const Block& block) {
-  if (block.code != nullptr) return *block.code;
-  BlockCode code(LinearAddr{block.linear}, block.code_base, PhysAddr{block.frame});
-  if (block.crosses) code.set_second_frame(PhysAddr{block.second_frame});
-  for (std::uint32_t i = 0; i < block.count; ++i) code.add(decode(block, i));
-  if (&block == &cut_) {
-    cut_code_ = code.first(block.count);
-    return cut_code_;
-  }
-  block.code = &codes_.emplace_back(std::move(code));
-  return *block.code;
 }
 
 FlagEffect BlockStore::flags_of(const Block& block, std::uint32_t count,
@@ -258,7 +257,7 @@ FlagEffect BlockStore::flags_of(const Block& block, std::uint32_t count,
   FlagEffect flags;
   std::size_t shifts = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const DecodedInstruction& info = decode(block, i);
+    const DecodedInstruction& info = block.code->instruction(i).info;
     if (!shifts_by_cl(info)) {
       flags = flags + flag_effect_of(info, 0);
     } else if (shifts < counts.size()) {
@@ -268,7 +267,8 @@ FlagEffect BlockStore::flags_of(const Block& block, std::uint32_t count,
   return flags;
 }
 
-const DecodedInstruction& BlockStore::decode(const Block& block, std::uint32_t i) {
+const DecodedInstruction& BlockStore::decode_tail(const Block& block) {
+  const std::uint32_t i = block.count;
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
   const std::uint32_t in_page = (block.linear & kPageMask) + block.begins[i];
   const std::uint32_t here = std::min<std::uint32_t>(kPageSize - in_page, kMaxInstructionBytes);

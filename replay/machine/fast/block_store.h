@@ -40,12 +40,11 @@ class BlockStore {
   Block* find(const CodePlace& place, const CodeShape& shape, Policy policy);
   /// The first `count` instructions of `block`. Valid until the next call.
   const Block& cut(const Block& block, std::uint32_t count, Policy policy);
-  /// The block as observers see it; of one that was cut, until the next call.
-  const BlockCode& code_of(const Block& block);
-  /// What its first `count` instructions do to the flags, with the counts of shifts by CL.
+  /// What its first `count` instructions do to the flags, with the counts of shifts by CL. Of one that
+  /// has Block::code.
   FlagEffect flags_of(const Block& block, std::uint32_t count, std::span<const std::uint8_t> counts);
-  /// Instruction `i` of a block. Valid until the next call.
-  const DecodedInstruction& decode(const Block& block, std::uint32_t i);
+  /// What memory holds behind the last instruction of a block. Valid until the next call.
+  const DecodedInstruction& decode_tail(const Block& block);
 
   /// Bytes of memory have changed. True when blocks were dropped.
   bool stored(PhysAddr at, std::uint32_t size);

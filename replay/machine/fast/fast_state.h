@@ -106,7 +106,7 @@ struct Block {
   std::uint32_t bytes = 0;         ///< of code
   /// What must be made elsewhere: the instruction behind the last of `count`.
   enum class Tail : std::uint8_t { branch, careful, string } tail = Tail::branch;
-  mutable const BlockCode* code = nullptr;  ///< as observers see it, once it was asked for
+  const BlockCode* code = nullptr;  ///< as observers see it; null with Plain and Traced
   const std::uint16_t* begins = nullptr;  ///< offset of each instruction, and of the end
   const std::uint16_t* areas = nullptr;   ///< the same in the area
 

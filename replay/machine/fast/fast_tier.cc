@@ -267,7 +267,7 @@ void FastTier::note_flags(const Block& block, std::uint32_t count) {
 
 void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t first) {
   if (count == 0 || !cpu_.audience.hears_instructions()) return;
-  const BlockCode& code = store_.code_of(block);
+  const BlockCode& code = *block.code;
   const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area_.data());
   if (count == block.count) {
     cpu_.audience.block(code, addresses, {first, 0});
@@ -459,7 +459,7 @@ bool FastTier::judge(const Block& block, std::uint32_t done, std::uint64_t first
   const bool due = end > expectation_.next.instruction ||
                    (expectation_.expects_stores && !stores_told_.empty());
   if (!due) return true;
-  const BlockCode& whole = store_.code_of(block);
+  const BlockCode& whole = *block.code;
   const BlockCode part = done == block.count ? BlockCode{} : whole.first(done);
   const JudgedBlock judged{done == block.count ? &whole : &part, stores_told_, reads_told_};
   cpu_.position = at;
@@ -491,7 +491,7 @@ void FastTier::roll_back(std::uint64_t first, std::uint32_t done) {
 FastTier::Stretch FastTier::run_string(const Block& block) {
   State& s = *s_;
   if (s.left <= 0) return Stretch::left;
-  const DecodedInstruction info = store_.decode(block, block.count);
+  const DecodedInstruction info = store_.decode_tail(block);
   string_ = &info;
   const bool nothing = info.is_repeated() && strings_.nothing_to_do(s, info);
   if (!nothing && !strings_.run(s, info, PhysAddr{block.frame})) {
