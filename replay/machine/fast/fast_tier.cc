@@ -60,7 +60,9 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
 }
 
 bool FastTier::applies() {
-  if (!cpu_.by_blocks || flight_.active || flight_.resuming || cpu_.position.iteration != 0 ||
+  // What an instruction that is to be begun anew has read was told already.
+  const bool begun = flight_.active || flight_.resuming || flight_.reads_to_skip != 0;
+  if (!cpu_.by_blocks || begun || cpu_.position.iteration != 0 ||
       cpu_.polling || debug_.pending() != 0 || debug_.watches_code() ||
       (cpu_.engine.system_flags() & kFlagTf) != 0 || cpu_.engine.inhibited()) {
     return false;
