@@ -119,9 +119,8 @@ class BlockStore::Maker {
     std::copy_n(ops_.begin(), count_, ops);
     ops[count_] = Op{};
     ops[count_].handler = tail_ == Tail::branch ? table_.fall : table_.leave;
-    std::uint32_t next = place_.eip + begins_[count_];
-    if (!set_.shape.bits32) next &= 0xffff;
-    ops[count_].immediate = next;
+    // Behind FFFF too: what is there is refused, unless the segment goes on.
+    ops[count_].immediate = place_.eip + begins_[count_];
     b->eip = b->first_eip = place_.eip;
     b->linear = place_.linear;
     b->frame = place_.frame.value;
@@ -154,6 +153,7 @@ class BlockStore::Maker {
     }
     if (keeps_code()) {
       if (crosses_) code_.set_second_frame(place_.second_frame);
+      store_.used_ += code_.count() * sizeof(BlockCode::Instruction);
       b->code = &store_.codes_.emplace_back(std::move(code_));
     }
     cover(*b);

@@ -196,11 +196,14 @@ bool FastTier::find_code_page(std::uint32_t linear, PhysAddr& frame) {
   return true;
 }
 
+/// Forgets all blocks where they take too much memory. While none is in use.
+void FastTier::make_room() {
+  if (!store_.full()) return;
+  store_.clear();
+  for (auto& state : states_) state->jumps.fill(&fast::kNowhere);
+}
+
 const Block* FastTier::find_block(std::uint32_t eip, Policy policy) {
-  if (store_.full()) {
-    store_.clear();
-    for (auto& state : states_) state->jumps.fill(&fast::kNowhere);
-  }
   if (eip > shape_.code_limit) return nullptr;
   fast::CodePlace place;
   place.eip = eip;
@@ -282,8 +285,7 @@ void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t
 // Where nothing is compared
 
 void FastTier::run_quietly() {
-  while (s_->left > 0 && run_stretch(false) == Stretch::ended) {
-  }
+  while (s_->left > 0 && run_stretch(false) == Stretch::ended) make_room();
 }
 
 /// Runs blocks, up to the limit at most. `whole_blocks`: none is cut short for it.
@@ -370,6 +372,7 @@ std::uint64_t FastTier::quiet_end() const {
 void FastTier::run_judged() {
   State& s = *s_;
   while (s.left > 0) {
+    make_room();
     const std::uint64_t end = quiet_end();
     if (end > position()) {
       // Until there nothing is asked.
@@ -504,7 +507,6 @@ FastTier::Stretch FastTier::run_string(const Block& block) {
   if (exact_ && !nothing) s.untold = s.untold + flag_effect_of(info, 0);
   --s.left;
   eip_ += info.length;
-  if (!shape_.bits32) eip_ &= 0xffff;
   s.set_interrupts = false;
   return Stretch::ended;
 }

@@ -63,6 +63,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void roll_back(std::uint64_t first, std::uint32_t done);
   std::uint64_t quiet_end() const;
 
+  void make_room();
   const fast::Block* find_block(std::uint32_t eip, fast::Policy policy);
   bool find_code_page(std::uint32_t linear, PhysAddr& frame);
   void run_block(const fast::Block& block, std::uint8_t* area);

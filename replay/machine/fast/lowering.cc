@@ -19,7 +19,6 @@ class Lowering {
            const CpuTraits& traits, const HandlerTable& table)
       : info_(info), shape_(shape), traits_(traits), t_(table), eip_(eip) {
     next_ = eip + info.length;
-    if (!shape.bits32) next_ &= 0xffff;
     word_ = shape.bits32 != info.operand_prefix ? 1 : 0;
     size_ = word_ + 1;
     stack_ = shape.stack32 && (shape.flat >> kSs & 1) != 0;
