@@ -56,7 +56,10 @@ class BlockStore {
   bool take_new_code() { return std::exchange(new_code_, false); }
 
   /// Memory is used up: clear() at the next occasion.
-  bool full() const { return used_ > kMaxBytes; }
+  bool full() const { return used_ > max_bytes_; }
+  /// Of all stores from now on; for tests. Not while another thread runs one.
+  static void set_max_bytes(std::size_t bytes) { max_bytes_ = bytes; }
+  static constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
   void clear();
 
   std::uint64_t decoded() const { return decoder_.decoded(); }
@@ -64,7 +67,6 @@ class BlockStore {
   std::uint64_t dropped() const { return dropped_; }
 
  private:
-  static constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
   static constexpr std::uint32_t kMaxInstructions = 64;
 
   struct FrameCode {
@@ -95,6 +97,7 @@ class BlockStore {
   Memory& memory_;
   DecodeCache decoder_;
   std::pmr::monotonic_buffer_resource arena_{std::size_t{1} << 20};
+  static inline std::size_t max_bytes_ = kMaxBytes;
   std::size_t used_ = 0;
   std::vector<std::unique_ptr<Set>> sets_;
   Set* last_set_ = nullptr;

@@ -13,6 +13,7 @@
 
 #include "formats/kt/kt.h"
 #include "replay/engine/engine.h"
+#include "replay/machine/fast/block_store.h"
 #include "replay/session/replayer.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/verify/block_memory.h"
@@ -227,11 +228,17 @@ TEST_P(RandomPrograms, RunTheSameByInstructionsAndByBlocks) {
   EXPECT_TRUE(!events || in_repeats > 0) << "no NMI between two iterations of a repeated string";
 }
 
-/// Sees to it that translated code has to be forgotten again and again.
+/// Sees to it that translated code, and blocks, have to be forgotten again and again.
 class SmallCodeCache {
  public:
-  SmallCodeCache() { Engine::set_code_cache(1u << 20); }
-  ~SmallCodeCache() { Engine::set_code_cache(128u << 20); }
+  SmallCodeCache() {
+    Engine::set_code_cache(1u << 20);
+    fast::BlockStore::set_max_bytes(1u << 15);
+  }
+  ~SmallCodeCache() {
+    Engine::set_code_cache(128u << 20);
+    fast::BlockStore::set_max_bytes(fast::BlockStore::kMaxBytes);
+  }
 };
 
 TEST_P(RandomPrograms, RunTheSameWhenTheCodeCacheOverflows) {
