@@ -140,6 +140,7 @@ CacheTotals cache_totals(const ImportedRecording& imported) {
   ReplayOptions options;
   options.evidence = [&imported] { return imported.read_evidence(); };
   Replayer replayer(imported.recording, listeners, std::move(options));
+  replayer.machine().set_walk_policy(cache->walks);
   replayer.run();
   check.finish();
   return check.totals();
