@@ -211,7 +211,10 @@ const Block* FastTier::find_block(std::uint32_t eip, Policy policy) {
   if (!find_code_page(place.linear, place.frame)) return nullptr;
   const std::uint32_t next_page = (place.linear & ~kPageMask) + kPageSize;
   if (kPageSize - (place.linear & kPageMask) < kMaxInstructionBytes) {
-    place.has_second = find_code_page(next_page, place.second_frame);
+    // Not walked for: nothing may ever run there, and a TLB entry would come too early.
+    const auto held = cpu_.mmu.held(LinearAddr{next_page}, Access::execute, cpu_.user_mode());
+    place.has_second = held && cpu_.memory.is_mapped(held->frame.page());
+    if (place.has_second) place.second_frame = held->frame;
   }
   check_pages();
   const Block* const block = store_.find(place, shape_, policy);
