@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -18,6 +17,7 @@
 #include "replay/trace/kt_sink.h"
 #include "replay/verify/verifier.h"
 #include "unit/replay/machine/random_guest.h"
+#include "unit/replay/x86/golden_trace.h"
 
 namespace citcat::test {
 namespace {
@@ -122,10 +122,7 @@ TEST(Observers, AreToldTheSameInAnyOrderOfTheSample) {
 }
 
 TEST(Observers, AreToldTheSameInAnyOrderOfAnOperatingSystem) {
-  const char* given = std::getenv("CITCAT_SHARED");
-  const fs::path shared =
-      given != nullptr ? fs::path(given) : fs::path(CITCAT_SOURCE_DIR) / "../shared";
-  const fs::path capture = shared / "data/machine/lin_user_tiny";
+  const fs::path capture = fs::path(shared_data_folder()) / "data/machine/lin_user_tiny";
   if (!fs::exists(capture)) GTEST_SKIP() << capture << " is absent";
   ImportOptions options;
   options.capture.internal_path = capture / "side.csv.zst";

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "capture/import/import.h"
 #include "replay/session/replayer.h"
+#include "unit/replay/x86/golden_trace.h"
 
 namespace citcat {
 namespace {
@@ -67,10 +67,7 @@ TEST(Checkpoint, ContinuesTheSampleCaptureExactly) {
 }
 
 TEST(Checkpoint, ContinuesAnOperatingSystemExactly) {
-  const char* given = std::getenv("CITCAT_SHARED");
-  const fs::path shared =
-      given != nullptr ? fs::path(given) : fs::path(CITCAT_SOURCE_DIR) / "../shared";
-  const fs::path capture = shared / "data/machine/lin_user_tiny";
+  const fs::path capture = fs::path(test::shared_data_folder()) / "data/machine/lin_user_tiny";
   if (!fs::exists(capture)) GTEST_SKIP() << capture << " is absent";
   ImportOptions options;
   options.capture.internal_path = capture / "side.csv.zst";

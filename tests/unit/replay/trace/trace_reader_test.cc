@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
 #include <random>
@@ -16,6 +15,7 @@
 #include "replay/session/digest_sink.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/verify/verifier.h"
+#include "unit/replay/x86/golden_trace.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {
@@ -50,10 +50,7 @@ class TraceReaderTest : public test::TemporaryFolder {
  protected:
   /// Imports a machine capture to "r"; false, with a reason, when it is not there.
   bool import_machine(const std::string& name, const std::string& form) {
-    const char* given = std::getenv("CITCAT_SHARED");
-    const fs::path shared =
-        given != nullptr ? fs::path(given) : fs::path(CITCAT_SOURCE_DIR) / "../shared";
-    const fs::path capture = shared / "data/machine" / name;
+    const fs::path capture = fs::path(test::shared_data_folder()) / "data/machine" / name;
     if (!fs::exists(capture)) return false;
     ImportOptions options;
     options.capture.internal_path = capture / "side.csv.zst";
