@@ -15,7 +15,7 @@ void ProtectedRecovery::guess_addresses(const RecoveryOutcome& now, std::vector<
   std::set<std::uint32_t> differences;
   for (const PhysAddr at : now.shown) {
     for (const LinearAddr linear : now.pages.linear_of(at)) {
-      for (const std::uint32_t found : now.addresses) differences.insert(linear.low32() - found);
+      for (const LinearAddr found : now.addresses) differences.insert(linear.minus32(found));
     }
   }
   differences.erase(0);
@@ -161,9 +161,9 @@ std::vector<TableEntry> ProtectedRecovery::missing_entries(const RecoveryOutcome
   shown.insert(shown.begin(), now.shown.begin(), now.shown.end());
   for (const PhysAddr at : shown) {
     // Code is fetched from aligned addresses.
-    const std::uint32_t apart = (*now.page_fault ^ at.low32()) & kPageMask;
+    const std::uint32_t apart = now.page_fault->offset_in_page() ^ at.offset_in_page();
     if (apart >= recording_.bus.bus_bytes) continue;
-    guess_entry(now.cr3, LinearAddr{*now.page_fault}, at, entries);
+    guess_entry(now.cr3, *now.page_fault, at, entries);
   }
   return entries;
 }

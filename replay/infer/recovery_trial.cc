@@ -9,12 +9,20 @@ namespace {
 
 constexpr std::uint8_t kPageFaultVector = 14;
 
-/// Reads saves off the bus, and follows what the last instruction did.
-class SaveReader final : public Sink {
+/// Reads what a handler saves off the bus, and follows what the last instruction did.
+class SaveReader final : public Observer {
  public:
+  /// `saves` hears of the run by this. What `check` has found must not be judged yet.
   SaveReader(HandlerSaves& saves, const BusOrderCheck& check) : saves_(saves), check_(check) {}
 
-  void instruction(const ExecutedInstruction& e, Position) override {
+  Wants wants() const override { return saves_.wants(); }
+  void watch(const Machine& machine) override { saves_.watch(machine); }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override {
+    saves_.write(a, bytes, kind, now);
+  }
+  void instruction(const ExecutedInstruction& e, Position now) override {
+    saves_.instruction(e, now);
     for (; taken_ < saves_.saves().size(); ++taken_) take(saves_.saves()[taken_]);
     // A fault that the bus does not show ends the run only after its handler's first instruction.
     if (page_fault_ && check_.difference()) return;
@@ -22,23 +30,24 @@ class SaveReader final : public Sink {
     page_fault_.reset();
     note_fpu(*e.info);
   }
-  void delivered(const DeliveredEvent& event, Position) override {
+  void delivered(const DeliveredEvent& event, Position now) override {
+    saves_.delivered(event, now);
     if (event.kind == DeliveredEvent::Kind::exception && event.vector == kPageFaultVector &&
         !page_fault_) {
-      page_fault_ = event.cr2;
+      page_fault_ = LinearAddr{event.cr2};
     }
   }
 
   const std::vector<Saved>& saved() const { return saved_; }
   /// The floating-point state that was stored first.
   const std::optional<SavedFx>& fx() const { return fx_; }
-  /// Linear addresses that the replay accessed last, as far as it is known.
-  std::vector<std::uint32_t> addresses() const {
+  /// What the replay accessed last, as far as it is known.
+  std::vector<LinearAddr> addresses() const {
     if (page_fault_) return {*page_fault_};
     return addresses_;
   }
   /// Since the last complete instruction the replay faulted here.
-  std::optional<std::uint32_t> page_fault() const { return page_fault_; }
+  std::optional<LinearAddr> page_fault() const { return page_fault_; }
 
  private:
   void take(const SavedRegister& where) {
@@ -69,8 +78,8 @@ class SaveReader final : public Sink {
   const BusOrderCheck& check_;
   std::size_t taken_ = 0;
   std::vector<Saved> saved_;
-  std::vector<std::uint32_t> addresses_;
-  std::optional<std::uint32_t> page_fault_;
+  std::vector<LinearAddr> addresses_;
+  std::optional<LinearAddr> page_fault_;
   bool fpu_untouched_ = true;
   std::optional<SavedFx> fx_;
 };
@@ -91,9 +100,8 @@ RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evid
   saves.begin();
   SaveReader reader(saves, check);
   GuessedReplay replay(recording, evidence, check,
-                       {.before = {&saves, &reader}, .time = trial.time});
+                       {.observers = {&reader}, .time = trial.time});
   Machine& machine = replay.machine();
-  saves.attach(machine);
   Memory& memory = machine.memory();
   if (!trial.strict) replay.define_memory(recording.initial.ram_bytes);
   if (trial.entry) {

@@ -40,7 +40,7 @@ struct InFlight {
   std::uint32_t stack_before = 0;  ///< ESP
   std::uint32_t count_before = 0;  ///< ECX
 
-  std::array<std::uint32_t, 2> ea{};
+  std::array<LinearAddr, 2> ea{};
   std::uint8_t ea_count = 0;
 
   std::array<Store, 40> stores;  ///< in the order in which they are made
@@ -53,7 +53,7 @@ struct InFlight {
   PhysAddr copied_from;  ///< read last
   LinearAddr invlpg_linear;
 
-  unsigned reads_told = 0;     ///< to the sink, while it is prepared
+  unsigned reads_told = 0;     ///< to the listeners, while it is prepared
   unsigned reads_to_skip = 0;  ///< told when it was prepared before
   bool wants_patch = false;    ///< other bytes are to be in memory while the engine executes it
 

@@ -293,8 +293,7 @@ inline unsigned kt_ea_count(const DecodedInstruction& info, const std::uint64_t*
 /// Linear effective address number `slot` of the KT record. `eip` is the offset of the instruction
 /// in CS. The target of a direct far branch is selector * 16 + offset in real and virtual-8086
 /// mode and the bare offset in protected mode (true for flat code segments).
-std::uint32_t kt_address(const DecodedInstruction& info, unsigned slot, std::uint32_t eip,
-                         const std::uint64_t* regs, const std::uint32_t* segment_bases,
-                         bool stack32);
+LinearAddr kt_address(const DecodedInstruction& info, unsigned slot, std::uint32_t eip,
+                      const std::uint64_t* regs, const std::uint32_t* segment_bases, bool stack32);
 
 }  // namespace citcat

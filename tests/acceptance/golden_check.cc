@@ -115,7 +115,7 @@ void GoldenCheck::instruction(const ExecutedInstruction& e, Position now) {
     switch (slot.source) {
       case EaSource::operand: {
         const MemoryOperand& operand = info.operands[slot.argument];
-        if (operand.read || operand.write) addresses_.push_back({e.ea[i], now.iteration, false});
+        if (operand.read || operand.write) addresses_.push_back({e.ea[i].low32(), now.iteration, false});
         break;
       }
       case EaSource::target:
@@ -123,17 +123,17 @@ void GoldenCheck::instruction(const ExecutedInstruction& e, Position now) {
         // A conditional branch that is not taken goes on at the next instruction; far ones into a
         // gate go where the gate says.
         if (info.kind == InstructionClass::jump || info.kind == InstructionClass::call) {
-          target_ = e.ea[i];
+          target_ = e.ea[i].low32();
         }
         break;
       case EaSource::stack_push:
         // Through a gate that changes the stack, the trace keeps to the one before (kt.md).
         if (switched_stack_ && info.kind == InstructionClass::int_n) break;
-        addresses_.push_back({e.ea[i], now.iteration, false});
+        addresses_.push_back({e.ea[i].low32(), now.iteration, false});
         break;
       case EaSource::stack_pop:
       case EaSource::frame:
-        addresses_.push_back({e.ea[i], now.iteration, false});
+        addresses_.push_back({e.ea[i].low32(), now.iteration, false});
         break;
     }
   }

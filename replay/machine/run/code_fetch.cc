@@ -5,7 +5,6 @@
 #include <cstring>
 #include <optional>
 
-#include "replay/machine/run/code_frames.h"
 
 namespace citcat {
 
@@ -21,7 +20,7 @@ const DecodedInstruction& CodeFetch::fetch(LinearAddr linear) {
       throw UndefinedMemory{flight_.physical, slot.info.length, "code"};
     }
     if (expectation_.tells_reads())
-      cpu_.sink->fetch(flight_.physical, slot.info.length, cpu_.position);
+      cpu_.audience.fetch(flight_.physical, slot.info.length, cpu_.position);
     decoded_.expect(linear.plus32(slot.info.length));
     return slot.info;
   }
@@ -37,7 +36,6 @@ void CodeFetch::find_page(LinearAddr linear) {
   if (code.host == nullptr) throw UndefinedMemory{code.frame, 1, "code"};
   require_code_at(linear, code.frame);
   code.page = linear.page_begin();
-  code_frames_.note_code(code.frame.page());
 }
 
 /// Decodes what lies at `linear`, with `here` bytes of it in this page at most.
@@ -72,8 +70,8 @@ void CodeFetch::read(DecodedCode::Slot& slot, LinearAddr linear, std::uint32_t h
     throw UndefinedMemory{next, second, "code"};
   }
   if (expectation_.tells_reads()) {
-    cpu_.sink->fetch(flight_.physical, first, cpu_.position);
-    if (second != 0) cpu_.sink->fetch(next, second, cpu_.position);
+    cpu_.audience.fetch(flight_.physical, first, cpu_.position);
+    if (second != 0) cpu_.audience.fetch(next, second, cpu_.position);
   }
   slot.linear = linear;
   slot.mode = mode;

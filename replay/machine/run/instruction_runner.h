@@ -83,6 +83,7 @@ class InstructionRunner {
   void complete_in_flight(LinearAddr next_linear);
   void begin(LinearAddr linear);
   void prepare(LinearAddr linear);
+  void note_code(LinearAddr linear, std::uint32_t size);
   void begin_anew();
   bool repeat_count_is_zero() const;
   void ask_for_code_again();

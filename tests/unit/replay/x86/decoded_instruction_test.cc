@@ -216,7 +216,7 @@ TEST(DecodedInstruction, KtEffectiveAddressesFollowTheReportsTable) {
     const DecodedInstruction info = decode(bytes);
     Offsets list;
     for (unsigned i = 0; i < kt_ea_count(info, r.gpr.data()); ++i) {
-      list.push_back(kt_address(info, i, 0x1000, r.gpr.data(), r.bases.data(), true));
+      list.push_back(kt_address(info, i, 0x1000, r.gpr.data(), r.bases.data(), true).low32());
     }
     return list;
   };
