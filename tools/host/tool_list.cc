@@ -19,12 +19,20 @@ extern const ToolRow kMemoryTool;
 extern const ToolRow kIoTool;
 extern const ToolRow kEventsTool;
 extern const ToolRow kWatchTool;
+extern const ToolRow kTlbTool;
+extern const ToolRow kReuseTool;
+extern const ToolRow kTimelineTool;
+extern const ToolRow kBbvTool;
+extern const ToolRow kOperandsTool;
+extern const ToolRow kPowerTool;
+extern const ToolRow kIlpTool;
 
 const std::vector<const ToolRow*>& tool_list() {
   static const std::vector<const ToolRow*> tools{
-      &kCountTool,     &kBpredTool,    &kCacheTool,  &kBranchesTool, &kStringsTool,
-      &kFootprintTool, &kCoverageTool, &kMemoryTool, &kIoTool,       &kEventsTool,
-      &kWatchTool,     &kNullTool,
+      &kCountTool,  &kOperandsTool, &kStringsTool,   &kBranchesTool, &kBpredTool,
+      &kCacheTool,  &kTlbTool,      &kReuseTool,     &kFootprintTool, &kMemoryTool,
+      &kIoTool,     &kEventsTool,   &kIlpTool,       &kPowerTool,    &kCoverageTool,
+      &kBbvTool,    &kTimelineTool, &kWatchTool,     &kNullTool,
   };
   return tools;
 }
