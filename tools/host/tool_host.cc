@@ -388,6 +388,7 @@ std::span<const Reference> ToolHost::claim_accesses(const ExecutedInstruction& e
 /// What was told so far belongs to no instruction that completed.
 void ToolHost::flush_others() {
   if (pending_.empty()) return;
+  if (!context_.begun() && context_.refresh()) context_changed();
   const bool tells = in_range(context_.machine().position()) &&
                      (options_.scope == nullptr || options_.scope->holds(context_terms_));
   if (tells && !hears_accesses_.empty()) {
@@ -409,6 +410,7 @@ MachineEvent ToolHost::event_at(MachineEvent::Kind kind, Position now) const {
 
 void ToolHost::tell_event(MachineEvent event) {
   if (hears_events_.empty() || !in_range(event.position)) return;
+  if (!context_.begun() && context_.refresh()) context_changed();
   if (options_.scope != nullptr && !options_.scope->holds(context_terms_)) return;
   Group& mine = group();
   for (const std::size_t i : hears_events_) mine.tools[i]->event(event, context_);
