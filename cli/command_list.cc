@@ -10,6 +10,10 @@ extern const Command kImportCommand;
 extern const Command kReplayCommand;
 extern const Command kMergeCommand;
 extern const Command kCatCommand;
+extern const Command kAnalyzeCommand;
+extern const Command kCountCommand;
+extern const Command kBpredCommand;
+extern const Command kCacheCommand;
 extern const Command kVerifyCommand;
 extern const Command kInfoCommand;
 extern const Command kDumpCommand;
@@ -28,6 +32,7 @@ const std::vector<const Command*>& command_list() {
       &kCatCommand,     &kVerifyCommand,     &kInfoCommand,   &kDumpCommand,
       &kConvertCommand, &kLintCommand,       &kCheckCommand,  &kRepairCommand,
       &kSlimCommand,    &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand,
+      &kAnalyzeCommand, &kCountCommand,      &kBpredCommand,  &kCacheCommand,
   };
   return commands;
 }

@@ -79,14 +79,18 @@ void Operands::access_pages(const DataAccess& a, Access kind, bool is_read) {
       std::min<std::uint32_t>(a.size, kPageSize - a.linear.offset_in_page());
   const bool user = cpu_.user_mode();
   const PhysAddr at = cpu_.mmu.translate(a.linear, kind, user);
+  flight_.accessed = a.linear;
   if (first == a.size) return is_read ? read_part(at, first, 0) : store_part(at, first);
-  const PhysAddr behind = cpu_.mmu.translate(a.linear.plus32(first), kind, user);
+  const LinearAddr linear_rest = a.linear.plus32(first);
+  const PhysAddr behind = cpu_.mmu.translate(linear_rest, kind, user);
   const std::uint32_t rest = a.size - first;
   if (is_read) {
     read_part(at, first, 0);
+    flight_.accessed = linear_rest;
     read_part(behind, rest, first);
   } else {
     store_part(at, first);
+    flight_.accessed = linear_rest;
     store_part(behind, rest);
   }
 }
@@ -106,14 +110,14 @@ void Operands::read_part(PhysAddr at, std::uint32_t size, std::uint32_t first) {
 void Operands::store_part(PhysAddr at, std::uint32_t size) {
   if (!cpu_.memory.is_mapped(at.page())) throw NeedsMapping{at.page()};
   CITCAT_ASSERT(flight_.store_count < flight_.stores.size());
-  flight_.stores[flight_.store_count++] = {at, size};
+  flight_.stores[flight_.store_count++] = {at, size, flight_.accessed};
   flight_.stores_to_code |= cpu_.memory.holds_code(at.page());
 }
 
 /// Tells a read of `size` bytes, `first` bytes into its operand.
 void Operands::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
   if (flight_.info->kind != InstructionClass::fxrstor) {
-    cpu_.audience.read(at, size, AccessKind::data, cpu_.position);
+    cpu_.audience.read(at, size, AccessKind::data, cpu_.position, expectation_.judges_reads());
     return;
   }
   const auto is_read = [&](std::uint32_t i) {
@@ -123,7 +127,10 @@ void Operands::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
   for (std::uint32_t i = 0; i < size;) {
     std::uint32_t n = 0;
     while (i + n < size && is_read(i + n)) ++n;
-    if (n != 0) cpu_.audience.read(at.plus32(i), n, AccessKind::data, cpu_.position);
+    if (n != 0) {
+      cpu_.audience.read(at.plus32(i), n, AccessKind::data, cpu_.position,
+                         expectation_.judges_reads());
+    }
     i += n;
     while (i < size && !is_read(i)) ++i;
   }

@@ -1,0 +1,266 @@
+#pragma once
+// A tool asks something of a replayed run. The host (tool_host.h) shows it the code once, then each
+// execution or their number, and the events, and prints what it reports.
+//
+// A tool is one file with one row (ToolRow), named in tool_list.cc. It sees of the run only what the
+// scope and the windows of the command leave, and of one group where tables are split (`--by`): the
+// host makes a tool for each.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "events/address.h"
+#include "events/position.h"
+#include "events/recording.h"
+#include "formats/io/byte_reader.h"
+#include "formats/io/byte_writer.h"
+#include "replay/machine/mmu.h"
+#include "replay/machine/observer.h"
+#include "replay/x86/decoded_instruction.h"
+#include "tools/host/context.h"
+#include "tools/host/report.h"
+#include "tools/host/tool_options.h"
+
+namespace citcat::tools {
+
+/// What a tool is to be told; the host takes the cheapest path that serves all tools of a run.
+struct Wants {
+  bool counts = false;      ///< counted(): how often each piece of code ran
+  bool executions = false;  ///< run(), in program order
+  bool references = false;  ///< Execution::references(), without page walks
+  bool walks = false;       ///< page walks among them
+  /// run() is told one instruction at a time, and Context::machine() stands right behind it. Slow.
+  bool registers = false;
+  /// Reference::value is there. Slow.
+  bool values = false;
+  bool events = false;  ///< event()
+
+  constexpr Wants operator|(const Wants& o) const {
+    return {counts || o.counts,         executions || o.executions, references || o.references,
+            walks || o.walks,           registers || o.registers,   values || o.values,
+            events || o.events};
+  }
+  /// Executions in their order are needed.
+  constexpr bool any_execution() const {
+    return executions || references || walks || registers || values;
+  }
+};
+
+/// An instruction of a StaticBlock.
+struct StaticInstruction {
+  DecodedInstruction info;
+  LinearAddr linear;                ///< of its first byte
+  std::uint32_t eip = 0;            ///< offset in CS
+  PhysAddr physical;                ///< of its first byte
+  PhysAddr physical_rest;           ///< of its bytes behind the end of the page, if there are any
+  std::uint32_t first_address = 0;  ///< Execution::addresses of the instructions before it
+  /// Bytes of it that lie in the page of its first.
+  std::uint32_t bytes_in_first_page() const;
+};
+
+/// Instructions that lie, and run, one after another; only the last may transfer control. How a run
+/// is cut into blocks is the machine's affair: results must not depend on it.
+class StaticBlock {
+ public:
+  explicit StaticBlock(std::vector<StaticInstruction> instructions)
+      : instructions_(std::move(instructions)) {}
+  std::span<const StaticInstruction> instructions() const { return instructions_; }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(instructions_.size()); }
+  const StaticInstruction& operator[](std::size_t i) const { return instructions_[i]; }
+  const StaticInstruction& front() const { return instructions_.front(); }
+  const StaticInstruction& back() const { return instructions_.back(); }
+
+ private:
+  std::vector<StaticInstruction> instructions_;
+};
+
+/// An access to memory within one page frame; `value` is there with Wants::values.
+using Reference = DataReference;
+
+/// One that no completed instruction made.
+struct OtherAccess : Reference {
+  bool code = false;  ///< bytes of an instruction
+};
+
+/// A piece of code ran once, as a whole; or iterations of a REP string instruction, which is a block of
+/// its own then. Valid while it is told.
+class Execution {
+ public:
+  Execution(const StaticBlock& block, Position first, const std::uint32_t* addresses,
+            std::span<const Reference> references, std::uint32_t iterations = 1,
+            std::uint32_t step = 0, bool does_nothing = false)
+      : block_(&block),
+        first_(first),
+        addresses_(addresses),
+        references_(references),
+        iterations_(iterations),
+        step_(step),
+        does_nothing_(does_nothing) {}
+
+  const StaticBlock& block() const { return *block_; }
+  /// Of the first instruction, or iteration.
+  Position first() const { return first_; }
+  /// Iterations told together: 1 of whatever is not repeated. The addresses and references are those
+  /// of the first one; of each further one they are `step()` bytes higher, linear and physical.
+  std::uint32_t iterations() const { return iterations_; }
+  std::uint32_t step() const { return step_; }
+  /// A REP whose count was 0: no addresses, no references.
+  bool does_nothing() const { return does_nothing_; }
+  /// KT's effective addresses of instruction `i` (docs/formats/kt.md), DecodedInstruction::ea_count of
+  /// them but for does_nothing().
+  LinearAddr address(std::uint32_t i, unsigned number = 0) const {
+    return LinearAddr{addresses_[(*block_)[i].first_address + number]};
+  }
+  /// In program order.
+  std::span<const Reference> references() const { return references_; }
+  /// Instruction `i` as if it had been told alone, as `block`, with these references.
+  Execution instruction(const StaticBlock& block, std::uint32_t i,
+                        std::span<const Reference> references) const {
+    const std::uint32_t* const addresses =
+        addresses_ != nullptr ? addresses_ + (*block_)[i].first_address : nullptr;
+    return {block, {first_.instruction + i, 0}, addresses, references};
+  }
+
+ private:
+  const StaticBlock* block_;
+  Position first_;
+  const std::uint32_t* addresses_;
+  std::span<const Reference> references_;
+  std::uint32_t iterations_;
+  std::uint32_t step_;
+  bool does_nothing_;
+};
+
+/// Calls visit(const Reference&) for every access, iteration by iteration.
+template <class F>
+void for_each_access(const Execution& execution, F&& visit) {
+  for (const Reference& r : execution.references()) visit(r);
+  for (std::uint32_t i = 1; i < execution.iterations(); ++i) {
+    for (Reference r : execution.references()) {
+      r.physical = PhysAddr{static_cast<std::uint32_t>(r.physical.value) + i * execution.step()};
+      r.linear = LinearAddr{static_cast<std::uint32_t>(r.linear.value) + i * execution.step()};
+      visit(r);
+    }
+  }
+}
+
+/// What happens besides instructions.
+struct MachineEvent {
+  enum class Kind : std::uint8_t {
+    delivered,       ///< exception, interrupt or software interrupt: `delivery`
+    returned,        ///< IRET or RSM completed
+    fast_call,       ///< SYSENTER completed
+    fast_return,     ///< SYSEXIT completed
+    address_space,   ///< CR3 was loaded: `value`
+    port_read,       ///< `port`, `size`, `value`
+    port_write,      ///< the same
+    external_write,  ///< by another bus master: `physical`, `size`
+    halted,
+    shutdown,
+    cache_flushed,   ///< `value`: 1 with write-back
+    mapping,         ///< first use of a translation: `linear`, `physical` (with Wants::walks)
+    window_opened,   ///< the tool is told again
+    window_closed,
+  };
+  Kind kind = Kind::delivered;
+  Position position;  ///< instructions completed before it
+  DeliveredEvent delivery;
+  std::uint16_t port = 0;
+  std::uint32_t size = 0;
+  std::uint32_t value = 0;
+  PhysAddr physical;
+  LinearAddr linear;
+};
+
+/// What of the recorded machine is of interest without the recording.
+struct MachineFacts {
+  CpuModel model = CpuModel::unknown;
+  std::uint32_t ram_bytes = 0;                 ///< 0: not known
+  std::uint32_t address_mask = 0xffffffff;     ///< address lines captured
+  bool ignores_cd = false;                     ///< lines are filled although CR0.CD is set
+
+  static MachineFacts of(const Recording& recording) {
+    return {recording.initial.model, recording.initial.ram_bytes, recording.bus.address_mask,
+            recording.initial.ignore_cr0_cd};
+  }
+};
+
+/// What a tool may know of the run when it is made.
+struct Setup {
+  /// Outlives the tool. Null where parts are only put together: tools that merge do without it.
+  const Recording* recording = nullptr;
+  MachineFacts machine;
+  std::uint64_t from = 0;                ///< first instruction that is told
+  /// What is told first is what comes first. Else the tool is told a part of it, and follows another
+  /// (Tool::follow()): what its model holds at the beginning is not known to it.
+  bool begins = true;
+};
+
+class Tool {
+ public:
+  virtual ~Tool() = default;
+  virtual Wants wants() const = 0;
+
+  /// How the processor it models fills its TLB; all tools of a run must agree. It then needs the run
+  /// from the beginning.
+  virtual std::optional<WalkPolicy> walks() const { return std::nullopt; }
+
+  /// Called once for a piece of code, which lives as long as the tool; what it returns is handed to
+  /// run() and counted(). The tool owns it.
+  virtual void* code(const StaticBlock&) { return nullptr; }
+  virtual void run(void* /*mine*/, const Execution&, const Context&) {}
+  /// With Wants::references: what was accessed, but not by an instruction that completed: tables and
+  /// frames of a delivery, walks for code, and what an instruction did that was then refused, its own
+  /// bytes among it.
+  virtual void accesses(std::span<const OtherAccess>, const Context&) {}
+  /// So many more executions of a piece of code, each of them whole: in place of run() where
+  /// Wants::counts is all that is wanted. Iterations of a REP are told by iterated() then.
+  virtual void counted(void* /*mine*/, std::uint64_t /*executions*/) {}
+  /// With Wants::counts: a REP string instruction, the only one of its block, began anew so many times,
+  /// and did so many further iterations.
+  virtual void iterated(void* /*mine*/, std::uint64_t /*begun*/, std::uint64_t /*further*/) {}
+  /// So many of those begun were interrupted between two iterations, and did not complete.
+  virtual void interrupted(void* /*mine*/, std::uint64_t /*times*/) {}
+  virtual void event(const MachineEvent&, const Context&) {}
+
+  /// Of the same options and Setup, and told nothing.
+  virtual std::unique_ptr<Tool> part() const = 0;
+  /// Its options allow what ToolRow::merging says.
+  virtual bool merges() const { return true; }
+  /// `later`, of the same options, was told what comes next: afterwards this one is as if it had been
+  /// told both. Not called where ToolRow::merging says serial.
+  virtual void follow(Tool&& later) = 0;
+  /// All that follow() and report() need.
+  virtual void save(ByteWriter&) const = 0;
+  /// Into a part(). Throws FormatError for what save() never writes.
+  virtual void load(ByteReader&) = 0;
+  /// Results. Called once, at the end.
+  virtual void report(Report&) const = 0;
+};
+
+/// One tool of the list.
+struct ToolRow {
+  enum class Merging : std::uint8_t {
+    exact,   ///< parts of the run can be told to parts of the tool
+    serial,  ///< the run must be told as a whole
+  };
+  const char* name;
+  const char* summary;  ///< one line, imperative, no full stop
+  /// Options as lines "key=VALUE  what it means"; empty where there are none.
+  const char* options;
+  const char* example;  ///< one line to paste
+  Merging merging;
+  /// Reads the options; the host refuses those that were not read.
+  std::unique_ptr<Tool> (*make)(ToolOptions&, const Setup&);
+};
+
+inline std::uint32_t StaticInstruction::bytes_in_first_page() const {
+  const std::uint32_t room = kPageSize - linear.offset_in_page();
+  return info.length < room ? info.length : room;
+}
+
+}  // namespace citcat::tools

@@ -1,0 +1,47 @@
+// All tools of the program.
+
+#include "tools/host/tool_list.h"
+
+#include <algorithm>
+
+namespace citcat::tools {
+
+// Each is defined in a file of its own. Declared here, because nothing else may use them directly.
+extern const ToolRow kNullTool;
+extern const ToolRow kCountTool;
+extern const ToolRow kBpredTool;
+extern const ToolRow kCacheTool;
+extern const ToolRow kBranchesTool;
+extern const ToolRow kStringsTool;
+extern const ToolRow kFootprintTool;
+extern const ToolRow kCoverageTool;
+extern const ToolRow kMemoryTool;
+extern const ToolRow kIoTool;
+extern const ToolRow kEventsTool;
+extern const ToolRow kWatchTool;
+extern const ToolRow kTlbTool;
+extern const ToolRow kReuseTool;
+extern const ToolRow kTimelineTool;
+extern const ToolRow kBbvTool;
+extern const ToolRow kOperandsTool;
+extern const ToolRow kPowerTool;
+extern const ToolRow kIlpTool;
+
+const std::vector<const ToolRow*>& tool_list() {
+  static const std::vector<const ToolRow*> tools{
+      &kCountTool,  &kOperandsTool, &kStringsTool,   &kBranchesTool, &kBpredTool,
+      &kCacheTool,  &kTlbTool,      &kReuseTool,     &kFootprintTool, &kMemoryTool,
+      &kIoTool,     &kEventsTool,   &kIlpTool,       &kPowerTool,    &kCoverageTool,
+      &kBbvTool,    &kTimelineTool, &kWatchTool,     &kNullTool,
+  };
+  return tools;
+}
+
+const ToolRow* find_tool(const std::string& name) {
+  const auto& tools = tool_list();
+  const auto found = std::find_if(tools.begin(), tools.end(),
+                                  [&](const ToolRow* t) { return name == t->name; });
+  return found != tools.end() ? *found : nullptr;
+}
+
+}  // namespace citcat::tools
