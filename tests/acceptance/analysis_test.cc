@@ -32,7 +32,7 @@ struct Asked {
   std::vector<std::string> tools;
   std::uint64_t from = 0, to = kWhole;
   ExecutionPath path = ExecutionPath::blocks;
-  std::string where, by;
+  std::string where = {}, by = {};
 };
 
 std::unique_ptr<tools::Analysis> tell(const ImportedRecording& imported, const Asked& asked,
