@@ -6,9 +6,6 @@ namespace citcat::tools {
 
 namespace {
 
-/// Of Linux on i386 (arch/x86/include/asm/irq_vectors.h: IA32_SYSCALL_VECTOR).
-constexpr std::uint8_t kSystemCallVector = 0x80;
-
 bool is_interrupt(DeliveredEvent::Kind kind) {
   return kind == DeliveredEvent::Kind::external || kind == DeliveredEvent::Kind::nmi ||
          kind == DeliveredEvent::Kind::smi;

@@ -51,6 +51,8 @@ class Context {
   std::uint32_t interrupt_depth() const;
 
   static constexpr std::uint32_t kUserLevel = 3;
+  /// Of Linux on i386 (arch/x86/include/asm/irq_vectors.h: IA32_SYSCALL_VECTOR).
+  static constexpr std::uint8_t kSystemCallVector = 0x80;
 
   // For the host.
   /// Where the machine is going to stand when something is told first, it need not stand yet.

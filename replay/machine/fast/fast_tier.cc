@@ -363,13 +363,14 @@ FastTier::Stretch FastTier::run_chain(Policy policy, std::uint64_t until, bool w
   if (block->count > may_run) return run_told(whole_blocks);
   const std::int64_t beyond = s.left - may_run;
   s.left = may_run;
-  const bool counts = block->count != 0 && (policy == Policy::counted || policy == Policy::exact_counted);
+  const bool counts =
+      block->count != 0 && (policy == Policy::counted || policy == Policy::exact_counted);
   if (counts) s.count(*block);
   run_block(*block, area_.data());
   s.left += beyond;
   if (counts && s.exit != Exit::branch && s.exit != Exit::tail) {
     // What was counted as a whole is told as the part that it was.
-    --s.block->executions;
+    overcounted_.push_back(s.block);
     const std::uint32_t done = s.block->number_of(s.at);
     if (done != 0) cpu_.audience.counted(s.block->code->first(done), 1);
   }

@@ -115,6 +115,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::vector<std::uint8_t> area_;              ///< of one block
   std::vector<BlockStore> stores_told_;
   std::vector<BlockRead> reads_told_;
+  std::vector<const fast::Block*> overcounted_;  ///< Block::executions has one too many, each time
   const bool references_;  ///< somebody wants them
   std::vector<DataReference> references_told_;
   struct NotedWalk {

@@ -35,6 +35,7 @@ void FastTier::gather_references(const Block& block, std::uint32_t count) {
     out->value = access.after;
     out->size = access.size;
     out->instruction = static_cast<std::uint16_t>(block.number_of(access.op));
+    out->kind = AccessKind::data;
     out->write = access.write;
   }
   if (walks_.empty()) [[likely]] return;
@@ -71,6 +72,8 @@ void FastTier::tell_walks() {
 }
 
 void FastTier::tell_counts() {
+  for (const Block* const block : overcounted_) --block->executions;
+  overcounted_.clear();
   for (const auto& state : states_) {
     const Block* block = std::exchange(state->counted, nullptr);
     while (block != nullptr) {
