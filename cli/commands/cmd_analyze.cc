@@ -15,6 +15,7 @@
 #include "cli/engine_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
+#include "cli/recording_symbols.h"
 #include "cli/shard.h"
 #include "events/archive/container.h"
 #include "formats/io/byte_writer.h"
@@ -66,6 +67,9 @@ ExitCode run_share(const AnalyzeArguments& arguments, const RecordingFile& file,
   tools::Setup setup;
   setup.recording = &file.recording();
   setup.machine = tools::MachineFacts::of(file.recording());
+  const Symbols symbols = known_symbols(file, arguments.plan.symbols);
+  const tools::GuestNames names(symbols);
+  setup.names = &names;
   const std::string why = why_serial(arguments.plan, setup);
   if (!why.empty()) throw UsageError("--shard: " + why);
   const Shard shard = parse_shard(arguments.shard);
@@ -142,6 +146,10 @@ void define_common(CLI::App& app, AnalyzeArguments& arguments) {
   app.add_option("--where", arguments.plan.where,
                  "Only where this holds: process=NAME level=N interrupt[=V] syscall[=N] "
                  "code=PLACE data=FIRST-LAST, with & | ! ( )");
+  app.add_option("--symbols", arguments.plan.symbols,
+                 "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
+      ->expected(1)
+      ->take_all();
   app.add_option("--by", arguments.plan.by,
                  "Split every table: process, level, interrupt, or several with commas");
   arguments.positions.define(app);

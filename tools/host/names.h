@@ -1,6 +1,8 @@
 #pragma once
 // What things of the run are called. The host asks; who knows better than addresses overrides.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,12 +17,30 @@ struct LinearRange {
   bool has(LinearAddr a) const { return begin <= a && a < end; }
 };
 
+struct MachineEvent;
+
+/// Code with a name.
+struct NamedCode {
+  std::string module, procedure;
+  LinearAddr begin;  ///< first byte of the procedure
+};
+
 /// By itself it knows processes by CR3 ("01234000"), and code by its addresses.
 class NameSource {
  public:
   virtual ~NameSource() = default;
-  /// The process that runs, for tables.
-  virtual std::string process(const Context& context) const;
+  /// Told everything that happens, whatever the scope: names may depend on it.
+  virtual void event(const MachineEvent& /*event*/, const Context& /*context*/) {}
+  /// What a process is called depends on what happened since the run began.
+  virtual bool names_processes() const { return false; }
+  /// What lies there while the process that runs does; nullopt where that has no name.
+  virtual std::optional<NamedCode> procedure(LinearAddr /*at*/, const Context& /*context*/) const {
+    return std::nullopt;
+  }
+  /// What the process with these page tables (CR3) is called, for tables.
+  virtual std::string process_of(std::uint32_t address_space) const;
+  /// The process that runs.
+  std::string process(const Context& context) const { return process_of(context.address_space()); }
   /// `pattern`, of --where process=, is the process that runs.
   virtual bool is_process(const std::string& pattern, const Context& context) const;
   /// What `pattern`, of --where code=, stands for. Throws UsageError where it is nothing known.

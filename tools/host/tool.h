@@ -172,6 +172,7 @@ struct MachineEvent {
   std::uint16_t port = 0;
   std::uint32_t size = 0;
   std::uint32_t value = 0;
+  std::uint32_t before = 0;  ///< of address_space: CR3 until then
   PhysAddr physical;
   LinearAddr linear;
 };
@@ -189,6 +190,8 @@ struct MachineFacts {
   }
 };
 
+class NameSource;
+
 /// What a tool may know of the run when it is made.
 struct Setup {
   /// Outlives the tool. Null where parts are only put together: tools that merge do without it.
@@ -198,6 +201,8 @@ struct Setup {
   /// What is told first is what comes first. Else the tool is told a part of it, and follows another
   /// (Tool::follow()): what its model holds at the beginning is not known to it.
   bool begins = true;
+  /// Outlives the tool; null as `recording` is.
+  const NameSource* names = nullptr;
 };
 
 class Tool {

@@ -383,6 +383,7 @@ MachineEvent ToolHost::event_at(MachineEvent::Kind kind, Position now) const {
 }
 
 void ToolHost::tell_event(MachineEvent event) {
+  if (options_.names != nullptr) options_.names->event(event, context_);
   if (hears_events_.empty() || !in_range(event.position)) return;
   if (options_.scope != nullptr && !options_.scope->holds(context_terms_)) return;
   Group& mine = group();
@@ -447,6 +448,7 @@ void ToolHost::address_space(std::uint32_t cr3, Position now) {
   flush_others();
   MachineEvent event = event_at(MachineEvent::Kind::address_space, now);
   event.value = cr3;
+  event.before = context_.address_space();
   context_.address_space_loaded(cr3);
   context_changed();
   tell_event(event);

@@ -22,7 +22,7 @@ struct HostOptions {
   std::uint64_t to = ~std::uint64_t{0};  ///< first one that is not told
   const Scope* scope = nullptr;          ///< null: everything
   std::vector<Split> by;
-  const NameSource* names = nullptr;
+  NameSource* names = nullptr;  ///< null: by address
 };
 
 class ToolHost final : public Observer {

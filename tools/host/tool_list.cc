@@ -11,6 +11,10 @@ extern const ToolRow kNullTool;
 extern const ToolRow kCountTool;
 extern const ToolRow kBpredTool;
 extern const ToolRow kCacheTool;
+extern const ToolRow kSyscallsTool;
+extern const ToolRow kCallsTool;
+extern const ToolRow kFuncTool;
+extern const ToolRow kSwitchesTool;
 
 const std::vector<const ToolRow*>& tool_list() {
   static const std::vector<const ToolRow*> tools{
@@ -18,6 +22,10 @@ const std::vector<const ToolRow*>& tool_list() {
       &kCountTool,
       &kBpredTool,
       &kCacheTool,
+      &kSyscallsTool,
+      &kCallsTool,
+      &kFuncTool,
+      &kSwitchesTool,
   };
   return tools;
 }

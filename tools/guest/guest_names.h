@@ -1,0 +1,46 @@
+#pragma once
+// The names of a recorded system, as --where, --by and tools know them: processes by the programs
+// that were executed in them, code by the symbols that belong to the recording.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "events/names/symbols.h"
+#include "tools/guest/guest.h"
+#include "tools/guest/process_names.h"
+#include "tools/guest/system_call_follower.h"
+#include "tools/host/names.h"
+
+namespace citcat::tools {
+
+class GuestNames final : public NameSource {
+ public:
+  /// `symbols` must outlive the object.
+  explicit GuestNames(const Symbols& symbols);
+  /// A run is going to be told from its beginning.
+  void restart();
+
+  void event(const MachineEvent& event, const Context& context) override;
+  bool names_processes() const override { return true; }
+  /// Its name, else CR3 as NameSource has it.
+  std::string process_of(std::uint32_t address_space) const override;
+  /// A name, perhaps with the wildcards of fnmatch(3), or CR3.
+  bool is_process(const std::string& pattern, const Context& context) const override;
+  /// "/Code/MODULE/PROCEDURE" or "/Code/MODULE", with such wildcards; addresses as NameSource has
+  /// them; else a procedure of any module.
+  std::vector<LinearRange> code(const std::string& pattern) const override;
+  std::optional<NamedCode> procedure(LinearAddr at, const Context& context) const override;
+
+ private:
+  std::vector<LinearRange> procedures(const std::string& module, const std::string& procedure,
+                                      const std::string& pattern) const;
+
+  const Symbols& symbols_;
+  ProcessNames processes_;
+  std::unique_ptr<SystemCallFollower> follower_;
+  std::unique_ptr<MachineGuest> guest_;
+};
+
+}  // namespace citcat::tools
