@@ -32,6 +32,7 @@ const std::vector<const Command*>& command_list() {
       &kCatCommand,     &kVerifyCommand,     &kInfoCommand,   &kDumpCommand,
       &kConvertCommand, &kLintCommand,       &kCheckCommand,  &kRepairCommand,
       &kSlimCommand,    &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand,
+      &kAnalyzeCommand, &kCountCommand,      &kBpredCommand,  &kCacheCommand,
   };
   return commands;
 }

@@ -11,6 +11,20 @@ extern const ToolRow kNullTool;
 extern const ToolRow kCountTool;
 extern const ToolRow kBpredTool;
 extern const ToolRow kCacheTool;
+extern const ToolRow kBranchesTool;
+extern const ToolRow kStringsTool;
+extern const ToolRow kFootprintTool;
+extern const ToolRow kCoverageTool;
+extern const ToolRow kMemoryTool;
+extern const ToolRow kIoTool;
+extern const ToolRow kEventsTool;
+extern const ToolRow kWatchTool;
+
+const std::vector<const ToolRow*>& tool_list() {
+  static const std::vector<const ToolRow*> tools{
+      &kCountTool,     &kBpredTool,    &kCacheTool,  &kBranchesTool, &kStringsTool,
+      &kFootprintTool, &kCoverageTool, &kMemoryTool, &kIoTool,       &kEventsTool,
+      &kWatchTool,     &kNullTool,
 extern const ToolRow kSyscallsTool;
 extern const ToolRow kCallsTool;
 extern const ToolRow kFuncTool;
