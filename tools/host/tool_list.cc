@@ -20,11 +20,6 @@ extern const ToolRow kIoTool;
 extern const ToolRow kEventsTool;
 extern const ToolRow kWatchTool;
 
-const std::vector<const ToolRow*>& tool_list() {
-  static const std::vector<const ToolRow*> tools{
-      &kCountTool,     &kBpredTool,    &kCacheTool,  &kBranchesTool, &kStringsTool,
-      &kFootprintTool, &kCoverageTool, &kMemoryTool, &kIoTool,       &kEventsTool,
-      &kWatchTool,     &kNullTool,
 extern const ToolRow kSyscallsTool;
 extern const ToolRow kCallsTool;
 extern const ToolRow kFuncTool;
@@ -32,14 +27,10 @@ extern const ToolRow kSwitchesTool;
 
 const std::vector<const ToolRow*>& tool_list() {
   static const std::vector<const ToolRow*> tools{
+      &kCountTool,     &kBpredTool,    &kCacheTool,    &kBranchesTool, &kStringsTool,
+      &kFootprintTool, &kCoverageTool, &kMemoryTool,   &kIoTool,       &kEventsTool,
+      &kSyscallsTool,  &kCallsTool,    &kFuncTool,     &kSwitchesTool, &kWatchTool,
       &kNullTool,
-      &kCountTool,
-      &kBpredTool,
-      &kCacheTool,
-      &kSyscallsTool,
-      &kCallsTool,
-      &kFuncTool,
-      &kSwitchesTool,
   };
   return tools;
 }
