@@ -15,13 +15,13 @@
 #include <thread>
 
 #include "cli/interrupt.h"
-#include "cli/recording_symbols.h"
 #include "cli/replay_progress.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
 #include "replay/run/replay_timeline.h"
+#include "tools/guest/recording_symbols.h"
 #include "tools/host/tool_host.h"
 
 namespace citcat {
@@ -85,7 +85,7 @@ std::string why_serial(const AnalysisPlan& plan, const Setup& setup) {
 AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan, bool begins,
                             const Console& console) {
   AnalysisResult result;
-  result.symbols = std::make_unique<const Symbols>(known_symbols(file, plan.symbols));
+  result.symbols = std::make_unique<const Symbols>(tools::known_symbols(file, plan.symbols));
   result.names = std::make_unique<tools::GuestNames>(*result.symbols);
   tools::GuestNames& names = *result.names;
   const std::optional<Scope> scope = scope_of(plan, names);
@@ -261,7 +261,7 @@ void add_part(ByteReader& in, const AnalysisPlan& plan, const Setup& setup,
 
 AnalysisResult run_parallel_analysis(const RecordingFile& file, const AnalysisPlan& plan,
                                      unsigned processes, const Console& console) {
-  auto symbols = std::make_unique<const Symbols>(known_symbols(file, plan.symbols));
+  auto symbols = std::make_unique<const Symbols>(tools::known_symbols(file, plan.symbols));
   auto names = std::make_unique<tools::GuestNames>(*symbols);
   const Setup setup = setup_of(file, plan, *names, true);
   std::string why = why_serial(plan, setup);

@@ -15,11 +15,11 @@
 #include "cli/engine_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
-#include "cli/recording_symbols.h"
 #include "cli/shard.h"
 #include "events/archive/container.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
+#include "tools/guest/recording_symbols.h"
 #include "tools/host/analysis_part.h"
 
 namespace citcat {
@@ -67,7 +67,7 @@ ExitCode run_share(const AnalyzeArguments& arguments, const RecordingFile& file,
   tools::Setup setup;
   setup.recording = &file.recording();
   setup.machine = tools::MachineFacts::of(file.recording());
-  const Symbols symbols = known_symbols(file, arguments.plan.symbols);
+  const Symbols symbols = tools::known_symbols(file, arguments.plan.symbols);
   const tools::GuestNames names(symbols);
   setup.names = &names;
   const std::string why = why_serial(arguments.plan, setup);
@@ -129,8 +129,8 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
     arguments.positions.require_reached(arguments.recording, report.instructions);
   }
   if (result.analysis) {
-    print_analysis(*result.analysis, plan.range.from,
-                   std::min(report.instructions, plan.range.to), report, format, console);
+    print_analysis(*result.analysis, plan.range.from, std::min(report.instructions, plan.range.to),
+                   report, format, console);
   }
   if (report.divergence) {
     for (const std::string& line : divergence_lines(*report.divergence)) console.warn(line);

@@ -1,4 +1,5 @@
 #pragma once
+// Symbols of programs, libraries and kernels in ELF.
 
 #include <cstdint>
 #include <optional>

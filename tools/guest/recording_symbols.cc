@@ -1,10 +1,10 @@
-#include "cli/recording_symbols.h"
+#include "tools/guest/recording_symbols.h"
 
 #include <iterator>
 
 #include "events/names/symbol_file.h"
 
-namespace citcat {
+namespace citcat::tools {
 
 Symbols known_symbols(const RecordingFile& file, const std::vector<std::string>& files) {
   std::vector<SymbolModule> modules = load_symbols(files);
@@ -14,4 +14,4 @@ Symbols known_symbols(const RecordingFile& file, const std::vector<std::string>&
   return Symbols(std::move(modules));
 }
 
-}  // namespace citcat
+}  // namespace citcat::tools
