@@ -16,6 +16,7 @@
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
 #include "events/archive/recording_file.h"
+#include "events/names/kernel_place.h"
 #include "events/names/symbol_file.h"
 #include "formats/io/error.h"
 
@@ -146,10 +147,29 @@ void add_hints(const std::string& hints_path, const std::string& archive) {
   }
 }
 
+/// Moves the kernel among the modules to where the recorded one lay, if it can be told.
+void place_kernel(std::vector<SymbolModule>& modules, const RecordingFile& file,
+                  const Console& console) {
+  for (SymbolModule& module : modules) {
+    const auto shift = kernel_shift(module, file.recording().initial);
+    if (!shift || *shift == 0) continue;
+    if (!is_kernel_shift(*shift)) {
+      console.warn("--symbols: " + module.name +
+                   " is another kernel than the recorded one, which enters by SYSENTER elsewhere");
+      continue;
+    }
+    move_symbols(module, *shift, "--symbols");
+    console.note(fmt::format("the recorded kernel lay {:#x} bytes from where {} was linked to",
+                             *shift, module.name));
+  }
+}
+
 /// Adds names for addresses to all recordings of the archive: they are of one machine.
-void add_symbols(const std::vector<SymbolModule>& modules, const std::string& archive) {
-  const std::size_t count = RecordingFile::open(archive).recordings();
-  for (std::size_t i = 0; i < count; ++i) {
+void add_symbols(std::vector<SymbolModule> modules, const std::string& archive,
+                 const Console& console) {
+  const RecordingFile first = RecordingFile::open(archive);
+  place_kernel(modules, first, console);
+  for (std::size_t i = 0; i < first.recordings(); ++i) {
     RecordingAppender appender(archive + "@" + std::to_string(i));
     appender.add_symbols(modules);
     appender.finish();
@@ -178,7 +198,7 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   for (const std::string& text : result.warnings) console.warn(text);
   if (recovered) add_recovered_memory(*recovered, output.path());
   if (!arguments.hints.empty()) add_hints(arguments.hints, output.path());
-  if (!symbols.empty()) add_symbols(symbols, output.path());
+  if (!symbols.empty()) add_symbols(symbols, output.path(), console);
   output.finish();
   if (arguments.json) {
     print_json(result, recovered, console);

@@ -45,6 +45,15 @@ class ElfReader {
     return base->value - lowest_page();
   }
 
+  bool has_table() const {
+    for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_.get(), section)) != nullptr;) {
+      GElf_Shdr head;
+      if (gelf_getshdr(section, &head) == nullptr) fail("a section", elf_errmsg(-1));
+      if (head.sh_type == SHT_SYMTAB || head.sh_type == SHT_DYNSYM) return true;
+    }
+    return false;
+  }
+
   std::vector<Symbol> symbols(std::uint64_t shift) const {
     for (const Elf64_Word table : {SHT_SYMTAB, SHT_DYNSYM}) {
       std::vector<Symbol> found;
@@ -160,6 +169,10 @@ class ElfReader {
 
 bool is_elf(std::span<const std::uint8_t> head) {
   return head.size() >= SELFMAG && std::memcmp(head.data(), ELFMAG, SELFMAG) == 0;
+}
+
+bool has_symbol_table(std::span<std::uint8_t> image, const std::string& source) {
+  return ElfReader(image, source).has_table();
 }
 
 std::vector<Symbol> read_elf_symbols(std::span<std::uint8_t> image, const std::string& source,

@@ -1,9 +1,13 @@
 #include "events/names/symbol_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "events/names/elf_symbols.h"
+#include "events/names/linux_image.h"
 #include "events/names/symbol_map.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
@@ -14,7 +18,6 @@ namespace {
 
 /// A kernel with everything that a debugger needs has some 500 MB.
 constexpr std::uint64_t kMaxElfBytes = std::uint64_t{1} << 30;
-constexpr std::size_t kElfMagicBytes = 4;
 constexpr const char* kKernel = "vmlinux";
 
 std::string module_name(const std::string& path) {
@@ -25,15 +28,49 @@ std::string module_name(const std::string& path) {
   return name.string();
 }
 
-std::vector<SymbolModule> load_elf(const SymbolFileName& file) {
-  std::vector<std::uint8_t> image = read_whole_file(file.path, kMaxElfBytes);
-  SymbolModule module;
-  module.name = module_name(file.path);
-  module.symbols = read_elf_symbols(image, file.path, file.base);
+std::vector<SymbolModule> one_module(SymbolModule module) {
   settle_symbols(module);
   std::vector<SymbolModule> modules;
   modules.push_back(std::move(module));
   return modules;
+}
+
+std::vector<SymbolModule> read_list(const std::string& text, const std::string& source) {
+  InputStream stream({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, source);
+  LineReader lines(stream);
+  return read_symbol_map(lines, kKernel);
+}
+
+/// Moves a kernel to where its first page lay.
+void move_to(LinearAddr base, SymbolModule& module, const std::string& source) {
+  const std::uint64_t first = module.symbols.front().address.value & ~std::uint64_t{kPageMask};
+  move_symbols(module, static_cast<std::int64_t>(base.value - first), source);
+}
+
+/// A kernel's own names; nullopt where it has none.
+std::optional<std::vector<SymbolModule>> load_image(std::span<const std::uint8_t> image,
+                                                    const SymbolFileName& file) {
+  const std::string text = kallsyms_of_image(image);
+  if (text.empty()) return std::nullopt;
+  std::vector<SymbolModule> modules = read_list(text, file.path + " (its own names)");
+  if (file.base) move_to(*file.base, modules.front(), file.path);
+  return modules;
+}
+
+std::vector<SymbolModule> load_elf(const SymbolFileName& file) {
+  std::vector<std::uint8_t> image = read_whole_file(file.path, kMaxElfBytes);
+  if (!has_symbol_table(image, file.path)) {
+    if (auto modules = load_image(image, file)) return *modules;
+  }
+  return one_module({module_name(file.path), {}, read_elf_symbols(image, file.path, file.base)});
+}
+
+std::vector<SymbolModule> load_kernel(const SymbolFileName& file) {
+  const std::vector<std::uint8_t> packed = read_whole_file(file.path, kMaxElfBytes);
+  const std::vector<std::uint8_t> image = unpack_boot_image(packed, file.path);
+  if (auto modules = load_image(image, file)) return *modules;
+  throw FormatError(file.path, 0,
+                    "expected a kernel that has its own names (CONFIG_KALLSYMS), found none");
 }
 
 std::vector<SymbolModule> load_map(const SymbolFileName& file) {
@@ -42,6 +79,12 @@ std::vector<SymbolModule> load_map(const SymbolFileName& file) {
   }
   LineReader lines(std::make_unique<InputStream>(file.path));
   return read_symbol_map(lines, kKernel);
+}
+
+std::vector<SymbolModule> load(const SymbolFileName& file) {
+  const std::vector<std::uint8_t> head = read_head(file.path, kBootImageHead);
+  if (is_elf(head)) return load_elf(file);
+  return is_boot_image(head) ? load_kernel(file) : load_map(file);
 }
 
 }  // namespace
@@ -71,8 +114,7 @@ SymbolFileName parse_symbol_file_name(const std::string& name) {
 }
 
 std::vector<SymbolModule> load_symbols(const SymbolFileName& file) {
-  std::vector<SymbolModule> modules =
-      is_elf(read_head(file.path, kElfMagicBytes)) ? load_elf(file) : load_map(file);
+  std::vector<SymbolModule> modules = load(file);
   for (SymbolModule& module : modules) module.process = file.process;
   return modules;
 }
@@ -85,6 +127,21 @@ std::vector<SymbolModule> load_symbols(const std::vector<std::string>& names) {
     }
   }
   return modules;
+}
+
+std::string find_kernel_symbols(const std::string& kernel) {
+  const std::filesystem::path path(kernel);
+  const std::string name = path.filename().string();
+  const std::string version = name.substr(std::min(name.find('-'), name.size()));
+  for (const std::string& file :
+       {kernel, (path.parent_path() / ("System.map" + version)).string()}) {
+    try {
+      if (!load_symbols(SymbolFileName{file, std::nullopt, {}}).empty()) return file;
+    } catch (const Error&) {
+      // It has none that could be handed over.
+    }
+  }
+  return "";
 }
 
 }  // namespace citcat

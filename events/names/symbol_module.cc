@@ -4,6 +4,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "formats/io/error.h"
+
 namespace citcat {
 namespace {
 
@@ -20,6 +22,16 @@ void settle_symbols(SymbolModule& module) {
   std::sort(symbols.begin(), symbols.end(),
             [](const Symbol& a, const Symbol& b) { return preference(a) < preference(b); });
   symbols.erase(std::unique(symbols.begin(), symbols.end()), symbols.end());
+}
+
+void move_symbols(SymbolModule& module, std::int64_t by, const std::string& source) {
+  for (Symbol& symbol : module.symbols) {
+    const std::uint64_t moved = symbol.address.value + static_cast<std::uint64_t>(by);
+    if (moved > kLastSymbolAddress) {
+      throw UsageError(source + ": \"" + symbol.name + "\" would lie beyond the last address");
+    }
+    symbol.address.value = static_cast<decltype(LinearAddr::value)>(moved);
+  }
 }
 
 }  // namespace citcat

@@ -47,4 +47,8 @@ inline constexpr std::uint64_t kLastSymbolAddress =
 /// binding, leading underscores, length and name. Doubles go.
 void settle_symbols(SymbolModule& module);
 
+/// Moves all symbols by so many bytes. Throws UsageError naming `source` where one would lie beyond
+/// the last address.
+void move_symbols(SymbolModule& module, std::int64_t by, const std::string& source);
+
 }  // namespace citcat

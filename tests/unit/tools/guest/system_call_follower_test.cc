@@ -25,9 +25,7 @@ class ScriptedGuest final : public Guest {
     return found == memory.end() ? std::nullopt : std::optional(found->second);
   }
 
-  void set(int number, std::uint32_t value) {
-    registers[static_cast<std::size_t>(number)] = value;
-  }
+  void set(int number, std::uint32_t value) { registers[static_cast<std::size_t>(number)] = value; }
   void put(std::uint32_t at, const std::string& bytes) {
     for (const char c : bytes) memory[{cr3, at++}] = static_cast<std::uint8_t>(c);
   }
@@ -101,7 +99,8 @@ class SystemCalls : public ::testing::Test, public SystemCallListener {
   /// The stack of a program that begins.
   void lay_stack(std::uint32_t esp, const std::string& path) {
     guest_.put_text(0xbfffff00, path);
-    const std::array<std::uint32_t, 9> words{1, 0xbfffff00, 0, 0xbfffff00, 0, 6, 4096, 31, 0xbfffff00};
+    const std::array<std::uint32_t, 9> words{1, 0xbfffff00, 0,  0xbfffff00, 0,
+                                             6, 4096,       31, 0xbfffff00};
     for (const std::uint32_t w : words) {
       guest_.put_dword(esp, w);
       esp += 4;
