@@ -99,6 +99,7 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
 
   std::unique_ptr<ToolHost> host;
   const auto start_over = [&]() -> Observer* {
+    host.reset();
     names.restart();
     result.analysis = make_analysis(plan, setup);
     host = std::make_unique<ToolHost>(*result.analysis, host_options);

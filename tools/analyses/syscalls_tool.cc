@@ -1,5 +1,5 @@
-// The tool "syscalls": every system call with its arguments and its result, and how often each was
-// made (docs/tools/syscalls.md).
+// syscalls: every system call with its arguments and its result, and how often each was made
+// (docs/tools/syscalls.md).
 
 #include <map>
 #include <memory>
@@ -7,55 +7,51 @@
 #include <vector>
 
 #include "events/position_text.h"
-#include "tools/guest/guest.h"
-#include "tools/guest/guest_events.h"
-#include "tools/guest/process_names.h"
-#include "tools/guest/system_call_follower.h"
+#include "tools/guest/system_call.h"
+#include "tools/host/names.h"
 #include "tools/host/tool.h"
 
 namespace citcat::tools {
-
 namespace {
 
-class SyscallsTool final : public Tool, private SystemCallListener {
+class SyscallsTool final : public Tool {
  public:
-  explicit SyscallsTool(std::size_t list) : list_(list) { names_.set_follower(follower_); }
+  SyscallsTool(std::size_t list, const NameSource* names) : list_(list), names_(names) {}
 
   Wants wants() const override { return {.events = true}; }
 
-  void event(const MachineEvent& event, const Context& context) override {
-    if (guest_ == nullptr) {
-      guest_ = std::make_unique<MachineGuest>(context.machine());
-      follower_.watch(*guest_);
+  void event(const MachineEvent& event, const Context& /*context*/) override {
+    if (event.kind == MachineEvent::Kind::call_began) {
+      ++counts_[event.call->number].calls;
+      open_[event.number] = row_of(*event.call);
+    } else if (event.kind == MachineEvent::Kind::call_ended) {
+      end(event.number, *event.call);
     }
-    tools::follow(follower_, event);
-    if (event.kind == MachineEvent::Kind::address_space) names_.address_space(event.value);
   }
 
-  std::unique_ptr<Tool> part() const override { return std::make_unique<SyscallsTool>(list_); }
-  void follow(Tool&& /*later*/) override {}
-  void save(ByteWriter& /*out*/) const override {}
-  void load(ByteReader& /*in*/) override {}
+  std::unique_ptr<Tool> part() const override {
+    return std::make_unique<SyscallsTool>(list_, names_);
+  }
+  void follow(Tool&&) override {}
+  void save(ByteWriter&) const override {}
+  void load(ByteReader&) override {}
 
   void report(Report& report) const override {
-    const std::vector<SystemCall> pending = follower_.pending();
-    const std::uint64_t calls = ended_ + pending.size();
-    report.value("calls", "system calls", calls);
-    report.value("errors", "of which failed", errors_);
-    report.value("pending", "of which had not ended", std::uint64_t{pending.size()});
-    std::map<std::uint32_t, Count> counts = counts_;
-    for (const SystemCall& call : pending) ++counts[call.number].calls;
+    Count all;
+    for (const auto& [number, count] : counts_) {
+      all.calls += count.calls;
+      all.errors += count.errors;
+    }
+    report.value("calls", "system calls", all.calls);
+    report.value("errors", "of which failed", all.errors);
+    report.value("pending", "of which had not ended", std::uint64_t{open_.size()});
     Table& by_name = report.table("by_name", "By name",
                                   {{"number", "number", ""},
                                    {"name", "name", ""},
                                    {"calls", "calls", ""},
                                    {"errors", "failed", ""}});
-    for (const auto& [number, count] : counts) {
+    for (const auto& [number, count] : counts_) {
       by_name.row({std::uint64_t{number}, system_call_name(number), count.calls, count.errors});
-    }
-    std::vector<Row> rows = rows_;
-    for (const SystemCall& call : pending) {
-      if (rows.size() < list_) rows.push_back(row_of(call));
     }
     Table& list = report.table("list", "In the order of their ends",
                                {{"begin", "begin", ""},
@@ -63,8 +59,14 @@ class SyscallsTool final : public Tool, private SystemCallListener {
                                 {"process", "process", ""},
                                 {"call", "call", ""},
                                 {"result", "result", ""}});
-    for (const Row& r : rows) list.row({r.begin, r.end, r.process, r.call, r.result});
-    report.value("not_listed", "calls that are not listed", calls - rows.size());
+    const auto add = [&list](const Row& r) {
+      list.row({r.begin, r.end, r.process, r.call, r.result});
+    };
+    for (const Row& row : rows_) add(row);
+    for (const auto& [number, row] : open_) {
+      if (list.rows.size() < list_) add(row);
+    }
+    report.value("not_listed", "calls that are not listed", all.calls - list.rows.size());
   }
 
  private:
@@ -75,43 +77,40 @@ class SyscallsTool final : public Tool, private SystemCallListener {
     std::string begin, end, process, call, result;
   };
 
-  void began(const SystemCall& call) override { names_.began(call); }
-  void forked(std::uint32_t parent, std::uint32_t child, Position now) override {
-    names_.forked(parent, child, now);
-  }
-  void executed(std::uint32_t space, const std::string& path, Position now) override {
-    names_.executed(space, path, now);
-  }
-  void ended(const SystemCall& call) override {
-    ++ended_;
-    Count& count = counts_[call.number];
-    ++count.calls;
-    if (is_error(call)) {
-      ++count.errors;
-      ++errors_;
-    }
-    if (rows_.size() < list_) rows_.push_back(row_of(call));
-  }
   Row row_of(const SystemCall& call) const {
-    const bool ended = call.state != SystemCall::End::pending;
-    return {position_text(call.begin), ended ? position_text(call.end) : "",
-            names_.name(call.address_space).value_or(hexadecimal(call.address_space)),
-            system_call_text(call), result_text(call)};
+    Row row;
+    row.begin = position_text(call.begin);
+    row.process = names_ != nullptr ? names_->process_of(call.address_space)
+                                    : hexadecimal(call.address_space);
+    row.call = system_call_text(call);
+    row.result = result_text(call);
+    return row;
+  }
+  void end(std::uint64_t number, const SystemCall& call) {
+    const auto open = open_.find(number);
+    Row row = std::move(open->second);
+    open_.erase(open);
+    if (is_error(call)) ++counts_[call.number].errors;
+    if (rows_.size() == list_) return;
+    // Texts may have been read since it began; the process is called as it was then.
+    row.end = position_text(call.end);
+    row.call = system_call_text(call);
+    row.result = result_text(call);
+    rows_.push_back(std::move(row));
   }
 
   std::size_t list_;  ///< calls that are listed at most
-  ProcessNames names_;
-  SystemCallFollower follower_{*this};
-  std::unique_ptr<MachineGuest> guest_;
-  std::uint64_t ended_ = 0, errors_ = 0;
+  const NameSource* names_;
   std::map<std::uint32_t, Count> counts_;
+  std::map<std::uint64_t, Row> open_;  ///< by the calls' ordinals
   std::vector<Row> rows_;
 };
 
 constexpr std::uint64_t kListed = 10000, kMostListed = 1u << 24;
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup& /*setup*/) {
-  return std::make_unique<SyscallsTool>(options.number("list", kListed, 0, kMostListed));
+std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<SyscallsTool>(options.number("list", kListed, 0, kMostListed),
+                                        setup.names);
 }
 
 }  // namespace

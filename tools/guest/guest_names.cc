@@ -39,7 +39,7 @@ GuestNames::GuestNames(const Symbols& symbols) : symbols_(symbols) { restart(); 
 
 void GuestNames::restart() {
   processes_ = ProcessNames();
-  follower_ = std::make_unique<SystemCallFollower>(processes_);
+  follower_ = std::make_unique<SystemCallFollower>(*this);
   processes_.set_follower(*follower_);
   guest_.reset();
 }
@@ -51,6 +51,23 @@ void GuestNames::event(const MachineEvent& event, const Context& context) {
   }
   follow(*follower_, event);
   if (event.kind == MachineEvent::Kind::address_space) processes_.address_space(event.value);
+}
+
+void GuestNames::began(const SystemCall& call) {
+  if (watcher_ != nullptr) watcher_->call_began(call.ordinal, call);
+  processes_.began(call);
+}
+
+void GuestNames::ended(const SystemCall& call) {
+  if (watcher_ != nullptr) watcher_->call_ended(call.ordinal, call);
+}
+
+void GuestNames::forked(std::uint32_t parent, std::uint32_t child, Position now) {
+  processes_.forked(parent, child, now);
+}
+
+void GuestNames::executed(std::uint32_t address_space, const std::string& path, Position now) {
+  processes_.executed(address_space, path, now);
 }
 
 std::string GuestNames::process_of(std::uint32_t address_space) const {

@@ -15,7 +15,7 @@
 
 namespace citcat::tools {
 
-class GuestNames final : public NameSource {
+class GuestNames final : public NameSource, private SystemCallListener {
  public:
   /// `symbols` must outlive the object.
   explicit GuestNames(const Symbols& symbols);
@@ -23,6 +23,7 @@ class GuestNames final : public NameSource {
   void restart();
 
   void event(const MachineEvent& event, const Context& context) override;
+  void set_watcher(SystemCallWatcher* watcher) override { watcher_ = watcher; }
   bool names_processes() const override { return true; }
   /// Its name, else CR3 as NameSource has it.
   std::string process_of(std::uint32_t address_space) const override;
@@ -34,6 +35,10 @@ class GuestNames final : public NameSource {
   std::optional<NamedCode> procedure(LinearAddr at, const Context& context) const override;
 
  private:
+  void began(const SystemCall& call) override;
+  void ended(const SystemCall& call) override;
+  void forked(std::uint32_t parent, std::uint32_t child, Position now) override;
+  void executed(std::uint32_t address_space, const std::string& path, Position now) override;
   std::vector<LinearRange> procedures(const std::string& module, const std::string& procedure,
                                       const std::string& pattern) const;
 
@@ -41,6 +46,7 @@ class GuestNames final : public NameSource {
   ProcessNames processes_;
   std::unique_ptr<SystemCallFollower> follower_;
   std::unique_ptr<MachineGuest> guest_;
+  SystemCallWatcher* watcher_ = nullptr;
 };
 
 }  // namespace citcat::tools

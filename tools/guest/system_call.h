@@ -20,7 +20,8 @@ struct SystemCall {
     restarted,  ///< a signal came; it is going to be called again
     never,      ///< it does not return, or the process ended within it
   };
-  std::uint32_t number = 0;
+  std::uint64_t ordinal = 0;  ///< calls that began before it
+  std::uint32_t number = 0;   ///< which one it is
   std::array<std::uint32_t, kSystemCallArguments> arguments{};
   /// Of each argument that is an address of text, the text as it was found, quoted; empty where it
   /// was not in memory, or none.

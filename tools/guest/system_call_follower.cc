@@ -60,6 +60,7 @@ void SystemCallFollower::begin(bool fast, Position now) {
   // The kernel goes back to the stack pointer that EBP holds (vdso32/system_call.S).
   if (fast) pending.place.esp = guest_->gpr(kEbp);
   SystemCall& call = pending.call;
+  call.ordinal = begun_++;
   call.number = guest_->gpr(kEax);
   call.address_space = pending.place.address_space;
   call.begin = now;

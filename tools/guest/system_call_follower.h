@@ -91,6 +91,7 @@ class SystemCallFollower {
 
   SystemCallListener& listener_;
   const Guest* guest_ = nullptr;
+  std::uint64_t begun_ = 0;
   std::list<Pending> pending_;  ///< the newest last
   std::vector<Fork> forks_;     ///< the newest last
   /// Where programs were interrupted or faulted and have not gone on.

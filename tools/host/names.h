@@ -18,6 +18,15 @@ struct LinearRange {
 };
 
 struct MachineEvent;
+struct SystemCall;
+
+/// Is told of system calls by who follows them. Numbers tell calls that are open at once apart.
+class SystemCallWatcher {
+ public:
+  virtual ~SystemCallWatcher() = default;
+  virtual void call_began(std::uint64_t number, const SystemCall& call) = 0;
+  virtual void call_ended(std::uint64_t number, const SystemCall& call) = 0;
+};
 
 /// Code with a name.
 struct NamedCode {
@@ -31,6 +40,8 @@ class NameSource {
   virtual ~NameSource() = default;
   /// Told everything that happens, whatever the scope: names may depend on it.
   virtual void event(const MachineEvent& /*event*/, const Context& /*context*/) {}
+  /// From within event(); null: nobody.
+  virtual void set_watcher(SystemCallWatcher* /*watcher*/) {}
   /// What a process is called depends on what happened since the run began.
   virtual bool names_processes() const { return false; }
   /// What lies there while the process that runs does; nullopt where that has no name.

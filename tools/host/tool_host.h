@@ -2,6 +2,7 @@
 // Shows a replay to tools: one observer for any number of them.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ struct HostOptions {
   NameSource* names = nullptr;  ///< null: by address
 };
 
-class ToolHost final : public Observer {
+class ToolHost final : public Observer, private SystemCallWatcher {
  public:
   /// What is told goes to the tools of `analysis`, which must outlive the object, as must what
   /// `options` points to.
@@ -84,6 +85,10 @@ class ToolHost final : public Observer {
   void flush_others();
   void tell_event(MachineEvent event);
   MachineEvent event_at(MachineEvent::Kind kind, Position now) const;
+  void call_began(std::uint64_t number, const SystemCall& call) override;
+  void call_ended(std::uint64_t number, const SystemCall& call) override;
+  void tell_call(MachineEvent::Kind kind, std::uint64_t number, const SystemCall& call,
+                 Group& group);
 
   Analysis& analysis_;
   const HostOptions options_;
@@ -93,11 +98,14 @@ class ToolHost final : public Observer {
   CodeLibrary library_;
   std::vector<std::string> labels_;  ///< of the group that runs
   Group* group_ = nullptr;           ///< that one, where it was asked for
+  Position now_;                     ///< of the event that is told
+  std::map<std::uint64_t, Group*>
+      open_calls_;  ///< system calls whose beginning was told, and to whom
   std::uint64_t context_terms_ = 0;
   std::vector<std::size_t> run_, counted_, hears_events_, hears_accesses_;  ///< numbers of tools
-  ToolCode* last_repeat_ = nullptr;    ///< of the REP that was told last
-  std::vector<OtherAccess> pending_;   ///< told, and of no instruction that completed yet
-  Position pending_at_;                ///< of the code among them
+  ToolCode* last_repeat_ = nullptr;   ///< of the REP that was told last
+  std::vector<OtherAccess> pending_;  ///< told, and of no instruction that completed yet
+  Position pending_at_;               ///< of the code among them
   std::vector<Reference> claimed_;
 };
 
