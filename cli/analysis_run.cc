@@ -21,6 +21,7 @@
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
 #include "replay/run/replay_timeline.h"
+#include "tools/guest/recording_symbols.h"
 #include "tools/host/tool_host.h"
 
 namespace citcat {
@@ -40,8 +41,10 @@ std::optional<Scope> scope_of(const AnalysisPlan& plan, const NameSource& names)
   return Scope(plan.where, names);
 }
 
-Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, bool begins) {
+Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSource& names,
+               bool begins) {
   Setup setup;
+  setup.names = &names;
   setup.recording = &file.recording();
   setup.machine = tools::MachineFacts::of(file.recording());
   setup.from = plan.range.from;
@@ -54,17 +57,22 @@ Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, bool begins)
 std::unique_ptr<Analysis> make_analysis(const AnalysisPlan& plan, const Setup& setup) {
   std::vector<tools::ToolOptions> requests;
   for (const std::string& tool : plan.tools) requests.push_back(tools::ToolOptions::parse(tool));
-  return std::make_unique<Analysis>(std::move(requests), setup,
-                                    plan.by.empty() ? std::vector<tools::Split>{}
-                                                    : tools::parse_splits(plan.by));
+  return std::make_unique<Analysis>(
+      std::move(requests), setup,
+      plan.by.empty() ? std::vector<tools::Split>{} : tools::parse_splits(plan.by));
 }
 
 std::string why_serial(const AnalysisPlan& plan, const Setup& setup) {
   const auto analysis = make_analysis(plan, setup);
   if (analysis->walks()) return "a processor's TLB is followed from the beginning on";
-  const NameSource names;
-  const auto scope = scope_of(plan, names);
+  CITCAT_ASSERT(setup.names != nullptr);
+  const auto scope = scope_of(plan, *setup.names);
   const auto& by = analysis->by();
+  if (setup.names->names_processes() &&
+      (std::find(by.begin(), by.end(), tools::Split::process) != by.end() ||
+       (scope && scope->names_processes()))) {
+    return "names of processes are followed from the beginning on";
+  }
   const bool splits = std::find(by.begin(), by.end(), tools::Split::interrupt) != by.end();
   if (splits || (scope && scope->needs_history())) {
     return "interrupts and system calls that are open are followed from the beginning on";
@@ -79,9 +87,12 @@ std::string why_serial(const AnalysisPlan& plan, const Setup& setup) {
 
 AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan, bool begins,
                             const Console& console) {
-  const NameSource names;
+  AnalysisResult result;
+  result.symbols = std::make_unique<const Symbols>(tools::known_symbols(file, plan.symbols));
+  result.names = std::make_unique<tools::GuestNames>(*result.symbols);
+  tools::GuestNames& names = *result.names;
   const std::optional<Scope> scope = scope_of(plan, names);
-  const Setup setup = setup_of(file, plan, begins);
+  const Setup setup = setup_of(file, plan, names, begins);
   const bool from_beginning = !why_serial(plan, setup).empty();
   HostOptions host_options;
   host_options.from = plan.range.from;
@@ -94,9 +105,10 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
     host_options.windows = &*windows;
   }
 
-  AnalysisResult result;
   std::unique_ptr<ToolHost> host;
   const auto start_over = [&]() -> Observer* {
+    host.reset();
+    names.restart();
     result.analysis = make_analysis(plan, setup);
     host = std::make_unique<ToolHost>(*result.analysis, host_options);
     return host.get();
@@ -160,8 +172,8 @@ class Worker {
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(::lseek(results_, 0, SEEK_END)));
     std::size_t done = 0;
     while (done < bytes.size()) {
-      const ssize_t n = ::pread(results_, bytes.data() + done, bytes.size() - done,
-                                static_cast<off_t>(done));
+      const ssize_t n =
+          ::pread(results_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
       if (n <= 0) fail("the results of a part");
       done += static_cast<std::size_t>(n);
     }
@@ -258,7 +270,9 @@ void add_part(ByteReader& in, const AnalysisPlan& plan, const Setup& setup,
 
 AnalysisResult run_parallel_analysis(const RecordingFile& file, const AnalysisPlan& plan,
                                      unsigned processes, const Console& console) {
-  const Setup setup = setup_of(file, plan, true);
+  auto symbols = std::make_unique<const Symbols>(tools::known_symbols(file, plan.symbols));
+  auto names = std::make_unique<tools::GuestNames>(*symbols);
+  const Setup setup = setup_of(file, plan, *names, true);
   std::string why = why_serial(plan, setup);
   const Checkpoints checkpoints(file);
   std::vector<ReplayPart> parts;
@@ -282,6 +296,8 @@ AnalysisResult run_parallel_analysis(const RecordingFile& file, const AnalysisPl
     workers.push_back(std::make_unique<Worker>(file, stretch, w == 0));
   }
   AnalysisResult result;
+  result.symbols = std::move(symbols);
+  result.names = std::move(names);
   for (std::size_t w = 0; w < count && !result.report.divergence; ++w) {
     const std::vector<std::uint8_t> bytes = workers[w]->take();
     ByteReader in(bytes, "the results of a part");

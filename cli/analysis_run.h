@@ -10,6 +10,8 @@
 #include "cli/console.h"
 #include "cli/trace_run.h"
 #include "events/archive/recording_file.h"
+#include "events/names/symbols.h"
+#include "tools/guest/guest_names.h"
 #include "tools/host/analysis.h"
 #include "tools/host/names.h"
 #include "tools/host/scope.h"
@@ -18,9 +20,10 @@ namespace citcat {
 
 /// What is asked of a run.
 struct AnalysisPlan {
-  std::vector<std::string> tools;  ///< NAME:key=value,...
-  std::string where, by;           ///< empty: everything, nothing
-  std::string window;              ///< empty: one, of it all
+  std::vector<std::string> tools;    ///< NAME:key=value,...
+  std::string where, by;             ///< empty: everything, nothing
+  std::string window;                ///< empty: one, of it all
+  std::vector<std::string> symbols;  ///< files of names, besides those of the recording
   ReplayRange range;
   bool check = true;
   ComparisonPolicy policy;
@@ -29,6 +32,9 @@ struct AnalysisPlan {
 };
 
 struct AnalysisResult {
+  // What the tools refer to.
+  std::unique_ptr<const Symbols> symbols;
+  std::unique_ptr<tools::GuestNames> names;
   std::unique_ptr<tools::Analysis> analysis;
   ReplayReport report;
   std::optional<std::uint64_t> differs_before;
@@ -37,7 +43,8 @@ struct AnalysisResult {
 
 /// The tools of the plan, told nothing. Throws UsageError for what the plan has wrong.
 std::unique_ptr<tools::Analysis> make_analysis(const AnalysisPlan& plan, const tools::Setup& setup);
-/// Why the run must be told as a whole from its beginning on; empty: it need not.
+/// Why the run must be told as a whole from its beginning on; empty: it need not. `setup` has
+/// names.
 std::string why_serial(const AnalysisPlan& plan, const tools::Setup& setup);
 
 /// In this process. `begins`: nothing of the analysis is told before.

@@ -7,6 +7,7 @@
 
 #include "cli/trace_run.h"
 #include "events/archive/recording_codec.h"
+#include "events/archive/symbol_codec.h"
 #include "formats/io/byte_sink.h"
 #include "formats/kt/kt.h"
 #include "replay/trace/kt_sink.h"
@@ -22,8 +23,8 @@ struct Stream {
   std::array<ChunkKind, 7> kinds;
   bool needed;  ///< to replay
 };
-const std::array<Stream, 6>& streams() {
-  static const std::array<Stream, 6> all{{
+const std::array<Stream, 7>& streams() {
+  static const std::array<Stream, 7> all{{
       {"state", {kMetaChunk, kCpuChunk, kStopChunk}, true},
       {"image", {kImageChunk}, true},
       {"events",
@@ -32,6 +33,7 @@ const std::array<Stream, 6>& streams() {
        true},
       {"digests", {kDigestChunk}, true},
       {"evidence", {kEvidenceChunk}, false},
+      {"symbols", {kSymbolChunk}, false},
       {"checkpoints", {kCheckpointChunk, kCheckpointIndexChunk}, false},
   }};
   return all;

@@ -75,5 +75,5 @@ if(unicorn_bundled)
 endif()
 # Whoever links the libraries also needs what they are made of.
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libboost-iostreams-dev, libzip-dev, libdeflate-dev, libzstd-dev, \
-liblzma-dev, zlib1g-dev, libxxhash-dev, libfmt-dev, nlohmann-json3-dev, libzydis-dev")
+liblzma-dev, zlib1g-dev, libxxhash-dev, libelf-dev, libfmt-dev, nlohmann-json3-dev, libzydis-dev")
 include(CPack)

@@ -19,6 +19,7 @@
 #include "events/archive/container.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
+#include "tools/guest/recording_symbols.h"
 #include "tools/host/analysis_part.h"
 
 namespace citcat {
@@ -66,6 +67,9 @@ ExitCode run_share(const AnalyzeArguments& arguments, const RecordingFile& file,
   tools::Setup setup;
   setup.recording = &file.recording();
   setup.machine = tools::MachineFacts::of(file.recording());
+  const Symbols symbols = tools::known_symbols(file, arguments.plan.symbols);
+  const tools::GuestNames names(symbols);
+  setup.names = &names;
   const std::string why = why_serial(arguments.plan, setup);
   if (!why.empty()) throw UsageError("--shard: " + why);
   const Shard shard = parse_shard(arguments.shard);
@@ -126,8 +130,8 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
     arguments.positions.require_reached(arguments.recording, report.instructions);
   }
   if (result.analysis) {
-    print_analysis(*result.analysis, plan.range.from,
-                   std::min(report.instructions, plan.range.to), report, format, console);
+    print_analysis(*result.analysis, plan.range.from, std::min(report.instructions, plan.range.to),
+                   report, format, console);
   }
   if (report.divergence) {
     for (const std::string& line : divergence_lines(*report.divergence)) console.warn(line);
@@ -144,6 +148,10 @@ void define_common(CLI::App& app, AnalyzeArguments& arguments) {
   app.add_option("--where", arguments.plan.where,
                  "Only where this holds: process=NAME level=N interrupt[=V] syscall[=N] "
                  "code=PLACE data=FIRST-LAST, with & | ! ( )");
+  app.add_option("--symbols", arguments.plan.symbols,
+                 "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
+      ->expected(1)
+      ->take_all();
   app.add_option("--by", arguments.plan.by,
                  "Split every table: process, level, interrupt, or several with commas");
   app.add_option("--window", arguments.plan.window,

@@ -16,6 +16,8 @@
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
 #include "events/archive/recording_file.h"
+#include "events/names/kernel_place.h"
+#include "events/names/symbol_file.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -26,7 +28,7 @@ struct ImportArguments {
   CaptureArguments capture;
   std::string output, initial_state, start, stop, internal, bus, hints;
   std::string ignore_counts = "none", counts;
-  std::vector<std::string> on_chip;
+  std::vector<std::string> on_chip, symbols;
   std::optional<std::uint32_t> segment;
   int level = ImportOptions{}.level;
   unsigned recovery_time = 300;
@@ -145,11 +147,42 @@ void add_hints(const std::string& hints_path, const std::string& archive) {
   }
 }
 
+/// Moves the kernel among the modules to where the recorded one lay, if it can be told.
+void place_kernel(std::vector<SymbolModule>& modules, const RecordingFile& file,
+                  const Console& console) {
+  for (SymbolModule& module : modules) {
+    const auto shift = kernel_shift(module, file.recording().initial);
+    if (!shift || *shift == 0) continue;
+    if (!is_kernel_shift(*shift)) {
+      console.warn("--symbols: " + module.name +
+                   " is another kernel than the recorded one, which enters by SYSENTER elsewhere");
+      continue;
+    }
+    move_symbols(module, *shift, "--symbols");
+    console.note(fmt::format("the recorded kernel lay {:#x} bytes from where {} was linked to",
+                             *shift, module.name));
+  }
+}
+
+/// Adds names for addresses to all recordings of the archive: they are of one machine.
+void add_symbols(std::vector<SymbolModule> modules, const std::string& archive,
+                 const Console& console) {
+  const RecordingFile first = RecordingFile::open(archive);
+  place_kernel(modules, first, console);
+  for (std::size_t i = 0; i < first.recordings(); ++i) {
+    RecordingAppender appender(archive + "@" + std::to_string(i));
+    appender.add_symbols(modules);
+    appender.finish();
+  }
+}
+
 ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   ImportOptions options = import_options(arguments);
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
   require_own_output(arguments.output, arguments.json);
-  const bool added_to = arguments.recover_state || !arguments.hints.empty();
+  // Read first: what is wrong with them is known before hours of reading a capture.
+  const std::vector<SymbolModule> symbols = load_symbols(arguments.symbols);
+  const bool added_to = arguments.recover_state || !arguments.hints.empty() || !symbols.empty();
   StagedOutput output(arguments.output,
                       added_to ? StagedOutput::Named::at_the_end : StagedOutput::Named::at_once);
   use_large_pages();
@@ -165,6 +198,7 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   for (const std::string& text : result.warnings) console.warn(text);
   if (recovered) add_recovered_memory(*recovered, output.path());
   if (!arguments.hints.empty()) add_hints(arguments.hints, output.path());
+  if (!symbols.empty()) add_symbols(symbols, output.path(), console);
   output.finish();
   if (arguments.json) {
     print_json(result, recovered, console);
@@ -206,6 +240,11 @@ CommandRun define_import(CLI::App& app) {
                  "Values that cross no bus (RDTSC, RDMSR, CPUID), as a monitor wrote them");
   app.add_option("--hints", arguments->hints,
                  "Corrections to keep in the recording, as `explain` wrote them");
+  app.add_option(
+         "--symbols", arguments->symbols,
+         "Names to keep: System.map, kallsyms or ELF; FILE[@BASE][:PROCESS]; may be repeated")
+      ->expected(1)
+      ->take_all();
   app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back");
   app.add_option("--ignore-counts", arguments->ignore_counts,
                  "Instruction counts to disregard: none, all-but-interrupts or all");

@@ -29,6 +29,7 @@
 #include "capture/import/bus_record.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "events/names/symbol_file.h"
 #include "formats/io/byte_sink.h"
 #include "formats/io/error.h"
 
@@ -449,6 +450,8 @@ Ending ending_of(const RecordArguments& arguments, const Receiver& receiver, boo
 
 void print_result(const RecordArguments& arguments, const Receiver& receiver, double seconds,
                   const Console& console) {
+  const auto kernel = option_value(arguments.command, "kernel");
+  const std::string symbols = kernel ? find_kernel_symbols(*kernel) : "";
   const auto& totals = receiver.totals();
   const auto number = [&totals](const char* key) -> std::uint64_t {
     const auto it = totals.find(key);
@@ -462,6 +465,8 @@ void print_result(const RecordArguments& arguments, const Receiver& receiver, do
     nlohmann::ordered_json json;
     json["output"] = arguments.output;
     json["internal"] = arguments.internal;
+    json["symbols"] = nullptr;
+    if (!symbols.empty()) json["symbols"] = symbols;
     json["records"] = receiver.records();
     json["instructions"] = nullptr;
     if (counted) json["instructions"] = number("instructions");
@@ -482,8 +487,9 @@ void print_result(const RecordArguments& arguments, const Receiver& receiver, do
     console.print(fmt::format("{}: {} bus records, until the recording ended early\n",
                               arguments.output, receiver.records()));
   }
-  console.print(fmt::format("next: citcat import {} --internal {} -o RECORDING.citcat\n",
-                            arguments.output, arguments.internal));
+  console.print(fmt::format("next: citcat import {} --internal {}{} -o RECORDING.citcat\n",
+                            arguments.output, arguments.internal,
+                            symbols.empty() ? "" : " --symbols " + symbols));
 }
 
 ExitCode run_record(RecordArguments arguments, const Console& console) {

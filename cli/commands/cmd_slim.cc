@@ -68,11 +68,15 @@ VerifiedRun verified_run(const RecordingFile& file, const Console& console) {
 
 /// Writes `recording` without evidence to `path` and replays it. True when that gives the digests.
 bool write_and_verify(const std::string& path, const Recording& recording,
-                      const std::vector<ReplayDigest>& digests, const Console& console) {
+                      const std::vector<ReplayDigest>& digests,
+                      const std::vector<SymbolModule>& symbols, const Console& console) {
   RecordingFileOptions options;
   options.evidence = EvidenceMode::digests;
   options.lean = true;
-  RecordingFileWriter(path, options).finish(recording, digests);
+  RecordingFileWriter writer(path, options);
+  writer.add(recording, digests);
+  writer.add_symbols(symbols);
+  writer.close();
   return verify_digests(RecordingFile::open(path), console).match();
 }
 
@@ -97,12 +101,13 @@ ExitCode run_slim(const SlimOptions& options, const Console& console) {
   const PlacedRecording placed = open_placed(options.input, console);
   const RecordingFile& full = placed.file;
   const VerifiedRun verified = verified_run(full, console);
+  const std::vector<SymbolModule> symbols = full.symbols();
   const TemporaryFile trial(output.path() + ".unverified");
   bool same = false;
   for (const bool merge : {true, false}) {
     if (same) break;
     const Recording slim = copy_for_slim(full.recording(), verified, merge);
-    same = write_and_verify(trial.path(), slim, verified.digests, console);
+    same = write_and_verify(trial.path(), slim, verified.digests, symbols, console);
   }
   // The replay of the full recording could consult the evidence; this one cannot.
   if (!same) {

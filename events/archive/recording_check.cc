@@ -37,6 +37,7 @@ void decode_everything(const std::string& path) {
   for (std::size_t i = 0; i < recordings; ++i) {
     const RecordingFile file = RecordingFile::open(path + "@" + std::to_string(i));
     if (file.meta().evidence == EvidenceMode::full) decode_evidence(file);
+    static_cast<void>(file.symbols());
     for (const CheckpointSeries& series : CheckpointSeries::read(file)) series.check(file);
   }
 }

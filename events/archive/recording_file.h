@@ -13,6 +13,7 @@
 #include "events/archive/archive_meta.h"
 #include "events/archive/chunk.h"
 #include "events/hint.h"
+#include "events/names/symbol_module.h"
 #include "events/placement.h"
 #include "events/recording.h"
 
@@ -65,6 +66,8 @@ class RecordingFileWriter final : public EvidenceWriter {
   void select(std::size_t number);
   /// Everything of the selected recording that is not evidence.
   void add(const Recording& recording, std::span<const ReplayDigest> digests = {});
+  /// Names for the selected recording's addresses.
+  void add_symbols(std::span<const SymbolModule> modules);
   /// Writes index and content hash and gives the file its name. Once.
   void close();
 
@@ -93,7 +96,8 @@ RecordingName parse_recording_name(const std::string& name);
 class RecordingFile {
  public:
   /// Throws FormatError when the file is no archive, cut or damaged, IoError when it cannot be
-  /// read. Everything but evidence and checkpoints is checked here, those when they are read.
+  /// read. Everything but evidence, checkpoints and names is checked here, those when they are
+  /// read.
   ///
   /// An archive may hold several recordings. "x.citcat@2" names the one with number 2 of x.citcat;
   /// the name alone means number 0. UsageError when there is none with this number.
@@ -129,8 +133,11 @@ class RecordingFile {
   std::vector<std::uint8_t> checkpoint(const ChunkInfo& chunk) const;
   /// Indexes of series of checkpoints, in that order (events/archive/checkpoint_series.h).
   std::vector<ChunkInfo> checkpoint_indexes() const;
+  /// Names for addresses, by module, in the order in which they were added; none where the archive
+  /// has none. Read and checked here, anew with each call. Throws FormatError.
+  std::vector<SymbolModule> symbols() const;
   /// XXH3-128 of the recording without its provenance, its warnings and who wrote it, and without
-  /// checkpoints and digests: the same for every rendering of one capture. Unless `hinted`, also
+  /// checkpoints, digests and names: the same for every rendering of one capture. Unless `hinted`, also
   /// without the hints.
   Hash128 identity(bool hinted = true) const;
   /// Chunks, hashes and sizes.
@@ -173,6 +180,8 @@ class RecordingAppender {
   void add_placements(std::span<const PlacedEvent> events);
   /// Corrections that a person has reviewed; opening the archive applies them.
   void add_hints(const HintFile& hints);
+  /// Names for addresses, behind those that are there.
+  void add_symbols(std::span<const SymbolModule> modules);
   void finish();
 
  private:

@@ -18,6 +18,7 @@
 #include "events/archive/recording_check.h"
 #include "events/archive/recording_codec.h"
 #include "events/archive/recording_file.h"
+#include "events/archive/symbol_codec.h"
 #include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"
 
@@ -39,7 +40,8 @@ constexpr std::array kKinds{citcat::kMetaChunk,
                             citcat::kPlacementChunk,
                             citcat::kHintChunk,
                             citcat::kSelectChunk,
-                            citcat::kLostChunk};
+                            citcat::kLostChunk,
+                            citcat::kSymbolChunk};
 
 struct Chunk {
   citcat::ChunkKind kind;

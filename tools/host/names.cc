@@ -17,8 +17,8 @@ bool parse_hexadecimal(std::string_view text, std::uint32_t& value) {
 
 }  // namespace
 
-std::string NameSource::process(const Context& context) const {
-  return hexadecimal(context.address_space());
+std::string NameSource::process_of(std::uint32_t address_space) const {
+  return hexadecimal(address_space);
 }
 
 bool NameSource::is_process(const std::string& pattern, const Context& context) const {

@@ -145,6 +145,7 @@ class Scope::Parser {
       case Term::Kind::process:
         term.pattern = value;
         term.names = &names_;
+        scope_.names_processes_ = true;
         break;
       case Term::Kind::level:
         term.number = number(value, 3);

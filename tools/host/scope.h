@@ -40,6 +40,8 @@ class Scope {
 
   bool has_code_terms() const { return has_code_; }
   bool has_data_terms() const { return has_data_; }
+  /// Some term is the name of a process.
+  bool names_processes() const { return names_processes_; }
   /// Who needs to know which interrupts and system calls are open.
   bool needs_history() const { return needs_history_; }
 
@@ -50,7 +52,7 @@ class Scope {
 
   std::vector<Term> terms_;
   std::unique_ptr<Node> root_;
-  bool has_code_ = false, has_data_ = false, needs_history_ = false;
+  bool has_code_ = false, has_data_ = false, needs_history_ = false, names_processes_ = false;
 };
 
 }  // namespace citcat::tools

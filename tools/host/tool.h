@@ -2,9 +2,9 @@
 // A tool asks something of a replayed run. The host (tool_host.h) shows it the code once, then each
 // execution or their number, and the events, and prints what it reports.
 //
-// A tool is one file with one row (ToolRow), named in tool_list.cc. It sees of the run only what the
-// scope and the windows of the command leave, and of one group where tables are split (`--by`): the
-// host makes a tool for each.
+// A tool is one file with one row (ToolRow), named in tool_list.cc. It sees of the run only what
+// the scope and the windows of the command leave, and of one group where tables are split (`--by`):
+// the host makes a tool for each.
 
 #include <cstdint>
 #include <memory>
@@ -40,8 +40,8 @@ struct Wants {
   bool events = false;  ///< event()
 
   constexpr Wants operator|(const Wants& o) const {
-    return {counts || o.counts,         executions || o.executions, references || o.references,
-            walks || o.walks,           registers || o.registers,   values || o.values,
+    return {counts || o.counts, executions || o.executions, references || o.references,
+            walks || o.walks,   registers || o.registers,   values || o.values,
             events || o.events};
   }
   /// Executions in their order are needed.
@@ -86,8 +86,8 @@ struct OtherAccess : Reference {
   bool code = false;  ///< bytes of an instruction
 };
 
-/// A piece of code ran once, as a whole; or iterations of a REP string instruction, which is a block of
-/// its own then. Valid while it is told.
+/// A piece of code ran once, as a whole; or iterations of a REP string instruction, which is a
+/// block of its own then. Valid while it is told.
 class Execution {
  public:
   Execution(const StaticBlock& block, Position first, const std::uint32_t* addresses,
@@ -104,14 +104,15 @@ class Execution {
   const StaticBlock& block() const { return *block_; }
   /// Of the first instruction, or iteration.
   Position first() const { return first_; }
-  /// Iterations told together: 1 of whatever is not repeated. The addresses and references are those
-  /// of the first one; of each further one they are `step()` bytes higher, linear and physical.
+  /// Iterations told together: 1 of whatever is not repeated. The addresses and references are
+  /// those of the first one; of each further one they are `step()` bytes higher, linear and
+  /// physical.
   std::uint32_t iterations() const { return iterations_; }
   std::uint32_t step() const { return step_; }
   /// A REP whose count was 0: no addresses, no references.
   bool does_nothing() const { return does_nothing_; }
-  /// KT's effective addresses of instruction `i` (docs/formats/kt.md), DecodedInstruction::ea_count of
-  /// them but for does_nothing().
+  /// KT's effective addresses of instruction `i` (docs/formats/kt.md), DecodedInstruction::ea_count
+  /// of them but for does_nothing().
   LinearAddr address(std::uint32_t i, unsigned number = 0) const {
     return LinearAddr{addresses_[(*block_)[i].first_address + number]};
   }
@@ -148,6 +149,8 @@ void for_each_access(const Execution& execution, F&& visit) {
   }
 }
 
+struct SystemCall;
+
 /// What happens besides instructions.
 struct MachineEvent {
   enum class Kind : std::uint8_t {
@@ -161,9 +164,11 @@ struct MachineEvent {
     external_write,  ///< by another bus master: `physical`, `size`
     halted,
     shutdown,
-    cache_flushed,   ///< `value`: 1 with write-back
-    mapping,         ///< first use of a translation: `linear`, `physical` (with Wants::walks)
-    window_opened,   ///< the tool is told again
+    cache_flushed,  ///< `value`: 1 with write-back
+    mapping,        ///< first use of a translation: `linear`, `physical` (with Wants::walks)
+    call_began,     ///< `call`, a system call, by who follows the recorded system
+    call_ended,     ///< the same, of one whose beginning was told
+    window_opened,  ///< the tool is told again
     window_closed,
   };
   Kind kind = Kind::delivered;
@@ -172,6 +177,9 @@ struct MachineEvent {
   std::uint16_t port = 0;
   std::uint32_t size = 0;
   std::uint32_t value = 0;
+  std::uint32_t before = 0;          ///< of address_space: CR3 until then
+  const SystemCall* call = nullptr;  ///< tools/guest/system_call.h; valid while it is told
+  std::uint64_t number = 0;          ///< of the call: tells those apart that are open at once
   PhysAddr physical;
   LinearAddr linear;
 };
@@ -179,9 +187,9 @@ struct MachineEvent {
 /// What of the recorded machine is of interest without the recording.
 struct MachineFacts {
   CpuModel model = CpuModel::unknown;
-  std::uint32_t ram_bytes = 0;                 ///< 0: not known
-  std::uint32_t address_mask = 0xffffffff;     ///< address lines captured
-  bool ignores_cd = false;                     ///< lines are filled although CR0.CD is set
+  std::uint32_t ram_bytes = 0;              ///< 0: not known
+  std::uint32_t address_mask = 0xffffffff;  ///< address lines captured
+  bool ignores_cd = false;                  ///< lines are filled although CR0.CD is set
 
   static MachineFacts of(const Recording& recording) {
     return {recording.initial.model, recording.initial.ram_bytes, recording.bus.address_mask,
@@ -189,15 +197,19 @@ struct MachineFacts {
   }
 };
 
+class NameSource;
+
 /// What a tool may know of the run when it is made.
 struct Setup {
   /// Outlives the tool. Null where parts are only put together: tools that merge do without it.
   const Recording* recording = nullptr;
   MachineFacts machine;
-  std::uint64_t from = 0;                ///< first instruction that is told
-  /// What is told first is what comes first. Else the tool is told a part of it, and follows another
-  /// (Tool::follow()): what its model holds at the beginning is not known to it.
+  std::uint64_t from = 0;  ///< first instruction that is told
+  /// What is told first is what comes first. Else the tool is told a part of it, and follows
+  /// another (Tool::follow()): what its model holds at the beginning is not known to it.
   bool begins = true;
+  /// Outlives the tool; null as `recording` is.
+  const NameSource* names = nullptr;
 };
 
 class Tool {
@@ -205,23 +217,23 @@ class Tool {
   virtual ~Tool() = default;
   virtual Wants wants() const = 0;
 
-  /// How the processor it models fills its TLB; all tools of a run must agree. It then needs the run
-  /// from the beginning.
+  /// How the processor it models fills its TLB; all tools of a run must agree. It then needs the
+  /// run from the beginning.
   virtual std::optional<WalkPolicy> walks() const { return std::nullopt; }
 
   /// Called once for a piece of code, which lives as long as the tool; what it returns is handed to
   /// run() and counted(). The tool owns it.
   virtual void* code(const StaticBlock&) { return nullptr; }
   virtual void run(void* /*mine*/, const Execution&, const Context&) {}
-  /// With Wants::references: what was accessed, but not by an instruction that completed: tables and
-  /// frames of a delivery, walks for code, and what an instruction did that was then refused, its own
-  /// bytes among it.
+  /// With Wants::references: what was accessed, but not by an instruction that completed: tables
+  /// and frames of a delivery, walks for code, and what an instruction did that was then refused,
+  /// its own bytes among it.
   virtual void accesses(std::span<const OtherAccess>, const Context&) {}
   /// So many more executions of a piece of code, each of them whole: in place of run() where
   /// Wants::counts is all that is wanted. Iterations of a REP are told by iterated() then.
   virtual void counted(void* /*mine*/, std::uint64_t /*executions*/) {}
-  /// With Wants::counts: a REP string instruction, the only one of its block, began anew so many times,
-  /// and did so many further iterations.
+  /// With Wants::counts: a REP string instruction, the only one of its block, began anew so many
+  /// times, and did so many further iterations.
   virtual void iterated(void* /*mine*/, std::uint64_t /*begun*/, std::uint64_t /*further*/) {}
   /// So many of those begun were interrupted between two iterations, and did not complete.
   virtual void interrupted(void* /*mine*/, std::uint64_t /*times*/) {}
@@ -231,8 +243,8 @@ class Tool {
   virtual std::unique_ptr<Tool> part() const = 0;
   /// Its options allow what ToolRow::merging says.
   virtual bool merges() const { return true; }
-  /// `later`, of the same options, was told what comes next: afterwards this one is as if it had been
-  /// told both. Not called where ToolRow::merging says serial.
+  /// `later`, of the same options, was told what comes next: afterwards this one is as if it had
+  /// been told both. Not called where ToolRow::merging says serial.
   virtual void follow(Tool&& later) = 0;
   /// All that follow() and report() need.
   virtual void save(ByteWriter&) const = 0;

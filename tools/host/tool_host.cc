@@ -51,6 +51,7 @@ ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
   if (options.windows != nullptr && !options.windows->by_position()) {
     counter_.emplace(*options.windows);
   }
+  if (options_.names != nullptr) options_.names->set_watcher(this);
   const std::vector<Wants> each = analysis.wants_of_each();
   for (std::size_t i = 0; i < each.size(); ++i) {
     if (each[i].any_execution()) run_.push_back(i);
@@ -60,7 +61,9 @@ ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
   }
 }
 
-ToolHost::~ToolHost() = default;
+ToolHost::~ToolHost() {
+  if (options_.names != nullptr) options_.names->set_watcher(nullptr);
+}
 
 citcat::Wants ToolHost::wants() const {
   citcat::Wants w;
@@ -302,12 +305,10 @@ void ToolHost::block_by_instructions(const ExecutedBlock& block, Position first)
   }
 }
 
-void ToolHost::instruction(const ExecutedInstruction& e, Position now) {
-  tell_alone(e, 1, 0, now);
-}
+void ToolHost::instruction(const ExecutedInstruction& e, Position now) { tell_alone(e, 1, 0, now); }
 
-void ToolHost::iterations(const ExecutedInstruction& first, std::uint32_t count,
-                          std::uint32_t step, Position now) {
+void ToolHost::iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                          Position now) {
   if (count != 0) tell_alone(first, count, step, now);
 }
 
@@ -361,8 +362,8 @@ void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t itera
   tell(code, Execution(code.block, now, addresses, references, iterations, step, nothing));
 }
 
-/// Iterations of a string one by one, with what memory holds behind them: each wrote elsewhere, and what
-/// MOVS read is what it wrote.
+/// Iterations of a string one by one, with what memory holds behind them: each wrote elsewhere, and
+/// what MOVS read is what it wrote.
 void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
                                 std::uint32_t iterations, std::uint32_t step, Position now) {
   const Memory& memory = context_.machine().memory();
@@ -465,11 +466,37 @@ MachineEvent ToolHost::event_at(MachineEvent::Kind kind, Position now) const {
 }
 
 void ToolHost::tell_event(MachineEvent event) {
+  now_ = event.position;
+  if (options_.names != nullptr) options_.names->event(event, context_);
   if (hears_events_.empty() || !in_range(event.position)) return;
   if (!context_.begun() && context_.refresh()) context_changed();
   if (options_.scope != nullptr && !options_.scope->holds(context_terms_)) return;
   Group& mine = group();
   for (const std::size_t i : hears_events_) mine.tools[i]->event(event, context_);
+}
+
+/// Whoever is told the beginning is told the end, though it is elsewhere in the scope.
+void ToolHost::call_began(std::uint64_t number, const SystemCall& call) {
+  if (hears_events_.empty() || !in_range(now_)) return;
+  if (options_.scope != nullptr && !options_.scope->holds(context_terms_)) return;
+  open_calls_[number] = &group();
+  tell_call(MachineEvent::Kind::call_began, number, call, group());
+}
+
+void ToolHost::call_ended(std::uint64_t number, const SystemCall& call) {
+  const auto open = open_calls_.find(number);
+  if (open == open_calls_.end()) return;
+  Group& mine = *open->second;
+  open_calls_.erase(open);
+  tell_call(MachineEvent::Kind::call_ended, number, call, mine);
+}
+
+void ToolHost::tell_call(MachineEvent::Kind kind, std::uint64_t number, const SystemCall& call,
+                         Group& group) {
+  MachineEvent event = event_at(kind, now_);
+  event.call = &call;
+  event.number = number;
+  for (const std::size_t i : hears_events_) group.tools[i]->event(event, context_);
 }
 
 void ToolHost::mapping(LinearAddr page, PhysAddr frame, Position now) {
@@ -487,8 +514,7 @@ void ToolHost::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t val
   tell_event(event);
 }
 
-void ToolHost::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
-                        Position now) {
+void ToolHost::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
   MachineEvent event = event_at(MachineEvent::Kind::port_write, now);
   event.port = port;
   event.size = size;
@@ -543,6 +569,7 @@ void ToolHost::address_space(std::uint32_t cr3, Position now) {
   flush_others();
   MachineEvent event = event_at(MachineEvent::Kind::address_space, now);
   event.value = cr3;
+  event.before = context_.address_space();
   context_.address_space_loaded(cr3);
   context_changed();
   tell_event(event);

@@ -2,6 +2,7 @@
 // Shows a replay to tools: one observer for any number of them.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,11 +25,11 @@ struct HostOptions {
   std::uint64_t to = ~std::uint64_t{0};  ///< first one that is not told
   const Scope* scope = nullptr;          ///< null: everything
   std::vector<Split> by;
-  const NameSource* names = nullptr;
+  NameSource* names = nullptr;          ///< null: by address
   const WindowPlan* windows = nullptr;  ///< null: one, of it all
 };
 
-class ToolHost final : public Observer {
+class ToolHost final : public Observer, private SystemCallWatcher {
  public:
   /// What is told goes to the tools of `analysis`, which must outlive the object, as must what
   /// `options` points to.
@@ -94,6 +95,10 @@ class ToolHost final : public Observer {
   void flush_others();
   void tell_event(MachineEvent event);
   MachineEvent event_at(MachineEvent::Kind kind, Position now) const;
+  void call_began(std::uint64_t number, const SystemCall& call) override;
+  void call_ended(std::uint64_t number, const SystemCall& call) override;
+  void tell_call(MachineEvent::Kind kind, std::uint64_t number, const SystemCall& call,
+                 Group& group);
 
   Analysis& analysis_;
   const HostOptions options_;
@@ -103,6 +108,9 @@ class ToolHost final : public Observer {
   CodeLibrary library_;
   std::vector<std::string> labels_;  ///< of the group that runs
   Group* group_ = nullptr;           ///< that one, where it was asked for
+  Position now_;                     ///< of the event that is told
+  std::map<std::uint64_t, Group*>
+      open_calls_;  ///< system calls whose beginning was told, and to whom
   std::uint64_t context_terms_ = 0;
   std::vector<std::size_t> run_, counted_, hears_events_, hears_accesses_;  ///< numbers of tools
   std::optional<Position> interrupted_at_;  ///< by a software interrupt that is not told yet

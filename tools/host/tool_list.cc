@@ -27,12 +27,18 @@ extern const ToolRow kOperandsTool;
 extern const ToolRow kPowerTool;
 extern const ToolRow kIlpTool;
 
+extern const ToolRow kSyscallsTool;
+extern const ToolRow kCallsTool;
+extern const ToolRow kFuncTool;
+extern const ToolRow kSwitchesTool;
+
 const std::vector<const ToolRow*>& tool_list() {
   static const std::vector<const ToolRow*> tools{
-      &kCountTool,  &kOperandsTool, &kStringsTool,   &kBranchesTool, &kBpredTool,
-      &kCacheTool,  &kTlbTool,      &kReuseTool,     &kFootprintTool, &kMemoryTool,
-      &kIoTool,     &kEventsTool,   &kIlpTool,       &kPowerTool,    &kCoverageTool,
-      &kBbvTool,    &kTimelineTool, &kWatchTool,     &kNullTool,
+      &kCountTool,   &kOperandsTool, &kStringsTool,  &kBranchesTool,  &kBpredTool,
+      &kCacheTool,   &kTlbTool,      &kReuseTool,    &kFootprintTool, &kMemoryTool,
+      &kSyscallsTool, &kCallsTool,   &kFuncTool,     &kSwitchesTool,  &kIoTool,
+      &kEventsTool,  &kIlpTool,      &kPowerTool,    &kCoverageTool,  &kBbvTool,
+      &kTimelineTool, &kWatchTool,   &kNullTool,
   };
   return tools;
 }

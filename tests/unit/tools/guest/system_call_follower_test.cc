@@ -1,0 +1,274 @@
+#include "tools/guest/system_call_follower.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+
+#include "events/cpu_state.h"
+#include "tools/guest/process_names.h"
+
+namespace citcat::tools {
+namespace {
+
+/// A guest that is what the test says.
+class ScriptedGuest final : public Guest {
+ public:
+  std::uint32_t address_space() const override { return cr3; }
+  std::uint32_t gpr(int number) const override {
+    return registers[static_cast<std::size_t>(number)];
+  }
+  std::uint32_t eip() const override { return ip; }
+  bool runs_program() const override { return user; }
+  std::optional<std::uint8_t> byte(LinearAddr at) const override {
+    const auto found = memory.find({cr3, static_cast<std::uint32_t>(at.value)});
+    return found == memory.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void set(int number, std::uint32_t value) { registers[static_cast<std::size_t>(number)] = value; }
+  void put(std::uint32_t at, const std::string& bytes) {
+    for (const char c : bytes) memory[{cr3, at++}] = static_cast<std::uint8_t>(c);
+  }
+  void put_text(std::uint32_t at, const std::string& text) { put(at, text + '\0'); }
+  void put_dword(std::uint32_t at, std::uint32_t value) {
+    for (int i = 0; i < 4; ++i) memory[{cr3, at++}] = static_cast<std::uint8_t>(value >> (8 * i));
+  }
+
+  std::uint32_t cr3 = 0x1000, ip = 0x8048000;
+  bool user = true;
+  std::array<std::uint32_t, 8> registers{};
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint8_t> memory;
+};
+
+/// What Linux and programs do, in its order.
+class SystemCalls : public ::testing::Test, public SystemCallListener {
+ protected:
+  static constexpr std::uint32_t kStack = 0xbffff000, kText = 0x8049000;
+
+  SystemCalls() {
+    follower_.watch(guest_);
+    names_.set_follower(follower_);
+    guest_.set(kEsp, kStack);
+  }
+  void began(const SystemCall& call) override { names_.began(call); }
+  void ended(const SystemCall& call) override {
+    log_.push_back(system_call_text(call) + " = " + result_text(call));
+  }
+  void forked(std::uint32_t parent, std::uint32_t child, Position now) override {
+    names_.forked(parent, child, now);
+  }
+  void executed(std::uint32_t space, const std::string& path, Position now) override {
+    names_.executed(space, path, now);
+  }
+
+  Position now() { return {++instruction_, 0}; }
+  void call_with(std::uint32_t number, std::array<std::uint32_t, 3> arguments) {
+    guest_.set(kEax, number);
+    guest_.set(kEbx, arguments[0]);
+    guest_.set(kEcx, arguments[1]);
+    guest_.set(kEdx, arguments[2]);
+  }
+  /// INT 80h.
+  void call(std::uint32_t number, std::array<std::uint32_t, 3> arguments = {}) {
+    call_with(number, arguments);
+    DeliveredEvent event;
+    event.kind = DeliveredEvent::Kind::software;
+    event.vector = 0x80;
+    follower_.delivered(event, now());
+    guest_.user = false;
+  }
+  void interrupt() {
+    DeliveredEvent event;
+    event.kind = DeliveredEvent::Kind::external;
+    event.vector = 0x30;
+    follower_.delivered(event, now());
+    guest_.user = false;
+  }
+  /// IRET to the program, at this place.
+  void go_back(std::uint32_t ip, std::uint32_t eax, std::uint32_t esp = kStack) {
+    guest_.user = true;
+    guest_.ip = ip;
+    guest_.set(kEax, eax);
+    guest_.set(kEsp, esp);
+    follower_.returned(now());
+  }
+  void switch_to(std::uint32_t cr3) {
+    guest_.cr3 = cr3;
+    names_.address_space(cr3);
+  }
+  /// The stack of a program that begins.
+  void lay_stack(std::uint32_t esp, const std::string& path) {
+    guest_.put_text(0xbfffff00, path);
+    const std::array<std::uint32_t, 9> words{1, 0xbfffff00, 0,  0xbfffff00, 0,
+                                             6, 4096,       31, 0xbfffff00};
+    for (const std::uint32_t w : words) {
+      guest_.put_dword(esp, w);
+      esp += 4;
+    }
+    guest_.put_dword(esp, 0);
+  }
+  void begin_program(std::uint32_t cr3, const std::string& path) {
+    switch_to(cr3);
+    lay_stack(0xbffffe00, path);
+    for (int r = 0; r < 8; ++r) guest_.set(r, 0);
+    go_back(0x8048100, 0, 0xbffffe00);
+  }
+
+  ScriptedGuest guest_;
+  ProcessNames names_;
+  SystemCallFollower follower_{*this};
+  std::vector<std::string> log_;
+  std::uint64_t instruction_ = 0;
+};
+
+using Log = std::vector<std::string>;
+
+TEST_F(SystemCalls, ACallHasItsTextsAndItsResult) {
+  guest_.put_text(kText, "/etc/passwd");
+  call(5, {kText, 0x8000, 0});
+  go_back(0x8048002, 3);
+  EXPECT_EQ(log_, Log{"open(\"/etc/passwd\", 0x8000, 0) = 3"});
+}
+
+TEST_F(SystemCalls, WhatWasReadIsKnownAtTheEndAndErrorsHaveNames) {
+  call(3, {0, kText, 100});
+  guest_.put(kText, "one\ntwo");
+  go_back(0x8048002, 4);
+  guest_.ip = 0x8048000;
+  call(3, {0, kText, 100});
+  go_back(0x8048002, 0u - 11);
+  EXPECT_EQ(log_, (Log{"read(0, \"one\\n\", 100) = 4", "read(0, 0x8049000, 100) = -1 EAGAIN"}));
+}
+
+TEST_F(SystemCalls, ATextWhosePageComesInLaterIsReadThen) {
+  call(5, {kText, 0, 0});
+  guest_.put_text(kText, "late");
+  follower_.returned(now());  // of the page fault, within the kernel
+  guest_.memory.clear();
+  go_back(0x8048002, 0u - 2);
+  EXPECT_EQ(log_, Log{"open(\"late\", 0, 0) = -1 ENOENT"});
+}
+
+TEST_F(SystemCalls, OtherProcessesAndInterruptsInBetweenDoNotMatter) {
+  call(20);
+  switch_to(0x2000);
+  go_back(0x8050000, 5);  // to where another process was interrupted before
+  interrupt();
+  switch_to(0x1000);
+  go_back(0x8048002, 77);
+  EXPECT_EQ(log_, Log{"getpid() = 77"});
+}
+
+TEST_F(SystemCalls, AnInterruptedProgramThatGoesOnEndsNoCall) {
+  call(190);
+  go_back(0x8048002, 0);  // the child, in its parent's memory
+  interrupt();
+  go_back(0x8048002, 0);  // at the very place behind the call
+  EXPECT_TRUE(log_.empty());
+  call(1, {0, 0, 0});
+  go_back(0x8048002, 34);  // the parent
+  EXPECT_EQ(log_, (Log{"vfork() = ?", "exit(0) = ?"}))
+      << "a child that calls from the place where its parent waits takes its place";
+}
+
+TEST_F(SystemCalls, AProgramOfAChildOfVforkLeavesItsParentWaiting) {
+  call(190);
+  go_back(0x8048002, 0);
+  guest_.put_text(kText, "/bin/ls");
+  guest_.set(kEsp, kStack - 16);
+  call(11, {kText, 0, 0});
+  begin_program(0x2000, "/bin/ls");
+  EXPECT_EQ(names_.name(0x2000), "ls");
+  EXPECT_EQ(names_.name(0x1000), std::nullopt);
+  interrupt();
+  switch_to(0x1000);
+  go_back(0x8048002, 34);
+  EXPECT_EQ(log_, (Log{"execve(\"/bin/ls\", NULL, NULL) = 0", "vfork() = 34"}));
+}
+
+TEST_F(SystemCalls, AChildOfForkHasItsParentsNameUntilItExecutesAnother) {
+  begin_program(0x1000, "/bin/sh");
+  guest_.set(kEsp, kStack);
+  guest_.ip = 0x8048000;
+  call(2);
+  switch_to(0x2000);
+  go_back(0x8048002, 0);
+  EXPECT_EQ(names_.name(0x2000), "sh");
+  guest_.put_text(kText, "/usr/bin/sort");
+  guest_.put_dword(kText + 100, kText);
+  guest_.put_dword(kText + 104, 0);
+  guest_.ip = 0x8048000;
+  call(11, {kText, kText + 100, 0});
+  begin_program(0x3000, "/usr/bin/sort");
+  EXPECT_EQ(names_.name(0x3000), "sort");
+  interrupt();
+  switch_to(0x1000);
+  go_back(0x8048002, 12);
+  EXPECT_EQ(log_, (Log{"execve(\"/usr/bin/sort\", [\"/usr/bin/sort\"], NULL) = 0", "fork() = 12"}));
+}
+
+TEST_F(SystemCalls, OfTwoThatExecuteAtOnceEachGetsItsOwnEnd) {
+  guest_.put_text(kText, "/bin/a");
+  call(11, {kText, 0, 0});
+  switch_to(0x2000);
+  guest_.user = true;
+  guest_.put_text(kText, "/bin/b");
+  call(11, {kText, 0, 0});
+  begin_program(0x3000, "/bin/a");
+  EXPECT_EQ(log_, Log{"execve(\"/bin/a\", NULL, NULL) = 0"});
+  begin_program(0x4000, "/bin/b");
+  EXPECT_EQ(log_.back(), "execve(\"/bin/b\", NULL, NULL) = 0");
+}
+
+TEST_F(SystemCalls, ASignalsHandlerComesBackThroughSigreturn) {
+  call(29);
+  go_back(0x8060000, 0, kStack - 200);  // the handler
+  guest_.ip = 0x8060100;
+  call(119);
+  go_back(0x8048002, 0u - 4);
+  EXPECT_EQ(log_, (Log{"sigreturn() = ?", "pause() = -1 EINTR"}));
+}
+
+TEST_F(SystemCalls, ACallThatIsMadeAnewSaysSo) {
+  call(3, {0, kText, 1});
+  go_back(0x8048000, 3);
+  call(3, {0, kText, 1});
+  guest_.put(kText, "x");
+  go_back(0x8048002, 1);
+  EXPECT_EQ(log_, (Log{"read(0, 0x8049000, 1) = ? (restarted)", "read(0, \"x\", 1) = 1"}));
+}
+
+TEST_F(SystemCalls, SysenterGoesBackBySysexitAndHasItsSixthArgumentOnTheStack) {
+  // arch/x86/entry/vdso/vdso32/system_call.S
+  guest_.ip = 0xb7ffe555;
+  guest_.set(kEbp, kStack);
+  guest_.put_dword(kStack, 0x55);
+  call_with(192, {0, 4096, 3});
+  guest_.set(kEsi, 0x22);
+  guest_.set(kEdi, 0xffffffff);
+  follower_.fast_call(now());
+  guest_.user = false;
+  guest_.set(kEax, 0xb7000000);
+  guest_.set(kEcx, kStack);
+  guest_.set(kEdx, 0xb7ffe559);
+  follower_.fast_returned(now());
+  EXPECT_EQ(log_, Log{"mmap2(NULL, 4096, 0x3, 0x22, -1, 85) = 0xb7000000"});
+}
+
+TEST_F(SystemCalls, ANameGoesWithTheProcessWhenItsPageTablesAreAnothers) {
+  begin_program(0x1000, "/bin/true");
+  call(252, {0, 0, 0});
+  EXPECT_EQ(names_.name(0x1000), "true");
+  switch_to(0x2000);
+  switch_to(0x1000);
+  EXPECT_EQ(names_.name(0x1000), std::nullopt);
+}
+
+TEST_F(SystemCalls, WhatHasNotEndedIsPending) {
+  call(162, {kText, 0, 0});
+  ASSERT_EQ(follower_.pending().size(), 1u);
+  EXPECT_EQ(system_call_text(follower_.pending()[0]), "nanosleep(0x8049000, NULL)");
+}
+
+}  // namespace
+}  // namespace citcat::tools

@@ -1,0 +1,127 @@
+#include "tools/analyses/call_follower.h"
+
+#include "replay/machine/machine.h"
+
+namespace citcat::tools {
+
+namespace {
+
+constexpr std::uint8_t kMovRegister = 0x8b;  ///< MOV r, r/m
+
+bool is_call(InstructionClass kind) {
+  return kind == InstructionClass::call || kind == InstructionClass::far_call;
+}
+bool is_return(InstructionClass kind) {
+  return kind == InstructionClass::ret || kind == InstructionClass::far_return;
+}
+
+/// Which of a call's addresses is that of its return address (docs/formats/kt.md, "Addresses").
+unsigned slot_address(const DecodedInstruction& call) {
+  const bool near_indirect = call.kind == InstructionClass::call && call.indirect;
+  return near_indirect ? 0 : 1;
+}
+
+/// It goes on with another stack, as a switch of tasks does. POP and LEAVE stay on the same one.
+bool loads_stack_pointer(const DecodedInstruction& info) {
+  return info.opcode_map == 0 && info.opcode == kMovRegister && info.has_modrm &&
+         !info.register_form && info.reg_field == kEsp;
+}
+
+std::uint32_t space_of(const Context& context) {
+  return context.level() == Context::kUserLevel ? context.address_space() : CallStacks::kKernel;
+}
+
+}  // namespace
+
+void* CallFollower::code(const StaticBlock& block) {
+  Code& code = code_.emplace_back();
+  code.last = &block.back().info;
+  code.last_number = block.count() - 1;
+  code.begin = block.front().linear;
+  for (const StaticInstruction& i : block.instructions()) {
+    code.loads_stack = code.loads_stack || loads_stack_pointer(i.info);
+  }
+  return &code;
+}
+
+/// The procedure that the code belongs to; a call that was made arrives, a jump to the beginning of
+/// another procedure goes on as that one.
+ProcedureNumber CallFollower::arrive(Code& code, const Context& context) {
+  if (!code.looked_up) {
+    code.looked_up = true;
+    code.place = procedures_.at(code.begin, context);
+  }
+  const bool by_call = arrival_ == Arrival::call;
+  arrival_ = Arrival::other;
+  if (by_call) {
+    const ProcedureNumber procedure =
+        code.place.named ? code.place.procedure : procedures_.called(code.begin, context);
+    stacks_.call(slot_space_, slot_, caller_, procedure);
+    listener_.called(caller_, procedure);
+    return procedure;
+  }
+  const CallFrame* const frame = stacks_.innermost();
+  if (!code.place.named) return frame != nullptr ? frame->procedure : ProcedureTable::kUnknown;
+  if (code.place.begins && frame != nullptr && frame->procedure != code.place.procedure) {
+    listener_.called(frame->procedure, code.place.procedure);
+    stacks_.becomes(code.place.procedure);
+  }
+  return code.place.procedure;
+}
+
+void CallFollower::depart(const Code& code, const Execution& execution, const Context& context,
+                          ProcedureNumber procedure) {
+  const DecodedInstruction& last = *code.last;
+  if (is_call(last.kind)) {
+    slot_ = execution.address(code.last_number, slot_address(last));
+    slot_space_ = space_of(context);
+    caller_ = procedure;
+    arrival_ = Arrival::call;
+  } else if (is_return(last.kind)) {
+    stacks_.returned(space_of(context), execution.address(code.last_number));
+  }
+}
+
+void CallFollower::run(void* mine, const Execution& execution, const Context& context) {
+  Code& code = *static_cast<Code*>(mine);
+  const ProcedureNumber procedure = arrive(code, context);
+  // A REP is one instruction, however many iterations, and however often it is interrupted.
+  const bool goes_on = execution.first().iteration != 0;
+  const std::uint64_t instructions = goes_on ? 0 : execution.block().count();
+  stacks_.executed(instructions);
+  listener_.executed(procedure, instructions);
+  if (code.loads_stack) stacks_.moved();
+  depart(code, execution, context, procedure);
+}
+
+void CallFollower::make_call(const DeliveredEvent& before, const Context& context) {
+  arrival_ = Arrival::other;
+  const std::uint32_t base = context.machine().engine().segment_base(kCs);
+  const ProcedureNumber procedure = procedures_.called(LinearAddr{base + before.eip}, context);
+  stacks_.call(slot_space_, slot_, caller_, procedure);
+  listener_.called(caller_, procedure);
+}
+
+void CallFollower::event(const MachineEvent& event, const Context& context) {
+  switch (event.kind) {
+    case MachineEvent::Kind::delivered: {
+      const auto kind = event.delivery.kind;
+      const bool own =
+          kind != DeliveredEvent::Kind::exception && kind != DeliveredEvent::Kind::software;
+      // The call itself completed; its procedure begins when this returns.
+      if (arrival_ == Arrival::call) make_call(event.delivery, context);
+      stacks_.interrupted(own);
+      return;
+    }
+    case MachineEvent::Kind::fast_call:
+      return stacks_.interrupted(false);
+    case MachineEvent::Kind::returned:
+    case MachineEvent::Kind::fast_return:
+      // To a program where that is in memory: its level is known before the next instruction only.
+      return stacks_.resumed(context.machine().engine().cr(3));
+    default:
+      return;
+  }
+}
+
+}  // namespace citcat::tools

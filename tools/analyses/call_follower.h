@@ -1,0 +1,64 @@
+#pragma once
+// Follows calls and returns from what a tool is told: which procedure runs, who called it, how many
+// instructions each call took.
+
+#include <cstdint>
+#include <deque>
+
+#include "tools/analyses/procedure_table.h"
+#include "tools/guest/call_stacks.h"
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+/// Is told of every call, by CallListener of every end of one, and of the instructions in between.
+class CallFollowerListener : public CallListener {
+ public:
+  virtual void called(ProcedureNumber caller, ProcedureNumber procedure) = 0;
+  virtual void executed(ProcedureNumber procedure, std::uint64_t instructions) = 0;
+};
+
+class CallFollower {
+ public:
+  /// Both must outlive the follower.
+  CallFollower(ProcedureTable& procedures, CallFollowerListener& listener)
+      : procedures_(procedures), listener_(listener), stacks_(listener) {}
+
+  static Wants wants() { return {.executions = true, .events = true}; }
+  // A tool passes these on.
+  void* code(const StaticBlock& block);
+  void run(void* mine, const Execution& execution, const Context& context);
+  void event(const MachineEvent& event, const Context& context);
+  /// All calls that are open end.
+  void end() { stacks_.end(); }
+  const CallStacks& stacks() const { return stacks_; }
+
+ private:
+  /// What is known of a piece of code.
+  struct Code {
+    const DecodedInstruction* last = nullptr;
+    std::uint32_t last_number = 0;
+    LinearAddr begin;
+    bool looked_up = false;
+    bool loads_stack = false;  ///< some instruction takes the stack pointer from memory
+    ProcedureTable::Place place;
+  };
+  /// How what runs was come to.
+  enum class Arrival : std::uint8_t { other, call };
+
+  void make_call(const DeliveredEvent& before, const Context& context);
+  ProcedureNumber arrive(Code& code, const Context& context);
+  void depart(const Code& code, const Execution& execution, const Context& context,
+              ProcedureNumber procedure);
+
+  ProcedureTable& procedures_;
+  CallFollowerListener& listener_;
+  CallStacks stacks_;
+  std::deque<Code> code_;
+  Arrival arrival_ = Arrival::other;
+  LinearAddr slot_;  ///< of the call that was made last
+  std::uint32_t slot_space_ = 0;
+  ProcedureNumber caller_ = ProcedureTable::kUnknown;
+};
+
+}  // namespace citcat::tools

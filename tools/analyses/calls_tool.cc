@@ -1,0 +1,103 @@
+// calls: which procedure called which, how often, and how many instructions that took
+// (docs/tools/calls.md).
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tools/analyses/call_follower.h"
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+namespace {
+
+class CallsTool final : public Tool, private CallFollowerListener {
+ public:
+  CallsTool(std::size_t shown, const NameSource* names) : shown_(shown), procedures_(names) {}
+
+  Wants wants() const override { return CallFollower::wants(); }
+  void* code(const StaticBlock& block) override { return follower_.code(block); }
+  void run(void* mine, const Execution& execution, const Context& context) override {
+    follower_.run(mine, execution, context);
+  }
+  void event(const MachineEvent& event, const Context& context) override {
+    follower_.event(event, context);
+  }
+  std::unique_ptr<Tool> part() const override {
+    return std::make_unique<CallsTool>(shown_, procedures_.names());
+  }
+  void follow(Tool&&) override {}
+  void save(ByteWriter&) const override {}
+  void load(ByteReader&) override {}
+
+  void report(Report& report) const override {
+    report.value("calls", "calls", calls_);
+    report.value("arcs", "different callers and procedures", std::uint64_t{arcs_.size()});
+    report.value("deepest", "most calls open on one stack", std::uint64_t{deepest_});
+    std::vector<std::pair<Arc, Count>> sorted(arcs_.begin(), arcs_.end());
+    std::sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
+      if (a.second.calls != b.second.calls) return a.second.calls > b.second.calls;
+      return names_of(a.first) < names_of(b.first);
+    });
+    sorted.resize(std::min(sorted.size(), shown_));
+    Table& table = report.table("arcs_by_calls", "By calls",
+                                {{"caller", "caller", ""},
+                                 {"procedure", "procedure", ""},
+                                 {"module", "module", ""},
+                                 {"calls", "calls", ""},
+                                 {"ended", "ended", ""},
+                                 {"instructions", "instructions", ""}});
+    for (const auto& [arc, count] : sorted) {
+      table.row({procedures_.name(arc.first), procedures_.name(arc.second),
+                 procedures_.module(arc.second), count.calls, count.ended, count.instructions});
+    }
+  }
+
+ private:
+  using Arc = std::pair<ProcedureNumber, ProcedureNumber>;  ///< caller and procedure
+  struct Count {
+    std::uint64_t calls = 0, ended = 0, instructions = 0;
+  };
+
+  std::pair<std::string, std::string> names_of(const Arc& arc) const {
+    return {procedures_.name(arc.first), procedures_.name(arc.second)};
+  }
+  void called(ProcedureNumber caller, ProcedureNumber procedure) override {
+    ++calls_;
+    ++arcs_[{caller, procedure}].calls;
+    deepest_ = std::max(deepest_, follower_.stacks().depth());
+  }
+  void executed(ProcedureNumber /*procedure*/, std::uint64_t /*instructions*/) override {}
+  void left(const CallFrame& frame, std::uint64_t instructions, bool /*outermost*/,
+            bool outermost_arc) override {
+    Count& count = arcs_[{frame.caller, frame.procedure}];
+    ++count.ended;
+    if (outermost_arc) count.instructions += instructions;
+  }
+
+  std::size_t shown_;
+  ProcedureTable procedures_;
+  CallFollower follower_{procedures_, *this};
+  std::map<Arc, Count> arcs_;
+  std::uint64_t calls_ = 0;
+  std::size_t deepest_ = 0;
+};
+
+constexpr std::uint64_t kShown = 50, kMostShown = 1u << 20;
+
+std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<CallsTool>(options.number("arcs", kShown, 0, kMostShown), setup.names);
+}
+
+}  // namespace
+
+extern const ToolRow kCallsTool{"calls",
+                                "Count calls by caller and procedure",
+                                "arcs=N  show the N with most calls (50)\n",
+                                "citcat analyze boot.citcat --tool calls --symbols System.map",
+                                ToolRow::Merging::serial,
+                                make};
+
+}  // namespace citcat::tools

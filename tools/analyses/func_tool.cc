@@ -1,0 +1,107 @@
+// func: how many instructions each procedure executed, by itself and with all that it called
+// (docs/tools/func.md).
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "tools/analyses/call_follower.h"
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+namespace {
+
+class FuncTool final : public Tool, private CallFollowerListener {
+ public:
+  FuncTool(std::size_t shown, const NameSource* names) : shown_(shown), procedures_(names) {}
+
+  Wants wants() const override { return CallFollower::wants(); }
+  void* code(const StaticBlock& block) override { return follower_.code(block); }
+  void run(void* mine, const Execution& execution, const Context& context) override {
+    follower_.run(mine, execution, context);
+  }
+  void event(const MachineEvent& event, const Context& context) override {
+    follower_.event(event, context);
+  }
+  std::unique_ptr<Tool> part() const override {
+    return std::make_unique<FuncTool>(shown_, procedures_.names());
+  }
+  void follow(Tool&&) override {}
+  void save(ByteWriter&) const override {}
+  void load(ByteReader&) override {}
+
+  void report(Report& report) const override {
+    std::uint64_t all = 0;
+    std::vector<ProcedureNumber> order;
+    for (ProcedureNumber p = 0; p < counts_.size(); ++p) {
+      all += counts_[p].own;
+      if (counts_[p].own != 0 || counts_[p].calls != 0) order.push_back(p);
+    }
+    report.value("instructions", "instructions", all);
+    report.value("procedures", "procedures", std::uint64_t{order.size()});
+    std::sort(order.begin(), order.end(), [&](ProcedureNumber a, ProcedureNumber b) {
+      if (counts_[a].own != counts_[b].own) return counts_[a].own > counts_[b].own;
+      return procedures_.name(a) < procedures_.name(b);
+    });
+    order.resize(std::min(order.size(), shown_));
+    Table& table = report.table("procedures_by_instructions", "By instructions of their own",
+                                {{"procedure", "procedure", ""},
+                                 {"module", "module", ""},
+                                 {"calls", "calls", ""},
+                                 {"own", "own instructions", ""},
+                                 {"share", "share", "%"},
+                                 {"with_callees", "with what they called", ""}});
+    for (const ProcedureNumber p : order) {
+      const Count& count = counts_[p];
+      const double share =
+          all == 0 ? 0 : 100.0 * static_cast<double>(count.own) / static_cast<double>(all);
+      table.row(
+          {procedures_.name(p), procedures_.module(p), count.calls, count.own, share, count.total});
+    }
+  }
+
+ private:
+  struct Count {
+    std::uint64_t calls = 0, own = 0;
+    std::uint64_t total = 0;  ///< of calls that ended
+  };
+  Count& count_of(ProcedureNumber procedure) {
+    if (procedure >= counts_.size()) counts_.resize(procedures_.size());
+    return counts_[procedure];
+  }
+
+  void called(ProcedureNumber /*caller*/, ProcedureNumber procedure) override {
+    ++count_of(procedure).calls;
+  }
+  void executed(ProcedureNumber procedure, std::uint64_t instructions) override {
+    count_of(procedure).own += instructions;
+  }
+  void left(const CallFrame& frame, std::uint64_t instructions, bool outermost,
+            bool /*outermost_arc*/) override {
+    if (outermost) count_of(frame.procedure).total += instructions;
+  }
+
+  std::size_t shown_;
+  ProcedureTable procedures_;
+  CallFollower follower_{procedures_, *this};
+  std::vector<Count> counts_;
+};
+
+constexpr std::uint64_t kShown = 50, kMostShown = 1u << 20;
+
+std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<FuncTool>(options.number("procedures", kShown, 0, kMostShown),
+                                    setup.names);
+}
+
+}  // namespace
+
+extern const ToolRow kFuncTool{"func",
+                               "Count instructions by procedure, alone and with callees",
+                               "procedures=N  show the N with most instructions (50)\n",
+                               "citcat analyze boot.citcat --tool func --symbols System.map",
+                               ToolRow::Merging::serial,
+                               make};
+
+}  // namespace citcat::tools

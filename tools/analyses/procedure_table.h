@@ -1,0 +1,51 @@
+#pragma once
+// Procedures by number, as tools that follow calls know them.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/guest/call_stacks.h"
+#include "tools/host/names.h"
+
+namespace citcat::tools {
+
+/// With symbols, what has a name is a procedure. What has none begins where it is called, and is
+/// called by its address. Parts of a procedure that a compiler moved away ("schedule.cold") belong
+/// to it.
+class ProcedureTable {
+ public:
+  /// Of code that lies in no procedure that is known.
+  static constexpr ProcedureNumber kUnknown = 0;
+
+  explicit ProcedureTable(const NameSource* names) : names_(names) { entry({"", "(unknown)"}); }
+
+  /// What lies at the address in the process that runs.
+  struct Place {
+    ProcedureNumber procedure = kUnknown;
+    bool named = false;   ///< has a name, and so its code is known by its address
+    bool begins = false;  ///< the address is the first of the procedure
+  };
+  Place at(LinearAddr address, const Context& context);
+  /// The procedure that a call goes to.
+  ProcedureNumber called(LinearAddr address, const Context& context);
+
+  const NameSource* names() const { return names_; }
+  const std::string& module(ProcedureNumber number) const { return all_[number].module; }
+  const std::string& name(ProcedureNumber number) const { return all_[number].name; }
+  std::size_t size() const { return all_.size(); }
+
+ private:
+  struct Entry {
+    std::string module, name;
+    auto operator<=>(const Entry&) const = default;
+  };
+  ProcedureNumber entry(Entry entry);
+
+  const NameSource* names_;  ///< may be null
+  std::vector<Entry> all_;
+  std::map<Entry, ProcedureNumber> numbers_;
+};
+
+}  // namespace citcat::tools

@@ -1,0 +1,54 @@
+#pragma once
+// What the machine holds at the moment that is told of, looked at without any effect on the run.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "events/address.h"
+
+namespace citcat {
+
+class Machine;
+
+namespace tools {
+
+/// A seam: tests have guests without a machine.
+class Guest {
+ public:
+  virtual ~Guest() = default;
+  /// CR3, which tells processes apart.
+  virtual std::uint32_t address_space() const = 0;
+  virtual std::uint32_t gpr(int number) const = 0;  ///< number: Gpr
+  virtual std::uint32_t eip() const = 0;
+  /// The privilege level is 3, and this is no virtual-8086 task.
+  virtual bool runs_program() const = 0;
+  /// As the supervisor sees memory; nullopt where nothing is mapped, or no evidence defines the
+  /// byte: the run has not needed it so far.
+  virtual std::optional<std::uint8_t> byte(LinearAddr at) const = 0;
+
+  std::optional<std::uint32_t> dword(LinearAddr at) const;
+  std::optional<std::vector<std::uint8_t>> bytes(LinearAddr at, std::size_t size) const;
+  /// Up to a zero byte, which is not part of it, or to `most` bytes.
+  std::optional<std::string> text(LinearAddr at, std::size_t most) const;
+};
+
+/// Of one machine, which must outlive the object.
+class MachineGuest final : public Guest {
+ public:
+  explicit MachineGuest(const Machine& machine) : machine_(machine) {}
+  std::uint32_t address_space() const override;
+  std::uint32_t gpr(int number) const override;
+  std::uint32_t eip() const override;
+  bool runs_program() const override;
+  std::optional<std::uint8_t> byte(LinearAddr at) const override;
+
+ private:
+  const Machine& machine_;
+};
+
+}  // namespace tools
+}  // namespace citcat

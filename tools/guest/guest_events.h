@@ -1,0 +1,24 @@
+#pragma once
+
+#include "tools/guest/system_call_follower.h"
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+/// Tells the follower what a tool is told.
+inline void follow(SystemCallFollower& follower, const MachineEvent& event) {
+  switch (event.kind) {
+    case MachineEvent::Kind::delivered:
+      return follower.delivered(event.delivery, event.position);
+    case MachineEvent::Kind::returned:
+      return follower.returned(event.position);
+    case MachineEvent::Kind::fast_call:
+      return follower.fast_call(event.position);
+    case MachineEvent::Kind::fast_return:
+      return follower.fast_returned(event.position);
+    default:
+      return;
+  }
+}
+
+}  // namespace citcat::tools

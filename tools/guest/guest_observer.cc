@@ -1,0 +1,51 @@
+#include "tools/guest/guest_observer.h"
+
+namespace citcat::tools {
+
+void GuestObserver::watch(const Machine& machine) {
+  guest_ = std::make_unique<MachineGuest>(machine);
+  follower_.watch(*guest_);
+  names_.address_space(guest_->address_space());
+}
+
+void GuestObserver::instruction(const ExecutedInstruction& e, Position now) {
+  switch (e.info->kind) {
+    case InstructionClass::iret:
+      return follower_.returned(now);
+    case InstructionClass::sysenter:
+      return follower_.fast_call(now);
+    case InstructionClass::sysexit:
+      return follower_.fast_returned(now);
+    default:
+      return;
+  }
+}
+
+void GuestObserver::delivered(const DeliveredEvent& event, Position now) {
+  follower_.delivered(event, now);
+}
+
+void GuestObserver::address_space(std::uint32_t cr3, Position /*now*/) {
+  names_.address_space(cr3);
+}
+
+void GuestObserver::began(const SystemCall& call) {
+  names_.began(call);
+  if (listener_ != nullptr) listener_->began(call);
+}
+
+void GuestObserver::ended(const SystemCall& call) {
+  if (listener_ != nullptr) listener_->ended(call);
+}
+
+void GuestObserver::forked(std::uint32_t parent, std::uint32_t child, Position now) {
+  names_.forked(parent, child, now);
+  if (listener_ != nullptr) listener_->forked(parent, child, now);
+}
+
+void GuestObserver::executed(std::uint32_t address_space, const std::string& path, Position now) {
+  names_.executed(address_space, path, now);
+  if (listener_ != nullptr) listener_->executed(address_space, path, now);
+}
+
+}  // namespace citcat::tools

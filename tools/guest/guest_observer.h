@@ -1,0 +1,48 @@
+#pragma once
+// System calls and processes of a replay, without the host of tools.
+
+#include <memory>
+
+#include "replay/machine/executed_block.h"
+#include "replay/machine/observer.h"
+#include "tools/guest/guest.h"
+#include "tools/guest/process_names.h"
+#include "tools/guest/system_call_follower.h"
+
+namespace citcat::tools {
+
+/// Tells a listener the system calls of the machine that it is given to.
+class GuestObserver final : public Observer, private SystemCallListener {
+ public:
+  /// `listener`, which may be null, must outlive the observer.
+  explicit GuestObserver(SystemCallListener* listener = nullptr) : listener_(listener) {
+    names_.set_follower(follower_);
+  }
+
+  const ProcessNames& names() const { return names_; }
+  /// What has not ended by now.
+  std::vector<SystemCall> pending() const { return follower_.pending(); }
+
+  citcat::Wants wants() const override { return {.instructions = true}; }
+  void watch(const Machine& machine) override;
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  /// Instructions that leave or enter a level never stand in blocks.
+  void block(const ExecutedBlock& /*block*/, Position /*first*/) override {}
+  void iterations(const ExecutedInstruction& /*first*/, std::uint32_t /*count*/,
+                  std::uint32_t /*step*/, Position /*now*/) override {}
+  void delivered(const DeliveredEvent& event, Position now) override;
+  void address_space(std::uint32_t cr3, Position now) override;
+
+ private:
+  void began(const SystemCall& call) override;
+  void ended(const SystemCall& call) override;
+  void forked(std::uint32_t parent, std::uint32_t child, Position now) override;
+  void executed(std::uint32_t address_space, const std::string& path, Position now) override;
+
+  SystemCallListener* listener_;
+  ProcessNames names_;
+  SystemCallFollower follower_{*this};
+  std::unique_ptr<MachineGuest> guest_;
+};
+
+}  // namespace citcat::tools

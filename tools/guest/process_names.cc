@@ -1,0 +1,40 @@
+#include "tools/guest/process_names.h"
+
+namespace citcat::tools {
+
+std::optional<std::string> ProcessNames::name(std::uint32_t address_space) const {
+  const auto found = processes_.find(address_space);
+  if (found == processes_.end()) return std::nullopt;
+  return found->second.name;
+}
+
+void ProcessNames::address_space(std::uint32_t cr3) {
+  if (cr3 == current_) return;
+  const auto before = processes_.find(current_), after = processes_.find(cr3);
+  if (before != processes_.end()) before->second.left = before->second.ends;
+  if (after != processes_.end() && after->second.left) processes_.erase(after);
+  current_ = cr3;
+}
+
+void ProcessNames::began(const SystemCall& call) {
+  if (call.number != kExitGroup || follower_->lends_memory(call.address_space)) return;
+  const auto process = processes_.find(call.address_space);
+  if (process != processes_.end()) process->second.ends = true;
+}
+
+void ProcessNames::forked(std::uint32_t parent, std::uint32_t child, Position /*now*/) {
+  const auto found = processes_.find(parent);
+  if (found == processes_.end()) {
+    processes_.erase(child);
+    return;
+  }
+  const std::string name = found->second.name;
+  processes_[child] = {name, false, false};
+}
+
+void ProcessNames::executed(std::uint32_t address_space, const std::string& path,
+                            Position /*now*/) {
+  processes_[address_space] = {path.substr(path.rfind('/') + 1), false, false};
+}
+
+}  // namespace citcat::tools

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "tools/guest/system_call_follower.h"
+
+namespace citcat::tools {
+
+/// What processes are called: by the file of the program that execve() began in them ("sh" of
+/// "/bin/sh"), which a child has from its parent until it executes another. Told of system calls
+/// (system_call_follower.h); a process that began its program before that has no name.
+///
+/// A process is an address space, told by CR3. Kernel threads run in that of the process before
+/// them, and so have its name.
+class ProcessNames final : public SystemCallListener {
+ public:
+  /// Of the process with these page tables.
+  std::optional<std::string> name(std::uint32_t address_space) const;
+
+  /// CR3 was loaded.
+  void address_space(std::uint32_t cr3);
+  void began(const SystemCall& call) override;
+  void forked(std::uint32_t parent, std::uint32_t child, Position now) override;
+  void executed(std::uint32_t address_space, const std::string& path, Position now) override;
+  /// Whose waiting parents keep an address space alive that exit_group() is called in.
+  void set_follower(const SystemCallFollower& follower) { follower_ = &follower; }
+
+ private:
+  struct Process {
+    std::string name;
+    /// exit_group() was called: once the processor has left its page tables, they may be another's.
+    bool ends = false, left = false;
+  };
+  std::unordered_map<std::uint32_t, Process> processes_;
+  const SystemCallFollower* follower_ = nullptr;
+  std::uint32_t current_ = 0;
+};
+
+}  // namespace citcat::tools

@@ -1,0 +1,56 @@
+#pragma once
+// A call of the operating system, as a person reads it: Linux on i386 by INT 80h and SYSENTER.
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "events/address.h"
+#include "events/position.h"
+#include "tools/guest/system_call_table.h"
+
+namespace citcat::tools {
+
+class Guest;
+
+struct SystemCall {
+  enum class End : std::uint8_t {
+    pending,    ///< it has not ended yet
+    returned,   ///< with `result`
+    restarted,  ///< a signal came; it is going to be called again
+    never,      ///< it does not return, or the process ended within it
+  };
+  std::uint64_t ordinal = 0;  ///< calls that began before it
+  std::uint32_t number = 0;   ///< which one it is
+  std::array<std::uint32_t, kSystemCallArguments> arguments{};
+  /// Of each argument that is an address of text, the text as it was found, quoted; empty where it
+  /// was not in memory, or none.
+  std::array<std::string, kSystemCallArguments> texts;
+  std::uint32_t address_space = 0;  ///< CR3 at its beginning
+  Position begin, end;              ///< where the processor left the program, and came back
+  End state = End::pending;
+  std::uint32_t result = 0;
+};
+
+/// "open"; "system_call_1000" where the number has no name.
+std::string system_call_name(std::uint32_t number);
+/// "open(\"/etc/passwd\", 0x8000, 0)": addresses stand where the texts are not known. A call
+/// without a name has all six arguments, hexadecimal.
+std::string system_call_text(const SystemCall& call);
+/// "3", "-1 ENOENT", "0x804b000" where an address is returned, "?" where nothing was.
+std::string result_text(const SystemCall& call);
+
+bool is_error(const SystemCall& call);
+/// Between quotes, what cannot be printed as \xHH; at most `most` bytes of it, and then "..."
+/// behind.
+std::string quoted_text(const std::string& text, std::size_t most = ~std::size_t{0});
+/// Reads the texts of the arguments that are not known yet; `ended` also what was read into memory.
+/// Texts are cut, with "..." behind them, after kShownText bytes, paths after the 4096 that Linux
+/// takes (PATH_MAX).
+void read_texts(SystemCall& call, const Guest& guest, bool ended);
+/// Some text that the call began with is not known yet: its page may not have been there.
+bool wants_texts(const SystemCall& call);
+
+inline constexpr std::size_t kShownText = 32;
+
+}  // namespace citcat::tools

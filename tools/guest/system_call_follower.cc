@@ -1,0 +1,242 @@
+#include "tools/guest/system_call_follower.h"
+
+#include <algorithm>
+#include <array>
+
+#include "events/cpu_state.h"
+
+namespace citcat::tools {
+
+namespace {
+
+constexpr std::uint32_t kCallBytes = 2;  ///< of INT 80h, and of SYSENTER
+/// More words on the stack of a program that begins than any list of arguments and variables has:
+/// Linux takes a quarter of the stack's 8 MiB (execve(2)), each word with a text of its own.
+constexpr std::uint32_t kMostStackWords = 1u << 20;
+constexpr std::uint32_t kAuxEnd = 0, kAuxPath = 31;  ///< AT_NULL, AT_EXECFN of <elf.h>
+constexpr std::size_t kPathMax = 4096;
+/// Interrupted programs that never went on were killed; the oldest of very many go.
+constexpr std::size_t kMostInterrupted = 4096;
+/// Children that never run in an address space of their own: threads, and those of calls that
+/// failed.
+constexpr std::size_t kMostForks = 1024;
+
+bool makes_process(std::uint32_t number) {
+  return number == kFork || number == kVfork || number == kClone || number == kClone3;
+}
+bool makes_program(std::uint32_t number) { return number == kExecve || number == kExecveat; }
+bool never_returns(std::uint32_t number) {
+  return number == kExit || number == kExitGroup || number == kSigreturn || number == kRtSigreturn;
+}
+
+std::uint32_t page_of(std::uint32_t address) { return address / kPageSize; }
+
+}  // namespace
+
+SystemCallFollower::Place SystemCallFollower::here() const {
+  return {guest_->address_space(), guest_->gpr(kEsp), guest_->eip()};
+}
+
+void SystemCallFollower::delivered(const DeliveredEvent& event, Position now) {
+  if (!guest_->runs_program()) return;
+  if (event.kind == DeliveredEvent::Kind::software && event.vector == kSystemCallVector) {
+    return begin(false, now);
+  }
+  // INT n pushes the address behind it; every other one where it came.
+  if (event.kind == DeliveredEvent::Kind::software) return;
+  if (interrupted_.size() == kMostInterrupted) interrupted_.erase(interrupted_.begin());
+  interrupted_.push_back(here());
+}
+
+void SystemCallFollower::fast_call(Position now) {
+  if (guest_->runs_program()) begin(true, now);
+}
+
+void SystemCallFollower::begin(bool fast, Position now) {
+  Pending pending;
+  pending.place = here();
+  pending.fast = fast;
+  if (!fast) pending.place.eip += kCallBytes;
+  // The kernel goes back to the stack pointer that EBP holds (vdso32/system_call.S).
+  if (fast) pending.place.esp = guest_->gpr(kEbp);
+  SystemCall& call = pending.call;
+  call.ordinal = begun_++;
+  call.number = guest_->gpr(kEax);
+  call.address_space = pending.place.address_space;
+  call.begin = now;
+  constexpr std::array kOrder{kEbx, kEcx, kEdx, kEsi, kEdi, kEbp};  // syscall(2), i386
+  for (unsigned i = 0; i < kSystemCallArguments; ++i) call.arguments[i] = guest_->gpr(kOrder[i]);
+  if (fast) call.arguments[5] = guest_->dword(LinearAddr{pending.place.esp}).value_or(0);
+  read_texts(call, *guest_, false);
+  // Whoever called from here before does not come back.
+  for (auto it = pending_.begin(); it != pending_.end();) {
+    const auto same = it++;
+    if (same->place.address_space == pending.place.address_space &&
+        same->place.esp == pending.place.esp) {
+      finish(same, SystemCall::End::never, now);
+    }
+  }
+  if (makes_process(call.number)) {
+    const bool own_stack = call.number == kClone;
+    if (forks_.size() == kMostForks) forks_.erase(forks_.begin());
+    forks_.push_back({pending.place, fast, own_stack ? call.arguments[1] : 0});
+  }
+  listener_.began(call);
+  pending_.push_back(std::move(pending));
+  if (never_returns(call.number)) finish(--pending_.end(), SystemCall::End::never, now);
+}
+
+void SystemCallFollower::fast_returned(Position now) {
+  // SDM vol. 2, SYSEXIT.
+  come_back({guest_->address_space(), guest_->gpr(kEcx), guest_->gpr(kEdx)}, now);
+}
+
+void SystemCallFollower::returned(Position now) {
+  if (guest_->runs_program()) {
+    const Place place = here();
+    const auto same = std::find(interrupted_.rbegin(), interrupted_.rend(), place);
+    if (same == interrupted_.rend()) return come_back(place, now);
+    interrupted_.erase(std::next(same).base());
+    return;
+  }
+  // A fault may have brought the page in that a call's argument lies in.
+  const std::uint32_t address_space = guest_->address_space();
+  for (Pending& pending : pending_) {
+    if (pending.call.address_space != address_space || !wants_texts(pending.call)) continue;
+    read_texts(pending.call, *guest_, false);
+  }
+}
+
+/// `place` may be where the call of that place ends. The kernel knows where SYSENTER was executed,
+/// in the page that it gave the program for it, and goes on somewhere else in it.
+bool SystemCallFollower::is_behind(const Place& place, const Place& call, bool fast) const {
+  if (fast) return page_of(place.eip) == page_of(call.eip);
+  return place.eip == call.eip || place.eip == call.eip - kCallBytes;
+}
+
+/// The kernel has the call made anew: it goes back to the INT 80h that made it, or that stands
+/// behind SYSENTER for this.
+bool SystemCallFollower::goes_back_to_call(const Place& place, const Pending& pending) const {
+  if (!pending.fast) return place.eip != pending.place.eip;
+  const auto code = guest_->bytes(LinearAddr{place.eip}, kCallBytes);
+  return code && (*code)[0] == 0xcd && (*code)[1] == kSystemCallVector;
+}
+
+void SystemCallFollower::come_back(const Place& place, Position now) {
+  const std::uint32_t eax = guest_->gpr(kEax);
+  const auto found = std::find_if(pending_.rbegin(), pending_.rend(), [&](const Pending& p) {
+    return p.place.address_space == place.address_space && p.place.esp == place.esp &&
+           is_behind(place, p.place, p.fast);
+  });
+  if (found == pending_.rend()) {
+    if (!begin_child(place, now)) begin_program(place, now);
+    return;
+  }
+  // The child of vfork() comes back first, and its parent from the same place later.
+  if (makes_process(found->call.number) && eax == 0) return;
+  const bool again = goes_back_to_call(place, *found);
+  finish(std::next(found).base(), again ? SystemCall::End::restarted : SystemCall::End::returned,
+         now);
+}
+
+void SystemCallFollower::finish(std::list<Pending>::iterator pending, SystemCall::End how,
+                                Position now) {
+  SystemCall& call = pending->call;
+  call.state = how;
+  call.end = now;
+  if (how == SystemCall::End::returned) {
+    call.result = guest_->gpr(kEax);
+    read_texts(call, *guest_, true);
+  }
+  // A child that has not run by the time its parent goes on still may.
+  const SystemCall told = std::move(call);
+  pending_.erase(pending);
+  listener_.ended(told);
+}
+
+bool SystemCallFollower::begin_child(const Place& place, Position now) {
+  if (guest_->gpr(kEax) != 0) return false;
+  const auto found = std::find_if(forks_.rbegin(), forks_.rend(), [&](const Fork& fork) {
+    const std::uint32_t esp = fork.child_stack != 0 ? fork.child_stack : fork.place.esp;
+    return fork.place.address_space != place.address_space && esp == place.esp &&
+           is_behind(place, fork.place, fork.fast);
+  });
+  if (found == forks_.rend()) return false;
+  const std::uint32_t parent = found->place.address_space;
+  forks_.erase(std::next(found).base());
+  forget(place.address_space, now);
+  listener_.forked(parent, place.address_space, now);
+  return true;
+}
+
+bool SystemCallFollower::begin_program(const Place& place, Position now) {
+  for (const int r : {kEax, kEbx, kEcx, kEdx, kEsi, kEdi, kEbp}) {
+    if (guest_->gpr(r) != 0) return false;
+  }
+  const std::optional<std::string> path = executed_path(place.esp);
+  if (!path) return false;
+  const auto caller = caller_of(place, *path);
+  if (caller != pending_.end()) finish(caller, SystemCall::End::returned, now);
+  forget(place.address_space, now);
+  listener_.executed(place.address_space, *path, now);
+  return true;
+}
+
+/// Of the calls that may have begun the program the newest one that named this path, or else the
+/// newest.
+std::list<SystemCallFollower::Pending>::iterator SystemCallFollower::caller_of(
+    const Place& place, const std::string& path) {
+  const std::string text = quoted_text(path);
+  auto named = pending_.end(), newest = named;
+  for (auto it = pending_.begin(); it != pending_.end(); ++it) {
+    const SystemCall& call = it->call;
+    if (!makes_program(call.number) || call.address_space == place.address_space) continue;
+    if (call.texts[call.number == kExecveat ? 1 : 0] == text) named = it;
+    newest = it;
+  }
+  return named != pending_.end() ? named : newest;
+}
+
+/// What lies on the stack of a program that begins: the number of its arguments, their addresses,
+/// 0, those of the environment, 0, and pairs that describe the system (System V ABI, Intel386
+/// supplement, "Process Initialization").
+std::optional<std::string> SystemCallFollower::executed_path(std::uint32_t esp) const {
+  const auto word = [&](std::uint32_t n) { return guest_->dword(LinearAddr{esp + 4 * n}); };
+  std::uint32_t at = 1 + word(0).value_or(0);
+  if (at > kMostStackWords || word(at) != 0u) return std::nullopt;
+  ++at;
+  for (std::optional<std::uint32_t> w; (w = word(at)) != 0u; ++at) {
+    if (!w || at > kMostStackWords) return std::nullopt;
+  }
+  for (++at; at < kMostStackWords; at += 2) {
+    const auto key = word(at), value = word(at + 1);
+    if (!key || !value || *key == kAuxEnd) return std::nullopt;
+    if (*key == kAuxPath) return guest_->text(LinearAddr{*value}, kPathMax);
+  }
+  return std::nullopt;
+}
+
+/// What was known of another process that had these page tables.
+void SystemCallFollower::forget(std::uint32_t address_space, Position now) {
+  const auto is_old = [=](const Place& place) { return place.address_space == address_space; };
+  std::erase_if(interrupted_, is_old);
+  std::erase_if(forks_, [&](const Fork& fork) { return is_old(fork.place); });
+  for (auto it = pending_.begin(); it != pending_.end();) {
+    const auto old = it++;
+    if (is_old(old->place)) finish(old, SystemCall::End::never, now);
+  }
+}
+
+std::vector<SystemCall> SystemCallFollower::pending() const {
+  std::vector<SystemCall> calls;
+  for (const Pending& pending : pending_) calls.push_back(pending.call);
+  return calls;
+}
+
+bool SystemCallFollower::lends_memory(std::uint32_t address_space) const {
+  return std::any_of(pending_.begin(), pending_.end(), [=](const Pending& p) {
+    return p.call.number == kVfork && p.place.address_space == address_space;
+  });
+}
+
+}  // namespace citcat::tools
