@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+/// All tools, in the order of --list-tools.
+const std::vector<const ToolRow*>& tool_list();
+/// Null where there is none of that name.
+const ToolRow* find_tool(const std::string& name);
+
+}  // namespace citcat::tools
