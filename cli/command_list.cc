@@ -21,6 +21,9 @@ extern const Command kSlimCommand;
 extern const Command kCheckpointCommand;
 extern const Command kPlaceCommand;
 extern const Command kExplainCommand;
+extern const Command kCountCommand;
+extern const Command kViewCommand;
+extern const Command kRepCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
@@ -28,6 +31,7 @@ const std::vector<const Command*>& command_list() {
       &kCatCommand,     &kVerifyCommand,     &kInfoCommand,   &kDumpCommand,
       &kConvertCommand, &kLintCommand,       &kCheckCommand,  &kRepairCommand,
       &kSlimCommand,    &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand,
+      &kCountCommand,   &kViewCommand,       &kRepCommand,
   };
   return commands;
 }

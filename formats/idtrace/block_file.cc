@@ -106,6 +106,29 @@ const IdtraceBlock* IdtraceBlocks::at(std::uint32_t position) const {
   return found != blocks_.end() && found->position == position ? &*found : nullptr;
 }
 
+bool looks_like_idtrace_blocks(std::span<const std::uint8_t> prefix, bool whole_file) {
+  if (prefix.size() < kHeaderBytes + kBlockBytes) return false;
+  const std::uint32_t expected = ByteReader(prefix, {}).u32("blocks");
+  std::size_t at = kHeaderBytes;
+  std::uint32_t found = 0;
+  while (prefix.size() - at >= kBlockBytes) {
+    const std::size_t end = at + kBlockBytes + kInstructionBytes * prefix[at + 4];
+    if (prefix[at + 4] == 0) return false;
+    for (std::size_t i = at + kBlockBytes; i < end && i + kInstructionBytes <= prefix.size();
+         i += kInstructionBytes) {
+      const int entries = static_cast<std::int8_t>(prefix[i + 3]);
+      if (prefix[i + 2] == 0 || prefix[i + 2] > kMaxInstruction || entries > kMaxEntries ||
+          entries < -kMaxEntries) {
+        return false;
+      }
+    }
+    if (end > prefix.size()) return !whole_file;
+    at = end;
+    ++found;
+  }
+  return whole_file ? at == prefix.size() && found == expected : found <= expected;
+}
+
 std::uint32_t IdtraceBlockWriter::add(std::uint32_t address,
                                       std::span<const IdtraceInstruction> instructions) {
   CITCAT_ASSERT(!instructions.empty() && instructions.size() <= kIdtraceMaxWritten);

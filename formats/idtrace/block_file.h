@@ -82,6 +82,9 @@ class IdtraceBlocks {
   IdtraceMagic magic_;
 };
 
+/// Whether `prefix` is the beginning of a `.blk` file with a block in it, or the whole of one.
+bool looks_like_idtrace_blocks(std::span<const std::uint8_t> prefix, bool whole_file);
+
 /// Collects blocks for a `.blk` file. Memory grows with the number of distinct ones.
 class IdtraceBlockWriter {
  public:

@@ -1,6 +1,7 @@
 #include "formats/idtrace/idtrace_reader.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "formats/io/byte_reader.h"
 #include "formats/io/error.h"
@@ -40,15 +41,15 @@ class Plausibility {
   bool takes_branch(const IdtraceEntry& entry) {
     if (entry.tag == IdtraceTag::block_start) {
       start_ = entry.value;
+      began_ = true;
       return true;
     }
-    const bool fits = start_ && entry.value - *start_ < kMaxBlock;
-    start_.reset();
-    return fits;
+    return std::exchange(began_, false) && entry.value - start_ < kMaxBlock;
   }
 
   IdtraceKind kind_;
-  std::optional<std::uint32_t> start_;
+  std::uint32_t start_ = 0;
+  bool began_ = false;  ///< a block did, there
 };
 
 }  // namespace

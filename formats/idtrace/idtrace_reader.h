@@ -26,6 +26,8 @@ class IdtraceReader {
   /// Of the entry that next() reads next.
   std::uint64_t offset() const { return input_->offset(); }
   const std::string& name() const { return input_->name(); }
+  /// The stream below.
+  const InputStream& input() const { return *input_; }
   /// Throws FormatError at the place of the entry that next() gave last.
   [[noreturn]] void fail(const std::string& message) const;
 

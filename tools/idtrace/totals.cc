@@ -80,17 +80,17 @@ std::uint64_t IdtraceEntryTotals::of(IdtraceTag tag) const {
 
 IdtraceEntryTotals IdtraceEntryTotals::of(IdtraceReader& trace) {
   IdtraceEntryTotals totals;
-  std::optional<std::uint32_t> control;
+  bool ended = false;  // the entry before ended a block, there
+  std::uint32_t control = 0;
   IdtraceEntry entry;
   while (trace.next(entry)) {
     ++totals.entries;
     ++totals.by_tag[static_cast<std::size_t>(entry.tag) >> 4][entry.size_code];
-    if (entry.tag == IdtraceTag::block_start && control) {
-      ++(entry.value == *control + 1 ? totals.not_taken : totals.taken);
+    if (entry.tag == IdtraceTag::block_start && ended) {
+      ++(entry.value == control + 1 ? totals.not_taken : totals.taken);
     }
-    control.reset();
-    const bool ends = entry.tag == IdtraceTag::control || entry.tag == IdtraceTag::control_two;
-    if (ends) control = entry.value;
+    ended = entry.tag == IdtraceTag::control || entry.tag == IdtraceTag::control_two;
+    control = entry.value;
   }
   return totals;
 }

@@ -1,6 +1,8 @@
 #include "tools/idtrace/trace_output.h"
 
-#include <array>
+#include <bit>
+#include <charconv>
+#include <sstream>
 #include <string_view>
 
 #include "formats/idtrace/count_file.h"
@@ -21,22 +23,64 @@ IdtraceKind kind_of(IdtraceContent content) {
   }
 }
 
-bool has_ending(std::string_view text, std::string_view ending) {
-  return text.size() > ending.size() && text.substr(text.size() - ending.size()) == ending;
-}
-
 /// `path` without the ending that says which of the files it is.
 std::string stem_of(const std::string& path) {
   for (const char* const ending : {".trc", ".blk", ".cnt"}) {
     for (const char* const compressed : {"", ".zst"}) {
       const std::string whole = std::string(ending) + compressed;
-      if (has_ending(path, whole)) return path.substr(0, path.size() - whole.size());
+      if (path.ends_with(whole)) return path.substr(0, path.size() - whole.size());
     }
   }
   return path;
 }
 
+IdtraceContent parse_content(const std::string& name) {
+  if (name == "profile") return IdtraceContent::profile;
+  if (name == "branch") return IdtraceContent::branch;
+  if (name == "cache") return IdtraceContent::cache;
+  if (name == "execution") return IdtraceContent::execution;
+  throw UsageError("--idtrace: expected profile, branch, cache or execution, found " + name);
+}
+
+std::uint32_t parse_line(const std::string& text) {
+  std::uint32_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  const bool number = error == std::errc() && end == text.data() + text.size();
+  constexpr std::uint32_t kLeast = 4, kMost = 4096;
+  if (!number || !std::has_single_bit(bytes) || bytes < kLeast || bytes > kMost) {
+    throw UsageError("--idtrace: line: expected a power of two from 4 to 4096, found " + text);
+  }
+  return bytes;
+}
+
 }  // namespace
+
+bool is_idtrace_name(const std::string& path) { return stem_of(path) != path; }
+
+IdtraceOptions parse_idtrace_options(const std::string& path, const std::string& text) {
+  IdtraceOptions options;
+  const bool profile = path.ends_with(".cnt") || path.ends_with(".cnt.zst") ||
+                       path.ends_with(".blk") || path.ends_with(".blk.zst");
+  if (profile) options.content = IdtraceContent::profile;
+  if (text.empty()) return options;
+  std::istringstream parts(text);
+  std::string part;
+  std::getline(parts, part, ',');
+  options.content = parse_content(part);
+  while (std::getline(parts, part, ',')) {
+    if (options.content == IdtraceContent::cache && part == "repeats") {
+      options.repeats = true;
+    } else if (options.content == IdtraceContent::cache && part.starts_with("line=")) {
+      options.line_bytes = parse_line(part.substr(5));
+    } else {
+      throw UsageError("--idtrace: expected cache,line=N,repeats, found " + text);
+    }
+  }
+  if (profile && options.content != IdtraceContent::profile) {
+    throw UsageError("--idtrace: expected profile for " + path + ", found " + text);
+  }
+  return options;
+}
 
 IdtraceFiles IdtraceFiles::beside(const std::string& path, IdtraceContent content) {
   IdtraceFiles files;
@@ -47,7 +91,7 @@ IdtraceFiles IdtraceFiles::beside(const std::string& path, IdtraceContent conten
     files.code = stem + ".code";
   }
   if (profile) {
-    files.counts = has_ending(path, ".blk") ? stem + ".cnt" : path;
+    files.counts = path.ends_with(".blk") ? stem + ".cnt" : path;
   } else {
     files.trace = path;
   }

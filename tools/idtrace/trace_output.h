@@ -28,6 +28,13 @@ struct IdtraceOptions {
   bool repeats = false;           ///< of cache traces: -r, references of REP have tags of their own
 };
 
+/// What is to be written to `path`: by its ending, `.cnt` and `.blk` a profile, else what `text`
+/// says, "CONTENT" or "cache,line=N,repeats" (docs/formats/idtrace.md); empty: an execution trace.
+/// Throws UsageError.
+IdtraceOptions parse_idtrace_options(const std::string& path, const std::string& text);
+/// Whether the name is that of one of IDtrace's files.
+bool is_idtrace_name(const std::string& path);
+
 /// Where the files go. Names that are empty are not written.
 struct IdtraceFiles {
   std::string trace, blocks, counts, code;
