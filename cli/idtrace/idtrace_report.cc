@@ -82,6 +82,7 @@ Json entries_json(IdtraceReader& trace) {
   Json json;
   json["trace"] = idtrace_kind_name(trace.kind());
   json["entries"] = totals.entries;
+  json["by_tag"] = Json::object();
   for (unsigned high = 0; high < totals.by_tag.size(); ++high) {
     const auto tag = static_cast<IdtraceTag>(high << 4);
     const std::uint64_t count = totals.of(tag);
