@@ -10,6 +10,10 @@ extern const Command kImportCommand;
 extern const Command kReplayCommand;
 extern const Command kMergeCommand;
 extern const Command kCatCommand;
+extern const Command kAnalyzeCommand;
+extern const Command kCountCommand;
+extern const Command kBpredCommand;
+extern const Command kCacheCommand;
 extern const Command kVerifyCommand;
 extern const Command kInfoCommand;
 extern const Command kDumpCommand;
@@ -21,17 +25,16 @@ extern const Command kSlimCommand;
 extern const Command kCheckpointCommand;
 extern const Command kPlaceCommand;
 extern const Command kExplainCommand;
-extern const Command kCountCommand;
 extern const Command kViewCommand;
 extern const Command kRepCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
-      &kRecordCommand,  &kImportCommand,     &kReplayCommand, &kMergeCommand,
-      &kCatCommand,     &kVerifyCommand,     &kInfoCommand,   &kDumpCommand,
-      &kConvertCommand, &kLintCommand,       &kCheckCommand,  &kRepairCommand,
-      &kSlimCommand,    &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand,
-      &kCountCommand,   &kViewCommand,       &kRepCommand,
+      &kRecordCommand, &kImportCommand, &kReplayCommand, &kMergeCommand,      &kCatCommand,
+      &kAnalyzeCommand, &kCountCommand, &kBpredCommand,  &kCacheCommand,      &kViewCommand,
+      &kRepCommand,    &kVerifyCommand, &kInfoCommand,   &kDumpCommand,       &kConvertCommand,
+      &kLintCommand,   &kCheckCommand,  &kRepairCommand, &kSlimCommand,       &kCheckpointCommand,
+      &kPlaceCommand,  &kExplainCommand,
   };
   return commands;
 }

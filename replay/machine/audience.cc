@@ -8,20 +8,34 @@ Audience::Audience(const Listeners& listeners, Memory& memory)
     : listeners_(listeners), memory_(memory), judge_(listeners.judge()) {
   bool each_access = false;
   for (Observer* const observer : listeners.observers()) {
-    const Wants wants = observer->wants();
-    (wants.unjudged ? early_ : late_).push_back({observer, wants});
-    if (wants.instructions) instructions_.push_back(observer);
+    Wants wants = observer->wants();
+    if (wants.instructions) {
+      counts_suffice_ = wants.counts && (counts_suffice_ || instructions_.empty());
+      instructions_.push_back(observer);
+    }
     each_access |= wants.each_access();
+    wants_references_ |= wants.references;
+    if (wants.references) wants.reads = wants.stores = true;
     wants_reads_ |= wants.reads;
+    (wants.unjudged ? early_ : late_).push_back({observer, wants});
   }
   if (judge_ != nullptr) {
     each_access |= !judge_->judges_blocks();
+    judges_reads_ = each_access || judge_->wants().reads;
     wants_reads_ |= judge_->wants().reads;
   }
   detail_ = each_access              ? Detail::accesses
             : judge_ != nullptr      ? Detail::comparison
             : !instructions_.empty() ? Detail::instructions
                                      : Detail::nothing;
+}
+
+std::uint64_t Audience::attended_from() const {
+  std::uint64_t from = ~std::uint64_t{0};
+  for (const Observer* const observer : instructions_) {
+    from = std::min(from, observer->attends_from());
+  }
+  return from;
 }
 
 void Audience::introduce(Machine& machine) {
@@ -83,18 +97,32 @@ void Audience::iterations(const ExecutedInstruction& first, std::uint32_t count,
 }
 
 void Audience::block_to_all(const BlockCode& block, const std::uint32_t* addresses,
-                            Position first) {
+                            Position first, std::span<const DataReference> references) {
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    instructions_[i]->block({block, addresses, note_of(block, i)}, first);
+    instructions_[i]->block({block, addresses, note_of(block, i), references}, first);
   }
 }
 
-void Audience::fetch(PhysAddr a, std::uint32_t size, Position now) {
-  tell(now, &Wants::reads, true, [&](Observer& o) { o.fetch(a, size, now); });
+void Audience::counted(const BlockCode& block, std::uint64_t executions) {
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    instructions_[i]->counted({block, nullptr, note_of(block, i)}, executions);
+  }
 }
 
-void Audience::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
-  tell(now, &Wants::reads, true, [&](Observer& o) { o.read(a, size, kind, now); });
+void Audience::fetch(PhysAddr a, std::uint32_t size, Position now, bool judged) {
+  tell(now, &Wants::reads, judged && judges_reads_,
+       [&](Observer& o) { o.fetch(a, size, now); });
+}
+
+void Audience::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now, bool judged) {
+  tell(now, &Wants::reads, judged && judges_reads_,
+       [&](Observer& o) { o.read(a, size, kind, now); });
+}
+
+void Audience::read_to_judge(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
+  end_if_asked(now);
+  if (judge_ != nullptr) judge_->read(a, size, kind, now);
+  end_if_asked(now);
 }
 
 void Audience::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind, Position now,

@@ -33,6 +33,14 @@ class Audience {
   /// What is to be told of plain code at most.
   Detail detail() const { return detail_; }
   bool wants_reads() const { return wants_reads_; }
+  /// Somebody wants to know what blocks read and store (Wants::references).
+  bool wants_references() const { return wants_references_; }
+  /// All who are told of blocks only want to know how often each ran.
+  bool counts_suffice() const { return counts_suffice_; }
+  /// The first instruction that somebody wants to be told of as part of a block.
+  std::uint64_t attended_from() const;
+  /// The judge is among those who want reads.
+  bool judges_reads() const { return judges_reads_; }
   /// Somebody besides the judge is told instructions.
   bool hears_instructions() const { return !instructions_.empty(); }
   /// Of the only observer that is told of instructions, if it takes them so.
@@ -60,14 +68,20 @@ class Audience {
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now);
   /// Not to the judge.
-  void block(const BlockCode& block, const std::uint32_t* addresses, Position first) {
+  void block(const BlockCode& block, const std::uint32_t* addresses, Position first,
+             std::span<const DataReference> references = {}) {
     if (instructions_.size() == 1) [[likely]] {
-      return instructions_[0]->block({block, addresses, note_of(block, 0)}, first);
+      return instructions_[0]->block({block, addresses, note_of(block, 0), references}, first);
     }
-    block_to_all(block, addresses, first);
+    block_to_all(block, addresses, first, references);
   }
-  void fetch(PhysAddr a, std::uint32_t size, Position now);
-  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now);
+  /// Not to the judge, and only where counts_suffice().
+  void counted(const BlockCode& block, std::uint64_t executions);
+  /// `judged`: the judge is told, if it wants reads.
+  void fetch(PhysAddr a, std::uint32_t size, Position now, bool judged = true);
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now, bool judged = true);
+  /// To the judge alone.
+  void read_to_judge(PhysAddr a, std::uint32_t size, AccessKind kind, Position now);
   /// `judged`: the judge is told.
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind, Position now,
              bool judged = true);
@@ -95,7 +109,8 @@ class Audience {
   template <class F>
   void tell_all(Position now, F&& call);
   void correct_store(PhysAddr a, std::size_t size, Position now);
-  void block_to_all(const BlockCode& block, const std::uint32_t* addresses, Position first);
+  void block_to_all(const BlockCode& block, const std::uint32_t* addresses, Position first,
+                    std::span<const DataReference> references);
   /// A block that is not going to come again has none.
   static std::unique_ptr<BlockNote>* note_of(const BlockCode& block, std::size_t observer) {
     return block.comes_again() ? &block.notes().of(observer) : nullptr;
@@ -108,6 +123,9 @@ class Audience {
   std::vector<Observer*> instructions_;  ///< who is told of blocks
   Detail detail_ = Detail::nothing;
   bool wants_reads_ = false;
+  bool wants_references_ = false;
+  bool judges_reads_ = false;
+  bool counts_suffice_ = false;
   RunControl control_;
 };
 

@@ -1,5 +1,7 @@
 #include "replay/machine/executed_block.h"
 
+#include <algorithm>
+
 namespace citcat {
 
 ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {
@@ -11,6 +13,11 @@ ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {
   e.ea_count = e.info->ea_count;
   const std::uint32_t* const address = addresses_ + code_->instruction(i).first_address;
   for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = address[a];
+  const auto behind = [](std::uint32_t n, const DataReference& r) { return n < r.instruction; };
+  const auto before = [](const DataReference& r, std::uint32_t n) { return r.instruction < n; };
+  const auto first = std::lower_bound(references_.begin(), references_.end(), i, before);
+  const auto last = std::upper_bound(first, references_.end(), i, behind);
+  e.references = {first, last};
   return e;
 }
 

@@ -19,8 +19,9 @@ class ExecutedBlock {
   /// `addresses`: of the first operands of all instructions, ExecutedInstruction::ea_count of each,
   /// in their order. All must outlive the object.
   ExecutedBlock(const BlockCode& code, const std::uint32_t* addresses,
-                std::unique_ptr<BlockNote>* note = nullptr)
-      : code_(&code), addresses_(addresses), note_(note) {}
+                std::unique_ptr<BlockNote>* note = nullptr,
+                std::span<const DataReference> references = {})
+      : code_(&code), addresses_(addresses), note_(note), references_(references) {}
 
   std::uint32_t count() const { return code_->count(); }
   const DecodedInstruction& decoded(std::uint32_t i) const { return code_->instruction(i).info; }
@@ -34,6 +35,9 @@ class ExecutedBlock {
   }
   /// Linear addresses, as the constructor says.
   const std::uint32_t* addresses() const { return addresses_; }
+  const BlockCode& code() const { return *code_; }
+  /// With Wants::references: what it read and stored, in program order.
+  std::span<const DataReference> references() const { return references_; }
   /// Instruction `i` as if it had been told alone.
   ExecutedInstruction instruction(std::uint32_t i) const;
   /// What the observer keeps with the block from one execution to the next: its own, which no other
@@ -44,6 +48,7 @@ class ExecutedBlock {
   const BlockCode* code_;
   const std::uint32_t* addresses_;
   std::unique_ptr<BlockNote>* note_;
+  std::span<const DataReference> references_;
 };
 
 /// A store of a block, within one page frame.

@@ -35,7 +35,12 @@ class Expectation {
   /// Asks the judge anew from where on something is expected.
   void update() { next = judge->expected(); }
   bool is_now() const { return cpu_.position >= next; }
-  bool tells_reads() const { return cpu_.wants_reads && (!compares || is_now()); }
+  /// fetch() and read() are told of what runs alone.
+  bool tells_reads() const {
+    return cpu_.wants_reads && (!compares || is_now() || cpu_.audience.wants_references());
+  }
+  /// And the judge is among those who are told.
+  bool judges_reads() const { return !compares || is_now(); }
 
  private:
   CpuContext& cpu_;

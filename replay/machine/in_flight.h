@@ -25,6 +25,7 @@ struct InFlight {
   struct Store {
     PhysAddr physical;
     std::uint32_t size = 0;
+    LinearAddr linear;
   };
 
   const DecodedInstruction* info = nullptr;
@@ -51,6 +52,7 @@ struct InFlight {
   std::uint16_t segment_push_upper = 0;   ///< what a PUSH of a segment register is to leave alone
   bool restore_segment_push = false;
   PhysAddr copied_from;  ///< read last
+  LinearAddr accessed;   ///< data that is being told, or found
   std::uint32_t invlpg_linear = 0;
 
   unsigned reads_told = 0;     ///< to the listeners, while it is prepared

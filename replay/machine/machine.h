@@ -94,6 +94,8 @@ class Machine {
   bool in_string_copy() const;
   /// It is INS, repeated or not.
   bool in_port_input() const;
+  /// Linear address of the data that observers are just being told of one by one.
+  LinearAddr accessed() const;
   bool halted() const { return cpu_.halted; }
   bool shut_down() const { return cpu_.shut_down; }
 

@@ -22,6 +22,19 @@ enum class AccessKind : std::uint8_t {
   system,  ///< descriptor tables, task segments, interrupt frames, SMM state
 };
 
+/// An access to memory within one page frame, as the processor made it; of more than one frame there
+/// are several.
+struct DataReference {
+  PhysAddr physical;
+  LinearAddr linear;  ///< 0 of page walks and system tables
+  /// Its bytes, the first lowest, where that is known and at most 8; of a write, those stored.
+  std::uint64_t value = 0;
+  std::uint16_t size = 0;
+  std::uint16_t instruction = 0;  ///< number in the block
+  AccessKind kind = AccessKind::data;
+  bool write = false;
+};
+
 /// An instruction, or one iteration of a REP string instruction, that completed.
 struct ExecutedInstruction {
   const DecodedInstruction* info = nullptr;
@@ -30,6 +43,8 @@ struct ExecutedInstruction {
   PhysAddr physical;         ///< of its first byte
   std::uint8_t ea_count = 0;
   std::uint32_t ea[2] = {0, 0};  ///< linear, per docs/formats/kt.md
+  /// What it read and stored, in order, where that is told so (Wants::references).
+  std::span<const DataReference> references;
 };
 
 /// An exception, interrupt or software interrupt that was delivered.
@@ -53,6 +68,13 @@ struct Wants {
   bool reads = false;     ///< fetch() and read()
   /// Told before the judge of the run judges (block_judge.h), and so of what that refuses, too.
   bool unjudged = false;
+  /// What code reads and stores, without slowing the run down as `reads` and `stores` do: of blocks and
+  /// iterations told together by ExecutedBlock::references() and ExecutedInstruction::references; of
+  /// whatever else runs by fetch(), read() and write() before its instruction(). Walks that code causes
+  /// are among them at their places.
+  bool references = false;
+  /// Of blocks only how often each ran: counted() may take the place of block().
+  bool counts = false;
 
   /// Everything but reads.
   static constexpr Wants changes() { return {true, true, true, false, false}; }
@@ -94,6 +116,11 @@ class Observer {
   /// Instructions that completed one after another, the first at `first`. By default each is handed
   /// to instruction().
   virtual void block(const ExecutedBlock& block, Position first);
+  /// So many more executions of a block, each of them whole: with Wants::counts, in any order, and at
+  /// the latest when Machine::run() returns. Addresses and references are not known.
+  virtual void counted(const ExecutedBlock&, std::uint64_t /*executions*/) {}
+  /// Before this instruction it need not be told of plain code. Asked again and again.
+  virtual std::uint64_t attends_from() const { return 0; }
   virtual void fetch(PhysAddr, std::uint32_t /*size*/, Position) {}
   virtual void read(PhysAddr, std::uint32_t /*size*/, AccessKind, Position) {}
   virtual void write(PhysAddr, std::span<const std::uint8_t>, AccessKind, Position) {}

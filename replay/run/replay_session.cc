@@ -95,6 +95,7 @@ void ReplaySession::set_up(bool plain) {
   }
   replayer_ = std::make_unique<Replayer>(recording, listeners, std::move(replay));
   if (cache_) replayer_->machine().set_walk_policy(cache_->descriptor().walks);
+  if (options_.walks) replayer_->machine().set_walk_policy(*options_.walks);
   if (options_.start) options_.checkpoints->restore(*options_.start, *replayer_, &loaded_);
   passed_ = options_.start;
 }

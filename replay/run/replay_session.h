@@ -34,6 +34,9 @@ struct SessionOptions {
   ExecutionPath path = ExecutionPath::blocks;
   /// Predict the traffic of this cache; null: of none. Only with `check`, from the beginning.
   const CacheDescriptor* cache = nullptr;
+  /// How the captured processor fills its TLB, where observers follow its walks; nullopt: as that does
+  /// which needs least. Not with `start`, whose TLB was filled otherwise, and not with `cache`.
+  std::optional<WalkPolicy> walks;
   /// Begin at this checkpoint, or at the beginning of the run with checkpoints. The evidence is
   /// then not compared: it was when they were taken, and those on the way must agree.
   std::optional<Checkpoints::Start> start;

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "events/address.h"
 #include "events/position.h"
@@ -16,10 +18,11 @@ class Machine;
 
 namespace citcat::tools {
 
-/// Kept by the host, which tells it what happens; read by scope and tools. Deliveries are followed
-/// by where their frames lie, not by counting: an IRET closes the delivery that pushed the frame it
-/// pops, and goes back to what was open when that was delivered. Where the kernel switches tasks
-/// within a handler, what follows counts as part of it up to the next IRET.
+/// Kept by the host, which tells it what happens; read by scope and tools. A delivery is open until an
+/// IRET or RSM goes back to what it interrupted; level 3 is reached only when none is. Each address
+/// space has open deliveries of its own, so that a switch of processes within a handler does not lose
+/// them. Where the kernel switches between tasks of one address space within a handler, what follows
+/// counts as part of it up to the next IRET.
 class Context {
  public:
   /// An open exception, interrupt or software interrupt.
@@ -27,6 +30,8 @@ class Context {
     DeliveredEvent::Kind kind = DeliveredEvent::Kind::exception;
     std::uint8_t vector = 0;
     std::uint32_t level = 0;            ///< that it came from
+    bool system_call = false;           ///< INT 80h or SYSENTER from level 3
+    std::uint32_t eax = 0;              ///< at that time
     std::shared_ptr<const Open> outer;  ///< open when it was delivered; may be null
   };
 
@@ -40,25 +45,54 @@ class Context {
   const Open* open() const { return open_.get(); }
   /// The innermost that is an interrupt from outside, NMI or SMI; null where there is none.
   const Open* interrupt() const;
+  /// EAX of the system call in progress: its number.
+  std::optional<std::uint32_t> system_call() const;
   /// How many interrupts from outside, NMIs and SMIs are open.
   std::uint32_t interrupt_depth() const;
 
+  static constexpr std::uint32_t kUserLevel = 3;
+
   // For the host.
   void watch(const Machine& machine);
-  /// What runs next, or ran, does so in this state of the machine.
-  void refresh();
-  void address_space_loaded(std::uint32_t cr3) { address_space_ = cr3; }
-  /// The machine stands behind the delivery.
+  /// What is going to be told ran at the level at which the machine is. True where that is another one
+  /// than before.
+  bool refresh() {
+    const std::uint32_t level = machine_level();
+    if (level == level_) [[likely]]
+      return false;
+    settle(level);
+    return true;
+  }
+  void address_space_loaded(std::uint32_t cr3);
+  /// The machine stands before the delivery.
   void delivered(const DeliveredEvent& event);
-  /// The machine stands behind an IRET that popped its frame at `frame`.
-  void returned(LinearAddr frame);
+  // Told of instructions that complete just now; the machine may not have gone on yet.
+  void fast_call();      ///< SYSENTER
+  void fast_returned();  ///< SYSEXIT
+  void returned();       ///< IRET, RSM
+  /// The level may be another one behind what was told just now.
+  void level_changes() { level_ = kUnknownLevel; }
+  /// Before the last delivery; INT n is told behind it. Swaps the two.
+  void swap_with_interrupted() {
+    std::swap(level_, interrupted_level_);
+    std::swap(open_, interrupted_open_);
+  }
 
  private:
+  static constexpr std::uint32_t kUnknownLevel = ~0u;
+
+  std::uint32_t machine_level() const;
+  void settle(std::uint32_t level);
+
   const Machine* machine_ = nullptr;
+  bool returning_ = false;  ///< an IRET or RSM was told last
   std::uint32_t address_space_ = 0;
   std::uint32_t level_ = 0;
   std::shared_ptr<const Open> open_;
-  std::unordered_map<std::uint32_t, std::shared_ptr<const Open>> frames_;  ///< by where they lie
+  std::uint32_t interrupted_level_ = 0;
+  std::shared_ptr<const Open> interrupted_open_;
+  /// Of address spaces that do not run.
+  std::unordered_map<std::uint32_t, std::shared_ptr<const Open>> open_of_;
 };
 
 }  // namespace citcat::tools

@@ -38,22 +38,20 @@ class Report {
     std::string key, title, unit;
     Cell cell;
   };
-  struct Group;
+  struct Group {
+    std::string key, title;
+    std::shared_ptr<Report> report;
+  };
   using Entry = std::variant<Value, Table, Group>;
 
   void value(std::string key, std::string title, Cell cell, std::string unit = "");
   /// Valid as long as the report.
   Report& group(std::string key, std::string title);
   Table& table(std::string key, std::string title, std::vector<Column> columns);
-  const std::list<Entry>& entries() const;
+  const std::list<Entry>& entries() const { return entries_; }
 
  private:
-  std::shared_ptr<std::list<Entry>> entries_;
-};
-
-struct Report::Group {
-  std::string key, title;
-  Report report;
+  std::list<Entry> entries_;
 };
 
 }  // namespace citcat::tools

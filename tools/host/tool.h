@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "events/recording.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
+#include "replay/machine/mmu.h"
 #include "replay/machine/observer.h"
 #include "replay/x86/decoded_instruction.h"
 #include "tools/host/context.h"
@@ -76,16 +78,12 @@ class StaticBlock {
   std::vector<StaticInstruction> instructions_;
 };
 
-/// An access to memory within one page frame, as the processor made it; of more than one frame there
-/// are several.
-struct Reference {
-  PhysAddr physical;
-  LinearAddr linear;  ///< 0 of page walks and system tables
-  std::uint64_t value = 0;  ///< its bytes, the first lowest, with Wants::values and at most 8 of them
-  std::uint16_t size = 0;         ///< bytes
-  std::uint16_t instruction = 0;  ///< number in the block
-  AccessKind kind = AccessKind::data;
-  bool write = false;
+/// An access to memory within one page frame; `value` is there with Wants::values.
+using Reference = DataReference;
+
+/// One that no completed instruction made.
+struct OtherAccess : Reference {
+  bool code = false;  ///< bytes of an instruction
 };
 
 /// A piece of code ran once, as a whole; or iterations of a REP string instruction, which is a block of
@@ -119,6 +117,13 @@ class Execution {
   }
   /// In program order.
   std::span<const Reference> references() const { return references_; }
+  /// Instruction `i` as if it had been told alone, as `block`, with these references.
+  Execution instruction(const StaticBlock& block, std::uint32_t i,
+                        std::span<const Reference> references) const {
+    const std::uint32_t* const addresses =
+        addresses_ != nullptr ? addresses_ + (*block_)[i].first_address : nullptr;
+    return {block, {first_.instruction + i, 0}, addresses, references};
+  }
 
  private:
   const StaticBlock* block_;
@@ -129,6 +134,19 @@ class Execution {
   std::uint32_t step_;
   bool does_nothing_;
 };
+
+/// Calls visit(const Reference&) for every access, iteration by iteration.
+template <class F>
+void for_each_access(const Execution& execution, F&& visit) {
+  for (const Reference& r : execution.references()) visit(r);
+  for (std::uint32_t i = 1; i < execution.iterations(); ++i) {
+    for (Reference r : execution.references()) {
+      r.physical = PhysAddr{static_cast<std::uint32_t>(r.physical.value) + i * execution.step()};
+      r.linear = LinearAddr{static_cast<std::uint32_t>(r.linear.value) + i * execution.step()};
+      visit(r);
+    }
+  }
+}
 
 /// What happens besides instructions.
 struct MachineEvent {
@@ -158,12 +176,27 @@ struct MachineEvent {
   LinearAddr linear;
 };
 
+/// What of the recorded machine is of interest without the recording.
+struct MachineFacts {
+  CpuModel model = CpuModel::unknown;
+  std::uint32_t ram_bytes = 0;                 ///< 0: not known
+  std::uint32_t address_mask = 0xffffffff;     ///< address lines captured
+  bool ignores_cd = false;                     ///< lines are filled although CR0.CD is set
+
+  static MachineFacts of(const Recording& recording) {
+    return {recording.initial.model, recording.initial.ram_bytes, recording.bus.address_mask,
+            recording.initial.ignore_cr0_cd};
+  }
+};
+
 /// What a tool may know of the run when it is made.
 struct Setup {
-  const Recording* recording = nullptr;  ///< outlives the tool
+  /// Outlives the tool. Null where parts are only put together: tools that merge do without it.
+  const Recording* recording = nullptr;
+  MachineFacts machine;
   std::uint64_t from = 0;                ///< first instruction that is told
-  /// Nothing is told before this part of the run. Else the tool is a part (Tool::part()), and what its
-  /// model holds at the beginning is not known to it.
+  /// What is told first is what comes first. Else the tool is told a part of it, and follows another
+  /// (Tool::follow()): what its model holds at the beginning is not known to it.
   bool begins = true;
 };
 
@@ -172,20 +205,32 @@ class Tool {
   virtual ~Tool() = default;
   virtual Wants wants() const = 0;
 
+  /// How the processor it models fills its TLB; all tools of a run must agree. It then needs the run
+  /// from the beginning.
+  virtual std::optional<WalkPolicy> walks() const { return std::nullopt; }
+
   /// Called once for a piece of code, which lives as long as the tool; what it returns is handed to
   /// run() and counted(). The tool owns it.
   virtual void* code(const StaticBlock&) { return nullptr; }
   virtual void run(void* /*mine*/, const Execution&, const Context&) {}
+  /// With Wants::references: what was accessed, but not by an instruction that completed: tables and
+  /// frames of a delivery, walks for code, and what an instruction did that was then refused, its own
+  /// bytes among it.
+  virtual void accesses(std::span<const OtherAccess>, const Context&) {}
   /// So many more executions of a piece of code, each of them whole: in place of run() where
   /// Wants::counts is all that is wanted. Iterations of a REP are told by iterated() then.
   virtual void counted(void* /*mine*/, std::uint64_t /*executions*/) {}
   /// With Wants::counts: a REP string instruction, the only one of its block, began anew so many times,
   /// and did so many further iterations.
   virtual void iterated(void* /*mine*/, std::uint64_t /*begun*/, std::uint64_t /*further*/) {}
+  /// So many of those begun were interrupted between two iterations, and did not complete.
+  virtual void interrupted(void* /*mine*/, std::uint64_t /*times*/) {}
   virtual void event(const MachineEvent&, const Context&) {}
 
-  /// Of the same options; knows nothing of the past.
+  /// Of the same options and Setup, and told nothing.
   virtual std::unique_ptr<Tool> part() const = 0;
+  /// Its options allow what ToolRow::merging says.
+  virtual bool merges() const { return true; }
   /// `later`, of the same options, was told what comes next: afterwards this one is as if it had been
   /// told both. Not called where ToolRow::merging says serial.
   virtual void follow(Tool&& later) = 0;

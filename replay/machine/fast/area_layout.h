@@ -19,8 +19,8 @@ class AreaLayout {
  public:
   explicit AreaLayout(Policy policy)
       : records_(policy == Policy::traced || policy == Policy::exact_traced),
-        addresses_(policy == Policy::told || policy == Policy::exact_told ||
-                   policy == Policy::logged) {}
+        addresses_(policy == Policy::told || policy == Policy::referenced ||
+                   policy == Policy::exact_told || policy == Policy::logged) {}
 
   /// Where the operation puts its first address: Op::slot.
   std::uint16_t add(const DecodedInstruction& info, std::uint32_t linear, std::uint32_t eip,

@@ -93,6 +93,8 @@ struct Block {
   const std::uint8_t* image = nullptr;  ///< what the area holds before addresses are put in
   const Op* ops = nullptr;
   mutable std::array<const Block*, 2> next{};  ///< found behind it last: branch taken, and not
+  mutable std::uint64_t executions = 0;        ///< not told yet (Counted policies)
+  mutable const Block* next_counted = nullptr;  ///< State::counted
   FlagEffect flags;              ///< of all its instructions, shifts by CL aside
 
   // The rest is for those who look closely.
@@ -122,9 +124,11 @@ enum class Exit : std::uint8_t {
   patched,  ///< before State::at, because the block's own code was stored to
 };
 
-/// An access of a block that is going to be compared.
+/// An access of a block that is going to be compared, or told. What was there, and whether it was
+/// defined, only where it is compared.
 struct LoggedAccess {
   std::uint32_t physical = 0;
+  std::uint32_t linear = 0;
   std::uint8_t size = 0;
   bool write = false;
   std::uint8_t was_defined = 0;  ///< of a store: bit i, byte i was
@@ -189,6 +193,13 @@ struct State {
   std::array<const ByteMask*, kTlbEntries> defined_reads{};
   std::array<ByteMask*, kTlbEntries> defined_writes{};
 
+  const Block* counted = nullptr;  ///< the first of those with Block::executions; a list
+
+  void count(const Block& b) {
+    if (b.executions++ != 0) return;
+    b.next_counted = counted;
+    counted = &b;
+  }
   static std::size_t jump_index(std::uint32_t eip) {
     return (eip ^ eip >> 12) & (kJumps - 1);
   }

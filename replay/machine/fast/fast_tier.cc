@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/table_descriptor.h"
@@ -25,9 +26,28 @@ constexpr std::size_t kAreaBytes = 1024;
 
 std::size_t tlb_index(std::uint32_t linear) { return linear >> 12 & (fast::kTlbEntries - 1); }
 
-Policy quiet_policy(bool compares, bool listens) {
+Policy quiet_policy(bool compares, bool listens, bool references) {
+  if (references) return compares ? Policy::logged : Policy::referenced;
   if (compares) return listens ? Policy::exact_told : Policy::exact;
   return listens ? Policy::told : Policy::plain;
+}
+
+/// While it is there, walks are made for an access of `op`.
+class WalksFor {
+ public:
+  WalksFor(const fast::Op*& current, const fast::Op* op) : current_(current) { current_ = op; }
+  ~WalksFor() { current_ = nullptr; }
+  WalksFor(const WalksFor&) = delete;
+  WalksFor& operator=(const WalksFor&) = delete;
+
+ private:
+  const fast::Op*& current_;
+};
+
+/// Blocks are told each time they have run.
+bool is_told(Policy policy) {
+  return policy == Policy::told || policy == Policy::exact_told || policy == Policy::referenced ||
+         policy == Policy::logged;
 }
 
 }  // namespace
@@ -44,12 +64,14 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
           [this](PhysAddr at, std::uint32_t size, const PhysAddr* from) {
             note_string_store(at, size, from);
           },
-          [this](const std::array<std::uint32_t, 2>& first, std::uint32_t count,
+          [this](const std::array<fast::StringLoop::Operand, 2>& first, std::uint32_t count,
                  std::uint32_t step) { tell_iterations(*string_, first, count, step); }),
       exact_(expectation.compares),
       records_(cpu.audience.records()),
-      policy_(quiet_policy(expectation.compares, cpu.audience.hears_instructions())),
-      area_(kAreaBytes) {
+      policy_(quiet_policy(expectation.compares, cpu.audience.hears_instructions(),
+                           cpu.audience.wants_references())),
+      area_(kAreaBytes),
+      references_(cpu.audience.wants_references()) {
   cpu.memory.set_watcher(*this);
   for (auto& state : states_) {
     state = std::make_unique<State>();
@@ -109,6 +131,7 @@ void FastTier::begin() {
   eip_ = cpu_.engine.eip();
   iteration_ = 0;
   limit_ = cpu_.blocks_until;
+  attended_from_ = cpu_.audience.hears_instructions() ? cpu_.audience.attended_from() : 0;
   s.left = static_cast<std::int64_t>(limit_ - cpu_.position.instruction);
 }
 
@@ -199,6 +222,7 @@ bool FastTier::find_code_page(std::uint32_t linear, PhysAddr& frame) {
 /// Forgets all blocks where they take too much memory. While none is in use.
 void FastTier::make_room() {
   if (!store_.full()) return;
+  tell_counts();
   store_.clear();
   for (auto& state : states_) state->jumps.fill(&fast::kNowhere);
 }
@@ -277,11 +301,59 @@ void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t
   if (count == 0 || !cpu_.audience.hears_instructions()) return;
   const BlockCode& code = *block.code;
   const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area_.data());
+  if (references_) gather_references(block, count);
   if (count == block.count) {
-    cpu_.audience.block(code, addresses, {first, 0});
+    cpu_.audience.block(code, addresses, {first, 0}, references_told_);
   } else {
-    cpu_.audience.block(code.first(count), addresses, {first, 0});
+    cpu_.audience.block(code.first(count), addresses, {first, 0}, references_told_);
   }
+}
+
+/// Makes `references_told_` of what the first `count` instructions of a block accessed.
+void FastTier::gather_references(const Block& block, std::uint32_t count) {
+  const State& s = *s_;
+  references_told_.resize(s.logged);
+  DataReference* out = references_told_.data();
+  for (std::uint32_t i = 0; i < s.logged; ++i, ++out) {
+    const fast::LoggedAccess& access = s.log[i];
+    out->physical = PhysAddr{access.physical};
+    out->linear = LinearAddr{access.linear};
+    out->value = access.after;
+    out->size = access.size;
+    out->instruction = static_cast<std::uint16_t>(block.number_of(access.op));
+    out->write = access.write;
+  }
+  if (walks_.empty()) [[likely]] return;
+  // From the last one on, so that the places of those before stay. The rest is of what did not
+  // complete.
+  const auto made = std::partition_point(
+      walks_.begin(), walks_.end(), [&](const NotedWalk& w) { return w.instruction < count; });
+  for (auto w = made; w != walks_.begin();) {
+    --w;
+    DataReference walk;
+    walk.physical = w->entry;
+    walk.size = static_cast<std::uint16_t>(w->size);
+    walk.instruction = static_cast<std::uint16_t>(w->instruction);
+    walk.kind = AccessKind::walk;
+    references_told_.insert(references_told_.begin() + w->logged, walk);
+  }
+  walks_.erase(walks_.begin(), made);
+}
+
+void FastTier::note_walk(PhysAddr entry, std::uint32_t size) {
+  if (walks_for_ == nullptr) {
+    cpu_.audience.read(entry, size, AccessKind::walk, cpu_.position, false);
+    return;
+  }
+  walks_.push_back({entry, size, s_->logged, s_->block->number_of(walks_for_)});
+}
+
+/// Those that no block was told with.
+void FastTier::tell_walks() {
+  for (const NotedWalk& w : walks_) {
+    cpu_.audience.read(w.entry, w.size, AccessKind::walk, {position(), 0}, false);
+  }
+  walks_.clear();
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -293,6 +365,12 @@ void FastTier::run_quietly() {
 
 /// Runs blocks, up to the limit at most. `whole_blocks`: none is cut short for it.
 FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
+  if (position() < attended_from_) {
+    return run_chain(exact_ ? Policy::exact : Policy::plain, attended_from_, whole_blocks);
+  }
+  if (cpu_.audience.counts_suffice()) {
+    return run_chain(exact_ ? Policy::exact_counted : Policy::counted, limit_, whole_blocks);
+  }
   if (records_ != nullptr) {
     if (const auto room = records_->open({position(), 0})) return run_recorded(*room, whole_blocks);
   }
@@ -307,6 +385,7 @@ FastTier::Stretch FastTier::run_told(bool whole_blocks) {
     if (whole_blocks) return Stretch::too_long;
     block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), policy_);
   }
+  s.logged = 0;
   run_block(*block, area_.data());
   return after_block(policy_);
 }
@@ -334,6 +413,40 @@ FastTier::Stretch FastTier::run_recorded(const KtRecords::Room& room, bool whole
   return after_block(policy);
 }
 
+/// Blocks that nobody is told of one by one, up to instruction `until` at most.
+FastTier::Stretch FastTier::run_chain(Policy policy, std::uint64_t until, bool whole_blocks) {
+  State& s = *s_;
+  const auto may_run = static_cast<std::int64_t>(
+      std::min<std::uint64_t>(until - position(), static_cast<std::uint64_t>(s.left)));
+  const Block* const block = find_block(eip_, policy);
+  if (block == nullptr) return Stretch::left;
+  if (block->count > may_run) return run_told(whole_blocks);
+  const std::int64_t beyond = s.left - may_run;
+  s.left = may_run;
+  const bool counts = block->count != 0 && (policy == Policy::counted || policy == Policy::exact_counted);
+  if (counts) s.count(*block);
+  run_block(*block, area_.data());
+  s.left += beyond;
+  if (counts && s.exit != Exit::branch && s.exit != Exit::tail) {
+    // What was counted as a whole is told as the part that it was.
+    --s.block->executions;
+    const std::uint32_t done = s.block->number_of(s.at);
+    if (done != 0) cpu_.audience.counted(s.block->code->first(done), 1);
+  }
+  return after_block(policy);
+}
+
+void FastTier::tell_counts() {
+  for (const auto& state : states_) {
+    const Block* block = std::exchange(state->counted, nullptr);
+    while (block != nullptr) {
+      const std::uint64_t executions = std::exchange(block->executions, 0);
+      if (executions != 0) cpu_.audience.counted(*block->code, executions);
+      block = block->next_counted;
+    }
+  }
+}
+
 /// After blocks that nobody judges.
 FastTier::Stretch FastTier::after_block(Policy policy) {
   State& s = *s_;
@@ -341,9 +454,8 @@ FastTier::Stretch FastTier::after_block(Policy policy) {
   const std::uint32_t done = settle_block();
   const bool whole = done == block.count;
   if (exact_ && (!whole || block.counts_shifts || s.exit == Exit::tail)) note_flags(block, done);
-  if (policy == Policy::told || policy == Policy::exact_told) {
-    tell_block(block, done, position() - done);
-  }
+  if (is_told(policy)) tell_block(block, done, position() - done);
+  if (!walks_.empty()) [[unlikely]] tell_walks();
   if (s.exit == Exit::tail && block.tail == Block::Tail::string) return run_string(block);
   if (s.exit == Exit::patched) return Stretch::ended;
   if (s.exit != Exit::branch) return Stretch::left;
@@ -354,7 +466,7 @@ FastTier::Stretch FastTier::after_block(Policy policy) {
 /// Remembers the way from the block to the next one, if that leads to one that may be run like it.
 void FastTier::link(const Block& block, Policy policy) {
   State& s = *s_;
-  if (policy == Policy::told || policy == Policy::exact_told) return;  // come back each time
+  if (is_told(policy)) return;  // come back each time
   const Block* const next = find_block(eip_, policy);
   if (next == nullptr || next->crosses || next->count == 0 || block.eip == Block::kNoEip) return;
   if (s.exit_link == kIndirectLink) {
@@ -422,6 +534,7 @@ bool FastTier::judge_block() {
   s.untold = untold;
   if (done == 0) {
     s.shift_count = 0;
+    tell_walks();
     return s.exit == Exit::patched;
   }
   if (!judge(*block, done, first)) {
@@ -432,10 +545,12 @@ bool FastTier::judge_block() {
     s.shift_count = 0;
     eip_ = eip;
     roll_back(first, done);
+    tell_walks();
     return false;
   }
   note_flags(*block, done);
   tell_block(*block, done, first);
+  tell_walks();
   return s.exit == Exit::branch || s.exit == Exit::patched;
 }
 
@@ -515,8 +630,8 @@ FastTier::Stretch FastTier::run_string(const Block& block) {
 }
 
 void FastTier::tell_iterations(const DecodedInstruction& info,
-                               const std::array<std::uint32_t, 2>& first, std::uint32_t count,
-                               std::uint32_t step) {
+                               const std::array<fast::StringLoop::Operand, 2>& first,
+                               std::uint32_t count, std::uint32_t step) {
   if (!cpu_.audience.hears_instructions()) return;
   ExecutedInstruction e;
   e.info = &info;
@@ -524,7 +639,17 @@ void FastTier::tell_iterations(const DecodedInstruction& info,
   e.linear = shape_.code_base + eip_;
   e.physical = PhysAddr{s_->block->frame + (e.linear & kPageMask)};
   e.ea_count = count == 0 ? std::uint8_t{0} : info.ea_count;
-  for (unsigned i = 0; i < e.ea_count; ++i) e.ea[i] = first[info.ea[i].argument];
+  for (unsigned i = 0; i < e.ea_count; ++i) e.ea[i] = first[info.ea[i].argument].linear;
+  std::array<DataReference, 2> references;
+  if (references_ && count != 0) {
+    for (unsigned i = 0; i < info.operand_count; ++i) {
+      references[i].physical = first[i].at;
+      references[i].linear = LinearAddr{first[i].linear};
+      references[i].size = info.operands[i].size;
+      references[i].write = info.operands[i].write;
+    }
+    e.references = std::span(references).first(info.operand_count);
+  }
   const Position now{position(), strings_.iterations()};
   if (info.is_repeated() && count != 0) {
     cpu_.audience.iterations(e, count, step, now);
@@ -606,6 +731,7 @@ fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
   }
   // Walks are told as somewhere within the block.
   cpu_.position = {position() - block.count, 0};
+  const WalksFor walks(walks_for_, op);
   if (!fill(linear, s.miss_write)) return Answer::careful;
   // Its own code must still lie where it does.
   if (s.code_pages[block.page_index] != block.where) {

@@ -37,6 +37,11 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   /// The Mmu lost a translation, or may answer otherwise from now on.
   void forget_translations() { stale_ = true; }
   const fast::BlockStore& blocks() const { return store_; }
+  /// Tells what was only counted so far.
+  void tell_counts();
+  /// A page walk read that entry of a table. For those who are told references: within a block it is
+  /// told with it, else now.
+  void note_walk(PhysAddr entry, std::uint32_t size);
 
  private:
   bool applies();
@@ -57,6 +62,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void run_judged();
   Stretch run_stretch(bool whole_blocks);
   Stretch run_recorded(const KtRecords::Room& room, bool whole_blocks);
+  Stretch run_chain(fast::Policy policy, std::uint64_t until, bool whole_blocks);
   Stretch run_told(bool whole_blocks);
   bool judge_block();
   bool judge(const fast::Block& block, std::uint32_t done, std::uint64_t first);
@@ -72,9 +78,12 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::uint32_t settle_block();
   void note_flags(const fast::Block& block, std::uint32_t count);
   void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first);
+  void gather_references(const fast::Block& block, std::uint32_t count);
+  void tell_walks();
   Stretch run_string(const fast::Block& block);
-  void tell_iterations(const DecodedInstruction& info, const std::array<std::uint32_t, 2>& first,
-                       std::uint32_t count, std::uint32_t step);
+  void tell_iterations(const DecodedInstruction& info,
+                       const std::array<fast::StringLoop::Operand, 2>& first, std::uint32_t count,
+                       std::uint32_t step);
   fast::StringPage find_string_page(std::uint32_t linear, bool write);
   void note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr* from);
 
@@ -100,11 +109,22 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::uint32_t eip_ = 0;
   std::uint32_t iteration_ = 0;       ///< of the string instruction there
   std::uint64_t limit_ = 0;           ///< of this run: first instruction not made
+  std::uint64_t attended_from_ = 0;   ///< nobody is to be told of blocks before this instruction
   std::uint64_t careful_until_ = 0;   ///< no block is judged before this instruction
   const DecodedInstruction* string_ = nullptr;  ///< in progress
   std::vector<std::uint8_t> area_;              ///< of one block
   std::vector<BlockStore> stores_told_;
   std::vector<BlockRead> reads_told_;
+  const bool references_;  ///< somebody wants them
+  std::vector<DataReference> references_told_;
+  struct NotedWalk {
+    PhysAddr entry;
+    std::uint32_t size = 0;
+    std::uint32_t logged = 0;       ///< accesses of the block before it
+    std::uint32_t instruction = 0;  ///< number in the block
+  };
+  std::vector<NotedWalk> walks_;     ///< of the block in progress
+  const fast::Op* walks_for_ = nullptr;  ///< operation whose access is being found; null: none
   struct {
     PhysAddr at;
     std::uint32_t size = 0;

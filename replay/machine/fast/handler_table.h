@@ -52,8 +52,20 @@ struct HandlerTable {
   Handler fall, leave;
 };
 
-enum class Policy : std::uint8_t { plain, traced, told, exact, exact_traced, exact_told, logged };
-inline constexpr std::size_t kPolicies = 7;
+enum class Policy : std::uint8_t {
+  plain,
+  traced,
+  counted,
+  told,
+  referenced,
+  // The rest looks at what is defined.
+  exact,
+  exact_traced,
+  exact_counted,
+  exact_told,
+  logged
+};
+inline constexpr std::size_t kPolicies = 10;
 
 /// The handlers of a policy.
 const HandlerTable& handlers(Policy policy);

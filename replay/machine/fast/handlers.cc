@@ -54,10 +54,16 @@ const HandlerTable& handlers(Policy policy) {
       return traced_handlers();
     case Policy::told:
       return told_handlers();
+    case Policy::counted:
+      return counted_handlers();
+    case Policy::referenced:
+      return referenced_handlers();
     case Policy::exact:
       return exact_handlers();
     case Policy::exact_traced:
       return exact_traced_handlers();
+    case Policy::exact_counted:
+      return exact_counted_handlers();
     case Policy::exact_told:
       return exact_told_handlers();
     case Policy::logged:

@@ -47,21 +47,33 @@ struct Plain {
   static constexpr bool kImages = false;  ///< areas follow one another, and are nobody's concern
   static constexpr bool kChains = true;   ///< blocks run on without coming back
   static constexpr bool kExact = false;   ///< byte by byte, memory is looked at as defined or not
-  static constexpr bool kLog = false;     ///< accesses are kept, to be compared or undone
+  static constexpr bool kCounts = false;  ///< each block counts how often it ran
+  static constexpr bool kLog = false;     ///< accesses are kept, to be told, compared or undone
 };
 /// A trace is made of images of blocks.
 struct Traced : Plain {
   static constexpr bool kArea = true, kImages = true;
 };
+/// Observers want to know how often each block ran.
+struct Counted : Plain {
+  static constexpr bool kCounts = true;
+};
 /// Observers are told of each block.
 struct Told : Plain {
   static constexpr bool kArea = true, kChains = false;
+};
+/// With what each block reads and stores.
+struct Referenced : Told {
+  static constexpr bool kLog = true;
 };
 // The same of a replay that is compared, where nothing is expected.
 struct Exact : Plain {
   static constexpr bool kExact = true;
 };
 struct ExactTraced : Traced {
+  static constexpr bool kExact = true;
+};
+struct ExactCounted : Counted {
   static constexpr bool kExact = true;
 };
 struct ExactTold : Told {
@@ -178,15 +190,23 @@ inline void tell(const Op* op, std::uint8_t* area, std::uint32_t linear, unsigne
   if constexpr (P::kArea) std::memcpy(area + op->slot + 4 * i, &linear, 4);
 }
 
+/// Notes an access that was found in `entry`.
+template <std::uint8_t kSize, bool kWrite>
+inline LoggedAccess& log(const Op* op, State* s, const Place& at, const TlbEntry& entry) {
+  LoggedAccess& access = s->log[s->logged++];
+  access.physical = entry.frame | (at.linear & kPageMask);
+  access.linear = at.linear;
+  access.size = kSize;
+  access.write = kWrite;
+  access.op = s->one_op != nullptr ? s->one_op : op;
+  return access;
+}
+
 template <class P, class T>
 inline T read(const Op* op, State* s, const Place& at) {
   const T value = load<T>(at.host);
   if constexpr (P::kLog) {
-    LoggedAccess& access = s->log[s->logged++];
-    access.physical = s->reads[at.linear >> 12 & (kTlbEntries - 1)].frame | (at.linear & kPageMask);
-    access.size = sizeof(T);
-    access.write = false;
-    access.op = s->one_op != nullptr ? s->one_op : op;
+    log<sizeof(T), false>(op, s, at, s->reads[at.linear >> 12 & (kTlbEntries - 1)]).after = value;
   }
   return value;
 }
@@ -196,12 +216,7 @@ template <class P, class T>
 inline T read_to_write(const Op* op, State* s, const Place& at) {
   const T value = load<T>(at.host);
   if constexpr (P::kLog) {
-    LoggedAccess& access = s->log[s->logged++];
-    access.physical =
-        s->writes[at.linear >> 12 & (kTlbEntries - 1)].frame | (at.linear & kPageMask);
-    access.size = sizeof(T);
-    access.write = false;
-    access.op = s->one_op != nullptr ? s->one_op : op;
+    log<sizeof(T), false>(op, s, at, s->writes[at.linear >> 12 & (kTlbEntries - 1)]).after = value;
   }
   return value;
 }
@@ -220,18 +235,18 @@ inline bool may_read_to_write(State* s, const Place& at) {
 
 template <class P, class T>
 inline void write(const Op* op, State* s, const Place& at, T value) {
+  [[maybe_unused]] const std::size_t index = at.linear >> 12 & (kTlbEntries - 1);
+  [[maybe_unused]] LoggedAccess* access = nullptr;
+  if constexpr (P::kLog) {
+    access = &log<sizeof(T), true>(op, s, at, s->writes[index]);
+    access->after = value;
+  }
   if constexpr (P::kExact) {
-    const std::size_t index = at.linear >> 12 & (kTlbEntries - 1), offset = at.linear & kPageMask;
+    const std::size_t offset = at.linear & kPageMask;
     ByteMask& defined = *s->defined_writes[index];
     if constexpr (P::kLog) {
-      LoggedAccess& access = s->log[s->logged++];
-      access.physical = s->writes[index].frame | (at.linear & kPageMask);
-      access.size = sizeof(T);
-      access.write = true;
-      access.was_defined = static_cast<std::uint8_t>(defined.bits(offset, sizeof(T)));
-      access.op = s->one_op != nullptr ? s->one_op : op;
-      access.before = load<T>(at.host);
-      access.after = value;
+      access->was_defined = static_cast<std::uint8_t>(defined.bits(offset, sizeof(T)));
+      access->before = load<T>(at.host);
     }
     defined.set(offset, sizeof(T));
   }
@@ -289,6 +304,7 @@ template <class P>
       }
       s->left -= b->count;
       s->block = b;
+      if constexpr (P::kCounts) s->count(*b);
       return b->ops[0].handler(b->ops, s, area, fz, fs, fc);
     }
   }

@@ -7,9 +7,12 @@ namespace citcat::fast {
 
 const HandlerTable& plain_handlers();
 const HandlerTable& traced_handlers();
+const HandlerTable& counted_handlers();
 const HandlerTable& told_handlers();
+const HandlerTable& referenced_handlers();
 const HandlerTable& exact_handlers();
 const HandlerTable& exact_traced_handlers();
+const HandlerTable& exact_counted_handlers();
 const HandlerTable& exact_told_handlers();
 const HandlerTable& logged_handlers();
 

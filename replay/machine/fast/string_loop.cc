@@ -118,7 +118,8 @@ std::uint32_t StringLoop::make(State& s, std::uint32_t count) {
 
 void StringLoop::pass(State& s, std::uint32_t count) {
   const std::uint32_t step = down_ ? 0u - size_ : size_;
-  std::array<std::uint32_t, 2> first{sides_[0].linear, sides_[1].linear};
+  const std::array<Operand, 2> first{
+      {{sides_[0].linear, sides_[0].page.at}, {sides_[1].linear, sides_[1].page.at}}};
   if (made_) made_(first, count, step);
   for (unsigned i = 0; i < info_->operand_count; ++i) {
     std::uint32_t& pointer = s.r[static_cast<std::size_t>(info_->operands[i].base)];

@@ -24,11 +24,15 @@ class StringLoop {
  public:
   /// `find`: where a linear address lies, for a store or a read. `stored`: memory was stored to, with
   /// what lies at `from` where that is not null.
-  /// `made`: so many iterations were made, the first with these linear addresses, of
-  /// DecodedInstruction::ea; each further one's are `step` bytes higher.
+  /// `made`: so many iterations were made, the first with its operands at these addresses, in the order
+  /// of DecodedInstruction::operands; each further one's are `step` bytes higher.
   using Find = std::function<StringPage(std::uint32_t linear, bool write)>;
   using Stored = std::function<void(PhysAddr at, std::uint32_t size, const PhysAddr* from)>;
-  using Made = std::function<void(const std::array<std::uint32_t, 2>& first, std::uint32_t count,
+  struct Operand {
+    std::uint32_t linear = 0;
+    PhysAddr at;
+  };
+  using Made = std::function<void(const std::array<Operand, 2>& first, std::uint32_t count,
                                   std::uint32_t step)>;
   StringLoop(Memory& memory, Find find, Stored stored, Made made)
       : memory_(memory),

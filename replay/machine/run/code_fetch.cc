@@ -20,7 +20,8 @@ const DecodedInstruction& CodeFetch::fetch(std::uint32_t linear) {
       throw UndefinedMemory{flight_.physical, slot.info.length, "code"};
     }
     if (expectation_.tells_reads())
-      cpu_.audience.fetch(flight_.physical, slot.info.length, cpu_.position);
+      cpu_.audience.fetch(flight_.physical, slot.info.length, cpu_.position,
+                          expectation_.judges_reads());
     decoded_.expect(linear + slot.info.length);
     return slot.info;
   }
@@ -70,8 +71,9 @@ void CodeFetch::read(DecodedCode::Slot& slot, std::uint32_t linear, std::uint32_
     throw UndefinedMemory{next, second, "code"};
   }
   if (expectation_.tells_reads()) {
-    cpu_.audience.fetch(flight_.physical, first, cpu_.position);
-    if (second != 0) cpu_.audience.fetch(next, second, cpu_.position);
+    const bool judged = expectation_.judges_reads();
+    cpu_.audience.fetch(flight_.physical, first, cpu_.position, judged);
+    if (second != 0) cpu_.audience.fetch(next, second, cpu_.position, judged);
   }
   slot.linear = linear;
   slot.mode = mode;

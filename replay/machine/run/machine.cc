@@ -35,7 +35,9 @@ Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment,
 Machine::~Machine() = default;
 
 bool Machine::run(Position until) {
-  return goes_through([&] { units_->loop.run(until); });
+  const bool goes_on = goes_through([&] { units_->loop.run(until); });
+  units_->fast.tell_counts();
+  return goes_on;
 }
 
 bool Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
@@ -95,6 +97,8 @@ FlagEffect Machine::take_untold_flags() {
 bool Machine::in_floating_point_store() const { return units_->flight.stores_floating_point(); }
 
 bool Machine::in_string_copy() const { return units_->flight.copies_string(); }
+
+LinearAddr Machine::accessed() const { return units_->flight.accessed; }
 
 bool Machine::in_port_input() const { return units_->flight.inputs_port(); }
 

@@ -33,6 +33,7 @@ std::optional<StringRunner::StringRun> StringRunner::string_run(const MemoryOper
   const auto page = cpu_.mmu.held(LinearAddr{linear & ~kPageMask}, access, cpu_.user_mode());
   if (!page || !cpu_.memory.is_mapped(page->frame.page())) return std::nullopt;
   if (operand.write && cpu_.memory.holds_code(page->frame.page())) return std::nullopt;
+  run.linear = LinearAddr{linear};
   run.at = page->frame + (linear & kPageMask);
   run.host = cpu_.memory.host(run.at);
   return run;
@@ -120,6 +121,10 @@ bool StringRunner::repeat() {
 
 /// How many of the iterations `left` can be made before one that is to be told alone; 0: the next.
 std::uint32_t StringRunner::count_untold(std::uint32_t left, bool prepared) {
+  if (cpu_.audience.wants_references()) {
+    if (expectation_.compares && !prepared && expectation_.is_now()) expectation_.update();
+    return 0;
+  }
   if (!expectation_.compares) return left;
   if (!prepared && expectation_.is_now()) expectation_.update();
   if (expectation_.is_now() || (expectation_.expects_stores && !compares_strings(*flight_.info))) {
@@ -181,6 +186,7 @@ void StringRunner::pass_iterations(std::uint32_t count) {
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
     const int pointer = flight_.info->operands[i].base;
     cpu_.engine.set_gpr(pointer, cpu_.engine.gpr(pointer) + bytes);
+    string_runs_[i].linear = string_runs_[i].linear + bytes;
     string_runs_[i].at = string_runs_[i].at + bytes;
     string_runs_[i].host += bytes;
   }
@@ -190,21 +196,26 @@ void StringRunner::pass_iterations(std::uint32_t count) {
 /// What is told of an iteration when it is prepared.
 void StringRunner::tell_iteration_reads() {
   if (!expectation_.tells_reads()) return;
-  cpu_.audience.fetch(flight_.physical, flight_.info->length, cpu_.position);
+  const bool judged = expectation_.judges_reads();
+  cpu_.audience.fetch(flight_.physical, flight_.info->length, cpu_.position, judged);
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
     if (flight_.info->operands[i].write) continue;
+    flight_.accessed = string_runs_[i].linear;
     cpu_.audience.read(string_runs_[i].at, flight_.info->operand_bytes, AccessKind::data,
-                       cpu_.position);
+                       cpu_.position, judged);
   }
 }
 
 /// What is told of one that was made, as Retirement::report_completed() does.
 void StringRunner::tell_iteration() {
+  const bool judged =
+      !expectation_.compares || expectation_.is_now() || expectation_.expects_stores;
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
     if (!flight_.info->operands[i].write) continue;
     const StringRun& to = string_runs_[i];
+    flight_.accessed = to.linear;
     cpu_.audience.write(to.at, {to.host, flight_.info->operand_bytes}, AccessKind::data,
-                        cpu_.position);
+                        cpu_.position, judged);
   }
   cpu_.audience.instruction(retirement_.executed(), cpu_.position, expectation_.is_now());
 }

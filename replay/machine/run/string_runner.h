@@ -44,6 +44,7 @@ class StringRunner {
 
  private:
   struct StringRun {
+    LinearAddr linear;
     PhysAddr at;
     std::uint8_t* host = nullptr;
     std::uint32_t bytes = 0;

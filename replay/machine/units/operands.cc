@@ -77,15 +77,20 @@ void Operands::access(const DataAccess& a, const MemoryOperand& operand) {
 void Operands::access_pages(const DataAccess& a, Access kind, bool is_read) {
   const std::uint32_t first = std::min<std::uint32_t>(a.size, kPageSize - (a.linear & kPageMask));
   const bool user = cpu_.user_mode();
-  const PhysAddr at = cpu_.mmu.translate(LinearAddr{a.linear}, kind, user);
+  const LinearAddr linear{a.linear};
+  const PhysAddr at = cpu_.mmu.translate(linear, kind, user);
+  flight_.accessed = linear;
   if (first == a.size) return is_read ? read_part(at, first, 0) : store_part(at, first);
-  const PhysAddr behind = cpu_.mmu.translate(LinearAddr{a.linear + first}, kind, user);
+  const LinearAddr linear_rest{a.linear + first};
+  const PhysAddr behind = cpu_.mmu.translate(linear_rest, kind, user);
   const std::uint32_t rest = a.size - first;
   if (is_read) {
     read_part(at, first, 0);
+    flight_.accessed = linear_rest;
     read_part(behind, rest, first);
   } else {
     store_part(at, first);
+    flight_.accessed = linear_rest;
     store_part(behind, rest);
   }
 }
@@ -105,14 +110,14 @@ void Operands::read_part(PhysAddr at, std::uint32_t size, std::uint32_t first) {
 void Operands::store_part(PhysAddr at, std::uint32_t size) {
   if (!cpu_.memory.is_mapped(at.page())) throw NeedsMapping{at.page()};
   CITCAT_ASSERT(flight_.store_count < flight_.stores.size());
-  flight_.stores[flight_.store_count++] = {at, size};
+  flight_.stores[flight_.store_count++] = {at, size, flight_.accessed};
   flight_.stores_to_code |= cpu_.memory.holds_code(at.page());
 }
 
 /// Tells a read of `size` bytes, `first` bytes into its operand.
 void Operands::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
   if (flight_.info->kind != InstructionClass::fxrstor) {
-    cpu_.audience.read(at, size, AccessKind::data, cpu_.position);
+    cpu_.audience.read(at, size, AccessKind::data, cpu_.position, expectation_.judges_reads());
     return;
   }
   const auto is_read = [&](std::uint32_t i) {
@@ -122,7 +127,9 @@ void Operands::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
   for (std::uint32_t i = 0; i < size;) {
     std::uint32_t n = 0;
     while (i + n < size && is_read(i + n)) ++n;
-    if (n != 0) cpu_.audience.read(at + i, n, AccessKind::data, cpu_.position);
+    if (n != 0) {
+      cpu_.audience.read(at + i, n, AccessKind::data, cpu_.position, expectation_.judges_reads());
+    }
     i += n;
     while (i < size && !is_read(i)) ++i;
   }

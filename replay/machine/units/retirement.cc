@@ -24,6 +24,7 @@ void Retirement::report_completed() {
   for (std::size_t i = 0; i < flight_.store_count; ++i) {
     const InFlight::Store& s = flight_.stores[i];
     cpu_.memory.mark_defined(s.physical, s.size);
+    flight_.accessed = s.linear;
     if (expectation_.compares && flight_.copies_string())
       expectation_.judge->copied(flight_.copied_from, s.physical, s.size);
     cpu_.audience.write(s.physical, {cpu_.memory.host(s.physical), s.size}, AccessKind::data,

@@ -1,25 +1,14 @@
-// citcat count: how much ran, by instruction and by block.
+#include "cli/idtrace/idtrace_count.h"
 
 #include <fmt/format.h>
 
-#include <memory>
-#include <string>
-
-#include "cli/command.h"
-#include "cli/idtrace/idtrace_arguments.h"
+#include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_report.h"
 
 namespace citcat {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct CountArguments {
-  std::string file;
-  IdtraceArguments idtrace;
-  std::size_t top = 20;
-  bool json = false;
-};
 
 void print_totals(const Json& json, const Console& console) {
   const auto line = [&](const char* name, const Json& value) {
@@ -60,30 +49,27 @@ void print_entries(const Json& json, const Console& console) {
   }
 }
 
-ExitCode run_count(const CountArguments& arguments, const Console& console) {
-  const Json json = idtrace_count_json(arguments.file, arguments.idtrace, arguments.top);
-  if (arguments.json) {
-    console.print_json(json);
-  } else if (json.contains("mix")) {
-    print_totals(json, console);
-  } else {
-    print_entries(json, console);
-  }
-  return ExitCode::ok;
-}
-
-CommandRun define_count(CLI::App& app) {
-  auto arguments = std::make_shared<CountArguments>();
-  app.add_option("FILE", arguments->file, "Profile (.cnt) or trace (.trc) of IDtrace's")->required();
-  arguments->idtrace.define(app);
-  app.add_option("--top", arguments->top, "Blocks to list (20)");
-  app.add_flag("--json", arguments->json, "Print one line of JSON");
-  return [arguments](const Console& console) { return run_count(*arguments, console); };
-}
-
 }  // namespace
 
-extern const Command kCountCommand{"count", "Count instructions and blocks of an IDtrace file",
-                                   "citcat count run.cnt --top 5", define_count};
+void IdtraceCount::define(CLI::App& app) {
+  files.define(app);
+  app.add_option("--top", top, "Of an IDtrace file: blocks to list (20)");
+}
+
+bool IdtraceCount::takes(const std::string& path) {
+  const FileKind kind = find_file_kind(path).kind;
+  return kind == FileKind::idtrace_trace || kind == FileKind::idtrace_counts;
+}
+
+void IdtraceCount::print(const std::string& path, bool json, const Console& console) const {
+  const Json counted = idtrace_count_json(path, files, top);
+  if (json) {
+    console.print_json(counted);
+  } else if (counted.contains("mix")) {
+    print_totals(counted, console);
+  } else {
+    print_entries(counted, console);
+  }
+}
 
 }  // namespace citcat

@@ -1,0 +1,24 @@
+#pragma once
+// What an analysis found, as the commands print it.
+
+#include <cstdint>
+#include <string>
+
+#include "cli/console.h"
+#include "replay/session/replayer.h"
+#include "tools/host/analysis.h"
+
+namespace citcat {
+
+enum class AnalysisFormat : std::uint8_t { text, json, csv };
+
+/// Of the instructions [from, to).
+void print_analysis(const tools::Analysis& analysis, std::uint64_t from, std::uint64_t to,
+                    const ReplayReport& report, AnalysisFormat format, const Console& console);
+
+/// --list-tools: names and summaries; as JSON an array.
+void list_tools(bool json, const Console& console);
+/// --tool NAME:help. Throws UsageError where there is no such tool.
+void describe_tool(const std::string& name, const Console& console);
+
+}  // namespace citcat

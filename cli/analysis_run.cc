@@ -1,0 +1,283 @@
+#include "cli/analysis_run.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "cli/interrupt.h"
+#include "cli/replay_progress.h"
+#include "formats/io/byte_reader.h"
+#include "formats/io/byte_writer.h"
+#include "formats/io/error.h"
+#include "replay/run/replay_session.h"
+#include "replay/run/replay_timeline.h"
+#include "tools/host/tool_host.h"
+
+namespace citcat {
+
+namespace {
+
+using tools::Analysis;
+using tools::HostOptions;
+using tools::NameSource;
+using tools::Scope;
+using tools::Setup;
+using tools::ToolHost;
+
+/// The scope of a plan, if it has one.
+std::optional<Scope> scope_of(const AnalysisPlan& plan, const NameSource& names) {
+  if (plan.where.empty()) return std::nullopt;
+  return Scope(plan.where, names);
+}
+
+Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, bool begins) {
+  Setup setup;
+  setup.recording = &file.recording();
+  setup.machine = tools::MachineFacts::of(file.recording());
+  setup.from = plan.range.from;
+  setup.begins = begins;
+  return setup;
+}
+
+}  // namespace
+
+std::unique_ptr<Analysis> make_analysis(const AnalysisPlan& plan, const Setup& setup) {
+  std::vector<tools::ToolOptions> requests;
+  for (const std::string& tool : plan.tools) requests.push_back(tools::ToolOptions::parse(tool));
+  return std::make_unique<Analysis>(std::move(requests), setup,
+                                    plan.by.empty() ? std::vector<tools::Split>{}
+                                                    : tools::parse_splits(plan.by));
+}
+
+std::string why_serial(const AnalysisPlan& plan, const Setup& setup) {
+  const auto analysis = make_analysis(plan, setup);
+  if (analysis->walks()) return "a processor's TLB is followed from the beginning on";
+  const NameSource names;
+  const auto scope = scope_of(plan, names);
+  const auto& by = analysis->by();
+  const bool splits = std::find(by.begin(), by.end(), tools::Split::interrupt) != by.end();
+  if (splits || (scope && scope->needs_history())) {
+    return "interrupts and system calls that are open are followed from the beginning on";
+  }
+  const std::vector<std::string> serial = analysis->serial_tools();
+  if (!serial.empty()) return serial.front() + " cannot put parts together";
+  return "";
+}
+
+AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan, bool begins,
+                            const Console& console) {
+  const NameSource names;
+  const std::optional<Scope> scope = scope_of(plan, names);
+  const Setup setup = setup_of(file, plan, begins);
+  const bool from_beginning = !why_serial(plan, setup).empty();
+  HostOptions host_options;
+  host_options.from = plan.range.from;
+  host_options.to = plan.range.to;
+  host_options.scope = scope ? &*scope : nullptr;
+  host_options.names = &names;
+
+  AnalysisResult result;
+  std::unique_ptr<ToolHost> host;
+  const auto start_over = [&]() -> Observer* {
+    result.analysis = make_analysis(plan, setup);
+    host = std::make_unique<ToolHost>(*result.analysis, host_options);
+    return host.get();
+  };
+  Observer* const observer = start_over();
+
+  const Checkpoints checkpoints(file);
+  SessionOptions options;
+  options.to = plan.range.to;
+  options.check = plan.check;
+  options.policy = plan.policy;
+  options.path = plan.path;
+  options.walks = result.analysis->walks();
+  if (plan.use_checkpoints && !from_beginning) {
+    options.start = checkpoints.start_for(plan.range, plan.policy.strict);
+    options.checkpoints = &checkpoints;
+  }
+  options.start_over = start_over;
+  options.plain_first = true;
+  options.progress = replay_progress(file, console);
+  ReplaySession session(file, observer, options);
+  result.report = session.run();
+  host->finish();
+  result.differs_before = session.digests().compare(result.report.instructions);
+  return result;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Several processes
+
+namespace {
+
+/// What a process found in its parts, in memory that both processes see.
+class Worker {
+ public:
+  Worker(const RecordingFile& file, const AnalysisPlan& plan, bool begins)
+      : results_(::memfd_create("citcat-analysis", 0)) {
+    if (results_ < 0) fail("memory for the results of a part");
+    std::fflush(nullptr);
+    process_ = ::fork();
+    if (process_ < 0) fail("a process for a part");
+    if (process_ == 0) work(file, plan, begins);
+  }
+  ~Worker() {
+    if (process_ > 0) {
+      ::kill(process_, SIGKILL);
+      ::waitpid(process_, nullptr, 0);
+    }
+    ::close(results_);
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// Waits for its end; what it wrote.
+  std::vector<std::uint8_t> take() {
+    while (::waitpid(process_, nullptr, WNOHANG) == 0) {
+      check_interrupt();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    process_ = 0;
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(::lseek(results_, 0, SEEK_END)));
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t n = ::pread(results_, bytes.data() + done, bytes.size() - done,
+                                static_cast<off_t>(done));
+      if (n <= 0) fail("the results of a part");
+      done += static_cast<std::size_t>(n);
+    }
+    if (bytes.empty()) throw InternalError("the process of a part ended without a result");
+    return bytes;
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& what) {
+    throw IoError(what + ": " + std::strerror(errno));
+  }
+  [[noreturn]] void work(const RecordingFile& file, const AnalysisPlan& plan, bool begins);
+
+  int results_;
+  pid_t process_ = 0;
+};
+
+/// Kinds of what a process tells.
+enum class Piece : std::uint8_t { part, diverged, failed };
+
+void put_divergence(ByteWriter& out, const Divergence& d) {
+  out.u8(static_cast<std::uint8_t>(Piece::diverged));
+  out.varint(d.position.instruction);
+  out.varint(d.position.iteration);
+  out.u64(d.transaction);
+  for (const std::string& text : {d.reason, d.expected, d.found}) out.string(text);
+}
+
+void Worker::work(const RecordingFile& file, const AnalysisPlan& plan, bool begins) {
+  // The handlers of the process that forked look after outputs that are its own.
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) std::signal(s, SIG_DFL);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ByteWriter out;
+  try {
+    const AnalysisResult result = run_analysis(file, plan, begins, Console(true));
+    if (result.report.divergence) {
+      put_divergence(out, *result.report.divergence);
+    } else {
+      out.u8(static_cast<std::uint8_t>(Piece::part));
+      out.varint(result.report.instructions);
+      result.analysis->save(out);
+    }
+  } catch (const std::exception& e) {
+    out.u8(static_cast<std::uint8_t>(Piece::failed));
+    out.string(e.what());
+  }
+  std::span<const std::uint8_t> rest = out.view();
+  while (!rest.empty()) {
+    const ssize_t n = ::write(results_, rest.data(), rest.size());
+    if (n <= 0) std::_Exit(1);
+    rest = rest.subspan(static_cast<std::size_t>(n));
+  }
+  std::_Exit(0);
+}
+
+/// Adds what a process found to what is known of the parts before.
+void add_part(ByteReader& in, const AnalysisPlan& plan, const Setup& setup,
+              AnalysisResult& result) {
+  constexpr std::uint64_t kMaxText = 1u << 16;
+  switch (static_cast<Piece>(in.u8("kind"))) {
+    case Piece::part: {
+      result.report.instructions = in.varint("instructions");
+      Setup later = setup;
+      later.begins = result.analysis == nullptr;
+      auto analysis = make_analysis(plan, later);
+      analysis->load(in);
+      if (result.analysis) {
+        result.analysis->follow(std::move(*analysis));
+      } else {
+        result.analysis = std::move(analysis);
+      }
+      break;
+    }
+    case Piece::diverged: {
+      Divergence d;
+      d.position.instruction = in.varint("instruction");
+      d.position.iteration = static_cast<std::uint32_t>(in.varint("iteration"));
+      d.transaction = in.u64("transaction");
+      for (std::string* const text : {&d.reason, &d.expected, &d.found}) {
+        *text = in.string("text", kMaxText);
+      }
+      result.report.end = ReplayReport::End::diverged;
+      result.report.divergence = d;
+      break;
+    }
+    case Piece::failed:
+      throw IoError("in a part of the run: " + in.string("text", kMaxText));
+  }
+}
+
+}  // namespace
+
+AnalysisResult run_parallel_analysis(const RecordingFile& file, const AnalysisPlan& plan,
+                                     unsigned processes, const Console& console) {
+  const Setup setup = setup_of(file, plan, true);
+  std::string why = why_serial(plan, setup);
+  const Checkpoints checkpoints(file);
+  std::vector<ReplayPart> parts;
+  if (why.empty()) {
+    parts = part_at_checkpoints(checkpoints, plan.range, plan.policy.strict, processes);
+    if (parts.size() <= 1) {
+      why = "the archive has no checkpoints to part the run at (see citcat checkpoint)";
+    }
+  }
+  if (!why.empty()) {
+    console.note("one process does it all: " + why);
+    return run_analysis(file, plan, true, console);
+  }
+  // One stretch for each process: what it learned of code serves to its end.
+  const std::size_t count = std::min<std::size_t>(processes, parts.size());
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (std::size_t w = 0; w < count; ++w) {
+    AnalysisPlan stretch = plan;
+    stretch.range.from = parts[w * parts.size() / count].range.from;
+    stretch.range.to = parts[(w + 1) * parts.size() / count - 1].range.to;
+    workers.push_back(std::make_unique<Worker>(file, stretch, w == 0));
+  }
+  AnalysisResult result;
+  for (std::size_t w = 0; w < count && !result.report.divergence; ++w) {
+    const std::vector<std::uint8_t> bytes = workers[w]->take();
+    ByteReader in(bytes, "the results of a part");
+    add_part(in, plan, setup, result);
+  }
+  return result;
+}
+
+}  // namespace citcat

@@ -1,0 +1,49 @@
+#pragma once
+// A replay whose tools are told of it, in one process or several.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/trace_run.h"
+#include "events/archive/recording_file.h"
+#include "tools/host/analysis.h"
+#include "tools/host/names.h"
+#include "tools/host/scope.h"
+
+namespace citcat {
+
+/// What is asked of a run.
+struct AnalysisPlan {
+  std::vector<std::string> tools;  ///< NAME:key=value,...
+  std::string where, by;           ///< empty: everything, nothing
+  ReplayRange range;
+  bool check = true;
+  ComparisonPolicy policy;
+  ExecutionPath path = ExecutionPath::blocks;
+  bool use_checkpoints = true;
+};
+
+struct AnalysisResult {
+  std::unique_ptr<tools::Analysis> analysis;
+  ReplayReport report;
+  std::optional<std::uint64_t> differs_before;
+  bool sure() const { return report.end != ReplayReport::End::diverged && !differs_before; }
+};
+
+/// The tools of the plan, told nothing. Throws UsageError for what the plan has wrong.
+std::unique_ptr<tools::Analysis> make_analysis(const AnalysisPlan& plan, const tools::Setup& setup);
+/// Why the run must be told as a whole from its beginning on; empty: it need not.
+std::string why_serial(const AnalysisPlan& plan, const tools::Setup& setup);
+
+/// In this process. `begins`: nothing of the analysis is told before.
+AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan, bool begins,
+                            const Console& console);
+/// In so many processes, each from a checkpoint; in one where that cannot be, with a note why.
+AnalysisResult run_parallel_analysis(const RecordingFile& file, const AnalysisPlan& plan,
+                                     unsigned processes, const Console& console);
+
+}  // namespace citcat

@@ -1,0 +1,227 @@
+// citcat analyze: asks a recorded run, by any number of tools in one pass; and short names of some.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/analysis_output.h"
+#include "cli/analysis_run.h"
+#include "cli/command.h"
+#include "cli/comparison_arguments.h"
+#include "cli/divergence_report.h"
+#include "cli/engine_argument.h"
+#include "cli/idtrace/idtrace_count.h"
+#include "cli/placed_recording.h"
+#include "cli/range_arguments.h"
+#include "cli/shard.h"
+#include "events/archive/container.h"
+#include "formats/io/byte_writer.h"
+#include "formats/io/error.h"
+#include "tools/host/analysis_part.h"
+
+namespace citcat {
+namespace {
+
+struct AnalyzeArguments {
+  std::string recording;
+  std::vector<std::string> tools;
+  std::vector<std::string> options;  ///< of a short name's only tool
+  AnalysisPlan plan;
+  RangeArguments positions;
+  std::string shard, output;
+  int jobs = 1;
+  bool unchecked = false, from_start = false, list = false, json = false, csv = false;
+
+  AnalysisFormat format() const {
+    if (json && csv) throw UsageError("--json and --csv: one of them at most");
+    return json ? AnalysisFormat::json : csv ? AnalysisFormat::csv : AnalysisFormat::text;
+  }
+};
+
+constexpr std::string_view kHelp = ":help";
+
+/// --tool NAME:help in place of a run. True where that was all.
+bool describe_instead(const AnalyzeArguments& arguments, const Console& console) {
+  if (arguments.list) {
+    list_tools(arguments.json, console);
+    return true;
+  }
+  bool described = false;
+  for (const std::string& tool : arguments.tools) {
+    if (!tool.ends_with(kHelp)) continue;
+    describe_tool(tool.substr(0, tool.size() - kHelp.size()), console);
+    described = true;
+  }
+  return described;
+}
+
+/// Share K of N of an analysis, into a file that `merge` takes.
+ExitCode run_share(const AnalyzeArguments& arguments, const RecordingFile& file,
+                   const Console& console) {
+  if (arguments.output.empty()) {
+    throw UsageError("--shard needs -o with a file name, to which the share's number is added");
+  }
+  tools::Setup setup;
+  setup.recording = &file.recording();
+  setup.machine = tools::MachineFacts::of(file.recording());
+  const std::string why = why_serial(arguments.plan, setup);
+  if (!why.empty()) throw UsageError("--shard: " + why);
+  const Shard shard = parse_shard(arguments.shard);
+  AnalysisPlan plan = arguments.plan;
+  plan.range = shard_range(file, arguments.plan.range, shard);
+  const AnalysisResult result =
+      run_analysis(file, plan, plan.range.from == arguments.plan.range.from, console);
+  if (result.report.divergence) {
+    for (const std::string& line : divergence_lines(*result.report.divergence)) console.warn(line);
+    return ExitCode::answer_is_no;
+  }
+  tools::AnalysisPart part;
+  part.recording = file.container().content_hash().hex();
+  part.identity = replay_identity();
+  part.tools = plan.tools;
+  part.where = plan.where;
+  part.by = plan.by;
+  part.number = shard.number;
+  part.count = shard.count;
+  part.whole_from = arguments.plan.range.from;
+  part.whole_to = arguments.plan.range.to;
+  part.from = plan.range.from;
+  part.to = result.report.instructions;
+  part.machine = setup.machine;
+  ByteWriter state;
+  result.analysis->save(state);
+  part.state = state.take();
+  tools::write_analysis_part(shard_path(arguments.output, shard), part);
+  return ExitCode::ok;
+}
+
+ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
+  const AnalysisFormat format = arguments.format();
+  if (describe_instead(arguments, console)) return ExitCode::ok;
+  if (arguments.recording.empty()) throw UsageError("RECORDING is required");
+  if (arguments.positions.within_repeat()) {
+    throw UsageError("--from and --to must not lie within a REP");
+  }
+  if (arguments.shard.empty() && !arguments.output.empty()) {
+    throw UsageError("-o: only with --shard; results go to the standard output");
+  }
+  AnalysisPlan& plan = arguments.plan;
+  plan.tools = arguments.tools;
+  plan.range = arguments.positions.instructions();
+  plan.check = !arguments.unchecked;
+  plan.use_checkpoints = !arguments.from_start;
+  make_analysis(plan, {});  // what is wrong with it is said before the recording is read
+  const PlacedRecording placed = open_placed(arguments.recording, console);
+  if (!arguments.shard.empty()) return run_share(arguments, placed.file, console);
+  const AnalysisResult result =
+      arguments.jobs > 1
+          ? run_parallel_analysis(placed.file, plan, static_cast<unsigned>(arguments.jobs), console)
+          : run_analysis(placed.file, plan, true, console);
+  const ReplayReport& report = result.report;
+  if (!report.divergence && report.instructions <= plan.range.from && plan.range.from != 0) {
+    arguments.positions.require_reached(arguments.recording, report.instructions);
+  }
+  if (result.analysis) {
+    print_analysis(*result.analysis, plan.range.from,
+                   std::min(report.instructions, plan.range.to), report, format, console);
+  }
+  if (report.divergence) {
+    for (const std::string& line : divergence_lines(*report.divergence)) console.warn(line);
+  }
+  if (result.differs_before) {
+    console.warn(fmt::format(
+        "the replay is not the one that was verified: it went another way before instruction {}",
+        *result.differs_before));
+  }
+  return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+void define_common(CLI::App& app, AnalyzeArguments& arguments) {
+  app.add_option("--where", arguments.plan.where,
+                 "Only where this holds: process=NAME level=N interrupt[=V] syscall[=N] "
+                 "code=PLACE data=FIRST-LAST, with & | ! ( )");
+  app.add_option("--by", arguments.plan.by,
+                 "Split every table: process, level, interrupt, or several with commas");
+  arguments.positions.define(app);
+  app.add_option("--jobs", arguments.jobs,
+                 "Processes that replay parts of the run, each from a checkpoint")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--shard", arguments.shard,
+                 "Share K/N of the run, for `merge`; auto asks the batch system");
+  app.add_option("-o,--output", arguments.output, "File of the share");
+  define_comparison(app, arguments.plan.policy);
+  app.add_flag("--unchecked", arguments.unchecked, "Do not compare with the evidence on the way");
+  app.add_flag("--from-start", arguments.from_start, "Use no checkpoint");
+  define_engine(app, arguments.plan.path);
+  app.add_flag("--json", arguments.json, "Print one line of JSON");
+  app.add_flag("--csv", arguments.csv, "Print tables of comma-separated values");
+}
+
+CommandRun define_analyze(CLI::App& app) {
+  auto arguments = std::make_shared<AnalyzeArguments>();
+  app.add_option("RECORDING", arguments->recording, "Recording to ask");
+  app.add_option("--tool", arguments->tools,
+                 "NAME or NAME:key=value,...; may be repeated. NAME:help explains one");
+  app.add_flag("--list-tools", arguments->list, "Instead: list the tools");
+  define_common(app, *arguments);
+  return [arguments](const Console& console) { return run_analyze(*arguments, console); };
+}
+
+/// A command that is short for `analyze --tool NAME`.
+CommandRun define_short(CLI::App& app, const char* tool) {
+  auto arguments = std::make_shared<AnalyzeArguments>();
+  app.add_option("RECORDING", arguments->recording, "Recording to ask");
+  app.add_option("OPTIONS", arguments->options,
+                 fmt::format("key=value of the tool; see `citcat analyze --tool {}:help`", tool));
+  define_common(app, *arguments);
+  return [arguments, tool](const Console& console) {
+    std::string request = tool;
+    for (const std::string& option : arguments->options) {
+      request += (request == tool ? ":" : ",") + option;
+    }
+    arguments->tools = {request};
+    return run_analyze(*arguments, console);
+  };
+}
+
+/// `count` is IDtrace's vcount too, where it is given one of its files.
+CommandRun define_count(CLI::App& app) {
+  CommandRun analyze = define_short(app, "count");
+  auto idtrace = std::make_shared<IdtraceCount>();
+  idtrace->define(app);
+  const CLI::Option* const file = app.get_option("RECORDING");
+  const CLI::Option* const json = app.get_option("--json");
+  return [analyze, idtrace, file, json](const Console& console) {
+    const std::string path = file->count() != 0 ? file->as<std::string>() : "";
+    if (path.empty() || !IdtraceCount::takes(path)) return analyze(console);
+    idtrace->print(path, json->count() != 0, console);
+    return ExitCode::ok;
+  };
+}
+
+}  // namespace
+
+extern const Command kAnalyzeCommand{
+    "analyze", "Ask the run: count, predict, model caches, any number of tools in one pass",
+    "citcat analyze boot.citcat --tool count --tool bpred:entries=1024 --tool cache:model=i486\n"
+    "citcat analyze boot.citcat --tool count --where 'level=3 & !interrupt' --by process --json\n"
+    "citcat analyze --list-tools",
+    define_analyze};
+
+extern const Command kCountCommand{"count", "Count instructions: analyze --tool count",
+                                   "citcat count boot.citcat --where level=3 --json\n"
+                                   "citcat count run.cnt --top 5",
+                                   define_count};
+
+extern const Command kBpredCommand{"bpred", "Predict branches: analyze --tool bpred",
+                                   "citcat bpred boot.citcat entries=256 --json",
+                                   [](CLI::App& app) { return define_short(app, "bpred"); }};
+
+extern const Command kCacheCommand{"cache", "Model a cache: analyze --tool cache",
+                                   "citcat cache boot.citcat model=i486 --json",
+                                   [](CLI::App& app) { return define_short(app, "cache"); }};
+
+}  // namespace citcat

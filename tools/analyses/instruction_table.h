@@ -1,0 +1,40 @@
+#pragma once
+// Something counted for each static instruction: one that lies at a linear address with these bytes.
+// Whoever changes its code has several at one address.
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "formats/io/byte_reader.h"
+#include "formats/io/byte_writer.h"
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+struct InstructionKey {
+  LinearAddr linear;
+  std::uint8_t length = 0;
+  std::uint8_t bits = 32;  ///< default size of its code segment
+  std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
+  auto operator<=>(const InstructionKey&) const = default;
+
+  static InstructionKey of(const StaticInstruction& instruction);
+  void save(ByteWriter& out) const;
+  /// Throws FormatError where it is none.
+  static InstructionKey load(ByteReader& in);
+  /// In Intel syntax.
+  std::string text() const;
+  /// Decoded as of a processor with all instructions.
+  DecodedInstruction decoded() const;
+};
+
+/// The mnemonic in a text in Intel syntax, without prefixes.
+std::string mnemonic_of(const std::string& text);
+
+/// Default size of the code segment that an instruction was decoded for.
+std::uint8_t segment_bits(const DecodedInstruction& info);
+
+}  // namespace citcat::tools

@@ -1,0 +1,72 @@
+#pragma once
+// The tools of a run with what they have found, split into groups where that was asked for: what is
+// saved of a part of a run, put together, and reported.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+/// What `--by` splits tables by.
+enum class Split : std::uint8_t { process, level, interrupt };
+/// Of "process,level". Throws UsageError for what is none of them, or twice the same.
+std::vector<Split> parse_splits(const std::string& text);
+const char* split_name(Split split);
+
+struct Group {
+  std::vector<std::string> labels;            ///< of each split
+  std::vector<std::unique_ptr<Tool>> tools;   ///< in the order of the command line
+  std::size_t number = 0;                     ///< of the group, in the order of their coming
+};
+
+class Analysis {
+ public:
+  /// Throws UsageError for a tool or an option that there is not.
+  Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::vector<Split> by);
+
+  const std::vector<Split>& by() const { return by_; }
+  Wants wants() const;
+  /// How the modelled processors fill their TLB. Throws UsageError where tools disagree.
+  std::optional<WalkPolicy> walks() const;
+  std::vector<Wants> wants_of_each() const;
+  /// Names of tools that need the whole run in one go.
+  std::vector<std::string> serial_tools() const;
+
+  /// Made where there is none yet. Valid as long as the analysis.
+  Group& group(const std::vector<std::string>& labels);
+
+  /// All, by Group::number.
+  std::vector<Group*> groups();
+
+  /// `later` was told what comes next.
+  void follow(Analysis&& later);
+  void save(ByteWriter& out) const;
+  /// Into one that has been told nothing. Throws FormatError for what save() never writes.
+  void load(ByteReader& in);
+
+  /// Under `into`: a group "tools" with one of each tool, or with `by` a group for each "groups".
+  void report(Report& into) const;
+  /// Of the only tool of the only group; null where there are more.
+  const Tool* only_tool() const;
+
+ private:
+  struct Request {
+    ToolOptions options;
+    const ToolRow* row;
+    std::string key;  ///< in reports: the tool's name, with its options where it is there twice
+    std::unique_ptr<Tool> prototype;
+  };
+  void report_tools(const Group& group, Report& into) const;
+
+  Setup setup_;
+  std::vector<Split> by_;
+  std::vector<Request> requests_;
+  std::map<std::vector<std::string>, Group> groups_;
+};
+
+}  // namespace citcat::tools

@@ -1,0 +1,106 @@
+#include "tools/host/context.h"
+
+#include "replay/machine/machine.h"
+
+namespace citcat::tools {
+
+namespace {
+
+/// Of Linux on i386 (arch/x86/include/asm/irq_vectors.h: IA32_SYSCALL_VECTOR).
+constexpr std::uint8_t kSystemCallVector = 0x80;
+
+bool is_interrupt(DeliveredEvent::Kind kind) {
+  return kind == DeliveredEvent::Kind::external || kind == DeliveredEvent::Kind::nmi ||
+         kind == DeliveredEvent::Kind::smi;
+}
+
+}  // namespace
+
+const Context::Open* Context::interrupt() const {
+  for (const Open* o = open_.get(); o != nullptr; o = o->outer.get()) {
+    if (is_interrupt(o->kind)) return o;
+  }
+  return nullptr;
+}
+
+std::uint32_t Context::interrupt_depth() const {
+  std::uint32_t depth = 0;
+  for (const Open* o = open_.get(); o != nullptr; o = o->outer.get()) {
+    if (is_interrupt(o->kind)) ++depth;
+  }
+  return depth;
+}
+
+void Context::watch(const Machine& machine) {
+  machine_ = &machine;
+  address_space_ = machine.engine().cr(3);
+  level_ = machine_level();
+}
+
+std::uint32_t Context::machine_level() const { return machine_->engine().hflags() & kHfCpl; }
+
+void Context::settle(std::uint32_t level) {
+  level_ = level;
+  if (level == kUserLevel) {
+    open_.reset();
+  } else if (returning_ && open_ != nullptr) {
+    open_ = open_->outer;
+  }
+  returning_ = false;
+}
+
+void Context::address_space_loaded(std::uint32_t cr3) {
+  if (cr3 == address_space_) return;
+  // What was interrupted in the one is open until that goes on.
+  open_of_[address_space_] = std::move(open_);
+  const auto found = open_of_.find(cr3);
+  open_ = found != open_of_.end() ? std::move(found->second) : nullptr;
+  address_space_ = cr3;
+}
+
+std::optional<std::uint32_t> Context::system_call() const {
+  for (const Open* o = open_.get(); o != nullptr; o = o->outer.get()) {
+    if (o->system_call) return o->eax;
+  }
+  return std::nullopt;
+}
+
+void Context::delivered(const DeliveredEvent& event) {
+  refresh();
+  interrupted_level_ = level_;
+  interrupted_open_ = open_;
+  auto opened = std::make_shared<Open>();
+  opened->kind = event.kind;
+  opened->vector = event.vector;
+  opened->level = level_;
+  opened->eax = machine_->engine().gpr(kEax);
+  opened->system_call = event.kind == DeliveredEvent::Kind::software &&
+                        event.vector == kSystemCallVector && level_ == kUserLevel;
+  if (level_ != kUserLevel) opened->outer = open_;
+  open_ = std::move(opened);
+  level_changes();
+}
+
+void Context::fast_call() {
+  auto opened = std::make_shared<Open>();
+  opened->kind = DeliveredEvent::Kind::software;
+  opened->vector = kSystemCallVector;
+  opened->level = level_;
+  opened->eax = machine_->engine().gpr(kEax);
+  opened->system_call = level_ == kUserLevel;
+  if (level_ != kUserLevel) opened->outer = open_;
+  open_ = std::move(opened);
+  level_changes();
+}
+
+void Context::fast_returned() {
+  open_.reset();
+  level_changes();
+}
+
+void Context::returned() {
+  returning_ = true;
+  level_changes();
+}
+
+}  // namespace citcat::tools

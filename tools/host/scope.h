@@ -1,0 +1,56 @@
+#pragma once
+// --where: which instructions and events the tools are told of. An expression of terms with & | ! and
+// brackets:
+//
+//   process=NAME   level=N   interrupt   interrupt=VECTOR   syscall   syscall=N
+//   code=PLACE     data=FIRST-LAST
+//
+// interrupt: within one from outside, NMI or SMI. syscall: within one, by INT 80h or SYSENTER; its
+// number is what EAX held. code: where the instruction lies. data: it reads or writes there.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/host/names.h"
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+class Scope {
+ public:
+  /// Everything.
+  Scope();
+  /// Throws UsageError where the text is no expression. `names` must outlive the scope.
+  Scope(const std::string& text, const NameSource& names);
+  Scope(Scope&&) noexcept;
+  Scope& operator=(Scope&&) noexcept;
+  ~Scope();
+
+  /// Numbers of terms are bits of a mask. Those that change only with the context, ...
+  std::uint64_t context_terms(const Context& context) const;
+  /// ... those that the place of an instruction decides, ...
+  std::uint64_t code_terms(const StaticInstruction& instruction) const;
+  /// ... and those that its references decide, iterations of a REP among them.
+  std::uint64_t data_terms(const Execution& execution) const;
+  /// Whether the expression is true where just these terms are.
+  bool holds(std::uint64_t terms) const;
+
+  bool has_code_terms() const { return has_code_; }
+  bool has_data_terms() const { return has_data_; }
+  /// Who needs to know which interrupts and system calls are open.
+  bool needs_history() const { return needs_history_; }
+
+ private:
+  struct Term;
+  struct Node;
+  class Parser;
+
+  std::vector<Term> terms_;
+  std::unique_ptr<Node> root_;
+  bool has_code_ = false, has_data_ = false, needs_history_ = false;
+};
+
+}  // namespace citcat::tools

@@ -1,0 +1,455 @@
+#include "tools/host/tool_host.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "replay/machine/machine.h"
+
+namespace citcat::tools {
+
+namespace {
+
+/// What the host keeps with a block of the machine.
+struct CodeNote final : BlockNote {
+  explicit CodeNote(KnownCode& c) : code(&c) {}
+  KnownCode* code;
+};
+
+/// It is told behind its own delivery.
+bool is_software_interrupt(InstructionClass kind) {
+  return kind == InstructionClass::int_n || kind == InstructionClass::int3 ||
+         kind == InstructionClass::into || kind == InstructionClass::icebp;
+}
+
+bool may_change_level(InstructionClass kind) {
+  switch (kind) {
+    case InstructionClass::far_jump:
+    case InstructionClass::far_call:
+    case InstructionClass::far_return:
+    case InstructionClass::iret:
+    case InstructionClass::sysenter:
+    case InstructionClass::sysexit:
+    case InstructionClass::rsm:
+    case InstructionClass::loadall:
+    case InstructionClass::lmsw:
+    case InstructionClass::mov_to_cr:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
+    : analysis_(analysis),
+      options_(options),
+      wants_(analysis.wants()),
+      counts_only_(!wants_.any_execution() &&
+                   (options.scope == nullptr || !options.scope->has_data_terms())) {
+  const std::vector<Wants> each = analysis.wants_of_each();
+  for (std::size_t i = 0; i < each.size(); ++i) {
+    if (each[i].any_execution()) run_.push_back(i);
+    if (each[i].counts) counted_.push_back(i);
+    if (each[i].events) hears_events_.push_back(i);
+    if (each[i].references) hears_accesses_.push_back(i);
+  }
+}
+
+ToolHost::~ToolHost() = default;
+
+citcat::Wants ToolHost::wants() const {
+  citcat::Wants w;
+  w.instructions = true;
+  const bool data = options_.scope != nullptr && options_.scope->has_data_terms();
+  w.references = wants_.references || wants_.walks || wants_.values || data;
+  if (wants_.registers) w.stores = w.reads = w.mappings = true;
+  // The machine counts in any order: only where what is told does not depend on when it is.
+  w.counts = counts_only_ && options_.scope == nullptr && analysis_.by().empty();
+  return w;
+}
+
+void ToolHost::watch(const Machine& machine) {
+  context_.watch(machine);
+  context_changed();
+}
+
+std::uint64_t ToolHost::attends_from() const { return options_.from; }
+
+// ---------------------------------------------------------------------------------------------
+// Context and scope
+
+/// Finds anew who is told what runs in the context that is.
+void ToolHost::context_changed() {
+  if (options_.scope != nullptr) context_terms_ = options_.scope->context_terms(context_);
+  if (analysis_.by().empty()) {
+    group_ = &analysis_.group({});
+    return;
+  }
+  std::vector<std::string> labels;
+  for (const Split split : analysis_.by()) {
+    switch (split) {
+      case Split::process:
+        labels.push_back(options_.names->process(context_));
+        break;
+      case Split::level:
+        labels.push_back(std::to_string(context_.level()));
+        break;
+      case Split::interrupt: {
+        const Context::Open* const open = context_.interrupt();
+        labels.push_back(open != nullptr ? std::to_string(open->vector) : "none");
+        break;
+      }
+    }
+  }
+  labels_ = std::move(labels);
+  group_ = nullptr;
+}
+
+/// The group that what is going to be told belongs to; made only where something is.
+Group& ToolHost::group() {
+  if (group_ == nullptr) group_ = &analysis_.group(labels_);
+  return *group_;
+}
+
+/// Which terms of the scope the place of the code decides.
+void ToolHost::look_at(KnownCode& code) const {
+  code.looked_at = true;
+  code.static_terms = options_.scope->code_terms(code.block.front());
+  code.uniform = std::all_of(code.block.instructions().begin(), code.block.instructions().end(),
+                             [&](const StaticInstruction& i) {
+                               return options_.scope->code_terms(i) == code.static_terms;
+                             });
+}
+
+void ToolHost::tell(KnownCode& code, const Execution& execution) {
+  if (options_.scope == nullptr) return tell_group(code, execution);
+  tell_in_scope(code, execution);
+}
+
+void ToolHost::tell_in_scope(KnownCode& code, const Execution& execution) {
+  const Scope& scope = *options_.scope;
+  if (!code.looked_at) look_at(code);
+  const bool alone = code.block.count() == 1;
+  if (alone || (code.uniform && !scope.has_data_terms())) {
+    std::uint64_t terms = context_terms_ | code.static_terms;
+    if (scope.has_data_terms()) terms |= scope.data_terms(execution);
+    if (scope.holds(terms)) tell_group(code, execution);
+    return;
+  }
+  const std::span<const Reference> all = execution.references();
+  for (std::uint32_t i = 0; i < code.block.count(); ++i) {
+    KnownCode& one = library_.single(code.block[i]);
+    claimed_.clear();
+    for (const Reference& r : all) {
+      if (r.instruction != i) continue;
+      claimed_.push_back(r);
+      claimed_.back().instruction = 0;
+    }
+    tell_in_scope(one, execution.instruction(one.block, i, claimed_));
+  }
+}
+
+ToolCode& ToolHost::make_group_code(KnownCode& code) {
+  Group& mine = group();
+  if (mine.number >= code.groups.size()) code.groups.resize(mine.number + 1);
+  auto made = std::make_unique<ToolCode>();
+  for (const auto& tool : mine.tools) made->mine.push_back(tool->code(code.block));
+  return *(code.groups[mine.number] = std::move(made));
+}
+
+void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
+  Group& mine = group();
+  ToolCode* const known =
+      mine.number < code.groups.size() ? code.groups[mine.number].get() : nullptr;
+  ToolCode& kept = known != nullptr ? *known : make_group_code(code);
+  if (!counted_.empty()) {
+    if (code.repeats()) {
+      const bool begins = execution.first().iteration == 0;
+      kept.executions += begins ? 1 : 0;
+      last_repeat_ = &kept;
+      kept.further += execution.iterations() - (begins ? 1u : 0u);
+    } else {
+      ++kept.executions;
+    }
+  }
+  for (const std::size_t i : run_) mine.tools[i]->run(kept.mine[i], execution, context_);
+}
+
+void ToolHost::counted(const ExecutedBlock& block, std::uint64_t executions) {
+  KnownCode& code = code_of(block);
+  Group& mine = group();
+  ToolCode* const known =
+      mine.number < code.groups.size() ? code.groups[mine.number].get() : nullptr;
+  (known != nullptr ? *known : make_group_code(code)).executions += executions;
+}
+
+void ToolHost::finish() {
+  flush_others();
+  if (counted_.empty()) return;
+  std::vector<Group*> groups = analysis_.groups();
+  for (KnownCode& code : library_.all()) {
+    for (std::size_t g = 0; g < code.groups.size(); ++g) {
+      ToolCode* const kept = code.groups[g].get();
+      if (kept == nullptr || (kept->executions == 0 && kept->further == 0)) continue;
+      for (const std::size_t i : counted_) {
+        Tool& tool = *groups[g]->tools[i];
+        if (code.repeats()) {
+          tool.iterated(kept->mine[i], kept->executions, kept->further);
+          if (kept->interrupted != 0) tool.interrupted(kept->mine[i], kept->interrupted);
+        } else {
+          tool.counted(kept->mine[i], kept->executions);
+        }
+      }
+      kept->executions = kept->further = kept->interrupted = 0;
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Code
+
+KnownCode& ToolHost::code_of(const ExecutedBlock& block) {
+  if (block.note() == nullptr) return library_.block(block.code());
+  std::unique_ptr<BlockNote>& note = *block.note();
+  if (note == nullptr) note = std::make_unique<CodeNote>(library_.block(block.code()));
+  return *static_cast<CodeNote&>(*note).code;
+}
+
+void ToolHost::block(const ExecutedBlock& block, Position first) {
+  if (context_.refresh()) [[unlikely]]
+    context_changed();
+  const std::uint64_t end = first.instruction + block.count();
+  if (first.instruction < options_.from || end > options_.to) [[unlikely]] {
+    return block_by_instructions(block, first);
+  }
+  if (!pending_.empty()) [[unlikely]]
+    flush_others();
+  KnownCode& code = code_of(block);
+  tell(code, Execution(code.block, first, block.addresses(), block.references()));
+}
+
+/// Part of it lies beyond what is to be told.
+void ToolHost::block_by_instructions(const ExecutedBlock& block, Position first) {
+  flush_others();
+  KnownCode& code = code_of(block);
+  const Execution whole(code.block, first, block.addresses(), block.references());
+  for (std::uint32_t i = 0; i < block.count(); ++i) {
+    if (!in_range({first.instruction + i, 0})) continue;
+    KnownCode& one = library_.single(code.block[i]);
+    claimed_.clear();
+    for (const Reference& r : block.references()) {
+      if (r.instruction != i) continue;
+      claimed_.push_back(r);
+      claimed_.back().instruction = 0;
+    }
+    tell(one, whole.instruction(one.block, i, claimed_));
+  }
+}
+
+void ToolHost::instruction(const ExecutedInstruction& e, Position now) {
+  tell_alone(e, 1, 0, now);
+}
+
+void ToolHost::iterations(const ExecutedInstruction& first, std::uint32_t count,
+                          std::uint32_t step, Position now) {
+  if (count != 0) tell_alone(first, count, step, now);
+}
+
+void ToolHost::tell_alone(const ExecutedInstruction& e, std::uint32_t iterations,
+                          std::uint32_t step, Position now) {
+  const InstructionClass kind = e.info->kind;
+  if (is_software_interrupt(kind)) {
+    context_.swap_with_interrupted();
+    context_changed();
+    tell_in_context(e, iterations, step, now);
+    context_.swap_with_interrupted();
+    context_changed();
+    return;
+  }
+  // What changes the level may have done so by now, or may still do so.
+  if (!may_change_level(kind) && context_.refresh()) context_changed();
+  tell_in_context(e, iterations, step, now);
+  follow_context(e, now);
+}
+
+/// The context behind an instruction.
+void ToolHost::follow_context(const ExecutedInstruction& e, Position now) {
+  switch (e.info->kind) {
+    case InstructionClass::iret:
+    case InstructionClass::rsm:
+      context_.returned();
+      return tell_event(event_at(MachineEvent::Kind::returned, now));
+    case InstructionClass::sysenter:
+      context_.fast_call();
+      return tell_event(event_at(MachineEvent::Kind::fast_call, now));
+    case InstructionClass::sysexit:
+      context_.fast_returned();
+      return tell_event(event_at(MachineEvent::Kind::fast_return, now));
+    default:
+      if (may_change_level(e.info->kind)) context_.level_changes();
+  }
+}
+
+void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t iterations,
+                               std::uint32_t step, Position now) {
+  const PhysAddr rest = rest_of_code();
+  const std::span<const Reference> references = claim_accesses(e);
+  if (!in_range(now)) return;
+  KnownCode& code = library_.single(e, rest);
+  const bool nothing = e.info->is_repeated() && e.ea_count == 0 && e.info->ea_count != 0;
+  tell(code, Execution(code.block, now, e.ea, references, iterations, step, nothing));
+}
+
+// ---------------------------------------------------------------------------------------------
+// Accesses told one by one
+
+void ToolHost::fetch(PhysAddr a, std::uint32_t size, Position now) {
+  const bool begun = !pending_.empty() && pending_.front().code && pending_at_ == now;
+  // An instruction that is begun anew was fetched already.
+  if (begun && pending_.front().physical == a) return;
+  const bool rest = begun && pending_.back().code;
+  if (!rest) flush_others();
+  pending_at_ = now;
+  OtherAccess& access = pending_.emplace_back();
+  access.physical = a;
+  access.size = static_cast<std::uint16_t>(size);
+  access.code = true;
+}
+
+void ToolHost::add_access(PhysAddr a, std::uint32_t size, AccessKind kind, bool write,
+                          std::span<const std::uint8_t> bytes) {
+  OtherAccess& access = pending_.emplace_back();
+  access.physical = a;
+  access.size = static_cast<std::uint16_t>(size);
+  access.kind = kind;
+  access.write = write;
+  if (kind == AccessKind::data) access.linear = context_.machine().accessed();
+  std::memcpy(&access.value, bytes.data(), std::min(bytes.size(), sizeof access.value));
+}
+
+void ToolHost::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position) {
+  const std::uint8_t* const host = context_.machine().memory().host(a);
+  add_access(a, size, kind, false, {host, host != nullptr && size <= 8 ? size : 0});
+}
+
+void ToolHost::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind, Position) {
+  add_access(a, static_cast<std::uint32_t>(bytes.size()), kind, true,
+             bytes.size() <= 8 ? bytes : std::span<const std::uint8_t>{});
+}
+
+/// Where the second part of the instruction's bytes lies, if it was told.
+PhysAddr ToolHost::rest_of_code() const {
+  const bool there = pending_.size() > 1 && pending_[0].code && pending_[1].code;
+  return there ? pending_[1].physical : PhysAddr{};
+}
+
+/// What was told is what this instruction did, where it was fetched for it.
+std::span<const Reference> ToolHost::claim_accesses(const ExecutedInstruction& e) {
+  if (pending_.empty()) return e.references;
+  if (!pending_.front().code) {
+    flush_others();
+    return e.references;
+  }
+  claimed_.clear();
+  for (const OtherAccess& access : pending_) {
+    if (!access.code) claimed_.push_back(access);
+  }
+  pending_.clear();
+  return claimed_;
+}
+
+/// What was told so far belongs to no instruction that completed.
+void ToolHost::flush_others() {
+  if (pending_.empty()) return;
+  const bool tells = in_range(context_.machine().position()) &&
+                     (options_.scope == nullptr || options_.scope->holds(context_terms_));
+  if (tells && !hears_accesses_.empty()) {
+    Group& mine = group();
+    for (const std::size_t i : hears_accesses_) mine.tools[i]->accesses(pending_, context_);
+  }
+  pending_.clear();
+}
+
+// ---------------------------------------------------------------------------------------------
+// Events
+
+MachineEvent ToolHost::event_at(MachineEvent::Kind kind, Position now) const {
+  MachineEvent event;
+  event.kind = kind;
+  event.position = now;
+  return event;
+}
+
+void ToolHost::tell_event(MachineEvent event) {
+  if (hears_events_.empty() || !in_range(event.position)) return;
+  if (options_.scope != nullptr && !options_.scope->holds(context_terms_)) return;
+  Group& mine = group();
+  for (const std::size_t i : hears_events_) mine.tools[i]->event(event, context_);
+}
+
+void ToolHost::mapping(LinearAddr page, PhysAddr frame, Position now) {
+  MachineEvent event = event_at(MachineEvent::Kind::mapping, now);
+  event.linear = page;
+  event.physical = frame;
+  tell_event(event);
+}
+
+void ToolHost::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  MachineEvent event = event_at(MachineEvent::Kind::port_read, now);
+  event.port = port;
+  event.size = size;
+  event.value = value;
+  tell_event(event);
+}
+
+void ToolHost::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
+                        Position now) {
+  MachineEvent event = event_at(MachineEvent::Kind::port_write, now);
+  event.port = port;
+  event.size = size;
+  event.value = value;
+  tell_event(event);
+}
+
+void ToolHost::delivered(const DeliveredEvent& delivery, Position now) {
+  flush_others();
+  if (context_.refresh()) context_changed();
+  MachineEvent event = event_at(MachineEvent::Kind::delivered, now);
+  event.delivery = delivery;
+  if (now.iteration != 0 && last_repeat_ != nullptr && in_range(now)) ++last_repeat_->interrupted;
+  last_repeat_ = nullptr;
+  tell_event(event);
+  context_.delivered(delivery);
+  context_changed();
+}
+
+void ToolHost::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
+  flush_others();
+  MachineEvent event = event_at(MachineEvent::Kind::external_write, now);
+  event.physical = a;
+  event.size = static_cast<std::uint32_t>(bytes.size());
+  tell_event(event);
+}
+
+void ToolHost::halted(Position now) { tell_event(event_at(MachineEvent::Kind::halted, now)); }
+
+void ToolHost::cache_flushed(bool write_back, Position now) {
+  MachineEvent event = event_at(MachineEvent::Kind::cache_flushed, now);
+  event.value = write_back ? 1 : 0;
+  tell_event(event);
+}
+
+void ToolHost::shutdown(Position now) { tell_event(event_at(MachineEvent::Kind::shutdown, now)); }
+
+void ToolHost::address_space(std::uint32_t cr3, Position now) {
+  flush_others();
+  MachineEvent event = event_at(MachineEvent::Kind::address_space, now);
+  event.value = cr3;
+  context_.address_space_loaded(cr3);
+  context_changed();
+  tell_event(event);
+}
+
+}  // namespace citcat::tools

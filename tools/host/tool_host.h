@@ -1,0 +1,102 @@
+#pragma once
+// Shows a replay to tools: one observer for any number of them.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "replay/machine/executed_block.h"
+#include "replay/machine/observer.h"
+#include "tools/host/analysis.h"
+#include "tools/host/code_library.h"
+#include "tools/host/context.h"
+#include "tools/host/scope.h"
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+/// Which part of a run the tools are told.
+struct HostOptions {
+  std::uint64_t from = 0;                ///< first instruction
+  std::uint64_t to = ~std::uint64_t{0};  ///< first one that is not told
+  const Scope* scope = nullptr;          ///< null: everything
+  std::vector<Split> by;
+  const NameSource* names = nullptr;
+};
+
+class ToolHost final : public Observer {
+ public:
+  /// What is told goes to the tools of `analysis`, which must outlive the object, as must what
+  /// `options` points to.
+  ToolHost(Analysis& analysis, const HostOptions& options);
+  ~ToolHost() override;
+
+  /// After the replay: what was only counted so far is handed over.
+  void finish();
+
+  citcat::Wants wants() const override;
+  void watch(const Machine& machine) override;
+  std::uint64_t attends_from() const override;
+  void block(const ExecutedBlock& block, Position first) override;
+  void counted(const ExecutedBlock& block, std::uint64_t executions) override;
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                  Position now) override;
+  void fetch(PhysAddr a, std::uint32_t size, Position now) override;
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override;
+  void mapping(LinearAddr page, PhysAddr frame, Position now) override;
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void delivered(const DeliveredEvent& event, Position now) override;
+  void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
+  void halted(Position now) override;
+  void cache_flushed(bool write_back, Position now) override;
+  void shutdown(Position now) override;
+  void address_space(std::uint32_t cr3, Position now) override;
+
+ private:
+  bool in_range(Position now) const {
+    return now.instruction >= options_.from && now.instruction < options_.to;
+  }
+  void context_changed();
+  Group& group();
+  KnownCode& code_of(const ExecutedBlock& block);
+  void tell(KnownCode& code, const Execution& execution);
+  void tell_in_scope(KnownCode& code, const Execution& execution);
+  void tell_group(KnownCode& code, const Execution& execution);
+  ToolCode& make_group_code(KnownCode& code);
+  void look_at(KnownCode& code) const;
+  void block_by_instructions(const ExecutedBlock& block, Position first);
+  void tell_alone(const ExecutedInstruction& e, std::uint32_t iterations, std::uint32_t step,
+                  Position now);
+  void tell_in_context(const ExecutedInstruction& e, std::uint32_t iterations, std::uint32_t step,
+                       Position now);
+  void follow_context(const ExecutedInstruction& e, Position now);
+  std::span<const Reference> claim_accesses(const ExecutedInstruction& e);
+  PhysAddr rest_of_code() const;
+  void add_access(PhysAddr a, std::uint32_t size, AccessKind kind, bool write,
+                  std::span<const std::uint8_t> bytes);
+  void flush_others();
+  void tell_event(MachineEvent event);
+  MachineEvent event_at(MachineEvent::Kind kind, Position now) const;
+
+  Analysis& analysis_;
+  const HostOptions options_;
+  const Wants wants_;
+  const bool counts_only_;
+  Context context_;
+  CodeLibrary library_;
+  std::vector<std::string> labels_;  ///< of the group that runs
+  Group* group_ = nullptr;           ///< that one, where it was asked for
+  std::uint64_t context_terms_ = 0;
+  std::vector<std::size_t> run_, counted_, hears_events_, hears_accesses_;  ///< numbers of tools
+  ToolCode* last_repeat_ = nullptr;    ///< of the REP that was told last
+  std::vector<OtherAccess> pending_;   ///< told, and of no instruction that completed yet
+  Position pending_at_;                ///< of the code among them
+  std::vector<Reference> claimed_;
+};
+
+}  // namespace citcat::tools

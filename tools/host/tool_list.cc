@@ -1,0 +1,32 @@
+// All tools of the program.
+
+#include "tools/host/tool_list.h"
+
+#include <algorithm>
+
+namespace citcat::tools {
+
+// Each is defined in a file of its own. Declared here, because nothing else may use them directly.
+extern const ToolRow kNullTool;
+extern const ToolRow kCountTool;
+extern const ToolRow kBpredTool;
+extern const ToolRow kCacheTool;
+
+const std::vector<const ToolRow*>& tool_list() {
+  static const std::vector<const ToolRow*> tools{
+      &kNullTool,
+      &kCountTool,
+      &kBpredTool,
+      &kCacheTool,
+  };
+  return tools;
+}
+
+const ToolRow* find_tool(const std::string& name) {
+  const auto& tools = tool_list();
+  const auto found = std::find_if(tools.begin(), tools.end(),
+                                  [&](const ToolRow* t) { return name == t->name; });
+  return found != tools.end() ? *found : nullptr;
+}
+
+}  // namespace citcat::tools
