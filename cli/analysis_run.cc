@@ -46,6 +46,7 @@ Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, bool begins)
   setup.machine = tools::MachineFacts::of(file.recording());
   setup.from = plan.range.from;
   setup.begins = begins;
+  setup.output = plan.output;
   return setup;
 }
 

@@ -20,6 +20,7 @@ namespace citcat {
 struct AnalysisPlan {
   std::vector<std::string> tools;  ///< NAME:key=value,...
   std::string where, by;           ///< empty: everything, nothing
+  std::string output;              ///< Setup::output
   ReplayRange range;
   bool check = true;
   ComparisonPolicy policy;

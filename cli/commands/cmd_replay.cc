@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/commands/export_run.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
@@ -25,15 +26,13 @@
 #include "formats/io/input.h"
 #include "formats/kt/kt.h"
 #include "replay/trace/kt_sink.h"
-#include "tools/idtrace/idtrace_observer.h"
-#include "tools/idtrace/trace_output.h"
 
 namespace citcat {
 namespace {
 
 struct ReplayArguments {
   std::string recording, output, hints;
-  std::string addresses = "linear", shard, idtrace;
+  std::string addresses = "linear", shard, format, where;
   RangeArguments positions;
   ReplayRange range;  ///< of these, and of the share
   int jobs = 1;
@@ -151,43 +150,42 @@ struct TraceOutput {
   KtSink trace;
 };
 
-/// IDtrace's files on their way.
-struct IdtraceRun {
-  IdtraceRun(const ReplayArguments& arguments, const tools::IdtraceOptions& options)
-      : output(tools::IdtraceFiles::beside(arguments.output, options.content), options),
-        trace(output, {arguments.positions.first(), arguments.positions.end()}, kProgramLevel) {}
-
-  static constexpr std::uint32_t kProgramLevel = 3;
-  tools::IdtraceOutput output;
-  tools::IdtraceObserver trace;
-};
-
 void print_result(const TraceRunResult& result, double opening, double seconds,
                   const ReplayArguments& arguments, const Console& console);
 
-/// Writes IDtrace's files instead of KT.
-ExitCode replay_to_idtrace(const ReplayArguments& arguments, const RecordingFile& file,
-                           TraceRunOptions options, double opening, const Console& console) {
-  if (!arguments.shard.empty() || arguments.jobs > 1) {
-    throw UsageError("--jobs, --shard: not for IDtrace's files, whose blocks are numbered as they come");
+/// Writes a format of others instead of KT.
+ExitCode replay_to_exporter(const ReplayArguments& arguments, const RecordingFile& file,
+                            const tools::ExporterRow& exporter, double opening,
+                            const Console& console) {
+  if (!arguments.shard.empty()) {
+    throw UsageError("--shard: of KT alone; shares of what can be put together are made by "
+                     "`analyze --shard --tool NAME:to=FILE`");
   }
-  const auto parsed = tools::parse_idtrace_options(arguments.output, arguments.idtrace);
+  if (arguments.positions.within_repeat()) {
+    throw UsageError("--from and --to must not lie within a REP");
+  }
+  ExportRequest request;
+  request.exporter = &exporter;
+  request.format = arguments.format;
+  request.path = arguments.output;
+  request.plan.where = arguments.where;
+  request.plan.range = arguments.range;
+  request.plan.check = !arguments.unchecked;
+  request.plan.policy = arguments.comparison;
+  request.plan.path = arguments.path;
+  request.plan.use_checkpoints = !arguments.from_start;
+  request.jobs = static_cast<unsigned>(arguments.jobs);
   const auto start = std::chrono::steady_clock::now();
-  std::optional<IdtraceRun> run;
-  const auto start_over = [&] {
-    run.reset();
-    return &run.emplace(arguments, parsed).trace;
-  };
-  Observer* const trace = start_over();
-  if (can_be_taken_back(arguments.output)) options.start_over = start_over;
-  const TraceRunResult result = run_trace(file, trace, options, console);
-  if (result.sure()) {
-    run->output.finish();
-    if (run->output.instructions() == 0) {
-      console.warn("nothing of the range ran at privilege level 3: the trace is empty");
+  const ExportResult exported = run_export(file, std::move(request), console);
+  TraceRunResult result;
+  result.report = exported.report;
+  result.differs_before = exported.differs_before;
+  print_result(result, opening, seconds_since(start), arguments, console);
+  if (!arguments.json && !is_standard_output(arguments.output)) {
+    for (const auto& [key, value] : exported.totals.items()) {
+      console.print(fmt::format("  {:<16} {}\n", key, value.dump()));
     }
   }
-  print_result(result, opening, seconds_since(start), arguments, console);
   result.warn(console);
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
@@ -246,16 +244,11 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
     throw UsageError(
         "--hints: not with --jobs or --shard; `import --hints` keeps them in a recording");
   }
-  TraceRunOptions options;
-  options.range = arguments.range;
-  options.check = !arguments.unchecked;
-  options.policy = arguments.comparison;
-  options.path = arguments.path;
-  // Checkpoints are of the run without the hints.
-  options.use_checkpoints = !arguments.from_start && arguments.hints.empty();
-  if (!arguments.idtrace.empty() || tools::is_idtrace_name(arguments.output)) {
-    return replay_to_idtrace(arguments, file, options, seconds_since(opened), console);
+  const tools::ExporterRow* const exporter = exporter_for(arguments.format, arguments.output);
+  if (exporter != nullptr) {
+    return replay_to_exporter(arguments, file, *exporter, seconds_since(opened), console);
   }
+  if (!arguments.where.empty()) throw UsageError("--where: only with a --format other than kt");
   std::optional<ShardDescription> shard;
   if (!arguments.shard.empty()) {
     shard = narrow_to_shard(arguments, file);
@@ -274,8 +267,14 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
   };
   Observer* const trace = start_over();
 
+  TraceRunOptions options;
   if (can_be_taken_back(arguments.output)) options.start_over = start_over;
-  options.range = arguments.range;  // of the share
+  options.range = arguments.range;
+  options.check = !arguments.unchecked;
+  options.policy = arguments.comparison;
+  options.path = arguments.path;
+  // Checkpoints are of the run without the hints.
+  options.use_checkpoints = !arguments.from_start && arguments.hints.empty();
   const double opening = seconds_since(opened);
   const auto start = std::chrono::steady_clock::now();
   const bool parallel = arguments.jobs > 1 && !arguments.output.empty() && !arguments.from_start;
@@ -311,9 +310,11 @@ CommandRun define_replay(CLI::App& app) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--shard", arguments->shard,
                  "Share K/N of the trace, for `merge`; auto asks the batch system");
-  app.add_option("--idtrace", arguments->idtrace,
-                 "Write IDtrace's files: execution, branch, profile or cache[,line=N][,repeats] "
-                 "(default for the endings .trc, .cnt, .blk)");
+  app.add_option("--format", arguments->format,
+                 "NAME or NAME:key=value,...: kt (default, but for endings that say otherwise), " +
+                     exporter_names());
+  app.add_option("--where", arguments->where,
+                 "With a format other than kt: only where this holds, as for analyze");
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
   app.add_flag("--processes", arguments->processes,
                "Write PID and MMU records at the beginning and at changes of the address space");
@@ -334,6 +335,7 @@ CommandRun define_replay(CLI::App& app) {
 extern const Command kReplayCommand{"replay", "Recompute the run and write its instruction trace",
                                     "citcat replay boot.citcat -o boot.kt.zst --to 1000000\n"
                                     "citcat replay boot.citcat -o boot.trc\n"
+                                    "citcat replay boot.citcat -o boot.drmemtrace --format drmemtrace:view=user\n"
                                     "citcat replay boot.citcat --stats --json",
                                     define_replay};
 

@@ -198,6 +198,7 @@ struct Setup {
   /// What is told first is what comes first. Else the tool is told a part of it, and follows another
   /// (Tool::follow()): what its model holds at the beginning is not known to it.
   bool begins = true;
+  std::string output;                    ///< where a tool whose result is a file puts it
 };
 
 class Tool {

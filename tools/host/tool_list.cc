@@ -12,6 +12,9 @@ extern const ToolRow kCountTool;
 extern const ToolRow kBpredTool;
 extern const ToolRow kCacheTool;
 
+// Of those whose result is a file (tools/export/exporter_list.h); null where there is none of that name.
+const ToolRow* find_exporter_tool(const std::string& name);
+
 const std::vector<const ToolRow*>& tool_list() {
   static const std::vector<const ToolRow*> tools{
       &kNullTool,
@@ -26,7 +29,7 @@ const ToolRow* find_tool(const std::string& name) {
   const auto& tools = tool_list();
   const auto found = std::find_if(tools.begin(), tools.end(),
                                   [&](const ToolRow* t) { return name == t->name; });
-  return found != tools.end() ? *found : nullptr;
+  return found != tools.end() ? *found : find_exporter_tool(name);
 }
 
 }  // namespace citcat::tools

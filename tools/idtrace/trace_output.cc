@@ -1,8 +1,5 @@
 #include "tools/idtrace/trace_output.h"
 
-#include <bit>
-#include <charconv>
-#include <sstream>
 #include <string_view>
 
 #include "formats/idtrace/count_file.h"
@@ -34,52 +31,13 @@ std::string stem_of(const std::string& path) {
   return path;
 }
 
-IdtraceContent parse_content(const std::string& name) {
-  if (name == "profile") return IdtraceContent::profile;
-  if (name == "branch") return IdtraceContent::branch;
-  if (name == "cache") return IdtraceContent::cache;
-  if (name == "execution") return IdtraceContent::execution;
-  throw UsageError("--idtrace: expected profile, branch, cache or execution, found " + name);
-}
-
-std::uint32_t parse_line(const std::string& text) {
-  std::uint32_t bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  const bool number = error == std::errc() && end == text.data() + text.size();
-  constexpr std::uint32_t kLeast = 4, kMost = 4096;
-  if (!number || !std::has_single_bit(bytes) || bytes < kLeast || bytes > kMost) {
-    throw UsageError("--idtrace: line: expected a power of two from 4 to 4096, found " + text);
-  }
-  return bytes;
-}
-
 }  // namespace
 
-bool is_idtrace_name(const std::string& path) { return stem_of(path) != path; }
-
-IdtraceOptions parse_idtrace_options(const std::string& path, const std::string& text) {
-  IdtraceOptions options;
-  const bool profile = path.ends_with(".cnt") || path.ends_with(".cnt.zst") ||
-                       path.ends_with(".blk") || path.ends_with(".blk.zst");
-  if (profile) options.content = IdtraceContent::profile;
-  if (text.empty()) return options;
-  std::istringstream parts(text);
-  std::string part;
-  std::getline(parts, part, ',');
-  options.content = parse_content(part);
-  while (std::getline(parts, part, ',')) {
-    if (options.content == IdtraceContent::cache && part == "repeats") {
-      options.repeats = true;
-    } else if (options.content == IdtraceContent::cache && part.starts_with("line=")) {
-      options.line_bytes = parse_line(part.substr(5));
-    } else {
-      throw UsageError("--idtrace: expected cache,line=N,repeats, found " + text);
-    }
-  }
-  if (profile && options.content != IdtraceContent::profile) {
-    throw UsageError("--idtrace: expected profile for " + path + ", found " + text);
-  }
-  return options;
+bool is_idtrace_profile(const std::string& path) {
+  constexpr std::string_view kCompressed = ".zst";
+  std::string_view name = path;
+  if (name.ends_with(kCompressed)) name.remove_suffix(kCompressed.size());
+  return name.ends_with(".cnt") || name.ends_with(".blk");
 }
 
 IdtraceFiles IdtraceFiles::beside(const std::string& path, IdtraceContent content) {
@@ -87,6 +45,7 @@ IdtraceFiles IdtraceFiles::beside(const std::string& path, IdtraceContent conten
   const std::string stem = stem_of(path);
   const bool profile = content == IdtraceContent::profile;
   if (profile || content == IdtraceContent::execution) {
+    if (path == "-") throw UsageError("idtrace: several files need a name, not the standard output");
     files.blocks = stem + ".blk";
     files.code = stem + ".code";
   }

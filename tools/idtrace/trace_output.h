@@ -28,18 +28,15 @@ struct IdtraceOptions {
   bool repeats = false;           ///< of cache traces: -r, references of REP have tags of their own
 };
 
-/// What is to be written to `path`: by its ending, `.cnt` and `.blk` a profile, else what `text`
-/// says, "CONTENT" or "cache,line=N,repeats" (docs/formats/idtrace.md); empty: an execution trace.
-/// Throws UsageError.
-IdtraceOptions parse_idtrace_options(const std::string& path, const std::string& text);
-/// Whether the name is that of one of IDtrace's files.
-bool is_idtrace_name(const std::string& path);
+/// Whether the name is that of a profile's file: `*.cnt`, `*.blk`.
+bool is_idtrace_profile(const std::string& path);
 
 /// Where the files go. Names that are empty are not written.
 struct IdtraceFiles {
   std::string trace, blocks, counts, code;
   /// Of what `content` needs, beside `path`, whose ending `.trc`, `.blk` or `.cnt` (with `.zst`) is
-  /// replaced. `path` itself is the trace, or of a profile the counts.
+  /// replaced. `path` itself is the trace, or of a profile the counts. Throws UsageError where it is
+  /// the standard output and there is more than one file.
   static IdtraceFiles beside(const std::string& path, IdtraceContent content);
 };
 

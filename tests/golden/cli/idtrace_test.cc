@@ -94,7 +94,7 @@ TEST_F(Idtrace, ProfileCountsWhatTheTraceHas) {
 
 TEST_F(Idtrace, RepeatsOfACacheTraceAreThoseOfTheExecutionTrace) {
   good({"replay", "linux.citcat", "-o", "run.trc", "-q"});
-  good({"replay", "linux.citcat", "-o", "cache.trc", "--idtrace", "cache,line=32,repeats", "-q"});
+  good({"replay", "linux.citcat", "-o", "cache.trc", "--format", "idtrace:content=cache,line=32,repeats", "-q"});
   const auto sum = [&](const char* name, const char* key) {
     std::uint64_t total = 0;
     const auto repeats = json({"rep", name, "--json"}).at("repeats");
@@ -106,7 +106,7 @@ TEST_F(Idtrace, RepeatsOfACacheTraceAreThoseOfTheExecutionTrace) {
 }
 
 TEST_F(Idtrace, AnotherTraceThanAnExecutionTraceIsNoKt) {
-  good({"replay", "linux.citcat", "-o", "branch.trc", "--idtrace", "branch", "-q"});
+  good({"replay", "linux.citcat", "-o", "branch.trc", "--format", "idtrace:content=branch", "-q"});
   EXPECT_EQ(json({"info", "branch.trc", "--json"}).at("trace"), "branch");
   write_file(file("branch.blk"), std::string("\0\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0", 16));
   write_file(file("branch.code"), "");

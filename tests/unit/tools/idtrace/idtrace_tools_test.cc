@@ -281,16 +281,15 @@ TEST_F(IdtraceRun, WithOtherEntriesThanItsInstructionsIsRefused) {
   expect_refused(other);
 }
 
-TEST(IdtraceOptionsText, NamesWhatItWasNot) {
-  EXPECT_EQ(parse_idtrace_options("run.trc", "").content, IdtraceContent::execution);
-  EXPECT_EQ(parse_idtrace_options("run.cnt", "").content, IdtraceContent::profile);
-  const IdtraceOptions cache = parse_idtrace_options("run.trc", "cache,line=32,repeats");
-  EXPECT_EQ(cache.line_bytes, 32U);
-  EXPECT_TRUE(cache.repeats);
-  EXPECT_THROW(parse_idtrace_options("run.trc", "cache,line=24"), UsageError);
-  EXPECT_THROW(parse_idtrace_options("run.trc", "branch,repeats"), UsageError);
-  EXPECT_THROW(parse_idtrace_options("run.trc", "paths"), UsageError);
-  EXPECT_THROW(parse_idtrace_options("run.cnt", "branch"), UsageError);
+TEST(IdtraceNames, OfProfilesAreThoseOfTheirFiles) {
+  EXPECT_TRUE(is_idtrace_profile("run.cnt"));
+  EXPECT_TRUE(is_idtrace_profile("run.blk.zst"));
+  EXPECT_FALSE(is_idtrace_profile("run.trc"));
+  const IdtraceFiles files = IdtraceFiles::beside("a/run.trc.zst", IdtraceContent::execution);
+  EXPECT_EQ(files.trace, "a/run.trc.zst");
+  EXPECT_EQ(files.blocks, "a/run.blk");
+  EXPECT_THROW(IdtraceFiles::beside("-", IdtraceContent::execution), UsageError);
+  EXPECT_EQ(IdtraceFiles::beside("-", IdtraceContent::branch).trace, "-");
 }
 
 }  // namespace
