@@ -5,53 +5,71 @@
 #include <array>
 
 namespace citcat {
+
 namespace {
 
-/// Bit of the general register that `reg` is a part of; 0 of any other.
-std::uint8_t gpr_bit(ZydisMachineMode mode, ZydisRegister reg) {
-  switch (ZydisRegisterGetClass(reg)) {
-    case ZYDIS_REGCLASS_GPR8:
-    case ZYDIS_REGCLASS_GPR16:
-    case ZYDIS_REGCLASS_GPR32: {
-      const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(mode, reg);
-      return static_cast<std::uint8_t>(1U << (static_cast<unsigned>(ZydisRegisterGetId(whole)) & 7));
-    }
+std::uint64_t use_of(ZydisRegister reg) {
+  const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LEGACY_32, reg);
+  switch (ZydisRegisterGetClass(whole)) {
+    case ZYDIS_REGCLASS_GPR32:
+      return kUsesGpr << static_cast<unsigned>(ZydisRegisterGetId(whole));
+    case ZYDIS_REGCLASS_FLAGS:
+      return kUsesFlags;
+    case ZYDIS_REGCLASS_X87:
+    case ZYDIS_REGCLASS_MMX:
+      return kUsesX87;
+    case ZYDIS_REGCLASS_XMM:
+    case ZYDIS_REGCLASS_YMM:
+    case ZYDIS_REGCLASS_ZMM:
+      return kUsesXmm << (static_cast<unsigned>(ZydisRegisterGetId(whole)) & 7);
+    case ZYDIS_REGCLASS_SEGMENT:
+      return kUsesSegments;
     default:
       return 0;
   }
 }
 
-void add_operand(RegisterUse& use, ZydisMachineMode mode, const ZydisDecodedOperand& operand) {
+void add(const ZydisDecodedOperand& operand, RegisterUse& use) {
   if (operand.type == ZYDIS_OPERAND_TYPE_MEMORY) {
-    use.reads |= gpr_bit(mode, operand.mem.base);
-    use.reads |= gpr_bit(mode, operand.mem.index);
+    use.read |= use_of(operand.mem.base) | use_of(operand.mem.index);
     return;
   }
   if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER) return;
-  const std::uint8_t bit = gpr_bit(mode, operand.reg.value);
-  if ((operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0) use.reads |= bit;
-  if ((operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0) use.writes |= bit;
+  const std::uint64_t bits = use_of(operand.reg.value);
+  const bool reads = (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0;
+  const bool writes = (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
+  const bool in_part =
+      (bits & 0xff) != 0 && ZydisRegisterGetClass(operand.reg.value) != ZYDIS_REGCLASS_GPR32;
+  const bool conditional = (operand.actions & ZYDIS_OPERAND_ACTION_CONDWRITE) != 0;
+  if (reads || (writes && (in_part || conditional))) use.read |= bits;
+  if (writes) use.written |= bits;
 }
 
 }  // namespace
 
 RegisterUse register_use(std::span<const std::uint8_t> bytes, int bits) {
-  const ZydisMachineMode mode =
-      bits == 16 ? ZYDIS_MACHINE_MODE_LEGACY_16 : ZYDIS_MACHINE_MODE_LEGACY_32;
-  ZydisDecoder decoder;
-  ZydisDecoderInit(&decoder, mode, bits == 16 ? ZYDIS_STACK_WIDTH_16 : ZYDIS_STACK_WIDTH_32);
-  ZydisDecodedInstruction instruction;
-  std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands{};
   RegisterUse use;
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data(), bytes.size(), &instruction,
+  ZydisDecoder decoder;
+  ZydisDecodedInstruction instruction;
+  std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
+  const bool narrow = bits == 16;
+  if (!ZYAN_SUCCESS(ZydisDecoderInit(
+          &decoder, narrow ? ZYDIS_MACHINE_MODE_LEGACY_16 : ZYDIS_MACHINE_MODE_LEGACY_32,
+          narrow ? ZYDIS_STACK_WIDTH_16 : ZYDIS_STACK_WIDTH_32)) ||
+      !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data(), bytes.size(), &instruction,
                                            operands.data()))) {
     return use;
   }
-  for (std::size_t i = 0; i < instruction.operand_count; ++i) add_operand(use, mode, operands[i]);
+  for (std::size_t i = 0; i < instruction.operand_count; ++i) add(operands[i], use);
+  // Flags are told apart from the other operands, which name EFLAGS as both for all of them.
+  use.read &= ~kUsesFlags;
+  use.written &= ~kUsesFlags;
   if (instruction.cpu_flags != nullptr) {
-    use.reads_flags = instruction.cpu_flags->tested != 0;
-    use.writes_flags = (instruction.cpu_flags->modified | instruction.cpu_flags->set_0 |
-                        instruction.cpu_flags->set_1 | instruction.cpu_flags->undefined) != 0;
+    const ZydisAccessedFlags& flags = *instruction.cpu_flags;
+    if (flags.tested != 0) use.read |= kUsesFlags;
+    if ((flags.modified | flags.set_0 | flags.set_1 | flags.undefined) != 0) {
+      use.written |= kUsesFlags;
+    }
   }
   return use;
 }

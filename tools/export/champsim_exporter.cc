@@ -74,11 +74,11 @@ class ChampsimTool final : public StepTool {
     }
     const RegisterUse use = register_use({info.bytes.data(), info.length}, code_bits(info));
     for (std::size_t g = 0; g < kGprNumbers.size(); ++g) {
-      if ((use.reads >> g & 1) != 0) sources.add(kGprNumbers[g], registers_left_out_);
-      if ((use.writes >> g & 1) != 0) destinations.add(kGprNumbers[g], registers_left_out_);
+      if ((use.read >> g & 1) != 0) sources.add(kGprNumbers[g], registers_left_out_);
+      if ((use.written >> g & 1) != 0) destinations.add(kGprNumbers[g], registers_left_out_);
     }
-    if (use.reads_flags) sources.add(kFlags, registers_left_out_);
-    if (use.writes_flags) destinations.add(kFlags, registers_left_out_);
+    if ((use.read & kUsesFlags) != 0) sources.add(kFlags, registers_left_out_);
+    if ((use.written & kUsesFlags) != 0) destinations.add(kFlags, registers_left_out_);
     return record;
   }
 

@@ -392,8 +392,13 @@ TEST_F(Export, PerfettoEndsWhatItBegins) {
         if (e.number == 11) track = e.value;
       }
       ASSERT_TRUE(tracks.contains(track));
-      if (type == 1) ++open[track], ++slices[track];
-      if (type == 2) ASSERT_GE(--open[track], 0);
+      if (type == 1) {
+        ++open[track];
+        ++slices[track];
+      }
+      if (type == 2) {
+        ASSERT_GE(--open[track], 0);
+      }
     }
     ASSERT_GE(time, last);
     last = time;
