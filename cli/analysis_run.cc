@@ -195,6 +195,7 @@ void Worker::work(const RecordingFile& file, const AnalysisPlan& plan, bool begi
     } else {
       out.u8(static_cast<std::uint8_t>(Piece::part));
       out.varint(result.report.instructions);
+      out.u8(static_cast<std::uint8_t>(result.report.end));
       result.analysis->save(out);
     }
   } catch (const std::exception& e) {
@@ -217,6 +218,7 @@ void add_part(ByteReader& in, const AnalysisPlan& plan, const Setup& setup,
   switch (static_cast<Piece>(in.u8("kind"))) {
     case Piece::part: {
       result.report.instructions = in.varint("instructions");
+      result.report.end = static_cast<ReplayReport::End>(in.u8("end"));
       Setup later = setup;
       later.begins = result.analysis == nullptr;
       auto analysis = make_analysis(plan, later);

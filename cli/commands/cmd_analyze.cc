@@ -90,6 +90,7 @@ ExitCode run_share(const AnalyzeArguments& arguments, const RecordingFile& file,
   part.whole_to = arguments.plan.range.to;
   part.from = plan.range.from;
   part.to = result.report.instructions;
+  part.stopped = result.report.end == ReplayReport::End::stopped;
   part.machine = setup.machine;
   ByteWriter state;
   result.analysis->save(state);

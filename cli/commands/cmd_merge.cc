@@ -1,4 +1,4 @@
-// citcat merge: the shares of a trace that several machines made, into one.
+// citcat merge: the shares of a trace, or of an analysis, that several machines made, into one.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/analysis_output.h"
+#include "cli/analysis_run.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/shard.h"
@@ -16,6 +18,7 @@
 #include "formats/io/input.h"
 #include "formats/kt/kt_note_reader.h"
 #include "formats/kt/trace_sink.h"
+#include "tools/host/analysis_part.h"
 
 namespace citcat {
 namespace {
@@ -23,7 +26,7 @@ namespace {
 struct MergeArguments {
   std::vector<std::string> shards;
   std::string output;
-  bool json = false;
+  bool json = false, csv = false;
 };
 
 struct Share {
@@ -102,7 +105,76 @@ void append(const Share& share, std::uint64_t before, ByteSink& out) {
   }
 }
 
+/// The shares of an analysis in their order. Throws UsageError when they are not the whole of one.
+std::vector<tools::AnalysisPart> ordered_parts(const std::vector<std::string>& paths) {
+  std::vector<tools::AnalysisPart> parts;
+  for (const std::string& path : paths) parts.push_back(tools::read_analysis_part(path));
+  std::sort(parts.begin(), parts.end(),
+            [](const auto& a, const auto& b) { return a.number < b.number; });
+  const tools::AnalysisPart& first = parts.front();
+  std::uint64_t next = first.whole_from;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const tools::AnalysisPart& p = parts[i];
+    if (!p.goes_with(first)) throw UsageError("expected shares of one analysis");
+    if (p.number != i + 1) {
+      throw UsageError(
+          fmt::format("expected share {} of {}, found {}", i + 1, first.count, p.number));
+    }
+    if (p.from != next) {
+      throw UsageError(fmt::format("share {}: expected to begin at instruction {}, found {}",
+                                   p.number, next, p.from));
+    }
+    next = p.to;
+  }
+  if (parts.size() != first.count) {
+    throw UsageError(fmt::format("expected {} shares, found {}", first.count, parts.size()));
+  }
+  return parts;
+}
+
+ExitCode merge_analysis(const MergeArguments& arguments, const Console& console) {
+  if (!arguments.output.empty()) {
+    throw UsageError("-o: not with shares of an analysis: results go to the standard output");
+  }
+  if (arguments.json && arguments.csv) throw UsageError("--json and --csv: one of them at most");
+  const std::vector<tools::AnalysisPart> parts = ordered_parts(arguments.shards);
+  AnalysisPlan plan;
+  plan.tools = parts.front().tools;
+  plan.where = parts.front().where;
+  plan.by = parts.front().by;
+  tools::Setup setup;
+  setup.machine = parts.front().machine;
+  setup.from = parts.front().whole_from;
+  std::unique_ptr<tools::Analysis> whole;
+  for (const tools::AnalysisPart& part : parts) {
+    setup.begins = whole == nullptr;
+    auto analysis = make_analysis(plan, setup);
+    ByteReader in(part.state, fmt::format("share {}", part.number));
+    analysis->load(in);
+    in.expect_end("the state of a share");
+    if (whole) {
+      whole->follow(std::move(*analysis));
+    } else {
+      whole = std::move(analysis);
+    }
+  }
+  ReplayReport report;
+  report.instructions = parts.back().to;
+  report.end = parts.back().stopped ? ReplayReport::End::stopped : ReplayReport::End::complete;
+  print_analysis(*whole, setup.from, report.instructions, report,
+                 arguments.json  ? AnalysisFormat::json
+                 : arguments.csv ? AnalysisFormat::csv
+                                 : AnalysisFormat::text,
+                 console);
+  return ExitCode::ok;
+}
+
 ExitCode run_merge(const MergeArguments& arguments, const Console& console) {
+  if (tools::is_analysis_part(arguments.shards.front())) {
+    return merge_analysis(arguments, console);
+  }
+  if (arguments.csv) throw UsageError("--csv: only with shares of an analysis");
+  if (arguments.output.empty()) throw UsageError("-o is required with shares of a trace");
   require_own_output(arguments.output, arguments.json);
   const std::vector<Share> shares = ordered_shares(arguments.shards);
   const std::unique_ptr<ByteSink> out = open_trace_sink(arguments.output);
@@ -122,19 +194,22 @@ ExitCode run_merge(const MergeArguments& arguments, const Console& console) {
 
 CommandRun define_merge(CLI::App& app) {
   auto arguments = std::make_shared<MergeArguments>();
-  app.add_option("SHARD", arguments->shards, "All shares of one trace, in any order")->required();
-  app.add_option("-o,--output", arguments->output,
-                 "The whole trace; .zst compresses, - is the standard output")
+  app.add_option("SHARD", arguments->shards,
+                 "All shares of one trace, or of one analysis, in any order")
       ->required();
+  app.add_option("-o,--output", arguments->output,
+                 "The whole trace; .zst compresses, - is the standard output");
   app.add_flag("--json", arguments->json, "Print one line of JSON");
+  app.add_flag("--csv", arguments->csv, "Of an analysis: tables of comma-separated values");
   return [arguments](const Console& console) { return run_merge(*arguments, console); };
 }
 
 }  // namespace
 
-extern const Command kMergeCommand{"merge", "Join the shares of a trace that replay --shard made",
+extern const Command kMergeCommand{"merge", "Join the shares that replay --shard or analyze --shard made",
                                    "citcat merge boot.0001-of-0002.kt boot.0002-of-0002.kt "
-                                   "-o boot.kt",
+                                   "-o boot.kt\n"
+                                   "citcat merge mix.0001-of-0002 mix.0002-of-0002 --json",
                                    define_merge};
 
 }  // namespace citcat

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "tools/analyses/branch_follower.h"
 #include "tools/host/tool.h"
 
 namespace citcat::tools {
@@ -46,30 +47,11 @@ class BpredTool final : public Tool {
   Wants wants() const override { return {.executions = true}; }
 
   void* code(const StaticBlock& block) override {
-    Branch& b = branches_.emplace_back();
-    const StaticInstruction& last = block.back();
-    b.first = block.front().linear;
-    const InstructionClass kind = last.info.kind;
-    b.conditional = kind == InstructionClass::jcc || kind == InstructionClass::loop;
-    if (!b.conditional) return &b;
-    b.address = last.linear;
-    const auto behind = static_cast<std::uint32_t>(last.linear.value) + last.info.length;
-    b.index = (behind - 1) & mask_;
-    b.next = LinearAddr{behind};
-    return &b;
+    return &ends_.emplace_back(BranchFollower::end_of(block));
   }
-
   void run(void* mine, const Execution& execution, const Context&) override {
-    auto& b = *static_cast<Branch*>(mine);
-    if (execution.first().iteration != 0) return;
-    if (!first_) first_ = b.first;
-    if (pending_.conditional) settle(b.first);
-    pending_.conditional = b.conditional;
-    if (!b.conditional) return;
-    pending_.address = b.address;
-    pending_.next = b.next;
-    pending_.index = b.index;
-    pending_.target = execution.address(execution.block().count() - 1);
+    follower_.step(*static_cast<const BranchFollower::End*>(mine), execution,
+                   [this](const FollowedBranch& b, LinearAddr to) { settle(b, to); });
   }
 
   std::unique_ptr<Tool> part() const override {
@@ -81,40 +63,27 @@ class BpredTool final : public Tool {
   void report(Report& out) const override;
 
  private:
-  struct Branch {
-    LinearAddr first;          ///< of its block
-    bool conditional = false;  ///< that ends in one
-    LinearAddr address, next;  ///< of the branch, and where it goes on when it is not taken
-    std::size_t index = 0;     ///< into the tables
-  };
-  /// A branch of which is not known yet where it went.
-  struct Pending {
-    bool conditional = false;
-    LinearAddr address, next, target;
-    std::size_t index = 0;
-  };
-
-  /// The branch that is pending went to `to`.
-  void settle(LinearAddr to) {
-    const bool taken = to == pending_.target;
-    if (!taken && to != pending_.next) {
+  void settle(const FollowedBranch& branch, LinearAddr to) {
+    if (!branch.is_conditional()) return;
+    const std::optional<bool> taken = outcome(branch, to);
+    if (!taken) {
       ++unseen_;
       return;
     }
-    ++branches_seen_;
-    // Of one to the instruction behind it nobody can tell.
-    const bool went = to != pending_.next;
-    if (went) ++taken_;
-    if (distinct_last_ != pending_.address) {
-      distinct_.insert(pending_.address);
-      distinct_last_ = pending_.address;
+    ++branches_;
+    if (*taken) ++taken_;
+    if (distinct_last_ != branch.address) {
+      distinct_.insert(branch.address);
+      distinct_last_ = branch.address;
     }
+    // By the address of its last byte, as in IDtrace's branch traces.
+    const std::size_t index = (static_cast<std::uint32_t>(branch.next.value) - 1) & mask_;
     for (std::size_t m = 0; m < kMachines.size(); ++m) {
-      Entry& entry = tables_[m][pending_.index];
+      Entry& entry = tables_[m][index];
       if (begins_) {
-        step(entry, kStart, kMachines[m], went);
+        step(entry, kStart, kMachines[m], *taken);
       } else {
-        for (std::uint8_t s = 0; s < kStates; ++s) step(entry, s, kMachines[m], went);
+        for (std::uint8_t s = 0; s < kStates; ++s) step(entry, s, kMachines[m], *taken);
       }
     }
   }
@@ -132,19 +101,17 @@ class BpredTool final : public Tool {
   bool begins_;
   std::size_t mask_;
   std::array<std::vector<Entry>, kMachines.size()> tables_;
-  std::deque<Branch> branches_;
-  std::optional<LinearAddr> first_;  ///< that ran
-  Pending pending_;
-  std::uint64_t branches_seen_ = 0, taken_ = 0, unseen_ = 0;
+  std::deque<BranchFollower::End> ends_;
+  BranchFollower follower_;
+  std::uint64_t branches_ = 0, taken_ = 0, unseen_ = 0;
   std::set<LinearAddr> distinct_;
   std::optional<LinearAddr> distinct_last_;  ///< added last
 };
 
 void BpredTool::follow(Tool&& tool) {
   auto& later = static_cast<BpredTool&>(tool);
-  if (!later.first_) return;
-  if (pending_.conditional) settle(*later.first_);
-  if (!first_) first_ = later.first_;
+  follower_.follow(later.follower_,
+                   [this](const FollowedBranch& b, LinearAddr to) { settle(b, to); });
   for (std::size_t m = 0; m < kMachines.size(); ++m) {
     for (std::size_t i = 0; i < tables_[m].size(); ++i) {
       Entry& mine = tables_[m][i];
@@ -156,26 +123,19 @@ void BpredTool::follow(Tool&& tool) {
       }
     }
   }
-  pending_ = later.pending_;
-  branches_seen_ += later.branches_seen_;
+  branches_ += later.branches_;
   taken_ += later.taken_;
   unseen_ += later.unseen_;
   distinct_.merge(later.distinct_);
 }
 
 void BpredTool::save(ByteWriter& out) const {
-  const auto address = [&](LinearAddr a) { out.varint(a.value); };
-  out.varint(branches_seen_);
+  out.varint(branches_);
   out.varint(taken_);
   out.varint(unseen_);
-  out.u8(first_ ? 1 : 0);
-  address(first_.value_or(LinearAddr{}));
-  out.u8(pending_.conditional ? 1 : 0);
-  address(pending_.address);
-  address(pending_.next);
-  address(pending_.target);
+  follower_.save(out);
   out.varint(distinct_.size());
-  for (const LinearAddr a : distinct_) address(a);
+  for (const LinearAddr a : distinct_) save_address(out, a);
   for (const auto& table : tables_) {
     for (const Entry& e : table) {
       for (std::uint8_t s = 0; s < kStates; ++s) {
@@ -187,25 +147,12 @@ void BpredTool::save(ByteWriter& out) const {
 }
 
 void BpredTool::load(ByteReader& in) {
-  const auto address = [&](const char* what) {
-    const std::uint64_t value = in.varint(what);
-    if (value > 0xffffffff) in.fail("expected an address of 32 bits");
-    return LinearAddr{static_cast<std::uint32_t>(value)};
-  };
-  branches_seen_ = in.varint("branches");
+  branches_ = in.varint("branches");
   taken_ = in.varint("taken branches");
   unseen_ = in.varint("branches not seen to go on");
-  const bool ran = in.u8("something ran") != 0;
-  const LinearAddr first = address("first address");
-  if (ran) first_ = first;
-  pending_.conditional = in.u8("a branch is pending") != 0;
-  pending_.address = address("pending branch");
-  pending_.next = address("behind it");
-  pending_.target = address("its target");
-  pending_.index =
-      static_cast<std::size_t>((static_cast<std::uint32_t>(pending_.next.value) - 1) & mask_);
+  follower_.load(in);
   const std::uint64_t distinct = in.varint("different branches");
-  for (std::uint64_t i = 0; i < distinct; ++i) distinct_.insert(address("branch"));
+  for (std::uint64_t i = 0; i < distinct; ++i) distinct_.insert(load_address(in, "branch"));
   for (auto& table : tables_) {
     for (Entry& e : table) {
       for (std::uint8_t s = 0; s < kStates; ++s) {
@@ -219,12 +166,12 @@ void BpredTool::load(ByteReader& in) {
 
 void BpredTool::report(Report& out) const {
   const auto share = [&](std::uint64_t n) {
-    return branches_seen_ != 0
-               ? 100.0 * static_cast<double>(n) / static_cast<double>(branches_seen_)
+    return branches_ != 0
+               ? 100.0 * static_cast<double>(n) / static_cast<double>(branches_)
                : 0.0;
   };
   out.value("entries", "entries", std::uint64_t{tables_[0].size()});
-  out.value("branches", "conditional branches", branches_seen_);
+  out.value("branches", "conditional branches", branches_);
   out.value("distinct", "different ones", std::uint64_t{distinct_.size()});
   out.value("taken", "taken", taken_);
   out.value("unseen", "not seen to go on", unseen_);

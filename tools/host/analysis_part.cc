@@ -52,6 +52,7 @@ void write_analysis_part(const std::string& path, const AnalysisPart& part) {
   out.varint(part.number);
   out.varint(part.count);
   for (const std::uint64_t n : {part.whole_from, part.whole_to, part.from, part.to}) out.varint(n);
+  out.u8(part.stopped ? 1 : 0);
   out.u8(static_cast<std::uint8_t>(part.machine.model));
   out.u32(part.machine.ram_bytes);
   out.u32(part.machine.address_mask);
@@ -93,6 +94,7 @@ AnalysisPart parse_analysis_part(std::span<const std::uint8_t> bytes, const std:
   for (std::uint64_t* const n : {&part.whole_from, &part.whole_to, &part.from, &part.to}) {
     *n = in.varint("instruction");
   }
+  part.stopped = in.u8("whether it stopped") != 0;
   const std::uint8_t model = in.u8("processor");
   if (model > static_cast<std::uint8_t>(CpuModel::p6)) in.fail("expected a processor");
   part.machine.model = static_cast<CpuModel>(model);

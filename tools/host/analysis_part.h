@@ -20,6 +20,7 @@ struct AnalysisPart {
   std::uint32_t number = 1, count = 1;      ///< which share of how many
   std::uint64_t whole_from = 0, whole_to = 0;  ///< instructions of all shares
   std::uint64_t from = 0, to = 0;              ///< of this one
+  bool stopped = false;                        ///< before the end of the run
   MachineFacts machine;
   std::vector<std::uint8_t> state;  ///< Analysis::save()
 

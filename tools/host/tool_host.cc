@@ -299,7 +299,32 @@ void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t itera
   if (!in_range(now)) return;
   KnownCode& code = library_.single(e, rest);
   const bool nothing = e.info->is_repeated() && e.ea_count == 0 && e.info->ea_count != 0;
+  if (wants_.values && !e.references.empty()) {
+    return tell_with_values(code, e, iterations, step, now);
+  }
   tell(code, Execution(code.block, now, e.ea, references, iterations, step, nothing));
+}
+
+/// Iterations of a string one by one, with what memory holds behind them: each wrote elsewhere, and what
+/// MOVS read is what it wrote.
+void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
+                                std::uint32_t iterations, std::uint32_t step, Position now) {
+  const Memory& memory = context_.machine().memory();
+  std::vector<Reference> references(e.references.begin(), e.references.end());
+  std::uint32_t addresses[2] = {e.ea[0], e.ea[1]};
+  for (std::uint32_t i = 0; i < iterations; ++i, ++now.iteration) {
+    for (Reference& r : references) {
+      std::memcpy(&r.value, memory.host(r.physical), std::min<std::size_t>(r.size, 8));
+    }
+    const bool moves = references.size() == 2 && references[1].write;
+    if (moves) references[0].value = references[1].value;
+    tell(code, Execution(code.block, now, addresses, references));
+    for (Reference& r : references) {
+      r.physical = PhysAddr{static_cast<std::uint32_t>(r.physical.value) + step};
+      r.linear = LinearAddr{static_cast<std::uint32_t>(r.linear.value) + step};
+    }
+    for (std::uint32_t& a : addresses) a += step;
+  }
 }
 
 // ---------------------------------------------------------------------------------------------

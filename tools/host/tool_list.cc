@@ -11,16 +11,23 @@ extern const ToolRow kNullTool;
 extern const ToolRow kCountTool;
 extern const ToolRow kBpredTool;
 extern const ToolRow kCacheTool;
+extern const ToolRow kBranchesTool;
+extern const ToolRow kStringsTool;
+extern const ToolRow kFootprintTool;
+extern const ToolRow kCoverageTool;
+extern const ToolRow kMemoryTool;
+extern const ToolRow kIoTool;
+extern const ToolRow kEventsTool;
+extern const ToolRow kWatchTool;
 
 // Of those whose result is a file (tools/export/exporter_list.h); null where there is none of that name.
 const ToolRow* find_exporter_tool(const std::string& name);
 
 const std::vector<const ToolRow*>& tool_list() {
   static const std::vector<const ToolRow*> tools{
-      &kNullTool,
-      &kCountTool,
-      &kBpredTool,
-      &kCacheTool,
+      &kCountTool,     &kBpredTool,    &kCacheTool,  &kBranchesTool, &kStringsTool,
+      &kFootprintTool, &kCoverageTool, &kMemoryTool, &kIoTool,       &kEventsTool,
+      &kWatchTool,     &kNullTool,
   };
   return tools;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/table_descriptor.h"
@@ -297,65 +296,6 @@ void FastTier::note_flags(const Block& block, std::uint32_t count) {
   s.shift_count = 0;
 }
 
-void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t first) {
-  if (count == 0 || !cpu_.audience.hears_instructions()) return;
-  const BlockCode& code = *block.code;
-  const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area_.data());
-  if (references_) gather_references(block, count);
-  if (count == block.count) {
-    cpu_.audience.block(code, addresses, {first, 0}, references_told_);
-  } else {
-    cpu_.audience.block(code.first(count), addresses, {first, 0}, references_told_);
-  }
-}
-
-/// Makes `references_told_` of what the first `count` instructions of a block accessed.
-void FastTier::gather_references(const Block& block, std::uint32_t count) {
-  const State& s = *s_;
-  references_told_.resize(s.logged);
-  DataReference* out = references_told_.data();
-  for (std::uint32_t i = 0; i < s.logged; ++i, ++out) {
-    const fast::LoggedAccess& access = s.log[i];
-    out->physical = PhysAddr{access.physical};
-    out->linear = LinearAddr{access.linear};
-    out->value = access.after;
-    out->size = access.size;
-    out->instruction = static_cast<std::uint16_t>(block.number_of(access.op));
-    out->write = access.write;
-  }
-  if (walks_.empty()) [[likely]] return;
-  // From the last one on, so that the places of those before stay. The rest is of what did not
-  // complete.
-  const auto made = std::partition_point(
-      walks_.begin(), walks_.end(), [&](const NotedWalk& w) { return w.instruction < count; });
-  for (auto w = made; w != walks_.begin();) {
-    --w;
-    DataReference walk;
-    walk.physical = w->entry;
-    walk.size = static_cast<std::uint16_t>(w->size);
-    walk.instruction = static_cast<std::uint16_t>(w->instruction);
-    walk.kind = AccessKind::walk;
-    references_told_.insert(references_told_.begin() + w->logged, walk);
-  }
-  walks_.erase(walks_.begin(), made);
-}
-
-void FastTier::note_walk(PhysAddr entry, std::uint32_t size) {
-  if (walks_for_ == nullptr) {
-    cpu_.audience.read(entry, size, AccessKind::walk, cpu_.position, false);
-    return;
-  }
-  walks_.push_back({entry, size, s_->logged, s_->block->number_of(walks_for_)});
-}
-
-/// Those that no block was told with.
-void FastTier::tell_walks() {
-  for (const NotedWalk& w : walks_) {
-    cpu_.audience.read(w.entry, w.size, AccessKind::walk, {position(), 0}, false);
-  }
-  walks_.clear();
-}
-
 // ---------------------------------------------------------------------------------------------
 // Where nothing is compared
 
@@ -434,17 +374,6 @@ FastTier::Stretch FastTier::run_chain(Policy policy, std::uint64_t until, bool w
     if (done != 0) cpu_.audience.counted(s.block->code->first(done), 1);
   }
   return after_block(policy);
-}
-
-void FastTier::tell_counts() {
-  for (const auto& state : states_) {
-    const Block* block = std::exchange(state->counted, nullptr);
-    while (block != nullptr) {
-      const std::uint64_t executions = std::exchange(block->executions, 0);
-      if (executions != 0) cpu_.audience.counted(*block->code, executions);
-      block = block->next_counted;
-    }
-  }
 }
 
 /// After blocks that nobody judges.
@@ -627,35 +556,6 @@ FastTier::Stretch FastTier::run_string(const Block& block) {
   eip_ += info.length;
   s.set_interrupts = false;
   return Stretch::ended;
-}
-
-void FastTier::tell_iterations(const DecodedInstruction& info,
-                               const std::array<fast::StringLoop::Operand, 2>& first,
-                               std::uint32_t count, std::uint32_t step) {
-  if (!cpu_.audience.hears_instructions()) return;
-  ExecutedInstruction e;
-  e.info = &info;
-  e.eip = eip_;
-  e.linear = shape_.code_base + eip_;
-  e.physical = PhysAddr{s_->block->frame + (e.linear & kPageMask)};
-  e.ea_count = count == 0 ? std::uint8_t{0} : info.ea_count;
-  for (unsigned i = 0; i < e.ea_count; ++i) e.ea[i] = first[info.ea[i].argument].linear;
-  std::array<DataReference, 2> references;
-  if (references_ && count != 0) {
-    for (unsigned i = 0; i < info.operand_count; ++i) {
-      references[i].physical = first[i].at;
-      references[i].linear = LinearAddr{first[i].linear};
-      references[i].size = info.operands[i].size;
-      references[i].write = info.operands[i].write;
-    }
-    e.references = std::span(references).first(info.operand_count);
-  }
-  const Position now{position(), strings_.iterations()};
-  if (info.is_repeated() && count != 0) {
-    cpu_.audience.iterations(e, count, step, now);
-  } else {
-    cpu_.audience.instruction(e, {now.instruction, 0}, false);
-  }
 }
 
 fast::StringPage FastTier::find_string_page(std::uint32_t linear, bool write) {
