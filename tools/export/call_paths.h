@@ -6,6 +6,10 @@
 // machine has frames of its own: of a program that of its address space, of the system the eight
 // kilobytes that its stack pointer lies in (Linux on i386), so that a task that is left and comes
 // back finds its frames. A delivery is a frame, too.
+//
+// The system leaves a stack in two ways. A call whose return address is on another one goes on there,
+// as handlers do on the stack for interrupts: the frames go along. A task is switched to when the
+// stack pointer becomes that of one that was left: its last frame is of that stack, and is kept.
 
 #include <cstdint>
 #include <string>
@@ -47,9 +51,14 @@ class CallPaths {
   using Stack = std::vector<Frame>;
 
   std::uint32_t child(std::uint32_t parent, Kind kind, std::uint32_t value);
-  Stack& stack_of(const Step& step);
-  Stack& stack_at(std::uint32_t level, std::uint32_t address_space, std::uint32_t slot);
   void enter(Stack& stack, std::uint32_t node, std::uint32_t slot);
+  Stack& stack_at(std::uint64_t stack, std::uint32_t level, std::uint32_t address_space);
+  Stack& stack_of(const Step& step);
+  Stack& stack_of_call(const Step& step, std::uint32_t slot);
+  void begin_delivery(Stack& stack);
+  void end_delivery(Stack& stack);
+  void call(const Step& step, std::uint32_t node);
+  void return_from(const Step& step);
 
   static std::uint64_t key(std::uint32_t parent, Kind kind, std::uint32_t value);
 
@@ -61,7 +70,7 @@ class CallPaths {
   std::uint32_t address_space_ = 0;            ///< of the last step
   bool delivered_ = false;                     ///< since the last step
   Kind delivery_ = Kind::interrupt;
-  std::uint32_t vector_ = 0;
+  std::uint32_t vector_ = 0, esp_ = 0;
   bool returned_ = false;  ///< from a delivery, since the last step
 };
 

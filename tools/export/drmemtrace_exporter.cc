@@ -134,9 +134,13 @@ class DrmemtraceTool final : public StepTool {
   unsigned depth_ = 0;                        ///< hardware events that have not returned
   LinearAddr last_next_;                      ///< where the last step of the whole went on
   std::optional<LinearAddr> returned_from_;   ///< an IRET or SYSEXIT was the last step: its address
-  std::unordered_map<std::uint32_t, LinearAddr> expected_;  ///< user view: next, by thread
-  std::optional<std::uint32_t> system_call_;  ///< user view: its number, behind the last step
-  bool in_system_call_ = false;               ///< user view: since the last step
+  LinearAddr last_behind_;                    ///< the address behind it
+  /// User view, by thread: where it goes on, unless the system makes it go on elsewhere.
+  struct Expected {
+    LinearAddr next;
+    bool from_system_call = false;
+  };
+  std::unordered_map<std::uint32_t, Expected> expected_;
 };
 
 /// What every file begins with.
@@ -160,6 +164,11 @@ void DrmemtraceTool::begin(const Step& step) {
 }
 
 void DrmemtraceTool::hardware_event(LinearAddr from) {
+  if (returned_from_ && depth_ > 0) {
+    --depth_;
+    marker(kHardwareReturn, word_of(*returned_from_));
+  }
+  returned_from_.reset();
   ++depth_;
   marker(kHardwareEvent, word_of(from));
 }
@@ -194,14 +203,10 @@ void DrmemtraceTool::enter_level(const Step& step) {
 /// In the user view a program goes on elsewhere only because the system made it: a signal, or a
 /// system call that changes the context.
 void DrmemtraceTool::write_discontinuity(const Step& step) {
-  if (system_call_) marker(kSystemCall, *system_call_);
-  system_call_.reset();
-  const auto expected = expected_.find(thread_of(step.address_space));
-  const bool elsewhere = expected != expected_.end() && expected->second != step.code->linear;
-  if (elsewhere && !step.further) {
-    marker(in_system_call_ ? kKernelTransfer : kKernelEvent, word_of(expected->second));
-  }
-  in_system_call_ = false;
+  const auto found = expected_.find(thread_);
+  if (found == expected_.end() || found->second.next == step.code->linear || step.further) return;
+  const Expected& expected = found->second;
+  marker(expected.from_system_call ? kKernelTransfer : kKernelEvent, word_of(expected.next));
 }
 
 void DrmemtraceTool::write_encoding(const StaticInstruction& code) {
@@ -222,8 +227,6 @@ void DrmemtraceTool::write_encoding(const StaticInstruction& code) {
 void DrmemtraceTool::step(const Step& step) {
   if (!begun_) begin(step);
   if (view_ == View::user && step.level != 3) return;
-  // The number of a system call belongs to who made it.
-  if (view_ == View::user && system_call_) marker(kSystemCall, *std::exchange(system_call_, {}));
   enter_thread(step.address_space);
   if (view_ == View::whole) {
     enter_level(step);
@@ -239,14 +242,17 @@ void DrmemtraceTool::step(const Step& step) {
   }
   ++written_;
   last_next_ = step.next;
-  expected_[thread_] = step.next;
+  last_behind_ = step.behind();
+  expected_[thread_] = {step.next, false};
 }
 
 void DrmemtraceTool::happened_in_system(const Happening& h) {
   switch (h.event.kind) {
     case MachineEvent::Kind::delivered:
+      return hardware_event(
+          h.event.delivery.kind == DeliveredEvent::Kind::software ? last_behind_ : last_next_);
     case MachineEvent::Kind::fast_call:
-      return hardware_event(last_next_);
+      return hardware_event(last_behind_);
     case MachineEvent::Kind::returned:
     case MachineEvent::Kind::fast_return:
       returned_from_ = last_next_;
@@ -264,10 +270,13 @@ void DrmemtraceTool::happened(const Happening& h) {
                             h.event.delivery.kind == DeliveredEvent::Kind::software &&
                             h.event.delivery.vector == kLinuxSystemCall;
   if (!by_interrupt && h.event.kind != MachineEvent::Kind::fast_call) return;
-  system_call_ = h.eax;
-  in_system_call_ = true;
-  // SYSENTER and INT go on where the system returns to.
-  expected_.erase(thread_);
+  marker(kSystemCall, h.eax);
+  if (by_interrupt) {
+    expected_[thread_] = {last_behind_, true};
+  } else {
+    // SYSENTER goes on where the system wants it to.
+    expected_.erase(thread_);
+  }
 }
 
 void DrmemtraceTool::end() {

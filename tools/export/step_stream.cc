@@ -107,8 +107,9 @@ void StepTool::event(const MachineEvent& event, const Context& context) {
     const std::uint32_t base = word_of(pending_.code->linear) - pending_.code->eip;
     settle(LinearAddr{base + event.delivery.eip}, event.position.instruction);
   }
-  events_.push_back({event, context.level(), context.address_space(),
-                     static_cast<std::uint32_t>(context.machine().engine().gpr(kEax))});
+  const Engine& engine = context.machine().engine();
+  events_.push_back({event, context.level(), context.address_space(), engine.gpr(kEax),
+                     engine.segment_base(kSs) + engine.gpr(kEsp)});
   if (!is_pending_) tell_events();
 }
 

@@ -50,6 +50,7 @@ struct Happening {
   std::uint32_t level = 0;          ///< behind it
   std::uint32_t address_space = 0;  ///< the same
   std::uint32_t eax = 0;            ///< at it: of a system call, its number
+  std::uint32_t esp = 0;            ///< the stack pointer behind it, as a linear address
 };
 
 /// What all exporters count, to be held against each other.
