@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
 #include <optional>
 #include <protozero/pbf_writer.hpp>
 #include <string>
@@ -112,13 +112,18 @@ class PerfettoTool final : public StepTool {
 
   void step(const Step& step) override {
     if (!described_) describe_tracks();
-    const std::uint64_t time = step.position.instruction;
+    const std::uint64_t time = now(step.position);
     change(process_, TrackId::process, time, step.address_space,
            fmt::format("{:08x}", step.address_space));
     change(level_, TrackId::level, time, step.level, fmt::format("level {}", step.level));
     // Where level 3 runs, every delivery has returned.
     if (step.level == 3) close_deliveries(time, 0);
-    last_ = time;
+  }
+
+  /// Time does not go back, as positions do where an interrupt is taken within a REP.
+  std::uint64_t now(Position position) {
+    last_ = std::max(last_, position.instruction);
+    return last_;
   }
 
   void close_deliveries(std::uint64_t time, std::size_t left) {
@@ -149,7 +154,7 @@ class PerfettoTool final : public StepTool {
   void happened(const Happening& h) override {
     if (!described_) describe_tracks();
     const MachineEvent& e = h.event;
-    const std::uint64_t time = std::max(last_, e.position.instruction);
+    const std::uint64_t time = now(e.position);
     switch (e.kind) {
       case MachineEvent::Kind::delivered:
         return open(time, delivery_name(e.delivery));

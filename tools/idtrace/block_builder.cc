@@ -14,7 +14,7 @@ bool IdtraceBlockBuilder::continues_repeat(std::uint32_t address, const DecodedI
 void IdtraceBlockBuilder::instruction(LinearAddr linear, const DecodedInstruction& info,
                                       std::span<const std::uint32_t> addresses,
                                       std::uint32_t count, std::uint32_t step) {
-  const std::uint32_t address = linear.value;
+  const auto address = static_cast<std::uint32_t>(linear.value);
   if (!continues_repeat(address, info, !addresses.empty())) {
     end_repeat();
     const bool joins = !run_.instructions.empty() && address == next_ && !opened_ &&
