@@ -24,6 +24,7 @@ struct AnalysisPlan {
   std::string where, by;             ///< empty: everything, nothing
   std::string window;                ///< empty: one, of it all
   std::vector<std::string> symbols;  ///< files of names, besides those of the recording
+  std::string output;                ///< Setup::output
   ReplayRange range;
   bool check = true;
   ComparisonPolicy policy;
