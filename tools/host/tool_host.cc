@@ -357,7 +357,8 @@ void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t itera
   if (wants_.values && !e.references.empty()) {
     return tell_with_values(code, e, iterations, step, now);
   }
-  tell(code, Execution(code.block, now, e.ea, references, iterations, step, nothing));
+  const std::uint32_t addresses[2] = {e.ea[0].low32(), e.ea[1].low32()};
+  tell(code, Execution(code.block, now, addresses, references, iterations, step, nothing));
 }
 
 /// Iterations of a string one by one, with what memory holds behind them: each wrote elsewhere, and what
@@ -366,7 +367,7 @@ void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
                                 std::uint32_t iterations, std::uint32_t step, Position now) {
   const Memory& memory = context_.machine().memory();
   std::vector<Reference> references(e.references.begin(), e.references.end());
-  std::uint32_t addresses[2] = {e.ea[0], e.ea[1]};
+  std::uint32_t addresses[2] = {e.ea[0].low32(), e.ea[1].low32()};
   for (std::uint32_t i = 0; i < iterations; ++i, ++now.iteration) {
     for (Reference& r : references) {
       std::memcpy(&r.value, memory.host(r.physical), std::min<std::size_t>(r.size, 8));

@@ -91,15 +91,15 @@ void FastTier::tell_iterations(const DecodedInstruction& info,
   ExecutedInstruction e;
   e.info = &info;
   e.eip = eip_;
-  e.linear = shape_.code_base + eip_;
-  e.physical = PhysAddr{s_->block->frame + (e.linear & kPageMask)};
+  e.linear = linear32(shape_.code_base, eip_);
+  e.physical = s_->block->frame.plus32(e.linear.offset_in_page());
   e.ea_count = count == 0 ? std::uint8_t{0} : info.ea_count;
   for (unsigned i = 0; i < e.ea_count; ++i) e.ea[i] = first[info.ea[i].argument].linear;
   std::array<DataReference, 2> references;
   if (references_ && count != 0) {
     for (unsigned i = 0; i < info.operand_count; ++i) {
       references[i].physical = first[i].at;
-      references[i].linear = LinearAddr{first[i].linear};
+      references[i].linear = first[i].linear;
       references[i].size = info.operands[i].size;
       references[i].write = info.operands[i].write;
     }
