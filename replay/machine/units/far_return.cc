@@ -228,7 +228,7 @@ void FarReturn::tell_stack_read(LinearAddr linear, std::uint32_t size) {
     if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, n)) {
       throw UndefinedMemory{at, n, "stack"};
     }
-    flight_.accessed = LinearAddr{linear};
+    flight_.accessed = linear;
     if (cpu_.wants_reads) cpu_.audience.read(at, n, AccessKind::data, cpu_.position);
     linear = linear.plus32(n);
     size -= n;
