@@ -77,6 +77,9 @@ std::string why_serial(const AnalysisPlan& plan, const Setup& setup) {
   if (splits || (scope && scope->needs_history())) {
     return "interrupts and system calls that are open are followed from the beginning on";
   }
+  if (!plan.window.empty() && !tools::WindowPlan::parse(plan.window, ~std::uint64_t{0}).by_position()) {
+    return "the events that open and close windows are counted from the beginning on";
+  }
   const std::vector<std::string> serial = analysis->serial_tools();
   if (!serial.empty()) return serial.front() + " cannot put parts together";
   return "";
@@ -96,6 +99,11 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   host_options.to = plan.range.to;
   host_options.scope = scope ? &*scope : nullptr;
   host_options.names = &names;
+  std::optional<tools::WindowPlan> windows;
+  if (!plan.window.empty()) {
+    windows = tools::WindowPlan::parse(plan.window, file.recording().instructions.value_or(0));
+    host_options.windows = &*windows;
+  }
 
   std::unique_ptr<ToolHost> host;
   const auto start_over = [&]() -> Observer* {

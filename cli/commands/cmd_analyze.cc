@@ -87,6 +87,7 @@ ExitCode run_share(const AnalyzeArguments& arguments, const RecordingFile& file,
   part.tools = plan.tools;
   part.where = plan.where;
   part.by = plan.by;
+  part.window = plan.window;
   part.number = shard.number;
   part.count = shard.count;
   part.whole_from = arguments.plan.range.from;
@@ -153,6 +154,9 @@ void define_common(CLI::App& app, AnalyzeArguments& arguments) {
       ->take_all();
   app.add_option("--by", arguments.plan.by,
                  "Split every table: process, level, interrupt, or several with commas");
+  app.add_option("--window", arguments.plan.window,
+                 "Only in windows: 'every 10M for 100k', 'every 1000 calls for 10 calls', "
+                 "'random 30 of 100k seed 7' or 'FROM-TO, FROM-TO'");
   arguments.positions.define(app);
   app.add_option("--jobs", arguments.jobs,
                  "Processes that replay parts of the run, each from a checkpoint")

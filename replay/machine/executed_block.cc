@@ -11,8 +11,8 @@ ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {
   e.eip = eip(i);
   e.physical = physical(i);
   e.ea_count = e.info->ea_count;
-  const std::uint32_t* const address = addresses_ + code_->instruction(i).first_address;
-  for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = address[a];
+  const std::uint32_t* const address = addresses_ + code_->instruction(i).addresses_before;
+  for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = LinearAddr{address[a]};
   const auto behind = [](std::uint32_t n, const DataReference& r) { return n < r.instruction; };
   const auto before = [](const DataReference& r, std::uint32_t n) { return r.instruction < n; };
   const auto first = std::lower_bound(references_.begin(), references_.end(), i, before);

@@ -25,8 +25,6 @@ class CacheTool final : public Tool {
 
   Wants wants() const override { return {.references = true, .walks = true, .events = true}; }
   std::optional<WalkPolicy> walks() const override { return descriptor_.walks; }
-  bool merges() const override { return false; }
-
   void run(void*, const Execution& execution, const Context& context) override {
     if (!begun_) begin(context);
     const StaticBlock& block = execution.block();
@@ -221,7 +219,7 @@ extern const ToolRow kCacheTool{
     "writes=WHICH  through (default) or back,\n"
     "allocate      stores that miss fill their line\n",
     "citcat analyze boot.citcat --tool cache:model=i486",
-    ToolRow::Merging::exact,
+    ToolRow::Merging::serial,
     make};
 
 }  // namespace citcat::tools

@@ -49,6 +49,7 @@ void write_analysis_part(const std::string& path, const AnalysisPart& part) {
   for (const std::string& tool : part.tools) out.string(tool);
   out.string(part.where);
   out.string(part.by);
+  out.string(part.window);
   out.varint(part.number);
   out.varint(part.count);
   for (const std::uint64_t n : {part.whole_from, part.whole_to, part.from, part.to}) out.varint(n);
@@ -89,6 +90,7 @@ AnalysisPart parse_analysis_part(std::span<const std::uint8_t> bytes, const std:
   for (std::size_t i = 0; i < tools; ++i) part.tools.push_back(in.string("tool", kMaxText));
   part.where = in.string("scope", kMaxText);
   part.by = in.string("splits", kMaxText);
+  part.window = in.string("windows", kMaxText);
   part.number = static_cast<std::uint32_t>(in.count("number of the share", 0xffffffff));
   part.count = static_cast<std::uint32_t>(in.count("count of shares", 0xffffffff));
   for (std::uint64_t* const n : {&part.whole_from, &part.whole_to, &part.from, &part.to}) {

@@ -58,12 +58,12 @@ KnownCode& CodeLibrary::block(const BlockCode& code) {
     StaticInstruction& s = scratch_.emplace_back();
     const std::uint32_t begin = code.begin_of(i);
     s.info = code.instruction(i).info;
-    s.linear = LinearAddr{code.linear() + begin};
+    s.linear = code.linear().plus32(begin);
     s.eip = static_cast<std::uint32_t>(s.linear.value) - code.code_base();
     s.physical = code.physical(begin);
     const std::uint32_t here = s.bytes_in_first_page();
     if (here < s.info.length) s.physical_rest = code.physical(begin + here);
-    s.first_address = code.instruction(i).first_address;
+    s.first_address = code.instruction(i).addresses_before;
   }
   return find(scratch_);
 }
@@ -72,7 +72,7 @@ KnownCode& CodeLibrary::single(const ExecutedInstruction& e, PhysAddr rest) {
   scratch_.resize(1);
   StaticInstruction& s = scratch_.front();
   s.info = *e.info;
-  s.linear = LinearAddr{e.linear};
+  s.linear = e.linear;
   s.eip = e.eip;
   s.physical = e.physical;
   s.physical_rest = s.bytes_in_first_page() < s.info.length ? rest : PhysAddr{};

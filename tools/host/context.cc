@@ -6,9 +6,6 @@ namespace citcat::tools {
 
 namespace {
 
-/// Of Linux on i386 (arch/x86/include/asm/irq_vectors.h: IA32_SYSCALL_VECTOR).
-constexpr std::uint8_t kSystemCallVector = 0x80;
-
 bool is_interrupt(DeliveredEvent::Kind kind) {
   return kind == DeliveredEvent::Kind::external || kind == DeliveredEvent::Kind::nmi ||
          kind == DeliveredEvent::Kind::smi;
@@ -31,15 +28,11 @@ std::uint32_t Context::interrupt_depth() const {
   return depth;
 }
 
-void Context::watch(const Machine& machine) {
-  machine_ = &machine;
-  address_space_ = machine.engine().cr(3);
-  level_ = machine_level();
-}
-
 std::uint32_t Context::machine_level() const { return machine_->engine().hflags() & kHfCpl; }
 
 void Context::settle(std::uint32_t level) {
+  if (!begun_) address_space_ = machine_->engine().cr(3);
+  begun_ = true;
   level_ = level;
   if (level == kUserLevel) {
     open_.reset();
@@ -50,6 +43,7 @@ void Context::settle(std::uint32_t level) {
 }
 
 void Context::address_space_loaded(std::uint32_t cr3) {
+  begun_ = true;
   if (cr3 == address_space_) return;
   // What was interrupted in the one is open until that goes on.
   open_of_[address_space_] = std::move(open_);

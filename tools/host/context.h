@@ -51,9 +51,14 @@ class Context {
   std::uint32_t interrupt_depth() const;
 
   static constexpr std::uint32_t kUserLevel = 3;
+  /// Of Linux on i386 (arch/x86/include/asm/irq_vectors.h: IA32_SYSCALL_VECTOR).
+  static constexpr std::uint8_t kSystemCallVector = 0x80;
 
   // For the host.
-  void watch(const Machine& machine);
+  /// Where the machine is going to stand when something is told first, it need not stand yet.
+  void watch(const Machine& machine) { machine_ = &machine; }
+  /// refresh() was called.
+  bool begun() const { return begun_; }
   /// What is going to be told ran at the level at which the machine is. True where that is another one
   /// than before.
   bool refresh() {
@@ -87,7 +92,8 @@ class Context {
   const Machine* machine_ = nullptr;
   bool returning_ = false;  ///< an IRET or RSM was told last
   std::uint32_t address_space_ = 0;
-  std::uint32_t level_ = 0;
+  std::uint32_t level_ = kUnknownLevel;
+  bool begun_ = false;
   std::shared_ptr<const Open> open_;
   std::uint32_t interrupted_level_ = 0;
   std::shared_ptr<const Open> interrupted_open_;

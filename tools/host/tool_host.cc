@@ -49,6 +49,9 @@ ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
       counts_only_(!wants_.any_execution() &&
                    (options.scope == nullptr || !options.scope->has_data_terms())) {
   if (options_.names != nullptr) options_.names->set_watcher(this);
+  if (options.windows != nullptr && !options.windows->by_position()) {
+    counter_.emplace(*options.windows);
+  }
   const std::vector<Wants> each = analysis.wants_of_each();
   for (std::size_t i = 0; i < each.size(); ++i) {
     if (each[i].any_execution()) run_.push_back(i);
@@ -69,7 +72,8 @@ citcat::Wants ToolHost::wants() const {
   w.references = wants_.references || wants_.walks || wants_.values || data;
   if (wants_.registers) w.stores = w.reads = w.mappings = true;
   // The machine counts in any order: only where what is told does not depend on when it is.
-  w.counts = counts_only_ && options_.scope == nullptr && analysis_.by().empty();
+  w.counts = counts_only_ && options_.scope == nullptr && analysis_.by().empty() &&
+             options_.windows == nullptr;
   return w;
 }
 
@@ -78,7 +82,55 @@ void ToolHost::watch(const Machine& machine) {
   context_changed();
 }
 
-std::uint64_t ToolHost::attends_from() const { return options_.from; }
+std::uint64_t ToolHost::attends_from() const {
+  if (options_.windows == nullptr || counter_) return options_.from;
+  const std::uint64_t now =
+      std::max(options_.from, context_.machine().position().instruction);
+  return options_.windows->has(now) ? options_.from : options_.windows->next_edge(now);
+}
+
+/// All of [first, end) is told.
+bool ToolHost::is_told_whole(Position first, std::uint64_t end) const {
+  if (first.instruction < options_.from || end > options_.to) return false;
+  if (options_.windows == nullptr) return true;
+  if (counter_) return counter_->is_open();
+  return options_.windows->has(first.instruction) &&
+         options_.windows->next_edge(first.instruction) >= end;
+}
+
+/// What happened, or ran, at `now` may open or close a window.
+void ToolHost::count_for_windows(Counted what, Position now) {
+  if (!counter_ || now.instruction < options_.from || now.instruction >= options_.to) return;
+  const bool was_open = counter_->is_open();
+  // A window that closes here is told so while it is open, one that opens when it is.
+  if (was_open) {
+    WindowCounter after = *counter_;
+    if (after.count(what)) tell_event(event_at(MachineEvent::Kind::window_closed, now));
+  }
+  if (counter_->count(what) && !was_open) {
+    tell_event(event_at(MachineEvent::Kind::window_opened, now));
+  }
+}
+
+void ToolHost::count_for_windows(const ExecutedInstruction& e, Position now) {
+  if (!counter_ || now.iteration != 0) return;
+  count_for_windows(Counted::instructions, now);
+  switch (e.info->kind) {
+    case InstructionClass::jcc:
+    case InstructionClass::loop:
+      return count_for_windows(Counted::branches, now);
+    case InstructionClass::call:
+    case InstructionClass::far_call:
+      return count_for_windows(Counted::calls, now);
+    case InstructionClass::ret:
+    case InstructionClass::far_return:
+      return count_for_windows(Counted::returns, now);
+    case InstructionClass::sysenter:
+      return count_for_windows(Counted::syscalls, now);
+    default:
+      return;
+  }
+}
 
 // ---------------------------------------------------------------------------------------------
 // Context and scope
@@ -224,7 +276,7 @@ void ToolHost::block(const ExecutedBlock& block, Position first) {
   if (context_.refresh()) [[unlikely]]
     context_changed();
   const std::uint64_t end = first.instruction + block.count();
-  if (first.instruction < options_.from || end > options_.to) [[unlikely]] {
+  if (counter_ || !is_told_whole(first, end)) [[unlikely]] {
     return block_by_instructions(block, first);
   }
   if (!pending_.empty()) [[unlikely]]
@@ -239,7 +291,9 @@ void ToolHost::block_by_instructions(const ExecutedBlock& block, Position first)
   KnownCode& code = code_of(block);
   const Execution whole(code.block, first, block.addresses(), block.references());
   for (std::uint32_t i = 0; i < block.count(); ++i) {
-    if (!in_range({first.instruction + i, 0})) continue;
+    const Position now{first.instruction + i, 0};
+    if (counter_) count_for_windows(block.instruction(i), now);
+    if (!in_range(now)) continue;
     KnownCode& one = library_.single(code.block[i]);
     claimed_.clear();
     for (const Reference& r : block.references()) {
@@ -261,7 +315,7 @@ void ToolHost::iterations(const ExecutedInstruction& first, std::uint32_t count,
 void ToolHost::tell_alone(const ExecutedInstruction& e, std::uint32_t iterations,
                           std::uint32_t step, Position now) {
   const InstructionClass kind = e.info->kind;
-  if (is_software_interrupt(kind)) {
+  if (is_software_interrupt(kind) && std::exchange(interrupted_at_, std::nullopt) == now) {
     context_.swap_with_interrupted();
     context_changed();
     tell_in_context(e, iterations, step, now);
@@ -295,6 +349,7 @@ void ToolHost::follow_context(const ExecutedInstruction& e, Position now) {
 
 void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t iterations,
                                std::uint32_t step, Position now) {
+  if (counter_) count_for_windows(e, now);
   const PhysAddr rest = rest_of_code();
   const std::span<const Reference> references = claim_accesses(e);
   if (!in_range(now)) return;
@@ -303,7 +358,8 @@ void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t itera
   if (wants_.values && !e.references.empty()) {
     return tell_with_values(code, e, iterations, step, now);
   }
-  tell(code, Execution(code.block, now, e.ea, references, iterations, step, nothing));
+  const std::uint32_t addresses[2] = {e.ea[0].low32(), e.ea[1].low32()};
+  tell(code, Execution(code.block, now, addresses, references, iterations, step, nothing));
 }
 
 /// Iterations of a string one by one, with what memory holds behind them: each wrote elsewhere, and
@@ -312,7 +368,7 @@ void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
                                 std::uint32_t iterations, std::uint32_t step, Position now) {
   const Memory& memory = context_.machine().memory();
   std::vector<Reference> references(e.references.begin(), e.references.end());
-  std::uint32_t addresses[2] = {e.ea[0], e.ea[1]};
+  std::uint32_t addresses[2] = {e.ea[0].low32(), e.ea[1].low32()};
   for (std::uint32_t i = 0; i < iterations; ++i, ++now.iteration) {
     for (Reference& r : references) {
       std::memcpy(&r.value, memory.host(r.physical), std::min<std::size_t>(r.size, 8));
@@ -389,6 +445,7 @@ std::span<const Reference> ToolHost::claim_accesses(const ExecutedInstruction& e
 /// What was told so far belongs to no instruction that completed.
 void ToolHost::flush_others() {
   if (pending_.empty()) return;
+  if (!context_.begun() && context_.refresh()) context_changed();
   const bool tells = in_range(context_.machine().position()) &&
                      (options_.scope == nullptr || options_.scope->holds(context_terms_));
   if (tells && !hears_accesses_.empty()) {
@@ -412,6 +469,7 @@ void ToolHost::tell_event(MachineEvent event) {
   now_ = event.position;
   if (options_.names != nullptr) options_.names->event(event, context_);
   if (hears_events_.empty() || !in_range(event.position)) return;
+  if (!context_.begun() && context_.refresh()) context_changed();
   if (options_.scope != nullptr && !options_.scope->holds(context_terms_)) return;
   Group& mine = group();
   for (const std::size_t i : hears_events_) mine.tools[i]->event(event, context_);
@@ -472,7 +530,20 @@ void ToolHost::delivered(const DeliveredEvent& delivery, Position now) {
   if (now.iteration != 0 && last_repeat_ != nullptr && in_range(now)) ++last_repeat_->interrupted;
   last_repeat_ = nullptr;
   tell_event(event);
+  switch (delivery.kind) {
+    case DeliveredEvent::Kind::exception:
+      count_for_windows(Counted::exceptions, now);
+      break;
+    case DeliveredEvent::Kind::software:
+      if (delivery.vector == Context::kSystemCallVector) {
+        count_for_windows(Counted::syscalls, now);
+      }
+      break;
+    default:
+      count_for_windows(Counted::interrupts, now);
+  }
   context_.delivered(delivery);
+  interrupted_at_ = now;
   context_changed();
 }
 
@@ -502,6 +573,7 @@ void ToolHost::address_space(std::uint32_t cr3, Position now) {
   context_.address_space_loaded(cr3);
   context_changed();
   tell_event(event);
+  count_for_windows(Counted::switches, now);
 }
 
 }  // namespace citcat::tools

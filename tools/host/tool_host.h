@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "tools/host/context.h"
 #include "tools/host/scope.h"
 #include "tools/host/tool.h"
+#include "tools/host/window_plan.h"
 
 namespace citcat::tools {
 
@@ -24,6 +26,7 @@ struct HostOptions {
   const Scope* scope = nullptr;          ///< null: everything
   std::vector<Split> by;
   NameSource* names = nullptr;  ///< null: by address
+  const WindowPlan* windows = nullptr;  ///< null: one, of it all
 };
 
 class ToolHost final : public Observer, private SystemCallWatcher {
@@ -60,8 +63,15 @@ class ToolHost final : public Observer, private SystemCallWatcher {
 
  private:
   bool in_range(Position now) const {
-    return now.instruction >= options_.from && now.instruction < options_.to;
+    return now.instruction >= options_.from && now.instruction < options_.to && in_window(now);
   }
+  bool in_window(Position now) const {
+    if (options_.windows == nullptr) return true;
+    return counter_ ? counter_->is_open() : options_.windows->has(now.instruction);
+  }
+  bool is_told_whole(Position first, std::uint64_t end) const;
+  void count_for_windows(Counted what, Position now);
+  void count_for_windows(const ExecutedInstruction& e, Position now);
   void context_changed();
   Group& group();
   KnownCode& code_of(const ExecutedBlock& block);
@@ -103,9 +113,11 @@ class ToolHost final : public Observer, private SystemCallWatcher {
       open_calls_;  ///< system calls whose beginning was told, and to whom
   std::uint64_t context_terms_ = 0;
   std::vector<std::size_t> run_, counted_, hears_events_, hears_accesses_;  ///< numbers of tools
-  ToolCode* last_repeat_ = nullptr;   ///< of the REP that was told last
-  std::vector<OtherAccess> pending_;  ///< told, and of no instruction that completed yet
-  Position pending_at_;               ///< of the code among them
+  std::optional<Position> interrupted_at_;  ///< by a software interrupt that is not told yet
+  std::optional<WindowCounter> counter_;  ///< of windows that events are counted for
+  ToolCode* last_repeat_ = nullptr;    ///< of the REP that was told last
+  std::vector<OtherAccess> pending_;   ///< told, and of no instruction that completed yet
+  Position pending_at_;                ///< of the code among them
   std::vector<Reference> claimed_;
 };
 

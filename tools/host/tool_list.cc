@@ -19,6 +19,13 @@ extern const ToolRow kMemoryTool;
 extern const ToolRow kIoTool;
 extern const ToolRow kEventsTool;
 extern const ToolRow kWatchTool;
+extern const ToolRow kTlbTool;
+extern const ToolRow kReuseTool;
+extern const ToolRow kTimelineTool;
+extern const ToolRow kBbvTool;
+extern const ToolRow kOperandsTool;
+extern const ToolRow kPowerTool;
+extern const ToolRow kIlpTool;
 
 extern const ToolRow kSyscallsTool;
 extern const ToolRow kCallsTool;
@@ -27,10 +34,11 @@ extern const ToolRow kSwitchesTool;
 
 const std::vector<const ToolRow*>& tool_list() {
   static const std::vector<const ToolRow*> tools{
-      &kCountTool,     &kBpredTool,    &kCacheTool,    &kBranchesTool, &kStringsTool,
-      &kFootprintTool, &kCoverageTool, &kMemoryTool,   &kIoTool,       &kEventsTool,
-      &kSyscallsTool,  &kCallsTool,    &kFuncTool,     &kSwitchesTool, &kWatchTool,
-      &kNullTool,
+      &kCountTool,  &kOperandsTool, &kStringsTool,   &kBranchesTool, &kBpredTool,
+      &kCacheTool,  &kTlbTool,      &kReuseTool,     &kFootprintTool, &kMemoryTool,
+      &kIoTool,     &kEventsTool,   &kIlpTool,       &kPowerTool,    &kCoverageTool,
+      &kSyscallsTool, &kCallsTool, &kFuncTool, &kSwitchesTool,
+      &kBbvTool,    &kTimelineTool, &kWatchTool,     &kNullTool,
   };
   return tools;
 }

@@ -35,6 +35,7 @@ void FastTier::gather_references(const Block& block, std::uint32_t count) {
     out->value = access.after;
     out->size = access.size;
     out->instruction = static_cast<std::uint16_t>(block.number_of(access.op));
+    out->kind = AccessKind::data;
     out->write = access.write;
   }
   if (walks_.empty()) [[likely]] return;
@@ -71,6 +72,8 @@ void FastTier::tell_walks() {
 }
 
 void FastTier::tell_counts() {
+  for (const Block* const block : overcounted_) --block->executions;
+  overcounted_.clear();
   for (const auto& state : states_) {
     const Block* block = std::exchange(state->counted, nullptr);
     while (block != nullptr) {
@@ -88,15 +91,15 @@ void FastTier::tell_iterations(const DecodedInstruction& info,
   ExecutedInstruction e;
   e.info = &info;
   e.eip = eip_;
-  e.linear = shape_.code_base + eip_;
-  e.physical = PhysAddr{s_->block->frame + (e.linear & kPageMask)};
+  e.linear = linear32(shape_.code_base, eip_);
+  e.physical = s_->block->frame.plus32(e.linear.offset_in_page());
   e.ea_count = count == 0 ? std::uint8_t{0} : info.ea_count;
   for (unsigned i = 0; i < e.ea_count; ++i) e.ea[i] = first[info.ea[i].argument].linear;
   std::array<DataReference, 2> references;
   if (references_ && count != 0) {
     for (unsigned i = 0; i < info.operand_count; ++i) {
       references[i].physical = first[i].at;
-      references[i].linear = LinearAddr{first[i].linear};
+      references[i].linear = first[i].linear;
       references[i].size = info.operands[i].size;
       references[i].write = info.operands[i].write;
     }
