@@ -12,7 +12,6 @@ namespace citcat::tools {
 
 namespace {
 
-constexpr std::size_t kPathMax = 4096;
 /// Of a list of texts so many are shown.
 constexpr std::size_t kShownItems = 32;
 /// Results from here on are negative error numbers (Linux, include/linux/err.h: MAX_ERRNO).

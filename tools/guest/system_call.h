@@ -45,12 +45,13 @@ bool is_error(const SystemCall& call);
 /// behind.
 std::string quoted_text(const std::string& text, std::size_t most = ~std::size_t{0});
 /// Reads the texts of the arguments that are not known yet; `ended` also what was read into memory.
-/// Texts are cut, with "..." behind them, after kShownText bytes, paths after the 4096 that Linux
-/// takes (PATH_MAX).
+/// Texts are cut, with "..." behind them, after kShownText bytes, paths after kPathMax.
 void read_texts(SystemCall& call, const Guest& guest, bool ended);
 /// Some text that the call began with is not known yet: its page may not have been there.
 bool wants_texts(const SystemCall& call);
 
 inline constexpr std::size_t kShownText = 32;
+/// Longest path that Linux takes, with the zero behind it (include/uapi/linux/limits.h).
+inline constexpr std::size_t kPathMax = 4096;
 
 }  // namespace citcat::tools

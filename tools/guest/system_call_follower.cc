@@ -14,7 +14,6 @@ constexpr std::uint32_t kCallBytes = 2;  ///< of INT 80h, and of SYSENTER
 /// Linux takes a quarter of the stack's 8 MiB (execve(2)), each word with a text of its own.
 constexpr std::uint32_t kMostStackWords = 1u << 20;
 constexpr std::uint32_t kAuxEnd = 0, kAuxPath = 31;  ///< AT_NULL, AT_EXECFN of <elf.h>
-constexpr std::size_t kPathMax = 4096;
 /// Interrupted programs that never went on were killed; the oldest of very many go.
 constexpr std::size_t kMostInterrupted = 4096;
 /// Children that never run in an address space of their own: threads, and those of calls that
