@@ -18,10 +18,10 @@ namespace {
 
 constexpr ConvertTarget kTargets[] = {
     {"byu", "BYU address trace, 12-byte records (v1.1): addresses without data", false},
-    {"csv", "bus records as CSV, which import reads again", false},
+    {"record-csv", "bus records as CSV, which import reads again", false},
     {"native", "bus records, binary: the form that import reads fastest", false},
     {"vcd", "value change dump: the channels, or the transactions of a capture of records", false},
-    {"samples-csv", "one row a sample, as libsigrok writes them", true},
+    {"csv", "one row a sample, as libsigrok writes them", true},
     {"ols", "Logic Sniffer client file, changes only", true},
 };
 
@@ -356,7 +356,7 @@ void convert_samples(SampleSource& source, std::string_view target, TextOut& out
   } else {
     writer = std::make_unique<CsvSampleWriter>(info, out);
   }
-  result.written = copy_samples(source, *writer, target == "samples-csv", progress);
+  result.written = copy_samples(source, *writer, target == "csv", progress);
   result.warnings = source.warnings();
 }
 
@@ -391,7 +391,7 @@ ConvertResult convert_capture(const std::vector<std::string>& paths, const Captu
       writer = std::make_unique<NativeTransactionWriter>(whole, *sink);
     } else if (row.id == "byu") {
       writer = std::make_unique<ByuWriter>(*sink);
-    } else if (row.id == "csv") {
+    } else if (row.id == "record-csv") {
       writer = std::make_unique<RecordCsvWriter>(capture->info(), out);
     } else {
       writer = std::make_unique<VcdTransactionWriter>(out);

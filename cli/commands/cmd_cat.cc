@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
 #include "cli/placed_recording.h"
@@ -132,10 +133,12 @@ CommandRun define_cat(CLI::App& app) {
   auto arguments = std::make_shared<CatArguments>();
   app.add_option("FILE", arguments->file, "Recording, or KT in any compression")->required();
   arguments->range.define(app);
-  app.add_option("--format", arguments->format, "kt, text, json (one object a line) or csv");
-  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
+  define_text_form(app, arguments->format, {"kt", "text", "json", "csv"});
+  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
+      ->type_name(type_of({"linear", "offset"}));
   app.add_option("--bits", arguments->bits,
-                 "Disassemble as 16- or 32-bit code (default: what the trace tells, else a guess)");
+                 "Disassemble as 16- or 32-bit code (default: what the trace tells, else a guess)")
+      ->type_name(type_of({"16", "32"}));
   app.add_flag("--processes", arguments->processes,
                "PID and MMU records at the beginning and at changes of the address space");
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");

@@ -9,6 +9,7 @@
 #include "capture/inspect/convert.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/staged_output.h"
 #include "formats/io/error.h"
 
@@ -55,11 +56,14 @@ CommandRun define_convert(CLI::App& app) {
   auto arguments = std::make_shared<ConvertArguments>();
   app.add_option("CAPTURE", arguments->captures, "Capture files; .gz .xz .zst are read as they are")
       ->required();
-  std::string targets;
-  for (const ConvertTarget& target : convert_targets())
-    targets += (targets.empty() ? "" : ", ") + std::string(target.id);
-  app.add_option("--to", arguments->target, "Target format: " + targets)->required();
-  app.add_option("-o,--output", arguments->output, "File to write, - for stdout")->required();
+  std::vector<std::string> targets;
+  for (const ConvertTarget& target : convert_targets()) targets.emplace_back(target.id);
+  app.add_option("--to", arguments->target, "The format to write")
+      ->required()
+      ->type_name(type_of(targets));
+  app.add_option("-o,--output", arguments->output, "File to write, - for stdout")
+      ->required()
+      ->type_name(kFileType);
   arguments->capture.define(app);
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   return [arguments](const Console& console) { return run_convert(*arguments, console); };

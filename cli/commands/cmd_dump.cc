@@ -12,6 +12,7 @@
 #include "capture/import/record_csv.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
 #include "cli/range_arguments.h"
@@ -49,6 +50,10 @@ void require_records(const DumpOptions& options, std::uint64_t count, std::strin
 
 void print_line(const std::string& line, const Console& console) { console.print(line + "\n"); }
 
+void print_titles(std::string_view titles, TextForm form, const Console& console) {
+  if (form == TextForm::text) console.print_titles(titles);
+}
+
 // ---- KT ----------------------------------------------------------------------------------------
 
 /// [from, to) are positions.
@@ -58,6 +63,7 @@ void dump_kt(const DumpOptions& options, const Console& console) {
   TraceReader reader(options.file, reading);
   if (options.range.first() != Position{}) reader.seek(options.range.first());
   TraceText text(options.form, options.bits);
+  print_titles(TraceText::titles(), options.form, console);
   const bool found = print_trace(reader, options.range.end(), text,
                                  [&](const std::string& lines) { console.print(lines); });
   if (!found) options.range.require_reached(options.file, reader.instructions());
@@ -102,6 +108,7 @@ void dump_capture(const DumpOptions& options, const Console& console) {
   if (options.form == TextForm::csv && !reader->info().has_data)
     print_line(fmt::format("{}{}", kRecordCsvDeclaration, kRecordCsvWithoutData), console);
   if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
+  print_titles(transaction_titles(), options.form, console);
   BusTransaction t;
   std::uint64_t segment = 0, next = 0;
   bool more = false;
@@ -244,6 +251,7 @@ void dump_state(const CpuState& state, TextForm form, const Console& console) {
     return;
   }
   const char separator = form == TextForm::csv ? ',' : ' ';
+  print_titles("register value", form, console);
   const Json registers = json.value("registers", Json::object());
   for (const auto& [name, value] : registers.items()) {
     const std::string shown = value.is_null() ? "?" : value.get<std::string>();
@@ -254,6 +262,7 @@ void dump_state(const CpuState& state, TextForm form, const Console& console) {
 void dump_evidence(const RecordingFile& file, const DumpOptions& options, const Console& console) {
   const std::unique_ptr<EvidenceReader> evidence = file.evidence();
   if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
+  print_titles(transaction_titles(), options.form, console);
   ReadData reads(file.recording());
   BusTransaction t;
   std::uint64_t next = 0;
@@ -306,6 +315,7 @@ void dump_memory(const DumpOptions& options, const Console& console) {
   constexpr std::size_t kRow = 16;
   MemoryFileReader reader(options.file);
   MemoryFileReader::Part part;
+  print_titles("address  bytes", options.form, console);
   std::uint64_t end = 0;
   while (reader.next(part)) {
     end = std::uint64_t{part.address} + part.bytes.size();
@@ -366,10 +376,11 @@ CommandRun define_dump(CLI::App& app) {
                  "First position (KT: N or N+K), transaction (capture, recording) or address "
                  "(memory)");
   app.add_option("--to", options->range.to, "Where to stop, as --from; itself not included");
-  app.add_option("--format", options->format, "text, json (one object a line) or csv");
+  define_text_form(app, options->format, {"text", "json", "csv"});
   options->capture.define_pins(app);
   app.add_option("--bits", options->bits,
-                 "Disassemble KT as 16- or 32-bit code (default: what it tells, else a guess)");
+                 "Disassemble KT as 16- or 32-bit code (default: what it tells, else a guess)")
+      ->type_name(type_of({"16", "32"}));
   app.add_flag("--evidence", options->evidence, "Of a recording: its evidence, not its events");
   app.add_flag("--state", options->state, "Of a recording: the initial registers");
   return [options](const Console& console) { return run_dump(*options, console); };

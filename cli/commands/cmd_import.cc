@@ -9,9 +9,10 @@
 
 #include "capture/bus/cache_form.h"
 #include "capture/import/import.h"
-#include "capture/inspect/explain.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/command_description.h"
+#include "cli/commands/import_questions.h"
 #include "cli/large_pages.h"
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
@@ -114,13 +115,12 @@ void print_text(const ImportResult& result, const std::string& output, const Con
 bool answer_questions(const ImportArguments& arguments, const ImportOptions& options,
                       const Console& console) {
   if (arguments.list_formats) {
-    for (const std::string& line : list_formats()) console.print(line + "\n");
+    print_formats(arguments.json, console);
     return true;
   }
   if (arguments.captures.empty()) throw UsageError("CAPTURE is required");
   if (arguments.explain_channels) {
-    for (const std::string& line : explain_channels(arguments.captures, options.capture))
-      console.print(line + "\n");
+    print_channels(arguments.captures, options.capture, arguments.json, console);
     return true;
   }
   if (arguments.output.empty()) throw UsageError("--output is required");
@@ -182,14 +182,16 @@ CommandRun define_import(CLI::App& app) {
   auto arguments = std::make_shared<ImportArguments>();
   app.add_option("CAPTURE", arguments->captures,
                  "Capture files; .gz .xz .zst are read as they are");
-  app.add_option("-o,--output", arguments->output, "Recording to write, - is the standard output");
+  app.add_option("-o,--output", arguments->output, "Recording to write, - is the standard output")
+      ->type_name(kFileType);
   app.add_flag("--list-formats", arguments->list_formats,
-               "Instead: list the capture formats that are read");
+               "Instead: list the capture formats, and which of them convert writes");
   app.add_flag("--explain-channels", arguments->explain_channels,
                "Instead: say which channel is which pin, what is missing and what that costs");
   arguments->capture.define(app);
   app.add_option("--initial-state", arguments->initial_state,
-                 "Processor state at the start, when no driver dumped it");
+                 "Processor state at the start, when no driver dumped it")
+      ->type_name(kFileType);
   app.add_flag("--recover-state", arguments->recover_state,
                "Work the state at --start interrupt:N out from the bus");
   app.add_option("--recovery-time", arguments->recovery_time,
@@ -203,14 +205,19 @@ CommandRun define_import(CLI::App& app) {
   app.add_flag("--no-provenance", arguments->no_provenance,
                "Do not keep what tells the capture file: the same bytes from any rendering of it");
   app.add_option("--internal", arguments->internal,
-                 "Values that cross no bus (RDTSC, RDMSR, CPUID), as a monitor wrote them");
+                 "Values that cross no bus (RDTSC, RDMSR, CPUID), as a monitor wrote them")
+      ->type_name(kFileType);
   app.add_option("--hints", arguments->hints,
-                 "Corrections to keep in the recording, as `explain` wrote them");
-  app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back");
+                 "Corrections to keep in the recording, as `explain` wrote them")
+      ->type_name(kFileType);
+  app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back")
+      ->type_name(type_of({"none", "write-through", "write-back"}));
   app.add_option("--ignore-counts", arguments->ignore_counts,
-                 "Instruction counts to disregard: none, all-but-interrupts or all");
+                 "Instruction counts to disregard: none, all-but-interrupts or all")
+      ->type_name(type_of({"none", "all-but-interrupts", "all"}));
   app.add_option("--counts", arguments->counts,
-                 "What the capture counts in place of instructions: branches (taken) or blocks");
+                 "What the capture counts in place of instructions: branches (taken) or blocks")
+      ->type_name(type_of({"instructions", "branches", "blocks"}));
   app.add_option(
          "--on-chip", arguments->on_chip,
          "VECTOR=io-write:PORT[:VALUE], mem-write:ADDR[:VALUE] or mem-read:ADDR: what shows "

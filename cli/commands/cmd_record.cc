@@ -28,9 +28,11 @@
 
 #include "capture/import/bus_record.h"
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/interrupt.h"
 #include "formats/io/byte_sink.h"
 #include "formats/io/error.h"
+#include "monitor/trigger.h"
 
 namespace citcat {
 namespace {
@@ -166,11 +168,19 @@ std::string find_monitor(const std::string& given) {
   if (const char* const named = std::getenv("CITCAT_MONITOR")) return named;
   const fs::path folder = own_folder();
   for (const fs::path& place :
-       {folder / kName, folder / "../monitor" / kName, folder / "../lib/citcat" / kName}) {
+       {folder / kName, folder / "../monitor" / kName, folder / CITCAT_PRIVATE_FOLDER / kName}) {
     std::error_code error;
     if (fs::exists(place, error)) return fs::canonical(place).string();
   }
-  throw IoError(std::string(kName) + ": not found; run scripts/setup-monitor or give --monitor");
+  throw IoError(std::string(kName) +
+                ": not found; give --monitor, or build it: scripts/setup-monitor");
+}
+
+void check_trigger(const char* option, const std::string& text) {
+  if (monitor::parse_trigger(text)) return;
+  throw UsageError(fmt::format(
+      "{}: expected driver, address:HEX, port:HEX[=HEX], count:N or console:TEXT, found {}", option,
+      text));
 }
 
 void check_command(const std::vector<std::string>& command) {
@@ -487,6 +497,8 @@ void print_result(const RecordArguments& arguments, const Receiver& receiver, do
 }
 
 ExitCode run_record(RecordArguments arguments, const Console& console) {
+  check_trigger("--start", arguments.start);
+  if (!arguments.stop.empty()) check_trigger("--stop", arguments.stop);
   check_command(arguments.command);
   check_inputs(arguments.command);
   if (arguments.output == "-") {
@@ -542,9 +554,11 @@ ExitCode run_record(RecordArguments arguments, const Console& console) {
 CommandRun define_record(CLI::App& app) {
   auto arguments = std::make_shared<RecordArguments>();
   app.add_option("-o,--output", arguments->output, "Capture to write (.zst compresses)")
+      ->type_name(kFileType)
       ->required();
   app.add_option("--internal", arguments->internal,
-                 "Values that cross no bus (default: beside the capture, .side.csv)");
+                 "Values that cross no bus (default: beside the capture, .side.csv)")
+      ->type_name(kFileType);
   app.add_option("--cache", arguments->cache, "Cache between processor and monitor")
       ->check(CLI::IsMember({"none", "i486", "write-back", "pentium"}));
   app.add_option("--start", arguments->start,
@@ -552,7 +566,8 @@ CommandRun define_record(CLI::App& app) {
   app.add_option("--stop", arguments->stop,
                  "The same, besides the driver's stop marker; count:N counts recorded ones");
   app.add_flag("--quit-at-stop", arguments->quit, "Shut the emulator down when recording stops");
-  app.add_option("--monitor", arguments->monitor, "The monitor plugin, citcat-monitor.so");
+  app.add_option("--monitor", arguments->monitor, "The monitor plugin, citcat-monitor.so")
+      ->type_name(kFileType);
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   app.add_option("COMMAND", arguments->command, "The emulator and its options, after --");
   return [arguments](const Console& console) { return run_record(*arguments, console); };

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/parallel_trace.h"
@@ -257,18 +258,21 @@ CommandRun define_replay(CLI::App& app) {
   auto arguments = std::make_shared<ReplayArguments>();
   app.add_option("RECORDING", arguments->recording, "Recording to replay")->required();
   app.add_option("-o,--output", arguments->output,
-                 "KT trace to write; .zst compresses, - is the standard output");
+                 "KT trace to write; .zst compresses, - is the standard output")
+      ->type_name(kFileType);
   arguments->positions.define(app);
   app.add_option("--jobs", arguments->jobs,
                  "Processes that replay parts of the trace, each from a checkpoint")
       ->check(CLI::Range(1, 1024));
   app.add_option("--shard", arguments->shard,
                  "Share K/N of the trace, for `merge`; auto asks the batch system");
-  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
+  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
+      ->type_name(type_of({"linear", "offset"}));
   app.add_flag("--processes", arguments->processes,
                "Write PID and MMU records at the beginning and at changes of the address space");
   app.add_option("--hints", arguments->hints,
-                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
+                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
+      ->type_name(kFileType);
   define_comparison(app, arguments->comparison);
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/digest_verify.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
@@ -120,7 +121,8 @@ CommandRun define_slim(CLI::App& app) {
   auto options = std::make_shared<SlimOptions>();
   app.add_option("RECORDING", options->input, "Recording with its evidence")->required();
   app.add_option("-o,--output", options->output, "Recording to write, - is the standard output")
-      ->required();
+      ->required()
+      ->type_name(kFileType);
   app.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_slim(*options, console); };
 }

@@ -86,7 +86,7 @@ TEST_F(Files, AnInterruptedCaptureAndItsRecordingSaySo) {
   write("bus.csv", std::string(kCapture) + "7,,,,CUT,00000000,1,0,-,0,02\n");
   EXPECT_THAT(good({"dump", "bus.csv"}), HasSubstr("\ninterrupted: storage full\n"));
   EXPECT_THAT(good({"dump", "bus.csv", "--format", "csv"}), HasSubstr(",CUT,"));
-  good({"convert", "bus.csv", "--to", "csv", "-o", "again.csv"});
+  good({"convert", "bus.csv", "--to", "record-csv", "-o", "again.csv"});
   const auto imported = import();
   EXPECT_EQ(imported.at("transactions"), 7);
   EXPECT_EQ(imported.at("interrupted"), true);
