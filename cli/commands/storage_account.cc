@@ -1,4 +1,4 @@
-#include "cli/storage_account.h"
+#include "cli/commands/storage_account.h"
 
 #include <array>
 #include <map>
