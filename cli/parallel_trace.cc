@@ -18,21 +18,18 @@
 #include "formats/io/error.h"
 #include "formats/io/shared_ring.h"
 #include "replay/run/replay_session.h"
+#include "replay/run/replay_timeline.h"
 
 namespace citcat {
 namespace {
 
-/// Instructions of a part, where there are enough. To go to the next part takes some ten
-/// milliseconds, as long as one to two million instructions.
-constexpr std::uint64_t kWorthwhile = std::uint64_t{1} << 22;
 /// What a part gives: 8 to 20 bytes an instruction.
 constexpr std::size_t kRingBytes = std::size_t{128} << 20;
 
 /// A range of the trace, and where the replay of it begins.
-struct Part {
-  ReplayRange range;
-  Checkpoints::Start start;
+struct Part : ReplayPart {
   bool first = false, last = false;  ///< of the trace
+  ExecutionPath path = ExecutionPath::blocks;
 };
 
 /// Before each piece of what a process tells.
@@ -143,7 +140,7 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
   for (const Part& part : parts) {
     trace.set_range({part.range.from, part.first ? kt.from_iteration : 0},
                     part.last ? Position{kt.to, kt.to_iteration} : Position{part.range.to, 0},
-                    part.first);
+                    part.first && kt.begins_trace);
     out.begin_part(writer.size());
     if (run) {
       run->go_to(part.start, part.range.to);
@@ -152,9 +149,7 @@ void expand(const RecordingFile& file, const Checkpoints& checkpoints,
       options.to = part.range.to;
       options.start = part.start;
       options.checkpoints = &checkpoints;
-      if (part.first) {
-        options.machine_made = [&trace](const Machine& machine) { trace.attach(machine); };
-      }
+      options.path = part.path;
       run = std::make_unique<ReplaySession>(file, &trace, options);
     }
     const std::uint64_t before = writer.instructions();
@@ -269,51 +264,28 @@ class Worker {
   pid_t process_ = 0;
 };
 
-/// Parts the range just behind checkpoints; empty where there are none to begin at.
-std::vector<Part> make_parts(const Checkpoints& checkpoints, const ReplayRange& range, bool strict,
-                             unsigned processes) {
-  std::vector<Part> parts;
-  const std::vector<Checkpoints::Start> starts = checkpoints.longest_series(strict);
-  if (starts.empty()) return parts;
-  const std::uint64_t last = std::min(range.to, starts.back().instruction + 1);
-  const std::uint64_t span = last > range.from ? last - range.from : 0;
-  const std::uint64_t least = std::min(kWorthwhile, span / processes);
-  for (const Checkpoints::Start& start : starts) {
-    // What is delivered at a checkpoint belongs to the part before it.
-    const std::uint64_t first = start.ordinal ? start.instruction + 1 : 0;
-    if (parts.empty() || first <= range.from) {
-      parts.assign(1, {range, start});
-    } else if (first < range.to && first >= parts.back().range.from + least) {
-      parts.back().range.to = first;
-      parts.push_back({{first, range.to}, start});
-    }
-  }
-  return parts;
-}
-
 }  // namespace
 
 TraceRunResult run_parallel_trace(const RecordingFile& file, const KtOptions& kt, KtWriter& writer,
                                   const TraceRunOptions& options, unsigned processes,
                                   const Console& console) {
   const Checkpoints checkpoints(file);
-  std::vector<Part> parts =
-      make_parts(checkpoints, options.range, options.policy.strict, processes);
+  std::vector<Part> parts;
+  for (const ReplayPart& part :
+       part_at_checkpoints(checkpoints, options.range, options.policy.strict, processes)) {
+    parts.push_back({part});
+  }
   if (parts.size() <= 1) {
     console.warn(
         "one process does it all: the archive has no checkpoints to part the trace at "
         "(see citcat checkpoint)");
     KtSink trace(writer, kt);
-    TraceRunOptions alone = options;
-    alone.machine_made = [&](const Machine& machine) {
-      trace.attach(machine);
-      if (options.machine_made) options.machine_made(machine);
-    };
-    const TraceRunResult result = run_trace(file, &trace, alone, console);
+    const TraceRunResult result = run_trace(file, &trace, options, console);
     trace.end(result.report.instructions);
     return result;
   }
   parts.front().first = parts.back().last = true;
+  for (Part& part : parts) part.path = options.path;
   const std::uint64_t end =
       std::min(options.range.to, file.recording().instructions.value_or(options.range.to));
   Progress progress = console.progress("replaying", "instructions", end);

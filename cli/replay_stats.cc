@@ -25,7 +25,8 @@ nlohmann::ordered_json stats_json(const ReplayStats& stats) {
                           {"emulated", m.emulated},
                           {"string_iterations", m.string_iterations}};
   json["blocks"] = {{"translated", m.translations},
-                    {"unreported", m.unreported},
+                    {"made", m.blocks},
+                    {"dropped", m.blocks_dropped},
                     {"rolled_back", m.rolled_back},
                     {"code_forgotten", m.code_forgotten},
                     {"engine_runs", m.engine_runs}};
@@ -47,9 +48,10 @@ std::vector<std::string> stats_lines(const ReplayStats& stats) {
   return {
       fmt::format("instructions: {} in blocks, {} alone, {} emulated; {} iterations of REP in runs",
                   in_blocks(stats), m.alone, m.emulated, m.string_iterations),
-      fmt::format("blocks: {} translated, {} unreported, {} rolled back; code forgotten {} times, "
+      fmt::format("blocks: {} made, {} dropped, {} rolled back; {} translated by the engine, code forgotten {} times, "
                   "engine entered {} times",
-                  m.translations, m.unreported, m.rolled_back, m.code_forgotten, m.engine_runs),
+                  m.blocks, m.blocks_dropped, m.rolled_back, m.translations, m.code_forgotten,
+                  m.engine_runs),
       fmt::format("decoded: {} instructions", m.decoded),
       fmt::format("TLB: {} walks, {} of them quiet, {} flushes", m.page_walks, m.quiet_walks,
                   m.tlb_flushes),

@@ -20,19 +20,19 @@ void TraceRunResult::warn(const Console& console) const {
   }
 }
 
-TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunOptions& options,
+TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const TraceRunOptions& options,
                          const Console& console) {
   const Checkpoints checkpoints(file);
   SessionOptions run_options;
   run_options.to = options.range.to;
   run_options.check = options.check;
   run_options.policy = options.policy;
+  run_options.path = options.path;
   if (options.use_checkpoints) {
     run_options.start = checkpoints.start_for(options.range, options.policy.strict);
     run_options.checkpoints = &checkpoints;
   }
   run_options.start_over = options.start_over;
-  run_options.machine_made = options.machine_made;
   run_options.plain_first = true;
   run_options.progress = replay_progress(file, console);
   TraceRunResult result;

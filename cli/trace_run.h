@@ -17,10 +17,10 @@ struct TraceRunOptions {
   ReplayRange range;
   bool check = true;  ///< compare with evidence or digests on the way
   ComparisonPolicy policy;
+  ExecutionPath path = ExecutionPath::blocks;
   bool use_checkpoints = true;  ///< begin at the last checkpoint before the range
   /// As in SessionOptions; may be empty: then the comparison is slower.
-  std::function<Sink*()> start_over;
-  std::function<void(const Machine&)> machine_made;  ///< as there
+  std::function<Observer*()> start_over;
 };
 
 struct TraceRunResult {
@@ -36,7 +36,7 @@ struct TraceRunResult {
 };
 
 /// Replays what is needed for `range`; `trace` may be null and is told more than the range.
-TraceRunResult run_trace(const RecordingFile& file, Sink* trace, const TraceRunOptions& options,
+TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const TraceRunOptions& options,
                          const Console& console);
 
 }  // namespace citcat

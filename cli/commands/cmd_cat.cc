@@ -44,7 +44,6 @@ ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Conso
   KtSink trace(writer, kt);
   TraceRunOptions options;
   options.range = arguments.range.instructions();
-  options.machine_made = [&](const Machine& machine) { trace.attach(machine); };
   options.check = !arguments.unchecked;
   options.use_checkpoints = !arguments.from_start;
   const TraceRunResult result = run_trace(file, &trace, options, console);

@@ -12,6 +12,7 @@
 #include "cli/command_description.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
+#include "cli/engine_argument.h"
 #include "cli/parallel_trace.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
@@ -38,6 +39,7 @@ struct ReplayArguments {
   bool processes = false, unchecked = false;
   bool from_start = false, stats = false, json = false;
   ComparisonPolicy comparison;
+  ExecutionPath path = ExecutionPath::blocks;
 };
 
 KtOptions kt_options(const ReplayArguments& arguments) {
@@ -210,24 +212,22 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
       return ExitCode::ok;
     }
   }
-  const KtOptions kt = kt_options(arguments);
+  KtOptions kt = kt_options(arguments);
+  // A share that others precede goes on where they end.
+  kt.begins_trace = !shard || shard->range.from == shard->whole.from;
   std::optional<TraceOutput> output;
   const auto start_over = [&] {
     output.reset();
     return &output.emplace(arguments.output, kt, shard.has_value()).trace;
   };
-  Sink* const trace = start_over();
+  Observer* const trace = start_over();
 
   TraceRunOptions options;
   if (can_be_taken_back(arguments.output)) options.start_over = start_over;
   options.range = arguments.range;
-  // A share that others precede goes on where they end.
-  const bool begins = !shard || shard->range.from == shard->whole.from;
-  if (begins) {
-    options.machine_made = [&output](const Machine& machine) { output->trace.attach(machine); };
-  }
   options.check = !arguments.unchecked;
   options.policy = arguments.comparison;
+  options.path = arguments.path;
   // Checkpoints are of the run without the hints.
   options.use_checkpoints = !arguments.from_start && arguments.hints.empty();
   const double opening = seconds_since(opened);
@@ -276,6 +276,7 @@ CommandRun define_replay(CLI::App& app) {
   define_comparison(app, arguments->comparison);
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
+  define_engine(app, arguments->path);
   app.add_flag("--stats", arguments->stats,
                "Say on stderr, or in the JSON, what the replay did and what it took");
   app.add_flag("--json", arguments->json, "Print one line of JSON");

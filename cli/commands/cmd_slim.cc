@@ -20,7 +20,7 @@
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
 #include "replay/session/digest_sink.h"
-#include "replay/session/end_sink.h"
+#include "replay/session/run_end.h"
 
 namespace citcat {
 namespace {
@@ -43,7 +43,7 @@ Recording copy_for_slim(const Recording& from, const VerifiedRun& verified, bool
   Recording copy = from.clone();
   if (merge) copy.external_writes = merge_external_writes(from.external_writes);
   // Where the evidence ended is known from now on by count.
-  copy.instructions = EndSink::stop(verified.end, ~std::uint64_t{0});
+  copy.instructions = last_stop(verified.end, ~std::uint64_t{0});
   copy.adoptions = verified.adoptions;
   copy.end.reset();
   if (verified.end.iteration != 0) copy.end = verified.end;

@@ -16,6 +16,7 @@
 #include "cli/comparison_arguments.h"
 #include "cli/digest_verify.h"
 #include "cli/divergence_report.h"
+#include "cli/engine_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
 #include "events/memory_file.h"
@@ -30,6 +31,7 @@ struct VerifyArguments {
   bool json = false, cache = false, exact_cache = false, account = false;
   bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
   ComparisonPolicy comparison;
+  ExecutionPath path = ExecutionPath::blocks;
 };
 
 nlohmann::ordered_json count_json(const CheckCount& count) {
@@ -230,6 +232,7 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   const RecordingFile& file = placed.file;
   SessionOptions options;
   options.policy = arguments.comparison;
+  options.path = arguments.path;
   options.plain_first = true;
   if (arguments.wants_cache()) {
     options.cache = choose_cache(file.recording().bus, arguments.cache_model);
@@ -325,6 +328,7 @@ CommandRun define_verify(CLI::App& app) {
                  "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
       ->type_name(kFileType);
   define_comparison(app, arguments->comparison);
+  define_engine(app, arguments->path);
   app.add_flag("--account", arguments->account,
                "Say what the verdict rests on: what was compared, and what was taken on trust");
   app.add_flag("--cache", arguments->cache,

@@ -98,6 +98,8 @@ class KtWriter {
   /// as long as has_room(). What is behind those handed over may be anything.
   std::uint8_t* next() { return buffer_.data() + used_; }
   bool has_room() const { return used_ < kBufferBytes; }
+  /// Bytes in which a piece may begin as long as has_room().
+  std::size_t room_left() const { return kBufferBytes - used_; }
   void make_room() {
     if (!has_room()) [[unlikely]]
       flush();

@@ -52,8 +52,8 @@ struct HistoryStep {
   std::span<const std::uint8_t> code() const { return {bytes.data(), length}; }
 };
 
-/// Records while it is told to. Comes before a sink that may end the run, to see what that one saw.
-class RunHistory final : public Sink {
+/// Records while it is told to: what the judge refuses, too.
+class RunHistory final : public Observer {
  public:
   /// Longest history, in steps: some 100 MB.
   static constexpr std::size_t kMostSteps = std::size_t{1} << 20;
@@ -61,7 +61,7 @@ class RunHistory final : public Sink {
   /// Of a replay of `recording` that is given `schedule`, which must outlive this.
   RunHistory(const Recording& recording, const Schedule& schedule)
       : events_(schedule), port_bus_(recording.bus, recording.initial.model) {}
-  void attach(Machine& machine) { machine_ = &machine; }
+  void watch(const Machine& machine) override { machine_ = &machine; }
   /// Forgets everything and records from here, where so many of the schedule's port reads and
   /// external writes have been made.
   void begin(std::uint64_t port_reads, std::uint64_t external_writes);
@@ -75,7 +75,7 @@ class RunHistory final : public Sink {
   /// More was run than kept: the oldest steps are missing.
   bool complete() const { return !full_; }
 
-  bool wants_reads() const override { return true; }
+  Wants wants() const override { return Wants::everything().before_judged(); }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
@@ -93,7 +93,7 @@ class RunHistory final : public Sink {
 
   const Schedule& events_;
   PortBus port_bus_;
-  Machine* machine_ = nullptr;
+  const Machine* machine_ = nullptr;
   bool recording_ = false, full_ = false;
   std::uint64_t port_reads_ = 0, external_writes_ = 0;
   std::vector<HistoryStep> steps_;

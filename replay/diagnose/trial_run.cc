@@ -30,14 +30,12 @@ TrialRun::TrialRun(const Recording& recording, Schedule schedule, OpenEvidence e
   RewindableReplay::Options replay;
   replay.verifying.policy = options_.policy;
   replay.verifying.final_memory = false;
-  replay.before = {&history_, &observed_};
+  replay.observers = {&history_, &observed_};
   if (options_.time != nullptr) {
     replay.replay.progress = [time = options_.time](Position) { return !time->spent(); };
     replay.replay.progress_interval = kBetweenLooks;
   }
   replay_ = std::make_unique<RewindableReplay>(recording_, schedule_, open_, std::move(replay));
-  history_.attach(machine());
-  observed_.attach(machine());
 }
 
 /// Leaves every other checkpoint out, but for the first.

@@ -370,7 +370,9 @@ EngineStop Engine::run() {
   failure_.clear();
   translating_ = Translating::nothing;
   watch(true);
+  running_ = true;
   const uc_err error = uc_emu_start(uc_, eip(), 0, 0, 0);
+  running_ = false;
   watch(false);
   end_translation();
   if (pending_) std::rethrow_exception(pending_);
@@ -385,6 +387,7 @@ EngineStop Engine::run() {
 }
 
 void Engine::stop() {
+  if (!running_) return;
   watch(false);
   uc_emu_stop(uc_);
 }

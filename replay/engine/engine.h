@@ -184,7 +184,8 @@ class Engine {
 
   /// Runs from the current CS:EIP until a client stops it or it fails.
   EngineStop run();
-  /// Ends the run before the instruction or block being reported (call inside a client member).
+  /// Ends the run before the instruction or block being reported (call inside a client member); of
+  /// no effect between runs.
   void stop();
   /// Why run() failed.
   const std::string& failure() const { return failure_; }
@@ -348,6 +349,7 @@ class Engine {
   char* snapshot_level_ = nullptr;  ///< in the library's own state
   std::vector<std::span<std::uint8_t>> second_mappings_;
   CodeCacheWatch code_cache_;
+  bool running_ = false;   ///< inside run()
   bool identity_ = false;  ///< translations are asked for by physical address just now
   bool translation_fault_ = false;
   std::uint32_t fault_page_ = 0;

@@ -20,8 +20,9 @@
 namespace citcat {
 
 /// Counts what anchors are made of, and ends a run at the first access that the bus shows behind a
-/// given anchor only.
-class AnchorGate final : public Sink {
+/// given anchor only. A cache that it is behind it tells everything itself: whether a store is on
+/// the bus is to be asked before the cache hears of it.
+class AnchorGate final : public Observer {
  public:
   struct Progress {
     std::uint64_t writes = 0, io = 0;  ///< as in BusAnchor
@@ -32,10 +33,15 @@ class AnchorGate final : public Sink {
   };
 
   explicit AnchorGate(PortCount ports) : ports_(ports) {}
-  void attach(Machine& machine) { machine_ = &machine; }
+  void watch(const Machine& machine) override {
+    machine_ = &machine;
+    if (cache_ != nullptr) cache_->watch(machine);
+  }
+  /// What it ends; before the run begins.
+  void ends(RunControl& control) { control_ = &control; }
   void follow_reads() { follows_reads_ = true; }
   /// Of stores only those that pass the cache are on the bus.
-  void behind(const CacheFollower& cache) { cache_ = &cache; }
+  void behind(CacheFollower& cache) { cache_ = &cache; }
   void set_limit(const BusAnchor* limit) { limit_ = limit; }
   bool closed() const { return closed_; }
   void reopen() { closed_ = false; }
@@ -49,8 +55,57 @@ class AnchorGate final : public Sink {
   }
   bool is_table(std::uint32_t address) const { return tables_.count(address / kPageSize) != 0; }
 
-  bool wants_reads() const override { return follows_reads_; }
-  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position) override {
+  Wants wants() const override {
+    Wants w = Wants::changes();
+    w.reads = follows_reads_ || cache_ != nullptr;
+    return w.before_judged();
+  }
+  void fetch(PhysAddr a, std::uint32_t size, Position now) override {
+    if (cache_ != nullptr) cache_->fetch(a, size, now);
+  }
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override {
+    count_read(a, size, kind);
+    if (cache_ != nullptr) cache_->read(a, size, kind, now);
+  }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override {
+    progress_.reads.clear();
+    ++progress_.stores;
+    if (cache_ == nullptr || cache_->writes_through(PhysAddr{captured(a)})) {
+      progress_.writes += bytes.size();
+      if (!may_go_on(now)) return;
+    }
+    if (cache_ != nullptr) cache_->write(a, bytes, kind, now);
+  }
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t, Position now) override {
+    access_port(port, size, now);
+  }
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t, Position now) override {
+    access_port(port, size, now);
+  }
+  void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override {
+    if (cache_ != nullptr) cache_->external_write(a, bytes, now);
+  }
+  void cache_flushed(bool write_back, Position now) override {
+    if (cache_ != nullptr) cache_->cache_flushed(write_back, now);
+  }
+  void address_space(std::uint32_t cr3, Position now) override {
+    if (cache_ != nullptr) cache_->address_space(cr3, now);
+  }
+  void delivered(const DeliveredEvent& event, Position now) override {
+    if (event.kind != DeliveredEvent::Kind::exception &&
+        event.kind != DeliveredEvent::Kind::software) {
+      progress_.reads.clear();
+      if (on_delivery_) on_delivery_();
+    }
+    if (cache_ != nullptr) cache_->delivered(event, now);
+  }
+  /// Called when an interrupt is about to be delivered.
+  void on_delivery(std::function<void()> call) { on_delivery_ = std::move(call); }
+
+ private:
+  std::uint32_t captured(PhysAddr a) const { return machine_->memory().captured(a).value; }
+  void count_read(PhysAddr a, std::uint32_t size, AccessKind kind) {
     if (kind == AccessKind::walk) {
       tables_.insert(captured(a) / kPageSize);
       return;
@@ -59,46 +114,24 @@ class AnchorGate final : public Sink {
     if (progress_.reads.size() >= InterruptEvidence::kReadBytes) return;
     for (std::uint32_t i = 0; i < size; ++i) progress_.reads.push_back(captured(a + i));
   }
-  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
-    progress_.reads.clear();
-    ++progress_.stores;
-    if (cache_ != nullptr && !cache_->writes_through(PhysAddr{captured(a)})) return;
-    progress_.writes += bytes.size();
-    check();
-  }
-  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t, Position) override {
-    access_port(port, size);
-  }
-  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t, Position) override {
-    access_port(port, size);
-  }
-  void delivered(const DeliveredEvent& event, Position) override {
-    if (event.kind != DeliveredEvent::Kind::exception &&
-        event.kind != DeliveredEvent::Kind::software) {
-      progress_.reads.clear();
-      if (on_delivery_) on_delivery_();
-    }
-  }
-  /// Called when an interrupt is about to be delivered.
-  void on_delivery(std::function<void()> call) { on_delivery_ = std::move(call); }
-
- private:
-  std::uint32_t captured(PhysAddr a) const { return machine_->memory().captured(a).value; }
-  void access_port(std::uint16_t port, std::uint32_t size) {
+  void access_port(std::uint16_t port, std::uint32_t size, Position now) {
     progress_.reads.clear();
     progress_.io += ports_.of(port, size);
-    check();
+    may_go_on(now);
   }
-  void check() {
-    if (limit_ == nullptr) return;
-    if (progress_.writes <= limit_->writes && progress_.io <= limit_->io) return;
+  /// False where the access just counted is behind the limit.
+  bool may_go_on(Position now) {
+    if (limit_ == nullptr) return true;
+    if (progress_.writes <= limit_->writes && progress_.io <= limit_->io) return true;
     closed_ = true;
-    throw EvidenceEnd{};
+    control_->stop_before(now);
+    return false;
   }
 
   PortCount ports_;
-  Machine* machine_ = nullptr;
-  const CacheFollower* cache_ = nullptr;
+  const Machine* machine_ = nullptr;
+  RunControl* control_ = nullptr;
+  CacheFollower* cache_ = nullptr;
   std::function<void()> on_delivery_;
   const BusAnchor* limit_ = nullptr;
   bool follows_reads_ = false, closed_ = false;

@@ -16,9 +16,10 @@
 namespace citcat {
 
 /// Follows what interrupts and their handlers left in memory.
-class FrameWatch final : public Sink {
+class FrameWatch final : public Observer {
  public:
-  void attach(Machine& machine) { machine_ = &machine; }
+  Wants wants() const override { return Wants::changes().before_judged(); }
+  void watch(const Machine& machine) override { machine_ = &machine; }
 
   /// The interrupt that is delivered next is to be watched, under this number.
   void begin(std::size_t id) { s_.expected = id; }
@@ -67,7 +68,7 @@ class FrameWatch final : public Sink {
   void instruction(const ExecutedInstruction& e, Position now) override;
 
  private:
-  Machine* machine_ = nullptr;
+  const Machine* machine_ = nullptr;
   State s_;
 };
 

@@ -26,16 +26,14 @@ RecoveryProgress no_progress(const TimeBudget& time) {
 GuessedReplay::GuessedReplay(const Recording& recording, const EvidenceSource& evidence,
                              BusOrderCheck& check, const Options& options)
     : check_(check), time_(options.time), next_look_(kMaxSilent) {
-  for (Sink* sink : options.before) sinks_.add(*sink);
-  sinks_.add(check);
-  if (!options.compares) sinks_.mute(&check);
+  Listeners listeners(options.compares ? &check : nullptr);
+  for (Observer* const observer : options.observers) listeners.add(*observer);
   ReplayOptions replay;
   replay.evidence = evidence;
   replay.to = options.to;
   replay.progress_interval = kBetweenLooks;
   replay.progress = [this](Position now) { return goes_on(now); };
-  replayer_ = std::make_unique<Replayer>(recording, &sinks_, std::move(replay));
-  check.attach(machine());
+  replayer_ = std::make_unique<Replayer>(recording, listeners, std::move(replay));
 }
 
 bool GuessedReplay::goes_on(Position now) {

@@ -39,8 +39,7 @@ class GuessedReplay {
   struct Options {
     std::uint64_t to = ~std::uint64_t{0};  ///< instruction
     bool compares = true;                  ///< else the bus may show anything
-    /// Told of the replay before the comparison is, in this order.
-    std::vector<Sink*> before;
+    std::vector<Observer*> observers;
     TimeBudget* time = nullptr;  ///< when it is spent the replay ends; may be null
   };
   /// All must outlive the replay.
@@ -62,7 +61,6 @@ class GuessedReplay {
 
   BusOrderCheck& check_;
   TimeBudget* const time_;
-  SinkList sinks_;
   std::unique_ptr<Replayer> replayer_;
   std::uint64_t agreed_before_ = ~std::uint64_t{0};  ///< when it was looked at last
   std::uint64_t next_look_;                          ///< instruction

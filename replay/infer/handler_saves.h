@@ -21,10 +21,10 @@ struct SavedRegister {
 
 /// Collects them from the delivery of an interrupt on, until the first instruction from which the
 /// handler may go on in several ways.
-class HandlerSaves final : public Sink {
+class HandlerSaves final : public Observer {
  public:
-  /// Before the replay starts. Must outlive the sink's use.
-  void attach(Machine& machine) { machine_ = &machine; }
+  Wants wants() const override { return Wants::changes().before_judged(); }
+  void watch(const Machine& machine) override { machine_ = &machine; }
   /// Forgets everything and waits for the next interrupt from outside.
   void begin();
   /// Goes on behind conditional and indirect jumps, too: for a replay that is compared with the
@@ -53,7 +53,7 @@ class HandlerSaves final : public Sink {
   void note_changes(const DecodedInstruction& info);
   void add(bool is_segment, unsigned number, const Store& store);
 
-  Machine* machine_ = nullptr;
+  const Machine* machine_ = nullptr;
   State state_ = State::idle;
   bool follows_branches_ = false, keeps_stack_ = false;
   /// Bit g: Gpr g is what it was at the interrupt. ESP is not: the delivery itself changes it.

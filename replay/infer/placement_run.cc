@@ -34,24 +34,22 @@ PlacementRun::PlacementRun(const Recording& recording, const EvidenceSource& evi
   if (cache != nullptr) cache_ = std::make_unique<CacheFollower>(recording, evidence, *cache);
   if (cache_) gate_.behind(*cache_);
   if (form == CacheForm::none) gate_.follow_reads();
-  RewindableReplay::Options replay{verifying(options), {}, {&gate_}};
+  RewindableReplay::Options replay;
+  replay.verifying = verifying(options);
+  replay.observers = {&gate_};
   if (const auto count = CountTally::first_count(recording)) {
-    replay.before.push_back(&tally_.emplace(recording, *count));
+    replay.observers.push_back(&tally_.emplace(recording, *count));
   }
-  replay.before.push_back(&saves_);
-  if (cache_) replay.before.insert(replay.before.end(), {&frames_, cache_.get()});
+  replay.observers.push_back(&saves_);
+  if (cache_) replay.observers.push_back(&frames_);
   if (options.progress || options.time != nullptr) {
     replay.replay.progress = [this](Position now) { return look_at_clock(now); };
     replay.replay.progress_interval = kBetweenLooks;
   }
   replay.replay.watch = [this](Position now) { return watch(now); };
   replay_ = std::make_unique<RewindableReplay>(recording, schedule_, evidence, std::move(replay));
-  gate_.attach(machine());
-  if (tally_) tally_->attach(machine());
-  saves_.attach(machine());
-  if (!cache_) return;
-  frames_.attach(machine());
-  cache_->attach(machine());
+  gate_.ends(machine().control());
+  if (cache_) machine().set_walk_policy(cache_->descriptor().walks);
 }
 
 bool PlacementRun::look_at_clock(Position now) {
@@ -62,7 +60,10 @@ bool PlacementRun::look_at_clock(Position now) {
 bool PlacementRun::watch(Position now) {
   if (cache_) {
     frames_.at_boundary();
-    cache_->settle(now);
+    if (!cache_->settle(now)) {
+      machine().control().stop_before(now);
+      return true;
+    }
   }
   return stopped_ || (*watch_)(now);
 }

@@ -100,7 +100,7 @@ void PushedFrames::believe(const FrameWatch::Found& found) {
   uncertain_.clear();
   for (const FrameWatch::Byte& b : found.bytes) {
     // What the handler is going to take back must be its own.
-    if (found.returned) run_.machine().memory().external_write(b.address, {&b.value, 1});
+    if (found.returned) run_.machine().correct(b.address, {&b.value, 1});
   }
   for (const FrameWatch::Byte& b : found.bytes) {
     if (found.returned) {
@@ -121,7 +121,7 @@ bool PushedFrames::shows_memory(const FrameWatch::Found& found) const {
 /// differ for it are taken as the bus shows them: where interrupts are is for the lines' order to
 /// say.
 void PushedFrames::believe_rest(PhysAddr line, std::span<const std::uint8_t> bytes) {
-  Memory& memory = run_.machine().memory();
+  const Memory& memory = run_.machine().memory();
   const std::vector<FrameWatch::Frame>& frames = run_.frames().state().frames;
   const bool in_handler = std::any_of(frames.begin(), frames.end(),
                                       [](const FrameWatch::Frame& f) { return !f.returned; });
@@ -136,7 +136,7 @@ void PushedFrames::believe_rest(PhysAddr line, std::span<const std::uint8_t> byt
     if (in_handler) {
       run_.verifier().forgive_line(line + i);
     } else {
-      memory.external_write(line + i, part);
+      run_.machine().correct(line + i, part);
       run_.verifier().memory_changed(line + i);
     }
   }

@@ -9,12 +9,20 @@ namespace {
 
 constexpr std::uint8_t kPageFaultVector = 14;
 
-/// Reads saves off the bus, and follows what the last instruction did.
-class SaveReader final : public Sink {
+/// Reads what a handler saves off the bus, and follows what the last instruction did.
+class SaveReader final : public Observer {
  public:
+  /// `saves` hears of the run by this. What `check` has found must not be judged yet.
   SaveReader(HandlerSaves& saves, const BusOrderCheck& check) : saves_(saves), check_(check) {}
 
-  void instruction(const ExecutedInstruction& e, Position) override {
+  Wants wants() const override { return saves_.wants(); }
+  void watch(const Machine& machine) override { saves_.watch(machine); }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override {
+    saves_.write(a, bytes, kind, now);
+  }
+  void instruction(const ExecutedInstruction& e, Position now) override {
+    saves_.instruction(e, now);
     for (; taken_ < saves_.saves().size(); ++taken_) take(saves_.saves()[taken_]);
     // A fault that the bus does not show ends the run only after its handler's first instruction.
     if (page_fault_ && check_.difference()) return;
@@ -22,7 +30,8 @@ class SaveReader final : public Sink {
     page_fault_.reset();
     note_fpu(*e.info);
   }
-  void delivered(const DeliveredEvent& event, Position) override {
+  void delivered(const DeliveredEvent& event, Position now) override {
+    saves_.delivered(event, now);
     if (event.kind == DeliveredEvent::Kind::exception && event.vector == kPageFaultVector &&
         !page_fault_) {
       page_fault_ = event.cr2;
@@ -91,9 +100,8 @@ RecoveryOutcome run_trial(const Recording& recording, const EvidenceSource& evid
   saves.begin();
   SaveReader reader(saves, check);
   GuessedReplay replay(recording, evidence, check,
-                       {.before = {&saves, &reader}, .time = trial.time});
+                       {.observers = {&reader}, .time = trial.time});
   Machine& machine = replay.machine();
-  saves.attach(machine);
   Memory& memory = machine.memory();
   if (!trial.strict) replay.define_memory(recording.initial.ram_bytes);
   if (trial.entry) {

@@ -161,10 +161,9 @@ RecoveryProgress StateRecovery::replay(HandlerSaves* saves) {
     constexpr std::uint64_t kLongestPrologue = 256;
     options.to = kLongestPrologue;
     options.compares = false;
-    options.before = {saves};
+    options.observers = {saves};
   }
   GuessedReplay replay(recording_, evidence_, check, options);
-  if (saves != nullptr) saves->attach(replay.machine());
   replay.define_memory(kRealModeBytes);
   return replay.run();
 }

@@ -2,18 +2,19 @@
 // What most units of the machine share: the engine with its memory, where the run stands, and what
 // is derived from the processor's mode.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "events/cpu_traits.h"
 #include "events/recording.h"
 #include "replay/engine/engine.h"
 #include "replay/engine/engine_code.h"
+#include "replay/machine/audience.h"
 #include "replay/machine/cpu_exception.h"
 #include "replay/machine/environment.h"
 #include "replay/machine/machine_stats.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/mmu.h"
-#include "replay/machine/observer.h"
 #include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
@@ -21,7 +22,7 @@ namespace citcat {
 /// How the machine follows the engine.
 enum class ExecutionPath : std::uint8_t {
   instructions,  ///< every instruction is reported, and every access checked before it is made
-  blocks,        ///< plain code runs unreported block by block; needs a sink that takes blocks
+  blocks,        ///< plain code runs unreported block by block, where nobody wants more
 };
 
 /// What the run loop must do after the engine stopped.
@@ -40,10 +41,6 @@ enum class AfterStop : std::uint8_t {
   forget_code,
   debug_trap,
   flush_tlb,
-  ask_again,
-  step,
-  retranslate,
-  replan,
 };
 
 /// Where the code being executed lies.
@@ -54,41 +51,36 @@ struct CodePage {
   std::uint32_t page = kNone;  ///< linear address of its page
   PhysAddr frame;
   const std::uint8_t* host = nullptr;
-  std::uint32_t block_page = kNone, block_frame = 0;  ///< of the block met last
 
   void forget() { page = kNone; }
-  void forget_block() { block_page = kNone; }
-  void forget_all() { page = block_page = kNone; }
 };
 
 /// Owned by the machine; every unit holds a reference. Nothing here calls a unit.
 struct CpuContext {
   static constexpr std::uint32_t kResumeFlag = 1u << 16, kVirtual8086 = 1u << 17;  ///< of EFLAGS
 
-  /// `sink` may be null. `client` and `walks` are called once the engine runs, not before.
-  CpuContext(CpuModel cpu, const BusModel& bus, Environment& outside, Sink* observer,
+  /// `client` and `walks` are called once the engine runs, not before.
+  CpuContext(CpuModel cpu, const BusModel& bus, Environment& outside, const Listeners& listeners,
              ExecutionPath path, EngineClient& client, WalkObserver& walks)
       : model(cpu),
         traits(cpu_traits(cpu)),
         environment(outside),
-        sink(observer),
+        audience(listeners, memory),
         by_blocks(path == ExecutionPath::blocks && !traits.sixteen_bit &&
-                  (sink == nullptr || sink->detail() != Detail::accesses)),
-        wants_reads(sink != nullptr && sink->wants_reads()),
-        block_receiver(sink != nullptr ? sink->block_receiver() : nullptr),
-        detail(detail_of(sink)),
-        engine(cpu, by_blocks ? HookMode::blocks : HookMode::instructions, client),
+                  audience.detail() != Detail::accesses),
+        wants_reads(audience.wants_reads()),
+        detail(audience.detail()),
+        engine(cpu, HookMode::instructions, client),
         memory(engine, bus.address_mask, traits.address_pins),
         mmu(engine, memory, walks, traits.one_tlb) {}
 
   const CpuModel model;
   const CpuTraits& traits;
   Environment& environment;
-  Sink* const sink;
-  const bool by_blocks;        ///< plain code runs unreported
-  const bool wants_reads;      ///< the sink does
-  Sink* const block_receiver;  ///< of every block; null where nobody listens
-  const Detail detail;         ///< of blocks
+  Audience audience;
+  const bool by_blocks;    ///< plain code runs unreported
+  const bool wants_reads;  ///< somebody does
+  const Detail detail;     ///< of blocks
 
   Engine engine;
   Memory memory;
@@ -98,8 +90,9 @@ struct CpuContext {
   Position position;
   std::uint32_t linear = 0;  ///< of the instruction or block in progress, or the next one
   CodePage code;
-  Position until;        ///< where run() ends
-  bool polling = false;  ///< the environment is asked at every boundary
+  Position until;                  ///< where run() ends
+  std::uint64_t blocks_until = 0;  ///< instruction: nothing from there on may be part of a block
+  bool polling = false;            ///< the environment is asked at every boundary
   bool halted = false;
   bool shut_down = false;
   bool resume_flag = false;      ///< EFLAGS.RF was loaded by the IRET just completed
@@ -111,6 +104,19 @@ struct CpuContext {
   void request(AfterStop action) {
     after_stop = action;
     engine.stop();
+  }
+  /// Finds `blocks_until` anew: what was due may have come.
+  void find_block_limit() { blocks_until = std::min(until.instruction, audience.block_limit()); }
+  /// What would complete before instruction `end` must not run as a block.
+  bool is_due_before(std::uint64_t end) {
+    if (end <= blocks_until) [[likely]]
+      return false;
+    find_block_limit();
+    return end > blocks_until;
+  }
+  /// Something but the end of run() is due within the instruction in progress.
+  bool must_tell_each_now() {
+    return is_due_before(position.instruction + 1) && blocks_until < until.instruction;
   }
   bool boundary_stop() {
     return position >= until || (polling && environment.wants_stop(position));
@@ -154,14 +160,6 @@ struct CpuContext {
   void require_iopl_in_v86() const {
     const std::uint32_t flags = engine.system_flags();
     if ((flags & kVirtual8086) != 0 && (flags >> 12 & 3) != 3) throw CpuException{13, 0u, 0};
-  }
-
- private:
-  static Detail detail_of(Sink* sink) {
-    if (sink == nullptr) return Detail::nothing;
-    const bool listens = sink->block_receiver() != nullptr;
-    const Detail wanted = sink->detail();
-    return wanted == Detail::instructions && !listens ? Detail::nothing : wanted;
   }
 };
 

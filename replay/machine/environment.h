@@ -12,6 +12,7 @@ namespace citcat {
 class Environment {
  public:
   virtual ~Environment() = default;
+  /// May end the run (Machine::control()): the access then is not told.
   virtual std::uint32_t port_read(std::uint16_t port, std::uint32_t size, Position now) = 0;
   virtual void port_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
                           Position now) = 0;

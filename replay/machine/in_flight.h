@@ -53,7 +53,7 @@ struct InFlight {
   PhysAddr copied_from;  ///< read last
   std::uint32_t invlpg_linear = 0;
 
-  unsigned reads_told = 0;     ///< to the sink, while it is prepared
+  unsigned reads_told = 0;     ///< to the listeners, while it is prepared
   unsigned reads_to_skip = 0;  ///< told when it was prepared before
   bool wants_patch = false;    ///< other bytes are to be in memory while the engine executes it
 

@@ -5,7 +5,7 @@
 // code that runs a block at a time where nobody asks for more (block_runner.h). There its memory
 // operands are translated and checked by our own Mmu, so that faults, accessed bits and the order
 // of accesses are the processor's; instructions the engine does not do right are executed by units
-// of ours (emulator.h); and whatever completed since is reported to the Sink.
+// of ours (emulator.h); and whatever completed since is told to the listeners (audience.h).
 
 #include <cstdint>
 #include <memory>
@@ -15,15 +15,15 @@
 #include <vector>
 
 #include "events/recording.h"
-#include "replay/machine/block_template.h"
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/environment.h"
+#include "replay/machine/listeners.h"
 #include "replay/machine/machine_stats.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/mmu.h"
 #include "replay/machine/model_specific.h"
-#include "replay/machine/observer.h"
 #include "replay/machine/replay_stopped.h"
+#include "replay/x86/flag_effects.h"
 
 namespace citcat {
 
@@ -32,12 +32,13 @@ struct MachineUnits;
 /// The face of the processor; what it does is in the units (machine_units.h).
 class Machine {
  public:
-  /// `sink` may be null; both must outlive the machine. The path is a wish: processors before the
-  /// 386 and sinks that do not take blocks get ExecutionPath::instructions.
-  Machine(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink,
+  /// What is referred to must outlive the machine. The path is a wish: processors before the 386
+  /// and listeners that want each access get ExecutionPath::instructions.
+  Machine(CpuModel model, const BusModel& bus, Environment& environment, const Listeners& listeners,
           ExecutionPath path = ExecutionPath::instructions);
   ~Machine();
 
+  /// Also presents the machine to its listeners.
   void load(const CpuState& state, const MemoryImage& image);
   CpuState save() const;
 
@@ -64,6 +65,7 @@ class Machine {
   void restore(const Snapshot& snapshot, const MemoryImage& image);
 
   Memory& memory() { return cpu_.memory; }
+  const Memory& memory() const { return cpu_.memory; }
   Engine& engine() { return cpu_.engine; }
   /// Where an SMI would save its state; nullopt where neither the state nor an SMI has told.
   std::optional<std::uint32_t> smbase() const;
@@ -77,10 +79,10 @@ class Machine {
   std::uint64_t model_specific_results() const;
   /// The instruction that gave the first of them since load() or restore().
   const std::optional<ModelSpecific>& first_model_specific() const;
-  /// What instructions did to the flags that were not told one by one to the sink that compares,
-  /// since this was called last.
+  /// What instructions did to the flags that were not told one by one to the judge, since this was
+  /// called last.
   FlagEffect take_untold_flags();
-  /// Bits of the dword being told to Sink::write() that no manual defines: the state that an SMI
+  /// Bits of the dword being told to write() that no manual defines: the state that an SMI
   /// saves has such.
   std::uint32_t reserved_bits() const;
   /// The instruction in progress stores a floating-point or vector register.
@@ -96,8 +98,18 @@ class Machine {
   bool shut_down() const { return cpu_.shut_down; }
 
   /// Runs until the position is `until` or later, the processor halts or shuts down, or the
-  /// environment wants a stop. Throws ReplayStopped.
-  void run(Position until);
+  /// environment wants a stop. False where control() ended the run before that, within an
+  /// instruction. Throws ReplayStopped.
+  bool run(Position until);
+  /// For judge and observers of the run, and who drives it.
+  RunControl& control() { return cpu_.audience.control(); }
+  const RunControl& control() const { return cpu_.audience.control(); }
+  /// The judge is told nothing as long as `on` is false. Only where it does not judge blocks.
+  void set_judged(bool on) { cpu_.audience.set_judged(on); }
+  /// Null while nothing is judged.
+  BlockJudge* judge() const { return cpu_.audience.judge(); }
+  /// Memory at an address as captured must hold these bytes from here on, whatever was computed.
+  void correct(PhysAddr captured, std::span<const std::uint8_t> bytes);
   /// Linear address of the instruction that the position names: the next one, or the one at which
   /// run() was left by an exception.
   std::uint32_t next_linear() const;
@@ -105,11 +117,13 @@ class Machine {
   void set_walk_policy(WalkPolicy policy) { cpu_.mmu.set_walk_policy(policy); }
   void set_polling(bool on) { cpu_.polling = on; }
 
-  /// Delivers INTR or NMI at the current position; wakes from HLT.
-  void interrupt(std::uint8_t vector, DeliveredEvent::Kind kind);
+  /// Delivers INTR or NMI at the current position; wakes from HLT. False where control() ended the
+  /// run within the delivery.
+  bool interrupt(std::uint8_t vector, DeliveredEvent::Kind kind);
   /// Delivers an SMI at the current position; wakes from HLT. The low byte of the SMM `revision`
   /// identifier tells the map of the saved state; any that is not known means the P6 family's.
-  void system_management_interrupt(std::uint8_t revision);
+  /// False as of interrupt().
+  bool system_management_interrupt(std::uint8_t revision);
   /// Changes memory as another bus master does.
   void external_write(PhysAddr captured, std::span<const std::uint8_t> data);
 

@@ -16,7 +16,8 @@ struct MachineStats {
   std::uint64_t engine_runs = 0;        ///< times that the engine was entered
 
   std::uint64_t translations = 0;    ///< blocks that the engine translated
-  std::uint64_t unreported = 0;      ///< of these, planned to run without a report
+  std::uint64_t blocks = 0;          ///< of the fast tier, made
+  std::uint64_t blocks_dropped = 0;  ///< of these, because their code was stored to
   std::uint64_t code_forgotten = 0;  ///< times that all translated code was dropped
   std::uint64_t decoded = 0;         ///< instructions decoded, because no cache knew them
 

@@ -17,6 +17,7 @@ constexpr std::uint32_t kChunkPages = 1024;
 
 Memory::Memory(Engine& engine, std::uint32_t captured_mask, unsigned address_bits)
     : engine_(engine), captured_mask_(captured_mask), states_(std::size_t{1} << 20) {
+  all_.set();
   const std::uint32_t pins =
       address_bits >= 32 ? 0xffffffffu : (std::uint32_t{1} << address_bits) - 1;
   const std::uint32_t missing = pins & ~captured_mask;
@@ -51,6 +52,7 @@ void Memory::load(const MemoryImage& image, std::uint32_t ram_bytes) {
     for_each_alias(PhysAddr{number * kPageSize}, [&, &bytes = *page](PhysAddr a) {
       ensure_mapped(a.page());
       std::memcpy(host(a), bytes.data.data(), kPageSize);
+      tell_watcher(a, kPageSize);
       PageState& state = states_[a.page()];
       state.all_defined = bytes.valid.all();
       if (!state.all_defined) set_mask(state, bytes.valid);
@@ -78,8 +80,33 @@ void Memory::set_mask(PageState& state, const ByteMask& mask) {
   *state.defined = mask;
 }
 
+ByteMask& Memory::defined_bytes(std::uint32_t page) {
+  PageState& state = states_[page];
+  if (state.all_defined) return all_;
+  if (state.defined == nullptr) set_mask(state, {});
+  return *state.defined;
+}
+
+void Memory::set_defined(PhysAddr address, std::uint32_t size, std::uint8_t defined) {
+  PageState& state = states_[address.page()];
+  const unsigned all = (1u << size) - 1;
+  if (state.all_defined && defined == all) return;
+  ByteMask& mask = defined_bytes(address.page());
+  CITCAT_ASSERT(&mask != &all_);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if ((defined >> i & 1) != 0) {
+      mask.set(address.offset_in_page() + i);
+    } else {
+      mask.reset(address.offset_in_page() + i);
+    }
+  }
+}
+
 void Memory::drop_mask(PageState& state) {
-  if (state.defined != nullptr) free_masks_.push_back(state.defined);
+  if (state.defined != nullptr) {
+    free_masks_.push_back(state.defined);
+    ++mask_epoch_;
+  }
   state.defined = nullptr;
 }
 
@@ -135,6 +162,7 @@ void Memory::put_back(std::uint32_t number, const std::uint8_t* data, const Byte
                          : (state.defined != nullptr ? *state.defined == defined : defined.none()));
   if (same) return;
   set_page(number, data, defined);
+  tell_watcher(PhysAddr{number * kPageSize}, kPageSize);
   if (state.code) engine_.invalidate_code(PhysAddr{number * kPageSize}, kPageSize);
 }
 
@@ -166,6 +194,7 @@ void Memory::take_back(PhysAddr address, std::span<const std::uint8_t> before) {
   std::uint8_t* const at = host(address);
   if (std::memcmp(at, before.data(), before.size()) == 0) return;
   std::memcpy(at, before.data(), before.size());
+  tell_watcher(address, static_cast<std::uint32_t>(before.size()));
   if (states_[address.page()].code) {
     engine_.invalidate_code(address, static_cast<std::uint32_t>(before.size()));
   }

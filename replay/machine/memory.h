@@ -16,6 +16,13 @@
 
 namespace citcat {
 
+/// Wants to know of stores to frames that it names (Memory::watch()).
+class StoreWatcher {
+ public:
+  virtual ~StoreWatcher() = default;
+  virtual void stored(PhysAddr address, std::uint32_t size) = 0;
+};
+
 /// Physical memory of the replayed machine: the engine's frames, with a record of which bytes some
 /// evidence defines. A byte that was never read on the bus before it was written has no defined
 /// value until the replay writes it; reading it earlier means that the replay has left the
@@ -50,14 +57,22 @@ class Memory {
     const PageState& state = states_[page];
     return state.all_defined || state.defined != nullptr;
   }
-  /// The engine may now store to the frame unseen: all of it counts as changed and defined.
+  /// The frame may now be stored to unseen: all of it counts as changed and defined.
   void lend(std::uint32_t page) {
     PageState& state = states_[page];
     state.changed = true;
     state.all_defined = true;
   }
-  /// The engine may now store to the frame unseen; mark_defined() will tell what it stored.
+  /// Bytes of the frame may be stored to unseen, and are marked as defined by whoever does it
+  /// (defined_bytes()).
   void note_stores(std::uint32_t page) { states_[page].changed = true; }
+  /// Which bytes of the frame are defined, to be looked at and added to as long as mask_epoch()
+  /// stays: all of them where all are, and then nothing can be added.
+  ByteMask& defined_bytes(std::uint32_t page);
+  std::uint32_t mask_epoch() const { return mask_epoch_; }
+  /// Bytes from `address` on, eight at most and within one frame, are defined where bit i says so
+  /// of byte i, and no others of them.
+  void set_defined(PhysAddr address, std::uint32_t size, std::uint8_t defined);
   /// Something may have been written to the frame since load().
   bool is_changed(std::uint32_t page) const { return states_[page].changed; }
   /// The replay wrote these bytes; must not cross a frame.
@@ -65,6 +80,8 @@ class Memory {
     PageState& state = states_[address.page()];
     state.changed = true;
     if (!state.all_defined) mark_partly(state, address, size);
+    if (state.watched) [[unlikely]]
+      watcher_->stored(address, size);
   }
 
   /// A frame as it is at one moment.
@@ -82,9 +99,25 @@ class Memory {
   /// Instructions of this frame may have been translated: stores made here must tell the engine.
   void note_code(std::uint32_t page) { states_[page].code = true; }
   bool holds_code(std::uint32_t page) const { return states_[page].code; }
-  /// The engine may store to this frame although it holds code.
-  void note_patches(std::uint32_t page) { states_[page].patched = true; }
-  bool is_patched(std::uint32_t page) const { return states_[page].patched; }
+  /// The processor has stored to such a frame, not by the engine, within one frame. True where the
+  /// frame holds code no longer: few stores go to a page whose code is still in use.
+  bool drop_code(PhysAddr address, std::uint32_t size) {
+    constexpr std::uint8_t kPatient = 16;
+    PageState& state = states_[address.page()];
+    const bool whole = state.stores_to_code < kPatient;
+    if (whole) {
+      ++state.stores_to_code;
+      state.code = false;
+      engine_.invalidate_code(PhysAddr{address.page() * kPageSize}, kPageSize);
+    } else {
+      engine_.invalidate_code(address, size);
+    }
+    return whole;
+  }
+  /// Who is told of changes of the frames named to watch(); must outlive the object.
+  void set_watcher(StoreWatcher& watcher) { watcher_ = &watcher; }
+  /// From now on the watcher is told whenever bytes of the frame may have changed.
+  void watch(std::uint32_t page) { states_[page].watched = true; }
 
   /// Writes from outside the processor (DMA, devices), at every address the captured one may
   /// mean; invalidates translated code. The engine must not be inside a run.
@@ -127,7 +160,8 @@ class Memory {
   struct PageState {
     bool all_defined = false;
     bool code = false;
-    bool patched = false;
+    bool watched = false;
+    std::uint8_t stores_to_code = 0;
     bool changed = false;         ///< since load()
     ByteMask* defined = nullptr;  ///< in masks_; null where all_defined, or nothing is
   };
@@ -138,11 +172,18 @@ class Memory {
   void set_page(std::uint32_t number, const std::uint8_t* data, const ByteMask& defined);
   void map_range(std::uint32_t first_page, std::uint32_t pages);
 
+  void tell_watcher(PhysAddr address, std::uint32_t size) {
+    if (states_[address.page()].watched) watcher_->stored(address, size);
+  }
+
   Engine& engine_;
+  StoreWatcher* watcher_ = nullptr;
   std::uint32_t captured_mask_;
   std::vector<std::uint32_t> alias_bits_;
   ZeroedArray<PageState> states_;
   std::deque<ByteMask> masks_;
+  ByteMask all_;  ///< all bits set
+  std::uint32_t mask_epoch_ = 0;
   std::vector<ByteMask*> free_masks_;
   std::vector<std::uint32_t> mapped_;
 };

@@ -19,8 +19,4 @@ struct ReplayStopped {
   std::optional<BusTransaction> shown = std::nullopt;  ///< that transaction, where it was compared
 };
 
-/// Thrown by a Sink through Machine::run() where the evidence ends, so that nothing beyond it is
-/// called wrong or right.
-struct EvidenceEnd {};
-
 }  // namespace citcat

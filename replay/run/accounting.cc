@@ -12,11 +12,11 @@ namespace {
 constexpr std::uint64_t kLongestStartRoutine = 200'000;
 
 /// Notices when the routine that was running at the start of the replay has returned.
-class ReturnWatch final : public Sink {
+class ReturnWatch final : public Observer {
  public:
   /// The first instruction behind it.
   std::optional<std::uint64_t> returned() const { return returned_; }
-  Detail detail() const override { return Detail::instructions; }
+  Wants wants() const override { return {.instructions = true}; }
   void instruction(const ExecutedInstruction& e, Position now) override {
     switch (e.info->kind) {
       case InstructionClass::call:

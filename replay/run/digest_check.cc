@@ -4,7 +4,7 @@
 
 #include "events/archive/container.h"
 #include "formats/io/error.h"
-#include "replay/session/end_sink.h"
+#include "replay/session/run_end.h"
 
 namespace citcat {
 
@@ -19,7 +19,7 @@ DigestCheck::DigestCheck(const RecordingFile& file, bool check) : file_(file) {
 std::uint64_t DigestCheck::stop(std::uint64_t to) const {
   if (file_.meta().evidence == EvidenceMode::full || file_.digests().empty()) return to;
   const Position last{file_.digests().back().instruction, 0};
-  return EndSink::stop(file_.recording().end.value_or(last), to);
+  return last_stop(file_.recording().end.value_or(last), to);
 }
 
 std::optional<std::uint64_t> DigestCheck::compare(std::uint64_t instructions) {

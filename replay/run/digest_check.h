@@ -21,7 +21,7 @@ class DigestCheck {
   /// Where a replay that is to go to `to` has to end: at the latest with the last digest.
   std::uint64_t stop(std::uint64_t to) const;
   /// To be told what the replay does, from its beginning.
-  Sink& sink() { return sink_; }
+  Observer& observer() { return sink_; }
   /// After the replay of `instructions`: where the first digest up to there differs, if one does.
   std::optional<std::uint64_t> compare(std::uint64_t instructions);
   /// Digests that compare() looked at.

@@ -7,6 +7,7 @@
 
 #include "formats/io/error.h"
 #include "formats/io/log.h"
+#include "replay/session/run_end.h"
 #include "replay/x86/disassembler.h"
 
 namespace citcat {
@@ -17,7 +18,7 @@ const Logger logger("session");
 
 }  // namespace
 
-ReplaySession::ReplaySession(const RecordingFile& file, Sink* observer, SessionOptions options)
+ReplaySession::ReplaySession(const RecordingFile& file, Observer* observer, SessionOptions options)
     : file_(file),
       observer_(observer),
       options_(std::move(options)),
@@ -26,7 +27,8 @@ ReplaySession::ReplaySession(const RecordingFile& file, Sink* observer, SessionO
   options_.to = digests_.stop(options_.to);
   // An observer that cannot be told anew must not be told of a run that may be given up.
   const bool can_start_over = observer == nullptr || options_.start_over;
-  const bool plain = options_.plain_first && can_start_over && options_.cache == nullptr;
+  const bool plain = options_.plain_first && can_start_over && options_.cache == nullptr &&
+                     options_.path == ExecutionPath::blocks;
   if (logger.at(LogLevel::info)) {
     const char* const compared = options_.check ? (plain ? "evidence, plainly first" : "evidence")
                                  : digests_.needed() ? "digests"
@@ -37,41 +39,51 @@ ReplaySession::ReplaySession(const RecordingFile& file, Sink* observer, SessionO
   set_up(plain);
 }
 
-void ReplaySession::add_comparison(bool plain) {
+void ReplaySession::add_comparison(bool plain, Listeners& listeners) {
   const Recording& recording = file_.recording();
   VerifierOptions verifier_options;
   verifier_options.policy = options_.policy;
   verifier_options.policy.waived = file_.waived();
-  verifier_options.plain = plain && recording.adoptions.empty();  // see AdoptionSink
-  verifier_ = std::make_unique<Verifier>(recording, file_.evidence(), verifier_options);
-  sinks_->add(*verifier_);
+  // What is corrected on the way is compared store by store.
+  verifier_options.plain = plain && recording.adoptions.empty();
+  std::unique_ptr<EvidenceReader> evidence;
+  if (options_.rewindable) {
+    verifier_options.plain = verifier_options.final_memory = false;
+    auto reader = std::make_unique<RewindableEvidence>([this] { return file_.evidence(); });
+    evidence_ = reader.get();
+    evidence_->hold();
+    evidence = std::move(reader);
+  } else {
+    evidence = file_.evidence();
+  }
+  verifier_ = std::make_unique<Verifier>(recording, std::move(evidence), verifier_options);
+  listeners.add(*verifier_);
   if (options_.cache == nullptr) return;
   cache_ = std::make_unique<CacheCheck>(recording, file_.evidence(), *options_.cache);
-  sinks_->add(*cache_);
+  listeners.add(*cache_);
 }
 
 /// Puts a replay together that stands at its beginning. `plain`: as in VerifierOptions.
 void ReplaySession::set_up(bool plain) {
   const Recording& recording = file_.recording();
   replayer_.reset();
-  end_.reset();
-  sinks_.emplace();
-  if (options_.check) add_comparison(plain);
+  Listeners listeners;
+  if (options_.check) add_comparison(plain, listeners);
   if (options_.start) {
     adoptions_ = options_.checkpoints->adoptions_from(*options_.start);
   } else if (!recording.adoptions.empty()) {
     if (options_.policy.strict) {
       throw UsageError("--strict: this recording keeps results that were taken over from the bus");
     }
-    adoptions_ = std::make_unique<AdoptionSink>(recording.adoptions, Position{});
+    adoptions_ = std::make_unique<Adoptions>(recording.adoptions, Position{});
   }
-  if (adoptions_) sinks_->add(*adoptions_);
-  if (const auto end = end_within_repeat()) sinks_->add(end_.emplace(*end));
-  if (observer_ != nullptr) sinks_->add(*observer_);
-  if (digests_.needed()) sinks_->add(digests_.sink());
+  if (adoptions_) listeners.add(*adoptions_);
+  if (observer_ != nullptr) listeners.add(*observer_);
+  if (digests_.needed()) listeners.add(digests_.observer());
   ReplayOptions replay;
   replay.to = options_.to;
   replay.path = options_.path;
+  replay.end = end_ = end_within_repeat();
   if (file_.meta().evidence == EvidenceMode::full) {
     replay.evidence = [this] { return file_.evidence(); };
   }
@@ -81,11 +93,8 @@ void ReplaySession::set_up(bool plain) {
       return true;
     };
   }
-  replayer_ = std::make_unique<Replayer>(recording, &*sinks_, std::move(replay));
-  if (verifier_) verifier_->attach(replayer_->machine());
-  if (cache_) cache_->attach(replayer_->machine());
-  if (adoptions_) adoptions_->attach(replayer_->machine());
-  if (options_.machine_made) options_.machine_made(replayer_->machine());
+  replayer_ = std::make_unique<Replayer>(recording, listeners, std::move(replay));
+  if (cache_) replayer_->machine().set_walk_policy(cache_->descriptor().walks);
   if (options_.start) options_.checkpoints->restore(*options_.start, *replayer_, &loaded_);
   passed_ = options_.start;
 }
@@ -94,16 +103,15 @@ void ReplaySession::set_up(bool plain) {
 std::optional<Position> ReplaySession::end_within_repeat() const {
   const std::optional<Position> end =
       options_.start ? std::optional(options_.start->end) : file_.recording().end;
-  return end && EndSink::needed(*end, options_.to) ? end : std::nullopt;
+  return end && ends_within_repeat(*end, options_.to) ? end : std::nullopt;
 }
 
 void ReplaySession::go_to(const Checkpoints::Start& start, std::uint64_t to) {
+  const bool same_run = options_.start->series == start.series;
   options_.start = start;
   options_.to = to;
-  const std::unique_ptr<AdoptionSink> adoptions = options_.checkpoints->adoptions_from(start);
-  if ((adoptions != nullptr) != (adoptions_ != nullptr) ||
-      end_within_repeat().has_value() != end_.has_value()) {
-    set_up(false);  // other sinks: the machine asks them once what they want
+  if (!same_run || end_within_repeat() != end_) {
+    set_up(false);
     return;
   }
   if (adoptions_) adoptions_->go_to(Position{start.instruction, 0});
@@ -112,14 +120,33 @@ void ReplaySession::go_to(const Checkpoints::Start& start, std::uint64_t to) {
 }
 
 std::uint64_t ReplaySession::to() const {
-  return options_.start ? EndSink::stop(options_.start->end, options_.to) : options_.to;
+  return options_.start ? last_stop(options_.start->end, options_.to) : options_.to;
 }
 
-ReplayReport ReplaySession::run_to(std::uint64_t to) {
-  to = std::min(to, this->to());
+ReplaySession::Checkpoint ReplaySession::checkpoint() const {
+  CITCAT_ASSERT(options_.rewindable);
+  Checkpoint c{replayer_->checkpoint(), std::nullopt, 0, passed_};
+  if (!verifier_) return c;
+  c.verifier = verifier_->checkpoint();
+  c.evidence = evidence_->position();
+  return c;
+}
+
+void ReplaySession::restore(const Checkpoint& c) {
+  if (c.verifier) {
+    evidence_->seek(c.evidence);
+    verifier_->restore(*c.verifier);
+  }
+  replayer_->restore(c.replayer);
+  if (adoptions_) adoptions_->go_to(c.replayer.machine.position);
+  passed_ = c.passed;
+}
+
+ReplayReport ReplaySession::run_to(Position to) {
+  to = std::min(to, Position{this->to(), 0});
   if (!passed_) return replayer_->run_to(to);
-  for (auto next = options_.checkpoints->after(*passed_); next && next->instruction <= to;
-       next = options_.checkpoints->after(*passed_)) {
+  for (auto next = options_.checkpoints->after(*passed_);
+       next && next->instruction <= to.instruction; next = options_.checkpoints->after(*passed_)) {
     ReplayReport report = replayer_->run_to(next->instruction);
     if (report.end == ReplayReport::End::diverged) return report;
     if (!options_.checkpoints->agrees(*next, *replayer_)) {
@@ -143,6 +170,11 @@ ReplayReport ReplaySession::run() {
   if (options_.start) return run_to(to());
   ReplayReport report = end(replayer_->run());
   const bool careful = report.end == ReplayReport::End::diverged && verifier_ && verifier_->plain();
+  if (careful && report.divergence && logger.at(LogLevel::debug)) {
+    const Divergence& d = *report.divergence;
+    logger.write(fmt::format("instruction {}: {}; expected {}, found {}", d.position.instruction,
+                             d.reason, d.expected, d.found));
+  }
   return careful ? run_carefully() : report;
 }
 

@@ -10,9 +10,10 @@
 
 #include "events/archive/recording_file.h"
 #include "replay/run/digest_check.h"
+#include "replay/session/adoptions.h"
 #include "replay/session/checkpoints.h"
-#include "replay/session/end_sink.h"
 #include "replay/session/replayer.h"
+#include "replay/session/rewindable_evidence.h"
 #include "replay/verify/cache_check.h"
 #include "replay/verify/comparison_policy.h"
 #include "replay/verify/verifier.h"
@@ -28,10 +29,7 @@ struct SessionOptions {
   /// (Verifier::plain()). Of no effect for an observer without `start_over`.
   bool plain_first = false;
   /// Forgets what the observer was told, and returns the one to tell to instead.
-  std::function<Sink*()> start_over;
-  /// Called with each machine that the observer is going to be told of, before it runs; may be
-  /// empty.
-  std::function<void(const Machine&)> machine_made;
+  std::function<Observer*()> start_over;
   /// As in ReplayOptions.
   ExecutionPath path = ExecutionPath::blocks;
   /// Predict the traffic of this cache; null: of none. Only with `check`, from the beginning.
@@ -41,6 +39,9 @@ struct SessionOptions {
   std::optional<Checkpoints::Start> start;
   const Checkpoints* checkpoints = nullptr;  ///< of `start`
   std::function<void(Position)> progress;    ///< called now and then; may be empty
+  /// checkpoint() and restore() are going to be used: evidence that was read is kept, and final
+  /// memory is not compared. Not with `plain_first` or `cache`.
+  bool rewindable = false;
 };
 
 class ReplaySession {
@@ -48,7 +49,7 @@ class ReplaySession {
   /// `observer` may be null; it, `file` and what `options` points to must outlive the session.
   /// Interrupts of the recording must have their places (replay/infer/event_placer.h). Throws
   /// UsageError where the recording does not allow what is asked for.
-  ReplaySession(const RecordingFile& file, Sink* observer, SessionOptions options);
+  ReplaySession(const RecordingFile& file, Observer* observer, SessionOptions options);
   ReplaySession(const ReplaySession&) = delete;
   ReplaySession& operator=(const ReplaySession&) = delete;
 
@@ -60,7 +61,19 @@ class ReplaySession {
   void go_to(const Checkpoints::Start& start, std::uint64_t to);
   /// Replays up to an instruction, to() at the latest, and may be called again; says nothing of
   /// what is left of the evidence. Checkpoints on the way must agree.
-  ReplayReport run_to(std::uint64_t to);
+  ReplayReport run_to(std::uint64_t to) { return run_to(Position{to, 0}); }
+  /// The same, up to a boundary between two iterations.
+  ReplayReport run_to(Position to);
+  /// Where the replay stands, with its comparison, to come back to; for SessionOptions::rewindable.
+  struct Checkpoint {
+    Replayer::Checkpoint replayer;
+    std::optional<Verifier::Checkpoint> verifier;  ///< where evidence is compared
+    std::uint64_t evidence = 0;                    ///< transactions read
+    std::optional<Checkpoints::Start> passed;
+  };
+  Checkpoint checkpoint() const;
+  /// Of this session. The observer is not told.
+  void restore(const Checkpoint& checkpoint);
   /// What run() would have returned after run_to() gave `report` and there is no more to replay.
   ReplayReport end(ReplayReport report);
   /// The first instruction that is not going to be replayed, as far as is known.
@@ -87,20 +100,20 @@ class ReplaySession {
 
  private:
   void set_up(bool plain);
-  void add_comparison(bool plain);
+  void add_comparison(bool plain, Listeners& listeners);
   std::optional<Position> end_within_repeat() const;
   ReplayReport run_carefully();
 
   const RecordingFile& file_;
-  Sink* observer_;
+  Observer* observer_;
   SessionOptions options_;
   DigestCheck digests_;
+  RewindableEvidence* evidence_ = nullptr;  ///< the verifier's, where it can be taken back
   std::unique_ptr<Verifier> verifier_;
   std::unique_ptr<CacheCheck> cache_;
-  std::optional<EndSink> end_;
-  std::unique_ptr<AdoptionSink> adoptions_;
-  std::optional<SinkList> sinks_;
+  std::unique_ptr<Adoptions> adoptions_;
   std::unique_ptr<Replayer> replayer_;
+  std::optional<Position> end_;                ///< within a REP: where the run ended
   std::optional<Checkpoints::Loaded> loaded_;  ///< of `options_.start`
   std::optional<Checkpoints::Start> passed_;   ///< the last checkpoint that agreed
 };

@@ -87,11 +87,10 @@ bool Checkpoints::agrees(const Start& at, Replayer& replayer) const {
          replayer.machine().save() == then.machine.cpu;
 }
 
-std::unique_ptr<AdoptionSink> Checkpoints::adoptions_from(const Start& start) const {
+std::unique_ptr<Adoptions> Checkpoints::adoptions_from(const Start& start) const {
   const std::vector<Adoption>& all = series_[start.series].run().adoptions;
-  const bool none = all.empty() || all.back().position.instruction < start.instruction;
-  if (none) return nullptr;
-  return std::make_unique<AdoptionSink>(all, Position{start.instruction, 0});
+  if (all.empty()) return nullptr;
+  return std::make_unique<Adoptions>(all, Position{start.instruction, 0});
 }
 
 std::size_t Checkpoints::count() const {

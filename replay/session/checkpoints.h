@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "events/archive/checkpoint_series.h"
-#include "replay/session/adoption_sink.h"
+#include "replay/session/adoptions.h"
 #include "replay/session/replayer.h"
 
 namespace citcat {
@@ -42,8 +42,8 @@ class Checkpoints {
   /// The beginning and the checkpoints, in their order, of the series that has most of those a
   /// replay may start from; empty when there are none.
   std::vector<Start> longest_series(bool strict) const;
-  /// What the replay from there must take over, or null when it is nothing.
-  std::unique_ptr<AdoptionSink> adoptions_from(const Start& start) const;
+  /// What the replay from there must take over, or null when that run took nothing over.
+  std::unique_ptr<Adoptions> adoptions_from(const Start& start) const;
   /// What restore() read last, for the next one to read less.
   struct Loaded {
     std::size_t series = 0;

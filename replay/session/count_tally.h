@@ -13,7 +13,7 @@
 
 namespace citcat {
 
-class CountTally final : public Sink {
+class CountTally final : public Observer {
  public:
   /// Where it stands, to come back to.
   struct State {
@@ -35,7 +35,8 @@ class CountTally final : public Sink {
   CountTally(const Recording& recording, const EventCount& first);
   /// For a recording that has counts.
   static std::optional<EventCount> first_count(const Recording& recording);
-  void attach(const Machine& machine) { machine_ = &machine; }
+  Wants wants() const override { return Wants::changes().before_judged(); }
+  void watch(const Machine& machine) override { machine_ = &machine; }
 
   /// Whether the monitor may have shown `count` at the boundary where the machine stands.
   bool may_be(const EventCount& count) const;

@@ -20,7 +20,7 @@ namespace citcat {
 /// u32 value), every delivered interrupt or exception (u8 3, u8 vector, u32 eip, u64 instruction)
 /// and every halt (u8 4, u64 instruction). Bytes and not accesses, because how an access is split
 /// is nothing the program can see.
-class DigestSink final : public Sink {
+class DigestSink final : public Observer {
  public:
   static constexpr std::uint64_t kInterval = std::uint64_t{1} << 20;  ///< instructions
 

@@ -53,11 +53,11 @@ std::string place_text(const Divergence& divergence) {
   return text + address;
 }
 
-class Replayer::Tally final : public Sink {
+class Replayer::Tally final : public Observer {
  public:
   explicit Tally(bool counts_bytes) : counts_bytes_(counts_bytes) {}
-  Detail detail() const override { return counts_bytes_ ? Detail::accesses : Detail::nothing; }
-  void block(const ExecutedBlock&, Position) override {}
+  /// It counts what is refused, too.
+  Wants wants() const override { return {.stores = counts_bytes_, .unjudged = true}; }
   void write(PhysAddr, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     written_bytes += bytes.size();
   }
@@ -72,16 +72,24 @@ class Replayer::Tally final : public Sink {
   bool counts_bytes_;
 };
 
-Replayer::Replayer(const Recording& recording, const Schedule& schedule, Sink* sink,
+namespace {
+
+Listeners with(Listeners listeners, Observer& observer) {
+  listeners.add(observer);
+  return listeners;
+}
+
+}  // namespace
+
+Replayer::Replayer(const Recording& recording, const Schedule& schedule, const Listeners& listeners,
                    ReplayOptions options)
     : recording_(recording),
       schedule_(schedule),
       options_(std::move(options)),
       to_{options_.to, 0},
       tally_(std::make_unique<Tally>(is_anchored(schedule))),
-      machine_((sinks_.add(*tally_), sink != nullptr ? sinks_.add(*sink) : void(),
-                recording.initial.model),
-               recording.bus, *this, &sinks_, options_.path),
+      machine_(recording.initial.model, recording.bus, *this, with(listeners, *tally_),
+               options_.path),
       port_bus_(recording.bus, recording.initial.model),
       port_count_(recording) {
   machine_.load(recording.initial, recording.image);
@@ -90,12 +98,18 @@ Replayer::Replayer(const Recording& recording, const Schedule& schedule, Sink* s
 
 Replayer::~Replayer() = default;
 
+void Replayer::begin_run() {
+  machine_.control().clear();
+  if (options_.end) machine_.control().stop_before(*options_.end);
+}
+
 ReplayReport Replayer::run() {
+  begin_run();
+  ended_ = false;
   try {
     loop();
-    report_.end = finished() ? ReplayReport::End::complete : ReplayReport::End::stopped;
-  } catch (const EvidenceEnd&) {
-    report_.end = ReplayReport::End::complete;
+    const bool complete = finished() || machine_.control().is_due(machine_.position());
+    report_.end = complete ? ReplayReport::End::complete : ReplayReport::End::stopped;
   } catch (const ReplayStopped& stop) {
     report_.end = ReplayReport::End::diverged;
     report_.divergence = make_divergence(stop);
@@ -142,10 +156,9 @@ void Replayer::restore(const Checkpoint& c) {
 
 bool Replayer::step_beyond() {
   const Position before = machine_.position();
+  begin_run();
   try {
-    machine_.run({before.instruction + 1, 0});
-  } catch (const EvidenceEnd&) {
-    return false;
+    if (!machine_.run({before.instruction + 1, 0})) return false;
   } catch (const ReplayStopped&) {
     return false;
   }
@@ -177,6 +190,7 @@ void Replayer::loop() {
     while (apply_due()) {
     }
     const Position now = machine_.position();
+    if (ended_) return;
     if (machine_.shut_down() || now >= end) return;
     if (machine_.halted()) {
       if (next_interrupt_ >= schedule_.interrupts.size()) return;
@@ -189,7 +203,7 @@ void Replayer::loop() {
     }
     Position stop = next_stop();
     if (options_.progress) stop = std::min(stop, Position{next_report, 0});
-    machine_.run(stop);
+    if (!machine_.run(stop)) return;
     if (std::exchange(watch_stopped_, false)) return;
     if (options_.progress && machine_.position().instruction >= next_report) {
       next_report = machine_.position().instruction + options_.progress_interval;
@@ -228,8 +242,7 @@ bool Replayer::apply_due() {
     // At one position the bus decides.
     if (schedule_.interrupts[next_interrupt_].transaction <
         schedule_.external_writes[next_external_].transaction) {
-      deliver_interrupt();
-      return true;
+      return deliver_interrupt();
     }
   }
   if (external) {
@@ -238,11 +251,11 @@ bool Replayer::apply_due() {
     ++report_.external_writes;
     return true;
   }
-  if (interrupt) deliver_interrupt();
-  return interrupt;
+  return interrupt && deliver_interrupt();
 }
 
-void Replayer::deliver_interrupt() {
+/// False where the run ends within it.
+bool Replayer::deliver_interrupt() {
   const Interrupt& event = schedule_.interrupts[next_interrupt_];
   const Position now = machine_.position();
   if (event.position != now) {
@@ -259,15 +272,16 @@ void Replayer::deliver_interrupt() {
     case Interrupt::Kind::external:
     case Interrupt::Kind::nmi:
     case Interrupt::Kind::on_chip:
-      machine_.interrupt(event.vector, event.is_nmi() ? DeliveredEvent::Kind::nmi
-                                                      : DeliveredEvent::Kind::external);
+      ended_ = !machine_.interrupt(event.vector, event.is_nmi() ? DeliveredEvent::Kind::nmi
+                                                                : DeliveredEvent::Kind::external);
       break;
     case Interrupt::Kind::none:
       break;
     case Interrupt::Kind::smi:
-      machine_.system_management_interrupt(event.vector);
+      ended_ = !machine_.system_management_interrupt(event.vector);
       break;
   }
+  return !ended_;
 }
 
 std::uint32_t Replayer::port_read(std::uint16_t port, std::uint32_t size, Position now) {
@@ -275,7 +289,10 @@ std::uint32_t Replayer::port_read(std::uint16_t port, std::uint32_t size, Positi
   std::uint32_t value = 0;
   std::size_t next = next_io_;
   while (!access.complete()) {
-    if (next >= schedule_.io_reads.size()) port_reads_end(access, port, size, value, now);
+    if (next >= schedule_.io_reads.size()) {
+      end_port_reads(access, port, size, value, now);
+      return value;
+    }
     const IoRead& part = schedule_.io_reads[next++];
     value |= port_part(access, part, port, size, now);
   }
@@ -304,12 +321,15 @@ std::uint32_t Replayer::port_part(PortAccess& access, const IoRead& part, std::u
 }
 
 /// No captured read is left for the access, or for the rest of it: the capture may end within it.
-void Replayer::port_reads_end(const PortAccess& access, std::uint16_t port, std::uint32_t size,
+void Replayer::end_port_reads(const PortAccess& access, std::uint16_t port, std::uint32_t size,
                               std::uint32_t value, Position now) {
   if (access.begun()) {
-    sinks_.io_read(port, size, value,
-                   now);  // whoever compares knows the evidence, and ends the run
-    if (evidence_ends_with(schedule_.io_reads.back().transaction)) throw EvidenceEnd{};
+    // The judge knows the evidence.
+    if (machine_.judge() != nullptr) machine_.judge()->io_read(port, size, value, now);
+    if (machine_.control().is_due(now)) return;
+    if (evidence_ends_with(schedule_.io_reads.back().transaction)) {
+      return machine_.control().stop_before(now);
+    }
   }
   throw ReplayStopped{now, "the replay reads a port and the evidence has no read left",
                       kNoTransaction, "no port read", port_text("read", port, size)};

@@ -45,51 +45,14 @@ struct ReplayReport {
 };
 const char* replay_end_name(ReplayReport::End end);
 
-/// Hands what it is told to several sinks, in their order.
-class SinkList final : public Sink {
- public:
-  void add(Sink& sink) { sinks_.push_back(&sink); }
-  /// From now on nothing is told to this one of them; null ends that.
-  void mute(const Sink* sink) { muted_ = sink; }
-  bool wants_reads() const override;
-  void instruction(const ExecutedInstruction& e, Position now) override;
-  void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
-                  Position now) override;
-  void fetch(PhysAddr a, std::uint32_t size, Position now) override;
-  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
-  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
-             Position now) override;
-  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
-  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
-  void delivered(const DeliveredEvent& event, Position now) override;
-  void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
-  void halted(Position now) override;
-  void cache_flushed(bool write_back, Position now) override;
-  void shutdown(Position now) override;
-  void address_space(std::uint32_t cr3, Position now) override;
-  void mapping(LinearAddr page, PhysAddr frame, Position now) override;
-  Detail detail() const override;
-  void block(const ExecutedBlock& block, Position first) override;
-  Sink* block_receiver() override;
-  Sink* comparing() override;
-
- private:
-  template <class F>
-  void each(F&& f) {
-    for (Sink* s : sinks_) {
-      if (s != muted_) f(*s);
-    }
-  }
-  std::vector<Sink*> sinks_;
-  const Sink* muted_ = nullptr;
-};
-
 struct ReplayOptions {
   /// Opens the evidence from its start; may be empty. Consulted for state that was inside the
   /// processor before the capture began and that only later bus traffic tells.
   EvidenceSource evidence;
   /// Stop before this instruction; all ones: at the end of the evidence.
   std::uint64_t to = ~std::uint64_t{0};
+  /// Where the run ended, if it did so within an instruction: nothing from there on completes.
+  std::optional<Position> end = std::nullopt;
   /// Called now and then with the position; false interrupts the replay (End::stopped).
   std::function<bool(Position)> progress;
   std::uint64_t progress_interval = 1u << 20;  ///< instructions
@@ -97,19 +60,20 @@ struct ReplayOptions {
   /// run() return there. Asked again for the same place when the run goes on. With it run() also
   /// returns where the processor halts and the next interrupt has no position.
   std::function<bool(Position)> watch;
-  /// ExecutionPath::blocks is used where sink and recording allow it; the results are the same.
+  /// ExecutionPath::blocks is used where listeners and recording allow it; the results are the
+  /// same.
   ExecutionPath path = ExecutionPath::blocks;
 };
 
 class Replayer final : private Environment {
  public:
-  /// `recording` and `schedule` must outlive the replayer; `sink` may be null. A schedule may
-  /// change between two calls of run() where its owner takes the replay back to before what
-  /// changed.
-  Replayer(const Recording& recording, const Schedule& schedule, Sink* sink, ReplayOptions options);
+  /// `recording`, `schedule` and what is listed must outlive the replayer. A schedule may change
+  /// between two calls of run() where its owner takes the replay back to before what changed.
+  Replayer(const Recording& recording, const Schedule& schedule, const Listeners& listeners,
+           ReplayOptions options);
   /// With the recording's own schedule.
-  Replayer(const Recording& recording, Sink* sink, ReplayOptions options)
-      : Replayer(recording, recording, sink, std::move(options)) {}
+  Replayer(const Recording& recording, const Listeners& listeners, ReplayOptions options)
+      : Replayer(recording, recording, listeners, std::move(options)) {}
   ~Replayer() override;
 
   /// Runs to the end, the stop or the first divergence.
@@ -120,7 +84,7 @@ class Replayer final : private Environment {
   ReplayReport run_to(Position to);
 
   /// The replay between two calls of run(), to come back to: machine, memory and how far the
-  /// schedule has been used. Sinks keep their own state.
+  /// schedule has been used. Listeners keep their own state.
   struct Checkpoint {
     Machine::Snapshot machine;
     ReplayReport report;
@@ -148,27 +112,27 @@ class Replayer final : private Environment {
 
   std::uint32_t port_part(PortAccess& access, const IoRead& part, std::uint16_t port,
                           std::uint32_t size, Position now) const;
-  [[noreturn]] void port_reads_end(const PortAccess& access, std::uint16_t port, std::uint32_t size,
-                                   std::uint32_t value, Position now);
+  void end_port_reads(const PortAccess& access, std::uint16_t port, std::uint32_t size,
+                      std::uint32_t value, Position now);
   bool evidence_ends_with(std::uint64_t transaction) const;
 
   /// Counts what anchors are made of, and events for the report.
   class Tally;
 
+  void begin_run();
   void loop();
   Position next_stop() const;
   bool apply_due();
   bool interrupt_is_due() const;
   bool external_write_is_due() const;
   bool reached(const BusAnchor& anchor) const;
-  void deliver_interrupt();
+  bool deliver_interrupt();
   bool finished() const;
 
   const Recording& recording_;
   const Schedule& schedule_;
   ReplayOptions options_;
   Position to_;  ///< where to stop
-  SinkList sinks_;
   std::unique_ptr<Tally> tally_;
   Machine machine_;
   ReplayReport report_;
@@ -180,6 +144,7 @@ class Replayer final : private Environment {
   PortCount port_count_;
   std::uint64_t io_done_ = 0;   ///< as BusAnchor::io
   bool watch_stopped_ = false;  ///< options_.watch asked for it
+  bool ended_ = false;          ///< the run, within a delivery
 };
 
 }  // namespace citcat

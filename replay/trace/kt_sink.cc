@@ -35,6 +35,7 @@ KtSink::KtSink(KtWriter& writer, const KtOptions& options)
       options_(options),
       range_({options.from, options.from_iteration}, {options.to, options.to_iteration}),
       notes_(writer.keeps_notes()),
+      preamble_due_(options.begins_trace),
       blocks_to_(options.to) {}
 
 void KtSink::set_range(Position from, Position to, bool begins) {
@@ -135,7 +136,7 @@ void KtSink::iterations(const ExecutedInstruction& first, std::uint32_t count, s
   if (!range_.begun() && last < range_.from()) return;
   const bool begins_among = !range_.begun() && now < range_.from();
   if (begins_among || (now < range_.to() && last >= range_.to())) {
-    Sink::iterations(first, count, step, now);
+    Observer::iterations(first, count, step, now);
     return;
   }
   if (!wanted(now)) return;
@@ -149,20 +150,23 @@ void KtSink::iterations(const ExecutedInstruction& first, std::uint32_t count, s
   look_after(*first.info, eip, first.ea_count, last);
 }
 
+/// Where the next record stands as the last one suggests, within the part that is wanted.
+std::optional<KtRecords::Room> KtSink::open(Position now) {
+  if (now.instruction < blocks_from_ || now.instruction >= blocks_to_) return std::nullopt;
+  make_room(now);
+  return Room{writer_.next(), writer_.room_left(), blocks_to_};
+}
+
 /// False where `block` can have none.
-bool KtSink::make_image(const BlockTemplate& block) {
-  if (block.place == BlockTemplate::kNowhere) return false;
-  if (block.place >= images_.size()) images_.resize(2 * std::size_t{block.place} + 64);
-  KtImage::Pointer& image = images_[block.place] = KtImage::make(block, options_.offsets);
-  if (image == nullptr) return false;
-  block.read_by_sink = image.get();
-  block.reader = id_;
-  return true;
+bool KtSink::make_image(const ExecutedBlock& block) {
+  if (block.note() == nullptr) return false;
+  *block.note() = KtImage::make(block, options_.offsets);
+  return *block.note() != nullptr;
 }
 
 // Nothing is called here in the ordinary case, so that no registers need be saved.
 void KtSink::block(const ExecutedBlock& block, Position first) {
-  if (has_image(*block.code) && wanted(*block.code, first) && writer_.has_room()) [[likely]]
+  if (has_image(block) && wanted(block, first) && writer_.has_room()) [[likely]]
     return write_image(block);
   block_with_care(block, first);
 }
@@ -171,8 +175,8 @@ void KtSink::block_with_care(const ExecutedBlock& block, Position first) {
   const Position end{first.instruction + block.count(), 0};
   if (!range_.begun() && end <= range_.from()) return;
   const bool straddles = (!range_.begun() && first < range_.from()) || end > range_.to();
-  if (straddles || !(has_image(*block.code) || make_image(*block.code))) {
-    Sink::block(block, first);
+  if (straddles || !(has_image(block) || make_image(block))) {
+    Observer::block(block, first);
     return;
   }
   if (!wanted(first)) return;

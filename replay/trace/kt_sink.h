@@ -1,14 +1,14 @@
 #pragma once
 // Writes what a replay does as KT.
 
-#include <atomic>
 #include <cstdint>
 #include <limits>
-#include <vector>
+#include <optional>
 
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
-#include "replay/machine/block_template.h"
+#include "replay/machine/executed_block.h"
+#include "replay/machine/kt_records.h"
 #include "replay/machine/observer.h"
 #include "replay/trace/address_space_records.h"
 #include "replay/trace/kt_image.h"
@@ -23,6 +23,9 @@ struct KtOptions {
   bool offsets = false;            ///< offsets in CS instead of linear addresses
   bool process_records = false;    ///< PID and MMU records (docs/formats/kt.md)
   bool zero_count_repeats = true;  ///< a REP that did nothing gets a record with E = 0
+  /// What is written begins the trace: with process records it then begins with what
+  /// address_space_records() gives. Else it goes on from another piece of it.
+  bool begins_trace = true;
 };
 
 /// The address that KT gives an instruction.
@@ -61,17 +64,16 @@ class TraceRange {
 };
 
 /// Writes the instruction stream of a replay as KT, and notes where the writer keeps them.
-class KtSink final : public Sink {
+class KtSink final : public Observer, private KtRecords {
  public:
   KtSink(KtWriter& writer, const KtOptions& options);
 
-  /// The machine of the replay: with process records the trace then begins with what
-  /// address_space_records() gives. Not for one that goes on from another trace.
-  void attach(const Machine& machine) { machine_ = &machine; }
+  void watch(const Machine& machine) override { machine_ = &machine; }
 
-  Detail detail() const override {
-    return options_.process_records ? Detail::accesses : Detail::instructions;
+  Wants wants() const override {
+    return {.instructions = true, .mappings = options_.process_records};
   }
+  KtRecords* records() override { return options_.offsets ? nullptr : this; }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now) override;
@@ -96,19 +98,24 @@ class KtSink final : public Sink {
     return {kt_address(e, options_), {e.info->bytes.data(), e.info->length}, e.ea_count};
   }
   bool wanted(Position now);
-  bool wanted(const BlockTemplate& block, Position first) const {
+  bool wanted(const ExecutedBlock& block, Position first) const {
     return first.instruction >= blocks_from_ && first.instruction + block.count() <= blocks_to_;
   }
-  /// BlockTemplate::read_by_sink is a KtImage of this sink's.
-  bool has_image(const BlockTemplate& block) const { return block.reader == id_; }
+  static bool has_image(const ExecutedBlock& block) {
+    return block.note() != nullptr && *block.note() != nullptr;
+  }
   void write_image(const ExecutedBlock& block) {
-    const auto& image = *static_cast<const KtImage*>(block.code->read_by_sink);
+    const auto& image = static_cast<const KtImage&>(**block.note());
     std::uint8_t* const out = writer_.next();
     writer_.commit(image.size(), block.count());
-    image.write(out, *block.registers);
+    image.write(out, block.addresses());
+  }
+  std::optional<Room> open(Position now) override;
+  void close(std::size_t bytes, std::uint64_t instructions) override {
+    writer_.commit(bytes, instructions);
   }
   void block_with_care(const ExecutedBlock& block, Position first);
-  bool make_image(const BlockTemplate& block);
+  bool make_image(const ExecutedBlock& block);
   void begin();
   void look_before(const DecodedInstruction& info, std::uint32_t eip, unsigned addresses,
                    Position now);
@@ -129,7 +136,7 @@ class KtSink final : public Sink {
   TraceRange range_;
   const Machine* machine_ = nullptr;
   bool notes_;  ///< are kept
-  bool preamble_due_ = true;
+  bool preamble_due_;
   /// Blocks from here to there are written without a closer look; kNone while the next record is to
   /// be looked at.
   std::uint64_t blocks_from_ = kNone, blocks_to_;
@@ -138,9 +145,6 @@ class KtSink final : public Sink {
   bool repeats_ = false;   ///< the last one was of a REP, and `repeat_` has counted it
   KtCounter repeat_;
   std::uint8_t bits_ = 0;  ///< of the last record
-  static inline std::atomic<std::uint64_t> last_id_ = 0;
-  const std::uint64_t id_ = ++last_id_;   ///< BlockTemplate::reader of blocks that have an image
-  std::vector<KtImage::Pointer> images_;  ///< by BlockTemplate::place
 };
 
 }  // namespace citcat

@@ -45,7 +45,7 @@ void RecordSink::instruction(const ExecutedInstruction& e, Position now) {
 
 void RecordSink::block(const ExecutedBlock& block, Position first) {
   const bool before = first.instruction + block.count() <= range_.from().instruction;
-  if (range_.begun() || !before) Sink::block(block, first);
+  if (range_.begun() || !before) Observer::block(block, first);
 }
 
 void RecordSink::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value,

@@ -9,18 +9,18 @@
 namespace citcat {
 
 /// Keeps what a replay does as records, and as events.
-class RecordSink final : public Sink {
+class RecordSink final : public Observer {
  public:
   /// `options`: its range is not looked at. `events`: these too.
   RecordSink(const KtOptions& options, bool events) : options_(options), events_(events) {}
 
-  void attach(const Machine& machine) { machine_ = &machine; }
+  void watch(const Machine& machine) override { machine_ = &machine; }
   /// Forgets the records; what comes before `from` is not kept.
   void begin_at(Position from);
   Position from() const { return range_.from(); }
 
-  Detail detail() const override {
-    return options_.process_records ? Detail::accesses : Detail::instructions;
+  Wants wants() const override {
+    return {.instructions = true, .mappings = options_.process_records};
   }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void block(const ExecutedBlock& block, Position first) override;

@@ -79,7 +79,6 @@ class RecordingSource final : public TraceReader::Source {
     session.start = start;
     session.checkpoints = &checkpoints_;
     session_.emplace(file_, &sink_, std::move(session));
-    sink_.attach(session_->machine());
     sink_.begin_at({});
     at_ = 0;
     ended_ = failed_ = false;

@@ -113,14 +113,14 @@ bool BlockComparison::is_plain(const BusTransaction& t, std::uint64_t first,
   }
 }
 
-bool BlockComparison::agrees(const ExecutedBlock& block, Position first) {
+bool BlockComparison::agrees(const JudgedBlock& block, Position first) {
   return stores_agree(block, first.instruction) &&
          (c_.reads == nullptr || c_.reads->agrees(block, first.instruction, c_.memory())) &&
          lines_agree(block, first.instruction);
 }
 
 /// Every store on the bus, in its order, or none of them.
-bool BlockComparison::stores_agree(const ExecutedBlock& block, std::uint64_t first) {
+bool BlockComparison::stores_agree(const JudgedBlock& block, std::uint64_t first) {
   writes_made_ = 0;
   const WriteMatcher& writes = c_.writes;
   if (c_.write_back) return writes.empty() || !stores_waited_for(block);
@@ -146,7 +146,7 @@ bool BlockComparison::stores_agree(const ExecutedBlock& block, std::uint64_t fir
 }
 
 /// A write that waits goes where the block stores.
-bool BlockComparison::stores_waited_for(const ExecutedBlock& block) const {
+bool BlockComparison::stores_waited_for(const JudgedBlock& block) const {
   for (std::size_t i = 0; i < c_.writes.waiting(); ++i) {
     const BusTransaction& t = c_.writes[i].t;
     if (std::any_of(block.stores.begin(), block.stores.end(), [&](const BlockStore& store) {
@@ -158,7 +158,7 @@ bool BlockComparison::stores_waited_for(const ExecutedBlock& block) const {
   return false;
 }
 
-bool BlockComparison::lines_agree(const ExecutedBlock& block, std::uint64_t first) const {
+bool BlockComparison::lines_agree(const JudgedBlock& block, std::uint64_t first) const {
   const std::size_t made = c_.lines.through(first + block.count() - 1);
   for (std::size_t i = 0; i < made; ++i) {
     const Position at = c_.lines[i].t.position;
@@ -171,7 +171,7 @@ bool BlockComparison::lines_agree(const ExecutedBlock& block, std::uint64_t firs
 }
 
 /// Whether memory was what the line shows just before the instruction, or else just after it.
-bool BlockComparison::line_agrees(const ExecutedBlock& block, const LineMatcher::Pending& line,
+bool BlockComparison::line_agrees(const JudgedBlock& block, const LineMatcher::Pending& line,
                                   std::uint32_t instruction) const {
   const BlockMemory memory(block, c_.memory());
   if (memory.holds(line.t.address, line.t.bytes(), line.unmatched)) return true;
@@ -193,7 +193,7 @@ bool BlockComparison::line_agrees(const ExecutedBlock& block, const LineMatcher:
   return stores == 1 && compare(instruction + 1);
 }
 
-void BlockComparison::agreed(const ExecutedBlock& block, Position first) {
+void BlockComparison::agreed(const JudgedBlock& block, Position first) {
   const std::uint64_t last = first.instruction + block.count() - 1;
   if (c_.reads != nullptr) c_.result.totals.reads = c_.reads->pass_block(last);
   if (!c_.write_back) {

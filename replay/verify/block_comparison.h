@@ -2,18 +2,18 @@
 // What ran as a block, or as many iterations of a repeated string, compared as a whole.
 //
 // Taken is only what instruction by instruction would be found right without a doubt; everything
-// else is refused, made again and judged there (BlockSpeculation::roll_back()). Transactions may have
-// been pulled for a whole block before: nothing looks at those of later instructions.
+// else is refused, made again and judged there (BlockSpeculation::roll_back()). Transactions may
+// have been pulled for a whole block before: nothing looks at those of later instructions.
 
 #include <cstdint>
 
-#include "replay/machine/block_template.h"
+#include "replay/machine/executed_block.h"
 #include "replay/machine/string_iterations.h"
 #include "replay/verify/comparison.h"
 
 namespace citcat {
 
-/// Judges blocks as Sink says of the members of the same names.
+/// Judges blocks as BlockJudge says of the members of the same names.
 class BlockComparison {
  public:
   /// `comparison` must outlive it.
@@ -24,8 +24,8 @@ class BlockComparison {
   std::uint64_t reads_of_interest(Position first) const {
     return c_.reads != nullptr ? c_.reads->pending_data(first.instruction) : 0;
   }
-  bool agrees(const ExecutedBlock& block, Position first);
-  void agreed(const ExecutedBlock& block, Position first);
+  bool agrees(const JudgedBlock& block, Position first);
+  void agreed(const JudgedBlock& block, Position first);
   std::uint32_t agreed_iterations(const StringIterations& run, Position first);
 
   /// Of a plain comparison: nothing is expected yet.
@@ -47,10 +47,10 @@ class BlockComparison {
   bool pull_plain(std::uint64_t first, std::uint64_t last);
   bool is_plain(const BusTransaction& t, std::uint64_t first, std::uint64_t through) const;
   void pull_reads_at(Position at);
-  bool stores_agree(const ExecutedBlock& block, std::uint64_t first);
-  bool stores_waited_for(const ExecutedBlock& block) const;
-  bool lines_agree(const ExecutedBlock& block, std::uint64_t first) const;
-  bool line_agrees(const ExecutedBlock& block, const LineMatcher::Pending& line,
+  bool stores_agree(const JudgedBlock& block, std::uint64_t first);
+  bool stores_waited_for(const JudgedBlock& block) const;
+  bool lines_agree(const JudgedBlock& block, std::uint64_t first) const;
+  bool line_agrees(const JudgedBlock& block, const LineMatcher::Pending& line,
                    std::uint32_t instruction) const;
   void take_writes(std::size_t count);
   bool may_take_iterations(Position first) const;

@@ -1,25 +1,18 @@
 #include "replay/verify/block_memory.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace citcat {
 
 BlockMemory::Byte BlockMemory::byte_before(std::uint32_t instruction, PhysAddr a) const {
-  std::optional<std::uint8_t> overwritten;
-  bool stored = false;
   for (const BlockStore& store : block_.stores) {
     const std::uint32_t offset = a.value - store.address.value;
-    if (offset >= store.size) continue;
-    if (store.instruction < instruction) {
-      stored = true;
-    } else if (!overwritten && !block_.ahead) {
-      overwritten = store.before[offset];
-    }
+    if (offset >= store.size || store.instruction < instruction) continue;
+    if ((store.was_defined >> offset & 1) == 0) return {Byte::State::undefined, 0};
+    return {Byte::State::known, store.before[offset]};
   }
-  if (stored && (overwritten || block_.ahead)) return {Byte::State::lost, 0};
-  if (!stored && !memory_.defined_byte(a)) return {Byte::State::undefined, 0};
-  return {Byte::State::known, overwritten ? *overwritten : *memory_.host(a)};
+  const auto now = memory_.defined_byte(a);
+  return now ? Byte{Byte::State::known, *now} : Byte{};
 }
 
 bool BlockMemory::holds(PhysAddr first, std::span<const std::uint8_t> bytes,

@@ -5,26 +5,20 @@
 #include <span>
 #include <utility>
 
-#include "replay/machine/block_template.h"
+#include "replay/machine/executed_block.h"
 #include "replay/machine/memory.h"
 
 namespace citcat {
 
 /// Memory as it was between the instructions of a block that has run: what its later stores changed
-/// is put back. Or as it is going to be, as far as its stores leave it alone.
+/// is put back.
 class BlockMemory {
  public:
-  /// `memory` as it is after the block, but for what that made defined, or before one that is about
-  /// to run. Both must outlive the object.
-  BlockMemory(const ExecutedBlock& block, const Memory& memory) : block_(block), memory_(memory) {}
+  /// `memory` as it is after the block. Both must outlive the object.
+  BlockMemory(const JudgedBlock& block, const Memory& memory) : block_(block), memory_(memory) {}
 
   struct Byte {
-    enum class State : std::uint8_t {
-      known,
-      undefined,
-      lost,  ///< stored by the block, and stored again by a later instruction of it; or not yet
-    };
-    State state = State::undefined;
+    enum class State : std::uint8_t { known, undefined } state = State::undefined;
     std::uint8_t value = 0;  ///< where it is known
   };
   /// The byte before instruction number `instruction` of the block (its count: at its end).
@@ -36,9 +30,7 @@ class BlockMemory {
   bool stores_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;
   bool reads_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;
   /// Where its code begins, and whether some of it lies in the range.
-  PhysAddr fetched(std::uint32_t instruction) const {
-    return block_.code->physical(block_.code->begins[instruction]);
-  }
+  PhysAddr fetched(std::uint32_t instruction) const { return block_.physical(instruction); }
   bool fetches_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const {
     return !all_of_code(instruction, [&](PhysAddr a, std::uint32_t bytes) {
       return !overlap(a, bytes, first, size);
@@ -47,17 +39,15 @@ class BlockMemory {
   /// Whether `holds` says so of its code: once for each page that it lies in.
   template <class F>
   bool all_of_code(std::uint32_t instruction, F&& holds) const {
-    const BlockTemplate& code = *block_.code;
-    const std::uint32_t offset = code.begins[instruction];
-    const std::uint32_t length = code.begins[instruction + 1] - offset;
-    const PhysAddr begin = code.physical(offset);
+    const std::uint32_t length = block_.length(instruction);
+    const PhysAddr begin = block_.physical(instruction);
     const std::uint32_t here = std::min(length, kPageSize - begin.offset_in_page());
     return holds(begin, here) &&
-           (here == length || holds(code.physical(offset + here), length - here));
+           (here == length || holds(block_.physical(instruction, here), length - here));
   }
 
  private:
-  const ExecutedBlock& block_;
+  const JudgedBlock& block_;
   const Memory& memory_;
 };
 

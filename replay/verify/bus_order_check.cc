@@ -67,7 +67,7 @@ void BusOrderCheck::bring_forward(Kind kind, std::uint32_t address) {
 
 void BusOrderCheck::compare(Kind kind, std::uint32_t address, std::uint8_t value,
                             bool in_any_order) {
-  if (ended_) return;
+  if (ended_ || (difference_ && !completes_)) return;
   std::deque<Byte>& waiting = queue(kind);
   if (in_any_order || (completes_ && kind == Kind::read)) bring_forward(kind, address);
   bool goes_on = fill(kind);
@@ -78,7 +78,7 @@ void BusOrderCheck::compare(Kind kind, std::uint32_t address, std::uint8_t value
   }
   if (!goes_on) {
     ended_ = true;
-    if (!completes_) throw EvidenceEnd{};
+    if (!completes_) machine_->control().stop_before(machine_->position());
     return;
   }
   const Byte expected = waiting.empty() ? Byte{} : waiting.front();
@@ -86,7 +86,7 @@ void BusOrderCheck::compare(Kind kind, std::uint32_t address, std::uint8_t value
       machine_->model_specific_results() != 0 && machine_->in_floating_point_store()) {
     // Implementations compute it differently: the bus is right.
     value = expected.value;
-    machine_->memory().external_write(PhysAddr{address}, {&value, 1});
+    machine_->correct(PhysAddr{address}, {&value, 1});
   }
   if (kind == Kind::write && completes_) written_.push_back(expected);
   if (waiting.empty() || expected.address != address || expected.value != value) {
@@ -94,7 +94,7 @@ void BusOrderCheck::compare(Kind kind, std::uint32_t address, std::uint8_t value
       if (completes_ && expected.address == address) ++agreed_;
       differ({kind, expected, {expected.transaction, address, value}});
     }
-    if (!completes_) throw EvidenceEnd{};
+    if (!completes_) return machine_->control().stop_before(machine_->position());
   }
   if (kind == Kind::read && !difference_) last_read_ = std::max(last_read_, expected.transaction);
   if (!waiting.empty()) waiting.pop_front();
@@ -174,9 +174,9 @@ void BusOrderCheck::settle_reads() {
   }
 }
 
-void BusOrderCheck::instruction(const ExecutedInstruction&, Position) {
+void BusOrderCheck::instruction(const ExecutedInstruction&, Position now) {
   if (completes_) settle_reads();
-  if (difference_ || ended_) throw EvidenceEnd{};
+  if (difference_ || ended_) return machine_->control().stop_before(now);
   written_.clear();
 }
 

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "events/recording.h"
+#include "replay/machine/block_judge.h"
 #include "replay/machine/machine.h"
-#include "replay/machine/observer.h"
 
 namespace citcat {
 
-/// Ends the run (EvidenceEnd) at the first difference, and where the evidence ends.
-class BusOrderCheck final : public Sink {
+/// Ends the run at the first difference, and where the evidence ends.
+class BusOrderCheck final : public BlockJudge {
  public:
   struct Byte {
     std::uint64_t transaction = 0;
@@ -38,7 +38,6 @@ class BusOrderCheck final : public Sink {
   /// Compares up to the interrupt acknowledge number `interrupts` of the evidence.
   BusOrderCheck(std::unique_ptr<EvidenceReader> evidence, std::uint64_t interrupts)
       : evidence_(std::move(evidence)), interrupts_(interrupts) {}
-  void attach(Machine& machine) { machine_ = &machine; }
 
   /// With this an instruction that differs is completed before the run ends, what one reads may be
   /// read in any order, and code must be fetched as well: no byte runs that the bus does not show
@@ -59,7 +58,9 @@ class BusOrderCheck final : public Sink {
   /// The last transaction that the replay is known to have made.
   std::uint64_t last_agreed() const { return last_agreed_; }
 
-  bool wants_reads() const override { return true; }
+  void judges(Machine& machine) override { machine_ = &machine; }
+  bool judges_blocks() const override { return false; }
+  Wants wants() const override { return Wants::everything(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,

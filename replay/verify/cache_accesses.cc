@@ -7,9 +7,8 @@ CacheAccesses::CacheAccesses(const Recording& recording, const CacheDescriptor& 
       address_mask_(recording.bus.address_mask),
       ignores_cd_(recording.initial.ignore_cr0_cd) {}
 
-void CacheAccesses::attach(Machine& machine) {
+void CacheAccesses::watch(const Machine& machine) {
   machine_ = &machine;
-  machine.set_walk_policy(descriptor().walks);
   model_.set_disabled(cache_disabled());
 }
 

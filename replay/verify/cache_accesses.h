@@ -12,13 +12,13 @@
 namespace citcat {
 
 /// Leads the accesses of a replay through a model of the cache.
-class CacheAccesses : public Sink {
+class CacheAccesses : public Observer {
  public:
   CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor);
   /// The machine whose accesses are told; call before the replay starts.
-  void attach(Machine& machine);
+  void watch(const Machine& machine) override;
 
-  bool wants_reads() const override { return true; }
+  Wants wants() const override { return Wants::everything(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
@@ -57,7 +57,7 @@ class CacheAccesses : public Sink {
   PhysAddr captured(PhysAddr a) const { return PhysAddr{a.value & address_mask_}; }
   bool cache_disabled() const;
 
-  Machine* machine_ = nullptr;
+  const Machine* machine_ = nullptr;
   std::uint32_t address_mask_;
   bool ignores_cd_ = false;  ///< lines are filled although CR0.CD is set
   bool restarts_ = true;     ///< the next fetch is one, even within a REP

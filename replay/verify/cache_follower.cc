@@ -126,11 +126,11 @@ void CacheFollower::differ(Position now, const CacheTraffic& predicted, const Li
                       text(shown.traffic), text(predicted)};
 }
 
-void CacheFollower::settle(Position now) {
+bool CacheFollower::settle(Position now) {
   std::vector<CacheTraffic>& predicted = model_.traffic();
   if (log_ != nullptr && std::exchange(logged_, now) != now) log_->push_back({});
   if (ignores_bus_) predicted.clear();
-  if (predicted.empty()) return;
+  if (predicted.empty()) return true;
   const std::vector<CacheTraffic> batch = std::exchange(predicted, {});
   take_snoops();
   while (waiting_.size() < batch.size() && pull()) {
@@ -138,7 +138,7 @@ void CacheFollower::settle(Position now) {
   const std::size_t shown = std::min(batch.size(), waiting_.size());
   if (limit_ && shown != 0 && waiting_[shown - 1].transaction > *limit_) {
     closed_ = true;
-    throw EvidenceEnd{};
+    return false;
   }
   const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(shown);
   const std::vector<Line> lines(waiting_.begin(), end);
@@ -147,7 +147,7 @@ void CacheFollower::settle(Position now) {
   for (const Line& line : lines) {
     if (!line.traffic.is_fill() && written_back_) written_back_(line);
   }
-  if (shown < batch.size()) throw EvidenceEnd{};
+  return shown == batch.size();
 }
 
 bool CacheFollower::at(std::uint64_t transaction) {

@@ -30,9 +30,9 @@ class CacheFollower final : public CacheAccesses {
                 const CacheDescriptor& descriptor);
 
   /// Compares what the accesses since the last call moved, in any order, with as many lines of the
-  /// bus. To be called at every boundary. Throws ReplayStopped where they differ, EvidenceEnd where
-  /// the bus shows no more, or nothing more before the limit.
-  void settle(Position now);
+  /// bus. To be called at every boundary. Throws ReplayStopped where they differ. False where
+  /// the bus shows no more, or nothing more before the limit: the run is to end.
+  bool settle(Position now);
   /// Called with every write-back that agreed.
   void on_write_back(std::function<void(const Line&)> call) { written_back_ = std::move(call); }
 

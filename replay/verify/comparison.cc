@@ -118,17 +118,15 @@ bool Comparison::is_used_up() const {
          !lines.has_windows() && writes.all_made();
 }
 
-void Comparison::end_if_used_up(Position now) {
-  if (beyond || cursor.counted()) return;
+bool Comparison::is_over(Position now) {
+  if (beyond || cursor.counted()) return false;
   if (cursor.at_end() && lines.has_windows() && ports.waiting() == 0 &&
       now.instruction > progress_at + kMaxIdle) {
     settle_windows(now);
   }
-  if (held() != 0) return;
+  if (held() != 0) return false;
   if (!at_barrier()) pull();
-  if (final_memory.ended_within_instruction() || (starts.empty() && is_used_up())) {
-    throw EvidenceEnd{};
-  }
+  return final_memory.ended_within_instruction() || (starts.empty() && is_used_up());
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -220,7 +218,7 @@ bool Comparison::is_waived(std::uint64_t transaction) const {
 }
 
 void Comparison::take_over(bool write, PhysAddr a, const std::uint8_t& byte) {
-  machine->memory().external_write(a, {&byte, 1});
+  machine->correct(a, {&byte, 1});
   result.adoptions.push_back({machine->position(), write, a, byte});
 }
 

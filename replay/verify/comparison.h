@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "events/recording.h"
 #include "replay/machine/machine.h"
@@ -69,7 +70,7 @@ struct Comparison : ComparisonProgress {
   /// `recording` must outlive the comparison; so must `machine`, to be set before the replay.
   Comparison(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
              const VerifierOptions& options);
-  const Memory& memory() const { return machine->memory(); }
+  const Memory& memory() const { return std::as_const(*machine).memory(); }
 
   // The evidence.
   /// Makes sure that the next transaction is known. False at the end.
@@ -88,8 +89,8 @@ struct Comparison : ComparisonProgress {
   std::size_t held() const { return writes.waiting() + ports.waiting() + starts.waiting(); }
   /// Without counts: the replay has made all there is.
   bool is_used_up() const;
-  /// Throws EvidenceEnd where that is so.
-  void end_if_used_up(Position now);
+  /// Nothing is left before the instruction or access at `now`, where counts do not tell the end.
+  bool is_over(Position now);
 
   // Reads; only where they are compared.
   /// Before the first access of instruction `now`: compares what the one before has read.

@@ -356,7 +356,7 @@ std::uint64_t ReadMatcher::pending_data(std::uint64_t first) const {
   return result;
 }
 
-bool ReadMatcher::agrees(const ExecutedBlock& block, std::uint64_t first, const Memory& memory) {
+bool ReadMatcher::agrees(const JudgedBlock& block, std::uint64_t first, const Memory& memory) {
   const BlockMemory after(block, memory);
   if (!uncached_) return agrees_with_fills(block, first, after);
   const std::size_t fetches = recent_code_.size();
@@ -367,7 +367,7 @@ bool ReadMatcher::agrees(const ExecutedBlock& block, std::uint64_t first, const 
   return false;
 }
 
-bool ReadMatcher::agrees_with_fills(const ExecutedBlock& block, std::uint64_t first,
+bool ReadMatcher::agrees_with_fills(const JudgedBlock& block, std::uint64_t first,
                                     const BlockMemory& after) const {
   for (const Pending& p : pending_) {
     const std::uint64_t number = p.t.position.instruction - first;
@@ -381,7 +381,7 @@ bool ReadMatcher::agrees_with_fills(const ExecutedBlock& block, std::uint64_t fi
 /// As settle_uncached_data(), settle_uncached_code() and settle_fills() find it, instruction by
 /// instruction: the same reads in the same order, and code from what was fetched. Of data the bus
 /// may show page walks besides.
-bool ReadMatcher::agrees_uncached(const ExecutedBlock& block, std::uint64_t first,
+bool ReadMatcher::agrees_uncached(const JudgedBlock& block, std::uint64_t first,
                                   const BlockMemory& after, const Memory& memory) {
   // What an event before the block read counts as part of the first instruction.
   const auto is_walk = [](const Access& r) { return r.kind == AccessKind::walk; };
@@ -443,7 +443,7 @@ bool ReadMatcher::equals_before(const Pending& p, const BlockMemory& block,
     if ((p.known >> i & 1) == 0) continue;
     const BlockMemory::Byte byte = block.byte_before(instruction, p.t.address + i);
     if (byte.state == BlockMemory::Byte::State::undefined) continue;
-    if (byte.state == BlockMemory::Byte::State::lost || byte.value != p.t.data[i]) return false;
+    if (byte.value != p.t.data[i]) return false;
   }
   return true;
 }

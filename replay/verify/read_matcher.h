@@ -18,6 +18,7 @@
 #include "formats/io/short_queue.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/observer.h"
+#include "replay/machine/string_iterations.h"
 #include "replay/verify/block_memory.h"
 #include "replay/verify/mismatch.h"
 
@@ -130,9 +131,9 @@ class ReadMatcher : private ReadMatcherProgress {
 
   /// Whether all that the bus shows being read by the instructions of `block`, the first at
   /// `first`, is plainly what they read. `memory` is the replay's after it.
-  bool agrees(const ExecutedBlock& block, std::uint64_t first, const Memory& memory);
+  bool agrees(const JudgedBlock& block, std::uint64_t first, const Memory& memory);
   /// Which instructions from number `first` on reads of data wait for: as
-  /// Sink::reads_of_interest().
+  /// BlockJudge::reads_of_interest().
   std::uint64_t pending_data(std::uint64_t first) const;
   /// They agree. As far as compared() before the last of them, returns it.
   std::uint64_t pass_block(std::uint64_t last);
@@ -181,9 +182,9 @@ class ReadMatcher : private ReadMatcherProgress {
   bool follows_code(const Pending& p) const;
   bool follows_code(const Pending& p, PhysAddr fetched) const;
   bool agrees(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;
-  bool agrees_with_fills(const ExecutedBlock& block, std::uint64_t first,
+  bool agrees_with_fills(const JudgedBlock& block, std::uint64_t first,
                          const BlockMemory& after) const;
-  bool agrees_uncached(const ExecutedBlock& block, std::uint64_t first, const BlockMemory& after,
+  bool agrees_uncached(const JudgedBlock& block, std::uint64_t first, const BlockMemory& after,
                        const Memory& memory);
   bool equals_before(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;
   /// What a fill is of. The parts of a line are one.

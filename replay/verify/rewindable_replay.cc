@@ -18,11 +18,10 @@ RewindableReplay::RewindableReplay(const Recording& recording, const Schedule& s
   hinted_ = hinted.get();
   options.verifying.schedule = &schedule;
   verifier_ = std::make_unique<Verifier>(recording, std::move(hinted), options.verifying);
-  for (Sink* sink : options.before) sinks_.add(*sink);
-  sinks_.add(*verifier_);
+  Listeners listeners(verifier_.get());
+  for (Observer* const observer : options.observers) listeners.add(*observer);
   options.replay.evidence = evidence;
-  replayer_ = std::make_unique<Replayer>(recording, schedule, &sinks_, std::move(options.replay));
-  verifier_->attach(replayer_->machine());
+  replayer_ = std::make_unique<Replayer>(recording, schedule, listeners, std::move(options.replay));
 }
 
 RewindableReplay::Place RewindableReplay::here() const {
@@ -38,7 +37,7 @@ void RewindableReplay::go_back(const Place& place, const std::vector<Hint>& hint
   verifier_->waive(reviewed_transactions(hints, waived_));
   for (const Hint& hint : hints) {
     if (hint.kind != Hint::Kind::memory) continue;
-    machine().memory().external_write(hint.address, hint.data);
+    machine().correct(hint.address, hint.data);
     verifier_->correct_memory(hint.address, hint.data);
   }
 }

@@ -21,8 +21,7 @@ class RewindableReplay {
   struct Options {
     VerifierOptions verifying;  ///< without final memory, which is no part of a place
     ReplayOptions replay;
-    /// Told of the replay before the comparison is, in this order; they keep their own state.
-    std::vector<Sink*> before;
+    std::vector<Observer*> observers;  ///< they keep their own state
   };
   /// `recording`, `schedule` and what the options point to must outlive the replay. `evidence`
   /// opens the recording's evidence from the start.
@@ -51,7 +50,7 @@ class RewindableReplay {
   void release() { evidence_->release(); }
 
   /// Whether what the replay does is compared; at first it is.
-  void compare(bool compares) { sinks_.mute(compares ? nullptr : verifier_.get()); }
+  void compare(bool compares) { machine().set_judged(compares); }
 
   Machine& machine() { return replayer_->machine(); }
   const Machine& machine() const { return replayer_->machine(); }
@@ -69,7 +68,6 @@ class RewindableReplay {
   RewindableEvidence* evidence_ = nullptr;  ///< what hinted_ reads
   HintedEvidence* hinted_ = nullptr;        ///< the verifier's
   std::unique_ptr<Verifier> verifier_;
-  SinkList sinks_;
   std::unique_ptr<Replayer> replayer_;
 };
 

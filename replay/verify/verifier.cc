@@ -59,7 +59,7 @@ FinalMemory Verifier::compare_final(const MemoryImage* captured) const {
 void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
                      Position now) {
   Comparison& c = comparison_;
-  if (c.beyond && !c.write_back) throw EvidenceEnd{};
+  if (c.beyond && !c.write_back) return c.machine->control().stop_before(now);
   std::optional<FlagImages::Image> overwritten;
   if (c.plain) overwritten = note_image(a, bytes);
   if (c.write_back && blocks_.expects_nothing(now)) return;
@@ -274,7 +274,7 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
   // Without a write-back cache images have been compared, and adopted, when they were stored.
   c.undefined.completed(*e.info, c.machine->engine().gpr(kEcx), loads && c.write_back);
   if (blocks_.expects_nothing(now) || c.beyond) return;
-  c.end_if_used_up(now);
+  if (c.is_over(now)) return c.machine->control().stop_before(now);
   if (c.recording.totals.instruction_starts != 0) {
     check_start(e, now);
   } else {
@@ -315,19 +315,20 @@ void Verifier::check_start(const ExecutedInstruction& e, Position now) {
 // ---------------------------------------------------------------------------------------------
 // Ports
 
-void Verifier::begin_port(Position now) {
+/// Before the first part of an access. False where the evidence ends before it.
+bool Verifier::begin_port(Position now) {
   Comparison& c = comparison_;
-  if (c.beyond) throw EvidenceEnd{};
-  c.end_if_used_up(now);
-  if (c.cursor.counted()) return;
+  if (c.beyond || c.is_over(now)) return false;
+  if (c.cursor.counted()) return true;
   c.pull_through(now);
   c.settle_windows(now);
   c.progress_at = now.instruction;
+  return true;
 }
 
 /// Has the next transaction of a port come, where there is one. `begun`: it is another part of an
-/// access. Throws EvidenceEnd where the capture ends behind the part that agreed last.
-void Verifier::expect_port(bool begun) {
+/// access. False where the capture ends behind the part that agreed last.
+bool Verifier::expect_port(bool begun) {
   Comparison& c = comparison_;
   while (c.ports.waiting() == 0) {
     if (!c.pull()) break;
@@ -335,15 +336,17 @@ void Verifier::expect_port(bool begun) {
   }
   const bool ends =
       c.ports.waiting() == 0 && c.cursor.at_end() && c.cursor.last_index() == c.result.last_agreed;
-  if (begun && ends) throw EvidenceEnd{};
+  return !(begun && ends);
 }
 
 void Verifier::match_port(const PortUse& use, Position now) {
   PortMatcher& ports = comparison_.ports;
   PortAccess access = ports.begin(use);
   while (!access.complete()) {
-    if (!access.begun()) begin_port(now);
-    expect_port(access.begun());
+    const bool begun = access.begun();
+    if ((!begun && !begin_port(now)) || !expect_port(begun)) {
+      return comparison_.machine->control().stop_before(now);
+    }
     Comparison::require(ports.observe(access, use, now, comparison_.result), now);
   }
 }
@@ -361,7 +364,7 @@ void Verifier::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t va
 
 void Verifier::check_special(BusOp op, Position now) {
   Comparison& c = comparison_;
-  if (c.beyond) throw EvidenceEnd{};
+  if (c.beyond) return c.machine->control().stop_before(now);
   while (c.specials.empty()) {
     if (!c.pull()) return;
     if (c.held() + c.lines.waiting() > Comparison::kMaxHeld) return;

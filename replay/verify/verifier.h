@@ -16,25 +16,23 @@
 #include <utility>
 #include <vector>
 
-#include "replay/machine/observer.h"
+#include "replay/machine/block_judge.h"
 #include "replay/session/replayer.h"
 #include "replay/verify/block_comparison.h"
 #include "replay/verify/comparison.h"
 
 namespace citcat {
 
-class Verifier final : public Sink {
+class Verifier final : public BlockJudge {
  public:
   Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
            const VerifierOptions& options);
   ~Verifier() override;
-  /// The machine under test; call before the replay starts. Must outlive the verifier's use.
-  void attach(Machine& machine) { comparison_.machine = &machine; }
 
-  // Sink. Each throws ReplayStopped at the first disagreement.
-  bool wants_reads() const override { return comparison_.reads != nullptr; }
-  Detail detail() const override { return plain() ? Detail::comparison : Detail::accesses; }
-  Sink* block_receiver() override { return plain() ? nullptr : this; }
+  // BlockJudge. Each throws ReplayStopped at the first disagreement.
+  void judges(Machine& machine) override { comparison_.machine = &machine; }
+  bool judges_blocks() const override { return plain(); }
+  Wants wants() const override { return {.reads = comparison_.reads != nullptr}; }
   Position expected() override { return blocks_.expected(); }
   bool expects_stores() const override { return !comparison_.write_back; }
   bool may_run_block(Position first, std::uint32_t count) override {
@@ -43,16 +41,14 @@ class Verifier final : public Sink {
   std::uint64_t reads_of_interest(Position first) const override {
     return blocks_.reads_of_interest(first);
   }
-  bool looks_ahead() const override { return comparison_.recording.bus.form != CacheForm::none; }
-  bool agrees(const ExecutedBlock& block, Position first) override {
+  bool agrees(const JudgedBlock& block, Position first) override {
     return blocks_.agrees(block, first);
   }
-  void agreed(const ExecutedBlock& block, Position first) override { blocks_.agreed(block, first); }
+  void agreed(const JudgedBlock& block, Position first) override { blocks_.agreed(block, first); }
   std::uint32_t agreed_iterations(const StringIterations& run, Position first) override {
     return blocks_.agreed_iterations(run, first);
   }
   void copied(PhysAddr from, PhysAddr to, std::uint32_t size) override;
-  void block(const ExecutedBlock&, Position) override {}
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
   void address_space(std::uint32_t cr3, Position now) override;
@@ -109,7 +105,7 @@ class Verifier final : public Sink {
   /// has not made; nullopt where it has made all of them.
   std::optional<std::uint64_t> first_missing() const;
 
-  /// The evidence is over, the run goes on: whatever would have been on the bus throws EvidenceEnd.
+  /// The evidence is over, the run goes on: whatever would have been on the bus ends it.
   void go_beyond() { comparison_.beyond = true; }
 
   /// Compares the machine's memory with what the writes on the bus leave (forms without
@@ -134,8 +130,8 @@ class Verifier final : public Sink {
   void check_bit_change(PhysAddr a, const ExternalChange& change, Position now);
   void check_start(const ExecutedInstruction& e, Position now);
   void match_port(const PortUse& use, Position now);
-  void begin_port(Position now);
-  void expect_port(bool begun);
+  bool begin_port(Position now);
+  bool expect_port(bool begun);
   void check_special(BusOp op, Position now);
 
   Comparison comparison_;

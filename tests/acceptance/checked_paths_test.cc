@@ -35,9 +35,7 @@ struct Comparison {
 struct Checked {
   Checked(const ImportedRecording& imported, bool plain)
       : verifier(imported.recording, imported.read_evidence(), verifier_options(plain)),
-        replayer(imported.recording, &verifier, replay_options(imported)) {
-    verifier.attach(replayer.machine());
-  }
+        replayer(imported.recording, &verifier, replay_options(imported)) {}
   static VerifierOptions verifier_options(bool plain) {
     VerifierOptions options;
     options.plain = plain;

@@ -94,7 +94,6 @@ class CountedCaptures : public testing::TestWithParam<MachineCapture> {
     }
     Verifier verifier(imported.recording, imported.read_evidence(), {});
     Replayer replayer(imported.recording, &verifier, {});
-    verifier.attach(replayer.machine());
     const ReplayReport run = verifier.finish(replayer.run());
     EXPECT_EQ(run.end, ReplayReport::End::complete) << run.divergence->reason;
     EXPECT_EQ(run.interrupts, interrupts.size());

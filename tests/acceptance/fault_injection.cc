@@ -59,7 +59,7 @@ class Collector final : public EvidenceWriter {
 };
 
 /// Everything the run did, as one number (FNV-1a over its parts).
-class StreamHash final : public Sink {
+class StreamHash final : public Observer {
  public:
   void instruction(const ExecutedInstruction& e, Position now) override {
     add(now.instruction);
@@ -420,14 +420,13 @@ FaultOutcome FaultInjector::replay(const ImportedRecording& imported, const Faul
                                    bool baseline) {
   Verifier verifier(imported.recording, imported.read_evidence(), {});
   StreamHash hash;
-  SinkList sinks;
-  sinks.add(verifier);
-  sinks.add(hash);
+  Listeners listeners;
+  listeners.add(verifier);
+  listeners.add(hash);
   ReplayOptions options;
   options.evidence = [&imported] { return imported.read_evidence(); };
   if (!baseline) options.to = baseline_.instructions + 100'000;
-  Replayer replayer(imported.recording, &sinks, std::move(options));
-  verifier.attach(replayer.machine());
+  Replayer replayer(imported.recording, listeners, std::move(options));
   const ReplayReport report = verifier.finish(replayer.run());
   FaultOutcome outcome;
   outcome.text = fault.text;
@@ -521,13 +520,12 @@ bool FaultInjector::runs_as_before(const ImportedRecording& imported,
   Verifier verifier(imported.recording,
                     std::make_unique<HintedEvidence>(imported.read_evidence(), hints), verifying);
   StreamHash hash;
-  SinkList sinks;
-  sinks.add(verifier);
-  sinks.add(hash);
+  Listeners listeners;
+  listeners.add(verifier);
+  listeners.add(hash);
   ReplayOptions options;
   options.evidence = [&imported] { return imported.read_evidence(); };
-  Replayer replayer(imported.recording, &sinks, std::move(options));
-  verifier.attach(replayer.machine());
+  Replayer replayer(imported.recording, listeners, std::move(options));
   const ReplayReport report = verifier.finish(replayer.run());
   return report.end == ReplayReport::End::complete &&
          report.instructions == baseline_.instructions && hash.value() == baseline_.stream;

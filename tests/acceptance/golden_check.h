@@ -26,11 +26,11 @@ struct GoldenPaths {
   std::uint64_t golden_instructions = 0;
 };
 
-class GoldenCheck final : public Sink {
+class GoldenCheck final : public Observer {
  public:
   explicit GoldenCheck(const GoldenPaths& paths);
   /// Must be called before the replay starts.
-  void attach(Machine& machine) { machine_ = &machine; }
+  void watch(const Machine& machine) override { machine_ = &machine; }
   /// Values written by floating-point stores, and by anything after the first such difference, may
   /// differ (counted), and registers: results of every implementation's own, which a write-back
   /// cache shows late. Places may not, nor the instructions.
@@ -38,7 +38,7 @@ class GoldenCheck final : public Sink {
   /// Compares what is still open after the replay ended at `end`.
   void finish(Position end);
 
-  bool wants_reads() const override { return true; }
+  Wants wants() const override { return Wants::everything(); }
   void instruction(const ExecutedInstruction& e, Position now) override;
   void fetch(PhysAddr, std::uint32_t, Position now) override;
   void read(PhysAddr, std::uint32_t, AccessKind, Position now) override { at(now); }
@@ -72,7 +72,7 @@ class GoldenCheck final : public Sink {
   void check_event(const std::string& kind, std::uint8_t vector, std::uint32_t error_code,
                    std::uint16_t cs, std::uint32_t eip, Position now);
 
-  Machine* machine_ = nullptr;
+  const Machine* machine_ = nullptr;
   GoldenGroups groups_;
   std::uint64_t golden_instructions_;
   std::vector<GoldenEvent> events_;

@@ -51,7 +51,7 @@ std::string hex(std::span<const std::uint8_t> bytes) {
 
 /// The run in the terms of the pins: a prefix is an instruction start of its own, a REP is begun
 /// again after an interrupt.
-class PinView final : public Sink {
+class PinView final : public Observer {
  public:
   void instruction(const ExecutedInstruction& e, Position now) override {
     if (now.iteration != 0) return;
@@ -107,7 +107,7 @@ class Ibm5150EndToEnd : public testing::Test {
   }
 
   /// Replays checked; the run must agree to the end.
-  static FinalMemory replay(const ImportedRecording& imported, Sink& sink) {
+  static FinalMemory replay(const ImportedRecording& imported, Observer& sink) {
     const VerifiedReplay run(imported, &sink);
     EXPECT_GT(run.totals().instructions.checked, 0u);
     return run.final_memory();
@@ -189,11 +189,10 @@ TEST_F(Ibm5150EndToEnd, InterruptsAreFoundWithoutTheQueueStatusPins) {
   PinView with_pins, without;
   replay(counted, with_pins);
   Verifier verifier(blind.recording, blind.read_evidence(), {});
-  SinkList sinks;
-  sinks.add(verifier);
-  sinks.add(without);
-  Replayer replayer(blind.recording, &sinks, {});
-  verifier.attach(replayer.machine());
+  Listeners listeners;
+  listeners.add(verifier);
+  listeners.add(without);
+  Replayer replayer(blind.recording, listeners, {});
   EXPECT_EQ(replayer.run().end, ReplayReport::End::complete);
   EXPECT_TRUE(without.starts == with_pins.starts);
   EXPECT_TRUE(without.written == with_pins.written);
@@ -201,7 +200,7 @@ TEST_F(Ibm5150EndToEnd, InterruptsAreFoundWithoutTheQueueStatusPins) {
 
 /// Keeps the registers as each interrupt from outside finds them: a delivery is told before it is
 /// made.
-struct InterruptedStates final : Sink {
+struct InterruptedStates final : Observer {
   Machine* machine = nullptr;
   std::vector<CpuState> states;
   void delivered(const DeliveredEvent& event, Position) override {
@@ -238,7 +237,6 @@ TEST_F(Ibm5150EndToEnd, RegistersAreRecoveredAtEveryInterrupt) {
                   static_cast<unsigned long long>(recovered.replays));
       Verifier verifier(imported.recording, imported.read_evidence(), {});
       Replayer replayer(imported.recording, &verifier, {});
-      verifier.attach(replayer.machine());
       const ReplayReport report = replayer.run();
       EXPECT_EQ(report.end, ReplayReport::End::complete)
           << (report.divergence ? report.divergence->reason : "");

@@ -113,13 +113,11 @@ MachineRun::MachineRun(const MachineCapture& capture, const ImportedRecording& i
       golden_(golden_paths(capture)),
       verifier_(imported.recording, imported.read_evidence(), options) {
   // The verifier first: what it adopts from the bus is what the run goes on with.
-  sinks_.add(verifier_);
-  sinks_.add(golden_);
+  listeners_.add(verifier_);
+  listeners_.add(golden_);
   ReplayOptions replay;
   replay.evidence = [&imported] { return imported.read_evidence(); };
-  replayer_ = std::make_unique<Replayer>(imported.recording, &sinks_, std::move(replay));
-  verifier_.attach(replayer_->machine());
-  golden_.attach(replayer_->machine());
+  replayer_ = std::make_unique<Replayer>(imported.recording, listeners_, std::move(replay));
 }
 
 void MachineRun::run() { report_ = verifier_.finish(replayer_->run()); }
@@ -136,14 +134,13 @@ CacheTotals cache_totals(const ImportedRecording& imported) {
   if (cache == nullptr) throw InternalError("there is no model of the declared cache");
   Verifier verifier(imported.recording, imported.read_evidence(), {});
   CacheCheck check(imported.recording, imported.read_evidence(), *cache);
-  SinkList sinks;
-  sinks.add(verifier);
-  sinks.add(check);
+  Listeners listeners;
+  listeners.add(verifier);
+  listeners.add(check);
   ReplayOptions options;
   options.evidence = [&imported] { return imported.read_evidence(); };
-  Replayer replayer(imported.recording, &sinks, std::move(options));
-  verifier.attach(replayer.machine());
-  check.attach(replayer.machine());
+  Replayer replayer(imported.recording, listeners, std::move(options));
+  replayer.machine().set_walk_policy(cache->walks);
   replayer.run();
   check.finish();
   return check.totals();

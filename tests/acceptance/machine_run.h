@@ -57,7 +57,7 @@ class MachineRun {
   std::uint64_t window_ = 0;
   GoldenCheck golden_;
   Verifier verifier_;
-  SinkList sinks_;
+  Listeners listeners_;
   std::unique_ptr<Replayer> replayer_;
   ReplayReport report_;
 };

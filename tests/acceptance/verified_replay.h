@@ -12,13 +12,12 @@ namespace citcat::test {
 class VerifiedReplay {
  public:
   /// `imported` and `also`, which is told everything too and may be null, must outlive the object.
-  explicit VerifiedReplay(const ImportedRecording& imported, Sink* also = nullptr)
+  explicit VerifiedReplay(const ImportedRecording& imported, Observer* also = nullptr)
       : verifier_(imported.recording, imported.read_evidence(), {}) {
-    SinkList sinks;
-    sinks.add(verifier_);
-    if (also != nullptr) sinks.add(*also);
-    Replayer replayer(imported.recording, &sinks, {});
-    verifier_.attach(replayer.machine());
+    Listeners listeners;
+    listeners.add(verifier_);
+    if (also != nullptr) listeners.add(*also);
+    Replayer replayer(imported.recording, listeners, {});
     report_ = replayer.run();
     EXPECT_EQ(report_.end, ReplayReport::End::complete)
         << (report_.divergence ? report_.divergence->reason : "");

@@ -16,6 +16,7 @@
 #include "events/archive/checkpoint_series.h"
 #include "events/archive/container.h"
 #include "events/archive/recording_check.h"
+#include "events/archive/recording_codec.h"
 #include "events/archive/recording_file.h"
 #include "formats/io/error.h"
 #include "fuzz/file_in_memory.h"

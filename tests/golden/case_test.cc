@@ -32,9 +32,9 @@ std::string hex_bytes(std::span<const std::uint8_t> bytes) {
 }
 
 /// Lists a run in the words of tests/golden/README.md, one line a report.
-class Lister final : public Sink {
+class Lister final : public Observer {
  public:
-  void attach(Machine& machine) {
+  void watch(const Machine& machine) override {
     machine_ = &machine;
     before_ = machine.save();
   }
@@ -109,7 +109,7 @@ class Lister final : public Sink {
     return text;
   }
 
-  Machine* machine_ = nullptr;
+  const Machine* machine_ = nullptr;
   CpuState before_;
   std::string listing_;
 };
@@ -117,7 +117,6 @@ class Lister final : public Sink {
 std::string list_run(const Recording& recording) {
   Lister lister;
   Replayer replayer(recording, &lister, {});
-  lister.attach(replayer.machine());
   return lister.finish(replayer.run());
 }
 
@@ -160,7 +159,6 @@ TEST_P(Case, RunsTheSameFromItsArchive) {
 
 /// The run of `replayer` from where it is.
 std::string list_rest(Replayer& replayer, Lister& lister, std::uint64_t end) {
-  lister.attach(replayer.machine());
   return lister.finish(replayer.run_to(end));
 }
 
@@ -172,10 +170,10 @@ TEST_P(Case, RunsTheSameFromAStoredCheckpointAtAnyInstruction) {
   for (std::uint64_t at = 1; at < end; ++at) {
     Lister lister;
     Replayer replayer(recording, &lister, {});
-    lister.attach(replayer.machine());
     replayer.run_to(at);
     const Replayer::Checkpoint checkpoint = replayer.checkpoint();
     lister = Lister();
+    lister.watch(replayer.machine());
     const std::string expected = list_rest(replayer, lister, end);
 
     const std::vector<std::uint8_t> stored = encode_checkpoint_state(checkpoint);
@@ -185,6 +183,7 @@ TEST_P(Case, RunsTheSameFromAStoredCheckpointAtAnyInstruction) {
     Lister second;
     Replayer resumed(recording, &second, {});
     resumed.restore(read);
+    second.watch(resumed.machine());
     EXPECT_EQ(list_rest(resumed, second, end), expected) << "from instruction " << at;
   }
 }

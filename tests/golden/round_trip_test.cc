@@ -18,11 +18,11 @@ namespace citcat::testing {
 namespace {
 
 /// Makes bus transactions of what a replay tells, as a bus four bytes wide would show it.
-class BusRecorder final : public Sink {
+class BusRecorder final : public Observer {
  public:
   /// Tells of branches as a processor with branch tracing does.
   void trace_branches() { traces_ = true; }
-  void attach(Machine& machine) { machine_ = &machine; }
+  void watch(const Machine& machine) override { machine_ = &machine; }
   void instruction(const ExecutedInstruction& e, Position now) override {
     if (traces_ && !e.info->is_repeated() && e.linear != next_linear_) {
       BusTransaction& t = add(BusOp::instruction_start, PhysAddr{e.linear}, now);
@@ -31,7 +31,7 @@ class BusRecorder final : public Sink {
     }
     next_linear_ = e.linear + e.info->length;
   }
-  bool wants_reads() const override { return true; }
+  Wants wants() const override { return Wants::everything(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override {
     add_memory(BusOp::code_read, a, memory_bytes(a, size), now);
   }
@@ -90,7 +90,7 @@ class BusRecorder final : public Sink {
       t.data[i] = static_cast<std::uint8_t>(value >> (8 * i));
   }
 
-  Machine* machine_ = nullptr;
+  const Machine* machine_ = nullptr;
   bool traces_ = false;
   std::uint32_t next_linear_ = 0;
   std::vector<BusTransaction> transactions_;
@@ -137,7 +137,6 @@ TEST_P(RoundTrip, MatchesItsBranchTraceMessagesAndNoOthers) {
   BusRecorder bus;
   bus.trace_branches();
   Replayer first(file.recording, &bus, {});
-  bus.attach(first.machine());
   const ReplayReport made = first.run();
   if (made.end != ReplayReport::End::complete) GTEST_SKIP() << "the case ends in a divergence";
 
@@ -153,7 +152,6 @@ TEST_P(RoundTrip, MatchesItsBranchTraceMessagesAndNoOthers) {
     const Recording recording = derive(file, transactions, made.instructions, evidence);
     Verifier verifier(recording, std::make_unique<Reader>(evidence.transactions), {});
     Replayer second(recording, &verifier, {});
-    verifier.attach(second.machine());
     const ReplayReport report = second.run();
     if (report.end != ReplayReport::End::complete) return false;
     try {
@@ -176,7 +174,6 @@ TEST_P(RoundTrip, MatchesTheBusItMade) {
   const CaseFile file = load_case(GetParam());
   BusRecorder bus;
   Replayer first(file.recording, &bus, {});
-  bus.attach(first.machine());
   const ReplayReport made = first.run();
   if (made.end != ReplayReport::End::complete) GTEST_SKIP() << "the case ends in a divergence";
 
@@ -186,7 +183,6 @@ TEST_P(RoundTrip, MatchesTheBusItMade) {
 
   Verifier verifier(recording, std::make_unique<Reader>(evidence.transactions), {});
   Replayer second(recording, &verifier, {});
-  verifier.attach(second.machine());
   const ReplayReport report = second.run();
   ASSERT_EQ(report.end, ReplayReport::End::complete)
       << report.divergence->position.instruction << ": " << report.divergence->reason

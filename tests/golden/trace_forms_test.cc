@@ -39,9 +39,9 @@ std::ostream& operator<<(std::ostream& out, const Seen& seen) {
 }
 
 /// The size of the code is that of CS as it is, asked before each instruction.
-class Witness final : public Sink {
+class Witness final : public Observer {
  public:
-  void attach(Machine& machine) {
+  void watch(const Machine& machine) override {
     machine_ = &machine;
     look();
   }
@@ -57,7 +57,7 @@ class Witness final : public Sink {
   std::vector<Seen> list;
 
  private:
-  Machine* machine_ = nullptr;
+  const Machine* machine_ = nullptr;
   std::uint8_t bits_ = 0;
 };
 
@@ -71,7 +71,6 @@ std::vector<Seen> witness(const Recording& recording) {
     return false;
   };
   Replayer replayer(recording, &seen, std::move(options));
-  seen.attach(replayer.machine());
   const ReplayReport report = replayer.run();
   if (report.end != ReplayReport::End::complete) return {};
   return seen.list;

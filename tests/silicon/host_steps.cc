@@ -74,7 +74,7 @@ std::uint64_t StepCounts::steps() const {
 }
 
 /// What surrounds the replay's processor: no ports, and a stop after each instruction or delivery.
-class LockStep::World final : public Environment, public Sink {
+class LockStep::World final : public Environment, public Observer {
  public:
   explicit World(ExecutionPath path) : path_(path) {}
   void begin(std::uint64_t until) {
@@ -95,10 +95,9 @@ class LockStep::World final : public Environment, public Sink {
     return !delivered_.empty() || next.instruction >= until_;
   }
 
-  Detail detail() const override {
-    return path_ == ExecutionPath::blocks ? Detail::nothing : Detail::accesses;
+  Wants wants() const override {
+    return path_ == ExecutionPath::blocks ? Wants{} : Wants::changes();
   }
-  void block(const ExecutedBlock&, Position) override {}
   void delivered(const DeliveredEvent& event, Position) override { delivered_.push_back(event); }
 
  private:

@@ -40,7 +40,7 @@ BusModel bus_model(MooCpu cpu) {
 }
 
 /// What the replay did, for comparison with the test.
-class Observation final : public Sink {
+class Observation final : public Observer {
  public:
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     accesses.push_back({written.size(), bytes.size()});

@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 
-#include "replay/machine/block_template.h"
 #include "replay/machine/memory.h"
 #include "replay/x86/decoded_instruction.h"
 
@@ -20,10 +19,6 @@ class CodeBytes {
   CodeBytes(const Memory& memory, PhysAddr begin) : memory_(memory), begin_(begin) {}
   /// Where it goes on behind the frame it begins in; without, it ends there.
   void set_second_frame(PhysAddr frame) { second_ = frame; }
-
-  PhysAddr first_frame() const { return PhysAddr{begin_.value & ~kPageMask}; }
-  /// BlockTemplate::kNoFrame where it does not.
-  std::uint32_t second_frame() const { return second_ ? second_->value : BlockTemplate::kNoFrame; }
 
   /// Bytes before the end of the frame it begins in.
   std::uint32_t in_first_page() const { return kPageSize - begin_.offset_in_page(); }

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <optional>
 
-#include "replay/machine/run/code_frames.h"
 
 namespace citcat {
 
@@ -21,7 +20,7 @@ const DecodedInstruction& CodeFetch::fetch(std::uint32_t linear) {
       throw UndefinedMemory{flight_.physical, slot.info.length, "code"};
     }
     if (expectation_.tells_reads())
-      cpu_.sink->fetch(flight_.physical, slot.info.length, cpu_.position);
+      cpu_.audience.fetch(flight_.physical, slot.info.length, cpu_.position);
     decoded_.expect(linear + slot.info.length);
     return slot.info;
   }
@@ -37,7 +36,6 @@ void CodeFetch::find_page(std::uint32_t linear) {
   if (code.host == nullptr) throw UndefinedMemory{code.frame, 1, "code"};
   require_code_at(LinearAddr{linear}, code.frame);
   code.page = linear & ~kPageMask;
-  code_frames_.note_code(code.frame.page());
 }
 
 /// Decodes what lies at `linear`, with `here` bytes of it in this page at most.
@@ -72,8 +70,8 @@ void CodeFetch::read(DecodedCode::Slot& slot, std::uint32_t linear, std::uint32_
     throw UndefinedMemory{next, second, "code"};
   }
   if (expectation_.tells_reads()) {
-    cpu_.sink->fetch(flight_.physical, first, cpu_.position);
-    if (second != 0) cpu_.sink->fetch(next, second, cpu_.position);
+    cpu_.audience.fetch(flight_.physical, first, cpu_.position);
+    if (second != 0) cpu_.audience.fetch(next, second, cpu_.position);
   }
   slot.linear = linear;
   slot.mode = mode;

@@ -14,8 +14,6 @@
 
 namespace citcat {
 
-class CodeFrames;
-
 /// The engine executes code of another frame than the processor does.
 struct CodeElsewhere {};
 
@@ -24,8 +22,8 @@ struct CodeElsewhere {};
 class CodeFetch {
  public:
   /// All must outlive the object.
-  CodeFetch(CpuContext& cpu, InFlight& flight, Expectation& expectation, CodeFrames& code_frames)
-      : cpu_(cpu), flight_(flight), expectation_(expectation), code_frames_(code_frames) {}
+  CodeFetch(CpuContext& cpu, InFlight& flight, Expectation& expectation)
+      : cpu_(cpu), flight_(flight), expectation_(expectation) {}
 
   /// What the bytes are in this mode; valid until the next call.
   const DecodedInstruction& decode(std::span<const std::uint8_t> bytes, CodeMode mode) {
@@ -49,7 +47,6 @@ class CodeFetch {
   CpuContext& cpu_;
   InFlight& flight_;
   Expectation& expectation_;
-  CodeFrames& code_frames_;
 
   DecodedCode decoded_;
   DecodeCache decode_cache_{cpu_.model};

@@ -9,33 +9,32 @@
 
 namespace citcat {
 
-class BlockPlanner;
-class BlockRunner;
 class EngineTranslations;
+class InstructionRunner;
 class PortAccesses;
+class TranslationWatch;
 
 /// The one client of the machine's engine.
 class EngineEvents final : public EngineClient {
  public:
   /// None need be constructed before the engine runs; all must outlive the object.
-  EngineEvents(BlockRunner& blocks, BlockPlanner& planner, EngineTranslations& translations,
-               PortAccesses& ports)
-      : blocks_(blocks), planner_(planner), translations_(translations), ports_(ports) {}
+  EngineEvents(InstructionRunner& instructions, TranslationWatch& watch,
+               EngineTranslations& translations, PortAccesses& ports)
+      : instructions_(instructions), watch_(watch), translations_(translations), ports_(ports) {}
 
-  // Defined where blocks are met, so that no call lies between the engine and BlockRunner::meet().
   TranslatedBlock* on_translation(std::uint32_t linear) override;
-  bool reports(std::uint32_t linear) override;
+  bool reports(std::uint32_t) override { return true; }
+  void on_block(std::uint32_t, std::uint32_t, TranslatedBlock&) override {}
   std::span<const PhysAddr> hides(std::uint32_t linear) override;
   void on_instruction(std::uint32_t linear, std::uint32_t size) override;
-  void on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock& block) override;
   void on_exception(std::uint32_t vector, bool software) override;
   std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) override;
   std::uint32_t on_in(std::uint16_t port, std::uint32_t size) override;
   void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) override;
 
  private:
-  BlockRunner& blocks_;
-  BlockPlanner& planner_;
+  InstructionRunner& instructions_;
+  TranslationWatch& watch_;
   EngineTranslations& translations_;
   PortAccesses& ports_;
 };

@@ -1,16 +1,20 @@
 #include "replay/machine/run/engine_translations.h"
 
-#include "replay/machine/run/code_frames.h"
-
 namespace citcat {
 
 std::optional<Translation> EngineTranslations::translate(std::uint32_t linear, EngineAccess kind) {
   auto known = translate_for_engine(linear, kind);
-  if (known && kind == EngineAccess::write && code_frames_.begins_to_patch(known->frame.page())) {
-    return std::nullopt;
-  }
-  if (known) share_entry(*known, LinearAddr{linear}, kind);
+  if (!known) return known;
+  known->holds_no_code = !cpu_.memory.holds_code(known->frame.page());
+  share_entry(*known, LinearAddr{linear}, kind);
   return known;
+}
+
+/// The engine is about to translate code of the frame: from now on stores to it are checked.
+void EngineTranslations::note_code(std::uint32_t frame) {
+  if (cpu_.memory.holds_code(frame)) return;
+  cpu_.memory.note_code(frame);
+  cpu_.engine.flush_tlb();
 }
 
 /// The engine has one entry for the code and the data of a page, the processor perhaps two, which
@@ -35,17 +39,12 @@ std::optional<Translation> EngineTranslations::translate_for_engine(std::uint32_
   const Access access = kind == EngineAccess::write   ? Access::write
                         : kind == EngineAccess::fetch ? Access::execute
                                                       : Access::read;
-  if (kind == EngineAccess::fetch) running_.surroundings = RunningBlock::kUnknown;
-  if (cpu_.by_blocks) {
-    if (auto known = translate_for_block(page, access)) return known;
-    if (running_.block != nullptr || kind == EngineAccess::fetch) return std::nullopt;
-  }
   if (auto known = cpu_.mmu.peek(page, access, user)) {
     if (kind == EngineAccess::fetch) {
       if (!cpu_.memory.is_mapped(known->frame.page())) return std::nullopt;
-      code_frames_.note_code(known->frame.page());
+      note_code(known->frame.page());
     }
-    return allow_engine(*known, access);
+    return known;
   }
   if (kind == EngineAccess::fetch || !flight_.active ||
       !lies_in_system_tables(linear & ~kPageMask)) {
@@ -57,47 +56,7 @@ std::optional<Translation> EngineTranslations::translate_for_engine(std::uint32_
   } catch (const PageFault&) {
     return std::nullopt;
   }
-  const auto known = cpu_.mmu.peek(page, access, false);
-  if (!known) return std::nullopt;
-  return allow_engine(*known, access);
-}
-
-/// What the engine may keep of a translation: nothing that would hide an effect of a later access.
-std::optional<Translation> EngineTranslations::translate_for_block(LinearAddr page, Access access) {
-  if (running_.block != nullptr && access != Access::execute && drops_code(*running_.block, page)) {
-    return std::nullopt;
-  }
-  const auto known = cpu_.mmu.translate_quietly(page, access, cpu_.user_mode());
-  if (!known) return std::nullopt;
-  const std::uint32_t frame = known->frame.page();
-  if (!cpu_.memory.is_mapped(frame)) return std::nullopt;
-  constexpr std::uint32_t kLastPage = 0xfffff;  // an access there may run past 4 GiB, and fault
-  if (access != Access::execute && page.page() == kLastPage) return std::nullopt;
-  if (access == Access::read && !cpu_.memory.has_defined(frame)) return std::nullopt;
-  if (access == Access::execute) code_frames_.note_code(frame);
-  return allow_engine(*known, access);
-}
-
-/// Blocks store without telling where: the first store to a page must not pass for a load.
-Translation EngineTranslations::allow_engine(Translation known, Access access) {
-  known.holds_no_code = !cpu_.memory.holds_code(known.frame.page());
-  if (!cpu_.by_blocks) return known;
-  known.writable = access == Access::write;
-  if (!known.writable) return known;
-  if (expectation_.keeps_account) {
-    cpu_.memory.note_stores(known.frame.page());
-  } else {
-    cpu_.memory.lend(known.frame.page());
-  }
-  return known;
-}
-
-/// With one TLB for code and data the entry of `page` takes the place of one of the block's. Should
-/// the block store into itself then, and its page need another walk, it would not show how much of
-/// it has run.
-bool EngineTranslations::drops_code(const BlockTemplate& block, LinearAddr page) const {
-  const LinearAddr first{block.key.linear}, last = first + (block.whole_size() - 1);
-  return cpu_.mmu.takes_place_of(page, first) || cpu_.mmu.takes_place_of(page, last);
+  return cpu_.mmu.peek(page, access, false);
 }
 
 bool EngineTranslations::touches_system_tables() const {

@@ -5,26 +5,16 @@
 #include <optional>
 
 #include "replay/machine/cpu_context.h"
-#include "replay/machine/expectation.h"
 #include "replay/machine/in_flight.h"
-#include "replay/machine/running_block.h"
 
 namespace citcat {
-
-class CodeFrames;
 
 /// Nothing that would hide an effect of a later access: rights as they are used, and no page whose
 /// walk is still to be made. nullopt stops the engine before the access.
 class EngineTranslations {
  public:
   /// All must outlive the object.
-  EngineTranslations(CpuContext& cpu, InFlight& flight, Expectation& expectation,
-                     RunningBlock& running, CodeFrames& code_frames)
-      : cpu_(cpu),
-        flight_(flight),
-        expectation_(expectation),
-        running_(running),
-        code_frames_(code_frames) {}
+  EngineTranslations(CpuContext& cpu, InFlight& flight) : cpu_(cpu), flight_(flight) {}
 
   /// EngineClient::on_translate().
   std::optional<Translation> translate(std::uint32_t linear, EngineAccess access);
@@ -32,20 +22,16 @@ class EngineTranslations {
   /// its other accesses are the program's, like the upper half of what POP of a segment register
   /// takes off the stack.
   bool lies_in_system_tables(std::uint32_t page) const;
+  /// To be called before the engine executes code from the frame.
+  void note_code(std::uint32_t frame);
 
  private:
   void share_entry(Translation& known, LinearAddr page, EngineAccess kind);
   std::optional<Translation> translate_for_engine(std::uint32_t linear, EngineAccess kind);
-  std::optional<Translation> translate_for_block(LinearAddr page, Access access);
-  Translation allow_engine(Translation known, Access access);
-  bool drops_code(const BlockTemplate& block, LinearAddr page) const;
   bool touches_system_tables() const;
 
   CpuContext& cpu_;
   InFlight& flight_;
-  Expectation& expectation_;
-  RunningBlock& running_;
-  CodeFrames& code_frames_;
 };
 
 }  // namespace citcat

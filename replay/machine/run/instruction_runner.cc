@@ -177,6 +177,7 @@ void InstructionRunner::prepare(std::uint32_t linear) {
     cpu_.request(AfterStop::emulate);
     return;
   }
+  note_code(linear, info.length);
   flag_correction_.begin(info);
   try {
     preparation_.prepare();
@@ -189,6 +190,16 @@ void InstructionRunner::prepare(std::uint32_t linear) {
     flight_.iterating = false;
     throw;
   }
+}
+
+/// The engine is going to translate the instruction: what stores to its frames has to be known as
+/// a store to code.
+void InstructionRunner::note_code(std::uint32_t linear, std::uint32_t size) {
+  translations_.note_code(flight_.physical.page());
+  if ((linear & kPageMask) + size <= kPageSize) return;
+  const auto second =
+      cpu_.mmu.held(LinearAddr{linear + size - 1}, Access::execute, cpu_.user_mode());
+  if (second) translations_.note_code(second->frame.page());
 }
 
 /// The engine makes the instruction in flight a block of its own, because it changes the block that
@@ -340,7 +351,12 @@ void InstructionRunner::finish_repeat() {
 }
 
 void InstructionRunner::meet(std::uint32_t linear) {
+  const bool completes = flight_.active && cpu_.by_blocks;
   if (!settle_before(linear)) return;
+  if (completes) {  // what follows may be the fast tier's
+    cpu_.linear = linear;
+    return cpu_.request(AfterStop::resume);
+  }
   do {
     begin(linear);
   } while (cpu_.after_stop == AfterStop::none && flight_.iterating && strings_.repeat());

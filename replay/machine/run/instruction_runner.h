@@ -83,6 +83,7 @@ class InstructionRunner {
   void complete_in_flight(std::uint32_t next_linear);
   void begin(std::uint32_t linear);
   void prepare(std::uint32_t linear);
+  void note_code(std::uint32_t linear, std::uint32_t size);
   void begin_anew();
   bool repeat_count_is_zero() const;
   void ask_for_code_again();

@@ -12,39 +12,63 @@
 
 namespace citcat {
 
-Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink,
-                 ExecutionPath path)
-    : units_(std::make_unique<MachineUnits>(model, bus, environment, sink, path)),
+namespace {
+
+/// False where the run is ended from inside `go`.
+template <class F>
+bool goes_through(F&& go) {
+  try {
+    go();
+  } catch (const RunEnded&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment,
+                 const Listeners& listeners, ExecutionPath path)
+    : units_(std::make_unique<MachineUnits>(model, bus, environment, listeners, path)),
       cpu_(units_->cpu) {}
 
 Machine::~Machine() = default;
 
-void Machine::run(Position until) { units_->loop.run(until); }
-
-void Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
-  units_->delivery.interrupt(vector, kind);
+bool Machine::run(Position until) {
+  return goes_through([&] { units_->loop.run(until); });
 }
 
-void Machine::system_management_interrupt(std::uint8_t revision) {
-  units_->smm.interrupt(revision);
+bool Machine::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind) {
+  return goes_through([&] { units_->delivery.interrupt(vector, kind); });
+}
+
+bool Machine::system_management_interrupt(std::uint8_t revision) {
+  return goes_through([&] { units_->smm.interrupt(revision); });
 }
 
 void Machine::external_write(PhysAddr captured, std::span<const std::uint8_t> data) {
-  if (cpu_.sink != nullptr) cpu_.sink->external_write(captured, data, cpu_.position);
-  cpu_.memory.external_write(captured, data);
+  const bool goes_on =
+      goes_through([&] { cpu_.audience.external_write(captured, data, cpu_.position); });
+  if (goes_on) cpu_.memory.external_write(captured, data);
+}
+
+void Machine::correct(PhysAddr captured, std::span<const std::uint8_t> bytes) {
+  cpu_.audience.correct(captured, bytes);
 }
 
 // ---------------------------------------------------------------------------------------------
 // What it can be asked
 
 std::uint32_t Machine::next_linear() const {
-  const bool begun = units_->flight.active || units_->running.block != nullptr;
+  const bool begun = units_->flight.active;
   return begun ? cpu_.linear : cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
 }
 
 MachineStats Machine::stats() const {
   MachineStats stats = cpu_.stats;
-  stats.decoded = units_->code.decoded();
+  stats.decoded = units_->code.decoded() + units_->fast.blocks().decoded();
+  stats.blocks = units_->fast.blocks().made();
+  stats.blocks_dropped = units_->fast.blocks().dropped();
   const Mmu::Stats& mmu = cpu_.mmu.stats();
   stats.page_walks = mmu.walks;
   stats.quiet_walks = mmu.quiet_walks;
@@ -93,6 +117,7 @@ void Machine::load(const CpuState& state, const MemoryImage& image) {
   cpu_.resume_flag = (state.eflags & kFlagRf) != 0;
   units_->ports.begin(state);
   cpu_.mmu.state_loaded();
+  cpu_.audience.introduce(*this);
 }
 
 void Machine::set_registers(const CpuState& state) {
@@ -189,10 +214,7 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   cpu_.code.forget();
   // Translations and their templates stay: those of frames that held something else are gone with
   // what the memory took back.
-  units.running.block = nullptr;
-  units.running.rolled_back = false;
-  units.running.speculated = false;
-  units.speculation.be_careless();
+  units.fast.forget_translations();
   cpu_.resume_flag = s.resume_flag;
   units.flight.resuming = false;
   units.fpu.restore_results(s.model_specific_results);

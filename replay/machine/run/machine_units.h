@@ -3,19 +3,17 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/expectation.h"
+#include "replay/machine/fast/fast_tier.h"
 #include "replay/machine/in_flight.h"
-#include "replay/machine/run/block_planner.h"
-#include "replay/machine/run/block_runner.h"
-#include "replay/machine/run/block_speculation.h"
 #include "replay/machine/run/code_fetch.h"
-#include "replay/machine/run/code_frames.h"
 #include "replay/machine/run/engine_events.h"
 #include "replay/machine/run/engine_translations.h"
 #include "replay/machine/run/instruction_runner.h"
 #include "replay/machine/run/run_loop.h"
 #include "replay/machine/run/string_runner.h"
+#include "replay/machine/run/translation_watch.h"
 #include "replay/machine/run/walk_reporter.h"
-#include "replay/machine/running_block.h"
+#include "replay/machine/segment_rights.h"
 #include "replay/machine/units/code_patcher.h"
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/early_quirks.h"
@@ -42,19 +40,19 @@ namespace citcat {
 /// In the order in which they are made: a unit calls those above it. Only what the engine and the
 /// MMU call back stands before what it calls.
 struct MachineUnits {
-  MachineUnits(CpuModel model, const BusModel& bus, Environment& environment, Sink* sink,
-               ExecutionPath path)
-      : cpu(model, bus, environment, sink, path, events, walks) {}
+  MachineUnits(CpuModel model, const BusModel& bus, Environment& environment,
+               const Listeners& listeners, ExecutionPath path)
+      : cpu(model, bus, environment, listeners, path, events, walks) {}
 
-  WalkReporter walks{cpu};
-  EngineEvents events{blocks, planner, translations, ports};
+  WalkReporter walks{cpu, fast};
+  EngineEvents events{instructions, watch, translations, ports};
   CpuContext cpu;
   InFlight flight;
   Expectation expectation{cpu};
-  RunningBlock running;
   SegmentRights rights;
 
   DebugUnit debug{cpu};
+  FastTier fast{cpu, flight, expectation, debug};
   ModelRegisters model_registers{cpu};
   SystemMemory system{cpu};
   CodePatcher patcher{cpu, flight};
@@ -77,27 +75,19 @@ struct MachineUnits {
   Emulator emulator{cpu,      flight,   debug,     model_registers, operands,
                     segments, delivery, fpu,       retirement,      smm,
                     returns,  near,     transfers, early,           preparation};
-  CodeFrames code_frames{cpu};
-  CodeFetch code{cpu, flight, expectation, code_frames};
-  EngineTranslations translations{cpu, flight, expectation, running, code_frames};
-  StringRunner strings{cpu, flight, expectation, running, rights, debug, retirement};
+  TranslationWatch watch{cpu};
+  EngineTranslations translations{cpu, flight};
+  CodeFetch code{cpu, flight, expectation};
+  StringRunner strings{cpu, flight, expectation, rights, debug, retirement};
   InstructionRunner instructions{cpu,        flight,   expectation,  debug,
                                  patcher,    operands, delivery,     flag_correction,
                                  retirement, near,     early,        preparation,
                                  emulator,   code,     translations, strings};
-  BlockSpeculation speculation{cpu, flight, expectation, running};
-  BlockPlanner planner{cpu,   flight,  expectation, running,     rights,
-                       debug, patcher, code,        instructions};
-  BlockRunner blocks{cpu,   flight,  expectation,  running,     rights,
-                     debug, patcher, instructions, speculation, planner};
-
   RunLoop loop{cpu,
                flight,
                expectation,
-               running,
                rights,
-               {patcher, code_frames, delivery, ports, flag_correction, early, instructions,
-                speculation, planner, blocks}};
+               {patcher, delivery, ports, flag_correction, early, instructions, watch, fast}};
 };
 
 }  // namespace citcat

@@ -4,23 +4,23 @@
 
 #include "formats/io/error.h"
 #include "replay/machine/expectation.h"
+#include "replay/machine/fast/fast_tier.h"
 #include "replay/machine/replay_stopped.h"
-#include "replay/machine/run/block_planner.h"
-#include "replay/machine/run/block_runner.h"
-#include "replay/machine/run/block_speculation.h"
-#include "replay/machine/run/code_frames.h"
 #include "replay/machine/run/instruction_runner.h"
+#include "replay/machine/run/translation_watch.h"
 #include "replay/machine/units/code_patcher.h"
 #include "replay/machine/units/early_quirks.h"
 #include "replay/machine/units/exception_delivery.h"
 #include "replay/machine/units/flag_correction.h"
 #include "replay/machine/units/port_accesses.h"
+#include "replay/machine/units/table_descriptor.h"
 
 namespace citcat {
 
 void RunLoop::run(Position until) {
   cpu_.until = until;
-  expectation_.quiet_until = until.instruction;
+  cpu_.audience.control().settle();
+  cpu_.find_block_limit();
   if (expectation_.compares) expectation_.update();
   try {
     while (!cpu_.halted && !cpu_.shut_down) {
@@ -40,22 +40,35 @@ void RunLoop::run(Position until) {
   }
 }
 
+/// Begins the next instruction without the engine, which is to execute it unless true is returned.
+bool RunLoop::begin_here() {
+  if (flight_.active || flight_.resuming || (cpu_.engine.system_flags() & kFlagTf) != 0 ||
+      cpu_.engine.inhibited() || units_.patcher.is_active()) {
+    return false;
+  }
+  units_.instructions.meet(cpu_.engine.segment_base(kCs) + cpu_.engine.eip());
+  if (cpu_.after_stop != AfterStop::none) return true;
+  flight_.resuming = true;
+  cpu_.engine.step_once();
+  return false;
+}
+
 /// One run of the engine. False at the position where run() ends.
 bool RunLoop::step() {
   cpu_.after_stop = AfterStop::none;
   rights_.stale = true;
-  cpu_.code.forget_block();
-  running_.surroundings = RunningBlock::kUnknown;
+  if (cpu_.by_blocks) {
+    units_.fast.run();
+    if (begin_here()) {
+      finish_step();
+      return cpu_.after_stop != AfterStop::at_position;
+    }
+  }
   ++cpu_.stats.engine_runs;
   const EngineStop stop = cpu_.engine.run();
   const bool was_patched = units_.patcher.is_active();
   if (was_patched) units_.patcher.restore();
   if (units_.patcher.has_code_to_forget()) units_.patcher.forget_code();
-  units_.code_frames.note_patches();
-  if (running_.rolled_back) {
-    units_.speculation.roll_back();
-    return true;
-  }
   if (stop == EngineStop::translation_fault) return resolve_translation_fault(was_patched);
   if (stop != EngineStop::requested) {
     char text[160];
@@ -68,12 +81,7 @@ bool RunLoop::step() {
 }
 
 bool RunLoop::resolve_translation_fault(bool was_patched) {
-  const std::uint32_t linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
-  if (!units_.blocks.settle_for_translation(linear)) {
-    units_.speculation.roll_back();
-  } else {
-    units_.instructions.resolve_translation_fault();
-  }
+  units_.instructions.resolve_translation_fault();
   if (was_patched && flight_.active && flight_.resuming) units_.patcher.patch();
   return cpu_.after_stop != AfterStop::at_position;
 }
@@ -83,9 +91,6 @@ void RunLoop::finish_step() {
   switch (cpu_.after_stop) {
     case AfterStop::native_fault:
     case AfterStop::finish_repeat:
-    case AfterStop::ask_again:
-    case AfterStop::retranslate:
-    case AfterStop::replan:
       break;  // the engine is elsewhere
     default:
       cpu_.engine.set_eip(cpu_.linear - cpu_.engine.segment_base(kCs));
@@ -113,22 +118,12 @@ void RunLoop::do_as_asked() {
       return units_.instructions.finish_repeat();
     case AfterStop::flush_tlb:
       return cpu_.engine.flush_tlb();
-    case AfterStop::ask_again:
-      units_.instructions.settle_in_flight(running_.hot, false);
-      cpu_.engine.set_eip(running_.hot - cpu_.engine.segment_base(kCs));
-      return cpu_.engine.flush_tlb();
     case AfterStop::debug_trap:
       return units_.delivery.take_debug_trap();
     case AfterStop::resume:
       return;
     case AfterStop::forget_code:
-      return units_.planner.forget_code();
-    case AfterStop::step:
-      return cpu_.engine.step_once();
-    case AfterStop::retranslate:
-      return units_.planner.retranslate();
-    case AfterStop::replan:
-      return units_.planner.replan();
+      return units_.watch.forget_code();
     case AfterStop::at_position:
     case AfterStop::none:
       throw InternalError("the engine stopped without a reason");

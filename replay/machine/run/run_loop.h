@@ -3,45 +3,40 @@
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/in_flight.h"
-#include "replay/machine/running_block.h"
+#include "replay/machine/segment_rights.h"
 
 namespace citcat {
 
-class BlockPlanner;
-class BlockRunner;
-class BlockSpeculation;
-class CodeFrames;
 class CodePatcher;
 class EarlyCpuQuirks;
 class ExceptionDelivery;
+class FastTier;
 class Expectation;
 class FlagCorrection;
 class InstructionRunner;
 class PortAccesses;
+class TranslationWatch;
 
-/// Each step of the loop is one run of the engine, which ends with CpuContext::after_stop, a page
-/// without a translation, or a block to be taken back.
+/// Each step of the loop is one run of the engine, which ends with CpuContext::after_stop, or a page
+/// without a translation.
 class RunLoop {
  public:
   /// What a step may call. All must outlive the loop.
   struct Units {
     CodePatcher& patcher;
-    CodeFrames& code_frames;
     ExceptionDelivery& delivery;
     PortAccesses& ports;
     FlagCorrection& flag_correction;
     EarlyCpuQuirks& early;
     InstructionRunner& instructions;
-    BlockSpeculation& speculation;
-    BlockPlanner& planner;
-    BlockRunner& blocks;
+    TranslationWatch& watch;
+    FastTier& fast;
   };
-  RunLoop(CpuContext& cpu, InFlight& flight, Expectation& expectation, RunningBlock& running,
-          SegmentRights& rights, const Units& units)
+  RunLoop(CpuContext& cpu, InFlight& flight, Expectation& expectation, SegmentRights& rights,
+          const Units& units)
       : cpu_(cpu),
         flight_(flight),
         expectation_(expectation),
-        running_(running),
         rights_(rights),
         units_(units) {}
 
@@ -50,6 +45,7 @@ class RunLoop {
 
  private:
   bool step();
+  bool begin_here();
   bool resolve_translation_fault(bool was_patched);
   void finish_step();
   void do_as_asked();
@@ -57,7 +53,6 @@ class RunLoop {
   CpuContext& cpu_;
   InFlight& flight_;
   Expectation& expectation_;
-  RunningBlock& running_;
   SegmentRights& rights_;
   const Units units_;
 };

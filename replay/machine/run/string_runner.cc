@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 
+#include "replay/machine/string_elements.h"
 #include "replay/machine/string_iterations.h"
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/retirement.h"
@@ -13,51 +13,9 @@ namespace citcat {
 
 namespace {
 
-bool is_comparison(const DecodedInstruction& info) {
-  return info.is(Operation::cmps) || info.is(Operation::scas);
-}
-
 bool is_string_made_here(const DecodedInstruction& info) {
   const bool moves = info.is(Operation::movs) || info.is(Operation::stos);
-  return info.address_bits == 32 && (moves || is_comparison(info));
-}
-
-/// `bytes` of elements of `size` bytes, each the low ones of `value`.
-void fill_elements(std::uint8_t* to, std::uint32_t value, std::size_t size, std::size_t bytes) {
-  std::memcpy(to, &value, size);
-  for (std::size_t done = size; done < bytes; done *= 2) {
-    std::memcpy(to + done, to, std::min(done, bytes - done));
-  }
-}
-
-template <class Element>
-void move_each(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += sizeof(Element)) {
-    Element element;
-    std::memcpy(&element, from + i, sizeof element);
-    std::memcpy(to + i, &element, sizeof element);
-  }
-}
-
-/// What `bytes` bytes at `from` are moved to lies among those that are still to be moved.
-bool is_overtaken(const std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
-  const std::less<> below;
-  return below(from, to) && below(to, from + bytes);
-}
-
-/// As MOVS does, from the lowest element up: where it moves up by less than there is, what it has
-/// just stored is what it reads next, whole or in part.
-void move_elements(std::uint8_t* to, const std::uint8_t* from, std::size_t size,
-                   std::size_t bytes) {
-  if (!is_overtaken(to, from, bytes)) {
-    std::memmove(to, from, bytes);
-  } else if (size == 1) {
-    move_each<std::uint8_t>(to, from, bytes);
-  } else if (size == 2) {
-    move_each<std::uint16_t>(to, from, bytes);
-  } else {
-    move_each<std::uint32_t>(to, from, bytes);
-  }
+  return info.address_bits == 32 && (moves || compares_strings(info));
 }
 
 }  // namespace
@@ -83,7 +41,8 @@ std::optional<StringRunner::StringRun> StringRunner::string_run(const MemoryOper
 /// Iterations from the one that is prepared on can be made here, as far as their operands go.
 bool StringRunner::may_repeat_quickly() const {
   const DecodedInstruction& info = *flight_.info;
-  if (!cpu_.by_blocks || cpu_.polling || cpu_.traits.sixteen_bit || flight_.wants_patch)
+  if (!cpu_.by_blocks || cpu_.must_tell_each_now() || cpu_.polling || cpu_.traits.sixteen_bit ||
+      flight_.wants_patch)
     return false;
   // Those that are told are told to lie in one page.
   if (expectation_.compares && (cpu_.linear & kPageMask) + info.length > kPageSize) return false;
@@ -95,12 +54,12 @@ bool StringRunner::may_repeat_quickly() const {
 std::uint32_t StringRunner::count_quick_iterations() {
   if (!may_repeat_quickly()) return 0;
   const DecodedInstruction& info = *flight_.info;
-  if (rights_.stale) rights_.refresh(cpu_, running_.registers);
+  if (rights_.stale) rights_.refresh(cpu_);
   std::uint64_t n = cpu_.engine.gpr(kEcx) - 1u;
   const bool ends_within = cpu_.until.instruction == cpu_.position.instruction;
   if (ends_within) n = std::min<std::uint64_t>(n, cpu_.until.iteration - cpu_.position.iteration);
   // The flags of a comparison show only when it is the last one, or the next one faults.
-  const bool compares = is_comparison(info);
+  const bool compares = compares_strings(info);
   if (n == 0 || (compares && ends_within)) return 0;
   for (unsigned i = 0; i < info.operand_count; ++i) {
     const auto run = string_run(info.operands[i]);
@@ -146,12 +105,12 @@ bool StringRunner::repeat() {
     const bool told = untold == 0;
     const std::uint32_t count = told ? 1 : untold;
     if (told && !prepared) tell_iteration_reads();
-    if (!is_comparison(*flight_.info)) store_string(count);
+    if (!compares_strings(*flight_.info)) store_string(count);
     if (told) {
       tell_iteration();
-    } else if (cpu_.block_receiver != nullptr) {
-      cpu_.block_receiver->iterations(retirement_.executed(), count, flight_.info->operand_bytes,
-                                      cpu_.position);
+    } else if (cpu_.audience.hears_instructions()) {
+      cpu_.audience.iterations(retirement_.executed(), count, flight_.info->operand_bytes,
+                               cpu_.position);
     }
     pass_iterations(count);
     left -= count;
@@ -163,14 +122,14 @@ bool StringRunner::repeat() {
 std::uint32_t StringRunner::count_untold(std::uint32_t left, bool prepared) {
   if (!expectation_.compares) return left;
   if (!prepared && expectation_.is_now()) expectation_.update();
-  if (expectation_.is_now() || (expectation_.expects_stores && !is_comparison(*flight_.info))) {
+  if (expectation_.is_now() || (expectation_.expects_stores && !compares_strings(*flight_.info))) {
     return expectation_.expects_stores && !prepared ? agree_on_iterations(left) : 0;
   }
   if (expectation_.next.instruction != cpu_.position.instruction) return left;
   return std::min(left, expectation_.next.iteration - cpu_.position.iteration);
 }
 
-/// How many of the next iterations the sink that compares takes for what they are going to do.
+/// How many of the next iterations the judge takes for what they are going to do.
 std::uint32_t StringRunner::agree_on_iterations(std::uint32_t most) {
   StringIterations run;
   run.code = flight_.physical;
@@ -180,8 +139,8 @@ std::uint32_t StringRunner::agree_on_iterations(std::uint32_t most) {
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
     (flight_.info->operands[i].write ? run.to : run.from[run.reads++]) = string_runs_[i].at;
   }
-  if (!is_comparison(*flight_.info)) run.stored = speculate_stores(run.count);
-  return run.count != 0 ? expectation_.sink->agreed_iterations(run, cpu_.position) : 0;
+  if (!compares_strings(*flight_.info)) run.stored = speculate_stores(run.count);
+  return run.count != 0 ? expectation_.judge->agreed_iterations(run, cpu_.position) : 0;
 }
 
 /// What the next `count` iterations are going to store: of MOVS as far as none stores what a later
@@ -210,7 +169,7 @@ void StringRunner::store_string(std::uint32_t count) {
   }
   cpu_.memory.mark_defined(to.at, count * flight_.info->operand_bytes);
   if (expectation_.compares && moves) {
-    expectation_.sink->copied(string_runs_[0].at, to.at, count * flight_.info->operand_bytes);
+    expectation_.judge->copied(string_runs_[0].at, to.at, count * flight_.info->operand_bytes);
   }
 }
 
@@ -231,11 +190,11 @@ void StringRunner::pass_iterations(std::uint32_t count) {
 /// What is told of an iteration when it is prepared.
 void StringRunner::tell_iteration_reads() {
   if (!expectation_.tells_reads()) return;
-  cpu_.sink->fetch(flight_.physical, flight_.info->length, cpu_.position);
+  cpu_.audience.fetch(flight_.physical, flight_.info->length, cpu_.position);
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
     if (flight_.info->operands[i].write) continue;
-    cpu_.sink->read(string_runs_[i].at, flight_.info->operand_bytes, AccessKind::data,
-                    cpu_.position);
+    cpu_.audience.read(string_runs_[i].at, flight_.info->operand_bytes, AccessKind::data,
+                       cpu_.position);
   }
 }
 
@@ -244,14 +203,10 @@ void StringRunner::tell_iteration() {
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
     if (!flight_.info->operands[i].write) continue;
     const StringRun& to = string_runs_[i];
-    cpu_.sink->write(to.at, {to.host, flight_.info->operand_bytes}, AccessKind::data,
-                     cpu_.position);
+    cpu_.audience.write(to.at, {to.host, flight_.info->operand_bytes}, AccessKind::data,
+                        cpu_.position);
   }
-  if (expectation_.is_now()) {
-    cpu_.sink->instruction(retirement_.executed(), cpu_.position);
-  } else if (cpu_.block_receiver != nullptr) {
-    cpu_.block_receiver->instruction(retirement_.executed(), cpu_.position);
-  }
+  cpu_.audience.instruction(retirement_.executed(), cpu_.position, expectation_.is_now());
 }
 
 }  // namespace citcat

@@ -16,7 +16,7 @@
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/expectation.h"
 #include "replay/machine/in_flight.h"
-#include "replay/machine/running_block.h"
+#include "replay/machine/segment_rights.h"
 #include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
@@ -29,12 +29,11 @@ class Retirement;
 class StringRunner {
  public:
   /// All must outlive the object.
-  StringRunner(CpuContext& cpu, InFlight& flight, Expectation& expectation, RunningBlock& running,
-               SegmentRights& rights, DebugUnit& debug, Retirement& retirement)
+  StringRunner(CpuContext& cpu, InFlight& flight, Expectation& expectation, SegmentRights& rights,
+               DebugUnit& debug, Retirement& retirement)
       : cpu_(cpu),
         flight_(flight),
         expectation_(expectation),
-        running_(running),
         rights_(rights),
         debug_(debug),
         retirement_(retirement) {}
@@ -65,7 +64,6 @@ class StringRunner {
   CpuContext& cpu_;
   InFlight& flight_;
   Expectation& expectation_;
-  RunningBlock& running_;
   SegmentRights& rights_;
   DebugUnit& debug_;
   Retirement& retirement_;

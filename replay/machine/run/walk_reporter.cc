@@ -1,32 +1,34 @@
 #include "replay/machine/run/walk_reporter.h"
 
 #include "replay/machine/cpu_context.h"
+#include "replay/machine/fast/fast_tier.h"
 
 namespace citcat {
 
 void WalkReporter::walk_read(PhysAddr entry, std::uint32_t size) {
-  if (cpu_.wants_reads) cpu_.sink->read(entry, size, AccessKind::walk, cpu_.position);
+  if (cpu_.wants_reads) cpu_.audience.read(entry, size, AccessKind::walk, cpu_.position);
 }
 
 void WalkReporter::quiet_walk_read(PhysAddr entry, std::uint32_t size) {
   if (cpu_.detail == Detail::comparison) {
-    cpu_.sink->read(entry, size, AccessKind::walk, cpu_.position);
+    cpu_.audience.read(entry, size, AccessKind::walk, cpu_.position);
   }
 }
 
 void WalkReporter::walk_write(PhysAddr entry, std::span<const std::uint8_t> bytes) {
-  if (cpu_.sink != nullptr) cpu_.sink->write(entry, bytes, AccessKind::walk, cpu_.position);
+  cpu_.audience.write(entry, bytes, AccessKind::walk, cpu_.position);
 }
 
 void WalkReporter::mapping_evicted(Access access) {
-  cpu_.code.forget_all();
+  cpu_.code.forget();
+  fast_.forget_translations();
   // The engine must not keep what the processor's TLB lost, or it would never ask again. Where its
   // code lies is looked at before each block, and by CodeFetch::fetch().
   if (access != Access::execute) cpu_.engine.flush_tlb();
 }
 
 void WalkReporter::mapping_used(LinearAddr page, PhysAddr frame) {
-  if (cpu_.sink != nullptr) cpu_.sink->mapping(page, frame, cpu_.position);
+  cpu_.audience.mapping(page, frame, cpu_.position);
 }
 
 std::optional<std::uint64_t> WalkReporter::missing_pdpte(unsigned index, LinearAddr wanted) {

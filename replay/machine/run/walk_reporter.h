@@ -1,5 +1,5 @@
 #pragma once
-// Tells the sink of page walks.
+// Tells the listeners of page walks.
 
 #include <cstdint>
 #include <optional>
@@ -9,13 +9,14 @@
 
 namespace citcat {
 
+class FastTier;
 struct CpuContext;
 
 /// What the MMU of `cpu` reports, at the position where `cpu` is.
 class WalkReporter final : public WalkObserver {
  public:
-  /// `cpu` need not be constructed before the first walk, and must outlive the object.
-  explicit WalkReporter(CpuContext& cpu) : cpu_(cpu) {}
+  /// Neither need be constructed before the first walk; both must outlive the object.
+  WalkReporter(CpuContext& cpu, FastTier& fast) : cpu_(cpu), fast_(fast) {}
 
   void walk_read(PhysAddr entry, std::uint32_t size) override;
   void quiet_walk_read(PhysAddr entry, std::uint32_t size) override;
@@ -26,6 +27,7 @@ class WalkReporter final : public WalkObserver {
 
  private:
   CpuContext& cpu_;
+  FastTier& fast_;
 };
 
 }  // namespace citcat

@@ -236,7 +236,7 @@ void Emulator::load_far_pointer() { segments_.load_far_pointer(); }
 
 void Emulator::halt() {
   cpu_.require_ring0();
-  if (cpu_.sink != nullptr) cpu_.sink->halted(cpu_.position);
+  cpu_.audience.halted(cpu_.position);
   cpu_.halted = true;
 }
 

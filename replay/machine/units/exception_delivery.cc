@@ -44,7 +44,7 @@ bool ExceptionDelivery::raise(CpuException exception, std::uint32_t return_eip,
   event.eip = cpu_.engine.eip();
   event.cr2 = cpu_.engine.cr(2);
   event.eflags = cpu_.flags();
-  if (cpu_.sink != nullptr) cpu_.sink->delivered(event, cpu_.position);
+  cpu_.audience.delivered(event, cpu_.position);
   bool as_requested = true;
   debug_.set_pending(0);
   for (;;) {
@@ -62,7 +62,7 @@ bool ExceptionDelivery::raise(CpuException exception, std::uint32_t return_eip,
     as_requested = false;
     if (exception.vector == kDoubleFault && kind == DeliveredEvent::Kind::exception) {
       cpu_.shut_down = true;  // SDM vol. 3, 6.15, interrupt 8: a third fault ends in shutdown
-      if (cpu_.sink != nullptr) cpu_.sink->shutdown(cpu_.position);
+      cpu_.audience.shutdown(cpu_.position);
       break;
     }
     // Interrupts and INT n are benign whatever their vector (SDM vol. 3, table 6-4).
@@ -77,7 +77,7 @@ bool ExceptionDelivery::raise(CpuException exception, std::uint32_t return_eip,
     event.error_code = exception.error_code.value_or(0);
     event.eip = cpu_.engine.eip();
     event.cr2 = cpu_.engine.cr(2);
-    if (cpu_.sink != nullptr) cpu_.sink->delivered(event, cpu_.position);
+    cpu_.audience.delivered(event, cpu_.position);
   }
   flight_.discard();
   cpu_.position.iteration = 0;

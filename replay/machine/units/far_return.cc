@@ -227,7 +227,7 @@ void FarReturn::tell_stack_read(std::uint32_t linear, std::uint32_t size) {
     if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, n)) {
       throw UndefinedMemory{at, n, "stack"};
     }
-    if (cpu_.wants_reads) cpu_.sink->read(at, n, AccessKind::data, cpu_.position);
+    if (cpu_.wants_reads) cpu_.audience.read(at, n, AccessKind::data, cpu_.position);
     linear += n;
     size -= n;
   }

@@ -112,7 +112,7 @@ void Operands::store_part(PhysAddr at, std::uint32_t size) {
 /// Tells a read of `size` bytes, `first` bytes into its operand.
 void Operands::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
   if (flight_.info->kind != InstructionClass::fxrstor) {
-    cpu_.sink->read(at, size, AccessKind::data, cpu_.position);
+    cpu_.audience.read(at, size, AccessKind::data, cpu_.position);
     return;
   }
   const auto is_read = [&](std::uint32_t i) {
@@ -122,7 +122,7 @@ void Operands::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
   for (std::uint32_t i = 0; i < size;) {
     std::uint32_t n = 0;
     while (i + n < size && is_read(i + n)) ++n;
-    if (n != 0) cpu_.sink->read(at + i, n, AccessKind::data, cpu_.position);
+    if (n != 0) cpu_.audience.read(at + i, n, AccessKind::data, cpu_.position);
     i += n;
     while (i < size && !is_read(i)) ++i;
   }

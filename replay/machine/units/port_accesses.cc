@@ -19,7 +19,8 @@ std::uint32_t PortAccesses::read(std::uint16_t port, std::uint32_t size) {
   std::uint32_t value = 0;
   access([&] {
     value = cpu_.environment.port_read(port, size, cpu_.position);
-    if (cpu_.sink != nullptr) cpu_.sink->io_read(port, size, value, cpu_.position);
+    cpu_.audience.end_if_asked(cpu_.position);
+    cpu_.audience.io_read(port, size, value, cpu_.position);
   });
   if (debug_.breaks_on_ports()) [[unlikely]]
     debug_.check_port(port, size);
@@ -29,7 +30,7 @@ std::uint32_t PortAccesses::read(std::uint16_t port, std::uint32_t size) {
 void PortAccesses::write(std::uint16_t port, std::uint32_t size, std::uint32_t value) {
   access([&] {
     cpu_.environment.port_write(port, size, value, cpu_.position);
-    if (cpu_.sink != nullptr) cpu_.sink->io_write(port, size, value, cpu_.position);
+    cpu_.audience.io_write(port, size, value, cpu_.position);
   });
   if (debug_.breaks_on_ports()) [[unlikely]]
     debug_.check_port(port, size);
@@ -84,7 +85,7 @@ void PortAccesses::check_permission() {
 void PortAccesses::move_a20_gate() {
   cpu_.engine.set_a20_mask(a20_gate_.mask());
   cpu_.mmu.set_a20_mask(a20_gate_.mask());
-  cpu_.code.forget_all();
+  cpu_.code.forget();
   cpu_.after_stop = AfterStop::flush_tlb;
 }
 

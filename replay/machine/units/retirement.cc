@@ -21,23 +21,19 @@ void Retirement::report_completed() {
   const bool loads_flags =
       flight_.info->kind == InstructionClass::iret || flight_.info->kind == InstructionClass::popf;
   const bool quiet = expectation_.compares && !expectation_.is_now() && !loads_flags;
-  const bool told = cpu_.sink != nullptr && (!quiet || expectation_.expects_stores);
   for (std::size_t i = 0; i < flight_.store_count; ++i) {
     const InFlight::Store& s = flight_.stores[i];
     cpu_.memory.mark_defined(s.physical, s.size);
     if (expectation_.compares && flight_.copies_string())
-      expectation_.sink->copied(flight_.copied_from, s.physical, s.size);
-    if (told) {
-      cpu_.sink->write(s.physical, {cpu_.memory.host(s.physical), s.size}, AccessKind::data,
-                       cpu_.position);
-    }
+      expectation_.judge->copied(flight_.copied_from, s.physical, s.size);
+    cpu_.audience.write(s.physical, {cpu_.memory.host(s.physical), s.size}, AccessKind::data,
+                        cpu_.position, !quiet || expectation_.expects_stores);
   }
   if (flight_.info->kind != InstructionClass::plain) report_descriptors();
   if (quiet && expectation_.keeps_account)
     expectation_.untold_flags =
         expectation_.untold_flags + flag_effect_of(*flight_.info, cpu_.engine.gpr(kEcx));
-  Sink* const listener = quiet ? cpu_.block_receiver : cpu_.sink;
-  if (listener != nullptr) listener->instruction(executed(), cpu_.position);
+  cpu_.audience.instruction(executed(), cpu_.position, !quiet);
 }
 
 ExecutedInstruction Retirement::executed() const {
@@ -93,10 +89,10 @@ void Retirement::after_system(const DecodedInstruction& info) {
       fpu_.note_mmx();
       break;
     case InstructionClass::mov_to_cr:
-      cpu_.code.forget_all();
+      cpu_.code.forget();
       cpu_.mmu.control_changed(info.reg_field == 3);
-      if (cpu_.sink != nullptr && (info.reg_field == 3 || info.reg_field == 0)) {
-        cpu_.sink->address_space(cpu_.engine.cr(3), cpu_.position);
+      if (info.reg_field == 3 || info.reg_field == 0) {
+        cpu_.audience.address_space(cpu_.engine.cr(3), cpu_.position);
       }
       break;
     case InstructionClass::lmsw:
@@ -104,11 +100,11 @@ void Retirement::after_system(const DecodedInstruction& info) {
       cpu_.mmu.control_changed(false);
       break;
     case InstructionClass::invlpg:
-      cpu_.code.forget_all();
+      cpu_.code.forget();
       cpu_.mmu.invalidate_page(LinearAddr{flight_.invlpg_linear});
       break;
     case InstructionClass::cache_flush:
-      if (cpu_.sink != nullptr) cpu_.sink->cache_flushed(info.is(Operation::wbinvd), cpu_.position);
+      cpu_.audience.cache_flushed(info.is(Operation::wbinvd), cpu_.position);
       break;
     case InstructionClass::iret:
       cpu_.resume_flag = (cpu_.engine.system_flags() & kFlagRf) != 0;

@@ -1,12 +1,12 @@
 #pragma once
-// The end of an instruction: it is told to the sink, and position moves behind it.
+// The end of an instruction: it is told to the listeners, and position moves behind it.
 
 #include <cstdint>
 
 #include "replay/machine/cpu_context.h"
 #include "replay/machine/expectation.h"
 #include "replay/machine/in_flight.h"
-#include "replay/machine/running_block.h"
+#include "replay/machine/segment_rights.h"
 #include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
@@ -38,7 +38,7 @@ class Retirement {
 
   /// Tells the instruction or iteration in flight, and its stores.
   void report_completed();
-  /// The instruction or iteration in flight, as sinks see it.
+  /// The instruction or iteration in flight, as observers see it.
   ExecutedInstruction executed() const;
   /// Behind the last iteration, or any other instruction.
   void retire();

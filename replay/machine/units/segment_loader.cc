@@ -110,9 +110,7 @@ void SegmentLoader::report_watched() {
   const std::uint8_t now = *cpu_.memory.host(watched_.physical);
   if (now == watched_.before) return;
   cpu_.memory.mark_defined(watched_.physical, 1);
-  if (cpu_.sink != nullptr) {
-    cpu_.sink->write(watched_.physical, {&now, 1}, AccessKind::system, cpu_.position);
-  }
+  cpu_.audience.write(watched_.physical, {&now, 1}, AccessKind::system, cpu_.position);
 }
 
 void SegmentLoader::mark_transfer_accessed() {

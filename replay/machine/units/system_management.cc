@@ -106,7 +106,7 @@ void SystemManagement::save_state(const SmmSaveMap& map) {
     std::memcpy(bytes.data(), &words[i], 4);
     cpu_.memory.store(at, bytes);
     reserved_bits_ = unspecified[i];
-    if (cpu_.sink != nullptr) cpu_.sink->write(at, bytes, AccessKind::system, cpu_.position);
+    cpu_.audience.write(at, bytes, AccessKind::system, cpu_.position);
   }
   reserved_bits_ = 0;
 }
@@ -130,7 +130,7 @@ void SystemManagement::interrupt(std::uint8_t revision) {
   event.eip = cpu_.engine.eip();
   event.cr2 = cpu_.engine.cr(2);
   event.eflags = cpu_.engine.eflags();
-  if (cpu_.sink != nullptr) cpu_.sink->delivered(event, cpu_.position);
+  cpu_.audience.delivered(event, cpu_.position);
   save_state(smm_save_map(revision));
 
   // SDM vol. 3, table 34-4.
@@ -162,7 +162,7 @@ void SystemManagement::leave_handler() {
       throw UndefinedMemory{at, 4, "saved processor state"};
     }
     std::memcpy(&words[i], cpu_.memory.host(at), 4);
-    if (cpu_.wants_reads) cpu_.sink->read(at, 4, AccessKind::system, cpu_.position);
+    if (cpu_.wants_reads) cpu_.audience.read(at, 4, AccessKind::system, cpu_.position);
   }
   retirement_.report_completed();
   active_ = false;
@@ -171,7 +171,7 @@ void SystemManagement::leave_handler() {
   retirement_.retire();
   cpu_.resume_flag = (cpu_.engine.system_flags() & kFlagRf) != 0;
   mode_replaced();
-  if (cpu_.sink != nullptr) cpu_.sink->address_space(cpu_.engine.cr(3), cpu_.position);
+  cpu_.audience.address_space(cpu_.engine.cr(3), cpu_.position);
 }
 
 void SystemManagement::set_saved_segment(unsigned index, const Segment& segment) {

@@ -34,7 +34,7 @@ class SystemManagement {
     return smbase_known_ ? std::optional(smbase_) : std::nullopt;
   }
   std::uint32_t raw_smbase() const { return smbase_; }
-  /// Bits of the dword being told to Sink::write() that no manual defines.
+  /// Bits of the dword being told to write that no manual defines.
   std::uint32_t reserved_bits() const { return reserved_bits_; }
 
   /// Machine::system_management_interrupt().

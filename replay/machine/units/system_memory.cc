@@ -16,7 +16,7 @@ std::uint32_t SystemMemory::read(std::uint32_t linear, std::uint32_t size) {
       throw UndefinedMemory{at, n, "descriptor table, task segment or interrupt vector"};
     }
     std::memcpy(reinterpret_cast<std::uint8_t*>(&value) + i, cpu_.memory.host(at), n);
-    if (cpu_.wants_reads) cpu_.sink->read(at, n, AccessKind::system, cpu_.position);
+    if (cpu_.wants_reads) cpu_.audience.read(at, n, AccessKind::system, cpu_.position);
     i += n;
   }
   return value;
@@ -29,9 +29,7 @@ void SystemMemory::write(std::uint32_t linear, std::uint32_t value, std::uint32_
     const std::uint32_t n = std::min(size - i, kPageSize - ((linear + i) & kPageMask));
     const PhysAddr at = cpu_.mmu.translate(LinearAddr{linear + i}, Access::write, user);
     cpu_.memory.store(at, std::span(bytes).subspan(i, n));
-    if (cpu_.sink != nullptr) {
-      cpu_.sink->write(at, std::span(bytes).subspan(i, n), AccessKind::system, cpu_.position);
-    }
+    cpu_.audience.write(at, std::span(bytes).subspan(i, n), AccessKind::system, cpu_.position);
     i += n;
   }
 }

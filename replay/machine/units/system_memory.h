@@ -8,7 +8,7 @@
 
 namespace citcat {
 
-/// Accesses are made with supervisor rights unless told otherwise, are told to the sink as
+/// Accesses are made with supervisor rights unless told otherwise, are told as
 /// AccessKind::system, and throw PageFault or UndefinedMemory. Sizes are 1 to 4 bytes.
 class SystemMemory {
  public:

@@ -152,7 +152,7 @@ void TaskSwitch::enter_task(const TaskState& state, bool wide, bool nested, std:
     cpu_.engine.set_cr(3, state.cr3);
     cpu_.engine.flush_tlb();
     cpu_.mmu.control_changed(true);
-    if (cpu_.sink != nullptr) cpu_.sink->address_space(state.cr3, cpu_.position);
+    cpu_.audience.address_space(state.cr3, cpu_.position);
   }
   cpu_.engine.sync_mode();
   load_task_ldt(state.ldt, ext);

@@ -161,16 +161,15 @@ class Bench {
     }
   }
   void checked(const std::string& name, const std::string& what, const RecordingFile& file,
-               Sink* trace, const ReplayOptions& options) {
+               Observer* trace, const ReplayOptions& options) {
     if (!only_.empty() && what != only_) return;
     VerifierOptions verifying;
     verifying.plain = options.path == ExecutionPath::blocks;
     Verifier verifier(file.recording(), file.evidence(), verifying);
-    SinkList both;
+    Listeners both;
     both.add(verifier);
     if (trace != nullptr) both.add(*trace);
-    Replayer replayer(file.recording(), &both, options);
-    verifier.attach(replayer.machine());
+    Replayer replayer(file.recording(), both, options);
     time(name, what, replayer);
   }
   /// Takes a checkpoint every 2^20 instructions into a copy of the archive, and from there goes to
@@ -205,8 +204,8 @@ class Bench {
     });
     add({name, "ten instructions in the middle, from a checkpoint", 10, seconds});
   }
-  void run(const std::string& name, const std::string& what, const Recording& recording, Sink* sink,
-           const ReplayOptions& options) {
+  void run(const std::string& name, const std::string& what, const Recording& recording,
+           Observer* sink, const ReplayOptions& options) {
     if (!only_.empty() && what != only_) return;
     Replayer replayer(recording, sink, options);
     time(name, what, replayer);

@@ -37,7 +37,6 @@ class ExplanationTest : public testing::Test {
     ReplayOptions options;
     options.evidence = [this] { return imported_.read_evidence(); };
     Replayer replayer(imported_.recording, &verifier, std::move(options));
-    verifier.attach(replayer.machine());
     return verifier.finish(replayer.run());
   }
 

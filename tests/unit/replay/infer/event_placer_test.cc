@@ -28,7 +28,6 @@ class EventPlacerTest : public testing::Test {
   void expect_match() {
     Verifier verifier(imported_.recording, imported_.read_evidence(), {});
     Replayer replayer(imported_.recording, &verifier, {});
-    verifier.attach(replayer.machine());
     const ReplayReport report = replayer.run();
     EXPECT_EQ(report.end, ReplayReport::End::complete)
         << (report.divergence ? report.divergence->reason : "");

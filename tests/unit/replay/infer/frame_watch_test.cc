@@ -34,7 +34,6 @@ class FrameWatchTest : public testing::Test {
       return false;
     };
     replayer_ = std::make_unique<Replayer>(imported_.recording, &watch_, std::move(options));
-    watch_.attach(replayer_->machine());
     watch_.begin(kId);
   }
   std::vector<FrameWatch::Found> after(std::uint64_t instructions) {

@@ -23,10 +23,10 @@ constexpr std::uint32_t kLinear = 0xc0000000;  ///< of physical 0, where there i
 constexpr std::uint8_t kVector = 0x30;
 
 /// What a bus of four bytes' width carries.
-class Bus final : public Sink {
+class Bus final : public Observer {
  public:
-  bool wants_reads() const override { return true; }
-  void attach(Machine& machine) { machine_ = &machine; }
+  Wants wants() const override { return Wants::everything(); }
+  void watch(const Machine& machine) override { machine_ = &machine; }
   void fetch(PhysAddr a, std::uint32_t size, Position) override {
     for (std::uint32_t at = a.value & ~3u; at < a.value + size; at += 4) {
       if (at != fetched_) add(BusOp::code_read, at, 4, nullptr);
@@ -72,7 +72,7 @@ class Bus final : public Sink {
     }
     shown.push_back(t);
   }
-  Machine* machine_ = nullptr;
+  const Machine* machine_ = nullptr;
   std::size_t boundary_ = 0;
   std::uint32_t fetched_ = 1;
 };
@@ -150,7 +150,6 @@ class ProtectedRecoveryTest : public testing::Test {
     i.position_known = true;
     Bus bus;
     Replayer replayer(known, &bus, {});
-    bus.attach(replayer.machine());
     const ReplayReport report = replayer.run();
     ASSERT_EQ(report.instructions, instructions) << report.divergence->reason;
     KeptEvidence kept(imported_.evidence);

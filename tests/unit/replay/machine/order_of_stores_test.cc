@@ -58,7 +58,7 @@ std::string row_name(const testing::TestParamInfo<Row>& row) {
   return std::string(row.param.name) + "Of" + std::string(cpu_model_name(row.param.model));
 }
 
-class Stores final : public Sink {
+class Stores final : public Observer {
  public:
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     all.push_back({a, {bytes.begin(), bytes.end()}});
@@ -127,7 +127,6 @@ class OrderOfStores : public testing::TestWithParam<Row> {
     imported_.recording = std::move(built);
     Verifier verifier(imported_.recording, imported_.read_evidence(), {});
     Replayer replayer(imported_.recording, &verifier, {});
-    verifier.attach(replayer.machine());
     return verifier.finish(replayer.run());
   }
 

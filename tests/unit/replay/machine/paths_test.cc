@@ -13,6 +13,7 @@
 
 #include "formats/kt/kt.h"
 #include "replay/engine/engine.h"
+#include "replay/machine/fast/block_store.h"
 #include "replay/session/replayer.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/verify/block_memory.h"
@@ -32,9 +33,8 @@ class MemorySink final : public ByteSink {
   std::vector<std::uint8_t> bytes;
 };
 
-struct Deliveries final : Sink {
-  Detail detail() const override { return Detail::nothing; }
-  void block(const ExecutedBlock&, Position) override {}
+struct Deliveries final : Observer {
+  Wants wants() const override { return {}; }
   void delivered(const DeliveredEvent& e, Position now) override {
     list.push_back(
         {now.instruction, now.iteration, e.vector, e.error_code, e.cs, e.eip, e.cr2, e.eflags});
@@ -44,21 +44,18 @@ struct Deliveries final : Sink {
 
 /// Every access but those of page walks, by instruction or with blocks. Of the blocks, some must
 /// not run and some are taken back, at random. Without `stores`: every read.
-class Accesses final : public Sink {
+class Accesses final : public BlockJudge {
  public:
-  Accesses(Detail detail, std::uint64_t seed, bool stores = true)
-      : detail_(detail), stores_(stores), random_(seed) {}
-  void attach(Machine& machine) { machine_ = &machine; }
-  bool wants_reads() const override { return true; }
-  Detail detail() const override { return detail_; }
+  Accesses(bool by_blocks, std::uint64_t seed, bool stores = true)
+      : by_blocks_(by_blocks), stores_(stores), random_(seed) {}
+  void judges(Machine& machine) override { machine_ = &machine; }
+  bool judges_blocks() const override { return by_blocks_; }
+  Wants wants() const override { return Wants::everything(); }
   bool may_run_block(Position, std::uint32_t) override { return random_() % 16 != 0; }
-  Sink* block_receiver() override { return nullptr; }
   bool expects_stores() const override { return stores_; }
-  bool looks_ahead() const override { return !stores_; }
-  bool agrees(const ExecutedBlock& block, Position first) override {
+  bool agrees(const JudgedBlock& block, Position first) override {
     const BlockMemory after(block, machine_->memory());
-    if (block.ahead) return foretell(block, after);
-    if (random_() % 8 == 0 || loses_read(block, after)) {
+    if (random_() % 8 == 0) {
       ++taken_back;
       return false;
     }
@@ -79,15 +76,6 @@ class Accesses final : public Sink {
     ++blocks;
     return true;
   }
-  void agreed(const ExecutedBlock& block, Position first) override {
-    if (!block.ahead) return;
-    for (const Foretold& f : speculated_) {
-      if (f.instruction < block.count()) add(first.instruction + f.instruction, 0, f.a, f.value);
-    }
-    ++blocks;
-    ++foretold;
-  }
-  void block(const ExecutedBlock&, Position) override {}
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override {
     if (kind == AccessKind::walk) return;  // how often tables are read is the processor's business
     for (std::uint32_t i = 0; i < size; ++i) {
@@ -104,46 +92,16 @@ class Accesses final : public Sink {
 
   /// Of each instruction: what it read, what it wrote, each in order.
   std::map<std::pair<std::uint64_t, int>, std::vector<std::uint64_t>> list;
-  std::uint64_t blocks = 0, taken_back = 0, lost = 0, foretold = 0;
+  std::uint64_t blocks = 0, taken_back = 0;
 
  private:
-  struct Foretold {
-    std::uint32_t instruction = 0;
-    PhysAddr a;
-    std::uint8_t value = 0;
-  };
-  /// What a block that is about to run is going to read, where it can be told.
-  bool foretell(const ExecutedBlock& block, const BlockMemory& memory) {
-    if (random_() % 8 == 0) return false;
-    speculated_.clear();
-    for (const BlockRead& r : block.reads) {
-      for (std::uint32_t i = 0; i < r.size; ++i) {
-        const BlockMemory::Byte byte = memory.byte_before(r.instruction, r.address + i);
-        if (byte.state != BlockMemory::Byte::State::known) return false;
-        speculated_.push_back({r.instruction, r.address + i, byte.value});
-      }
-    }
-    return true;
-  }
-  bool loses_read(const ExecutedBlock& block, const BlockMemory& after) {
-    for (const BlockRead& r : block.reads) {
-      for (std::uint32_t i = 0; i < r.size; ++i) {
-        const auto state = after.byte_before(r.instruction, r.address + i).state;
-        if (state != BlockMemory::Byte::State::lost) continue;
-        ++lost;
-        return true;
-      }
-    }
-    return false;
-  }
   void add(std::uint64_t instruction, int kind, PhysAddr a, std::uint8_t value) {
     list[{instruction, kind}].push_back(std::uint64_t{a.value} << 8 | value);
   }
-  Detail detail_;
+  bool by_blocks_;
   bool stores_;
   std::mt19937_64 random_;
-  Machine* machine_ = nullptr;
-  std::vector<Foretold> speculated_;
+  const Machine* machine_ = nullptr;
 };
 
 struct Outcome {
@@ -155,19 +113,18 @@ struct Outcome {
 };
 
 Outcome replay(const Recording& recording, ExecutionPath path, bool with_trace,
-               Sink* other = nullptr) {
+               BlockJudge* judge = nullptr) {
   MemorySink bytes;
   KtWriter writer(bytes);
   KtSink kt(writer, {});
   Deliveries deliveries;
-  SinkList sinks;
-  sinks.add(deliveries);
-  if (with_trace) sinks.add(kt);
-  if (other != nullptr) sinks.add(*other);
+  Listeners listeners;
+  listeners.add(deliveries);
+  if (with_trace) listeners.add(kt);
+  if (judge != nullptr) listeners.add(*judge);
   ReplayOptions options;
   options.path = path;
-  Replayer replayer(recording, &sinks, options);
-  if (auto* const accesses = dynamic_cast<Accesses*>(other)) accesses->attach(replayer.machine());
+  Replayer replayer(recording, listeners, options);
   Outcome outcome;
   outcome.report = replayer.run();
   writer.flush();
@@ -271,11 +228,17 @@ TEST_P(RandomPrograms, RunTheSameByInstructionsAndByBlocks) {
   EXPECT_TRUE(!events || in_repeats > 0) << "no NMI between two iterations of a repeated string";
 }
 
-/// Sees to it that translated code has to be forgotten again and again.
+/// Sees to it that translated code, and blocks, have to be forgotten again and again.
 class SmallCodeCache {
  public:
-  SmallCodeCache() { Engine::set_code_cache(1u << 20); }
-  ~SmallCodeCache() { Engine::set_code_cache(128u << 20); }
+  SmallCodeCache() {
+    Engine::set_code_cache(1u << 20);
+    fast::BlockStore::set_max_bytes(1u << 15);
+  }
+  ~SmallCodeCache() {
+    Engine::set_code_cache(128u << 20);
+    fast::BlockStore::set_max_bytes(fast::BlockStore::kMaxBytes);
+  }
 };
 
 TEST_P(RandomPrograms, RunTheSameWhenTheCodeCacheOverflows) {
@@ -327,22 +290,22 @@ TEST_P(RandomPrograms, RunTheSameFromCheckpointsWhateverWasTranslatedSince) {
 }
 
 /// Expects something now and then, and counts what it is told.
-class Sampler final : public Sink {
+class Sampler final : public BlockJudge {
  public:
   explicit Sampler(std::uint64_t seed) : random_(seed) {}
-  bool wants_reads() const override { return true; }
-  Detail detail() const override { return Detail::comparison; }
-  Sink* block_receiver() override { return nullptr; }
+  Wants wants() const override { return Wants::everything(); }
+  void judges(Machine&) override {}
+  bool judges_blocks() const override { return true; }
   Position expected() override {
     while (next_ < told_) next_ += 1 + random_() % 40;
     return {next_, next_ % 3 == 0 ? static_cast<std::uint32_t>(random_() % 20) : 0};
   }
   bool expects_stores() const override { return false; }
-  bool agrees(const ExecutedBlock& block, Position first) override {
+  bool agrees(const JudgedBlock& block, Position first) override {
     told_ = first.instruction;
     return random_() % 8 != 0 || block.count() == 0;
   }
-  void agreed(const ExecutedBlock& block, Position first) override {
+  void agreed(const JudgedBlock& block, Position first) override {
     told_ = first.instruction + block.count();
     ++blocks;
   }
@@ -372,7 +335,7 @@ TEST_P(RandomPrograms, RunTheSameWhenOnlySomeBlocksAreCompared) {
 TEST_P(RandomPrograms, TellTheSameAccessesByInstructionsAndByBlocksOfWhichSomeAreTakenBack) {
   std::uint64_t blocks = 0, taken_back = 0;
   each_program(kLength, [&](std::uint64_t seed, const Recording& recording) {
-    Accesses reference(Detail::accesses, seed), found(Detail::comparison, seed);
+    Accesses reference(false, seed), found(true, seed);
     const Outcome a = replay(recording, ExecutionPath::instructions, true, &reference);
     const Outcome b = replay(recording, ExecutionPath::blocks, true, &found);
     expect_equal(recording, a, b);
@@ -386,23 +349,17 @@ TEST_P(RandomPrograms, TellTheSameAccessesByInstructionsAndByBlocksOfWhichSomeAr
 }
 
 TEST_P(RandomPrograms, TellTheSameReadsBeforeAndBehindBlocksThatStoreToOnePlaceMoreThanOnce) {
-  std::uint64_t blocks = 0, lost = 0, foretold = 0;
+  std::uint64_t blocks = 0;
   each_program(kLength, [&](std::uint64_t seed, const Recording& recording) {
-    Accesses reference(Detail::accesses, seed, false), found(Detail::comparison, seed, false);
+    Accesses reference(false, seed, false), found(true, seed, false);
     const Outcome a = replay(recording, ExecutionPath::instructions, true, &reference);
     const Outcome b = replay(recording, ExecutionPath::blocks, true, &found);
     expect_equal(recording, a, b);
     expect_equal(reference, found);
     blocks += found.blocks;
-    lost += found.lost;
-    foretold += found.foretold;
   });
   if (mode() == GuestMode::real) return;
   EXPECT_GT(blocks, 100 * programs());
-  EXPECT_GT(foretold, 10 * programs());
-  // The programs of 16 bits happen to have no read between two stores to its place in one block.
-  const bool is_16_bit = mode() == GuestMode::protected16 || mode() == GuestMode::virtual8086;
-  EXPECT_TRUE(lost > 0 || is_16_bit);
 }
 
 TEST(BlocksTakenBack, LeaveVectorRegistersAsInstructionsDo) {
@@ -415,7 +372,7 @@ TEST(BlocksTakenBack, LeaveVectorRegistersAsInstructionsDo) {
   guest.add({0xeb, 0xf5});                   // jmp again
   guest.recording.instructions = 40'002;
   for (const std::uint64_t seed : {1, 2, 3}) {
-    Accesses reference(Detail::accesses, seed), found(Detail::comparison, seed);
+    Accesses reference(false, seed), found(true, seed);
     const Outcome a = replay(guest.recording, ExecutionPath::instructions, true, &reference);
     const Outcome b = replay(guest.recording, ExecutionPath::blocks, true, &found);
     expect_equal(guest.recording, a, b);
@@ -423,15 +380,15 @@ TEST(BlocksTakenBack, LeaveVectorRegistersAsInstructionsDo) {
 }
 
 /// Expects no access at any place, and is to be told of every store all the same.
-class Stores final : public Sink {
+class Stores final : public BlockJudge {
  public:
-  explicit Stores(Detail detail) : detail_(detail) {}
-  Detail detail() const override { return detail_; }
-  Sink* block_receiver() override { return nullptr; }
+  explicit Stores(bool by_blocks) : by_blocks_(by_blocks) {}
+  void judges(Machine&) override {}
+  bool judges_blocks() const override { return by_blocks_; }
   Position expected() override { return {~std::uint64_t{0}, 0}; }
   bool expects_stores() const override { return true; }
-  bool agrees(const ExecutedBlock&, Position) override { return true; }
-  void agreed(const ExecutedBlock& block, Position first) override {
+  bool agrees(const JudgedBlock&, Position) override { return true; }
+  void agreed(const JudgedBlock& block, Position first) override {
     for (const BlockStore& s : block.stores) {
       add(first.instruction + s.instruction, s.address, s.bytes());
     }
@@ -453,13 +410,13 @@ class Stores final : public Sink {
       a = a + 1;
     }
   }
-  Detail detail_;
+  bool by_blocks_;
 };
 
 TEST_P(RandomPrograms, TellEveryStoreWhereNothingElseIsExpected) {
   std::uint64_t blocks = 0, storing = 0;
   each_program(kLength, [&](std::uint64_t, const Recording& recording) {
-    Stores reference(Detail::accesses), found(Detail::comparison);
+    Stores reference(false), found(true);
     replay(recording, ExecutionPath::instructions, false, &reference);
     replay(recording, ExecutionPath::blocks, false, &found);
     EXPECT_TRUE(reference.list == found.list);

@@ -221,7 +221,6 @@ class Guest {
     ReplayOptions options;
     options.path = path;
     Replayer replayer(recording, &verifier, options);
-    verifier.attach(replayer.machine());
     Result result;
     result.report = verifier.finish(replayer.run());
     result.totals = verifier.totals();

@@ -16,25 +16,37 @@ namespace {
 
 using test::PagedGuest;
 
-/// Takes blocks, counts what it is told, and denies one of the port accesses.
-class Denying final : public Sink {
+/// Takes blocks, and keeps what it is told.
+class Told final : public Observer {
+ public:
+  Wants wants() const override { return {.instructions = true}; }
+  void instruction(const ExecutedInstruction& e, Position) override { linear.push_back(e.linear); }
+
+  std::vector<std::uint32_t> linear;
+};
+
+/// Denies one of the port accesses, and has nothing to say of anything else.
+class Denying final : public BlockJudge {
  public:
   Denying(unsigned allowed, bool ends) : allowed_(allowed), ends_(ends) {}
-  Detail detail() const override { return Detail::instructions; }
-  void instruction(const ExecutedInstruction& e, Position) override { told.push_back(e.linear); }
+  void judges(Machine& machine) override { machine_ = &machine; }
+  bool judges_blocks() const override { return true; }
+  Wants wants() const override { return {}; }
+  Position expected() override { return {~std::uint64_t{0}, 0}; }
+  bool expects_stores() const override { return false; }
+  bool wants_account() const override { return false; }
   void io_read(std::uint16_t, std::uint32_t, std::uint32_t, Position now) override { access(now); }
   void io_write(std::uint16_t, std::uint32_t, std::uint32_t, Position now) override { access(now); }
-
-  std::vector<std::uint32_t> told;  ///< linear addresses
 
  private:
   void access(Position now) {
     if (allowed_-- != 0) return;
-    if (ends_) throw EvidenceEnd{};
+    if (ends_) return machine_->control().stop_before(now);
     throw ReplayStopped{now, "another port", 7, "this", "that"};
   }
   unsigned allowed_;
   bool ends_;
+  Machine* machine_ = nullptr;
 };
 
 class RefusedPort : public testing::TestWithParam<ExecutionPath> {
@@ -67,15 +79,19 @@ class RefusedPort : public testing::TestWithParam<ExecutionPath> {
     std::vector<std::uint32_t> told;
   };
   static Found run(const PagedGuest& guest, unsigned allowed = ~0u, bool ends = false) {
-    Denying sink(allowed, ends);
+    Told told;
+    Denying denying(allowed, ends);
+    Listeners listeners;
+    listeners.add(told);
+    listeners.add(denying);
     ReplayOptions options;
     options.path = GetParam();
-    Replayer replayer(guest.recording, &sink, options);
+    Replayer replayer(guest.recording, listeners, options);
     Found found;
     found.report = replayer.run();
     found.cpu = replayer.machine().save();
     std::memcpy(&found.data, replayer.machine().memory().host(PhysAddr{0x20000}), 4);
-    found.told = sink.told;
+    found.told = told.linear;
     return found;
   }
   /// Position 1, in front of the instruction at 12001; nothing of it has been done.

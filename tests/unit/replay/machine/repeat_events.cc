@@ -15,12 +15,10 @@ struct Place {
 };
 
 /// Where an iteration begins that is not the first, once for each access of it.
-class Iterations final : public Sink {
+class Iterations final : public Observer {
  public:
   explicit Iterations(Position after) : after_(after) {}
-  bool wants_reads() const override { return true; }
-  Detail detail() const override { return Detail::accesses; }
-  void block(const ExecutedBlock&, Position) override {}
+  Wants wants() const override { return Wants::everything(); }
   void read(PhysAddr a, std::uint32_t, AccessKind kind, Position now) override {
     note(a, kind, now);
   }

@@ -14,9 +14,8 @@
 
 namespace citcat::test {
 
-struct Deliveries final : Sink {
-  Detail detail() const override { return Detail::nothing; }
-  void block(const ExecutedBlock&, Position) override {}
+struct Deliveries final : Observer {
+  Wants wants() const override { return {}; }
   void delivered(const DeliveredEvent& e, Position) override { list.push_back(e); }
   std::vector<DeliveredEvent> list;
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint8_t kAmd64 = 0x64, kP6 = 0;
 
-class FirstSave final : public Sink {
+class FirstSave final : public Observer {
  public:
   void write(PhysAddr a, std::span<const std::uint8_t>, AccessKind, Position now) override {
     if (std::find(instructions.begin(), instructions.end(), now.instruction) !=

@@ -12,12 +12,12 @@ namespace {
 BusModel bus_8088() { return {CacheForm::none, 0, 1, 0xfffff}; }
 
 /// What a bus of one byte's width carries.
-class Bus final : public Sink {
+class Bus final : public Observer {
  public:
   Bus(const std::vector<Interrupt>& interrupts, std::size_t nmi_earlier)
       : interrupts_(interrupts), nmi_earlier_(nmi_earlier) {}
-  bool wants_reads() const override { return true; }
-  void attach(Machine& machine) { machine_ = &machine; }
+  Wants wants() const override { return Wants::everything(); }
+  void watch(const Machine& machine) override { machine_ = &machine; }
 
   void read(PhysAddr a, std::uint32_t size, AccessKind, Position) override {
     for (std::uint32_t i = 0; i < size; ++i) {
@@ -68,7 +68,7 @@ class Bus final : public Sink {
   }
   const std::vector<Interrupt>& interrupts_;
   std::size_t nmi_earlier_;
-  Machine* machine_ = nullptr;
+  const Machine* machine_ = nullptr;
   std::size_t boundary_ = 0, next_ = 0;
 };
 
@@ -135,7 +135,6 @@ ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   known.io_reads = io_reads_;
   Bus bus(interrupts_, nmi_earlier_);
   Replayer replayer(known, &bus, {});
-  bus.attach(replayer.machine());
   replayer.run();
 
   ImportedRecording imported;

@@ -43,7 +43,7 @@ Replayer::Checkpoint decode(const Bytes& state, const Recording& recording) {
 
 /// Ends a run in which every instruction faults, the handler's first one too: as a processor does,
 /// it goes on for ever.
-struct Patience final : Sink {
+struct Patience final : Observer {
   int writes = 0;
   void write(PhysAddr, std::span<const std::uint8_t>, AccessKind, Position) override {
     constexpr int kMax = 1000;

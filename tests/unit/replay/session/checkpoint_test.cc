@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "capture/import/import.h"
 #include "replay/session/replayer.h"
+#include "unit/replay/x86/golden_trace.h"
 
 namespace citcat {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Everything a trace says of an instruction.
-struct Trace final : Sink {
+struct Trace final : Observer {
   std::vector<std::uint64_t> words;
   void instruction(const ExecutedInstruction& e, Position now) override {
     words.push_back(std::uint64_t{e.linear} << 32 | e.info->length << 16 | e.ea_count);
@@ -67,10 +67,7 @@ TEST(Checkpoint, ContinuesTheSampleCaptureExactly) {
 }
 
 TEST(Checkpoint, ContinuesAnOperatingSystemExactly) {
-  const char* given = std::getenv("CITCAT_SHARED");
-  const fs::path shared =
-      given != nullptr ? fs::path(given) : fs::path(CITCAT_SOURCE_DIR) / "../shared";
-  const fs::path capture = shared / "data/machine/lin_user_tiny";
+  const fs::path capture = fs::path(test::shared_data_folder()) / "data/machine/lin_user_tiny";
   if (!fs::exists(capture)) GTEST_SKIP() << capture << " is absent";
   ImportOptions options;
   options.capture.internal_path = capture / "side.csv.zst";

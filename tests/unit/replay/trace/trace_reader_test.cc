@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
 #include <random>
@@ -16,6 +15,7 @@
 #include "replay/session/digest_sink.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/verify/verifier.h"
+#include "unit/replay/x86/golden_trace.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {
@@ -34,7 +34,7 @@ class VectorSink final : public ByteSink {
 };
 
 /// Where in the whole trace each instruction begins, with the records before it that belong to it.
-struct Cuts final : Sink {
+struct Cuts final : Observer {
   explicit Cuts(const KtWriter& kt) : writer(kt) {}
   void note(Position now) {
     while (begins.size() <= now.instruction) begins.push_back(writer.size());
@@ -50,10 +50,7 @@ class TraceReaderTest : public test::TemporaryFolder {
  protected:
   /// Imports a machine capture to "r"; false, with a reason, when it is not there.
   bool import_machine(const std::string& name, const std::string& form) {
-    const char* given = std::getenv("CITCAT_SHARED");
-    const fs::path shared =
-        given != nullptr ? fs::path(given) : fs::path(CITCAT_SOURCE_DIR) / "../shared";
-    const fs::path capture = shared / "data/machine" / name;
+    const fs::path capture = fs::path(test::shared_data_folder()) / "data/machine" / name;
     if (!fs::exists(capture)) return false;
     ImportOptions options;
     options.capture.internal_path = capture / "side.csv.zst";
@@ -76,13 +73,15 @@ class TraceReaderTest : public test::TemporaryFolder {
     KtWriter writer(sink);
     KtOptions options;
     options.process_records = true;
+    options.begins_trace = false;
     KtSink trace(writer, options);
     Cuts cuts(writer);
     Verifier verifier(file.recording(), file.evidence(), {});
-    SinkList sinks;
-    for (Sink* s : std::initializer_list<Sink*>{&verifier, &cuts, &trace}) sinks.add(*s);
-    Replayer replayer(file.recording(), &sinks, {});
-    verifier.attach(replayer.machine());
+    Listeners listeners;
+    listeners.add(verifier);
+    listeners.add(cuts);
+    listeners.add(trace);
+    Replayer replayer(file.recording(), listeners, {});
     instructions_ = replayer.run().instructions;
     end_ = replayer.machine().position();
     writer.flush();
@@ -108,6 +107,7 @@ class TraceReaderTest : public test::TemporaryFolder {
     KtWriter writer(sink);
     KtOptions options;
     options.process_records = true;
+    options.begins_trace = false;
     options.from = from;
     options.to = to;
     KtSink trace(writer, options);
@@ -185,12 +185,13 @@ TEST_F(TraceReaderTest, TakesResultsOverAgainThatOnlyTheBusTold) {
   KtSink trace(writer, KtOptions{});
   Cuts cuts(writer);
   Verifier verifier(file.recording(), file.evidence(), {});
-  SinkList sinks;
-  for (Sink* s : std::initializer_list<Sink*>{&verifier, &cuts, &trace}) sinks.add(*s);
+  Listeners listeners;
+  listeners.add(verifier);
+  listeners.add(cuts);
+  listeners.add(trace);
   ReplayOptions options;
   options.evidence = [&file] { return file.evidence(); };
-  Replayer replayer(file.recording(), &sinks, options);
-  verifier.attach(replayer.machine());
+  Replayer replayer(file.recording(), listeners, options);
   CheckpointTaker taker(file.recording(), {kEvery, 1 << 26});
   while (replayer.run_to(taker.next()).instructions == taker.next()) taker.take(replayer);
   writer.flush();
@@ -213,11 +214,10 @@ TEST_F(TraceReaderTest, TakesResultsOverAgainThatOnlyTheBusTold) {
     KtOptions wanted;
     wanted.from = from;
     KtSink part_trace(part_writer, wanted);
-    SinkList again;
+    Listeners again;
     if (adoptions) again.add(*adoptions);
     again.add(part_trace);
-    Replayer second(with.recording(), &again, {});
-    if (adoptions) adoptions->attach(second.machine());
+    Replayer second(with.recording(), again, {});
     checkpoints.restore(*start, second);
     second.run_to(instructions_);
     part_writer.flush();

@@ -20,14 +20,11 @@ class BlockComparisonTest : public testing::Test {
     Recording& recording = machine_.recording();
     recording.bus = {form, 16, 4, 0xffffffff};
     recording.instructions = 100;
-    BlockKey key;
-    key.linear = key.frame = 0x1000;
-    BlockCompiler compiler(key, CpuModel::p6, true, 0x3f, Detail::comparison, true);
+    block_ = BlockCode(LinearAddr{0x1000}, 0, PhysAddr{0x1000});
     constexpr std::array<std::uint8_t, 6> kCode{0xa3, 0x10, 0x10, 0, 0, 0x43};
     const CodeMode mode{true, false};
-    compiler.add(decode_instruction(kCode, mode, CpuModel::p6));
-    compiler.add(decode_instruction(std::span(kCode).subspan(5), mode, CpuModel::p6));
-    block_ = compiler.finish(BlockTemplate::kNoFrame, true);
+    block_.add(decode_instruction(kCode, mode, CpuModel::p6));
+    block_.add(decode_instruction(std::span(kCode).subspan(5), mode, CpuModel::p6));
     VerifierOptions options;
     options.plain = true;
     comparison_ = std::make_unique<Comparison>(recording,
@@ -37,13 +34,13 @@ class BlockComparisonTest : public testing::Test {
   }
   /// The block stored these four bytes, which memory holds now.
   bool agrees(std::array<std::uint8_t, 4> bytes) {
-    BlockStore store{PhysAddr{0x1010}, 4, 0, true, {}, {0x10, 0x11, 0x12, 0x13}};
+    BlockStore store{PhysAddr{0x1010}, 4, 0, 0xf, {}, {0x10, 0x11, 0x12, 0x13}};
     std::copy(bytes.begin(), bytes.end(), store.value.begin());
     machine_.memory().store(store.address, store.bytes());
     stores_ = {store};
     return judge_->agrees(executed(), {});
   }
-  ExecutedBlock executed() const { return {&block_, &registers_, stores_, {}}; }
+  JudgedBlock executed() const { return {&block_, stores_, {}}; }
   const VerifyTotals& totals() const { return comparison_->result.totals; }
 
   static BusTransaction behind() { return counted(BusOp::data_write, 0x1080, {1}, 50); }
@@ -51,8 +48,7 @@ class BlockComparisonTest : public testing::Test {
   IdleMachine machine_;
   std::unique_ptr<Comparison> comparison_;
   std::optional<BlockComparison> judge_;
-  BlockTemplate block_;
-  BlockRegisters registers_;
+  BlockCode block_;
   std::vector<BlockStore> stores_;
 };
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <span>
 
-#include "replay/machine/block_template.h"
+#include "replay/machine/block_code.h"
 #include "replay/session/replayer.h"
 #include "unit/replay/verify/bus_transactions.h"
 
@@ -145,24 +145,20 @@ TEST_F(ReadMatcherTest, CodeThatTheReplayAloneHasWrittenIsNoticed) {
 class UncachedBlock : public ReadMatcherTest {
  protected:
   UncachedBlock() {
-    BlockKey key;
-    key.linear = key.frame = 0x1000;
-    BlockCompiler compiler(key, CpuModel::p6, true, 0x3f, Detail::comparison, true);
+    block_ = BlockCode(LinearAddr{0x1000}, 0, PhysAddr{0x1000});
     constexpr std::array<std::uint8_t, 6> kCode{0xa1, 0x10, 0x10, 0, 0, 0x43};
     const CodeMode mode{true, false};
-    compiler.add(decode_instruction(kCode, mode, CpuModel::p6));
-    compiler.add(decode_instruction(std::span(kCode).subspan(5), mode, CpuModel::p6));
-    block_ = compiler.finish(BlockTemplate::kNoFrame, true);
+    block_.add(decode_instruction(kCode, mode, CpuModel::p6));
+    block_.add(decode_instruction(std::span(kCode).subspan(5), mode, CpuModel::p6));
     begin(CacheForm::none);
   }
   void fetch_all() {
     matcher_->expect(counted(BusOp::code_read, 0x1000, 4, 0));
     matcher_->expect(counted(BusOp::code_read, 0x1004, 4, 0));
   }
-  bool block_agrees() { return matcher_->agrees({&block_, &registers_, {}, reads_}, 0, memory()); }
+  bool block_agrees() { return matcher_->agrees({&block_, {}, reads_}, 0, memory()); }
 
-  BlockTemplate block_;
-  BlockRegisters registers_;
+  BlockCode block_;
   std::array<BlockRead, 1> reads_{BlockRead{PhysAddr{0x1010}, 4, 0}};
 };
 

@@ -43,12 +43,10 @@ PagedGuest guest_of(std::initializer_list<int> string, std::uint32_t from = kFro
 }
 
 /// What a bus shows of a run.
-class Bus final : public Sink {
+class Bus final : public Observer {
  public:
   Bus(CacheForm form, std::vector<BusTransaction>& shown) : form_(form), shown_(shown) {}
-  bool wants_reads() const override { return true; }
-  Detail detail() const override { return Detail::accesses; }
-  void block(const ExecutedBlock&, Position) override {}
+  Wants wants() const override { return Wants::everything(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override {
     if (now.iteration == 0) show_read(BusOp::code_read, a, size, now);
   }
@@ -112,7 +110,6 @@ class RepeatComparison : public testing::TestWithParam<CacheForm> {
     ReplayOptions options;
     options.path = plain ? ExecutionPath::blocks : ExecutionPath::instructions;
     Replayer replayer(guest_.recording, &verifier, options);
-    verifier.attach(replayer.machine());
     const ReplayReport report = verifier.finish(replayer.run());
     const VerifyTotals& t = verifier.totals();
     return {report.divergence ? report.divergence->reason : "", t.writes.equal, t.reads,
@@ -258,12 +255,12 @@ INSTANTIATE_TEST_SUITE_P(Forms, RepeatComparison,
                          });
 
 /// Takes so many iterations at a time for what they are going to do.
-class Taker final : public Sink {
+class Taker final : public BlockJudge {
  public:
   explicit Taker(std::uint32_t most) : most_(most) {}
-  bool wants_reads() const override { return true; }
-  Detail detail() const override { return Detail::comparison; }
-  Sink* block_receiver() override { return nullptr; }
+  Wants wants() const override { return Wants::everything(); }
+  void judges(Machine&) override {}
+  bool judges_blocks() const override { return true; }
   bool may_run_block(Position, std::uint32_t) override { return false; }
   std::uint32_t agreed_iterations(const StringIterations& run, Position first) override {
     const std::uint32_t count = std::min(run.count, most_);

@@ -48,7 +48,6 @@ class WriteBackComparison : public testing::Test {
     ReplayOptions options;
     options.path = plain ? ExecutionPath::blocks : ExecutionPath::instructions;
     Replayer replayer(recording(), &verifier, options);
-    verifier.attach(replayer.machine());
     const ReplayReport report = verifier.finish(replayer.run());
     final_ = verifier.compare_final(&captured_end_);
     return report.divergence ? report.divergence->reason : "";

@@ -1,0 +1,158 @@
+#include "replay/machine/audience.h"
+
+#include <algorithm>
+
+namespace citcat {
+
+Audience::Audience(const Listeners& listeners, Memory& memory)
+    : listeners_(listeners), memory_(memory), judge_(listeners.judge()) {
+  bool each_access = false;
+  for (Observer* const observer : listeners.observers()) {
+    const Wants wants = observer->wants();
+    (wants.unjudged ? early_ : late_).push_back({observer, wants});
+    if (wants.instructions) instructions_.push_back(observer);
+    each_access |= wants.each_access();
+    wants_reads_ |= wants.reads;
+  }
+  if (judge_ != nullptr) {
+    each_access |= !judge_->judges_blocks();
+    wants_reads_ |= judge_->wants().reads;
+  }
+  detail_ = each_access              ? Detail::accesses
+            : judge_ != nullptr      ? Detail::comparison
+            : !instructions_.empty() ? Detail::instructions
+                                     : Detail::nothing;
+}
+
+void Audience::introduce(Machine& machine) {
+  for (Observer* const observer : listeners_.observers()) observer->watch(machine);
+  if (judge_ != nullptr) judge_->judges(machine);
+}
+
+std::uint64_t Audience::block_limit() const {
+  const Corrector* const corrector = listeners_.corrector();
+  const std::uint64_t end = control_.at().instruction;
+  return corrector != nullptr ? std::min(end, corrector->due().instruction) : end;
+}
+
+/// Tells those who want `what`.
+template <class F>
+inline void Audience::tell(Position now, bool Wants::*what, bool judged, F&& call) {
+  for (const Listener& l : early_) {
+    if (l.wants.*what) call(*l.observer);
+  }
+  end_if_asked(now);
+  if (judged && judge_ != nullptr) call(*judge_);
+  end_if_asked(now);
+  for (const Listener& l : late_) {
+    if (l.wants.*what) call(*l.observer);
+  }
+}
+
+/// An event.
+template <class F>
+inline void Audience::tell_all(Position now, F&& call) {
+  for (const Listener& l : early_) call(*l.observer);
+  end_if_asked(now);
+  if (judge_ != nullptr) call(*judge_);
+  end_if_asked(now);
+  for (const Listener& l : late_) call(*l.observer);
+}
+
+void Audience::instruction(const ExecutedInstruction& e, Position now, bool judged) {
+  for (const Listener& l : early_) {
+    if (l.wants.instructions) l.observer->instruction(e, now);
+  }
+  end_if_asked(now);
+  if (judged && judge_ != nullptr) judge_->instruction(e, now);
+  end_if_asked(now);
+  if (Corrector* const corrector = listeners_.corrector()) {
+    while (const Adoption* const a = corrector->after_instruction(now)) {
+      correct(a->address, {&a->value, 1});
+    }
+  }
+  if (control_.is_due(now)) throw RunEnded{};
+  for (const Listener& l : late_) {
+    if (l.wants.instructions) l.observer->instruction(e, now);
+  }
+}
+
+void Audience::iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                          Position now) {
+  for (Observer* const observer : instructions_) observer->iterations(first, count, step, now);
+}
+
+void Audience::block_to_all(const BlockCode& block, const std::uint32_t* addresses,
+                            Position first) {
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    instructions_[i]->block({block, addresses, note_of(block, i)}, first);
+  }
+}
+
+void Audience::fetch(PhysAddr a, std::uint32_t size, Position now) {
+  tell(now, &Wants::reads, true, [&](Observer& o) { o.fetch(a, size, now); });
+}
+
+void Audience::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
+  tell(now, &Wants::reads, true, [&](Observer& o) { o.read(a, size, kind, now); });
+}
+
+void Audience::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind, Position now,
+                     bool judged) {
+  for (const Listener& l : early_) {
+    if (l.wants.stores) l.observer->write(a, bytes, kind, now);
+  }
+  end_if_asked(now);
+  if (judged && judge_ != nullptr) judge_->write(a, bytes, kind, now);
+  end_if_asked(now);
+  if (listeners_.corrector() != nullptr) correct_store(a, bytes.size(), now);
+  for (const Listener& l : late_) {
+    if (l.wants.stores) l.observer->write(a, bytes, kind, now);
+  }
+}
+
+/// Bytes of one store are corrected in the order in which they were compared, one after the other.
+void Audience::correct_store(PhysAddr a, std::size_t size, Position now) {
+  const PhysAddr captured = memory_.captured(a);
+  while (const Adoption* const c = listeners_.corrector()->after_store(captured, size, now)) {
+    correct(c->address, {&c->value, 1});
+  }
+}
+
+void Audience::mapping(LinearAddr page, PhysAddr frame, Position now) {
+  tell(now, &Wants::mappings, true, [&](Observer& o) { o.mapping(page, frame, now); });
+}
+
+void Audience::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  tell_all(now, [&](Observer& o) { o.io_read(port, size, value, now); });
+}
+
+void Audience::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  tell_all(now, [&](Observer& o) { o.io_write(port, size, value, now); });
+}
+
+void Audience::delivered(const DeliveredEvent& event, Position now) {
+  tell_all(now, [&](Observer& o) { o.delivered(event, now); });
+}
+
+void Audience::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {
+  tell_all(now, [&](Observer& o) { o.external_write(a, bytes, now); });
+}
+
+void Audience::halted(Position now) {
+  tell_all(now, [&](Observer& o) { o.halted(now); });
+}
+
+void Audience::cache_flushed(bool write_back, Position now) {
+  tell_all(now, [&](Observer& o) { o.cache_flushed(write_back, now); });
+}
+
+void Audience::shutdown(Position now) {
+  tell_all(now, [&](Observer& o) { o.shutdown(now); });
+}
+
+void Audience::address_space(std::uint32_t cr3, Position now) {
+  tell_all(now, [&](Observer& o) { o.address_space(cr3, now); });
+}
+
+}  // namespace citcat

@@ -1,0 +1,64 @@
+#pragma once
+// A run of instructions that lie one after another: what was decoded once, and where it lies.
+
+#include <cstdint>
+#include <vector>
+
+#include "events/address.h"
+#include "replay/machine/block_notes.h"
+#include "replay/x86/decoded_instruction.h"
+
+namespace citcat {
+
+/// Instructions are added in their order; then it stays as it is but for the observers' notes.
+class BlockCode {
+ public:
+  struct Instruction {
+    DecodedInstruction info;
+    std::uint32_t offset = 0;         ///< from the block's first byte
+    std::uint32_t first_address = 0;  ///< effective addresses of all instructions before it
+  };
+
+  BlockCode() = default;
+  /// `linear`: of its first byte, which lies in `frame`; `code_base`: of CS.
+  BlockCode(LinearAddr linear, std::uint32_t code_base, PhysAddr frame)
+      : linear_(linear), code_base_(code_base), frame_(frame) {}
+  /// Where the bytes behind its first page lie.
+  void set_second_frame(PhysAddr frame) { second_frame_ = frame; }
+  void add(const DecodedInstruction& info) {
+    const std::uint32_t addresses =
+        instructions_.empty()
+            ? 0
+            : instructions_.back().first_address + instructions_.back().info.ea_count;
+    instructions_.push_back({info, begins_.back(), addresses});
+    begins_.push_back(static_cast<std::uint16_t>(begins_.back() + info.length));
+  }
+  /// Its first `count` instructions, which do not come again like that.
+  BlockCode first(std::uint32_t count) const;
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(instructions_.size()); }
+  const Instruction& instruction(std::uint32_t i) const { return instructions_[i]; }
+  LinearAddr linear() const { return linear_; }
+  std::uint32_t code_base() const { return code_base_; }
+  /// Offset of instruction `i`; of the block's end for count().
+  std::uint32_t begin_of(std::uint32_t i) const { return begins_[i]; }
+  /// Of the byte `offset` bytes into the block.
+  PhysAddr physical(std::uint32_t offset) const {
+    const std::uint32_t in_frame = linear_.offset_in_page() + offset;
+    return in_frame < kPageSize ? frame_ + in_frame : second_frame_ + (in_frame & kPageMask);
+  }
+  bool comes_again() const { return comes_again_; }
+  BlockNotes& notes() const { return notes_; }
+
+ private:
+  LinearAddr linear_;
+  std::uint32_t code_base_ = 0;
+  PhysAddr frame_, second_frame_;
+  bool comes_again_ = true;
+  std::vector<Instruction> instructions_;
+  /// Offset of each of them and of the end: in a few lines of the host's cache.
+  std::vector<std::uint16_t> begins_ = {0};
+  mutable BlockNotes notes_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,83 @@
+#pragma once
+// A run of instructions as observers and the judge of a run see it.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "events/address.h"
+#include "replay/machine/block_code.h"
+#include "replay/machine/block_notes.h"
+#include "replay/machine/observer.h"
+
+namespace citcat {
+
+/// Several instructions that completed one after another. Valid while it is told.
+class ExecutedBlock {
+ public:
+  /// `addresses`: of the first operands of all instructions, ExecutedInstruction::ea_count of each,
+  /// in their order. All must outlive the object.
+  ExecutedBlock(const BlockCode& code, const std::uint32_t* addresses,
+                std::unique_ptr<BlockNote>* note = nullptr)
+      : code_(&code), addresses_(addresses), note_(note) {}
+
+  std::uint32_t count() const { return code_->count(); }
+  const DecodedInstruction& decoded(std::uint32_t i) const { return code_->instruction(i).info; }
+  /// Of the first byte of instruction `i`.
+  std::uint32_t linear(std::uint32_t i) const {
+    return code_->linear().value + code_->begin_of(i);
+  }
+  std::uint32_t eip(std::uint32_t i) const { return linear(i) - code_->code_base(); }
+  PhysAddr physical(std::uint32_t i) const {
+    return code_->physical(code_->begin_of(i));
+  }
+  /// Linear addresses, as the constructor says.
+  const std::uint32_t* addresses() const { return addresses_; }
+  /// Instruction `i` as if it had been told alone.
+  ExecutedInstruction instruction(std::uint32_t i) const;
+  /// What the observer keeps with the block from one execution to the next: its own, which no other
+  /// one sees. It goes when the block does. Null where the block is not going to come again.
+  std::unique_ptr<BlockNote>* note() const { return note_; }
+
+ private:
+  const BlockCode* code_;
+  const std::uint32_t* addresses_;
+  std::unique_ptr<BlockNote>* note_;
+};
+
+/// A store of a block, within one page frame.
+struct BlockStore {
+  PhysAddr address;
+  std::uint32_t size = 0;
+  std::uint32_t instruction = 0;  ///< number in the block
+  std::uint8_t was_defined = 0;   ///< bit i: byte i was, before it
+  /// Of `size` bytes each: what was stored, and what was there before.
+  std::array<std::uint8_t, 8> value{}, before{};
+  std::span<const std::uint8_t> bytes() const { return {value.data(), size}; }
+};
+
+/// What a block read, within one page frame.
+struct BlockRead {
+  PhysAddr address;
+  std::uint32_t size = 0;
+  std::uint32_t instruction = 0;  ///< number in the block
+};
+
+/// A block that is judged: what it read and stored at physical addresses, in program order.
+struct JudgedBlock {
+  const BlockCode* code = nullptr;
+  std::span<const BlockStore> stores;
+  std::span<const BlockRead> reads;
+
+  std::uint32_t count() const { return code->count(); }
+  /// Bytes of instruction `i`, and the place of its byte number `byte`.
+  std::uint32_t length(std::uint32_t i) const {
+    return code->begin_of(i + 1) - code->begin_of(i);
+  }
+  PhysAddr physical(std::uint32_t i, std::uint32_t byte = 0) const {
+    return code->physical(code->begin_of(i) + byte);
+  }
+};
+
+}  // namespace citcat

@@ -1,0 +1,320 @@
+#include "replay/machine/fast/block_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "replay/machine/fast/area_layout.h"
+#include "replay/x86/flag_effects.h"
+
+namespace citcat::fast {
+
+/// One block as it grows.
+class BlockStore::Maker {
+ public:
+  Maker(BlockStore& store, const CodePlace& place, const Set& set)
+      : store_(store),
+        place_(place),
+        set_(set),
+        table_(handlers(set.policy)),
+        layout_(set.policy),
+        mode_{set.shape.bits32, set.shape.real_or_v86},
+        code_(LinearAddr{place.linear}, set.shape.code_base, place.frame) {}
+
+  Block* make() {
+    while (count_ < kMaxInstructions && tail_ == Tail::branch && !branched_) {
+      if (!add_next()) break;
+    }
+    if (count_ == 0 && tail_ == Tail::branch) return nullptr;
+    return finish();
+  }
+
+ private:
+  using Tail = Block::Tail;
+
+  /// The bytes at `offset`, those behind the page as far as they are known.
+  std::span<const std::uint8_t> bytes_at(std::uint32_t offset) {
+    const std::uint32_t in_page = (place_.linear & kPageMask) + offset;
+    const Memory& memory = store_.memory_;
+    const std::uint8_t* const first = memory.host(place_.frame);
+    const std::uint32_t here = kPageSize - in_page;
+    if (here >= kMaxInstructionBytes) return {first + in_page, kMaxInstructionBytes};
+    std::memcpy(bytes_.data(), first + in_page, here);
+    if (!place_.has_second) return {bytes_.data(), here};
+    std::memcpy(&bytes_[here], memory.host(place_.second_frame), bytes_.size() - here);
+    return bytes_;
+  }
+
+  bool is_defined(std::uint32_t offset, std::uint32_t size) const {
+    const std::uint32_t in_page = (place_.linear & kPageMask) + offset;
+    const std::uint32_t here = std::min(size, kPageSize - in_page);
+    const Memory& memory = store_.memory_;
+    return memory.is_defined(place_.frame + in_page, here) &&
+           (here == size || memory.is_defined(place_.second_frame, size - here));
+  }
+
+  /// False where the block has to end before what comes next.
+  bool add_next() {
+    const std::uint32_t offset = begins_[count_];
+    // What crosses into another page is a block of its own.
+    const bool crosses_begin = (place_.linear & kPageMask) + offset >= kPageSize;
+    if (crosses_begin) return false;
+    const DecodedInstruction& info = store_.decoder_.decode(bytes_at(offset), mode_);
+    if (info.state != DecodeState::ok) {
+      if (count_ != 0) return false;
+      tail_ = Tail::careful;
+      return true;
+    }
+    const std::uint32_t end = (place_.linear & kPageMask) + offset + info.length;
+    if (end > kPageSize && count_ != 0) return false;
+    if (!is_defined(offset, info.length)) {
+      if (count_ != 0) return false;
+      tail_ = Tail::careful;
+      return true;
+    }
+    const std::uint32_t eip = place_.eip + offset;
+    const std::uint32_t last = eip + info.length - 1;
+    if (last < eip || last > set_.shape.code_limit) {
+      tail_ = Tail::careful;
+      return true;
+    }
+    crosses_ = end > kPageSize;
+    add(info, eip);
+    return !crosses_;
+  }
+
+  void add(const DecodedInstruction& info, std::uint32_t eip) {
+    Lowered lowered = lower(info, eip, set_.shape, store_.traits_, table_);
+    if (lowered.kind == Lowered::Kind::careful || lowered.kind == Lowered::Kind::string ||
+        !fits_policy(info)) {
+      tail_ = lowered.kind == Lowered::Kind::string ? Tail::string : Tail::careful;
+      string_bytes_ = info.length;
+      return;
+    }
+    lowered.op.slot = layout_.add(info, place_.linear + begins_[count_], eip, lowered);
+    ops_[count_] = lowered.op;
+    if (keeps_code()) code_.add(info);
+    if (shifts_by_cl(info)) {
+      shifts_ = true;
+    }
+    flags_ = flags_ + (shifts_by_cl(info) ? FlagEffect{} : flag_effect_of(info, 0));
+    ++count_;
+    begins_[count_] = static_cast<std::uint16_t>(begins_[count_ - 1] + info.length);
+    areas_[count_] = static_cast<std::uint16_t>(layout_.size());
+    branched_ = lowered.kind == Lowered::Kind::branch;
+  }
+
+  /// Somebody may want to know its instructions, which may not be there any more when it has run.
+  bool keeps_code() const { return set_.policy != Policy::plain && set_.policy != Policy::traced; }
+
+  /// What loads EFLAGS is told to whoever compares.
+  bool fits_policy(const DecodedInstruction& info) const {
+    const bool compares = set_.policy >= Policy::exact;
+    return !compares || info.kind != InstructionClass::popf;
+  }
+
+  Block* finish() {
+    Block* const b = new (store_.allocate<Block>(1)) Block{};
+    Op* const ops = store_.allocate<Op>(count_ + 1);
+    std::copy_n(ops_.begin(), count_, ops);
+    ops[count_] = Op{};
+    ops[count_].handler = tail_ == Tail::branch ? table_.fall : table_.leave;
+    // Behind FFFF too: what is there is refused, unless the segment goes on.
+    ops[count_].immediate = place_.eip + begins_[count_];
+    b->eip = b->first_eip = place_.eip;
+    b->linear = place_.linear;
+    b->frame = place_.frame.value;
+    b->second_frame = place_.second_frame.value;
+    b->code_base = set_.shape.code_base;
+    b->crosses = crosses_;
+    b->where = (place_.linear & ~kPageMask) | std::uint64_t{place_.frame.value} << 32;
+    b->page_index = place_.linear >> 12 & (kCodePages - 1);
+    b->count = count_;
+    b->bytes = begins_[count_];
+    b->tail = tail_;
+    b->bits32 = mode_.bits32;
+    b->real_or_v86 = mode_.real_or_v86;
+    b->ops = ops;
+    b->counts_shifts = shifts_;
+    b->flags = flags_;
+    b->next = {&kNowhere, &kNowhere};
+    auto* const begins = store_.allocate<std::uint16_t>(count_ + 1);
+    std::copy_n(begins_.begin(), count_ + 1, begins);
+    b->begins = begins;
+    auto* const areas = store_.allocate<std::uint16_t>(count_ + 1);
+    std::copy_n(areas_.begin(), count_ + 1, areas);
+    b->areas = areas;
+    b->area_bytes = static_cast<std::uint32_t>(layout_.size());
+    const std::span<const std::uint8_t> image = layout_.image();
+    if (!image.empty()) {
+      auto* const copy = store_.allocate<std::uint8_t>(image.size());
+      std::copy(image.begin(), image.end(), copy);
+      b->image = copy;
+    }
+    if (keeps_code()) {
+      if (crosses_) code_.set_second_frame(place_.second_frame);
+      store_.used_ += code_.count() * sizeof(BlockCode::Instruction);
+      b->code = &store_.codes_.emplace_back(std::move(code_));
+    }
+    cover(*b);
+    return b;
+  }
+
+  /// Tail included: what it is is part of the block.
+  void cover(Block& b) {
+    const std::uint32_t bytes = b.bytes + (tail_ == Tail::string ? string_bytes_ : 0);
+    const std::uint32_t size = std::max<std::uint32_t>(bytes, 1);
+    const PhysAddr begin = place_.frame + (place_.linear & kPageMask);
+    const std::uint32_t here = std::min(size, kPageSize - begin.offset_in_page());
+    store_.cover(b, begin, here);
+    if (here < size && place_.has_second) store_.cover(b, place_.second_frame, size - here);
+  }
+
+  BlockStore& store_;
+  const CodePlace& place_;
+  const Set& set_;
+  const HandlerTable& table_;
+  AreaLayout layout_;
+  CodeMode mode_;
+  BlockCode code_;
+  std::array<std::uint8_t, kMaxInstructionBytes> bytes_{};
+  std::array<Op, kMaxInstructions> ops_;
+  std::array<std::uint16_t, kMaxInstructions + 1> begins_{}, areas_{};
+  std::uint32_t count_ = 0;
+  Tail tail_ = Tail::branch;
+  bool branched_ = false, crosses_ = false, shifts_ = false;
+  std::uint32_t string_bytes_ = 0;
+  FlagEffect flags_;
+};
+
+BlockStore::BlockStore(CpuModel model, Memory& memory)
+    : traits_(cpu_traits(model)), memory_(memory), decoder_(model) {}
+
+BlockStore::Set& BlockStore::set_of(const CodeShape& shape, Policy policy) {
+  const auto is = [&](const Set& set) { return set.policy == policy && set.shape == shape; };
+  if (last_set_ != nullptr && is(*last_set_)) return *last_set_;
+  const auto found = std::find_if(sets_.begin(), sets_.end(), [&](auto& set) { return is(*set); });
+  if (found != sets_.end()) return *(last_set_ = found->get());
+  sets_.push_back(std::make_unique<Set>(Set{.shape = shape, .policy = policy}));
+  return *(last_set_ = sets_.back().get());
+}
+
+/// Where the block that begins there is kept, or is to be kept: linear probing.
+Block*& BlockStore::slot_of(std::vector<Block*>& slots, std::uint32_t linear,
+                            std::uint32_t frame) {
+  constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
+  const std::uint64_t key = std::uint64_t{linear} << 20 ^ frame >> 12;
+  for (std::size_t i = key * kMix >> 40;; ++i) {
+    Block*& slot = slots[i & (slots.size() - 1)];
+    if (slot == nullptr || (slot->linear == linear && slot->frame == frame)) return slot;
+  }
+}
+
+void BlockStore::grow(Set& set) {
+  std::vector<Block*> slots(2 * set.slots.size());
+  for (Block* const block : set.slots) {
+    if (block != nullptr) slot_of(slots, block->linear, block->frame) = block;
+  }
+  set.slots = std::move(slots);
+}
+
+Block* BlockStore::find(const CodePlace& place, const CodeShape& shape, Policy policy) {
+  Set& set = set_of(shape, policy);
+  if (2 * set.used >= set.slots.size()) grow(set);
+  Block*& block = slot_of(set.slots, place.linear, place.frame.value);
+  const bool usable =
+      block != nullptr && block->eip == place.eip &&
+      (!block->crosses || (place.has_second && block->second_frame == place.second_frame.value));
+  if (usable) return block;
+  Block* const made = Maker(*this, place, set).make();
+  if (made == nullptr) return nullptr;
+  ++made_;
+  if (block == nullptr) ++set.used;
+  return block = made;
+}
+
+const Block& BlockStore::cut(const Block& block, std::uint32_t count, Policy policy) {
+  std::copy_n(block.ops, count, cut_ops_.begin());
+  Op& end = cut_ops_[count] = Op{};
+  end.handler = handlers(policy).fall;
+  end.immediate = block.eip_of(count);
+  cut_ = block;
+  cut_.ops = cut_ops_.data();
+  cut_.count = count;
+  cut_.bytes = block.begins[count];
+  cut_.area_bytes = block.areas[count];
+  cut_.tail = Block::Tail::branch;
+  cut_.next = {&kNowhere, &kNowhere};
+  cut_.counts_shifts = true;  // flags_of() tells
+  if (block.code == nullptr) return cut_;
+  cut_code_ = block.code->first(count);
+  cut_.code = &cut_code_;
+  return cut_;
+}
+
+FlagEffect BlockStore::flags_of(const Block& block, std::uint32_t count,
+                                std::span<const std::uint8_t> counts) {
+  FlagEffect flags;
+  std::size_t shifts = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const DecodedInstruction& info = block.code->instruction(i).info;
+    if (!shifts_by_cl(info)) {
+      flags = flags + flag_effect_of(info, 0);
+    } else if (shifts < counts.size()) {
+      flags = flags + flag_effect(info, counts[shifts++]);
+    }
+  }
+  return flags;
+}
+
+const DecodedInstruction& BlockStore::decode_tail(const Block& block) {
+  const std::uint32_t i = block.count;
+  std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
+  const std::uint32_t in_page = (block.linear & kPageMask) + block.begins[i];
+  const std::uint32_t here = std::min<std::uint32_t>(kPageSize - in_page, kMaxInstructionBytes);
+  std::memcpy(bytes.data(), memory_.host(PhysAddr{block.frame + in_page}), here);
+  if (here < bytes.size() && block.crosses) {
+    std::memcpy(&bytes[here], memory_.host(PhysAddr{block.second_frame}), bytes.size() - here);
+  }
+  return decoder_.decode(bytes, {block.bits32, block.real_or_v86});
+}
+
+void BlockStore::cover(Block& block, PhysAddr at, std::uint32_t size) {
+  FrameCode*& frame = frames_[at.page()];
+  if (frame == nullptr) {
+    frame = frame_codes_.emplace_back(std::make_unique<FrameCode>()).get();
+    used_frames_.push_back(at.page());
+    memory_.watch(at.page());
+  }
+  new_code_ |= frame->blocks.empty();
+  frame->covered.set(at.offset_in_page(), size);
+  frame->blocks.push_back(&block);
+}
+
+bool BlockStore::stored(PhysAddr at, std::uint32_t size) {
+  FrameCode* const frame = frames_[at.page()];
+  if (frame == nullptr || frame->covered.next(at.offset_in_page()) >= at.offset_in_page() + size) {
+    return false;
+  }
+  // All blocks of the frame: code that is patched is patched in many places.
+  for (Block* const block : frame->blocks) {
+    if (block->eip != Block::kNoEip) ++dropped_;
+    block->eip = Block::kNoEip;
+  }
+  frame->blocks.clear();
+  frame->covered = ByteMask{};
+  return true;
+}
+
+void BlockStore::clear() {
+  sets_.clear();
+  last_set_ = nullptr;
+  for (const std::uint32_t frame : used_frames_) frames_[frame] = nullptr;
+  used_frames_.clear();
+  frame_codes_.clear();
+  codes_.clear();
+  arena_.release();
+  used_ = 0;
+}
+
+}  // namespace citcat::fast

@@ -1,0 +1,218 @@
+#pragma once
+// What the fast tier's handlers work on: decoded operations, the blocks that they make up, and the
+// state of a run.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "events/byte_mask.h"
+#include "replay/x86/flag_effects.h"
+
+namespace citcat {
+class BlockCode;
+}
+
+namespace citcat::fast {
+
+struct Block;
+struct Op;
+struct State;
+
+/// One operation. Arithmetic flags travel in the last three arguments (LazyFlags); `area` is where
+/// effective addresses of the block in progress go. A handler ends by calling the next one, in its
+/// own place on the stack (a sibling call).
+using Handler = void (*)(const Op* op, State* s, std::uint8_t* area, std::uint32_t fz,
+                         std::uint32_t fs, std::uint32_t fc);
+
+/// One instruction, as its handler wants it. Registers are byte offsets into State::r.
+struct Op {
+  Handler handler = nullptr;
+  std::uint8_t a = 0, b = 0;         ///< register operands
+  std::uint8_t base = 0, index = 0;  ///< of the memory operand
+  /// Bits 0 and 1: log2 of the index's scale. kNarrow: the offset has 16 bits.
+  std::uint8_t shift = 0;
+  std::uint8_t segment = 0;  ///< SegmentRegister of the memory operand
+  std::uint16_t slot = 0;    ///< of its effective address in the area, in bytes
+  std::uint32_t displacement = 0;
+  std::uint32_t immediate = 0;
+
+  static constexpr std::uint8_t kNarrow = 0x80;
+};
+static_assert(sizeof(Op) == 24);
+
+/// EFLAGS' arithmetic flags, not computed before somebody asks.
+///
+/// ZF is z == 0. SF is bit 31 of `s`, PF the parity of its low byte. `c` holds carries: CF is bit
+/// 31, OF bit 31 xor bit 30, AF bit 3. Carries out of each bit of an addition are such a word as
+/// they are, shifted up for operands of less than 32 bits.
+struct LazyFlags {
+  std::uint32_t z = 0, s = 0, c = 0;
+
+  static constexpr std::uint32_t kCarry = 1u << 31, kNextToCarry = 1u << 30, kHalf = 1u << 3;
+
+  static LazyFlags from(std::uint32_t eflags) {
+    const std::uint32_t cf = eflags & 1, of = eflags >> 11 & 1;
+    return {(eflags & 0x40) != 0 ? 0u : 1u,
+            ((eflags & 0x80) != 0 ? kCarry : 0) | ((eflags & 4) != 0 ? 0u : 1u),
+            cf << 31 | (cf ^ of) << 30 | ((eflags & 0x10) != 0 ? kHalf : 0)};
+  }
+  /// OF SF ZF AF PF CF, in EFLAGS' places.
+  std::uint32_t eflags() const {
+    const std::uint32_t parity = (__builtin_popcount(s & 0xff) & 1) == 0 ? 4 : 0;
+    return c >> 31 | parity | (c & kHalf) << 1 | (z == 0 ? 0x40u : 0) | s >> 31 << 7 |
+           ((c ^ c << 1) >> 31) << 11;
+  }
+};
+
+/// A translation that the handlers may use without asking: a page of which any byte may be accessed
+/// as often as one likes. Subset of the Mmu's TLB.
+struct TlbEntry {
+  static constexpr std::uint32_t kNone = 1;  ///< no page's address
+  std::uint32_t tag = kNone;                 ///< linear address of the page
+  std::uint32_t frame = 0;                   ///< physical address of its frame
+  std::uint8_t* host = nullptr;              ///< where linear address 0 would be
+};
+
+/// Bytes that a copy of a block's area may go beyond it.
+inline constexpr std::size_t kAreaStep = 64;
+
+/// A run of instructions that ends with the first one that may transfer control, or that has to be
+/// made elsewhere. Valid for one place in memory, one mode of the processor and one policy.
+struct Block {
+  static constexpr std::uint64_t kNoEip = ~std::uint64_t{0};  ///< of one that must not run any more
+
+  // What one block looks at of the next lies together.
+  std::uint64_t eip = kNoEip;        ///< offset of its first byte in CS
+  std::uint64_t where = 0;           ///< its page and frame: State::code_pages
+  std::uint32_t page_index = 0;      ///< into State::code_pages
+  std::uint32_t count = 0;           ///< instructions that its operations make
+  std::uint32_t area_bytes = 0;      ///< of `image`
+  bool counts_shifts = false;        ///< shifts by CL are among them (Exact policies)
+  const std::uint8_t* image = nullptr;  ///< what the area holds before addresses are put in
+  const Op* ops = nullptr;
+  mutable std::array<const Block*, 2> next{};  ///< found behind it last: branch taken, and not
+  FlagEffect flags;              ///< of all its instructions, shifts by CL aside
+
+  // The rest is for those who look closely.
+  std::uint32_t first_eip = 0;     ///< what `eip` was made as
+  std::uint32_t linear = 0;        ///< of its first byte
+  std::uint32_t frame = 0;         ///< physical address of its page
+  std::uint32_t second_frame = 0;  ///< of the page that it reaches into
+  std::uint32_t code_base = 0;     ///< of CS
+  bool crosses = false;            ///< it does
+  bool bits32 = false, real_or_v86 = true;  ///< what its code was decoded as
+  std::uint32_t bytes = 0;         ///< of code
+  /// What must be made elsewhere: the instruction behind the last of `count`.
+  enum class Tail : std::uint8_t { branch, careful, string } tail = Tail::branch;
+  const BlockCode* code = nullptr;  ///< as observers see it; null with Plain and Traced
+  const std::uint16_t* begins = nullptr;  ///< offset of each instruction, and of the end
+  const std::uint16_t* areas = nullptr;   ///< the same in the area
+
+  std::uint32_t eip_of(std::uint32_t instruction) const { return first_eip + begins[instruction]; }
+  std::uint32_t number_of(const Op* op) const { return static_cast<std::uint32_t>(op - ops); }
+};
+
+/// Why handlers came back.
+enum class Exit : std::uint8_t {
+  branch,   ///< the block is done, and goes on at State::next
+  careful,  ///< the instruction of State::at has to be made elsewhere; nothing of it is done
+  tail,     ///< the block is done but for its tail (Block::tail)
+  patched,  ///< before State::at, because the block's own code was stored to
+};
+
+/// An access of a block that is going to be compared.
+struct LoggedAccess {
+  std::uint32_t physical = 0;
+  std::uint8_t size = 0;
+  bool write = false;
+  std::uint8_t was_defined = 0;  ///< of a store: bit i, byte i was
+  const Op* op = nullptr;
+  std::uint64_t before = 0;  ///< of a store: what was there
+  std::uint64_t after = 0;   ///< what it left there
+};
+
+/// Stands where no block has been found.
+inline constexpr Block kNowhere{};
+
+inline constexpr std::size_t kTlbEntries = 256, kCodePages = 64, kJumps = 1024;
+
+/// Of a run at one privilege. Handlers read and write it; the tier fills it in before and takes what
+/// is left of it afterwards.
+struct State {
+  static constexpr std::uint8_t kZero = 8 * 4;       ///< a register that is 0
+  static constexpr std::uint32_t kMaxLogged = 1024;  ///< accesses of one block
+
+  std::array<std::uint32_t, 9> r{};  ///< general registers, and a zero
+  std::uint32_t eflags = 0;          ///< without the arithmetic ones
+  const Block* block = nullptr;      ///< in progress
+  std::int64_t left = 0;             ///< instructions before the limit, those of `block` taken off
+  std::uint8_t* area_limit = nullptr;  ///< no area begins behind it
+
+  std::array<std::uint32_t, 6> segment_base{};
+  /// Last offset that may be read and written, -1 where none may.
+  std::array<std::int64_t, 6> read_limit{}, write_limit{};
+  std::uint32_t stack_mask = 0xffffffff;  ///< of ESP
+  std::uint32_t code_limit = 0xffffffff;  ///< the last offset in CS
+  std::array<std::uint16_t, 6> selectors{};
+  bool iopl_allows = true;                ///< CLI, STI, PUSHF and POPF without further ado
+
+  // What a handler could not access.
+  std::uint32_t miss_linear = 0;
+  std::uint8_t miss_size = 0;
+  bool miss_write = false;
+
+  // How it came back.
+  Exit exit = Exit::branch;
+  std::uint8_t exit_link = 0;
+  std::uint32_t next = 0;
+  const Op* at = nullptr;
+  std::uint8_t* area = nullptr;
+  LazyFlags flags;
+  bool set_interrupts = false;  ///< STI was the last instruction
+
+  FlagEffect untold;  ///< what blocks did to the flags
+  std::array<std::uint8_t, 512> shift_counts{};
+  std::uint32_t shift_count = 0;
+  std::array<LoggedAccess, kMaxLogged> log;
+  std::uint32_t logged = 0;
+  const Op* one_op = nullptr;       ///< stands for this one while an operation is made alone
+  std::array<Op, 2> alone;          ///< it, and what stops behind it
+  class MissResolver* resolver = nullptr;
+
+  /// Where blocks that indirect branches lead to were found last.
+  std::array<const Block*, kJumps> jumps{};
+  std::array<std::uint64_t, kCodePages> code_pages{};  ///< page | frame << 32 of code: may be entered
+  std::array<TlbEntry, kTlbEntries> reads, writes;
+  /// Of the pages in `reads` and `writes`: which of their bytes are defined.
+  std::array<const ByteMask*, kTlbEntries> defined_reads{};
+  std::array<ByteMask*, kTlbEntries> defined_writes{};
+
+  static std::size_t jump_index(std::uint32_t eip) {
+    return (eip ^ eip >> 12) & (kJumps - 1);
+  }
+  void save(Exit why, const Op* op, std::uint8_t* where, LazyFlags f) {
+    exit = why;
+    at = op;
+    area = where;
+    flags = f;
+  }
+};
+
+/// Makes an access possible that a handler could not make.
+class MissResolver {
+ public:
+  virtual ~MissResolver() = default;
+  enum class Answer : std::uint8_t {
+    again,    ///< it can be made now
+    alone,    ///< by this operation alone (State::alone); then store_made() has to be called
+    careful,  ///< not here
+  };
+  /// Of State::miss_linear and so on, by `op` of the block in progress.
+  virtual Answer resolve(State& s, const Op* op) = 0;
+  /// The store was made. False: the block in progress is no more.
+  virtual bool store_made(State& s) = 0;
+};
+
+}  // namespace citcat::fast

@@ -1,0 +1,637 @@
+#include "replay/machine/fast/fast_tier.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "replay/machine/units/debug_unit.h"
+#include "replay/machine/units/table_descriptor.h"
+
+namespace citcat {
+
+using fast::Block;
+using fast::Exit;
+using fast::LazyFlags;
+using fast::Policy;
+using fast::State;
+using fast::TlbEntry;
+
+namespace {
+
+/// What images of EFLAGS never show.
+constexpr std::uint32_t kHidden = kFlagRf | kFlagVm;
+constexpr std::uint8_t kIndirectLink = 2;
+/// The area of the largest block, addresses of 64 instructions, and what a copy may go beyond it.
+constexpr std::size_t kAreaBytes = 1024;
+
+std::size_t tlb_index(std::uint32_t linear) { return linear >> 12 & (fast::kTlbEntries - 1); }
+
+Policy quiet_policy(bool compares, bool listens) {
+  if (compares) return listens ? Policy::exact_told : Policy::exact;
+  return listens ? Policy::told : Policy::plain;
+}
+
+}  // namespace
+
+FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, DebugUnit& debug)
+    : cpu_(cpu),
+      flight_(flight),
+      expectation_(expectation),
+      debug_(debug),
+      store_(cpu.model, cpu.memory),
+      strings_(
+          cpu.memory,
+          [this](std::uint32_t linear, bool write) { return find_string_page(linear, write); },
+          [this](PhysAddr at, std::uint32_t size, const PhysAddr* from) {
+            note_string_store(at, size, from);
+          },
+          [this](const std::array<std::uint32_t, 2>& first, std::uint32_t count,
+                 std::uint32_t step) { tell_iterations(*string_, first, count, step); }),
+      exact_(expectation.compares),
+      records_(cpu.audience.records()),
+      policy_(quiet_policy(expectation.compares, cpu.audience.hears_instructions())),
+      area_(kAreaBytes) {
+  cpu.memory.set_watcher(*this);
+  for (auto& state : states_) {
+    state = std::make_unique<State>();
+    state->resolver = this;
+    state->jumps.fill(&fast::kNowhere);
+  }
+  forget_pages();
+}
+
+bool FastTier::applies() {
+  // What an instruction that is to be begun anew has read was told already.
+  const bool begun = flight_.active || flight_.resuming || flight_.reads_to_skip != 0;
+  if (!cpu_.by_blocks || begun || cpu_.position.iteration != 0 ||
+      cpu_.polling || debug_.pending() != 0 || debug_.watches_code() ||
+      (cpu_.engine.system_flags() & kFlagTf) != 0 || cpu_.engine.inhibited()) {
+    return false;
+  }
+  cpu_.find_block_limit();
+  return cpu_.position.instruction < cpu_.blocks_until;
+}
+
+void FastTier::forget_pages() {
+  for (auto& state : states_) {
+    for (TlbEntry& entry : state->reads) entry.tag = TlbEntry::kNone;
+    for (TlbEntry& entry : state->writes) entry.tag = TlbEntry::kNone;
+    state->code_pages.fill(~std::uint64_t{0});
+  }
+}
+
+/// Drops the pages known to the handlers where the Mmu, or what is defined, may have changed.
+void FastTier::check_pages() {
+  if (!stale_ && epoch_ == cpu_.mmu.epoch() && mask_epoch_ == cpu_.memory.mask_epoch()) return;
+  stale_ = false;
+  epoch_ = cpu_.mmu.epoch();
+  mask_epoch_ = cpu_.memory.mask_epoch();
+  forget_pages();
+}
+
+// ---------------------------------------------------------------------------------------------
+// To and from the engine
+
+/// Takes the state over from the engine.
+void FastTier::begin() {
+  check_pages();
+  State& s = *(s_ = states_[cpu_.user_mode() ? 1 : 0].get());
+  for (int i = 0; i < 8; ++i) s.r[static_cast<std::size_t>(i)] = cpu_.engine.gpr(i);
+  const std::uint32_t flags = cpu_.engine.eflags();
+  s.flags = LazyFlags::from(flags);
+  s.eflags = flags & ~(kArithmeticFlags | kHidden);
+  s.set_interrupts = false;
+  s.untold = {};
+  s.shift_count = 0;
+  const std::uint32_t iopl = flags >> 12 & 3;
+  const bool v86 = (flags & kFlagVm) != 0;
+  s.iopl_allows = (cpu_.engine.cr(0) & 1) == 0 || (v86 ? iopl == 3 : cpu_.cpl() <= iopl);
+  take_segments();
+  eip_ = cpu_.engine.eip();
+  iteration_ = 0;
+  limit_ = cpu_.blocks_until;
+  s.left = static_cast<std::int64_t>(limit_ - cpu_.position.instruction);
+}
+
+void FastTier::take_segments() {
+  State& s = *s_;
+  const Engine& engine = cpu_.engine;
+  const bool any = !cpu_.protected_mode();
+  std::uint8_t flat = 0;
+  for (int i = 0; i < 6; ++i) {
+    const auto n = static_cast<std::size_t>(i);
+    const std::uint32_t flags = engine.segment_flags(i), limit = engine.segment_limit(i);
+    s.segment_base[n] = engine.segment_base(i);
+    s.selectors[n] = engine.segment_selector(i);
+    const bool expand_down = (flags & 0x1c00) == 0x1400;
+    const bool present = (flags & 0x8000) != 0, code = (flags & 0x800) != 0,
+               bit = (flags & 0x200) != 0;
+    // Behind a limit of 4 GiB nothing is refused; what goes on there at 0 finds no page.
+    constexpr std::int64_t kBehind = 32;
+    const std::int64_t last = limit == 0xffffffff ? std::int64_t{limit} + kBehind : limit;
+    s.read_limit[n] = !expand_down && (any || (present && (!code || bit))) ? last : -1;
+    s.write_limit[n] = !expand_down && (any || (present && !code && bit)) ? last : -1;
+    const bool unlimited = limit == 0xffffffff && s.read_limit[n] > 0 && s.write_limit[n] > 0;
+    if (engine.segment_base(i) == 0 && unlimited) flat |= static_cast<std::uint8_t>(1u << i);
+  }
+  s.stack_mask = cpu_.stack_bits();
+  shape_.bits32 = (engine.hflags() & kHfCs32) != 0;
+  shape_.stack32 = cpu_.stack32();
+  shape_.real_or_v86 = any;
+  shape_.v86 = (engine.system_flags() & kFlagVm) != 0;
+  shape_.flat = flat;
+  shape_.code_base = engine.segment_base(kCs);
+  shape_.code_limit = s.code_limit = engine.segment_limit(kCs);
+  fast::CodeShape& last = shapes_[s_ == states_[1].get() ? 1 : 0];
+  if (last == shape_) return;
+  last = shape_;
+  s.jumps.fill(&fast::kNowhere);
+}
+
+/// Gives the state back, before the instruction at `eip_`.
+void FastTier::end() {
+  State& s = *s_;
+  for (int i = 0; i < 8; ++i) cpu_.engine.set_gpr(i, s.r[static_cast<std::size_t>(i)]);
+  const std::uint32_t hidden = cpu_.engine.system_flags() & kHidden;
+  cpu_.engine.set_eflags(s.eflags | s.flags.eflags() | hidden);
+  cpu_.engine.set_eip(eip_);
+  cpu_.position = {position(), iteration_};
+  cpu_.linear = shape_.code_base + eip_;
+  if (s.set_interrupts) cpu_.engine.step_once();
+  if (expectation_.keeps_account) {
+    expectation_.untold_flags = expectation_.untold_flags + s.untold;
+  }
+}
+
+void FastTier::run() {
+  if (!applies()) return;
+  begin();
+  const Position before = cpu_.position;
+  try {
+    if (exact_) {
+      run_judged();
+    } else {
+      run_quietly();
+    }
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+  if (cpu_.position != before) {
+    cpu_.resume_flag = false;
+    flight_.retries = 0;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Blocks
+
+/// Where the code of a page lies; false where looking it up has an effect.
+bool FastTier::find_code_page(std::uint32_t linear, PhysAddr& frame) {
+  cpu_.position.instruction = position();
+  const auto known =
+      cpu_.mmu.translate_quietly(LinearAddr{linear}, Access::execute, cpu_.user_mode());
+  if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
+  frame = known->frame;
+  return true;
+}
+
+/// Forgets all blocks where they take too much memory. While none is in use.
+void FastTier::make_room() {
+  if (!store_.full()) return;
+  store_.clear();
+  for (auto& state : states_) state->jumps.fill(&fast::kNowhere);
+}
+
+const Block* FastTier::find_block(std::uint32_t eip, Policy policy) {
+  if (eip > shape_.code_limit) return nullptr;
+  fast::CodePlace place;
+  place.eip = eip;
+  place.linear = shape_.code_base + eip;
+  if (!find_code_page(place.linear, place.frame)) return nullptr;
+  const std::uint32_t next_page = (place.linear & ~kPageMask) + kPageSize;
+  if (kPageSize - (place.linear & kPageMask) < kMaxInstructionBytes) {
+    // Not walked for: nothing may ever run there, and a TLB entry would come too early.
+    const auto held = cpu_.mmu.held(LinearAddr{next_page}, Access::execute, cpu_.user_mode());
+    place.has_second = held && cpu_.memory.is_mapped(held->frame.page());
+    if (place.has_second) place.second_frame = held->frame;
+  }
+  check_pages();
+  const Block* const block = store_.find(place, shape_, policy);
+  if (store_.take_new_code()) {
+    // Stores to it are to be noticed.
+    for (auto& state : states_) {
+      for (TlbEntry& entry : state->writes) entry.tag = TlbEntry::kNone;
+    }
+  }
+  if (block == nullptr) return nullptr;
+  if (!block->crosses) s_->code_pages[block->page_index] = block->where;
+  return block;
+}
+
+/// Runs `block`, and what follows it in its policy, with the first area at `area`.
+void FastTier::run_block(const Block& block, std::uint8_t* area) {
+  State& s = *s_;
+  s.block = &block;
+  s.left -= block.count;
+  s.set_interrupts = false;
+  if (block.image != nullptr) std::memcpy(area, block.image, block.area_bytes);
+  block.ops[0].handler(block.ops, &s, area, s.flags.z, s.flags.s, s.flags.c);
+}
+
+/// The block in progress was left: instructions that were made of it. The processor is before the
+/// one at `eip_` then.
+std::uint32_t FastTier::settle_block() {
+  State& s = *s_;
+  const Block& block = *s.block;
+  switch (s.exit) {
+    case Exit::branch:
+      eip_ = s.next;
+      return block.count;
+    case Exit::tail:
+      eip_ = block.eip_of(block.count);
+      return block.count;
+    case Exit::careful:
+    case Exit::patched:
+      break;
+  }
+  const std::uint32_t done = block.number_of(s.at);
+  s.left += block.count - done;
+  eip_ = block.eip_of(done);
+  return done;
+}
+
+/// Adds what the first `count` instructions of a block, as they ran last, did to the flags.
+void FastTier::note_flags(const Block& block, std::uint32_t count) {
+  State& s = *s_;
+  if (count == block.count && !block.counts_shifts) {
+    s.untold = s.untold + block.flags;
+    return;
+  }
+  const std::span<const std::uint8_t> counts(s.shift_counts.data(), s.shift_count);
+  s.untold = s.untold + store_.flags_of(block, count, counts);
+  s.shift_count = 0;
+}
+
+void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t first) {
+  if (count == 0 || !cpu_.audience.hears_instructions()) return;
+  const BlockCode& code = *block.code;
+  const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area_.data());
+  if (count == block.count) {
+    cpu_.audience.block(code, addresses, {first, 0});
+  } else {
+    cpu_.audience.block(code.first(count), addresses, {first, 0});
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Where nothing is compared
+
+void FastTier::run_quietly() {
+  while (s_->left > 0 && run_stretch(false) == Stretch::ended) make_room();
+}
+
+/// Runs blocks, up to the limit at most. `whole_blocks`: none is cut short for it.
+FastTier::Stretch FastTier::run_stretch(bool whole_blocks) {
+  if (records_ != nullptr) {
+    if (const auto room = records_->open({position(), 0})) return run_recorded(*room, whole_blocks);
+  }
+  return run_told(whole_blocks);
+}
+
+FastTier::Stretch FastTier::run_told(bool whole_blocks) {
+  State& s = *s_;
+  const Block* block = find_block(eip_, policy_);
+  if (block == nullptr) return Stretch::left;
+  if (block->count > s.left) {
+    if (whole_blocks) return Stretch::too_long;
+    block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), policy_);
+  }
+  run_block(*block, area_.data());
+  return after_block(policy_);
+}
+
+/// The same with the records of all that runs put one after the other.
+FastTier::Stretch FastTier::run_recorded(const KtRecords::Room& room, bool whole_blocks) {
+  State& s = *s_;
+  const Policy policy = exact_ ? Policy::exact_traced : Policy::traced;
+  const std::uint64_t first = position();
+  const auto may_run = static_cast<std::int64_t>(
+      std::min<std::uint64_t>(room.until - first, static_cast<std::uint64_t>(s.left)));
+  const Block* const block = find_block(eip_, policy);
+  if (block == nullptr) return Stretch::left;
+  if (block->count > may_run) return run_told(whole_blocks);
+  const std::int64_t beyond = s.left - may_run;
+  s.left = may_run;
+  s.area_limit = room.at + room.bytes;
+  run_block(*block, room.at);
+  s.left += beyond;
+  const Block& last = *s.block;
+  const bool whole = s.exit == Exit::branch || s.exit == Exit::tail;
+  const std::uint32_t done = whole ? last.count : last.number_of(s.at);
+  const std::uint64_t made = position() - first - (last.count - done);
+  records_->close(static_cast<std::size_t>(s.area - room.at) + last.areas[done], made);
+  return after_block(policy);
+}
+
+/// After blocks that nobody judges.
+FastTier::Stretch FastTier::after_block(Policy policy) {
+  State& s = *s_;
+  const Block& block = *s.block;
+  const std::uint32_t done = settle_block();
+  const bool whole = done == block.count;
+  if (exact_ && (!whole || block.counts_shifts || s.exit == Exit::tail)) note_flags(block, done);
+  if (policy == Policy::told || policy == Policy::exact_told) {
+    tell_block(block, done, position() - done);
+  }
+  if (s.exit == Exit::tail && block.tail == Block::Tail::string) return run_string(block);
+  if (s.exit == Exit::patched) return Stretch::ended;
+  if (s.exit != Exit::branch) return Stretch::left;
+  if (s.left > 0) link(block, policy);
+  return Stretch::ended;
+}
+
+/// Remembers the way from the block to the next one, if that leads to one that may be run like it.
+void FastTier::link(const Block& block, Policy policy) {
+  State& s = *s_;
+  if (policy == Policy::told || policy == Policy::exact_told) return;  // come back each time
+  const Block* const next = find_block(eip_, policy);
+  if (next == nullptr || next->crosses || next->count == 0 || block.eip == Block::kNoEip) return;
+  if (s.exit_link == kIndirectLink) {
+    s.jumps[State::jump_index(eip_)] = next;
+  } else {
+    block.next[s.exit_link] = next;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Where somebody compares
+
+/// Instructions before this one need not be told to the judge.
+std::uint64_t FastTier::quiet_end() const {
+  return expectation_.expects_stores ? 0 : std::min(limit_, expectation_.next.instruction);
+}
+
+void FastTier::run_judged() {
+  State& s = *s_;
+  while (s.left > 0) {
+    make_room();
+    const std::uint64_t end = quiet_end();
+    if (end > position()) {
+      // Until there nothing is asked.
+      const std::uint64_t beyond = limit_ - end;
+      s.left -= static_cast<std::int64_t>(beyond);
+      limit_ = end;
+      const Stretch stretch = run_stretch(true);
+      limit_ += beyond;
+      s.left += static_cast<std::int64_t>(beyond);
+      if (stretch == Stretch::left) return;
+      if (stretch == Stretch::ended) continue;
+    }
+    if (!judge_block()) return;
+  }
+}
+
+/// Runs one block and has it judged. False where what is next has to be looked at elsewhere.
+bool FastTier::judge_block() {
+  State& s = *s_;
+  const std::uint64_t first = position();
+  const Block* block = find_block(eip_, Policy::logged);
+  if (block == nullptr) return false;
+  if (block->count > s.left) {
+    block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), Policy::logged);
+  }
+  // A string in which something is expected is told iteration by iteration (StringRunner).
+  if (block->count == 0) return false;
+  if (first + block->count > expectation_.next.instruction) {
+    cpu_.position = {first, 0};
+    expectation_.update();
+  }
+  cpu_.position = {first, 0};
+  if (first < careful_until_ || !expectation_.judge->may_run_block(cpu_.position, block->count)) {
+    return false;
+  }
+  const std::array<std::uint32_t, 9> registers = s.r;
+  const LazyFlags flags = s.flags;
+  const std::uint32_t system_flags = s.eflags, eip = eip_;
+  const FlagEffect untold = s.untold;
+  s.logged = 0;
+  s.shift_count = 0;
+  run_block(*block, area_.data());
+  const std::uint32_t done = settle_block();
+  s.untold = untold;
+  if (done == 0) {
+    s.shift_count = 0;
+    return s.exit == Exit::patched;
+  }
+  if (!judge(*block, done, first)) {
+    s.r = registers;
+    s.flags = flags;
+    s.eflags = system_flags;
+    s.set_interrupts = false;
+    s.shift_count = 0;
+    eip_ = eip;
+    roll_back(first, done);
+    return false;
+  }
+  note_flags(*block, done);
+  tell_block(*block, done, first);
+  return s.exit == Exit::branch || s.exit == Exit::patched;
+}
+
+/// Tells the judge what `done` instructions of the block did. False: they are to be undone.
+bool FastTier::judge(const Block& block, std::uint32_t done, std::uint64_t first) {
+  State& s = *s_;
+  const Position at{first, 0};
+  const std::uint64_t wanted = expectation_.judge->reads_of_interest(at);
+  stores_told_.clear();
+  reads_told_.clear();
+  for (std::uint32_t i = 0; i < s.logged; ++i) {
+    const fast::LoggedAccess& access = s.log[i];
+    const std::uint32_t instruction = block.number_of(access.op);
+    if (!access.write) {
+      if ((wanted >> std::min<std::uint32_t>(instruction, 63) & 1) != 0) {
+        reads_told_.push_back({PhysAddr{access.physical}, access.size, instruction});
+      }
+      continue;
+    }
+    BlockStore& store = stores_told_.emplace_back();
+    store.address = PhysAddr{access.physical};
+    store.size = access.size;
+    store.instruction = instruction;
+    store.was_defined = access.was_defined;
+    std::memcpy(store.value.data(), &access.after, 8);
+    std::memcpy(store.before.data(), &access.before, 8);
+  }
+  const std::uint64_t end = first + done;
+  const bool due = end > expectation_.next.instruction ||
+                   (expectation_.expects_stores && !stores_told_.empty());
+  if (!due) return true;
+  const BlockCode& whole = *block.code;
+  const BlockCode part = done == block.count ? BlockCode{} : whole.first(done);
+  const JudgedBlock judged{done == block.count ? &whole : &part, stores_told_, reads_told_};
+  cpu_.position = at;
+  if (!expectation_.judge->agrees(judged, at)) return false;
+  expectation_.judge->agreed(judged, at);
+  return true;
+}
+
+/// Undoes the stores of the block that was run last. It is made instruction by instruction then.
+void FastTier::roll_back(std::uint64_t first, std::uint32_t done) {
+  ++cpu_.stats.rolled_back;
+  State& s = *s_;
+  for (std::uint32_t i = s.logged; i-- != 0;) {
+    const fast::LoggedAccess& access = s.log[i];
+    if (!access.write) continue;
+    std::array<std::uint8_t, 8> before;
+    std::memcpy(before.data(), &access.before, sizeof before);
+    const PhysAddr at{access.physical};
+    cpu_.memory.take_back(at, std::span(before).first(access.size));
+    cpu_.memory.set_defined(at, access.size, access.was_defined);
+  }
+  s.left += done;
+  careful_until_ = first + done + 1;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Strings
+
+FastTier::Stretch FastTier::run_string(const Block& block) {
+  State& s = *s_;
+  if (s.left <= 0) return Stretch::left;
+  const DecodedInstruction info = store_.decode_tail(block);
+  string_ = &info;
+  const bool nothing = info.is_repeated() && strings_.nothing_to_do(s, info);
+  if (!nothing && !strings_.run(s, info, PhysAddr{block.frame})) {
+    iteration_ = info.is_repeated() ? strings_.iterations() : 0;
+    return Stretch::left;
+  }
+  if (nothing) tell_iterations(info, {}, 0, 0);
+  if (exact_ && !nothing) s.untold = s.untold + flag_effect_of(info, 0);
+  --s.left;
+  eip_ += info.length;
+  s.set_interrupts = false;
+  return Stretch::ended;
+}
+
+void FastTier::tell_iterations(const DecodedInstruction& info,
+                               const std::array<std::uint32_t, 2>& first, std::uint32_t count,
+                               std::uint32_t step) {
+  if (!cpu_.audience.hears_instructions()) return;
+  ExecutedInstruction e;
+  e.info = &info;
+  e.eip = eip_;
+  e.linear = shape_.code_base + eip_;
+  e.physical = PhysAddr{s_->block->frame + (e.linear & kPageMask)};
+  e.ea_count = count == 0 ? std::uint8_t{0} : info.ea_count;
+  for (unsigned i = 0; i < e.ea_count; ++i) e.ea[i] = first[info.ea[i].argument];
+  const Position now{position(), strings_.iterations()};
+  if (info.is_repeated() && count != 0) {
+    cpu_.audience.iterations(e, count, step, now);
+  } else {
+    cpu_.audience.instruction(e, {now.instruction, 0}, false);
+  }
+}
+
+fast::StringPage FastTier::find_string_page(std::uint32_t linear, bool write) {
+  State& s = *s_;
+  const std::size_t index = tlb_index(linear);
+  TlbEntry& entry = write ? s.writes[index] : s.reads[index];
+  if (entry.tag != (linear & ~kPageMask)) {
+    const LinearAddr code{shape_.code_base + eip_};
+    if (cpu_.mmu.takes_place_of(LinearAddr{linear}, code) || !fill(linear, write)) return {};
+  }
+  const PhysAddr at{entry.frame + (linear & kPageMask)};
+  if (write && (store_.holds_code(at.page()) || cpu_.memory.holds_code(at.page()))) {
+    entry.tag = TlbEntry::kNone;
+  }
+  return {cpu_.memory.host(at), at};
+}
+
+void FastTier::note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr* from) {
+  if (cpu_.memory.holds_code(at.page())) cpu_.memory.drop_code(at, size);
+  cpu_.memory.mark_defined(at, size);
+  if (exact_ && from != nullptr) expectation_.judge->copied(*from, at, size);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Accesses
+
+/// Brings a page into the tables of the handlers, if that has no other effect.
+bool FastTier::fill(std::uint32_t linear, bool write) {
+  State& s = *s_;
+  const std::uint32_t page = linear & ~kPageMask;
+  const auto known = cpu_.mmu.translate_quietly(
+      LinearAddr{page}, write ? Access::write : Access::read, cpu_.user_mode());
+  check_pages();
+  if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
+  const std::uint32_t frame = known->frame.page();
+  if (!write && !cpu_.memory.has_defined(frame)) return false;
+  if (write && exact_) {
+    cpu_.memory.note_stores(frame);
+  } else if (write) {
+    cpu_.memory.lend(frame);
+  }
+  const std::size_t index = tlb_index(linear);
+  if (exact_) {
+    // Asking for what is defined of a frame may make room for it.
+    ByteMask& defined = cpu_.memory.defined_bytes(frame);
+    check_pages();
+    if (write) {
+      s.defined_writes[index] = &defined;
+    } else {
+      s.defined_reads[index] = &defined;
+    }
+  }
+  TlbEntry& entry = write ? s.writes[index] : s.reads[index];
+  entry.tag = page;
+  entry.frame = known->frame.value;
+  entry.host = reinterpret_cast<std::uint8_t*>(
+      reinterpret_cast<std::uintptr_t>(cpu_.memory.host(known->frame)) - page);
+  return true;
+}
+
+fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
+  if (s.one_op != nullptr || s.miss_size == 0) return Answer::careful;
+  const Block& block = *s.block;
+  const std::uint32_t linear = s.miss_linear;
+  if ((linear & kPageMask) + s.miss_size > kPageSize || block.crosses) return Answer::careful;
+  const std::size_t index = tlb_index(linear);
+  TlbEntry& entry = s.miss_write ? s.writes[index] : s.reads[index];
+  // It is known: what is missing is what it holds.
+  if (entry.tag == (linear & ~kPageMask)) return Answer::careful;
+  // With one TLB for both, data may take the place of the code that is running.
+  if (cpu_.mmu.takes_place_of(LinearAddr{linear}, LinearAddr{block.linear})) {
+    return Answer::careful;
+  }
+  // Walks are told as somewhere within the block.
+  cpu_.position = {position() - block.count, 0};
+  if (!fill(linear, s.miss_write)) return Answer::careful;
+  // Its own code must still lie where it does.
+  if (s.code_pages[block.page_index] != block.where) {
+    PhysAddr frame;
+    if (!find_code_page(block.linear, frame) || frame.value != block.frame) return Answer::careful;
+    check_pages();
+    s.code_pages[block.page_index] = block.where;
+    if (entry.tag != (linear & ~kPageMask)) return Answer::careful;
+  }
+  if (!s.miss_write) return Answer::again;
+  const PhysAddr at{entry.frame + (linear & kPageMask)};
+  if (!store_.holds_code(at.page()) && !cpu_.memory.holds_code(at.page())) return Answer::again;
+  // Each store to a frame of code is looked at. What ends its block with one is made elsewhere.
+  if (block.number_of(op) + 1 == block.count && block.tail == Block::Tail::branch) {
+    entry.tag = TlbEntry::kNone;
+    return Answer::careful;
+  }
+  alone_ = {at, s.miss_size, index};
+  return Answer::alone;
+}
+
+bool FastTier::store_made(State& s) {
+  s.writes[alone_.index].tag = TlbEntry::kNone;
+  if (cpu_.memory.holds_code(alone_.at.page())) cpu_.memory.drop_code(alone_.at, alone_.size);
+  const bool dropped = store_.stored(alone_.at, alone_.size);
+  return !dropped || s.block->frame / kPageSize != alone_.at.page();
+}
+
+}  // namespace citcat

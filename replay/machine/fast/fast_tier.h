@@ -1,0 +1,115 @@
+#pragma once
+// The fast tier: plain code runs in an interpreter of our own.
+//
+// It takes the processor's state from the engine, runs as many instructions as it can, and gives it
+// back exactly as it is before the next one. What it does not make - rare instructions, whatever
+// faults, changes modes or touches devices - is left to the engine and the units of the machine,
+// and so is any access whose page walk has more effect than a TLB entry.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "replay/machine/cpu_context.h"
+#include "replay/machine/expectation.h"
+#include "replay/machine/fast/block_store.h"
+#include "replay/machine/fast/fast_state.h"
+#include "replay/machine/fast/string_loop.h"
+#include "replay/machine/in_flight.h"
+#include "replay/machine/kt_records.h"
+
+namespace citcat {
+
+class DebugUnit;
+
+/// Between runs of the engine. Owned by the machine.
+class FastTier final : public StoreWatcher, private fast::MissResolver {
+ public:
+  /// All must outlive the object.
+  FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, DebugUnit& debug);
+
+  /// Runs from where the processor is, up to CpuContext::until, as far as it can.
+  void run();
+
+  /// Memory has changed otherwise than by what runs here.
+  void stored(PhysAddr at, std::uint32_t size) override { store_.stored(at, size); }
+  /// The Mmu lost a translation, or may answer otherwise from now on.
+  void forget_translations() { stale_ = true; }
+  const fast::BlockStore& blocks() const { return store_; }
+
+ private:
+  bool applies();
+  void begin();
+  void end();
+  void take_segments();
+  void forget_pages();
+  void check_pages();
+  std::uint64_t position() const { return limit_ - static_cast<std::uint64_t>(s_->left); }
+
+  /// How a stretch of blocks came to its end.
+  enum class Stretch : std::uint8_t {
+    ended,     ///< more can be run
+    too_long,  ///< nothing ran: the next block goes beyond the limit
+    left,      ///< what is next has to be looked at elsewhere
+  };
+  void run_quietly();
+  void run_judged();
+  Stretch run_stretch(bool whole_blocks);
+  Stretch run_recorded(const KtRecords::Room& room, bool whole_blocks);
+  Stretch run_told(bool whole_blocks);
+  bool judge_block();
+  bool judge(const fast::Block& block, std::uint32_t done, std::uint64_t first);
+  void roll_back(std::uint64_t first, std::uint32_t done);
+  std::uint64_t quiet_end() const;
+
+  void make_room();
+  const fast::Block* find_block(std::uint32_t eip, fast::Policy policy);
+  bool find_code_page(std::uint32_t linear, PhysAddr& frame);
+  void run_block(const fast::Block& block, std::uint8_t* area);
+  Stretch after_block(fast::Policy policy);
+  void link(const fast::Block& block, fast::Policy policy);
+  std::uint32_t settle_block();
+  void note_flags(const fast::Block& block, std::uint32_t count);
+  void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first);
+  Stretch run_string(const fast::Block& block);
+  void tell_iterations(const DecodedInstruction& info, const std::array<std::uint32_t, 2>& first,
+                       std::uint32_t count, std::uint32_t step);
+  fast::StringPage find_string_page(std::uint32_t linear, bool write);
+  void note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr* from);
+
+  Answer resolve(fast::State& s, const fast::Op* op) override;
+  bool store_made(fast::State& s) override;
+  bool fill(std::uint32_t linear, bool write);
+
+  CpuContext& cpu_;
+  InFlight& flight_;
+  Expectation& expectation_;
+  DebugUnit& debug_;
+  fast::BlockStore store_;
+  fast::StringLoop strings_;
+  const bool exact_;           ///< memory is looked at byte by byte
+  KtRecords* const records_;   ///< may be null
+  const fast::Policy policy_;  ///< where nothing is expected, and blocks are told
+  std::array<std::unique_ptr<fast::State>, 2> states_;  ///< of the supervisor, of the user
+  fast::State* s_ = nullptr;                            ///< the one in use
+  fast::CodeShape shape_;
+  std::array<fast::CodeShape, 2> shapes_;  ///< of the blocks in State::jumps
+  std::uint32_t epoch_ = 0, mask_epoch_ = 0;
+  bool stale_ = true;
+  std::uint32_t eip_ = 0;
+  std::uint32_t iteration_ = 0;       ///< of the string instruction there
+  std::uint64_t limit_ = 0;           ///< of this run: first instruction not made
+  std::uint64_t careful_until_ = 0;   ///< no block is judged before this instruction
+  const DecodedInstruction* string_ = nullptr;  ///< in progress
+  std::vector<std::uint8_t> area_;              ///< of one block
+  std::vector<BlockStore> stores_told_;
+  std::vector<BlockRead> reads_told_;
+  struct {
+    PhysAddr at;
+    std::uint32_t size = 0;
+    std::size_t index = 0;
+  } alone_;  ///< where the one store goes that is made alone
+};
+
+}  // namespace citcat

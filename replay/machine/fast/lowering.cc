@@ -1,0 +1,576 @@
+#include "replay/machine/fast/lowering.h"
+
+namespace citcat::fast {
+
+namespace {
+
+// As in handlers.h; the numbers are those of the opcodes.
+constexpr unsigned kTestRow = 8, kMovRow = 9;
+constexpr std::uint8_t kZeroAt = State::kZero;
+
+constexpr std::uint8_t register_at(unsigned number, unsigned size_index) {
+  return static_cast<std::uint8_t>(size_index == 0 ? (number & 3) * 4 + (number >> 2) : number * 4);
+}
+
+/// One instruction on its way.
+class Lowering {
+ public:
+  Lowering(const DecodedInstruction& info, std::uint32_t eip, const CodeShape& shape,
+           const CpuTraits& traits, const HandlerTable& table)
+      : info_(info), shape_(shape), traits_(traits), t_(table), eip_(eip) {
+    next_ = eip + info.length;
+    word_ = shape.bits32 != info.operand_prefix ? 1 : 0;
+    size_ = word_ + 1;
+    stack_ = shape.stack32 && (shape.flat >> kSs & 1) != 0;
+  }
+
+  Lowered run() {
+    if (info_.state != DecodeState::ok || has_odd_prefix()) return out_;
+    if (info_.kind == InstructionClass::string) return lower_string();
+    const bool found = info_.opcode_map == 0 ? one_byte() : info_.opcode_map == 1 && two_byte();
+    if (!found || out_.op.handler == nullptr) out_.kind = Lowered::Kind::careful;
+    return out_;
+  }
+
+ private:
+  using Kind = Lowered::Kind;
+
+  /// LOCK changes nothing for a processor alone on its bus, where it is allowed; F2 and F3 mean
+  /// something on strings alone, and F3 90 is PAUSE.
+  bool has_odd_prefix() const {
+    if (info_.kind == InstructionClass::string) return false;
+    for (unsigned i = 0; i < info_.prefix_bytes; ++i) {
+      const std::uint8_t b = info_.bytes[i];
+      const bool repeat = b == 0xf2 || b == 0xf3;
+      if (repeat && !(info_.opcode_map == 0 && info_.opcode == 0x90)) return true;
+    }
+    return info_.aliased;
+  }
+
+  Lowered lower_string() {
+    const std::uint8_t operation = info_.opcode & 0xfe;
+    const bool known = operation == 0xa4 || operation == 0xa6 || operation == 0xaa ||
+                       operation == 0xac || operation == 0xae;
+    out_.kind = known && !info_.lock ? Kind::string : Kind::careful;
+    return out_;
+  }
+
+  bool plain(Handler handler) {
+    out_.kind = Kind::plain;
+    out_.op.handler = handler;
+    return true;
+  }
+  bool branch(Handler handler) {
+    out_.kind = Kind::branch;
+    out_.op.handler = handler;
+    return true;
+  }
+
+  // Operands.
+  bool is_register() const { return info_.register_form; }
+  std::uint8_t reg(unsigned size) const { return register_at(info_.reg_field, size); }
+  std::uint8_t rm(unsigned size) const { return register_at(info_.rm_field, size); }
+
+  /// The memory operand. True where it is flat.
+  bool memory(const MemoryOperand& operand) {
+    Op& op = out_.op;
+    op.base = operand.base < 0 ? kZeroAt : static_cast<std::uint8_t>(4 * operand.base);
+    op.index = operand.index < 0 ? kZeroAt : static_cast<std::uint8_t>(4 * operand.index);
+    op.shift = operand.shift;
+    op.segment = operand.segment;
+    op.displacement = static_cast<std::uint32_t>(operand.displacement);
+    const bool narrow = operand.width == AddressWidth::bits16;
+    if (narrow) op.shift |= Op::kNarrow;
+    return !narrow && (shape_.flat >> operand.segment & 1) != 0;
+  }
+  /// The explicit one, which is the first but for POP.
+  bool memory() { return memory(info_.operands[0]); }
+
+  std::uint32_t extended_immediate() const {
+    const bool byte = info_.opcode == 0x83 || info_.opcode == 0x6b || info_.opcode == 0x6a;
+    return byte ? static_cast<std::uint32_t>(static_cast<std::int8_t>(info_.immediate))
+                : info_.immediate;
+  }
+
+  /// `row` of the arithmetic operations with a register and a register or memory; `to_register`:
+  /// the register is the first operand.
+  bool arithmetic(unsigned row, unsigned size, bool to_register) {
+    Op& op = out_.op;
+    if (is_register()) {
+      op.a = to_register ? reg(size) : rm(size);
+      op.b = to_register ? rm(size) : reg(size);
+      return plain(t_.alu_rr[row][size]);
+    }
+    op.a = reg(size);
+    const bool flat = memory();
+    return plain(to_register ? t_.alu_rm[row][size][flat] : t_.alu_mr[row][size][flat]);
+  }
+  bool arithmetic_immediate(unsigned row, unsigned size, std::uint32_t immediate) {
+    out_.op.immediate = immediate;
+    if (is_register()) {
+      out_.op.a = rm(size);
+      return plain(t_.alu_ri[row][size]);
+    }
+    return plain(t_.alu_mi[row][size][memory()]);
+  }
+  bool with_accumulator(unsigned row, unsigned size) {
+    out_.op.a = 0;
+    out_.op.immediate = info_.immediate;
+    return plain(t_.alu_ri[row][size]);
+  }
+
+  std::uint32_t target() const {
+    const std::uint32_t to =
+        eip_ + info_.length + static_cast<std::uint32_t>(info_.target_displacement);
+    return word_ == 0 ? to & 0xffff : to;
+  }
+  std::uint32_t behind() const {
+    return word_ == 0 ? (eip_ + info_.length) & 0xffff : eip_ + info_.length;
+  }
+  /// A direct branch; false where it leads out of the segment.
+  bool direct() {
+    const std::uint32_t to = target();
+    if (to > shape_.code_limit) return false;
+    out_.op.immediate = to;
+    out_.op.displacement = next_;
+    out_.known = 1;
+    out_.address[0] = shape_.code_base + to;
+    return true;
+  }
+
+  bool one_byte() {
+    const unsigned opcode = info_.opcode;
+    if (opcode < 0x40) return arithmetic_rows(opcode);
+    if (opcode < 0x60) return register_rows(opcode);
+    if (opcode >= 0x70 && opcode < 0x80) {
+      return direct() && branch(t_.jump_if[opcode & 15]);
+    }
+    if (opcode >= 0x90 && opcode < 0x98) return exchange_with_accumulator();
+    if (opcode >= 0xb0 && opcode < 0xc0) {
+      const unsigned size = opcode < 0xb8 ? 0 : size_;
+      out_.op.a = register_at(info_.opcode & 7, size);
+      out_.op.immediate = info_.immediate;
+      return plain(t_.alu_ri[kMovRow][size]);
+    }
+    return other_one_byte(opcode);
+  }
+
+  bool arithmetic_rows(unsigned opcode) {
+    const unsigned row = opcode >> 3, form = opcode & 7;
+    if (form < 4) return arithmetic(row, form % 2 == 0 ? 0 : size_, form >= 2);
+    if (form < 6) return with_accumulator(row, form % 2 == 0 ? 0 : size_);
+    const bool pushes = opcode == 0x06 || opcode == 0x0e || opcode == 0x16 || opcode == 0x1e;
+    return pushes && push_segment();
+  }
+
+  bool push_segment() {
+    out_.op.segment = info_.reg_field;
+    return plain(t_.push_segment[word_][stack_]);
+  }
+
+  bool register_rows(unsigned opcode) {
+    out_.op.a = register_at(opcode & 7, size_);
+    if (opcode < 0x50) return plain(t_.unary_register[opcode < 0x48 ? 0 : 1][size_]);
+    if (opcode < 0x58) return plain(t_.push_register[word_][stack_]);
+    return plain(t_.pop_register[word_][stack_]);
+  }
+
+  bool exchange_with_accumulator() {
+    if (info_.opcode == 0x90) return plain(t_.nothing);
+    out_.op.a = 0;
+    out_.op.b = register_at(info_.opcode & 7, size_);
+    return plain(t_.exchange_register[size_]);
+  }
+
+  bool other_one_byte(unsigned opcode) {
+    Op& op = out_.op;
+    const unsigned size = (opcode & 1) == 0 ? 0 : size_;
+    switch (opcode) {
+      case 0x60:
+        return word_ == 1 && plain(t_.push_all[stack_]);
+      case 0x61:
+        return word_ == 1 && plain(t_.pop_all[stack_]);
+      case 0x68:
+      case 0x6a:
+        op.immediate = extended_immediate();
+        return plain(t_.push_immediate[word_][stack_]);
+      case 0x69:
+      case 0x6b:
+        op.a = reg(size_);
+        op.b = rm(size_);
+        op.immediate = extended_immediate();
+        if (is_register()) return plain(t_.multiply_register[word_][1]);
+        return plain(t_.multiply_memory[word_][1][memory()]);
+      case 0x80:
+      case 0x81:
+      case 0x83:
+        return arithmetic_immediate(info_.reg_field, opcode == 0x80 ? 0 : size_,
+                                    extended_immediate());
+      case 0x84:
+      case 0x85:
+        return arithmetic(kTestRow, size, false);
+      case 0x86:
+      case 0x87:
+        op.a = reg(size);
+        op.b = rm(size);
+        if (is_register()) return plain(t_.exchange_register[size]);
+        return plain(t_.exchange_memory[size][memory()]);
+      case 0x88:
+      case 0x89:
+        return arithmetic(kMovRow, size, false);
+      case 0x8a:
+      case 0x8b:
+        return arithmetic(kMovRow, size, true);
+      case 0x8c:
+        if (!is_register()) return false;
+        op.a = rm(size_);
+        op.segment = info_.reg_field;
+        return plain(t_.read_selector[word_]);
+      case 0x8d:
+        return load_address();
+      case 0x8f:
+        return pop_operand();
+      case 0x98:
+        op.a = op.b = 0;
+        return plain(t_.extend_register[1][word_][word_]);
+      case 0x99:
+        return plain(t_.extend_into_edx[word_]);
+      case 0x9c:
+        return !shape_.v86 && plain(t_.push_flags[word_][stack_]);
+      case 0x9d:
+        return !shape_.v86 && plain(t_.pop_flags[word_][stack_]);
+      case 0x9e:
+        return plain(t_.store_ah);
+      case 0x9f:
+        return plain(t_.load_ah);
+      case 0xa0:
+      case 0xa1:
+        op.a = 0;
+        return plain(t_.alu_rm[kMovRow][size][memory()]);
+      case 0xa2:
+      case 0xa3:
+        op.a = 0;
+        return plain(t_.alu_mr[kMovRow][size][memory()]);
+      case 0xa8:
+      case 0xa9:
+        return with_accumulator(kTestRow, size);
+      case 0xc0:
+      case 0xc1:
+      case 0xd0:
+      case 0xd1:
+      case 0xd2:
+      case 0xd3:
+        return shift(size);
+      case 0xc2:
+      case 0xc3:
+        op.immediate = opcode == 0xc2 ? info_.immediate : 0;
+        return op.immediate < 0x8000 && branch(t_.ret[word_][stack_]);
+      case 0xc6:
+      case 0xc7:
+        return info_.reg_field == 0 && arithmetic_immediate(kMovRow, size, info_.immediate);
+      case 0xc9:
+        return plain(t_.leave_frame[word_][stack_]);
+      case 0xd7:
+        return plain(t_.translate_byte[memory()]);
+      case 0xe0:
+      case 0xe1:
+      case 0xe2:
+      case 0xe3:
+        return direct() && branch(t_.loop[opcode & 3][info_.address_bits == 32 ? 1 : 0]);
+      case 0xe8:
+        return call_direct();
+      case 0xe9:
+      case 0xeb:
+        return direct() && branch(t_.jump);
+      case 0xf5:
+        return plain(t_.change_flag[2]);
+      case 0xf6:
+      case 0xf7:
+        return group3(size);
+      case 0xf8:
+        return plain(t_.change_flag[0]);
+      case 0xf9:
+        return plain(t_.change_flag[1]);
+      case 0xfa:
+        return plain(t_.change_flag[5]);
+      case 0xfb:
+        op.immediate = next_;
+        return branch(t_.set_interrupt_flag);
+      case 0xfc:
+        return plain(t_.change_flag[3]);
+      case 0xfd:
+        return plain(t_.change_flag[4]);
+      case 0xfe:
+        return info_.reg_field <= 1 && unary(info_.reg_field, 0);
+      case 0xff:
+        return group5();
+      default:
+        return false;
+    }
+  }
+
+  /// INC, DEC, NOT, NEG as in handlers.h.
+  bool unary(unsigned k, unsigned size) {
+    out_.op.a = rm(size);
+    if (is_register()) return plain(t_.unary_register[k][size]);
+    return plain(t_.unary_memory[k][size][memory()]);
+  }
+
+  bool shift(unsigned size) {
+    const unsigned opcode = info_.opcode;
+    const bool by_cl = opcode >= 0xd2;
+    const unsigned count = by_cl ? 1 : opcode >= 0xd0 ? 1 : info_.immediate & 31;
+    if (count == 0) return false;  // nothing happens, but perhaps a read
+    out_.op.immediate = count;
+    out_.op.a = rm(size);
+    const unsigned k = info_.reg_field;
+    if (is_register()) return plain(t_.shift_register[k][size][by_cl]);
+    return plain(t_.shift_memory[k][size][by_cl][memory()]);
+  }
+
+  bool group3(unsigned size) {
+    const unsigned k = info_.reg_field;
+    if (k <= 1) return arithmetic_immediate(kTestRow, size, info_.immediate);
+    if (k <= 3) return unary(k, size);
+    out_.op.a = rm(size);
+    if (is_register()) return plain(t_.accumulate_register[k - 4][size]);
+    return plain(t_.accumulate_memory[k - 4][size][memory()]);
+  }
+
+  bool load_address() {
+    if (is_register()) return false;
+    Op& op = out_.op;
+    // The operand is no access, and described nowhere: taken from the encoding.
+    if (!address_of_lea()) return false;
+    op.a = reg(size_);
+    const bool narrow = info_.address_bits == 16;
+    if (narrow) op.shift |= Op::kNarrow;
+    return plain(t_.lea[word_][!narrow]);
+  }
+  bool address_of_lea();
+
+  bool pop_operand() {
+    if (info_.reg_field != 0) return false;
+    if (is_register()) {
+      out_.op.a = rm(size_);
+      return plain(t_.pop_register[word_][stack_]);
+    }
+    const MemoryOperand& to = info_.operands[1];
+    if (to.kind != OperandKind::address) return false;
+    const bool flat = memory(to);
+    return plain(t_.pop_memory[word_][flat][stack_]);
+  }
+
+  bool call_direct() {
+    const std::uint32_t to = target();
+    if (to > shape_.code_limit) return false;
+    out_.op.immediate = to;
+    out_.op.displacement = behind();
+    out_.known = 1;
+    out_.address[0] = shape_.code_base + to;
+    second_slot_ = true;
+    return branch(t_.call[word_][stack_]);
+  }
+
+  bool group5() {
+    Op& op = out_.op;
+    switch (info_.reg_field) {
+      case 0:
+      case 1:
+        return unary(info_.reg_field, size_);
+      case 2:
+        op.immediate = behind();
+        op.a = rm(size_);
+        if (is_register()) return branch(t_.call_register[word_][stack_]);
+        return branch(t_.call_memory[word_][memory()][stack_]);
+      case 4:
+        op.a = rm(size_);
+        if (is_register()) return branch(t_.jump_register[word_]);
+        return branch(t_.jump_memory[word_][memory()]);
+      case 6:
+        op.a = rm(size_);
+        if (is_register()) return plain(t_.push_register[word_][stack_]);
+        return plain(t_.push_memory[word_][memory()][stack_]);
+      default:
+        return false;
+    }
+  }
+  bool two_byte() {
+    const unsigned opcode = info_.opcode;
+    const InstructionSet set = traits_.instructions;
+    Op& op = out_.op;
+    if (opcode >= 0x80 && opcode < 0x90) return direct() && branch(t_.jump_if[opcode & 15]);
+    if (opcode >= 0x90 && opcode < 0xa0) {
+      op.a = rm(0);
+      if (is_register()) return plain(t_.set_register[opcode & 15]);
+      return plain(t_.set_memory[opcode & 15][memory()]);
+    }
+    if (opcode >= 0x40 && opcode < 0x50) {
+      if (set != InstructionSet::p6) return false;
+      op.a = reg(size_);
+      op.b = rm(size_);
+      if (is_register()) return plain(t_.move_register_if[opcode & 15][word_]);
+      return plain(t_.move_memory_if[opcode & 15][word_][memory()]);
+    }
+    if (opcode >= 0xc8 && opcode < 0xd0) {
+      op.a = register_at(opcode & 7, 2);
+      return word_ == 1 && plain(t_.swap_bytes);
+    }
+    const unsigned size = (opcode & 1) == 0 ? 0 : size_;
+    switch (opcode) {
+      case 0x1f:
+        return plain(t_.nothing);
+      case 0xa0:
+      case 0xa8:
+        return push_segment();
+      case 0xa3:
+      case 0xab:
+      case 0xb3:
+      case 0xbb:
+        return test_bit((opcode - 0xa3) >> 3, false);
+      case 0xba:
+        return info_.reg_field >= 4 && test_bit(info_.reg_field - 4u, true);
+      case 0xa4:
+      case 0xa5:
+        return double_shift(false, opcode == 0xa5);
+      case 0xac:
+      case 0xad:
+        return double_shift(true, opcode == 0xad);
+      case 0xaf:
+        op.a = reg(size_);
+        op.b = rm(size_);
+        if (is_register()) return plain(t_.multiply_register[word_][0]);
+        return plain(t_.multiply_memory[word_][0][memory()]);
+      case 0xb0:
+      case 0xb1:
+        if (is_register()) {
+          op.a = rm(size);
+          op.b = reg(size);
+          return plain(t_.compare_exchange_register[size]);
+        }
+        op.a = reg(size);
+        return plain(t_.compare_exchange_memory[size][memory()]);
+      case 0xc0:
+      case 0xc1:
+        if (is_register()) {
+          op.a = rm(size);
+          op.b = reg(size);
+          return plain(t_.exchange_add_register[size]);
+        }
+        op.a = reg(size);
+        return plain(t_.exchange_add_memory[size][memory()]);
+      case 0xb6:
+      case 0xb7:
+      case 0xbe:
+      case 0xbf:
+        return extend(opcode >= 0xbe, opcode & 1);
+      case 0xbc:
+      case 0xbd:
+        op.a = reg(size_);
+        op.b = rm(size_);
+        if (is_register()) return plain(t_.scan_register[opcode & 1][word_]);
+        return plain(t_.scan_memory[opcode & 1][word_][memory()]);
+      default:
+        return false;
+    }
+  }
+
+  bool test_bit(unsigned k, bool immediate) {
+    Op& op = out_.op;
+    op.immediate = info_.immediate;
+    op.b = reg(size_);
+    if (is_register()) {
+      op.a = rm(size_);
+      return plain(t_.test_register_bit[k][word_][immediate]);
+    }
+    return plain(t_.test_memory_bit[k][word_][immediate][memory()]);
+  }
+
+  bool double_shift(bool right, bool by_cl) {
+    if (!is_register() || word_ != 1) return false;
+    const unsigned count = by_cl ? 1 : info_.immediate & 31;
+    if (count == 0) return false;
+    out_.op.immediate = count;
+    out_.op.a = rm(2);
+    out_.op.b = reg(2);
+    return plain(t_.double_shift[right][by_cl]);
+  }
+
+  bool extend(bool sign, unsigned from) {
+    Op& op = out_.op;
+    if (from == 1 && word_ != 1) return false;
+    op.a = reg(size_);
+    op.b = rm(from);
+    if (is_register()) return plain(t_.extend_register[sign][word_][from]);
+    return plain(t_.extend_memory[sign][word_][from][memory()]);
+  }
+
+  const DecodedInstruction& info_;
+  const CodeShape& shape_;
+  const CpuTraits& traits_;
+  const HandlerTable& t_;
+  std::uint32_t eip_, next_ = 0;
+  unsigned size_ = 0;   ///< of the operand, where it is a word: index among 1, 2, 4 bytes
+  unsigned word_ = 0;   ///< the same among 2, 4 bytes
+  bool stack_ = false;  ///< the stack is flat
+
+ public:
+  bool second_slot_ = false;  ///< what the operation puts down is the second address
+  Lowered out_;
+};
+
+/// ModRM, SIB and displacement (Intel SDM vol. 2, tables 2-1 to 2-3).
+bool Lowering::address_of_lea() {
+  Op& op = out_.op;
+  op.base = op.index = kZeroAt;
+  op.segment = kDs;
+  const std::uint8_t* at = &info_.bytes[info_.prefix_bytes + 1u];
+  const unsigned mod = info_.modrm >> 6, rm = info_.modrm & 7;
+  ++at;
+  const auto signed_byte = [](std::uint8_t b) {
+    return static_cast<std::uint32_t>(static_cast<std::int8_t>(b));
+  };
+  const auto word = [&](unsigned bytes) {
+    std::uint32_t value = 0;
+    for (unsigned i = 0; i < bytes; ++i) value |= std::uint32_t{at[i]} << 8 * i;
+    return value;
+  };
+  if (info_.address_bits == 16) {
+    constexpr std::uint8_t kBase[8] = {12, 12, 20, 20, 24, 28, 20, 12};  // BX BX BP BP SI DI BP BX
+    constexpr std::uint8_t kIndex[8] = {24, 28, 24, 28, kZeroAt, kZeroAt, kZeroAt, kZeroAt};
+    const bool absolute = mod == 0 && rm == 6;
+    if (!absolute) {
+      op.base = kBase[rm];
+      op.index = kIndex[rm];
+    }
+    op.displacement = mod == 1 ? signed_byte(*at) : mod == 2 || absolute ? word(2) : 0;
+    return true;
+  }
+  unsigned base = rm;
+  if (rm == 4) {
+    const std::uint8_t sib = *at++;
+    base = sib & 7;
+    const unsigned index = sib >> 3 & 7;
+    if (index != 4) {
+      op.index = static_cast<std::uint8_t>(4 * index);
+      op.shift = sib >> 6;
+    }
+  }
+  const bool absolute = mod == 0 && base == 5;
+  if (!absolute) op.base = static_cast<std::uint8_t>(4 * base);
+  op.displacement = mod == 1 ? signed_byte(*at) : mod == 2 || absolute ? word(4) : 0;
+  return true;
+}
+
+}  // namespace
+
+Lowered lower(const DecodedInstruction& info, std::uint32_t eip, const CodeShape& shape,
+              const CpuTraits& traits, const HandlerTable& table) {
+  Lowering lowering(info, eip, shape, traits, table);
+  Lowered out = lowering.run();
+  // What it puts down stands behind the address that is known.
+  if (out.known != 0) out.op.slot = lowering.second_slot_ ? 4 : 0;
+  return out;
+}
+
+}  // namespace citcat::fast

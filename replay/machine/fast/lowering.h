@@ -1,0 +1,44 @@
+#pragma once
+// From a decoded instruction to the operation that makes it.
+
+#include <cstdint>
+#include <optional>
+
+#include "events/cpu_traits.h"
+#include "replay/machine/fast/handler_table.h"
+#include "replay/x86/decoded_instruction.h"
+
+namespace citcat::fast {
+
+/// What of the processor's mode is built into operations.
+struct CodeShape {
+  bool bits32 = false;   ///< of code
+  bool stack32 = false;  ///< SS.B
+  bool real_or_v86 = true;
+  bool v86 = false;
+  /// Bit s: SegmentRegister s has base 0 and no limit for reads and writes.
+  std::uint8_t flat = 0;
+  std::uint32_t code_base = 0, code_limit = 0;
+  bool operator==(const CodeShape&) const = default;
+};
+
+/// What becomes of one instruction.
+struct Lowered {
+  enum class Kind : std::uint8_t {
+    plain,    ///< `op` makes it, and goes on behind it
+    branch,   ///< `op` makes it, and the block ends
+    string,   ///< a string instruction: made by the tier
+    careful,  ///< to be made elsewhere
+  } kind = Kind::careful;
+  Op op;
+  /// Effective addresses known beforehand: bit i of `known`, number i is `address[i]`.
+  std::uint8_t known = 0;
+  std::uint32_t address[2] = {0, 0};
+};
+
+/// `eip`: its offset in CS. Effective addresses are those of DecodedInstruction::ea, in their
+/// order; the operation puts those that are not known into the area from Op::slot on.
+Lowered lower(const DecodedInstruction& info, std::uint32_t eip, const CodeShape& shape,
+              const CpuTraits& traits, const HandlerTable& table);
+
+}  // namespace citcat::fast

@@ -1,0 +1,199 @@
+#pragma once
+// Fills in the table of handlers for one policy. Private to the files that hold one each.
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "replay/machine/fast/handlers.h"
+
+namespace citcat::fast {
+
+/// Calls f(std::integral_constant) for 0 to N - 1.
+template <std::size_t N, class F>
+constexpr void for_each_number(F&& f) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (f(std::integral_constant<unsigned, I>{}), ...);
+  }(std::make_index_sequence<N>{});
+}
+
+/// Operands of 1, 2 and 4 bytes, and words of 2 and 4.
+template <unsigned I>
+using Sized = std::conditional_t<I == 0, std::uint8_t,
+                                 std::conditional_t<I == 1, std::uint16_t, std::uint32_t>>;
+template <unsigned I>
+using Word = Sized<I + 1>;
+
+template <class P>
+void add_arithmetic(HandlerTable& t) {
+  for_each_number<3>([&](auto size) {
+    using T = Sized<size>;
+    for_each_number<kAluCount>([&](auto k) {
+      t.alu_rr[k][size] = alu_rr<P, k, T>;
+      t.alu_ri[k][size] = alu_ri<P, k, T>;
+      for_each_number<2>([&](auto flat) {
+        t.alu_rm[k][size][flat] = alu_rm<P, k, T, flat>;
+        t.alu_mr[k][size][flat] = alu_mr<P, k, T, flat>;
+        t.alu_mi[k][size][flat] = alu_mi<P, k, T, flat>;
+      });
+    });
+    for_each_number<kUnaryCount>([&](auto k) {
+      t.unary_register[k][size] = unary_register<P, k, T>;
+      for_each_number<2>(
+          [&](auto flat) { t.unary_memory[k][size][flat] = unary_memory<P, k, T, flat>; });
+    });
+    for_each_number<kAccumulatorCount>([&](auto k) {
+      t.accumulate_register[k][size] = accumulate_register<P, k, T>;
+      for_each_number<2>([&](auto flat) {
+        t.accumulate_memory[k][size][flat] = accumulate_memory<P, k, T, flat>;
+      });
+    });
+  });
+}
+
+template <class P>
+void add_shifts(HandlerTable& t) {
+  for_each_number<kShiftCount>([&](auto k) {
+    for_each_number<3>([&](auto size) {
+      using T = Sized<size>;
+      for_each_number<2>([&](auto by_cl) {
+        t.shift_register[k][size][by_cl] = shift_register<P, k, T, by_cl>;
+        for_each_number<2>([&](auto flat) {
+          t.shift_memory[k][size][by_cl][flat] = shift_memory<P, k, T, by_cl, flat>;
+        });
+      });
+    });
+  });
+  for_each_number<2>([&](auto right) {
+    for_each_number<2>(
+        [&](auto by_cl) { t.double_shift[right][by_cl] = double_shift<P, right, by_cl>; });
+  });
+}
+
+template <class P>
+void add_moves(HandlerTable& t) {
+  for_each_number<2>([&](auto to) {
+    for_each_number<2>([&](auto from) {
+      for_each_number<2>([&](auto sign) {
+        if constexpr (sizeof(Sized<from>) < sizeof(Word<to>)) {
+          t.extend_register[sign][to][from] = extend_register<P, Word<to>, Sized<from>, sign>;
+          for_each_number<2>([&](auto flat) {
+            t.extend_memory[sign][to][from][flat] =
+                extend_memory<P, Word<to>, Sized<from>, sign, flat>;
+          });
+        }
+      });
+    });
+    for_each_number<2>([&](auto flat) { t.lea[to][flat] = lea<P, Word<to>, flat>; });
+    t.extend_into_edx[to] = extend_into_edx<P, Word<to>>;
+    t.read_selector[to] = read_selector<P, Word<to>>;
+  });
+  t.nothing = nothing<P>;
+  t.swap_bytes = swap_bytes<P>;
+  for_each_number<2>([&](auto flat) { t.translate_byte[flat] = translate_byte<P, flat>; });
+  for_each_number<kFlagOpCount>([&](auto k) { t.change_flag[k] = change_flag<P, k>; });
+  t.set_interrupt_flag = set_interrupt_flag<P>;
+  t.load_ah = load_ah<P>;
+  t.store_ah = store_ah<P>;
+  for_each_number<3>([&](auto size) {
+    using T = Sized<size>;
+    t.exchange_register[size] = exchange_register<P, T>;
+    t.exchange_add_register[size] = exchange_add_register<P, T>;
+    t.compare_exchange_register[size] = compare_exchange_register<P, T>;
+    for_each_number<2>([&](auto flat) {
+      t.exchange_memory[size][flat] = exchange_memory<P, T, flat>;
+      t.exchange_add_memory[size][flat] = exchange_add_memory<P, T, flat>;
+      t.compare_exchange_memory[size][flat] = compare_exchange_memory<P, T, flat>;
+    });
+  });
+}
+
+template <class P>
+void add_words(HandlerTable& t) {
+  for_each_number<2>([&](auto size) {
+    using T = Word<size>;
+    for_each_number<2>([&](auto immediate) {
+      t.multiply_register[size][immediate] = multiply_register<P, T, immediate>;
+      for_each_number<2>([&](auto flat) {
+        t.multiply_memory[size][immediate][flat] = multiply_memory<P, T, immediate, flat>;
+      });
+      for_each_number<kBitTestCount>([&](auto k) {
+        t.test_register_bit[k][size][immediate] = test_register_bit<P, k, T, immediate>;
+        for_each_number<2>([&](auto flat) {
+          t.test_memory_bit[k][size][immediate][flat] = test_memory_bit<P, k, T, immediate, flat>;
+        });
+      });
+    });
+    for_each_number<2>([&](auto reverse) {
+      t.scan_register[reverse][size] = scan_register<P, reverse, T>;
+      for_each_number<2>([&](auto flat) {
+        t.scan_memory[reverse][size][flat] = scan_memory<P, reverse, T, flat>;
+      });
+    });
+  });
+}
+
+template <class P>
+void add_stack(HandlerTable& t) {
+  for_each_number<2>([&](auto stack) {
+    for_each_number<2>([&](auto size) {
+      using T = Word<size>;
+      t.push_register[size][stack] = push_register<P, T, stack>;
+      t.push_immediate[size][stack] = push_immediate<P, T, stack>;
+      t.push_flags[size][stack] = push_flags<P, T, stack>;
+      t.push_segment[size][stack] = push_segment<P, T, stack>;
+      t.pop_register[size][stack] = pop_register<P, T, stack>;
+      t.pop_flags[size][stack] = pop_flags<P, T, stack>;
+      t.leave_frame[size][stack] = leave_frame<P, T, stack>;
+      t.call[size][stack] = call<P, T, stack>;
+      t.call_register[size][stack] = call_register<P, T, stack>;
+      t.ret[size][stack] = ret<P, T, stack>;
+      for_each_number<2>([&](auto flat) {
+        t.push_memory[size][flat][stack] = push_memory<P, T, flat, stack>;
+        t.pop_memory[size][flat][stack] = pop_memory<P, T, flat, stack>;
+        t.call_memory[size][flat][stack] = call_memory<P, T, flat, stack>;
+      });
+    });
+    t.push_all[stack] = push_all<P, stack>;
+    t.pop_all[stack] = pop_all<P, stack>;
+  });
+}
+
+template <class P>
+void add_conditions(HandlerTable& t) {
+  for_each_number<16>([&](auto c) {
+    t.set_register[c] = set_register<P, c>;
+    t.jump_if[c] = jump_if<P, c>;
+    for_each_number<2>([&](auto flat) { t.set_memory[c][flat] = set_memory<P, c, flat>; });
+    for_each_number<2>([&](auto size) {
+      using T = Word<size>;
+      t.move_register_if[c][size] = move_register_if<P, c, T>;
+      for_each_number<2>([&](auto flat) {
+        t.move_memory_if[c][size][flat] = move_memory_if<P, c, T, flat>;
+      });
+    });
+  });
+  t.jump = jump<P>;
+  t.fall = fall<P>;
+  t.leave = leave;
+  for_each_number<2>([&](auto size) {
+    using T = Word<size>;
+    for_each_number<4>([&](auto k) { t.loop[k][size] = loop<P, k, T>; });
+    t.jump_register[size] = jump_register<P, T>;
+    for_each_number<2>([&](auto flat) { t.jump_memory[size][flat] = jump_memory<P, T, flat>; });
+  });
+}
+
+template <class P>
+HandlerTable make_handlers() {
+  HandlerTable t{};
+  add_arithmetic<P>(t);
+  add_shifts<P>(t);
+  add_moves<P>(t);
+  add_words<P>(t);
+  add_stack<P>(t);
+  add_conditions<P>(t);
+  return t;
+}
+
+}  // namespace citcat::fast

@@ -1,0 +1,43 @@
+#pragma once
+// What a replay tells, as text.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "replay/machine/executed_block.h"
+#include "replay/machine/observer.h"
+
+namespace citcat {
+
+/// One line for each report: its position, its kind, and what it says, numbers in hexadecimal. With
+/// `wants` the same whether code runs as blocks or instruction by instruction.
+class LoggingObserver final : public Observer {
+ public:
+  /// `line` is given each text, without an end of line.
+  LoggingObserver(Wants wants, std::function<void(const std::string&)> line)
+      : wants_(wants), line_(std::move(line)) {}
+
+  Wants wants() const override { return wants_; }
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  void fetch(PhysAddr a, std::uint32_t size, Position now) override;
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override;
+  void mapping(LinearAddr page, PhysAddr frame, Position now) override;
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void delivered(const DeliveredEvent& event, Position now) override;
+  void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override;
+  void halted(Position now) override;
+  void cache_flushed(bool write_back, Position now) override;
+  void shutdown(Position now) override;
+  void address_space(std::uint32_t cr3, Position now) override;
+
+ private:
+  Wants wants_;
+  std::function<void(const std::string&)> line_;
+};
+
+}  // namespace citcat

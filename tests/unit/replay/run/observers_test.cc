@@ -1,0 +1,196 @@
+// Observers know nothing of one another: in whatever order they are given to a run, with a judge or
+// without, each is told the same; and what one keeps with a block no other one finds.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "capture/import/import.h"
+#include "replay/session/digest_sink.h"
+#include "replay/session/logging_observer.h"
+#include "replay/session/replayer.h"
+#include "replay/trace/kt_sink.h"
+#include "replay/verify/verifier.h"
+#include "unit/replay/machine/random_guest.h"
+#include "unit/replay/x86/golden_trace.h"
+
+namespace citcat::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Bytes final : public ByteSink {
+ public:
+  void write(std::span<const std::uint8_t> b) override {
+    content.insert(content.end(), b.begin(), b.end());
+  }
+  void finish() override {}
+  std::vector<std::uint8_t> content;
+};
+
+/// A trace, and what it came to.
+struct Trace {
+  explicit Trace(const KtOptions& options) : writer(bytes), sink(writer, options) {}
+  Bytes bytes;
+  KtWriter writer;
+  KtSink sink;
+};
+
+/// A log of everything that is told of some kinds.
+struct Log {
+  explicit Log(Wants wants)
+      : observer(wants, [this](const std::string& line) { lines.push_back(line); }) {}
+  std::vector<std::string> lines;
+  LoggingObserver observer;
+};
+
+/// What each of the observers of one run was told.
+struct Told {
+  std::vector<std::uint8_t> linear, offsets;
+  std::vector<std::string> events, instructions, accesses;
+  std::vector<ReplayDigest> digests;
+  std::uint64_t compared = 0;
+  bool operator==(const Told&) const = default;
+};
+
+enum class Judged : std::uint8_t { no, plainly, fully };
+
+/// `accesses`: somebody wants each of them, and no block runs.
+Told run(const ImportedRecording& imported, Judged judged, bool accesses, unsigned order) {
+  Trace linear({}), offsets({.offsets = true});
+  Log events({}), instructions({.instructions = true}), all(Wants::everything());
+  DigestSink digests;
+  std::vector<Observer*> observers{&linear.sink, &offsets.sink, &events.observer,
+                                   &instructions.observer};
+  if (accesses) observers.insert(observers.end(), {&all.observer, &digests});
+  std::mt19937 random(order);
+  if (order != 0) std::shuffle(observers.begin(), observers.end(), random);
+  Listeners listeners;
+  for (Observer* const observer : observers) listeners.add(*observer);
+  std::unique_ptr<Verifier> verifier;
+  if (judged != Judged::no) {
+    VerifierOptions options;
+    options.plain = judged == Judged::plainly;
+    verifier = std::make_unique<Verifier>(imported.recording, imported.read_evidence(), options);
+    listeners.add(*verifier);
+  }
+  ReplayOptions options;
+  options.evidence = [&imported] { return imported.read_evidence(); };
+  Replayer replayer(imported.recording, listeners, std::move(options));
+  const ReplayReport report = replayer.run();
+  Told told;
+  linear.writer.flush();
+  offsets.writer.flush();
+  told.linear = std::move(linear.bytes.content);
+  told.offsets = std::move(offsets.bytes.content);
+  told.events = std::move(events.lines);
+  told.instructions = std::move(instructions.lines);
+  told.accesses = std::move(all.lines);
+  if (accesses) told.digests = digests.finish(report.instructions);
+  if (verifier) told.compared = verifier->totals().evidence_bytes;
+  return told;
+}
+
+void expect_order_changes_nothing(const ImportedRecording& imported) {
+  for (const Judged judged : {Judged::no, Judged::plainly, Judged::fully}) {
+    for (const bool accesses : {false, true}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(judged) << accesses);
+      const Told first = run(imported, judged, accesses, 0);
+      EXPECT_FALSE(first.linear.empty());
+      EXPECT_FALSE(first.events.empty());
+      EXPECT_EQ(first.accesses.empty(), !accesses);
+      EXPECT_EQ(first.compared == 0, judged == Judged::no);
+      for (const unsigned order : {1u, 2u, 3u}) {
+        EXPECT_TRUE(run(imported, judged, accesses, order) == first) << order;
+      }
+    }
+  }
+}
+
+TEST(Observers, AreToldTheSameInAnyOrderOfTheSample) {
+  const fs::path sample = fs::path(CITCAT_SOURCE_DIR) / "samples/ibm5150";
+  ImportOptions options;
+  options.capture.cpu = CpuModel::i8088;
+  options.initial_state_path = sample / "state.json";
+  options.start = parse_where("interrupt:0");
+  expect_order_changes_nothing(import_to_memory({sample / "area5150.sr"}, options));
+}
+
+TEST(Observers, AreToldTheSameInAnyOrderOfAnOperatingSystem) {
+  const fs::path capture = fs::path(shared_data_folder()) / "data/machine/lin_user_tiny";
+  if (!fs::exists(capture)) GTEST_SKIP() << capture << " is absent";
+  ImportOptions options;
+  options.capture.internal_path = capture / "side.csv.zst";
+  expect_order_changes_nothing(import_to_memory({capture / "busC.bin.zst"}, options));
+}
+
+// ---- What is kept with blocks -------------------------------------------------------------------
+
+/// Keeps a note with each block, and counts how often it makes and finds one.
+class Caching final : public Observer {
+ public:
+  Wants wants() const override { return {.instructions = true}; }
+  void block(const ExecutedBlock& block, Position) override {
+    if (block.note() == nullptr) return;
+    if (*block.note() == nullptr) {
+      *block.note() = std::make_unique<Note>(this, block.linear(0), block.count());
+      ++made;
+      return;
+    }
+    const auto& note = static_cast<const Note&>(**block.note());
+    EXPECT_EQ(note.owner, this);
+    EXPECT_EQ(note.linear, block.linear(0));
+    EXPECT_EQ(note.count, block.count());
+    ++found;
+  }
+  std::uint64_t made = 0, found = 0;
+
+ private:
+  struct Note final : BlockNote {
+    Note(const Caching* o, std::uint32_t l, std::uint32_t c) : owner(o), linear(l), count(c) {}
+    const Caching* owner;
+    std::uint32_t linear, count;
+  };
+};
+
+TEST(BlockNotes, OfSeveralObserversDoNotEvictEachOther) {
+  for (const GuestMode mode : {GuestMode::kernel, GuestMode::user, GuestMode::flat}) {
+    const Recording recording = random_guest(mode, 7, 60'000, true);
+    Caching alone;
+    Replayer(recording, &alone, {}).run();
+    EXPECT_GT(alone.found, 100u);
+    Caching one, another, third;
+    Listeners listeners;
+    for (Caching* const c : {&one, &another, &third}) listeners.add(*c);
+    Replayer(recording, listeners, {}).run();
+    for (const Caching* const c : {&one, &another, &third}) {
+      EXPECT_EQ(c->made, alone.made);
+      EXPECT_EQ(c->found, alone.found);
+    }
+  }
+}
+
+TEST(BlockNotes, ServeTwoTracesOfOneRunAsTheyServeEachAlone) {
+  const Recording recording = random_guest(GuestMode::kernel, 11, 60'000, true);
+  const auto bytes_of = [&](std::vector<Trace*> traces) {
+    Listeners listeners;
+    for (Trace* const t : traces) listeners.add(t->sink);
+    Replayer(recording, listeners, {}).run();
+    for (Trace* const t : traces) t->writer.flush();
+  };
+  Trace linear({}), offsets({.offsets = true}), linear_alone({}), offsets_alone({.offsets = true});
+  bytes_of({&linear, &offsets});
+  bytes_of({&linear_alone});
+  bytes_of({&offsets_alone});
+  EXPECT_FALSE(linear.bytes.content.empty());
+  EXPECT_TRUE(linear.bytes.content == linear_alone.bytes.content);
+  EXPECT_TRUE(offsets.bytes.content == offsets_alone.bytes.content);
+}
+
+}  // namespace
+}  // namespace citcat::test
