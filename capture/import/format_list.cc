@@ -32,7 +32,7 @@ const CaptureFormat kFormats[] = {
      detect_hp_listing, open_hp_listing_capture},
     {"vcd", "value change dump (IEEE 1364)", detect_vcd, open_vcd_capture},
     {"ols", "Logic Sniffer client file (OLS, SUMP)", detect_ols, open_ols_capture},
-    {"csv", "text table: samples of libsigrok, DSView, Saleae, or any listing of states",
+    {"samples-csv", "text table: samples of libsigrok, DSView, Saleae, or any listing of states",
      detect_csv, open_csv_capture},
     {"byu", "BYU address trace, 12-byte records (v1.0, v1.1)", detect_byu, open_byu_capture},
     {"byu-pentium", "BYU address trace, 6-byte Pentium records", detect_byu_pentium,
@@ -59,6 +59,7 @@ std::string format_names() {
 std::span<const CaptureFormat> capture_formats() { return kFormats; }
 
 const CaptureFormat* find_capture_format(std::string_view id) {
+  if (id == "csv") id = "samples-csv";
   const auto it = std::find_if(std::begin(kFormats), std::end(kFormats),
                                [&](const CaptureFormat& format) { return format.id == id; });
   return it == std::end(kFormats) ? nullptr : &*it;

@@ -21,7 +21,7 @@ constexpr ConvertTarget kTargets[] = {
     {"record-csv", "bus records as CSV, which import reads again", false},
     {"native", "bus records, binary: the form that import reads fastest", false},
     {"vcd", "value change dump: the channels, or the transactions of a capture of records", false},
-    {"csv", "one row a sample, as libsigrok writes them", true},
+    {"samples-csv", "one row a sample, as libsigrok writes them", true},
     {"ols", "Logic Sniffer client file, changes only", true},
 };
 
@@ -336,6 +336,7 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, Conver
 }
 
 const ConvertTarget& find_target(std::string_view id) {
+  if (id == "csv") id = "record-csv";
   const auto it = std::find_if(std::begin(kTargets), std::end(kTargets),
                                [&](const ConvertTarget& target) { return target.id == id; });
   if (it != std::end(kTargets)) return *it;
@@ -356,7 +357,7 @@ void convert_samples(SampleSource& source, std::string_view target, TextOut& out
   } else {
     writer = std::make_unique<CsvSampleWriter>(info, out);
   }
-  result.written = copy_samples(source, *writer, target == "csv", progress);
+  result.written = copy_samples(source, *writer, target == "samples-csv", progress);
   result.warnings = source.warnings();
 }
 

@@ -8,6 +8,7 @@
 #include "cli/trace_run.h"
 #include "events/archive/recording_codec.h"
 #include "formats/io/byte_sink.h"
+#include "formats/io/zstd_sink.h"
 #include "formats/kt/kt.h"
 #include "replay/trace/kt_sink.h"
 

@@ -64,8 +64,14 @@ TEST_P(SampleTargets, DecodeToTheSameTransactions) {
 
 INSTANTIATE_TEST_SUITE_P(All, SampleTargets,
                          testing::Values(std::make_pair("vcd", "c.vcd"),
-                                         std::make_pair("csv", "c.csv"),
+                                         std::make_pair("samples-csv", "c.csv"),
                                          std::make_pair("ols", "c.ols")));
+
+TEST_F(CaptureTools, TheShortNameOfRecordsAsCsvMeansThem) {
+  convert("csv", "short.csv");
+  convert("record-csv", "long.csv");
+  EXPECT_EQ(load("short.csv"), load("long.csv"));
+}
 
 TEST_F(CaptureTools, RecordsAsCsvKeepEverything) {
   const auto expected = read_all(session_);

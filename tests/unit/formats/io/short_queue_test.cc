@@ -20,7 +20,7 @@ void compare_with_a_deque(unsigned seed, unsigned steps, unsigned percent_of_pus
   ShortQueue<unsigned> queue;
   std::deque<unsigned> expected;
   for (unsigned step = 0; step < steps; ++step) {
-    const unsigned choice = random() % 100;
+    const auto choice = static_cast<unsigned>(random() % 100);
     if (choice < percent_of_pushes || expected.empty()) {
       queue.push_back(step);
       expected.push_back(step);
