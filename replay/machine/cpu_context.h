@@ -70,7 +70,7 @@ struct CpuContext {
                   audience.detail() != Detail::accesses),
         wants_reads(audience.wants_reads()),
         detail(audience.detail()),
-        engine(cpu, HookMode::instructions, client),
+        engine(cpu, client),
         memory(engine, bus.address_mask, traits.address_pins),
         mmu(engine, memory, walks, traits.one_tlb) {}
 

@@ -7,10 +7,7 @@
 
 namespace citcat {
 
-TranslatedBlock* EngineEvents::on_translation(std::uint32_t) {
-  watch_.begins();
-  return nullptr;
-}
+void EngineEvents::on_translation(std::uint32_t) { watch_.begins(); }
 
 std::span<const PhysAddr> EngineEvents::hides(std::uint32_t linear) { return watch_.hides(linear); }
 

@@ -22,9 +22,7 @@ class EngineEvents final : public EngineClient {
                EngineTranslations& translations, PortAccesses& ports)
       : instructions_(instructions), watch_(watch), translations_(translations), ports_(ports) {}
 
-  TranslatedBlock* on_translation(std::uint32_t linear) override;
-  bool reports(std::uint32_t) override { return true; }
-  void on_block(std::uint32_t, std::uint32_t, TranslatedBlock&) override {}
+  void on_translation(std::uint32_t linear) override;
   std::span<const PhysAddr> hides(std::uint32_t linear) override;
   void on_instruction(std::uint32_t linear, std::uint32_t size) override;
   void on_exception(std::uint32_t vector, bool software) override;
