@@ -43,6 +43,8 @@ ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Conso
   KtWriter writer(out);
   KtSink trace(writer, kt);
   TraceRunOptions options;
+  options.recording = arguments.file;
+  options.remember = !placed.search;
   options.range = arguments.range.instructions();
   options.check = !arguments.unchecked;
   options.use_checkpoints = !arguments.from_start;

@@ -54,7 +54,7 @@ ExitCode run_convert(const ConvertArguments& arguments, const Console& console) 
 
 CommandRun define_convert(CLI::App& app) {
   auto arguments = std::make_shared<ConvertArguments>();
-  app.add_option("CAPTURE", arguments->captures, "Capture files; .gz .xz .zst are read as they are")
+  app.add_option("CAPTURE", arguments->captures, "Capture files; .gz .bz2 .xz .zst are read as they are")
       ->required();
   std::vector<std::string> targets;
   for (const ConvertTarget& target : convert_targets()) targets.emplace_back(target.id);

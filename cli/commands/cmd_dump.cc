@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -220,12 +221,32 @@ Json state_json(const CpuState& state) {
   return json;
 }
 
-/// Values of a JSON object as one line for people, or as CSV with the names in front.
-std::string joined(const Json& json, const char* separator, const char* equals) {
+std::string plain_value(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// Values of a JSON object as one line for people.
+std::string joined(const Json& json) {
   std::string line;
   for (const auto& [key, value] : json.items()) {
-    if (!line.empty()) line += separator;
-    line += key + equals + (value.is_string() ? value.get<std::string>() : value.dump());
+    if (!line.empty()) line += ' ';
+    line += key + ' ' + plain_value(value);
+  }
+  return line;
+}
+
+/// What events of any kind have, in the order of the columns.
+constexpr std::array<const char*, 13> kEventColumns{
+    "event", "transaction", "instruction", "iteration", "vector",  "counted", "count",
+    "from_start", "port",   "size",        "value",     "address", "data"};
+
+/// Empty where an event has no such value. No value has a comma: bytes are hexadecimal digits.
+std::string event_csv(const Json& json) {
+  std::string line;
+  for (const char* const column : kEventColumns) {
+    if (column != kEventColumns.front()) line += ',';
+    const auto found = json.find(column);
+    if (found != json.end()) line += plain_value(*found);
   }
   return line;
 }
@@ -233,13 +254,13 @@ std::string joined(const Json& json, const char* separator, const char* equals) 
 void print_event(const Json& json, TextForm form, const Console& console) {
   switch (form) {
     case TextForm::text:
-      print_line(joined(json, " ", " "), console);
+      print_line(joined(json), console);
       break;
     case TextForm::json:
       console.print_json(json);
       break;
     case TextForm::csv:
-      print_line(joined(json, ",", "="), console);
+      print_line(event_csv(json), console);
       break;
   }
 }
@@ -252,6 +273,7 @@ void dump_state(const CpuState& state, TextForm form, const Console& console) {
   }
   const char separator = form == TextForm::csv ? ',' : ' ';
   print_titles("register value", form, console);
+  if (form == TextForm::csv) print_line("register,value", console);
   const Json registers = json.value("registers", Json::object());
   for (const auto& [name, value] : registers.items()) {
     const std::string shown = value.is_null() ? "?" : value.get<std::string>();
@@ -287,6 +309,7 @@ std::optional<std::uint64_t> end_of(const RecordingFile& file) {
 
 void dump_events(const RecordingFile& file, const DumpOptions& options, const Console& console) {
   bool any = false;
+  if (options.form == TextForm::csv) print_line(fmt::format("{}", fmt::join(kEventColumns, ",")), console);
   for (const EventLine& line : event_lines(file.recording())) {
     if (!options.wants(line.transaction)) continue;
     print_event(line.json, options.form, console);
@@ -316,6 +339,7 @@ void dump_memory(const DumpOptions& options, const Console& console) {
   MemoryFileReader reader(options.file);
   MemoryFileReader::Part part;
   print_titles("address  bytes", options.form, console);
+  if (options.form == TextForm::csv) print_line("address,bytes", console);
   std::uint64_t end = 0;
   while (reader.next(part)) {
     end = std::uint64_t{part.address} + part.bytes.size();

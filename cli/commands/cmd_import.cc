@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/command_description.h"
 #include "cli/commands/import_questions.h"
+#include "cli/commands/side_file.h"
 #include "cli/large_pages.h"
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
@@ -127,6 +128,26 @@ bool answer_questions(const ImportArguments& arguments, const ImportOptions& opt
   return false;
 }
 
+/// The file of values that cross no bus: the one that is named, or that lies beside the capture.
+std::string side_file_for(const ImportArguments& arguments, const Console& console) {
+  if (arguments.internal == "none") return "";
+  if (!arguments.internal.empty() || arguments.captures.size() != 1) return arguments.internal;
+  const auto found = find_side_file(arguments.captures[0]);
+  if (!found) return "";
+  console.note("values that cross no bus are taken from " + *found + ", which lies beside the capture");
+  return *found;
+}
+
+/// A monitor in an emulator knows values that cross no bus. Without them a program that asks for one
+/// cannot be replayed any further.
+void warn_of_missing_values(const ImportOptions& options, ImportResult& result) {
+  const bool asks = result.cpu == CpuModel::pentium || result.cpu == CpuModel::p6;
+  if (!options.capture.internal_path.empty() || result.format != "machine" || !asks) return;
+  result.warnings.push_back(
+      "no values that cross no bus (RDTSC, RDMSR, CPUID): a replay ends at the first instruction that "
+      "asks for one; name their file with --internal, or say --internal none");
+}
+
 /// Adds the hints to the recording of the archive that they are for.
 void add_hints(const std::string& hints_path, const std::string& archive) {
   const HintFile hints = load_hints(hints_path);
@@ -149,6 +170,7 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   ImportOptions options = import_options(arguments);
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
   require_own_output(arguments.output, arguments.json);
+  options.capture.internal_path = side_file_for(arguments, console);
   const bool added_to = arguments.recover_state || !arguments.hints.empty();
   StagedOutput output(arguments.output,
                       added_to ? StagedOutput::Named::at_the_end : StagedOutput::Named::at_once);
@@ -161,7 +183,8 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
                                  arguments.recovery_time, console);
     options.initial_state = recovered->state;
   }
-  const ImportResult result = import_capture(arguments.captures, options, output.path());
+  ImportResult result = import_capture(arguments.captures, options, output.path());
+  if (arguments.internal != "none") warn_of_missing_values(options, result);
   for (const std::string& text : result.warnings) console.warn(text);
   if (recovered) add_recovered_memory(*recovered, output.path());
   if (!arguments.hints.empty()) add_hints(arguments.hints, output.path());
@@ -181,7 +204,7 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
 CommandRun define_import(CLI::App& app) {
   auto arguments = std::make_shared<ImportArguments>();
   app.add_option("CAPTURE", arguments->captures,
-                 "Capture files; .gz .xz .zst are read as they are");
+                 "Capture files; .gz .bz2 .xz .zst are read as they are");
   app.add_option("-o,--output", arguments->output, "Recording to write, - is the standard output")
       ->type_name(kFileType);
   app.add_flag("--list-formats", arguments->list_formats,
@@ -205,7 +228,8 @@ CommandRun define_import(CLI::App& app) {
   app.add_flag("--no-provenance", arguments->no_provenance,
                "Do not keep what tells the capture file: the same bytes from any rendering of it");
   app.add_option("--internal", arguments->internal,
-                 "Values that cross no bus (RDTSC, RDMSR, CPUID), as a monitor wrote them")
+                 "Values that cross no bus (RDTSC, RDMSR, CPUID), as a monitor wrote them; none: leave "
+                 "out those that lie beside the capture")
       ->type_name(kFileType);
   app.add_option("--hints", arguments->hints,
                  "Corrections to keep in the recording, as `explain` wrote them")

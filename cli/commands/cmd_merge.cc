@@ -148,7 +148,7 @@ CommandRun define_merge(CLI::App& app) {
   auto arguments = std::make_shared<MergeArguments>();
   app.add_option("SHARD", arguments->shards, "All shares of one trace, in any order")->required();
   app.add_option("-o,--output", arguments->output,
-                 "The whole trace; .zst compresses, - is the standard output")
+                 "The whole trace: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
       ->type_name(kFileType)
       ->required();
   app.add_flag("--json", arguments->json, "Print one line of JSON");

@@ -224,6 +224,8 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
 
   TraceRunOptions options;
   if (can_be_taken_back(arguments.output)) options.start_over = start_over;
+  options.recording = arguments.recording;
+  options.remember = !placed.search && arguments.hints.empty();
   options.range = arguments.range;
   options.check = !arguments.unchecked;
   options.policy = arguments.comparison;
@@ -258,7 +260,7 @@ CommandRun define_replay(CLI::App& app) {
   auto arguments = std::make_shared<ReplayArguments>();
   app.add_option("RECORDING", arguments->recording, "Recording to replay")->required();
   app.add_option("-o,--output", arguments->output,
-                 "KT trace to write; .zst compresses, - is the standard output")
+                 "KT trace to write: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
       ->type_name(kFileType);
   arguments->positions.define(app);
   app.add_option("--jobs", arguments->jobs,

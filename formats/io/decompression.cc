@@ -134,10 +134,11 @@ struct Decompression::Chain {
   Complaint complaint;
   ZstdFrames frames;  ///< stays at a boundary unless the file is of zstd
   io::filtering_istream stream;
+  bool may_be_cut = false;
 };
 
 Decompression::Decompression(StoredBytes& stored, Compression compression, bool from_beginning)
-    : chain_(new Chain{Complaint(stored, compression), {}, {}}) {
+    : chain_(new Chain{Complaint(stored, compression), {}, {}, false}) {
   io::filtering_istream& stream = chain_->stream;
   switch (compression) {
     case Compression::none:
@@ -171,13 +172,17 @@ Decompression::Decompression(StoredBytes& stored, Compression compression, bool 
 
 Decompression::~Decompression() = default;
 
+void Decompression::allow_cut() { chain_->may_be_cut = true; }
+
 std::size_t Decompression::read(std::span<std::uint8_t> out) {
   const Complaint& complaint = chain_->complaint;
   try {
     chain_->stream.read(reinterpret_cast<char*>(out.data()),
                         static_cast<std::streamsize>(out.size()));
     const auto got = static_cast<std::size_t>(chain_->stream.gcount());
-    if (got == 0 && !out.empty() && !chain_->frames.at_frame_boundary()) complaint.cut();
+    if (got == 0 && !out.empty() && !chain_->may_be_cut && !chain_->frames.at_frame_boundary()) {
+      complaint.cut();
+    }
     return got;
   } catch (const io::gzip_error& error) {
     explain(complaint, error);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "formats/io/atomic_file.h"
 #include "formats/io/decompression.h"
 #include "formats/io/error.h"
 #include "formats/io/once_input.h"
@@ -46,6 +47,7 @@ void InputStream::start(Compression compression, bool from_beginning) {
   compression_ = compression;
   if (compression_ != Compression::none) {
     plain_ = std::make_unique<Decompression>(*stored_, compression_, from_beginning);
+    if (is_unfinished()) plain_->allow_cut();
     return;
   }
   // Goes round Boost.Iostreams' streams: nothing is copied here, while those copy what they read
@@ -118,6 +120,8 @@ void InputStream::consume(std::size_t n) {
   unread_ = unread_.subspan(n);
   offset_ += n;
 }
+
+bool InputStream::is_unfinished() const { return name_.ends_with(kPartialSuffix); }
 
 std::uint64_t InputStream::stored_bytes() const { return stored_->total(); }
 
