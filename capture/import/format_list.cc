@@ -13,6 +13,7 @@
 #include "capture/import/sample_formats.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
+#include "formats/io/line_reader.h"
 
 namespace citcat {
 namespace {
@@ -78,6 +79,10 @@ const CaptureFormat* detect_capture_format(const std::string& path) {
     if (!ignored) probe.file_bytes = size;
     prefix = read_head(path, kProbeBytes);
     probe.prefix = prefix;
+    const std::string_view text(reinterpret_cast<const char*>(prefix.data()), prefix.size());
+    if (text.starts_with(kByteOrderMark)) {
+      probe.prefix = probe.prefix.subspan(kByteOrderMark.size());
+    }
   }
   const CaptureFormat* best = nullptr;
   int confidence = 0;
