@@ -1,14 +1,12 @@
 // The program: picks the command, and is the one place where exceptions become exit codes.
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
 #include <system_error>
-#include <vector>
 
-#include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
@@ -18,52 +16,14 @@
 namespace citcat {
 namespace {
 
-/// Indents each line of an example under a heading, for the foot of --help.
-std::string example_footer(const std::string& example) {
-  std::string footer = "EXAMPLE\n  ";
-  for (const char character : example) {
-    footer += character;
-    if (character == '\n') footer += "  ";
-  }
-  return footer + "\n";
-}
-
 /// Parses the command line and runs the command it names.
 ExitCode run_program(int argc, char** argv) {
-  CLI::App app("citcat: instruction traces, recomputed from captures of a processor's bus");
-  app.set_version_flag("--version", "citcat " CITCAT_VERSION);
-  app.footer(
-      "Run 'citcat COMMAND --help' for its options and an example.\n"
-      "Exit status: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 I/O or system, "
-      "130 interrupted.");
-  app.require_subcommand(0, 1);  // none at all is reported below, in words of ours
-
-  bool quiet = false;
-  CommandRun chosen;
-  for (const Command* command : command_list()) {
-    CLI::App* sub = app.add_subcommand(command->name, command->summary);
-    sub->footer(example_footer(command->example));
-    const CommandRun run = command->define(*sub);
-    sub->add_flag("-q,--quiet", quiet, "No notes and no progress; warnings and errors remain");
-    sub->callback([&chosen, run] { chosen = run; });
-  }
-
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // CLI11 has exit codes of its own, 100 and up. Zero means that help or the version was asked
-    // for, and exit() prints it.
-    if (error.get_exit_code() == 0) {
-      app.exit(error);
-      return ExitCode::ok;
-    }
-    throw UsageError(std::string(error.what()) + " (see citcat --help)");
-  }
-  if (!chosen) throw UsageError("no command given (see citcat --help)");
+  CommandLine line;
+  const CommandRun run = line.parse(argc, argv);
   if (const char* const setting = std::getenv("CITCAT_LOG")) {
     check_log_setting(setting, log_modules());
   }
-  return chosen(Console(quiet));
+  return run(Console(line.quiet()));
 }
 
 /// Runs the program; every failure becomes one message on stderr and its exit code.

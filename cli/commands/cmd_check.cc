@@ -49,9 +49,10 @@ void print_text(const RecordingCheck& check, const std::string& name, const Cons
     console.print(fmt::format("{}:{}: {}\n", name, damage.offset, damage.message));
   }
   for (const std::string& loss : check.losses) console.print(fmt::format("{}: {}\n", name, loss));
-  console.print(fmt::format("{}: {}, {} intact chunks in {} bytes\n", name,
-                            check.sound() ? "sound" : "damaged", check.scan.intact.size(),
-                            check.scan.file_bytes));
+  console.print(name + ": ");
+  console.print_verdict(check.sound(), check.sound() ? "sound" : "damaged",
+                        fmt::format(", {} intact chunks in {} bytes", check.scan.intact.size(),
+                                    check.scan.file_bytes));
 }
 
 ExitCode run_check(const CheckOptions& options, const Console& console) {

@@ -49,8 +49,8 @@ void print_text(const LintReport& report, bool sound, const Console& console) {
                               finding.transaction, finding.clock, finding.text));
   for (const std::string& warning : report.info.warnings)
     console.print(fmt::format("{:<9} {}\n", "note", warning));
-  console.print(fmt::format("{} transactions, {}\n", report.transactions,
-                            sound ? "nothing that speaks against the capture" : "suspect"));
+  console.print(fmt::format("{} transactions, ", report.transactions));
+  console.print_verdict(sound, sound ? "nothing that speaks against the capture" : "suspect", "");
 }
 
 ExitCode run_lint(const LintArguments& arguments, const Console& console) {

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/staged_output.h"
 #include "events/archive/recording_check.h"
 #include "formats/io/error.h"
@@ -94,7 +95,8 @@ CommandRun define_repair(CLI::App& app) {
   app.add_option("REC", options->input, "Damaged recording")->required();
   app.add_option("-o,--output", options->output,
                  "Recording to write, - is the standard output (default: in place, REC.damaged "
-                 "keeps the damaged one)");
+                 "keeps the damaged one)")
+      ->type_name(kFileType);
   app.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_repair(*options, console); };
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace citcat {
 
@@ -50,6 +51,9 @@ class AtomicFile {
   int slot_ = -1;
   std::uint64_t size_ = 0;
 };
+
+/// What the name of an unfinished file that is kept ends in.
+inline constexpr std::string_view kPartialSuffix = ".partial";
 
 /// Deletes the temporaries of all AtomicFiles now open that do not keep their unfinished files.
 /// Async-signal-safe: for the handler of a signal that ends the process.

@@ -6,12 +6,9 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
-
-struct ZSTD_CCtx_s;
 
 namespace citcat {
 
@@ -63,28 +60,6 @@ class StdoutSink final : public ByteSink {
  public:
   void write(std::span<const std::uint8_t> bytes) override;
   void finish() override {}
-};
-
-/// Compresses into another sink: one zstd frame with a checksum, made by zstd's own worker threads
-/// beside the caller. Interrupted, the frame is not ended: `zstd -d` gives what is there and says
-/// that the end is missing.
-class ZstdSink final : public ByteSink {
- public:
-  /// `level` as zstd -1 ... -19; `workers` threads (0: compress in the caller's thread).
-  ZstdSink(std::unique_ptr<ByteSink> target, int level, int workers);
-  ~ZstdSink() override;
-  void write(std::span<const std::uint8_t> bytes) override;
-  void finish() override;
-
- private:
-  void compress(std::span<const std::uint8_t> bytes, bool end);
-
-  std::unique_ptr<ByteSink> target_;
-  struct Free {
-    void operator()(ZSTD_CCtx_s* context) const;
-  };
-  std::unique_ptr<ZSTD_CCtx_s, Free> context_;
-  std::vector<std::uint8_t> buffer_;
 };
 
 /// The sink a path stands for: "-" the standard output, "*.zst" a compressed file, "" nothing,

@@ -15,7 +15,7 @@
 
 #include "formats/io/byte_writer.h"
 #include "formats/io/hash.h"
-#include "formats/io/input.h"
+#include "formats/io/segment_stream.h"
 #include "formats/kt/kt_index.h"
 #include "formats/kt/kt_model.h"
 #include "formats/kt/kt_note_book.h"
