@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -14,11 +15,15 @@ namespace {
 /// Of this size are the largest pages that the system's cache has; pieces begin where one can.
 constexpr std::uint64_t kLargePage = std::uint64_t{1} << 21;
 constexpr std::uint64_t kPieceBytes = 4 * kLargePage;
+std::atomic<bool> allowed{false};
 static_assert(kPieceBytes >= kLargePage + MappedFile::kMaxAtOnce);
 
 }  // namespace
 
+void MappedFile::allow() { allowed = true; }
+
 std::unique_ptr<MappedFile> MappedFile::open(int descriptor, const std::string& name) {
+  if (!allowed) return nullptr;
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return nullptr;
   if (static_cast<std::uint64_t>(status.st_size) < kLeastBytes) return nullptr;
