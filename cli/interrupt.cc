@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "formats/io/atomic_file.h"
+#include "formats/io/temporary.h"
 
 namespace citcat {
 namespace {
@@ -40,6 +40,8 @@ void install_interrupt_handler() {
   handle(SIGINT, note_interrupt, SA_RESTART);
   handle(SIGTERM, end_at_once, 0);
   handle(SIGHUP, end_at_once, 0);
+  // A file that may not grow further is an error of the write, told like any other.
+  handle(SIGXFSZ, SIG_IGN, 0);
 }
 
 bool interrupt_requested() { return interrupt_seen != 0; }

@@ -25,12 +25,7 @@ struct ConvertArguments {
 ExitCode run_convert(const ConvertArguments& arguments, const Console& console) {
   const CaptureOptions options = arguments.capture.options();
   require_own_output(arguments.output, arguments.json);
-  std::unique_ptr<ByteSink> sink;
-  if (arguments.output == "-") {
-    sink = std::make_unique<StdoutSink>();
-  } else {
-    sink = std::make_unique<FileSink>(arguments.output);
-  }
+  std::unique_ptr<ByteSink> sink = open_plain_sink(arguments.output);
   Progress progress = console.progress("converting", "items");
   const ConvertResult result =
       convert_capture(arguments.captures, options, arguments.target, std::move(sink),

@@ -149,15 +149,13 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   ImportOptions options = import_options(arguments);
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
   require_own_output(arguments.output, arguments.json);
-  const bool added_to = arguments.recover_state || !arguments.hints.empty();
-  StagedOutput output(arguments.output,
-                      added_to ? StagedOutput::Named::at_the_end : StagedOutput::Named::at_once);
+  StagedOutput output(arguments.output);
   use_large_pages();
   Progress progress = console.progress("importing", "transactions");
   options.progress = [&progress](std::uint64_t done) { progress.update(done); };
   std::optional<RecoveredState> recovered;
   if (arguments.recover_state) {
-    recovered = recover_state_of(arguments.captures, options, output.path(),
+    recovered = recover_state_of(arguments.captures, options, output.beside("traffic"),
                                  arguments.recovery_time, console);
     options.initial_state = recovered->state;
   }

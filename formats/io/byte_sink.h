@@ -45,7 +45,7 @@ class NullSink final : public ByteSink {
   std::uint64_t size_ = 0;
 };
 
-/// A file that appears under its name when finish() returns. Interrupted, the old file of that name
+/// A file that appears under its name when finish() returns. Abandoned, the old file of that name
 /// stays as it was, and what was written stays as `path.partial`.
 class FileSink final : public ByteSink {
  public:
@@ -86,6 +86,9 @@ class ZstdSink final : public ByteSink {
   std::unique_ptr<ZSTD_CCtx_s, Free> context_;
   std::vector<std::uint8_t> buffer_;
 };
+
+/// The sink of a file that is not compressed, whatever its name: "-" is the standard output.
+std::unique_ptr<ByteSink> open_plain_sink(const std::string& path);
 
 /// The sink a path stands for: "-" the standard output, "*.zst" a compressed file, "" nothing,
 /// anything else a plain file.
