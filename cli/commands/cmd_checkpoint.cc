@@ -61,7 +61,8 @@ std::optional<Taken> try_checkpoints(const RecordingFile& file,
   if (taker.count() != 0) {
     taker.append_to(
         arguments.recording, run.position(),
-        run.verifier() != nullptr ? run.verifier()->adoptions() : file.recording().adoptions);
+        run.verifier() != nullptr ? run.verifier()->adoptions() : file.recording().adoptions,
+        file.identity());
   }
   taken.checkpoints = taker.count();
   taken.spacing = taker.spacing();
@@ -91,7 +92,8 @@ ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
   Taken taken = take_checkpoints(file, arguments, console);
   if (taken.result.sure()) keep_placements(arguments.recording, placed);
   const RecordingFile after = RecordingFile::open(arguments.recording);
-  taken.bytes = after.container().file_bytes() - file.container().file_bytes();
+  // Not the difference of the files: an append that was interrupted before may be gone from it.
+  taken.bytes = Checkpoints(after).stored_bytes() - existing;
   if (arguments.json) {
     nlohmann::ordered_json json;
     json["instructions"] = taken.result.report.instructions;
