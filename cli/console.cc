@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 
 namespace citcat {
 namespace {
@@ -46,7 +47,7 @@ void Console::print(std::string_view text) const {
 }
 
 void Console::print_json(const nlohmann::ordered_json& value) const {
-  print(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  print(json_text(value) + "\n");
 }
 
 void Console::note(std::string_view text) const {

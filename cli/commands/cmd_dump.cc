@@ -20,6 +20,7 @@
 #include "events/archive/recording_file.h"
 #include "formats/captures/sparse_image.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 #include "replay/trace/trace_reader.h"
 
 namespace citcat {
@@ -218,7 +219,7 @@ std::string joined(const Json& json, const char* separator, const char* equals) 
   std::string line;
   for (const auto& [key, value] : json.items()) {
     if (!line.empty()) line += separator;
-    line += key + equals + (value.is_string() ? value.get<std::string>() : value.dump());
+    line += key + equals + (value.is_string() ? value.get<std::string>() : json_text(value));
   }
   return line;
 }
