@@ -83,6 +83,9 @@ void CommandLine::add_command(const Command& command) {
   sub->footer(example_footer(command.example));
   const CommandRun run = command.define(*sub);
   sub->add_flag("-q,--quiet", quiet_, "No notes and no progress; warnings and errors remain");
+  sub->add_option("--memory-limit", memory_limit_,
+                  "Bytes of memory that what files hold may take (2G)")
+      ->transform(CLI::AsSizeValue(false));
   sub->callback([this, run] { chosen_ = run; });
 }
 

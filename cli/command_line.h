@@ -3,8 +3,10 @@
 // pages and shell completion are made of it.
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 
 #include "cli/command.h"
+#include "formats/io/memory_limit.h"
 
 namespace citcat {
 
@@ -20,6 +22,8 @@ class CommandLine {
   CommandRun parse(int argc, const char* const* argv);
   /// Of `parse`: no notes and no progress.
   bool quiet() const { return quiet_; }
+  /// Of `parse`: bytes of memory that what files hold may take.
+  std::uint64_t memory_limit() const { return memory_limit_; }
 
   const CLI::App& app() const { return app_; }
 
@@ -29,6 +33,7 @@ class CommandLine {
 
   CLI::App app_;
   bool quiet_ = false;
+  std::uint64_t memory_limit_ = kDefaultMemoryLimit;
   CommandRun chosen_;
 };
 

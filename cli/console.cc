@@ -11,6 +11,7 @@
 
 #include "cli/terminal.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 
 namespace citcat {
 namespace {
@@ -56,7 +57,7 @@ void Console::print_titles(std::string_view titles) const {
 }
 
 void Console::print_json(const nlohmann::ordered_json& value) const {
-  print(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  print(json_text(value) + "\n");
 }
 
 void Console::note(std::string_view text) const {

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "formats/io/atomic_file.h"
+#include "formats/io/temporary.h"
 
 namespace citcat {
 namespace {
@@ -55,6 +55,8 @@ void install_interrupt_handler() {
   handle(SIGINT, note_interrupt, SA_RESTART);
   handle(SIGTERM, end_at_once, 0);
   handle(SIGHUP, end_at_once, 0);
+  // A file that may not grow further is an error of the write, told like any other.
+  handle(SIGXFSZ, SIG_IGN, 0);
 }
 
 void take_endings_for_interrupts() {

@@ -1,9 +1,13 @@
 // The program: picks the command, and is the one place where exceptions become exit codes.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "cli/command_line.h"
@@ -12,6 +16,9 @@
 #include "cli/interrupt.h"
 #include "formats/io/error.h"
 #include "formats/io/log.h"
+#include "formats/io/mapped_file.h"
+#include "formats/io/memory_limit.h"
+#include "formats/io/temporary.h"
 
 namespace citcat {
 namespace {
@@ -23,7 +30,12 @@ ExitCode run_program(int argc, char** argv) {
   if (const char* const setting = std::getenv("CITCAT_LOG")) {
     check_log_setting(setting, log_modules());
   }
-  return run(Console(line.quiet()));
+  set_memory_limit(line.memory_limit());
+  const Console console(line.quiet());
+  tell_of_leftovers([console](const std::string& path) {
+    console.note(path + ": removed, an earlier run that was ended left it unfinished");
+  });
+  return run(console);
 }
 
 /// Runs the program; every failure becomes one message on stderr and its exit code.
@@ -57,10 +69,27 @@ ExitCode run_and_report(int argc, char** argv) {
   }
 }
 
+/// What the program opens itself must not become one of the three that everybody writes to unasked.
+/// Reading from what was closed finds nothing, writing to it fails as before.
+void fill_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDONLY);
+  }
+}
+
 }  // namespace
 }  // namespace citcat
 
 int main(int argc, char** argv) {
+  citcat::fill_standard_descriptors();
+  citcat::MappedFile::allow();
   citcat::install_interrupt_handler();
-  return static_cast<int>(citcat::run_and_report(argc, argv));
+  try {
+    return static_cast<int>(citcat::run_and_report(argc, argv));
+  } catch (...) {  // no memory for a message
+    constexpr std::string_view kMessage = "citcat: error: out of memory\n";
+    if (::write(STDERR_FILENO, kMessage.data(), kMessage.size()) < 0) {
+    }
+    return static_cast<int>(citcat::ExitCode::system);
+  }
 }

@@ -11,6 +11,7 @@
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
+#include "formats/io/json_text.h"
 
 namespace citcat {
 namespace {
@@ -124,7 +125,7 @@ void write_description(const std::string& path, const ShardDescription& d) {
   json["options"] = d.options;
   json["bytes"] = d.bytes;
   json["xxh3"] = d.xxh3;
-  const std::string text = json.dump(1) + "\n";
+  const std::string text = json_text(json, 1) + "\n";
   AtomicFile file(path);
   file.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   file.commit();

@@ -9,6 +9,7 @@
 #include "capture/bus/spin_loop.h"
 #include "events/cpu_traits.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 #include "formats/io/log.h"
 
 namespace citcat {
@@ -41,7 +42,7 @@ std::string options_text(const ImportOptions& options) {
   for (const OnChipMarker& marker : options.on_chip) {
     json["on_chip"].push_back(on_chip_marker_text(marker));
   }
-  return json.dump();
+  return json_text(json);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "events/archive/container.h"
 #include "events/archive/recording_check.h"
 
@@ -56,7 +57,7 @@ void print_text(const RecordingCheck& check, const std::string& name, const Cons
 }
 
 ExitCode run_check(const CheckOptions& options, const Console& console) {
-  const RecordingCheck check = check_recording(options.input);
+  const RecordingCheck check = check_recording(options.input, check_interrupt);
   if (options.json) {
     print_json(check, console);
   } else {

@@ -64,7 +64,8 @@ ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
   Taken taken = take_checkpoints(file, arguments, console);
   if (taken.result.sure()) keep_placements(arguments.recording, placed);
   const RecordingFile after = RecordingFile::open(arguments.recording);
-  taken.bytes = after.container().file_bytes() - file.container().file_bytes();
+  // Not the difference of the files: an append that was interrupted before may be gone from it.
+  taken.bytes = Checkpoints(after).stored_bytes() - existing;
   if (arguments.json) {
     nlohmann::ordered_json json;
     json["instructions"] = taken.result.report.instructions;

@@ -83,12 +83,7 @@ ExitCode run_convert(const ConvertArguments& arguments, const Console& console) 
     return ExitCode::ok;
   }
   const CaptureOptions options = arguments.capture.options();
-  std::unique_ptr<ByteSink> sink;
-  if (arguments.output == "-") {
-    sink = std::make_unique<StdoutSink>();
-  } else {
-    sink = std::make_unique<FileSink>(arguments.output);
-  }
+  std::unique_ptr<ByteSink> sink = open_plain_sink(arguments.output);
   Progress progress = console.progress("converting", "items");
   const ConvertResult result =
       convert_capture(arguments.captures, options, arguments.target, std::move(sink),

@@ -23,6 +23,7 @@
 #include "events/archive/recording_file.h"
 #include "formats/captures/sparse_image.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 #include "replay/trace/trace_reader.h"
 
 namespace citcat {

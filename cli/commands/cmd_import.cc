@@ -175,15 +175,13 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   // Read first: what is wrong with them is known before hours of reading a capture.
   const std::vector<SymbolModule> symbols = load_symbols(arguments.symbols);
   options.capture.internal_path = side_file_for(arguments, console);
-  const bool added_to = arguments.recover_state || !arguments.hints.empty() || !symbols.empty();
-  StagedOutput output(arguments.output,
-                      added_to ? StagedOutput::Named::at_the_end : StagedOutput::Named::at_once);
+  StagedOutput output(arguments.output);
   use_large_pages();
   Progress progress = console.progress("importing", "transactions");
   options.progress = [&progress](std::uint64_t done) { progress.update(done); };
   std::optional<RecoveredState> recovered;
   if (arguments.recover_state) {
-    recovered = recover_state_of(arguments.captures, options, output.path(),
+    recovered = recover_state_of(arguments.captures, options, output.beside("traffic"),
                                  arguments.recovery_time, console);
     options.initial_state = recovered->state;
   }

@@ -19,6 +19,7 @@
 #include "events/position_text.h"
 #include "formats/captures/sparse_image.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 #include "replay/trace/trace_reader.h"
 
 namespace citcat {
@@ -202,7 +203,7 @@ Json memory_info(const std::string& path) {
 }
 
 std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 void print_text(const Json& json, const std::string& indent, const Console& console) {

@@ -132,9 +132,7 @@ ShardDescription describe_shard(const ReplayArguments& arguments, const Recordin
 
 /// What is written to the standard output, a pipe or a device is out of our hands.
 bool can_be_taken_back(const std::string& path) {
-  const auto kind = std::filesystem::status(path).type();
-  return path != "-" && (kind == std::filesystem::file_type::not_found ||
-                         kind == std::filesystem::file_type::regular || path == "/dev/null");
+  return path.empty() || path == "/dev/null" || output_kind(path) == OutputKind::replaced;
 }
 
 /// The trace on its way to a file.
@@ -193,7 +191,7 @@ ExitCode replay_to_exporter(const ReplayArguments& arguments, const RecordingFil
 
 /// Makes the range and the output those of the share that `arguments` ask for.
 ShardDescription narrow_to_shard(ReplayArguments& arguments, const RecordingFile& file) {
-  if (arguments.output.empty() || arguments.output == "-") {
+  if (arguments.output.empty() || output_kind(arguments.output) != OutputKind::replaced) {
     throw UsageError("--shard needs -o with a file name, to which the share's number is added");
   }
   ShardDescription shard = describe_shard(arguments, file);

@@ -13,7 +13,6 @@
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
 #include "cli/staged_output.h"
-#include "cli/temporary_file.h"
 #include "events/archive/container.h"
 #include "events/archive/recording_file.h"
 #include "events/derive/event_order.h"
@@ -106,19 +105,17 @@ ExitCode run_slim(const SlimOptions& options, const Console& console) {
   const RecordingFile& full = placed.file;
   const VerifiedRun verified = verified_run(full, console);
   const std::vector<SymbolModule> symbols = full.symbols();
-  const TemporaryFile trial(output.path() + ".unverified");
   bool same = false;
   for (const bool merge : {true, false}) {
     if (same) break;
     const Recording slim = copy_for_slim(full.recording(), verified, merge);
-    same = write_and_verify(trial.path(), slim, verified.digests, symbols, console);
+    same = write_and_verify(output.path(), slim, verified.digests, symbols, console);
   }
   // The replay of the full recording could consult the evidence; this one cannot.
   if (!same) {
     throw UsageError(options.input +
                      " needs its evidence to replay: without it the run is another");
   }
-  std::filesystem::rename(trial.path(), output.path());
   const auto bytes = std::filesystem::file_size(output.path());
   output.finish();
   print_result(options, full, verified, bytes, console);

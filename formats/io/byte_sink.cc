@@ -31,10 +31,14 @@ void StdoutSink::write(std::span<const std::uint8_t> bytes) {
   }
 }
 
+std::unique_ptr<ByteSink> open_plain_sink(const std::string& path) {
+  if (is_standard_output(path)) return std::make_unique<StdoutSink>();
+  return std::make_unique<FileSink>(path);
+}
+
 std::unique_ptr<ByteSink> open_sink(const std::string& path) {
   if (path.empty()) return std::make_unique<NullSink>();
-  if (path == "-") return std::make_unique<StdoutSink>();
-  auto file = std::make_unique<FileSink>(path);
+  auto file = open_plain_sink(path);
   if (!path.ends_with(".zst")) return file;
   const int workers = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
   return std::make_unique<ZstdSink>(std::move(file), kStreamLevel, workers);

@@ -42,7 +42,7 @@ class NullSink final : public ByteSink {
   std::uint64_t size_ = 0;
 };
 
-/// A file that appears under its name when finish() returns. Interrupted, the old file of that name
+/// A file that appears under its name when finish() returns. Abandoned, the old file of that name
 /// stays as it was, and what was written stays as `path.partial`.
 class FileSink final : public ByteSink {
  public:
@@ -61,6 +61,9 @@ class StdoutSink final : public ByteSink {
   void write(std::span<const std::uint8_t> bytes) override;
   void finish() override {}
 };
+
+/// The sink of a file that is not compressed, whatever its name: "-" is the standard output.
+std::unique_ptr<ByteSink> open_plain_sink(const std::string& path);
 
 /// The sink a path stands for: "-" the standard output, "*.zst" a compressed file, "" nothing,
 /// anything else a plain file.

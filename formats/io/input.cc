@@ -7,6 +7,7 @@
 #include "formats/io/atomic_file.h"
 #include "formats/io/decompression.h"
 #include "formats/io/error.h"
+#include "formats/io/memory_limit.h"
 #include "formats/io/once_input.h"
 #include "formats/io/stored_bytes.h"
 
@@ -137,6 +138,7 @@ std::vector<std::uint8_t> read_whole_file(const std::string& path, std::uint64_t
   InputStream input(path);
   std::vector<std::uint8_t> all;
   for (auto block = input.next_block(); !block.empty(); block = input.next_block()) {
+    require_memory(all.size() + block.size(), input.name(), all.size(), "the whole file");
     if (block.size() > max_bytes - all.size()) {
       throw FormatError(input.name(), all.size(),
                         "expected at most " + std::to_string(max_bytes) + " bytes, found more");

@@ -1,6 +1,7 @@
 #include "formats/io/mapped_file.h"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/iostreams/device/mapped_file.hpp>
 
 #include "formats/io/error.h"
@@ -11,6 +12,7 @@ namespace {
 /// Of this size are the largest pages that the system's cache has; pieces begin where one can.
 constexpr std::uint64_t kLargePage = std::uint64_t{1} << 21;
 constexpr std::uint64_t kPieceBytes = 4 * kLargePage;
+std::atomic<bool> allowed{false};
 static_assert(kPieceBytes >= kLargePage + MappedFile::kMaxAtOnce);
 
 }  // namespace
@@ -22,9 +24,12 @@ struct MappedFile::Window {
 MappedFile::MappedFile(int descriptor, const std::string& name, const FileWatch& watch)
     : descriptor_(descriptor), name_(name), watch_(watch), window_(std::make_unique<Window>()) {}
 
+void MappedFile::allow() { allowed = true; }
+
 MappedFile::~MappedFile() { unmap(); }
 
 std::unique_ptr<MappedFile> MappedFile::open(int descriptor, const std::string& name) {
+  if (!allowed) return nullptr;
   const FileWatch watch(descriptor, name);
   if (!watch.is_regular() || watch.size() < kLeastBytes) return nullptr;
   std::unique_ptr<MappedFile> file(new MappedFile(descriptor, name, watch));

@@ -64,6 +64,7 @@ class KtSegmentDecoder final : public SegmentDecoder {
   std::unique_ptr<KtModel> model_;
   std::unique_ptr<RangeDecoder> coder_;
   Hasher128 hasher_;
+  std::uint64_t decoded_bytes_ = 0;  ///< of KT, so far
   Hash128 expected_hash_;
   std::uint64_t records_left_ = 0, bytes_left_ = 0;
 };

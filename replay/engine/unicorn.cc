@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-#define CITCAT_DEFINE(name) decltype(&::name) name = nullptr;
+#define CITCAT_DEFINE(name) LibraryFunction<decltype(&::name)> name;
 CITCAT_UNICORN_FUNCTIONS(CITCAT_DEFINE)
 #undef CITCAT_DEFINE
 
@@ -31,11 +31,12 @@ class Library {
     if (handle_ == nullptr) fail();
   }
   template <typename Function>
-  void find(Function& function, const char* name) const {
+  void find(LibraryFunction<Function>& function, const char* name) const {
     void* const symbol = ::dlsym(handle_, name);
     if (symbol == nullptr) fail();
     function = reinterpret_cast<Function>(symbol);
   }
+  void redirect() const { redirect_library_calls(handle_); }
 
  private:
   void* handle_;  ///< stays open: engines may be made until the program ends
@@ -46,6 +47,7 @@ void find_functions() {
 #define CITCAT_FIND(name) library.find(name, #name);
   CITCAT_UNICORN_FUNCTIONS(CITCAT_FIND)
 #undef CITCAT_FIND
+  library.redirect();
 }
 
 }  // namespace

@@ -131,8 +131,9 @@ void CheckpointTaker::take(const Replayer& replayer) {
 }
 
 void CheckpointTaker::append_to(const std::string& path, Position end,
-                                std::vector<Adoption> adoptions) {
-  RecordingAppender archive(path);
+                                std::vector<Adoption> adoptions,
+                                const std::optional<Hash128>& recording) {
+  RecordingAppender archive(path, recording);
   writer_.append_to(archive, {replay_identity(), end, std::move(adoptions)});
   archive.finish();
 }

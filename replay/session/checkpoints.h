@@ -92,9 +92,10 @@ class CheckpointTaker {
   std::uint64_t spacing() const { return every_; }
   std::size_t count() const { return writer_.size(); }
 
-  /// Adds what was taken to the archive of the recording. `end` and `adoptions` are the replay's.
-  /// Once.
-  void append_to(const std::string& path, Position end, std::vector<Adoption> adoptions);
+  /// Adds what was taken to the archive of the recording. `end` and `adoptions` are the replay's,
+  /// `recording` as RecordingAppender has it. Once.
+  void append_to(const std::string& path, Position end, std::vector<Adoption> adoptions,
+                 const std::optional<Hash128>& recording = std::nullopt);
 
  private:
   CheckpointSeriesWriter writer_;
