@@ -224,7 +224,7 @@ Json state_json(const CpuState& state) {
 }
 
 std::string plain_value(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 /// Values of a JSON object as one line for people.
