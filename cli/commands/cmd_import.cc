@@ -136,17 +136,19 @@ std::string side_file_for(const ImportArguments& arguments, const Console& conso
   if (!arguments.internal.empty() || arguments.captures.size() != 1) return arguments.internal;
   const auto found = find_side_file(arguments.captures[0]);
   if (!found) return "";
-  console.note("values that cross no bus are taken from " + *found + ", which lies beside the capture");
+  console.note("values that cross no bus are taken from " + *found +
+               ", which lies beside the capture");
   return *found;
 }
 
-/// A monitor in an emulator knows values that cross no bus. Without them a program that asks for one
-/// cannot be replayed any further.
+/// A monitor in an emulator knows values that cross no bus. Without them a program that asks for
+/// one cannot be replayed any further.
 void warn_of_missing_values(const ImportOptions& options, ImportResult& result) {
   const bool asks = result.cpu == CpuModel::pentium || result.cpu == CpuModel::p6;
   if (!options.capture.internal_path.empty() || result.format != "machine" || !asks) return;
   result.warnings.push_back(
-      "no values that cross no bus (RDTSC, RDMSR, CPUID): a replay ends at the first instruction that "
+      "no values that cross no bus (RDTSC, RDMSR, CPUID): a replay ends at the first instruction "
+      "that "
       "asks for one; name their file with --internal, or say --internal none");
 }
 
@@ -230,9 +232,9 @@ CommandRun define_import(CLI::App& app) {
                  "Only this segment of the capture, from 0 (default: each with a state)");
   app.add_flag("--no-provenance", arguments->no_provenance,
                "Do not keep what tells the capture file: the same bytes from any rendering of it");
-  app.add_option("--internal", arguments->internal,
-                 "Values that cross no bus (RDTSC, RDMSR, CPUID), as a monitor wrote them; none: leave "
-                 "out those that lie beside the capture")
+  app.add_option(
+         "--internal", arguments->internal,
+         "Values that cross no bus (default: beside the capture, .side.csv; none: leave them out)")
       ->type_name(kFileType);
   app.add_option("--hints", arguments->hints,
                  "Corrections to keep in the recording, as `explain` wrote them")

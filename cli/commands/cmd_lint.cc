@@ -71,7 +71,7 @@ ExitCode run_lint(const LintArguments& arguments, const Console& console) {
 
 CommandRun define_lint(CLI::App& app) {
   auto arguments = std::make_shared<LintArguments>();
-  app.add_option("CAPTURE", arguments->captures, "Capture files; .gz .xz .zst are read as they are")
+  app.add_option("CAPTURE", arguments->captures, "Capture files; .gz .bz2 .xz .zst are read as they are")
       ->required();
   arguments->capture.define(app);
   app.add_flag("--json", arguments->json, "Print one line of JSON");

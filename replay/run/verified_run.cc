@@ -58,10 +58,10 @@ CheckpointedRun verify_once(const RecordingFile& file, const std::string& path, 
                             const std::function<void(Position)>& progress) {
   if (logger.at(LogLevel::info)) logger.write("verified once, to be streamed from then on");
   CheckpointTaker::Options options;
-  options.max_bytes =
-      std::clamp(file.container().file_bytes() / 8, kLeastRoom, options.max_bytes);
+  options.max_bytes = std::clamp(file.container().file_bytes() / 8, kLeastRoom, options.max_bytes);
   CheckpointedRun result = run_with_checkpoints(file, options, progress);
-  if (!result.sure() || placed_now || path == "-" || is_once_input(path)) return result;
+  const bool lasting = !placed_now && file.placements().empty();  // Checkpoints::beginning()
+  if (!result.sure() || !lasting || path == "-" || is_once_input(path)) return result;
   try {
     result.taker.append_to(path, result.run.end, result.run.adoptions);
   } catch (const Error& error) {

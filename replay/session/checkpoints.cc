@@ -40,6 +40,7 @@ std::optional<Checkpoints::Start> Checkpoints::start_for(const ReplayRange& rang
 }
 
 std::optional<Checkpoints::Start> Checkpoints::beginning(bool strict) const {
+  if (!file_.placements().empty()) return std::nullopt;
   for (std::size_t s = 0; s < series_.size(); ++s) {
     if (usable(series_[s].run(), strict)) return Start{s, std::nullopt, 0, series_[s].run().end};
   }

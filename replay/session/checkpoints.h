@@ -39,8 +39,9 @@ class Checkpoints {
   /// Strictly before, because what is delivered at a boundary has happened when a checkpoint is
   /// taken there. `strict`: none of a replay that took results over from the evidence.
   std::optional<Start> start_for(const ReplayRange& range, bool strict = false) const;
-  /// The beginning of a run that was compared when its checkpoints were taken, if any; also where it
-  /// was too short to take one.
+  /// The beginning of a run that was compared when its checkpoints were taken, if any; also where
+  /// it was too short to take one. None of a recording whose interrupts a search has put in their
+  /// places: another search may put them elsewhere.
   std::optional<Start> beginning(bool strict = false) const;
   /// The beginning and the checkpoints, in their order, of the series that has most of those a
   /// replay may start from; empty when there are none.
