@@ -21,6 +21,9 @@ namespace {
 constexpr std::uint32_t kHidden = kFlagRf | kFlagVm;
 constexpr std::uint8_t kIndirectLink = 2;
 /// The area of the largest block, addresses of 64 instructions, and what a copy may go beyond it.
+constexpr std::uint64_t kNoCodePage = ~std::uint64_t{0};  ///< of State::code_pages
+/// Instructions between two looks at what ends the run.
+constexpr std::uint64_t kLongestRun = std::uint64_t{1} << 40;
 constexpr std::size_t kAreaBytes = 1024;
 
 std::size_t tlb_index(std::uint32_t linear) { return linear >> 12 & (fast::kTlbEntries - 1); }
@@ -108,7 +111,8 @@ void FastTier::begin() {
   take_segments();
   eip_ = cpu_.engine.eip();
   iteration_ = 0;
-  limit_ = cpu_.blocks_until;
+  // Where nothing ends the run there is no limit, and no signed number of instructions to it.
+  limit_ = std::min(cpu_.blocks_until, cpu_.position.instruction + kLongestRun);
   s.left = static_cast<std::int64_t>(limit_ - cpu_.position.instruction);
 }
 
