@@ -20,11 +20,11 @@ namespace {
 /// What images of EFLAGS never show.
 constexpr std::uint32_t kHidden = kFlagRf | kFlagVm;
 constexpr std::uint8_t kIndirectLink = 2;
-/// The area of the largest block, addresses of 64 instructions, and what a copy may go beyond it.
 constexpr std::uint64_t kNoCodePage = ~std::uint64_t{0};  ///< of State::code_pages
 /// Instructions between two looks at what ends the run.
 constexpr std::uint64_t kLongestRun = std::uint64_t{1} << 40;
 constexpr std::size_t kAreaBytes = 1024;
+/// The area of the largest block, addresses of 64 instructions, and what a copy may go beyond it.
 
 std::size_t tlb_index(std::uint32_t linear) { return linear >> 12 & (fast::kTlbEntries - 1); }
 
@@ -78,7 +78,7 @@ void FastTier::forget_pages() {
   for (auto& state : states_) {
     for (TlbEntry& entry : state->reads) entry.tag = TlbEntry::kNone;
     for (TlbEntry& entry : state->writes) entry.tag = TlbEntry::kNone;
-    state->code_pages.fill(~std::uint64_t{0});
+    state->code_pages.fill(kNoCodePage);
   }
 }
 
@@ -92,6 +92,24 @@ void FastTier::check_pages() {
 }
 
 // ---------------------------------------------------------------------------------------------
+/// Mmu::translate_quietly(). What the TLB loses when it takes a page in had the page's place there,
+/// and so has it in each table here: nothing else is to be dropped.
+std::optional<Translation> FastTier::translate(std::uint32_t linear, Access access) {
+  check_pages();
+  const auto known = cpu_.mmu.translate_quietly(LinearAddr{linear}, access, cpu_.user_mode());
+  if (!stale_ && epoch_ == cpu_.mmu.epoch()) return known;
+  stale_ = false;
+  epoch_ = cpu_.mmu.epoch();
+  static_assert(Mmu::kDataEntries % fast::kTlbEntries == 0 &&
+                Mmu::kCodeEntries % fast::kCodePages == 0);
+  const std::size_t index = tlb_index(linear), code_index = linear >> 12 & (fast::kCodePages - 1);
+  for (auto& state : states_) {
+    state->reads[index].tag = state->writes[index].tag = TlbEntry::kNone;
+    state->code_pages[code_index] = kNoCodePage;
+  }
+  return known;
+}
+
 // To and from the engine
 
 /// Takes the state over from the engine.
@@ -193,8 +211,7 @@ void FastTier::run() {
 /// Where the code of a page lies; false where looking it up has an effect.
 bool FastTier::find_code_page(std::uint32_t linear, PhysAddr& frame) {
   cpu_.position.instruction = position();
-  const auto known =
-      cpu_.mmu.translate_quietly(LinearAddr{linear}, Access::execute, cpu_.user_mode());
+  const auto known = translate(linear, Access::execute);
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
   frame = known->frame;
   return true;
@@ -565,9 +582,7 @@ void FastTier::note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr
 bool FastTier::fill(std::uint32_t linear, bool write) {
   State& s = *s_;
   const std::uint32_t page = linear & ~kPageMask;
-  const auto known = cpu_.mmu.translate_quietly(
-      LinearAddr{page}, write ? Access::write : Access::read, cpu_.user_mode());
-  check_pages();
+  const auto known = translate(page, write ? Access::write : Access::read);
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
   const std::uint32_t frame = known->frame.page();
   if (!write && !cpu_.memory.has_defined(frame)) return false;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "replay/machine/cpu_context.h"
@@ -45,6 +46,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void take_segments();
   void forget_pages();
   void check_pages();
+  std::optional<Translation> translate(std::uint32_t linear, Access access);
   std::uint64_t position() const { return limit_ - static_cast<std::uint64_t>(s_->left); }
 
   /// How a stretch of blocks came to its end.
