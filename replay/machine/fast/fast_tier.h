@@ -83,6 +83,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   Answer resolve(fast::State& s, const fast::Op* op) override;
   bool store_made(fast::State& s) override;
   bool fill(std::uint32_t linear, bool write);
+  bool code_is_there(const fast::Block& block);
 
   CpuContext& cpu_;
   InFlight& flight_;
@@ -100,9 +101,14 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::uint32_t epoch_ = 0, mask_epoch_ = 0;
   bool stale_ = true;
   std::uint32_t eip_ = 0;
-  std::uint32_t iteration_ = 0;       ///< of the string instruction there
-  std::uint64_t limit_ = 0;           ///< of this run: first instruction not made
-  std::uint64_t careful_until_ = 0;   ///< no block is judged before this instruction
+  /// What find_block() found last, to be asked for once more before anything else is done.
+  struct Found {
+    const fast::Block* block = nullptr;
+    fast::Policy policy = fast::Policy::plain;
+  } found_;
+  std::uint32_t iteration_ = 0;                 ///< of the string instruction there
+  std::uint64_t limit_ = 0;                     ///< of this run: first instruction not made
+  std::uint64_t careful_until_ = 0;             ///< no block is judged before this instruction
   const DecodedInstruction* string_ = nullptr;  ///< in progress
   std::vector<std::uint8_t> area_;              ///< of one block
   std::vector<BlockStore> stores_told_;
