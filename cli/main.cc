@@ -1,5 +1,7 @@
 // The program: picks the command, and is the one place where exceptions become exit codes.
 
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <exception>
@@ -26,6 +28,15 @@ std::string example_footer(const std::string& example) {
     if (character == '\n') footer += "  ";
   }
   return footer + "\n";
+}
+
+/// Large tables come from the system, which has zeros, and not from memory used before, which would
+/// have to be cleared as a whole: the C library changes over to that by itself once a large table has
+/// been given back.
+void keep_large_tables_apart() {
+  constexpr int kLarge = 1 << 20, kKept = 1 << 26;  // bytes
+  mallopt(M_MMAP_THRESHOLD, kLarge);
+  mallopt(M_TRIM_THRESHOLD, kKept);
 }
 
 /// Parses the command line and runs the command it names.
@@ -101,6 +112,7 @@ ExitCode run_and_report(int argc, char** argv) {
 }  // namespace citcat
 
 int main(int argc, char** argv) {
+  citcat::keep_large_tables_apart();
   citcat::install_interrupt_handler();
   return static_cast<int>(citcat::run_and_report(argc, argv));
 }
