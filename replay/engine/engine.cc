@@ -45,6 +45,11 @@ int cpu_model_number(CpuModel model) {
   return instructions == InstructionSet::pentium ? UC_CPU_X86_PENTIUM : UC_CPU_X86_QEMU64;
 }
 
+/// An address as the library hands it over, which has 64 bits of it in every mode.
+LinearAddr linear_of(std::uint64_t address) {
+  return LinearAddr{static_cast<std::uint32_t>(address)};
+}
+
 }  // namespace
 
 /// The engine's callbacks, as it wants them.
@@ -52,15 +57,7 @@ struct Engine::Hooks {
   static void code(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
     Engine& e = *static_cast<Engine*>(user);
     e.end_translation();
-    e.guarded_until_exception(
-        [&] { e.client_.on_instruction(static_cast<std::uint32_t>(address), size); });
-  }
-  static void block(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
-    auto* const block = static_cast<TranslatedBlock*>(user);
-    Engine& e = *block->engine;
-    e.end_translation();
-    // The engine looks whether to stop before it reports a block.
-    e.guarded([&] { e.client_.on_block(static_cast<std::uint32_t>(address), size, *block); });
+    e.guarded_until_exception([&] { e.client_.on_instruction(linear_of(address), size); });
   }
   static void interrupt(uc_engine*, std::uint32_t number, void* user) {
     Engine& e = *static_cast<Engine*>(user);
@@ -102,7 +99,8 @@ struct Engine::Hooks {
     if (e.identity_) {
       translation = Translation{PhysAddr{page}, true};
     } else {
-      e.guarded_until_exception([&] { translation = e.client_.on_translate(page, access); });
+      e.guarded_until_exception(
+          [&] { translation = e.client_.on_translate(LinearAddr{page}, access); });
     }
     // Looked at here, because with a hook of the library's for it every load goes the slow way.
     const bool unmapped = translation && e.host_page(translation->frame.page()) == nullptr;
@@ -110,7 +108,7 @@ struct Engine::Hooks {
     if (!translation || unmapped) {
       e.watch(false);
       e.translation_fault_ = true;
-      e.fault_page_ = page;
+      e.fault_page_ = LinearAddr{page};
       e.fault_access_ = access;
       return false;
     }
@@ -133,13 +131,12 @@ std::string Engine::version() {
          std::to_string(v >> 8 & 0xff);
 }
 
-Engine::Engine(CpuModel model, HookMode mode, EngineClient& client)
-    : Engine(RawTag{}, model, mode, client) {
+Engine::Engine(CpuModel model, EngineClient& client) : Engine(RawTag{}, model, client) {
   static std::once_flag proven;
   std::call_once(proven, prove_engine);
 }
 
-Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
+Engine::Engine(RawTag, CpuModel model, EngineClient& client)
     : client_(client), host_pages_(std::size_t{1} << 20) {
   load_unicorn();
   // 32-bit mode for every guest: in 16-bit mode the library reports linear addresses as IP.
@@ -153,7 +150,7 @@ Engine::Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client)
     watch_translations();
     check(uc_ctl_tlb_mode(uc_, UC_TLB_VIRTUAL), "take address translation over");
     raise_snapshot_level();
-    install_hooks(mode);
+    install_hooks();
     put<std::uint32_t>(kInterceptExceptions, 0xffffffff);
     put<std::uint32_t>(kOldException, 0xffffffff);
     put<std::uint64_t>(kIntercept, 0);
@@ -178,7 +175,7 @@ void Engine::close() {
   for (const std::span<std::uint8_t> m : second_mappings_) munmap(m.data(), m.size());
 }
 
-void Engine::install_hooks(HookMode mode) {
+void Engine::install_hooks() {
   uc_hook hook = 0;
   void* self = this;
   // A range that begins after it ends means "everywhere" to the library.
@@ -194,23 +191,7 @@ void Engine::install_hooks(HookMode mode) {
   check(uc_hook_add(uc_, &hook, UC_HOOK_INSN, reinterpret_cast<void*>(&Hooks::out), self, 1, 0,
                     UC_X86_INS_OUT),
         "hook OUT");
-  // A handle is the address of the library's `struct hook`.
-  const auto description = [&](std::uintptr_t user) {
-    char* const found = reinterpret_cast<char*>(hook);
-    std::array<std::uint64_t, 2> range{};
-    std::uintptr_t given = 0;
-    std::memcpy(range.data(), found + kRangeInHook, sizeof range);
-    std::memcpy(&given, found + kUserInHook, sizeof given);
-    if (range[0] == 1 && range[1] == 0 && given == user) return found;
-    throw InternalError("engine: a hook of Unicorn " + version() +
-                        " is not described as 2.1.1 does");
-  };
-  if (mode == HookMode::blocks) {
-    add(UC_HOOK_BLOCK, &Hooks::block);
-    block_hook_ = description(reinterpret_cast<std::uintptr_t>(self));
-  }
   add(UC_HOOK_CODE, &Hooks::code);
-  code_hook_ = description(reinterpret_cast<std::uintptr_t>(self));
   watch(false);
 }
 
@@ -344,7 +325,7 @@ void Engine::invalidate_code(PhysAddr address, std::uint32_t size) {
   // the moment, that is by physical address.
   flush_tlb();
   identity_ = true;
-  uc_ctl_remove_cache(uc_, std::uint64_t{address.value}, std::uint64_t{address.value} + size);
+  uc_ctl_remove_cache(uc_, address.value, address.value + size);
   identity_ = false;
   flush_tlb();
 }
@@ -356,10 +337,9 @@ void Engine::flush_code() {
   code_cache_.stop();
 }
 
-bool Engine::forget_code(std::uint32_t linear) {
+bool Engine::forget_code(LinearAddr linear) {
   translation_fault_ = false;
-  check(uc_ctl_remove_cache(uc_, std::uint64_t{linear}, std::uint64_t{linear} + 1),
-        "forget translated code");
+  check(uc_ctl_remove_cache(uc_, linear.value, linear.value + 1), "forget translated code");
   return !translation_fault_;
 }
 

@@ -93,49 +93,32 @@ struct Translation {
 
 class Engine;
 
-/// Base of what a client keeps of a block of code that was translated.
-struct TranslatedBlock {
-  Engine* engine = nullptr;  ///< to be set before it is given to that engine
-  std::uint32_t mark = 0;    ///< the client's; 0 in Engine::unnamed()
-};
-
 /// What the engine tells while it runs. All members are called inside the engine's loop; an
 /// exception thrown by one stops the run and is rethrown by Engine::run().
 class EngineClient {
  public:
   virtual ~EngineClient() = default;
-  /// Before the block that begins at `linear` is translated. What is returned, or Engine::unnamed()
-  /// for null, comes with each on_block() of this translation, and must live until it is forgotten.
-  virtual TranslatedBlock* on_translation(std::uint32_t linear) = 0;
-  /// Of the block being translated, before the instruction at `linear` is: whether it is to be
-  /// reported. HookMode::instructions reports all.
-  virtual bool reports(std::uint32_t linear) = 0;
-  /// Before the instruction at `linear` is translated, in any HookMode: where those of its LOCK
-  /// prefixes lie that the library must not see (docs/engine.md, "What the library never sees"). It
-  /// finds a harmless prefix there. The instruction is to be reported, and must not be executed.
-  virtual std::span<const PhysAddr> hides(std::uint32_t linear) {
+  /// Before the block that begins at `linear` is translated.
+  virtual void on_translation(LinearAddr linear) = 0;
+  /// Before the instruction at `linear` is translated: where those of its LOCK prefixes lie that
+  /// the library must not see (docs/engine.md, "What the library never sees"). It finds a harmless
+  /// prefix there. The instruction must not be executed.
+  virtual std::span<const PhysAddr> hides(LinearAddr linear) {
     static_cast<void>(linear);
     return {};
   }
   /// Before each instruction, and before each iteration of a REP instruction (plus once for its
   /// final count check). `linear` is CS.base + EIP.
-  virtual void on_instruction(std::uint32_t linear, std::uint32_t size) = 0;
-  /// Before each translated block of `size` bytes. `block`: see on_translation().
-  virtual void on_block(std::uint32_t linear, std::uint32_t size, TranslatedBlock& block) = 0;
+  virtual void on_instruction(LinearAddr linear, std::uint32_t size) = 0;
   /// Exception or software interrupt. `vector` 0..255; `software` for INT n, INT3, INTO (EIP is
   /// then the next instruction), else EIP is the faulting instruction, or the next one for #DB.
   virtual void on_exception(std::uint32_t vector, bool software) = 0;
   /// The engine needs a translation for the page at `linear`. nullopt ends the run with
   /// EngineStop::translation_fault before the access, with EIP at its instruction (for a fetch: at
   /// the instruction the block being translated begins with).
-  virtual std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) = 0;
+  virtual std::optional<Translation> on_translate(LinearAddr linear, EngineAccess access) = 0;
   virtual std::uint32_t on_in(std::uint16_t port, std::uint32_t size) = 0;
   virtual void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) = 0;
-};
-
-enum class HookMode {
-  instructions,  ///< on_instruction
-  blocks,        ///< on_block, and on_instruction where reports() says
 };
 
 /// Why Engine::run() came back.
@@ -149,7 +132,7 @@ class Engine {
  public:
   /// Opens an engine for `model` and runs the start-up proof once per process. Throws
   /// InternalError with the reason when the library is not what is relied on.
-  Engine(CpuModel model, HookMode mode, EngineClient& client);
+  Engine(CpuModel model, EngineClient& client);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -180,21 +163,19 @@ class Engine {
   bool code_cache_needs_flush() const { return code_cache_.half_full(); }
   /// Forgets the blocks of which the byte at `linear` is part; false when on_translate() does not
   /// tell where it lies. Between runs only.
-  bool forget_code(std::uint32_t linear);
+  bool forget_code(LinearAddr linear);
 
   /// Runs from the current CS:EIP until a client stops it or it fails.
   EngineStop run();
-  /// Ends the run before the instruction or block being reported (call inside a client member); of
-  /// no effect between runs.
+  /// Ends the run before the instruction being reported (call inside a client member); of no effect
+  /// between runs.
   void stop();
   /// Why run() failed.
   const std::string& failure() const { return failure_; }
-  /// Stands for all blocks of which the client keeps nothing.
-  const TranslatedBlock& unnamed() const { return unnamed_; }
 
   // Registers, read and written in place. Between runs, and inside on_exception, everything may be
-  // written; inside on_instruction and on_block reading is exact, and what is written takes
-  // effect only after stop(), but for general registers inside on_instruction.
+  // written; inside on_instruction reading is exact, and what is written takes effect only after
+  // stop(), but for general registers.
   std::uint32_t gpr(int i) const { return get<std::uint32_t>(env_layout::kRegs + 8u * index(i)); }
   void set_gpr(int i, std::uint32_t v) { put<std::uint64_t>(env_layout::kRegs + 8u * index(i), v); }
   /// The register file as the engine holds it: 8 x u64 in Gpr order, low halves valid.
@@ -233,7 +214,7 @@ class Engine {
   std::uint32_t a20_mask() const { return get<std::uint32_t>(env_layout::kA20Mask); }
   std::uint32_t error_code() const { return get<std::uint32_t>(env_layout::kErrorCode); }
   /// Linear page and kind of the access that ended the run with translation_fault.
-  std::uint32_t fault_page() const { return fault_page_; }
+  LinearAddr fault_page() const { return fault_page_; }
   EngineAccess fault_access() const { return fault_access_; }
   /// x87, MMX and SSE state as an FXSAVE image (Intel SDM vol. 1, 10.5.1).
   void read_fx(std::span<std::uint8_t, 512> image) const;
@@ -266,7 +247,7 @@ class Engine {
  private:
   friend void prove_engine();
   struct RawTag {};
-  Engine(RawTag, CpuModel model, HookMode mode, EngineClient& client);
+  Engine(RawTag, CpuModel model, EngineClient& client);
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   static std::size_t segment_offset(int i) {
     return env_layout::kSegments + env_layout::kSegmentBytes * index(i);
@@ -287,15 +268,15 @@ class Engine {
   void write_table(std::size_t offset, TableRegister t);
   /// All of the library's own state.
   std::span<char> library_state() const;
-  void install_hooks(HookMode mode);
+  void install_hooks();
   /// Has the library ask watch_translation() about every address before it is translated.
   void watch_translations();
   void watch(bool on);
   static int compare_exits(const void* address, const void*, void* user);
-  void watch_translation(std::uint32_t linear);
+  void watch_translation(LinearAddr linear);
   // Prefixes that the library must not see (EngineClient::hides()), and what it finds there.
   static constexpr std::uint8_t kLock = 0xf0, kHarmless = 0x3e;  // DS
-  void hide(std::uint32_t linear);
+  void hide(LinearAddr linear);
   void show();
   void put_in_hidden(std::uint8_t prefix) {
     for (std::uint8_t* const at : hidden_) *at = prefix;
@@ -306,8 +287,6 @@ class Engine {
     translating_ = Translating::nothing;
     show();
   }
-  void report(bool reported);
-  void name_block(TranslatedBlock* block);
   void find_env();
   void raise_snapshot_level();
   void set_snapshot_level(std::int32_t level);
@@ -334,15 +313,11 @@ class Engine {
 
   uc_struct* uc_ = nullptr;
   char* env_ = nullptr;
-  // The library's descriptions of its hooks; block_hook_ is null in HookMode::instructions.
-  char* code_hook_ = nullptr;
-  char* block_hook_ = nullptr;
-  TranslatedBlock unnamed_{this};
   char* exits_ = nullptr;    ///< root of the library's tree of end addresses
   std::uintptr_t exit_ = 0;  ///< value held while the sentinel end address is installed
   /// Where the translation in progress is.
   enum class Translating : std::uint8_t { nothing, beginning, inside } translating_{};
-  std::uint32_t translating_at_ = 0;   ///< address asked about last
+  LinearAddr translating_at_;          ///< address asked about last
   std::vector<std::uint8_t*> hidden_;  ///< prefixes of the instruction there
   EngineClient& client_;
   ZeroedArray<std::uint8_t*> host_pages_;
@@ -352,7 +327,7 @@ class Engine {
   bool running_ = false;   ///< inside run()
   bool identity_ = false;  ///< translations are asked for by physical address just now
   bool translation_fault_ = false;
-  std::uint32_t fault_page_ = 0;
+  LinearAddr fault_page_;
   EngineAccess fault_access_ = EngineAccess::read;
   std::exception_ptr pending_;
   std::string failure_;

@@ -23,20 +23,14 @@ constexpr std::uint32_t kData = 0x9000;
 /// Stops at the first exception and keeps what was said of it.
 class ProofClient : public EngineClient {
  public:
-  void on_instruction(std::uint32_t linear, std::uint32_t) override {
+  void on_instruction(LinearAddr linear, std::uint32_t) override {
     ++instructions;
-    if (linear == shortened && engine->gpr(kEcx) > 1) engine->set_gpr(kEcx, 1);
+    if (linear.value == shortened && engine->gpr(kEcx) > 1) engine->set_gpr(kEcx, 1);
   }
-  TranslatedBlock* on_translation(std::uint32_t linear) override {
-    translated.push_back(linear);
-    return linear == named ? &block : nullptr;
-  }
-  bool reports(std::uint32_t linear) override {
-    asked.push_back(linear);
-    return linear != unreported;
-  }
-  void on_block(std::uint32_t linear, std::uint32_t, TranslatedBlock& met) override {
-    if (&met == &block) named_met.push_back(linear);
+  void on_translation(LinearAddr linear) override { translated.push_back(linear.low32()); }
+  std::span<const PhysAddr> hides(LinearAddr linear) override {
+    asked.push_back(linear.low32());
+    return {};
   }
   void on_exception(std::uint32_t vector_, bool software_) override {
     vector = vector_;
@@ -46,10 +40,10 @@ class ProofClient : public EngineClient {
     down = engine->strings_run_down();
     engine->stop();
   }
-  std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess) override {
-    if (linear == kAbsent) return std::nullopt;
-    return Translation{PhysAddr{linear == kMoved ? kMovedTo : linear}, true,
-                       linear == kData && data_only};
+  std::optional<Translation> on_translate(LinearAddr linear, EngineAccess) override {
+    if (linear.value == kAbsent) return std::nullopt;
+    return Translation{PhysAddr{linear.value == kMoved ? kMovedTo : linear.low32()}, true,
+                       linear.value == kData && data_only};
   }
   std::uint32_t on_in(std::uint16_t port, std::uint32_t) override { return port + 1u; }
   void on_out(std::uint16_t, std::uint32_t, std::uint32_t value) override { out = value; }
@@ -57,11 +51,9 @@ class ProofClient : public EngineClient {
   Engine* engine = nullptr;
   std::uint32_t vector = 0, eip = 0, error = 0, out = 0, instructions = 0;
   bool software = false, down = false;
-  bool data_only = true;                    ///< no code was translated from kData
-  std::uint32_t named = 0, unreported = 0;  ///< a block and an instruction
-  std::uint32_t shortened = 0;              ///< a repeated string, of which one iteration is left
-  TranslatedBlock block;
-  std::vector<std::uint32_t> translated, asked, named_met;
+  bool data_only = true;        ///< no code was translated from kData
+  std::uint32_t shortened = 0;  ///< a repeated string, of which one iteration is left
+  std::vector<std::uint32_t> translated, asked;
 };
 
 void expect(bool holds, const char* property) {
@@ -163,12 +155,9 @@ void prove_exceptions(Proof& on) {
   expect(on.client.vector == 6 && on.client.eip == kCode, "UD2 does not raise #UD");
 }
 
-/// Each block is told before it is translated, then each of its instructions, which are reported
-/// as was said then. The block is known by its name from then on.
+/// Each block is told before it is translated, then each of its instructions; all are reported.
 void prove_blocks(Proof& on) {
   on.poke(kCode, {0x90, 0x90, 0x90, 0xe2, 0xfd, 0xcd, 0x21});
-  on.client.named = kCode;
-  on.client.unreported = kCode + 1;
   on.client.translated.clear();
   on.client.asked.clear();
   on.client.instructions = 0;
@@ -179,17 +168,14 @@ void prove_blocks(Proof& on) {
   expect(on.client.asked ==
              std::vector{kCode, kCode + 1, kCode + 2, kCode + 3, kCode + 2, kCode + 3, kCode + 5},
          "instructions are not told before they are translated");
-  on.client.named = on.client.unreported = 0;
+  expect(on.client.instructions == 7, "instructions are not reported");
+  const std::size_t before = on.client.translated.size();
+  on.engine.forget_code(LinearAddr{kCode});
   on.engine.set_gpr(kEcx, 1);
   on.engine.set_eip(kCode);
-  expect(on.engine.run() == EngineStop::requested && on.client.instructions == 6 + 4,
-         "instructions are not reported as was said when they were translated");
-  expect(on.client.named_met == std::vector{kCode, kCode}, "a translated block has lost its name");
-  on.engine.forget_code(kCode);
-  on.engine.set_gpr(kEcx, 1);
-  on.engine.set_eip(kCode);
-  expect(on.engine.run() == EngineStop::requested && on.client.instructions == 6 + 4 + 5 &&
-             on.client.named_met.size() == 2,
+  expect(on.engine.run() == EngineStop::requested && on.client.instructions == 7 + 5,
+         "instructions are not reported once more");
+  expect(on.client.translated.size() > before && on.client.translated[before] == kCode,
          "forgotten code is not translated again");
 }
 
@@ -203,8 +189,9 @@ void prove_translation(Proof& on) {
   on.engine.set_gpr(kEcx, 0x77);
   expect(on.engine.run() == EngineStop::translation_fault, "an absent page does not end the run");
   expect(on.engine.gpr(kEax) % 256 == 0x5a, "translations given are not used");
-  expect(on.engine.fault_page() == kAbsent && on.engine.fault_access() == EngineAccess::read &&
-             on.engine.eip() == kCode + 5 && on.engine.gpr(kEcx) == 0x77,
+  expect(on.engine.fault_page().value == kAbsent &&
+             on.engine.fault_access() == EngineAccess::read && on.engine.eip() == kCode + 5 &&
+             on.engine.gpr(kEcx) == 0x77,
          "the place of an absent page is not precise");
 }
 
@@ -212,8 +199,8 @@ void prove_translation(Proof& on) {
 
 void prove_engine() {
   ProofClient client;
-  Engine engine(Engine::RawTag{}, CpuModel::p6, HookMode::blocks, client);
-  client.engine = client.block.engine = &engine;
+  Engine engine(Engine::RawTag{}, CpuModel::p6, client);
+  client.engine = &engine;
   engine.map(PhysAddr{0}, 0x20000);
   engine.map(PhysAddr{0x40000}, 0x1000);  // the first region must stay as it is
 

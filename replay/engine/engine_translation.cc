@@ -1,5 +1,5 @@
-// How the engine is told what to report of code that it is about to translate, and by what name to
-// hand it back (docs/engine.md, "A block at a time").
+// How the engine's client is asked about code that is about to be translated (docs/engine.md, "What
+// the library never sees").
 
 #include <array>
 #include <cstddef>
@@ -62,15 +62,6 @@ char* find_filled(const std::vector<FoundTree>& trees) {
 
 }  // namespace
 
-/// Instructions translated while this is set are reported, or not: the library looks at a hook's
-/// range when it translates, and nowhere later as long as there is one hook of the kind.
-void Engine::report(bool reported) {
-  constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
-  const auto range = reported ? std::array<std::uint64_t, 2>{1, 0}
-                              : std::array<std::uint64_t, 2>{kNowhere, kNowhere};
-  std::memcpy(code_hook_ + kRangeInHook, range.data(), sizeof range);
-}
-
 // Before a block is translated, and again before each of its instructions, the library looks
 // whether a run is to end at that address: in a tree, by a function that compares two addresses
 // (translator_loop() and disas_insn(); GTree of its glib_compat). With another function there, and
@@ -96,7 +87,7 @@ void Engine::watch_translations() {
 int Engine::compare_exits(const void* address, const void*, void* user) {
   std::uint64_t linear = 0;
   std::memcpy(&linear, address, sizeof linear);
-  static_cast<Engine*>(user)->watch_translation(static_cast<std::uint32_t>(linear));
+  static_cast<Engine*>(user)->watch_translation(LinearAddr{static_cast<std::uint32_t>(linear)});
   return 1;
 }
 
@@ -105,19 +96,11 @@ int Engine::compare_exits(const void* address, const void*, void* user) {
 void Engine::watch(bool on) {
   const std::uintptr_t root = on ? exit_ : 0;
   std::memcpy(exits_, &root, sizeof root);
-  if (on) return;
-  report(true);
-  name_block(&unnamed_);
-}
-
-/// What the callback of blocks translated from now on is given: it is part of their code.
-void Engine::name_block(TranslatedBlock* block) {
-  if (block_hook_ != nullptr) std::memcpy(block_hook_ + kUserInHook, &block, sizeof block);
 }
 
 /// Until the library has read the instruction: when it is asked about the next one, or has begun to
 /// execute, it has.
-void Engine::hide(std::uint32_t linear) {
+void Engine::hide(LinearAddr linear) {
   guarded([&] {
     for (const PhysAddr at : client_.hides(linear)) {
       std::uint8_t* const page = host_page(at.page());
@@ -137,27 +120,19 @@ void Engine::show() {
 /// `linear` is where the next block or instruction to be translated begins. Each block is asked
 /// about once more than it has instructions; one that turns out too long for the library is begun
 /// anew.
-void Engine::watch_translation(std::uint32_t linear) {
+void Engine::watch_translation(LinearAddr linear) {
   const bool first = translating_ == Translating::beginning && linear == translating_at_;
-  const std::uint32_t distance = linear - translating_at_;
+  const std::uint32_t distance = linear.minus32(translating_at_);
   const bool further = translating_ == Translating::inside && distance != 0 && distance < 16;
   translating_at_ = linear;
   show();
   if (first || further) {
     translating_ = Translating::inside;
-    if (block_hook_ != nullptr) {
-      bool reported = true;
-      guarded([&] { reported = client_.reports(linear); });
-      report(reported);
-    }
     hide(linear);
     return;
   }
   translating_ = Translating::beginning;
-  TranslatedBlock* block = nullptr;
-  guarded([&] { block = client_.on_translation(linear); });
-  report(true);
-  name_block(block != nullptr ? block : &unnamed_);
+  guarded([&] { client_.on_translation(linear); });
 }
 
 }  // namespace citcat

@@ -43,8 +43,6 @@ void check(uc_err error, const char* doing);
 CITCAT_UNICORN_FUNCTIONS(CITCAT_DECLARE)
 #undef CITCAT_DECLARE
 
-/// Where `struct hook` (uc_priv.h) keeps begin and end (u64 each), and what the callback is given.
-inline constexpr std::size_t kRangeInHook = 24, kUserInHook = 48;
 /// Permissions of the memory that the library may keep its state and the guest's in.
 inline constexpr std::string_view kLibraryData = "rw";
 

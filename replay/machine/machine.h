@@ -112,7 +112,7 @@ class Machine {
   void correct(PhysAddr captured, std::span<const std::uint8_t> bytes);
   /// Linear address of the instruction that the position names: the next one, or the one at which
   /// run() was left by an exception.
-  std::uint32_t next_linear() const;
+  LinearAddr next_linear() const;
   /// How often page tables are read; what the guest sees is the same.
   void set_walk_policy(WalkPolicy policy) { cpu_.mmu.set_walk_policy(policy); }
   void set_polling(bool on) { cpu_.polling = on; }

@@ -26,12 +26,12 @@ class AreaLayout {
   }
 
   /// Where the operation puts its first address: Op::slot. kMaxInstructions at most are added.
-  std::uint16_t add(const DecodedInstruction& info, std::uint32_t linear, const Lowered& lowered) {
+  std::uint16_t add(const DecodedInstruction& info, LinearAddr linear, const Lowered& lowered) {
     if (!records_ && !addresses_) return 0;
     if (records_) add_record(info, linear);
     const std::size_t first = size_;
     for (unsigned i = 0; i < info.ea_count; ++i) {
-      put((lowered.known >> i & 1) != 0 ? lowered.address[i] : 0);
+      put((lowered.known >> i & 1) != 0 ? lowered.address[i].low32() : 0);
     }
     return static_cast<std::uint16_t>(first + lowered.op.slot);
   }
@@ -51,8 +51,8 @@ class AreaLayout {
     std::memcpy(&bytes_[size_], &value, 4);
     size_ += 4;
   }
-  void add_record(const DecodedInstruction& info, std::uint32_t linear) {
-    put(linear);
+  void add_record(const DecodedInstruction& info, LinearAddr linear) {
+    put(linear.low32());
     const std::size_t rest = ((5 + info.length + 3u) & ~3u) - 4;
     bytes_[size_] = static_cast<std::uint8_t>(info.ea_count << 4 | info.length);
     std::memset(&bytes_[size_ + 1], 0, rest - 1);

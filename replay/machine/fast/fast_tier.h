@@ -46,7 +46,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void take_segments();
   void forget_pages();
   void check_pages();
-  std::optional<Translation> translate(std::uint32_t linear, Access access);
+  std::optional<Translation> translate(LinearAddr linear, Access access);
   std::uint64_t position() const { return limit_ - static_cast<std::uint64_t>(s_->left); }
 
   /// How a stretch of blocks came to its end.
@@ -67,7 +67,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
 
   void make_room();
   const fast::Block* find_block(std::uint32_t eip, fast::Policy policy);
-  bool find_code_page(std::uint32_t linear, PhysAddr& frame);
+  bool find_code_page(LinearAddr linear, PhysAddr& frame);
   void run_block(const fast::Block& block, std::uint8_t* area);
   Stretch after_block(fast::Policy policy);
   void link(const fast::Block& block, fast::Policy policy);
@@ -75,14 +75,14 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void note_flags(const fast::Block& block, std::uint32_t count);
   void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first);
   Stretch run_string(const fast::Block& block);
-  void tell_iterations(const DecodedInstruction& info, const std::array<std::uint32_t, 2>& first,
+  void tell_iterations(const DecodedInstruction& info, const std::array<LinearAddr, 2>& first,
                        std::uint32_t count, std::uint32_t step);
-  fast::StringPage find_string_page(std::uint32_t linear, bool write);
+  fast::StringPage find_string_page(LinearAddr linear, bool write);
   void note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr* from);
 
   Answer resolve(fast::State& s, const fast::Op* op) override;
   bool store_made(fast::State& s) override;
-  bool fill(std::uint32_t linear, bool write);
+  bool fill(LinearAddr linear, bool write);
   bool code_is_there(const fast::Block& block);
 
   CpuContext& cpu_;
