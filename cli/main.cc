@@ -1,6 +1,7 @@
 // The program: picks the command, and is the one place where exceptions become exit codes.
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -22,6 +23,15 @@
 
 namespace citcat {
 namespace {
+
+/// Large tables come from the system, which has zeros, and not from memory used before, which would
+/// have to be cleared as a whole: the C library changes over to that by itself once a large table has
+/// been given back.
+void keep_large_tables_apart() {
+  constexpr int kLarge = 1 << 20, kKept = 1 << 26;  // bytes
+  mallopt(M_MMAP_THRESHOLD, kLarge);
+  mallopt(M_TRIM_THRESHOLD, kKept);
+}
 
 /// Parses the command line and runs the command it names.
 ExitCode run_program(int argc, char** argv) {
@@ -83,6 +93,7 @@ void fill_standard_descriptors() {
 int main(int argc, char** argv) {
   citcat::fill_standard_descriptors();
   citcat::MappedFile::allow();
+  citcat::keep_large_tables_apart();
   citcat::install_interrupt_handler();
   try {
     return static_cast<int>(citcat::run_and_report(argc, argv));
