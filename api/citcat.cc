@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "replay/trace/trace_reader.h"
@@ -27,11 +28,19 @@ thread_local std::string open_error;
 std::string current_error() {
   try {
     throw;
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
     return "unknown error";
   }
+}
+
+/// What was asked for needs a trace: an error of this thread, as there is no trace to keep it.
+int no_trace() {
+  open_error = "no trace was given";
+  return -1;
 }
 
 void copy_event(const citcat::KtNote& event, citcat_record& to) {
@@ -94,8 +103,10 @@ citcat_trace* citcat_open(const char* path, unsigned flags) {
 }
 
 int citcat_next(citcat_trace* trace, citcat_record* record) {
+  if (trace == nullptr) return no_trace();
   if (!trace->error.empty()) return -1;
   try {
+    if (record == nullptr) throw citcat::UsageError("there is no record to read to");
     if (!trace->reader.next(trace->record)) return 0;
     copy_record(trace->record, *record);
     return 1;
@@ -107,6 +118,10 @@ int citcat_next(citcat_trace* trace, citcat_record* record) {
 
 size_t citcat_read(citcat_trace* trace, citcat_record* records, size_t count) {
   size_t done = 0;
+  if (records == nullptr) {
+    if (count != 0) citcat_next(trace, nullptr);
+    return 0;
+  }
   while (done < count && citcat_next(trace, records + done) > 0) ++done;
   return done;
 }
@@ -116,6 +131,7 @@ int citcat_seek(citcat_trace* trace, uint64_t instruction) {
 }
 
 int citcat_seek_iteration(citcat_trace* trace, uint64_t instruction, uint32_t iteration) {
+  if (trace == nullptr) return no_trace();
   trace->error.clear();
   try {
     trace->reader.seek(citcat::Position{instruction, iteration});

@@ -8,7 +8,13 @@
      if (citcat_error(trace)) fprintf(stderr, "%s\n", citcat_error(trace));
      citcat_close(trace);
 
-   Different traces may be read in different threads, one trace in one thread at a time. */
+   Threads: any number of threads may open, read, seek and close traces at the same time, of the same
+   recording too. One trace is one thread's at a time: what two of them do with it must not overlap.
+   The text of citcat_error(NULL) is the calling thread's own.
+
+   The process stays the caller's. The library installs no signal handler, ends nothing and writes
+   nothing to the standard streams; without memory a call fails. NULL where a trace or a record is
+   expected is an error too. After fork() the child may open traces of its own. */
 #ifndef CITCAT_H
 #define CITCAT_H
 
@@ -97,8 +103,9 @@ CITCAT_API int citcat_seek_iteration(citcat_trace* trace, uint64_t instruction, 
 /** Ends reading. NULL is allowed. */
 CITCAT_API void citcat_close(citcat_trace* trace);
 
-/** The last error of `trace`, or with NULL of the last citcat_open() of this thread: one line of
-    text, valid until the next call. NULL when there was none. */
+/** The last error of `trace`, or with NULL of the last citcat_open() of this thread, or of what was
+    given NULL for a trace since: one line of text, valid until the next call. NULL when there was
+    none. */
 CITCAT_API const char* citcat_error(const citcat_trace* trace);
 
 /** "0.1.0" */

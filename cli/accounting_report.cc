@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <span>
+
 namespace citcat {
 namespace {
 
@@ -17,6 +20,72 @@ double share(std::uint64_t part, std::uint64_t whole) {
 
 std::string row(const char* what, const std::string& text) {
   return fmt::format("  {:<18} {}", what, text);
+}
+
+/// In the text; the JSON has all.
+constexpr std::size_t kMostListed = 20;
+
+std::string input_name(const UnconstrainedInput& input) {
+  switch (input.kind) {
+    case UnconstrainedInput::Kind::memory:
+      return fmt::format("{:08x}", input.address.value);
+    case UnconstrainedInput::Kind::reg:
+      return input.name;
+    case UnconstrainedInput::Kind::port_read:
+      return fmt::format("port read {}", input.number);
+  }
+  return "";
+}
+
+std::uint64_t count_of(const std::vector<UnconstrainedInput>& inputs,
+                       UnconstrainedInput::Kind kind) {
+  return static_cast<std::uint64_t>(std::count_if(
+      inputs.begin(), inputs.end(), [kind](const auto& input) { return input.kind == kind; }));
+}
+
+nlohmann::ordered_json unconstrained_json(const std::vector<UnconstrainedInput>& inputs) {
+  nlohmann::ordered_json json;
+  json["image_bytes"] = count_of(inputs, UnconstrainedInput::Kind::memory);
+  json["registers"] = count_of(inputs, UnconstrainedInput::Kind::reg);
+  json["port_reads"] = count_of(inputs, UnconstrainedInput::Kind::port_read);
+  json["inputs"] = nlohmann::ordered_json::array();
+  for (const UnconstrainedInput& input : inputs) {
+    nlohmann::ordered_json item;
+    if (input.kind == UnconstrainedInput::Kind::memory) {
+      item["address"] = fmt::format("{:08x}", input.address.value);
+    } else if (input.kind == UnconstrainedInput::Kind::reg) {
+      item["register"] = input.name;
+    } else {
+      item["port_read"] = input.number;
+    }
+    item["instruction"] = input.first.instruction;
+    item["iteration"] = input.first.iteration;
+    item["linear"] = fmt::format("{:08x}", input.linear.value);
+    item["lines"] = input.lines;
+    json["inputs"].push_back(std::move(item));
+  }
+  return json;
+}
+
+void add_unconstrained(const std::vector<UnconstrainedInput>& inputs,
+                       std::vector<std::string>& lines) {
+  using Kind = UnconstrainedInput::Kind;
+  lines.push_back(row("unconstrained",
+                      inputs.empty()
+                          ? std::string("nothing that the trace depends on")
+                          : fmt::format("{} bytes of the image, {} registers and {} port reads that "
+                                        "the trace depends on, and nothing compared does",
+                                        count_of(inputs, Kind::memory), count_of(inputs, Kind::reg),
+                                        count_of(inputs, Kind::port_read))));
+  for (const UnconstrainedInput& input : std::span(inputs).first(
+           std::min(inputs.size(), kMostListed))) {
+    lines.push_back(fmt::format("    {:<16} {} lines, the first of instruction {} at {:08x}",
+                                input_name(input), input.lines, input.first.instruction,
+                                input.linear.value));
+  }
+  if (inputs.size() > kMostListed) {
+    lines.push_back(fmt::format("    and {} more (--json has all)", inputs.size() - kMostListed));
+  }
 }
 
 }  // namespace
@@ -41,6 +110,7 @@ nlohmann::ordered_json accounting_json(const std::optional<Accounting>& accounti
   json["port_reads"] = a.port_reads;
   json["internal_reads"] = a.internal_reads;
   json["hints"] = a.hints;
+  json["unconstrained"] = unconstrained_json(a.unconstrained);
   return json;
 }
 
@@ -83,6 +153,7 @@ std::vector<std::string> accounting_lines(const Accounting& a) {
                       "that cross no bus",
                       a.port_reads, a.external_writes, a.external_unplaced, a.internal_reads)));
   if (a.hints != 0) lines.push_back(row("by hand", fmt::format("{} corrections", a.hints)));
+  add_unconstrained(a.unconstrained, lines);
   return lines;
 }
 

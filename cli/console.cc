@@ -9,7 +9,9 @@
 #include <iostream>
 #include <utility>
 
+#include "cli/terminal.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 
 namespace citcat {
 namespace {
@@ -30,6 +32,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+/// `kind` is empty or ends in a blank.
 void say(std::string_view kind, std::string_view text) {
   const std::string line = fmt::format("citcat: {}{}\n", kind, printable(text));
   std::fwrite(line.data(), 1, line.size(), stderr);
@@ -45,20 +48,32 @@ void Console::print(std::string_view text) const {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_stdout_failed();
 }
 
+void Console::print_verdict(bool good, std::string_view verdict, std::string_view rest) const {
+  print(styled(STDOUT_FILENO, good ? Style::good : Style::bad, verdict) + std::string(rest) + "\n");
+}
+
+void Console::print_titles(std::string_view titles) const {
+  if (is_terminal(STDOUT_FILENO)) print(styled(STDOUT_FILENO, Style::title, titles) + "\n");
+}
+
 void Console::print_json(const nlohmann::ordered_json& value) const {
-  print(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  print(json_text(value) + "\n");
 }
 
 void Console::note(std::string_view text) const {
   if (!quiet_) say("", text);
 }
 
-void Console::warn(std::string_view text) const { say("warning: ", text); }
+void Console::warn(std::string_view text) const {
+  say(styled(STDERR_FILENO, Style::warning, "warning:") + " ", text);
+}
 
-void Console::error(std::string_view text) const { say("error: ", text); }
+void Console::error(std::string_view text) const {
+  say(styled(STDERR_FILENO, Style::error, "error:") + " ", text);
+}
 
 Progress Console::progress(std::string label, std::string unit, std::uint64_t total) const {
-  const bool visible = !quiet_ && isatty(STDERR_FILENO) == 1;
+  const bool visible = !quiet_ && is_terminal(STDERR_FILENO);
   return Progress(visible, std::move(label), std::move(unit), total);
 }
 

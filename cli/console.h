@@ -1,4 +1,5 @@
 #pragma once
+// What a command says, and where: results, notes, warnings, progress.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,12 @@ class Console {
 
   /// A result, as it is. Add the line end yourself.
   void print(std::string_view text) const;
+  /// A line that answers a question: `verdict` ("match", "damaged") in the colour of its being good
+  /// or not where stdout is a terminal, then `rest`.
+  void print_verdict(bool good, std::string_view verdict, std::string_view rest) const;
+  /// What stands above the columns of a table; only where stdout is a terminal, so that no program
+  /// that reads the table has to skip it.
+  void print_titles(std::string_view titles) const;
   /// A result for programs: one line of JSON, keys in the order they were put in. Text that is not
   /// UTF-8 (file names may be anything) is replaced by U+FFFD.
   void print_json(const nlohmann::ordered_json& value) const;

@@ -24,8 +24,9 @@ void print_json(const DigestVerdict& v, const RecordingFile& file, const Console
 }
 
 void print_text(const DigestVerdict& v, const RecordingFile& file, const Console& console) {
-  console.print(fmt::format("{}: {} instructions, {} digests compared\n",
-                            v.match() ? "match" : "diverged", v.report.instructions, v.checked));
+  console.print_verdict(
+      v.match(), v.match() ? "match" : "diverged",
+      fmt::format(": {} instructions, {} digests compared", v.report.instructions, v.checked));
   if (v.differs_before) {
     console.print(
         fmt::format("  the replay went another way before instruction {}\n", *v.differs_before));

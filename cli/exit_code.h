@@ -1,4 +1,5 @@
 #pragma once
+// The exit status of the program.
 
 namespace citcat {
 
@@ -10,6 +11,20 @@ enum class ExitCode {
   bad_input = 3,      ///< a file is not what its format says
   system = 4,         ///< I/O, memory, or an engine that is not what we rely on
   interrupted = 130,  ///< by Ctrl-C, as shells report it: 128 + SIGINT
+};
+
+/// An exit status as it is told to people.
+struct ExitMeaning {
+  ExitCode code;
+  const char* meaning;
+};
+inline constexpr ExitMeaning kExitMeanings[] = {
+    {ExitCode::ok, "done"},
+    {ExitCode::answer_is_no, "the answer is no"},
+    {ExitCode::usage, "usage"},
+    {ExitCode::bad_input, "bad input"},
+    {ExitCode::system, "I/O or system"},
+    {ExitCode::interrupted, "interrupted"},
 };
 
 }  // namespace citcat

@@ -1,9 +1,12 @@
 #include "cli/interrupt.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include "formats/io/atomic_file.h"
+#include <cerrno>
+
+#include "formats/io/temporary.h"
 
 namespace citcat {
 namespace {
@@ -32,6 +35,18 @@ extern "C" void note_interrupt(int signal) {
   handle(signal, end_at_once, 0);
 }
 
+/// Writing to a terminal that has gone fails (tty_ioctl(4): a hung-up one gives EIO).
+extern "C" void note_hangup(int) {
+  const int saved = errno;
+  interrupt_seen = 1;
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (nowhere >= 0 && (isatty(stream) == 1 || errno == EIO)) dup2(nowhere, stream);
+  }
+  if (nowhere >= 0) close(nowhere);
+  errno = saved;
+}
+
 }  // namespace
 
 void install_interrupt_handler() {
@@ -40,6 +55,18 @@ void install_interrupt_handler() {
   handle(SIGINT, note_interrupt, SA_RESTART);
   handle(SIGTERM, end_at_once, 0);
   handle(SIGHUP, end_at_once, 0);
+  // A file that may not grow further is an error of the write, told like any other.
+  handle(SIGXFSZ, SIG_IGN, 0);
+}
+
+void take_endings_for_interrupts() {
+  handle(SIGTERM, note_interrupt, SA_RESTART);
+  handle(SIGHUP, note_hangup, SA_RESTART);
+}
+
+void acknowledge_interrupt() {
+  interrupt_seen = 0;
+  handle(SIGINT, note_interrupt, SA_RESTART);
 }
 
 bool interrupt_requested() { return interrupt_seen != 0; }

@@ -10,9 +10,16 @@ class Interrupted : public std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-/// From here on Ctrl-C asks the program to stop at its next check. A second Ctrl-C, SIGTERM and
-/// SIGHUP end it at once, without unfinished outputs.
+/// From here on Ctrl-C asks the program to stop at its next check. A second Ctrl-C ends it at once,
+/// without unfinished outputs, and so do SIGTERM and SIGHUP.
 void install_interrupt_handler();
+
+/// From here on SIGTERM and SIGHUP are taken for a Ctrl-C, for a command that has something to complete.
+/// When the terminal has gone, what would still be said there goes nowhere.
+void take_endings_for_interrupts();
+
+/// The command did what Ctrl-C asked for; it counts no longer, and the next one does.
+void acknowledge_interrupt();
 
 /// Ctrl-C was pressed: for work that has findings to tell before it ends.
 bool interrupt_requested();

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/command_description.h"
 #include "cli/transaction_text.h"
 #include "events/position_text.h"
 #include "formats/io/error.h"
@@ -105,6 +106,16 @@ constexpr const char* kWithoutNotes =
 
 }  // namespace
 
+void define_text_form(CLI::App& app, std::string& format, const std::vector<std::string>& names) {
+  CLI::Option* const named =
+      app.add_option("--format", format,
+                     fmt::format("{}; json is one object a line", fmt::join(names, ", ")))
+          ->type_name(type_of(names));
+  app.add_flag_callback(
+         "--json", [&format] { format = "json"; }, "The same as --format json")
+      ->excludes(named);
+}
+
 TextForm parse_form(const std::string& name) {
   if (name == "text") return TextForm::text;
   if (name == "json") return TextForm::json;
@@ -114,6 +125,10 @@ TextForm parse_form(const std::string& name) {
 
 void check_bits(int bits) {
   if (bits != 0 && bits != 16 && bits != 32) throw UsageError("--bits: expected 16 or 32");
+}
+
+std::string_view TraceText::titles() {
+  return "    position address  bytes                  instruction, or event";
 }
 
 std::string TraceText::head() const {

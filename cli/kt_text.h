@@ -1,7 +1,11 @@
 #pragma once
+// Records of a trace as text, JSON and CSV, and the options that choose among them.
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "replay/trace/trace_reader.h"
 #include "replay/x86/disassembler.h"
@@ -10,6 +14,8 @@ namespace citcat {
 
 /// How records are printed.
 enum class TextForm : std::uint8_t { text, json, csv };
+/// Adds --format, which is to be one of `names`, and --json, which is the same as --format json.
+void define_text_form(CLI::App& app, std::string& format, const std::vector<std::string>& names);
 /// The form of that name. Throws UsageError.
 TextForm parse_form(const std::string& name);
 /// Throws UsageError unless `bits` is 0, 16 or 32.
@@ -21,6 +27,8 @@ class TraceText {
   /// `bits`: of all code, 16 or 32; 0: as the trace tells, else guessed.
   TraceText(TextForm form, int bits) : form_(form), given_(bits), guess_(0) {}
 
+  /// What stands above the columns of text on a terminal.
+  static std::string_view titles();
   /// What stands before all records, with its line end; may be empty.
   std::string head() const;
   /// The next record or event as a line with its end, behind what has to be said first: in text,

@@ -119,7 +119,7 @@ bool keep_placements(const std::string& path, const PlacedRecording& placed) {
   // Positions up to where the replay left the evidence would make every later replay diverge there
   // without saying why.
   if (!placed.search || needs_placement(placed.file.recording())) return false;
-  RecordingAppender archive(path);
+  RecordingAppender archive(path, placed.file.identity());
   archive.add_placements(placed.search->events);
   archive.finish();
   return true;

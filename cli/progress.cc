@@ -1,12 +1,15 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/terminal.h"
 
 namespace citcat {
 namespace {
@@ -26,7 +29,48 @@ std::string short_count(double value) {
   return fmt::format("{:.{}f}{}", value, prefix == 0 ? 0 : 1, kPrefixes[prefix]);
 }
 
+/// "34 %, 12 s left", or nothing where the total is not known.
+std::string remaining_text(const ProgressState& state) {
+  if (state.total == 0 || state.done == 0 || state.done > state.total) return "";
+  const double fraction = static_cast<double>(state.done) / static_cast<double>(state.total);
+  return fmt::format("{:.0f} %, {:.0f} s left", 100 * fraction,
+                     state.seconds * (1 - fraction) / fraction);
+}
+
+/// What can be said of `state`, the fullest first.
+std::vector<std::string> progress_texts(const ProgressState& state) {
+  const double amount = static_cast<double>(state.done);
+  const std::string count = short_count(amount);
+  const std::string left = remaining_text(state);
+  const std::string tail = left.empty() ? "" : ", " + left;
+  if (!state.what.empty()) {
+    const std::string counted = state.done == 0 ? "" : ": " + count;
+    const std::string time = fmt::format(", {:.0f} s", state.seconds);
+    return {fmt::format("{}: {}{}{}{}", state.label, state.what, counted, time, tail),
+            fmt::format("{}: {}{}{}", state.label, state.what, counted, time),
+            fmt::format("{}{}{}", state.what, counted, time)};
+  }
+  const std::string speed =
+      state.seconds > 0 ? fmt::format(", {}/s", short_count(amount / state.seconds)) : "";
+  return {fmt::format("{}: {} {}{}{}", state.label, count, state.unit, speed, tail),
+          fmt::format("{}: {} {}{}", state.label, count, state.unit, tail),
+          fmt::format("{}: {}", state.label, left.empty() ? count : left)};
+}
+
+/// "Erase to the end of the line" (ECMA-48, EL).
+constexpr const char* kEraseLine = "\x1b[K";
+
 }  // namespace
+
+std::string progress_line(const ProgressState& state, unsigned columns) {
+  std::string line;
+  for (std::string& text : progress_texts(state)) {
+    line = std::move(text);
+    if (line.size() <= columns) return line;
+  }
+  line.resize(columns);
+  return line;
+}
 
 Progress::Progress(bool visible, std::string label, std::string unit, std::uint64_t total)
     : visible_(visible),
@@ -37,8 +81,7 @@ Progress::Progress(bool visible, std::string label, std::string unit, std::uint6
       next_draw_(start_ + kFirstDraw) {}
 
 Progress::~Progress() {
-  // Carriage return, then "erase to the end of the line" (ECMA-48, EL).
-  if (drawn_) std::fputs("\r\x1b[K", stderr);
+  if (drawn_) std::fputs(("\r" + std::string(kEraseLine)).c_str(), stderr);
 }
 
 void Progress::update(std::uint64_t done) {
@@ -56,19 +99,10 @@ void Progress::show(std::uint64_t done, std::string_view what) {
 
 void Progress::draw(std::uint64_t done, std::string_view what, Clock::time_point now) {
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  const double amount = static_cast<double>(done);
-  std::string line = "\r" + label_ + ": ";
-  line += what.empty() ? fmt::format("{} {}, {}/s", short_count(amount), unit_,
-                                     short_count(amount / seconds))
-                       : fmt::format("{}{}, {:.0f} s", what,
-                                     done == 0 ? "" : ": " + short_count(amount), seconds);
-  if (total_ != 0 && done != 0 && done <= total_) {
-    const double fraction = amount / static_cast<double>(total_);
-    line += fmt::format(", {:.0f} %, {:.0f} s left", 100 * fraction,
-                        seconds * (1 - fraction) / fraction);
-  }
-  line += "\x1b[K";
-  std::fputs(line.c_str(), stderr);
+  // A line that fills the last column makes some terminals go on in the next one.
+  const std::string line = progress_line({label_, unit_, what, done, total_, seconds},
+                                         terminal_columns(STDERR_FILENO) - 1);
+  std::fputs(("\r" + line + kEraseLine).c_str(), stderr);
   std::fflush(stderr);
   drawn_ = true;
 }

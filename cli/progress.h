@@ -1,4 +1,5 @@
 #pragma once
+// The line on the terminal that says how far a long command is.
 
 #include <chrono>
 #include <cstdint>
@@ -6,6 +7,20 @@
 #include <string_view>
 
 namespace citcat {
+
+/// How far a long command is.
+struct ProgressState {
+  std::string_view label;   ///< the work: "replaying"
+  std::string_view unit;    ///< what is counted: "instructions"
+  std::string_view what;    ///< what is done now, where that is worth telling
+  std::uint64_t done = 0;   ///< units
+  std::uint64_t total = 0;  ///< units; 0: not known
+  double seconds = 0;       ///< since the beginning
+};
+
+/// `state` as a line of at most `columns`: the rate is left out first, then the count, and what is
+/// still too long is cut.
+std::string progress_line(const ProgressState& state, unsigned columns);
 
 /// One line on the terminal that says how far a long command is; nothing when it is not to be seen.
 /// The line goes to stderr and is wiped by the destructor, so results and errors start clean.

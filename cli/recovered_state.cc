@@ -6,7 +6,6 @@
 
 #include "cli/divergence_report.h"
 #include "cli/interrupt.h"
-#include "cli/temporary_file.h"
 #include "events/archive/recording_file.h"
 #include "formats/io/error.h"
 #include "formats/io/once_input.h"
@@ -41,7 +40,7 @@ int digits(const RecoveredState& recovered) {
 }  // namespace
 
 RecoveredState recover_state_of(const std::vector<std::string>& captures,
-                                const ImportOptions& options, const std::string& output,
+                                const ImportOptions& options, const std::string& traffic,
                                 unsigned seconds, const Console& console) {
   if (!options.start || options.start->kind != Where::Kind::interrupt) {
     throw UsageError("--recover-state needs --start interrupt:N");
@@ -50,12 +49,11 @@ RecoveredState recover_state_of(const std::vector<std::string>& captures,
     throw UsageError("--recover-state and --initial-state exclude each other");
   }
   for (const std::string& capture : captures) make_rereadable(capture);
-  const TemporaryFile traffic(output + ".recovering");
   ImportOptions first = options;
   first.initial_state.emplace();
   first.initial_state->model = options.capture.cpu;
-  import_capture(captures, first, traffic.path());
-  const RecordingFile file = RecordingFile::open(traffic.path());
+  import_capture(captures, first, traffic);
+  const RecordingFile file = RecordingFile::open(traffic);
   Progress progress = console.progress("recovering the state", "");
   TimeBudget time(seconds, TimeBudget::Counts::all, [&progress] {
     progress.show(0, "trying values");

@@ -11,6 +11,7 @@
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
+#include "formats/io/json_text.h"
 
 namespace citcat {
 namespace {
@@ -57,6 +58,11 @@ Shard automatic_shard() {
   throw UsageError("--shard auto: expected a variable such as SLURM_ARRAY_TASK_ID, found none");
 }
 
+/// What the name of a share has before its extension.
+std::string shard_mark(Shard shard) {
+  return fmt::format(".{:04}-of-{:04}", shard.number, shard.count);
+}
+
 }  // namespace
 
 Shard parse_shard(const std::string& text) {
@@ -72,8 +78,15 @@ std::string shard_path(const std::string& output, Shard shard) {
   const std::size_t folder = output.find_last_of('/');
   std::size_t at = output.find(".kt", folder == std::string::npos ? 0 : folder);
   if (at == std::string::npos) at = output.size();
-  return output.substr(0, at) + fmt::format(".{:04}-of-{:04}", shard.number, shard.count) +
-         output.substr(at);
+  return output.substr(0, at) + shard_mark(shard) + output.substr(at);
+}
+
+std::string sibling_shard_path(const std::string& path, Shard shard, std::uint32_t number) {
+  const std::string mark = shard_mark(shard);
+  const std::size_t at = path.rfind(mark);
+  if (at == std::string::npos) return fmt::format("share {}", number);
+  std::string sibling = path;
+  return sibling.replace(at, mark.size(), shard_mark({number, shard.count}));
 }
 
 ReplayRange shard_range(const RecordingFile& file, const ReplayRange& whole, Shard shard) {
@@ -112,7 +125,7 @@ void write_description(const std::string& path, const ShardDescription& d) {
   json["options"] = d.options;
   json["bytes"] = d.bytes;
   json["xxh3"] = d.xxh3;
-  const std::string text = json.dump(1) + "\n";
+  const std::string text = json_text(json, 1) + "\n";
   AtomicFile file(path);
   file.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   file.commit();

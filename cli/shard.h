@@ -27,6 +27,9 @@ Shard parse_shard(const std::string& text);
 /// put before the first ".kt", else at the end.
 std::string shard_path(const std::string& output, Shard shard);
 
+/// The name of share `number` of the same trace, where that of `shard` has the name `path`.
+std::string sibling_shard_path(const std::string& path, Shard shard, std::uint32_t number);
+
 /// The share's instructions. Throws UsageError when nobody knows how long the run is.
 ReplayRange shard_range(const RecordingFile& file, const ReplayRange& whole, Shard shard);
 

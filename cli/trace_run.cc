@@ -5,6 +5,7 @@
 #include "cli/divergence_report.h"
 #include "cli/replay_progress.h"
 #include "replay/run/replay_session.h"
+#include "replay/run/verified_run.h"
 
 namespace citcat {
 
@@ -20,6 +21,29 @@ void TraceRunResult::warn(const Console& console) const {
   }
 }
 
+namespace {
+
+/// Of so many instructions the careful comparison takes less than verifying a long recording would.
+constexpr std::uint64_t kFewInstructions = std::uint64_t{1} << 21;
+
+/// A stream that is to be compared: begins with what the archive remembers of having been verified,
+/// or verifies it now. Changes nothing where the recording diverges: a careful comparison then finds
+/// out how far the stream is right.
+void verify_first(const RecordingFile& file, const Checkpoints& checkpoints,
+                  const TraceRunOptions& options, SessionOptions& run, const Console& console) {
+  run.start = checkpoints.beginning();
+  if (run.start) {
+    run.checkpoints = &checkpoints;
+    return;
+  }
+  if (options.range.to <= kFewInstructions) return;
+  const CheckpointedRun verified =
+      verify_once(file, options.recording, !options.remember, replay_progress(file, console));
+  if (verified.sure()) run.verified = verified.run;
+}
+
+}  // namespace
+
 TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const TraceRunOptions& options,
                          const Console& console) {
   const Checkpoints checkpoints(file);
@@ -31,6 +55,12 @@ TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const Trace
   if (options.use_checkpoints) {
     run_options.start = checkpoints.start_for(options.range, options.policy.strict);
     run_options.checkpoints = &checkpoints;
+  }
+  const bool compares_as_usual = options.check && options.path == ExecutionPath::blocks &&
+                                 !options.policy.strict && options.policy.waived.empty();
+  if (trace != nullptr && !options.start_over && options.use_checkpoints && !run_options.start &&
+      compares_as_usual) {
+    verify_first(file, checkpoints, options, run_options, console);
   }
   run_options.start_over = options.start_over;
   run_options.plain_first = true;

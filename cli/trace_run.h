@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "cli/console.h"
 #include "events/archive/recording_file.h"
@@ -19,8 +20,11 @@ struct TraceRunOptions {
   ComparisonPolicy policy;
   ExecutionPath path = ExecutionPath::blocks;
   bool use_checkpoints = true;  ///< begin at the last checkpoint before the range
-  /// As in SessionOptions; may be empty: then the comparison is slower.
+  /// As in SessionOptions. Empty for a stream, which cannot be taken back: unless the archive
+  /// remembers that it was verified, it is verified first (replay/run/verified_run.h).
   std::function<Observer*()> start_over;
+  std::string recording;  ///< the name that the archive was opened by
+  bool remember = false;  ///< what verifying gives may be added to it
 };
 
 struct TraceRunResult {

@@ -54,6 +54,10 @@ std::string transaction_text(const BusTransaction& t, bool has_data) {
   return line;
 }
 
+std::string_view transaction_titles() {
+  return "     index        clock   position operation             address  data, flags";
+}
+
 nlohmann::ordered_json transaction_json(const BusTransaction& t, bool has_data) {
   nlohmann::ordered_json json;
   json["index"] = t.index;

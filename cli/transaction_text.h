@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "events/bus_transaction.h"
 
@@ -10,6 +11,8 @@ namespace citcat {
 /// A transaction as one line for people: index, clock, position, operation, address, data, flags.
 /// Without `has_data` those of the transaction mean nothing and are left out.
 std::string transaction_text(const BusTransaction& transaction, bool has_data = true);
+/// What stands above the columns of such lines.
+std::string_view transaction_titles();
 nlohmann::ordered_json transaction_json(const BusTransaction& transaction, bool has_data = true);
 
 /// "12" or, inside a REP instruction, "12+3"; "-" when `known` is false.

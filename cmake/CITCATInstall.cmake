@@ -1,10 +1,17 @@
-# Installation: the program, the libraries with their headers, a CMake package, a pkg-config file,
-# and a Debian package by CPack.
+# Installation: the program with its monitor, manual pages and completion, the libraries with their
+# headers, a CMake package, pkg-config files, the driver's source; `uninstall`; and Debian packages
+# by CPack. Nothing that is installed names the prefix, so that all of it may be moved together.
 
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/citcat)
 set(private_libdir ${CMAKE_INSTALL_LIBDIR}/citcat)
+file(RELATIVE_PATH bin_to_private /${CMAKE_INSTALL_BINDIR} /${private_libdir})
+
+# ---- Libraries and headers ----------------------------------------------------------------------
+
+# What names no component of its own is for those who build something upon it.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
 
 get_property(installed_components GLOBAL PROPERTY CITCAT_INSTALLED_COMPONENTS)
 install(TARGETS ${installed_components} EXPORT citcat
@@ -13,13 +20,52 @@ install(TARGETS ${installed_components} EXPORT citcat
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/citcat)
 install(EXPORT citcat NAMESPACE citcat:: FILE citcat-targets.cmake DESTINATION ${package_dir})
 
+# ---- The program --------------------------------------------------------------------------------
+
 if(TARGET citcat)
-  file(RELATIVE_PATH bin_to_private /${CMAKE_INSTALL_BINDIR} /${private_libdir})
   set_target_properties(citcat PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_private}")
-  install(TARGETS citcat RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # Where `record` finds the monitor, from the program's folder on.
+  set_source_files_properties(cli/commands/emulator_command.cc PROPERTIES COMPILE_DEFINITIONS
+    CITCAT_PRIVATE_FOLDER="${bin_to_private}")
+  install(TARGETS citcat RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+  set(pages ${CMAKE_BINARY_DIR}/pages)
+  install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program
+    FILES_MATCHING PATTERN *.gz)
+  install(FILES ${pages}/bash/citcat COMPONENT program
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${pages}/fish/citcat.fish COMPONENT program
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  install(FILES ${pages}/zsh/_citcat COMPONENT program
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+endif()
+if(TARGET citcat_monitor)
+  install(TARGETS citcat_monitor LIBRARY DESTINATION ${private_libdir} COMPONENT program)
 endif()
 
-# A Unicorn that no package of this system provides travels with us.
+# ---- What recording needs beside the program ----------------------------------------------------
+
+install(PROGRAMS scripts/setup-monitor scripts/monitor-qemu scripts/make-initramfs
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/citcat/scripts COMPONENT program)
+install(FILES scripts/private-apt.sh scripts/build-folder.sh
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/citcat/scripts COMPONENT program)
+install(CODE "file(CREATE_LINK monitor-qemu
+  \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/citcat/scripts/monitor-qemu-x86_64\" SYMBOLIC)
+list(APPEND CMAKE_INSTALL_MANIFEST_FILES
+  \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/citcat/scripts/monitor-qemu-x86_64\")"
+  COMPONENT program)
+
+# Where DKMS looks for sources: NAME-VERSION, as dkms.conf has them.
+file(STRINGS driver-kmod/dkms.conf dkms_version REGEX "^PACKAGE_VERSION=")
+string(REGEX REPLACE "^PACKAGE_VERSION=\"(.*)\"$" "\\1" dkms_version "${dkms_version}")
+set(driver_dir src/citcat-${dkms_version})
+install(DIRECTORY driver-kmod/ DESTINATION ${driver_dir} COMPONENT driver
+  PATTERN .* EXCLUDE PATTERN *.o EXCLUDE PATTERN *.ko EXCLUDE PATTERN *.mod EXCLUDE
+  PATTERN *.mod.c EXCLUDE PATTERN Module.symvers EXCLUDE PATTERN modules.order EXCLUDE
+  PATTERN citcatctl EXCLUDE)
+
+# ---- Unicorn ------------------------------------------------------------------------------------
+
+# One that no package of this system provides travels with us.
 get_target_property(unicorn_library Unicorn::Unicorn IMPORTED_LOCATION)
 set(unicorn_bundled OFF)
 set(unicorn_link_flags "-lunicorn")
@@ -28,23 +74,27 @@ if(unicorn_is_ours)
   set(unicorn_bundled ON)
   set(unicorn_link_flags "-L\${libdir}/citcat -l:libunicorn.so.2 -Wl,-rpath,\${libdir}/citcat")
   file(REAL_PATH ${unicorn_library} unicorn_file)
-  install(FILES ${unicorn_file} DESTINATION ${private_libdir} RENAME libunicorn.so.2)
+  install(FILES ${unicorn_file} DESTINATION ${private_libdir} RENAME libunicorn.so.2
+    COMPONENT library)
   cmake_path(GET unicorn_library PARENT_PATH unicorn_libdir)
   file(GLOB unicorn_copyright ${unicorn_libdir}/../../share/doc/libunicorn*/copyright)
   if(unicorn_copyright)
     list(GET unicorn_copyright 0 unicorn_copyright)
     install(FILES ${unicorn_copyright} DESTINATION ${CMAKE_INSTALL_DOCDIR}
-      RENAME copyright.unicorn)
+      RENAME copyright.unicorn COMPONENT library)
   endif()
 endif()
-install(FILES LICENSE README.md CHANGES.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# ---- Documentation ------------------------------------------------------------------------------
+
+install(FILES README.md CHANGES.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(FILES cmake/debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 # Who writes captures from C takes these into a program of theirs.
 install(FILES capture/writer/citcat_capture.h capture/writer/citcat_capture.c capture/writer/example.c
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/capture-writer)
-file(GLOB manual_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
-if(manual_pages)
-  install(FILES ${manual_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-endif()
+
+# ---- For CMake and pkg-config -------------------------------------------------------------------
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/citcat-config.cmake.in
   ${CMAKE_BINARY_DIR}/citcat-config.cmake INSTALL_DESTINATION ${package_dir}
@@ -57,23 +107,25 @@ install(FILES ${CMAKE_BINARY_DIR}/citcat-config.cmake
   ${CMAKE_CURRENT_LIST_DIR}/unicorn_version.cc
   DESTINATION ${package_dir})
 
+file(RELATIVE_PATH pc_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
 configure_file(${CMAKE_CURRENT_LIST_DIR}/citcat.pc.in ${CMAKE_BINARY_DIR}/citcat.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/citcat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(api/citcat-c.pc.in ${CMAKE_BINARY_DIR}/citcat-c.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/citcat.pc ${CMAKE_BINARY_DIR}/citcat-c.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# ---- Debian package: `cpack` in a release build tree --------------------------------------------
+# ---- Building and removing what is installed ----------------------------------------------------
 
-set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_NAME citcat)
-set(CPACK_PACKAGE_CONTACT "the citcat authors")
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_STRIP_FILES ON)
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION devel)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-if(unicorn_bundled)
-  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${unicorn_libdir})
-endif()
-# Whoever links the libraries also needs what they are made of.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libboost-iostreams-dev, libzip-dev, libdeflate-dev, libzstd-dev, \
-liblzma-dev, zlib1g-dev, libxxhash-dev, libelf-dev, libfmt-dev, nlohmann-json3-dev, libzydis-dev")
-include(CPack)
+# `cmake --install` takes what is there; this builds all of it, and no test.
+add_custom_target(product DEPENDS ${installed_components} citcat_c)
+foreach(part citcat citcat_monitor pages)
+  if(TARGET ${part})
+    add_dependencies(product ${part})
+  endif()
+endforeach()
+
+add_custom_target(uninstall COMMENT "Removing what install_manifest.txt names"
+  COMMAND ${CMAKE_COMMAND} -D MANIFEST=${CMAKE_BINARY_DIR}/install_manifest.txt
+    -P ${CMAKE_CURRENT_LIST_DIR}/uninstall.cmake VERBATIM)
+
+include(CITCATPackage)

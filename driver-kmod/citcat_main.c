@@ -8,6 +8,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
+#include <linux/capability.h>
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/fs.h>
@@ -20,6 +21,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/security.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
@@ -46,27 +48,49 @@ static u32 segments;
 static bool running;
 static bool flush_caches = true;
 static u32 redump_every_ms;
+/*
+ * When the timers below are meant to go off. One that was set again may be on its way already and
+ * wait for the lock: it finds here that its time has not come.
+ */
+static bool stop_wanted;
+static unsigned long stop_at, redump_at;
 
 static void stop_work_run(struct work_struct *work);
 static DECLARE_DELAYED_WORK(stop_work, stop_work_run);
 static void redump_work_run(struct work_struct *work);
 static DECLARE_DELAYED_WORK(redump_work, redump_work_run);
 
-/* Everything that can go wrong goes wrong before the dump: inside it nothing may fail. */
-static int dump_and_start(void)
+static void set_timers(u32 stop_after_ms)
+{
+	stop_wanted = stop_after_ms;
+	if (stop_wanted) {
+		stop_at = jiffies + msecs_to_jiffies(stop_after_ms);
+		mod_delayed_work(system_wq, &stop_work, msecs_to_jiffies(stop_after_ms));
+	}
+	if (redump_every_ms) {
+		redump_at = jiffies + msecs_to_jiffies(redump_every_ms);
+		mod_delayed_work(system_wq, &redump_work, msecs_to_jiffies(redump_every_ms));
+	}
+}
+
+/* Whether a dump can be made. What it holds until end_dump() keeps it so: inside nothing may fail. */
+static int begin_dump(void)
+{
+	lockdep_assert_held(&trace_lock);
+	citcat_dump_memory_map(window);
+	cpus_read_lock();
+	if (num_online_cpus() == 1)
+		return 0;
+	pr_err("%u processors are online; a trace needs one: boot with maxcpus=1 or take the others offline\n",
+	       num_online_cpus());
+	cpus_read_unlock();
+	return -EBUSY;
+}
+
+static void end_dump(void)
 {
 	unsigned long flags;
 
-	lockdep_assert_held(&trace_lock);
-	citcat_dump_memory_map(window);
-
-	cpus_read_lock();
-	if (num_online_cpus() != 1) {
-		cpus_read_unlock();
-		pr_err("%u processors are online; a trace needs one: boot with maxcpus=1 or take the others offline\n",
-		       num_online_cpus());
-		return -EBUSY;
-	}
 	segments++;
 	running = true;
 	local_irq_save(flags);
@@ -75,7 +99,6 @@ static int dump_and_start(void)
 	citcat_switch(window, segments, flush_caches);
 	local_irq_restore(flags);
 	cpus_read_unlock();
-	return 0;
 }
 
 static int stop(void)
@@ -85,6 +108,7 @@ static int stop(void)
 		return -EINVAL;
 	writel(CITCAT_MARK_STOP, window + CITCAT_MARK_OFFSET);
 	running = false;
+	stop_wanted = false;
 	redump_every_ms = 0;
 	return 0;
 }
@@ -92,42 +116,47 @@ static int stop(void)
 static void stop_work_run(struct work_struct *work)
 {
 	mutex_lock(&trace_lock);
-	stop();
+	if (stop_wanted && time_after_eq(jiffies, stop_at))
+		stop();
 	mutex_unlock(&trace_lock);
 }
 
 static void redump_work_run(struct work_struct *work)
 {
 	mutex_lock(&trace_lock);
-	if (running && redump_every_ms && !dump_and_start())
+	if (running && redump_every_ms && time_after_eq(jiffies, redump_at)) {
+		int err = begin_dump();
+
+		/* One that cannot be made now is left out; the rhythm goes on. */
+		redump_at = jiffies + msecs_to_jiffies(redump_every_ms);
 		schedule_delayed_work(&redump_work, msecs_to_jiffies(redump_every_ms));
+		if (!err)
+			end_dump();
+	}
 	mutex_unlock(&trace_lock);
 }
 
+/* When it fails, a trace that is running goes on as it was, with its timers. */
 static int start(struct citcat_start *request)
 {
 	int err;
 
 	if (request->flags & ~CITCAT_START_NO_CACHE_FLUSH)
 		return -EINVAL;
+	if (request->redump_every_ms && request->redump_every_ms < CITCAT_REDUMP_MIN_MS)
+		return -EINVAL;
 
-	cancel_delayed_work_sync(&stop_work);
-	cancel_delayed_work_sync(&redump_work);
 	mutex_lock(&trace_lock);
-	flush_caches = !(request->flags & CITCAT_START_NO_CACHE_FLUSH);
-	redump_every_ms = request->redump_every_ms;
-	request->segment = segments + 1;
-	/* Timers are set before the dump, so that setting them is no part of the trace. */
-	if (request->stop_after_ms)
-		schedule_delayed_work(&stop_work, msecs_to_jiffies(request->stop_after_ms));
-	if (redump_every_ms)
-		schedule_delayed_work(&redump_work, msecs_to_jiffies(redump_every_ms));
-	err = dump_and_start();
-	mutex_unlock(&trace_lock);
-	if (err) {
-		cancel_delayed_work_sync(&stop_work);
-		cancel_delayed_work_sync(&redump_work);
+	err = begin_dump();
+	if (!err) {
+		flush_caches = !(request->flags & CITCAT_START_NO_CACHE_FLUSH);
+		redump_every_ms = request->redump_every_ms;
+		request->segment = segments + 1;
+		/* Before the dump, so that setting them is no part of the trace. */
+		set_timers(request->stop_after_ms);
+		end_dump();
 	}
+	mutex_unlock(&trace_lock);
 	return err;
 }
 
@@ -185,18 +214,37 @@ static long citcat_ioctl(struct file *file, unsigned int command, unsigned long 
 	}
 }
 
+/*
+ * A dump puts the kernel's registers, page tables and keys among them on the bus, and a trace all
+ * that the machine reads: as much as /dev/mem shows, so it is asked for as that is.
+ */
+static int take_control(void)
+{
+	int err;
+
+	if (!capable(CAP_SYS_RAWIO))
+		return -EPERM;
+	err = security_locked_down(LOCKDOWN_DEV_MEM);
+	if (err)
+		return err;
+	return atomic_cmpxchg(&controlled, 0, 1) ? -EBUSY : 0;
+}
+
+static void give_control(void)
+{
+	atomic_set(&controlled, 0);
+}
+
 /* Whoever opens it for writing controls the trace, alone; reading is asking for information. */
 static int citcat_open(struct inode *inode, struct file *file)
 {
-	if (!(file->f_mode & FMODE_WRITE))
-		return 0;
-	return atomic_cmpxchg(&controlled, 0, 1) ? -EBUSY : 0;
+	return file->f_mode & FMODE_WRITE ? take_control() : 0;
 }
 
 static int citcat_release(struct inode *inode, struct file *file)
 {
 	if (file->f_mode & FMODE_WRITE)
-		atomic_set(&controlled, 0);
+		give_control();
 	return 0;
 }
 
@@ -208,19 +256,25 @@ static const struct file_operations citcat_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 };
 
-/* echo start, dump or stop > /sys/class/misc/citcat/trigger: for scripts without the tool. */
+/*
+ * echo start, dump or stop > /sys/class/misc/citcat/trigger: for scripts without the tool. Who
+ * writes controls the trace for that moment, as who opens the device: EBUSY while somebody has it.
+ */
 static ssize_t trigger_store(struct device *dev, struct device_attribute *attr, const char *text,
 			     size_t count)
 {
 	struct citcat_start request = { 0 };
-	int err;
+	int err = take_control();
 
+	if (err)
+		return err;
 	if (sysfs_streq(text, "start") || sysfs_streq(text, "dump"))
 		err = start(&request);
 	else if (sysfs_streq(text, "stop"))
 		err = stop_now();
 	else
 		err = -EINVAL;
+	give_control();
 	return err ? err : count;
 }
 static DEVICE_ATTR_WO(trigger);

@@ -3,13 +3,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "formats/io/memory_limit.h"
+
 namespace citcat {
 
 MemoryImage::Page& MemoryImage::page(std::uint32_t number) {
   std::unique_ptr<Table>& table = tables_[number / kPagesInTable];
   if (!table) table = std::make_unique<Table>();
   Page*& found = (*table)[number % kPagesInTable];
-  if (found == nullptr) found = (pages_[number] = std::make_unique<Page>()).get();
+  if (found == nullptr) {
+    require_memory((pages_.size() + 1) * sizeof(Page), "memory", std::uint64_t{number} * kPageSize,
+                   "bytes of memory that are known");
+    found = (pages_[number] = std::make_unique<Page>()).get();
+  }
   return *found;
 }
 

@@ -90,13 +90,15 @@ struct ExternalWrite {
 /// A value the processor read from a port, or the part of it that was one transfer: the replay
 /// consumes them in order and puts together what one access reads (events/port_transfers.h).
 struct IoRead {
-  std::uint16_t port = 0;
-  std::uint8_t size = 1;  ///< bytes, 1 to 4
-  std::uint32_t value = 0;
-  bool position_known = false;
   Position position;
   std::uint64_t transaction = 0;
+  std::uint32_t value = 0;
+  std::uint16_t port = 0;
+  std::uint8_t size = 1;  ///< bytes, 1 to 4
+  bool position_known = false;
 };
+// There may be many millions.
+static_assert(sizeof(IoRead) == 32);
 
 /// A value that crosses no bus, from a monitor that knows it; consumed in order like I/O.
 struct InternalRead {

@@ -10,6 +10,14 @@ private_apt_mirror() {
     awk -v suites="$1" '$2 ~ suites && $3 == "main" { print $1; exit }'
 }
 
+# apt downloads as the user _apt, who may write nothing but what is given to him. private_apt_let_in DIR
+# gives him the folders that he downloads into; where he cannot reach them apt says so and goes on as
+# the caller, as it does for one who is not root.
+private_apt_let_in() {
+  [[ $EUID -eq 0 ]] && getent passwd _apt >/dev/null || return 0
+  chown _apt "$1"/state/lists/partial "$1"/cache/archives "$1"/cache/archives/partial
+}
+
 # private_apt_open DIR ARCH SUITE...
 # A private apt in DIR: its own sources, state and cache. Sets private_apt_options.
 private_apt_open() {
@@ -20,8 +28,11 @@ private_apt_open() {
     return 1
   }
   codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+  # The user's own configuration is no part of it, and would undo what is set here.
+  unset APT_CONFIG
   rm -rf "$dir"
   mkdir -p "$dir"/{state/lists/partial,cache/archives/partial,empty}
+  private_apt_let_in "$dir"
   : >"$dir/state/status"
   for suite in "$@"; do
     case $suite in
@@ -41,7 +52,6 @@ private_apt_open() {
     -o "Dir::Cache=$dir/cache"
     -o "APT::Architecture=$arch"
     -o "APT::Architectures::=$arch"
-    -o "APT::Sandbox::User=root"
     -o "APT::Default-Release="
     -o "Acquire::AllowInsecureRepositories=false"
     -o "Acquire::AllowWeakRepositories=false"

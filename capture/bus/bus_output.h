@@ -7,9 +7,9 @@
 
 #include "capture/bus/bus_decoder.h"
 #include "capture/bus/cycle_definitions.h"
-#include "capture/bus/ring.h"
 #include "events/bus_transaction.h"
 #include "formats/io/error.h"
+#include "formats/io/short_queue.h"
 
 namespace citcat {
 
@@ -24,7 +24,7 @@ class BusOutput {
                         "expected the second interrupt acknowledge, found " +
                             std::string(bus_op_name(transaction.op)) +
                             " (check the cycle definition pins in the channel map)");
-    ready_.push_back() = transaction;
+    ready_.push_back(transaction);
   }
   /// One of the two cycles. The first one's data mean nothing. `counted`, of the second: what was
   /// counted before the pair.
@@ -70,7 +70,7 @@ class BusOutput {
 
  private:
   std::string name_;
-  Ring<BusTransaction> ready_;
+  ShortQueue<BusTransaction> ready_;
   std::optional<std::uint64_t> first_acknowledge_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "formats/io/error.h"
 #include "formats/io/input.h"
+#include "formats/io/json_text.h"
 
 namespace citcat {
 namespace {
@@ -23,7 +24,7 @@ constexpr std::uint64_t kMaxMapBytes = 1 << 20;
 std::string channel_text(const json& value, const std::string& key, const std::string& file) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_unsigned()) return std::to_string(value.get<std::uint64_t>());
-  fail(file, "expected '" + key + "' to be the name or number of a channel, found " + value.dump());
+  fail(file, "expected '" + key + "' to be the name or number of a channel, found " + json_text(value));
 }
 
 ChannelMap::Pin parse_pin(const json& value, const std::string& key, const std::string& file) {
@@ -40,7 +41,7 @@ ChannelMap::Pin parse_pin(const json& value, const std::string& key, const std::
       pin.inverted = item.value().get<bool>();
     } else {
       fail(file, "expected 'channel' or 'invert' (true or false) in '" + key + "', found '" +
-                     item.key() + "': " + item.value().dump());
+                     item.key() + "': " + json_text(item.value()));
     }
   }
   return pin;
@@ -71,7 +72,7 @@ ClockEdge parse_edge(const json& value, const std::string& file) {
   if (value == "falling") return ClockEdge::falling;
   if (value == "every") return ClockEdge::every;
   fail(file,
-       "expected 'clock_edge' to be \"rising\", \"falling\" or \"every\", found " + value.dump());
+       "expected 'clock_edge' to be \"rising\", \"falling\" or \"every\", found " + json_text(value));
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -186,7 +187,7 @@ ChannelMap parse_channel_map(const std::string& text, const std::string& name) {
       fail(name,
            "expected 'bus', 'clock_edge', 'clocks_per_state' (1 or 2), 'pins', 'lanes' or "
            "'comment', found '" +
-               item.key() + "': " + value.dump().substr(0, 40));
+               item.key() + "': " + json_text(value).substr(0, 40));
     }
   }
   return map;

@@ -193,7 +193,7 @@ void ExecutionTracker::fail(std::uint64_t clock, const std::string& message) con
 }
 
 std::uint64_t ExecutionTracker::push(const BusTransaction& transaction, bool ready) {
-  Item& last = items_.push_back();
+  Item& last = items_.emplace_back();
   last.transaction = transaction;
   last.ready = ready;
   return first_item_ + items_.size() - 1;
@@ -328,9 +328,9 @@ void ExecutionTracker::end_cycle(std::span<const std::uint8_t> data, std::uint64
   if (cycle_.op == BusOp::code_read) {
     if (!setup_.queue_status || !synchronised_ || discard_fetch_) return;
     for (std::size_t i = 0; i < done.transaction.size; ++i)
-      queue_.push_back() = {
-          cycle_.address.plus32(static_cast<std::uint32_t>(i)).masked32(setup_.address_mask),
-          done.transaction.data[i]};
+      queue_.push_back(
+          {cycle_.address.plus32(static_cast<std::uint32_t>(i)).masked32(setup_.address_mask),
+           done.transaction.data[i]});
     if (queue_.size() > setup_.queue_bytes)
       fail(clock, "expected at most " + std::to_string(setup_.queue_bytes) +
                       " bytes in the prefetch queue, found " + std::to_string(queue_.size()) +
@@ -529,14 +529,16 @@ void ExecutionTracker::finish() {
       abandon_entry("the capture ends within the entry of an interrupt");
     } else {
       // Half an acknowledge says nothing: it has no vector.
-      items_.truncate(entry_->item - first_item_);
+      items_.drop_back(first_item_ + items_.size() - entry_->item);
       entry_.reset();
       cycle_open_ = false;
       return;
     }
   }
   // The cycle the capture ends in has no data: it is left out.
-  if (cycle_open_ && cycle_item_ >= first_item_) items_.erase(cycle_item_ - first_item_);
+  if (cycle_open_ && cycle_item_ >= first_item_) {
+    items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(cycle_item_ - first_item_));
+  }
   cycle_open_ = false;
 }
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "capture/bus/ring.h"
 #include "events/bus_transaction.h"
+#include "formats/io/short_queue.h"
 
 namespace citcat {
 
@@ -106,7 +106,7 @@ class ExecutionTracker {
   void lose_positions(const std::string& why);
 
   Setup setup_;
-  Ring<Item> items_;
+  ShortQueue<Item> items_;
   std::uint64_t first_item_ = 0;  ///< sequence number of items_.front()
   std::uint64_t emitted_ = 0;
 
@@ -120,7 +120,7 @@ class ExecutionTracker {
   std::uint64_t cycle_item_ = 0;
   bool discard_fetch_ = false;
 
-  Ring<Fetched> queue_;
+  ShortQueue<Fetched> queue_;
   bool synchronised_ = false;  ///< the queue was seen empty once
   std::optional<PhysAddr> next_fetch_;
   bool flushed_ = false;

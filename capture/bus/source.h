@@ -121,7 +121,7 @@ struct CaptureFormat {
 /// All formats, in the order in which detection prefers them when confidences are equal.
 std::span<const CaptureFormat> capture_formats();
 
-/// The format with this identifier, or nullptr.
+/// The format with this identifier, or nullptr. "csv" is short for "samples-csv".
 const CaptureFormat* find_capture_format(std::string_view id);
 
 /// The format the content speaks for most, or nullptr when no format wants it. Throws IoError when

@@ -401,6 +401,7 @@ std::span<const std::uint8_t> BusRecordSource::next() {
   const auto block = input_->peek(kBusRecordBytes * kMostRecords);
   if (block.empty()) return {};
   used_ = block.size() - block.size() % kBusRecordBytes;
+  if (used_ == 0 && input_->is_unfinished()) return {};
   if (used_ == 0) {
     throw FormatError(input_->name(), input_->offset(),
                       "the capture ends inside a record: expected " +

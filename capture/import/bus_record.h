@@ -155,7 +155,7 @@ class BusRecordSource {
  public:
   explicit BusRecordSource(InputStream& input) : input_(&input) {}
   /// Some whole records, kBusRecordBytes each, valid until the next call; empty at the clean end.
-  /// FormatError where the stream ends inside a record.
+  /// FormatError where the stream ends inside a record, unless an interrupted writer left it.
   std::span<const std::uint8_t> next();
   /// Takes the last `records` of what next() returned back, to be returned again.
   void put_back(std::size_t records) { used_ -= records * kBusRecordBytes; }

@@ -13,6 +13,7 @@
 #include "capture/import/sample_formats.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
+#include "formats/io/line_reader.h"
 
 namespace citcat {
 namespace {
@@ -32,7 +33,7 @@ const CaptureFormat kFormats[] = {
      detect_hp_listing, open_hp_listing_capture},
     {"vcd", "value change dump (IEEE 1364)", detect_vcd, open_vcd_capture},
     {"ols", "Logic Sniffer client file (OLS, SUMP)", detect_ols, open_ols_capture},
-    {"csv", "text table: samples of libsigrok, DSView, Saleae, or any listing of states",
+    {"samples-csv", "text table: samples of libsigrok, DSView, Saleae, or any listing of states",
      detect_csv, open_csv_capture},
     {"byu", "BYU address trace, 12-byte records (v1.0, v1.1)", detect_byu, open_byu_capture},
     {"byu-pentium", "BYU address trace, 6-byte Pentium records", detect_byu_pentium,
@@ -59,6 +60,7 @@ std::string format_names() {
 std::span<const CaptureFormat> capture_formats() { return kFormats; }
 
 const CaptureFormat* find_capture_format(std::string_view id) {
+  if (id == "csv") id = "samples-csv";
   const auto it = std::find_if(std::begin(kFormats), std::end(kFormats),
                                [&](const CaptureFormat& format) { return format.id == id; });
   return it == std::end(kFormats) ? nullptr : &*it;
@@ -77,6 +79,10 @@ const CaptureFormat* detect_capture_format(const std::string& path) {
     if (!ignored) probe.file_bytes = size;
     prefix = read_head(path, kProbeBytes);
     probe.prefix = prefix;
+    const std::string_view text(reinterpret_cast<const char*>(prefix.data()), prefix.size());
+    if (text.starts_with(kByteOrderMark)) {
+      probe.prefix = probe.prefix.subspan(kByteOrderMark.size());
+    }
   }
   const CaptureFormat* best = nullptr;
   int confidence = 0;

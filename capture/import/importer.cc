@@ -9,6 +9,7 @@
 #include "capture/bus/spin_loop.h"
 #include "events/cpu_traits.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 #include "formats/io/log.h"
 
 namespace citcat {
@@ -41,7 +42,7 @@ std::string options_text(const ImportOptions& options) {
   for (const OnChipMarker& marker : options.on_chip) {
     json["on_chip"].push_back(on_chip_marker_text(marker));
   }
-  return json.dump();
+  return json_text(json);
 }
 
 }  // namespace
@@ -84,6 +85,7 @@ void Importer::find_state() {
     state_ = options_.initial_state;
   } else if (!options_.initial_state_path.empty()) {
     state_ = load_state_json(options_.initial_state_path);
+    require_state_of_this_processor();
   } else if (!options_.start) {
     state_ = stream_.initial_state();
   } else {
@@ -95,6 +97,18 @@ void Importer::find_state() {
   } else {
     find_dump();
   }
+}
+
+/// Registers of another processor mean something else, or are not there.
+void Importer::require_state_of_this_processor() const {
+  const CpuModel of_state = state_->model;
+  const CpuModel asked = options_.capture.cpu;
+  const CpuModel wanted = asked != CpuModel::unknown ? asked : stream_.info().cpu;
+  if (of_state == CpuModel::unknown || wanted == CpuModel::unknown || of_state == wanted) return;
+  throw FormatError(options_.initial_state_path, 0,
+                    "expected the state of the processor " + std::string(cpu_model_name(wanted)) +
+                        (asked != CpuModel::unknown ? " (--cpu)" : ", as the capture shows it") +
+                        ", found one of the processor " + std::string(cpu_model_name(of_state)));
 }
 
 /// A transaction before the start.

@@ -39,6 +39,7 @@ class Importer {
   bool next(BusTransaction& t) { return stream_.next(t); }
   void select_segment();
   void find_state();
+  void require_state_of_this_processor() const;
   bool search_dump();
   void find_dump();
   bool dump_ended();

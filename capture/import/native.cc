@@ -23,15 +23,22 @@ T pick(const std::array<T, N>& values, std::uint8_t code, ByteReader& in, const 
   return values[code];
 }
 
-RecordDeclaration parse_header(ByteReader& in) {
+/// Returns the version.
+std::uint16_t parse_version(ByteReader& in) {
   in.skip(kNativeMagic.size(), "magic");
   const std::uint16_t version = in.u16("version");
-  if (version != kNativeVersion) {
-    in.fail_at(8, "native capture: expected version 1, found " + std::to_string(version));
+  if (version != 1 && version != kNativeVersion) {
+    in.fail_at(8, "native capture: expected version 1 or 2, found " + std::to_string(version));
   }
-  if (in.u16("header size") != kNativeHeaderBytes || in.u16("record size") != kBusRecordBytes) {
-    in.fail_at(10, "native capture: expected a header of 64 bytes and records of 40");
+  const std::uint16_t bytes = version == 1 ? kNativeFieldBytes : kNativeHeaderBytes;
+  if (in.u16("header size") != bytes || in.u16("record size") != kBusRecordBytes) {
+    in.fail_at(10, "native capture: expected a header of " + std::to_string(bytes) +
+                       " bytes and records of 40");
   }
+  return version;
+}
+
+RecordDeclaration parse_fields(ByteReader& in) {
   RecordDeclaration declared;
   const std::uint16_t flags = in.u16("flags");
   if ((flags & ~(kNativePositions | kNativeClock)) != 0) {
@@ -69,14 +76,15 @@ class NativeRecordFile final : public RecordFile {
  public:
   explicit NativeRecordFile(std::unique_ptr<InputStream> input)
       : RecordFile(std::move(input)), source_(*input_) {
-    std::array<std::uint8_t, kNativeHeaderBytes> header{};
+    std::array<std::uint8_t, kNativeFieldBytes> header{};
     input_->read_exact(header, "header of a native capture");
     if (!std::equal(kNativeMagic.begin(), kNativeMagic.end(), header.begin())) {
       throw FormatError(input_->name(), 0,
                         "expected the magic number of a native capture, found another");
     }
     ByteReader in(header, input_->name());
-    declaration_ = parse_header(in);
+    if (parse_version(in) != 1) check_header(header);
+    declaration_ = parse_fields(in);
   }
 
   std::span<const std::uint8_t> next() override {
@@ -99,6 +107,14 @@ class NativeRecordFile final : public RecordFile {
   }
 
  private:
+  void check_header(std::span<const std::uint8_t, kNativeFieldBytes> fields) {
+    std::array<std::uint8_t, kNativeHeaderBytes - kNativeFieldBytes> stored{};
+    input_->read_exact(stored, "sum of a native capture's header");
+    if (ByteReader(stored, input_->name()).u64("sum") == native_header_sum(fields)) return;
+    throw FormatError(input_->name(), kNativeFieldBytes,
+                      "the sum over the header differs, the capture is damaged");
+  }
+
   /// Returns how many records stand before the end record.
   std::size_t add_to_sums(std::span<const std::uint8_t> block) {
     const std::size_t wide =
@@ -177,6 +193,11 @@ class NativeRecordFile final : public RecordFile {
                         "end record: expected a count of " + std::to_string(records_) +
                             " records, found " + std::to_string(end.instructions));
     }
+    if (end.clock != 0 || end.address != 0 || end.iterations != 0 || end.flags != 0 ||
+        end.burst != 0 || end.size != kBusRecordData) {
+      throw FormatError(input_->name(), source_.offset(),
+                        "end record: expected zeros where nothing is said, found other bytes");
+    }
     if (sum != sum_ || sum_of_sums != sum_of_sums_) {
       throw FormatError(input_->name(), source_.offset(),
                         "end record: the sums over the records differ, the capture is damaged");
@@ -195,6 +216,12 @@ class NativeRecordFile final : public RecordFile {
 };
 
 }  // namespace
+
+std::uint64_t native_header_sum(std::span<const std::uint8_t, kNativeFieldBytes> fields) {
+  std::uint64_t sum = 0xcbf29ce484222325;
+  for (const std::uint8_t byte : fields) sum = (sum ^ byte) * 0x100000001b3;
+  return sum;
+}
 
 int detect_native(const CaptureProbe& probe) {
   const bool magic = probe.prefix.size() >= kNativeMagic.size() &&

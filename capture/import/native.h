@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,13 @@
 namespace citcat {
 
 inline constexpr std::array<std::uint8_t, 8> kNativeMagic{0x93, 'C', 'I', 'T', 'C', 'A', 'P', '\n'};
-// History: 1 is the first.
-inline constexpr std::uint16_t kNativeVersion = 1;
-inline constexpr std::uint16_t kNativeHeaderBytes = 64;
+// History: 1 is the first, whose header is under no sum; 2 adds one behind it.
+inline constexpr std::uint16_t kNativeVersion = 2;
+/// What a header says, and all of it.
+inline constexpr std::uint16_t kNativeFieldBytes = 64, kNativeHeaderBytes = kNativeFieldBytes + 8;
+/// FNV-1a of 64 bits (Fowler, Noll, Vo) over the fields: short enough for a monitor's firmware, and
+/// another for each that differ in one byte.
+std::uint64_t native_header_sum(std::span<const std::uint8_t, kNativeFieldBytes> fields);
 /// Bits of the header's flags.
 inline constexpr std::uint16_t kNativePositions = 1, kNativeClock = 2;
 

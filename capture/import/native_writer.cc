@@ -43,6 +43,7 @@ NativeWriter::NativeWriter(ByteSink& sink, const CaptureInfo& info) : sink_(sink
   const std::size_t length = std::min(info.format.size(), kNameBytes);
   for (std::size_t i = 0; i < kNameBytes; ++i)
     header.u8(i < length ? static_cast<std::uint8_t>(info.format[i]) : std::uint8_t{0});
+  header.u64(native_header_sum(header.view().first<kNativeFieldBytes>()));
   sink_.write(header.view());
 }
 

@@ -129,6 +129,13 @@ class RecordCapture final : public CaptureReader {
 
   void close_file() {
     const InputStream& input = file_->input();
+    if (input.is_unfinished() && info_.ending == Ending::capture_end) {
+      info_.ending = Ending::source_gone;
+      info_.warnings.push_back(input.name() +
+                               ": an interrupted recording, taken up to its last whole record, "
+                               "number " +
+                               std::to_string(decoder_.count()));
+    }
     info_.files.push_back({std::filesystem::path(input.name()).filename().string(),
                            input.stored_bytes(), input.stored_hash().hex()});
     file_.reset();

@@ -110,7 +110,7 @@ constexpr SampleFormat kSampleFormats[] = {
     {"dsview", [](const Paths& paths) { return open_dsview(paths[0]); }, nullptr},
     {"vcd", [](const Paths& paths) { return open_vcd(std::make_unique<InputStream>(paths[0])); },
      nullptr},
-    {"csv",
+    {"samples-csv",
      [](const Paths& paths) { return open_sample_csv(std::make_unique<InputStream>(paths[0])); },
      nullptr},
     {"ols", [](const Paths& paths) { return open_ols(std::make_unique<InputStream>(paths[0])); },
@@ -219,7 +219,7 @@ std::unique_ptr<CaptureReader> open_vcd_capture(const Paths& paths, const Captur
   return open_as("vcd", paths, options);
 }
 std::unique_ptr<CaptureReader> open_csv_capture(const Paths& paths, const CaptureOptions& options) {
-  return open_as("csv", paths, options);
+  return open_as("samples-csv", paths, options);
 }
 std::unique_ptr<CaptureReader> open_ols_capture(const Paths& paths, const CaptureOptions& options) {
   return open_as("ols", paths, options);

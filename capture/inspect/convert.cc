@@ -18,7 +18,7 @@ namespace {
 
 constexpr ConvertTarget kTargets[] = {
     {"byu", "BYU address trace, 12-byte records (v1.1): addresses without data", false},
-    {"csv", "bus records as CSV, which import reads again", false},
+    {"record-csv", "bus records as CSV, which import reads again", false},
     {"native", "bus records, binary: the form that import reads fastest", false},
     {"vcd", "value change dump: the channels, or the transactions of a capture of records", false},
     {"samples-csv", "one row a sample, as libsigrok writes them", true},
@@ -336,6 +336,7 @@ void copy_transactions(CaptureReader& capture, TransactionWriter& writer, Conver
 }
 
 const ConvertTarget& find_target(std::string_view id) {
+  if (id == "csv") id = "record-csv";
   const auto it = std::find_if(std::begin(kTargets), std::end(kTargets),
                                [&](const ConvertTarget& target) { return target.id == id; });
   if (it != std::end(kTargets)) return *it;
@@ -391,7 +392,7 @@ ConvertResult convert_capture(const std::vector<std::string>& paths, const Captu
       writer = std::make_unique<NativeTransactionWriter>(whole, *sink);
     } else if (row.id == "byu") {
       writer = std::make_unique<ByuWriter>(*sink);
-    } else if (row.id == "csv") {
+    } else if (row.id == "record-csv") {
       writer = std::make_unique<RecordCsvWriter>(capture->info(), out);
     } else {
       writer = std::make_unique<VcdTransactionWriter>(out);

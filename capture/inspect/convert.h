@@ -17,7 +17,7 @@ namespace citcat {
 
 /// One row of the table of targets.
 struct ConvertTarget {
-  std::string_view id;
+  std::string_view id;           ///< that of the same CaptureFormat
   std::string_view description;  ///< one line
   bool needs_samples;            ///< only from captures of pin levels
 };
@@ -30,7 +30,7 @@ struct ConvertResult {
   std::vector<std::string> warnings;
 };
 
-/// Converts to `target` ("byu", "csv", "native", "vcd", "samples-csv", "ols"). Several segments
+/// Converts to `target` (an id of the table; "csv" is short for "record-csv"). Several segments
 /// become one file, which says so in warnings. Throws UsageError for an unknown target and for
 /// samples wanted from a capture that has none, and what open_capture() throws.
 ConvertResult convert_capture(const std::vector<std::string>& paths, const CaptureOptions& options,

@@ -6,6 +6,7 @@
 #include "capture/bus/channel_map.h"
 #include "capture/bus/hex.h"
 #include "capture/import/sample_formats.h"
+#include "capture/inspect/convert.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -37,20 +38,18 @@ void explain_pins(const BusMatch& match, std::vector<std::string>& lines) {
   }
 }
 
-void explain_unused(const BusMatch& match, const SampleInfo& samples,
-                    std::vector<std::string>& lines) {
+std::vector<std::string> unused_channels(const BusMatch& match, const SampleInfo& samples) {
   std::set<int> used;
   for (const PinMatch& pin : match.pins) used.insert(pin.channel);
-  std::string names;
+  std::vector<std::string> names;
   for (std::size_t i = 0; i < samples.channels.size(); ++i)
     if (used.count(static_cast<int>(i)) == 0 && !samples.channels[i].empty())
-      names += (names.empty() ? "" : ", ") + samples.channels[i];
-  if (!names.empty()) lines.push_back("channels nobody uses: " + names);
+      names.push_back(samples.channels[i]);
+  return names;
 }
 
 /// The buses most of whose required pins are there, the best first.
-void explain_nearest(const SampleInfo& samples, const ChannelMap& map,
-                     std::vector<std::string>& lines) {
+std::vector<BusMatch> nearest_buses(const SampleInfo& samples, const ChannelMap& map) {
   std::vector<BusMatch> matches;
   for (const BusDescription& bus : bus_descriptions()) {
     if (map.bus.empty() ? bus.by_name_only : map.bus != bus.id) continue;
@@ -64,25 +63,40 @@ void explain_nearest(const SampleInfo& samples, const ChannelMap& map,
     return a.required_missing < b.required_missing;
   });
   if (matches.size() > kNearestBuses) matches.resize(kNearestBuses);
-  for (const BusMatch& match : matches) {
-    lines.push_back("nearest bus: " + std::string(match.bus->id) + ", " +
-                    std::to_string(match.matched) + " pins found, " +
-                    std::to_string(match.required_missing) + " missing");
-    explain_pins(match, lines);
-  }
+  return matches;
+}
+
+/// Fills in what helps where no bus fits.
+void explain_failure(const SampleInfo& samples, const ChannelMap& map, ChannelExplanation& e) {
+  e.foreign = foreign_bus(samples);
+  e.nearest = nearest_buses(samples, map);
+  for (const ChannelPreset& preset : channel_presets())
+    if (preset.channels == samples.channels.size())
+      e.presets.push_back(std::string(preset.name) + " (" + preset.description + ")");
+}
+
+/// `names` with commas between.
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
 }  // namespace
 
-std::vector<std::string> list_formats() {
-  std::vector<std::string> lines;
-  for (const CaptureFormat& format : capture_formats())
-    lines.push_back(padded(format.id, 14) + std::string(format.description));
-  return lines;
+std::vector<FormatRow> list_formats() {
+  const auto targets = convert_targets();
+  std::vector<FormatRow> rows;
+  for (const CaptureFormat& format : capture_formats()) {
+    const bool written = std::any_of(targets.begin(), targets.end(),
+                                     [&](const ConvertTarget& t) { return t.id == format.id; });
+    rows.push_back({format.id, format.description, written});
+  }
+  return rows;
 }
 
-std::vector<std::string> explain_channels(const std::vector<std::string>& paths,
-                                          const CaptureOptions& options) {
+ChannelExplanation explain_channels(const std::vector<std::string>& paths,
+                                    const CaptureOptions& options) {
   if (paths.empty()) throw UsageError("no capture file was given");
   const CaptureFormat* format = options.format.empty() ? detect_capture_format(paths[0])
                                                        : find_capture_format(options.format);
@@ -92,31 +106,49 @@ std::vector<std::string> explain_channels(const std::vector<std::string>& paths,
     throw UsageError(paths[0] + ": format '" + std::string(format->id) +
                      "' holds records, not channels");
   const SampleInfo& info = samples->info();
-  std::vector<std::string> lines;
-  lines.push_back(info.name + ": " + std::string(format->id) + ", " +
-                  std::to_string(info.channels.size()) + " channels");
+  ChannelExplanation e;
+  e.capture = info.name;
+  e.format = format->id;
+  e.channels = info.channels.size();
   ChannelMap map;
   if (!options.channel_map_path.empty()) map = load_channel_map(options.channel_map_path);
   try {
-    const BusMatch match = choose_bus(info, map, options.cpu);
-    lines.push_back("bus: " + std::string(match.bus->id) + ", " +
-                    std::string(match.bus->description));
-    explain_pins(match, lines);
-    explain_unused(match, info, lines);
+    e.bus = choose_bus(info, map, options.cpu);
+    e.unused = unused_channels(*e.bus, info);
     // Opening looks further: at lines that never move, at presets.
     const auto capture = open_capture(paths, options);
-    for (const std::string& warning : capture->info().warnings) lines.push_back("note: " + warning);
-    lines.push_back("address bits captured: " + hex(capture->info().address_mask, 8));
+    e.notes = capture->info().warnings;
+    e.address_mask = capture->info().address_mask;
   } catch (const FormatError& error) {
-    lines.push_back(std::string("no bus: ") + error.what());
-    const std::string foreign = foreign_bus(info);
-    if (!foreign.empty()) lines.push_back("the channels look like those of " + foreign + " bus");
-    explain_nearest(info, map, lines);
-    for (const ChannelPreset& preset : channel_presets())
-      if (preset.channels == info.channels.size())
-        lines.push_back(std::string("try --channels preset:") + preset.name + " (" +
-                        preset.description + ")");
+    e.no_bus = error.what();
+    explain_failure(info, map, e);
   }
+  return e;
+}
+
+std::vector<std::string> channel_lines(const ChannelExplanation& e) {
+  std::vector<std::string> lines;
+  lines.push_back(e.capture + ": " + e.format + ", " + std::to_string(e.channels) + " channels");
+  if (e.bus) {
+    lines.push_back("bus: " + std::string(e.bus->bus->id) + ", " +
+                    std::string(e.bus->bus->description));
+    explain_pins(*e.bus, lines);
+    if (!e.unused.empty()) lines.push_back("channels nobody uses: " + joined(e.unused));
+  }
+  for (const std::string& note : e.notes) lines.push_back("note: " + note);
+  if (e.no_bus.empty()) {
+    lines.push_back("address bits captured: " + hex(e.address_mask, 8));
+    return lines;
+  }
+  lines.push_back("no bus: " + e.no_bus);
+  if (!e.foreign.empty()) lines.push_back("the channels look like those of " + e.foreign + " bus");
+  for (const BusMatch& match : e.nearest) {
+    lines.push_back("nearest bus: " + std::string(match.bus->id) + ", " +
+                    std::to_string(match.matched) + " pins found, " +
+                    std::to_string(match.required_missing) + " missing");
+    explain_pins(match, lines);
+  }
+  for (const std::string& preset : e.presets) lines.push_back("try --channels preset:" + preset);
   return lines;
 }
 

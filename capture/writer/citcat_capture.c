@@ -1,6 +1,7 @@
 #include "citcat_capture.h"
 
-#define VERSION 1
+#define VERSION 2
+#define FIELD_BYTES (CITCAT_CAPTURE_HEADER_BYTES - 8)
 #define END_RECORD 255
 #define HAS_POSITIONS 1u
 #define HAS_CLOCK 2u
@@ -23,6 +24,17 @@ static uint64_t get_word(const uint8_t *from)
 	for (i = 0; i < 8; i++)
 		value |= (uint64_t)from[i] << (8 * i);
 	return value;
+}
+
+/* FNV-1a of 64 bits */
+static uint64_t sum_of_header(const uint8_t *header)
+{
+	uint64_t sum = 0xcbf29ce484222325u;
+	unsigned i;
+
+	for (i = 0; i < FIELD_BYTES; i++)
+		sum = (sum ^ header[i]) * 0x100000001b3u;
+	return sum;
 }
 
 int citcat_capture_begin(struct citcat_capture *capture, const struct citcat_capture_info *info,
@@ -55,6 +67,7 @@ int citcat_capture_begin(struct citcat_capture *capture, const struct citcat_cap
 	put_number(header + 24, info->clock_hz, 8);
 	for (i = 0; i < 32 && info->monitor && info->monitor[i]; i++)
 		header[32 + i] = (uint8_t)info->monitor[i];
+	put_number(header + FIELD_BYTES, sum_of_header(header), 8);
 	return sink(context, header, sizeof(header));
 }
 

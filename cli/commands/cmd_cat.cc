@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/export_run.h"
+#include "cli/command_description.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
 #include "cli/placed_recording.h"
@@ -43,6 +44,8 @@ ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Conso
   KtWriter writer(out);
   KtSink trace(writer, kt);
   TraceRunOptions options;
+  options.recording = arguments.file;
+  options.remember = !placed.search;
   options.range = arguments.range.instructions();
   options.check = !arguments.unchecked;
   options.use_checkpoints = !arguments.from_start;
@@ -161,10 +164,15 @@ CommandRun define_cat(CLI::App& app) {
   auto arguments = std::make_shared<CatArguments>();
   app.add_option("FILE", arguments->file, "Recording, or KT in any compression")->required();
   arguments->range.define(app);
-  app.add_option("--format", arguments->format, "kt, text, json (one object a line), csv; of a recording also " + exporter_names());
-  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
+  std::vector<std::string> formats{"kt", "text", "json", "csv"};
+  // Of a recording, what others read.
+  for (const tools::ExporterRow& row : tools::exporter_list()) formats.emplace_back(row.name);
+  define_text_form(app, arguments->format, formats);
+  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
+      ->type_name(type_of({"linear", "offset"}));
   app.add_option("--bits", arguments->bits,
-                 "Disassemble as 16- or 32-bit code (default: what the trace tells, else a guess)");
+                 "Disassemble as 16- or 32-bit code (default: what the trace tells, else a guess)")
+      ->type_name(type_of({"16", "32"}));
   app.add_flag("--processes", arguments->processes,
                "PID and MMU records at the beginning and at changes of the address space");
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "events/archive/container.h"
 #include "events/archive/recording_check.h"
 
@@ -49,13 +50,14 @@ void print_text(const RecordingCheck& check, const std::string& name, const Cons
     console.print(fmt::format("{}:{}: {}\n", name, damage.offset, damage.message));
   }
   for (const std::string& loss : check.losses) console.print(fmt::format("{}: {}\n", name, loss));
-  console.print(fmt::format("{}: {}, {} intact chunks in {} bytes\n", name,
-                            check.sound() ? "sound" : "damaged", check.scan.intact.size(),
-                            check.scan.file_bytes));
+  console.print(name + ": ");
+  console.print_verdict(check.sound(), check.sound() ? "sound" : "damaged",
+                        fmt::format(", {} intact chunks in {} bytes", check.scan.intact.size(),
+                                    check.scan.file_bytes));
 }
 
 ExitCode run_check(const CheckOptions& options, const Console& console) {
-  const RecordingCheck check = check_recording(options.input);
+  const RecordingCheck check = check_recording(options.input, check_interrupt);
   if (options.json) {
     print_json(check, console);
   } else {

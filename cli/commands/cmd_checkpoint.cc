@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "cli/command.h"
@@ -15,7 +13,7 @@
 #include "cli/trace_run.h"
 #include "events/archive/container.h"
 #include "formats/io/error.h"
-#include "replay/run/replay_session.h"
+#include "replay/run/verified_run.h"
 #include "replay/session/checkpoints.h"
 
 namespace citcat {
@@ -36,45 +34,20 @@ struct Taken {
 };
 
 /// One replay with checkpoints on the way, added to the archive when nothing contradicted it up to
-/// its end. `plain`: as in SessionOptions; nullopt where that does not suffice.
-std::optional<Taken> try_checkpoints(const RecordingFile& file,
-                                     const CheckpointArguments& arguments, bool plain,
-                                     const Console& console) {
-  SessionOptions options;
-  options.plain_first = plain;
-  options.progress = replay_progress(file, console);
-  ReplaySession run(file, nullptr, options);
-  CheckpointTaker taker(file.recording(), arguments.options);
-  ReplayReport report;
-  for (;;) {
-    report = run.run_to(std::min(taker.next(), run.to()));
-    if (report.end == ReplayReport::End::diverged || report.instructions < taker.next()) break;
-    taker.take(run.replayer());
-  }
-  Taken taken;
-  taken.result.report = run.end(report);
-  taken.result.differs_before = run.digests().compare(report.instructions);
-  if (!taken.result.sure()) {
-    const bool careful = run.verifier() != nullptr && run.verifier()->plain();
-    return careful ? std::nullopt : std::optional(taken);
-  }
-  if (taker.count() != 0) {
-    taker.append_to(
-        arguments.recording, run.position(),
-        run.verifier() != nullptr ? run.verifier()->adoptions() : file.recording().adoptions);
-  }
-  taken.checkpoints = taker.count();
-  taken.spacing = taker.spacing();
-  return taken;
-}
-
+/// its end.
 Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arguments,
                        const Console& console) {
   const auto start = std::chrono::steady_clock::now();
-  std::optional<Taken> taken = try_checkpoints(file, arguments, true, console);
-  if (!taken) taken = try_checkpoints(file, arguments, false, console);
-  taken->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return *taken;
+  CheckpointedRun run =
+      run_with_checkpoints(file, arguments.options, replay_progress(file, console));
+  Taken taken;
+  taken.result.report = run.report;
+  taken.result.differs_before = run.differs_before;
+  taken.checkpoints = run.taker.count();
+  taken.spacing = run.taker.spacing();
+  if (run.sure()) run.taker.append_to(arguments.recording, run.run.end, run.run.adoptions);
+  taken.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return taken;
 }
 
 ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
@@ -91,7 +64,8 @@ ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {
   Taken taken = take_checkpoints(file, arguments, console);
   if (taken.result.sure()) keep_placements(arguments.recording, placed);
   const RecordingFile after = RecordingFile::open(arguments.recording);
-  taken.bytes = after.container().file_bytes() - file.container().file_bytes();
+  // Not the difference of the files: an append that was interrupted before may be gone from it.
+  taken.bytes = Checkpoints(after).stored_bytes() - existing;
   if (arguments.json) {
     nlohmann::ordered_json json;
     json["instructions"] = taken.result.report.instructions;

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_arguments.h"
+#include "cli/command_description.h"
 #include "cli/staged_output.h"
 #include "formats/idtrace/idtrace_reader.h"
 #include "formats/io/error.h"
@@ -82,12 +83,7 @@ ExitCode run_convert(const ConvertArguments& arguments, const Console& console) 
     return ExitCode::ok;
   }
   const CaptureOptions options = arguments.capture.options();
-  std::unique_ptr<ByteSink> sink;
-  if (arguments.output == "-") {
-    sink = std::make_unique<StdoutSink>();
-  } else {
-    sink = std::make_unique<FileSink>(arguments.output);
-  }
+  std::unique_ptr<ByteSink> sink = open_plain_sink(arguments.output);
   Progress progress = console.progress("converting", "items");
   const ConvertResult result =
       convert_capture(arguments.captures, options, arguments.target, std::move(sink),
@@ -98,14 +94,18 @@ ExitCode run_convert(const ConvertArguments& arguments, const Console& console) 
 
 CommandRun define_convert(CLI::App& app) {
   auto arguments = std::make_shared<ConvertArguments>();
-  app.add_option("CAPTURE", arguments->captures, "Capture files, or an IDtrace execution trace; .gz .xz .zst are read as they are")
+  app.add_option("CAPTURE", arguments->captures,
+                 "Capture files, or an IDtrace execution trace; .gz .bz2 .xz .zst are read as they are")
       ->required();
-  std::string targets;
-  for (const ConvertTarget& target : convert_targets())
-    targets += std::string(target.id) + ", ";
-  targets += "kt (of an execution trace)";
-  app.add_option("--to", arguments->target, "Target format: " + targets)->required();
-  app.add_option("-o,--output", arguments->output, "File to write, - for stdout")->required();
+  std::vector<std::string> targets;
+  for (const ConvertTarget& target : convert_targets()) targets.emplace_back(target.id);
+  targets.emplace_back("kt");
+  app.add_option("--to", arguments->target, "The format to write; kt of an execution trace alone")
+      ->required()
+      ->type_name(type_of(targets));
+  app.add_option("-o,--output", arguments->output, "File to write, - for stdout")
+      ->required()
+      ->type_name(kFileType);
   arguments->capture.define(app);
   arguments->idtrace.define(app);
   app.add_flag("--json", arguments->json, "Print one line of JSON");

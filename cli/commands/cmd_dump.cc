@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -12,15 +13,17 @@
 #include "capture/import/record_csv.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/command_description.h"
+#include "cli/commands/read_data.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_view.h"
 #include "cli/kt_text.h"
 #include "cli/range_arguments.h"
-#include "cli/read_data.h"
 #include "cli/transaction_text.h"
 #include "events/archive/recording_file.h"
 #include "formats/captures/sparse_image.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 #include "replay/trace/trace_reader.h"
 
 namespace citcat {
@@ -50,6 +53,10 @@ void require_records(const DumpOptions& options, std::uint64_t count, std::strin
 
 void print_line(const std::string& line, const Console& console) { console.print(line + "\n"); }
 
+void print_titles(std::string_view titles, TextForm form, const Console& console) {
+  if (form == TextForm::text) console.print_titles(titles);
+}
+
 // ---- KT ----------------------------------------------------------------------------------------
 
 /// [from, to) are positions.
@@ -59,6 +66,7 @@ void dump_kt(const DumpOptions& options, const Console& console) {
   TraceReader reader(options.file, reading);
   if (options.range.first() != Position{}) reader.seek(options.range.first());
   TraceText text(options.form, options.bits);
+  print_titles(TraceText::titles(), options.form, console);
   const bool found = print_trace(reader, options.range.end(), text,
                                  [&](const std::string& lines) { console.print(lines); });
   if (!found) options.range.require_reached(options.file, reader.instructions());
@@ -103,6 +111,7 @@ void dump_capture(const DumpOptions& options, const Console& console) {
   if (options.form == TextForm::csv && !reader->info().has_data)
     print_line(fmt::format("{}{}", kRecordCsvDeclaration, kRecordCsvWithoutData), console);
   if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
+  print_titles(transaction_titles(), options.form, console);
   BusTransaction t;
   std::uint64_t segment = 0, next = 0;
   bool more = false;
@@ -214,12 +223,32 @@ Json state_json(const CpuState& state) {
   return json;
 }
 
-/// Values of a JSON object as one line for people, or as CSV with the names in front.
-std::string joined(const Json& json, const char* separator, const char* equals) {
+std::string plain_value(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : json_text(value);
+}
+
+/// Values of a JSON object as one line for people.
+std::string joined(const Json& json) {
   std::string line;
   for (const auto& [key, value] : json.items()) {
-    if (!line.empty()) line += separator;
-    line += key + equals + (value.is_string() ? value.get<std::string>() : value.dump());
+    if (!line.empty()) line += ' ';
+    line += key + ' ' + plain_value(value);
+  }
+  return line;
+}
+
+/// What events of any kind have, in the order of the columns.
+constexpr std::array<const char*, 13> kEventColumns{
+    "event", "transaction", "instruction", "iteration", "vector",  "counted", "count",
+    "from_start", "port",   "size",        "value",     "address", "data"};
+
+/// Empty where an event has no such value. No value has a comma: bytes are hexadecimal digits.
+std::string event_csv(const Json& json) {
+  std::string line;
+  for (const char* const column : kEventColumns) {
+    if (column != kEventColumns.front()) line += ',';
+    const auto found = json.find(column);
+    if (found != json.end()) line += plain_value(*found);
   }
   return line;
 }
@@ -227,13 +256,13 @@ std::string joined(const Json& json, const char* separator, const char* equals) 
 void print_event(const Json& json, TextForm form, const Console& console) {
   switch (form) {
     case TextForm::text:
-      print_line(joined(json, " ", " "), console);
+      print_line(joined(json), console);
       break;
     case TextForm::json:
       console.print_json(json);
       break;
     case TextForm::csv:
-      print_line(joined(json, ",", "="), console);
+      print_line(event_csv(json), console);
       break;
   }
 }
@@ -245,6 +274,8 @@ void dump_state(const CpuState& state, TextForm form, const Console& console) {
     return;
   }
   const char separator = form == TextForm::csv ? ',' : ' ';
+  print_titles("register value", form, console);
+  if (form == TextForm::csv) print_line("register,value", console);
   const Json registers = json.value("registers", Json::object());
   for (const auto& [name, value] : registers.items()) {
     const std::string shown = value.is_null() ? "?" : value.get<std::string>();
@@ -255,6 +286,7 @@ void dump_state(const CpuState& state, TextForm form, const Console& console) {
 void dump_evidence(const RecordingFile& file, const DumpOptions& options, const Console& console) {
   const std::unique_ptr<EvidenceReader> evidence = file.evidence();
   if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
+  print_titles(transaction_titles(), options.form, console);
   ReadData reads(file.recording());
   BusTransaction t;
   std::uint64_t next = 0;
@@ -279,6 +311,7 @@ std::optional<std::uint64_t> end_of(const RecordingFile& file) {
 
 void dump_events(const RecordingFile& file, const DumpOptions& options, const Console& console) {
   bool any = false;
+  if (options.form == TextForm::csv) print_line(fmt::format("{}", fmt::join(kEventColumns, ",")), console);
   for (const EventLine& line : event_lines(file.recording())) {
     if (!options.wants(line.transaction)) continue;
     print_event(line.json, options.form, console);
@@ -307,6 +340,8 @@ void dump_memory(const DumpOptions& options, const Console& console) {
   constexpr std::size_t kRow = 16;
   MemoryFileReader reader(options.file);
   MemoryFileReader::Part part;
+  print_titles("address  bytes", options.form, console);
+  if (options.form == TextForm::csv) print_line("address,bytes", console);
   std::uint64_t end = 0;
   while (reader.next(part)) {
     end = std::uint64_t{part.address} + part.bytes.size();
@@ -372,10 +407,11 @@ CommandRun define_dump(CLI::App& app) {
                  "First position (KT: N or N+K), transaction (capture, recording) or address "
                  "(memory)");
   app.add_option("--to", options->range.to, "Where to stop, as --from; itself not included");
-  app.add_option("--format", options->format, "text, json (one object a line) or csv");
+  define_text_form(app, options->format, {"text", "json", "csv"});
   options->capture.define_pins(app);
   app.add_option("--bits", options->bits,
-                 "Disassemble KT as 16- or 32-bit code (default: what it tells, else a guess)");
+                 "Disassemble KT as 16- or 32-bit code (default: what it tells, else a guess)")
+      ->type_name(type_of({"16", "32"}));
   app.add_flag("--evidence", options->evidence, "Of a recording: its evidence, not its events");
   app.add_flag("--state", options->state, "Of a recording: the initial registers");
   return [options](const Console& console) { return run_dump(*options, console); };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/interrupt.h"
@@ -215,8 +216,9 @@ CommandRun define_explain(CLI::App& app) {
   app.add_option("RECORDING", arguments->recording, "Recording whose replay leaves the evidence")
       ->required();
   app.add_option("-o,--output", arguments->output,
-                 "File for the hints that repair it, to be reviewed and passed back");
-  app.add_option("--hints", arguments->hints, "Hints that are right already");
+                 "File for the hints that repair it, to be reviewed and passed back")
+      ->type_name(kFileType);
+  app.add_option("--hints", arguments->hints, "Hints that are right already")->type_name(kFileType);
   app.add_option("--rounds", arguments->rounds, "Divergences to explain one after the other")
       ->check(CLI::Range(1, 1000));
   app.add_option("--budget", arguments->budget,

@@ -9,14 +9,16 @@
 
 #include "capture/bus/cache_form.h"
 #include "capture/import/import.h"
-#include "capture/inspect/explain.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/command_description.h"
+#include "cli/commands/import_questions.h"
+#include "cli/commands/recording_symbols.h"
+#include "cli/commands/side_file.h"
 #include "cli/large_pages.h"
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
 #include "events/archive/recording_file.h"
-#include "events/names/kernel_place.h"
 #include "events/names/symbol_file.h"
 #include "formats/io/error.h"
 
@@ -116,17 +118,38 @@ void print_text(const ImportResult& result, const std::string& output, const Con
 bool answer_questions(const ImportArguments& arguments, const ImportOptions& options,
                       const Console& console) {
   if (arguments.list_formats) {
-    for (const std::string& line : list_formats()) console.print(line + "\n");
+    print_formats(arguments.json, console);
     return true;
   }
   if (arguments.captures.empty()) throw UsageError("CAPTURE is required");
   if (arguments.explain_channels) {
-    for (const std::string& line : explain_channels(arguments.captures, options.capture))
-      console.print(line + "\n");
+    print_channels(arguments.captures, options.capture, arguments.json, console);
     return true;
   }
   if (arguments.output.empty()) throw UsageError("--output is required");
   return false;
+}
+
+/// The file of values that cross no bus: the one that is named, or that lies beside the capture.
+std::string side_file_for(const ImportArguments& arguments, const Console& console) {
+  if (arguments.internal == "none") return "";
+  if (!arguments.internal.empty() || arguments.captures.size() != 1) return arguments.internal;
+  const auto found = find_side_file(arguments.captures[0]);
+  if (!found) return "";
+  console.note("values that cross no bus are taken from " + *found +
+               ", which lies beside the capture");
+  return *found;
+}
+
+/// A monitor in an emulator knows values that cross no bus. Without them a program that asks for
+/// one cannot be replayed any further.
+void warn_of_missing_values(const ImportOptions& options, ImportResult& result) {
+  const bool asks = result.cpu == CpuModel::pentium || result.cpu == CpuModel::p6;
+  if (!options.capture.internal_path.empty() || result.format != "machine" || !asks) return;
+  result.warnings.push_back(
+      "no values that cross no bus (RDTSC, RDMSR, CPUID): a replay ends at the first instruction "
+      "that "
+      "asks for one; name their file with --internal, or say --internal none");
 }
 
 /// Adds the hints to the recording of the archive that they are for.
@@ -147,54 +170,25 @@ void add_hints(const std::string& hints_path, const std::string& archive) {
   }
 }
 
-/// Moves the kernel among the modules to where the recorded one lay, if it can be told.
-void place_kernel(std::vector<SymbolModule>& modules, const RecordingFile& file,
-                  const Console& console) {
-  for (SymbolModule& module : modules) {
-    const auto shift = kernel_shift(module, file.recording().initial);
-    if (!shift || *shift == 0) continue;
-    if (!is_kernel_shift(*shift)) {
-      console.warn("--symbols: " + module.name +
-                   " is another kernel than the recorded one, which enters by SYSENTER elsewhere");
-      continue;
-    }
-    move_symbols(module, *shift, "--symbols");
-    console.note(fmt::format("the recorded kernel lay {:#x} bytes from where {} was linked to",
-                             *shift, module.name));
-  }
-}
-
-/// Adds names for addresses to all recordings of the archive: they are of one machine.
-void add_symbols(std::vector<SymbolModule> modules, const std::string& archive,
-                 const Console& console) {
-  const RecordingFile first = RecordingFile::open(archive);
-  place_kernel(modules, first, console);
-  for (std::size_t i = 0; i < first.recordings(); ++i) {
-    RecordingAppender appender(archive + "@" + std::to_string(i));
-    appender.add_symbols(modules);
-    appender.finish();
-  }
-}
-
 ExitCode run_import(const ImportArguments& arguments, const Console& console) {
   ImportOptions options = import_options(arguments);
   if (answer_questions(arguments, options, console)) return ExitCode::ok;
   require_own_output(arguments.output, arguments.json);
   // Read first: what is wrong with them is known before hours of reading a capture.
   const std::vector<SymbolModule> symbols = load_symbols(arguments.symbols);
-  const bool added_to = arguments.recover_state || !arguments.hints.empty() || !symbols.empty();
-  StagedOutput output(arguments.output,
-                      added_to ? StagedOutput::Named::at_the_end : StagedOutput::Named::at_once);
+  options.capture.internal_path = side_file_for(arguments, console);
+  StagedOutput output(arguments.output);
   use_large_pages();
   Progress progress = console.progress("importing", "transactions");
   options.progress = [&progress](std::uint64_t done) { progress.update(done); };
   std::optional<RecoveredState> recovered;
   if (arguments.recover_state) {
-    recovered = recover_state_of(arguments.captures, options, output.path(),
+    recovered = recover_state_of(arguments.captures, options, output.beside("traffic"),
                                  arguments.recovery_time, console);
     options.initial_state = recovered->state;
   }
-  const ImportResult result = import_capture(arguments.captures, options, output.path());
+  ImportResult result = import_capture(arguments.captures, options, output.path());
+  if (arguments.internal != "none") warn_of_missing_values(options, result);
   for (const std::string& text : result.warnings) console.warn(text);
   if (recovered) add_recovered_memory(*recovered, output.path());
   if (!arguments.hints.empty()) add_hints(arguments.hints, output.path());
@@ -215,15 +209,17 @@ ExitCode run_import(const ImportArguments& arguments, const Console& console) {
 CommandRun define_import(CLI::App& app) {
   auto arguments = std::make_shared<ImportArguments>();
   app.add_option("CAPTURE", arguments->captures,
-                 "Capture files; .gz .xz .zst are read as they are");
-  app.add_option("-o,--output", arguments->output, "Recording to write, - is the standard output");
+                 "Capture files; .gz .bz2 .xz .zst are read as they are");
+  app.add_option("-o,--output", arguments->output, "Recording to write, - is the standard output")
+      ->type_name(kFileType);
   app.add_flag("--list-formats", arguments->list_formats,
-               "Instead: list the capture formats that are read");
+               "Instead: list the capture formats, and which of them convert writes");
   app.add_flag("--explain-channels", arguments->explain_channels,
                "Instead: say which channel is which pin, what is missing and what that costs");
   arguments->capture.define(app);
   app.add_option("--initial-state", arguments->initial_state,
-                 "Processor state at the start, when no driver dumped it");
+                 "Processor state at the start, when no driver dumped it")
+      ->type_name(kFileType);
   app.add_flag("--recover-state", arguments->recover_state,
                "Work the state at --start interrupt:N out from the bus");
   app.add_option("--recovery-time", arguments->recovery_time,
@@ -236,20 +232,27 @@ CommandRun define_import(CLI::App& app) {
                  "Only this segment of the capture, from 0 (default: each with a state)");
   app.add_flag("--no-provenance", arguments->no_provenance,
                "Do not keep what tells the capture file: the same bytes from any rendering of it");
-  app.add_option("--internal", arguments->internal,
-                 "Values that cross no bus (RDTSC, RDMSR, CPUID), as a monitor wrote them");
+  app.add_option(
+         "--internal", arguments->internal,
+         "Values that cross no bus (default: beside the capture, .side.csv; none: leave them out)")
+      ->type_name(kFileType);
   app.add_option("--hints", arguments->hints,
-                 "Corrections to keep in the recording, as `explain` wrote them");
+                 "Corrections to keep in the recording, as `explain` wrote them")
+      ->type_name(kFileType);
   app.add_option(
          "--symbols", arguments->symbols,
          "Names to keep: System.map, kallsyms or ELF; FILE[@BASE][:PROCESS]; may be repeated")
+      ->type_name(kFileType)
       ->expected(1)
       ->take_all();
-  app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back");
+  app.add_option("--bus", arguments->bus, "Cache: none, write-through or write-back")
+      ->type_name(type_of({"none", "write-through", "write-back"}));
   app.add_option("--ignore-counts", arguments->ignore_counts,
-                 "Instruction counts to disregard: none, all-but-interrupts or all");
+                 "Instruction counts to disregard: none, all-but-interrupts or all")
+      ->type_name(type_of({"none", "all-but-interrupts", "all"}));
   app.add_option("--counts", arguments->counts,
-                 "What the capture counts in place of instructions: branches (taken) or blocks");
+                 "What the capture counts in place of instructions: branches (taken) or blocks")
+      ->type_name(type_of({"instructions", "branches", "blocks"}));
   app.add_option(
          "--on-chip", arguments->on_chip,
          "VECTOR=io-write:PORT[:VALUE], mem-write:ADDR[:VALUE] or mem-read:ADDR: what shows "

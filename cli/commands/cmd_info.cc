@@ -11,14 +11,15 @@
 #include "capture/bus/cache_form.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/commands/storage_account.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_report.h"
-#include "cli/storage_account.h"
 #include "events/archive/container.h"
 #include "events/archive/recording_file.h"
 #include "events/position_text.h"
 #include "formats/captures/sparse_image.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
 #include "replay/trace/trace_reader.h"
 
 namespace citcat {
@@ -202,7 +203,7 @@ Json memory_info(const std::string& path) {
 }
 
 std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 void print_text(const Json& json, const std::string& indent, const Console& console) {

@@ -49,8 +49,8 @@ void print_text(const LintReport& report, bool sound, const Console& console) {
                               finding.transaction, finding.clock, finding.text));
   for (const std::string& warning : report.info.warnings)
     console.print(fmt::format("{:<9} {}\n", "note", warning));
-  console.print(fmt::format("{} transactions, {}\n", report.transactions,
-                            sound ? "nothing that speaks against the capture" : "suspect"));
+  console.print(fmt::format("{} transactions, ", report.transactions));
+  console.print_verdict(sound, sound ? "nothing that speaks against the capture" : "suspect", "");
 }
 
 ExitCode run_lint(const LintArguments& arguments, const Console& console) {
@@ -71,7 +71,7 @@ ExitCode run_lint(const LintArguments& arguments, const Console& console) {
 
 CommandRun define_lint(CLI::App& app) {
   auto arguments = std::make_shared<LintArguments>();
-  app.add_option("CAPTURE", arguments->captures, "Capture files; .gz .xz .zst are read as they are")
+  app.add_option("CAPTURE", arguments->captures, "Capture files; .gz .bz2 .xz .zst are read as they are")
       ->required();
   arguments->capture.define(app);
   app.add_flag("--json", arguments->json, "Print one line of JSON");

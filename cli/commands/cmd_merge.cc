@@ -11,6 +11,7 @@
 #include "cli/analysis_output.h"
 #include "cli/analysis_run.h"
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/interrupt.h"
 #include "cli/shard.h"
 #include "cli/staged_output.h"
@@ -34,6 +35,40 @@ struct Share {
   ShardDescription description;
 };
 
+/// Throws UsageError unless `shares`, in the order of their numbers, are every share of one trace
+/// once; it names those that are missing, by the names that `replay --shard` gives them.
+void require_all(const std::vector<Share>& shares) {
+  const ShardDescription& first = shares.front().description;
+  std::vector<std::string> missing;
+  std::uint32_t expected = 1;
+  for (const Share& share : shares) {
+    const ShardDescription& d = share.description;
+    if (!d.same_trace(first)) {
+      throw UsageError(
+          fmt::format("{} and {} are not shares of one trace", shares.front().path, share.path));
+    }
+    if (d.shard.number < expected) {
+      throw UsageError(fmt::format("{} is share {} of {}, which was named before", share.path,
+                                   d.shard.number, d.shard.count));
+    }
+    for (; expected < d.shard.number; ++expected) {
+      missing.push_back(sibling_shard_path(share.path, d.shard, expected));
+    }
+    ++expected;
+  }
+  for (; expected <= first.shard.count; ++expected) {
+    missing.push_back(sibling_shard_path(shares.front().path, first.shard, expected));
+  }
+  if (missing.empty()) return;
+  constexpr std::size_t kNamed = 8;
+  const std::size_t count = missing.size();
+  std::string more;
+  if (count > kNamed) more = fmt::format(" and {} more", count - kNamed);
+  missing.resize(std::min(kNamed, count));
+  throw UsageError(fmt::format("{} of {} shares missing: {}{}", count, first.shard.count,
+                               fmt::join(missing, ", "), more));
+}
+
 /// The shares in their order. Throws UsageError when they are not the whole of one trace.
 std::vector<Share> ordered_shares(const std::vector<std::string>& paths) {
   std::vector<Share> shares;
@@ -48,26 +83,15 @@ std::vector<Share> ordered_shares(const std::vector<std::string>& paths) {
   std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
     return a.description.shard.number < b.description.shard.number;
   });
-  const std::uint32_t count = shares.front().description.shard.count;
+  require_all(shares);
   std::uint64_t next = shares.front().description.whole.from;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const ShardDescription& d = shares[i].description;
-    if (!d.same_trace(shares.front().description)) {
-      throw UsageError(fmt::format("{} and {} are not shares of one trace", shares.front().path,
-                                   shares[i].path));
-    }
-    if (d.shard.number != i + 1) {
-      throw UsageError(
-          fmt::format("expected share {} of {}, found {}", i + 1, count, d.shard.number));
-    }
     if (d.range.from != next) {
       throw UsageError(fmt::format("{}: expected to begin at instruction {}, found {}",
                                    shares[i].path, next, d.range.from));
     }
     next = d.range.to;
-  }
-  if (shares.size() != count) {
-    throw UsageError(fmt::format("expected {} shares, found {}", count, shares.size()));
   }
   return shares;
 }
@@ -198,7 +222,8 @@ CommandRun define_merge(CLI::App& app) {
                  "All shares of one trace, or of one analysis, in any order")
       ->required();
   app.add_option("-o,--output", arguments->output,
-                 "The whole trace; .zst compresses, - is the standard output");
+                 "The whole trace: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
+      ->type_name(kFileType);
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   app.add_flag("--csv", arguments->csv, "Of an analysis: tables of comma-separated values");
   return [arguments](const Console& console) { return run_merge(*arguments, console); };

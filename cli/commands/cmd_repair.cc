@@ -8,6 +8,8 @@
 #include <system_error>
 
 #include "cli/command.h"
+#include "cli/command_description.h"
+#include "cli/interrupt.h"
 #include "cli/staged_output.h"
 #include "events/archive/recording_check.h"
 #include "formats/io/error.h"
@@ -21,46 +23,34 @@ struct RepairOptions {
   bool json = false;
 };
 
-/// Repairing in place keeps the damaged file under another name: it may be all there is.
-class KeptOriginal {
- public:
-  explicit KeptOriginal(const std::string& input) : path_(input + ".damaged") {
-    std::error_code error;
-    std::filesystem::create_hard_link(input, path_, error);
-    if (error) {
-      throw IoError(path_ + ": cannot keep the damaged file there: " + error.message());
-    }
-  }
-  /// Unless something could be repaired, the second name has no use.
-  ~KeptOriginal() {
-    std::error_code ignored;
-    if (!wanted_) std::filesystem::remove(path_, ignored);
-  }
-  KeptOriginal(const KeptOriginal&) = delete;
-  KeptOriginal& operator=(const KeptOriginal&) = delete;
-  const std::string& path() const { return path_; }
-  void keep() { wanted_ = true; }
-
- private:
-  std::string path_;
-  bool wanted_ = false;
-};
+/// Gives the damaged file a second name: it may be all there is. Only when a repaired one is ready
+/// to take its own.
+void keep_original(const std::string& input) {
+  const std::string kept = input + ".damaged";
+  std::error_code error;
+  // Interrupted between the two, an earlier run has left this name of it.
+  if (std::filesystem::equivalent(input, kept, error)) return;
+  std::filesystem::create_hard_link(input, kept, error);
+  if (!error) return;
+  throw IoError(kept + ": cannot keep the damaged file there: " + error.message());
+}
 
 RecordingCheck repair_in_place(const std::string& input) {
   if (input == "-" || is_once_input(input)) {
     throw UsageError(input + ": cannot be repaired in place: -o names the file to write");
   }
-  RecordingCheck check = check_recording(input);
+  RecordingCheck check = check_recording(input, check_interrupt);
   if (check.scan.sound()) return check;
-  KeptOriginal original(input);
-  check = repair_recording(original.path(), input);
-  original.keep();
+  StagedOutput staged(input);
+  check = repair_recording(input, staged.path(), check_interrupt);
+  keep_original(followed_output(input));
+  staged.finish();
   return check;
 }
 
 RecordingCheck repair_to(const std::string& input, const std::string& output) {
   StagedOutput staged(output);
-  RecordingCheck check = repair_recording(input, staged.path());
+  RecordingCheck check = repair_recording(input, staged.path(), check_interrupt);
   staged.finish();
   return check;
 }
@@ -94,7 +84,8 @@ CommandRun define_repair(CLI::App& app) {
   app.add_option("REC", options->input, "Damaged recording")->required();
   app.add_option("-o,--output", options->output,
                  "Recording to write, - is the standard output (default: in place, REC.damaged "
-                 "keeps the damaged one)");
+                 "keeps the damaged one)")
+      ->type_name(kFileType);
   app.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_repair(*options, console); };
 }

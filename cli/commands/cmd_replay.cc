@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/export_run.h"
+#include "cli/command_description.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
@@ -133,9 +134,7 @@ ShardDescription describe_shard(const ReplayArguments& arguments, const Recordin
 
 /// What is written to the standard output, a pipe or a device is out of our hands.
 bool can_be_taken_back(const std::string& path) {
-  const auto kind = std::filesystem::status(path).type();
-  return path != "-" && (kind == std::filesystem::file_type::not_found ||
-                         kind == std::filesystem::file_type::regular || path == "/dev/null");
+  return path.empty() || path == "/dev/null" || output_kind(path) == OutputKind::replaced;
 }
 
 /// The trace on its way to a file.
@@ -195,7 +194,7 @@ ExitCode replay_to_exporter(const ReplayArguments& arguments, const RecordingFil
 
 /// Makes the range and the output those of the share that `arguments` ask for.
 ShardDescription narrow_to_shard(ReplayArguments& arguments, const RecordingFile& file) {
-  if (arguments.output.empty() || arguments.output == "-") {
+  if (arguments.output.empty() || output_kind(arguments.output) != OutputKind::replaced) {
     throw UsageError("--shard needs -o with a file name, to which the share's number is added");
   }
   ShardDescription shard = describe_shard(arguments, file);
@@ -272,6 +271,8 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
 
   TraceRunOptions options;
   if (can_be_taken_back(arguments.output)) options.start_over = start_over;
+  options.recording = arguments.recording;
+  options.remember = !placed.search && arguments.hints.empty();
   options.range = arguments.range;
   options.check = !arguments.unchecked;
   options.policy = arguments.comparison;
@@ -306,7 +307,8 @@ CommandRun define_replay(CLI::App& app) {
   auto arguments = std::make_shared<ReplayArguments>();
   app.add_option("RECORDING", arguments->recording, "Recording to replay")->required();
   app.add_option("-o,--output", arguments->output,
-                 "KT trace to write; .zst compresses, - is the standard output");
+                 "KT trace to write: .kt, .kt.zst (compressed) or .ktz (much smaller); - is stdout")
+      ->type_name(kFileType);
   arguments->positions.define(app);
   app.add_option("--jobs", arguments->jobs,
                  "Processes that replay parts of the trace, each from a checkpoint")
@@ -320,11 +322,13 @@ CommandRun define_replay(CLI::App& app) {
                  "With such a format: files of names, besides those of the recording");
   app.add_option("--where", arguments->where,
                  "With a format other than kt: only where this holds, as for analyze");
-  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
+  app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
+      ->type_name(type_of({"linear", "offset"}));
   app.add_flag("--processes", arguments->processes,
                "Write PID and MMU records at the beginning and at changes of the address space");
   app.add_option("--hints", arguments->hints,
-                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
+                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
+      ->type_name(kFileType);
   define_comparison(app, arguments->comparison);
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");

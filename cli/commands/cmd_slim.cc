@@ -4,14 +4,15 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/digest_verify.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
 #include "cli/staged_output.h"
-#include "cli/temporary_file.h"
 #include "events/archive/container.h"
 #include "events/archive/recording_file.h"
 #include "events/derive/event_order.h"
@@ -52,17 +53,19 @@ Recording copy_for_slim(const Recording& from, const VerifiedRun& verified, bool
 
 /// Throws UsageError when the evidence does not confirm the recording.
 VerifiedRun verified_run(const RecordingFile& file, const Console& console) {
-  DigestSink sink;
+  std::optional<DigestSink> sink;
   SessionOptions options;
+  options.plain_first = true;
+  options.start_over = [&sink] { return &sink.emplace(); };
   options.progress = replay_progress(file, console);
-  ReplaySession run(file, &sink, options);
+  ReplaySession run(file, options.start_over(), options);
   const ReplayReport report = run.run();
   if (report.end != ReplayReport::End::complete) {
     throw UsageError(file.container().path() +
                      " does not replay to its end as its evidence shows: only a verified recording "
                      "can do without it (see citcat verify)");
   }
-  return {report.instructions, run.verifier()->adoptions(), sink.finish(report.instructions),
+  return {report.instructions, run.verifier()->adoptions(), sink->finish(report.instructions),
           run.position()};
 }
 
@@ -102,19 +105,17 @@ ExitCode run_slim(const SlimOptions& options, const Console& console) {
   const RecordingFile& full = placed.file;
   const VerifiedRun verified = verified_run(full, console);
   const std::vector<SymbolModule> symbols = full.symbols();
-  const TemporaryFile trial(output.path() + ".unverified");
   bool same = false;
   for (const bool merge : {true, false}) {
     if (same) break;
     const Recording slim = copy_for_slim(full.recording(), verified, merge);
-    same = write_and_verify(trial.path(), slim, verified.digests, symbols, console);
+    same = write_and_verify(output.path(), slim, verified.digests, symbols, console);
   }
   // The replay of the full recording could consult the evidence; this one cannot.
   if (!same) {
     throw UsageError(options.input +
                      " needs its evidence to replay: without it the run is another");
   }
-  std::filesystem::rename(trial.path(), output.path());
   const auto bytes = std::filesystem::file_size(output.path());
   output.finish();
   print_result(options, full, verified, bytes, console);
@@ -125,7 +126,8 @@ CommandRun define_slim(CLI::App& app) {
   auto options = std::make_shared<SlimOptions>();
   app.add_option("RECORDING", options->input, "Recording with its evidence")->required();
   app.add_option("-o,--output", options->output, "Recording to write, - is the standard output")
-      ->required();
+      ->required()
+      ->type_name(kFileType);
   app.add_flag("--json", options->json, "Print one line of JSON");
   return [options](const Console& console) { return run_slim(*options, console); };
 }

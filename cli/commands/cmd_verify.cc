@@ -12,6 +12,7 @@
 #include "cli/accounting_report.h"
 #include "cli/cache_report.h"
 #include "cli/command.h"
+#include "cli/command_description.h"
 #include "cli/comparison_arguments.h"
 #include "cli/digest_verify.h"
 #include "cli/divergence_report.h"
@@ -144,8 +145,8 @@ void print_text(const Verdict& v, const Console& console) {
     adopted += fmt::format(" {} {} uncertain results", adopted.empty() ? "with" : "and",
                            v.model_specific_results);
   }
-  console.print(fmt::format("{}{}: {} instructions\n", v.match ? "match" : "diverged", adopted,
-                            v.report.instructions));
+  console.print_verdict(v.match, v.match ? "match" : "diverged",
+                        fmt::format("{}: {} instructions", adopted, v.report.instructions));
   console.print(count_text("instruction stream", v.totals.instructions));
   console.print(count_text("memory writes", v.totals.writes));
   console.print(count_text("lines written back", v.totals.write_backs));
@@ -321,9 +322,11 @@ CommandRun define_verify(CLI::App& app) {
   auto arguments = std::make_shared<VerifyArguments>();
   app.add_option("RECORDING", arguments->recording, "Recording to check")->required();
   app.add_option("--memory", arguments->memory,
-                 "Memory captured at the end: raw from physical 0, or an image with addresses");
+                 "Memory captured at the end: raw from physical 0, or an image with addresses")
+      ->type_name(kFileType);
   app.add_option("--hints", arguments->hints,
-                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
+                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them")
+      ->type_name(kFileType);
   define_comparison(app, arguments->comparison);
   define_engine(app, arguments->path);
   app.add_flag("--account", arguments->account,

@@ -9,6 +9,7 @@
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
+#include "formats/io/memory_limit.h"
 #include "formats/io/zstd_stream.h"
 
 namespace citcat {
@@ -124,6 +125,7 @@ std::vector<std::uint8_t> flat_group(std::span<const Difference> group) {
 class Payload {
  public:
   Payload(ByteReader in, std::size_t pages) : pages_(pages), in_(std::move(in)) {
+    require_memory(pages * kFlatBytes, in_.name(), in_.offset(), "a checkpoint");
     state_bytes_ = in_.count("state bytes", kMaxStateBytes);
     state_ = frame();
     for (std::size_t first = 0; first < pages; first += kGroupPages)
@@ -149,6 +151,9 @@ class Payload {
                 kMaskBytes);
     return page;
   }
+
+  /// Its group is decompressed anew when it is asked for again.
+  void drop(std::size_t ordinal) { groups_[ordinal / kGroupPages].plain = {}; }
 
  private:
   struct Group {
@@ -222,7 +227,10 @@ CheckpointIndex decode_checkpoint_index(ByteReader& in) {
 
 std::vector<std::uint8_t> decode_checkpoint(ByteReader& in, std::size_t pages) {
   Payload payload(in, pages);
-  for (std::size_t p = 0; p < pages; ++p) payload.difference(p);
+  for (std::size_t p = 0; p < pages; ++p) {
+    payload.difference(p);
+    if (p % kGroupPages == kGroupPages - 1) payload.drop(p);
+  }
   return payload.state();
 }
 

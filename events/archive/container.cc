@@ -1,6 +1,8 @@
 #include "events/archive/container.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -264,28 +266,39 @@ ContainerAppender::ContainerAppender(const std::string& path) : path_(path) {
   if (path == "-" || is_once_input(path)) {
     throw UsageError(path + ": expected a file to add to, found what can only be read");
   }
+  open_locked();
   const ContainerReader existing(path);
   layout_.chunks = existing.chunks();
   layout_.offset = existing.unfinished_append().value_or(existing.file_bytes());
   layout_.sequence = existing.end_.sequence + 1;
   old_size_ = layout_.offset;
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw IoError(path + ": cannot open: " + std::strerror(errno));
-  const bool ready = ::ftruncate(descriptor_, static_cast<off_t>(old_size_)) == 0 &&
-                     ::lseek(descriptor_, 0, SEEK_END) >= 0;
-  if (!ready) {
-    const int reason = errno;
-    ::close(descriptor_);
-    throw IoError(path + ": cannot append: " + std::strerror(reason));
+  const bool ready = ::ftruncate(file_.value(), static_cast<off_t>(old_size_)) == 0 &&
+                     ::lseek(file_.value(), 0, SEEK_END) >= 0;
+  if (!ready) throw IoError(path + ": cannot append: " + std::strerror(errno));
+}
+
+/// Nobody else adds to the file from here on; waits for who does. The lock ends with the
+/// descriptor.
+void ContainerAppender::open_locked() {
+  for (;;) {
+    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+    if (file_.value() < 0) throw IoError(path_ + ": cannot open: " + std::strerror(errno));
+    while (::flock(file_.value(), LOCK_EX) != 0) {
+      if (errno != EINTR) throw IoError(path_ + ": cannot lock: " + std::strerror(errno));
+    }
+    // Who had the lock may have put another file in its place.
+    struct stat named {}, locked {};
+    const bool known = ::stat(path_.c_str(), &named) == 0 && ::fstat(file_.value(), &locked) == 0;
+    if (!known) throw IoError(path_ + ": cannot look at: " + std::strerror(errno));
+    if (named.st_dev == locked.st_dev && named.st_ino == locked.st_ino) return;
   }
 }
 
 ContainerAppender::~ContainerAppender() {
-  if (descriptor_ < 0) return;
   // Back to the file as it was; should this fail, the file still reads as before.
-  if (!finished_ && ::ftruncate(descriptor_, static_cast<off_t>(old_size_)) != 0) {
+  const bool begun = old_size_ != 0 && !finished_;
+  if (begun && ::ftruncate(file_.value(), static_cast<off_t>(old_size_)) != 0) {
   }
-  ::close(descriptor_);
 }
 
 ChunkInfo ContainerAppender::add(ChunkKind kind, std::vector<std::uint8_t> plain,
@@ -301,15 +314,15 @@ ChunkInfo ContainerAppender::add(ChunkKind kind, std::vector<std::uint8_t> plain
 void ContainerAppender::finish() {
   const std::vector<std::uint8_t> tail = place_index_and_end(layout_);
   // The new end must not reach the device before the chunks it speaks for.
-  if (::fsync(descriptor_) != 0) throw IoError(path_ + ": cannot flush: " + std::strerror(errno));
+  if (::fsync(file_.value()) != 0) throw IoError(path_ + ": cannot flush: " + std::strerror(errno));
   write(tail);
-  if (::fsync(descriptor_) != 0) throw IoError(path_ + ": cannot flush: " + std::strerror(errno));
+  if (::fsync(file_.value()) != 0) throw IoError(path_ + ": cannot flush: " + std::strerror(errno));
   finished_ = true;
 }
 
 void ContainerAppender::write(std::span<const std::uint8_t> bytes) {
   while (!bytes.empty()) {
-    const ssize_t done = ::write(descriptor_, bytes.data(), bytes.size());
+    const ssize_t done = ::write(file_.value(), bytes.data(), bytes.size());
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) throw IoError(path_ + ": cannot write: " + std::strerror(errno));
     bytes = bytes.subspan(static_cast<std::size_t>(done));

@@ -16,6 +16,7 @@
 #include "events/archive/chunk.h"
 #include "formats/io/atomic_file.h"
 #include "formats/io/byte_reader.h"
+#include "formats/io/descriptor.h"
 #include "formats/io/hash.h"
 #include "formats/io/random_access_file.h"
 #include "formats/io/recycler.h"
@@ -130,7 +131,9 @@ class ContainerReader {
 
 /// Adds chunks to a finished container. Nothing that is in the file is written again: new chunks, a
 /// new index and a new end follow the old ones. Killed before finish() returns, the file reads as
-/// before, with unfinished_append(); the next append removes the unfinished bytes.
+/// before, with unfinished_append(); the next append removes the unfinished bytes. Two that add to
+/// one file do so one after the other: the second waits until the first is done or gone, and reads
+/// then what the file holds.
 class ContainerAppender {
  public:
   explicit ContainerAppender(const std::string& path);
@@ -143,10 +146,11 @@ class ContainerAppender {
   void finish();
 
  private:
+  void open_locked();
   void write(std::span<const std::uint8_t> bytes);
 
   std::string path_;
-  int descriptor_ = -1;
+  Descriptor file_;  ///< locked
   std::uint64_t old_size_ = 0;
   bool finished_ = false;
   ContainerWriter::Layout layout_;
@@ -174,7 +178,8 @@ struct ContainerScan {
 
 /// Finds every cut and every flipped byte. Throws IoError only; what is wrong with the file is in
 /// the result.
-ContainerScan scan_container(const std::string& path);
+/// `between` is called between chunks: what it throws ends the scan.
+ContainerScan scan_container(const std::string& path, const std::function<void()>& between = {});
 
 /// What a LOST chunk says: between the chunks around it, something was lost.
 struct LostChunk {

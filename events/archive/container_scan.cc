@@ -19,10 +19,13 @@ class Scanner {
  public:
   explicit Scanner(const std::string& path) : file_(path) { scan_.file_bytes = file_.size(); }
 
-  ContainerScan run() {
+  ContainerScan run(const std::function<void()>& between) {
     check_header();
     std::uint64_t offset = std::min(kFileHeaderBytes, file_.size());
-    while (offset < file_.size()) offset = step(offset);
+    while (offset < file_.size()) {
+      offset = step(offset);
+      if (between) between();
+    }
     check_end();
     scan_.complete = index_ && *index_ == scan_.intact;
     return std::move(scan_);
@@ -158,7 +161,9 @@ class Scanner {
 
 }  // namespace
 
-ContainerScan scan_container(const std::string& path) { return Scanner(path).run(); }
+ContainerScan scan_container(const std::string& path, const std::function<void()>& between) {
+  return Scanner(path).run(between);
+}
 
 LostChunk decode_lost_chunk(ByteReader& in) {
   constexpr std::uint64_t kMaxMessage = 4096;

@@ -10,6 +10,7 @@
 #include "events/hint.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
+#include "formats/io/json_text.h"
 
 namespace citcat {
 namespace {
@@ -206,7 +207,7 @@ std::string hints_text(const HintFile& file) {
   if (!file.recording.empty()) json["recording"] = file.recording;
   json["hints"] = nlohmann::ordered_json::array();
   for (const Hint& hint : file.hints) json["hints"].push_back(hint_json(hint));
-  return json.dump(1) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace citcat

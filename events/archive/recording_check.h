@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,13 @@ struct RecordingCheck {
 
 /// Reads every byte of an archive, checks every hash, decodes every chunk and compares the evidence
 /// with the totals. Throws IoError, and FormatError for what is no recording at all.
-RecordingCheck check_recording(const std::string& path);
+/// `between` is called again and again: what it throws ends the check.
+RecordingCheck check_recording(const std::string& path, const std::function<void()>& between = {});
 
 /// Writes what is intact in `from` as `to`, which may be the same name. What was lost is noted in
 /// the new archive, and its readers say so. Throws FormatError when no recording can be made of the
 /// rest: that needs the META and CPUS chunks.
-RecordingCheck repair_recording(const std::string& from, const std::string& to);
+RecordingCheck repair_recording(const std::string& from, const std::string& to,
+                                const std::function<void()>& between = {});
 
 }  // namespace citcat

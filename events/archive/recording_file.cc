@@ -13,6 +13,7 @@
 #include "events/archive/symbol_codec.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
+#include "formats/io/memory_limit.h"
 
 #ifndef CITCAT_VERSION
 #define CITCAT_VERSION "0.1.0"
@@ -112,6 +113,34 @@ void add_image(ContainerWriter& container, const MemoryImage& image, EvidenceMod
 template <typename Add>
 void add_symbol_chunks(std::span<const SymbolModule> modules, Add add) {
   for (const SymbolModule& module : modules) encode_symbols(module, add);
+}
+
+/// What a row of a chunk becomes in memory, and the columns that are decoded on the way.
+struct RowCost {
+  ChunkKind kind;
+  std::uint64_t row_bytes, columns;
+};
+constexpr std::array<RowCost, 6> kRowCosts{{
+    {kImageChunk, sizeof(MemoryImage::Page), 2},
+    {kInterruptChunk, sizeof(Interrupt), 10},
+    {kExternalWriteChunk, sizeof(ExternalWrite), 14},
+    {kIoReadChunk, sizeof(IoRead), 7},
+    {kInternalReadChunk, sizeof(InternalRead), 8},
+    {kDigestChunk, sizeof(ReplayDigest), 2},
+}};
+
+/// What a recording with these totals can take: a transaction brings at most a page of the image or
+/// an event, an instruction at most a value that crossed no bus. What people added by hand, and
+/// recordings that nobody counted, are small.
+std::uint64_t allowed_memory(const Recording& recording, std::uint64_t file_bytes) {
+  constexpr std::uint64_t kAlways = std::uint64_t{64} << 20, kForByteOfFile = 256;
+  constexpr std::uint64_t kForTransaction = 2 * sizeof(MemoryImage::Page);
+  constexpr std::uint64_t kForInstruction = 2 * sizeof(InternalRead);
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
+  const std::uint64_t transactions = std::min(recording.totals.transactions, kMost);
+  const std::uint64_t instructions = std::min(recording.instructions.value_or(0), kMost);
+  return kAlways + kForByteOfFile * file_bytes + kForTransaction * transactions +
+         kForInstruction * instructions;
 }
 
 /// Applies the archive's own hints: one that means nothing there is damage, not a user's mistake.
@@ -307,7 +336,8 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
   });
 }
 
-RecordingAppender::RecordingAppender(const std::string& path)
+RecordingAppender::RecordingAppender(const std::string& path,
+                                     const std::optional<Hash128>& recording)
     : container_(std::make_unique<ContainerAppender>(parse_recording_name(path).path)) {
   const RecordingName name = parse_recording_name(path);
   const ContainerReader archive(name.path);
@@ -317,6 +347,9 @@ RecordingAppender::RecordingAppender(const std::string& path)
     const std::vector<std::uint8_t> payload = archive.read(chunk);
     ByteReader in(payload, name.path, chunk.offset);
     selected = decode_selection(in, ~std::size_t{0} - 1);
+  }
+  if (recording && RecordingFile::open(path).identity() != *recording) {
+    throw IoError(path + ": became another recording meanwhile: nothing was added to it");
   }
   const std::size_t wanted = name.number.value_or(0);
   if (selected != wanted)
@@ -362,7 +395,7 @@ RecordingFile RecordingFile::open(const std::string& path) {
   file.container_ = std::make_shared<const ContainerReader>(name.path);
   file.number_ = name.number.value_or(0);
   file.select_chunks(name.number.has_value());
-  for (const ChunkInfo& chunk : file.chunks_) file.load(chunk);
+  file.load_all();
   file.require_chunks();
   apply_own_hints(file.hints_, file.recording_, name.path);
   if (!apply_placements(file.placements_, file.recording_)) {
@@ -421,12 +454,49 @@ void RecordingFile::select_chunks(bool named) {
   }
 }
 
+void RecordingFile::load_all() {
+  // First what says how much of everything there can be.
+  for (const ChunkInfo& chunk : chunks_) {
+    if (chunk.kind == kMetaChunk) load(chunk);
+  }
+  // Growing by doubling would take up to three times as much at the end. As far as the file is large
+  // enough to be believed.
+  recording_.io_reads.reserve(static_cast<std::size_t>(
+      std::min(recording_.totals.io_reads, container_->file_bytes())));
+  for (const ChunkInfo& chunk : chunks_) {
+    if (chunk.kind != kMetaChunk) load(chunk);
+  }
+}
+
+/// Rows of one value take next to nothing in a file, so that what a chunk becomes in memory has
+/// nothing to do with its size there. Throws FormatError, before anything is allocated for it, when
+/// this one would become more than the archive's own totals allow, or than memory_limit().
+void RecordingFile::allow(const ChunkInfo& chunk, ByteReader in) {
+  std::uint64_t bytes = chunk.plain_bytes;
+  for (const auto& [kind, row_bytes, columns] : kRowCosts) {
+    if (chunk.kind != kind) continue;
+    const std::uint64_t rows = in.varint("rows");
+    held_ += std::min(rows, kMaxChunkBytes) * row_bytes;
+    bytes += std::min(rows, kMaxChunkBytes) * columns * sizeof(std::uint64_t);
+  }
+  const std::string& name = container_->path();
+  require_memory(held_ + bytes, name, chunk.offset, "the recording");
+  const std::uint64_t allowed = allowed_memory(recording_, container_->file_bytes());
+  if (held_ + bytes <= allowed) return;
+  throw FormatError(name, chunk.offset,
+                    "expected a recording of at most " + std::to_string(allowed) +
+                        " bytes of memory, as many as its totals allow, found " +
+                        std::to_string(held_ + bytes));
+}
+
 void RecordingFile::load(const ChunkInfo& chunk) {
   for (const ChunkKind later : {kEvidenceChunk, kCheckpointChunk, kCheckpointIndexChunk, kSymbolChunk}) {
     if (chunk.kind == later) return;
   }
+  require_memory(held_ + chunk.plain_bytes, container_->path(), chunk.offset, "the recording");
   const std::vector<std::uint8_t> payload = container_->read(chunk);
   ByteReader in(payload, container_->path(), chunk.offset);
+  allow(chunk, in);
   if (chunk.kind == kMetaChunk) {
     if (has_meta_) in.fail("expected one META chunk for a recording, found another");
     decode_meta(in, recording_, meta_);

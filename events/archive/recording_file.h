@@ -19,6 +19,7 @@
 
 namespace citcat {
 
+class ByteReader;
 class ContainerAppender;
 class ContainerReader;
 class ContainerWriter;
@@ -146,7 +147,9 @@ class RecordingFile {
  private:
   RecordingFile() = default;
   void select_chunks(bool named);
+  void load_all();
   void load(const ChunkInfo& chunk);
+  void allow(const ChunkInfo& chunk, ByteReader in);
   std::vector<ChunkInfo> chunks_of(ChunkKind kind) const;
   void require_chunks() const;
 
@@ -159,6 +162,7 @@ class RecordingFile {
   std::vector<std::string> lost_;
   std::vector<ChunkInfo> chunks_;  ///< of this recording
   std::size_t recordings_ = 1, number_ = 0;
+  std::uint64_t held_ = 0;  ///< bytes of memory that the recording takes, as far as it is loaded
   bool has_meta_ = false;
   bool has_cpu_ = false;
 };
@@ -167,8 +171,11 @@ class RecordingFile {
 /// `checkpoint` found out. Nothing is added unless finish() returns.
 class RecordingAppender {
  public:
-  /// Names a recording as RecordingFile::open() does. Throws FormatError when `path` is no archive.
-  explicit RecordingAppender(const std::string& path);
+  /// Names a recording as RecordingFile::open() does. Waits for who else adds to the file.
+  /// `recording`: the identity of what is added to, as it was when it was opened. Throws FormatError
+  /// when `path` is no archive, IoError when it is another recording by now.
+  explicit RecordingAppender(const std::string& path,
+                             const std::optional<Hash128>& recording = std::nullopt);
   ~RecordingAppender();
   void add_digests(std::span<const ReplayDigest> digests);
   /// One checkpoint, at most kMaxChunkBytes (events/archive/checkpoint_series.h). Returns where it

@@ -11,7 +11,7 @@ namespace citcat {
 namespace {
 
 // The largest published file is far below this when decompressed.
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 28;
 constexpr std::size_t kCycleBytes = 15;
 constexpr std::size_t kRamEntryBytes = 5;
 

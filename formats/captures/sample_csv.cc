@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/captures/sample_buffer.h"
@@ -73,11 +74,25 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+/// The unit that libsigrok heads its column of times with (output/csv.c of libsigrok 0.5.2), in
+/// seconds; 0 for anything else.
+double unit_of_times(std::string_view column) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {{"seconds", 1},
+                                                                   {"milliseconds", 1e-3},
+                                                                   {"microseconds", 1e-6},
+                                                                   {"nanoseconds", 1e-9},
+                                                                   {"picoseconds", 1e-12}};
+  for (const auto& [name, seconds] : kUnits)
+    if (column == name) return seconds;
+  return 0;
+}
+
 /// "Time", "Time [s]", "Time(s)", "Timestamp", "Sample", "Line", "State Number": no channel.
 bool names_a_position(std::string_view column) {
   const std::string name = lower(column);
   return begins_with(name, "time") || name == "sample" || name == "line" ||
-         name == "sample number" || begins_with(name, "state number") || name == "index";
+         name == "sample number" || unit_of_times(name) != 0 || begins_with(name, "state number") ||
+         name == "index";
 }
 
 /// The rule below the names of a printed table.
@@ -213,9 +228,24 @@ class CsvSource final : public SampleSource {
       column.time = names_a_position(field);
       columns_.push_back(column);
     }
+    take_times(fields);
     // Saleae Logic 2 writes one row a change: "Time [s],Channel 0,...".
     if (columns_[0].time && lower(columns_[0].name) == "time [s]") changes_only_ = true;
     name_from_list();
+  }
+
+  /// libsigrok tells times where it is asked to (csv:time=true), and leaves out rows that are like
+  /// the one before (csv:dedup=true): the times then tell which sample a row is. Behind the
+  /// channels may stand whether the trigger was met.
+  void take_times(const std::vector<std::string_view>& fields) {
+    const double unit = unit_of_times(lower(fields.front()));
+    if (unit == 0) return;
+    if (info_.sample_rate_hz > 0) {
+      seconds_per_unit_ = unit;
+      changes_only_ = true;
+    }
+    if (columns_.back().name == "Trigger" && columns_.size() == listed_.size() + 2)
+      columns_.back().time = true;
   }
 
   /// libsigrok's header may say nothing but "logic": its comment has the names.
@@ -411,6 +441,7 @@ class CsvSource final : public SampleSource {
     double seconds = parse_real(negative ? time.substr(1) : time);
     if (seconds < 0) lines_.fail("expected a time, found '" + shown(time) + "'");
     if (negative) seconds = -seconds;
+    seconds *= seconds_per_unit_;
     if (!any_) begin_ = std::min(seconds, 0.0);
     constexpr double kNanoseconds = 1e9;
     const double rate = info_.sample_rate_hz > 0 ? info_.sample_rate_hz : kNanoseconds;
@@ -438,6 +469,7 @@ class CsvSource final : public SampleSource {
   bool row_pending_ = false;
   std::vector<std::uint8_t> sample_;
   SampleBuffer buffer_{1, false};
+  double seconds_per_unit_ = 1;  ///< of times
   double begin_ = 0;
   std::uint64_t number_ = 0;
   bool any_ = false;

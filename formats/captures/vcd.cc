@@ -85,8 +85,14 @@ class VcdSource final : public SampleSource {
   }
 
   std::vector<std::string> warnings() const override {
-    if (unknown_ == 0) return {};
-    return {std::to_string(unknown_) + " levels are x or z: they read as 0"};
+    std::vector<std::string> warnings;
+    if (unknown_ != 0) {
+      warnings.push_back(std::to_string(unknown_) + " levels are x or z: they read as 0");
+    }
+    if (words_.lines().is_open_end()) {
+      warnings.push_back(info_.name + ": the last line has no end: the file may be cut");
+    }
+    return warnings;
   }
 
  private:

@@ -4,12 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -20,84 +16,85 @@ namespace citcat {
 
 namespace {
 
-// A signal handler may neither allocate nor lock, so the names it must remove lie in fixed places.
-// A slot is free (0), being filled (1) or holds a name (2).
-struct TemporarySlot {
-  std::atomic<int> state{0};
-  std::array<char, PATH_MAX> name{};
-};
-std::array<TemporarySlot, 16> temporaries;
-
-int remember_temporary(const std::string& name) {
-  if (name.size() >= PATH_MAX) return -1;
-  for (std::size_t i = 0; i < temporaries.size(); ++i) {
-    int free = 0;
-    if (!temporaries[i].state.compare_exchange_strong(free, 1)) continue;
-    std::memcpy(temporaries[i].name.data(), name.c_str(), name.size() + 1);
-    temporaries[i].state = 2;
-    return static_cast<int>(i);
-  }
-  return -1;
-}
-
-void forget_temporary(int slot) {
-  if (slot >= 0) temporaries[static_cast<std::size_t>(slot)].state = 0;
-}
-
 [[noreturn]] void fail(const std::string& path, const char* what) {
   throw IoError(path + ": cannot " + what + ": " + std::strerror(errno));
 }
 
-/// The file that a rename must replace: the end of a chain of symbolic links.
-std::string follow_links(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_symlink(path, error)) return path;
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
-  return error ? path : target.string();
+/// What is to replace a file must not be open to more people than it was.
+void take_permissions(int descriptor, const std::string& target) {
+  struct stat status {};
+  constexpr mode_t kPermissions = 0777;
+  if (::stat(target.c_str(), &status) == 0) ::fchmod(descriptor, status.st_mode & kPermissions);
 }
 
-mode_t default_mode() {
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  return 0666 & ~mask;
+/// Without this a new name may be lost in a power failure although the data is safe. Some file
+/// systems cannot do it, which is no reason to fail: the file itself is complete.
+void sync_folder(const std::string& target, const std::string& path) {
+  std::string folder = std::filesystem::path(target).parent_path().string();
+  if (folder.empty()) folder = ".";
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  const bool lost = ::fsync(descriptor) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
+  const int reason = errno;
+  ::close(descriptor);
+  errno = reason;
+  if (lost) fail(path, "make sure of its name on the device");
 }
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path, Unfinished unfinished)
-    : path_(path), target_(follow_links(path)), unfinished_(unfinished) {
-  struct stat status {};
-  if (::stat(target_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    descriptor_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
-    if (descriptor_ < 0) fail(path_, "open for writing");
-    return;
+std::string followed_output(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error)) return path;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
+  if (error || std::filesystem::is_symlink(target, error)) {
+    throw IoError(path + ": cannot follow the symbolic link");
   }
-  open_temporary();
+  return target.string();
 }
 
-void AtomicFile::open_temporary() {
-  if (unfinished_ == Unfinished::keep) {
-    temporary_ = target_ + ".partial";
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail(temporary_, "create");
-    return;
+bool is_standard_output(const std::string& path) {
+  return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
+
+OutputKind output_kind(const std::string& path) {
+  if (is_standard_output(path)) return OutputKind::standard;
+  struct stat status {};
+  if (::stat(followed_output(path).c_str(), &status) != 0 || S_ISREG(status.st_mode)) {
+    return OutputKind::replaced;
   }
-  temporary_ = target_ + ".XXXXXX";
-  descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
-  if (descriptor_ < 0) {
-    temporary_.clear();
-    fail(path_, "create a temporary file beside it");
+  if (S_ISDIR(status.st_mode)) throw IoError(path + ": expected a file to write, found a folder");
+  return OutputKind::special;
+}
+
+AtomicFile::AtomicFile(const std::string& path, Unfinished unfinished)
+    : path_(path), unfinished_(unfinished) {
+  switch (output_kind(path)) {
+    case OutputKind::standard:
+      descriptor_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+      break;
+    case OutputKind::special:
+      descriptor_ = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+      break;
+    case OutputKind::replaced:
+      target_ = followed_output(path);
+      temporary_ = std::make_unique<Temporary>(
+          target_, Temporary::Kind::file,
+          unfinished == Unfinished::keep ? target_ + std::string(kPartialSuffix) : std::string());
+      descriptor_ = temporary_->descriptor();
+      break;
   }
-  slot_ = remember_temporary(temporary_);
-  // mkostemp makes files that only their owner can read; the result is an ordinary file.
-  ::fchmod(descriptor_, default_mode());
+  if (descriptor_ < 0) fail(path_, "open for writing");
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  const bool worthless = unfinished_ == Unfinished::remove || size_ == 0;
-  if (!temporary_.empty() && worthless) ::unlink(temporary_.c_str());
-  forget_temporary(slot_);
+  if (!temporary_) {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    return;
+  }
+  if (descriptor_ >= 0 && unfinished_ == Unfinished::keep && size_ != 0) {
+    temporary_->rename_to(target_ + std::string(kPartialSuffix));
+  }
 }
 
 void AtomicFile::write(std::span<const std::uint8_t> bytes) {
@@ -115,31 +112,27 @@ void AtomicFile::write(std::span<const std::uint8_t> bytes) {
 
 void AtomicFile::commit() {
   CITCAT_ASSERT(descriptor_ >= 0);
-  if (!temporary_.empty() && ::fsync(descriptor_) != 0) fail(path_, "flush to the device");
-  const int status = ::close(std::exchange(descriptor_, -1));
-  if (status != 0) fail(path_, "close");
-  if (temporary_.empty()) return;
-  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail(path_, "rename into place");
-  temporary_.clear();
-  forget_temporary(std::exchange(slot_, -1));
-  sync_folder();
-}
-
-void AtomicFile::sync_folder() const {
-  // Without this the new name may be lost in a power failure although the data is safe. Some file
-  // systems refuse it, which is no reason to fail: the file itself is complete.
-  std::string folder = std::filesystem::path(target_).parent_path().string();
-  if (folder.empty()) folder = ".";
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
-}
-
-void remove_unfinished_files() noexcept {
-  for (TemporarySlot& slot : temporaries) {
-    if (slot.state == 2) ::unlink(slot.name.data());
+  if (!temporary_) {
+    if (::close(std::exchange(descriptor_, -1)) != 0) fail(path_, "close");
+    return;
   }
+  take_permissions(descriptor_, target_);
+  if (::fsync(descriptor_) != 0) fail(path_, "flush to the device");
+  if (!temporary_->rename_to(target_)) fail(path_, "rename into place");
+  descriptor_ = -1;
+  // What an interrupted run, or a first attempt of this one, left of it.
+  if (unfinished_ == Unfinished::keep) ::unlink((target_ + std::string(kPartialSuffix)).c_str());
+  sync_folder(target_, path_);
+}
+
+void put_into_place(const std::string& file, const std::string& target) {
+  const std::string end = followed_output(target);
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail(file, "open");
+  take_permissions(descriptor, end);
+  ::close(descriptor);
+  if (std::rename(file.c_str(), end.c_str()) != 0) fail(target, "rename into place");
+  sync_folder(end, target);
 }
 
 }  // namespace citcat

@@ -6,12 +6,9 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "formats/io/atomic_file.h"
 #include "formats/io/error.h"
-
-struct ZSTD_CCtx_s;
 
 namespace citcat {
 
@@ -45,7 +42,7 @@ class NullSink final : public ByteSink {
   std::uint64_t size_ = 0;
 };
 
-/// A file that appears under its name when finish() returns. Interrupted, the old file of that name
+/// A file that appears under its name when finish() returns. Abandoned, the old file of that name
 /// stays as it was, and what was written stays as `path.partial`.
 class FileSink final : public ByteSink {
  public:
@@ -65,27 +62,8 @@ class StdoutSink final : public ByteSink {
   void finish() override {}
 };
 
-/// Compresses into another sink: one zstd frame with a checksum, made by zstd's own worker threads
-/// beside the caller. Interrupted, the frame is not ended: `zstd -d` gives what is there and says
-/// that the end is missing.
-class ZstdSink final : public ByteSink {
- public:
-  /// `level` as zstd -1 ... -19; `workers` threads (0: compress in the caller's thread).
-  ZstdSink(std::unique_ptr<ByteSink> target, int level, int workers);
-  ~ZstdSink() override;
-  void write(std::span<const std::uint8_t> bytes) override;
-  void finish() override;
-
- private:
-  void compress(std::span<const std::uint8_t> bytes, bool end);
-
-  std::unique_ptr<ByteSink> target_;
-  struct Free {
-    void operator()(ZSTD_CCtx_s* context) const;
-  };
-  std::unique_ptr<ZSTD_CCtx_s, Free> context_;
-  std::vector<std::uint8_t> buffer_;
-};
+/// The sink of a file that is not compressed, whatever its name: "-" is the standard output.
+std::unique_ptr<ByteSink> open_plain_sink(const std::string& path);
 
 /// The sink a path stands for: "-" the standard output, "*.zst" a compressed file, "" nothing,
 /// anything else a plain file.

@@ -1,6 +1,6 @@
 #pragma once
 // Reading a file or stream from beginning to end, whatever it is compressed with. Compression is
-// recognised by content (gzip, xz, zstd, stored KT), never by name.
+// recognised by content (gzip, bzip2, xz, zstd, stored KT), never by name.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,32 +10,21 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/io/compression.h"
 #include "formats/io/hash.h"
 
 namespace citcat {
 
-/// `stored_kt` is a KT trace as formats/kt/kt_store.h writes it; it reads as plain KT.
-enum class Compression : std::uint8_t { none, gzip, xz, zstd, stored_kt };
-/// "none", "gzip", "xz", "zstd", "stored KT".
-std::string_view compression_name(Compression compression);
+class Decompression;
+class StoredBytes;
 
-/// Decodes a segment of a stored trace piece by piece.
-class SegmentDecoder {
- public:
-  virtual ~SegmentDecoder() = default;
-  /// Replaces `out` by the next bytes; empty at the end.
-  virtual void next(std::vector<std::uint8_t>& out) = 0;
-};
-
-/// What every stored trace begins with: a skippable frame's head and the first words in it
-/// (docs/formats/kt.md, "Stored traces").
-inline constexpr std::size_t kStoredKtMagicBytes = 16;
-
-/// A forward stream of bytes. Memory: two buffers and the decompressor's window.
+/// A forward stream of bytes. Memory: a few buffers and the decompressor's window
+/// (formats/io/decompression.h).
 ///
 /// A compressed file that ends inside a member, frame or block, fails its checksum or is followed
 /// by something else throws FormatError; the offset is then that of the *compressed* file and the
-/// message says so. Errors of the operating system throw IoError.
+/// message says so. Errors of the operating system throw IoError, and so does a file that somebody
+/// changed while it was read to its end.
 class InputStream {
  public:
   /// `head` only peeks at the beginning: use read_head() for that.
@@ -71,6 +60,9 @@ class InputStream {
   /// For messages: the path as given, "(standard input)" for "-".
   const std::string& name() const { return name_; }
   Compression compression() const { return compression_; }
+  /// The name is that of what an interrupted writer left (formats/io/atomic_file.h): a zstd stream is
+  /// then read as far as it goes.
+  bool is_unfinished() const;
   /// Bytes of the file as stored, read so far; all of them once the end was reached.
   std::uint64_t stored_bytes() const;
   /// XXH3-128 of those bytes.
@@ -78,29 +70,14 @@ class InputStream {
 
   static constexpr std::size_t kMaxPeek = std::size_t{1} << 20;
 
-  /// Makes a decoder of a segment's content; errors name `name`.
-  using SegmentDecoders = std::unique_ptr<SegmentDecoder> (*)(std::vector<std::uint8_t> content,
-                                                              const std::string& name);
-  /// Registers the decoder of stored traces; formats/kt does so before main(). Without it they are
-  /// refused with FormatError.
-  static void decode_segments_by(SegmentDecoders make);
-
  private:
-  class Source;
-  class Decoder;
-  class GzipDecoder;
-  class XzDecoder;
-  class ZstdDecoder;
-  class KtDecoder;
-
-  void open_file(const std::string& path);
-  void start(Compression compression);
+  void start(Compression compression, bool from_beginning);
   bool fill(std::size_t wanted);
   std::size_t produce(std::span<std::uint8_t> out);
 
   std::string name_;
-  std::unique_ptr<Source> source_;
-  std::unique_ptr<Decoder> decoder_;  ///< null for a file that is not compressed
+  std::unique_ptr<StoredBytes> stored_;
+  std::unique_ptr<Decompression> plain_;  ///< null for a file that is not compressed
   Compression compression_ = Compression::none;
   bool in_place_ = false;             ///< nothing is copied
   std::vector<std::uint8_t> buffer_;  ///< of all others

@@ -1,17 +1,21 @@
 #include "formats/io/line_reader.h"
 
+#include <algorithm>
+
 #include "formats/io/error.h"
 
 namespace citcat {
 
 bool LineReader::next(std::string_view& line) {
   joined_.clear();
+  if (number_ == 0 && input_->offset() == 0) skip_mark();
   for (;;) {
     if (block_.empty()) {
       const auto bytes = input_->next_block();
       if (bytes.empty()) {
         if (joined_.empty()) return false;
         line = joined_;
+        open_end_ = true;
         break;
       }
       block_ = std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -39,8 +43,17 @@ bool LineReader::next(std::string_view& line) {
   return true;
 }
 
+void LineReader::skip_mark() {
+  const auto head = input_->peek(kByteOrderMark.size());
+  if (std::equal(
+          head.begin(), head.end(), kByteOrderMark.begin(), kByteOrderMark.end(),
+          [](std::uint8_t byte, char mark) { return byte == static_cast<std::uint8_t>(mark); }))
+    input_->consume(kByteOrderMark.size());
+}
+
 void LineReader::fail(const std::string& message) const {
-  throw FormatError(name(), number_, message);
+  throw FormatError(name(), number_,
+                    message + (open_end_ ? "; the file ends within this line, it may be cut" : ""));
 }
 
 std::string shown(std::string_view text) {

@@ -10,7 +10,11 @@
 
 namespace citcat {
 
-/// Reads a stream line by line. A line ends with LF or CR LF; the last one need not end at all.
+/// What editors and Windows programs put before a text in UTF-8 (Unicode 15, 23.8); no part of it.
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+/// Reads a stream line by line. A line ends with LF or CR LF; the last one need not end at all. A
+/// byte-order mark at the beginning is passed over.
 class LineReader {
  public:
   explicit LineReader(std::unique_ptr<InputStream> input)
@@ -23,18 +27,23 @@ class LineReader {
   bool next(std::string_view& line);
   /// Number of the line returned last, from 1.
   std::uint64_t number() const { return number_; }
+  /// The line returned last is the end of the file, and has no line end: it may have been longer.
+  bool is_open_end() const { return open_end_; }
   const std::string& name() const { return input_->name(); }
-  /// Throws FormatError at the current line.
+  /// Throws FormatError at the current line; says so where the file ends within it.
   [[noreturn]] void fail(const std::string& message) const;
 
   static constexpr std::size_t kMaxLine = std::size_t{1} << 16;
 
  private:
+  void skip_mark();
+
   std::unique_ptr<InputStream> owned_;  ///< null when somebody else owns it
   InputStream* input_;
   std::string_view block_;  ///< unread part of what the stream handed out
   std::string joined_;      ///< a line that began in an earlier block
   std::uint64_t number_ = 0;
+  bool open_end_ = false;
 };
 
 /// The beginning of `text` for a message: at most 40 of its bytes, those that are no printable

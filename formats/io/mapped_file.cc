@@ -1,10 +1,8 @@
 #include "formats/io/mapped_file.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <atomic>
+#include <boost/iostreams/device/mapped_file.hpp>
 
 #include "formats/io/error.h"
 
@@ -14,49 +12,66 @@ namespace {
 /// Of this size are the largest pages that the system's cache has; pieces begin where one can.
 constexpr std::uint64_t kLargePage = std::uint64_t{1} << 21;
 constexpr std::uint64_t kPieceBytes = 4 * kLargePage;
+std::atomic<bool> allowed{false};
 static_assert(kPieceBytes >= kLargePage + MappedFile::kMaxAtOnce);
 
 }  // namespace
 
-std::unique_ptr<MappedFile> MappedFile::open(int descriptor, const std::string& name) {
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return nullptr;
-  if (static_cast<std::uint64_t>(status.st_size) < kLeastBytes) return nullptr;
-  std::unique_ptr<MappedFile> file(new MappedFile(descriptor, name, status));
-  if (!file->map(0)) return nullptr;
-  return file;
-}
+struct MappedFile::Window {
+  boost::iostreams::mapped_file_source source;
+};
+
+MappedFile::MappedFile(int descriptor, const std::string& name, const FileWatch& watch)
+    : descriptor_(descriptor), name_(name), watch_(watch), window_(std::make_unique<Window>()) {}
+
+void MappedFile::allow() { allowed = true; }
 
 MappedFile::~MappedFile() { unmap(); }
 
-bool MappedFile::map(std::uint64_t begin) {
+std::unique_ptr<MappedFile> MappedFile::open(int descriptor, const std::string& name) {
+  if (!allowed) return nullptr;
+  const FileWatch watch(descriptor, name);
+  if (!watch.is_regular() || watch.size() < kLeastBytes) return nullptr;
+  std::unique_ptr<MappedFile> file(new MappedFile(descriptor, name, watch));
+  try {
+    file->map(0);
+  } catch (const IoError&) {
+    return nullptr;
+  }
+  return file;
+}
+
+void MappedFile::map(std::uint64_t begin) {
   unmap();
-  const auto bytes = static_cast<std::size_t>(std::min(kPieceBytes, size() - begin));
-  void* const pages =
-      ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor_, static_cast<off_t>(begin));
-  if (pages == MAP_FAILED) return false;
+  // The library opens by name, and the name may lead to another file by now: it is given the
+  // descriptor's own (proc(5), /proc/pid/fd).
+  boost::iostreams::mapped_file_params params("/proc/self/fd/" + std::to_string(descriptor_));
+  params.flags = boost::iostreams::mapped_file::readonly;
+  params.offset = static_cast<boost::iostreams::stream_offset>(begin);
+  params.length = static_cast<std::size_t>(std::min(kPieceBytes, size() - begin));
+  try {
+    window_->source.open(params);
+  } catch (const std::exception& error) {
+    throw IoError(name_ + ": cannot be mapped: " + error.what());
+  }
   begin_ = begin;
-  piece_ = {static_cast<const std::uint8_t*>(pages), bytes};
+  piece_ = {reinterpret_cast<const std::uint8_t*>(window_->source.data()), params.length};
   guard_.emplace(piece_);
-  if (guard_->is_set()) return true;
-  errno = EMFILE;
-  return false;
+  if (guard_->is_set()) return;
+  unmap();
+  throw IoError(name_ + ": cannot be mapped: too many files are");
 }
 
 void MappedFile::unmap() {
   guard_.reset();
-  // The interface knows no pages that are only read.
-  if (!piece_.empty()) ::munmap(const_cast<std::uint8_t*>(piece_.data()), piece_.size());
+  if (window_->source.is_open()) window_->source.close();
   piece_ = {};
 }
 
 std::span<const std::uint8_t> MappedFile::at(std::uint64_t offset, std::size_t least) {
   CITCAT_ASSERT(least <= kMaxAtOnce && offset <= size());
   const std::uint64_t end = std::min<std::uint64_t>(size(), offset + least);
-  if (offset < begin_ || end > begin_ + piece_.size()) {
-    if (!map(offset / kLargePage * kLargePage))
-      throw IoError(name_ + ": cannot be mapped: " + std::strerror(errno));
-  }
+  if (offset < begin_ || end > begin_ + piece_.size()) map(offset / kLargePage * kLargePage);
   return piece_.subspan(static_cast<std::size_t>(offset - begin_));
 }
 
@@ -65,16 +80,6 @@ void MappedFile::check_read() const {
     throw IoError(name_ + ": cannot be read at or behind offset " + std::to_string(begin_) +
                   ": it became shorter meanwhile, or its disk fails");
   }
-}
-
-void MappedFile::check_unchanged() const {
-  struct stat now {};
-  if (::fstat(descriptor_, &now) != 0)
-    throw IoError(name_ + ": cannot be looked at: " + std::strerror(errno));
-  const bool same = now.st_size == status_.st_size &&
-                    now.st_mtim.tv_sec == status_.st_mtim.tv_sec &&
-                    now.st_mtim.tv_nsec == status_.st_mtim.tv_nsec;
-  if (!same) throw IoError(name_ + ": changed while it was read");
 }
 
 }  // namespace citcat

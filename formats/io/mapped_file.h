@@ -1,8 +1,6 @@
 #pragma once
 // A file read in place: the pages in which the system keeps it are the buffer.
 
-#include <sys/stat.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,14 +8,21 @@
 #include <span>
 #include <string>
 
+#include "formats/io/file_watch.h"
 #include "formats/io/page_guard.h"
 
 namespace citcat {
 
-/// A regular file that nobody should change while it is read; check() notices when somebody did.
-/// Memory: a window of kPieceBytes of the system's page cache is mapped at a time.
+/// A regular file that nobody should change while it is read; check_unchanged() notices when
+/// somebody did. Memory: a window of 8 MiB of the system's page cache is mapped at a time, each of
+/// them a boost::iostreams::mapped_file_source. What that library leaves to its users is added
+/// here: a file that others cut short ends the program no longer (formats/io/page_guard.h), and is
+/// an error.
 class MappedFile {
  public:
+  /// From now on open() maps files. Not before: a page that cannot be read is told by a signal, whose
+  /// handler (PageGuard) is the whole process's, and that is its owner's to decide, not a library's.
+  static void allow();
   /// Of an open descriptor, which the caller keeps; `name` is for messages. Null when it is not a
   /// regular file, is smaller than kLeastBytes, or cannot be mapped.
   static std::unique_ptr<MappedFile> open(int descriptor, const std::string& name);
@@ -26,7 +31,7 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   /// When it was opened.
-  std::uint64_t size() const { return static_cast<std::uint64_t>(status_.st_size); }
+  std::uint64_t size() const { return watch_.size(); }
   /// At least `least` bytes (at most kMaxAtOnce) from `offset`; fewer only at the end of the file.
   /// Valid until the next call. Bytes that could not be read are zero. IoError when mapping fails.
   std::span<const std::uint8_t> at(std::uint64_t offset, std::size_t least);
@@ -35,23 +40,25 @@ class MappedFile {
   void check_read() const;
   /// Throws IoError when the file's size or modification time is not what it was when the file was
   /// opened.
-  void check_unchanged() const;
+  void check_unchanged() const { watch_.check_unchanged(); }
 
   static constexpr std::size_t kMaxAtOnce = std::size_t{1} << 21;
   /// Below this, copying costs less than mapping.
   static constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20;
 
  private:
-  MappedFile(int descriptor, const std::string& name, const struct stat& status)
-      : descriptor_(descriptor), name_(name), status_(status) {}
-  bool map(std::uint64_t begin);
+  struct Window;
+
+  MappedFile(int descriptor, const std::string& name, const FileWatch& watch);
+  void map(std::uint64_t begin);
   void unmap();
 
   int descriptor_;
   std::string name_;
-  struct stat status_;
+  FileWatch watch_;
+  std::unique_ptr<Window> window_;
   std::uint64_t begin_ = 0;              ///< of the piece, in the file
-  std::span<const std::uint8_t> piece_;  ///< ends with the file
+  std::span<const std::uint8_t> piece_;  ///< of the window; ends with the file
   std::optional<PageGuard> guard_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <new>
 #include <utility>
 
@@ -120,9 +121,12 @@ ZipReader::ZipReader(const std::string& path) : name_(path), archive_(new Archiv
   int code = 0;
   // The directory of a ZIP file stands at its end.
   make_rereadable(path);
+  errno = 0;
   archive_->handle = zip_open(system_path(path).c_str(), ZIP_RDONLY, &code);
   if (archive_->handle == nullptr) {
-    if (code == ZIP_ER_OPEN || code == ZIP_ER_NOENT || code == ZIP_ER_READ)
+    // What the system itself cannot read; that a file ends too early is a matter of its format.
+    const bool unreadable = (code == ZIP_ER_READ || code == ZIP_ER_SEEK) && errno == EIO;
+    if (code == ZIP_ER_OPEN || code == ZIP_ER_NOENT || unreadable)
       throw IoError(path + ": cannot open: " + zip_error_text(code));
     throw FormatError(path, 0, kExpectedZip + zip_error_text(code));
   }

@@ -25,7 +25,7 @@ std::string hex_byte(unsigned value) {
 
 /// Input streams read stored traces in every program that reads KT: it is part of this file.
 [[maybe_unused]] const bool registered = [] {
-  InputStream::decode_segments_by([](std::vector<std::uint8_t> content,
+  decode_segments_by([](std::vector<std::uint8_t> content,
                                      const std::string& name) -> std::unique_ptr<SegmentDecoder> {
     return std::make_unique<KtSegmentDecoder>(std::move(content), name);
   });

@@ -34,7 +34,7 @@ std::uint32_t zigzag(std::uint32_t v) { return v << 1 ^ (v >> 31 != 0 ? ~std::ui
 std::uint32_t unzigzag(std::uint32_t v) { return v >> 1 ^ (~(v & 1) + 1); }
 
 [[noreturn]] void fail_damaged() {
-  throw FormatError("stored KT", 0, "expected a record, found damaged data");
+  throw DamagedSegment();
 }
 
 std::uint32_t word_at(std::span<const std::uint8_t> bytes, std::size_t at) {

@@ -13,12 +13,19 @@
 #include "formats/captures/eip_table.h"
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
+#include "formats/io/error.h"
 #include "formats/io/range_coder.h"
 #include "formats/kt/kt.h"
 #include "formats/kt/kt_operands.h"
 #include "formats/kt/kt_registers.h"
 
 namespace citcat {
+
+/// What is decoded is not what was encoded. Who decodes knows which file it is in.
+class DamagedSegment : public FormatError {
+ public:
+  DamagedSegment() : FormatError("stored KT", 0, "expected a record, found damaged data") {}
+};
 
 /// The model, run alike by the encoder and the decoder. Both see whole records: the encoder the one
 /// to code, the decoder the room for it.

@@ -7,6 +7,7 @@
 #include "formats/io/byte_reader.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
+#include "formats/io/memory_limit.h"
 #include "formats/io/zstd_stream.h"
 #include "formats/kt/kt_index.h"
 
@@ -103,9 +104,11 @@ std::vector<KtNote> decode_kt_notes(std::span<const std::uint8_t> frame, std::ui
     head.fail_at(offset, "expected the notes of a KT segment, found something else");
   }
   const std::uint64_t size = head.count("bytes of notes", kMaxNotesBytes);
+  require_memory(size, name, offset, "notes");
   const auto plain = zstd_decompress(head.bytes(head.remaining(), "notes"), size, name, offset);
   ByteReader in(plain, name, 0);
   const std::uint64_t count = in.count("notes", in.remaining() / kLeastNoteBytes);
+  require_memory(size + count * sizeof(KtNote), name, offset, "notes");
   std::vector<KtNote> notes;
   notes.reserve(count);
   KtNote before;

@@ -106,14 +106,21 @@ KtSegmentDecoder::~KtSegmentDecoder() = default;
 void KtSegmentDecoder::next(std::vector<std::uint8_t>& out) {
   out.resize(kDecodedBytes + KtModel::kSlack);
   std::size_t at = 0;
-  while (at < kDecodedBytes && records_left_ != 0) {
-    at += model_->decode(*coder_, std::span(out).subspan(at, KtModel::kSlack));
-    --records_left_;
+  try {
+    while (at < kDecodedBytes && records_left_ != 0) {
+      at += model_->decode(*coder_, std::span(out).subspan(at, KtModel::kSlack));
+      --records_left_;
+    }
+  } catch (const DamagedSegment&) {
+    throw FormatError(name_, decoded_bytes_ + at,
+                      "in a segment, after so many bytes of its KT: expected a record, found damaged "
+                      "data");
   }
   out.resize(at);
   if (at > bytes_left_) throw FormatError(name_, 0, "expected fewer records, found damaged data");
   bytes_left_ -= at;
   hasher_.update(out);
+  decoded_bytes_ += at;
   if (records_left_ != 0 || (bytes_left_ == 0 && hasher_.value() == expected_hash_)) return;
   throw FormatError(name_, 0, "expected the KT its hash is of, found another");
 }

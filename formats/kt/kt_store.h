@@ -15,7 +15,7 @@
 
 #include "formats/io/byte_writer.h"
 #include "formats/io/hash.h"
-#include "formats/io/input.h"
+#include "formats/io/segment_stream.h"
 #include "formats/kt/kt_index.h"
 #include "formats/kt/kt_model.h"
 #include "formats/kt/kt_note_book.h"
@@ -64,6 +64,7 @@ class KtSegmentDecoder final : public SegmentDecoder {
   std::unique_ptr<KtModel> model_;
   std::unique_ptr<RangeDecoder> coder_;
   Hasher128 hasher_;
+  std::uint64_t decoded_bytes_ = 0;  ///< of KT, so far
   Hash128 expected_hash_;
   std::uint64_t records_left_ = 0, bytes_left_ = 0;
 };

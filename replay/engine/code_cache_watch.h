@@ -1,9 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
-
-#include "replay/engine/process_memory.h"
+#include <cstdint>
+#include <span>
 
 namespace citcat {
 
@@ -15,17 +14,14 @@ namespace citcat {
 /// so that one at the beginning would cost most replays more than it is worth.
 class CodeCacheWatch {
  public:
-  /// Remembers what memory can be written and executed; before the library makes its cache.
-  CodeCacheWatch();
-  /// The library has made its cache, of about `bytes`. False where that is not found.
-  bool find(std::size_t bytes);
+  /// The library has mapped these bytes for its cache.
+  void watch(std::span<std::uint8_t> cache);
   /// Some hundred nanoseconds. Never again after stop().
   bool half_full() const;
   /// The cache was flushed.
   void stop() { middle_ = nullptr; }
 
  private:
-  std::vector<HostMapping> before_;
   void* middle_ = nullptr;
 };
 

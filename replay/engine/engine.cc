@@ -4,7 +4,6 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <string_view>
@@ -145,7 +144,6 @@ Engine::Engine(RawTag, CpuModel model, EngineClient& client)
     check(uc_ctl_set_cpu_model(uc_, cpu_model_number(model)), "choose the processor model");
     check(uc_ctl_set_tcg_buffer_size(uc_, code_cache_bytes), "size the code cache");
     find_env();
-    if (!code_cache_.find(code_cache_bytes)) flush_code();
     check(uc_ctl_exits_enable(uc_), "disable the end address");
     watch_translations();
     check(uc_ctl_tlb_mode(uc_, UC_TLB_VIRTUAL), "take address translation over");
@@ -170,6 +168,8 @@ std::span<char> Engine::library_state() const {
 }
 
 void Engine::close() {
+  // What it was at when it gave up is half done: it would not survive being cleaned up.
+  if (library_gave_up()) return;
   if (exits_ != nullptr) watch(true);  // what is in the tree is to be freed with it
   uc_close(uc_);
   for (const std::span<std::uint8_t> m : second_mappings_) munmap(m.data(), m.size());
@@ -201,9 +201,13 @@ void Engine::find_env() {
                                          UC_X86_REG_EBX, UC_X86_REG_ESP, UC_X86_REG_EBP,
                                          UC_X86_REG_ESI, UC_X86_REG_EDI};
   std::uint32_t pattern = 0xa5c30001;
-  for (const int name : kNames) {
-    check(uc_reg_write(uc_, name, &pattern), "write a register");
-    pattern += 0x01010101;
+  {
+    const LibraryMappings mappings;
+    for (const int name : kNames) {
+      check(uc_reg_write(uc_, name, &pattern), "write a register");
+      pattern += 0x01010101;
+    }
+    watch_code_cache(mappings);
   }
   const std::vector<HostMapping> maps = host_mappings(kLibraryData);
   const std::uintptr_t slot = reinterpret_cast<std::uintptr_t>(uc_) + kCpuPointerInUc;
@@ -222,6 +226,14 @@ void Engine::find_env() {
     }
     set_gpr(i, 0);
   }
+}
+
+/// Of what the library mapped when it built its CPU object, its cache is what can be executed.
+void Engine::watch_code_cache(const LibraryMappings& mappings) {
+  const std::size_t bytes = code_cache_bytes;
+  const auto cache = mappings.last(bytes / 2, bytes, PROT_READ | PROT_WRITE | PROT_EXEC);
+  if (cache.empty()) return flush_code();
+  code_cache_.watch(cache);
 }
 
 void Engine::raise_snapshot_level() {
@@ -262,36 +274,21 @@ void Engine::set_snapshot_level(std::int32_t level) {
 }
 
 std::uint8_t* Engine::map_tracked(std::uint64_t base, std::uint64_t size) {
-  const std::vector<HostMapping> before = host_mappings(kLibraryData);
+  // No call gives the host address of mapped memory: it is what the library maps meanwhile.
+  const LibraryMappings mappings;
   set_snapshot_level(1);
   const uc_err mapped = uc_mem_map(uc_, base, size, UC_PROT_ALL);
   set_snapshot_level(0);
   check(mapped, "map memory");
-  // No call gives the host address of mapped memory: write a mark and look for it.
+  const std::span<std::uint8_t> host = mappings.last(size, size, PROT_READ | PROT_WRITE);
   using Mark = std::array<std::uint64_t, 4>;
   const Mark mark = {0x9e3779b97f4a7c15 ^ base, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, size};
   check(uc_mem_write(uc_, base, mark.data(), sizeof mark), "write memory");
-  const auto find_in = [&](std::uintptr_t begin, std::uintptr_t end) -> std::uint8_t* {
-    for (std::uintptr_t a = begin; a + size <= end; a += kPageSize) {
-      if (copy_of<Mark>(a) == mark) return reinterpret_cast<std::uint8_t*>(a);
-    }
-    return nullptr;
-  };
-  std::uint8_t* host = nullptr;
-  // New mappings first, then all: a small region may come out of older ones.
-  const std::vector<HostMapping> after = host_mappings(kLibraryData);
-  for (const bool only_new : {true, false}) {
-    for (const HostMapping& m : only_new ? after : joined(after)) {
-      const bool known = std::find(before.begin(), before.end(), m) != before.end();
-      if (only_new && known) continue;
-      host = find_in(m.begin, m.end);
-      if (host != nullptr) break;
-    }
-    if (host != nullptr) break;
+  if (host.empty() || std::memcmp(host.data(), mark.data(), sizeof mark) != 0) {
+    throw InternalError("engine: mapped memory is not where Unicorn 2.1.1 maps it");
   }
-  if (host == nullptr) throw InternalError("engine: mapped memory was not found in this process");
-  std::memset(host, 0, sizeof mark);
-  return host;
+  std::memset(host.data(), 0, sizeof mark);
+  return host.data();
 }
 
 /// Gives the region a second place in the engine's physical memory, of the same bytes, where stores
@@ -351,7 +348,13 @@ EngineStop Engine::run() {
   translating_ = Translating::nothing;
   watch(true);
   running_ = true;
-  const uc_err error = uc_emu_start(uc_, eip(), 0, 0, 0);
+  uc_err error = UC_ERR_OK;
+  try {
+    error = uc_emu_start(uc_, eip(), 0, 0, 0);
+  } catch (...) {
+    running_ = false;
+    throw;
+  }
   running_ = false;
   watch(false);
   end_translation();

@@ -92,6 +92,7 @@ struct Translation {
 };
 
 class Engine;
+class LibraryMappings;
 
 /// What the engine tells while it runs. All members are called inside the engine's loop; an
 /// exception thrown by one stops the run and is rethrown by Engine::run().
@@ -288,6 +289,7 @@ class Engine {
     show();
   }
   void find_env();
+  void watch_code_cache(const LibraryMappings& mappings);
   void raise_snapshot_level();
   void set_snapshot_level(std::int32_t level);
   std::uint8_t* map_tracked(std::uint64_t base, std::uint64_t size);

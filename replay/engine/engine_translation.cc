@@ -40,9 +40,10 @@ std::vector<FoundTree> find_empty_trees(std::span<const char> state) {
     std::uintptr_t pointer = 0;
     std::memcpy(&pointer, &state[at], sizeof pointer);
     if (pointer % alignof(Tree) != 0 || !lies_in(maps, pointer, sizeof(Tree))) continue;
-    const Tree tree = copy_of<Tree>(pointer);
-    if (tree.root == 0 && tree.nodes == 0 && tree.references == 1 && tree.compare != 0) {
-      found.push_back({pointer, tree});
+    const auto tree = copy_of<Tree>(pointer);
+    if (tree && tree->root == 0 && tree->nodes == 0 && tree->references == 1 &&
+        tree->compare != 0) {
+      found.push_back({pointer, *tree});
     }
   }
   return found;
@@ -52,8 +53,10 @@ std::vector<FoundTree> find_empty_trees(std::span<const char> state) {
 char* find_filled(const std::vector<FoundTree>& trees) {
   char* filled = nullptr;
   for (const FoundTree& before : trees) {
-    const Tree tree = copy_of<Tree>(before.at);
-    if (tree.root == 0 || tree.nodes != 1 || tree.compare != before.tree.compare) continue;
+    const auto tree = copy_of<Tree>(before.at);
+    if (!tree || tree->root == 0 || tree->nodes != 1 || tree->compare != before.tree.compare) {
+      continue;
+    }
     if (filled != nullptr) return nullptr;
     filled = reinterpret_cast<char*>(before.at);
   }

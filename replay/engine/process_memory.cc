@@ -1,8 +1,13 @@
 #include "replay/engine/process_memory.h"
 
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <string>
 
@@ -40,6 +45,18 @@ bool lies_in(const std::vector<HostMapping>& mappings, std::uintptr_t at, std::s
   return std::any_of(ranges.begin(), ranges.end(), [&](const HostMapping& m) {
     return at >= m.begin && at < m.end && m.end - at >= size;
   });
+}
+
+bool copy_memory(std::uintptr_t at, std::span<char> to) {
+  const iovec local{to.data(), to.size()};
+  const iovec remote{reinterpret_cast<void*>(at), to.size()};
+  const ssize_t copied = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
+  if (copied == static_cast<ssize_t>(to.size())) return true;
+  if (copied >= 0 || errno == EFAULT) return false;
+  // Refused to all processes, as some containers do: then only the mappings tell.
+  if (!lies_in(host_mappings("r"), at, to.size())) return false;
+  std::memcpy(to.data(), reinterpret_cast<const void*>(at), to.size());
+  return true;
 }
 
 }  // namespace citcat

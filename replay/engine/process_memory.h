@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -27,15 +29,16 @@ std::vector<HostMapping> joined(const std::vector<HostMapping>& mappings);
 /// Whether the `size` bytes at `at` lie in `mappings`, in one or in several that touch.
 bool lies_in(const std::vector<HostMapping>& mappings, std::uintptr_t at, std::size_t size);
 
-/// The bytes at `at`, which can be read. Word by word and unseen by the sanitizers: they may be
-/// another's object, or nobody's.
+/// Copies the bytes at `at`; false where they cannot be read, because another thread has unmapped
+/// them since they were in a mapping, say.
+bool copy_memory(std::uintptr_t at, std::span<char> to);
+
+/// The bytes at `at`; nothing where they cannot be read.
 template <class T>
-__attribute__((no_sanitize("address", "thread"))) T copy_of(std::uintptr_t at) {
-  std::array<std::uint64_t, sizeof(T) / sizeof(std::uint64_t)> words{};
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    words[i] = reinterpret_cast<const volatile std::uint64_t*>(at)[i];
-  }
-  return std::bit_cast<T>(words);
+std::optional<T> copy_of(std::uintptr_t at) {
+  std::array<char, sizeof(T)> bytes{};
+  if (!copy_memory(at, bytes)) return std::nullopt;
+  return std::bit_cast<T>(bytes);
 }
 
 }  // namespace citcat

@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-#define CITCAT_DEFINE(name) decltype(&::name) name = nullptr;
+#define CITCAT_DEFINE(name) LibraryFunction<decltype(&::name)> name;
 CITCAT_UNICORN_FUNCTIONS(CITCAT_DEFINE)
 #undef CITCAT_DEFINE
 
@@ -25,17 +25,26 @@ constexpr const char* kLibrary = "libunicorn.so.2";
                 (reason != nullptr ? reason : "no reason given"));
 }
 
+/// Its symbols are looked for in the library itself first: its tens of thousands of references are
+/// a third of the start of a program otherwise. Sanitizers refuse to be passed over.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kOwnSymbolsFirst = 0;
+#else
+constexpr int kOwnSymbolsFirst = RTLD_DEEPBIND;
+#endif
+
 class Library {
  public:
-  Library() : handle_(::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
+  Library() : handle_(::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | kOwnSymbolsFirst)) {
     if (handle_ == nullptr) fail();
   }
   template <typename Function>
-  void find(Function& function, const char* name) const {
+  void find(LibraryFunction<Function>& function, const char* name) const {
     void* const symbol = ::dlsym(handle_, name);
     if (symbol == nullptr) fail();
     function = reinterpret_cast<Function>(symbol);
   }
+  void redirect() const { redirect_library_calls(handle_); }
 
  private:
   void* handle_;  ///< stays open: engines may be made until the program ends
@@ -46,6 +55,7 @@ void find_functions() {
 #define CITCAT_FIND(name) library.find(name, #name);
   CITCAT_UNICORN_FUNCTIONS(CITCAT_FIND)
 #undef CITCAT_FIND
+  library.redirect();
 }
 
 }  // namespace

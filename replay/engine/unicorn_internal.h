@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "replay/engine/library_calls.h"
+
 namespace citcat {
 
 /// Loads the library that the headers are of, once. Wants to be called before any of those below.
@@ -39,7 +41,7 @@ void check(uc_err error, const char* doing);
 // Named as the library names them: in this namespace they hide its own declarations, in its macros
 // too. Null before load_unicorn().
 // NOLINTNEXTLINE(bugprone-macro-parentheses): what is declared takes none
-#define CITCAT_DECLARE(name) extern decltype(&::name) name;
+#define CITCAT_DECLARE(name) extern LibraryFunction<decltype(&::name)> name;
 CITCAT_UNICORN_FUNCTIONS(CITCAT_DECLARE)
 #undef CITCAT_DECLARE
 

@@ -73,6 +73,16 @@ void scan_evidence(const Recording& recording, EvidenceReader& evidence, Account
   }
 }
 
+std::vector<UnconstrainedInput> find_unconstrained(const RecordingFile& file,
+                                                   std::uint64_t instructions) {
+  Confidence confidence(file.recording(), *file.evidence());
+  SessionOptions options;
+  options.check = false;
+  options.to = instructions;
+  ReplaySession(file, &confidence, options).run();
+  return confidence.unconstrained();
+}
+
 void count_events(const Recording& recording, std::span<const PlacedEvent> placements,
                   Accounting& accounting) {
   std::uint64_t absent = 0;  // markers that are no interrupts
@@ -123,6 +133,7 @@ Accounting account(const RecordingFile& file, const VerifyTotals& totals,
   a.assumed_registers = recording.initial.unknown;
   count_events(recording, file.placements(), a);
   a.hints = file.hints().size();
+  a.unconstrained = find_unconstrained(file, instructions);
   return a;
 }
 

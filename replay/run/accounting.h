@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "events/archive/recording_file.h"
+#include "replay/run/confidence.h"
 #include "replay/verify/comparison_result.h"
 
 namespace citcat {
@@ -40,10 +41,13 @@ struct Accounting {
   std::uint64_t port_reads = 0;
   std::uint64_t internal_reads = 0;  ///< values that cross no bus, given by a monitor
   std::uint64_t hints = 0;           ///< corrections by hand
+  /// What the trace depends on and nothing that was compared constrains.
+  std::vector<UnconstrainedInput> unconstrained;
 };
 
 /// Of an archive with evidence, whose interrupts have their places, and of which `totals` were
-/// verified over so many `instructions`. Replays the beginning of it, and reads the evidence once.
+/// verified over so many `instructions`. Replays all of it once more, instruction by instruction, and
+/// reads the evidence twice.
 Accounting account(const RecordingFile& file, const VerifyTotals& totals,
                    std::uint64_t instructions);
 

@@ -22,8 +22,8 @@ ReplaySession::ReplaySession(const RecordingFile& file, Observer* observer, Sess
     : file_(file),
       observer_(observer),
       options_(std::move(options)),
-      digests_(file, options_.check && !options_.start) {
-  if (options_.start || file.meta().evidence != EvidenceMode::full) options_.check = false;
+      digests_(file, options_.check && !options_.start && !options_.verified) {
+  if (options_.start || options_.verified || file.meta().evidence != EvidenceMode::full) options_.check = false;
   options_.to = digests_.stop(options_.to);
   // An observer that cannot be told anew must not be told of a run that may be given up.
   const bool can_start_over = observer == nullptr || options_.start_over;
@@ -71,6 +71,8 @@ void ReplaySession::set_up(bool plain) {
   if (options_.check) add_comparison(plain, listeners);
   if (options_.start) {
     adoptions_ = options_.checkpoints->adoptions_from(*options_.start);
+  } else if (options_.verified) {
+    adoptions_ = std::make_unique<Adoptions>(options_.verified->adoptions, Position{});
   } else if (!recording.adoptions.empty()) {
     if (options_.policy.strict) {
       throw UsageError("--strict: this recording keeps results that were taken over from the bus");
@@ -103,7 +105,9 @@ void ReplaySession::set_up(bool plain) {
 /// Where the run ended, if that has to be told to the replay.
 std::optional<Position> ReplaySession::end_within_repeat() const {
   const std::optional<Position> end =
-      options_.start ? std::optional(options_.start->end) : file_.recording().end;
+      options_.start      ? std::optional(options_.start->end)
+      : options_.verified ? std::optional(options_.verified->end)
+                          : file_.recording().end;
   return end && ends_within_repeat(*end, options_.to) ? end : std::nullopt;
 }
 
@@ -121,7 +125,8 @@ void ReplaySession::go_to(const Checkpoints::Start& start, std::uint64_t to) {
 }
 
 std::uint64_t ReplaySession::to() const {
-  return options_.start ? last_stop(options_.start->end, options_.to) : options_.to;
+  if (options_.start) return last_stop(options_.start->end, options_.to);
+  return options_.verified ? last_stop(options_.verified->end, options_.to) : options_.to;
 }
 
 ReplaySession::Checkpoint ReplaySession::checkpoint() const {
@@ -168,7 +173,7 @@ ReplayReport ReplaySession::run_to(Position to) {
 }
 
 ReplayReport ReplaySession::run() {
-  if (options_.start) return run_to(to());
+  if (options_.start || options_.verified) return run_to(to());
   ReplayReport report = end(replayer_->run());
   const bool careful = report.end == ReplayReport::End::diverged && verifier_ && verifier_->plain();
   if (careful && report.divergence && logger.at(LogLevel::debug)) {

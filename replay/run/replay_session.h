@@ -41,6 +41,9 @@ struct SessionOptions {
   /// then not compared: it was when they were taken, and those on the way must agree.
   std::optional<Checkpoints::Start> start;
   const Checkpoints* checkpoints = nullptr;  ///< of `start`
+  /// What comparing this recording gave (replay/run/verified_run.h): it is not compared again. Of no
+  /// effect with `start`, which knows it too.
+  std::optional<CheckpointRun> verified;
   std::function<void(Position)> progress;    ///< called now and then; may be empty
   /// checkpoint() and restore() are going to be used: evidence that was read is kept, and final
   /// memory is not compared. Not with `plain_first` or `cache`.

@@ -39,11 +39,19 @@ std::optional<Checkpoints::Start> Checkpoints::start_for(const ReplayRange& rang
   return best;
 }
 
+std::optional<Checkpoints::Start> Checkpoints::beginning(bool strict) const {
+  if (!file_.placements().empty()) return std::nullopt;
+  for (std::size_t s = 0; s < series_.size(); ++s) {
+    if (usable(series_[s].run(), strict)) return Start{s, std::nullopt, 0, series_[s].run().end};
+  }
+  return std::nullopt;
+}
+
 std::vector<Checkpoints::Start> Checkpoints::longest_series(bool strict) const {
   std::vector<Start> longest;
   for (std::size_t s = 0; s < series_.size(); ++s) {
     const std::size_t count = series_[s].entries().size();
-    if (!usable(series_[s].run(), strict) || count < longest.size()) continue;
+    if (!usable(series_[s].run(), strict) || count == 0 || count < longest.size()) continue;
     longest.assign(1, {s, std::nullopt, 0, series_[s].run().end});
     for (std::size_t i = 0; i < count; ++i) longest.push_back(start_at(s, i));
   }
@@ -124,8 +132,9 @@ void CheckpointTaker::take(const Replayer& replayer) {
 }
 
 void CheckpointTaker::append_to(const std::string& path, Position end,
-                                std::vector<Adoption> adoptions) {
-  RecordingAppender archive(path);
+                                std::vector<Adoption> adoptions,
+                                const std::optional<Hash128>& recording) {
+  RecordingAppender archive(path, recording);
   writer_.append_to(archive, {replay_identity(), end, std::move(adoptions)});
   archive.finish();
 }

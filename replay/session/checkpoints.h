@@ -39,6 +39,10 @@ class Checkpoints {
   /// Strictly before, because what is delivered at a boundary has happened when a checkpoint is
   /// taken there. `strict`: none of a replay that took results over from the evidence.
   std::optional<Start> start_for(const ReplayRange& range, bool strict = false) const;
+  /// The beginning of a run that was compared when its checkpoints were taken, if any; also where
+  /// it was too short to take one. None of a recording whose interrupts a search has put in their
+  /// places: another search may put them elsewhere.
+  std::optional<Start> beginning(bool strict = false) const;
   /// The beginning and the checkpoints, in their order, of the series that has most of those a
   /// replay may start from; empty when there are none.
   std::vector<Start> longest_series(bool strict) const;
@@ -89,9 +93,10 @@ class CheckpointTaker {
   std::uint64_t spacing() const { return every_; }
   std::size_t count() const { return writer_.size(); }
 
-  /// Adds what was taken to the archive of the recording. `end` and `adoptions` are the replay's.
-  /// Once.
-  void append_to(const std::string& path, Position end, std::vector<Adoption> adoptions);
+  /// Adds what was taken to the archive of the recording. `end` and `adoptions` are the replay's,
+  /// `recording` as RecordingAppender has it. Once.
+  void append_to(const std::string& path, Position end, std::vector<Adoption> adoptions,
+                 const std::optional<Hash128>& recording = std::nullopt);
 
  private:
   CheckpointSeriesWriter writer_;

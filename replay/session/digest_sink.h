@@ -24,6 +24,7 @@ class DigestSink final : public Observer {
  public:
   static constexpr std::uint64_t kInterval = std::uint64_t{1} << 20;  ///< instructions
 
+  Wants wants() const override { return {.stores = true}; }
   void write(PhysAddr address, std::span<const std::uint8_t> bytes, AccessKind kind,
              Position now) override;
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;

@@ -14,6 +14,7 @@
 #include "formats/kt/kt_note_reader.h"
 #include "replay/infer/event_placer.h"
 #include "replay/run/replay_session.h"
+#include "replay/run/verified_run.h"
 #include "replay/session/checkpoints.h"
 #include "replay/trace/record_sink.h"
 
@@ -27,11 +28,12 @@ class RecordingSource final : public TraceReader::Source {
  public:
   RecordingSource(const std::string& path, const TraceReaderOptions& options)
       : options_(options),
+        path_(path),
         file_(RecordingFile::open(path)),
+        placed_now_(place_events(file_, {}).has_value()),
         checkpoints_(file_),
         sink_(kt_options(options), options.events) {
-    place_events(file_, {});
-    begin(std::nullopt);
+    begin(from_beginning());
   }
 
   bool next(TraceRecord& out) override {
@@ -54,7 +56,7 @@ class RecordingSource final : public TraceReader::Source {
     const std::uint64_t here = failed_ ? ~std::uint64_t{0} : reached();
     // What was replayed beyond the wanted instruction is of no use: its records may be gone.
     const bool forward = instruction > here || (here == 0 && instruction == 0);
-    if (!forward || (start && start->instruction > here)) begin(start);
+    if (!forward || (start && start->instruction > here)) begin(start ? start : from_beginning());
     at_ = 0;
     sink_.begin_at(position);
   }
@@ -70,18 +72,45 @@ class RecordingSource final : public TraceReader::Source {
   }
   std::uint64_t reached() const { return session_->position().instruction; }
 
-  /// Makes a replay ready that stands at the beginning or at a checkpoint.
-  void begin(const std::optional<Checkpoints::Start>& start) {
+  /// With what the archive remembers of having been verified, if it does.
+  std::optional<Checkpoints::Start> from_beginning() const {
+    if (!options_.check || !options_.use_checkpoints) return std::nullopt;
+    return checkpoints_.beginning();
+  }
+
+  void make_session(const std::optional<Checkpoints::Start>& start) {
     session_.reset();
     SessionOptions session;
     const bool evidence = file_.meta().evidence == EvidenceMode::full;
     session.check = options_.check && !start && (evidence || !file_.digests().empty());
     session.start = start;
     session.checkpoints = &checkpoints_;
+    if (!start) session.verified = verified_;
+    compared_ = session.check && !session.verified;
     session_.emplace(file_, &sink_, std::move(session));
+  }
+
+  /// Makes a replay ready that stands at the beginning or at a checkpoint.
+  void begin(const std::optional<Checkpoints::Start>& start) {
+    make_session(start);
     sink_.begin_at({});
     at_ = 0;
     ended_ = failed_ = false;
+  }
+
+  /// Whoever has read so much goes on: all of the recording is verified, and the replay made anew up
+  /// to where it stands, to go on without comparison. One that diverges is compared as before.
+  void stop_comparing() {
+    compared_ = false;
+    const std::uint64_t here = reached();
+    CheckpointedRun run = verify_once(file_, path_, placed_now_, {});
+    if (!run.sure()) return;
+    verified_ = std::move(run.run);
+    make_session(std::nullopt);
+    while (reached() < here) {
+      session_->run_to(std::min(here, reached() + kStep));
+      sink_.records.clear();  // they were handed out
+    }
   }
 
   /// Replays a little further. What was sure before a divergence is kept and handed out first.
@@ -89,6 +118,8 @@ class RecordingSource final : public TraceReader::Source {
     if (failed_) throw TraceDiverged(failure_);
     sink_.records.clear();
     at_ = 0;
+    if (compared_ && options_.use_checkpoints && reached() >= options_.verify_after)
+      stop_comparing();
     const std::uint64_t end = session_->to();
     const std::uint64_t to = std::min(end, std::max(reached(), sink_.from().instruction) + kStep);
     const ReplayReport report = session_->run_to(to);
@@ -121,11 +152,15 @@ class RecordingSource final : public TraceReader::Source {
   }
 
   TraceReaderOptions options_;
+  std::string path_;
   RecordingFile file_;
+  bool placed_now_;  ///< interrupts had no places in the archive
   Checkpoints checkpoints_;
   RecordSink sink_;
   std::optional<ReplaySession> session_;
+  std::optional<CheckpointRun> verified_;  ///< what verifying it here gave
   std::size_t at_ = 0;
+  bool compared_ = false;  ///< with evidence or digests, on the way
   bool ended_ = false, failed_ = false;
   std::string failure_;
 };

@@ -48,6 +48,11 @@ struct TraceReaderOptions {
   /// but with later checkpoints; what made them compared.
   bool check = true;
   bool use_checkpoints = true;
+  /// Of a recording that is to be compared: from here on it is not compared instruction by instruction
+  /// any more. It is verified as a whole then, which takes a fraction of the time, and that is
+  /// remembered in the archive, where it can be written: from the next time on it is fast from the
+  /// beginning (replay/run/verified_run.h). Not with `use_checkpoints` false.
+  std::uint64_t verify_after = std::uint64_t{1} << 20;
 };
 
 /// Reads a trace. Memory does not grow with its length.

@@ -64,9 +64,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const citcat::CaptureOptions options = options_of(data[0], data[1]);
   allow_errors([&] { citcat::detect_capture_format(file.path()); });
   allow_errors([&] { citcat::lint_capture(paths, options); });
-  allow_errors([&] { citcat::explain_channels(paths, options); });
+  allow_errors([&] { citcat::channel_lines(citcat::explain_channels(paths, options)); });
   allow_errors([&] {
-    citcat::convert_capture(paths, options, "csv", std::make_unique<citcat::NullSink>());
+    citcat::convert_capture(paths, options, "record-csv", std::make_unique<citcat::NullSink>());
   });
   import(file.path(), options, (data[1] & 0x80U) != 0);
   return 0;

@@ -1,13 +1,12 @@
 #pragma once
 // How the area of a block is laid out: what is known beforehand, and where addresses go.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <vector>
 
-#include "formats/io/error.h"
 #include "replay/machine/fast/lowering.h"
 
 namespace citcat::fast {
@@ -17,49 +16,54 @@ namespace citcat::fast {
 /// instruction after another, as dwords.
 class AreaLayout {
  public:
-  explicit AreaLayout(Policy policy)
-      : records_(policy == Policy::traced || policy == Policy::exact_traced),
-        addresses_(policy == Policy::told || policy == Policy::referenced ||
-                   policy == Policy::exact_told || policy == Policy::logged) {}
+  static constexpr std::size_t kMaxInstructions = 64;
 
-  /// Where the operation puts its first address: Op::slot.
-  std::uint16_t add(const DecodedInstruction& info, LinearAddr linear, std::uint32_t eip,
-                    const Lowered& lowered) {
+  /// Of a new block.
+  void begin(Policy policy) {
+    records_ = policy == Policy::traced || policy == Policy::exact_traced;
+    addresses_ = policy == Policy::told || policy == Policy::referenced ||
+                 policy == Policy::exact_told || policy == Policy::logged;
+    size_ = 0;
+  }
+
+  /// Where the operation puts its first address: Op::slot. kMaxInstructions at most are added.
+  std::uint16_t add(const DecodedInstruction& info, LinearAddr linear, const Lowered& lowered) {
     if (!records_ && !addresses_) return 0;
-    static_cast<void>(eip);
     if (records_) add_record(info, linear);
-    const std::size_t first = bytes_.size();
+    const std::size_t first = size_;
     for (unsigned i = 0; i < info.ea_count; ++i) {
       put((lowered.known >> i & 1) != 0 ? lowered.address[i].low32() : 0);
     }
     return static_cast<std::uint16_t>(first + lowered.op.slot);
   }
-  std::size_t size() const { return bytes_.size(); }
-  /// Rounded up to what is copied at a time.
+  std::size_t size() const { return size_; }
+  /// Rounded up to what is copied at a time. Valid until the next call of a member.
   std::span<const std::uint8_t> image() {
-    const std::size_t size = bytes_.size();
-    if (size == 0) return {};
-    image_ = bytes_;
-    image_.resize((size + kAreaStep - 1) / kAreaStep * kAreaStep);
-    return image_;
+    const std::size_t rounded = (size_ + kAreaStep - 1) / kAreaStep * kAreaStep;
+    std::memset(&bytes_[size_], 0, rounded - size_);
+    return {bytes_.data(), rounded};
   }
 
  private:
+  /// Head, code and padding of a record, and two addresses.
+  static constexpr std::size_t kMaxRecord = ((5 + kMaxInstructionBytes + 3) & ~3) + 2 * 4;
+
   void put(std::uint32_t value) {
-    const std::size_t at = bytes_.size();
-    bytes_.resize(at + 4);
-    std::memcpy(&bytes_[at], &value, 4);
+    std::memcpy(&bytes_[size_], &value, 4);
+    size_ += 4;
   }
   void add_record(const DecodedInstruction& info, LinearAddr linear) {
     put(linear.low32());
-    const std::size_t at = bytes_.size();
-    bytes_.resize(at + ((5 + info.length + 3u) & ~3u) - 4);
-    bytes_[at] = static_cast<std::uint8_t>(info.ea_count << 4 | info.length);
-    std::memcpy(&bytes_[at + 1], info.bytes.data(), info.length);
+    const std::size_t rest = ((5 + info.length + 3u) & ~3u) - 4;
+    bytes_[size_] = static_cast<std::uint8_t>(info.ea_count << 4 | info.length);
+    std::memset(&bytes_[size_ + 1], 0, rest - 1);
+    std::memcpy(&bytes_[size_ + 1], info.bytes.data(), info.length);
+    size_ += rest;
   }
 
-  bool records_, addresses_;
-  std::vector<std::uint8_t> bytes_, image_;
+  bool records_ = false, addresses_ = false;
+  std::size_t size_ = 0;
+  std::array<std::uint8_t, kMaxInstructions * kMaxRecord + kAreaStep> bytes_;
 };
 
 }  // namespace citcat::fast

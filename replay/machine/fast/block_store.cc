@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
 
-#include "replay/machine/fast/area_layout.h"
 #include "replay/x86/flag_effects.h"
 
 namespace citcat::fast {
@@ -17,9 +17,17 @@ class BlockStore::Maker {
         place_(place),
         set_(set),
         table_(handlers(set.policy)),
-        layout_(set.policy),
         mode_{set.shape.bits32, set.shape.real_or_v86},
-        code_(place.linear, set.shape.code_base, place.frame) {}
+        ops_(store.draft_.ops),
+        begins_(store.draft_.begins),
+        areas_(store.draft_.areas),
+        layout_(store.draft_.layout) {
+    begins_[0] = areas_[0] = 0;
+    layout_.begin(set.policy);
+    if (keeps_code()) {
+      code_.emplace(place.linear, set.shape.code_base, place.frame);
+    }
+  }
 
   Block* make() {
     while (count_ < kMaxInstructions && tail_ == Tail::branch && !branched_) {
@@ -39,10 +47,11 @@ class BlockStore::Maker {
     const std::uint8_t* const first = memory.host(place_.frame);
     const std::uint32_t here = kPageSize - in_page;
     if (here >= kMaxInstructionBytes) return {first + in_page, kMaxInstructionBytes};
-    std::memcpy(bytes_.data(), first + in_page, here);
-    if (!place_.has_second) return {bytes_.data(), here};
-    std::memcpy(&bytes_[here], memory.host(place_.second_frame), bytes_.size() - here);
-    return bytes_;
+    auto& bytes = store_.draft_.bytes;
+    std::memcpy(bytes.data(), first + in_page, here);
+    if (!place_.has_second) return {bytes.data(), here};
+    std::memcpy(&bytes[here], memory.host(place_.second_frame), bytes.size() - here);
+    return bytes;
   }
 
   bool is_defined(std::uint32_t offset, std::uint32_t size) const {
@@ -61,7 +70,8 @@ class BlockStore::Maker {
     if (crosses_begin) return false;
     const DecodedInstruction& info = store_.decoder_.decode(bytes_at(offset), mode_);
     if (info.state != DecodeState::ok) {
-      if (count_ != 0) return false;
+      // Without its second page nothing is known of it, and nothing to be kept.
+      if (count_ != 0 || info.state == DecodeState::needs_more_bytes) return false;
       tail_ = Tail::careful;
       return true;
     }
@@ -91,13 +101,10 @@ class BlockStore::Maker {
       string_bytes_ = info.length;
       return;
     }
-    lowered.op.slot = layout_.add(info, place_.linear.plus32(begins_[count_]), eip, lowered);
+    lowered.op.slot = layout_.add(info, place_.linear.plus32(begins_[count_]), lowered);
     ops_[count_] = lowered.op;
-    if (keeps_code()) code_.add(info);
-    if (shifts_by_cl(info)) {
-      shifts_ = true;
-    }
-    flags_ = flags_ + (shifts_by_cl(info) ? FlagEffect{} : flag_effect_of(info, 0));
+    if (code_) code_->add(info);
+    if (compares()) add_flags(info);
     ++count_;
     begins_[count_] = static_cast<std::uint16_t>(begins_[count_ - 1] + info.length);
     areas_[count_] = static_cast<std::uint16_t>(layout_.size());
@@ -107,10 +114,18 @@ class BlockStore::Maker {
   /// Somebody may want to know its instructions, which may not be there any more when it has run.
   bool keeps_code() const { return set_.policy != Policy::plain && set_.policy != Policy::traced; }
 
+  bool compares() const { return set_.policy >= Policy::exact; }
+  void add_flags(const DecodedInstruction& info) {
+    if (shifts_by_cl(info)) {
+      shifts_ = true;
+    } else {
+      flags_ = flags_ + flag_effect_of(info, 0);
+    }
+  }
+
   /// What loads EFLAGS is told to whoever compares.
   bool fits_policy(const DecodedInstruction& info) const {
-    const bool compares = set_.policy >= Policy::exact;
-    return !compares || info.kind != InstructionClass::popf;
+    return !compares() || info.kind != InstructionClass::popf;
   }
 
   Block* finish() {
@@ -151,10 +166,10 @@ class BlockStore::Maker {
       std::copy(image.begin(), image.end(), copy);
       b->image = copy;
     }
-    if (keeps_code()) {
-      if (crosses_) code_.set_second_frame(place_.second_frame);
-      store_.used_ += code_.count() * sizeof(BlockCode::Instruction);
-      b->code = &store_.codes_.emplace_back(std::move(code_));
+    if (code_) {
+      if (crosses_) code_->set_second_frame(place_.second_frame);
+      store_.used_ += code_->count() * sizeof(BlockCode::Instruction);
+      b->code = &store_.codes_.emplace_back(std::move(*code_));
     }
     cover(*b);
     return b;
@@ -174,12 +189,11 @@ class BlockStore::Maker {
   const CodePlace& place_;
   const Set& set_;
   const HandlerTable& table_;
-  AreaLayout layout_;
   CodeMode mode_;
-  BlockCode code_;
-  std::array<std::uint8_t, kMaxInstructionBytes> bytes_{};
-  std::array<Op, kMaxInstructions> ops_;
-  std::array<std::uint16_t, kMaxInstructions + 1> begins_{}, areas_{};
+  std::array<Op, kMaxInstructions>& ops_;
+  std::array<std::uint16_t, kMaxInstructions + 1>&begins_, &areas_;
+  AreaLayout& layout_;
+  std::optional<BlockCode> code_;
   std::uint32_t count_ = 0;
   Tail tail_ = Tail::branch;
   bool branched_ = false, crosses_ = false, shifts_ = false;

@@ -14,6 +14,7 @@
 #include "events/byte_mask.h"
 #include "formats/io/zeroed_array.h"
 #include "replay/machine/block_code.h"
+#include "replay/machine/fast/area_layout.h"
 #include "replay/machine/fast/lowering.h"
 #include "replay/machine/memory.h"
 #include "replay/x86/decode_cache.h"
@@ -40,9 +41,10 @@ class BlockStore {
   Block* find(const CodePlace& place, const CodeShape& shape, Policy policy);
   /// The first `count` instructions of `block`. Valid until the next call.
   const Block& cut(const Block& block, std::uint32_t count, Policy policy);
-  /// What its first `count` instructions do to the flags, with the counts of shifts by CL. Of one that
-  /// has Block::code.
-  FlagEffect flags_of(const Block& block, std::uint32_t count, std::span<const std::uint8_t> counts);
+  /// What its first `count` instructions do to the flags, with the counts of shifts by CL. Of one
+  /// that has Block::code.
+  FlagEffect flags_of(const Block& block, std::uint32_t count,
+                      std::span<const std::uint8_t> counts);
   /// What memory holds behind the last instruction of a block. Valid until the next call.
   const DecodedInstruction& decode_tail(const Block& block);
 
@@ -67,7 +69,7 @@ class BlockStore {
   std::uint64_t dropped() const { return dropped_; }
 
  private:
-  static constexpr std::uint32_t kMaxInstructions = 64;
+  static constexpr std::uint32_t kMaxInstructions = AreaLayout::kMaxInstructions;
 
   struct FrameCode {
     ByteMask covered;
@@ -81,6 +83,13 @@ class BlockStore {
     std::size_t used = 0;
   };
   class Maker;
+  /// What a block in the making has by now; not cleared before the next one.
+  struct Draft {
+    std::array<Op, kMaxInstructions> ops;
+    std::array<std::uint16_t, kMaxInstructions + 1> begins, areas;
+    std::array<std::uint8_t, kMaxInstructionBytes> bytes;
+    AreaLayout layout;
+  };
 
   Set& set_of(const CodeShape& shape, Policy policy);
   static Block*& slot_of(std::vector<Block*>& slots, LinearAddr linear, PhysAddr frame);
@@ -105,6 +114,7 @@ class BlockStore {
   std::vector<std::unique_ptr<FrameCode>> frame_codes_;
   std::vector<std::uint32_t> used_frames_;
   std::deque<BlockCode> codes_;
+  Draft draft_;
   Block cut_;
   BlockCode cut_code_;
   std::array<Op, kMaxInstructions + 1> cut_ops_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "replay/machine/units/debug_unit.h"
 #include "replay/machine/units/table_descriptor.h"
@@ -20,6 +21,9 @@ namespace {
 /// What images of EFLAGS never show.
 constexpr std::uint32_t kHidden = kFlagRf | kFlagVm;
 constexpr std::uint8_t kIndirectLink = 2;
+constexpr std::uint64_t kNoCodePage = ~std::uint64_t{0};  ///< of State::code_pages
+/// Instructions between two looks at what ends the run.
+constexpr std::uint64_t kLongestRun = std::uint64_t{1} << 40;
 /// The area of the largest block, addresses of 64 instructions, and what a copy may go beyond it.
 constexpr std::size_t kAreaBytes = 1024;
 
@@ -83,8 +87,8 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
 bool FastTier::applies() {
   // What an instruction that is to be begun anew has read was told already.
   const bool begun = flight_.active || flight_.resuming || flight_.reads_to_skip != 0;
-  if (!cpu_.by_blocks || begun || cpu_.position.iteration != 0 ||
-      cpu_.polling || debug_.pending() != 0 || debug_.watches_code() ||
+  if (!cpu_.by_blocks || begun || cpu_.position.iteration != 0 || cpu_.polling ||
+      debug_.pending() != 0 || debug_.watches_code() ||
       (cpu_.engine.system_flags() & kFlagTf) != 0 || cpu_.engine.inhibited()) {
     return false;
   }
@@ -96,7 +100,7 @@ void FastTier::forget_pages() {
   for (auto& state : states_) {
     for (TlbEntry& entry : state->reads) entry.tag = TlbEntry::kNone;
     for (TlbEntry& entry : state->writes) entry.tag = TlbEntry::kNone;
-    state->code_pages.fill(~std::uint64_t{0});
+    state->code_pages.fill(kNoCodePage);
   }
 }
 
@@ -107,6 +111,24 @@ void FastTier::check_pages() {
   epoch_ = cpu_.mmu.epoch();
   mask_epoch_ = cpu_.memory.mask_epoch();
   forget_pages();
+}
+
+/// Mmu::translate_quietly(). What the TLB loses when it takes a page in had the page's place there,
+/// and so has it in each table here: nothing else is to be dropped.
+std::optional<Translation> FastTier::translate(LinearAddr linear, Access access) {
+  check_pages();
+  const auto known = cpu_.mmu.translate_quietly(linear, access, cpu_.user_mode());
+  if (!stale_ && epoch_ == cpu_.mmu.epoch()) return known;
+  stale_ = false;
+  epoch_ = cpu_.mmu.epoch();
+  static_assert(Mmu::kDataEntries % fast::kTlbEntries == 0 &&
+                Mmu::kCodeEntries % fast::kCodePages == 0);
+  const std::size_t index = tlb_index(linear), code_index = linear.page() & (fast::kCodePages - 1);
+  for (auto& state : states_) {
+    state->reads[index].tag = state->writes[index].tag = TlbEntry::kNone;
+    state->code_pages[code_index] = kNoCodePage;
+  }
+  return known;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -128,9 +150,11 @@ void FastTier::begin() {
   s.iopl_allows = (cpu_.engine.cr(0) & 1) == 0 || (v86 ? iopl == 3 : cpu_.cpl() <= iopl);
   take_segments();
   eip_ = cpu_.engine.eip();
+  found_ = {};
   iteration_ = 0;
-  limit_ = cpu_.blocks_until;
   attended_from_ = cpu_.audience.hears_instructions() ? cpu_.audience.attended_from() : 0;
+  // Where nothing ends the run there is no limit, and no signed number of instructions to it.
+  limit_ = std::min(cpu_.blocks_until, cpu_.position.instruction + kLongestRun);
   s.left = static_cast<std::int64_t>(limit_ - cpu_.position.instruction);
 }
 
@@ -211,8 +235,7 @@ void FastTier::run() {
 /// Where the code of a page lies; false where looking it up has an effect.
 bool FastTier::find_code_page(LinearAddr linear, PhysAddr& frame) {
   cpu_.position.instruction = position();
-  const auto known =
-      cpu_.mmu.translate_quietly(linear, Access::execute, cpu_.user_mode());
+  const auto known = translate(linear, Access::execute);
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
   frame = known->frame;
   return true;
@@ -223,24 +246,34 @@ void FastTier::make_room() {
   if (!store_.full()) return;
   tell_counts();
   store_.clear();
+  found_ = {};
   for (auto& state : states_) state->jumps.fill(&fast::kNowhere);
 }
 
 const Block* FastTier::find_block(std::uint32_t eip, Policy policy) {
+  const Found found = std::exchange(found_, {});
+  const bool is_it = found.block != nullptr && found.block->eip == eip && found.policy == policy;
+  if (is_it) return found.block;
   if (eip > shape_.code_limit) return nullptr;
   fast::CodePlace place;
   place.eip = eip;
   place.linear = linear32(shape_.code_base, eip);
   if (!find_code_page(place.linear, place.frame)) return nullptr;
   const LinearAddr next_page = place.linear.page_begin().plus32(kPageSize);
-  if (kPageSize - place.linear.offset_in_page() < kMaxInstructionBytes) {
-    // Not walked for: nothing may ever run there, and a TLB entry would come too early.
+  const bool may_cross = kPageSize - place.linear.offset_in_page() < kMaxInstructionBytes;
+  if (may_cross) {
+    // Not walked for yet: nothing may ever run there, and a TLB entry would come too early.
     const auto held = cpu_.mmu.held(next_page, Access::execute, cpu_.user_mode());
     place.has_second = held && cpu_.memory.is_mapped(held->frame.page());
     if (place.has_second) place.second_frame = held->frame;
   }
   check_pages();
-  const Block* const block = store_.find(place, shape_, policy);
+  const Block* block = store_.find(place, shape_, policy);
+  if (block == nullptr && may_cross && !place.has_second) {
+    // The next instruction goes on there.
+    place.has_second = find_code_page(next_page, place.second_frame);
+    if (place.has_second) block = store_.find(place, shape_, policy);
+  }
   if (store_.take_new_code()) {
     // Stores to it are to be noticed.
     for (auto& state : states_) {
@@ -398,6 +431,7 @@ void FastTier::link(const Block& block, Policy policy) {
   State& s = *s_;
   if (is_told(policy)) return;  // come back each time
   const Block* const next = find_block(eip_, policy);
+  found_ = {next, policy};
   if (next == nullptr || next->crosses || next->count == 0 || block.eip == Block::kNoEip) return;
   if (s.exit_link == kIndirectLink) {
     s.jumps[State::jump_index(eip_)] = next;
@@ -509,8 +543,8 @@ bool FastTier::judge(const Block& block, std::uint32_t done, std::uint64_t first
     std::memcpy(store.before.data(), &access.before, 8);
   }
   const std::uint64_t end = first + done;
-  const bool due = end > expectation_.next.instruction ||
-                   (expectation_.expects_stores && !stores_told_.empty());
+  const bool due =
+      end > expectation_.next.instruction || (expectation_.expects_stores && !stores_told_.empty());
   if (!due) return true;
   const BlockCode& whole = *block.code;
   const BlockCode part = done == block.count ? BlockCode{} : whole.first(done);
@@ -587,9 +621,7 @@ void FastTier::note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr
 bool FastTier::fill(LinearAddr linear, bool write) {
   State& s = *s_;
   const LinearAddr page = linear.page_begin();
-  const auto known = cpu_.mmu.translate_quietly(
-      page, write ? Access::write : Access::read, cpu_.user_mode());
-  check_pages();
+  const auto known = translate(page, write ? Access::write : Access::read);
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
   const std::uint32_t frame = known->frame.page();
   if (!write && !cpu_.memory.has_defined(frame)) return false;
@@ -617,31 +649,43 @@ bool FastTier::fill(LinearAddr linear, bool write) {
   return true;
 }
 
+/// The code of the block in progress lies where it did.
+bool FastTier::code_is_there(const Block& block) {
+  State& s = *s_;
+  PhysAddr frame;
+  if (block.crosses) {
+    const LinearAddr second = block.linear.page_begin().plus32(kPageSize);
+    if (!find_code_page(second, frame) || frame != block.second_frame) return false;
+  } else if (s.code_pages[block.page_index] == block.where) {
+    return true;
+  }
+  if (!find_code_page(block.linear, frame) || frame != block.frame) return false;
+  check_pages();
+  if (!block.crosses) s.code_pages[block.page_index] = block.where;
+  return true;
+}
+
 fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
   if (s.one_op != nullptr || s.miss_size == 0) return Answer::careful;
   const Block& block = *s.block;
   const LinearAddr linear{s.miss_linear};
-  if (linear.offset_in_page() + s.miss_size > kPageSize || block.crosses) return Answer::careful;
+  if (linear.offset_in_page() + s.miss_size > kPageSize) return Answer::careful;
   const std::size_t index = tlb_index(linear);
   TlbEntry& entry = s.miss_write ? s.writes[index] : s.reads[index];
   // It is known: what is missing is what it holds.
   if (entry.tag == linear.page_begin().low32()) return Answer::careful;
   // With one TLB for both, data may take the place of the code that is running.
-  if (cpu_.mmu.takes_place_of(linear, block.linear)) {
+  const LinearAddr second = block.linear.page_begin().plus32(kPageSize);
+  if (cpu_.mmu.takes_place_of(linear, block.linear) ||
+      (block.crosses && cpu_.mmu.takes_place_of(linear, second))) {
     return Answer::careful;
   }
   // Walks are told as somewhere within the block.
   cpu_.position = {position() - block.count, 0};
   const WalksFor walks(walks_for_, op);
-  if (!fill(linear, s.miss_write)) return Answer::careful;
   // Its own code must still lie where it does.
-  if (s.code_pages[block.page_index] != block.where) {
-    PhysAddr frame;
-    if (!find_code_page(block.linear, frame) || frame != block.frame) return Answer::careful;
-    check_pages();
-    s.code_pages[block.page_index] = block.where;
-    if (entry.tag != linear.page_begin().low32()) return Answer::careful;
-  }
+  if (!fill(linear, s.miss_write) || !code_is_there(block)) return Answer::careful;
+  if (entry.tag != linear.page_begin().low32()) return Answer::careful;
   if (!s.miss_write) return Answer::again;
   const PhysAddr at{entry.frame + linear.offset_in_page()};
   if (!store_.holds_code(at.page()) && !cpu_.memory.holds_code(at.page())) return Answer::again;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "replay/machine/cpu_context.h"
@@ -50,6 +51,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void take_segments();
   void forget_pages();
   void check_pages();
+  std::optional<Translation> translate(LinearAddr linear, Access access);
   std::uint64_t position() const { return limit_ - static_cast<std::uint64_t>(s_->left); }
 
   /// How a stretch of blocks came to its end.
@@ -90,6 +92,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   Answer resolve(fast::State& s, const fast::Op* op) override;
   bool store_made(fast::State& s) override;
   bool fill(LinearAddr linear, bool write);
+  bool code_is_there(const fast::Block& block);
 
   CpuContext& cpu_;
   InFlight& flight_;
@@ -107,6 +110,11 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::uint32_t epoch_ = 0, mask_epoch_ = 0;
   bool stale_ = true;
   std::uint32_t eip_ = 0;
+  /// What find_block() found last, to be asked for once more before anything else is done.
+  struct Found {
+    const fast::Block* block = nullptr;
+    fast::Policy policy = fast::Policy::plain;
+  } found_;
   std::uint32_t iteration_ = 0;       ///< of the string instruction there
   std::uint64_t limit_ = 0;           ///< of this run: first instruction not made
   std::uint64_t attended_from_ = 0;   ///< nobody is to be told of blocks before this instruction

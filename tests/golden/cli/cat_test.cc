@@ -105,6 +105,35 @@ TEST_F(Cat, EndsQuietlyWhenItsReaderHasSeenEnough) {
   }
 }
 
+TEST_F(Cat, VerifiesARecordingOnceAndRemembersIt) {
+  const std::string kt = read_file(file("r.kt"));
+  const std::string before = read_file(file("r.citcat"));
+  EXPECT_TRUE(good({"cat", "r.citcat"}) == kt);
+  const std::string after = read_file(file("r.citcat"));
+  EXPECT_GT(after.size(), before.size());
+  const ProcessResult again = run({"replay", "r.citcat", "-o", "-"});
+  EXPECT_TRUE(again.out == kt);
+  EXPECT_TRUE(read_file(file("r.citcat")) == after);
+  EXPECT_EQ(run({"check", "r.citcat"}).exit_code, 0);
+  EXPECT_EQ(run({"verify", "r.citcat"}).exit_code, 0);
+  // What is remembered is of no checkpoint: others have to be taken.
+  const auto json =
+      nlohmann::json::parse(good({"checkpoint", "r.citcat", "--every", "100", "--json"}));
+  EXPECT_GT(json.at("checkpoints"), 4);
+  EXPECT_TRUE(good({"cat", "r.citcat"}) == kt);
+}
+
+TEST_F(Cat, StreamsWhatCannotBeAddedToAllTheSame) {
+  const std::string program = CITCAT_PROGRAM;
+  const std::string folder = file("r.citcat").parent_path().string();
+  const std::string command =
+      "cd '" + folder + "' && cat r.citcat | '" + program + "' cat - >out 2>err; echo $? >status";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(read_file(file("status")), "0\n");
+  EXPECT_EQ(read_file(file("err")), "");
+  EXPECT_TRUE(read_file(file("out")) == read_file(file("r.kt")));
+}
+
 TEST_F(Cat, AddsNoCheckpointsToARecordingThatDiverges) {
   std::string state = read_file(CITCAT_SOURCE_DIR "/samples/ibm5150/state.json");
   const std::string right = "\"ax\":\"0x0f4d\"";
@@ -117,6 +146,13 @@ TEST_F(Cat, AddsNoCheckpointsToARecordingThatDiverges) {
   const ProcessResult result = run({"checkpoint", "wrong.citcat", "--every", "10"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("diverged"));
+  EXPECT_TRUE(read_file(file("wrong.citcat")) == before);
+  // A stream of it goes as far as it is sure, like a file, and nothing is remembered.
+  const ProcessResult stream = run({"cat", "wrong.citcat"});
+  EXPECT_EQ(stream.exit_code, 1);
+  EXPECT_THAT(stream.err, HasSubstr("diverged"));
+  EXPECT_EQ(run({"replay", "wrong.citcat", "-o", "wrong.kt"}).exit_code, 1);
+  EXPECT_TRUE(stream.out == read_file(file("wrong.kt.partial")));
   EXPECT_TRUE(read_file(file("wrong.citcat")) == before);
 }
 

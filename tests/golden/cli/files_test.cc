@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
 
 #include "golden/process.h"
 
@@ -65,6 +68,44 @@ TEST_F(Files, EvidenceHasWhatReadsReturnedThoughTheArchiveDoesNotKeepIt) {
             good({"dump", "bus.csv", "--format", "csv"}));
 }
 
+TEST_F(Files, EventsAsCsvAreATableWithAHeader) {
+  import();
+  std::istringstream lines(good({"dump", "bus.citcat", "--format", "csv"}));
+  std::string header, line;
+  ASSERT_TRUE(std::getline(lines, header));
+  EXPECT_THAT(header, ::testing::StartsWith("event,transaction,instruction,"));
+  const auto commas = std::count(header.begin(), header.end(), ',');
+  std::size_t events = 0;
+  for (; std::getline(lines, line); ++events) {
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), commas) << line;
+    EXPECT_THAT(line, ::testing::Not(HasSubstr("=")));
+  }
+  std::istringstream objects(good({"dump", "bus.citcat", "--json"}));
+  while (std::getline(objects, line)) --events;
+  EXPECT_EQ(events, 0U) << "as many as in JSON";
+}
+
+TEST_F(Files, AnUnfinishedCaptureIsTakenUpToItsLastWholeRecord) {
+  import();
+  good({"convert", "bus.csv", "--to", "native", "-o", "whole.bin"});
+  const std::string native = read_file(file("whole.bin"));
+  // Headerless records, as a monitor sends them: what stands between the header and the last
+  // record.
+  constexpr std::size_t kRecord = 40;
+  const std::size_t records = 6;
+  const std::string cut =
+      native.substr(native.size() - kRecord - 7 * kRecord, records * kRecord + 17);
+  write("boot.bin.partial", cut);
+  const auto info = nlohmann::json::parse(good({"info", "boot.bin.partial", "--json"}));
+  EXPECT_EQ(info.at("transactions"), records);
+  EXPECT_EQ(info.at("interrupted"), true);
+  EXPECT_THAT(info.at("warnings").dump(), HasSubstr("last whole record, number 6"));
+  write("boot.bin", cut);
+  const ProcessResult whole = run({"info", "boot.bin"});
+  EXPECT_EQ(whole.exit_code, 3);
+  EXPECT_THAT(whole.err, HasSubstr("boot.bin:240: the capture ends inside a record"));
+}
+
 TEST_F(Files, InfoTellsKindsApart) {
   import();
   const auto kind = [&](const std::string& name) {
@@ -86,7 +127,7 @@ TEST_F(Files, AnInterruptedCaptureAndItsRecordingSaySo) {
   write("bus.csv", std::string(kCapture) + "7,,,,CUT,00000000,1,0,-,0,02\n");
   EXPECT_THAT(good({"dump", "bus.csv"}), HasSubstr("\ninterrupted: storage full\n"));
   EXPECT_THAT(good({"dump", "bus.csv", "--format", "csv"}), HasSubstr(",CUT,"));
-  good({"convert", "bus.csv", "--to", "csv", "-o", "again.csv"});
+  good({"convert", "bus.csv", "--to", "record-csv", "-o", "again.csv"});
   const auto imported = import();
   EXPECT_EQ(imported.at("transactions"), 7);
   EXPECT_EQ(imported.at("interrupted"), true);

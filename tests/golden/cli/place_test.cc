@@ -90,7 +90,7 @@ class PlaceOnChip : public Place {
   void SetUp() override {
     Place::SetUp();
     good({"convert", sample("area5150.sr"), "--cpu", "8088", "--channels",
-          sample("no_queue_status.json"), "--to", "csv", "-o", "all.csv"});
+          sample("no_queue_status.json"), "--to", "record-csv", "-o", "all.csv"});
     std::ifstream all(file("all.csv"));
     std::ofstream hidden(file("hidden.csv"));
     for (std::string line; std::getline(all, line);) {

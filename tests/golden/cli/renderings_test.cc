@@ -50,7 +50,7 @@ class SampleRenderings : public ::testing::Test {
   };
   Imported import(const std::vector<std::string>& capture, const std::string& name) const {
     Imported imported;
-    imported.clocks = run("convert", capture, {"--to", "csv", "-o", "-", "-q"});
+    imported.clocks = run("convert", capture, {"--to", "record-csv", "-o", "-", "-q"});
     imported.transactions = without_clock(imported.clocks);
     const std::string archive = name + ".citcat";
     run("import", capture, {"--no-provenance", "--initial-state", "state.json", "-o", archive});
@@ -179,8 +179,8 @@ TEST_P(Listings, GiveTheTransactionsOfTheirRows) {
   };
   run({"import", "listing.csv", "--channels", "map.json", "--initial-state", "state.json", "-o",
        "a.citcat"});
-  std::istringstream rows(
-      run({"convert", "listing.csv", "--channels", "map.json", "--to", "csv", "-o", "-", "-q"}));
+  std::istringstream rows(run(
+      {"convert", "listing.csv", "--channels", "map.json", "--to", "record-csv", "-o", "-", "-q"}));
   std::vector<std::string> found;
   std::string row;
   while (std::getline(rows, row) && row.substr(0, 4) != "seq,") {

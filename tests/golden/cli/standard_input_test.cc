@@ -55,7 +55,7 @@ class StandardInput : public CitcatTest, public ::testing::WithParamInterface<Wa
     good({"replay", "r.citcat", "-o", "r.kt"});
     good({"replay", "r.citcat", "-o", "r.ktz"});
     good({"replay", "r.citcat", "-o", "r.kt.zst"});
-    good({"convert", sample("area5150.sr"), "--to", "csv", "-o", "bus.csv"});
+    good({"convert", sample("area5150.sr"), "--to", "record-csv", "-o", "bus.csv"});
     good({"convert", sample("area5150.sr"), "--to", "native", "-o", "bus.native"});
     std::filesystem::copy_file(sample("area5150.sr"), file("pins.sr"));
     std::filesystem::copy_file(sample("state.json"), file("state.json"));
@@ -129,7 +129,7 @@ TEST_P(StandardInput, ACaptureOfRecordsAndOfPinsReadsTheSame) {
     expect_same("info NAME --json", input);
     expect_same("dump NAME --from 100 --to 200 --format csv", input);
     expect_same("lint NAME --json", input);
-    expect_same("convert NAME --to csv -o - -q", input);
+    expect_same("convert NAME --to record-csv -o - -q", input);
     expect_same("convert NAME --to native -o out -q", input);
     expect_same(
         "import NAME -o out --no-provenance --cpu 8088 --initial-state state.json "
@@ -217,7 +217,8 @@ TEST_F(StandardStreams, AnOutputAndJsonDoNotMix) {
   for (const std::string& command :
        {std::string(kImport) + "-", std::string(" slim r.citcat -o -"),
         std::string(" repair r.citcat -o -"), std::string(" replay r.citcat -o -"),
-        std::string(" convert " CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr --to csv -o -")}) {
+        std::string(" convert " CITCAT_SOURCE_DIR
+                    "/samples/ibm5150/area5150.sr --to record-csv -o -")}) {
     const ProcessResult result = shell("\"$CITCAT\"" + command + " --json");
     EXPECT_EQ(result.exit_code, 2) << command;
     EXPECT_THAT(result.out, IsEmpty()) << command;
@@ -234,7 +235,7 @@ TEST_F(StandardStreams, WhatMustBeAFileIsAskedFor) {
 }
 
 TEST_F(StandardStreams, AnInputWantedTwiceIsRefusedByName) {
-  good({"convert", CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr", "--to", "csv", "-o",
+  good({"convert", CITCAT_SOURCE_DIR "/samples/ibm5150/area5150.sr", "--to", "record-csv", "-o",
         "bus.csv"});
   const ProcessResult result = shell(
       "cat bus.csv | \"$CITCAT\" import - --cpu 8088 --initial-state /dev/stdin --start "

@@ -190,6 +190,18 @@ TEST_F(ImportWithState, NeedsTheStateOfAStartThatIsNoDump) {
   EXPECT_THROW(start("interrupt:2", traffic(0, 100)), UsageError);
 }
 
+TEST_F(ImportWithState, RefusesTheStateOfAnotherProcessor) {
+  options_.capture.cpu = CpuModel::i8088;
+  try {
+    start("interrupt:2", traffic(0, 100));
+    FAIL();
+  } catch (const FormatError& error) {
+    EXPECT_NE(std::string(error.what()).find("processor 8088 (--cpu), found one of the processor 486"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(ImportWithState, DisregardsCountsWhenTold) {
   options_.ignore_counts = IgnoreCounts::all_but_interrupts;
   Recording r = start("interrupt:2", traffic(500, 100));

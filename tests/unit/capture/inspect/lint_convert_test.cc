@@ -67,9 +67,15 @@ INSTANTIATE_TEST_SUITE_P(All, SampleTargets,
                                          std::make_pair("samples-csv", "c.csv"),
                                          std::make_pair("ols", "c.ols")));
 
+TEST_F(CaptureTools, TheShortNameOfRecordsAsCsvMeansThem) {
+  convert("csv", "short.csv");
+  convert("record-csv", "long.csv");
+  EXPECT_EQ(load("short.csv"), load("long.csv"));
+}
+
 TEST_F(CaptureTools, RecordsAsCsvKeepEverything) {
   const auto expected = read_all(session_);
-  const auto found = read_all(convert("csv", "records.csv"));
+  const auto found = read_all(convert("record-csv", "records.csv"));
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     ASSERT_EQ(found[i].op, expected[i].op) << i;
@@ -142,7 +148,7 @@ class HeaderlessRecords : public test::TemporaryFolder {
 };
 
 TEST_F(HeaderlessRecords, AsCsvShowTheSameMachine) {
-  convert_capture({path("bus.bin")}, {}, "csv", std::make_unique<FileSink>(path("bus.csv")));
+  convert_capture({path("bus.bin")}, {}, "record-csv", std::make_unique<FileSink>(path("bus.csv")));
   const auto machine_of = [](const std::string& name) {
     const auto capture = open_capture({name}, {});
     BusTransaction t;
@@ -181,7 +187,7 @@ TEST_F(HeaderlessRecords, WithoutDataHaveNoNativeForm) {
 
 TEST_F(HeaderlessRecords, ThatBecameAnAddressTraceHaveNoDataAsCsvEither) {
   convert_capture({path("bus.bin")}, {}, "byu", std::make_unique<FileSink>(path("bus.byu")));
-  convert_capture({path("bus.byu")}, {}, "csv", std::make_unique<FileSink>(path("bus.csv")));
+  convert_capture({path("bus.byu")}, {}, "record-csv", std::make_unique<FileSink>(path("bus.csv")));
   const auto capture = open_capture({path("bus.csv")}, {});
   EXPECT_FALSE(capture->info().has_data);
   EXPECT_EQ(capture->info().warnings, std::vector<std::string>{std::string(kAddressesOnly)});
@@ -222,7 +228,7 @@ TEST_F(CaptureTools, SamplesCannotBeMadeFromRecords) {
 }
 
 TEST_F(CaptureTools, ExplainNamesWhatIsMissing) {
-  const auto lines = explain_channels({session_}, {});
+  const auto lines = channel_lines(explain_channels({session_}, {}));
   const auto has = [&](const char* text) {
     return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
       return line.find(text) != std::string::npos;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <random>
 
 #include "formats/io/error.h"
@@ -96,6 +98,32 @@ TEST_F(ContainerTest, ReadsAsBeforeWhileAnAppendIsUnfinished) {
   }
   append(5, 8);
   EXPECT_EQ(load("c"), whole);
+}
+
+TEST_F(ContainerTest, TwoThatAppendDoSoOneAfterTheOther) {
+  write(5);
+  std::array<int, 2> begun{};
+  ASSERT_EQ(::pipe(begun.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    if (::read(begun[0], &byte, 1) != 1) ::_exit(1);
+    // Would see the file as it was, and write over what is being written, if it did not wait.
+    append(6, 7);
+    ::_exit(0);
+  }
+  {
+    ContainerAppender first(path("c"));
+    first.add(kTestChunk, payload(5), ZstdOptions{});
+    ASSERT_EQ(::write(begun[1], "x", 1), 1);
+    ::usleep(50'000);
+    first.finish();
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  expect_payloads("c", 7);
+  EXPECT_TRUE(scan_container(path("c")).sound());
 }
 
 TEST_F(ContainerTest, FindsACutAtEveryLengthAndAFlipOfEveryBit) {

@@ -52,6 +52,18 @@ TEST_F(RecordingCheckTest, FindsNothingWrongWithAWholeArchive) {
   EXPECT_EQ(check.scan.file_bytes, load("r").size());
 }
 
+TEST_F(RecordingCheckTest, CanBeEndedFromOutside) {
+  write();
+  struct Enough {};
+  int asked = 0;
+  EXPECT_THROW(check_recording(path("r"), [&asked] {
+                 if (++asked == 3) throw Enough();
+               }),
+               Enough);
+  check_recording(path("r"), [&asked] { ++asked; });
+  EXPECT_GT(asked, 6);
+}
+
 TEST_F(RecordingCheckTest, NamesTheDamagedChunk) {
   write();
   const ChunkInfo second = chunk(kEvidenceChunk, 1);

@@ -52,6 +52,63 @@ TEST_F(AtomicFileTest, WritesDirectlyToWhatIsNoFile) {
   EXPECT_FALSE(std::filesystem::is_regular_file("/dev/null"));
 }
 
+TEST_F(AtomicFileTest, FollowsNoLinkThatLiesWhereItPutsUnfinishedFiles) {
+  store("precious", "mine");
+  std::filesystem::create_symlink("precious", path("out.partial"));
+  { AtomicFile(path("out"), AtomicFile::Unfinished::keep).write(test::bytes_of("half")); }
+  EXPECT_EQ(load("precious"), "mine");
+  EXPECT_FALSE(std::filesystem::is_symlink(path("out.partial")));
+  EXPECT_EQ(load("out.partial"), "half");
+}
+
+TEST_F(AtomicFileTest, WhatWasKeptOfAnAttemptGoesWhenTheWholeIsThere) {
+  { AtomicFile(path("out"), AtomicFile::Unfinished::keep).write(test::bytes_of("half")); }
+  AtomicFile again(path("out"), AtomicFile::Unfinished::keep);
+  again.write(test::bytes_of("whole"));
+  again.commit();
+  EXPECT_EQ(names(), Names{"out"});
+}
+
+TEST_F(AtomicFileTest, TwoThatWriteOneNameDoNotMix) {
+  AtomicFile first(path("out"), AtomicFile::Unfinished::keep);
+  AtomicFile second(path("out"), AtomicFile::Unfinished::keep);
+  first.write(test::bytes_of("first "));
+  second.write(test::bytes_of("second "));
+  first.write(test::bytes_of("whole"));
+  second.write(test::bytes_of("whole"));
+  first.commit();
+  EXPECT_EQ(load("out"), "first whole");
+  second.commit();
+  EXPECT_EQ(load("out"), "second whole");
+  EXPECT_EQ(names(), Names{"out"});
+}
+
+TEST_F(AtomicFileTest, APrivateFileStaysPrivate) {
+  store("out", "old");
+  ::chmod(path("out").c_str(), 0600);
+  AtomicFile file(path("out"));
+  file.commit();
+  struct stat status {};
+  ASSERT_EQ(::stat(path("out").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+}
+
+TEST_F(AtomicFileTest, FoldersAndLinksThatLeadInACircleAreNoOutputs) {
+  std::filesystem::create_symlink("circle", path("circle"));
+  EXPECT_THROW(AtomicFile(path("circle")), IoError);
+  EXPECT_THROW(AtomicFile(path(".")), IoError);
+  EXPECT_TRUE(std::filesystem::is_symlink(path("circle")));
+}
+
+TEST_F(AtomicFileTest, ALinkToNothingYetIsFollowed) {
+  std::filesystem::create_symlink("target", path("link"));
+  AtomicFile file(path("link"));
+  file.write(test::bytes_of("new"));
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(load("target"), "new");
+}
+
 TEST_F(AtomicFileTest, GivesTheUsualPermissions) {
   store("ordinary", "");
   AtomicFile file(path("out"));

@@ -1,5 +1,6 @@
 #include "formats/io/input.h"
 
+#include <bzlib.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <lzma.h>
@@ -7,10 +8,15 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
 #include <random>
 #include <thread>
 
 #include "formats/io/error.h"
+#include "formats/io/zstd_sink.h"
 #include "unit/temporary_folder.h"
 
 namespace citcat {
@@ -52,9 +58,26 @@ Bytes xz(const Bytes& plain) {
   return out;
 }
 
+Bytes bzip2(const Bytes& bytes) {
+  Bytes plain = bytes;
+  Bytes out(plain.size() + plain.size() / 100 + 600);  // as much as libbz2's manual asks for
+  const std::size_t plain_size = plain.size();
+  plain.push_back(0);  // libbz2 wants an address of nothing, too
+  auto size = static_cast<unsigned>(out.size());
+  EXPECT_EQ(BZ2_bzBuffToBuffCompress(reinterpret_cast<char*>(out.data()), &size,
+                                     reinterpret_cast<char*>(plain.data()),
+                                     static_cast<unsigned>(plain_size), 1, 0, 0),
+            BZ_OK);
+  out.resize(size);
+  return out;
+}
+
 Bytes zstd(const Bytes& plain) {
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
   Bytes out(ZSTD_compressBound(plain.size()));
-  out.resize(ZSTD_compress(out.data(), out.size(), plain.data(), plain.size(), 3));
+  out.resize(ZSTD_compress2(context, out.data(), out.size(), plain.data(), plain.size()));
+  ZSTD_freeCCtx(context);
   return out;
 }
 
@@ -79,6 +102,7 @@ struct Packer {
 class CompressedInput : public ::testing::TestWithParam<Packer> {};
 INSTANTIATE_TEST_SUITE_P(All, CompressedInput,
                          ::testing::Values(Packer{"gzip", gzip, Compression::gzip},
+                                           Packer{"bzip2", bzip2, Compression::bzip2},
                                            Packer{"xz", xz, Compression::xz},
                                            Packer{"zstd", zstd, Compression::zstd}),
                          [](const auto& which) { return std::string(which.param.name); });
@@ -109,8 +133,42 @@ TEST_P(CompressedInput, NeverTakesACutStreamForAWholeOne) {
   for (std::size_t size = 6; size < stored.size(); ++size) {
     const Bytes cut(stored.begin(), stored.begin() + static_cast<std::ptrdiff_t>(size));
     InputStream in(cut, "cut.bin");
-    EXPECT_THAT([&] { read_all(in); }, ::testing::ThrowsMessage<FormatError>(HasSubstr("cut.bin:")))
+    EXPECT_THAT([&] { read_all(in); }, ::testing::ThrowsMessage<FormatError>(HasSubstr(
+                                           "cut.bin:" + std::to_string(size) + ": in the")))
         << size << " of " << stored.size();
+  }
+}
+
+TEST_P(CompressedInput, NeverTakesACutStreamAfterAWholeOneForTheEnd) {
+  const Bytes plain = sample(3000);
+  const Bytes one = GetParam().pack(plain);
+  const Bytes two = plus(one, one);
+  for (std::size_t size = one.size() + 1; size < two.size(); ++size) {
+    const Bytes cut(two.begin(), two.begin() + static_cast<std::ptrdiff_t>(size));
+    InputStream in(cut, "cut.bin");
+    EXPECT_THROW(read_all(in), FormatError) << size << " of " << two.size();
+  }
+}
+
+TEST_P(CompressedInput, SaysAgainThatItIsCutWhenItIsAskedAgain) {
+  Bytes stored = GetParam().pack(sample(300000));
+  stored.resize(stored.size() / 2);
+  InputStream in(stored, "cut.bin");
+  EXPECT_THROW(read_all(in), FormatError);
+  EXPECT_THROW(read_all(in), FormatError);
+}
+
+TEST_P(CompressedInput, RefusesAFlippedByteOrGivesTheSame) {
+  const Bytes plain = sample(2000);
+  const Bytes whole = GetParam().pack(plain);
+  for (std::size_t at = 10; at < whole.size(); ++at) {
+    Bytes stored = whole;
+    stored[at] ^= 0x10;
+    InputStream in(stored, "memory");
+    try {
+      EXPECT_EQ(read_all(in), plain) << at;
+    } catch (const FormatError&) {
+    }
   }
 }
 
@@ -118,6 +176,102 @@ TEST_P(CompressedInput, RefusesSomethingElseAfterTheStream) {
   const Bytes stored = plus(GetParam().pack(sample(500)), {'x', 'y', 'z', 1, 2, 3, 4, 5});
   InputStream in(stored, "memory");
   EXPECT_THROW(read_all(in), FormatError);
+}
+
+TEST(InputStream, GivesWhatACutZstdFileHoldsBeforeItSaysSo) {
+  const Bytes plain = sample(400000);
+  Bytes stored = zstd(plain);
+  stored.resize(stored.size() - 1);
+  InputStream in(stored, "cut.zst");
+  Bytes all(plain.size());
+  EXPECT_EQ(in.read(all), plain.size());
+  EXPECT_EQ(all, plain);
+  EXPECT_THROW(in.at_end(), FormatError);
+}
+
+TEST(InputStream, PassesOverSkippableFramesAndNoticesACutOne) {
+  const Bytes skippable{0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c'};
+  const Bytes plain = sample(500);
+  Bytes stored = plus(plus(skippable, zstd(plain)), skippable);
+  InputStream whole(stored, "memory");
+  EXPECT_EQ(read_all(whole), plain);
+  stored.pop_back();
+  InputStream cut(stored, "memory");
+  EXPECT_THROW(read_all(cut), FormatError);
+}
+
+TEST(InputStream, ReadsAFrameOfEveryKindOfHeader) {
+  const Bytes plain = sample(70000);
+  for (const int content_size : {0, 1}) {
+    for (const int checksum : {0, 1}) {
+      ZSTD_CCtx* const context = ZSTD_createCCtx();
+      ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, content_size);
+      ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, checksum);
+      Bytes stored(ZSTD_compressBound(plain.size()));
+      stored.resize(
+          ZSTD_compress2(context, stored.data(), stored.size(), plain.data(), plain.size()));
+      ZSTD_freeCCtx(context);
+      InputStream in(stored, "memory");
+      EXPECT_EQ(read_all(in), plain);
+    }
+  }
+}
+
+TEST(InputStream, TakesATextThatBeginsLikeBzip2ForAText) {
+  const Bytes plain = test::bytes_of("BZh9 is what a bzip2 file begins with");
+  InputStream in(plain, "memory");
+  EXPECT_EQ(in.compression(), Compression::none);
+}
+
+/// Keeps what is written.
+class KeepingSink final : public ByteSink {
+ public:
+  explicit KeepingSink(Bytes& kept) : kept_(&kept) {}
+  void write(std::span<const std::uint8_t> bytes) override {
+    kept_->insert(kept_->end(), bytes.begin(), bytes.end());
+  }
+  void finish() override {}
+
+ private:
+  Bytes* kept_;
+};
+
+/// A disk that has no room left.
+class FullSink final : public ByteSink {
+ public:
+  void write(std::span<const std::uint8_t>) override { throw IoError("no room"); }
+  void finish() override {}
+};
+
+TEST(ZstdSink, WritesAFrameWithAChecksumThatIsTheSameStreamWhenRead) {
+  const Bytes plain = sample(900000);
+  Bytes stored;
+  ZstdSink sink(std::make_unique<KeepingSink>(stored), 1, 2);
+  for (std::size_t at = 0; at < plain.size(); at += 100000) {
+    sink.write(std::span(plain).subspan(at, 100000));
+  }
+  sink.finish();
+  EXPECT_NE(stored[4] & 4, 0) << "RFC 8878, 3.1.1.1.1: the flag of a checksum";
+  InputStream in(stored, "memory");
+  EXPECT_EQ(read_all(in), plain);
+}
+
+TEST(ZstdSink, LeavesTheFrameWithoutItsEndWhenItIsGivenUp) {
+  const Bytes plain = sample(900000);
+  Bytes stored;
+  {
+    ZstdSink sink(std::make_unique<KeepingSink>(stored), 1, 0);
+    sink.write(plain);
+  }
+  ASSERT_FALSE(stored.empty());
+  InputStream in(stored, "memory");
+  EXPECT_THROW(read_all(in), FormatError);
+}
+
+TEST(ZstdSink, SaysThatWhatItHeldBackCouldNotBeWritten) {
+  ZstdSink sink(std::make_unique<FullSink>(), 1, 0);
+  sink.write(sample(10));
+  EXPECT_THROW(sink.finish(), IoError);
 }
 
 TEST(InputStream, GivesPlainFilesAsTheyAre) {
@@ -170,6 +324,27 @@ TEST_F(InputFile, RefusesMoreThanAllowedAFolderAndNothing) {
   EXPECT_THROW(read_whole_file(path("big"), 99), FormatError);
   EXPECT_THROW(read_whole_file(folder_.string(), 99), IoError);
   EXPECT_THROW(read_whole_file(path("none"), 99), IoError);
+}
+
+TEST_F(InputFile, NoticesThatACompressedFileBecameLongerWhileItWasRead) {
+  const Bytes stored = zstd(sample(200000));
+  store("capture.zst", std::string(stored.begin(), stored.end()));
+  InputStream in(path("capture.zst"));
+  ASSERT_FALSE(in.peek(1).empty());
+  std::ofstream(path("capture.zst"), std::ios::binary | std::ios::app)
+      << std::string(stored.begin(), stored.end());
+  EXPECT_THAT([&] { read_all(in); }, ::testing::ThrowsMessage<IoError>(
+                                         HasSubstr("capture.zst: changed while it was read")));
+}
+
+TEST_F(InputFile, NoticesThatASmallFileWasWrittenOver) {
+  store("capture.csv", std::string(300000, 'x'));
+  InputStream in(path("capture.csv"));
+  ASSERT_FALSE(in.peek(1).empty());
+  std::ofstream(path("capture.csv"), std::ios::binary | std::ios::in) << "other";
+  std::filesystem::last_write_time(
+      path("capture.csv"), std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
+  EXPECT_THROW(read_all(in), IoError);
 }
 
 TEST_F(InputFile, RecognisesCompressionInAPipeThatDripsByteByByte) {

@@ -38,6 +38,7 @@ std::string text_of(std::span<const std::uint8_t> bytes) { return {bytes.begin()
 
 class MappedFileTest : public test::TemporaryFolder {
  protected:
+  MappedFileTest() { MappedFile::allow(); }
   void TearDown() override {
     if (descriptor_ >= 0) ::close(descriptor_);
     TemporaryFolder::TearDown();

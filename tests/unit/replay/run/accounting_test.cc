@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "unit/replay/machine/paged_guest.h"
 #include "unit/temporary_folder.h"
 
@@ -48,6 +51,85 @@ TEST_F(AccountingTest, ALongRoutineIsFollowedToItsEnd) {
   guest.add({0x90});
   guest.put_word(PagedGuest::kStack, PagedGuest::kMain + 9);
   EXPECT_EQ(account_of(guest, 6003).start_routine, 6002u);
+}
+
+class ConfidenceTest : public AccountingTest {
+ protected:
+  /// Names of what is not constrained: registers, and bytes of memory as numbers.
+  std::set<std::string> unconstrained(PagedGuest& guest, std::uint64_t instructions) const {
+    std::set<std::string> names;
+    for (const UnconstrainedInput& input : account_of(guest, instructions).unconstrained) {
+      names.insert(input.kind == UnconstrainedInput::Kind::memory
+                       ? std::to_string(input.address.value - PagedGuest::kMain)
+                       : input.name);
+    }
+    return names;
+  }
+  static constexpr std::uint32_t kData = 0x20000;
+};
+
+TEST_F(ConfidenceTest, CodeThatDoesNothingIsConstrainedByNothing) {
+  PagedGuest guest;
+  guest.add({0x90});           // nop
+  guest.add({0xa3}, {kData});  // mov [kData],eax
+  EXPECT_EQ(unconstrained(guest, 2), std::set<std::string>{"0"});
+}
+
+TEST_F(ConfidenceTest, WhatAStoreIsMadeFromIsConstrained) {
+  PagedGuest guest;
+  guest.add({0xa1}, {kData});      // mov eax,[kData]
+  guest.add({0x01, 0xd8});         // add eax,ebx
+  guest.add({0xa3}, {kData + 8});  // mov [kData+8],eax
+  guest.put_word(kData, 1);
+  EXPECT_EQ(unconstrained(guest, 3), std::set<std::string>{});
+  EXPECT_EQ(unconstrained(guest, 2).size(), 7u) << "before it, the bytes of both instructions";
+}
+
+TEST_F(ConfidenceTest, AnAddressIsSeenWithoutACacheOnly) {
+  PagedGuest guest;
+  guest.add({0x8b, 0x03});  // mov eax,[ebx]
+  guest.put_word(0, 0);
+  guest.recording.bus.form = CacheForm::none;
+  EXPECT_EQ(unconstrained(guest, 1).count("ebx"), 0u);
+  guest.recording.bus.form = CacheForm::write_through;
+  EXPECT_EQ(unconstrained(guest, 1).count("ebx"), 1u);
+}
+
+TEST_F(ConfidenceTest, ADecisionIsConstrainedByWhatRunsNext) {
+  PagedGuest guest;
+  guest.add({0x85, 0xc0});  // test eax,eax
+  guest.add({0x74, 0x00});  // jz to the next
+  EXPECT_EQ(unconstrained(guest, 2), std::set<std::string>{});
+}
+
+TEST_F(ConfidenceTest, AStoreToAWriteBackCacheIsSeenWhenItsLineIs) {
+  PagedGuest guest;
+  guest.add({0xa3}, {kData});  // mov [kData],eax
+  guest.recording.bus.form = CacheForm::write_back;
+  guest.recording.instructions = 1;
+  EXPECT_EQ(unconstrained(guest, 1).size(), 5u);
+  BusTransaction back;
+  back.op = BusOp::data_write;
+  back.flags = kLine | kWriteBack | kPositionKnown;
+  back.address = PhysAddr{kData};
+  back.size = 16;
+  back.position = {1, 0};
+  RecordingFileWriter writer(path("r.citcat"));
+  writer.write(back);
+  writer.finish(guest.recording);
+  EXPECT_TRUE(account(RecordingFile::open(path("r.citcat")), {}, 1).unconstrained.empty());
+}
+
+TEST(OriginSets, ForgetWhatIsConstrainedAndKeepTheRest) {
+  OriginSets sets;
+  const auto a = sets.add(), b = sets.add(), c = sets.add();
+  const auto ab = sets.unite(sets.of(a), sets.of(b));
+  EXPECT_EQ(sets.unite(sets.of(b), sets.of(a)), ab);
+  const auto abc = sets.unite(ab, sets.of(c));
+  sets.constrain(sets.of(b));
+  EXPECT_EQ(std::vector(sets.members(abc).begin(), sets.members(abc).end()), (std::vector{a, c}));
+  EXPECT_TRUE(sets.constrained(b));
+  EXPECT_FALSE(sets.constrained(a));
 }
 
 }  // namespace

@@ -276,6 +276,32 @@ TEST_F(TraceReaderTest, ReadsARecordingAsItsTrace) {
   EXPECT_FALSE(expected.next(record));
 }
 
+TEST_F(TraceReaderTest, StopsComparingOnTheWayWithoutChangingARecord) {
+  if (!import_machine("lin_user_tiny", "B")) GTEST_SKIP() << "lin_user_tiny is absent";
+  TraceReaderOptions options;
+  options.process_records = options.events = true;
+  std::vector<TraceRecord> all;
+  for (const TraceRecord& record : TraceReader(path("r"), options)) all.push_back(record);
+  const auto expect_the_same = [&](std::uint64_t verify_after) {
+    options.verify_after = verify_after;
+    auto expected = all.begin();
+    for (const TraceRecord& found : TraceReader(path("r"), options)) {
+      ASSERT_TRUE(expected != all.end());
+      ASSERT_EQ(found.position, expected->position);
+      ASSERT_EQ(found.is_event, expected->is_event);
+      ASSERT_EQ(found.record, expected->record);
+      ++expected;
+    }
+    EXPECT_TRUE(expected == all.end());
+  };
+  const auto before = fs::file_size(path("r"));
+  expect_the_same(std::uint64_t{1} << 15);  // in the middle
+  EXPECT_GT(fs::file_size(path("r")), before) << "it is remembered";
+  const auto remembered = fs::file_size(path("r"));
+  expect_the_same(0);  // from the beginning, by what is remembered
+  EXPECT_EQ(fs::file_size(path("r")), remembered);
+}
+
 TEST_F(TraceReaderTest, SeeksForwardsAndBackwardsInARecordingAndInItsTraces) {
   import_sample();
   replay_all();

@@ -1,4 +1,4 @@
-#include "cli/read_data.h"
+#include "cli/commands/read_data.h"
 
 #include <algorithm>
 

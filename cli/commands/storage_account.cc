@@ -1,4 +1,4 @@
-#include "cli/storage_account.h"
+#include "cli/commands/storage_account.h"
 
 #include <array>
 #include <map>
@@ -9,6 +9,7 @@
 #include "events/archive/recording_codec.h"
 #include "events/archive/symbol_codec.h"
 #include "formats/io/byte_sink.h"
+#include "formats/io/zstd_sink.h"
 #include "formats/kt/kt.h"
 #include "replay/trace/kt_sink.h"
 

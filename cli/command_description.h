@@ -1,0 +1,47 @@
+#pragma once
+// What a command and its options are, told by the definitions that the command line is parsed with:
+// what `help --json`, the manual pages and the completion of the shells are made of.
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace citcat {
+
+/// Stands above the example at the foot of --help.
+inline constexpr const char* kExampleHeading = "EXAMPLE";
+/// The type name of an option that is given a file.
+inline constexpr const char* kFileType = "FILE";
+/// The type name of an option that is given one of `choices`: "{none,i486}".
+std::string type_of(const std::vector<std::string>& choices);
+
+struct OptionDescription {
+  std::vector<std::string> names;  ///< with their dashes, the long one first; of an argument: none
+  std::string argument;            ///< what it is given: "FILE", "N", "WORD"; empty: a flag
+  std::vector<std::string> choices;  ///< the words that may be given; empty: any value
+  std::string text;
+  std::string usual;  ///< the value without it; empty: none, or the text says it
+  bool required = false;
+  bool repeated = false;  ///< may be given more than once
+
+  bool is_argument() const { return names.empty(); }
+  bool takes_file() const { return argument == kFileType; }
+};
+
+struct CommandDescription {
+  std::string name, summary, example;
+  std::vector<OptionDescription> options;    ///< in the order of --help
+  std::vector<OptionDescription> arguments;  ///< by their place, not by a name
+};
+
+CommandDescription describe(const CLI::App& command);
+/// All commands of `program`, in the order of --help.
+std::vector<CommandDescription> describe_commands(const CLI::App& program);
+
+/// The description of a command for programs (docs/cli.md, help).
+nlohmann::ordered_json command_json(const CommandDescription& command);
+/// The names and summaries of all commands.
+nlohmann::ordered_json program_json(const CLI::App& program);
+
+}  // namespace citcat

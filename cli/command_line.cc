@@ -1,0 +1,141 @@
+#include "cli/command_line.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command_description.h"
+#include "cli/suggestion.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+/// Indents each line of an example under a heading, for the foot of --help.
+std::string example_footer(const std::string& example) {
+  std::string footer = kExampleHeading;
+  footer += "\n  ";
+  for (const char character : example) {
+    footer += character;
+    if (character == '\n') footer += "  ";
+  }
+  return footer + "\n";
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::string unknown_command(const std::string& word, const CLI::App& app) {
+  return "there is no command " + word + did_you_mean(word, command_names(app)) +
+         " (see citcat --help)";
+}
+
+/// What is wrong with a command line that `error` refused. CLI11 complains of whatever it checks
+/// first; a word that it does not know explains most of the rest.
+std::string explanation(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const CLI::App& place = chosen.empty() ? app : *chosen.front();
+  const std::string help = "citcat " + (chosen.empty() ? "" : place.get_name() + " ") + "--help";
+  for (const std::string& word : place.remaining()) {
+    const bool is_option = word.size() > 1 && word.front() == '-';
+    if (is_option) {
+      const std::string name = word.substr(0, word.find('='));
+      return (chosen.empty() ? "citcat" : place.get_name()) + " has no option " + name +
+             did_you_mean(name, option_names(place)) + " (see " + help + ")";
+    }
+    if (chosen.empty()) return unknown_command(word, app);
+  }
+  return std::string(error.what()) + " (see " + help + ")";
+}
+
+}  // namespace
+
+CommandLine::CommandLine()
+    : app_("citcat: instruction traces, recomputed from captures of a processor's bus", "citcat") {
+  app_.set_version_flag("--version", "citcat " CITCAT_VERSION);
+  std::string statuses;
+  for (const ExitMeaning& exit : kExitMeanings) {
+    statuses += statuses.empty() ? "" : ", ";
+    statuses += std::to_string(static_cast<int>(exit.code)) + " " + exit.meaning;
+  }
+  app_.footer(
+      "Run 'citcat help COMMAND' for its options and an example.\nExit status: " + statuses + ".");
+  app_.require_subcommand(0, 1);  // none at all is reported in words of ours
+  for (const Command* command : command_list()) add_command(*command);
+  add_help();
+}
+
+void CommandLine::add_command(const Command& command) {
+  CLI::App* const sub = app_.add_subcommand(command.name, command.summary);
+  sub->footer(example_footer(command.example));
+  const CommandRun run = command.define(*sub);
+  sub->add_flag("-q,--quiet", quiet_, "No notes and no progress; warnings and errors remain");
+  sub->add_option("--memory-limit", memory_limit_,
+                  "Bytes of memory that what files hold may take (2G)")
+      ->transform(CLI::AsSizeValue(false));
+  sub->callback([this, run] { chosen_ = run; });
+}
+
+void CommandLine::add_help() {
+  struct HelpArguments {
+    std::string command;
+    bool json = false;
+  };
+  const auto arguments = std::make_shared<HelpArguments>();
+  CLI::App* const sub = app_.add_subcommand("help", "Explain a command, or list them all");
+  sub->footer(example_footer("citcat help import"));
+  sub->add_option("COMMAND", arguments->command, "The command to explain")
+      ->type_name(type_of(command_names(app_)));
+  sub->add_flag("--json", arguments->json, "Print one line of JSON");
+  sub->callback([this, arguments] {
+    chosen_ = [this, arguments](const Console& console) {
+      const std::vector<std::string> names = command_names(app_);
+      const std::string& wanted = arguments->command;
+      const bool all = wanted.empty();
+      if (!all && std::find(names.begin(), names.end(), wanted) == names.end()) {
+        throw UsageError(unknown_command(wanted, app_));
+      }
+      if (arguments->json) {
+        console.print_json(all ? program_json(app_)
+                               : command_json(describe(*app_.get_subcommand(wanted))));
+      } else {
+        // App::help() would be that of this command, which was chosen.
+        const CLI::App* const explained = all ? &app_ : app_.get_subcommand(wanted);
+        console.print(app_.get_formatter()->make_help(
+            explained, all ? "citcat" : "citcat " + wanted, CLI::AppFormatMode::Normal));
+      }
+      return ExitCode::ok;
+    };
+  });
+}
+
+CommandRun CommandLine::parse(int argc, const char* const* argv) {
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // CLI11 has exit codes of its own, 100 and up. Zero means that help or the version was asked
+    // for, and exit() prints it.
+    if (error.get_exit_code() == 0) {
+      app_.exit(error);
+      return [](const Console&) { return ExitCode::ok; };
+    }
+    throw UsageError(explanation(app_, error));
+  }
+  if (!chosen_) throw UsageError("no command given (see citcat --help)");
+  return chosen_;
+}
+
+}  // namespace citcat

@@ -1,0 +1,40 @@
+#pragma once
+// The whole command line: every command with its options, as the program parses it and as manual
+// pages and shell completion are made of it.
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+#include "cli/command.h"
+#include "formats/io/memory_limit.h"
+
+namespace citcat {
+
+class CommandLine {
+ public:
+  CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  /// Parses the arguments. What is to be run then, which is nothing when help or the version was
+  /// asked for and has been printed. Throws UsageError, which names what is nearest to a command
+  /// or option that there is none of.
+  CommandRun parse(int argc, const char* const* argv);
+  /// Of `parse`: no notes and no progress.
+  bool quiet() const { return quiet_; }
+  /// Of `parse`: bytes of memory that what files hold may take.
+  std::uint64_t memory_limit() const { return memory_limit_; }
+
+  const CLI::App& app() const { return app_; }
+
+ private:
+  void add_command(const Command& command);
+  void add_help();
+
+  CLI::App app_;
+  bool quiet_ = false;
+  std::uint64_t memory_limit_ = kDefaultMemoryLimit;
+  CommandRun chosen_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,137 @@
+#include "cli/commands/emulator_command.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <initializer_list>
+
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kDefaultRam = std::uint64_t{128} << 20;  // QEMU's pc machine without -m
+// Above this the pc machine splits its RAM around the PCI hole.
+constexpr std::uint64_t kMaxRam = std::uint64_t{2} << 30;
+
+/// "-m 128", "-m 1G", "-m size=64M,slots=2".
+std::uint64_t ram_bytes(const std::vector<std::string>& command) {
+  const auto given = option_value(command, "m");
+  if (!given) return kDefaultRam;
+  std::string text = given->substr(0, given->find(','));
+  if (text.starts_with("size=")) text.erase(0, 5);
+  std::uint64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(result.ptr, text.c_str() + text.size());
+  if (result.ec != std::errc{} || value == 0 || value > kMaxRam || unit.size() > 1)
+    throw UsageError("the emulator's option -m " + *given + " is not understood");
+  const char scale = unit.empty() ? 'M' : static_cast<char>(std::toupper(unit[0]));
+  const int shift = scale == 'G' ? 30 : scale == 'M' ? 20 : scale == 'K' ? 10 : -1;
+  if (shift < 0 || value > (kMaxRam >> shift))
+    throw UsageError(fmt::format("-m {}: between 1 KiB and {} MiB of memory can be recorded",
+                                 *given, kMaxRam >> 20));
+  return value << shift;
+}
+
+fs::path own_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path(".") : self.parent_path();
+}
+
+/// --monitor, then $CITCAT_MONITOR, then where the build and the package put it.
+std::string find_monitor(const std::string& given) {
+  constexpr const char* kName = "citcat-monitor.so";
+  if (!given.empty()) return given;
+  if (const char* const named = std::getenv("CITCAT_MONITOR")) return named;
+  const fs::path folder = own_folder();
+  for (const fs::path& place :
+       {folder / kName, folder / "../monitor" / kName, folder / CITCAT_PRIVATE_FOLDER / kName}) {
+    std::error_code error;
+    if (fs::exists(place, error)) return fs::canonical(place).string();
+  }
+  throw IoError(std::string(kName) +
+                ": not found; give --monitor, or build it: scripts/setup-monitor");
+}
+
+/// Files the emulator is going to read. It would say so itself, but only after it has started.
+void check_inputs(const std::vector<std::string>& command) {
+  for (const char* option : {"kernel", "initrd", "hda", "hdb", "cdrom", "fda"}) {
+    const auto path = option_value(command, option);
+    if (!path || path->find(',') != std::string::npos) continue;
+    struct stat status {};
+    if (stat(path->c_str(), &status) != 0) throw IoError(*path + ": " + std::strerror(errno));
+    if (S_ISREG(status.st_mode) && status.st_size == 0)
+      throw FormatError(*path, 0,
+                        fmt::format("expected an image for -{}, found an empty file", option));
+  }
+}
+
+/// A value inside a comma-separated option: QEMU takes a doubled comma for one.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == ',' ? std::string(",,") : std::string(1, c);
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::string> option_value(const std::vector<std::string>& command,
+                                        const std::string& name) {
+  for (std::size_t n = 1; n < command.size(); ++n)
+    if (command[n] == "-" + name || command[n] == "--" + name)
+      return n + 1 < command.size() ? command[n + 1] : std::string();
+  return std::nullopt;
+}
+
+bool uses_terminal(const std::vector<std::string>& command) {
+  for (const char* const option : {"nographic", "curses"}) {
+    if (option_value(command, option)) return true;
+  }
+  return std::any_of(command.begin(), command.end(), [](const std::string& word) {
+    return word == "stdio" || word.starts_with("mon:stdio") || word.starts_with("stdio,");
+  });
+}
+
+void check_command(const std::vector<std::string>& command) {
+  if (command.empty()) throw UsageError("the emulator's command line is missing, after --");
+  for (const char* own : {"d", "D", "plugin"})
+    if (option_value(command, own))
+      throw UsageError(
+          fmt::format("-{} is used by the monitor and cannot be given to the emulator", own));
+  const auto accelerator = option_value(command, "accel");
+  if (option_value(command, "enable-kvm") || (accelerator && accelerator->starts_with("kvm")))
+    throw UsageError("only software emulation can be recorded: leave -enable-kvm and -accel away");
+  check_inputs(command);
+}
+
+std::vector<std::string> monitored_command(const RecordArguments& arguments, const std::string& log,
+                                           int data, int control) {
+  std::vector<std::string> out = arguments.command;
+  const auto add = [&out](std::initializer_list<std::string> more) { out.insert(out.end(), more); };
+  add({"-object", fmt::format("memory-backend-memfd,id=citcat-ram,size={},share=on",
+                              ram_bytes(arguments.command))});
+  add({"-machine", "memory-backend=citcat-ram"});
+  // Time by instructions: else the slower the recording, the more timer interrupts it sees.
+  if (!option_value(arguments.command, "icount")) add({"-icount", "shift=5,sleep=off"});
+  add({"-D", log, "-d", "int"});
+  std::string plugin =
+      fmt::format("{},data={},control={},log={},ram=memory-backend-memfd,cache={},start={}",
+                  escaped(find_monitor(arguments.monitor)), data, control, escaped(log),
+                  arguments.cache, escaped(arguments.start));
+  if (!arguments.stop.empty()) plugin += ",stop=" + escaped(arguments.stop);
+  if (arguments.quit) plugin += ",quit=on";
+  add({"-plugin", plugin});
+  return out;
+}
+
+}  // namespace citcat

@@ -1,0 +1,146 @@
+#include "cli/commands/monitor_receiver.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "capture/import/bus_record.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "stop instructions=5 records=9 … reason=marker" as a map.
+std::map<std::string, std::string> parse_totals(std::string_view text) {
+  std::map<std::string, std::string> out;
+  while (!text.empty()) {
+    const std::size_t equal = text.find('=');
+    if (equal == std::string_view::npos) break;
+    const std::string key(text.substr(0, equal));
+    const std::size_t end = key == "reason" ? text.size() : text.find(' ', equal);
+    out[key] = text.substr(equal + 1, end == std::string_view::npos ? end : end - equal - 1);
+    text.remove_prefix(end == std::string_view::npos ? text.size()
+                                                     : std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t free_space(const std::string& path) {
+  struct statvfs status {};
+  const fs::path folder = fs::path(path).parent_path();
+  if (statvfs(folder.empty() ? "." : folder.c_str(), &status) != 0) return ~std::uint64_t{0};
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
+}
+
+bool is_nearly_full(const std::string& path) {
+  struct stat status {};
+  // Pipes and devices have no disk to fill.
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return false;
+  return free_space(path) < kDiskReserve;
+}
+
+MonitorReceiver::MonitorReceiver(std::string output, std::string internal, const Console& console)
+    : console_(console), output_(std::move(output)), internal_(std::move(internal)) {}
+
+std::uint64_t MonitorReceiver::records() const { return bytes_ / kBusRecordBytes; }
+
+std::uint64_t MonitorReceiver::instructions() const {
+  return first_count_ ? last_count_ - *first_count_ : 0;
+}
+
+bool MonitorReceiver::take_data(int fd) {
+  const ssize_t n = ::read(fd, buffer_.data() + held_, buffer_.size() - held_);
+  if (n < 0 && errno == EINTR) return true;
+  if (n < 0) throw IoError(std::string("the monitor's pipe: ") + std::strerror(errno));
+  if (n == 0) return false;
+  // An emulator that is killed may leave part of a record behind.
+  const std::size_t size = held_ + static_cast<std::size_t>(n);
+  const std::size_t whole = size - size % kBusRecordBytes;
+  if (!disk_full_) keep({buffer_.data(), whole});
+  held_ = size - whole;
+  std::copy_n(buffer_.begin() + static_cast<std::ptrdiff_t>(whole), held_, buffer_.begin());
+  return true;
+}
+
+bool MonitorReceiver::take_control(int fd) {
+  char text[65536];
+  const ssize_t n = ::read(fd, text, sizeof text);
+  if (n < 0 && errno == EINTR) return true;
+  if (n <= 0) return false;
+  line_.append(text, static_cast<std::size_t>(n));
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = line_.find('\n', begin)) != std::string::npos; begin = end + 1)
+    take_line(std::string_view(line_).substr(begin, end - begin));
+  line_.erase(0, begin);
+  return true;
+}
+
+bool MonitorReceiver::finish(Ending ending) {
+  if (!records_) return false;
+  if (is_interrupted(ending)) write_mark(ending);
+  records_->finish();
+  if (!values_) open_values();
+  values_->finish();
+  return true;
+}
+
+void MonitorReceiver::keep(std::span<const std::uint8_t> records) {
+  if (records.empty()) return;
+  if (!records_) records_ = open_sink(output_);
+  records_->write(records);
+  bytes_ += records.size();
+  disk_full_ = is_nearly_full(output_);
+  const BusRecord last = unpack_bus_record(records.last<kBusRecordBytes>());
+  if (last.instructions == kNoCount) return;
+  if (!first_count_) first_count_ = last.instructions;
+  last_count_ = last.instructions;
+}
+
+void MonitorReceiver::write_mark(Ending ending) {
+  BusRecord mark;
+  mark.instructions = kNoCount;
+  mark.type = static_cast<std::uint8_t>(BusRecordType::cut);
+  mark.size = 1;
+  mark.data[0] = cut_code(ending);
+  records_->write(std::bit_cast<std::array<std::uint8_t, kBusRecordBytes>>(mark));
+}
+
+void MonitorReceiver::take_line(std::string_view line) {
+  const std::size_t blank = std::min(line.find(' '), line.size());
+  const std::string_view kind = line.substr(0, blank);
+  const std::string rest(line.substr(std::min(blank + 1, line.size())));
+  if (kind == "value") {
+    if (!values_) open_values();
+    write_text(rest + "\n");
+  } else if (kind == "start") {
+    console_.note("recording begins, " + rest);
+  } else if (kind == "stop") {
+    totals_ = parse_totals(rest);
+  } else if (kind == "error") {
+    failed_ = true;
+    console_.warn("the monitor: " + rest);
+  }
+}
+
+void MonitorReceiver::open_values() {
+  values_ = open_sink(internal_);
+  write_text("icount,op,eip,eax,ebx,ecx,edx\n");
+}
+
+void MonitorReceiver::write_text(const std::string& text) {
+  values_->write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+}  // namespace citcat

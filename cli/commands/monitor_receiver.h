@@ -1,0 +1,70 @@
+#pragma once
+// What the monitor in an emulator sends, on its way into files.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/console.h"
+#include "events/recording.h"
+#include "formats/io/byte_sink.h"
+
+namespace citcat {
+
+/// Kept free on the device: what the compressor still holds must find room when recording stops.
+inline constexpr std::uint64_t kDiskReserve = std::uint64_t{16} << 20;
+/// Bytes that can still be written beside `path`. A device that does not tell has room.
+std::uint64_t free_space(const std::string& path);
+/// Less than kDiskReserve of it.
+bool is_nearly_full(const std::string& path);
+
+/// Both streams of the monitor: bus records, and lines that tell of the run and of values that cross
+/// no bus. A file is made when the first of its content comes.
+class MonitorReceiver {
+ public:
+  /// Records go to the file `output`, values that cross no bus to `internal`.
+  MonitorReceiver(std::string output, std::string internal, const Console& console);
+
+  /// Takes what can be read now of the records. False at the end of the stream.
+  bool take_data(int fd);
+  /// The same of the lines.
+  bool take_control(int fd);
+  /// Completes the files, with a mark where the ending is an interrupted one. Returns false when
+  /// nothing was recorded.
+  bool finish(Ending ending);
+
+  std::uint64_t records() const;
+  /// Instructions since recording began, as far as the records tell.
+  std::uint64_t instructions() const;
+  bool failed() const { return failed_; }
+  /// No more records are taken: the rest of the device is needed to complete the files.
+  bool disk_full() const { return disk_full_; }
+  /// What the monitor said at its end, by name; empty as long as it has not.
+  const std::map<std::string, std::string>& totals() const { return totals_; }
+
+ private:
+  void keep(std::span<const std::uint8_t> records);
+  void write_mark(Ending ending);
+  void take_line(std::string_view line);
+  void open_values();
+  void write_text(const std::string& text);
+
+  const Console& console_;
+  std::string output_, internal_;
+  std::unique_ptr<ByteSink> records_, values_;
+  std::vector<std::uint8_t> buffer_ = std::vector<std::uint8_t>(1 << 20);
+  std::size_t held_ = 0;  ///< bytes of an unfinished record, at the front of the buffer
+  std::string line_;
+  std::uint64_t bytes_ = 0;
+  std::optional<std::uint64_t> first_count_;  ///< of instructions, and the last one
+  std::uint64_t last_count_ = 0;
+  bool failed_ = false, disk_full_ = false;
+  std::map<std::string, std::string> totals_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,59 @@
+#pragma once
+// An emulator that is recorded, as a child process with a pipe for each stream of its monitor.
+
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace citcat {
+
+/// A file descriptor that is closed when its owner goes.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() { close(); }
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  void close();
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Descriptor read, write;
+  /// Throws IoError.
+  Pipe();
+};
+
+/// Inherits the write ends of both pipes and nothing else. Ends when this process does, however that
+/// happens.
+class RecordedEmulator {
+ public:
+  /// Throws IoError when there can be no child; one that cannot be started says so itself.
+  RecordedEmulator(const std::vector<std::string>& command, Pipe& data, Pipe& control);
+  /// Stops it and waits.
+  ~RecordedEmulator();
+  RecordedEmulator(const RecordedEmulator&) = delete;
+  RecordedEmulator& operator=(const RecordedEmulator&) = delete;
+
+  /// Asks it to end in order, as its window's close button would.
+  void stop() const;
+  /// Ends it at once: what its monitor has not sent yet is lost.
+  void kill() const;
+  /// How it ended: "" for status 0.
+  std::string wait();
+
+ private:
+  pid_t child_ = -1;
+};
+
+}  // namespace citcat

@@ -1,0 +1,19 @@
+#pragma once
+// The values that cross no bus lie in a file beside their capture.
+
+#include <optional>
+#include <string>
+
+namespace citcat {
+
+/// Whether `record` is to make a recording of that name, and not a capture.
+bool makes_recording(const std::string& output);
+
+/// Where `record` puts them unless it is told: "boot.side.csv" for the captures "boot.bin" and
+/// "boot.bin.zst", also where an interrupted recording left "boot.bin.zst.partial".
+std::string side_file_name(const std::string& capture);
+
+/// That file, or what an interrupted recording left of it; nullopt where there is none.
+std::optional<std::string> find_side_file(const std::string& capture);
+
+}  // namespace citcat

@@ -1,0 +1,17 @@
+#pragma once
+// The manual pages, made of the definitions of commands and options.
+
+#include <string>
+#include <vector>
+
+#include "cli/command_description.h"
+
+namespace citcat {
+
+/// citcat(1): what there is, and what holds for all commands.
+std::string program_page(const std::vector<CommandDescription>& commands);
+
+/// citcat-COMMAND(1).
+std::string command_page(const CommandDescription& command);
+
+}  // namespace citcat

@@ -1,0 +1,24 @@
+#pragma once
+// What the terminal behind a stream can show.
+
+#include <string>
+#include <string_view>
+
+namespace citcat {
+
+/// What a word on the terminal is, and so its colour.
+enum class Style { error, warning, good, bad, title };
+
+bool is_terminal(int descriptor);
+
+/// Whether `descriptor` is a terminal that is to have colours: NO_COLOR is empty or not set
+/// (no-color.org), and TERM is not "dumb".
+bool has_colours(int descriptor);
+
+/// Columns of the terminal at `descriptor`; 80 where nobody tells.
+unsigned terminal_columns(int descriptor);
+
+/// `text` in the colour of `style` where has_colours(descriptor), else as it is.
+std::string styled(int descriptor, Style style, std::string_view text);
+
+}  // namespace citcat

@@ -1,0 +1,43 @@
+# Removes what `cmake --install` has installed, and the folders of ours that are empty then. Run as
+#   cmake -D MANIFEST=<build tree>/install_manifest.txt -P uninstall.cmake
+# DESTDIR is taken from the environment, as by `cmake --install`.
+
+if(NOT EXISTS ${MANIFEST})
+  message(FATAL_ERROR "${MANIFEST}: not there: nothing was installed from this build tree")
+endif()
+file(STRINGS ${MANIFEST} files)
+set(folders "")
+foreach(file IN LISTS files)
+  set(path "$ENV{DESTDIR}${file}")
+  if(EXISTS "${path}" OR IS_SYMLINK "${path}")
+    file(REMOVE "${path}")
+    if(EXISTS "${path}" OR IS_SYMLINK "${path}")
+      message(FATAL_ERROR "${path}: cannot be removed")
+    endif()
+    message(STATUS "Removed: ${path}")
+  else()
+    message(STATUS "Not there: ${path}")
+  endif()
+  # Folders that belong to nobody else: those with our name in their path.
+  cmake_path(GET path PARENT_PATH folder)
+  while(folder MATCHES "/citcat(-[0-9.]+)?(/|$)")
+    list(APPEND folders "${folder}")
+    cmake_path(GET folder PARENT_PATH folder)
+    cmake_path(GET folder FILENAME name)
+    if(folder STREQUAL "/" OR name STREQUAL "")
+      break()
+    endif()
+  endwhile()
+endforeach()
+
+# The deepest first.
+list(REMOVE_DUPLICATES folders)
+list(SORT folders ORDER DESCENDING)
+foreach(folder IN LISTS folders)
+  file(GLOB left "${folder}/*" "${folder}/.*")
+  list(FILTER left EXCLUDE REGEX "/\\.\\.?$")
+  if(IS_DIRECTORY "${folder}" AND NOT left)
+    file(REMOVE_RECURSE "${folder}")
+  endif()
+endforeach()
+file(REMOVE ${MANIFEST})

@@ -1,0 +1,41 @@
+#pragma once
+// The plain bytes of a compressed file: Boost.Iostreams' filters, and what they do not check.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "formats/io/compression.h"
+#include "formats/io/stored_bytes.h"
+
+namespace citcat {
+
+/// A chain of boost::iostreams filters above the stored bytes. Several concatenated members or
+/// frames are one stream.
+///
+/// A file that ends inside a member, frame or block, fails its checksum or is followed by something
+/// else throws FormatError. The offset is that of the compressed file: its end where it ends too
+/// early; otherwise how far it was read, which is up to two buffers (128 KiB) behind the damage.
+/// Memory: three buffers of 64 KiB and the decompressor's window, of which zstd is refused more
+/// than 128 MiB and xz more than 100 MiB (what boost::iostreams and the tools allow by themselves).
+class Decompression {
+ public:
+  /// Of `stored`, which must outlive it. `from_beginning` is false when a stored trace is read from
+  /// one of its later segments on.
+  Decompression(StoredBytes& stored, Compression compression, bool from_beginning);
+  ~Decompression();
+  Decompression(const Decompression&) = delete;
+  Decompression& operator=(const Decompression&) = delete;
+
+  /// From now on a zstd stream that is cut ends there, and is no error.
+  void allow_cut();
+  /// Fills `out`; returns less only before the end, where it returns 0 from then on.
+  std::size_t read(std::span<std::uint8_t> out);
+
+ private:
+  struct Chain;
+  std::unique_ptr<Chain> chain_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,33 @@
+#pragma once
+// Whether a file is still what it was when it was opened.
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
+
+namespace citcat {
+
+/// A file that nobody should change while it is read: what was read of it would be of two files.
+/// What is no regular file, such as a pipe, has nothing to compare and never counts as changed.
+class FileWatch {
+ public:
+  /// Of an open descriptor, which the caller keeps; `name` is for messages. IoError when it cannot
+  /// be looked at.
+  FileWatch(int descriptor, std::string name);
+
+  bool is_regular() const { return S_ISREG(status_.st_mode); }
+  /// Bytes, when it was opened.
+  std::uint64_t size() const { return static_cast<std::uint64_t>(status_.st_size); }
+  /// Throws IoError when the file's size or modification time is not what it was then.
+  void check_unchanged() const;
+
+ private:
+  struct stat look() const;
+
+  int descriptor_;
+  std::string name_;
+  struct stat status_;
+};
+
+}  // namespace citcat

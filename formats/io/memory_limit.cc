@@ -1,0 +1,27 @@
+#include "formats/io/memory_limit.h"
+
+#include <atomic>
+
+#include "formats/io/error.h"
+
+namespace citcat {
+namespace {
+
+std::atomic<std::uint64_t> limit{kDefaultMemoryLimit};
+
+}  // namespace
+
+void set_memory_limit(std::uint64_t bytes) { limit = bytes; }
+
+std::uint64_t memory_limit() { return limit; }
+
+void require_memory(std::uint64_t bytes, const std::string& name, std::uint64_t offset,
+                    std::string_view what) {
+  if (bytes <= memory_limit()) return;
+  throw FormatError(name, offset,
+                    std::string(what) + ": expected what fits into " +
+                        std::to_string(memory_limit()) + " bytes of memory (--memory-limit), found " +
+                        std::to_string(bytes) + " bytes");
+}
+
+}  // namespace citcat

@@ -1,0 +1,22 @@
+#pragma once
+// How much memory what files say may take: a file of some kilobytes can claim to hold gigabytes.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace citcat {
+
+/// What a process may hold of what it decoded, unless it is told otherwise.
+inline constexpr std::uint64_t kDefaultMemoryLimit = std::uint64_t{2} << 30;
+
+/// In bytes; of the whole process. To be set before threads are begun.
+void set_memory_limit(std::uint64_t bytes);
+std::uint64_t memory_limit();
+
+/// Throws FormatError when `bytes`, which a reader of the file `name` is about to hold, are more
+/// than memory_limit(). `offset` and `what`: where in the file it says so, and of what.
+void require_memory(std::uint64_t bytes, const std::string& name, std::uint64_t offset,
+                    std::string_view what);
+
+}  // namespace citcat

@@ -1,0 +1,44 @@
+#pragma once
+// What values were made from, as sets of inputs: each set is kept once, and known by a number.
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace citcat {
+
+/// Sets of inputs of a replay. An input that something later constrains leaves all sets: only those
+/// are of interest that nothing does.
+class OriginSets {
+ public:
+  using Origin = std::uint32_t;
+  using Set = std::uint32_t;
+  static constexpr Set kNone = 0;
+  /// Larger sets lose members, which are then not known to be constrained by what became of the
+  /// value: they may be listed though they are, never left out though they are not.
+  static constexpr std::size_t kMostMembers = 256;
+
+  OriginSets() : members_(1) {}
+
+  /// A new input, and the set of it alone.
+  Origin add();
+  Set of(Origin origin);
+  Set unite(Set a, Set b);
+  /// What the set was made from is constrained.
+  void constrain(Set set);
+  bool constrained(Origin origin) const { return constrained_[origin]; }
+  /// Those of its members that are not constrained so far.
+  std::span<const Origin> members(Set set);
+
+ private:
+  Set intern(std::vector<Origin> members);
+  void drop_constrained(std::vector<Origin>& members) const;
+
+  std::vector<bool> constrained_;
+  std::vector<std::vector<Origin>> members_;  ///< by set
+  std::unordered_map<std::uint64_t, std::vector<Set>> known_;  ///< by hash of the members
+  std::unordered_map<std::uint64_t, Set> united_;
+};
+
+}  // namespace citcat

@@ -1,0 +1,76 @@
+#include "replay/run/verified_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "events/archive/container.h"
+#include "formats/io/error.h"
+#include "formats/io/log.h"
+#include "formats/io/once_input.h"
+#include "replay/run/replay_session.h"
+
+namespace citcat {
+namespace {
+
+const Logger logger("session");
+
+/// The least that checkpoints nobody asked for may take; an archive is of this size soon.
+constexpr std::uint64_t kLeastRoom = std::uint64_t{1} << 20;
+
+/// `plain`: as in SessionOptions; nullopt where that does not suffice.
+std::optional<CheckpointedRun> try_run(const RecordingFile& file,
+                                       const CheckpointTaker::Options& taking, bool plain,
+                                       const std::function<void(Position)>& progress) {
+  SessionOptions options;
+  options.plain_first = plain;
+  options.progress = progress;
+  ReplaySession session(file, nullptr, options);
+  CheckpointedRun result{{}, {}, {}, CheckpointTaker(file.recording(), taking)};
+  ReplayReport report;
+  for (;;) {
+    report = session.run_to(std::min(result.taker.next(), session.to()));
+    if (report.end == ReplayReport::End::diverged || report.instructions < result.taker.next())
+      break;
+    result.taker.take(session.replayer());
+  }
+  result.report = session.end(report);
+  result.differs_before = session.digests().compare(report.instructions);
+  const Verifier* const verifier = session.verifier();
+  if (!result.sure() && verifier != nullptr && verifier->plain()) return std::nullopt;
+  result.run = {replay_identity(), session.position(),
+                verifier != nullptr ? verifier->adoptions() : file.recording().adoptions};
+  return result;
+}
+
+}  // namespace
+
+CheckpointedRun run_with_checkpoints(const RecordingFile& file,
+                                     const CheckpointTaker::Options& options,
+                                     const std::function<void(Position)>& progress) {
+  if (auto result = try_run(file, options, true, progress)) return std::move(*result);
+  return std::move(*try_run(file, options, false, progress));
+}
+
+CheckpointedRun verify_once(const RecordingFile& file, const std::string& path, bool placed_now,
+                            const std::function<void(Position)>& progress) {
+  if (logger.at(LogLevel::info)) logger.write("verified once, to be streamed from then on");
+  CheckpointTaker::Options options;
+  options.max_bytes = std::clamp(file.container().file_bytes() / 8, kLeastRoom, options.max_bytes);
+  CheckpointedRun result = run_with_checkpoints(file, options, progress);
+  const bool lasting = !placed_now && file.placements().empty();  // Checkpoints::beginning()
+  if (!result.sure() || !lasting || path == "-" || is_once_input(path)) return result;
+  try {
+    result.taker.append_to(path, result.run.end, result.run.adoptions);
+  } catch (const Error& error) {
+    // Somebody else's archive, or one that another process adds to: verified it is all the same.
+    if (logger.at(LogLevel::info)) {
+      logger.write(fmt::format("what was found out is not remembered: {}", error.what()));
+    }
+  }
+  return result;
+}
+
+}  // namespace citcat
