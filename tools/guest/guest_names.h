@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "events/names/symbols.h"
-#include "tools/guest/guest.h"
+#include "tools/guest/machine_guest.h"
 #include "tools/guest/process_names.h"
 #include "tools/guest/system_call_follower.h"
 #include "tools/host/names.h"

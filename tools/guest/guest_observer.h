@@ -5,7 +5,7 @@
 
 #include "replay/machine/executed_block.h"
 #include "replay/machine/observer.h"
-#include "tools/guest/guest.h"
+#include "tools/guest/machine_guest.h"
 #include "tools/guest/process_names.h"
 #include "tools/guest/system_call_follower.h"
 

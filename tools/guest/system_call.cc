@@ -33,7 +33,7 @@ std::string buffer_text(const Guest& guest, LinearAddr at, std::size_t size) {
 std::string list_text(const Guest& guest, LinearAddr at) {
   std::string result = "[";
   for (std::size_t i = 0;; ++i) {
-    const auto item = guest.dword(LinearAddr{static_cast<std::uint32_t>(at.value + 4 * i)});
+    const auto item = guest.dword(at.plus32(static_cast<std::uint32_t>(4 * i)));
     if (!item) return "";
     if (*item == 0) return result + "]";
     if (i == kShownItems) return result + ", ...]";
