@@ -26,7 +26,7 @@ SymbolFileName parse_symbol_file_name(const std::string& name);
 ///
 /// Throws FormatError for what is none of these, IoError, and UsageError for a base that is missing
 /// or makes no sense.
-std::vector<SymbolModule> load_symbols(const SymbolFileName& file);
+std::vector<SymbolModule> load_symbol_file(const SymbolFileName& file);
 /// The modules of several files, named as parse_symbol_file_name() says.
 std::vector<SymbolModule> load_symbols(const std::vector<std::string>& names);
 
