@@ -49,6 +49,7 @@ Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSo
   setup.machine = tools::MachineFacts::of(file.recording());
   setup.from = plan.range.from;
   setup.begins = begins;
+  setup.output = plan.output;
   return setup;
 }
 

@@ -20,10 +20,11 @@ namespace citcat {
 
 /// What is asked of a run.
 struct AnalysisPlan {
-  std::vector<std::string> tools;  ///< NAME:key=value,...
-  std::string where, by;           ///< empty: everything, nothing
-  std::string window;              ///< empty: one, of it all
+  std::vector<std::string> tools;    ///< NAME:key=value,...
+  std::string where, by;             ///< empty: everything, nothing
+  std::string window;                ///< empty: one, of it all
   std::vector<std::string> symbols;  ///< files of names, besides those of the recording
+  std::string output;                ///< Setup::output
   ReplayRange range;
   bool check = true;
   ComparisonPolicy policy;

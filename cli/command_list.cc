@@ -25,14 +25,16 @@ extern const Command kSlimCommand;
 extern const Command kCheckpointCommand;
 extern const Command kPlaceCommand;
 extern const Command kExplainCommand;
+extern const Command kViewCommand;
+extern const Command kRepCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
-      &kRecordCommand,  &kImportCommand,     &kReplayCommand, &kMergeCommand,
-      &kCatCommand,     &kVerifyCommand,     &kInfoCommand,   &kDumpCommand,
-      &kConvertCommand, &kLintCommand,       &kCheckCommand,  &kRepairCommand,
-      &kSlimCommand,    &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand,
-      &kAnalyzeCommand, &kCountCommand,      &kBpredCommand,  &kCacheCommand,
+      &kRecordCommand, &kImportCommand, &kReplayCommand, &kMergeCommand,      &kCatCommand,
+      &kAnalyzeCommand, &kCountCommand, &kBpredCommand,  &kCacheCommand,      &kViewCommand,
+      &kRepCommand,    &kVerifyCommand, &kInfoCommand,   &kDumpCommand,       &kConvertCommand,
+      &kLintCommand,   &kCheckCommand,  &kRepairCommand, &kSlimCommand,       &kCheckpointCommand,
+      &kPlaceCommand,  &kExplainCommand,
   };
   return commands;
 }

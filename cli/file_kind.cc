@@ -6,6 +6,8 @@
 #include "events/archive/container.h"
 #include "events/archive/recording_file.h"
 #include "formats/captures/sparse_image.h"
+#include "formats/idtrace/block_file.h"
+#include "formats/idtrace/idtrace_reader.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/kt/kt.h"
@@ -38,6 +40,12 @@ std::string_view file_kind_name(FileKind kind) {
       return "memory image";
     case FileKind::kt:
       return "KT trace";
+    case FileKind::idtrace_trace:
+      return "IDtrace trace";
+    case FileKind::idtrace_blocks:
+      return "IDtrace blocks";
+    case FileKind::idtrace_counts:
+      return "IDtrace counts";
     case FileKind::unknown:
       return "unknown";
   }
@@ -51,9 +59,14 @@ FoundFile find_file_kind(const std::string& name) {
   if (is_container(prefix)) return {FileKind::recording, nullptr};
   if (path != name) throw IoError(name + ": cannot open: " + path + " is no recording");
   if (memory_file_form_of(prefix) == MemoryFileForm::ranges) return {FileKind::memory, nullptr};
+  const bool whole = prefix.size() < kProbeBytes;
+  if (path.ends_with(".cnt") || path.ends_with(".cnt.zst"))
+    return {FileKind::idtrace_counts, nullptr};
+  if (looks_like_idtrace_blocks(prefix, whole)) return {FileKind::idtrace_blocks, nullptr};
+  if (idtrace_kind_of(prefix, whole)) return {FileKind::idtrace_trace, nullptr};
   // Before captures: some of their formats have as little structure as KT, but no file with a magic
   // number or text goes on being KT for long.
-  if (looks_like_kt(prefix, prefix.size() < kProbeBytes)) return {FileKind::kt, nullptr};
+  if (looks_like_kt(prefix, whole)) return {FileKind::kt, nullptr};
   if (const CaptureFormat* const format = detect_capture_format(path)) {
     return {FileKind::capture, format};
   }

@@ -9,8 +9,18 @@
 namespace citcat {
 
 /// The kinds of files that `info` and `dump` know.
-enum class FileKind : std::uint8_t { recording, capture, memory, kt, unknown };
-/// "recording", "capture", "memory image", "KT trace", "unknown".
+enum class FileKind : std::uint8_t {
+  recording,
+  capture,
+  memory,
+  kt,
+  idtrace_trace,   ///< `.trc`
+  idtrace_blocks,  ///< `.blk`
+  idtrace_counts,  ///< `.cnt`
+  unknown
+};
+/// "recording", "capture", "memory image", "KT trace", "IDtrace trace", "IDtrace blocks", "IDtrace
+/// counts", "unknown".
 std::string_view file_kind_name(FileKind kind);
 
 struct FoundFile {
@@ -19,7 +29,8 @@ struct FoundFile {
 };
 
 /// Decides by content. KT has no header: what begins with whole KT records and is nothing else is
-/// taken for KT. Throws IoError when the file cannot be read.
+/// taken for KT; IDtrace's traces have none either, and its counts no structure: they are known by
+/// their name, `*.cnt`. Throws IoError when the file cannot be read.
 FoundFile find_file_kind(const std::string& name);
 
 }  // namespace citcat

@@ -13,6 +13,7 @@
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
+#include "cli/idtrace/idtrace_count.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/shard.h"
@@ -199,6 +200,21 @@ CommandRun define_short(CLI::App& app, const char* tool) {
   };
 }
 
+/// `count` is IDtrace's vcount too, where it is given one of its files.
+CommandRun define_count(CLI::App& app) {
+  CommandRun analyze = define_short(app, "count");
+  auto idtrace = std::make_shared<IdtraceCount>();
+  idtrace->define(app);
+  const CLI::Option* const file = app.get_option("RECORDING");
+  const CLI::Option* const json = app.get_option("--json");
+  return [analyze, idtrace, file, json](const Console& console) {
+    const std::string path = file->count() != 0 ? file->as<std::string>() : "";
+    if (path.empty() || !IdtraceCount::takes(path)) return analyze(console);
+    idtrace->print(path, json->count() != 0, console);
+    return ExitCode::ok;
+  };
+}
+
 }  // namespace
 
 extern const Command kAnalyzeCommand{
@@ -209,8 +225,9 @@ extern const Command kAnalyzeCommand{
     define_analyze};
 
 extern const Command kCountCommand{"count", "Count instructions: analyze --tool count",
-                                   "citcat count boot.citcat --where level=3 --json",
-                                   [](CLI::App& app) { return define_short(app, "count"); }};
+                                   "citcat count boot.citcat --where level=3 --json\n"
+                                   "citcat count run.cnt --top 5",
+                                   define_count};
 
 extern const Command kBpredCommand{"bpred", "Predict branches: analyze --tool bpred",
                                    "citcat bpred boot.citcat entries=256 --json",

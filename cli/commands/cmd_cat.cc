@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/commands/export_run.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
 #include "cli/placed_recording.h"
@@ -51,6 +52,28 @@ ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Conso
   if (result.sure() && writer.instructions() == 0) {
     arguments.range.require_reached(arguments.file, result.report.instructions);
   }
+  return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+/// A recording in a format of others.
+ExitCode export_recording(const CatArguments& arguments, const tools::ExporterRow& exporter,
+                          const Console& console) {
+  if (arguments.range.within_repeat()) {
+    throw UsageError("--from and --to must not lie within a REP");
+  }
+  const PlacedRecording placed = open_placed(arguments.file, console);
+  ExportRequest request;
+  request.exporter = &exporter;
+  request.format = arguments.format;
+  request.path = "-";
+  request.plan.range = arguments.range.instructions();
+  request.plan.check = !arguments.unchecked;
+  request.plan.use_checkpoints = !arguments.from_start;
+  const ExportResult exported = run_export(placed.file, std::move(request), console);
+  TraceRunResult result;
+  result.report = exported.report;
+  result.differs_before = exported.differs_before;
+  result.warn(console);
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
@@ -107,7 +130,9 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
     throw UsageError("--addresses: expected linear or offset, found " + arguments.addresses);
   }
   check_bits(arguments.bits);
-  if (arguments.format != "kt") parse_form(arguments.format);
+  const bool as_text = arguments.format == "text" || arguments.format == "json" || arguments.format == "csv";
+  const tools::ExporterRow* const exporter =
+      as_text ? nullptr : exporter_for(arguments.format, "");
   const FileKind kind = find_file_kind(arguments.file).kind;
   if (kind != FileKind::kt && kind != FileKind::recording) {
     throw FormatError(arguments.file, 0, "expected a recording or a KT trace, found neither");
@@ -116,6 +141,11 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
   std::signal(SIGPIPE, SIG_IGN);
   StdoutSink out;
   try {
+    if (exporter != nullptr && kind == FileKind::kt) {
+      throw FormatError(arguments.file, 0, "expected a recording, found a KT trace: --format " +
+                                               arguments.format + " needs a replay");
+    }
+    if (exporter != nullptr) return export_recording(arguments, *exporter, console);
     if (kind == FileKind::recording && arguments.format == "kt")
       return cat_recording(arguments, out, console);
     cat_records(arguments, out);
@@ -131,7 +161,7 @@ CommandRun define_cat(CLI::App& app) {
   auto arguments = std::make_shared<CatArguments>();
   app.add_option("FILE", arguments->file, "Recording, or KT in any compression")->required();
   arguments->range.define(app);
-  app.add_option("--format", arguments->format, "kt, text, json (one object a line) or csv");
+  app.add_option("--format", arguments->format, "kt, text, json (one object a line), csv; of a recording also " + exporter_names());
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
   app.add_option("--bits", arguments->bits,
                  "Disassemble as 16- or 32-bit code (default: what the trace tells, else a guess)");

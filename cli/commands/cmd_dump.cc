@@ -13,6 +13,7 @@
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/file_kind.h"
+#include "cli/idtrace/idtrace_view.h"
 #include "cli/kt_text.h"
 #include "cli/range_arguments.h"
 #include "cli/read_data.h"
@@ -350,6 +351,11 @@ ExitCode run_dump(DumpOptions options, const Console& console) {
       break;
     case FileKind::memory:
       dump_memory(options, console);
+      break;
+    case FileKind::idtrace_trace:
+    case FileKind::idtrace_blocks:
+    case FileKind::idtrace_counts:
+      print_idtrace_file({options.file, {}, options.from, options.to, options.form}, kind, console);
       break;
     case FileKind::unknown:
       throw FormatError(options.file, 0,

@@ -12,6 +12,7 @@
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/file_kind.h"
+#include "cli/idtrace/idtrace_report.h"
 #include "cli/storage_account.h"
 #include "events/archive/container.h"
 #include "events/archive/recording_file.h"
@@ -240,10 +241,19 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
     case FileKind::kt:
       json.update(kt_info(options.file, console));
       break;
+    case FileKind::idtrace_trace:
+      json.update(idtrace_trace_info(options.file));
+      break;
+    case FileKind::idtrace_blocks:
+      json.update(idtrace_blocks_info(options.file));
+      break;
+    case FileKind::idtrace_counts:
+      json.update(idtrace_counts_info(options.file));
+      break;
     case FileKind::unknown:
       throw FormatError(options.file, 0,
-                        "expected a recording, capture, memory image or KT trace, found none of "
-                        "them");
+                        "expected a recording, capture, memory image, KT trace or IDtrace file, found "
+                        "none of them");
   }
   if (options.json) {
     console.print_json(json);
@@ -255,7 +265,8 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
 
 CommandRun define_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
-  app.add_option("FILE", options->file, "Recording, capture, memory image or KT trace")->required();
+  app.add_option("FILE", options->file, "Recording, capture, memory image, KT trace or IDtrace file")
+      ->required();
   options->capture.define(app);
   app.add_flag("--trace", options->trace, "Of a recording: replay it and measure its trace");
   app.add_flag("--json", options->json, "Print one line of JSON");

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/commands/export_run.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
@@ -31,7 +32,7 @@ namespace {
 
 struct ReplayArguments {
   std::string recording, output, hints;
-  std::string addresses = "linear", shard;
+  std::string addresses = "linear", shard, format, where;
   RangeArguments positions;
   ReplayRange range;  ///< of these, and of the share
   int jobs = 1;
@@ -149,6 +150,46 @@ struct TraceOutput {
   KtSink trace;
 };
 
+void print_result(const TraceRunResult& result, double opening, double seconds,
+                  const ReplayArguments& arguments, const Console& console);
+
+/// Writes a format of others instead of KT.
+ExitCode replay_to_exporter(const ReplayArguments& arguments, const RecordingFile& file,
+                            const tools::ExporterRow& exporter, double opening,
+                            const Console& console) {
+  if (!arguments.shard.empty()) {
+    throw UsageError("--shard: of KT alone; shares of what can be put together are made by "
+                     "`analyze --shard --tool NAME:to=FILE`");
+  }
+  if (arguments.positions.within_repeat()) {
+    throw UsageError("--from and --to must not lie within a REP");
+  }
+  ExportRequest request;
+  request.exporter = &exporter;
+  request.format = arguments.format;
+  request.path = arguments.output;
+  request.plan.where = arguments.where;
+  request.plan.range = arguments.range;
+  request.plan.check = !arguments.unchecked;
+  request.plan.policy = arguments.comparison;
+  request.plan.path = arguments.path;
+  request.plan.use_checkpoints = !arguments.from_start;
+  request.jobs = static_cast<unsigned>(arguments.jobs);
+  const auto start = std::chrono::steady_clock::now();
+  const ExportResult exported = run_export(file, std::move(request), console);
+  TraceRunResult result;
+  result.report = exported.report;
+  result.differs_before = exported.differs_before;
+  print_result(result, opening, seconds_since(start), arguments, console);
+  if (!arguments.json && !is_standard_output(arguments.output)) {
+    for (const auto& [key, value] : exported.totals.items()) {
+      console.print(fmt::format("  {:<16} {}\n", key, value.dump()));
+    }
+  }
+  result.warn(console);
+  return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
 /// Makes the range and the output those of the share that `arguments` ask for.
 ShardDescription narrow_to_shard(ReplayArguments& arguments, const RecordingFile& file) {
   if (arguments.output.empty() || arguments.output == "-") {
@@ -203,6 +244,11 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
     throw UsageError(
         "--hints: not with --jobs or --shard; `import --hints` keeps them in a recording");
   }
+  const tools::ExporterRow* const exporter = exporter_for(arguments.format, arguments.output);
+  if (exporter != nullptr) {
+    return replay_to_exporter(arguments, file, *exporter, seconds_since(opened), console);
+  }
+  if (!arguments.where.empty()) throw UsageError("--where: only with a --format other than kt");
   std::optional<ShardDescription> shard;
   if (!arguments.shard.empty()) {
     shard = narrow_to_shard(arguments, file);
@@ -264,6 +310,11 @@ CommandRun define_replay(CLI::App& app) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--shard", arguments->shard,
                  "Share K/N of the trace, for `merge`; auto asks the batch system");
+  app.add_option("--format", arguments->format,
+                 "NAME or NAME:key=value,...: kt (default, but for endings that say otherwise), " +
+                     exporter_names());
+  app.add_option("--where", arguments->where,
+                 "With a format other than kt: only where this holds, as for analyze");
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)");
   app.add_flag("--processes", arguments->processes,
                "Write PID and MMU records at the beginning and at changes of the address space");
@@ -283,6 +334,8 @@ CommandRun define_replay(CLI::App& app) {
 
 extern const Command kReplayCommand{"replay", "Recompute the run and write its instruction trace",
                                     "citcat replay boot.citcat -o boot.kt.zst --to 1000000\n"
+                                    "citcat replay boot.citcat -o boot.trc\n"
+                                    "citcat replay boot.citcat -o boot.drmemtrace --format drmemtrace:view=user\n"
                                     "citcat replay boot.citcat --stats --json",
                                     define_replay};
 

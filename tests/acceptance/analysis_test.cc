@@ -32,7 +32,7 @@ struct Asked {
   std::vector<std::string> tools;
   std::uint64_t from = 0, to = kWhole;
   ExecutionPath path = ExecutionPath::blocks;
-  std::string where, by;
+  std::string where = {}, by = {};
 };
 
 std::unique_ptr<tools::Analysis> tell(const ImportedRecording& imported, const Asked& asked,
@@ -47,7 +47,7 @@ std::unique_ptr<tools::Analysis> tell(const ImportedRecording& imported, const A
   auto analysis = std::make_unique<tools::Analysis>(
       std::move(requests), setup,
       asked.by.empty() ? std::vector<tools::Split>{} : tools::parse_splits(asked.by));
-  const tools::NameSource names;
+  tools::NameSource names;
   std::optional<tools::Scope> scope;
   if (!asked.where.empty()) scope.emplace(asked.where, names);
   tools::HostOptions options;

@@ -101,7 +101,7 @@ TEST_P(SystemCallsOf, AreThoseThatTheMachineLogged) {
 INSTANTIATE_TEST_SUITE_P(Captures, SystemCallsOf,
                          ::testing::Values(MachineCapture{"lin_user_tiny", 'B'},
                                            MachineCapture{"lin_procs_small", 'B'}),
-                         [](const auto& info) { return capture_text(info.param); });
+                         [](const auto& parameter) { return capture_text(parameter.param); });
 
 }  // namespace
 }  // namespace citcat::test

@@ -15,7 +15,7 @@
 
 namespace citcat::tools {
 
-class GuestNames final : public NameSource, private SystemCallListener {
+class GuestNames final : public NameSource, public SystemCallListener {
  public:
   /// `symbols` must outlive the object.
   explicit GuestNames(const Symbols& symbols);

@@ -59,7 +59,7 @@ KnownCode& CodeLibrary::block(const BlockCode& code) {
     const std::uint32_t begin = code.begin_of(i);
     s.info = code.instruction(i).info;
     s.linear = code.linear().plus32(begin);
-    s.eip = static_cast<std::uint32_t>(s.linear.value) - code.code_base();
+    s.eip = s.linear.low32() - code.code_base();
     s.physical = code.physical(begin);
     const std::uint32_t here = s.bytes_in_first_page();
     if (here < s.info.length) s.physical_rest = code.physical(begin + here);

@@ -210,6 +210,7 @@ struct Setup {
   bool begins = true;
   /// Outlives the tool; null as `recording` is.
   const NameSource* names = nullptr;
+  std::string output;  ///< where a tool whose result is a file puts it
 };
 
 class Tool {

@@ -48,10 +48,10 @@ ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
       wants_(analysis.wants()),
       counts_only_(!wants_.any_execution() &&
                    (options.scope == nullptr || !options.scope->has_data_terms())) {
-  if (options_.names != nullptr) options_.names->set_watcher(this);
   if (options.windows != nullptr && !options.windows->by_position()) {
     counter_.emplace(*options.windows);
   }
+  if (options_.names != nullptr) options_.names->set_watcher(this);
   const std::vector<Wants> each = analysis.wants_of_each();
   for (std::size_t i = 0; i < each.size(); ++i) {
     if (each[i].any_execution()) run_.push_back(i);
@@ -377,8 +377,8 @@ void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
     if (moves) references[0].value = references[1].value;
     tell(code, Execution(code.block, now, addresses, references));
     for (Reference& r : references) {
-      r.physical = PhysAddr{static_cast<std::uint32_t>(r.physical.value) + step};
-      r.linear = LinearAddr{static_cast<std::uint32_t>(r.linear.value) + step};
+      r.physical = r.physical.plus32(step);
+      r.linear = r.linear.plus32(step);
     }
     for (std::uint32_t& a : addresses) a += step;
   }

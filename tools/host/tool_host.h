@@ -25,7 +25,7 @@ struct HostOptions {
   std::uint64_t to = ~std::uint64_t{0};  ///< first one that is not told
   const Scope* scope = nullptr;          ///< null: everything
   std::vector<Split> by;
-  NameSource* names = nullptr;  ///< null: by address
+  NameSource* names = nullptr;          ///< null: by address
   const WindowPlan* windows = nullptr;  ///< null: one, of it all
 };
 

@@ -32,13 +32,16 @@ extern const ToolRow kCallsTool;
 extern const ToolRow kFuncTool;
 extern const ToolRow kSwitchesTool;
 
+// Of those whose result is a file (tools/export/exporter_list.h); null where there is none of that name.
+const ToolRow* find_exporter_tool(const std::string& name);
+
 const std::vector<const ToolRow*>& tool_list() {
   static const std::vector<const ToolRow*> tools{
-      &kCountTool,  &kOperandsTool, &kStringsTool,   &kBranchesTool, &kBpredTool,
-      &kCacheTool,  &kTlbTool,      &kReuseTool,     &kFootprintTool, &kMemoryTool,
-      &kIoTool,     &kEventsTool,   &kIlpTool,       &kPowerTool,    &kCoverageTool,
-      &kSyscallsTool, &kCallsTool, &kFuncTool, &kSwitchesTool,
-      &kBbvTool,    &kTimelineTool, &kWatchTool,     &kNullTool,
+      &kCountTool,   &kOperandsTool, &kStringsTool,  &kBranchesTool,  &kBpredTool,
+      &kCacheTool,   &kTlbTool,      &kReuseTool,    &kFootprintTool, &kMemoryTool,
+      &kSyscallsTool, &kCallsTool,   &kFuncTool,     &kSwitchesTool,  &kIoTool,
+      &kEventsTool,  &kIlpTool,      &kPowerTool,    &kCoverageTool,  &kBbvTool,
+      &kTimelineTool, &kWatchTool,   &kNullTool,
   };
   return tools;
 }
@@ -47,7 +50,7 @@ const ToolRow* find_tool(const std::string& name) {
   const auto& tools = tool_list();
   const auto found = std::find_if(tools.begin(), tools.end(),
                                   [&](const ToolRow* t) { return name == t->name; });
-  return found != tools.end() ? *found : nullptr;
+  return found != tools.end() ? *found : find_exporter_tool(name);
 }
 
 }  // namespace citcat::tools

@@ -32,7 +32,7 @@ class SymbolFile : public TemporaryFolder {
  protected:
   std::vector<SymbolModule> load_text(const std::string& text, const std::string& suffix = "") {
     store("map", text);
-    return load_symbols({path("map") + suffix});
+    return load_symbols(std::vector<std::string>{path("map") + suffix});
   }
 };
 
@@ -118,7 +118,7 @@ class ElfFile : public SymbolFile {
 };
 
 TEST_F(ElfFile, AProgramHasTheSymbolsThatNmPrints) {
-  const auto modules = load_symbols({path("prog")});
+  const auto modules = load_symbols(std::vector<std::string>{path("prog")});
   ASSERT_EQ(modules.size(), 1u);
   EXPECT_EQ(modules[0].name, "prog");
   EXPECT_EQ(addresses(modules[0]), by_nm("prog"));
@@ -134,8 +134,8 @@ TEST_F(ElfFile, AProgramHasTheSymbolsThatNmPrints) {
 }
 
 TEST_F(ElfFile, ABaseMovesAllSymbols) {
-  EXPECT_THAT(message_of([&] { load_symbols({path("pie")}); }), HasSubstr("say where it did"));
-  const auto modules = load_symbols({path("pie") + "@b7f00000:sort"});
+  EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("pie")}); }), HasSubstr("say where it did"));
+  const auto modules = load_symbols(std::vector<std::string>{path("pie") + "@b7f00000:sort"});
   EXPECT_EQ(modules[0].process, "sort");
   auto expected = by_nm("pie");
   for (auto& [name, address] : expected) address += 0xb7f00000;
@@ -144,21 +144,21 @@ TEST_F(ElfFile, ABaseMovesAllSymbols) {
 
 TEST_F(ElfFile, OfAStrippedProgramThoseForTheDynamicLinkerAreLeft) {
   run("strip " + path("prog"));
-  EXPECT_THAT(message_of([&] { load_symbols({path("prog")}); }), HasSubstr("was stripped"));
+  EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("prog")}); }), HasSubstr("was stripped"));
   run("ld -m elf_i386 -shared -o " + path("lib.so") + " " + path("prog.o"));
   run("strip " + path("lib.so"));
-  const auto modules = load_symbols({path("lib.so") + "@b7000000"});
+  const auto modules = load_symbols(std::vector<std::string>{path("lib.so") + "@b7000000"});
   const Symbols symbols(modules);
   EXPECT_TRUE(symbols.named("_Z3foov"));
   EXPECT_FALSE(symbols.named("own"));
 }
 
 TEST_F(ElfFile, ObjectFilesAndDamagedOnesAreRefused) {
-  EXPECT_THAT(message_of([&] { load_symbols({path("prog.o")}); }), HasSubstr("an object file"));
+  EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("prog.o")}); }), HasSubstr("an object file"));
   const std::string whole = load("prog");
   for (std::size_t size = 4; size < whole.size(); size += 97) {
     store("cut", whole.substr(0, size));
-    EXPECT_THAT(message_of([&] { load_symbols({path("cut")}); }), HasSubstr("cut:")) << size;
+    EXPECT_THAT(message_of([&] { load_symbols(std::vector<std::string>{path("cut")}); }), HasSubstr("cut:")) << size;
   }
 }
 

@@ -1,0 +1,38 @@
+#pragma once
+// A run written in a format of others: what `replay -o` and `cat` have in common.
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/analysis_run.h"
+#include "cli/console.h"
+#include "tools/export/exporter_list.h"
+
+namespace citcat {
+
+/// The exporter that writes `path`: what `format` names, with options behind a colon, else by the
+/// path's ending. Null for KT, which is `format` kt or empty. Throws UsageError where there is no
+/// such format.
+const tools::ExporterRow* exporter_for(const std::string& format, const std::string& path);
+/// Names of all of them, with commas between.
+std::string exporter_names();
+
+struct ExportRequest {
+  const tools::ExporterRow* exporter = nullptr;
+  std::string format;  ///< as given: empty where the path tells
+  std::string path;    ///< `-` for the standard output
+  AnalysisPlan plan;   ///< but for tools and output; without `where` the exporter's own
+  unsigned jobs = 1;
+};
+
+struct ExportResult {
+  ReplayReport report;
+  std::optional<std::uint64_t> differs_before;
+  nlohmann::ordered_json totals;  ///< of the exporter
+  bool sure() const { return report.end != ReplayReport::End::diverged && !differs_before; }
+};
+
+/// Replays and writes. A run that left the evidence does not get its name.
+ExportResult run_export(const RecordingFile& file, ExportRequest request, const Console& console);
+
+}  // namespace citcat

@@ -1,0 +1,38 @@
+#include "cli/idtrace/idtrace_arguments.h"
+
+#include <filesystem>
+
+#include "formats/io/error.h"
+#include "formats/io/once_input.h"
+#include "tools/idtrace/trace_output.h"
+
+namespace citcat {
+
+void IdtraceArguments::define(CLI::App& app) {
+  app.add_option("--blocks", blocks, "Of an IDtrace file: its .blk (default: the one beside it)");
+  app.add_option("--image", image,
+                 "Of an IDtrace file: the code of its blocks, or the original program's file "
+                 "(default: the .code beside it)");
+}
+
+IdtraceProgram IdtraceArguments::load(const std::string& path, bool code_needed) const {
+  const bool through_pipe = is_once_input(path);
+  if (through_pipe) make_rereadable(path);
+  const tools::IdtraceFiles beside =
+      tools::IdtraceFiles::beside(path, tools::IdtraceContent::execution);
+  if (through_pipe && (blocks.empty() || (code_needed && image.empty()))) {
+    throw UsageError(path + ": what comes through a pipe has no files beside it: name them with "
+                            "--blocks and --image");
+  }
+  IdtraceProgram program;
+  program.blocks = std::make_unique<const IdtraceBlocks>(
+      IdtraceBlocks::load(blocks.empty() ? beside.blocks : blocks));
+  const std::string code = image.empty() ? beside.code : image;
+  const bool may_lack = image.empty() && !code_needed;
+  if (!may_lack || (!through_pipe && std::filesystem::exists(code))) {
+    program.code = IdtraceCode::load(code, *program.blocks);
+  }
+  return program;
+}
+
+}  // namespace citcat

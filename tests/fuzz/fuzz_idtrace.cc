@@ -1,0 +1,50 @@
+// IdtraceReader on any bytes; what it accepts must come out of IdtraceWriter as it went in.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "formats/idtrace/idtrace_reader.h"
+#include "formats/idtrace/idtrace_writer.h"
+#include "formats/io/error.h"
+
+namespace {
+
+class VectorSink final : public citcat::ByteSink {
+ public:
+  void write(std::span<const std::uint8_t> bytes) override {
+    written.insert(written.end(), bytes.begin(), bytes.end());
+  }
+  void finish() override {}
+  std::vector<std::uint8_t> written;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span<const std::uint8_t> input(data, size);
+  VectorSink sink;
+  std::size_t accepted = 0;
+  try {
+    // Looking at a file must neither throw nor take what it then refuses.
+    citcat::idtrace_kind_of(input, true);
+    citcat::IdtraceReader reader(std::make_unique<citcat::InputStream>(input, "input"));
+    citcat::IdtraceWriter writer(sink, reader.kind());
+    citcat::IdtraceEntry entry;
+    const bool reader_is_plain = reader.input().compression() == citcat::Compression::none;
+    try {
+      while (reader.next(entry)) {
+        writer.write(entry);
+        accepted = static_cast<std::size_t>(reader.offset());
+      }
+    } catch (const citcat::FormatError&) {
+    }
+    writer.flush();
+    if (sink.written.size() != accepted) std::abort();
+    if (reader_is_plain && !std::equal(sink.written.begin(), sink.written.end(), data)) std::abort();
+  } catch (const citcat::FormatError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,493 @@
+// The Linux sample in every format of others, each read by a reader of the test's own and held to
+// the KT of the same run.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "golden/process.h"
+
+namespace citcat::testing {
+namespace {
+
+constexpr const char* kCapture = CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst";
+constexpr const char* kValues = CITCAT_SOURCE_DIR "/samples/linux/start.side.csv";
+/// Linux has itself, and nothing else, from there on.
+constexpr std::uint32_t kKernel = 0xc0000000;
+
+std::uint64_t number_at(const std::string& bytes, std::size_t at, std::size_t size) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    value |= std::uint64_t{static_cast<std::uint8_t>(bytes.at(at + i))} << (8 * i);
+  }
+  return value;
+}
+
+/// An instruction record of KT.
+struct Record {
+  std::uint32_t eip = 0;
+  std::string code;
+  bool further = false;  ///< iteration of a REP
+};
+
+std::vector<Record> read_kt(const std::string& kt) {
+  std::vector<Record> records;
+  for (std::size_t at = 0; at < kt.size();) {
+    const auto type = static_cast<unsigned>(number_at(kt, at + 4, 1));
+    const std::size_t size = type & 15, addresses = type >> 4;
+    Record r;
+    r.eip = static_cast<std::uint32_t>(number_at(kt, at, 4));
+    r.code = kt.substr(at + 5, size);
+    const bool repeats = r.code[0] == '\xf3' || r.code[0] == '\xf2';
+    r.further = repeats && addresses != 0 && !records.empty() && records.back().eip == r.eip;
+    records.push_back(r);
+    at += 5 + size + ((3 - size) & 3) + 4 * addresses;
+  }
+  return records;
+}
+
+class Export : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    good({"import", kCapture, "--internal", kValues, "-o", "linux.citcat", "-q"});
+    const auto replay =
+        nlohmann::json::parse(good({"replay", "linux.citcat", "-o", "whole.kt", "--unchecked", "--json"}));
+    instructions_ = replay.at("instructions");
+    records_ = read_kt(load("whole.kt"));
+    for (const Record& r : records_) {
+      ++(r.further ? further_ : fetched_);
+      if (!r.further && r.eip < kKernel) ++user_;
+    }
+  }
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+    records_.clear();
+    instructions_ = fetched_ = further_ = user_ = 0;
+  }
+
+  static std::string good(const std::vector<std::string>& arguments) {
+    const ProcessResult result = run_citcat(arguments, folder_->path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  }
+  static std::string load(const std::string& name) { return read_file(folder_->path() / name); }
+  /// Writes the run as `name`, and returns what was written.
+  static std::string exported(const std::string& name, const std::string& format = "",
+                              const std::string& where = "") {
+    std::vector<std::string> arguments{"replay", "linux.citcat", "-o", name, "--unchecked", "-q"};
+    if (!format.empty()) arguments.insert(arguments.end(), {"--format", format});
+    if (!where.empty()) arguments.insert(arguments.end(), {"--where", where});
+    good(arguments);
+    return load(name);
+  }
+  /// Of a program that may not be here; empty then, and said so.
+  static std::string consumer(const std::string& program, const std::string& script) {
+    if (run_shell("command -v " + program, folder_->path()).exit_code != 0) {
+      std::printf("%s is not installed: not checked with it\n", program.c_str());
+      return "";
+    }
+    const ProcessResult result = run_shell(script, folder_->path());
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    return result.out;
+  }
+
+  static TemporaryFolder* folder_;
+  static std::vector<Record> records_;
+  static std::uint64_t instructions_, fetched_, further_, user_;
+};
+
+TemporaryFolder* Export::folder_ = nullptr;
+std::vector<Record> Export::records_;
+std::uint64_t Export::instructions_ = 0, Export::fetched_ = 0, Export::further_ = 0,
+              Export::user_ = 0;
+
+// ---- references --------------------------------------------------------------------------------
+
+TEST_F(Export, DinHasEachFetchInItsOrder) {
+  std::istringstream lines(exported("run.din"));
+  std::vector<std::uint32_t> fetches;
+  std::map<std::string, std::uint64_t> labels;
+  std::string label;
+  std::uint32_t address = 0;
+  while (lines >> label >> std::hex >> address) {
+    ++labels[label];
+    if (label == "2") fetches.push_back(address);
+  }
+  std::vector<std::uint32_t> expected;
+  for (const Record& r : records_) {
+    if (!r.further) expected.push_back(r.eip);
+  }
+  EXPECT_TRUE(fetches == expected);
+  EXPECT_GT(labels["0"], labels["1"]);
+  EXPECT_EQ(labels.size(), 3U);
+}
+
+TEST_F(Export, LackeyHasTheSizesOfInstructions) {
+  std::istringstream lines(exported("run.lackey"));
+  std::uint64_t fetches = 0, bytes = 0, others = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("I  ")) {
+      ++fetches;
+      bytes += std::stoull(line.substr(line.find(',') + 1));
+    } else {
+      ASSERT_TRUE(line.starts_with(" L ") || line.starts_with(" S ") || line.starts_with(" M "));
+      ++others;
+    }
+  }
+  std::uint64_t expected = 0;
+  for (const Record& r : records_) expected += r.further ? 0 : r.code.size();
+  EXPECT_EQ(fetches, fetched_);
+  EXPECT_EQ(bytes, expected);
+  EXPECT_GT(others, 0U);
+}
+
+TEST_F(Export, ChampsimHasARecordForEachOfKt) {
+  const std::string file = exported("run.champsim");
+  ASSERT_EQ(file.size(), 64 * records_.size());
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    const std::size_t at = 64 * i;
+    ASSERT_EQ(number_at(file, at, 8), records_[i].eip) << i;
+    // A branch that is taken goes on elsewhere than behind it, and no other instruction does but for
+    // what an interrupt does.
+    const bool branch = file[at + 8] != 0, taken = file[at + 9] != 0;
+    ASSERT_FALSE(taken && !branch);
+    if (i + 1 == records_.size()) break;
+    const bool behind = records_[i + 1].eip == records_[i].eip + records_[i].code.size();
+    if (branch && !taken) {
+      ASSERT_TRUE(behind) << i;
+    }
+  }
+}
+
+// ---- drmemtrace --------------------------------------------------------------------------------
+
+struct Entries {
+  std::uint64_t fetched = 0, further = 0, kernel = 0, targets = 0, wrong_targets = 0,
+                system_calls = 0;
+  std::vector<std::string> problems;
+};
+
+/// Reads a file of DynamoRIO's trace entries.
+Entries read_entries(const std::string& file, std::size_t address_bytes,
+                     const std::vector<Record>& records) {
+  Entries found;
+  std::map<std::uint64_t, std::string> encodings;
+  std::string encoding;
+  int depth = 0;
+  std::uint64_t target = 0;
+  bool has_target = false;
+  std::size_t next = 0;
+  const auto problem = [&](const std::string& text, std::size_t at) {
+    if (found.problems.size() < 5) found.problems.push_back(text + " at " + std::to_string(at));
+  };
+  const std::size_t size = 4 + address_bytes;
+  if (file.size() % size != 0) problem("cut", file.size());
+  std::uint64_t type = 0;
+  for (std::size_t at = 0; at + size <= file.size(); at += size) {
+    type = number_at(file, at, 2);
+    const std::uint64_t bytes = number_at(file, at + 2, 2);
+    const std::uint64_t address = number_at(file, at + 4, address_bytes);
+    if (at == 0 && (type != 25 || address != 5)) problem("no header of version 5", at);
+    if (type == 28 && bytes == 41) ++depth;
+    if (type == 28 && bytes == 42 && --depth < 0) problem("returned more often than entered", at);
+    if (type == 28 && bytes == 25) ++found.system_calls;
+    if (type == 28 && bytes == 29) {
+      target = address;
+      has_target = true;
+    }
+    if (type == 47) encoding += file.substr(at + 4, bytes);
+    const bool fetch = (type >= 10 && type <= 16) || type == 31 || type == 48 || type == 49;
+    if (!fetch && type != 29) continue;
+    if (!encoding.empty()) encodings[address] = encoding;
+    encoding.clear();
+    while (next < records.size() && records[next].eip != address) ++next;
+    if (next == records.size()) {
+      problem("an instruction that KT does not have", at);
+      break;
+    }
+    const Record& r = records[next];
+    if (encodings[address] != r.code) problem("another encoding", at);
+    if (r.code.size() != bytes) problem("another size", at);
+    if (has_target && (type == 12 || type == 15 || type == 16)) {
+      ++found.targets;
+      if (next + 1 < records.size() && records[next + 1].eip != target) ++found.wrong_targets;
+    }
+    has_target = false;
+    ++(type == 29 ? found.further : found.fetched);
+    if (depth > 0 && type != 29) ++found.kernel;
+    if (r.eip < kKernel && depth != 0) problem("a program within an event", at);
+    ++next;
+  }
+  if (type != 26) problem("no footer", file.size());
+  return found;
+}
+
+TEST_F(Export, DrmemtraceOfTheWholeHasEveryInstruction) {
+  for (const std::size_t bits : {64U, 32U}) {
+    const std::string file =
+        exported("run.drmemtrace", "drmemtrace:bits=" + std::to_string(bits));
+    const Entries found = read_entries(file, bits / 8, records_);
+    EXPECT_TRUE(found.problems.empty()) << found.problems.front();
+    EXPECT_EQ(found.fetched, fetched_);
+    EXPECT_EQ(found.further, further_);
+    EXPECT_EQ(found.kernel, fetched_ - user_);
+    EXPECT_GT(found.targets, 1000U);
+    // An interrupt or page fault may come first.
+    EXPECT_LT(found.wrong_targets, 20U);
+  }
+}
+
+TEST_F(Export, DrmemtraceOfAUserHasWhatPrograms) {
+  std::vector<Record> programs;
+  for (const Record& r : records_) {
+    if (r.eip < kKernel) programs.push_back(r);
+  }
+  const std::string file = exported("user.drmemtrace", "drmemtrace:view=user");
+  const Entries found = read_entries(file, 8, programs);
+  EXPECT_TRUE(found.problems.empty()) << found.problems.front();
+  EXPECT_EQ(found.fetched, user_);
+  EXPECT_EQ(found.kernel, 0U);
+  EXPECT_GT(found.system_calls, 0U);
+}
+
+// ---- profiles ----------------------------------------------------------------------------------
+
+TEST_F(Export, SimpointWeighsEachFetch) {
+  std::istringstream lines(exported("run.bb", "simpoint:interval=10000"));
+  std::uint64_t sum = 0, intervals = 0;
+  for (std::string line; std::getline(lines, line); ++intervals) {
+    ASSERT_TRUE(line.starts_with("T:"));
+    std::istringstream pairs(line.substr(1));
+    for (std::string pair; pairs >> pair;) sum += std::stoull(pair.substr(pair.rfind(':') + 1));
+  }
+  EXPECT_EQ(sum, fetched_);
+  EXPECT_GE(intervals, fetched_ / 11000);
+}
+
+TEST_F(Export, CallgrindAnnotateFindsAllInstructions) {
+  const std::string file = exported("run.callgrind");
+  EXPECT_NE(file.find("totals: " + std::to_string(instructions_) + "\n"), std::string::npos);
+  std::uint64_t self = 0;
+  std::istringstream lines(file);
+  bool of_call = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("0 ") && !of_call) self += std::stoull(line.substr(2));
+    of_call = line.starts_with("calls=");
+  }
+  EXPECT_EQ(self, instructions_);
+  const std::string out = consumer("callgrind_annotate", "callgrind_annotate run.callgrind");
+  if (out.empty()) return;
+  std::string total = std::to_string(instructions_);
+  for (std::size_t at = total.size(); at > 3; at -= 3) total.insert(at - 3, ",");
+  EXPECT_NE(out.find(total), std::string::npos) << out.substr(0, 2000);
+  EXPECT_NE(out.find("PROGRAM TOTALS"), std::string::npos);
+}
+
+TEST_F(Export, FoldedStacksAddUpToTheInstructions) {
+  std::istringstream lines(exported("run.folded"));
+  std::uint64_t sum = 0;
+  std::size_t deepest = 0;
+  for (std::string line; std::getline(lines, line);) {
+    sum += std::stoull(line.substr(line.rfind(' ') + 1));
+    deepest = std::max<std::size_t>(deepest, static_cast<std::size_t>(std::count(line.begin(), line.end(), ';')));
+  }
+  EXPECT_EQ(sum, instructions_);
+  EXPECT_GT(deepest, 5U);
+}
+
+TEST_F(Export, SpeedscopeHasSamplesOfItsFrames) {
+  const auto json = nlohmann::json::parse(exported("run.speedscope.json"));
+  EXPECT_EQ(json.at("$schema"), "https://www.speedscope.app/file-format-schema.json");
+  const auto& profile = json.at("profiles").at(0);
+  ASSERT_EQ(profile.at("samples").size(), profile.at("weights").size());
+  std::uint64_t sum = 0;
+  for (const auto& weight : profile.at("weights")) sum += weight.get<std::uint64_t>();
+  EXPECT_EQ(sum, instructions_);
+  EXPECT_EQ(profile.at("endValue"), instructions_);
+  for (const auto& sample : profile.at("samples")) {
+    for (const auto& frame : sample) {
+      ASSERT_LT(frame.get<std::size_t>(), json.at("shared").at("frames").size());
+    }
+  }
+}
+
+/// Fields of a protocol buffer's message: number, and varint or bytes.
+struct Field {
+  std::uint64_t number = 0, value = 0;
+  std::string bytes;
+};
+
+std::uint64_t varint(const std::string& bytes, std::size_t& at) {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0;; shift += 7) {
+    const auto byte = static_cast<std::uint8_t>(bytes.at(at++));
+    value |= std::uint64_t{byte & 0x7fU} << shift;
+    if ((byte & 0x80) == 0) return value;
+  }
+}
+
+std::vector<Field> fields(const std::string& message) {
+  std::vector<Field> found;
+  for (std::size_t at = 0; at < message.size();) {
+    const std::uint64_t key = varint(message, at);
+    Field field;
+    field.number = key >> 3;
+    if ((key & 7) == 2) {
+      const std::size_t size = varint(message, at);
+      field.bytes = message.substr(at, size);
+      at += size;
+    } else {
+      EXPECT_EQ(key & 7, 0U);
+      field.value = varint(message, at);
+    }
+    found.push_back(field);
+  }
+  return found;
+}
+
+TEST_F(Export, PprofHasSamplesOfItsLocations) {
+  const std::string file = exported("run.pprof");
+  std::set<std::uint64_t> locations, used;
+  std::uint64_t sum = 0, texts = 0;
+  for (const Field& f : fields(file)) {
+    if (f.number == 6) ++texts;
+    if (f.number == 4) locations.insert(fields(f.bytes).at(0).value);
+    if (f.number != 2) continue;
+    for (const Field& of_sample : fields(f.bytes)) {
+      for (std::size_t at = 0; at < of_sample.bytes.size();) {
+        const std::uint64_t value = varint(of_sample.bytes, at);
+        if (of_sample.number == 1) used.insert(value);
+        if (of_sample.number == 2) sum += value;
+      }
+    }
+  }
+  EXPECT_EQ(sum, instructions_);
+  EXPECT_EQ(locations, used);
+  EXPECT_GE(texts, locations.size());
+  consumer("protoc", "protoc --decode_raw < run.pprof");
+}
+
+TEST_F(Export, PerfettoEndsWhatItBegins) {
+  const std::string file = exported("run.perfetto-trace");
+  std::map<std::uint64_t, int> open, slices;
+  std::uint64_t last = 0;
+  std::set<std::uint64_t> tracks;
+  for (const Field& packet : fields(file)) {
+    ASSERT_EQ(packet.number, 1U);
+    std::uint64_t time = 0;
+    for (const Field& f : fields(packet.bytes)) {
+      if (f.number == 8) time = f.value;
+      if (f.number == 60) tracks.insert(fields(f.bytes).at(0).value);
+      if (f.number != 11) continue;
+      std::uint64_t type = 0, track = 0;
+      for (const Field& e : fields(f.bytes)) {
+        if (e.number == 9) type = e.value;
+        if (e.number == 11) track = e.value;
+      }
+      ASSERT_TRUE(tracks.contains(track));
+      if (type == 1) {
+        ++open[track];
+        ++slices[track];
+      }
+      if (type == 2) {
+        ASSERT_GE(--open[track], 0);
+      }
+    }
+    ASSERT_GE(time, last);
+    last = time;
+  }
+  for (const auto& [track, count] : open) EXPECT_EQ(count, 0) << track;
+  // Two interrupts and nine exceptions (the sample's README), and system calls.
+  EXPECT_GE(slices[3], 11);
+  consumer("protoc", "protoc --decode_raw < run.perfetto-trace");
+}
+
+// ---- coverage ----------------------------------------------------------------------------------
+
+TEST_F(Export, DrcovHasEachByteThatRan) {
+  const std::string file = exported("run.drcov");
+  const std::string head = "BB Table: ";
+  const std::size_t table = file.find(head);
+  ASSERT_NE(table, std::string::npos);
+  const std::uint64_t count = std::stoull(file.substr(table + head.size()));
+  const std::size_t begin = file.find('\n', table) + 1;
+  ASSERT_EQ(file.size() - begin, 8 * count);
+  std::set<std::uint32_t> covered, expected;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto start = static_cast<std::uint32_t>(number_at(file, begin + 8 * i, 4));
+    const auto size = static_cast<std::uint32_t>(number_at(file, begin + 8 * i + 4, 2));
+    EXPECT_EQ(number_at(file, begin + 8 * i + 6, 2), 0U);
+    for (std::uint32_t b = 0; b < size; ++b) covered.insert(start + b);
+  }
+  for (const Record& r : records_) {
+    for (std::uint32_t b = 0; b < r.code.size(); ++b) expected.insert(r.eip + b);
+  }
+  EXPECT_TRUE(covered == expected);
+}
+
+TEST_F(Export, LcovCountsEachFetch) {
+  std::istringstream lines(exported("run.info"));
+  std::uint64_t sum = 0, last = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("DA:")) continue;
+    last = std::stoull(line.substr(3));
+    sum += std::stoull(line.substr(line.find(',') + 1));
+  }
+  EXPECT_EQ(sum, fetched_);
+  const std::string listing = load("run.info.asm");
+  EXPECT_EQ(static_cast<std::uint64_t>(std::count(listing.begin(), listing.end(), '\n')), last);
+  consumer("genhtml", "genhtml -q run.info -o html");
+}
+
+// ---- all ---------------------------------------------------------------------------------------
+
+TEST_F(Export, TotalsAreTheSameInEachFormat) {
+  for (const char* const format : {"drmemtrace", "champsim", "din", "lackey", "simpoint", "callgrind",
+                                   "folded", "speedscope", "pprof", "perfetto"}) {
+    const auto json = nlohmann::json::parse(
+        good({"analyze", "linux.citcat", "--unchecked", "--json", "--tool",
+              std::string(format) + ":to=/dev/null"}));
+    const auto& totals = json.at("tools").at(format);
+    EXPECT_EQ(totals.at("instructions"), instructions_) << format;
+    EXPECT_EQ(totals.at("fetched"), fetched_) << format;
+    EXPECT_EQ(totals.at("not_fetched"), further_) << format;
+    EXPECT_EQ(totals.at("user"), user_) << format;
+  }
+}
+
+TEST_F(Export, PartsPutTogetherAreTheWhole) {
+  const std::string whole = exported("whole.drcov");
+  good({"checkpoint", "linux.citcat", "--every", "20000", "-q"});
+  good({"replay", "linux.citcat", "-o", "parts.drcov", "--unchecked", "--jobs", "3", "-q"});
+  EXPECT_TRUE(load("parts.drcov") == whole);
+}
+
+TEST_F(Export, CatWritesWhatReplayDoes) {
+  const std::string file = exported("run.din");
+  EXPECT_TRUE(good({"cat", "linux.citcat", "--format", "din", "--unchecked"}) == file);
+}
+
+TEST_F(Export, WhereNarrowsIt) {
+  std::istringstream lines(exported("user.din", "din", "level=3"));
+  std::uint64_t fetches = 0;
+  for (std::string line; std::getline(lines, line);) fetches += line.starts_with("2 ") ? 1 : 0;
+  EXPECT_EQ(fetches, user_);
+}
+
+TEST_F(Export, UnknownFormatsAreNamed) {
+  const ProcessResult result =
+      run_citcat({"replay", "linux.citcat", "-o", "x", "--format", "gem5"}, folder_->path());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--format: expected kt, idtrace, drmemtrace"), std::string::npos)
+      << result.err;
+}
+
+}  // namespace
+}  // namespace citcat::testing

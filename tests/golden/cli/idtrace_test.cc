@@ -1,0 +1,120 @@
+// IDtrace's files of the Linux sample, as a user makes and reads them.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "golden/citcat_test.h"
+
+namespace citcat::testing {
+namespace {
+
+constexpr const char* kCapture = CITCAT_SOURCE_DIR "/samples/linux/start.bin.zst";
+constexpr const char* kValues = CITCAT_SOURCE_DIR "/samples/linux/start.side.csv";
+
+std::uint32_t word_at(const std::string& bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    value |= std::uint32_t{static_cast<std::uint8_t>(bytes[at + i])} << (8 * i);
+  }
+  return value;
+}
+
+/// The records of programs. Linux has itself, and nothing else, from C0000000h on: an oracle for
+/// the privilege level that no replay takes part in.
+std::string of_programs(const std::string& kt, std::uint64_t& records, std::uint64_t& instructions) {
+  constexpr std::uint32_t kKernel = 0xc0000000;
+  std::string kept;
+  std::uint32_t last = 0;
+  for (std::size_t at = 0; at < kt.size();) {
+    const unsigned type = static_cast<std::uint8_t>(kt[at + 4]);
+    const std::size_t size = 5 + (type & 15) + ((3 - (type & 15)) & 3) + 4 * (type >> 4);
+    const std::uint32_t eip = word_at(kt, at);
+    if (eip < kKernel) {
+      kept += kt.substr(at, size);
+      ++records;
+      const bool further = eip == last && (type >> 4) != 0 &&
+                           (kt[at + 5] == '\xf3' || kt[at + 5] == '\xf2');
+      if (!further) ++instructions;
+      last = eip;
+    }
+    at += size;
+  }
+  return kept;
+}
+
+class Idtrace : public CitcatTest {
+ protected:
+  void SetUp() override {
+    good({"import", kCapture, "--internal", kValues, "-o", "linux.citcat", "-q"});
+    good({"replay", "linux.citcat", "-o", "whole.kt", "--unchecked", "-q"});
+    programs_ = of_programs(read_file(file("whole.kt")), records_, instructions_);
+  }
+  nlohmann::json json(const std::vector<std::string>& arguments) const {
+    return nlohmann::json::parse(good(arguments));
+  }
+
+  std::string programs_;
+  std::uint64_t records_ = 0, instructions_ = 0;
+};
+
+TEST_F(Idtrace, ExecutionTraceIsTheKtOfThePrograms) {
+  ASSERT_GT(records_, 400U);
+  good({"replay", "linux.citcat", "-o", "run.trc", "-q"});
+  const auto converted =
+      json({"convert", "run.trc", "--to", "kt", "-o", "run.kt", "--json"});
+  EXPECT_EQ(converted.at("written"), records_);
+  EXPECT_TRUE(read_file(file("run.kt")) == programs_);
+  const auto count = json({"count", "run.trc", "--json"});
+  EXPECT_EQ(count.at("executions"), records_);
+  EXPECT_EQ(count.at("instructions"), instructions_);
+  EXPECT_EQ(json({"info", "run.trc", "--json"}).at("kind"), "IDtrace trace");
+  EXPECT_EQ(json({"info", "run.blk", "--json"}).at("kind"), "IDtrace blocks");
+}
+
+TEST_F(Idtrace, ExecutionTraceGoesThroughAPipe) {
+  write_file(file("expected"), programs_);
+  const ProcessResult piped = run_shell(
+      "\"$CITCAT\" replay linux.citcat -o run.trc -q && cat run.trc | \"$CITCAT\" convert - "
+      "--blocks run.blk --image run.code --to kt -o - | cmp - expected",
+      file("").parent_path());
+  EXPECT_EQ(piped.exit_code, 0) << piped.err << piped.out;
+}
+
+TEST_F(Idtrace, ProfileCountsWhatTheTraceHas) {
+  good({"replay", "linux.citcat", "-o", "run.cnt", "-q"});
+  const auto profile = json({"count", "run.cnt", "--json"});
+  EXPECT_EQ(profile.at("instructions"), instructions_);
+  good({"replay", "linux.citcat", "-o", "again.trc", "-q"});
+  const auto trace = json({"count", "again.trc", "--json"});
+  EXPECT_EQ(profile.at("mix"), trace.at("mix"));
+  EXPECT_EQ(profile.at("blocks"), trace.at("blocks"));
+}
+
+TEST_F(Idtrace, RepeatsOfACacheTraceAreThoseOfTheExecutionTrace) {
+  good({"replay", "linux.citcat", "-o", "run.trc", "-q"});
+  good({"replay", "linux.citcat", "-o", "cache.trc", "--format", "idtrace:content=cache,line=32,repeats", "-q"});
+  const auto sum = [&](const char* name, const char* key) {
+    std::uint64_t total = 0;
+    const auto repeats = json({"rep", name, "--json"}).at("repeats");
+    for (const auto& row : repeats) total += row.at(key).get<std::uint64_t>();
+    return total;
+  };
+  EXPECT_EQ(sum("run.trc", "begun"), sum("cache.trc", "begun"));
+  EXPECT_EQ(json({"info", "cache.trc", "--json"}).at("trace"), "cache");
+}
+
+TEST_F(Idtrace, AnotherTraceThanAnExecutionTraceIsNoKt) {
+  good({"replay", "linux.citcat", "-o", "branch.trc", "--format", "idtrace:content=branch", "-q"});
+  EXPECT_EQ(json({"info", "branch.trc", "--json"}).at("trace"), "branch");
+  write_file(file("branch.blk"), std::string("\0\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0", 16));
+  write_file(file("branch.code"), "");
+  const ProcessResult result = run({"convert", "branch.trc", "--to", "kt", "-o", "run.kt"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("branch.trc:0: expected an execution trace"), std::string::npos)
+      << result.err;
+}
+
+}  // namespace
+}  // namespace citcat::testing

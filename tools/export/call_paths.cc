@@ -1,0 +1,205 @@
+#include "tools/export/call_paths.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace citcat::tools {
+namespace {
+
+constexpr std::uint32_t kUser = 3;
+constexpr unsigned kSystemStackBits = 13;  // THREAD_SIZE of Linux on i386
+constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};  ///< of frames that no return pops
+
+std::uint64_t stack_key(std::uint32_t level, std::uint32_t address_space, std::uint32_t slot) {
+  if (level == kUser) return std::uint64_t{1} << 32 | address_space;
+  return slot >> kSystemStackBits;
+}
+
+bool is_call(const DecodedInstruction& info) {
+  return info.kind == InstructionClass::call || info.kind == InstructionClass::far_call;
+}
+
+bool is_return(const DecodedInstruction& info) {
+  return info.kind == InstructionClass::ret || info.kind == InstructionClass::far_return;
+}
+
+/// Where a call stores its return address: the address of its KT record that is no target.
+std::uint32_t stack_slot(const Step& step) {
+  const DecodedInstruction& info = step.code->info;
+  for (std::uint8_t a = 0; a < step.address_count; ++a) {
+    const EaSource source = info.ea[a].source;
+    if (source == EaSource::stack_push || source == EaSource::stack_pop) {
+      return word_of(step.addresses[a]);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string CallPaths::name(const Node& node) {
+  switch (node.kind) {
+    case Kind::root:
+      return "all";
+    case Kind::process:
+      return fmt::format("process {:08x}", node.value);
+    case Kind::system:
+      return "system";
+    case Kind::function:
+      return fmt::format("{:08x}", node.value);
+    case Kind::interrupt:
+      return fmt::format("interrupt {:02x}", node.value);
+    case Kind::exception:
+      return fmt::format("exception {:02x}", node.value);
+    case Kind::call:
+      return "system call";
+  }
+  return "";
+}
+
+std::uint64_t CallPaths::key(std::uint32_t parent, Kind kind, std::uint32_t value) {
+  return (std::uint64_t{parent} << 32 | value) * 0x9e3779b97f4a7c15u + static_cast<unsigned>(kind);
+}
+
+std::uint32_t CallPaths::child(std::uint32_t parent, Kind kind, std::uint32_t value) {
+  std::vector<std::uint32_t>& known = children_[key(parent, kind, value)];
+  for (const std::uint32_t n : known) {
+    if (nodes_[n].parent == parent && nodes_[n].kind == kind && nodes_[n].value == value) return n;
+  }
+  const auto number = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back({kind, parent, value});
+  known.push_back(number);
+  return number;
+}
+
+void CallPaths::enter(Stack& stack, std::uint32_t node, std::uint32_t slot) {
+  ++nodes_[node].entered;
+  stack.push_back({node, slot});
+}
+
+CallPaths::Stack& CallPaths::stack_at(std::uint64_t stack, std::uint32_t level,
+                                      std::uint32_t address_space) {
+  current_ = stack;
+  Stack& frames = stacks_[current_];
+  if (frames.empty()) {
+    const bool user = level == kUser;
+    enter(frames, user ? child(kRoot, Kind::process, address_space) : child(kRoot, Kind::system, 0),
+          kNoSlot);
+  }
+  return frames;
+}
+
+/// The stack of a step: the last one's, unless it runs at another level or in another program.
+CallPaths::Stack& CallPaths::stack_of(const Step& step) {
+  const bool user = step.level == kUser;
+  if (delivered_ && !user) {
+    return stack_at(stack_key(step.level, step.address_space, esp_), step.level, step.address_space);
+  }
+  const bool same = step.level == level_ && (!user || step.address_space == address_space_);
+  if (same) return stack_at(current_, step.level, step.address_space);
+  // Nothing of the system is left open where a program runs.
+  if (user && level_ < kUser) stacks_[current_].clear();
+  const std::uint32_t slot = step.accesses.empty() ? 0 : word_of(step.accesses.front().linear);
+  return stack_at(stack_key(step.level, step.address_space, slot), step.level, step.address_space);
+}
+
+/// The stack that a call stores its return address on.
+CallPaths::Stack& CallPaths::stack_of_call(const Step& step, std::uint32_t slot) {
+  const std::uint64_t there = stack_key(step.level, step.address_space, slot);
+  if (there == current_) return stacks_[current_];
+  const Stack from = stacks_[current_];
+  Stack& to = stacks_[there];
+  const bool was_left = !to.empty() && to.back().slot > slot && to.back().slot != kNoSlot &&
+                        stack_key(step.level, step.address_space, to.back().slot) == there;
+  if (!was_left) to = from;
+  current_ = there;
+  return to;
+}
+
+void CallPaths::begin_delivery(Stack& stack) {
+  // From level 3 the system's stack is empty; else what was interrupted goes on later.
+  if (level_ == kUser) stack.resize(1);
+  enter(stack, child(stack.back().node, delivery_, vector_), kNoSlot);
+}
+
+/// Back to what was interrupted: before the last delivery.
+void CallPaths::end_delivery(Stack& stack) {
+  const auto is_delivery = [&](const Frame& f) {
+    const Kind kind = nodes_[f.node].kind;
+    return kind == Kind::interrupt || kind == Kind::exception || kind == Kind::call;
+  };
+  const auto found = std::find_if(stack.rbegin(), stack.rend(), is_delivery);
+  if (found != stack.rend()) stack.resize(static_cast<std::size_t>(stack.rend() - found) - 1);
+}
+
+void CallPaths::happened(const Happening& h) {
+  switch (h.event.kind) {
+    case MachineEvent::Kind::delivered:
+      delivered_ = true;
+      delivery_ = h.event.delivery.kind == DeliveredEvent::Kind::exception  ? Kind::exception
+                  : h.event.delivery.kind == DeliveredEvent::Kind::software ? Kind::call
+                                                                            : Kind::interrupt;
+      vector_ = h.event.delivery.kind == DeliveredEvent::Kind::software ? 0 : h.event.delivery.vector;
+      esp_ = h.esp;
+      return;
+    case MachineEvent::Kind::fast_call:
+      delivered_ = true;
+      delivery_ = Kind::call;
+      vector_ = 0;
+      esp_ = h.esp;
+      return;
+    case MachineEvent::Kind::returned:
+      returned_ = true;
+      return;
+    default:
+      return;
+  }
+}
+
+void CallPaths::call(const Step& step, std::uint32_t node) {
+  const std::uint32_t slot = stack_slot(step);
+  Stack& stack = stack_of_call(step, slot);
+  const std::uint32_t caller = stack.empty() ? node : stack.back().node;
+  enter(stack, child(caller, Kind::function, word_of(step.next)), slot);
+}
+
+void CallPaths::return_from(const Step& step) {
+  const std::uint32_t slot = stack_slot(step);
+  Stack& stack =
+      stack_at(stack_key(step.level, step.address_space, slot), step.level, step.address_space);
+  while (stack.size() > 1 && stack.back().slot < slot) stack.pop_back();
+  if (stack.size() > 1 && stack.back().slot == slot) stack.pop_back();
+}
+
+std::uint32_t CallPaths::step(const Step& step) {
+  Stack& stack = stack_of(step);
+  if (delivered_ && step.level != kUser) {
+    begin_delivery(stack);
+  } else if (returned_ && step.level != kUser) {
+    end_delivery(stack);
+  }
+  delivered_ = returned_ = false;
+  level_ = step.level;
+  address_space_ = step.address_space;
+  // The first function of a stack, or of a handler, is that in which it is first seen.
+  if (stack.empty() || nodes_[stack.back().node].kind != Kind::function) {
+    const std::uint32_t parent = stack.empty() ? kRoot : stack.back().node;
+    enter(stack, child(parent, Kind::function, word_of(step.code->linear)), kNoSlot);
+  }
+  const std::uint32_t node = stack.back().node;
+  if (step.completes) ++nodes_[node].self;
+  const DecodedInstruction& info = step.code->info;
+  if (is_call(info)) {
+    call(step, node);
+  } else if (is_return(info)) {
+    return_from(step);
+  } else if (info.kind == InstructionClass::iret && step.level != kUser && step.address_count != 0) {
+    // What is popped there tells which stack goes on.
+    stack_at(stack_key(step.level, step.address_space, word_of(step.addresses[0])), step.level,
+             step.address_space);
+  }
+  return node;
+}
+
+}  // namespace citcat::tools

@@ -1,0 +1,169 @@
+// champsim: fixed records of instructions for ChampSim. Format and source: docs/export/champsim.md.
+
+#include <array>
+#include <cstring>
+#include <unordered_map>
+
+#include "replay/trace/kt_sink.h"
+#include "replay/x86/register_use.h"
+#include "tools/export/export_file.h"
+#include "tools/export/step_stream.h"
+
+namespace citcat::tools {
+namespace {
+
+constexpr std::size_t kDestinations = 2, kSources = 4;
+
+/// input_instr of ChampSim's inc/trace_instruction.h: 64 bytes without a hole.
+struct Record {
+  std::uint64_t ip = 0;
+  std::uint8_t is_branch = 0, branch_taken = 0;
+  std::array<std::uint8_t, kDestinations> destination_registers{};
+  std::array<std::uint8_t, kSources> source_registers{};
+  std::array<std::uint64_t, kDestinations> destination_memory{};
+  std::array<std::uint64_t, kSources> source_memory{};
+};
+static_assert(sizeof(Record) == 64);
+
+/// ChampSim knows these by number (inc/trace_instruction.h, champsim::REG_*); kinds of branches
+/// follow from which of them are read and written.
+constexpr std::uint8_t kStackPointer = 6, kFlags = 25, kInstructionPointer = 26;
+/// Pin's numbers, as ChampSim's own tracer writes them: EAX ECX EDX EBX ESP EBP ESI EDI.
+constexpr std::array<std::uint8_t, 8> kGprNumbers{10, 9, 8, 7, kStackPointer, 5, 4, 3};
+/// Stands for what is read that has no number of a general register.
+constexpr std::uint8_t kOther = 64;
+
+/// The first places of a record that are not taken yet.
+template <class T, std::size_t N>
+class Slots {
+ public:
+  explicit Slots(std::array<T, N>& slots) : slots_(slots) {}
+  /// What does not fit is left out, and counted.
+  void add(T value, std::uint64_t& left_out) {
+    if (used_ < N) {
+      slots_[used_++] = value;
+    } else {
+      ++left_out;
+    }
+  }
+
+ private:
+  std::array<T, N>& slots_;
+  std::size_t used_ = 0;
+};
+
+class ChampsimTool final : public StepTool {
+ public:
+  explicit ChampsimTool(ExportFile file) : file_(std::move(file)) {}
+  std::unique_ptr<Tool> part() const override {
+    return std::make_unique<ChampsimTool>(ExportFile(file_.path()));
+  }
+
+ private:
+  /// All of a record that each execution has.
+  Record make_record(const StaticInstruction& code) {
+    Record record;
+    record.ip = word_of(code.linear);
+    const DecodedInstruction& info = code.info;
+    Slots sources(record.source_registers);
+    Slots destinations(record.destination_registers);
+    if (is_branch(info)) {
+      record.is_branch = 1;
+      add_branch(info, sources, destinations);
+      return record;
+    }
+    const RegisterUse use = register_use({info.bytes.data(), info.length}, code_bits(info));
+    for (std::size_t g = 0; g < kGprNumbers.size(); ++g) {
+      if ((use.read >> g & 1) != 0) sources.add(kGprNumbers[g], registers_left_out_);
+      if ((use.written >> g & 1) != 0) destinations.add(kGprNumbers[g], registers_left_out_);
+    }
+    if ((use.read & kUsesFlags) != 0) sources.add(kFlags, registers_left_out_);
+    if ((use.written & kUsesFlags) != 0) destinations.add(kFlags, registers_left_out_);
+    return record;
+  }
+
+  static bool is_branch(const DecodedInstruction& info) {
+    switch (info.kind) {
+      case InstructionClass::jcc:
+      case InstructionClass::loop:
+      case InstructionClass::jump:
+      case InstructionClass::far_jump:
+      case InstructionClass::call:
+      case InstructionClass::far_call:
+      case InstructionClass::ret:
+      case InstructionClass::far_return:
+      case InstructionClass::iret:
+      case InstructionClass::int_n:
+      case InstructionClass::sysenter:
+      case InstructionClass::sysexit:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /// The registers by which ChampSim tells the kind of branch.
+  void add_branch(const DecodedInstruction& info, Slots<std::uint8_t, kSources>& sources,
+                  Slots<std::uint8_t, kDestinations>& destinations) {
+    std::uint64_t& none = registers_left_out_;
+    const bool calls = info.kind == InstructionClass::call ||
+                       info.kind == InstructionClass::far_call ||
+                       info.kind == InstructionClass::int_n;
+    const bool returns = info.kind == InstructionClass::ret ||
+                         info.kind == InstructionClass::far_return ||
+                         info.kind == InstructionClass::iret;
+    const bool conditional =
+        info.kind == InstructionClass::jcc || info.kind == InstructionClass::loop;
+    destinations.add(kInstructionPointer, none);
+    if (calls || returns) {
+      destinations.add(kStackPointer, none);
+      sources.add(kStackPointer, none);
+    }
+    if (calls || conditional) sources.add(kInstructionPointer, none);
+    if (conditional) sources.add(kFlags, none);
+    const bool by_register = info.indirect || info.kind == InstructionClass::sysenter ||
+                             info.kind == InstructionClass::sysexit;
+    if (by_register) sources.add(kOther, none);
+  }
+
+  void step(const Step& step) override {
+    const auto [at, made] = records_.try_emplace(step.code);
+    if (made) at->second = make_record(*step.code);
+    Record record = at->second;
+    record.branch_taken = record.is_branch != 0 && step.next != step.behind() ? 1 : 0;
+    Slots sources(record.source_memory);
+    Slots destinations(record.destination_memory);
+    for (const StepAccess& a : step.accesses) {
+      if (a.write) {
+        destinations.add(word_of(a.linear), accesses_left_out_);
+      } else {
+        sources.add(word_of(a.linear), accesses_left_out_);
+      }
+    }
+    file_.write({reinterpret_cast<const std::uint8_t*>(&record), sizeof record});
+  }
+  void end() override { file_.finish(); }
+  void report_more(Report& out) const override {
+    out.value("accesses_left_out", "accesses for which a record has no place", accesses_left_out_);
+  }
+
+  ExportFile file_;
+  std::unordered_map<const StaticInstruction*, Record> records_;
+  std::uint64_t registers_left_out_ = 0;  ///< of distinct instructions
+  std::uint64_t accesses_left_out_ = 0;
+};
+
+std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<ChampsimTool>(ExportFile(options, setup));
+}
+
+}  // namespace
+
+extern const ToolRow kChampsimTool{"champsim",
+                                   "Write a trace for ChampSim",
+                                   "to=FILE  where it goes",
+                                   "citcat replay boot.citcat -o boot.champsim",
+                                   ToolRow::Merging::serial,
+                                   make};
+
+}  // namespace citcat::tools

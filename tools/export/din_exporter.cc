@@ -1,0 +1,108 @@
+// din and lackey: references as text, a line each. Formats and sources: docs/export/din.md,
+// docs/export/lackey.md.
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <string>
+
+#include "tools/export/export_file.h"
+#include "tools/export/step_stream.h"
+
+namespace citcat::tools {
+namespace {
+
+/// Collects text for the file.
+class LineFile {
+ public:
+  LineFile(ToolOptions& options, const Setup& setup) : file_(options, setup) {}
+  explicit LineFile(const std::string& path) : file_(path) {}
+
+  template <class... Values>
+  void line(fmt::format_string<Values...> format, Values&&... values) {
+    text_.clear();
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+    file_.write(text_);
+  }
+  void finish() { file_.finish(); }
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  ExportFile file_;
+  std::string text_;
+};
+
+/// Dinero's traditional input: 0 read, 1 write, 2 instruction fetch, and the address.
+class DinTool final : public StepTool {
+ public:
+  explicit DinTool(LineFile file) : file_(std::move(file)) {}
+  std::unique_ptr<Tool> part() const override {
+    return std::make_unique<DinTool>(LineFile(file_.path()));
+  }
+
+ private:
+  void step(const Step& step) override {
+    if (!step.further) file_.line("2 {:x}\n", word_of(step.code->linear));
+    for (const StepAccess& a : step.accesses) {
+      file_.line("{} {:x}\n", a.write ? 1 : 0, word_of(a.linear));
+    }
+  }
+  void end() override { file_.finish(); }
+
+  LineFile file_;
+};
+
+/// Valgrind's lackey --trace-mem=yes: `I  ADDR,SIZE`, ` L `, ` S `, ` M ` for what is read and
+/// written. An iteration of REP is an instruction of its own to Valgrind, too.
+class LackeyTool final : public StepTool {
+ public:
+  explicit LackeyTool(LineFile file) : file_(std::move(file)) {}
+  std::unique_ptr<Tool> part() const override {
+    return std::make_unique<LackeyTool>(LineFile(file_.path()));
+  }
+
+ private:
+  /// A read of what the next access writes.
+  static bool modifies(std::span<const StepAccess> accesses, std::size_t i) {
+    return i + 1 < accesses.size() && !accesses[i].write && accesses[i + 1].write &&
+           accesses[i].linear == accesses[i + 1].linear && accesses[i].size == accesses[i + 1].size;
+  }
+
+  void step(const Step& step) override {
+    if (!step.further) {
+      file_.line("I  {:08x},{}\n", word_of(step.code->linear), +step.code->info.length);
+    }
+    for (std::size_t i = 0; i < step.accesses.size(); ++i) {
+      const StepAccess& a = step.accesses[i];
+      const bool both = modifies(step.accesses, i);
+      file_.line(" {} {:08x},{}\n", both ? 'M' : a.write ? 'S' : 'L', word_of(a.linear), a.size);
+      if (both) ++i;
+    }
+  }
+  void end() override { file_.finish(); }
+
+  LineFile file_;
+};
+
+template <class T>
+std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<T>(LineFile(options, setup));
+}
+
+}  // namespace
+
+extern const ToolRow kDinTool{"din",
+                              "Write references for Dinero: read, write, fetch, and the address",
+                              "to=FILE  where it goes",
+                              "citcat replay boot.citcat -o boot.din",
+                              ToolRow::Merging::serial,
+                              make<DinTool>};
+
+extern const ToolRow kLackeyTool{"lackey",
+                                 "Write references as Valgrind's lackey traces memory",
+                                 "to=FILE  where it goes",
+                                 "citcat replay boot.citcat -o boot.lackey",
+                                 ToolRow::Merging::serial,
+                                 make<LackeyTool>};
+
+}  // namespace citcat::tools

@@ -1,0 +1,27 @@
+#pragma once
+// Formats of others that a run is written in. Each is a tool whose result is a file: one source
+// file, one row, one page in docs/export/. Whoever writes a run knows them by this table alone.
+
+#include <string>
+#include <vector>
+
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+struct ExporterRow {
+  const ToolRow* tool;
+  /// Endings of files that are of this format without `--format`, with blanks between.
+  const char* endings;
+  /// What of the run is written unless --where says otherwise; empty: all.
+  const char* where;
+};
+
+/// In the order of docs/export/README.md.
+const std::vector<ExporterRow>& exporter_list();
+/// Null where there is none of that name.
+const ExporterRow* find_exporter(const std::string& name);
+/// By the ending of the path, which may be followed by .zst; null where none says so.
+const ExporterRow* exporter_of_path(const std::string& path);
+
+}  // namespace citcat::tools

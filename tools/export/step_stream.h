@@ -1,0 +1,105 @@
+#pragma once
+// The run as most formats of others want it: instruction by instruction, each with what it accessed
+// and with where the run goes on, which is known when the next one is.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+/// The address in a machine of 32 address bits, and one `bytes` further on.
+inline std::uint32_t word_of(LinearAddr a) { return static_cast<std::uint32_t>(a.value); }
+inline LinearAddr behind(LinearAddr a, std::uint32_t bytes) {
+  return LinearAddr{word_of(a) + bytes};
+}
+
+/// An access as the instruction made it, across a page's end too.
+struct StepAccess {
+  LinearAddr linear;
+  PhysAddr physical;  ///< of its first byte
+  std::uint32_t size = 0;
+  bool write = false;
+};
+
+/// An instruction, or an iteration of a REP.
+struct Step {
+  const StaticInstruction* code = nullptr;
+  Position position;
+  std::span<const StepAccess> accesses;
+  std::array<LinearAddr, 2> addresses{};  ///< of its KT record
+  std::uint8_t address_count = 0;
+  std::uint32_t level = 0;          ///< that it ran at
+  std::uint32_t address_space = 0;  ///< CR3
+  LinearAddr next;                  ///< of the instruction that the run goes on with
+  /// It is a further iteration: the instruction was fetched before.
+  bool further = false;
+  /// With it an instruction has completed. Not so of iterations but the last, nor of a REP that an
+  /// interrupt was taken in: it is begun anew.
+  bool completes = true;
+
+  LinearAddr behind() const { return tools::behind(code->linear, code->info.length); }
+};
+
+/// An event where the steps around it are known.
+struct Happening {
+  MachineEvent event;
+  std::uint32_t level = 0;          ///< behind it
+  std::uint32_t address_space = 0;  ///< the same
+  std::uint32_t eax = 0;            ///< at it: of a system call, its number
+  std::uint32_t esp = 0;            ///< the stack pointer behind it, as a linear address
+};
+
+/// What all exporters count, to be held against each other.
+struct StepTotals {
+  std::uint64_t instructions = 0;  ///< completed
+  std::uint64_t fetched = 0;       ///< instructions begun
+  std::uint64_t further = 0;       ///< further iterations of REP
+  std::uint64_t reads = 0, writes = 0;
+  std::uint64_t user = 0;  ///< of those fetched, at level 3
+
+  void add(const Step& step);
+  void report(Report& out) const;
+};
+
+/// A tool that is told steps.
+class StepTool : public Tool {
+ public:
+  Wants wants() const override { return {.executions = true, .references = true, .events = true}; }
+  void* code(const StaticBlock& block) override { return const_cast<StaticBlock*>(&block); }
+  void run(void* mine, const Execution& execution, const Context& context) final;
+  void event(const MachineEvent& event, const Context& context) final;
+  /// Whoever writes a stream cannot begin within it.
+  bool merges() const override { return false; }
+  void follow(Tool&&) override;
+  void save(ByteWriter&) const override;
+  void load(ByteReader&) override;
+  void report(Report& out) const final;
+
+ protected:
+  virtual void step(const Step& step) = 0;
+  /// Between two steps.
+  virtual void happened(const Happening&) {}
+  /// The run is over.
+  virtual void end() = 0;
+  virtual void report_more(Report& /*out*/) const {}
+  const StepTotals& totals() const { return totals_; }
+
+ private:
+  void add(const Execution& execution, std::uint32_t instruction, std::uint32_t iteration,
+           std::span<const Reference> references, const Context& context);
+  void settle(LinearAddr next, std::uint64_t instruction);
+  void tell_events();
+
+  Step pending_;
+  bool is_pending_ = false;
+  std::vector<StepAccess> accesses_;  ///< of the pending one
+  std::vector<Happening> events_;     ///< behind the pending one
+  StepTotals totals_;
+  bool ended_ = false;
+};
+
+}  // namespace citcat::tools

@@ -1,0 +1,72 @@
+#pragma once
+// Cuts a run of instructions into IDtrace's blocks. What is told need not be all that ran: the run
+// is cut where it goes on elsewhere than behind the last instruction, so that a block in which an
+// interrupt was taken is whole again where nobody tells of the handler, and is two where another
+// program ran in between.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "events/address.h"
+#include "formats/idtrace/trace_entry.h"
+#include "replay/x86/decoded_instruction.h"
+#include "tools/idtrace/block_table.h"
+
+namespace citcat::tools {
+
+/// An entry of an execution trace, and what other kinds of traces need to know of it.
+struct IdtraceBlockEntry {
+  IdtraceEntry entry;
+  std::uint8_t pointer_code = 0;  ///< of a target: as in IdtraceEntryPlan
+};
+
+/// Is told of blocks: open(), then entries() any number of times, then close().
+class IdtraceBlockReceiver {
+ public:
+  virtual ~IdtraceBlockReceiver() = default;
+  /// A block begins to run. `last`: its last instruction.
+  virtual void open(const ExecutedRun& run, const DecodedInstruction& last) = 0;
+  /// Entries of its instructions, in their order.
+  virtual void entries(std::span<const IdtraceBlockEntry> entries) = 0;
+  virtual void close() = 0;
+};
+
+class IdtraceBlockBuilder {
+ public:
+  /// `receiver` must outlive the builder.
+  explicit IdtraceBlockBuilder(IdtraceBlockReceiver& receiver) : receiver_(receiver) {}
+  IdtraceBlockBuilder(const IdtraceBlockBuilder&) = delete;
+  IdtraceBlockBuilder& operator=(const IdtraceBlockBuilder&) = delete;
+
+  /// An instruction, or `count` iterations of a REP whose addresses are each `step` bytes higher.
+  /// `addresses`: those of its KT record; none of a REP that did nothing.
+  void instruction(LinearAddr linear, const DecodedInstruction& info,
+                   std::span<const std::uint32_t> addresses, std::uint32_t count = 1,
+                   std::uint32_t step = 0);
+  /// The run is over.
+  void finish();
+
+ private:
+  bool continues_repeat(std::uint32_t address, const DecodedInstruction& info,
+                        bool does_something) const;
+  void add(std::uint32_t address, const DecodedInstruction& info);
+  void add_entries(const DecodedInstruction& info, std::span<const std::uint32_t> addresses,
+                   std::uint32_t count, std::uint32_t step);
+  void end_repeat();
+  void end_block();
+  void hand_over();
+
+  /// Entries kept before the block is known to end: a REP with more of them ends it.
+  static constexpr std::size_t kMaxEntries = std::size_t{1} << 16;
+
+  IdtraceBlockReceiver& receiver_;
+  ExecutedRun run_;
+  std::vector<IdtraceBlockEntry> entries_;
+  DecodedInstruction last_;
+  std::uint32_t next_ = 0;       ///< address behind the last instruction
+  bool repeating_ = false;       ///< the last one is a REP that may go on
+  bool opened_ = false;          ///< the receiver has been told of the block
+};
+
+}  // namespace citcat::tools

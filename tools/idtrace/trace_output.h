@@ -1,0 +1,78 @@
+#pragma once
+// IDtrace's files of a run: trace, blocks, code, counts.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/idtrace/idtrace_writer.h"
+#include "formats/io/byte_sink.h"
+#include "tools/idtrace/block_builder.h"
+#include "tools/idtrace/block_table.h"
+
+namespace citcat::tools {
+
+/// Which of the files, by IDtrace's own options.
+enum class IdtraceContent : std::uint8_t {
+  profile,    ///< -p: `.blk` and `.cnt`
+  branch,     ///< -b: `.trc`
+  cache,      ///< -c, -l: `.trc`
+  execution,  ///< -e: `.trc` and `.blk`
+};
+
+struct IdtraceOptions {
+  IdtraceContent content = IdtraceContent::execution;
+  std::uint32_t line_bytes = 16;  ///< of cache traces: a power of two, 4 at least
+  bool repeats = false;           ///< of cache traces: -r, references of REP have tags of their own
+};
+
+/// Whether the name is that of a profile's file: `*.cnt`, `*.blk`.
+bool is_idtrace_profile(const std::string& path);
+
+/// Where the files go. Names that are empty are not written.
+struct IdtraceFiles {
+  std::string trace, blocks, counts, code;
+  /// Of what `content` needs, beside `path`, whose ending `.trc`, `.blk` or `.cnt` (with `.zst`) is
+  /// replaced. `path` itself is the trace, or of a profile the counts. Throws UsageError where it is
+  /// the standard output and there is more than one file.
+  static IdtraceFiles beside(const std::string& path, IdtraceContent content);
+};
+
+/// Writes the files of what it is told. Interrupted, none has its name.
+class IdtraceOutput final : private IdtraceBlockReceiver {
+ public:
+  IdtraceOutput(const IdtraceFiles& files, const IdtraceOptions& options);
+
+  /// As of IdtraceBlockBuilder.
+  void instruction(LinearAddr linear, const DecodedInstruction& info,
+                   std::span<const std::uint32_t> addresses, std::uint32_t count = 1,
+                   std::uint32_t step = 0) {
+    instructions_ += !info.is_repeated() || addresses.empty() ? 1 : count;
+    builder_.instruction(linear, info, addresses, count, step);
+  }
+  /// Instructions and iterations so far.
+  std::uint64_t instructions() const { return instructions_; }
+  /// Completes all files.
+  void finish();
+
+ private:
+  void open(const ExecutedRun& run, const DecodedInstruction& last) override;
+  void entries(std::span<const IdtraceBlockEntry> entries) override;
+  void close() override;
+  void write_lines(const ExecutedRun& run);
+  void write_data(const IdtraceBlockEntry& entry);
+
+  IdtraceFiles files_;
+  IdtraceOptions options_;
+  IdtraceBlockTable table_;
+  std::vector<std::uint64_t> executions_;  ///< of a profile, of each block
+  std::unique_ptr<ByteSink> sink_;
+  std::optional<IdtraceWriter> writer_;
+  std::optional<IdtraceEntry> control_;  ///< of a branch trace: what ends the open block
+  IdtraceBlockBuilder builder_{*this};
+  std::uint64_t instructions_ = 0;
+};
+
+}  // namespace citcat::tools
