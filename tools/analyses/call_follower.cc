@@ -85,7 +85,8 @@ void CallFollower::depart(const Code& code, const Execution& execution, const Co
 void CallFollower::run(void* mine, const Execution& execution, const Context& context) {
   Code& code = *static_cast<Code*>(mine);
   const ProcedureNumber procedure = arrive(code, context);
-  // A REP is one instruction, however many iterations, and however often it is interrupted.
+  running_ = procedure;
+  // A REP is one instruction, however many iterations.
   const bool goes_on = execution.first().iteration != 0;
   const std::uint64_t instructions = goes_on ? 0 : execution.block().count();
   stacks_.executed(instructions);
@@ -108,6 +109,11 @@ void CallFollower::event(const MachineEvent& event, const Context& context) {
       const auto kind = event.delivery.kind;
       const bool own =
           kind != DeliveredEvent::Kind::exception && kind != DeliveredEvent::Kind::software;
+      // Between two iterations of a REP, which begins anew later.
+      if (event.position.iteration != 0) {
+        stacks_.taken_back();
+        listener_.taken_back(running_);
+      }
       // The call itself completed; its procedure begins when this returns.
       if (arrival_ == Arrival::call) make_call(event.delivery, context);
       stacks_.interrupted(own);
