@@ -20,6 +20,7 @@ constexpr std::uint32_t kLowestError = 0u - 4095;
 char letter(const SystemCall& call, unsigned argument) {
   const SystemCallRow* const row = find_system_call(call.number);
   if (row == nullptr || row->arguments == "?") return 'x';
+  if (call.number == kPrctl && call.arguments[0] == kSetName && argument == 1) return 's';
   return argument < row->arguments.size() ? row->arguments[argument] : '\0';
 }
 
