@@ -35,6 +35,9 @@ void print_text(const Json& json, const Console& console) {
 
 ExitCode run_rep(const RepArguments& arguments, const Console& console) {
   const Json json = idtrace_repeats_json(arguments.file, arguments.idtrace);
+  if (json.at("repeats").empty()) {
+    console.warn(arguments.file + ": nothing was repeated, or it is a cache trace made without repeats");
+  }
   if (arguments.json) {
     console.print_json(json);
   } else {

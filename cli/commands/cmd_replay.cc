@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/commands/export_run.h"
@@ -34,6 +35,7 @@ namespace {
 struct ReplayArguments {
   std::string recording, output, hints;
   std::string addresses = "linear", shard, format, where;
+  std::vector<std::string> symbols;
   RangeArguments positions;
   ReplayRange range;  ///< of these, and of the share
   int jobs = 1;
@@ -168,6 +170,7 @@ ExitCode replay_to_exporter(const ReplayArguments& arguments, const RecordingFil
   request.format = arguments.format;
   request.path = arguments.output;
   request.plan.where = arguments.where;
+  request.plan.symbols = arguments.symbols;
   request.plan.range = arguments.range;
   request.plan.check = !arguments.unchecked;
   request.plan.policy = arguments.comparison;
@@ -315,6 +318,8 @@ CommandRun define_replay(CLI::App& app) {
   app.add_option("--format", arguments->format,
                  "NAME or NAME:key=value,...: kt (default, but for endings that say otherwise), " +
                      exporter_names());
+  app.add_option("--symbols", arguments->symbols,
+                 "With such a format: files of names, besides those of the recording");
   app.add_option("--where", arguments->where,
                  "With a format other than kt: only where this holds, as for analyze");
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")

@@ -18,18 +18,19 @@ void IdtraceArguments::define(CLI::App& app) {
 IdtraceProgram IdtraceArguments::load(const std::string& path, bool code_needed) const {
   const bool through_pipe = is_once_input(path);
   if (through_pipe) make_rereadable(path);
-  const tools::IdtraceFiles beside =
-      tools::IdtraceFiles::beside(path, tools::IdtraceContent::execution);
-  if (through_pipe && (blocks.empty() || (code_needed && image.empty()))) {
+  const bool has_name = !through_pipe && path != "-";
+  if (!has_name && (blocks.empty() || (code_needed && image.empty()))) {
     throw UsageError(path + ": what comes through a pipe has no files beside it: name them with "
                             "--blocks and --image");
   }
+  tools::IdtraceFiles beside;
+  if (has_name) beside = tools::IdtraceFiles::beside(path, tools::IdtraceContent::execution);
   IdtraceProgram program;
   program.blocks = std::make_unique<const IdtraceBlocks>(
       IdtraceBlocks::load(blocks.empty() ? beside.blocks : blocks));
   const std::string code = image.empty() ? beside.code : image;
   const bool may_lack = image.empty() && !code_needed;
-  if (!may_lack || (!through_pipe && std::filesystem::exists(code))) {
+  if (!may_lack || (has_name && std::filesystem::exists(code))) {
     program.code = IdtraceCode::load(code, *program.blocks);
   }
   return program;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace citcat::tools {
 namespace {
@@ -38,16 +39,17 @@ std::uint32_t stack_slot(const Step& step) {
 
 }  // namespace
 
-std::string CallPaths::name(const Node& node) {
+std::string CallPaths::name(const Node& node) const {
   switch (node.kind) {
     case Kind::root:
       return "all";
     case Kind::process:
-      return fmt::format("process {:08x}", node.value);
+      return "process " + (names_ != nullptr ? names_->process_of(node.value)
+                                             : fmt::format("{:08x}", node.value));
     case Kind::system:
       return "system";
     case Kind::function:
-      return fmt::format("{:08x}", node.value);
+      return node.name != 0 ? function_names_[node.name] : fmt::format("{:08x}", node.value);
     case Kind::interrupt:
       return fmt::format("interrupt {:02x}", node.value);
     case Kind::exception:
@@ -62,15 +64,36 @@ std::uint64_t CallPaths::key(std::uint32_t parent, Kind kind, std::uint32_t valu
   return (std::uint64_t{parent} << 32 | value) * 0x9e3779b97f4a7c15u + static_cast<unsigned>(kind);
 }
 
-std::uint32_t CallPaths::child(std::uint32_t parent, Kind kind, std::uint32_t value) {
+std::uint32_t CallPaths::child(std::uint32_t parent, Kind kind, std::uint32_t value,
+                               std::uint32_t name) {
   std::vector<std::uint32_t>& known = children_[key(parent, kind, value)];
   for (const std::uint32_t n : known) {
-    if (nodes_[n].parent == parent && nodes_[n].kind == kind && nodes_[n].value == value) return n;
+    const Node& node = nodes_[n];
+    if (node.parent == parent && node.kind == kind && node.value == value && node.name == name) {
+      return n;
+    }
   }
   const auto number = static_cast<std::uint32_t>(nodes_.size());
-  nodes_.push_back({kind, parent, value});
+  nodes_.push_back({kind, parent, value, name});
   known.push_back(number);
   return number;
+}
+
+/// The function that is at an address in the process that runs; without names, one begins there.
+std::uint32_t CallPaths::function(std::uint32_t parent, LinearAddr at, const Context* context) {
+  if (names_ == nullptr || context == nullptr) return child(parent, Kind::function, word_of(at));
+  const std::uint64_t key = std::uint64_t{context->address_space()} << 32 | word_of(at);
+  const auto [place, added] = places_.try_emplace(key);
+  if (added) {
+    place->second.begin = word_of(at);
+    if (const std::optional<NamedCode> named = names_->procedure(at, *context)) {
+      const auto number = static_cast<std::uint32_t>(function_names_.size());
+      const auto [name, is_new] = name_numbers_.try_emplace(named->procedure, number);
+      if (is_new) function_names_.push_back(named->procedure);
+      place->second = {word_of(named->begin), name->second};
+    }
+  }
+  return child(parent, Kind::function, place->second.begin, place->second.name);
 }
 
 void CallPaths::enter(Stack& stack, std::uint32_t node, std::uint32_t slot) {
@@ -157,11 +180,11 @@ void CallPaths::happened(const Happening& h) {
   }
 }
 
-void CallPaths::call(const Step& step, std::uint32_t node) {
+void CallPaths::call(const Step& step, std::uint32_t node, const Context* next) {
   const std::uint32_t slot = stack_slot(step);
   Stack& stack = stack_of_call(step, slot);
   const std::uint32_t caller = stack.empty() ? node : stack.back().node;
-  enter(stack, child(caller, Kind::function, word_of(step.next)), slot);
+  enter(stack, function(caller, step.next, next), slot);
 }
 
 void CallPaths::return_from(const Step& step) {
@@ -172,7 +195,7 @@ void CallPaths::return_from(const Step& step) {
   if (stack.size() > 1 && stack.back().slot == slot) stack.pop_back();
 }
 
-std::uint32_t CallPaths::step(const Step& step) {
+std::uint32_t CallPaths::step(const Step& step, const Context* next) {
   Stack& stack = stack_of(step);
   if (delivered_ && step.level != kUser) {
     begin_delivery(stack);
@@ -185,13 +208,13 @@ std::uint32_t CallPaths::step(const Step& step) {
   // The first function of a stack, or of a handler, is that in which it is first seen.
   if (stack.empty() || nodes_[stack.back().node].kind != Kind::function) {
     const std::uint32_t parent = stack.empty() ? kRoot : stack.back().node;
-    enter(stack, child(parent, Kind::function, word_of(step.code->linear)), kNoSlot);
+    enter(stack, function(parent, step.code->linear, next), kNoSlot);
   }
   const std::uint32_t node = stack.back().node;
   if (step.completes) ++nodes_[node].self;
   const DecodedInstruction& info = step.code->info;
   if (is_call(info)) {
-    call(step, node);
+    call(step, node, next);
   } else if (is_return(info)) {
     return_from(step);
   } else if (info.kind == InstructionClass::iret && step.level != kUser && step.address_count != 0) {

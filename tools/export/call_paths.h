@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tools/export/step_stream.h"
+#include "tools/host/names.h"
 
 namespace citcat::tools {
 
@@ -30,18 +31,23 @@ class CallPaths {
     Kind kind = Kind::root;
     std::uint32_t parent = kRoot;
     std::uint32_t value = 0;    ///< address of a function, CR3 of a process, vector of a delivery
+    std::uint32_t name = 0;     ///< of a function, in a list; 0: none is known
     std::uint64_t self = 0;     ///< instructions completed in it
     std::uint64_t entered = 0;  ///< times it was called
   };
 
+  /// `names`, which may be null, must outlive the object.
+  explicit CallPaths(const NameSource* names) : names_(names) {}
+
   /// Each step, in program order, before what happened behind it. Returns the node it ran in.
-  std::uint32_t step(const Step& step);
+  /// `next`: the run where the next step begins; null: there is none.
+  std::uint32_t step(const Step& step, const Context* next);
   void happened(const Happening& h);
 
   /// Parents come before their children.
   const std::vector<Node>& nodes() const { return nodes_; }
-  /// "process 01234000", "c0123456", "interrupt 30".
-  static std::string name(const Node& node);
+  /// "process sh", "do_fork" or "c0123456", "interrupt 30".
+  std::string name(const Node& node) const;
 
  private:
   struct Frame {
@@ -50,18 +56,29 @@ class CallPaths {
   };
   using Stack = std::vector<Frame>;
 
-  std::uint32_t child(std::uint32_t parent, Kind kind, std::uint32_t value);
+  std::uint32_t child(std::uint32_t parent, Kind kind, std::uint32_t value,
+                      std::uint32_t name = 0);
+  std::uint32_t function(std::uint32_t parent, LinearAddr at, const Context* context);
   void enter(Stack& stack, std::uint32_t node, std::uint32_t slot);
   Stack& stack_at(std::uint64_t stack, std::uint32_t level, std::uint32_t address_space);
   Stack& stack_of(const Step& step);
   Stack& stack_of_call(const Step& step, std::uint32_t slot);
   void begin_delivery(Stack& stack);
   void end_delivery(Stack& stack);
-  void call(const Step& step, std::uint32_t node);
+  void call(const Step& step, std::uint32_t node, const Context* next);
   void return_from(const Step& step);
 
   static std::uint64_t key(std::uint32_t parent, Kind kind, std::uint32_t value);
 
+  /// A function as it was looked up: its beginning, where it has a name, and that.
+  struct Place {
+    std::uint32_t begin = 0, name = 0;
+  };
+
+  const NameSource* names_;
+  std::vector<std::string> function_names_{""};
+  std::unordered_map<std::string, std::uint32_t> name_numbers_;
+  std::unordered_map<std::uint64_t, Place> places_;  ///< by address and address space
   std::vector<Node> nodes_{Node{}};
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> children_;
   std::unordered_map<std::uint64_t, Stack> stacks_;

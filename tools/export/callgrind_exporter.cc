@@ -4,14 +4,15 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string>
 
 #include "tools/export/profile_exporters.h"
 
 namespace citcat::tools {
 namespace {
 
-/// Functions are told apart by what they are and where, not by who called them.
-using Function = std::pair<CallPaths::Kind, std::uint32_t>;
+/// Functions are told apart by their names, not by who called them.
+using Function = std::string;
 
 struct Call {
   std::uint64_t times = 0, cost = 0;
@@ -21,20 +22,11 @@ struct Cost {
   std::map<Function, Call> calls;
 };
 
-Function function_of(const CallPaths::Node& node) { return {node.kind, node.value}; }
-
-std::string name_of(const Function& function) {
-  CallPaths::Node node;
-  node.kind = function.first;
-  node.value = function.second;
-  return CallPaths::name(node);
-}
-
 class CallgrindTool final : public ProfileTool {
  public:
   using ProfileTool::ProfileTool;
   std::unique_ptr<Tool> part() const override {
-    return part_of_profile<CallgrindTool>(file(), command());
+    return part_of_profile<CallgrindTool>(file(), command(), names());
   }
 
  private:
@@ -43,9 +35,10 @@ class CallgrindTool final : public ProfileTool {
     const std::vector<std::uint64_t> inclusive = inclusive_of(paths);
     for (std::uint32_t n = 1; n < paths.nodes().size(); ++n) {
       const CallPaths::Node& node = paths.nodes()[n];
-      costs[function_of(node)].self += node.self;
+      const Function function = paths.name(node);
+      costs[function].self += node.self;
       if (node.parent == CallPaths::kRoot) continue;
-      Call& call = costs[function_of(paths.nodes()[node.parent])].calls[function_of(node)];
+      Call& call = costs[paths.name(paths.nodes()[node.parent])].calls[function];
       call.times += node.entered;
       call.cost += inclusive[n];
     }
@@ -58,10 +51,10 @@ class CallgrindTool final : public ProfileTool {
 
   /// No source is known, so that every line is 0.
   void write_function(const Function& function, const Cost& cost) {
-    file().write(fmt::format("fl=recorded code\nfn={}\n0 {}\n", name_of(function), cost.self));
+    file().write(fmt::format("fl=recorded code\nfn={}\n0 {}\n", function, cost.self));
     for (const auto& [callee, call] : cost.calls) {
       file().write(
-          fmt::format("cfn={}\ncalls={} 0\n0 {}\n", name_of(callee), call.times, call.cost));
+          fmt::format("cfn={}\ncalls={} 0\n0 {}\n", callee, call.times, call.cost));
     }
   }
 };

@@ -12,7 +12,7 @@ class FoldedTool final : public ProfileTool {
  public:
   using ProfileTool::ProfileTool;
   std::unique_ptr<Tool> part() const override {
-    return part_of_profile<FoldedTool>(file(), command());
+    return part_of_profile<FoldedTool>(file(), command(), names());
   }
 
  private:
@@ -21,7 +21,7 @@ class FoldedTool final : public ProfileTool {
       if (paths.nodes()[n].self == 0) continue;
       std::string line;
       for (const std::uint32_t step : path_of(paths, n)) {
-        line += (line.empty() ? "" : ";") + CallPaths::name(paths.nodes()[step]);
+        line += (line.empty() ? "" : ";") + paths.name(paths.nodes()[step]);
       }
       file().write(fmt::format("{} {}\n", line, paths.nodes()[n].self));
     }

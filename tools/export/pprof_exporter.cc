@@ -43,7 +43,7 @@ class PprofTool final : public ProfileTool {
  public:
   using ProfileTool::ProfileTool;
   std::unique_ptr<Tool> part() const override {
-    return part_of_profile<PprofTool>(file(), command());
+    return part_of_profile<PprofTool>(file(), command(), names());
   }
 
  private:
@@ -64,7 +64,7 @@ class PprofTool final : public ProfileTool {
       std::vector<std::uint64_t> locations;
       for (std::uint32_t at = n; at != CallPaths::kRoot; at = paths.nodes()[at].parent) {
         locations.push_back(
-            functions.try_emplace(CallPaths::name(paths.nodes()[at]), functions.size() + 1)
+            functions.try_emplace(paths.name(paths.nodes()[at]), functions.size() + 1)
                 .first->second);
       }
       protozero::pbf_writer sample(profile, kSample);

@@ -14,8 +14,9 @@ namespace citcat::tools {
 
 class ProfileTool : public StepTool {
  public:
-  ProfileTool(ExportFile file, std::string command)
-      : file_(std::move(file)), command_(std::move(command)) {}
+  /// `names` may be null.
+  ProfileTool(ExportFile file, std::string command, const NameSource* names)
+      : file_(std::move(file)), command_(std::move(command)), names_(names), paths_(names) {}
 
  protected:
   /// Writes the whole profile; the file is finished afterwards.
@@ -24,9 +25,10 @@ class ProfileTool : public StepTool {
   const ExportFile& file() const { return file_; }
   /// What was run, for formats that name it.
   const std::string& command() const { return command_; }
+  const NameSource* names() const { return names_; }
 
  private:
-  void step(const Step& step) final { paths_.step(step); }
+  void step(const Step& step) final { paths_.step(step, context()); }
   void happened(const Happening& h) final { paths_.happened(h); }
   void end() final {
     write(paths_);
@@ -35,6 +37,7 @@ class ProfileTool : public StepTool {
 
   ExportFile file_;
   std::string command_;
+  const NameSource* names_;
   CallPaths paths_;
 };
 
@@ -46,11 +49,13 @@ std::vector<std::uint64_t> inclusive_of(const CallPaths& paths);
 /// make() of a row.
 template <class T>
 std::unique_ptr<Tool> make_profile(ToolOptions& options, const Setup& setup) {
-  return std::make_unique<T>(ExportFile(options, setup), options.text("command", "recording"));
+  return std::make_unique<T>(ExportFile(options, setup), options.text("command", "recording"),
+                             setup.names);
 }
 template <class T>
-std::unique_ptr<Tool> part_of_profile(const ExportFile& file, const std::string& command) {
-  return std::make_unique<T>(ExportFile(file.path()), command);
+std::unique_ptr<Tool> part_of_profile(const ExportFile& file, const std::string& command,
+                                      const NameSource* names) {
+  return std::make_unique<T>(ExportFile(file.path()), command, names);
 }
 
 inline constexpr const char* kProfileOptions =

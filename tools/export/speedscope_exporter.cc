@@ -14,7 +14,7 @@ class SpeedscopeTool final : public ProfileTool {
  public:
   using ProfileTool::ProfileTool;
   std::unique_ptr<Tool> part() const override {
-    return part_of_profile<SpeedscopeTool>(file(), command());
+    return part_of_profile<SpeedscopeTool>(file(), command(), names());
   }
 
  private:
@@ -28,7 +28,7 @@ class SpeedscopeTool final : public ProfileTool {
       if (node.self == 0) continue;
       Json sample = Json::array();
       for (const std::uint32_t step : path_of(paths, n)) {
-        const std::string name = CallPaths::name(paths.nodes()[step]);
+        const std::string name = paths.name(paths.nodes()[step]);
         const auto [frame, added] = frames.try_emplace(name, frames.size());
         if (added) names.push_back({{"name", name}});
         sample.push_back(frame->second);

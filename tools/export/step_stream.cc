@@ -36,6 +36,7 @@ void StepTotals::report(Report& out) const {
 }
 
 void StepTool::run(void* mine, const Execution& execution, const Context& context) {
+  context_ = &context;
   const auto& block = *static_cast<const StaticBlock*>(mine);
   const std::span<const Reference> references = execution.references();
   std::size_t at = 0;
@@ -99,6 +100,7 @@ void StepTool::tell_events() {
 }
 
 void StepTool::event(const MachineEvent& event, const Context& context) {
+  context_ = &context;
   // Only a delivery says where the run would have gone on. A step before another event is settled by
   // the instruction behind that.
   const bool tells = event.kind == MachineEvent::Kind::delivered &&
@@ -122,6 +124,7 @@ void StepTool::load(ByteReader&) {}
 void StepTool::report(Report& out) const {
   // What is written is no part of what the tool holds, and is written once.
   auto& self = const_cast<StepTool&>(*this);
+  self.context_ = nullptr;
   if (is_pending_) self.settle(pending_.behind(), pending_.position.instruction + 1);
   if (!ended_) self.end();
   self.ended_ = true;

@@ -87,6 +87,8 @@ class StepTool : public Tool {
   virtual void end() = 0;
   virtual void report_more(Report& /*out*/) const {}
   const StepTotals& totals() const { return totals_; }
+  /// Within step() and happened(): the run where the next step begins. Null for the last step.
+  const Context* context() const { return context_; }
 
  private:
   void add(const Execution& execution, std::uint32_t instruction, std::uint32_t iteration,
@@ -99,6 +101,7 @@ class StepTool : public Tool {
   std::vector<StepAccess> accesses_;  ///< of the pending one
   std::vector<Happening> events_;     ///< behind the pending one
   StepTotals totals_;
+  const Context* context_ = nullptr;
   bool ended_ = false;
 };
 
