@@ -21,13 +21,14 @@ extern const Command kSlimCommand;
 extern const Command kCheckpointCommand;
 extern const Command kPlaceCommand;
 extern const Command kExplainCommand;
+extern const Command kDebugCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
       &kRecordCommand,  &kImportCommand,     &kReplayCommand, &kMergeCommand,
       &kCatCommand,     &kVerifyCommand,     &kInfoCommand,   &kDumpCommand,
       &kConvertCommand, &kLintCommand,       &kCheckCommand,  &kRepairCommand,
-      &kSlimCommand,    &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand,
+      &kSlimCommand,    &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand, &kDebugCommand,
   };
   return commands;
 }

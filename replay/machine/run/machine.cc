@@ -64,6 +64,12 @@ std::uint32_t Machine::next_linear() const {
   return begun ? cpu_.linear : cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
 }
 
+std::optional<PhysAddr> Machine::find(LinearAddr address) const {
+  const auto found = cpu_.mmu.peek(address, Access::read, false);
+  if (!found) return std::nullopt;
+  return found->frame + address.offset_in_page();
+}
+
 MachineStats Machine::stats() const {
   MachineStats stats = cpu_.stats;
   stats.decoded = units_->code.decoded() + units_->fast.blocks().decoded();
