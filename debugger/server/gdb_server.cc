@@ -195,7 +195,9 @@ void GdbServer::send_memory(const Request& request) {
   const auto bytes =
       target_.read(linear(request.address), std::min<std::uint64_t>(request.length, kMost));
   if (bytes.empty() && request.length != 0) {
-    return refuse("nothing is mapped there, or no evidence tells what it holds");
+    // Nothing is mapped there, or no evidence tells what it holds. Of reading gdb understands
+    // numbers only: EFAULT.
+    return connection_.send("E0e");
   }
   connection_.send(hex_of(bytes));
 }
@@ -314,6 +316,8 @@ void GdbServer::send_stop(const MoveEnd& end) {
   }
   const RegisterView view = target_.registers();
   for (const std::size_t r : {RegisterFile::kEip, RegisterFile::kEsp, RegisterFile::kEbp}) {
+    // Here gdb takes nothing for unknown; it asks for what is not there.
+    if (!target_.register_file().value(r, view)) continue;
     stop_ += fmt::format("{:02x}:{};", r, register_hex(r, view));
   }
   stop_ += "thread:1;";

@@ -147,15 +147,18 @@ std::string Monitor::next_instruction_text() const {
 std::string Monitor::nest(const Interrupt& interrupt) {
   ReplayTimeline& timeline = target_.timeline();
   const Position from = instructions_before(timeline.position(), kNestReach);
-  InterruptNest nest;
+  InterruptNest nest(timeline.machine());
   if (!timeline.tell(from, timeline.moment(), nest, false, interrupt)) return "interrupted\n";
+  const std::uint32_t cr3 = timeline.registers().cr3;
   std::string text;
   for (const InterruptNest::Entered& entered : nest.entered()) {
-    text += fmt::format("  in {}, entered at instruction {}\n", event_name(entered.event),
-                        position_text(entered.at));
+    const bool elsewhere = entered.cr3 != cr3;
+    text += fmt::format("  in {}, entered at instruction {}{}\n", event_name(entered.event),
+                        position_text(entered.at),
+                        elsewhere ? fmt::format(" (with CR3 {:08x})", entered.cr3) : "");
   }
-  if (text.empty()) text = "  in no interrupt or exception";
-  else text.pop_back();
+  if (text.empty()) text = "  in no interrupt or exception\n";
+  text.pop_back();
   if (from != Position{}) text += fmt::format(" (looked back {} instructions)", kNestReach);
   return text + "\n";
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 
 namespace citcat {
@@ -91,16 +92,54 @@ void EventLog::address_space(std::uint32_t cr3, Position now) {
   lines_.push_back({now, fmt::format("CR3 = {:08x}", cr3)});
 }
 
+/// Where the handler is going to find its return address: SDM vol. 3, 6.12.1 and figure 20-4, and
+/// in real mode 20.1.4. The stack of another level is in the task segment (7.2.1).
+LinearAddr InterruptNest::frame_of(const DeliveredEvent& event) const {
+  constexpr std::uint32_t kVirtual8086 = 1u << 17;
+  const CpuState cpu = machine_.save();
+  constexpr std::uint16_t kBig = 1u << 14;
+  const std::uint32_t ss = cpu.segment[kSs].base;
+  const std::uint32_t bits = (cpu.segment[kSs].attributes & kBig) != 0 ? 0xffffffff : 0xffff;
+  if ((cpu.cr0 & 1) == 0) return LinearAddr{ss + ((cpu.gpr[kEsp] - 6) & bits)};
+  const auto word_at = [&](std::uint32_t linear, unsigned bytes) {
+    std::uint32_t value = 0;
+    for (unsigned i = 0; i < bytes; ++i) {
+      const auto at = machine_.find(LinearAddr{linear + i});
+      const auto byte = at ? machine_.memory().defined_byte(*at) : std::nullopt;
+      value |= std::uint32_t{byte.value_or(0)} << 8 * i;
+    }
+    return value;
+  };
+  // Bit 11 of the second dword of a gate: it is of 32 bits. Bits 13 and 14 of a code descriptor: DPL.
+  const std::uint32_t gate = word_at(cpu.idtr.base + event.vector * 8u + 4, 4);
+  const std::uint32_t size = (gate & 1u << 11) != 0 ? 4 : 2;
+  const std::uint32_t selector = word_at(cpu.idtr.base + event.vector * 8u + 2, 2);
+  const std::uint32_t table = (selector & 4) != 0 ? cpu.ldtr.base : cpu.gdtr.base;
+  const std::uint32_t level = word_at(table + (selector & ~7u) + 4, 4) >> 13 & 3;
+  const bool v86 = (cpu.eflags & kVirtual8086) != 0;
+  const std::uint32_t now = v86 ? 3 : cpu.segment[kCs].selector & 3;
+  if (level >= now) return LinearAddr{ss + ((cpu.gpr[kEsp] - 3 * size) & bits)};
+  const bool wide_task = (cpu.tr.attributes & 8) != 0;
+  const std::uint32_t top = wide_task ? word_at(cpu.tr.base + 4 + 8 * level, 4)
+                                      : word_at(cpu.tr.base + 2 + 4 * level, 2);
+  return LinearAddr{top - (v86 ? 9 : 5) * size};
+}
+
 void InterruptNest::delivered(const DeliveredEvent& event, Position now) {
-  entered_.push_back({event, now});
+  entered_.push_back({event, now, machine_.engine().cr(3), frame_of(event)});
 }
 
 void InterruptNest::instruction(const ExecutedInstruction& e, Position) {
-  if (e.info->kind != InstructionClass::iret && e.info->kind != InstructionClass::rsm) return;
-  if (entered_.empty()) {
+  const bool rsm = e.info->kind == InstructionClass::rsm;
+  if (e.info->kind != InstructionClass::iret && !rsm) return;
+  auto ended = std::find_if(entered_.rbegin(), entered_.rend(), [&](const Entered& entered) {
+    const bool smi = entered.event.kind == DeliveredEvent::Kind::smi;
+    return smi || rsm ? smi && rsm : e.ea_count != 0 && entered.frame.value == e.ea[0];
+  });
+  if (ended == entered_.rend()) {
     ++entered_before_;
   } else {
-    entered_.pop_back();
+    entered_.erase(std::next(ended).base());
   }
 }
 

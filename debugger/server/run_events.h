@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 
 namespace citcat {
@@ -32,12 +33,19 @@ class EventLog final : public Observer {
   std::vector<std::pair<Position, std::string>> lines_;
 };
 
-/// Deliveries whose handler has not returned, the outermost first.
+/// Deliveries whose handler has not returned, the one entered first in front. Handlers of other
+/// processes may wait among them: which one an IRET ends is told by where the frame lies that it
+/// takes. A task that an interrupt entered through a task gate is not followed.
 class InterruptNest final : public Observer {
  public:
+  /// The machine that is told of; it must outlive the object.
+  explicit InterruptNest(const Machine& machine) : machine_(machine) {}
+
   struct Entered {
     DeliveredEvent event;
     Position at;
+    std::uint32_t cr3 = 0;
+    LinearAddr frame;  ///< of the return address
   };
   void delivered(const DeliveredEvent& event, Position now) override;
   void instruction(const ExecutedInstruction& e, Position now) override;
@@ -47,6 +55,9 @@ class InterruptNest final : public Observer {
   std::uint64_t entered_before() const { return entered_before_; }
 
  private:
+  LinearAddr frame_of(const DeliveredEvent& event) const;
+
+  const Machine& machine_;
   std::vector<Entered> entered_;
   std::uint64_t entered_before_ = 0;
 };

@@ -114,7 +114,7 @@ void StopJudge::fetch(PhysAddr a, std::uint32_t size, Position now) {
   if (tells_each(now)) observer_->fetch(a, size, now);
   delivering_.reset();
   if (!looks()) return;
-  instruction_ = LinearAddr{machine_->next_linear()};
+  instruction_ = next();
   // Going on with a REP is not to begin it.
   if (now.iteration != 0) return;
   if (!std::binary_search(search_.stops->code.begin(), search_.stops->code.end(), instruction_)) return;
@@ -131,6 +131,9 @@ void StopJudge::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKin
                       Position now) {
   if (tells_each(now)) observer_->write(a, bytes, kind, now);
   if (!looks()) return;
+  // A handler's first instruction is walked for before it is told of.
+  if (kind == AccessKind::walk && delivering_ && next() != interrupted_) delivering_.reset();
+  if (!delivering_) instruction_ = next();
   access(StopHit::Kind::write, a, static_cast<std::uint32_t>(bytes.size()), kind,
          delivering_.value_or(moment(now)));
 }
@@ -151,7 +154,10 @@ void StopJudge::delivered(const DeliveredEvent& event, Position now) {
   if (tells(now)) observer_->delivered(event, now);
   if (search_.stops == nullptr) return;
   // A fault while another is delivered belongs to the same place.
-  if (!delivering_) delivering_ = moment(now);
+  if (!delivering_) {
+    delivering_ = moment(now);
+    interrupted_ = next();
+  }
   ++deliveries_;
 }
 
