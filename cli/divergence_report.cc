@@ -11,7 +11,7 @@ nlohmann::ordered_json divergence_json(const std::optional<Divergence>& divergen
   json["position"] = d.position.instruction;
   json["iteration"] = d.position.iteration;
   json["linear"] = nullptr;
-  if (d.linear) json["linear"] = *d.linear;
+  if (d.linear) json["linear"] = d.linear->value;
   json["transaction"] = nullptr;
   if (d.transaction != kNoTransaction) json["transaction"] = d.transaction;
   json["reason"] = d.reason;

@@ -27,7 +27,7 @@ bool ReadData::complete(BusTransaction& t) {
   }
   bool known = true;
   for (std::uint32_t i = 0; i < t.size; ++i) {
-    const auto byte = memory_.byte(t.address + i);
+    const auto byte = memory_.byte(t.address.plus32(i));
     known &= byte.has_value();
     t.data[i] = byte.value_or(0);
   }

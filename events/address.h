@@ -1,11 +1,18 @@
 #pragma once
 // Addresses are types, so that the compiler finds the classic mistake of this field: mixing what
-// the bus shows (physical), what the program meant (linear) and what it wrote (segment:offset).
+// the bus shows (physical) and what the program meant (linear). What a program writes is an offset
+// in a segment, and no address before linear32() has made it one.
+//
+// Arithmetic says of how many bits the machine's addresses are. Those of every machine that is
+// replayed so far have 32, and go on from the last one to 0: plus32(), minus32(). There is no plain
+// + or -, which would hide the places that rely on that.
 
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+
+#include "formats/io/error.h"
 
 namespace citcat {
 
@@ -13,45 +20,71 @@ namespace citcat {
 inline constexpr std::uint32_t kPageSize = 4096;
 inline constexpr std::uint32_t kPageMask = kPageSize - 1;
 
+/// A byte's address in `Space`, which keeps addresses of different meaning apart.
+template <class Space>
+struct Address {
+  using PageNumber = typename Space::PageNumber;
+
+  std::uint64_t value = 0;
+
+  constexpr auto operator<=>(const Address&) const = default;
+
+  constexpr PageNumber page() const { return static_cast<PageNumber>(value / kPageSize); }
+  constexpr std::uint32_t offset_in_page() const { return offset_in(kPageSize); }
+  constexpr Address page_begin() const { return begin_of(kPageSize); }
+  // The same of any naturally aligned block of `bytes`, a power of two: a bus word, a line, ...
+  constexpr std::uint32_t offset_in(std::uint32_t bytes) const { return low32() & (bytes - 1); }
+  constexpr Address begin_of(std::uint32_t bytes) const { return {value - offset_in(bytes)}; }
+
+  /// `bytes` further on; 0 follows the last address of 32 bits.
+  constexpr Address plus32(std::uint32_t bytes) const { return {low32() + bytes}; }
+  /// How many bytes it lies behind `base`, counted on from the last address of 32 bits to 0.
+  constexpr std::uint32_t minus32(Address base) const { return low32() - base.low32(); }
+  /// One of the `size` bytes from `begin` on, which may go on from the last address of 32 bits to
+  /// 0.
+  constexpr bool is_within32(Address begin, std::size_t size) const {
+    return minus32(begin) < size;
+  }
+  /// What address lines carry of it of which only those in `lines` are there.
+  constexpr Address masked32(std::uint32_t lines) const { return {value & lines}; }
+  /// The address in a machine of 32 address bits, without a check.
+  constexpr std::uint32_t low32() const { return static_cast<std::uint32_t>(value); }
+  /// The address for a field of 32 bits. Throws InternalError where it has more.
+  constexpr std::uint32_t u32() const {
+    CITCAT_ASSERT(value <= 0xffffffff);
+    return low32();
+  }
+};
+
+struct PhysicalSpace {
+  using PageNumber = std::uint32_t;  ///< of the page frame: enough for 16 TiB
+};
+struct LinearSpace {
+  using PageNumber = std::uint64_t;
+};
+
 /// Physical byte address, after the A20 gate; what the processor's pins carry. 32-bit machines:
 /// PAE addresses beyond 4 GiB are not supported and are refused where they would arise.
-struct PhysAddr {
-  std::uint32_t value = 0;
-  constexpr auto operator<=>(const PhysAddr&) const = default;
-  constexpr std::uint32_t page() const { return value / kPageSize; }
-  constexpr std::uint32_t offset_in_page() const { return value & kPageMask; }
-  constexpr PhysAddr operator+(std::uint32_t n) const { return PhysAddr{value + n}; }
-};
+using PhysAddr = Address<PhysicalSpace>;
+/// Linear address: after segmentation, before paging.
+using LinearAddr = Address<LinearSpace>;
 
-/// Whether ranges of `size` and `other` bytes have a byte in common. They may go past the last
-/// address, to the first.
-constexpr bool overlap(PhysAddr a, std::uint32_t size, PhysAddr b, std::uint32_t other) {
-  return a.value - b.value < other || b.value - a.value < size;
+/// Where `offset` lies in a segment at `base`, in a machine of 32 address bits.
+constexpr LinearAddr linear32(std::uint32_t base, std::uint32_t offset) {
+  return LinearAddr{base}.plus32(offset);
 }
 
-/// Linear address: after segmentation, before paging.
-struct LinearAddr {
-  std::uint32_t value = 0;
-  constexpr auto operator<=>(const LinearAddr&) const = default;
-  constexpr std::uint32_t page() const { return value / kPageSize; }
-  constexpr std::uint32_t offset_in_page() const { return value & kPageMask; }
-  constexpr LinearAddr operator+(std::uint32_t n) const { return LinearAddr{value + n}; }
-};
-
-/// Selector and offset, as a program names memory.
-struct SegOff {
-  std::uint16_t selector = 0;
-  std::uint32_t offset = 0;
-  constexpr auto operator<=>(const SegOff&) const = default;
-};
+/// Whether ranges of `size` and `other` bytes have a byte in common. They may go on from the last
+/// address of 32 bits to 0.
+template <class Space>
+constexpr bool overlap(Address<Space> a, std::uint32_t size, Address<Space> b,
+                       std::uint32_t other) {
+  return a.is_within32(b, other) || b.is_within32(a, size);
+}
 
 }  // namespace citcat
 
-template <>
-struct std::hash<citcat::PhysAddr> {
-  std::size_t operator()(citcat::PhysAddr a) const noexcept { return a.value; }
-};
-template <>
-struct std::hash<citcat::LinearAddr> {
-  std::size_t operator()(citcat::LinearAddr a) const noexcept { return a.value; }
+template <class Space>
+struct std::hash<citcat::Address<Space>> {
+  std::size_t operator()(citcat::Address<Space> a) const noexcept { return a.value; }
 };

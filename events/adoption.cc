@@ -12,7 +12,7 @@ void write_adoptions(ByteWriter& out, const std::vector<Adoption>& adoptions) {
     out.varint(a.position.instruction - before);
     out.varint(a.position.iteration);
     out.u8(a.at_store ? 1 : 0);
-    out.u32(a.address.value);
+    out.u32(a.address.u32());
     out.u8(a.value);
     before = a.position.instruction;
   }

@@ -26,7 +26,7 @@ auto find_transaction(std::vector<Event>& events, std::uint64_t transaction) {
 std::function<void(Recording&)> set_memory(const Hint& hint, Recording& recording) {
   std::vector<std::pair<PhysAddr, std::optional<std::uint8_t>>> before;
   for (std::uint32_t i = 0; i < hint.data.size(); ++i) {
-    const PhysAddr at = hint.address + i;
+    const PhysAddr at = hint.address.plus32(i);
     before.emplace_back(at, recording.image.byte(at));
     recording.image.set(at, hint.data[i]);
   }
@@ -143,7 +143,7 @@ std::function<void(Recording&)> adopt_result(const Hint& hint, Recording& record
   const auto n = static_cast<std::ptrdiff_t>(hint.data.size());
   std::vector<Adoption> added;
   for (std::uint32_t b = 0; b < hint.data.size(); ++b) {
-    added.push_back({hint.position, !hint.write_back, hint.address + b, hint.data[b]});
+    added.push_back({hint.position, !hint.write_back, hint.address.plus32(b), hint.data[b]});
   }
   adoptions.insert(at, added.begin(), added.end());
   return [i, n](Recording& r) {

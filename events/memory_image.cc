@@ -47,7 +47,7 @@ void MemoryImage::set_in_pages(PhysAddr address, std::span<const std::uint8_t> b
     target.valid.set(offset, n);
     bytes = bytes.subspan(n);
     // Beyond the last byte of the address space the processor's addresses wrap to 0.
-    address = address + n;
+    address = address.plus32(n);
   }
 }
 

@@ -71,7 +71,7 @@ std::optional<std::vector<std::uint8_t>> value_bytes(std::string_view text) {
 
 bool OnChipMarker::shown_by(const BusTransaction& t) const {
   if (t.op != row_of(kind).op || t.has(kWriteBack)) return false;
-  const std::uint32_t offset = address - t.address.value;
+  const std::uint32_t offset = address.minus32(t.address);
   const std::size_t wanted = bytes ? bytes->size() : 1;
   if (offset >= t.size || t.size - offset < wanted) return false;
   return !bytes || std::equal(bytes->begin(), bytes->end(), t.data.begin() + offset);
@@ -90,7 +90,7 @@ OnChipMarker parse_on_chip_marker(std::string_view text) {
   if (!address) refuse(text);
   marker.vector = static_cast<std::uint8_t>(*vector);
   marker.kind = row->kind;
-  marker.address = *address;
+  marker.address = PhysAddr{*address};
   if (text.ends_with(':')) refuse(text);
   if (rest.empty()) return marker;
   marker.bytes = value_bytes(rest);
@@ -102,7 +102,7 @@ std::string on_chip_marker_text(const OnChipMarker& marker) {
   char text[48];
   std::snprintf(text, sizeof text, "%02x=%.*s:%x", marker.vector,
                 static_cast<int>(row_of(marker.kind).name.size()), row_of(marker.kind).name.data(),
-                marker.address);
+                marker.address.u32());
   std::string result = text;
   if (!marker.bytes) return result;
   result += ':';

@@ -20,7 +20,7 @@ struct OnChipMarker {
 
   std::uint8_t vector = 0;
   Kind kind = Kind::io_write;
-  std::uint32_t address = 0;                       ///< port, or physical address
+  PhysAddr address;                                ///< physical address, or port
   std::optional<std::vector<std::uint8_t>> bytes;  ///< all that is there; nothing: whatever it is
 
   bool shown_by(const BusTransaction& t) const;

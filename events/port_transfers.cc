@@ -22,23 +22,23 @@ bool PortBus::may_transfer(std::uint32_t port, std::uint32_t size, std::uint32_t
   return false;
 }
 
-bool PortAccess::is_at(std::uint32_t address, std::uint32_t offset) const {
+bool PortAccess::is_at(PhysAddr address, std::uint32_t offset) const {
   const std::uint32_t at = port_ + offset;
-  return address == at || address == (at & 0xffff);
+  return address.value == at || address.value == (at & 0xffff);
 }
 
 /// Where an access begins that is not whole.
-std::optional<std::uint32_t> PortAccess::begin(std::uint32_t address) const {
-  if (address == port_) return 0;
+std::optional<std::uint32_t> PortAccess::begin(PhysAddr address) const {
+  if (address.value == port_) return 0;
   const std::uint32_t below = bytes_below_dword(port_, size_);
   if (bus_.upper_first() && below != 0 && is_at(address, below)) return below;
   return std::nullopt;
 }
 
-std::optional<std::uint32_t> PortAccess::take(std::uint32_t address, std::uint32_t size) {
+std::optional<std::uint32_t> PortAccess::take(PhysAddr address, std::uint32_t size) {
   if (complete()) return std::nullopt;
   if (!begun()) {
-    if (address == port_ && size == size_) {
+    if (address.value == port_ && size == size_) {
       taken_ = size;
       return 0;
     }

@@ -49,17 +49,17 @@ class PortAccess {
   PortAccess(const PortBus& bus, std::uint16_t port, std::uint32_t size)
       : bus_(bus), port_(port), size_(size) {}
 
-  /// The next transaction of the same direction: the offset of its bytes in the access, or nothing
-  /// where it is no part of the access that can come here. A part behind port FFFF is at 10000, as
-  /// an 80286 shows it, or at 0.
-  std::optional<std::uint32_t> take(std::uint32_t address, std::uint32_t size);
+  /// The next transaction of the same direction, with its address on the bus: the offset of its
+  /// bytes in the access, or nothing where it is no part of the access that can come here. A part
+  /// behind port FFFF is at 10000, as an 80286 shows it, or at 0.
+  std::optional<std::uint32_t> take(PhysAddr address, std::uint32_t size);
   bool complete() const { return taken_ == size_; }
   /// Some of it has been taken.
   bool begun() const { return taken_ != 0; }
 
  private:
-  bool is_at(std::uint32_t address, std::uint32_t offset) const;
-  std::optional<std::uint32_t> begin(std::uint32_t address) const;
+  bool is_at(PhysAddr address, std::uint32_t offset) const;
+  std::optional<std::uint32_t> begin(PhysAddr address) const;
 
   const PortBus& bus_;
   std::uint32_t port_;

@@ -23,8 +23,8 @@ std::optional<std::uint32_t> SmbaseSearch::add(const BusTransaction& t) {
   const bool stores = (t.op == BusOp::data_write && !t.has(kWriteBack)) ||
                       (t.op == BusOp::data_read && t.has(kStoreFill));
   if (stores) {
-    lowest_ = std::min(lowest_, t.address.value);
-    highest_ = std::max(highest_, t.address.value + t.size - 1U);
+    lowest_ = std::min(lowest_, t.address.low32());
+    highest_ = std::max(highest_, t.address.low32() + t.size - 1U);
     if (highest_ - lowest_ >= kSavedBytes) left_ = 0;
     return std::nullopt;
   }
@@ -33,7 +33,7 @@ std::optional<std::uint32_t> SmbaseSearch::add(const BusTransaction& t) {
     if (t.op == BusOp::smi || t.op == BusOp::nmi || t.op == BusOp::interrupt_acknowledge) left_ = 0;
     return std::nullopt;
   }
-  const std::uint32_t base = t.address.value - kHandler;
+  const std::uint32_t base = t.address.low32() - kHandler;
   const bool saved = lowest_ <= highest_ && lowest_ - base >= kLowestSaved &&
                      lowest_ - base <= kHighestSaved && highest_ - base <= kHighestSaved;
   if (!saved) return std::nullopt;

@@ -30,7 +30,7 @@ class SmmEntryDetector {
   std::optional<Entry> add(const BusTransaction& t, const Position& position,
                            const BusAnchor& before) {
     if (t.op == BusOp::data_write) {
-      if (count_ == 0 && (t.address.value & kPageMask) != kLastWord) [[likely]]
+      if (count_ == 0 && t.address.offset_in_page() != kLastWord) [[likely]]
         return std::nullopt;
       return save(t, position, before);
     }

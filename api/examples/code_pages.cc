@@ -13,7 +13,7 @@ struct CodePages final : citcat::Observer {
   explicit CodePages(std::uint64_t first) : from(first) {}
   citcat::Wants wants() const override { return {.instructions = true}; }
   void instruction(const citcat::ExecutedInstruction& executed, citcat::Position now) override {
-    if (now.instruction >= from) ++count[executed.physical.value >> 12];
+    if (now.instruction >= from) ++count[executed.physical.page()];
   }
   std::uint64_t from;
   std::map<std::uint32_t, std::uint64_t> count;

@@ -21,12 +21,12 @@ constexpr SpecialCycle kSpecialCycles[] = {
     {1u << 2, BusOp::halt, 0},
     {1u << 3, BusOp::flush, 2},
 };
-constexpr std::uint32_t kStopGrantAddress = 0x10;
+constexpr std::uint32_t kStopGrantLine = 0x10;  ///< of the address: A4
 
 /// The special cycle, or nullopt for one that is none of the processor's doing as a program sees it
 /// (stop grant, flush acknowledge).
-inline std::optional<SpecialCycle> special_cycle(unsigned enables, std::uint32_t address) {
-  if ((address & kStopGrantAddress) != 0) return std::nullopt;
+inline std::optional<SpecialCycle> special_cycle(unsigned enables, PhysAddr address) {
+  if ((address.value & kStopGrantLine) != 0) return std::nullopt;
   for (const SpecialCycle& cycle : kSpecialCycles)
     if (cycle.enables == enables) return cycle;
   return std::nullopt;
@@ -34,8 +34,8 @@ inline std::optional<SpecialCycle> special_cycle(unsigned enables, std::uint32_t
 
 /// Address of item `index` of a burst of `item_bytes` each: lines are filled in interleaved order,
 /// 0 4 8 C, 4 0 C 8, 8 C 0 4, C 8 4 0 (Intel patent US5255378; Pentium the same with 8 bytes).
-constexpr std::uint32_t burst_address(std::uint32_t start, unsigned index, unsigned item_bytes) {
-  return start ^ (index * item_bytes);
+constexpr PhysAddr burst_address(PhysAddr start, unsigned index, unsigned item_bytes) {
+  return PhysAddr{start.value ^ index * item_bytes};
 }
 
 }  // namespace citcat

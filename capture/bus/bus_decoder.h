@@ -25,7 +25,7 @@ struct PinCycle {
   BusOp op = BusOp::code_read;
   std::uint64_t begin = 0;  ///< sample in which status and address appeared
   std::uint64_t end = 0;    ///< sample from which the data was taken
-  std::uint32_t address = 0;
+  PhysAddr address;         ///< or port
   std::uint64_t data = 0;
   std::uint8_t lanes = 1;  ///< bit i: data byte i was driven
   std::uint32_t wait_clocks = 0;

@@ -76,7 +76,7 @@ class BusOutput {
 
 /// The bytes `lanes` (bit i: byte i of the bus word) as one transaction at `word` address, their
 /// values from `data`. The lanes must be one run.
-inline BusTransaction lanes_transaction(CycleKind kind, std::uint32_t word, unsigned lanes,
+inline BusTransaction lanes_transaction(CycleKind kind, PhysAddr word, unsigned lanes,
                                         std::uint64_t data, std::uint64_t clock) {
   BusTransaction transaction;
   transaction.op = op_of(kind);
@@ -84,7 +84,7 @@ inline BusTransaction lanes_transaction(CycleKind kind, std::uint32_t word, unsi
   transaction.flags = kClockKnown;
   unsigned first = 0;
   while (((lanes >> first) & 1) == 0) ++first;
-  transaction.address = PhysAddr{word + first};
+  transaction.address = word.plus32(first);
   for (unsigned lane = first; lane < 8 && ((lanes >> lane) & 1) != 0; ++lane)
     transaction.data[transaction.size++] = static_cast<std::uint8_t>(data >> (8 * lane));
   return transaction;

@@ -20,8 +20,8 @@ constexpr std::uint32_t kHaltAddress = 2;
 struct AddressPhase {
   Kind kind = Kind::none;
   std::uint64_t clock = 0;
-  std::uint32_t word = 0;  ///< address of the bus word
-  unsigned lanes = 0;      ///< enabled bytes
+  PhysAddr word;       ///< address of the bus word
+  unsigned lanes = 0;  ///< enabled bytes
 };
 
 /// Groups clock periods into bus states, finds address phases and the ends of data phases.
@@ -131,14 +131,14 @@ class Decoder16 final : public StateDecoder {
     const auto address = static_cast<std::uint32_t>(address_(sample));
     const bool high = ((control >> 4) & 1) == 0;
     const bool low = is_286_ ? (address & 1) == 0 : ((control >> 3) & 1) == 0;
-    phase.word = is_286_ ? address & ~1u : address << 1;
+    phase.word = PhysAddr{is_286_ ? address & ~1u : address << 1};
     phase.lanes = (low ? 1u : 0u) | (high ? 2u : 0u);
     const bool moves_data =
         phase.kind != Kind::special && phase.kind != Kind::interrupt_acknowledge;
     if (moves_data && phase.lanes == 0)
       throw FormatError(
           name(), clock,
-          "expected a bus cycle to move a byte, found none enabled at " + hex(phase.word, 6));
+          "expected a bus cycle to move a byte, found none enabled at " + hex(phase.word.value, 6));
     return phase;
   }
 
@@ -152,7 +152,7 @@ class Decoder16 final : public StateDecoder {
     if (phase.kind == Kind::interrupt_acknowledge) {
       output_.push_acknowledge(phase.clock, static_cast<std::uint8_t>(data));
     } else if (phase.kind == Kind::special) {
-      const bool halt = (phase.word & 2) == kHaltAddress;
+      const bool halt = (phase.word.low32() & 2) == kHaltAddress;
       output_.push_special(halt ? BusOp::halt : BusOp::shutdown, phase.clock);
     } else {
       output_.push(lanes_transaction(phase.kind, phase.word, phase.lanes, data, phase.clock));
@@ -186,7 +186,7 @@ class Decoder386Dx final : public StateDecoder {
     AddressPhase phase;
     phase.clock = clock;
     phase.kind = kDefinition386[control & 7];
-    phase.word = static_cast<std::uint32_t>(address_(sample) << 2);
+    phase.word = PhysAddr{static_cast<std::uint32_t>(address_(sample) << 2)};
     phase.lanes = static_cast<unsigned>(~control >> 3) & 15;
     if (phase.kind == Kind::none || !is_one_run(phase.lanes))
       throw FormatError(name(), clock,

@@ -95,18 +95,18 @@ class Decoder486 final : public ClockedDecoder {
   struct Cycle {
     Kind kind = Kind::none;
     std::uint64_t clock = 0;
-    std::uint32_t word = 0;   ///< of the item being transferred
-    std::uint32_t start = 0;  ///< of the first item
-    unsigned index = 0;       ///< of that item in the burst
-    unsigned remaining = 0;   ///< its bytes still to come
-    unsigned items = 0;       ///< ready pulses so far
-    bool fillable = false;    ///< a read of memory
+    PhysAddr word;           ///< of the item being transferred
+    PhysAddr start;          ///< of the first item
+    unsigned index = 0;      ///< of that item in the burst
+    unsigned remaining = 0;  ///< its bytes still to come
+    unsigned items = 0;      ///< ready pulses so far
+    bool fillable = false;   ///< a read of memory
   };
   /// A line being filled, by one burst or by several cycles.
   struct Fill {
     Kind kind = Kind::none;
     std::uint64_t clock = 0;
-    std::uint32_t start = 0;
+    PhysAddr start;
     unsigned index = 0;      ///< item being transferred
     unsigned remaining = 0;  ///< its bytes still to come
     std::array<std::uint8_t, kLineBytes> data{};
@@ -121,7 +121,7 @@ class Decoder486 final : public ClockedDecoder {
     Cycle cycle;
     cycle.kind = kDefinition486[control & 7];
     cycle.clock = period.begin;
-    cycle.word = cycle.start = static_cast<std::uint32_t>(address_(period.last) << 2);
+    cycle.word = cycle.start = PhysAddr{static_cast<std::uint32_t>(address_(period.last) << 2)};
     cycle.remaining = static_cast<unsigned>(~control >> kBe0) & kAllLanes;
     cycle.fillable = cycle.kind == Kind::code_read || cycle.kind == Kind::data_read;
     const bool moves = cycle.kind != Kind::special && cycle.kind != Kind::interrupt_acknowledge;
@@ -189,10 +189,10 @@ class Decoder486 final : public ClockedDecoder {
 
   void transfer_fill(std::uint64_t data, std::uint64_t control) {
     const unsigned lanes = moved_lanes(fill_->remaining, control);
-    const std::uint32_t word = burst_address(fill_->start, fill_->index, kItemBytes);
+    const PhysAddr word = burst_address(fill_->start, fill_->index, kItemBytes);
     for (unsigned lane = 0; lane < kItemBytes; ++lane)
       if (((lanes >> lane) & 1) != 0)
-        fill_->data[(word & (kLineBytes - 1)) + lane] =
+        fill_->data[word.offset_in(kLineBytes) + lane] =
             static_cast<std::uint8_t>(data >> (8 * lane));
     fill_->remaining &= ~lanes;
     if (fill_->remaining != 0) return;
@@ -203,14 +203,14 @@ class Decoder486 final : public ClockedDecoder {
   /// A whole line is one transaction; of a fill that never ended, each item is one.
   void release_fill() {
     if (!fill_) return;
-    const std::uint32_t line = fill_->start & ~(kLineBytes - 1);
+    const PhysAddr line = fill_->start.begin_of(kLineBytes);
     BusTransaction transaction;
     transaction.op = op_of(fill_->kind);
     transaction.clock = fill_->clock;
     transaction.flags = kClockKnown;
     if (fill_->index == kItems) {
       transaction.flags |= kLine;
-      transaction.address = PhysAddr{line};
+      transaction.address = line;
       transaction.size = kLineBytes;
       std::copy(fill_->data.begin(), fill_->data.end(), transaction.data.begin());
       output_.push(transaction);
@@ -218,10 +218,10 @@ class Decoder486 final : public ClockedDecoder {
       transaction.flags |= kUncacheable;
       transaction.size = kItemBytes;
       for (unsigned i = 0; i < fill_->index; ++i) {
-        const std::uint32_t word = burst_address(fill_->start, i, kItemBytes);
-        transaction.address = PhysAddr{word};
+        const PhysAddr word = burst_address(fill_->start, i, kItemBytes);
+        transaction.address = word;
         for (unsigned lane = 0; lane < kItemBytes; ++lane)
-          transaction.data[lane] = fill_->data[(word & (kLineBytes - 1)) + lane];
+          transaction.data[lane] = fill_->data[word.offset_in(kLineBytes) + lane];
         output_.push(transaction);
       }
     }

@@ -93,7 +93,7 @@ class Decoder8086Max final : public ClockedDecoder {
     cycle_ = {};
     cycle_.op = op_of_status(status);
     cycle_.begin = period.begin;
-    cycle_.address = static_cast<std::uint32_t>(address_(period.first));
+    cycle_.address = PhysAddr{static_cast<std::uint32_t>(address_(period.first))};
     cycle_.interrupt_request = ((control >> 5) & 1) != 0;
     const bool high_lane = wide_ && ((control >> 6) & 1) == 0;  // BHE is active low
     cycle_.lanes = lanes(high_lane, period);
@@ -104,7 +104,7 @@ class Decoder8086Max final : public ClockedDecoder {
     transaction.clock = cycle_.begin;
     transaction.flags = kClockKnown;
     if (cycle_.op != BusOp::interrupt_acknowledge && cycle_.op != BusOp::halt) {
-      transaction.address = PhysAddr{cycle_.address};
+      transaction.address = cycle_.address;
       transaction.size = cycle_.lanes == 3 ? 2 : 1;
     }
     tracker_.begin_cycle(transaction);
@@ -113,7 +113,7 @@ class Decoder8086Max final : public ClockedDecoder {
   /// Which bytes of the bus take part (Intel 8086 data sheet, table "BHE and A0").
   std::uint8_t lanes(bool high_lane, const Period& period) const {
     if (!wide_) return 1;
-    const bool low_lane = (cycle_.address & 1) == 0;
+    const bool low_lane = cycle_.address.offset_in(2) == 0;
     if (cycle_.op == BusOp::interrupt_acknowledge || cycle_.op == BusOp::halt) return 1;
     if (!low_lane && !high_lane)
       throw FormatError(name(), period.begin,

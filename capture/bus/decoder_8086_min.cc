@@ -73,7 +73,7 @@ class Decoder8086Min final : public ClockedDecoder {
     open_ = true;
     strobed_ = false;
     begin_ = period.begin;
-    address_value_ = static_cast<std::uint32_t>(address_(period.last));
+    place_ = PhysAddr{static_cast<std::uint32_t>(address_(period.last))};
     high_lane_ = wide_ && enable_(period.last) == 0;
     const bool io_high = ((control >> kIo) & 1) != 0;
     // IO/M# of the 8088 is M/IO# of the 8086.
@@ -105,15 +105,15 @@ class Decoder8086Min final : public ClockedDecoder {
       return;
     }
     if (!wide_) {
-      output_.push(lanes_transaction(kind_, address_value_, 1, data_value_, begin_));
+      output_.push(lanes_transaction(kind_, place_, 1, data_value_, begin_));
       return;
     }
-    const unsigned lanes = ((address_value_ & 1) == 0 ? 1u : 0u) | (high_lane_ ? 2u : 0u);
+    const unsigned lanes = (place_.offset_in(2) == 0 ? 1u : 0u) | (high_lane_ ? 2u : 0u);
     if (lanes == 0)
       throw FormatError(name(), begin_,
                         "expected BHE or an even address, found a cycle that moves no byte (check "
                         "AD0 and BHE in the channel map)");
-    output_.push(lanes_transaction(kind_, address_value_ & ~1u, lanes, data_value_, begin_));
+    output_.push(lanes_transaction(kind_, place_.begin_of(2), lanes, data_value_, begin_));
   }
 
   BusOutput output_;
@@ -123,7 +123,7 @@ class Decoder8086Min final : public ClockedDecoder {
   bool open_ = false, strobed_ = false, high_lane_ = false, io_ = false;
   Kind kind_ = Kind::none, status_kind_ = Kind::none;
   std::uint64_t begin_ = 0, data_value_ = 0;
-  std::uint32_t address_value_ = 0;
+  PhysAddr place_;
 };
 
 std::vector<PinDescription> min_mode_pins(int data_lines) {

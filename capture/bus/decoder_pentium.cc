@@ -131,7 +131,7 @@ class DecoderPentium final : public ClockedDecoder {
     Kind kind = Kind::none;
     std::uint64_t clock = 0;
     std::uint64_t counted = 0;  ///< pulses before the clock of ADS#
-    std::uint32_t start = 0;
+    PhysAddr start;
     unsigned lanes = 0;
     bool asks_for_line = false;  ///< CACHE# low
     bool cache_known = false, burst = false, snoop = false;
@@ -149,7 +149,7 @@ class DecoderPentium final : public ClockedDecoder {
     Cycle cycle;
     cycle.kind = kDefinition486[control & 7];
     cycle.clock = period.begin;
-    cycle.start = static_cast<std::uint32_t>(address_(period.last) << 3);
+    cycle.start = PhysAddr{static_cast<std::uint32_t>(address_(period.last) << 3)};
     cycle.lanes = static_cast<unsigned>(~control >> kBe0) & 0xff;
     cycle.asks_for_line = ((control >> kCache) & 1) == 0 && is_memory(cycle.kind);
     cycle.snoop = ((control >> kHitm) & 1) == 0;
@@ -171,9 +171,9 @@ class DecoderPentium final : public ClockedDecoder {
   void transfer(Cycle& cycle, const Period& period) {
     const std::uint64_t data = data_(period.last);
     if (cycle.burst) {
-      const std::uint32_t item = burst_address(cycle.start, cycle.items, kItemBytes);
+      const PhysAddr item = burst_address(cycle.start, cycle.items, kItemBytes);
       for (unsigned lane = 0; lane < kItemBytes; ++lane)
-        cycle.data[(item & (kLineBytes - 1)) + lane] =
+        cycle.data[item.offset_in(kLineBytes) + lane] =
             static_cast<std::uint8_t>(data >> (8 * lane));
       if (++cycle.items == kItems) finish_line(cycle);
       return;
@@ -193,7 +193,7 @@ class DecoderPentium final : public ClockedDecoder {
     line.flags = kClockKnown | kLine;
     if (is_write(cycle.kind)) line.flags |= kWriteBack;
     if (is_write(cycle.kind) && cycle.snoop) line.flags |= kSnoop;
-    line.address = PhysAddr{cycle.start & ~(kLineBytes - 1)};
+    line.address = cycle.start.begin_of(kLineBytes);
     line.size = kLineBytes;
     line.data = cycle.data;
     output_.push(line);
@@ -206,7 +206,7 @@ class DecoderPentium final : public ClockedDecoder {
     start.op = BusOp::instruction_start;
     start.clock = cycle.clock;
     start.flags = kClockKnown | kBranchTarget;
-    start.address = PhysAddr{cycle.start};
+    start.address = cycle.start;
     start.size = 1;
     if (branch_trace_ == BranchTrace::address) {
       if (target_low_) {
@@ -214,14 +214,14 @@ class DecoderPentium final : public ClockedDecoder {
       } else {
         start.size = kItemBytes;
       }
-    } else if ((cycle.start & kTargetMessage) == 0) {
+    } else if ((cycle.start.value & kTargetMessage) == 0) {
       return;
     } else {
       constexpr std::uint32_t kProtected = 2;
-      const std::uint32_t selector = cycle.start >> 4 & 0xffff;
-      const bool paragraphs = (cycle.start >> 29 & 3) != kProtected;
-      start.address.value = static_cast<std::uint32_t>(data_(period.last));
-      if (paragraphs) start.address.value += selector << 4;
+      const std::uint32_t selector = cycle.start.low32() >> 4 & 0xffff;
+      const bool paragraphs = (cycle.start.value >> 29 & 3) != kProtected;
+      start.address = PhysAddr{static_cast<std::uint32_t>(data_(period.last))};
+      if (paragraphs) start.address = start.address.plus32(selector << 4);
     }
     ++branch_traces_;
     output_.push(start);

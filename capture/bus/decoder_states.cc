@@ -105,7 +105,7 @@ class StatesDecoder final : public BusDecoder {
       ++idle_;
       return;
     }
-    const auto address = static_cast<std::uint32_t>(address_(sample) << bus_.first_address);
+    const PhysAddr address{static_cast<std::uint32_t>(address_(sample) << bus_.first_address)};
     const std::uint64_t data = data_(sample);
     const unsigned lanes = lanes_of(sample, address);
     if (kind == Kind::interrupt_acknowledge) {
@@ -117,23 +117,23 @@ class StatesDecoder final : public BusDecoder {
                         "expected neighbouring bytes to be enabled, found byte enables " +
                             hex(lanes, 1) + " (check them in the channel map)");
     } else {
-      output_.push(lanes_transaction(kind, address & ~(bus_.data_bytes - 1), lanes, data, number));
+      output_.push(lanes_transaction(kind, address.begin_of(bus_.data_bytes), lanes, data, number));
     }
   }
 
-  unsigned lanes_of(const std::uint8_t* sample, std::uint32_t address) const {
+  unsigned lanes_of(const std::uint8_t* sample, PhysAddr address) const {
     const auto enables = static_cast<unsigned>(enables_(sample));
     switch (bus_.lanes) {
       case Lanes::one:
         return 1;
       case Lanes::a0_and_bhe:
-        return ((address & 1) == 0 ? 1u : 0u) | ((enables & 1) == 0 ? 2u : 0u);
+        return (address.offset_in(2) == 0 ? 1u : 0u) | ((enables & 1) == 0 ? 2u : 0u);
       default:
         return ~enables & ((1u << bus_.data_bytes) - 1);
     }
   }
 
-  void special(std::uint32_t address, unsigned lanes, std::uint64_t number) {
+  void special(PhysAddr address, unsigned lanes, std::uint64_t number) {
     const bool by_enables = bus_.status.kinds.data() == kDefinition486;
     if (by_enables) {
       const auto found = special_cycle(lanes, address);
@@ -143,7 +143,7 @@ class StatesDecoder final : public BusDecoder {
     }
     const bool is_8086 = bus_.status.kinds.data() == kStatus8086;
     // The 386DX has no A1: its halt enables byte 2.
-    const std::uint32_t low = bus_.data_bytes == 4 ? (lanes & 4) >> 1 : address & 2;
+    const std::uint32_t low = bus_.data_bytes == 4 ? (lanes & 4) >> 1 : address.low32() & 2;
     const bool halt = is_8086 || low == bus_.halt_address;
     output_.push_special(halt ? BusOp::halt : BusOp::shutdown, number);
   }

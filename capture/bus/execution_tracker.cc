@@ -256,16 +256,16 @@ void ExecutionTracker::begin_fetch(const BusTransaction& transaction) {
   cycle_item_ = push(transaction, false);
   discard_fetch_ = false;
   if (!setup_.queue_status || !synchronised_) return;
-  const std::uint32_t address = transaction.address.value & setup_.address_mask;
+  const PhysAddr address = transaction.address.masked32(setup_.address_mask);
   // IP wraps at 64 KiB within the code segment.
   const bool follows = !next_fetch_ || address == *next_fetch_ ||
-                       address == ((*next_fetch_ - 0x10000u) & setup_.address_mask);
+                       address == next_fetch_->plus32(0u - 0x10000u).masked32(setup_.address_mask);
   if (!follows)
-    fail(transaction.clock, "expected a code fetch from " + hex(*next_fetch_, 5) +
-                                ", found one from " + hex(address, 5) +
+    fail(transaction.clock, "expected a code fetch from " + hex(next_fetch_->value, 5) +
+                                ", found one from " + hex(address.value, 5) +
                                 " without the queue having been emptied (check the address lines, "
                                 "QS0 and QS1 in the channel map)");
-  next_fetch_ = (address + transaction.size) & setup_.address_mask;
+  next_fetch_ = address.plus32(transaction.size).masked32(setup_.address_mask);
 }
 
 void ExecutionTracker::begin_data(const BusTransaction& transaction) {
@@ -298,7 +298,7 @@ void ExecutionTracker::check_access(const BusTransaction& transaction) {
   if (expected && *expected != transaction.op)
     fail(transaction.clock, "expected " + std::string(bus_op_name(*expected)) +
                                 " by the instruction " + hex(current_->opcode, 2) + " at " +
-                                hex(current_->address, 5) + ", found " +
+                                hex(current_->address.value, 5) + ", found " +
                                 std::string(bus_op_name(transaction.op)) +
                                 " (check S0, S1, S2 and the data lines in the channel map)");
 }
@@ -329,7 +329,7 @@ void ExecutionTracker::end_cycle(std::span<const std::uint8_t> data, std::uint64
     if (!setup_.queue_status || !synchronised_ || discard_fetch_) return;
     for (std::size_t i = 0; i < done.transaction.size; ++i)
       queue_.push_back() = {
-          (cycle_.address.value + static_cast<std::uint32_t>(i)) & setup_.address_mask,
+          cycle_.address.plus32(static_cast<std::uint32_t>(i)).masked32(setup_.address_mask),
           done.transaction.data[i]};
     if (queue_.size() > setup_.queue_bytes)
       fail(clock, "expected at most " + std::to_string(setup_.queue_bytes) +
@@ -352,10 +352,10 @@ void ExecutionTracker::end_cycle(std::span<const std::uint8_t> data, std::uint64
 void ExecutionTracker::follow_entry(const BusTransaction& transaction,
                                     std::span<const std::uint8_t> data) {
   if (transaction.op == BusOp::data_read && entry_->vector_bytes < kVectorBytes) {
-    const std::uint32_t expected = entry_->vector * 4u + entry_->vector_bytes;
-    if ((transaction.address.value & setup_.address_mask) != (expected & setup_.address_mask))
+    const PhysAddr expected{entry_->vector * 4u + entry_->vector_bytes};
+    if (transaction.address.masked32(setup_.address_mask) != expected.masked32(setup_.address_mask))
       fail(transaction.clock, "expected vector " + hex(entry_->vector, 2) + " to be read from " +
-                                  hex(expected, 5) + ", found a read from " +
+                                  hex(expected.value, 5) + ", found a read from " +
                                   hex(transaction.address.value, 5) +
                                   " (check the data and address lines in the channel map)");
     entry_->vector_bytes += transaction.size;
@@ -387,7 +387,7 @@ void ExecutionTracker::settle_entry() {
   const auto& pushed = entry_->pushed;
   const std::uint32_t cs = pushed[2] | std::uint32_t{pushed[3]} << 8;
   const std::uint32_t ip = pushed[4] | std::uint32_t{pushed[5]} << 8;
-  const std::uint32_t back = (cs * 16 + ip) & 0xfffff & setup_.address_mask;
+  const PhysAddr back{(cs * 16 + ip) & 0xfffff & setup_.address_mask};
   if (!entry_position_ && current_ && current_->repeated && back != current_->end) {
     broken_off_ = true;
     settle_break();
@@ -398,7 +398,7 @@ void ExecutionTracker::settle_entry() {
   Item& acknowledge = item(entry_->item);
   if (!known) {
     lose_positions("interrupt at sample " + std::to_string(acknowledge.transaction.clock) +
-                   " returns to " + hex(back, 5) +
+                   " returns to " + hex(back.value, 5) +
                    ", not to the prefix of the repeated instruction it broke off");
   } else {
     for (std::uint64_t i = entry_->item; i < first_item_ + items_.size(); ++i) {
@@ -464,7 +464,7 @@ void ExecutionTracker::start_instruction(const Fetched& byte, std::uint64_t cloc
   BusTransaction start;
   start.op = BusOp::instruction_start;
   start.clock = clock;
-  start.address = PhysAddr{byte.address};
+  start.address = byte.address;
   start.size = 1;
   start.data[0] = byte.byte;
   start.flags = kClockKnown;
@@ -486,7 +486,7 @@ void ExecutionTracker::start_instruction(const Fetched& byte, std::uint64_t cloc
   current_ = Current{};
   current_->opcode = opcode;
   current_->address = byte.address;
-  current_->end = (byte.address + 1) & setup_.address_mask;
+  current_->end = byte.address.plus32(1).masked32(setup_.address_mask);
   current_->last_prefix = in_prefix_ ? prefix_address_ : byte.address;
   current_->repeated = in_prefix_ && rep_prefix_ && string_access(opcode).has_value();
   current_->length = instruction_length_8086(start.bytes());
@@ -509,7 +509,7 @@ void ExecutionTracker::continue_instruction(const Fetched& byte, std::uint64_t c
   }
   Item& start = item(current_->item);
   start.transaction.data[start.transaction.size++] = byte.byte;
-  current_->end = (byte.address + 1) & setup_.address_mask;
+  current_->end = byte.address.plus32(1).masked32(setup_.address_mask);
   if (!current_->length) current_->length = instruction_length_8086(start.transaction.bytes());
   start.ready = current_->length == std::size_t{start.transaction.size};
 }

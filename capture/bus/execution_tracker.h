@@ -58,15 +58,15 @@ class ExecutionTracker {
     bool ready = false;
   };
   struct Fetched {
-    std::uint32_t address = 0;
+    PhysAddr address;
     std::uint8_t byte = 0;
   };
   /// The instruction being executed.
   struct Current {
-    std::uint64_t item = 0;         ///< sequence number of its entry in items_
-    std::uint32_t address = 0;      ///< of the opcode
-    std::uint32_t end = 0;          ///< address after its last byte so far
-    std::uint32_t last_prefix = 0;  ///< address of the prefix just before the opcode
+    std::uint64_t item = 0;  ///< sequence number of its entry in items_
+    PhysAddr address;        ///< of the opcode
+    PhysAddr end;            ///< address after its last byte so far
+    PhysAddr last_prefix;    ///< address of the prefix just before the opcode
     std::optional<std::size_t> length;
     std::uint8_t opcode = 0;
     bool repeated = false;         ///< a REP prefix before a string instruction
@@ -122,19 +122,19 @@ class ExecutionTracker {
 
   Ring<Fetched> queue_;
   bool synchronised_ = false;  ///< the queue was seen empty once
-  std::optional<std::uint32_t> next_fetch_;
+  std::optional<PhysAddr> next_fetch_;
   bool flushed_ = false;
 
   std::uint64_t started_ = 0;  ///< instructions started, restarts of interrupted ones not counted
   bool in_prefix_ = false;
   bool rep_prefix_ = false;
-  std::uint32_t prefix_address_ = 0;
+  PhysAddr prefix_address_;
   std::optional<Current> current_;
   std::optional<Entry> entry_;
   bool broken_off_ = false;  ///< the repeated instruction in progress will be restarted
   /// Position of all data cycles of an interrupt entry, once known, until the next instruction.
   std::optional<Position> entry_position_;
-  std::optional<std::uint32_t> return_address_;  ///< that the entry must push, if that is known
+  std::optional<PhysAddr> return_address_;  ///< that the entry must push, if that is known
 
   bool positions_lost_ = false;
   std::string positions_lost_why_;

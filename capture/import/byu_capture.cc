@@ -277,7 +277,7 @@ bool byu_record_of(const BusTransaction& transaction, ByuRecord& out) {
     const ByuRequest request = invalidate ? ByuRequest::read_invalidate : entry.request;
     const bool cached = transaction.has(kLine) || transaction.has(kWriteBack);
     out = {};
-    out.address = transaction.address.value;
+    out.address = transaction.address.u32();
     out.request = static_cast<std::uint8_t>(request);
     out.size = transaction.size;
     out.attribute = cached && transaction.is_memory() ? kWriteBackMemory : kUncacheableMemory;

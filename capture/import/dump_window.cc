@@ -26,20 +26,20 @@ std::uint32_t end_offset(std::uint32_t cpuid_count, std::uint32_t msr_count) {
   return CITCAT_STATE_MSR(cpuid_count, msr_count);
 }
 
-bool in_block(std::uint32_t base, const BusTransaction& t) {
-  return t.address.value - base < CITCAT_STATE_MAX_BYTES;
+bool in_block(PhysAddr base, const BusTransaction& t) {
+  return t.address.is_within32(base, CITCAT_STATE_MAX_BYTES);
 }
 
 /// Takes words out of a window and keeps the names of those that are not there.
 class WordReader {
  public:
-  WordReader(const MemoryImage& written, std::uint32_t base) : written_(written), base_(base) {}
+  WordReader(const MemoryImage& written, PhysAddr base) : written_(written), base_(base) {}
 
   /// The word at `offset`; `fallback` when it was never written, and `name` becomes unknown.
   std::uint32_t get(std::uint32_t offset, const std::string& name, std::uint32_t fallback = 0) {
     std::uint32_t value = 0;
     for (std::uint32_t i = 0; i < kWord; ++i) {
-      const auto byte = written_.byte(PhysAddr{base_ + offset + i});
+      const auto byte = written_.byte(base_.plus32(offset + i));
       if (!byte) {
         if (std::find(missing_.begin(), missing_.end(), name) == missing_.end()) {
           missing_.push_back(name);
@@ -54,7 +54,7 @@ class WordReader {
 
  private:
   const MemoryImage& written_;
-  std::uint32_t base_;
+  PhysAddr base_;
   std::vector<std::string> missing_{};
 };
 
@@ -188,10 +188,10 @@ CpuModel cpu_model_of(const std::vector<CpuidLeaf>& leaves) {
   return CpuModel::unknown;
 }
 
-std::optional<std::uint32_t> DumpFinder::word(std::uint32_t base, std::uint32_t offset) const {
+std::optional<std::uint32_t> DumpFinder::word(PhysAddr base, std::uint32_t offset) const {
   std::uint32_t value = 0;
   for (std::uint32_t i = 0; i < kWord; ++i) {
-    const auto byte = written_.byte(PhysAddr{base + offset + i});
+    const auto byte = written_.byte(base.plus32(offset + i));
     if (!byte) return std::nullopt;
     value |= std::uint32_t{*byte} << (8 * i);
   }
@@ -199,7 +199,7 @@ std::optional<std::uint32_t> DumpFinder::word(std::uint32_t base, std::uint32_t 
 }
 
 /// Where the end word belongs by the counts in the dump.
-std::optional<std::uint32_t> DumpFinder::end_by_counts(std::uint32_t base) const {
+std::optional<std::uint32_t> DumpFinder::end_by_counts(PhysAddr base) const {
   const auto leaves = word(base, CITCAT_STATE_CPUID_COUNT);
   if (!leaves || *leaves > kMaxCpuid) return std::nullopt;
   const auto msrs = word(base, msr_count_offset(*leaves));
@@ -209,7 +209,7 @@ std::optional<std::uint32_t> DumpFinder::end_by_counts(std::uint32_t base) const
 }
 
 /// Where an end word stands that fits some counts which the dump does not contradict.
-std::optional<std::uint32_t> DumpFinder::end_by_magic(std::uint32_t base) const {
+std::optional<std::uint32_t> DumpFinder::end_by_magic(PhysAddr base) const {
   const auto said_leaves = word(base, CITCAT_STATE_CPUID_COUNT);
   for (std::uint32_t leaves = 0; leaves <= kMaxCpuid; ++leaves) {
     if (said_leaves && *said_leaves != leaves) continue;
@@ -236,7 +236,7 @@ bool DumpFinder::take(const BusTransaction& t) {
     if (in_block(candidates_[i].base, t)) {
       inside = true;
       if (!complete_ && update(candidates_[i], t)) complete_ = i;
-    } else if (t.address.value - candidates_[i].base == CITCAT_MARK_OFFSET && candidates_[i].end) {
+    } else if (t.address.minus32(candidates_[i].base) == CITCAT_MARK_OFFSET && candidates_[i].end) {
       inside = true;
       started_ |= t.value() == CITCAT_MARK_START;
       stopped_ |= t.value() == CITCAT_MARK_STOP;
@@ -247,9 +247,10 @@ bool DumpFinder::take(const BusTransaction& t) {
 
 bool DumpFinder::concerns(const AccessRun& run) const {
   // As a number, or the compiler would not take several at a time.
+  const std::uint32_t watched = watched_.low32();
   std::uint32_t near = 0;
   const auto look_at = [&](std::uint32_t address) {
-    near |= address - watched_ < kWatchedBytes ? 1U : 0U;
+    near |= address - watched < kWatchedBytes ? 1U : 0U;
   };
   if (run.columns == nullptr) {
     for (std::size_t i = 0; i < run.size(); ++i) look_at(run.record(i).address);
@@ -263,8 +264,8 @@ bool DumpFinder::concerns(const AccessRun& run) const {
 /// A begin word at the beginning of a possible window makes it a candidate.
 void DumpFinder::note_magic(const BusTransaction& t) {
   // The word may be written in parts: look at the window's first word whenever it is touched.
-  if (t.address.value % kAlignment >= kWord) return;
-  const std::uint32_t base = t.address.value - t.address.value % kAlignment;
+  if (t.address.offset_in(kAlignment) >= kWord) return;
+  const PhysAddr base = t.address.begin_of(kAlignment);
   if (word(base, 0) != CITCAT_STATE_MAGIC) return;
   const bool known = std::any_of(candidates_.begin(), candidates_.end(),
                                  [&](const Candidate& c) { return c.base == base; });
@@ -281,14 +282,14 @@ void DumpFinder::note_mark(const BusTransaction& t) {
     return;
   }
   if (candidates_.size() == kMaxCandidates) return;
-  candidates_.push_back({t.address.value - t.address.value % kAlignment, true, std::nullopt, {}});
+  candidates_.push_back({t.address.begin_of(kAlignment), true, std::nullopt, {}});
 }
 
 /// Returns true when the write completes the candidate.
 bool DumpFinder::update(Candidate& c, const BusTransaction& t) {
   if (c.end) {
-    const std::uint32_t first = (t.address.value - c.base) & ~(kWord - 1);
-    for (std::uint32_t at = first; at < t.address.value - c.base + t.size; at += kWord) {
+    const std::uint32_t first = t.address.minus32(c.base) & ~(kWord - 1);
+    for (std::uint32_t at = first; at < t.address.minus32(c.base) + t.size; at += kWord) {
       if (word(c.base, at)) c.missing.erase(at);
     }
     return c.missing.empty();
@@ -342,7 +343,7 @@ std::optional<DumpedState> DumpFinder::take_state() {
     return std::nullopt;
 
   DumpedState dumped;
-  dumped.base = PhysAddr{window->base};
+  dumped.base = window->base;
   CpuState& s = dumped.state;
   read_general(in, s);
   read_system(in, s);

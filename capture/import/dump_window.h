@@ -38,7 +38,7 @@ class DumpFinder {
   /// Once take_state() returned a state: whether take() may have something to say of `t`.
   bool concerns(const BusTransaction& t) const {
     return t.op == BusOp::data_write &&
-           (t.has(kStateWindow) || t.address.value - watched_ < kWatchedBytes);
+           (t.has(kStateWindow) || t.address.is_within32(watched_, kWatchedBytes));
   }
 
   /// Whether any of a run is near the window, whatever it does there.
@@ -66,15 +66,15 @@ class DumpFinder {
  private:
   /// A place that may be a window.
   struct Candidate {
-    std::uint32_t base = 0;
+    PhysAddr base;
     bool marked = false;               ///< by the monitor
     std::optional<std::uint32_t> end;  ///< offset of the end word, once the layout is known
     std::set<std::uint32_t> missing;   ///< offsets of words not yet written, when `end` is known
   };
 
-  std::optional<std::uint32_t> word(std::uint32_t base, std::uint32_t offset) const;
-  std::optional<std::uint32_t> end_by_counts(std::uint32_t base) const;
-  std::optional<std::uint32_t> end_by_magic(std::uint32_t base) const;
+  std::optional<std::uint32_t> word(PhysAddr base, std::uint32_t offset) const;
+  std::optional<std::uint32_t> end_by_counts(PhysAddr base) const;
+  std::optional<std::uint32_t> end_by_magic(PhysAddr base) const;
   void note_magic(const BusTransaction& t);
   void note_mark(const BusTransaction& t);
   bool update(Candidate& candidate, const BusTransaction& t);
@@ -84,7 +84,7 @@ class DumpFinder {
   static constexpr std::uint32_t kWatchedBytes = 2 * kPageSize;
 
   MemoryImage written_;
-  std::uint32_t watched_ = 0;  ///< where the window begins that take_state() settled on
+  PhysAddr watched_;  ///< where the window begins that take_state() settled on
   std::vector<Candidate> candidates_;
   std::optional<std::size_t> complete_;  ///< index into candidates_
   bool started_ = false, stopped_ = false;

@@ -76,7 +76,7 @@ void set_lanes(const MooBus& bus, const MooCycle& cycle, std::size_t row, BusTra
 void set_data(const MooBus& bus, std::uint16_t data, BusTransaction& out) {
   const auto low = static_cast<std::uint8_t>(data);
   const auto high = static_cast<std::uint8_t>(data >> 8);
-  const bool odd_lane = bus.bus_bytes == 2 && (out.address.value & 1) != 0;
+  const bool odd_lane = bus.bus_bytes == 2 && out.address.offset_in(2) != 0;
   out.data[0] = odd_lane ? high : low;
   if (out.size == 2) out.data[1] = high;
 }

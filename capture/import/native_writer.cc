@@ -53,7 +53,7 @@ BusRecord NativeWriter::pack(const BusTransaction& t, std::size_t part) const {
   r.instructions = t.has(kPositionKnown) ? t.position.instruction : kNoCount;
   r.iterations = t.has(kPositionKnown) ? t.position.iteration : 0;
   r.clock = static_cast<std::uint32_t>(t.clock);
-  r.address = t.address.value + static_cast<std::uint32_t>(first);
+  r.address = t.address.plus32(static_cast<std::uint32_t>(first)).u32();
   r.type = bus_record_type_of(t.op);
   r.size = static_cast<std::uint8_t>(std::min(t.size - first, kBusRecordData));
   r.flags = bus_record_flags_of(t);

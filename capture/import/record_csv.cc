@@ -218,7 +218,7 @@ void CsvRecordFile::parse_data(BusRecord& out) {
 unsigned byte_enables(const BusTransaction& t) {
   if (t.op > BusOp::io_write) return 0;
   if (t.size > 4) return 15;
-  return ((1u << t.size) - 1) << (t.address.value & 3) & 15;
+  return ((1u << t.size) - 1) << t.address.offset_in(4) & 15;
 }
 
 }  // namespace
@@ -229,7 +229,7 @@ std::string record_csv_lines(const BusTransaction& t, std::uint32_t line_bytes, 
   if (t.size > kBusRecordData) {
     BusTransaction low = t, high = t;
     low.size = kBusRecordData;
-    high.address = t.address + kBusRecordData;
+    high.address = t.address.plus32(kBusRecordData);
     high.size = static_cast<std::uint8_t>(t.size - kBusRecordData);
     std::copy_n(t.data.begin() + kBusRecordData, high.size, high.data.begin());
     return record_csv_lines(low, kMaxTransactionBytes, has_data) + "\n" +
@@ -253,8 +253,8 @@ std::string record_csv_lines(const BusTransaction& t, std::uint32_t line_bytes, 
       counted ? std::to_string(t.position.instruction) : "",
       counted ? std::to_string(t.position.iteration) : "",
       t.has(kClockKnown) ? std::to_string(t.clock) : "", bus_record_type_name(type),
-      t.address.value, t.size, byte_enables(t), flags,
-      t.has(kLine) && line_bytes > kBusRecordData ? t.address.value / kBusRecordData % 2 : 0);
+      t.address.u32(), t.size, byte_enables(t), flags,
+      t.has(kLine) && line_bytes > kBusRecordData ? t.address.low32() / kBusRecordData % 2 : 0);
   // Which kind of flush it was is no data.
   if (!has_data && t.op != BusOp::flush) return line;
   for (const std::uint8_t byte : t.bytes()) line += fmt::format("{:02x}", byte);

@@ -300,7 +300,7 @@ class VcdTransactionWriter final : public TransactionWriter {
     std::string data;
     for (std::size_t i = t.size; i-- > 0;) data += fmt::format("{:08b}", t.data[i]);
     out_.add(fmt::format("#{} b{:b} o b{:b} a b{:b} s b{} d\n", time, static_cast<unsigned>(t.op),
-                         t.address.value, t.size, data.empty() ? "0" : data));
+                         t.address.u32(), t.size, data.empty() ? "0" : data));
     return true;
   }
 

@@ -50,18 +50,18 @@ void LineCheck::add(const BusTransaction& t, bool has_data) {
   if (t.op == BusOp::code_read) follow_fetches(t, size);
   if (!has_data) return;
   for (std::uint32_t i = 0; i < t.size; ++i) {
-    Lane& lane = lanes_[(t.address.value + i) % kLanes];
+    Lane& lane = lanes_[t.address.plus32(i).value % kLanes];
     ++lane.bytes;
     lane.values.set(t.data[i]);
   }
 }
 
 void LineCheck::follow_fetches(const BusTransaction& t, std::size_t size) {
-  if (last_fetch_ && *last_fetch_ == t.address.value && t.address.value >= t.size) {
-    const std::uint32_t changed = t.address.value ^ (t.address.value - t.size);
+  if (last_fetch_ && *last_fetch_ == t.address && t.address.value >= t.size) {
+    const std::uint32_t changed = t.address.low32() ^ (t.address.low32() - t.size);
     ++steps_[size][static_cast<std::size_t>(31 - std::countl_zero(changed))];
   }
-  last_fetch_ = t.address.value + t.size;
+  last_fetch_ = t.address.plus32(t.size);
 }
 
 LineCheck::Levels LineCheck::levels_within_page(unsigned line) const {

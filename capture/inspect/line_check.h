@@ -65,8 +65,8 @@ class LineCheck {
   std::unordered_map<std::uint32_t, Starts> pages_;
   Starts* last_page_ = nullptr;
   std::uint32_t last_page_number_ = 0;
-  std::array<Lane, kLanes> lanes_{};         ///< by the lowest bits of addresses
-  std::optional<std::uint32_t> last_fetch_;  ///< where the last fetch ended
+  std::array<Lane, kLanes> lanes_{};    ///< by the lowest bits of addresses
+  std::optional<PhysAddr> last_fetch_;  ///< where the last fetch ended
   /// Fetches that go on where the last one ended, by their size and the highest line that changed.
   std::array<std::array<std::uint64_t, 32>, kSizes> steps_{};
 };

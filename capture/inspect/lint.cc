@@ -108,7 +108,7 @@ class Linter {
   /// Every byte must be what the processor last read or wrote there.
   void check_data(const BusTransaction& t) {
     for (std::uint32_t i = 0; i < t.size; ++i) {
-      const PhysAddr address = t.address + i;
+      const PhysAddr address = t.address.plus32(i);
       const std::uint8_t value = t.data[i];
       if (t.op != BusOp::data_write) {
         const auto known = memory_.byte(address);

@@ -33,7 +33,7 @@ nlohmann::ordered_json line_json(const ContextLine& line) {
   for (const std::uint8_t b : line.bytes) bytes += fmt::format("{:02x}", b);
   return {{"instruction", line.position.instruction},
           {"iteration", line.position.iteration},
-          {"address", fmt::format("{:08x}", line.linear)},
+          {"address", fmt::format("{:08x}", line.linear.u32())},
           {"bytes", bytes},
           {"text", line.text},
           {"accesses", line.accesses}};
@@ -98,8 +98,8 @@ void print_json(const Explanation& explanation, const HintFile& hints, const Con
 }
 
 std::string line_text(const ContextLine& line) {
-  std::string text =
-      fmt::format("{:>12}  {:08x}  {:<32}", line.position.instruction, line.linear, line.text);
+  std::string text = fmt::format("{:>12}  {:08x}  {:<32}", line.position.instruction,
+                                 line.linear.u32(), line.text);
   if (!line.accesses.empty()) text += "  ; " + line.accesses;
   return text + "\n";
 }

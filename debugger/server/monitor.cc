@@ -138,7 +138,7 @@ std::string Monitor::next_instruction_text() const {
   Disassembler disassembler(target_.is_16_bit() ? 16 : 32);
   // The text wants the bytes of one instruction: the shortest that are one.
   for (std::size_t n = 1; n <= bytes.size(); ++n) {
-    const std::string text = disassembler.text(std::span(bytes).first(n), at.value);
+    const std::string text = disassembler.text(std::span(bytes).first(n), at.low32());
     if (text != "(bad)") return fmt::format("{:08x}  {}", at.value, text);
   }
   return fmt::format("{:08x}  (not known)", at.value);
@@ -248,7 +248,7 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
   const auto held = [&] {
     std::vector<std::uint8_t> held_bytes;
     for (std::uint32_t i = 0; i < bytes; ++i) {
-      const auto byte = timeline.memory().defined_byte(*lies + i);
+      const auto byte = timeline.memory().defined_byte(lies->plus32(i));
       if (!byte) return std::vector<std::uint8_t>();
       held_bytes.push_back(*byte);
     }

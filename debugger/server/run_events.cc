@@ -134,7 +134,7 @@ void InterruptNest::instruction(const ExecutedInstruction& e, Position) {
   if (e.info->kind != InstructionClass::iret && !rsm) return;
   auto ended = std::find_if(entered_.rbegin(), entered_.rend(), [&](const Entered& entered) {
     const bool smi = entered.event.kind == DeliveredEvent::Kind::smi;
-    return smi || rsm ? smi && rsm : e.ea_count != 0 && entered.frame.value == e.ea[0];
+    return smi || rsm ? smi && rsm : e.ea_count != 0 && entered.frame == e.ea[0];
   });
   if (ended == entered_.rend()) {
     ++entered_before_;

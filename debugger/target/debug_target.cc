@@ -26,7 +26,7 @@ void for_each_page(LinearAddr address, std::size_t size, F&& visit) {
     const auto part = static_cast<std::uint32_t>(
         std::min<std::size_t>(size, kPageSize - address.offset_in_page()));
     if (!visit(address, part)) return;
-    address = address + part;
+    address = address.plus32(part);
     size -= part;
   }
 }
@@ -49,7 +49,7 @@ std::vector<std::uint8_t> DebugTarget::read(LinearAddr address, std::size_t size
     const auto found = machine().find(at);
     if (!found) return false;
     for (std::uint32_t i = 0; i < part; ++i) {
-      const auto byte = machine().memory().defined_byte(*found + i);
+      const auto byte = machine().memory().defined_byte(found->plus32(i));
       if (!byte) return false;
       bytes.push_back(*byte);
     }
@@ -161,7 +161,7 @@ MoveEnd DebugTarget::step_in_range(LinearAddr first, std::uint32_t size,
   for (;;) {
     if (!timeline_.step()) return {MoveEnd::Why::end};
     if (const auto met = breakpoint_here()) return *met;
-    if (next_instruction().value - first.value >= size) return {MoveEnd::Why::moved};
+    if (!next_instruction().is_within32(first, size)) return {MoveEnd::Why::moved};
     if (interrupt && interrupt()) return {MoveEnd::Why::interrupted};
   }
 }
@@ -199,7 +199,7 @@ bool DebugTarget::write(LinearAddr address, std::span<const std::uint8_t> bytes)
   for_each_page(address, bytes.size(), [&](LinearAddr at, std::uint32_t part) {
     const auto found = machine().find(at);
     all = all && found.has_value();
-    if (all) timeline_.change_memory(*found, bytes.subspan(at.value - address.value, part));
+    if (all) timeline_.change_memory(*found, bytes.subspan(at.minus32(address), part));
     return all;
   });
   return all;

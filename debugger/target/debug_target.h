@@ -55,7 +55,7 @@ class DebugTarget {
   std::vector<std::uint8_t> read(LinearAddr address, std::size_t size) const;
   /// Code of 16 bits runs here.
   bool is_16_bit() const;
-  LinearAddr next_instruction() const { return LinearAddr{machine().next_linear()}; }
+  LinearAddr next_instruction() const { return machine().next_linear(); }
 
   /// Of a breakpoint `size` means nothing. Watched is the memory that lies at the address just now,
   /// by whatever address it is accessed, and whoever accesses it; where nothing lies there, it is

@@ -129,7 +129,7 @@ class TransactionFields {
   std::uint64_t shape(std::size_t i) const {
     return shape_of(block_[i].op, block_[i].size, block_[i].flags);
   }
-  std::uint32_t address(std::size_t i) const { return block_[i].address.value; }
+  std::uint32_t address(std::size_t i) const { return block_[i].address.u32(); }
   bool clock_known(std::size_t i) const { return block_[i].has(kClockKnown); }
   std::uint64_t clock(std::size_t i) const { return block_[i].clock; }
   bool position_known(std::size_t i) const { return block_[i].has(kPositionKnown); }
@@ -527,7 +527,7 @@ inline bool EvidenceChunk::continues(const Step& step, const BusTransaction& lin
   const bool alike = step.op == line.op && step.flags == line.flags && step.size == part;
   const bool same_place = step.iteration == Layout::kSame || previous_.iteration == 0;
   // None crosses a boundary of so many bytes, or is empty.
-  const std::uint32_t begin = line.address.value % kMaxTransactionBytes;
+  const std::uint32_t begin = line.address.offset_in(kMaxTransactionBytes);
   return step.may_continue && alike && same_place && part != 0 &&
          begin + line.size + part <= kMaxTransactionBytes;
 }
@@ -554,7 +554,7 @@ inline void EvidenceChunk::decode(const Step& step, BusTransaction& out) {
   address_at_ += step.address_bytes;
   std::uint32_t& behind = previous_.address[static_cast<std::size_t>(step.op)];
   out.address.value = behind + unzigzag(folded & step.address_mask);
-  behind = out.address.value + step.size;
+  behind = out.address.low32() + step.size;
 
   take_clock(step);
   out.clock = (step.flags & kClockKnown) != 0 ? previous_.clock : 0;

@@ -173,7 +173,7 @@ nlohmann::ordered_json hint_json(const Hint& hint) {
                         {"iteration", hint.position.iteration}};
   }
   if ((row.fields & kTransaction) != 0) json["transaction"] = hint.transaction;
-  if ((row.fields & kAddress) != 0) json["address"] = fmt::format("0x{:08x}", hint.address.value);
+  if ((row.fields & kAddress) != 0) json["address"] = fmt::format("0x{:08x}", hint.address.u32());
   if ((row.fields & kData) != 0 || !hint.data.empty()) {
     std::string digits;
     for (const std::uint8_t b : hint.data) digits += fmt::format("{:02x}", b);

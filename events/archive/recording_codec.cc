@@ -482,7 +482,7 @@ std::vector<std::uint8_t> encode_external_writes(std::span<const ExternalWrite> 
   ByteWriter data;
   for (const ExternalWrite& e : events) {
     row.begin_row();
-    row.cell(e.address.value);
+    row.cell(e.address.u32());
     row.cell(e.data.size());
     write_position(row, e.position_known, e.position);
     write_anchor(row, e.anchor, !lean || !e.position_known);

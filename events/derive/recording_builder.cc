@@ -12,7 +12,7 @@ namespace {
 /// the memory model. No real transfer is more than one: it is the largest line.
 template <typename Fn>
 void for_pieces(const BusTransaction& t, Fn fn) {
-  const std::uint32_t room = MemoryModel::kLineBytes - t.address.value % MemoryModel::kLineBytes;
+  const std::uint32_t room = MemoryModel::kLineBytes - t.address.offset_in(MemoryModel::kLineBytes);
   if (t.size <= room) [[likely]] {
     fn(0u, std::uint32_t{t.size});
     return;
@@ -38,7 +38,7 @@ void RecordingBuilder::observe(const BusTransaction& t) {
   saw_line_ |= t.has(kLine);
   saw_write_back_ |= t.has(kWriteBack);
   for_pieces(t, [&](std::uint32_t first, std::uint32_t size) {
-    const PhysAddr address = t.address + first;
+    const PhysAddr address = t.address.plus32(first);
     put(model_.page(address.page()), address.offset_in_page(), std::span(t.data).subspan(first),
         size);
   });
@@ -54,11 +54,12 @@ void RecordingBuilder::start(const Position& base) {
 void RecordingBuilder::reconcile(const BusTransaction& t, MemoryModel::Page& page,
                                  std::uint32_t first, std::uint32_t size) {
   std::uint32_t changed_first = size, changed_last = 0;
-  const std::uint32_t offset = (t.address + first).offset_in_page();
+  const std::uint32_t offset = t.address.plus32(first).offset_in_page();
   for (std::uint32_t i = 0; i < size; ++i) {
     const std::uint8_t value = t.data[first + i];
-    const bool changed = page.is_known(offset + i) ? page.value(offset + i) != value
-                                                   : first_read(t.address + first + i, page, value);
+    const bool changed = page.is_known(offset + i)
+                             ? page.value(offset + i) != value
+                             : first_read(t.address.plus32(first + i), page, value);
     if (!changed) continue;
     changed_first = std::min(changed_first, i);
     changed_last = i;
@@ -86,18 +87,18 @@ void RecordingBuilder::set_image(PhysAddr address, MemoryModel::Page& page, std:
 
 void RecordingBuilder::add_external(const BusTransaction& t, const MemoryModel::Page& page,
                                     std::uint32_t first, std::uint32_t last) {
-  const PhysAddr address = t.address + first;
+  const PhysAddr address = t.address.plus32(first);
   // Several writers may have changed these bytes: the window that holds them all.
   std::uint32_t epoch = clock_.epoch();
   for (std::uint32_t i = first; i <= last; ++i) {
-    epoch = std::min(epoch, model_.last_access(page, (t.address + i).offset_in_page()));
+    epoch = std::min(epoch, model_.last_access(page, t.address.plus32(i).offset_in_page()));
   }
   const auto from = t.data.begin() + first;
   const auto to = t.data.begin() + last + 1;
   // Reads that follow each other directly leave no room for an access between them: one event.
   if (!recording_.external_writes.empty() && last_external_end_ == t.index) {
     ExternalWrite& previous = recording_.external_writes.back();
-    if (previous.address + static_cast<std::uint32_t>(previous.data.size()) == address) {
+    if (previous.address.plus32(static_cast<std::uint32_t>(previous.data.size())) == address) {
       previous.data.insert(previous.data.end(), from, to);
       last_external_end_ = t.index + 1;
       return;
@@ -196,7 +197,7 @@ void RecordingBuilder::add_smm_entry(const SmmEntryDetector::Entry& entry) {
 /// uncached. The handler does not change it.
 void RecordingBuilder::find_smm_revision(const BusTransaction& t) {
   const bool shows = t.op == BusOp::data_write || (t.op == BusOp::data_read && !t.has(kLine));
-  const std::uint32_t offset = smm_revision_at_->value - t.address.value;
+  const std::uint32_t offset = smm_revision_at_->minus32(t.address);
   if (!shows || offset >= t.size) return;
   const auto smi =
       std::find_if(recording_.interrupts.rbegin(), recording_.interrupts.rend(),
@@ -269,7 +270,7 @@ inline void RecordingBuilder::with_view(const BusTransaction& t, Access access) 
     access(page, MemoryModel::BusWord(page.line(offset), offset, t.size), 0, t.size);
   } else {
     for_pieces(t, [&](std::uint32_t first, std::uint32_t size) {
-      const PhysAddr address = t.address + first;
+      const PhysAddr address = t.address.plus32(first);
       MemoryModel::Page& its = model_.page(address.page());
       const std::uint32_t at = address.offset_in_page();
       access(its, MemoryModel::LineBytes(its.line(at), at, size), first, size);
@@ -284,7 +285,7 @@ inline void RecordingBuilder::touch(const BusTransaction& t, MemoryModel::Page& 
   if (model_.keeps_words()) [[likely]] {
     view.touch(epoch);
   } else {
-    MemoryModel::touch_bytes(page, (t.address + first).offset_in_page(), size, epoch);
+    MemoryModel::touch_bytes(page, t.address.plus32(first).offset_in_page(), size, epoch);
   }
 }
 
@@ -313,7 +314,7 @@ inline void RecordingBuilder::write(const BusTransaction& t) {
 void RecordingBuilder::keep_before(const BusTransaction& t, MemoryModel::Page& page,
                                    std::uint32_t first, std::uint32_t size) {
   for (std::uint32_t i = first; i < first + size; ++i) {
-    const PhysAddr address = t.address + i;
+    const PhysAddr address = t.address.plus32(i);
     if (page.is_known(address.offset_in_page())) continue;
     if (const auto initial = before_.byte(address)) set_image(address, page, *initial);
   }

@@ -78,7 +78,7 @@ std::optional<std::uint8_t> CauseContext::replayed_byte(PhysAddr captured) const
   for (std::size_t i = steps.size(); i-- > end;) {
     const auto accesses = history_.accesses(steps[i]);
     for (auto a = accesses.rbegin(); a != accesses.rend(); ++a) {
-      const std::uint32_t offset = captured.value - a->address.value;
+      const std::uint32_t offset = captured.minus32(a->address);
       if (a->kind != HistoryAccess::Kind::write || offset >= std::min(a->size, 8u)) continue;
       return static_cast<std::uint8_t>(a->value >> (8 * offset));
     }
@@ -92,7 +92,7 @@ std::optional<std::uint8_t> CauseContext::replayed_byte(PhysAddr captured) const
 }
 
 std::uint8_t CauseContext::memory_byte(PhysAddr a) const {
-  const auto found = memory_.find(a.value);
+  const auto found = memory_.find(a.low32());
   return found != memory_.end() ? found->second : replayed_byte(a).value_or(0);
 }
 
@@ -103,7 +103,7 @@ void CauseContext::find_mismatches() {
   if (!t.has(kWriteBack)) return;
   // A line may be given up in parts.
   constexpr std::size_t kParts = 8;
-  std::uint32_t next = t.address.value + t.size;
+  std::uint32_t next = t.address.plus32(t.size).low32();
   for (const BusTransaction& part :
        transactions_from(*trials_.open_evidence(), t.index + 1, kParts)) {
     if (!part.has(kWriteBack) || part.address.value != next) break;
@@ -114,9 +114,9 @@ void CauseContext::find_mismatches() {
 
 void CauseContext::add_mismatches(const BusTransaction& t) {
   for (std::uint32_t i = 0; i < t.size; ++i) {
-    const PhysAddr at = t.address + i;
+    const PhysAddr at = t.address.plus32(i);
     const auto ours = replayed_byte(at);
-    memory_[at.value] = ours.value_or(0);
+    memory_[at.low32()] = ours.value_or(0);
     if (ours && *ours != t.data[i] && t.op == BusOp::data_write) {
       mismatches_.push_back({at, t.data[i], *ours});
     }
@@ -157,7 +157,7 @@ void CauseContext::trace_moves(ValueLineage& lineage) {
   if (t.has(kWriteBack)) return;
   // The rest of the line that was read, as far as it is copied in one go.
   constexpr std::size_t kLookedAt = 256;
-  std::uint32_t next = t.address.value + t.size;
+  std::uint32_t next = t.address.plus32(t.size).low32();
   std::vector<std::uint8_t> rest;
   for (const BusTransaction& later :
        transactions_from(*trials_.open_evidence(), t.index + 1, kLookedAt)) {
@@ -169,8 +169,8 @@ void CauseContext::trace_moves(ValueLineage& lineage) {
   for (std::vector<MovedByte>& bytes : moved_) {
     if (bytes.empty()) continue;
     const MovedByte last = bytes.back();
-    std::uint32_t at =
-        last.from.value + (t.address.value + t.size - 1 - mismatches_.back().address.value) + 1;
+    std::uint32_t at = last.from.low32() +
+                       (t.address.low32() + t.size - 1 - mismatches_.back().address.low32()) + 1;
     for (std::size_t i = 0; i < rest.size() && at / line == last.from.value / line; ++i, ++at) {
       bytes.push_back({PhysAddr{at}, rest[i], last.step});
     }
@@ -189,11 +189,11 @@ void CauseContext::index_evidence() {
   constexpr std::size_t kCode = 128;
   for (std::size_t i = steps.size() - std::min(kCode, steps.size()); i < steps.size(); ++i) {
     for (std::uint32_t b = 0; b < steps[i].length; ++b) {
-      bytes.push_back(trials_.machine().memory().captured(steps[i].physical + b));
+      bytes.push_back(trials_.machine().memory().captured(steps[i].physical.plus32(b)));
     }
     for (const HistoryAccess& a : history_.accesses(steps[i])) {
       if (a.kind != HistoryAccess::Kind::write) continue;
-      for (std::uint32_t b = 0; b < a.size; ++b) bytes.push_back(a.address + b);
+      for (std::uint32_t b = 0; b < a.size; ++b) bytes.push_back(a.address.plus32(b));
     }
   }
   for (const auto& moved : moved_) {
@@ -221,7 +221,7 @@ std::uint64_t CauseContext::transaction_after(Position position) const {
 std::uint64_t CauseContext::next_external(PhysAddr byte, std::uint64_t transaction,
                                           std::optional<std::uint8_t>* value) const {
   for (const ExternalWrite& w : schedule().external_writes) {
-    const std::uint32_t offset = byte.value - w.address.value;
+    const std::uint32_t offset = byte.minus32(w.address);
     if (w.transaction <= transaction || offset >= w.data.size()) continue;
     if (value != nullptr) *value = w.data[offset];
     return w.transaction;
@@ -236,7 +236,7 @@ std::uint64_t CauseContext::shown_store(const HistoryAccess& store) const {
   bool seen = false;
   for (const BusTransaction& t : upcoming_) {
     if (t.op != BusOp::data_write) continue;
-    const std::uint32_t offset = t.address.value - store.address.value;
+    const std::uint32_t offset = t.address.minus32(store.address);
     if (offset >= std::min(store.size, 8u)) {
       if (seen) break;
       continue;
@@ -277,7 +277,7 @@ void CauseContext::compare(const HistoryAccess& a) {
                               : op == BusOp::io_write ? next->value()
                                                       : a.value;
   if (shown != a.value) differences_.push_back({a.value, shown});
-  if (next->address.value - a.address.value >= std::max(a.size, 1u)) {
+  if (!next->address.is_within32(a.address, std::max(a.size, 1u))) {
     differences_.push_back({a.address.value, next->address.value});
   }
 }

@@ -53,7 +53,7 @@ void ReadCauses::lone_change() {
   for (const ExternalWrite& w : c_.schedule().external_writes) {
     if (w.transaction != c_.divergence().transaction) continue;
     for (std::uint32_t i = 0; i < w.data.size(); ++i) {
-      const PhysAddr byte = w.address + i;
+      const PhysAddr byte = w.address.plus32(i);
       const std::uint8_t before = c_.memory_byte(byte);
       if (std::popcount(static_cast<std::uint8_t>(before ^ w.data[i])) != 1) continue;
       wrong_read(w, byte, before);
@@ -75,7 +75,7 @@ void ReadCauses::wrong_read(const ExternalWrite& w, PhysAddr byte, std::uint8_t 
   const std::uint64_t next = c_.next_external(byte, w.transaction);
   const std::uint64_t since = c_.shown().reads_from(byte, w.transaction, next);
   Cause glitch{CauseKind::captured_read,
-               misread(w.transaction, byte, before, w.data[byte.value - w.address.value]),
+               misread(w.transaction, byte, before, w.data[byte.minus32(w.address)]),
                {external_hint(Hint::Kind::no_external_write, w, {})},
                {w.position, w.transaction},
                std::nullopt,
@@ -93,11 +93,11 @@ void ReadCauses::wrong_read(const ExternalWrite& w, PhysAddr byte, std::uint8_t 
 /// It is right, and what `byte` was before came from a wrong read: the first one of it, or one that
 /// showed an earlier external write.
 void ReadCauses::wrong_before(const ExternalWrite& w, PhysAddr byte, std::uint8_t before) {
-  const std::uint8_t after = w.data[byte.value - w.address.value];
+  const std::uint8_t after = w.data[byte.minus32(w.address)];
   const ExternalWrite* earlier = nullptr;
   for (const ExternalWrite& other : c_.schedule().external_writes) {
     if (&other == &w) break;
-    if (byte.value - other.address.value < other.data.size()) earlier = &other;
+    if (byte.is_within32(other.address, other.data.size())) earlier = &other;
   }
   const std::uint64_t begin = earlier != nullptr ? earlier->transaction : 0;
   const auto write = c_.shown().last_write(byte, w.transaction);
@@ -110,7 +110,7 @@ void ReadCauses::wrong_before(const ExternalWrite& w, PhysAddr byte, std::uint8_
   std::uint64_t blamed = begin;
   if (earlier != nullptr) {
     std::vector<std::uint8_t> data = earlier->data;
-    data[byte.value - earlier->address.value] = after;
+    data[byte.minus32(earlier->address)] = after;
     cause.hints = {external_hint(Hint::Kind::external_write, *earlier, data)};
     cause.start = {earlier->position, earlier->transaction};
   } else {
@@ -161,7 +161,7 @@ void ReadCauses::add_read_cause(PhysAddr byte, std::uint8_t read, unsigned dista
 void ReadCauses::flip_external(PhysAddr byte, std::uint64_t number, unsigned distance) {
   if (number >= c_.schedule().external_writes.size()) return;
   const ExternalWrite& w = c_.schedule().external_writes[number];
-  const std::uint32_t offset = byte.value - w.address.value;
+  const std::uint32_t offset = byte.minus32(w.address);
   if (offset >= w.data.size()) return;
   std::optional<std::uint8_t> later;
   const std::uint64_t change = c_.next_external(byte, w.transaction, &later);
@@ -209,7 +209,8 @@ void ReadCauses::unseen_writes() {
     for (const MovedByte& b : bytes) {
       if (!cause.hints.empty()) {
         Hint& last = cause.hints.back();
-        const std::uint32_t end = last.address.value + static_cast<std::uint32_t>(last.data.size());
+        const std::uint32_t end =
+            last.address.low32() + static_cast<std::uint32_t>(last.data.size());
         if (b.from.value < end) continue;
         if (b.from.value == end) {
           last.data.push_back(b.shown);
@@ -240,8 +241,8 @@ void ReadCauses::flip_code() {
   unsigned age = 0;
   for (std::size_t i = steps.size(); i-- > 0 && age < kLastInstructions; ++age) {
     for (std::uint32_t b = 0; b < steps[i].length; ++b) {
-      const PhysAddr byte = c_.memory().captured(steps[i].physical + b);
-      if (done.insert(byte.value).second) flip_memory(byte, age, i);
+      const PhysAddr byte = c_.memory().captured(steps[i].physical.plus32(b));
+      if (done.insert(byte.low32()).second) flip_memory(byte, age, i);
     }
   }
 }
@@ -261,11 +262,11 @@ void ReadCauses::suspect_byte(PhysAddr byte, std::uint8_t value, unsigned distan
 void ReadCauses::solve_memory(const LineageSource& source) {
   const std::size_t step = source.path.front();
   for (const HistoryAccess& a : c_.history().accesses(c_.history().steps()[step])) {
-    const std::uint32_t offset = source.address.value - a.address.value;
+    const std::uint32_t offset = source.address.minus32(a.address);
     if (a.kind != HistoryAccess::Kind::read || offset >= a.size || a.size > 4) continue;
     std::uint64_t value = 0;
     for (std::uint32_t b = a.size; b-- > 0;) {
-      value = value << 8 | c_.recording().image.byte(a.address + b).value_or(0);
+      value = value << 8 | c_.recording().image.byte(a.address.plus32(b)).value_or(0);
     }
     for (const std::uint64_t v : solved_values(value, 8 * a.size, c_.differences())) {
       const std::uint64_t changed = v ^ value;
@@ -291,7 +292,7 @@ void ReadCauses::solve_sources() {
   unsigned age = 0;
   for (std::size_t i = steps.size(); i-- > 0 && age < kCodeTriedWhole; ++age) {
     for (std::uint32_t b = 0; b < steps[i].length; ++b) {
-      const PhysAddr byte = c_.memory().captured(steps[i].physical + b);
+      const PhysAddr byte = c_.memory().captured(steps[i].physical.plus32(b));
       for (unsigned v = 0; v < 256; ++v) {
         suspect_byte(byte, static_cast<std::uint8_t>(v), age, i, kAnyByte);
       }

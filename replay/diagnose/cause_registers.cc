@@ -116,11 +116,11 @@ std::vector<std::uint64_t> RegisterCauses::pointed_to() const {
   std::uint32_t end = 0;
   for (const BusTransaction& t : c_.upcoming()) {
     const bool data = t.op == BusOp::data_read || t.op == BusOp::data_write;
-    const bool goes_on = t.address.value == std::exchange(end, t.address.value + t.size) ||
-                         t.address.value + 2 * t.size == end;
-    if (!data || t.has(kWriteBack) || goes_on || !seen.insert(t.address.value).second) continue;
+    const bool goes_on = t.address.low32() == std::exchange(end, t.address.low32() + t.size) ||
+                         t.address.low32() + 2 * t.size == end;
+    if (!data || t.has(kWriteBack) || goes_on || !seen.insert(t.address.low32()).second) continue;
     if (seen.size() > kPointedTo) break;
-    for (const std::uint32_t linear : pages.linear_of(t.address)) found.push_back(linear);
+    for (const LinearAddr linear : pages.linear_of(t.address)) found.push_back(linear.value);
   }
   return found;
 }

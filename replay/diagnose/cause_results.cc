@@ -17,13 +17,14 @@ void stale_code(const CauseContext& context, CauseList& out) {
     for (std::size_t w = begin; w < i; ++w) {
       for (const HistoryAccess& a : context.history().accesses(steps[w])) {
         const bool overwrites = a.kind == HistoryAccess::Kind::write &&
-                                a.address.value - steps[i].physical.value < steps[i].length;
+                                a.address.is_within32(steps[i].physical, steps[i].length);
         const auto old = context.recording().image.byte(a.address);
         if (!overwrites || !old) continue;
         std::vector<std::uint8_t> now, before;
         for (std::uint32_t b = 0; b < a.size; ++b) {
-          now.push_back(context.memory_byte(a.address + b));
-          before.push_back(context.recording().image.byte(a.address + b).value_or(now.back()));
+          now.push_back(context.memory_byte(a.address.plus32(b)));
+          before.push_back(
+              context.recording().image.byte(a.address.plus32(b)).value_or(now.back()));
         }
         Hint stale, fresh;
         stale.kind = fresh.kind = Hint::Kind::external_write;
@@ -38,7 +39,7 @@ void stale_code(const CauseContext& context, CauseList& out) {
             {CauseKind::stale_code,
              fmt::format("the instruction at {:08x} had been fetched before instruction {} wrote "
                          "to it",
-                         steps[i].linear, steps[w].position.instruction),
+                         steps[i].linear.u32(), steps[w].position.instruction),
              {stale, fresh},
              {steps[w].position, kNowhere},
              std::nullopt,

@@ -44,11 +44,11 @@ std::optional<std::uint32_t> SmiCauses::smbase_of(const BusTransaction& fetch) c
   if (fetch.op != BusOp::code_read) return std::nullopt;
   const CpuState now = c_.machine().save();
   for (const std::uint32_t base : {now.smbase, c_.recording().initial.smbase, kResetSmbase}) {
-    if (base + kHandler - fetch.address.value < fetch.size) return base;
+    if (base + kHandler - fetch.address.low32() < fetch.size) return base;
   }
   if (!get_register(c_.recording().initial, kSmbase)) return std::nullopt;
   if (fetch.address.value % kHandler != 0 || fetch.address.value < kHandler) return std::nullopt;
-  return fetch.address.value - kHandler;
+  return fetch.address.low32() - kHandler;
 }
 
 /// Code is fetched where the handler of an SMI begins, and the replay goes elsewhere: an SMI whose
@@ -122,7 +122,7 @@ std::vector<Hint> SmiCauses::smi_stores(const Cause& cause, Position place,
   const RunHistory& done = c_.trials().observe(cause.hints, cause.start, place.instruction + 1);
   for (const HistoryStep& step : done.steps()) {
     for (const HistoryAccess& a : done.accesses(step)) {
-      const std::uint32_t offset = a.address.value - base;
+      const std::uint32_t offset = a.address.low32() - base;
       if (a.kind != HistoryAccess::Kind::write || offset < kSaveBegin || offset >= kSaveEnd)
         continue;
       Hint& store = stores.emplace_back();
@@ -132,7 +132,7 @@ std::vector<Hint> SmiCauses::smi_stores(const Cause& cause, Position place,
       store.address = a.address;
       for (std::uint32_t b = 0; b < a.size; ++b) {
         const auto own = static_cast<std::uint8_t>(a.value >> (8 * b));
-        const auto read = c_.recording().image.byte(a.address + b);
+        const auto read = c_.recording().image.byte(a.address.plus32(b));
         store.data.push_back(as_read ? read.value_or(own) : own);
       }
     }

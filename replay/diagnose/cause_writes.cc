@@ -54,7 +54,7 @@ double WriteCauses::write_price(const BusTransaction& shown,
                                                              : kSeveralGlitches;
   for (std::uint32_t i = 0; i < shown.size; ++i) {
     if (shown.data[i] == ours[i]) continue;
-    const PhysAddr byte = shown.address + i;
+    const PhysAddr byte = shown.address.plus32(i);
     std::optional<std::uint8_t> later;
     const std::uint64_t change = c_.next_external(byte, shown.index, &later);
     if (c_.shown().reads_from(byte, shown.index + 1, change) != 0) return kContradicted;
@@ -83,7 +83,7 @@ void WriteCauses::captured_value() {
   if (c_.mismatches().empty()) return;
   const BusTransaction& t = *c_.divergence().shown;
   std::vector<std::uint8_t> ours(t.size);
-  for (std::uint32_t i = 0; i < t.size; ++i) ours[i] = c_.memory_byte(t.address + i);
+  for (std::uint32_t i = 0; i < t.size; ++i) ours[i] = c_.memory_byte(t.address.plus32(i));
   Hint hint = write_hint(Hint::Kind::captured_write, t, t.address, ours);
   hint.write_back = t.has(kWriteBack);
   out_.add(
@@ -106,7 +106,7 @@ void WriteCauses::other_address() {
     for (const HistoryAccess& a : c_.history().accesses(steps[i])) {
       if (a.kind != HistoryAccess::Kind::write || a.size < t.size) continue;
       for (std::uint32_t at = 0; at + t.size <= a.size; ++at) {
-        const PhysAddr address = a.address + at;
+        const PhysAddr address = a.address.plus32(at);
         if (std::popcount(address.value ^ t.address.value) != 1) continue;
         out_.add({CauseKind::captured_write,
                   fmt::format("transaction {} wrote to {:08x} and was captured at {:08x}", t.index,
@@ -143,10 +143,10 @@ std::set<WriteCauses::Piece> WriteCauses::pieces_of_last_step() const {
   std::set<Piece> pieces;
   for (const HistoryAccess& a : c_.history().accesses(c_.history().steps().back())) {
     if (a.kind != HistoryAccess::Kind::write || a.size > kMaxTransactionBytes) continue;
-    pieces.insert({a.address.value, a.size});
+    pieces.insert({a.address.low32(), a.size});
     const std::uint32_t bus = std::max(c_.recording().bus.bus_bytes, 1u);
-    for (std::uint32_t at = a.address.value; at < a.address.value + a.size;) {
-      const std::uint32_t end = std::min(at / bus * bus + bus, a.address.value + a.size);
+    for (std::uint32_t at = a.address.low32(); at < a.address.low32() + a.size;) {
+      const std::uint32_t end = std::min(at / bus * bus + bus, a.address.low32() + a.size);
       pieces.insert({at, end - at});
       at = end;
     }

@@ -154,7 +154,7 @@ class Describer {
         line.text = "(another bus master)";
         break;
       default:
-        line.text = Disassembler(step.bits).text(step.code(), step.linear);
+        line.text = Disassembler(step.bits).text(step.code(), step.linear.u32());
     }
     for (const HistoryAccess& a : context_.history().accesses(step)) {
       if (a.kind == HistoryAccess::Kind::walk) continue;

@@ -44,7 +44,7 @@ struct TriedCause {
 /// An instruction of the context of a divergence.
 struct ContextLine {
   Position position;
-  std::uint32_t linear = 0;
+  LinearAddr linear;
   std::vector<std::uint8_t> bytes;
   std::string text;      ///< disassembly
   std::string accesses;  ///< what it read and wrote

@@ -28,7 +28,7 @@ void RunHistory::end() {
   step.linear = fetched_linear_;
   step.length = static_cast<std::uint8_t>(size);
   for (std::uint32_t i = 0; i < size; ++i) {
-    step.bytes[i] = machine_->memory().defined_byte(fetched_ + i).value_or(0);
+    step.bytes[i] = machine_->memory().defined_byte(fetched_.plus32(i)).value_or(0);
   }
 }
 
@@ -79,7 +79,7 @@ void RunHistory::fetch(PhysAddr a, std::uint32_t size, Position now) {
   if (fetched_size_ == 0) {
     const Engine& engine = machine_->engine();
     fetched_ = a;
-    fetched_linear_ = engine.segment_base(kCs) + engine.eip();
+    fetched_linear_ = linear32(engine.segment_base(kCs), engine.eip());
     bits_ = (engine.hflags() & kHfCs32) != 0 ? 32 : 16;
   }
   fetched_size_ += size;
@@ -109,7 +109,7 @@ void RunHistory::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t v
   PortAccess access(port_bus_, port, size);
   while (!access.complete() && port_reads_ < events_.io_reads.size()) {
     const IoRead& part = events_.io_reads[port_reads_];
-    const auto offset = access.take(part.port, part.size);
+    const auto offset = access.take(PhysAddr{part.port}, part.size);
     if (!offset) return;
     add({HistoryAccess::Kind::port_read, PhysAddr{part.port}, part.size, port_reads_++,
          part_of(value, *offset, part.size)},
@@ -132,7 +132,7 @@ void RunHistory::delivered(const DeliveredEvent& event, Position now) {
 void RunHistory::close_delivery() {
   if (!delivered_) return;
   const auto [now, eip] = *std::exchange(delivered_, std::nullopt);
-  close(HistoryStep::Kind::delivery, now).linear = eip;
+  close(HistoryStep::Kind::delivery, now).linear = LinearAddr{eip};
 }
 
 void RunHistory::external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) {

@@ -40,7 +40,7 @@ struct HistoryStep {
   };
   Kind kind = Kind::instruction;
   Position position;
-  std::uint32_t linear = 0;
+  LinearAddr linear;
   PhysAddr physical;
   std::uint8_t bits = 32;  ///< default size of the code segment, 16 or 32
   std::uint8_t length = 0;
@@ -102,7 +102,8 @@ class RunHistory final : public Observer {
   Position open_at_;
   std::optional<std::pair<Position, std::uint32_t>> delivered_;  ///< its frame is being stored
   PhysAddr fetched_;
-  std::uint32_t fetched_linear_ = 0, fetched_size_ = 0;
+  LinearAddr fetched_linear_;
+  std::uint32_t fetched_size_ = 0;
   std::uint8_t bits_ = 32;
 };
 

@@ -71,18 +71,18 @@ std::optional<Cause> start_at_fetch(const CauseContext& context) {
   if (interrupted || context.divergence().position.instruction > kFirstInstructions)
     return std::nullopt;
   const CpuState& state = context.recording().initial;
-  const std::uint32_t linear = state.segment[kCs].base + state.eip;
+  const LinearAddr linear = linear32(state.segment[kCs].base, state.eip);
   const auto& steps = context.history().steps();
   const bool known = !steps.empty() && steps.front().kind != HistoryStep::Kind::external;
   const PhysAddr at = known && steps.front().linear == linear
                           ? context.memory().captured(steps.front().physical)
-                          : PhysAddr{linear & context.recording().bus.address_mask};
+                          : PhysAddr{linear.value}.masked32(context.recording().bus.address_mask);
   std::optional<std::uint64_t> first, fetched;
   const auto evidence = context.trials().open_evidence();
   for (BusTransaction t; evidence->next(t) && !fetched;) {
     if (!first) first = t.index;
     const bool fetch = t.op == BusOp::code_read || t.has(kLine);
-    if (fetch && at.value - t.address.value < t.size) fetched = t.index;
+    if (fetch && at.is_within32(t.address, t.size)) fetched = t.index;
   }
   if (fetched && *fetched < *first + kAtStart) return std::nullopt;
   Cause cause;

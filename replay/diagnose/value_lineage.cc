@@ -118,7 +118,7 @@ ValueLineage::ValueLineage(const RunHistory& history) : history_(history) {
     for (const HistoryAccess& a : history_.accesses(steps[i])) {
       if (a.kind != HistoryAccess::Kind::write && a.kind != HistoryAccess::Kind::external) continue;
       for (std::uint32_t b = 0; b < a.size; ++b) {
-        stores_[a.address.value + b].push_back(static_cast<std::uint32_t>(i));
+        stores_[a.address.plus32(b).low32()].push_back(static_cast<std::uint32_t>(i));
       }
     }
     add_register_writer(i);
@@ -140,7 +140,7 @@ void ValueLineage::add_register_writer(std::size_t step) {
 const InstructionFlow& ValueLineage::flow(std::size_t step) {
   const HistoryStep& s = history_.steps()[step];
   const std::uint64_t hash = hash64(s.code());
-  auto& [kept, flow] = flows_[s.physical.value];
+  auto& [kept, flow] = flows_[s.physical.low32()];
   if (kept == hash) return flow;
   kept = hash;
   flow = instruction_flow(s.code(), s.bits);
@@ -180,7 +180,7 @@ void ValueLineage::ask_step(std::size_t step, unsigned values, unsigned addresse
   for (const HistoryAccess& a : history_.accesses(history_.steps()[step])) {
     if (a.kind != HistoryAccess::Kind::read) continue;
     for (std::uint32_t b = 0; b < a.size; ++b) {
-      add(kMemory | (a.address.value + b), step, values, false, kNowhere, step);
+      add(kMemory | a.address.plus32(b).value, step, values, false, kNowhere, step);
     }
   }
 }
@@ -265,10 +265,10 @@ void ValueLineage::follow(std::size_t node, std::size_t step, std::vector<Lineag
     if (a.kind != HistoryAccess::Kind::read) continue;
     for (std::uint32_t b = 0; b < a.size; ++b) {
       if (copies && n.location >= kMemory &&
-          static_cast<std::uint32_t>(n.location) - written->address.value != b) {
+          static_cast<std::uint32_t>(n.location) - written->address.low32() != b) {
         continue;
       }
-      add(kMemory | (a.address.value + b), step, n.distance + 1, uncertain, node, step);
+      add(kMemory | a.address.plus32(b).value, step, n.distance + 1, uncertain, node, step);
     }
   }
 }
@@ -311,7 +311,7 @@ std::optional<ValueLineage::Moved> ValueLineage::move_into(PhysAddr byte, std::s
       if (a.kind == HistoryAccess::Kind::write) written = &a;
     }
     if (read != nullptr && written != nullptr && read->size == written->size) {
-      return Moved{read->address + (byte.value - written->address.value), store};
+      return Moved{read->address.plus32(byte.minus32(written->address)), store};
     }
   }
   const HistoryAccess* written = single(store, HistoryAccess::Kind::write);
@@ -325,7 +325,7 @@ std::optional<ValueLineage::Moved> ValueLineage::move_into(PhysAddr byte, std::s
   const bool only_loads =
       (flow(load).written >> InstructionFlow::kFlags & 1) == 0 && (flow(load).values & ~value) == 0;
   if (read == nullptr || !only_loads || read->size != written->size) return std::nullopt;
-  return Moved{read->address + (byte.value - written->address.value), load};
+  return Moved{read->address.plus32(byte.minus32(written->address)), load};
 }
 
 std::vector<ValueLineage::Moved> ValueLineage::moved_from(PhysAddr byte) {

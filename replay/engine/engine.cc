@@ -45,6 +45,11 @@ int cpu_model_number(CpuModel model) {
   return instructions == InstructionSet::pentium ? UC_CPU_X86_PENTIUM : UC_CPU_X86_QEMU64;
 }
 
+/// An address as the library hands it over, which has 64 bits of it in every mode.
+LinearAddr linear_of(std::uint64_t address) {
+  return LinearAddr{static_cast<std::uint32_t>(address)};
+}
+
 }  // namespace
 
 /// The engine's callbacks, as it wants them.
@@ -52,8 +57,7 @@ struct Engine::Hooks {
   static void code(uc_engine*, std::uint64_t address, std::uint32_t size, void* user) {
     Engine& e = *static_cast<Engine*>(user);
     e.end_translation();
-    e.guarded_until_exception(
-        [&] { e.client_.on_instruction(static_cast<std::uint32_t>(address), size); });
+    e.guarded_until_exception([&] { e.client_.on_instruction(linear_of(address), size); });
   }
   static void interrupt(uc_engine*, std::uint32_t number, void* user) {
     Engine& e = *static_cast<Engine*>(user);
@@ -95,7 +99,8 @@ struct Engine::Hooks {
     if (e.identity_) {
       translation = Translation{PhysAddr{page}, true};
     } else {
-      e.guarded_until_exception([&] { translation = e.client_.on_translate(page, access); });
+      e.guarded_until_exception(
+          [&] { translation = e.client_.on_translate(LinearAddr{page}, access); });
     }
     // Looked at here, because with a hook of the library's for it every load goes the slow way.
     const bool unmapped = translation && e.host_page(translation->frame.page()) == nullptr;
@@ -103,7 +108,7 @@ struct Engine::Hooks {
     if (!translation || unmapped) {
       e.watch(false);
       e.translation_fault_ = true;
-      e.fault_page_ = page;
+      e.fault_page_ = LinearAddr{page};
       e.fault_access_ = access;
       return false;
     }
@@ -320,7 +325,7 @@ void Engine::invalidate_code(PhysAddr address, std::uint32_t size) {
   // the moment, that is by physical address.
   flush_tlb();
   identity_ = true;
-  uc_ctl_remove_cache(uc_, std::uint64_t{address.value}, std::uint64_t{address.value} + size);
+  uc_ctl_remove_cache(uc_, address.value, address.value + size);
   identity_ = false;
   flush_tlb();
 }
@@ -332,10 +337,9 @@ void Engine::flush_code() {
   code_cache_.stop();
 }
 
-bool Engine::forget_code(std::uint32_t linear) {
+bool Engine::forget_code(LinearAddr linear) {
   translation_fault_ = false;
-  check(uc_ctl_remove_cache(uc_, std::uint64_t{linear}, std::uint64_t{linear} + 1),
-        "forget translated code");
+  check(uc_ctl_remove_cache(uc_, linear.value, linear.value + 1), "forget translated code");
   return !translation_fault_;
 }
 

@@ -99,24 +99,24 @@ class EngineClient {
  public:
   virtual ~EngineClient() = default;
   /// Before the block that begins at `linear` is translated.
-  virtual void on_translation(std::uint32_t linear) = 0;
+  virtual void on_translation(LinearAddr linear) = 0;
   /// Before the instruction at `linear` is translated: where those of its LOCK prefixes lie that
   /// the library must not see (docs/engine.md, "What the library never sees"). It finds a harmless
   /// prefix there. The instruction must not be executed.
-  virtual std::span<const PhysAddr> hides(std::uint32_t linear) {
+  virtual std::span<const PhysAddr> hides(LinearAddr linear) {
     static_cast<void>(linear);
     return {};
   }
   /// Before each instruction, and before each iteration of a REP instruction (plus once for its
   /// final count check). `linear` is CS.base + EIP.
-  virtual void on_instruction(std::uint32_t linear, std::uint32_t size) = 0;
+  virtual void on_instruction(LinearAddr linear, std::uint32_t size) = 0;
   /// Exception or software interrupt. `vector` 0..255; `software` for INT n, INT3, INTO (EIP is
   /// then the next instruction), else EIP is the faulting instruction, or the next one for #DB.
   virtual void on_exception(std::uint32_t vector, bool software) = 0;
   /// The engine needs a translation for the page at `linear`. nullopt ends the run with
   /// EngineStop::translation_fault before the access, with EIP at its instruction (for a fetch: at
   /// the instruction the block being translated begins with).
-  virtual std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) = 0;
+  virtual std::optional<Translation> on_translate(LinearAddr linear, EngineAccess access) = 0;
   virtual std::uint32_t on_in(std::uint16_t port, std::uint32_t size) = 0;
   virtual void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) = 0;
 };
@@ -163,7 +163,7 @@ class Engine {
   bool code_cache_needs_flush() const { return code_cache_.half_full(); }
   /// Forgets the blocks of which the byte at `linear` is part; false when on_translate() does not
   /// tell where it lies. Between runs only.
-  bool forget_code(std::uint32_t linear);
+  bool forget_code(LinearAddr linear);
 
   /// Runs from the current CS:EIP until a client stops it or it fails.
   EngineStop run();
@@ -214,7 +214,7 @@ class Engine {
   std::uint32_t a20_mask() const { return get<std::uint32_t>(env_layout::kA20Mask); }
   std::uint32_t error_code() const { return get<std::uint32_t>(env_layout::kErrorCode); }
   /// Linear page and kind of the access that ended the run with translation_fault.
-  std::uint32_t fault_page() const { return fault_page_; }
+  LinearAddr fault_page() const { return fault_page_; }
   EngineAccess fault_access() const { return fault_access_; }
   /// x87, MMX and SSE state as an FXSAVE image (Intel SDM vol. 1, 10.5.1).
   void read_fx(std::span<std::uint8_t, 512> image) const;
@@ -273,10 +273,10 @@ class Engine {
   void watch_translations();
   void watch(bool on);
   static int compare_exits(const void* address, const void*, void* user);
-  void watch_translation(std::uint32_t linear);
+  void watch_translation(LinearAddr linear);
   // Prefixes that the library must not see (EngineClient::hides()), and what it finds there.
   static constexpr std::uint8_t kLock = 0xf0, kHarmless = 0x3e;  // DS
-  void hide(std::uint32_t linear);
+  void hide(LinearAddr linear);
   void show();
   void put_in_hidden(std::uint8_t prefix) {
     for (std::uint8_t* const at : hidden_) *at = prefix;
@@ -317,7 +317,7 @@ class Engine {
   std::uintptr_t exit_ = 0;  ///< value held while the sentinel end address is installed
   /// Where the translation in progress is.
   enum class Translating : std::uint8_t { nothing, beginning, inside } translating_{};
-  std::uint32_t translating_at_ = 0;   ///< address asked about last
+  LinearAddr translating_at_;          ///< address asked about last
   std::vector<std::uint8_t*> hidden_;  ///< prefixes of the instruction there
   EngineClient& client_;
   ZeroedArray<std::uint8_t*> host_pages_;
@@ -327,7 +327,7 @@ class Engine {
   bool running_ = false;   ///< inside run()
   bool identity_ = false;  ///< translations are asked for by physical address just now
   bool translation_fault_ = false;
-  std::uint32_t fault_page_ = 0;
+  LinearAddr fault_page_;
   EngineAccess fault_access_ = EngineAccess::read;
   std::exception_ptr pending_;
   std::string failure_;

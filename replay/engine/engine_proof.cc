@@ -23,13 +23,13 @@ constexpr std::uint32_t kData = 0x9000;
 /// Stops at the first exception and keeps what was said of it.
 class ProofClient : public EngineClient {
  public:
-  void on_instruction(std::uint32_t linear, std::uint32_t) override {
+  void on_instruction(LinearAddr linear, std::uint32_t) override {
     ++instructions;
-    if (linear == shortened && engine->gpr(kEcx) > 1) engine->set_gpr(kEcx, 1);
+    if (linear.value == shortened && engine->gpr(kEcx) > 1) engine->set_gpr(kEcx, 1);
   }
-  void on_translation(std::uint32_t linear) override { translated.push_back(linear); }
-  std::span<const PhysAddr> hides(std::uint32_t linear) override {
-    asked.push_back(linear);
+  void on_translation(LinearAddr linear) override { translated.push_back(linear.low32()); }
+  std::span<const PhysAddr> hides(LinearAddr linear) override {
+    asked.push_back(linear.low32());
     return {};
   }
   void on_exception(std::uint32_t vector_, bool software_) override {
@@ -40,10 +40,10 @@ class ProofClient : public EngineClient {
     down = engine->strings_run_down();
     engine->stop();
   }
-  std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess) override {
-    if (linear == kAbsent) return std::nullopt;
-    return Translation{PhysAddr{linear == kMoved ? kMovedTo : linear}, true,
-                       linear == kData && data_only};
+  std::optional<Translation> on_translate(LinearAddr linear, EngineAccess) override {
+    if (linear.value == kAbsent) return std::nullopt;
+    return Translation{PhysAddr{linear.value == kMoved ? kMovedTo : linear.low32()}, true,
+                       linear.value == kData && data_only};
   }
   std::uint32_t on_in(std::uint16_t port, std::uint32_t) override { return port + 1u; }
   void on_out(std::uint16_t, std::uint32_t, std::uint32_t value) override { out = value; }
@@ -170,7 +170,7 @@ void prove_blocks(Proof& on) {
          "instructions are not told before they are translated");
   expect(on.client.instructions == 7, "instructions are not reported");
   const std::size_t before = on.client.translated.size();
-  on.engine.forget_code(kCode);
+  on.engine.forget_code(LinearAddr{kCode});
   on.engine.set_gpr(kEcx, 1);
   on.engine.set_eip(kCode);
   expect(on.engine.run() == EngineStop::requested && on.client.instructions == 7 + 5,
@@ -189,8 +189,9 @@ void prove_translation(Proof& on) {
   on.engine.set_gpr(kEcx, 0x77);
   expect(on.engine.run() == EngineStop::translation_fault, "an absent page does not end the run");
   expect(on.engine.gpr(kEax) % 256 == 0x5a, "translations given are not used");
-  expect(on.engine.fault_page() == kAbsent && on.engine.fault_access() == EngineAccess::read &&
-             on.engine.eip() == kCode + 5 && on.engine.gpr(kEcx) == 0x77,
+  expect(on.engine.fault_page().value == kAbsent &&
+             on.engine.fault_access() == EngineAccess::read && on.engine.eip() == kCode + 5 &&
+             on.engine.gpr(kEcx) == 0x77,
          "the place of an absent page is not precise");
 }
 

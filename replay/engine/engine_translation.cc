@@ -87,7 +87,7 @@ void Engine::watch_translations() {
 int Engine::compare_exits(const void* address, const void*, void* user) {
   std::uint64_t linear = 0;
   std::memcpy(&linear, address, sizeof linear);
-  static_cast<Engine*>(user)->watch_translation(static_cast<std::uint32_t>(linear));
+  static_cast<Engine*>(user)->watch_translation(LinearAddr{static_cast<std::uint32_t>(linear)});
   return 1;
 }
 
@@ -100,7 +100,7 @@ void Engine::watch(bool on) {
 
 /// Until the library has read the instruction: when it is asked about the next one, or has begun to
 /// execute, it has.
-void Engine::hide(std::uint32_t linear) {
+void Engine::hide(LinearAddr linear) {
   guarded([&] {
     for (const PhysAddr at : client_.hides(linear)) {
       std::uint8_t* const page = host_page(at.page());
@@ -120,9 +120,9 @@ void Engine::show() {
 /// `linear` is where the next block or instruction to be translated begins. Each block is asked
 /// about once more than it has instructions; one that turns out too long for the library is begun
 /// anew.
-void Engine::watch_translation(std::uint32_t linear) {
+void Engine::watch_translation(LinearAddr linear) {
   const bool first = translating_ == Translating::beginning && linear == translating_at_;
-  const std::uint32_t distance = linear - translating_at_;
+  const std::uint32_t distance = linear.minus32(translating_at_);
   const bool further = translating_ == Translating::inside && distance != 0 && distance < 16;
   translating_at_ = linear;
   show();

@@ -18,7 +18,7 @@ std::map<std::uint32_t, std::uint64_t> walked_directories(const Recording& recor
   BusTransaction before;
   bool may_be_directory = false;
   for (BusTransaction t; evidence.next(t);) {
-    const bool is_entry = t.op == BusOp::data_read && t.size == 4 && t.address.value % 4 == 0;
+    const bool is_entry = t.op == BusOp::data_read && t.size == 4 && t.address.offset_in(4) == 0;
     const auto entry =
         may_be_directory ? known_dword(recording.image, before.address) : std::nullopt;
     const bool walk = is_entry && entry && (*entry & (kPresent | kLarge)) == kPresent &&
@@ -39,7 +39,7 @@ std::vector<AddressSpace> find_address_spaces(const Recording& recording,
   const auto read = [&](PhysAddr at) { return known_dword(recording.image, at); };
   // The bus may fetch more than the first byte, from an aligned address.
   const auto fits = [&](PhysAddr at) {
-    return at.value - entry.handler.value < recording.bus.bus_bytes;
+    return at.is_within32(entry.handler, recording.bus.bus_bytes);
   };
   const LinearAddr handler{entry.handler_eip};
   const std::map<std::uint32_t, std::uint64_t> walked = walked_directories(recording, *evidence());
@@ -50,7 +50,7 @@ std::vector<AddressSpace> find_address_spaces(const Recording& recording,
     const std::uint32_t cr3 = number * kPageSize;
     const auto at = PageMap::translate(cr3, handler, read);
     const bool may =
-        walked.count(number) != 0 && !read(PhysAddr{cr3 + (handler.value >> 20 & 0xffc)});
+        walked.count(number) != 0 && !read(PhysAddr{cr3 + (handler.low32() >> 20 & 0xffc)});
     if (at ? fits(*at) : may) spaces.push_back({true, cr3});
   }
   const auto when = [&](const AddressSpace& s) {
@@ -76,13 +76,13 @@ std::map<std::uint32_t, std::uint32_t> walked_pages(const Recording& recording,
     });
   };
   for (BusTransaction t; evidence.next(t);) {
-    if (walked != kNone) pages.emplace(t.address.value, walked);
+    if (walked != kNone) pages.emplace(t.address.low32(), walked);
     const auto entry =
         directory == kNone ? std::nullopt : known_dword(recording.image, PhysAddr{directory});
     const bool is_entry = t.op == BusOp::data_read && t.size == 4;
     const bool walk = is_entry && entry && *entry / kPageSize == t.address.page();
     walked = walk ? (directory & kPageMask) / 4 << 10 | t.address.offset_in_page() / 4 : kNone;
-    directory = is_entry && is_directory(t.address) ? t.address.value : kNone;
+    directory = is_entry && is_directory(t.address) ? t.address.low32() : kNone;
   }
   return pages;
 }

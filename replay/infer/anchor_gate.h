@@ -53,7 +53,7 @@ class AnchorGate final : public Observer {
   bool at(const BusAnchor& anchor) const {
     return progress_.writes == anchor.writes && progress_.io == anchor.io;
   }
-  bool is_table(std::uint32_t address) const { return tables_.count(address / kPageSize) != 0; }
+  bool is_table(PhysAddr address) const { return tables_.count(address.page()) != 0; }
 
   Wants wants() const override {
     Wants w = Wants::changes();
@@ -104,7 +104,7 @@ class AnchorGate final : public Observer {
   void on_delivery(std::function<void()> call) { on_delivery_ = std::move(call); }
 
  private:
-  std::uint32_t captured(PhysAddr a) const { return machine_->memory().captured(a).value; }
+  std::uint32_t captured(PhysAddr a) const { return machine_->memory().captured(a).low32(); }
   void count_read(PhysAddr a, std::uint32_t size, AccessKind kind) {
     if (kind == AccessKind::walk) {
       tables_.insert(captured(a) / kPageSize);
@@ -112,7 +112,7 @@ class AnchorGate final : public Observer {
     }
     if (kind == AccessKind::system && !first_system_read_) first_system_read_ = captured(a);
     if (progress_.reads.size() >= InterruptEvidence::kReadBytes) return;
-    for (std::uint32_t i = 0; i < size; ++i) progress_.reads.push_back(captured(a + i));
+    for (std::uint32_t i = 0; i < size; ++i) progress_.reads.push_back(captured(a.plus32(i)));
   }
   void access_port(std::uint16_t port, std::uint32_t size, Position now) {
     progress_.reads.clear();

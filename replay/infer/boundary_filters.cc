@@ -67,7 +67,7 @@ void RegisterFilter::learn_saves(const Candidates& found) {
   for (const SavedRegister& save : saves.saves()) {
     // Of bytes stored twice the evidence keeps the first.
     std::uint32_t fresh = 0;
-    while (fresh < save.size && seen.insert(save.address.value + fresh).second) ++fresh;
+    while (fresh < save.size && seen.insert(save.address.plus32(fresh).low32()).second) ++fresh;
     using Kind = Known::Kind;
     know({save.is_segment ? Kind::segment : Kind::general, save.number, 0, 0}, save.address, fresh);
   }
@@ -76,7 +76,7 @@ void RegisterFilter::learn_saves(const Candidates& found) {
 /// A register was stored whole at `stored`, as far as the bus shows it.
 void RegisterFilter::know(Known r, PhysAddr stored, std::uint32_t size) {
   for (std::uint32_t i = 0; i < size; ++i) {
-    const auto byte = surroundings_[interrupt_].stored(stored + i);
+    const auto byte = surroundings_[interrupt_].stored(stored.plus32(i));
     if (!byte) break;
     r.mask |= std::uint32_t{0xff} << (8 * i);
     r.value |= std::uint32_t{*byte} << (8 * i);
@@ -142,7 +142,7 @@ void ReadFilter::expect(std::size_t interrupt, const PlacementRun::Place& window
     end = table.base() - 1;
   }
   std::copy_if(shown->begin(), end, std::back_inserter(expected_),
-               [&](std::uint32_t a) { return !run_.gate().is_table(a); });
+               [&](std::uint32_t a) { return !run_.gate().is_table(PhysAddr{a}); });
   std::sort(expected_.begin(), expected_.end());
 }
 

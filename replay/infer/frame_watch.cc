@@ -14,7 +14,7 @@ template <class F>
 void for_each_dword(PhysAddr a, std::size_t size, F&& visit) {
   std::size_t done = 0;
   while (done < size) {
-    const std::uint32_t at = a.value + static_cast<std::uint32_t>(done);
+    const std::uint32_t at = a.low32() + static_cast<std::uint32_t>(done);
     const std::size_t n = std::min<std::size_t>(size - done, 4 - at % 4);
     visit(at & ~3u, static_cast<std::uint8_t>(((1u << n) - 1) << at % 4));
     done += n;
@@ -50,7 +50,7 @@ void FrameWatch::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKi
       old->second = static_cast<std::uint8_t>(old->second & ~mask);
       if (old->second == 0) f.stored.erase(old);
     });
-    const bool over_eip = f.eip_at && f.eip_at->value - at.value < bytes.size();
+    const bool over_eip = f.eip_at && f.eip_at->is_within32(at, bytes.size());
     if (over_eip && (!s_.delivering || &f != &s_.frames.back())) f.eip_at.reset();
   }
   // EIP is pushed last; behind it come single bytes at most, accessed bits of descriptors.
@@ -84,12 +84,12 @@ std::vector<FrameWatch::Found> FrameWatch::written_back(PhysAddr line,
     here.returned = f.returned;
     here.age = f.age;
     for (std::uint32_t i = 0; i < data.size(); ++i) {
-      const std::uint32_t at = line.value + i;
+      const std::uint32_t at = line.low32() + i;
       const auto stored = f.stored.find(at & ~3u);
       if (stored == f.stored.end() || (stored->second >> at % 4 & 1) == 0) continue;
       here.bytes.push_back({PhysAddr{at}, data[i]});
-      if (!f.eip_at || at - f.eip_at->value >= f.eip_size) continue;
-      const unsigned shift = 8 * (at - f.eip_at->value);
+      if (!f.eip_at || at - f.eip_at->low32() >= f.eip_size) continue;
+      const unsigned shift = 8 * (at - f.eip_at->low32());
       here.eip_mask |= std::uint32_t{0xff} << shift;
       here.eip |= std::uint32_t{data[i]} << shift;
     }

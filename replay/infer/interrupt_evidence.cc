@@ -16,7 +16,7 @@ bool InterruptEvidence::stores(std::uint32_t value, unsigned size) const {
 }
 
 std::optional<std::uint8_t> InterruptEvidence::stored(PhysAddr address) const {
-  const auto byte = bytes_.find(address.value);
+  const auto byte = bytes_.find(address.low32());
   if (byte == bytes_.end()) return std::nullopt;
   return byte->second;
 }
@@ -67,7 +67,8 @@ class InterruptScan {
   void read(const BusTransaction& t) {
     if (!shows_reads_) return;
     too_many_ |= reads_.size() + t.size > InterruptEvidence::kReadBytes;
-    for (std::uint32_t i = 0; i < t.size && !too_many_; ++i) reads_.push_back(t.address.value + i);
+    for (std::uint32_t i = 0; i < t.size && !too_many_; ++i)
+      reads_.push_back(t.address.plus32(i).low32());
   }
   void write(const BusTransaction& t) {
     forget_reads();
@@ -75,8 +76,8 @@ class InterruptScan {
     InterruptEvidence& e = found_[next_ - 1];
     if (e.is_full()) return;
     for (std::uint32_t i = 0; i < t.size; ++i) {
-      e.order_.push_back(t.address.value + i);
-      e.bytes_.emplace(t.address.value + i, t.data[i]);
+      e.order_.push_back(t.address.plus32(i).low32());
+      e.bytes_.emplace(t.address.plus32(i).low32(), t.data[i]);
     }
   }
 

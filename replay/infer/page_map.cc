@@ -33,36 +33,36 @@ PageMap::PageMap(std::uint32_t cr3, const ReadDword& read) {
 
 std::optional<PhysAddr> PageMap::translate(std::uint32_t cr3, LinearAddr address,
                                            const ReadDword& read) {
-  const auto directory = read(PhysAddr{(cr3 & ~kPageMask) + (address.value >> 20 & 0xffc)});
+  const auto directory = read(PhysAddr{(cr3 & ~kPageMask) + (address.low32() >> 20 & 0xffc)});
   if (!directory || (*directory & kPresent) == 0) return std::nullopt;
   if ((*directory & kLarge) != 0) {
-    return PhysAddr{(*directory & kLargeFrame) | (address.value & ~kLargeFrame)};
+    return PhysAddr{(*directory & kLargeFrame) | (address.low32() & ~kLargeFrame)};
   }
-  const auto entry = read(PhysAddr{(*directory & ~kPageMask) + (address.value >> 10 & 0xffc)});
+  const auto entry = read(PhysAddr{(*directory & ~kPageMask) + (address.low32() >> 10 & 0xffc)});
   if (!entry || (*entry & kPresent) == 0) return std::nullopt;
   return PhysAddr{(*entry & ~kPageMask) | address.offset_in_page()};
 }
 
 std::optional<PhysAddr> PageMap::translate(LinearAddr address) const {
-  if (!paging_) return PhysAddr{address.value};
-  if (const auto page = frame_of_.find(address.page()); page != frame_of_.end()) {
+  if (!paging_) return PhysAddr{address.low32()};
+  if (const auto page = frame_of_.find(address.low32() / kPageSize); page != frame_of_.end()) {
     return PhysAddr{page->second * kPageSize + address.offset_in_page()};
   }
-  const auto large = large_.find(address.value & kLargeFrame);
+  const auto large = large_.find(address.low32() & kLargeFrame);
   if (large == large_.end()) return std::nullopt;
-  return PhysAddr{large->second | (address.value & ~kLargeFrame)};
+  return PhysAddr{large->second | (address.low32() & ~kLargeFrame)};
 }
 
-std::vector<std::uint32_t> PageMap::linear_of(PhysAddr address) const {
-  if (!paging_) return {address.value};
-  std::vector<std::uint32_t> found;
+std::vector<LinearAddr> PageMap::linear_of(PhysAddr address) const {
+  if (!paging_) return {LinearAddr{address.value}};
+  std::vector<LinearAddr> found;
   const auto [begin, end] = pages_of_.equal_range(address.page());
   for (auto it = begin; it != end; ++it) {
-    found.push_back(it->second * kPageSize + address.offset_in_page());
+    found.push_back(LinearAddr{it->second * kPageSize + address.offset_in_page()});
   }
   for (const auto& [linear, physical] : large_) {
-    if ((address.value & kLargeFrame) == physical) {
-      found.push_back(linear | (address.value & ~kLargeFrame));
+    if ((address.low32() & kLargeFrame) == physical) {
+      found.push_back(LinearAddr{linear | (address.low32() & ~kLargeFrame)});
     }
   }
   std::sort(found.begin(), found.end(), std::greater<>());

@@ -27,7 +27,7 @@ class PageMap {
                                            const ReadDword& read);
   std::optional<PhysAddr> translate(LinearAddr address) const;
   /// Every known linear address of a physical one, highest first.
-  std::vector<std::uint32_t> linear_of(PhysAddr address) const;
+  std::vector<LinearAddr> linear_of(PhysAddr address) const;
 
  private:
   bool paging_ = true;

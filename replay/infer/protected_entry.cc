@@ -42,10 +42,10 @@ class EntryReader {
   void collect(std::span<const BusTransaction> traffic) {
     for (const BusTransaction& t : traffic) {
       if (t.op == BusOp::data_read) {
-        for (std::uint32_t i = 0; i < t.size; ++i) reads_.push_back(t.address.value + i);
+        for (std::uint32_t i = 0; i < t.size; ++i) reads_.push_back(t.address.plus32(i).low32());
       } else if (t.op == BusOp::data_write) {
         for (std::uint32_t i = 0; i < t.size; ++i) {
-          writes_.push_back({t.address.value + i, t.data[i]});
+          writes_.push_back({t.address.plus32(i).low32(), t.data[i]});
         }
       } else if (t.op == BusOp::code_read && writes_.size() >= kFrame) {
         handler_ = t.address;
@@ -118,7 +118,7 @@ class EntryReader {
   /// The task segment holds, side by side, ESP and SS of each inner level, whose descriptor is
   /// read.
   bool find_inner_stack(std::uint32_t top, std::uint32_t esp, std::uint32_t ss) {
-    const std::uint32_t table = entry_.code_descriptor.value - (entry_.handler_cs & 0xfff8u);
+    const std::uint32_t table = entry_.code_descriptor.low32() - (entry_.handler_cs & 0xfff8u);
     for (const std::uint32_t at : reads_) {
       const auto inner = known_dword(image_, PhysAddr{at});
       const auto low = image_.byte(PhysAddr{at + 4}), high = image_.byte(PhysAddr{at + 5});
@@ -152,7 +152,7 @@ class EntryReader {
 std::optional<std::uint32_t> known_dword(const MemoryImage& image, PhysAddr at) {
   std::uint32_t value = 0;
   for (std::uint32_t i = 0; i < 4; ++i) {
-    const auto byte = image.byte(at + i);
+    const auto byte = image.byte(at.plus32(i));
     if (!byte) return std::nullopt;
     value |= std::uint32_t{*byte} << (8 * i);
   }

@@ -48,7 +48,7 @@ class ProtectedRecovery {
 
  private:
   void supply_entry_pages();
-  std::optional<PhysAddr> translate(std::uint32_t linear) const;
+  std::optional<PhysAddr> translate(LinearAddr linear) const;
   bool find_tables();
   bool choose(PhysAddr at, std::uint32_t below, std::uint32_t& value, const char* name);
   std::optional<Segment> descriptor(std::uint16_t selector) const;
@@ -60,7 +60,7 @@ class ProtectedRecovery {
   RecoveryOutcome replay(bool strict = false);
   bool take_saves(const RecoveryOutcome& now);
   bool improve(const RecoveryOutcome& now);
-  bool supply_shared(std::uint32_t cr3, std::uint32_t linear);
+  bool supply_shared(std::uint32_t cr3, LinearAddr linear);
   bool share_entries(const RecoveryOutcome& now);
   void supply(const TableEntry& entry);
   std::vector<TableEntry> missing_entries(const RecoveryOutcome& now) const;
@@ -77,7 +77,7 @@ class ProtectedRecovery {
   void guess_segments(std::vector<Guess>& out);
   void guess_task(const RecoveryOutcome& now, std::vector<Guess>& out);
   void guess_system_call(const RecoveryOutcome& now, std::vector<Guess>& out);
-  std::vector<std::uint32_t> fetches_near(std::uint64_t transaction) const;
+  std::vector<PhysAddr> fetches_near(std::uint64_t transaction) const;
   void solve();
   void solve_all();
   void find_free();

@@ -13,9 +13,9 @@ namespace citcat {
 /// by the difference.
 void ProtectedRecovery::guess_addresses(const RecoveryOutcome& now, std::vector<Guess>& out) {
   std::set<std::uint32_t> differences;
-  for (const std::uint32_t at : now.shown) {
-    for (const std::uint32_t linear : now.pages.linear_of(PhysAddr{at})) {
-      for (const std::uint32_t found : now.addresses) differences.insert(linear - found);
+  for (const PhysAddr at : now.shown) {
+    for (const LinearAddr linear : now.pages.linear_of(at)) {
+      for (const LinearAddr found : now.addresses) differences.insert(linear.minus32(found));
     }
   }
   differences.erase(0);
@@ -74,11 +74,11 @@ void ProtectedRecovery::guess_segments(std::vector<Guess>& out) {
 void ProtectedRecovery::guess_task(const RecoveryOutcome& now, std::vector<Guess>& out) {
   for (ProtectedUnknown& u : unknown_) {
     if (!u.is_open() || u.kind != ProtectedUnknown::Kind::task) continue;
-    for (const std::uint32_t at : now.shown) {
-      for (const std::uint32_t linear : now.pages.linear_of(PhysAddr{at})) {
+    for (const PhysAddr at : now.shown) {
+      for (const LinearAddr linear : now.pages.linear_of(at)) {
         for (const std::uint32_t offset : {4u, 8u, 12u, 16u, 102u}) {
           ProtectedUnknown with = u;
-          with.value = linear - offset;
+          with.value = linear.low32() - offset;
           out.push_back({&u, with});
         }
       }
@@ -87,16 +87,16 @@ void ProtectedRecovery::guess_task(const RecoveryOutcome& now, std::vector<Guess
 }
 
 /// Addresses of code fetched about when the replay left the bus, where it was not fetched in order.
-std::vector<std::uint32_t> ProtectedRecovery::fetches_near(std::uint64_t transaction) const {
+std::vector<PhysAddr> ProtectedRecovery::fetches_near(std::uint64_t transaction) const {
   constexpr std::uint64_t kAround = 32;
-  std::vector<std::uint32_t> fetched;
-  std::uint32_t next = 0;
+  std::vector<PhysAddr> fetched;
+  PhysAddr next;
   const auto evidence = evidence_();
   for (BusTransaction t; evidence->next(t) && t.index <= transaction + kAround;) {
     if (t.op != BusOp::code_read) continue;
     const bool near = t.index + kAround >= transaction;
-    if (near && t.address.value != next) fetched.push_back(t.address.value);
-    next = t.address.value + t.size;
+    if (near && t.address != next) fetched.push_back(t.address);
+    next = t.address.plus32(t.size);
   }
   return fetched;
 }
@@ -105,10 +105,10 @@ std::vector<std::uint32_t> ProtectedRecovery::fetches_near(std::uint64_t transac
 void ProtectedRecovery::guess_system_call(const RecoveryOutcome& now, std::vector<Guess>& out) {
   for (ProtectedUnknown& u : unknown_) {
     if (!u.is_open() || u.kind != ProtectedUnknown::Kind::msr || u.number != kSysenterEip) continue;
-    for (const std::uint32_t fetch : fetches_near(now.last_agreed)) {
-      for (const std::uint32_t linear : now.pages.linear_of(PhysAddr{fetch})) {
+    for (const PhysAddr fetch : fetches_near(now.last_agreed)) {
+      for (const LinearAddr linear : now.pages.linear_of(fetch)) {
         ProtectedUnknown with = u;
-        with.value = linear;
+        with.value = linear.low32();
         out.push_back({&u, with});
       }
     }
@@ -132,12 +132,12 @@ void ProtectedRecovery::guess_entry(std::uint32_t cr3, LinearAddr page, PhysAddr
   // Present, writable, accessed, dirty: what the processor had used (SDM vol. 3, table 4-6).
   constexpr std::uint32_t kUsed = 0x63;
   const MemoryImage& image = recording_.image;
-  const PhysAddr directory{(cr3 & ~kPageMask) + (page.value >> 20 & 0xffc)};
+  const PhysAddr directory{(cr3 & ~kPageMask) + (page.low32() >> 20 & 0xffc)};
   const auto known = known_dword(image, directory);
   if (known) {
     if ((*known & kPresent) == 0 || (*known & kLarge) != 0) return;
-    const PhysAddr table{(*known & ~kPageMask) + (page.value >> 10 & 0xffc)};
-    if (!known_dword(image, table)) out.push_back({table, (lies_at.value & ~kPageMask) | kUsed});
+    const PhysAddr table{(*known & ~kPageMask) + (page.low32() >> 10 & 0xffc)};
+    if (!known_dword(image, table)) out.push_back({table, lies_at.page_begin().low32() | kUsed});
     return;
   }
   // Address spaces of one system share what is not a single process's.
@@ -148,8 +148,8 @@ void ProtectedRecovery::guess_entry(std::uint32_t cr3, LinearAddr page, PhysAddr
     const auto entry = read(PhysAddr{other.cr3 + directory.offset_in_page()});
     if (there && entry && there->page() == lies_at.page()) out.push_back({directory, *entry});
   }
-  if (((page.value ^ lies_at.value) & ~kLargeFrame & ~kPageMask) == 0) {
-    out.push_back({directory, (lies_at.value & kLargeFrame) | kUsed | kLarge});
+  if (((page.low32() ^ lies_at.low32()) & ~kLargeFrame & ~kPageMask) == 0) {
+    out.push_back({directory, (lies_at.low32() & kLargeFrame) | kUsed | kLarge});
   }
 }
 
@@ -157,13 +157,13 @@ void ProtectedRecovery::guess_entry(std::uint32_t cr3, LinearAddr page, PhysAddr
 std::vector<TableEntry> ProtectedRecovery::missing_entries(const RecoveryOutcome& now) const {
   std::vector<TableEntry> entries;
   if (!now.page_fault || !now.difference || !space_.paging) return entries;
-  std::vector<std::uint32_t> shown = fetches_near(now.last_agreed);
+  std::vector<PhysAddr> shown = fetches_near(now.last_agreed);
   shown.insert(shown.begin(), now.shown.begin(), now.shown.end());
-  for (const std::uint32_t at : shown) {
+  for (const PhysAddr at : shown) {
     // Code is fetched from aligned addresses.
-    const std::uint32_t apart = (*now.page_fault ^ at) & kPageMask;
+    const std::uint32_t apart = now.page_fault->offset_in_page() ^ at.offset_in_page();
     if (apart >= recording_.bus.bus_bytes) continue;
-    guess_entry(now.cr3, LinearAddr{*now.page_fault}, PhysAddr{at}, entries);
+    guess_entry(now.cr3, *now.page_fault, at, entries);
   }
   return entries;
 }
@@ -183,14 +183,14 @@ bool ProtectedRecovery::supply_entry(const RecoveryOutcome& now) {
 void ProtectedRecovery::supply(const TableEntry& entry) {
   supplied_.push_back(entry);
   for (std::uint32_t i = 0; i < 4; ++i) {
-    recording_.image.set(entry.at + i, static_cast<std::uint8_t>(entry.value >> (8 * i)));
+    recording_.image.set(entry.at.plus32(i), static_cast<std::uint8_t>(entry.value >> (8 * i)));
   }
 }
 
 /// The entry of the directory `cr3` for an address of the system's, from another address space that
 /// has it, if it is not known. False when it is, or no other has it.
-bool ProtectedRecovery::supply_shared(std::uint32_t cr3, std::uint32_t linear) {
-  const std::uint32_t offset = linear >> 20 & 0xffc;
+bool ProtectedRecovery::supply_shared(std::uint32_t cr3, LinearAddr linear) {
+  const std::uint32_t offset = linear.low32() >> 20 & 0xffc;
   const PhysAddr at{(cr3 & ~kPageMask) + offset};
   if (!space_.paging || known_dword(recording_.image, at)) return false;
   for (const AddressSpace& other : spaces_) {
@@ -206,9 +206,9 @@ bool ProtectedRecovery::supply_shared(std::uint32_t cr3, std::uint32_t linear) {
 /// What the bus shows next lies nowhere in this address space, but it does in the first.
 bool ProtectedRecovery::share_entries(const RecoveryOutcome& now) {
   if (!now.page_fault || now.cr3 == space_.cr3) return false;
-  for (const std::uint32_t at : now.shown) {
-    if (!now.pages.linear_of(PhysAddr{at}).empty()) continue;
-    for (const std::uint32_t linear : pages_.linear_of(PhysAddr{at})) {
+  for (const PhysAddr at : now.shown) {
+    if (!now.pages.linear_of(at).empty()) continue;
+    for (const LinearAddr linear : pages_.linear_of(at)) {
       if (supply_shared(now.cr3, linear)) return true;
     }
   }
@@ -217,8 +217,8 @@ bool ProtectedRecovery::share_entries(const RecoveryOutcome& now) {
 
 /// Those for all that the interrupt used, as the other address spaces have them.
 void ProtectedRecovery::supply_entry_pages() {
-  supply_shared(space_.cr3, entry_.handler_eip);
-  if (!entry_.stack) supply_shared(space_.cr3, entry_.eip);
+  supply_shared(space_.cr3, LinearAddr{entry_.handler_eip});
+  if (!entry_.stack) supply_shared(space_.cr3, LinearAddr{entry_.eip});
   const auto read = [&](PhysAddr at) { return known_dword(recording_.image, at); };
   std::vector<PhysAddr> used{entry_.gate, entry_.code_descriptor, entry_.frame};
   if (entry_.stack) used.push_back(entry_.stack->in_task);
@@ -226,7 +226,7 @@ void ProtectedRecovery::supply_entry_pages() {
     if (!other.paging || other.cr3 == space_.cr3) continue;
     const PageMap pages(other.cr3, read);
     for (const PhysAddr at : used) {
-      for (const std::uint32_t linear : pages.linear_of(at)) supply_shared(space_.cr3, linear);
+      for (const LinearAddr linear : pages.linear_of(at)) supply_shared(space_.cr3, linear);
     }
   }
 }

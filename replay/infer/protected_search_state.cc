@@ -24,25 +24,25 @@ Segment flat_segment(std::uint16_t selector, bool code) {
 
 }  // namespace
 
-std::optional<PhysAddr> ProtectedRecovery::translate(std::uint32_t linear) const {
-  return pages_.translate(LinearAddr{linear});
+std::optional<PhysAddr> ProtectedRecovery::translate(LinearAddr linear) const {
+  return pages_.translate(linear);
 }
 
 /// Sets `value` to the linear address of what lies at `at`, less `below`. False when no page is
 /// known to lie there.
 bool ProtectedRecovery::choose(PhysAddr at, std::uint32_t below, std::uint32_t& value,
                                const char* name) {
-  const std::vector<std::uint32_t> linear = pages_.linear_of(at);
+  const std::vector<LinearAddr> linear = pages_.linear_of(at);
   if (linear.empty()) return false;
-  const auto walk = walked_.find(at.value);
-  const auto shown = std::find_if(linear.begin(), linear.end(), [&](std::uint32_t a) {
-    return walk != walked_.end() && a / kPageSize == walk->second;
+  const auto walk = walked_.find(at.low32());
+  const auto shown = std::find_if(linear.begin(), linear.end(), [&](LinearAddr a) {
+    return walk != walked_.end() && a.page() == walk->second;
   });
   // Tables that are not known may map it again; of the stack pointer the run's values tell.
   const bool is_stack = below == 0 && linear.size() == 1;
   const bool certain = shown != linear.end() || is_stack;
   // Systems put what they map a second time above the memory that they map all of.
-  value = (shown != linear.end() ? *shown : linear.front()) - below;
+  value = (shown != linear.end() ? *shown : linear.front()).low32() - below;
   found_.push_back({name, value, certain ? RegisterSource::frame : RegisterSource::assumed,
                     recording_.interrupts.front().transaction});
   return true;
@@ -74,11 +74,11 @@ bool ProtectedRecovery::find_tables() {
 /// The segment that a selector of the global table names, as far as memory tells.
 std::optional<Segment> ProtectedRecovery::descriptor(std::uint16_t selector) const {
   if ((selector & 4) != 0) return std::nullopt;
-  const std::uint32_t linear = gdt_ + (selector & 0xfff8u);
+  const LinearAddr linear = linear32(gdt_, selector & 0xfff8u);
   const auto at = translate(linear);
   if (!at) return std::nullopt;
   const auto low = known_dword(recording_.image, *at);
-  const auto high = known_dword(recording_.image, *at + 4);
+  const auto high = known_dword(recording_.image, at->plus32(4));
   constexpr std::uint32_t kPresent = 1u << 15, kIsSegment = 1u << 12;
   if (!low || !high || (*high & kPresent) == 0 || (*high & kIsSegment) == 0) return std::nullopt;
   return segment_of_descriptor(selector, *low, *high);

@@ -129,15 +129,15 @@ void PushedFrames::believe_rest(PhysAddr line, std::span<const std::uint8_t> byt
     const auto part = bytes.subspan(i, std::min<std::size_t>(16, bytes.size() - i));
     bool differs = false;
     for (std::uint32_t k = 0; k < part.size(); ++k) {
-      const auto ours = memory.defined_byte(line + i + k);
+      const auto ours = memory.defined_byte(line.plus32(i + k));
       differs |= ours && *ours != part[k];
     }
     if (!differs) continue;
     if (in_handler) {
-      run_.verifier().forgive_line(line + i);
+      run_.verifier().forgive_line(line.plus32(i));
     } else {
-      run_.machine().correct(line + i, part);
-      run_.verifier().memory_changed(line + i);
+      run_.machine().correct(line.plus32(i), part);
+      run_.verifier().memory_changed(line.plus32(i));
     }
   }
 }

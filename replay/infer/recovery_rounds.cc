@@ -14,7 +14,7 @@ Divergence describe(const RecoveryProgress& now) {
   if (!now.difference) return d;
   const auto text = [](const BusOrderCheck::Byte& byte) {
     char bytes[64];
-    std::snprintf(bytes, sizeof bytes, "byte %02x at %08x", byte.value, byte.address);
+    std::snprintf(bytes, sizeof bytes, "byte %02x at %08x", byte.value, byte.address.u32());
     return std::string(bytes);
   };
   d.transaction = now.difference->expected.transaction;

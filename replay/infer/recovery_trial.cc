@@ -34,27 +34,27 @@ class SaveReader final : public Observer {
     saves_.delivered(event, now);
     if (event.kind == DeliveredEvent::Kind::exception && event.vector == kPageFaultVector &&
         !page_fault_) {
-      page_fault_ = event.cr2;
+      page_fault_ = LinearAddr{event.cr2};
     }
   }
 
   const std::vector<Saved>& saved() const { return saved_; }
   /// The floating-point state that was stored first.
   const std::optional<SavedFx>& fx() const { return fx_; }
-  /// Linear addresses that the replay accessed last, as far as it is known.
-  std::vector<std::uint32_t> addresses() const {
+  /// What the replay accessed last, as far as it is known.
+  std::vector<LinearAddr> addresses() const {
     if (page_fault_) return {*page_fault_};
     return addresses_;
   }
   /// Since the last complete instruction the replay faulted here.
-  std::optional<std::uint32_t> page_fault() const { return page_fault_; }
+  std::optional<LinearAddr> page_fault() const { return page_fault_; }
 
  private:
   void take(const SavedRegister& where) {
     Saved saved{where, 0, 0};
     unsigned bytes = 0;
     for (const BusOrderCheck::Byte& b : check_.written()) {
-      const std::uint32_t at = b.address - where.address.value;
+      const std::uint32_t at = b.address.minus32(where.address);
       if (at >= where.size) continue;
       saved.value |= std::uint32_t{b.value} << (8 * at);
       saved.transaction = b.transaction;
@@ -78,8 +78,8 @@ class SaveReader final : public Observer {
   const BusOrderCheck& check_;
   std::size_t taken_ = 0;
   std::vector<Saved> saved_;
-  std::vector<std::uint32_t> addresses_;
-  std::optional<std::uint32_t> page_fault_;
+  std::vector<LinearAddr> addresses_;
+  std::optional<LinearAddr> page_fault_;
   bool fpu_untouched_ = true;
   std::optional<SavedFx> fx_;
 };

@@ -44,11 +44,11 @@ struct RecoveryOutcome : RecoveryProgress {
   std::uint64_t last_agreed = 0;  ///< transaction
   std::vector<Saved> saved;
   std::optional<SavedFx> fx;
-  std::vector<std::uint32_t> addresses;     ///< linear, of what differs
-  std::vector<std::uint32_t> shown;         ///< physical, of what the bus shows in its place
-  PageMap pages;                            ///< where it differs
-  std::uint32_t cr3 = 0;                    ///< there
-  std::optional<std::uint32_t> page_fault;  ///< that the bus does not show
+  std::vector<LinearAddr> addresses;     ///< of what differs
+  std::vector<PhysAddr> shown;           ///< of what the bus shows in its place
+  PageMap pages;                         ///< where it differs
+  std::uint32_t cr3 = 0;                 ///< there
+  std::optional<LinearAddr> page_fault;  ///< that the bus does not show
 };
 
 struct RecoveryTrial {

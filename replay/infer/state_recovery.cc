@@ -176,7 +176,7 @@ void StateRecovery::read_saves() {
   for (const SavedRegister& save : saves.saves()) {
     const std::string name = save.is_segment ? kSegments[save.number & 3] : kGeneral[save.number];
     Unknown* const u = save.is_segment && save.number > kDs ? nullptr : find(name);
-    const auto low = evidence.stored(save.address), high = evidence.stored(save.address + 1);
+    const auto low = evidence.stored(save.address), high = evidence.stored(save.address.plus32(1));
     if (u == nullptr || u->known() || !low || !high) continue;
     u->value = static_cast<std::uint16_t>(*low | *high << 8);
     u->source = RegisterSource::saved;
@@ -190,7 +190,7 @@ std::vector<std::uint16_t> StateRecovery::guesses(
     const Unknown& u, const BusOrderCheck::Difference& difference) const {
   std::vector<std::uint32_t> values;
   const std::uint32_t mask = recording_.bus.address_mask;
-  const std::uint32_t by = (difference.expected.address - difference.found.address) & mask;
+  const std::uint32_t by = difference.expected.address.minus32(difference.found.address) & mask;
   if (by != 0 && u.is_segment) {
     if (by % 16 == 0) values.push_back(u.value + by / 16);
     // Down: the difference is one modulo the captured address bits.

@@ -15,8 +15,8 @@ class BlockCode {
  public:
   struct Instruction {
     DecodedInstruction info;
-    std::uint32_t offset = 0;         ///< from the block's first byte
-    std::uint32_t first_address = 0;  ///< effective addresses of all instructions before it
+    std::uint32_t offset = 0;            ///< from the block's first byte
+    std::uint32_t addresses_before = 0;  ///< effective addresses of the instructions before it
   };
 
   BlockCode() = default;
@@ -29,7 +29,7 @@ class BlockCode {
     const std::uint32_t addresses =
         instructions_.empty()
             ? 0
-            : instructions_.back().first_address + instructions_.back().info.ea_count;
+            : instructions_.back().addresses_before + instructions_.back().info.ea_count;
     instructions_.push_back({info, begins_.back(), addresses});
     begins_.push_back(static_cast<std::uint16_t>(begins_.back() + info.length));
   }
@@ -45,7 +45,7 @@ class BlockCode {
   /// Of the byte `offset` bytes into the block.
   PhysAddr physical(std::uint32_t offset) const {
     const std::uint32_t in_frame = linear_.offset_in_page() + offset;
-    return in_frame < kPageSize ? frame_ + in_frame : second_frame_ + (in_frame & kPageMask);
+    return in_frame < kPageSize ? frame_.plus32(in_frame) : second_frame_.plus32(in_frame & kPageMask);
   }
   bool comes_again() const { return comes_again_; }
   BlockNotes& notes() const { return notes_; }

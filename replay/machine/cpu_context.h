@@ -45,10 +45,10 @@ enum class AfterStop : std::uint8_t {
 
 /// Where the code being executed lies.
 struct CodePage {
-  static constexpr std::uint32_t kNone = 1;  ///< never equal to a page's address
+  static constexpr LinearAddr kNone{1};  ///< never equal to a page's address
 
-  std::uint32_t base = 0;      ///< of CS at the instruction in flight
-  std::uint32_t page = kNone;  ///< linear address of its page
+  std::uint32_t base = 0;  ///< of CS at the instruction in flight
+  LinearAddr page = kNone;
   PhysAddr frame;
   const std::uint8_t* host = nullptr;
 
@@ -88,7 +88,7 @@ struct CpuContext {
   EngineCode engine_code;
 
   Position position;
-  std::uint32_t linear = 0;  ///< of the instruction or block in progress, or the next one
+  LinearAddr linear;  ///< of the instruction or block in progress, or the next one
   CodePage code;
   Position until;                  ///< where run() ends
   std::uint64_t blocks_until = 0;  ///< instruction: nothing from there on may be part of a block
@@ -127,6 +127,10 @@ struct CpuContext {
   std::uint32_t flags() const {
     return (engine.eflags() & ~kResumeFlag) | (resume_flag ? kResumeFlag : 0);
   }
+  /// Where the engine's CS:EIP points.
+  LinearAddr engine_address() const { return linear32(engine.segment_base(kCs), engine.eip()); }
+  /// The engine is to go on at `at`, in its CS.
+  void go_on_at(LinearAddr at) { engine.set_eip(at.low32() - engine.segment_base(kCs)); }
   std::uint32_t cpl() const { return engine.hflags() & kHfCpl; }
   bool user_mode() const { return cpl() == 3; }
   bool protected_mode() const {
@@ -142,8 +146,8 @@ struct CpuContext {
   std::uint32_t offset_of(const MemoryOperand& operand) const {
     return operand_offset(operand, engine.gprs(), stack32());
   }
-  std::uint32_t linear_of(const MemoryOperand& operand) const {
-    return engine.segment_base(operand.segment) + offset_of(operand);
+  LinearAddr linear_of(const MemoryOperand& operand) const {
+    return linear32(engine.segment_base(operand.segment), offset_of(operand));
   }
   /// The processor's TLB has the page.
   bool is_held(LinearAddr at, Access access) {

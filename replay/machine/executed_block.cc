@@ -9,8 +9,8 @@ ExecutedInstruction ExecutedBlock::instruction(std::uint32_t i) const {
   e.eip = eip(i);
   e.physical = physical(i);
   e.ea_count = e.info->ea_count;
-  const std::uint32_t* const address = addresses_ + code_->instruction(i).first_address;
-  for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = address[a];
+  const std::uint32_t* const address = addresses_ + code_->instruction(i).addresses_before;
+  for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = LinearAddr{address[a]};
   return e;
 }
 

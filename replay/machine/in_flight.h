@@ -40,7 +40,7 @@ struct InFlight {
   std::uint32_t stack_before = 0;  ///< ESP
   std::uint32_t count_before = 0;  ///< ECX
 
-  std::array<std::uint32_t, 2> ea{};
+  std::array<LinearAddr, 2> ea{};
   std::uint8_t ea_count = 0;
 
   std::array<Store, 40> stores;  ///< in the order in which they are made
@@ -51,7 +51,7 @@ struct InFlight {
   std::uint16_t segment_push_upper = 0;   ///< what a PUSH of a segment register is to leave alone
   bool restore_segment_push = false;
   PhysAddr copied_from;  ///< read last
-  std::uint32_t invlpg_linear = 0;
+  LinearAddr invlpg_linear;
 
   unsigned reads_told = 0;     ///< to the listeners, while it is prepared
   unsigned reads_to_skip = 0;  ///< told when it was prepared before

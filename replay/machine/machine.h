@@ -112,7 +112,7 @@ class Machine {
   void correct(PhysAddr captured, std::span<const std::uint8_t> bytes);
   /// Linear address of the instruction that the position names: the next one, or the one at which
   /// run() was left by an exception.
-  std::uint32_t next_linear() const;
+  LinearAddr next_linear() const;
   /// Where a linear address lies for the supervisor just now, looked up without any effect; nullopt
   /// where nothing is mapped, or no evidence tells.
   std::optional<PhysAddr> find(LinearAddr address) const;

@@ -185,7 +185,7 @@ void Memory::store(PhysAddr address, std::span<const std::uint8_t> data) {
     if (states_[address.page()].code) {
       engine_.invalidate_code(address, static_cast<std::uint32_t>(n));
     }
-    address = address + static_cast<std::uint32_t>(n);
+    address = address.plus32(static_cast<std::uint32_t>(n));
     data = data.subspan(n);
   }
 }

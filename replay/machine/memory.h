@@ -129,7 +129,7 @@ class Memory {
   void store(PhysAddr address, std::span<const std::uint8_t> data);
 
   /// What the monitor shows for this address.
-  PhysAddr captured(PhysAddr a) const { return PhysAddr{a.value & captured_mask_}; }
+  PhysAddr captured(PhysAddr a) const { return a.masked32(captured_mask_); }
 
   /// The addresses a captured address may mean, lowest first.
   template <class F>

@@ -63,7 +63,7 @@ void Mmu::invalidate_page(LinearAddr page) {
     Entry& e = (*tlb)[page.page() & (tlb->size() - 1)];
     if (e.tag == tag(page)) e.tag = kInvalid;
   }
-  if (large_regions_.test(page.value >> kRegionShift)) drop_large_page(page);
+  if (large_regions_.test(page.low32() >> kRegionShift)) drop_large_page(page);
 }
 
 /// INVLPG drops all of a page that the tables map as a large one, in however many pieces it is held
@@ -72,7 +72,7 @@ void Mmu::drop_large_page(LinearAddr address) {
   const std::uint32_t within = pae_ ? 0x1fffff : 0x3fffff;
   for (std::vector<Entry>* tlb : {&itlb_, &dtlb_}) {
     for (Entry& e : *tlb) {
-      if (e.large && ((e.tag ^ address.value) & ~within) == 0) e.tag = kInvalid;
+      if (e.large && ((e.tag ^ address.low32()) & ~within) == 0) e.tag = kInvalid;
     }
   }
   lose(Access::read);
@@ -146,7 +146,7 @@ std::vector<PhysAddr> Mmu::page_directories() const {
 }
 
 std::uint64_t Mmu::pdpte(LinearAddr address, bool effects) {
-  const unsigned index = address.value >> 30;
+  const unsigned index = address.low32() >> 30;
   std::optional<std::uint64_t>& entry = pdptes_[index];
   if (!entry) {
     const PhysAddr at{(cr3_ & ~0x1fu) + 8 * index};
@@ -175,8 +175,8 @@ void Mmu::write_entry(PhysAddr at, std::uint32_t value) {
 
 void Mmu::fault(LinearAddr address, Access access, bool user, bool present, bool reserved) const {
   // Intel SDM vol. 3, figure 4-12. Instruction fetches are marked only with NX, which is off here.
-  throw PageFault{address.value, (present ? 1u : 0u) | (access == Access::write ? 2u : 0u) |
-                                     (user ? 4u : 0u) | (reserved ? 8u : 0u)};
+  throw PageFault{address, (present ? 1u : 0u) | (access == Access::write ? 2u : 0u) |
+                               (user ? 4u : 0u) | (reserved ? 8u : 0u)};
 }
 
 bool Mmu::permitted(std::uint32_t rights, Access access, bool user) const {
@@ -232,17 +232,17 @@ void Mmu::finish_table_walk(Walk& walk, const WalkRequest& want, PhysAddr pde_at
 
 Mmu::Walk Mmu::walk_two_level(LinearAddr address, Access access, bool user, bool effects) {
   Walk walk;
-  const PhysAddr pde_at{(cr3_ & ~kPageMask) + (address.value >> 22 << 2)};
+  const PhysAddr pde_at{(cr3_ & ~kPageMask) + (address.low32() >> 22 << 2)};
   const std::uint32_t pde = read_entry(pde_at);
   read_noted(walk, pde_at, 4, effects);
   if ((pde & kPresent) == 0) fault(address, access, user, false);
   if ((pde & kLarge) != 0 && large_pages_) {
     finish_walk(walk, {address, access, user, effects}, pde, pde_at, pde);
-    walk.frame = (pde & 0xffc00000) | (address.value & 0x003ff000);
+    walk.frame = (pde & 0xffc00000) | (address.low32() & 0x003ff000);
     walk.large = true;
     return walk;
   }
-  const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 10 & 0xffc)};
+  const PhysAddr pte_at{(pde & ~kPageMask) + (address.low32() >> 10 & 0xffc)};
   const std::uint32_t pte = read_entry(pte_at);
   read_noted(walk, pte_at, 4, effects);
   if ((pte & kPresent) == 0) fault(address, access, user, false);
@@ -256,23 +256,23 @@ Mmu::Walk Mmu::walk_pae(LinearAddr address, Access access, bool user, bool effec
   if ((pointer & kPresent) == 0) fault(address, access, user, false);
   const auto low = [&](PhysAddr at) {
     const std::uint32_t entry = read_entry(at);
-    if ((entry & kPresent) != 0 && read_entry(at + 4) != 0) {
+    if ((entry & kPresent) != 0 && read_entry(at.plus32(4)) != 0) {
       throw UndefinedMemory{at, 8, "page-table entry beyond 4 GiB"};
     }
     read_noted(walk, at, 8, effects);
     return entry;
   };
   const PhysAddr pde_at{(static_cast<std::uint32_t>(pointer) & ~kPageMask) +
-                        (address.value >> 18 & 0xff8)};
+                        (address.low32() >> 18 & 0xff8)};
   const std::uint32_t pde = low(pde_at);
   if ((pde & kPresent) == 0) fault(address, access, user, false);
   if ((pde & kLarge) != 0) {
     finish_walk(walk, {address, access, user, effects}, pde, pde_at, pde);
-    walk.frame = (pde & 0xffe00000) | (address.value & 0x001ff000);
+    walk.frame = (pde & 0xffe00000) | (address.low32() & 0x001ff000);
     walk.large = true;
     return walk;
   }
-  const PhysAddr pte_at{(pde & ~kPageMask) + (address.value >> 9 & 0xff8)};
+  const PhysAddr pte_at{(pde & ~kPageMask) + (address.low32() >> 9 & 0xff8)};
   const std::uint32_t pte = low(pte_at);
   if ((pte & kPresent) == 0) fault(address, access, user, false);
   finish_table_walk(walk, {address, access, user, effects}, pde_at, pde, pte_at, pte);
@@ -310,7 +310,7 @@ void Mmu::fill(Entry& entry, LinearAddr address, const Walk& walk, Access access
   }
   entry.global = global_pages_ && (walk.leaf & kGlobal) != 0;
   entry.large = walk.large;
-  if (walk.large) large_regions_.set(address.value >> kRegionShift);
+  if (walk.large) large_regions_.set(address.low32() >> kRegionShift);
   const bool evicts = before.tag != kInvalid && before.tag != entry.tag;
   const bool moves = before.frame != entry.frame;
   if (evicts || moves) ++epoch_;

@@ -23,7 +23,7 @@ enum class Access : std::uint8_t { read, write, execute };
 
 /// A page fault as the architecture reports it.
 struct PageFault {
-  std::uint32_t address = 0;  ///< for CR2
+  LinearAddr address;  ///< for CR2
   std::uint32_t error_code = 0;
 };
 
@@ -81,7 +81,7 @@ class Mmu {
   /// Translates one byte's address. Throws PageFault, or UndefinedMemory.
   PhysAddr translate(LinearAddr address, Access access, bool user) {
     if (!paging_) [[unlikely]]
-      return PhysAddr{address.value & a20_mask_};
+      return PhysAddr{address.low32() & a20_mask_};
     Entry& entry = entry_of(address, access);
     const std::uint8_t need = needed(access, user);
     if (entry.tag == tag(address) && (entry.allowed & need) == need) [[likely]] {
@@ -138,7 +138,7 @@ class Mmu {
 
   /// With `data` the TLB loses what it holds of `code`, which is another page.
   bool takes_place_of(LinearAddr data, LinearAddr code) const {
-    const std::uint32_t differing = data.page() ^ code.page();
+    const LinearAddr::PageNumber differing = data.page() ^ code.page();
     return &code_tlb_ == &dtlb_ && differing != 0 && differing % kDataEntries == 0;
   }
 
@@ -165,7 +165,7 @@ class Mmu {
  private:
   // Entry::allowed.
   enum : std::uint8_t { kSupervisorRead = 1, kSupervisorWrite = 2, kUserRead = 4, kUserWrite = 8 };
-  static std::uint32_t tag(LinearAddr a) { return a.value & ~kPageMask; }
+  static std::uint32_t tag(LinearAddr a) { return a.low32() & ~kPageMask; }
   static std::uint8_t needed(Access access, bool user) {
     if (access == Access::write) return user ? kUserWrite : kSupervisorWrite;
     return user ? kUserRead : kSupervisorRead;

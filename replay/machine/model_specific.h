@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "events/address.h"
 #include "events/position.h"
 
 namespace citcat {
@@ -10,7 +11,7 @@ namespace citcat {
 /// An instruction whose result implementations compute differently.
 struct ModelSpecific {
   Position position;
-  std::uint32_t linear = 0;
+  LinearAddr linear;
   std::vector<std::uint8_t> bytes;  ///< of the instruction
 };
 

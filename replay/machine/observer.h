@@ -25,11 +25,11 @@ enum class AccessKind : std::uint8_t {
 /// An instruction, or one iteration of a REP string instruction, that completed.
 struct ExecutedInstruction {
   const DecodedInstruction* info = nullptr;
-  std::uint32_t linear = 0;  ///< of its first byte
-  std::uint32_t eip = 0;     ///< offset in CS
-  PhysAddr physical;         ///< of its first byte
+  LinearAddr linear;      ///< of its first byte
+  std::uint32_t eip = 0;  ///< offset in CS
+  PhysAddr physical;      ///< of its first byte
   std::uint8_t ea_count = 0;
-  std::uint32_t ea[2] = {0, 0};  ///< linear, per docs/formats/kt.md
+  LinearAddr ea[2];  ///< of operands, as docs/formats/kt.md says
 };
 
 /// An exception, interrupt or software interrupt that was delivered.
@@ -88,7 +88,7 @@ class Observer {
     ExecutedInstruction e = first;
     for (std::uint32_t i = 0; i < count; ++i, ++now.iteration) {
       instruction(e, now);
-      for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] += step;
+      for (unsigned a = 0; a < e.ea_count; ++a) e.ea[a] = e.ea[a].plus32(step);
     }
   }
   /// Instructions that completed one after another, the first at `first`. By default each is handed

@@ -34,7 +34,7 @@ struct StringIterations {
  private:
   bool reach(PhysAddr begin, std::uint32_t first, std::uint32_t end, PhysAddr a,
              std::uint32_t bytes) const {
-    return first < end && overlap(begin + first * size, (end - first) * size, a, bytes);
+    return first < end && overlap(begin.plus32(first * size), (end - first) * size, a, bytes);
   }
 };
 

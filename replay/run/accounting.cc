@@ -68,7 +68,7 @@ void scan_evidence(const Recording& recording, EvidenceReader& evidence, Account
     if (cache == nullptr || accounting.refilled_at || !t.has(kPositionKnown)) continue;
     const auto traffic = captured_cache_traffic(t, *cache);
     if (!traffic || !traffic->is_fill()) continue;
-    filled.insert(traffic->line.value);
+    filled.insert(traffic->line.low32());
     if (filled.size() >= accounting.cache_lines) accounting.refilled_at = t.position.instruction;
   }
 }

@@ -232,8 +232,8 @@ std::string ReplaySession::first_model_specific() const {
   const auto& first = machine.first_model_specific();
   if (!first) return "";
   Disassembler disassembler(0);
-  return fmt::format("instruction {} at {:08x}: {}", first->position.instruction, first->linear,
-                     disassembler.text(first->bytes, first->linear));
+  return fmt::format("instruction {} at {:08x}: {}", first->position.instruction,
+                     first->linear.u32(), disassembler.text(first->bytes, first->linear.u32()));
 }
 
 }  // namespace citcat

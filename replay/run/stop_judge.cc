@@ -50,7 +50,7 @@ void StopJudge::access(StopHit::Kind kind, PhysAddr a, std::uint32_t size, Acces
 template <class F>
 void StopJudge::for_each_in(const JudgedBlock& block, Position first, F&& consider) {
   const auto hit = [&](StopHit::Kind kind, std::uint32_t i, PhysAddr a, std::uint32_t size) {
-    const LinearAddr code = block.code->linear() + block.code->begin_of(i);
+    const LinearAddr code = block.code->linear().plus32(block.code->begin_of(i));
     const Moment at = moment({first.instruction + i, 0});
     consider(i, StopHit{kind, at, false, AccessKind::data, code, a, size});
   };
@@ -58,9 +58,9 @@ void StopJudge::for_each_in(const JudgedBlock& block, Position first, F&& consid
   const std::uint32_t count = block.count(), bytes = block.code->begin_of(count);
   const std::vector<LinearAddr>& code = search_.stops->code;
   for (auto at = std::lower_bound(code.begin(), code.end(), begin);
-       at != code.end() && at->value - begin.value < bytes; ++at) {
+       at != code.end() && at->minus32(begin) < bytes; ++at) {
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (block.code->begin_of(i) == at->value - begin.value) hit(StopHit::Kind::code, i, {}, 0);
+      if (block.code->begin_of(i) == at->minus32(begin)) hit(StopHit::Kind::code, i, {}, 0);
     }
   }
   for (const BlockRead& read : block.reads) {

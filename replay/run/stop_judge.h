@@ -98,7 +98,7 @@ class StopJudge final : public BlockJudge {
   template <class F>
   void for_each_in(const JudgedBlock& block, Position first, F&& consider);
   bool is_watched(StopHit::Kind kind, PhysAddr a, std::uint32_t size) const;
-  LinearAddr next() const { return LinearAddr{machine_->next_linear()}; }
+  LinearAddr next() const { return machine_->next_linear(); }
   Moment moment(Position now) const { return {deliveries_, now}; }
 
   Machine* machine_ = nullptr;

@@ -33,9 +33,9 @@ void DigestSink::write(PhysAddr address, std::span<const std::uint8_t> bytes, Ac
   begin(now);
   for (const std::uint8_t value : bytes) {
     pending_.u8(kWrite);
-    pending_.u32(address.value);
+    pending_.u32(address.u32());
     pending_.u8(value);
-    address = address + 1;
+    address = address.plus32(1);
   }
 }
 

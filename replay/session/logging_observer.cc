@@ -45,9 +45,9 @@ const char* delivery_name(DeliveredEvent::Kind kind) {
 }  // namespace
 
 void LoggingObserver::instruction(const ExecutedInstruction& e, Position now) {
-  std::string text = fmt::format("{} instruction {:08x} {}", position_text(now), e.linear,
+  std::string text = fmt::format("{} instruction {:08x} {}", position_text(now), e.linear.value,
                                  hex({e.info->bytes.data(), e.info->length}));
-  for (unsigned i = 0; i < e.ea_count; ++i) text += fmt::format(" ea {:08x}", e.ea[i]);
+  for (unsigned i = 0; i < e.ea_count; ++i) text += fmt::format(" ea {:08x}", e.ea[i].value);
   line_(text);
 }
 

@@ -49,7 +49,7 @@ std::string place_text(const Divergence& divergence) {
   std::string text = instruction_text(divergence.position);
   if (!divergence.linear) return text;
   char address[16];
-  std::snprintf(address, sizeof address, " at %08x", *divergence.linear);
+  std::snprintf(address, sizeof address, " at %08x", divergence.linear->u32());
   return text + address;
 }
 
@@ -329,7 +329,7 @@ std::uint32_t Replayer::port_read(std::uint16_t port, std::uint32_t size, Positi
 /// What this captured read gives of the access. Throws ReplayStopped where it is none of its parts.
 std::uint32_t Replayer::port_part(PortAccess& access, const IoRead& part, std::uint16_t port,
                                   std::uint32_t size, Position now) const {
-  const auto offset = access.take(part.port, part.size);
+  const auto offset = access.take(PhysAddr{part.port}, part.size);
   if (!offset) {
     throw ReplayStopped{now, "the replay reads another port than the processor did",
                         part.transaction, port_text("read", part.port, part.size),
@@ -393,19 +393,19 @@ std::optional<std::uint64_t> Replayer::missing_pdpte(unsigned, LinearAddr wanted
   // lies in the directory the entry points to (Intel SDM vol. 3, 4.4.2).
   if (!options_.evidence) return std::nullopt;
   const std::unique_ptr<EvidenceReader> evidence = options_.evidence();
-  const std::uint32_t slot = wanted.value >> 18 & 0xff8;
+  const std::uint32_t slot = wanted.low32() >> 18 & 0xff8;
   constexpr int kReadsLookedAt = 256;
   int looked_at = 0;
   BusTransaction t;
   while (looked_at < kReadsLookedAt && evidence->next(t)) {
     if (t.op != BusOp::data_read || (t.has(kPositionKnown) && t.position < now)) continue;
     ++looked_at;
-    const std::uint32_t first = t.address.value & kPageMask;
+    const std::uint32_t first = t.address.offset_in_page();
     if (slot < first || slot + 4 > first + t.size) continue;
-    const PhysAddr directory{t.address.value & ~kPageMask};
-    const auto entry = recording_.image.byte(directory + slot);
+    const PhysAddr directory = t.address.page_begin();
+    const auto entry = recording_.image.byte(directory.plus32(slot));
     constexpr std::uint8_t kPresent = 1;
-    if (entry && (*entry & kPresent) != 0) return directory.value | kPresent;
+    if (entry && (*entry & kPresent) != 0) return directory.low32() | kPresent;
   }
   return std::nullopt;
 }

@@ -26,7 +26,7 @@ struct Divergence {
   std::optional<BusTransaction> shown = std::nullopt;  ///< the transaction, where it was compared
   /// Of the instruction at `position`; nullopt at the end of the replay, and where something else
   /// is compared than what an instruction does.
-  std::optional<std::uint32_t> linear = std::nullopt;
+  std::optional<LinearAddr> linear = std::nullopt;
 };
 /// "instruction 5+2 at 000f0100": position and linear address.
 std::string place_text(const Divergence& divergence);

@@ -23,7 +23,7 @@ inline KtRecord translation_record(LinearAddr page, PhysAddr frame) {
   KtRecord record;
   record.kind = KtRecord::Kind::translation;
   record.frame = frame.page();
-  record.page = page.value & ~kPageMask;
+  record.page = page.page_begin().u32();
   return record;
 }
 

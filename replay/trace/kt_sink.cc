@@ -26,7 +26,7 @@ KtInstruction kt_instruction(const ExecutedInstruction& e, const KtOptions& opti
   record.code = e.info->bytes;
   record.size = e.info->length;
   record.address_count = e.ea_count;
-  record.address = {e.ea[0], e.ea[1]};
+  record.address = {e.ea[0].low32(), e.ea[1].low32()};
   return record;
 }
 
@@ -125,7 +125,7 @@ void KtSink::instruction(const ExecutedInstruction& e, Position now) {
   const std::uint32_t eip = kt_address(e, options_);
   look_before(*e.info, eip, e.ea_count, now);
   make_room(now);
-  writer_.instruction(record(e), e.ea[0], e.ea[1]);
+  writer_.instruction(record(e), e.ea[0].low32(), e.ea[1].low32());
   look_after(*e.info, eip, e.ea_count, now);
 }
 
@@ -145,7 +145,7 @@ void KtSink::iterations(const ExecutedInstruction& first, std::uint32_t count, s
   make_room(now);
   const KtTemplate all = record(first);
   for (std::uint32_t i = 0; i < count; ++i) {
-    writer_.instruction(all, first.ea[0] + i * step, first.ea[1] + i * step);
+    writer_.instruction(all, first.ea[0].low32() + i * step, first.ea[1].low32() + i * step);
   }
   look_after(*first.info, eip, first.ea_count, last);
 }
@@ -222,7 +222,7 @@ void KtSink::delivered(const DeliveredEvent& event, Position now) {
 }
 
 void KtSink::external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) {
-  note(KtNote::Kind::external_write, now, at.value, static_cast<std::uint32_t>(bytes.size()));
+  note(KtNote::Kind::external_write, now, at.u32(), static_cast<std::uint32_t>(bytes.size()));
 }
 
 void KtSink::halted(Position now) { note(KtNote::Kind::halted, now); }
@@ -237,7 +237,7 @@ void KtSink::mapping(LinearAddr page, PhysAddr frame, Position now) {
   if (!options_.process_records) return;
   // The trace may begin with this one, which the TLB has by now.
   const bool begins = preamble_due_ && machine_ != nullptr;
-  if (wanted(now) && !(begins && !preamble_due_)) writer_.translation(frame.page(), page.value);
+  if (wanted(now) && !(begins && !preamble_due_)) writer_.translation(frame.page(), page.u32());
 }
 
 }  // namespace citcat

@@ -30,7 +30,7 @@ struct KtOptions {
 
 /// The address that KT gives an instruction.
 inline std::uint32_t kt_address(const ExecutedInstruction& e, const KtOptions& options) {
-  return options.offsets ? e.eip : e.linear;
+  return options.offsets ? e.eip : e.linear.low32();
 }
 /// An executed instruction as KT has it.
 KtInstruction kt_instruction(const ExecutedInstruction& e, const KtOptions& options);

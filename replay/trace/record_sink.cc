@@ -63,7 +63,7 @@ void RecordSink::delivered(const DeliveredEvent& event, Position now) {
 }
 
 void RecordSink::external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) {
-  add_event(KtNote::Kind::external_write, now, at.value, static_cast<std::uint32_t>(bytes.size()));
+  add_event(KtNote::Kind::external_write, now, at.u32(), static_cast<std::uint32_t>(bytes.size()));
 }
 
 void RecordSink::halted(Position now) { add_event(KtNote::Kind::halted, now); }

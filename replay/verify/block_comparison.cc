@@ -129,7 +129,7 @@ bool BlockComparison::stores_agree(const JudgedBlock& block, std::uint64_t first
     while (left != 0) {
       if (writes_made_ == writes.waiting()) return false;
       const WriteMatcher::Pending& w = writes[writes_made_];
-      const std::uint32_t offset = w.t.address.value - store.address.value;
+      const std::uint32_t offset = w.t.address.minus32(store.address);
       if (offset >= store.size || store.size - offset < w.t.size) return false;
       const std::uint32_t bytes = ((1u << w.t.size) - 1) << offset;
       if ((left & bytes) != bytes || !w.is_whole() ||
@@ -179,7 +179,7 @@ bool BlockComparison::line_agrees(const JudgedBlock& block, const LineMatcher::P
   const auto compare = [&](std::uint32_t at) {
     for (std::uint32_t i = 0; i < line.t.size; ++i) {
       if ((unmatched >> i & 1) == 0) continue;
-      const BlockMemory::Byte byte = memory.byte_before(at, line.t.address + i);
+      const BlockMemory::Byte byte = memory.byte_before(at, line.t.address.plus32(i));
       const bool known = byte.state == BlockMemory::Byte::State::known;
       if (known && byte.value == line.t.data[i]) unmatched &= ~(1u << i);
     }
@@ -248,7 +248,7 @@ std::size_t BlockComparison::count_stores(StringIterations& run, std::uint64_t i
   run.count = 0;
   for (std::size_t i = 0; i < c_.writes.waiting() && done < most; ++i) {
     const WriteMatcher::Pending& w = c_.writes[i];
-    const bool next = w.t.position.instruction == instruction && w.t.address == run.to + done;
+    const bool next = w.t.position.instruction == instruction && w.t.address == run.to.plus32(done);
     if (!next || !w.is_whole() || w.t.size > most - done ||
         std::memcmp(w.t.data.data(), &run.stored[done], w.t.size) != 0) {
       break;

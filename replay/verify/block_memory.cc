@@ -6,7 +6,7 @@ namespace citcat {
 
 BlockMemory::Byte BlockMemory::byte_before(std::uint32_t instruction, PhysAddr a) const {
   for (const BlockStore& store : block_.stores) {
-    const std::uint32_t offset = a.value - store.address.value;
+    const std::uint32_t offset = a.minus32(store.address);
     if (offset >= store.size || store.instruction < instruction) continue;
     if ((store.was_defined >> offset & 1) == 0) return {Byte::State::undefined, 0};
     return {Byte::State::known, store.before[offset]};

@@ -29,7 +29,7 @@ std::optional<Mismatch> BranchMatcher::observe(const Reported& byte, ComparisonR
   if (!equal) {
     char text[64];
     std::snprintf(text, sizeof text, "%s at %08x: ", byte.prefix ? "prefix" : "instruction",
-                  byte.address.value);
+                  byte.address.u32());
     return Mismatch{"the processor executed another instruction", t, text + packed_hex(byte.bytes)};
   }
   if (!byte.prefix) ++count.equal;
@@ -42,9 +42,9 @@ std::optional<Mismatch> BranchMatcher::observe(const Reported& byte, ComparisonR
 void BranchMatcher::match(ComparisonResult& result) {
   while (!starts_.empty()) {
     const BusTransaction& t = starts_.front();
-    const auto reached = [&](std::uint32_t at) { return at - t.address.value < t.size; };
+    const auto reached = [&](std::uint32_t at) { return at - t.address.low32() < t.size; };
     const auto found = std::find_if(taken_.begin(), taken_.end(), [&](const Target& b) {
-      return reached(b.linear) || reached(b.eip);
+      return reached(b.linear.low32()) || reached(b.eip);
     });
     if (found == taken_.end()) break;
     taken_.erase(taken_.begin(), found + 1);
@@ -56,7 +56,7 @@ void BranchMatcher::match(ComparisonResult& result) {
 }
 
 /// The next instruction begins here: notes it where that is not behind the one before.
-void BranchMatcher::note(std::uint32_t linear, std::uint32_t eip) {
+void BranchMatcher::note(LinearAddr linear, std::uint32_t eip) {
   if (linear == next_linear_ && !after_branch_) return;
   if (taken_.size() == kMaxBranches) taken_.pop_front();
   taken_.push_back({linear, eip});
@@ -65,7 +65,7 @@ void BranchMatcher::note(std::uint32_t linear, std::uint32_t eip) {
 std::optional<Mismatch> BranchMatcher::observe(const ExecutedInstruction& e, Position now,
                                                ComparisonResult& result) {
   note(e.linear, e.eip);
-  next_linear_ = e.linear + e.info->length;
+  next_linear_ = e.linear.plus32(e.info->length);
   after_branch_ = e.info->control_flow;
   match(result);
   if (starts_.empty()) return std::nullopt;
@@ -76,7 +76,7 @@ std::optional<Mismatch> BranchMatcher::observe(const ExecutedInstruction& e, Pos
   if (!overtaken && now.instruction < *waits_since_ + kMaxIdle) return std::nullopt;
   ++result.totals.instructions.checked;
   char text[32];
-  std::snprintf(text, sizeof text, "instruction at %08x", e.linear);
+  std::snprintf(text, sizeof text, "instruction at %08x", e.linear.u32());
   return Mismatch{kNotTaken, t, text};
 }
 

@@ -38,15 +38,16 @@ class BranchMatcher {
 
  private:
   struct Target {
-    std::uint32_t linear = 0, eip = 0;
+    LinearAddr linear;
+    std::uint32_t eip = 0;
   };
-  void note(std::uint32_t linear, std::uint32_t eip);
+  void note(LinearAddr linear, std::uint32_t eip);
   void match(ComparisonResult& result);
 
   std::deque<BusTransaction> starts_;
   // Where the replay went on otherwise than with the next instruction in memory.
   std::deque<Target> taken_;  ///< since the last one that a message told of
-  std::uint32_t next_linear_ = 0;
+  LinearAddr next_linear_;
   bool after_branch_ = true;
   std::optional<std::uint64_t> waits_since_;  ///< instruction at which starts_.front() was missed
 };

@@ -13,7 +13,7 @@ bool BusOrderCheck::pull() {
   const auto take = [&](Kind kind, bool values) {
     for (std::uint32_t i = 0; i < t.size; ++i) {
       const std::uint8_t value = values ? t.data[i] : std::uint8_t{0};
-      queue(kind).push_back({t.index, t.address.value + i, value});
+      queue(kind).push_back({t.index, t.address.plus32(i), value});
     }
   };
   at_end_ = !evidence_->next(t) ||
@@ -27,12 +27,12 @@ bool BusOrderCheck::pull() {
       take(Kind::write, true);
       break;
     case BusOp::code_read:
-      if (completes_) fetches_.push_back({t.index, t.address.value, t.size});
+      if (completes_) fetches_.push_back({t.index, t.address, t.size});
       break;
     case BusOp::io_read:
     case BusOp::io_write:
       // A part behind port FFFF is at 10000 on some buses.
-      t.address.value &= 0xffff;
+      t.address = t.address.masked32(0xffff);
       take(Kind::port, true);
       break;
     default:
@@ -54,7 +54,7 @@ bool BusOrderCheck::fill(Kind kind) {
 }
 
 /// Makes the access to `address` the next one, if it is among the few that come.
-void BusOrderCheck::bring_forward(Kind kind, std::uint32_t address) {
+void BusOrderCheck::bring_forward(Kind kind, PhysAddr address) {
   constexpr std::ptrdiff_t kWindow = 64;  // bytes; the largest frame has 36
   std::deque<Byte>& waiting = queue(kind);
   while (std::ssize(waiting) < kWindow && pull()) {
@@ -65,7 +65,7 @@ void BusOrderCheck::bring_forward(Kind kind, std::uint32_t address) {
   if (it != end) std::rotate(waiting.begin(), it, it + 1);
 }
 
-void BusOrderCheck::compare(Kind kind, std::uint32_t address, std::uint8_t value,
+void BusOrderCheck::compare(Kind kind, PhysAddr address, std::uint8_t value,
                             bool in_any_order) {
   if (ended_ || (difference_ && !completes_)) return;
   std::deque<Byte>& waiting = queue(kind);
@@ -86,7 +86,7 @@ void BusOrderCheck::compare(Kind kind, std::uint32_t address, std::uint8_t value
       machine_->model_specific_results() != 0 && machine_->in_floating_point_store()) {
     // Implementations compute it differently: the bus is right.
     value = expected.value;
-    machine_->correct(PhysAddr{address}, {&value, 1});
+    machine_->correct(address, {&value, 1});
   }
   if (kind == Kind::write && completes_) written_.push_back(expected);
   if (waiting.empty() || expected.address != address || expected.value != value) {
@@ -114,9 +114,9 @@ bool BusOrderCheck::exhausted() {
   return true;
 }
 
-bool BusOrderCheck::fetched_lately(std::uint32_t address) const {
+bool BusOrderCheck::fetched_lately(PhysAddr address) const {
   return std::any_of(recent_fetches_.begin(), recent_fetches_.end(),
-                     [&](const Fetch& f) { return address - f.address < f.size; });
+                     [&](const Fetch& f) { return address.is_within32(f.address, f.size); });
 }
 
 void BusOrderCheck::fetch(PhysAddr a, std::uint32_t size, Position) {
@@ -124,15 +124,16 @@ void BusOrderCheck::fetch(PhysAddr a, std::uint32_t size, Position) {
   // What was fetched ahead and not run, or fetched once and run again.
   constexpr std::size_t kAhead = 16, kKept = 32;
   for (std::uint32_t i = 0; i < size; ++i) {
-    const std::uint32_t address = machine_->memory().captured(a + i).value;
+    const PhysAddr address = machine_->memory().captured(a.plus32(i));
     if (!recent_fetches_.empty() &&
-        address - recent_fetches_.back().address < recent_fetches_.back().size) {
+        address.is_within32(recent_fetches_.back().address, recent_fetches_.back().size)) {
       continue;
     }
     while (fetches_.size() < kAhead && pull()) {
     }
-    const auto wanted = std::find_if(fetches_.begin(), fetches_.end(),
-                                     [&](const Fetch& f) { return address - f.address < f.size; });
+    const auto wanted = std::find_if(fetches_.begin(), fetches_.end(), [&](const Fetch& f) {
+      return address.is_within32(f.address, f.size);
+    });
     if (wanted == fetches_.end() || wanted - fetches_.begin() >= std::ptrdiff_t{kAhead}) {
       if (fetched_lately(address)) continue;
       if (at_end_) {
@@ -161,7 +162,7 @@ void BusOrderCheck::differ(const Difference& difference) {
 }
 
 bool BusOrderCheck::is_table(const Byte& byte) const {
-  return tables_.count(byte.address / kPageSize) != 0;
+  return tables_.count(byte.address.page()) != 0;
 }
 
 /// What the bus shows being read before something that was read must have been read too.
@@ -169,7 +170,7 @@ void BusOrderCheck::settle_reads() {
   std::deque<Byte>& waiting = queue(Kind::read);
   while (!difference_ && !waiting.empty() && waiting.front().transaction < last_read_) {
     const Byte left = waiting.front();
-    if (!is_table(left)) differ({Kind::read, left, {left.transaction, 0, 0}});
+    if (!is_table(left)) differ({Kind::read, left, {left.transaction, {}, 0}});
     waiting.pop_front();
   }
 }
@@ -186,21 +187,23 @@ void BusOrderCheck::read(PhysAddr a, std::uint32_t size, AccessKind kind, Positi
     return;
   }
   for (std::uint32_t i = 0; i < size; ++i) {
-    compare(Kind::read, machine_->memory().captured(a + i).value, 0, kind == AccessKind::system);
+    compare(Kind::read, machine_->memory().captured(a.plus32(i)), 0, kind == AccessKind::system);
   }
 }
 
 void BusOrderCheck::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
                           Position) {
   for (std::uint32_t i = 0; i < bytes.size(); ++i) {
-    compare(Kind::write, machine_->memory().captured(a + i).value, bytes[i],
+    compare(Kind::write, machine_->memory().captured(a.plus32(i)), bytes[i],
             kind == AccessKind::system);
   }
 }
 
 /// Of an access in two dwords the upper one may be on the bus first (events/port_transfers.h).
 void BusOrderCheck::compare_port(std::uint16_t port, std::uint32_t size, std::uint32_t value) {
-  const auto address = [port](std::uint32_t i) { return static_cast<std::uint16_t>(port + i); };
+  const auto address = [port](std::uint32_t i) {
+    return PhysAddr{port}.plus32(i).masked32(0xffff);
+  };
   const std::uint32_t below = bytes_below_dword(port, size);
   std::uint32_t first = 0;
   if (below != 0 && !ended_) {

@@ -24,8 +24,8 @@ class BusOrderCheck final : public BlockJudge {
  public:
   struct Byte {
     std::uint64_t transaction = 0;
-    std::uint32_t address = 0;  ///< as captured
-    std::uint8_t value = 0;     ///< 0 of reads, which the evidence does not keep
+    PhysAddr address;        ///< as captured, or the port
+    std::uint8_t value = 0;  ///< 0 of reads, which the evidence does not keep
     bool operator==(const Byte&) const = default;
   };
   enum class Kind : std::uint8_t { read, write, port, fetch };
@@ -49,7 +49,7 @@ class BusOrderCheck final : public BlockJudge {
 
   const std::optional<Difference>& difference() const { return difference_; }
   /// Addresses of what the bus shows being read and written next, where the two part.
-  const std::vector<std::uint32_t>& next_accesses() const { return next_accesses_; }
+  const std::vector<PhysAddr>& next_accesses() const { return next_accesses_; }
   /// Bytes; of code transactions; of what is written, where instructions are completed, address and
   /// value.
   std::uint64_t agreed() const { return agreed_; }
@@ -74,9 +74,9 @@ class BusOrderCheck final : public BlockJudge {
   std::deque<Byte>& queue(Kind kind) { return queues_[static_cast<std::size_t>(kind)]; }
   bool pull();
   void differ(const Difference& difference);
-  bool fetched_lately(std::uint32_t address) const;
-  void compare(Kind kind, std::uint32_t address, std::uint8_t value, bool in_any_order = false);
-  void bring_forward(Kind kind, std::uint32_t address);
+  bool fetched_lately(PhysAddr address) const;
+  void compare(Kind kind, PhysAddr address, std::uint8_t value, bool in_any_order = false);
+  void bring_forward(Kind kind, PhysAddr address);
   bool fill(Kind kind);
   bool is_table(const Byte& byte) const;
   void settle_reads();
@@ -90,7 +90,8 @@ class BusOrderCheck final : public BlockJudge {
   std::deque<Byte> queues_[3];
   struct Fetch {
     std::uint64_t transaction = 0;
-    std::uint32_t address = 0, size = 0;
+    PhysAddr address;
+    std::uint32_t size = 0;
   };
   std::deque<Fetch> fetches_, recent_fetches_;
   std::uint64_t last_agreed_ = 0;
@@ -99,7 +100,7 @@ class BusOrderCheck final : public BlockJudge {
   std::unordered_set<std::uint32_t> tables_;  ///< frames of page directories and tables
   bool completes_ = false, ended_ = false;
   std::vector<Byte> written_;
-  std::vector<std::uint32_t> next_accesses_;
+  std::vector<PhysAddr> next_accesses_;
   std::uint64_t last_read_ = 0;  ///< the last transaction of those that the replay has read
 };
 

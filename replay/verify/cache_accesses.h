@@ -54,7 +54,7 @@ class CacheAccesses : public Observer {
 
  private:
   void tell(const CacheOp& op);
-  PhysAddr captured(PhysAddr a) const { return PhysAddr{a.value & address_mask_}; }
+  PhysAddr captured(PhysAddr a) const { return a.masked32(address_mask_); }
   bool cache_disabled() const;
 
   const Machine* machine_ = nullptr;

@@ -17,7 +17,7 @@ constexpr std::size_t kLookAhead = 64;
 std::string cache_disagreement_text(const CacheDisagreement& d) {
   char text[96];
   std::snprintf(text, sizeof text, "%s of line %08x is %s", cache_traffic_name(d.traffic.kind),
-                d.traffic.line.value,
+                d.traffic.line.u32(),
                 d.captured ? "on the bus and not predicted" : "predicted and not on the bus");
   return text;
 }

@@ -22,7 +22,7 @@ bool fills_at_once(EvidenceReader& evidence) {
 
 std::string text(const CacheTraffic& t) {
   char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%s of line %08x", cache_traffic_name(t.kind), t.line.value);
+  std::snprintf(buffer, sizeof buffer, "%s of line %08x", cache_traffic_name(t.kind), t.line.u32());
   return buffer;
 }
 
@@ -47,7 +47,7 @@ void CacheFollower::take_parts(Line& line) {
   const std::uint32_t bytes = descriptor().line_bytes;
   std::uint32_t filled = 0;
   while (filled < bytes && read_ahead() && ahead_->has(kWriteBack) &&
-         ahead_->address == line.traffic.line + filled) {
+         ahead_->address == line.traffic.line.plus32(filled)) {
     const std::uint32_t n = std::min<std::uint32_t>(ahead_->size, bytes - filled);
     std::copy_n(ahead_->data.begin(), n, line.data.begin() + filled);
     filled += n;

@@ -99,7 +99,7 @@ const char* cache_traffic_name(CacheTraffic::Kind kind) {
 std::optional<CacheTraffic> captured_cache_traffic(const BusTransaction& t,
                                                    const CacheDescriptor& descriptor) {
   if (!t.is_memory() || !t.has(kLine) || t.has(kUncacheable)) return std::nullopt;
-  if (t.address.value % descriptor.line_bytes != 0) return std::nullopt;
+  if (t.address.offset_in(descriptor.line_bytes) != 0) return std::nullopt;
   switch (t.op) {
     case BusOp::code_read:
       return CacheTraffic{CacheTraffic::Kind::code_fill, t.address};
@@ -237,8 +237,8 @@ void CacheModel::touch_line(std::uint32_t line, bool code) {
 }
 
 void CacheModel::touch(PhysAddr a, std::uint32_t size, bool code) {
-  const std::uint32_t last = (a.value + size - 1) >> line_shift_;
-  for (std::uint32_t line = a.value >> line_shift_; line <= last; ++line) touch_line(line, code);
+  const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
+  for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) touch_line(line, code);
 }
 
 void CacheModel::store_line(std::uint32_t line) {
@@ -259,8 +259,8 @@ void CacheModel::store_line(std::uint32_t line) {
 }
 
 void CacheModel::write(PhysAddr a, std::uint32_t size) {
-  const std::uint32_t last = (a.value + size - 1) >> line_shift_;
-  for (std::uint32_t line = a.value >> line_shift_; line <= last; ++line) store_line(line);
+  const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
+  for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) store_line(line);
 }
 
 void CacheModel::flush() {
@@ -273,7 +273,7 @@ void CacheModel::flush() {
 }
 
 void CacheModel::snoop_read(PhysAddr a) {
-  const std::uint32_t line = a.value >> line_shift_;
+  const std::uint32_t line = a.low32() >> line_shift_;
   const auto slot = find(arrays_[0], line);
   if (!slot || arrays_[0].modified[index(*slot)] == 0) return;
   tell(CacheTraffic::Kind::snoop_write_back, line);
@@ -281,8 +281,8 @@ void CacheModel::snoop_read(PhysAddr a) {
 }
 
 void CacheModel::snoop_write(PhysAddr a, std::uint32_t size) {
-  const std::uint32_t last = (a.value + size - 1) >> line_shift_;
-  for (std::uint32_t line = a.value >> line_shift_; line <= last; ++line) {
+  const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
+  for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) {
     snoop_read(PhysAddr{line << line_shift_});
     for (Array& cache : arrays_) drop(cache, line);
   }
@@ -292,7 +292,7 @@ void CacheModel::snoop_write(PhysAddr a, std::uint32_t size) {
 // What the bus shows
 
 void CacheModel::learn_fill(PhysAddr a, bool code) {
-  const std::uint32_t line = a.value >> line_shift_;
+  const std::uint32_t line = a.low32() >> line_shift_;
   Array& cache = array(code);
   drop(cache, line);
   const std::size_t before = traffic_.size();
@@ -301,7 +301,7 @@ void CacheModel::learn_fill(PhysAddr a, bool code) {
 }
 
 bool CacheModel::is_cached(PhysAddr a, bool code) const {
-  return find(array(code), a.value >> line_shift_).has_value();
+  return find(array(code), a.low32() >> line_shift_).has_value();
 }
 
 bool CacheModel::same_lines(const CacheModel& other) const {

@@ -224,7 +224,7 @@ void Comparison::take_over(bool write, PhysAddr a, const std::uint8_t& byte) {
 
 bool Comparison::adopt(WriteMatcher::Pending& pending, PhysAddr a, std::uint8_t value,
                        std::uint8_t bits) {
-  const std::uint8_t& shown = pending.t.data[a.value - pending.t.address.value];
+  const std::uint8_t& shown = pending.t.data[a.minus32(pending.t.address)];
   const bool may = !policy.strict && ((shown ^ value) & ~bits) == 0;
   if (!may && !is_waived(pending.t.index)) return false;
   take_over(true, a, shown);
@@ -237,7 +237,7 @@ bool Comparison::adopt(WriteMatcher::Pending& pending, PhysAddr a, std::uint8_t 
 /// line shows of an image that has been overwritten must not be taken for the one that did.
 bool Comparison::shows_images_alone(const LineMatcher::Pending& line) const {
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
-    const PhysAddr at = line.t.address + i;
+    const PhysAddr at = line.t.address.plus32(i);
     const bool equal = memory().defined_byte(at) == line.t.data[i];
     if (equal) continue;
     if (policy.strict || !images.explain(at, line.t.data[i], memory())) return false;
@@ -251,10 +251,10 @@ bool Comparison::adopt(LineMatcher::Pending& line) {
   if (plain && !believed && !shows_images_alone(line)) return false;
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
-    if (!believed && !plain && !may_differ(line.t.address + i, line.t.data[i])) return false;
+    if (!believed && !plain && !may_differ(line.t.address.plus32(i), line.t.data[i])) return false;
   }
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
-    if ((line.unmatched >> i & 1) != 0) take_over(false, line.t.address + i, line.t.data[i]);
+    if ((line.unmatched >> i & 1) != 0) take_over(false, line.t.address.plus32(i), line.t.data[i]);
   }
   const std::uint32_t part = line.t.size / line.parts;
   for (std::uint32_t first = 0; first < line.t.size; first += part) {

@@ -9,15 +9,17 @@ FinalMemoryCheck::FinalMemoryCheck(const MemoryImage& before, const Schedule& sc
 }
 
 void FinalMemoryCheck::note_device(const BusTransaction& t) {
-  for (std::uint32_t i = 0; i < t.size; ++i) progress_.device_bytes.insert(t.address.value + i);
+  for (std::uint32_t i = 0; i < t.size; ++i)
+    progress_.device_bytes.insert(t.address.plus32(i).low32());
 }
 
 void FinalMemoryCheck::forget_device(const BusTransaction& t) {
-  for (std::uint32_t i = 0; i < t.size; ++i) progress_.device_bytes.erase(t.address.value + i);
+  for (std::uint32_t i = 0; i < t.size; ++i)
+    progress_.device_bytes.erase(t.address.plus32(i).low32());
 }
 
 void FinalMemoryCheck::confirm(const BusTransaction& line) {
-  const std::uint32_t last = line_of(line.address + (line.size - 1u));
+  const std::uint32_t last = line_of(line.address.plus32(line.size - 1u));
   for (std::uint32_t n = line_of(line.address); n <= last; ++n)
     progress_.unconfirmed_lines.erase(n);
 }
@@ -69,8 +71,8 @@ void FinalMemoryCheck::compare_byte(PhysAddr at, std::uint8_t byte, const Memory
     equal |= held == byte;
   });
   if (!known) return;
-  if (!equal && progress_.beyond_end.count(at.value) != 0) return;
-  if (!equal && with_image && progress_.device_bytes.count(at.value) != 0) {
+  if (!equal && progress_.beyond_end.count(at.low32()) != 0) return;
+  if (!equal && with_image && progress_.device_bytes.count(at.low32()) != 0) {
     ++result.device;
     return;
   }

@@ -6,20 +6,20 @@ namespace citcat {
 
 std::optional<FlagImages::Image> FlagImages::stored(PhysAddr a, Image image) {
   std::optional<Image> overwritten;
-  const auto old = images_.find(a.value);
+  const auto old = images_.find(a.low32());
   if (old != images_.end()) {
     overwritten = old->second;
     images_.erase(old);
   }
-  if (image.undefined != 0) images_[a.value] = image;
+  if (image.undefined != 0) images_[a.low32()] = image;
   return overwritten;
 }
 
 void FlagImages::copied(PhysAddr from, PhysAddr to, std::uint32_t size) {
   if (images_.empty()) return;
-  for (std::uint32_t i = (0 - from.value) & 3; i + 4 <= size; i += 4) {
-    const auto image = images_.find(from.value + i);
-    if (image != images_.end()) images_[to.value + i] = Image{image->second};
+  for (std::uint32_t i = (0 - from.low32()) & 3; i + 4 <= size; i += 4) {
+    const auto image = images_.find(from.plus32(i).low32());
+    if (image != images_.end()) images_[to.plus32(i).low32()] = Image{image->second};
   }
 }
 
@@ -32,12 +32,12 @@ void FlagImages::forget_lost(const Memory& memory) {
 }
 
 bool FlagImages::explain(PhysAddr a, std::uint8_t captured, const Memory& memory) const {
-  const PhysAddr at{a.value & ~3u};
-  const auto image = images_.find(at.value);
+  const PhysAddr at = a.begin_of(4);
+  const auto image = images_.find(at.low32());
   if (image == images_.end()) return false;
   if (!memory.is_mapped(at.page()) || !memory.is_defined(at, 4)) return false;
   const Image& stored = image->second;
-  const unsigned shift = 8 * (a.value & 3);
+  const unsigned shift = 8 * a.offset_in(4);
   const auto ours = static_cast<std::uint8_t>(stored.value >> shift);
   return std::memcmp(memory.host(at), &stored.value, 4) == 0 &&
          ((ours ^ captured) & ~(stored.undefined >> shift) & 0xff) == 0;

@@ -28,7 +28,8 @@ class FlagImages {
   void forget_lost(const Memory& memory);
   /// The bus shows these bytes.
   void shown(PhysAddr a, std::uint32_t size) {
-    for (std::uint32_t b = 0; !images_.empty() && b < size; b += 4) images_.erase(a.value + b);
+    for (std::uint32_t b = 0; !images_.empty() && b < size; b += 4)
+      images_.erase(a.plus32(b).low32());
   }
   /// The byte belongs to an image that memory still holds as it was stored, and differs from the
   /// captured only in flags that no manual tells.

@@ -7,7 +7,7 @@ namespace citcat {
 bool LineMatcher::observe_bytes(Pending& line, const Memory& memory) {
   for (std::uint32_t i = 0; i < line.t.size; ++i) {
     if ((line.unmatched >> i & 1) == 0) continue;
-    const auto byte = memory.defined_byte(line.t.address + i);
+    const auto byte = memory.defined_byte(line.t.address.plus32(i));
     if (byte && *byte == line.t.data[i]) line.unmatched &= ~(1u << i);
   }
   return line.unmatched == 0;
@@ -25,7 +25,7 @@ std::size_t LineMatcher::due(Position completed, bool in_repeat) const {
 void LineMatcher::excuse(const Overwritten& bytes, Position now) {
   for (Pending& line : lines_) {
     if (line.t.position.instruction > now.instruction) break;
-    const std::uint32_t first = bytes.address.value - line.t.address.value;
+    const std::uint32_t first = bytes.address.minus32(line.t.address);
     if (first >= line.t.size || line.t.size - first < bytes.size) continue;
     for (std::uint32_t i = 0; i < bytes.size; ++i) {
       const std::uint32_t different = line.t.data[first + i] ^ (bytes.value >> 8 * i & 0xff);

@@ -17,14 +17,14 @@ bool LoneChanges::stands_alone(PhysAddr address) {
   if (!pages_) {
     pages_.emplace();
     for (const ExternalWrite& w : writes_) {
-      const auto page = pages_->try_emplace(w.address.page(), w.address.value / 4).first;
-      const std::uint32_t end = w.address.value + static_cast<std::uint32_t>(w.data.size());
-      const bool same = page->second == w.address.value / 4 && (end - 1) / 4 == page->second;
+      const auto page = pages_->try_emplace(w.address.page(), w.address.low32() / 4).first;
+      const std::uint32_t end = w.address.low32() + static_cast<std::uint32_t>(w.data.size());
+      const bool same = page->second == w.address.low32() / 4 && (end - 1) / 4 == page->second;
       if (!same) page->second = kSeveral;
     }
   }
   const auto page = pages_->find(address.page());
-  return page != pages_->end() && page->second == address.value / 4;
+  return page != pages_->end() && page->second == address.low32() / 4;
 }
 
 }  // namespace citcat

@@ -11,7 +11,7 @@ namespace {
 std::string transaction_text(const BusTransaction& t) {
   char text[96];
   std::snprintf(text, sizeof text, "%s of %u bytes at %08x", std::string(bus_op_name(t.op)).c_str(),
-                t.size, t.address.value);
+                t.size, t.address.u32());
   std::string result = text;
   if (t.op == BusOp::data_write || t.op == BusOp::io_write) result += " = " + packed_hex(t.bytes());
   return result;
@@ -41,14 +41,14 @@ std::string packed_hex(std::span<const std::uint8_t> bytes) {
 
 std::string write_text(PhysAddr a, std::span<const std::uint8_t> bytes) {
   char text[64];
-  std::snprintf(text, sizeof text, "write of %zu bytes at %08x = ", bytes.size(), a.value);
+  std::snprintf(text, sizeof text, "write of %zu bytes at %08x = ", bytes.size(), a.u32());
   return text + packed_hex(bytes);
 }
 
 std::string memory_text(const Memory& memory, PhysAddr a, std::uint32_t size) {
   std::string text = "bytes ";
   for (std::uint32_t i = 0; i < size; ++i) {
-    const auto byte = memory.defined_byte(a + i);
+    const auto byte = memory.defined_byte(a.plus32(i));
     const std::uint8_t value = byte.value_or(0);
     text += byte ? packed_hex({&value, 1}) : "??";
   }

@@ -26,7 +26,7 @@ std::optional<Mismatch> PortMatcher::observe(PortAccess& access, const PortUse& 
   CheckCount& count = writes ? result.totals.io_writes : result.totals.io_reads;
   ++count.checked;
   std::optional<std::uint32_t> offset;
-  if (t.op == use.op) offset = access.take(t.address.value, t.size);
+  if (t.op == use.op) offset = access.take(t.address, t.size);
   if (!offset || (writes && t.value() != part_of(use.value, *offset, t.size))) {
     return Mismatch{writes ? "the replay writes a port otherwise than the processor did"
                            : "the replay accesses another port than the processor did",

@@ -19,7 +19,7 @@ constexpr std::size_t kRecentCode = 32;
 
 std::string read_text(const char* what, PhysAddr a, std::uint32_t size) {
   char text[64];
-  std::snprintf(text, sizeof text, "%s of %u bytes at %08x", what, size, a.value);
+  std::snprintf(text, sizeof text, "%s of %u bytes at %08x", what, size, a.u32());
   return text;
 }
 
@@ -66,7 +66,7 @@ void ReadMatcher::expect(const BusTransaction& t, std::uint8_t parts) {
 void ReadMatcher::set_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
   const auto end = a.offset_in_page() + static_cast<std::uint32_t>(bytes.size());
   for (std::uint32_t at = 0; uncached_ && at < end; at += kPageSize) {
-    const std::uint32_t frame = PhysAddr{(a.value & ~kPageMask) + at}.page();
+    const std::uint32_t frame = a.page_begin().plus32(at).page();
     if (!written_frames_.contains(frame)) note_written(frame);
   }
   bus_memory_.set(a, bytes);
@@ -200,7 +200,7 @@ bool ReadMatcher::equals(Pending& p, const Memory& memory) const {
   for (std::uint32_t i = 0; i < p.t.size; ++i) {
     if ((p.known >> i & 1) == 0) continue;
     bool equal = false, defined = false;
-    memory.for_each_alias(p.t.address + i, [&](PhysAddr alias) {
+    memory.for_each_alias(p.t.address.plus32(i), [&](PhysAddr alias) {
       const auto byte = memory.defined_byte(alias);
       defined |= byte.has_value();
       equal |= byte == p.t.data[i];
@@ -212,8 +212,8 @@ bool ReadMatcher::equals(Pending& p, const Memory& memory) const {
 
 /// A fetch on the bus may be ahead of what is executed.
 bool ReadMatcher::follows_code(const Pending& p, PhysAddr fetched) const {
-  const std::uint32_t begin = fetched.value & ~(line_bytes_ - 1);
-  return p.t.address.value - begin < line_bytes_ + std::max(line_bytes_, kPrefetch);
+  const PhysAddr begin = fetched.begin_of(line_bytes_);
+  return p.t.address.is_within32(begin, line_bytes_ + std::max(line_bytes_, kPrefetch));
 }
 
 bool ReadMatcher::follows_code(const Pending& p) const {
@@ -249,10 +249,10 @@ std::optional<Mismatch> ReadMatcher::settle_uncached_data() {
   for (const Pending& p : pending_) {
     if (p.t.position.instruction > instruction_) break;
     if (p.t.op != BusOp::data_read) continue;
-    for (std::uint32_t i = 0; i < p.t.size; ++i) bus_bytes_.push_back(p.t.address.value + i);
+    for (std::uint32_t i = 0; i < p.t.size; ++i) bus_bytes_.push_back(p.t.address.plus32(i).value);
   }
   for (const Access& r : reads_) {
-    for (std::uint32_t i = 0; i < r.size; ++i) replay_bytes_.push_back(r.address.value + i);
+    for (std::uint32_t i = 0; i < r.size; ++i) replay_bytes_.push_back(r.address.plus32(i).value);
   }
   if (bus_bytes_ == replay_bytes_) return std::nullopt;
   std::sort(bus_bytes_.begin(), bus_bytes_.end());
@@ -263,34 +263,32 @@ std::optional<Mismatch> ReadMatcher::settle_uncached_data() {
     b += on_bus <= ours ? 1 : 0;
     r += ours <= on_bus ? 1 : 0;
     if (on_bus == ours) continue;
-    auto disagreement = on_bus < ours ? missing_read(on_bus) : extra_read(ours);
+    auto disagreement = on_bus < ours ? missing_read(PhysAddr{on_bus}) : extra_read(PhysAddr{ours});
     if (disagreement) return disagreement;
   }
   return std::nullopt;
 }
 
-std::optional<Mismatch> ReadMatcher::missing_read(std::uint64_t address) const {
-  const PhysAddr at{static_cast<std::uint32_t>(address)};
+std::optional<Mismatch> ReadMatcher::missing_read(PhysAddr at) const {
   const bool overwritten = std::any_of(stores_.begin(), stores_.end(), [&](const Access& store) {
-    return at.value - store.address.value < store.size;
+    return at.is_within32(store.address, store.size);
   });
   if (overwritten || is_table(at)) return std::nullopt;
   const auto p = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& candidate) {
     return candidate.t.op == BusOp::data_read &&
-           at.value - candidate.t.address.value < candidate.t.size;
+           at.is_within32(candidate.t.address, candidate.t.size);
   });
   Mismatch mismatch{"the processor reads what the replay does not", {}, "nothing"};
   if (p != pending_.end()) mismatch.expected = p->t;
   return mismatch;
 }
 
-std::optional<Mismatch> ReadMatcher::extra_read(std::uint64_t address) const {
-  const PhysAddr at{static_cast<std::uint32_t>(address)};
+std::optional<Mismatch> ReadMatcher::extra_read(PhysAddr at) const {
   const auto r = std::find_if(reads_.begin(), reads_.end(), [&](const Access& candidate) {
-    return at.value - candidate.address.value < candidate.size;
+    return at.is_within32(candidate.address, candidate.size);
   });
   if (r == reads_.end() || r->kind == AccessKind::walk) return std::nullopt;
-  const bool ends_page = (r->address + r->size).offset_in_page() == 0;
+  const bool ends_page = r->address.plus32(r->size).offset_in_page() == 0;
   if (ends_page && split_fault_ == instruction_) return std::nullopt;
   return Mismatch{
       "the replay reads what the processor does not", {}, read_text("read", r->address, r->size)};
@@ -301,13 +299,13 @@ bool ReadMatcher::was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest
   const bool recent = straight_code_.fetches <= recent_code_.size() - oldest;
   if (recent && straight_code_.holds(a, size)) return true;
   for (std::uint32_t done = 0; done < size;) {
-    const PhysAddr at = a + done;
+    const PhysAddr at = a.plus32(done);
     std::size_t i = recent_code_.size();
-    const auto brings = [&](const Access& c) { return at.value - c.address.value < c.size; };
+    const auto brings = [&](const Access& c) { return at.is_within32(c.address, c.size); };
     while (i > oldest && !brings(recent_code_[i - 1])) --i;
     if (i == oldest) return false;
     const Access& c = recent_code_[i - 1];
-    done += c.size - (at.value - c.address.value);
+    done += c.size - at.minus32(c.address);
   }
   return true;
 }
@@ -402,7 +400,8 @@ bool ReadMatcher::agrees_uncached(const JudgedBlock& block, std::uint64_t first,
         continue;
       }
       const bool expected = read != block.reads.end() && read->instruction == i &&
-                            p.t.address == read->address + done && p.t.size <= read->size - done;
+                            p.t.address == read->address.plus32(done) &&
+                            p.t.size <= read->size - done;
       if (!expected && !is_table(p.t.address)) return false;
       if (!expected) continue;
       done += p.t.size;
@@ -441,7 +440,7 @@ bool ReadMatcher::equals_before(const Pending& p, const BlockMemory& block,
   if (block.holds(p.t.address, p.t.bytes(), p.known)) return true;
   for (std::uint32_t i = 0; i < p.t.size; ++i) {
     if ((p.known >> i & 1) == 0) continue;
-    const BlockMemory::Byte byte = block.byte_before(instruction, p.t.address + i);
+    const BlockMemory::Byte byte = block.byte_before(instruction, p.t.address.plus32(i));
     if (byte.state == BlockMemory::Byte::State::undefined) continue;
     if (byte.value != p.t.data[i]) return false;
   }

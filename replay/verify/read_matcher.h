@@ -56,7 +56,7 @@ struct ReadMatcherProgress {
     std::uint32_t bytes = 0;
     std::size_t fetches = 0;
     bool holds(PhysAddr a, std::uint32_t size) const {
-      return a.value - begin.value < bytes && size <= bytes - (a.value - begin.value);
+      return a.is_within32(begin, bytes) && size <= bytes - a.minus32(begin);
     }
   };
   Straight straight_code_;
@@ -99,8 +99,8 @@ class ReadMatcher : private ReadMatcherProgress {
 
   /// What lies at `linear` was refused to instruction(). No manual tells whether it has read by
   /// then what its operand has in the page before.
-  void page_fault(std::uint32_t linear) {
-    if ((linear & kPageMask) == 0) split_fault_ = instruction_;
+  void page_fault(LinearAddr linear) {
+    if (linear.offset_in_page() == 0) split_fault_ = instruction_;
   }
 
   /// The accesses that follow are of this iteration of a REP, or of any.
@@ -190,7 +190,7 @@ class ReadMatcher : private ReadMatcherProgress {
   /// What a fill is of. The parts of a line are one.
   std::pair<PhysAddr, std::uint32_t> filled(const BusTransaction& t) const {
     if (!t.has(kLine)) return {t.address, t.size};
-    return {PhysAddr{t.address.value & ~(line_bytes_ - 1)}, line_bytes_};
+    return {t.address.begin_of(line_bytes_), line_bytes_};
   }
   std::optional<Mismatch> settle_fills(const Memory& memory);
   std::optional<Mismatch> settle_uncached_data();
@@ -198,13 +198,14 @@ class ReadMatcher : private ReadMatcherProgress {
   bool was_fetched(PhysAddr a, std::uint32_t size, std::size_t oldest) const;
   void note_fetch(const BusTransaction& t) {
     recent_code_.push_back({t.address, t.size, AccessKind::data});
-    if (t.address != straight_code_.begin + straight_code_.bytes) straight_code_ = {t.address};
+    if (t.address != straight_code_.begin.plus32(straight_code_.bytes))
+      straight_code_ = {t.address};
     straight_code_.bytes += t.size;
     ++straight_code_.fetches;
   }
   void forget_old_fetches();
-  std::optional<Mismatch> missing_read(std::uint64_t address) const;
-  std::optional<Mismatch> extra_read(std::uint64_t address) const;
+  std::optional<Mismatch> missing_read(PhysAddr at) const;
+  std::optional<Mismatch> extra_read(PhysAddr at) const;
   bool is_table(PhysAddr a) const { return table_frames_.contains(a.page()); }
 
   const Recording& recording_;

@@ -51,7 +51,7 @@ void ReadMatcher::pass_iterations(const StringIterations& run, const Memory& mem
     look_at_code(memory);
     for (std::uint32_t i = 0; i < run.count; ++i) {
       for (unsigned r = 0; r < run.reads; ++r)
-        reads_.push_back({run.from[r] + i * run.size, run.size});
+        reads_.push_back({run.from[r].plus32(i * run.size), run.size});
     }
     if (!run.stored.empty()) stores_.push_back({run.to, run.count * run.size});
     return;

@@ -4,15 +4,15 @@ namespace citcat {
 
 void UndefinedBits::note(PhysAddr a, Byte byte) {
   if (byte.bits != 0) {
-    bytes_[a.value] = byte;
+    bytes_[a.low32()] = byte;
     lines_.insert(line_of(a));
   } else if (lines_.contains(line_of(a))) {
-    bytes_.erase(a.value);
+    bytes_.erase(a.low32());
   }
 }
 
 const UndefinedBits::Byte* UndefinedBits::find(PhysAddr a) const {
-  const auto byte = bytes_.find(a.value);
+  const auto byte = bytes_.find(a.low32());
   return byte != bytes_.end() ? &byte->second : nullptr;
 }
 
@@ -23,11 +23,11 @@ bool UndefinedBits::may_differ(PhysAddr a, std::uint8_t captured, const Memory& 
 }
 
 void UndefinedBits::forget(const BusTransaction& line, const Memory& memory) {
-  const PhysAddr last = line.address + (line.size - 1u);
+  const PhysAddr last = line.address.plus32(line.size - 1u);
   if (!lines_.contains(line_of(line.address)) && !lines_.contains(line_of(last))) return;
   for (std::uint32_t b = 0; b < line.size; ++b) {
-    const PhysAddr at = line.address + b;
-    if (memory.defined_byte(at) == line.data[b]) bytes_.erase(at.value);
+    const PhysAddr at = line.address.plus32(b);
+    if (memory.defined_byte(at) == line.data[b]) bytes_.erase(at.low32());
   }
 }
 

@@ -61,7 +61,7 @@ class UndefinedBits {
   /// frames of interrupts from one stack to another.
   std::uint8_t copied(std::size_t byte, Position now) const {
     if (copied_at_ != now || bytes_.empty()) return 0;
-    const Byte* const source = find(copied_from_ + static_cast<std::uint32_t>(byte));
+    const Byte* const source = find(copied_from_.plus32(static_cast<std::uint32_t>(byte)));
     return source != nullptr ? source->bits : std::uint8_t{0};
   }
   /// The byte differs from the captured one, if it does, only in such bits.

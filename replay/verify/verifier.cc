@@ -73,7 +73,7 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   }
   const std::uint32_t undefined = undefined_bits(bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const PhysAddr at = c.memory().captured(a + static_cast<std::uint32_t>(i));
+    const PhysAddr at = c.memory().captured(a.plus32(static_cast<std::uint32_t>(i)));
     auto bits = static_cast<std::uint8_t>(undefined >> (i % 4 * 8));
     if (is_visible(at)) {
       match_byte(at, {bytes[i], bits}, now);
@@ -118,7 +118,7 @@ void Verifier::match_byte(PhysAddr a, Stored byte, Position now) {
     Comparison::require(c.writes.observe_order(*pending, a, byte.value), now);
   }
   const BusTransaction& t = pending->t;
-  const bool equal = t.data[a.value - t.address.value] == byte.value;
+  const bool equal = t.data[a.minus32(t.address)] == byte.value;
   if (!equal && !c.adopt(*pending, a, byte.value, byte.undefined)) {
     stop_with({"the replay writes another value than the processor did", t,
                memory_text(c.memory(), t.address, t.size)},
@@ -130,7 +130,7 @@ void Verifier::match_byte(PhysAddr a, Stored byte, Position now) {
 /// Of lines without counts: those of which these bytes may be part.
 void Verifier::check_windows(PhysAddr a, std::size_t size, Position now) {
   const Memory& memory = comparison_.memory();
-  const PhysAddr last_byte = a + static_cast<std::uint32_t>(size - 1);
+  const PhysAddr last_byte = a.plus32(static_cast<std::uint32_t>(size - 1));
   const std::uint32_t last = window_of(memory.captured(last_byte));
   for (std::uint32_t w = window_of(memory.captured(a)); w <= last; ++w) {
     if (comparison_.check_window(w)) comparison_.progress_at = now.instruction;
@@ -157,7 +157,7 @@ void Verifier::follow_untold_flags() {
 /// that it overwrites. One that nobody tells is not remembered, nor one that is not aligned.
 std::optional<FlagImages::Image> Verifier::note_image(PhysAddr a,
                                                       std::span<const std::uint8_t> bytes) {
-  const bool plain_store = bytes.size() == 4 && (a.value & 3) == 0;
+  const bool plain_store = bytes.size() == 4 && a.offset_in(4) == 0;
   if (!plain_store || !comparison_.write_back) return std::nullopt;
   follow_untold_flags();
   FlagImages::Image image{0, undefined_bits(bytes)};
@@ -212,7 +212,7 @@ void Verifier::check_bit_change(PhysAddr a, const ExternalChange& change, Positi
   if (!c.policy.bit_changes && !c.is_waived(change.transaction) && !table_entry &&
       c.external.stands_alone(a)) {
     char at[16];
-    std::snprintf(at, sizeof at, "%08x", a.value);
+    std::snprintf(at, sizeof at, "%08x", a.u32());
     throw ReplayStopped{now,
                         "a read shows one bit of memory other than it was left, and nothing else "
                         "around it that another bus master wrote",
@@ -254,7 +254,7 @@ void Verifier::delivered(const DeliveredEvent& event, Position now) {
   if (c.reads != nullptr && !c.beyond && event.kind == DeliveredEvent::Kind::exception &&
       event.vector == kPageFault) {
     c.begin_reads(now);
-    c.reads->page_fault(event.cr2);
+    c.reads->page_fault(LinearAddr{event.cr2});
   }
   blocks_.interrupted(now);
   const bool outside = event.kind == DeliveredEvent::Kind::external;
@@ -304,7 +304,7 @@ void Verifier::check_start(const ExecutedInstruction& e, Position now) {
       if (c.held() > Comparison::kMaxHeld) break;
     }
     if (c.starts.empty()) return;
-    const PhysAddr at = c.memory().captured(e.physical + offset);
+    const PhysAddr at = c.memory().captured(e.physical.plus32(offset));
     const std::span<const std::uint8_t> bytes{info.bytes.data() + offset, info.length - offset};
     Comparison::require(c.starts.observe({at, bytes, prefix}, c.result), now);
   };

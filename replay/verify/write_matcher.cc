@@ -12,7 +12,7 @@ constexpr const char* kNotMade = "the processor wrote memory and the replay did 
 
 bool WriteMatcher::covers(PhysAddr a) const {
   return std::any_of(writes_.begin(), writes_.end(),
-                     [&](const Pending& w) { return a.value - w.t.address.value < w.t.size; });
+                     [&](const Pending& w) { return a.is_within32(w.t.address, w.t.size); });
 }
 
 bool WriteMatcher::all_made() const {

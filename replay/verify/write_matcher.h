@@ -54,7 +54,7 @@ class WriteMatcher {
       }
       Pending& w = writes_[i];
       if (w.t.has(kPositionKnown) && w.t.position.instruction > now.instruction) return nullptr;
-      const std::uint32_t offset = a.value - w.t.address.value;
+      const std::uint32_t offset = a.minus32(w.t.address);
       if (offset < w.t.size && (w.unmatched >> offset & 1) != 0) {
         if (i != 0) out_of_order_ = true;
         return &w;
@@ -69,7 +69,7 @@ class WriteMatcher {
   std::optional<Mismatch> observe_order(const Pending& made, PhysAddr a, std::uint8_t value) const;
   /// The replay writes the byte, which memory holds now: true when all of the write has been made.
   static bool observe(Pending& pending, PhysAddr a) {
-    pending.unmatched &= ~(1u << (a.value - pending.t.address.value));
+    pending.unmatched &= ~(1u << a.minus32(pending.t.address));
     return pending.unmatched == 0;
   }
   /// The instruction at `completed` has made all its stores: a write that it or one before left

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 
+#include "events/address.h"
 #include "formats/io/zeroed_array.h"
 #include "replay/x86/decoded_instruction.h"
 
@@ -13,26 +14,26 @@ namespace citcat {
 class DecodedCode {
  public:
   struct Slot {
-    std::uint32_t linear = 0;
+    LinearAddr linear;
     bool valid = false;
     CodeMode mode;
     DecodedInstruction info;
 
     /// Whether this is what `bytes`, all that is in its page, are at `at`.
-    bool is(std::uint32_t at, CodeMode in, std::span<const std::uint8_t> bytes) const {
+    bool is(LinearAddr at, CodeMode in, std::span<const std::uint8_t> bytes) const {
       return valid && linear == at && mode == in && info.length <= bytes.size() &&
              std::memcmp(info.bytes.data(), bytes.data(), info.length) == 0;
     }
   };
 
-  Slot& slot(std::uint32_t linear) { return slots_[index(linear)]; }
-  const Slot& slot(std::uint32_t linear) const { return slots_[index(linear)]; }
+  Slot& slot(LinearAddr linear) { return slots_[index(linear)]; }
+  const Slot& slot(LinearAddr linear) const { return slots_[index(linear)]; }
   /// What is at `linear` is likely to be asked for soon: the table is larger than caches.
-  void expect(std::uint32_t linear) const { __builtin_prefetch(&slot(linear)); }
+  void expect(LinearAddr linear) const { __builtin_prefetch(&slot(linear)); }
 
  private:
-  std::size_t index(std::uint32_t linear) const {
-    return (linear ^ linear >> 13) & (slots_.size() - 1);
+  std::size_t index(LinearAddr linear) const {
+    return (linear.low32() ^ linear.low32() >> 13) & (slots_.size() - 1);
   }
   ZeroedArray<Slot> slots_{std::size_t{1} << 15};
 };

@@ -7,15 +7,15 @@ namespace {
 
 using Kind = InstructionClass;
 
-std::uint32_t kt_target(const DecodedInstruction& info, std::uint32_t eip,
-                        const std::uint32_t* segment_bases) {
+LinearAddr kt_target(const DecodedInstruction& info, std::uint32_t eip,
+                     const std::uint32_t* segment_bases) {
   if (info.kind == Kind::far_jump || info.kind == Kind::far_call) {
     const std::uint32_t base = info.real_or_v86 ? std::uint32_t{info.far_selector} << 4 : 0;
-    return base + info.far_offset;
+    return linear32(base, info.far_offset);
   }
   std::uint32_t target = eip + info.length + static_cast<std::uint32_t>(info.target_displacement);
   if (info.operand_bytes == 2) target &= 0xffff;
-  return segment_bases[kCs] + target;
+  return linear32(segment_bases[kCs], target);
 }
 
 }  // namespace
@@ -43,13 +43,12 @@ std::uint32_t special_operand_offset(const MemoryOperand& operand, const std::ui
   return wrap_offset(offset, operand.width, stack32);
 }
 
-std::uint32_t kt_address(const DecodedInstruction& info, unsigned slot, std::uint32_t eip,
-                         const std::uint64_t* regs, const std::uint32_t* segment_bases,
-                         bool stack32) {
+LinearAddr kt_address(const DecodedInstruction& info, unsigned slot, std::uint32_t eip,
+                      const std::uint64_t* regs, const std::uint32_t* segment_bases, bool stack32) {
   const EaSlot& ea = info.ea[slot];
   const auto stack = [&](Gpr pointer, std::uint32_t below) {
     const std::uint32_t offset = static_cast<std::uint32_t>(regs[pointer]) - below;
-    return segment_bases[kSs] + wrap_offset(offset, AddressWidth::stack, stack32);
+    return linear32(segment_bases[kSs], wrap_offset(offset, AddressWidth::stack, stack32));
   };
   switch (ea.source) {
     case EaSource::operand:
@@ -64,10 +63,10 @@ std::uint32_t kt_address(const DecodedInstruction& info, unsigned slot, std::uin
       return stack(kEbp, 0);
     case EaSource::reg: {
       const auto offset = static_cast<std::uint32_t>(regs[ea.argument]);
-      return segment_bases[kCs] + (info.operand_bytes == 2 ? offset & 0xffff : offset);
+      return linear32(segment_bases[kCs], info.operand_bytes == 2 ? offset & 0xffff : offset);
     }
   }
-  return 0;
+  return {};
 }
 
 }  // namespace citcat

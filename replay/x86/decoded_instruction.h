@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "events/address.h"
 #include "events/cpu_state.h"
 #include "replay/x86/instruction_class.h"
 #include "replay/x86/opcode_row.h"
@@ -228,14 +229,14 @@ inline std::uint32_t access_offset(const MemoryOperand& operand, std::uint32_t f
 }
 
 /// Linear address of the first access. `segment_bases` are the six bases in SegmentRegister order.
-inline std::uint32_t operand_linear(const MemoryOperand& operand, const std::uint64_t* regs,
-                                    const std::uint32_t* segment_bases, bool stack32) {
-  return segment_bases[operand.segment] + operand_offset(operand, regs, stack32);
+inline LinearAddr operand_linear(const MemoryOperand& operand, const std::uint64_t* regs,
+                                 const std::uint32_t* segment_bases, bool stack32) {
+  return linear32(segment_bases[operand.segment], operand_offset(operand, regs, stack32));
 }
 
 /// One access as the processor makes it.
 struct DataAccess {
-  std::uint32_t linear = 0;
+  LinearAddr linear;
   std::uint32_t offset = 0;
   std::uint16_t size = 0;
   bool write = false;
@@ -253,7 +254,7 @@ void for_each_access(const DecodedInstruction& info, const std::uint64_t* regs,
     const MemoryOperand& operand = info.operands[number];
     DataAccess a;
     a.offset = access_offset(operand, first[number], i, stack32);
-    a.linear = segment_bases[operand.segment] + a.offset;
+    a.linear = linear32(segment_bases[operand.segment], a.offset);
     a.size = operand.size;
     a.write = write;
     a.operand = static_cast<std::uint8_t>(number);
@@ -292,8 +293,7 @@ inline unsigned kt_ea_count(const DecodedInstruction& info, const std::uint64_t*
 /// Linear effective address number `slot` of the KT record. `eip` is the offset of the instruction
 /// in CS. The target of a direct far branch is selector * 16 + offset in real and virtual-8086
 /// mode and the bare offset in protected mode (true for flat code segments).
-std::uint32_t kt_address(const DecodedInstruction& info, unsigned slot, std::uint32_t eip,
-                         const std::uint64_t* regs, const std::uint32_t* segment_bases,
-                         bool stack32);
+LinearAddr kt_address(const DecodedInstruction& info, unsigned slot, std::uint32_t eip,
+                      const std::uint64_t* regs, const std::uint32_t* segment_bases, bool stack32);
 
 }  // namespace citcat

@@ -63,8 +63,8 @@ class StreamHash final : public Observer {
  public:
   void instruction(const ExecutedInstruction& e, Position now) override {
     add(now.instruction);
-    add(e.linear);
-    for (unsigned i = 0; i < e.ea_count; ++i) add(e.ea[i]);
+    add(e.linear.value);
+    for (unsigned i = 0; i < e.ea_count; ++i) add(e.ea[i].low32());
     for (std::size_t i = 0; i < e.info->length; ++i) add(e.info->bytes[i]);
   }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
@@ -472,7 +472,7 @@ bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const 
       return cause.kind == CauseKind::captured_write && same_transaction;
     case FaultKind::write_missing:
       return cause.kind == CauseKind::missing_write &&
-             hint.address.value - fault.address.value < fault.size;
+             hint.address.is_within32(fault.address, fault.size);
     case FaultKind::interrupt_missing: {
       const auto was = std::find_if(interrupts_.begin(), interrupts_.end(), [&](const auto& i) {
         return i.transaction == fault.transaction;
@@ -488,7 +488,7 @@ bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const 
              hint.position.instruction == fault.original;
     case FaultKind::external_missing:
       return cause.kind == CauseKind::external_write &&
-             hint.address.value - fault.address.value < fault.size;
+             hint.address.is_within32(fault.address, fault.size);
     case FaultKind::register_bit:
       return cause.kind == CauseKind::initial_register && hint.name == fault.register_name &&
              hint.value == fault.original;

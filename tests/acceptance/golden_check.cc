@@ -99,14 +99,14 @@ void GoldenCheck::fetch(PhysAddr, std::uint32_t, Position now) {
 
 void GoldenCheck::instruction(const ExecutedInstruction& e, Position now) {
   at(now);
-  if (now.iteration == 0) next_starts_at(e.eip, e.linear, now);
+  if (now.iteration == 0) next_starts_at(e.eip, e.linear.low32(), now);
   if (now.instruction >= golden_instructions_) return;
   const DecodedInstruction& info = *e.info;
   if (now.iteration == 0) {
     starts_.push_back({cs_,
                        e.eip,
-                       e.linear,
-                       e.physical.value,
+                       e.linear.low32(),
+                       e.physical.low32(),
                        {info.bytes.begin(), info.bytes.begin() + info.length}});
   }
   floating_point_ = floating_point_ || floating_point(info.kind);
@@ -115,7 +115,7 @@ void GoldenCheck::instruction(const ExecutedInstruction& e, Position now) {
     switch (slot.source) {
       case EaSource::operand: {
         const MemoryOperand& operand = info.operands[slot.argument];
-        if (operand.read || operand.write) addresses_.push_back({e.ea[i], now.iteration, false});
+        if (operand.read || operand.write) addresses_.push_back({e.ea[i].low32(), now.iteration, false});
         break;
       }
       case EaSource::target:
@@ -123,17 +123,17 @@ void GoldenCheck::instruction(const ExecutedInstruction& e, Position now) {
         // A conditional branch that is not taken goes on at the next instruction; far ones into a
         // gate go where the gate says.
         if (info.kind == InstructionClass::jump || info.kind == InstructionClass::call) {
-          target_ = e.ea[i];
+          target_ = e.ea[i].low32();
         }
         break;
       case EaSource::stack_push:
         // Through a gate that changes the stack, the trace keeps to the one before (kt.md).
         if (switched_stack_ && info.kind == InstructionClass::int_n) break;
-        addresses_.push_back({e.ea[i], now.iteration, false});
+        addresses_.push_back({e.ea[i].low32(), now.iteration, false});
         break;
       case EaSource::stack_pop:
       case EaSource::frame:
-        addresses_.push_back({e.ea[i], now.iteration, false});
+        addresses_.push_back({e.ea[i].low32(), now.iteration, false});
         break;
     }
   }
@@ -143,7 +143,7 @@ void GoldenCheck::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessK
   at(now);
   if (now.instruction >= golden_instructions_) return;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    written_.push_back({a.value + static_cast<std::uint32_t>(i), bytes[i]});
+    written_.push_back({a.low32() + static_cast<std::uint32_t>(i), bytes[i]});
   }
 }
 

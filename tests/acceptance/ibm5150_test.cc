@@ -57,16 +57,16 @@ class PinView final : public Observer {
     if (now.iteration != 0) return;
     const DecodedInstruction& info = *e.info;
     for (std::uint32_t i = 0; i < info.prefix_bytes; ++i) {
-      starts.push_back({(e.physical.value + i) & kCapturedBits, hex({&info.bytes[i], 1}), true});
+      starts.push_back({(e.physical.low32() + i) & kCapturedBits, hex({&info.bytes[i], 1}), true});
     }
     starts.push_back(
-        {(e.physical.value + info.prefix_bytes) & kCapturedBits,
+        {(e.physical.low32() + info.prefix_bytes) & kCapturedBits,
          hex({info.bytes.data() + info.prefix_bytes, std::size_t{info.length} - info.prefix_bytes}),
          false});
   }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      written.push_back({(a.value + static_cast<std::uint32_t>(i)) & kCapturedBits, bytes[i]});
+      written.push_back({(a.low32() + static_cast<std::uint32_t>(i)) & kCapturedBits, bytes[i]});
     }
   }
   std::vector<Start> starts;

@@ -198,7 +198,7 @@ class CaseParser {
         BusTransaction& t = add_to_bus(*op);
         t.address = at;
         t.data[0] = byte;
-        at = at + 1;
+        at = at.plus32(1);
       }
     } else {
       fail("write, read, out, in, nmi, smi or acknowledge", what);

@@ -44,9 +44,9 @@ class Lister final : public Observer {
   void instruction(const ExecutedInstruction& e, Position) override {
     const std::span<const std::uint8_t> bytes(e.info->bytes.data(), e.info->length);
     const bool wide = (machine_->save().segment[kCs].attributes & 0x4000) != 0;
-    std::string line = fmt::format("{:05x}  {:<20} {:<28}", e.linear, hex_bytes(bytes),
-                                   Disassembler(wide ? 32 : 16).text(bytes, e.linear));
-    for (int i = 0; i < e.ea_count; ++i) line += fmt::format(" ea={:05x}", e.ea[i]);
+    std::string line = fmt::format("{:05x}  {:<20} {:<28}", e.linear.low32(), hex_bytes(bytes),
+                                   Disassembler(wide ? 32 : 16).text(bytes, e.linear.low32()));
+    for (int i = 0; i < e.ea_count; ++i) line += fmt::format(" ea={:05x}", e.ea[i].value);
     add(line + changed_registers());
   }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind, Position) override {

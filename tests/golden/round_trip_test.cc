@@ -25,11 +25,11 @@ class BusRecorder final : public Observer {
   void watch(const Machine& machine) override { machine_ = &machine; }
   void instruction(const ExecutedInstruction& e, Position now) override {
     if (traces_ && !e.info->is_repeated() && e.linear != next_linear_) {
-      BusTransaction& t = add(BusOp::instruction_start, PhysAddr{e.linear}, now);
+      BusTransaction& t = add(BusOp::instruction_start, PhysAddr{e.linear.value}, now);
       t.flags |= kBranchTarget;
       t.size = 1;
     }
-    next_linear_ = e.linear + e.info->length;
+    next_linear_ = e.linear.plus32(e.info->length);
   }
   Wants wants() const override { return Wants::everything(); }
   void fetch(PhysAddr a, std::uint32_t size, Position now) override {
@@ -73,9 +73,9 @@ class BusRecorder final : public Observer {
   }
   void add_memory(BusOp op, PhysAddr a, const std::vector<std::uint8_t>& bytes, Position now) {
     for (std::uint32_t i = 0; i < bytes.size();) {
-      const PhysAddr at = a + i;
+      const PhysAddr at = a.plus32(i);
       const std::uint32_t n =
-          std::min(4 - at.value % 4, static_cast<std::uint32_t>(bytes.size()) - i);
+          std::min(4 - at.offset_in(4), static_cast<std::uint32_t>(bytes.size()) - i);
       BusTransaction& t = add(op, at, now);
       t.size = static_cast<std::uint8_t>(n);
       std::copy_n(bytes.begin() + i, n, t.data.begin());
@@ -92,7 +92,7 @@ class BusRecorder final : public Observer {
 
   const Machine* machine_ = nullptr;
   bool traces_ = false;
-  std::uint32_t next_linear_ = 0;
+  LinearAddr next_linear_;
   std::vector<BusTransaction> transactions_;
 };
 

@@ -46,7 +46,7 @@ class Witness final : public Observer {
     look();
   }
   void instruction(const ExecutedInstruction& e, Position now) override {
-    list.push_back({now, e.linear, bits_});
+    list.push_back({now, e.linear.low32(), bits_});
   }
   void look() {
     constexpr std::uint32_t kBig = 0x4000;

@@ -45,7 +45,7 @@ class Observation final : public Observer {
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     accesses.push_back({written.size(), bytes.size()});
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      written.push_back({a.value + static_cast<std::uint32_t>(i), bytes[i], false});
+      written.push_back({a.low32() + static_cast<std::uint32_t>(i), bytes[i], false});
     }
   }
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position) override {
@@ -81,7 +81,7 @@ BusTruth bus_truth(const std::vector<BusTransaction>& transactions) {
     if (t.op == BusOp::io_read) truth.port_bytes_read += t.size;
     if (t.op != BusOp::data_write && t.op != BusOp::io_write) continue;
     for (std::uint32_t i = 0; i < t.size; ++i) {
-      truth.written.push_back({t.address.value + i, t.data[i], t.op == BusOp::io_write});
+      truth.written.push_back({t.address.low32() + i, t.data[i], t.op == BusOp::io_write});
     }
   }
   return truth;

@@ -23,14 +23,14 @@ class AreaLayout {
                    policy == Policy::logged) {}
 
   /// Where the operation puts its first address: Op::slot.
-  std::uint16_t add(const DecodedInstruction& info, std::uint32_t linear, std::uint32_t eip,
+  std::uint16_t add(const DecodedInstruction& info, LinearAddr linear, std::uint32_t eip,
                     const Lowered& lowered) {
     if (!records_ && !addresses_) return 0;
     static_cast<void>(eip);
     if (records_) add_record(info, linear);
     const std::size_t first = bytes_.size();
     for (unsigned i = 0; i < info.ea_count; ++i) {
-      put((lowered.known >> i & 1) != 0 ? lowered.address[i] : 0);
+      put((lowered.known >> i & 1) != 0 ? lowered.address[i].low32() : 0);
     }
     return static_cast<std::uint16_t>(first + lowered.op.slot);
   }
@@ -50,8 +50,8 @@ class AreaLayout {
     bytes_.resize(at + 4);
     std::memcpy(&bytes_[at], &value, 4);
   }
-  void add_record(const DecodedInstruction& info, std::uint32_t linear) {
-    put(linear);
+  void add_record(const DecodedInstruction& info, LinearAddr linear) {
+    put(linear.low32());
     const std::size_t at = bytes_.size();
     bytes_.resize(at + ((5 + info.length + 3u) & ~3u) - 4);
     bytes_[at] = static_cast<std::uint8_t>(info.ea_count << 4 | info.length);

@@ -19,7 +19,7 @@ class BlockStore::Maker {
         table_(handlers(set.policy)),
         layout_(set.policy),
         mode_{set.shape.bits32, set.shape.real_or_v86},
-        code_(LinearAddr{place.linear}, set.shape.code_base, place.frame) {}
+        code_(place.linear, set.shape.code_base, place.frame) {}
 
   Block* make() {
     while (count_ < kMaxInstructions && tail_ == Tail::branch && !branched_) {
@@ -34,7 +34,7 @@ class BlockStore::Maker {
 
   /// The bytes at `offset`, those behind the page as far as they are known.
   std::span<const std::uint8_t> bytes_at(std::uint32_t offset) {
-    const std::uint32_t in_page = (place_.linear & kPageMask) + offset;
+    const std::uint32_t in_page = place_.linear.offset_in_page() + offset;
     const Memory& memory = store_.memory_;
     const std::uint8_t* const first = memory.host(place_.frame);
     const std::uint32_t here = kPageSize - in_page;
@@ -46,10 +46,10 @@ class BlockStore::Maker {
   }
 
   bool is_defined(std::uint32_t offset, std::uint32_t size) const {
-    const std::uint32_t in_page = (place_.linear & kPageMask) + offset;
+    const std::uint32_t in_page = place_.linear.offset_in_page() + offset;
     const std::uint32_t here = std::min(size, kPageSize - in_page);
     const Memory& memory = store_.memory_;
-    return memory.is_defined(place_.frame + in_page, here) &&
+    return memory.is_defined(place_.frame.plus32(in_page), here) &&
            (here == size || memory.is_defined(place_.second_frame, size - here));
   }
 
@@ -57,7 +57,7 @@ class BlockStore::Maker {
   bool add_next() {
     const std::uint32_t offset = begins_[count_];
     // What crosses into another page is a block of its own.
-    const bool crosses_begin = (place_.linear & kPageMask) + offset >= kPageSize;
+    const bool crosses_begin = place_.linear.offset_in_page() + offset >= kPageSize;
     if (crosses_begin) return false;
     const DecodedInstruction& info = store_.decoder_.decode(bytes_at(offset), mode_);
     if (info.state != DecodeState::ok) {
@@ -65,7 +65,7 @@ class BlockStore::Maker {
       tail_ = Tail::careful;
       return true;
     }
-    const std::uint32_t end = (place_.linear & kPageMask) + offset + info.length;
+    const std::uint32_t end = place_.linear.offset_in_page() + offset + info.length;
     if (end > kPageSize && count_ != 0) return false;
     if (!is_defined(offset, info.length)) {
       if (count_ != 0) return false;
@@ -91,7 +91,7 @@ class BlockStore::Maker {
       string_bytes_ = info.length;
       return;
     }
-    lowered.op.slot = layout_.add(info, place_.linear + begins_[count_], eip, lowered);
+    lowered.op.slot = layout_.add(info, place_.linear.plus32(begins_[count_]), eip, lowered);
     ops_[count_] = lowered.op;
     if (keeps_code()) code_.add(info);
     if (shifts_by_cl(info)) {
@@ -123,12 +123,12 @@ class BlockStore::Maker {
     ops[count_].immediate = place_.eip + begins_[count_];
     b->eip = b->first_eip = place_.eip;
     b->linear = place_.linear;
-    b->frame = place_.frame.value;
-    b->second_frame = place_.second_frame.value;
+    b->frame = place_.frame;
+    b->second_frame = place_.second_frame;
     b->code_base = set_.shape.code_base;
     b->crosses = crosses_;
-    b->where = (place_.linear & ~kPageMask) | std::uint64_t{place_.frame.value} << 32;
-    b->page_index = place_.linear >> 12 & (kCodePages - 1);
+    b->where = place_.linear.page_begin().low32() | place_.frame.value << 32;
+    b->page_index = place_.linear.page() & (kCodePages - 1);
     b->count = count_;
     b->bytes = begins_[count_];
     b->tail = tail_;
@@ -164,7 +164,7 @@ class BlockStore::Maker {
   void cover(Block& b) {
     const std::uint32_t bytes = b.bytes + (tail_ == Tail::string ? string_bytes_ : 0);
     const std::uint32_t size = std::max<std::uint32_t>(bytes, 1);
-    const PhysAddr begin = place_.frame + (place_.linear & kPageMask);
+    const PhysAddr begin = place_.frame.plus32(place_.linear.offset_in_page());
     const std::uint32_t here = std::min(size, kPageSize - begin.offset_in_page());
     store_.cover(b, begin, here);
     if (here < size && place_.has_second) store_.cover(b, place_.second_frame, size - here);
@@ -200,10 +200,9 @@ BlockStore::Set& BlockStore::set_of(const CodeShape& shape, Policy policy) {
 }
 
 /// Where the block that begins there is kept, or is to be kept: linear probing.
-Block*& BlockStore::slot_of(std::vector<Block*>& slots, std::uint32_t linear,
-                            std::uint32_t frame) {
+Block*& BlockStore::slot_of(std::vector<Block*>& slots, LinearAddr linear, PhysAddr frame) {
   constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
-  const std::uint64_t key = std::uint64_t{linear} << 20 ^ frame >> 12;
+  const std::uint64_t key = linear.value << 20 ^ frame.page();
   for (std::size_t i = key * kMix >> 40;; ++i) {
     Block*& slot = slots[i & (slots.size() - 1)];
     if (slot == nullptr || (slot->linear == linear && slot->frame == frame)) return slot;
@@ -221,10 +220,10 @@ void BlockStore::grow(Set& set) {
 Block* BlockStore::find(const CodePlace& place, const CodeShape& shape, Policy policy) {
   Set& set = set_of(shape, policy);
   if (2 * set.used >= set.slots.size()) grow(set);
-  Block*& block = slot_of(set.slots, place.linear, place.frame.value);
+  Block*& block = slot_of(set.slots, place.linear, place.frame);
   const bool usable =
       block != nullptr && block->eip == place.eip &&
-      (!block->crosses || (place.has_second && block->second_frame == place.second_frame.value));
+      (!block->crosses || (place.has_second && block->second_frame == place.second_frame));
   if (usable) return block;
   Block* const made = Maker(*this, place, set).make();
   if (made == nullptr) return nullptr;
@@ -270,11 +269,11 @@ FlagEffect BlockStore::flags_of(const Block& block, std::uint32_t count,
 const DecodedInstruction& BlockStore::decode_tail(const Block& block) {
   const std::uint32_t i = block.count;
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
-  const std::uint32_t in_page = (block.linear & kPageMask) + block.begins[i];
+  const std::uint32_t in_page = block.linear.offset_in_page() + block.begins[i];
   const std::uint32_t here = std::min<std::uint32_t>(kPageSize - in_page, kMaxInstructionBytes);
-  std::memcpy(bytes.data(), memory_.host(PhysAddr{block.frame + in_page}), here);
+  std::memcpy(bytes.data(), memory_.host(block.frame.plus32(in_page)), here);
   if (here < bytes.size() && block.crosses) {
-    std::memcpy(&bytes[here], memory_.host(PhysAddr{block.second_frame}), bytes.size() - here);
+    std::memcpy(&bytes[here], memory_.host(block.second_frame), bytes.size() - here);
   }
   return decoder_.decode(bytes, {block.bits32, block.real_or_v86});
 }

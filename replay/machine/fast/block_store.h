@@ -23,9 +23,9 @@ namespace citcat::fast {
 /// Where code lies, page by page.
 struct CodePlace {
   std::uint32_t eip = 0;
-  std::uint32_t linear = 0;
-  PhysAddr frame;          ///< of its page
-  PhysAddr second_frame;   ///< of the page behind it
+  LinearAddr linear;
+  PhysAddr frame;           ///< of its page
+  PhysAddr second_frame;    ///< of the page behind it
   bool has_second = false;  ///< which may be executed
 };
 
@@ -83,7 +83,7 @@ class BlockStore {
   class Maker;
 
   Set& set_of(const CodeShape& shape, Policy policy);
-  static Block*& slot_of(std::vector<Block*>& slots, std::uint32_t linear, std::uint32_t frame);
+  static Block*& slot_of(std::vector<Block*>& slots, LinearAddr linear, PhysAddr frame);
   static void grow(Set& set);
   Block* make(const CodePlace& place, Set& set);
   void cover(Block& block, PhysAddr at, std::uint32_t size);

@@ -1,12 +1,16 @@
 #pragma once
 // What the fast tier's handlers work on: decoded operations, the blocks that they make up, and the
 // state of a run.
+//
+// Within it addresses are numbers of 32 bits, which is all that the machines made here have: as such
+// handlers calculate them. What goes in and out has a type (events/address.h).
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "events/address.h"
 #include "events/byte_mask.h"
 #include "replay/x86/flag_effects.h"
 
@@ -97,9 +101,9 @@ struct Block {
 
   // The rest is for those who look closely.
   std::uint32_t first_eip = 0;     ///< what `eip` was made as
-  std::uint32_t linear = 0;        ///< of its first byte
-  std::uint32_t frame = 0;         ///< physical address of its page
-  std::uint32_t second_frame = 0;  ///< of the page that it reaches into
+  LinearAddr linear;               ///< of its first byte
+  PhysAddr frame;                  ///< of its page
+  PhysAddr second_frame;           ///< of the page that it reaches into
   std::uint32_t code_base = 0;     ///< of CS
   bool crosses = false;            ///< it does
   bool bits32 = false, real_or_v86 = true;  ///< what its code was decoded as

@@ -23,7 +23,7 @@ constexpr std::uint8_t kIndirectLink = 2;
 /// The area of the largest block, addresses of 64 instructions, and what a copy may go beyond it.
 constexpr std::size_t kAreaBytes = 1024;
 
-std::size_t tlb_index(std::uint32_t linear) { return linear >> 12 & (fast::kTlbEntries - 1); }
+std::size_t tlb_index(LinearAddr linear) { return linear.page() & (fast::kTlbEntries - 1); }
 
 Policy quiet_policy(bool compares, bool listens) {
   if (compares) return listens ? Policy::exact_told : Policy::exact;
@@ -40,11 +40,11 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
       store_(cpu.model, cpu.memory),
       strings_(
           cpu.memory,
-          [this](std::uint32_t linear, bool write) { return find_string_page(linear, write); },
+          [this](LinearAddr linear, bool write) { return find_string_page(linear, write); },
           [this](PhysAddr at, std::uint32_t size, const PhysAddr* from) {
             note_string_store(at, size, from);
           },
-          [this](const std::array<std::uint32_t, 2>& first, std::uint32_t count,
+          [this](const std::array<LinearAddr, 2>& first, std::uint32_t count,
                  std::uint32_t step) { tell_iterations(*string_, first, count, step); }),
       exact_(expectation.compares),
       records_(cpu.audience.records()),
@@ -155,7 +155,7 @@ void FastTier::end() {
   cpu_.engine.set_eflags(s.eflags | s.flags.eflags() | hidden);
   cpu_.engine.set_eip(eip_);
   cpu_.position = {position(), iteration_};
-  cpu_.linear = shape_.code_base + eip_;
+  cpu_.linear = linear32(shape_.code_base, eip_);
   if (s.set_interrupts) cpu_.engine.step_once();
   if (expectation_.keeps_account) {
     expectation_.untold_flags = expectation_.untold_flags + s.untold;
@@ -187,10 +187,10 @@ void FastTier::run() {
 // Blocks
 
 /// Where the code of a page lies; false where looking it up has an effect.
-bool FastTier::find_code_page(std::uint32_t linear, PhysAddr& frame) {
+bool FastTier::find_code_page(LinearAddr linear, PhysAddr& frame) {
   cpu_.position.instruction = position();
   const auto known =
-      cpu_.mmu.translate_quietly(LinearAddr{linear}, Access::execute, cpu_.user_mode());
+      cpu_.mmu.translate_quietly(linear, Access::execute, cpu_.user_mode());
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
   frame = known->frame;
   return true;
@@ -207,12 +207,12 @@ const Block* FastTier::find_block(std::uint32_t eip, Policy policy) {
   if (eip > shape_.code_limit) return nullptr;
   fast::CodePlace place;
   place.eip = eip;
-  place.linear = shape_.code_base + eip;
+  place.linear = linear32(shape_.code_base, eip);
   if (!find_code_page(place.linear, place.frame)) return nullptr;
-  const std::uint32_t next_page = (place.linear & ~kPageMask) + kPageSize;
-  if (kPageSize - (place.linear & kPageMask) < kMaxInstructionBytes) {
+  const LinearAddr next_page = place.linear.page_begin().plus32(kPageSize);
+  if (kPageSize - place.linear.offset_in_page() < kMaxInstructionBytes) {
     // Not walked for: nothing may ever run there, and a TLB entry would come too early.
-    const auto held = cpu_.mmu.held(LinearAddr{next_page}, Access::execute, cpu_.user_mode());
+    const auto held = cpu_.mmu.held(next_page, Access::execute, cpu_.user_mode());
     place.has_second = held && cpu_.memory.is_mapped(held->frame.page());
     if (place.has_second) place.second_frame = held->frame;
   }
@@ -502,7 +502,7 @@ FastTier::Stretch FastTier::run_string(const Block& block) {
   const DecodedInstruction info = store_.decode_tail(block);
   string_ = &info;
   const bool nothing = info.is_repeated() && strings_.nothing_to_do(s, info);
-  if (!nothing && !strings_.run(s, info, PhysAddr{block.frame})) {
+  if (!nothing && !strings_.run(s, info, block.frame)) {
     iteration_ = info.is_repeated() ? strings_.iterations() : 0;
     return Stretch::left;
   }
@@ -515,14 +515,14 @@ FastTier::Stretch FastTier::run_string(const Block& block) {
 }
 
 void FastTier::tell_iterations(const DecodedInstruction& info,
-                               const std::array<std::uint32_t, 2>& first, std::uint32_t count,
+                               const std::array<LinearAddr, 2>& first, std::uint32_t count,
                                std::uint32_t step) {
   if (!cpu_.audience.hears_instructions()) return;
   ExecutedInstruction e;
   e.info = &info;
   e.eip = eip_;
-  e.linear = shape_.code_base + eip_;
-  e.physical = PhysAddr{s_->block->frame + (e.linear & kPageMask)};
+  e.linear = linear32(shape_.code_base, eip_);
+  e.physical = s_->block->frame.plus32(e.linear.offset_in_page());
   e.ea_count = count == 0 ? std::uint8_t{0} : info.ea_count;
   for (unsigned i = 0; i < e.ea_count; ++i) e.ea[i] = first[info.ea[i].argument];
   const Position now{position(), strings_.iterations()};
@@ -533,15 +533,15 @@ void FastTier::tell_iterations(const DecodedInstruction& info,
   }
 }
 
-fast::StringPage FastTier::find_string_page(std::uint32_t linear, bool write) {
+fast::StringPage FastTier::find_string_page(LinearAddr linear, bool write) {
   State& s = *s_;
   const std::size_t index = tlb_index(linear);
   TlbEntry& entry = write ? s.writes[index] : s.reads[index];
-  if (entry.tag != (linear & ~kPageMask)) {
-    const LinearAddr code{shape_.code_base + eip_};
-    if (cpu_.mmu.takes_place_of(LinearAddr{linear}, code) || !fill(linear, write)) return {};
+  if (entry.tag != linear.page_begin().low32()) {
+    const LinearAddr code = linear32(shape_.code_base, eip_);
+    if (cpu_.mmu.takes_place_of(linear, code) || !fill(linear, write)) return {};
   }
-  const PhysAddr at{entry.frame + (linear & kPageMask)};
+  const PhysAddr at{entry.frame + linear.offset_in_page()};
   if (write && (store_.holds_code(at.page()) || cpu_.memory.holds_code(at.page()))) {
     entry.tag = TlbEntry::kNone;
   }
@@ -558,11 +558,11 @@ void FastTier::note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr
 // Accesses
 
 /// Brings a page into the tables of the handlers, if that has no other effect.
-bool FastTier::fill(std::uint32_t linear, bool write) {
+bool FastTier::fill(LinearAddr linear, bool write) {
   State& s = *s_;
-  const std::uint32_t page = linear & ~kPageMask;
+  const LinearAddr page = linear.page_begin();
   const auto known = cpu_.mmu.translate_quietly(
-      LinearAddr{page}, write ? Access::write : Access::read, cpu_.user_mode());
+      page, write ? Access::write : Access::read, cpu_.user_mode());
   check_pages();
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
   const std::uint32_t frame = known->frame.page();
@@ -584,24 +584,24 @@ bool FastTier::fill(std::uint32_t linear, bool write) {
     }
   }
   TlbEntry& entry = write ? s.writes[index] : s.reads[index];
-  entry.tag = page;
-  entry.frame = known->frame.value;
+  entry.tag = page.low32();
+  entry.frame = known->frame.low32();
   entry.host = reinterpret_cast<std::uint8_t*>(
-      reinterpret_cast<std::uintptr_t>(cpu_.memory.host(known->frame)) - page);
+      reinterpret_cast<std::uintptr_t>(cpu_.memory.host(known->frame)) - page.value);
   return true;
 }
 
 fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
   if (s.one_op != nullptr || s.miss_size == 0) return Answer::careful;
   const Block& block = *s.block;
-  const std::uint32_t linear = s.miss_linear;
-  if ((linear & kPageMask) + s.miss_size > kPageSize || block.crosses) return Answer::careful;
+  const LinearAddr linear{s.miss_linear};
+  if (linear.offset_in_page() + s.miss_size > kPageSize || block.crosses) return Answer::careful;
   const std::size_t index = tlb_index(linear);
   TlbEntry& entry = s.miss_write ? s.writes[index] : s.reads[index];
   // It is known: what is missing is what it holds.
-  if (entry.tag == (linear & ~kPageMask)) return Answer::careful;
+  if (entry.tag == linear.page_begin().low32()) return Answer::careful;
   // With one TLB for both, data may take the place of the code that is running.
-  if (cpu_.mmu.takes_place_of(LinearAddr{linear}, LinearAddr{block.linear})) {
+  if (cpu_.mmu.takes_place_of(linear, block.linear)) {
     return Answer::careful;
   }
   // Walks are told as somewhere within the block.
@@ -610,13 +610,13 @@ fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
   // Its own code must still lie where it does.
   if (s.code_pages[block.page_index] != block.where) {
     PhysAddr frame;
-    if (!find_code_page(block.linear, frame) || frame.value != block.frame) return Answer::careful;
+    if (!find_code_page(block.linear, frame) || frame != block.frame) return Answer::careful;
     check_pages();
     s.code_pages[block.page_index] = block.where;
-    if (entry.tag != (linear & ~kPageMask)) return Answer::careful;
+    if (entry.tag != linear.page_begin().low32()) return Answer::careful;
   }
   if (!s.miss_write) return Answer::again;
-  const PhysAddr at{entry.frame + (linear & kPageMask)};
+  const PhysAddr at{entry.frame + linear.offset_in_page()};
   if (!store_.holds_code(at.page()) && !cpu_.memory.holds_code(at.page())) return Answer::again;
   // Each store to a frame of code is looked at. What ends its block with one is made elsewhere.
   if (block.number_of(op) + 1 == block.count && block.tail == Block::Tail::branch) {
@@ -631,7 +631,7 @@ bool FastTier::store_made(State& s) {
   s.writes[alone_.index].tag = TlbEntry::kNone;
   if (cpu_.memory.holds_code(alone_.at.page())) cpu_.memory.drop_code(alone_.at, alone_.size);
   const bool dropped = store_.stored(alone_.at, alone_.size);
-  return !dropped || s.block->frame / kPageSize != alone_.at.page();
+  return !dropped || s.block->frame.page() != alone_.at.page();
 }
 
 }  // namespace citcat

@@ -65,7 +65,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
 
   void make_room();
   const fast::Block* find_block(std::uint32_t eip, fast::Policy policy);
-  bool find_code_page(std::uint32_t linear, PhysAddr& frame);
+  bool find_code_page(LinearAddr linear, PhysAddr& frame);
   void run_block(const fast::Block& block, std::uint8_t* area);
   Stretch after_block(fast::Policy policy);
   void link(const fast::Block& block, fast::Policy policy);
@@ -73,14 +73,14 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void note_flags(const fast::Block& block, std::uint32_t count);
   void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first);
   Stretch run_string(const fast::Block& block);
-  void tell_iterations(const DecodedInstruction& info, const std::array<std::uint32_t, 2>& first,
+  void tell_iterations(const DecodedInstruction& info, const std::array<LinearAddr, 2>& first,
                        std::uint32_t count, std::uint32_t step);
-  fast::StringPage find_string_page(std::uint32_t linear, bool write);
+  fast::StringPage find_string_page(LinearAddr linear, bool write);
   void note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr* from);
 
   Answer resolve(fast::State& s, const fast::Op* op) override;
   bool store_made(fast::State& s) override;
-  bool fill(std::uint32_t linear, bool write);
+  bool fill(LinearAddr linear, bool write);
 
   CpuContext& cpu_;
   InFlight& flight_;

@@ -134,7 +134,7 @@ class Lowering {
     out_.op.immediate = to;
     out_.op.displacement = next_;
     out_.known = 1;
-    out_.address[0] = shape_.code_base + to;
+    out_.address[0] = linear32(shape_.code_base, to);
     return true;
   }
 
@@ -367,7 +367,7 @@ class Lowering {
     out_.op.immediate = to;
     out_.op.displacement = behind();
     out_.known = 1;
-    out_.address[0] = shape_.code_base + to;
+    out_.address[0] = linear32(shape_.code_base, to);
     second_slot_ = true;
     return branch(t_.call[word_][stack_]);
   }

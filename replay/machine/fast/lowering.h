@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "events/address.h"
 #include "events/cpu_traits.h"
 #include "replay/machine/fast/handler_table.h"
 #include "replay/x86/decoded_instruction.h"
@@ -33,7 +34,7 @@ struct Lowered {
   Op op;
   /// Effective addresses known beforehand: bit i of `known`, number i is `address[i]`.
   std::uint8_t known = 0;
-  std::uint32_t address[2] = {0, 0};
+  LinearAddr address[2];
 };
 
 /// `eip`: its offset in CS. Effective addresses are those of DecodedInstruction::ea, in their

@@ -36,10 +36,10 @@ LazyFlags compared(std::uint32_t x, std::uint32_t y, std::uint32_t size) {
 /// How many elements the operand has before something must be looked at, from here on.
 std::uint32_t StringLoop::room(const State& s, const MemoryOperand& operand, Side& side) const {
   const std::uint32_t offset = s.r[static_cast<std::size_t>(operand.base)] & mask_;
-  side.linear = s.segment_base[operand.segment] + offset;
+  side.linear = linear32(s.segment_base[operand.segment], offset);
   const std::int64_t limit = std::min<std::int64_t>(
       operand.write ? s.write_limit[operand.segment] : s.read_limit[operand.segment], mask_);
-  const std::uint32_t in_page = side.linear & kPageMask;
+  const std::uint32_t in_page = side.linear.offset_in_page();
   if (std::int64_t{offset} + size_ - 1 > limit || in_page + size_ > kPageSize) return 0;
   if (down_) return std::min(offset, in_page) / size_ + 1;
   const std::int64_t in_segment = (limit - offset + 1) / size_;
@@ -118,7 +118,7 @@ std::uint32_t StringLoop::make(State& s, std::uint32_t count) {
 
 void StringLoop::pass(State& s, std::uint32_t count) {
   const std::uint32_t step = down_ ? 0u - size_ : size_;
-  std::array<std::uint32_t, 2> first{sides_[0].linear, sides_[1].linear};
+  const std::array<LinearAddr, 2> first{sides_[0].linear, sides_[1].linear};
   if (made_) made_(first, count, step);
   for (unsigned i = 0; i < info_->operand_count; ++i) {
     std::uint32_t& pointer = s.r[static_cast<std::size_t>(info_->operands[i].base)];

@@ -26,9 +26,9 @@ class StringLoop {
   /// what lies at `from` where that is not null.
   /// `made`: so many iterations were made, the first with these linear addresses, of
   /// DecodedInstruction::ea; each further one's are `step` bytes higher.
-  using Find = std::function<StringPage(std::uint32_t linear, bool write)>;
+  using Find = std::function<StringPage(LinearAddr linear, bool write)>;
   using Stored = std::function<void(PhysAddr at, std::uint32_t size, const PhysAddr* from)>;
-  using Made = std::function<void(const std::array<std::uint32_t, 2>& first, std::uint32_t count,
+  using Made = std::function<void(const std::array<LinearAddr, 2>& first, std::uint32_t count,
                                   std::uint32_t step)>;
   StringLoop(Memory& memory, Find find, Stored stored, Made made)
       : memory_(memory),
@@ -48,7 +48,7 @@ class StringLoop {
 
  private:
   struct Side {
-    std::uint32_t linear = 0;
+    LinearAddr linear;
     StringPage page;
   };
   std::uint32_t room(const State& s, const MemoryOperand& operand, Side& side) const;
@@ -60,7 +60,7 @@ class StringLoop {
     return side.page.host - (down_ ? (count - 1) * size_ : 0);
   }
   PhysAddr lowest_at(const Side& side, std::uint32_t count) const {
-    return PhysAddr{side.page.at.value - (down_ ? (count - 1) * size_ : 0)};
+    return side.page.at.plus32(down_ ? 0u - (count - 1) * size_ : 0);
   }
 
   Memory& memory_;

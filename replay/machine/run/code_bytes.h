@@ -46,7 +46,8 @@ class CodeBytes {
 
   /// Where the byte at `offset` lies, which is not beyond the frames there are.
   PhysAddr physical(std::uint32_t offset) const {
-    return offset < in_first_page() ? begin_ + offset : *second_ + (offset - in_first_page());
+    return offset < in_first_page() ? begin_.plus32(offset)
+                                    : second_->plus32(offset - in_first_page());
   }
 
  private:

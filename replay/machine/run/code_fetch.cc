@@ -8,10 +8,10 @@
 
 namespace citcat {
 
-const DecodedInstruction& CodeFetch::fetch(std::uint32_t linear) {
-  if ((linear & ~kPageMask) != cpu_.code.page) find_page(linear);
-  const std::uint32_t offset = linear & kPageMask;
-  flight_.physical = cpu_.code.frame + offset;
+const DecodedInstruction& CodeFetch::fetch(LinearAddr linear) {
+  if (linear.page_begin() != cpu_.code.page) find_page(linear);
+  const std::uint32_t offset = linear.offset_in_page();
+  flight_.physical = cpu_.code.frame.plus32(offset);
   const CodeMode mode = cpu_.code_mode();
   DecodedCode::Slot& slot = decoded_.slot(linear);
   const std::uint32_t here = std::min(kPageSize - offset, std::uint32_t{kMaxInstructionBytes});
@@ -21,43 +21,43 @@ const DecodedInstruction& CodeFetch::fetch(std::uint32_t linear) {
     }
     if (expectation_.tells_reads())
       cpu_.audience.fetch(flight_.physical, slot.info.length, cpu_.position);
-    decoded_.expect(linear + slot.info.length);
+    decoded_.expect(linear.plus32(slot.info.length));
     return slot.info;
   }
   read(slot, linear, here, mode);
   return slot.info;
 }
 
-void CodeFetch::find_page(std::uint32_t linear) {
+void CodeFetch::find_page(LinearAddr linear) {
   CodePage& code = cpu_.code;
-  code.frame = cpu_.mmu.translate(LinearAddr{linear}, Access::execute, cpu_.user_mode());
-  code.frame.value &= ~kPageMask;
+  code.frame = cpu_.mmu.translate(linear, Access::execute, cpu_.user_mode());
+  code.frame = code.frame.page_begin();
   code.host = cpu_.memory.host(code.frame);
   if (code.host == nullptr) throw UndefinedMemory{code.frame, 1, "code"};
-  require_code_at(LinearAddr{linear}, code.frame);
-  code.page = linear & ~kPageMask;
+  require_code_at(linear, code.frame);
+  code.page = linear.page_begin();
 }
 
 /// Decodes what lies at `linear`, with `here` bytes of it in this page at most.
-void CodeFetch::read(DecodedCode::Slot& slot, std::uint32_t linear, std::uint32_t here,
+void CodeFetch::read(DecodedCode::Slot& slot, LinearAddr linear, std::uint32_t here,
                      CodeMode mode) {
   slot.valid = false;
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
-  std::memcpy(bytes.data(), cpu_.code.host + (linear & kPageMask), here);
+  std::memcpy(bytes.data(), cpu_.code.host + linear.offset_in_page(), here);
   slot.info = decode_cache_.decode({bytes.data(), here}, mode);
   std::uint32_t first = slot.info.state == DecodeState::ok ? slot.info.length : here;
   std::uint32_t second = 0;
   PhysAddr next;
   if (slot.info.state == DecodeState::needs_more_bytes && here < kMaxInstructionBytes) {
     // The segment may end before.
-    const std::uint32_t last = linear - cpu_.code.base + here - 1;
+    const std::uint32_t last = linear.low32() - cpu_.code.base + here - 1;
     if (cpu_.traits.has_limits && last == cpu_.engine.segment_limit(kCs) && last != 0xffffffff) {
       throw CpuException{13, 0u, 0};
     }
-    next = cpu_.mmu.translate(LinearAddr{linear + here}, Access::execute, cpu_.user_mode());
+    next = cpu_.mmu.translate(linear.plus32(here), Access::execute, cpu_.user_mode());
     const std::uint8_t* host = cpu_.memory.host(next);
     if (host == nullptr) throw UndefinedMemory{next, 1, "code"};
-    require_code_at(LinearAddr{linear + here}, next);
+    require_code_at(linear.plus32(here), next);
     std::memcpy(&bytes[here], host, bytes.size() - here);
     slot.info = decode_cache_.decode(bytes, mode);
     if (slot.info.state == DecodeState::ok) second = slot.info.length - here;
@@ -87,24 +87,24 @@ void CodeFetch::require_code_at(LinearAddr page, PhysAddr frame) const {
 
 /// Of an undefined instruction, which processors find out once they have its bytes: the code
 /// segment ends before.
-bool CodeFetch::reaches_beyond_limit(std::uint32_t linear) {
+bool CodeFetch::reaches_beyond_limit(LinearAddr linear) {
   if (!cpu_.traits.has_limits) return false;
-  const std::uint32_t eip = linear - cpu_.code.base, limit = cpu_.engine.segment_limit(kCs);
+  const std::uint32_t eip = linear.low32() - cpu_.code.base, limit = cpu_.engine.segment_limit(kCs);
   if (eip > limit) return true;
   const std::uint32_t room = limit - eip + 1;
   if (room == 0 || room >= kMaxInstructionBytes) return false;
   std::array<std::uint8_t, kMaxInstructionBytes> bytes{};
   std::uint32_t n = 0;
   for (; n < room; ++n) {
-    const auto at = cpu_.mmu.peek(LinearAddr{linear + n}, Access::execute, cpu_.user_mode());
+    const auto at = cpu_.mmu.peek(linear.plus32(n), Access::execute, cpu_.user_mode());
     if (!at || !cpu_.memory.is_mapped(at->frame.page())) break;
-    bytes[n] = *cpu_.memory.host(at->frame + ((linear + n) & kPageMask));
+    bytes[n] = *cpu_.memory.host(at->frame.plus32(linear.plus32(n).offset_in_page()));
   }
   return n == room && decode_cache_.decode({bytes.data(), n}, cpu_.code_mode()).state ==
                           DecodeState::needs_more_bytes;
 }
 
-void CodeFetch::refuse_undefined(const DecodedInstruction& info, std::uint32_t linear) {
+void CodeFetch::refuse_undefined(const DecodedInstruction& info, LinearAddr linear) {
   if (reaches_beyond_limit(linear) || info.reason == InvalidReason::too_long) {
     throw CpuException{13, 0u, 0};
   }

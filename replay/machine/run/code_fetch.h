@@ -34,15 +34,15 @@ class CodeFetch {
   std::uint64_t decoded() const { return decode_cache_.decoded(); }
 
   /// The instruction at `linear`. Throws CodeElsewhere too.
-  const DecodedInstruction& fetch(std::uint32_t linear);
+  const DecodedInstruction& fetch(LinearAddr linear);
   /// What becomes of an instruction at `linear` that is none.
-  [[noreturn]] void refuse_undefined(const DecodedInstruction& info, std::uint32_t linear);
+  [[noreturn]] void refuse_undefined(const DecodedInstruction& info, LinearAddr linear);
 
  private:
-  void find_page(std::uint32_t linear);
-  void read(DecodedCode::Slot& slot, std::uint32_t linear, std::uint32_t here, CodeMode mode);
+  void find_page(LinearAddr linear);
+  void read(DecodedCode::Slot& slot, LinearAddr linear, std::uint32_t here, CodeMode mode);
   void require_code_at(LinearAddr page, PhysAddr frame) const;
-  bool reaches_beyond_limit(std::uint32_t linear);
+  bool reaches_beyond_limit(LinearAddr linear);
 
   CpuContext& cpu_;
   InFlight& flight_;

@@ -7,17 +7,17 @@
 
 namespace citcat {
 
-void EngineEvents::on_translation(std::uint32_t) { watch_.begins(); }
+void EngineEvents::on_translation(LinearAddr) { watch_.begins(); }
 
-std::span<const PhysAddr> EngineEvents::hides(std::uint32_t linear) { return watch_.hides(linear); }
+std::span<const PhysAddr> EngineEvents::hides(LinearAddr linear) { return watch_.hides(linear); }
 
-void EngineEvents::on_instruction(std::uint32_t linear, std::uint32_t) {
+void EngineEvents::on_instruction(LinearAddr linear, std::uint32_t) {
   instructions_.meet(linear);
 }
 
 void EngineEvents::on_exception(std::uint32_t vector, bool) { instructions_.note_fault(vector); }
 
-std::optional<Translation> EngineEvents::on_translate(std::uint32_t linear, EngineAccess access) {
+std::optional<Translation> EngineEvents::on_translate(LinearAddr linear, EngineAccess access) {
   return translations_.translate(linear, access);
 }
 

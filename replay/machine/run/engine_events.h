@@ -22,11 +22,11 @@ class EngineEvents final : public EngineClient {
                EngineTranslations& translations, PortAccesses& ports)
       : instructions_(instructions), watch_(watch), translations_(translations), ports_(ports) {}
 
-  void on_translation(std::uint32_t linear) override;
-  std::span<const PhysAddr> hides(std::uint32_t linear) override;
-  void on_instruction(std::uint32_t linear, std::uint32_t size) override;
+  void on_translation(LinearAddr linear) override;
+  std::span<const PhysAddr> hides(LinearAddr linear) override;
+  void on_instruction(LinearAddr linear, std::uint32_t size) override;
   void on_exception(std::uint32_t vector, bool software) override;
-  std::optional<Translation> on_translate(std::uint32_t linear, EngineAccess access) override;
+  std::optional<Translation> on_translate(LinearAddr linear, EngineAccess access) override;
   std::uint32_t on_in(std::uint16_t port, std::uint32_t size) override;
   void on_out(std::uint16_t port, std::uint32_t size, std::uint32_t value) override;
 

@@ -2,11 +2,11 @@
 
 namespace citcat {
 
-std::optional<Translation> EngineTranslations::translate(std::uint32_t linear, EngineAccess kind) {
+std::optional<Translation> EngineTranslations::translate(LinearAddr linear, EngineAccess kind) {
   auto known = translate_for_engine(linear, kind);
   if (!known) return known;
   known->holds_no_code = !cpu_.memory.holds_code(known->frame.page());
-  share_entry(*known, LinearAddr{linear}, kind);
+  share_entry(*known, linear, kind);
   return known;
 }
 
@@ -31,7 +31,7 @@ void EngineTranslations::share_entry(Translation& known, LinearAddr page, Engine
   known.executable = code && code->page() == known.frame.page();
 }
 
-std::optional<Translation> EngineTranslations::translate_for_engine(std::uint32_t linear,
+std::optional<Translation> EngineTranslations::translate_for_engine(LinearAddr linear,
                                                                     EngineAccess kind) {
   const bool user = cpu_.user_mode();
   const LinearAddr page{linear};
@@ -47,7 +47,7 @@ std::optional<Translation> EngineTranslations::translate_for_engine(std::uint32_
     return known;
   }
   if (kind == EngineAccess::fetch || !flight_.active ||
-      !lies_in_system_tables(linear & ~kPageMask)) {
+      !lies_in_system_tables(linear.page_begin())) {
     return std::nullopt;
   }
   // Descriptor tables and task segments are reached with supervisor rights.
@@ -80,11 +80,11 @@ bool EngineTranslations::touches_system_tables() const {
   }
 }
 
-bool EngineTranslations::lies_in_system_tables(std::uint32_t page) const {
+bool EngineTranslations::lies_in_system_tables(LinearAddr page) const {
   if (!touches_system_tables()) return false;
   const auto reaches = [&](std::uint32_t base, std::uint32_t limit) {
-    const std::uint32_t first = base & ~kPageMask;
-    return page - first <= (base & kPageMask) + limit;
+    const LinearAddr first{base};
+    return page.minus32(first.page_begin()) <= first.offset_in_page() + limit;
   };
   const TableRegister gdt = cpu_.engine.gdtr();
   const Segment ldt = cpu_.engine.ldtr(), task = cpu_.engine.tr();

@@ -17,17 +17,17 @@ class EngineTranslations {
   EngineTranslations(CpuContext& cpu, InFlight& flight) : cpu_(cpu), flight_(flight) {}
 
   /// EngineClient::on_translate().
-  std::optional<Translation> translate(std::uint32_t linear, EngineAccess access);
+  std::optional<Translation> translate(LinearAddr linear, EngineAccess access);
   /// The page is one of those that the instruction in flight may look at with supervisor rights:
   /// its other accesses are the program's, like the upper half of what POP of a segment register
   /// takes off the stack.
-  bool lies_in_system_tables(std::uint32_t page) const;
+  bool lies_in_system_tables(LinearAddr page) const;
   /// To be called before the engine executes code from the frame.
   void note_code(std::uint32_t frame);
 
  private:
   void share_entry(Translation& known, LinearAddr page, EngineAccess kind);
-  std::optional<Translation> translate_for_engine(std::uint32_t linear, EngineAccess kind);
+  std::optional<Translation> translate_for_engine(LinearAddr linear, EngineAccess kind);
   bool touches_system_tables() const;
 
   CpuContext& cpu_;

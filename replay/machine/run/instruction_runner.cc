@@ -31,7 +31,7 @@ constexpr unsigned kMaxNativeRetries = 8;
 
 }  // namespace
 
-void InstructionRunner::complete_in_flight(std::uint32_t next_linear) {
+void InstructionRunner::complete_in_flight(LinearAddr next_linear) {
   const bool same = next_linear == cpu_.linear;
   if (flight_.iterating) {
     // A store into the REP's own bytes makes the engine report the iteration again, unchanged.
@@ -69,7 +69,7 @@ void InstructionRunner::complete_in_flight(std::uint32_t next_linear) {
   retirement_.retire();
 }
 
-bool InstructionRunner::settle_before(std::uint32_t linear) {
+bool InstructionRunner::settle_before(LinearAddr linear) {
   if (flight_.resuming) {
     flight_.resuming = false;
     if (flight_.active && linear == cpu_.linear) return false;
@@ -98,7 +98,7 @@ bool InstructionRunner::settle_before(std::uint32_t linear) {
 
 /// At the boundary before the instruction or iteration at `linear`: what is due there, or else
 /// the engine may execute it.
-void InstructionRunner::begin(std::uint32_t linear) {
+void InstructionRunner::begin(LinearAddr linear) {
   if (expectation_.compares && expectation_.is_now()) expectation_.update();
   if (debug_.pending() != 0 && !debug_.in_stack_shadow()) [[unlikely]] {
     cpu_.linear = linear;
@@ -121,7 +121,7 @@ void InstructionRunner::begin(std::uint32_t linear) {
   try {
     prepare(linear);
   } catch (const PageFault& f) {
-    exception_ = {14, f.error_code, f.address};
+    exception_ = {14, f.error_code, f.address.low32()};
     cpu_.request(AfterStop::raise);
   } catch (const CpuException& e) {
     exception_ = e;
@@ -136,11 +136,11 @@ void InstructionRunner::begin(std::uint32_t linear) {
   }
 }
 
-void InstructionRunner::prepare(std::uint32_t linear) {
+void InstructionRunner::prepare(LinearAddr linear) {
   cpu_.code.base = cpu_.engine.segment_base(kCs);
   if (debug_.breaks_on_code()) [[unlikely]]
     debug_.check_code(linear);
-  const std::uint32_t eip = linear - cpu_.code.base;
+  const std::uint32_t eip = linear.low32() - cpu_.code.base;
   const std::uint32_t limit = cpu_.traits.has_limits ? cpu_.engine.segment_limit(kCs) : 0xffff;
   if (eip > limit && cpu_.traits.has_limits) throw CpuException{13, 0u, 0};
   flight_.info = &code_.fetch(linear);
@@ -194,11 +194,11 @@ void InstructionRunner::prepare(std::uint32_t linear) {
 
 /// The engine is going to translate the instruction: what stores to its frames has to be known as
 /// a store to code.
-void InstructionRunner::note_code(std::uint32_t linear, std::uint32_t size) {
+void InstructionRunner::note_code(LinearAddr linear, std::uint32_t size) {
   translations_.note_code(flight_.physical.page());
-  if ((linear & kPageMask) + size <= kPageSize) return;
+  if (linear.offset_in_page() + size <= kPageSize) return;
   const auto second =
-      cpu_.mmu.held(LinearAddr{linear + size - 1}, Access::execute, cpu_.user_mode());
+      cpu_.mmu.held(linear.plus32(size - 1), Access::execute, cpu_.user_mode());
   if (second) translations_.note_code(second->frame.page());
 }
 
@@ -228,18 +228,18 @@ bool InstructionRunner::repeat_count_is_zero() const {
   return (flight_.info->address_bits == 32 ? count : count & 0xffff) == 0;
 }
 
-void InstructionRunner::settle_in_flight(std::uint32_t linear, bool completed) {
+void InstructionRunner::settle_in_flight(LinearAddr linear, bool completed) {
   // An iteration that was made leaves the engine where it found it.
   const bool iterated = flight_.iterating && cpu_.engine.gpr(kEcx) != flight_.count_before;
   if (!flight_.active || (linear == cpu_.linear && !completed && !iterated)) return;
   cpu_.after_stop = AfterStop::none;
-  complete_in_flight(completed && !flight_.iterating ? cpu_.linear + 1 : linear);
+  complete_in_flight(completed && !flight_.iterating ? cpu_.linear.plus32(1) : linear);
   if (cpu_.after_stop == AfterStop::fix_flags) flag_correction_.apply();
   cpu_.after_stop = AfterStop::none;
 }
 
 void InstructionRunner::handle_native_fault() {
-  const std::uint32_t linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
+  const LinearAddr linear = cpu_.engine_address();
   // #DB after a single step, and any fault elsewhere, mean that the instruction in flight is done.
   settle_in_flight(linear, native_vector_ == 1);
   if (!flight_.active && native_vector_ != 1) {
@@ -271,7 +271,7 @@ void InstructionRunner::handle_native_fault() {
 }
 
 void InstructionRunner::resolve_translation_fault() {
-  const std::uint32_t linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
+  const LinearAddr linear = cpu_.engine_address();
   // A transfer to itself that has changed what it leads to: the engine finds other code there.
   const bool led_to_itself = cpu_.engine.fault_access() == EngineAccess::fetch && flight_.active &&
                              !flight_.resuming && flight_.info->control_flow && !comes_again();
@@ -284,7 +284,7 @@ void InstructionRunner::resolve_translation_fault() {
     char text[160];
     std::snprintf(text, sizeof text,
                   "the engine finds no translation for linear page %08x where there is one",
-                  cpu_.engine.fault_page());
+                  cpu_.engine.fault_page().u32());
     throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
   }
   try {
@@ -292,7 +292,7 @@ void InstructionRunner::resolve_translation_fault() {
       const Access access =
           cpu_.engine.fault_access() == EngineAccess::write ? Access::write : Access::read;
       cpu_.mmu.translate(
-          LinearAddr{cpu_.engine.fault_page()}, access,
+          cpu_.engine.fault_page(), access,
           cpu_.user_mode() && !translations_.lies_in_system_tables(cpu_.engine.fault_page()));
       if (flight_.stores_to_code) {
         operands_.put_back_overwritten();
@@ -311,7 +311,8 @@ void InstructionRunner::resolve_translation_fault() {
       return;
     }
     cpu_.code.base = cpu_.engine.segment_base(kCs);
-    if (cpu_.traits.has_limits && linear - cpu_.code.base > cpu_.engine.segment_limit(kCs)) {
+    if (cpu_.traits.has_limits &&
+        linear.low32() - cpu_.code.base > cpu_.engine.segment_limit(kCs)) {
       throw CpuException{13, 0u, 0};
     }
     const DecodedInstruction& info = code_.fetch(linear);
@@ -320,7 +321,7 @@ void InstructionRunner::resolve_translation_fault() {
     // The block being translated reaches into an absent page, its first instruction does not.
     cpu_.engine.step_once();
   } catch (const PageFault& f) {
-    delivery_.raise({14, f.error_code, f.address}, cpu_.engine.eip(),
+    delivery_.raise({14, f.error_code, f.address.low32()}, cpu_.engine.eip(),
                     DeliveredEvent::Kind::exception);
   } catch (const CpuException& e) {
     delivery_.raise(e, cpu_.engine.eip(), DeliveredEvent::Kind::exception);
@@ -334,23 +335,25 @@ void InstructionRunner::ask_for_code_again() {
   if (++flight_.retries > kMaxNativeRetries) {
     char text[128];
     std::snprintf(text, sizeof text,
-                  "the engine executes other code at linear %08x than the processor", cpu_.linear);
+                  "the engine executes other code at linear %08x than the processor",
+                  cpu_.linear.u32());
     throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
   }
   // Of an instruction that it refuses by its first bytes it never asks for the second page.
-  cpu_.engine_code.forget(LinearAddr{cpu_.linear});
-  cpu_.engine_code.forget(LinearAddr{cpu_.linear + kPageSize});
+  cpu_.engine_code.forget(cpu_.linear);
+  cpu_.engine_code.forget(cpu_.linear.plus32(kPageSize));
   cpu_.request(AfterStop::flush_tlb);
 }
 
 void InstructionRunner::finish_repeat() {
   flight_.wants_patch = false;
-  const std::uint32_t next = cpu_.linear - cpu_.engine.segment_base(kCs) + flight_.info->length;
+  const std::uint32_t next =
+      cpu_.linear.low32() - cpu_.engine.segment_base(kCs) + flight_.info->length;
   cpu_.engine.set_eip(cpu_.traits.sixteen_bit ? next & 0xffff : next);
-  complete_in_flight(cpu_.engine.segment_base(kCs) + cpu_.engine.eip());
+  complete_in_flight(cpu_.engine_address());
 }
 
-void InstructionRunner::meet(std::uint32_t linear) {
+void InstructionRunner::meet(LinearAddr linear) {
   const bool completes = flight_.active && cpu_.by_blocks;
   if (!settle_before(linear)) return;
   if (completes) {  // what follows may be the fast tier's
@@ -370,7 +373,7 @@ void InstructionRunner::emulate() {
     flight_.active = false;
     cpu_.memory.ensure_mapped(n.page);
   } catch (const PageFault& f) {
-    delivery_.raise({14, f.error_code, f.address}, cpu_.engine.eip(),
+    delivery_.raise({14, f.error_code, f.address.low32()}, cpu_.engine.eip(),
                     DeliveredEvent::Kind::exception);
   } catch (const CpuException& e) {
     delivery_.raise(e, cpu_.engine.eip(), DeliveredEvent::Kind::exception);

@@ -51,7 +51,7 @@ class InstructionRunner {
         strings_(strings) {}
 
   /// The engine reports the instruction at `linear`.
-  void meet(std::uint32_t linear);
+  void meet(LinearAddr linear);
   /// The engine raised `vector` by itself.
   void note_fault(std::uint32_t vector) {
     native_vector_ = vector;
@@ -64,13 +64,13 @@ class InstructionRunner {
 
   /// Completes what was in flight, now that `linear` is to be executed. False when the run has to
   /// stop first, or goes on with what is already prepared.
-  bool settle_before(std::uint32_t linear);
+  bool settle_before(LinearAddr linear);
   /// Of the instruction in flight, which the engine reports once more: it has not completed. One
   /// that transfers control may lead to itself, but a call has pushed something then.
   bool comes_again() const;
   /// Between runs: completes what is in flight where the engine is past it, being at `linear`;
   /// `completed`: it is past it wherever it is.
-  void settle_in_flight(std::uint32_t linear, bool completed);
+  void settle_in_flight(LinearAddr linear, bool completed);
   /// AfterStop::native_fault.
   void handle_native_fault();
   /// The engine found no translation: makes the walk, or delivers the fault.
@@ -80,10 +80,10 @@ class InstructionRunner {
   void finish_repeat();
 
  private:
-  void complete_in_flight(std::uint32_t next_linear);
-  void begin(std::uint32_t linear);
-  void prepare(std::uint32_t linear);
-  void note_code(std::uint32_t linear, std::uint32_t size);
+  void complete_in_flight(LinearAddr next_linear);
+  void begin(LinearAddr linear);
+  void prepare(LinearAddr linear);
+  void note_code(LinearAddr linear, std::uint32_t size);
   void begin_anew();
   bool repeat_count_is_zero() const;
   void ask_for_code_again();

@@ -59,15 +59,15 @@ void Machine::correct(PhysAddr captured, std::span<const std::uint8_t> bytes) {
 // ---------------------------------------------------------------------------------------------
 // What it can be asked
 
-std::uint32_t Machine::next_linear() const {
+LinearAddr Machine::next_linear() const {
   const bool begun = units_->flight.active;
-  return begun ? cpu_.linear : cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
+  return begun ? cpu_.linear : cpu_.engine_address();
 }
 
 std::optional<PhysAddr> Machine::find(LinearAddr address) const {
   const auto found = cpu_.mmu.peek(address, Access::read, false);
   if (!found) return std::nullopt;
-  return found->frame + address.offset_in_page();
+  return found->frame.plus32(address.offset_in_page());
 }
 
 MachineStats Machine::stats() const {
@@ -216,7 +216,7 @@ void Machine::restore(const Snapshot& s, const MemoryImage& image) {
   cpu_.mmu.restore(*s.tlb);
   cpu_.position = s.position;
   // Between two iterations the next report of this place continues the same REP.
-  cpu_.linear = cpu_.engine.segment_base(kCs) + cpu_.engine.eip();
+  cpu_.linear = cpu_.engine_address();
   cpu_.code.forget();
   // Translations and their templates stay: those of frames that held something else are gone with
   // what the memory took back.

@@ -27,12 +27,12 @@ void RunLoop::run(Position until) {
       if (!step()) return;
     }
   } catch (const UndefinedMemory& u) {
-    cpu_.engine.set_eip(cpu_.linear - cpu_.engine.segment_base(kCs));
+    cpu_.go_on_at(cpu_.linear);
     flight_.active = false;
     char text[160];
     std::snprintf(text, sizeof text,
                   "read of memory that no evidence defines (%s, %u bytes at physical %08x)", u.what,
-                  u.size, u.address.value);
+                  u.size, u.address.u32());
     throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
   } catch (...) {
     units_.ports.take_back();
@@ -46,7 +46,7 @@ bool RunLoop::begin_here() {
       cpu_.engine.inhibited() || units_.patcher.is_active()) {
     return false;
   }
-  units_.instructions.meet(cpu_.engine.segment_base(kCs) + cpu_.engine.eip());
+  units_.instructions.meet(cpu_.engine_address());
   if (cpu_.after_stop != AfterStop::none) return true;
   flight_.resuming = true;
   cpu_.engine.step_once();
@@ -93,7 +93,7 @@ void RunLoop::finish_step() {
     case AfterStop::finish_repeat:
       break;  // the engine is elsewhere
     default:
-      cpu_.engine.set_eip(cpu_.linear - cpu_.engine.segment_base(kCs));
+      cpu_.go_on_at(cpu_.linear);
   }
   if (cpu_.after_stop != AfterStop::at_position) do_as_asked();
 }

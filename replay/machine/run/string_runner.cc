@@ -26,14 +26,14 @@ std::optional<StringRunner::StringRun> StringRunner::string_run(const MemoryOper
   const auto bit = static_cast<std::uint8_t>(1u << operand.segment);
   const std::uint8_t unlimited = operand.write ? rights_.written : rights_.read;
   const std::uint32_t offset = cpu_.engine.gpr(operand.base);
-  const std::uint32_t linear = cpu_.engine.segment_base(operand.segment) + offset;
-  run.bytes = std::min(kPageSize - (linear & kPageMask), 0xffffffff - offset);
+  const LinearAddr linear = linear32(cpu_.engine.segment_base(operand.segment), offset);
+  run.bytes = std::min(kPageSize - linear.offset_in_page(), 0xffffffff - offset);
   if ((unlimited & bit) == 0) return std::nullopt;
   const Access access = operand.write ? Access::write : Access::read;
-  const auto page = cpu_.mmu.held(LinearAddr{linear & ~kPageMask}, access, cpu_.user_mode());
+  const auto page = cpu_.mmu.held(linear.page_begin(), access, cpu_.user_mode());
   if (!page || !cpu_.memory.is_mapped(page->frame.page())) return std::nullopt;
   if (operand.write && cpu_.memory.holds_code(page->frame.page())) return std::nullopt;
-  run.at = page->frame + (linear & kPageMask);
+  run.at = page->frame.plus32(linear.offset_in_page());
   run.host = cpu_.memory.host(run.at);
   return run;
 }
@@ -45,7 +45,7 @@ bool StringRunner::may_repeat_quickly() const {
       flight_.wants_patch)
     return false;
   // Those that are told are told to lie in one page.
-  if (expectation_.compares && (cpu_.linear & kPageMask) + info.length > kPageSize) return false;
+  if (expectation_.compares && cpu_.linear.offset_in_page() + info.length > kPageSize) return false;
   if (!is_string_made_here(info) || debug_.watches_code() || cpu_.engine.inhibited()) return false;
   return (cpu_.engine.system_flags() & kFlagTf) == 0 && !cpu_.engine.strings_run_down();
 }
@@ -181,10 +181,10 @@ void StringRunner::pass_iterations(std::uint32_t count) {
   for (unsigned i = 0; i < flight_.info->operand_count; ++i) {
     const int pointer = flight_.info->operands[i].base;
     cpu_.engine.set_gpr(pointer, cpu_.engine.gpr(pointer) + bytes);
-    string_runs_[i].at = string_runs_[i].at + bytes;
+    string_runs_[i].at = string_runs_[i].at.plus32(bytes);
     string_runs_[i].host += bytes;
   }
-  for (unsigned a = 0; a < flight_.ea_count; ++a) flight_.ea[a] += bytes;
+  for (unsigned a = 0; a < flight_.ea_count; ++a) flight_.ea[a] = flight_.ea[a].plus32(bytes);
 }
 
 /// What is told of an iteration when it is prepared.

@@ -17,7 +17,7 @@ void TranslationWatch::begins() {
 std::array<std::optional<PhysAddr>, 2> TranslationWatch::engine_frames(LinearAddr page) {
   std::array<std::optional<PhysAddr>, 2> frames{cpu_.engine_code.frame_of(page), std::nullopt};
   if (const auto now = cpu_.mmu.peek(page, Access::execute, cpu_.user_mode())) {
-    frames[1] = PhysAddr{now->frame.value & ~kPageMask};
+    frames[1] = now->frame.page_begin();
   }
   for (auto& frame : frames) {
     if (frame && !cpu_.memory.is_mapped(frame->page())) frame.reset();
@@ -26,12 +26,12 @@ std::array<std::optional<PhysAddr>, 2> TranslationWatch::engine_frames(LinearAdd
   return frames;
 }
 
-std::span<const PhysAddr> TranslationWatch::hides(std::uint32_t linear) {
+std::span<const PhysAddr> TranslationWatch::hides(LinearAddr linear) {
   hidden_.clear();
-  const LinearAddr next{(linear & ~kPageMask) + kPageSize};
-  for (const auto& first : engine_frames(LinearAddr{linear & ~kPageMask})) {
+  const LinearAddr page = linear.page_begin(), next = page.plus32(kPageSize);
+  for (const auto& first : engine_frames(page)) {
     if (!first) continue;
-    CodeBytes code(cpu_.memory, *first + (linear & kPageMask));
+    CodeBytes code(cpu_.memory, first->plus32(linear.offset_in_page()));
     note_hidden(code);
     if (code.in_first_page() >= kMaxInstructionBytes) continue;
     for (const auto& second : engine_frames(next)) {

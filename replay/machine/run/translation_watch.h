@@ -24,7 +24,7 @@ class TranslationWatch {
   void begins();
   /// The engine ends the process where it translates BT, BTS, BTR or BTC of a register behind LOCK,
   /// which is undefined (SDM vol. 2, LOCK). Without LOCK it does not.
-  std::span<const PhysAddr> hides(std::uint32_t linear);
+  std::span<const PhysAddr> hides(LinearAddr linear);
   /// Has the engine forget all code.
   void forget_code();
 

@@ -36,15 +36,15 @@ bool CodePatcher::needs_canonical() const {
   return std::memcmp(info.bytes.data(), info.canonical.data(), info.length) != 0;
 }
 
-void CodePatcher::lend_beyond(std::uint32_t base, std::uint32_t size) {
-  for (std::uint32_t i = 0; i < size; ++i) beyond_.push_back(base + kSegmentBytes + i);
+void CodePatcher::lend_beyond(LinearAddr base, std::uint32_t size) {
+  for (std::uint32_t i = 0; i < size; ++i) beyond_.push_back(base.plus32(kSegmentBytes + i));
   flight_.wants_patch = true;
 }
 
 void CodePatcher::refuse_reading_own_code(PhysAddr a, std::uint32_t size) {
   if (!needs_canonical()) return;
-  const std::uint32_t end = flight_.physical.value + flight_.info->length;
-  if (a.value + size <= flight_.physical.value || a.value >= end) return;
+  const std::uint32_t begin = flight_.physical.low32(), end = begin + flight_.info->length;
+  if (a.low32() + size <= begin || a.low32() >= end) return;
   throw ReplayStopped{cpu_.position,
                       "an instruction in an undocumented encoding reads its own bytes",
                       ~std::uint64_t{0}, "", ""};
@@ -66,14 +66,14 @@ void CodePatcher::patch() {
     for (std::uint32_t i = 0; i < flight_.info->length; ++i) {
       if (flight_.info->bytes[i] == flight_.info->canonical[i]) continue;
       const PhysAddr at =
-          cpu_.mmu.translate(LinearAddr{cpu_.linear + i}, Access::execute, cpu_.user_mode());
+          cpu_.mmu.translate(cpu_.linear.plus32(i), Access::execute, cpu_.user_mode());
       put(at, flight_.info->canonical[i], std::nullopt);
     }
   }
-  for (const std::uint32_t beyond : beyond_) {
+  for (const LinearAddr beyond : beyond_) {
     const PhysAddr home =
-        cpu_.mmu.translate(LinearAddr{beyond - kSegmentBytes}, Access::read, cpu_.user_mode());
-    const PhysAddr at = cpu_.mmu.translate(LinearAddr{beyond}, Access::write, cpu_.user_mode());
+        cpu_.mmu.translate(beyond.plus32(0u - kSegmentBytes), Access::read, cpu_.user_mode());
+    const PhysAddr at = cpu_.mmu.translate(beyond, Access::write, cpu_.user_mode());
     cpu_.memory.ensure_mapped(home.page());
     put(at, *cpu_.memory.host(home), home);
   }
@@ -96,7 +96,7 @@ void CodePatcher::restore() {
     return std::any_of(flight_.stores.begin(),
                        flight_.stores.begin() + static_cast<std::ptrdiff_t>(flight_.store_count),
                        [&](const InFlight::Store& s) {
-                         return a.value >= s.physical.value && a.value - s.physical.value < s.size;
+                         return a >= s.physical && a.minus32(s.physical) < s.size;
                        });
   };
   for (const Patch& patch : patches_) {

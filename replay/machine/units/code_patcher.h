@@ -38,7 +38,7 @@ class CodePatcher {
   bool needs_canonical() const;
   /// The engine reads or writes `size` bytes beyond the segment at `base` where the processor goes
   /// on at its beginning.
-  void lend_beyond(std::uint32_t base, std::uint32_t size);
+  void lend_beyond(LinearAddr base, std::uint32_t size);
   /// Throws ReplayStopped where the instruction, about to be patched, reads its own bytes.
   void refuse_reading_own_code(PhysAddr a, std::uint32_t size);
   /// Puts everything in place; the engine then executes one instruction.
@@ -64,7 +64,7 @@ class CodePatcher {
   bool active_ = false;
   std::vector<Patch> patches_;
   std::vector<PhysAddr> patched_code_;
-  std::vector<std::uint32_t> beyond_;  ///< linear, 64 KiB above the byte that the processor means
+  std::vector<LinearAddr> beyond_;               ///< 64 KiB above the byte that the processor means
   std::optional<std::uint32_t> count_register_;  ///< ECX while another shift count is in it
 };
 

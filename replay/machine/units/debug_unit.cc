@@ -41,7 +41,7 @@ void DebugUnit::find_breakpoints() {
 
 /// DR6 bits of the breakpoints that an access meets; 0 when none of them is enabled. SDM vol. 3,
 /// 17.2.3: once one is, the bits of others whose condition is met are set whether enabled or not.
-std::uint32_t DebugUnit::met_breakpoints(std::uint32_t access, std::uint32_t address,
+std::uint32_t DebugUnit::met_breakpoints(std::uint32_t access, LinearAddr address,
                                          std::uint32_t size) const {
   std::uint32_t met = 0;
   bool enabled = false;
@@ -50,15 +50,14 @@ std::uint32_t DebugUnit::met_breakpoints(std::uint32_t access, std::uint32_t add
     const bool wanted = watched == access || (watched == kOnReadOrWrite && access == kOnWrite);
     if (!wanted) continue;
     const std::uint32_t bytes = watched_bytes(dr_[7], n);
-    const std::uint32_t first = dr_[n] & ~(bytes - 1);
-    if (address - first >= bytes && first - address >= size) continue;
+    if (!overlap(address, size, LinearAddr{dr_[n]}.begin_of(bytes), bytes)) continue;
     met |= 1u << n;
     enabled |= is_enabled(dr_[7], n);
   }
   return enabled ? met : 0;
 }
 
-void DebugUnit::check_code(std::uint32_t linear) {
+void DebugUnit::check_code(LinearAddr linear) {
   if (cpu_.resume_flag || cpu_.position.iteration != 0 || in_stack_shadow()) return;
   const std::uint32_t met = met_breakpoints(kOnExecution, linear, 1);
   if (met == 0) return;
@@ -72,7 +71,7 @@ void DebugUnit::check_data(const DataAccess& a) {
 
 void DebugUnit::check_port(std::uint16_t port, std::uint32_t size) {
   if ((cpu_.engine.cr(4) & kCr4Extensions) == 0) return;
-  pending_ |= met_breakpoints(kOnPort, port, size);
+  pending_ |= met_breakpoints(kOnPort, LinearAddr{port}, size);
 }
 
 /// Before a debug register is accessed (SDM vol. 3, 17.2.4, "general detect").

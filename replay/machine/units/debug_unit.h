@@ -59,7 +59,7 @@ class DebugUnit {
   void find_breakpoints();
   /// Before the instruction at `linear` is looked at. RF holds its breakpoints off, and so does a
   /// load of SS just before it (SDM vol. 3, 6.8.3).
-  void check_code(std::uint32_t linear);
+  void check_code(LinearAddr linear);
   /// Notes the breakpoints that an access of the instruction in flight meets.
   void check_data(const DataAccess& a);
   /// The same of `size` ports.
@@ -75,8 +75,7 @@ class DebugUnit {
  private:
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-  std::uint32_t met_breakpoints(std::uint32_t access, std::uint32_t address,
-                                std::uint32_t size) const;
+  std::uint32_t met_breakpoints(std::uint32_t access, LinearAddr address, std::uint32_t size) const;
   void check_general_detect();
   unsigned number_of(unsigned encoded) const;
 

@@ -44,7 +44,7 @@ bool EarlyCpuQuirks::prepare() {
     const auto* const operand = std::find_if(info.operands.begin(), info.operands.end(),
                                              [](const MemoryOperand& o) { return o.read; });
     // Where the operand begins does not matter: the engine leaves the segment at its end.
-    patcher_.lend_beyond(cpu_.engine.segment_base(operand->segment), 2);
+    patcher_.lend_beyond(LinearAddr{cpu_.engine.segment_base(operand->segment)}, 2);
   }
   return false;
 }
@@ -91,8 +91,8 @@ void EarlyCpuQuirks::emulate() {
   if (pops_cs(*flight_.info)) {
     const std::uint32_t stack = cpu_.engine.segment_base(kSs);
     std::array<std::uint8_t, 2> bytes{};
-    operands_.read(stack + sp, std::span(bytes).first(1));
-    operands_.read(stack + ((sp + 1u) & 0xffff), std::span(bytes).last(1));
+    operands_.read(linear32(stack, sp), std::span(bytes).first(1));
+    operands_.read(linear32(stack, (sp + 1u) & 0xffff), std::span(bytes).last(1));
     const auto selector = static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8);
     Segment cs = cpu_.engine.segment(kCs);
     cs.selector = selector;

@@ -54,8 +54,8 @@ bool ExceptionDelivery::raise(CpuException exception, std::uint32_t return_eip,
       deliver(exception, return_eip, kind);
       break;
     } catch (const PageFault& f) {
-      second = {kPageFaultVector, f.error_code, f.address};
-      cpu_.engine.set_cr(2, f.address);
+      second = {kPageFaultVector, f.error_code, f.address.low32()};
+      cpu_.engine.set_cr(2, f.address.low32());
     } catch (const CpuException& e) {
       second = e;
     }
@@ -100,18 +100,18 @@ void ExceptionDelivery::deliver(const CpuException& exception, std::uint32_t ret
 void ExceptionDelivery::deliver_real(std::uint8_t vector, std::uint32_t return_eip) {
   const TableRegister idt = cpu_.engine.idtr();
   if (vector * 4u + 3 > idt.limit) throw CpuException{kProtection, std::nullopt, 0};
-  const std::uint32_t target = system_.read(idt.base + vector * 4u, 4);
+  const std::uint32_t target = system_.read(linear32(idt.base, vector * 4u), 4);
   const std::uint32_t ss = cpu_.engine.segment_base(kSs);
   std::uint32_t sp = cpu_.engine.gpr(kEsp) & 0xffff;
   const std::uint32_t flags = cpu_.engine.eflags();
   const auto store = [&](std::uint32_t value) {
     sp = (sp - 2) & 0xffff;
     if (sp == 0xffff && cpu_.traits.wraps_words) {  // offsets wrap between the bytes
-      system_.write(ss + sp, value & 0xff, 1);
-      system_.write(ss, value >> 8 & 0xff, 1);
+      system_.write(linear32(ss, sp), value & 0xff, 1);
+      system_.write(LinearAddr{ss}, value >> 8 & 0xff, 1);
       return;
     }
-    system_.write(ss + sp, value & 0xffff, 2);
+    system_.write(linear32(ss, sp), value & 0xffff, 2);
   };
   store(flags);
   store(cpu_.engine.segment_selector(kCs));
@@ -132,9 +132,9 @@ Descriptor ExceptionDelivery::read_gate(std::uint8_t vector, bool software, std:
   const TableRegister idt = cpu_.engine.idtr();
   if (vector * 8u + 7 > idt.limit) throw CpuException{kProtection, error, 0};
   Descriptor gate;
-  gate.linear = idt.base + vector * 8u;
+  gate.linear = linear32(idt.base, vector * 8u);
   gate.low = system_.read(gate.linear, 4);
-  gate.high = system_.read(gate.linear + 4, 4);
+  gate.high = system_.read(gate.linear.plus32(4), 4);
   const bool handler = gate.is(SystemType::interrupt_gate16) || gate.is(SystemType::trap_gate16) ||
                        gate.is(SystemType::interrupt_gate32) || gate.is(SystemType::trap_gate32);
   if (!handler && !gate.is(SystemType::task_gate)) throw CpuException{kProtection, error, 0};
@@ -246,7 +246,7 @@ void ExceptionDelivery::interrupt(std::uint8_t vector, DeliveredEvent::Kind kind
     std::snprintf(text, sizeof text,
                   "interrupt %02x needs memory that no evidence defines (%s, %u bytes at physical "
                   "%08x)",
-                  vector, u.what, u.size, u.address.value);
+                  vector, u.what, u.size, u.address.u32());
     throw ReplayStopped{cpu_.position, text, ~std::uint64_t{0}, "", ""};
   }
 }

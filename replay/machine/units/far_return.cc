@@ -112,7 +112,7 @@ void FarReturn::check_return_target() {
 std::uint32_t FarReturn::stacked(std::uint32_t offset, std::uint32_t size) {
   const std::uint32_t mask = cpu_.stack_bits();
   return operands_.read_value(
-      cpu_.engine.segment_base(kSs) + ((cpu_.engine.gpr(kEsp) + offset) & mask), size);
+      linear32(cpu_.engine.segment_base(kSs), (cpu_.engine.gpr(kEsp) + offset) & mask), size);
 }
 
 /// RETF and IRET may lead to the segment, at the level of its selector.
@@ -134,11 +134,11 @@ bool FarReturn::ignores_vm_flag() {
   constexpr std::uint32_t kImageOfVm = 10;  // the byte of the 12 that IRETD pops
   if (flight_.info->operand_bytes != 4 || (cpu_.engine.hflags() & kHfCpl) == 0) return false;
   const std::uint32_t mask = cpu_.stack_bits();
-  const std::uint32_t linear =
-      cpu_.engine.segment_base(kSs) + ((cpu_.engine.gpr(kEsp) + kImageOfVm) & mask);
-  const auto at = cpu_.mmu.peek(LinearAddr{linear}, Access::read, cpu_.user_mode());
+  const LinearAddr linear =
+      linear32(cpu_.engine.segment_base(kSs), (cpu_.engine.gpr(kEsp) + kImageOfVm) & mask);
+  const auto at = cpu_.mmu.peek(linear, Access::read, cpu_.user_mode());
   if (!at) return false;
-  const auto byte = cpu_.memory.defined_byte(at->frame + (linear & kPageMask));
+  const auto byte = cpu_.memory.defined_byte(at->frame.plus32(linear.offset_in_page()));
   return byte && (*byte & kFlagVm >> 16) != 0;
 }
 
@@ -146,7 +146,7 @@ std::uint32_t FarReturn::read_stack(std::uint32_t above, std::uint32_t width) {
   const Segment stack = cpu_.engine.segment(kSs);
   DataAccess a;
   a.offset = (cpu_.engine.gpr(kEsp) + above) & stack_mask(stack);
-  a.linear = stack.base + a.offset;
+  a.linear = linear32(stack.base, a.offset);
   a.size = static_cast<std::uint16_t>(width);
   MemoryOperand operand;
   operand.segment = kSs;
@@ -188,13 +188,14 @@ void FarReturn::return_within_level() {
 
 void FarReturn::tell_transfer_descriptors() {
   const DecodedInstruction& info = *flight_.info;
-  const auto selector_at = [&](std::uint32_t linear) {
+  const auto selector_at = [&](LinearAddr linear) {
     return static_cast<std::uint16_t>(operands_.read_value(linear, 2));
   };
   const std::uint32_t width = info.operand_bytes;
   const Segment stack = cpu_.engine.segment(kSs);
   const auto stacked = [&](std::uint32_t words, std::uint32_t bytes_more) {
-    return stack.base + ((cpu_.engine.gpr(kEsp) + words * width + bytes_more) & stack_mask(stack));
+    return linear32(stack.base,
+                    (cpu_.engine.gpr(kEsp) + words * width + bytes_more) & stack_mask(stack));
   };
   const bool interrupt_return = info.kind == InstructionClass::iret;
   const auto tell_words = [&](std::uint32_t from, std::uint32_t to, std::uint32_t more) {
@@ -220,15 +221,15 @@ void FarReturn::tell_transfer_descriptors() {
 }
 
 /// Tells a read of the stack that is not among the instruction's operands.
-void FarReturn::tell_stack_read(std::uint32_t linear, std::uint32_t size) {
+void FarReturn::tell_stack_read(LinearAddr linear, std::uint32_t size) {
   while (size != 0) {
-    const std::uint32_t n = std::min(size, kPageSize - (linear & kPageMask));
-    const PhysAddr at = cpu_.mmu.translate(LinearAddr{linear}, Access::read, cpu_.user_mode());
+    const std::uint32_t n = std::min(size, kPageSize - linear.offset_in_page());
+    const PhysAddr at = cpu_.mmu.translate(linear, Access::read, cpu_.user_mode());
     if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, n)) {
       throw UndefinedMemory{at, n, "stack"};
     }
     if (cpu_.wants_reads) cpu_.audience.read(at, n, AccessKind::data, cpu_.position);
-    linear += n;
+    linear = linear.plus32(n);
     size -= n;
   }
 }

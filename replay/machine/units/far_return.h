@@ -53,7 +53,7 @@ class FarReturn {
   std::uint32_t stacked(std::uint32_t offset, std::uint32_t size);
   bool code_admits_return(const Descriptor& code) const;
   bool stack_admits_return(std::uint32_t level, std::uint32_t released);
-  void tell_stack_read(std::uint32_t linear, std::uint32_t size);
+  void tell_stack_read(LinearAddr linear, std::uint32_t size);
 
   CpuContext& cpu_;
   InFlight& flight_;

@@ -29,7 +29,7 @@ void FarTransfer::transfer() {
   for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = cpu_.engine.segment_base(i);
   flight_.ea_count = info.ea_count;
   for (unsigned i = 0; i < info.ea_count; ++i) {
-    flight_.ea[i] = kt_address(info, i, cpu_.linear - cpu_.code.base, cpu_.engine.gprs(),
+    flight_.ea[i] = kt_address(info, i, cpu_.linear.low32() - cpu_.code.base, cpu_.engine.gprs(),
                                bases.data(), cpu_.stack32());
   }
   flight_.store_count = 0;

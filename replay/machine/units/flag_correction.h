@@ -41,7 +41,7 @@ class FlagCorrection {
 
   bool fixes_flags_ = false;
   FlagInputs flag_inputs_;
-  std::optional<std::uint32_t> flag_operand_;  ///< linear address of the explicit operand
+  std::optional<LinearAddr> flag_operand_;  ///< address of the explicit operand
   std::uint32_t fix_flags_ = 0;
 };
 

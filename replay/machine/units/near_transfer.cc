@@ -108,13 +108,13 @@ void NearTransfer::check_final_stack() {
   operand.segment = kSs;
   DataAccess a;
   a.offset = wide ? esp : esp & 0xffff;
-  a.linear = cpu_.engine.segment_base(kSs) + a.offset;
+  a.linear = linear32(cpu_.engine.segment_base(kSs), a.offset);
   a.size = 1;
   a.write = true;
   frame_before_ = cpu_.engine.gpr(kEbp);
   operands_.check_segment(a, operand, true);
-  if (!cpu_.mmu.peek(LinearAddr{a.linear}, Access::write, cpu_.user_mode())) {
-    cpu_.mmu.translate(LinearAddr{a.linear}, Access::write, cpu_.user_mode());
+  if (!cpu_.mmu.peek(a.linear, Access::write, cpu_.user_mode())) {
+    cpu_.mmu.translate(a.linear, Access::write, cpu_.user_mode());
   }
 }
 

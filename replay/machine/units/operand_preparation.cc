@@ -39,13 +39,13 @@ void OperandPreparation::prepare() {
   for (int i = 0; i < 6; ++i) bases[static_cast<std::size_t>(i)] = cpu_.engine.segment_base(i);
   const std::uint64_t* regs = cpu_.engine.gprs();
   if (wants_aligned_operand(info) &&
-      operand_linear(info.operands[0], regs, bases.data(), cpu_.stack32()) % 16 != 0) {
+      operand_linear(info.operands[0], regs, bases.data(), cpu_.stack32()).offset_in(16) != 0) {
     throw CpuException{13, 0u, 0};
   }
   flight_.ea_count = info.ea_count;
   for (unsigned i = 0; i < info.ea_count; ++i) {
-    flight_.ea[i] =
-        kt_address(info, i, cpu_.linear - cpu_.code.base, regs, bases.data(), cpu_.stack32());
+    flight_.ea[i] = kt_address(info, i, cpu_.linear.low32() - cpu_.code.base, regs, bases.data(),
+                               cpu_.stack32());
   }
   if (info.kind == InstructionClass::invlpg) {
     flight_.invlpg_linear = operand_linear(info.operands[0], regs, bases.data(), cpu_.stack32());
@@ -62,7 +62,7 @@ void OperandPreparation::prepare() {
   if (info.kind == InstructionClass::push_segment && info.operand_bytes == 4 &&
       !pushes_before_a_page()) {
     std::memcpy(&flight_.segment_push_upper,
-                cpu_.memory.host(flight_.stores[0].physical + flight_.stores[0].size), 2);
+                cpu_.memory.host(flight_.stores[0].physical.plus32(flight_.stores[0].size)), 2);
     flight_.restore_segment_push = true;
   }
   if (flight_.stores_to_code || info.kind == InstructionClass::ins) operands_.keep_overwritten();
@@ -104,7 +104,7 @@ void OperandPreparation::require(Permission permission) const {
 
 bool OperandPreparation::pushes_before_a_page() const {
   if (flight_.info->operand_bytes != 4) return false;
-  return (cpu_.linear_of(flight_.info->operands[0]) & kPageMask) + flight_.info->operand_bytes >
+  return cpu_.linear_of(flight_.info->operands[0]).offset_in_page() + flight_.info->operand_bytes >
          kPageSize;
 }
 

@@ -75,11 +75,12 @@ void Operands::access(const DataAccess& a, const MemoryOperand& operand) {
 /// Both pages of an operand, which is never longer than one, are found before anything of it is
 /// read: where the second one faults, the bus shows no read of the first.
 void Operands::access_pages(const DataAccess& a, Access kind, bool is_read) {
-  const std::uint32_t first = std::min<std::uint32_t>(a.size, kPageSize - (a.linear & kPageMask));
+  const std::uint32_t first =
+      std::min<std::uint32_t>(a.size, kPageSize - a.linear.offset_in_page());
   const bool user = cpu_.user_mode();
-  const PhysAddr at = cpu_.mmu.translate(LinearAddr{a.linear}, kind, user);
+  const PhysAddr at = cpu_.mmu.translate(a.linear, kind, user);
   if (first == a.size) return is_read ? read_part(at, first, 0) : store_part(at, first);
-  const PhysAddr behind = cpu_.mmu.translate(LinearAddr{a.linear + first}, kind, user);
+  const PhysAddr behind = cpu_.mmu.translate(a.linear.plus32(first), kind, user);
   const std::uint32_t rest = a.size - first;
   if (is_read) {
     read_part(at, first, 0);
@@ -122,7 +123,7 @@ void Operands::tell_read(PhysAddr at, std::uint32_t size, std::uint32_t first) {
   for (std::uint32_t i = 0; i < size;) {
     std::uint32_t n = 0;
     while (i + n < size && is_read(i + n)) ++n;
-    if (n != 0) cpu_.audience.read(at + i, n, AccessKind::data, cpu_.position);
+    if (n != 0) cpu_.audience.read(at.plus32(i), n, AccessKind::data, cpu_.position);
     i += n;
     while (i < size && !is_read(i)) ++i;
   }
@@ -163,7 +164,7 @@ void Operands::split_access(const DataAccess& a, const MemoryOperand& operand) {
   first.size = static_cast<std::uint16_t>(kSegmentBytes - a.offset);
   second.size = static_cast<std::uint16_t>(a.size - first.size);
   second.offset = 0;
-  second.linear = a.linear - a.offset;
+  second.linear = a.linear.plus32(0 - a.offset);
   const Access kind = a.write ? Access::write : Access::read;
   access_pages(first, kind, !a.write);
   access_pages(second, kind, !a.write);
@@ -185,7 +186,7 @@ void Operands::access_parts(const DataAccess& a, const MemoryOperand& operand) {
   for_each_part(operand, [&](std::uint32_t first, std::uint32_t size) {
     DataAccess part = a;
     part.offset = (a.offset + first) % kSegmentBytes;
-    part.linear = a.linear - a.offset + part.offset;
+    part.linear = a.linear.plus32(part.offset - a.offset);
     part.size = static_cast<std::uint16_t>(size);
     access(part, operand);
   });
@@ -197,17 +198,17 @@ void Operands::read_floating(std::span<std::uint8_t> out) {
   a.offset = cpu_.offset_of(operand);
   a.size = static_cast<std::uint16_t>(out.size());
   const std::uint32_t base = cpu_.engine.segment_base(operand.segment);
-  if (!is_in_parts(a, operand)) return read(base + a.offset, out);
+  if (!is_in_parts(a, operand)) return read(linear32(base, a.offset), out);
   for_each_part(operand, [&](std::uint32_t first, std::uint32_t size) {
-    read(base + (a.offset + first) % kSegmentBytes, out.subspan(first, size));
+    read(linear32(base, (a.offset + first) % kSegmentBytes), out.subspan(first, size));
   });
 }
 
 std::uint32_t Operands::part(const MemoryOperand& operand, unsigned i) {
   const std::uint32_t first = cpu_.offset_of(operand);
-  return read_value(
-      cpu_.engine.segment_base(operand.segment) + access_offset(operand, first, i, cpu_.stack32()),
-      operand.size);
+  return read_value(linear32(cpu_.engine.segment_base(operand.segment),
+                             access_offset(operand, first, i, cpu_.stack32())),
+                    operand.size);
 }
 
 bool Operands::wraps_between_parts() const {
@@ -229,17 +230,17 @@ bool Operands::wraps_between_parts() const {
   return first.width == AddressWidth::bits16 && offset + first.size >= kSegmentBytes;
 }
 
-void Operands::read(std::uint32_t linear, std::span<std::uint8_t> out) {
+void Operands::read(LinearAddr linear, std::span<std::uint8_t> out) {
   while (!out.empty()) {
-    const std::size_t n = std::min<std::size_t>(out.size(), kPageSize - (linear & kPageMask));
-    const PhysAddr at = cpu_.mmu.translate(LinearAddr{linear}, Access::read, cpu_.user_mode());
+    const std::size_t n = std::min<std::size_t>(out.size(), kPageSize - linear.offset_in_page());
+    const PhysAddr at = cpu_.mmu.translate(linear, Access::read, cpu_.user_mode());
     std::memcpy(out.data(), cpu_.memory.host(at), n);
     out = out.subspan(n);
-    linear += static_cast<std::uint32_t>(n);
+    linear = linear.plus32(static_cast<std::uint32_t>(n));
   }
 }
 
-std::uint32_t Operands::read_value(std::uint32_t linear, std::uint32_t size) {
+std::uint32_t Operands::read_value(LinearAddr linear, std::uint32_t size) {
   std::array<std::uint8_t, 4> bytes{};
   read(linear, std::span(bytes).first(size));
   std::uint32_t value = 0;
@@ -276,7 +277,7 @@ void Operands::put_back_overwritten() {
     from += s.size;
   }
   if (flight_.restore_segment_push) {
-    std::memcpy(cpu_.memory.host(flight_.stores[0].physical + flight_.stores[0].size),
+    std::memcpy(cpu_.memory.host(flight_.stores[0].physical.plus32(flight_.stores[0].size)),
                 &flight_.segment_push_upper, 2);
   }
 }

@@ -40,9 +40,9 @@ class Operands {
   /// The operand of the instruction in flight has two parts, of which the second begins at 0.
   bool wraps_between_parts() const;
   /// Reads an operand that access() has looked at.
-  void read(std::uint32_t linear, std::span<std::uint8_t> out);
+  void read(LinearAddr linear, std::span<std::uint8_t> out);
   /// An operand of at most four bytes, as a number.
-  std::uint32_t read_value(std::uint32_t linear, std::uint32_t size);
+  std::uint32_t read_value(LinearAddr linear, std::uint32_t size);
   /// Writes `bytes` where InFlight::stores says, which are cut to what was written.
   void write_stores(std::span<const std::uint8_t> bytes);
   /// The engine stores unaligned operands byte by byte. Where one of them changes the block being

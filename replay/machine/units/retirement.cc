@@ -16,7 +16,7 @@ void Retirement::report_completed() {
   if (flight_.restore_segment_push) {
     flight_.restore_segment_push = false;
     const InFlight::Store& s = flight_.stores[0];
-    std::memcpy(cpu_.memory.host(s.physical + s.size), &flight_.segment_push_upper, 2);
+    std::memcpy(cpu_.memory.host(s.physical.plus32(s.size)), &flight_.segment_push_upper, 2);
   }
   const bool loads_flags =
       flight_.info->kind == InstructionClass::iret || flight_.info->kind == InstructionClass::popf;
@@ -40,7 +40,7 @@ ExecutedInstruction Retirement::executed() const {
   ExecutedInstruction e;
   e.info = flight_.info;
   e.linear = cpu_.linear;
-  e.eip = cpu_.linear - cpu_.code.base;
+  e.eip = cpu_.linear.low32() - cpu_.code.base;
   e.physical = flight_.physical;
   e.ea_count = flight_.ea_count;
   for (unsigned i = 0; i < flight_.ea_count; ++i) e.ea[i] = flight_.ea[i];
@@ -101,7 +101,7 @@ void Retirement::after_system(const DecodedInstruction& info) {
       break;
     case InstructionClass::invlpg:
       cpu_.code.forget();
-      cpu_.mmu.invalidate_page(LinearAddr{flight_.invlpg_linear});
+      cpu_.mmu.invalidate_page(flight_.invlpg_linear);
       break;
     case InstructionClass::cache_flush:
       cpu_.audience.cache_flushed(info.is(Operation::wbinvd), cpu_.position);

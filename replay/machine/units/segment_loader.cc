@@ -25,26 +25,26 @@ Descriptor SegmentLoader::read_descriptor(std::uint16_t selector, std::uint8_t f
   if ((selector & 0xfff8u) + 7 > limit) throw CpuException{fault, error, 0};
   Descriptor d;
   d.selector = selector;
-  d.linear = base + (selector & 0xfff8u);
+  d.linear = linear32(base, selector & 0xfff8u);
   d.low = system_.read(d.linear, 4);
-  d.high = system_.read(d.linear + 4, 4);
+  d.high = system_.read(d.linear.plus32(4), 4);
   return d;
 }
 
 void SegmentLoader::mark_accessed(const Descriptor& d) {
   // One byte is written: seen on the bus of a recorded machine for far jumps and segment loads.
   if ((d.high & kDescAccessed) != 0) return;
-  system_.write(d.linear + 5, (d.high | kDescAccessed) >> 8 & 0xff, 1);
+  system_.write(d.linear.plus32(5), (d.high | kDescAccessed) >> 8 & 0xff, 1);
 }
 
-std::optional<std::uint32_t> SegmentLoader::descriptor_type_byte(std::uint16_t selector) const {
+std::optional<LinearAddr> SegmentLoader::descriptor_type_byte(std::uint16_t selector) const {
   if ((selector & 0xfffc) == 0) return std::nullopt;
   const bool local = (selector & 4) != 0;
   const Segment ldt = cpu_.engine.ldtr();
   const std::uint32_t base = local ? ldt.base : cpu_.engine.gdtr().base;
   const std::uint32_t limit = local ? (ldt.unusable ? 0 : ldt.limit) : cpu_.engine.gdtr().limit;
   if ((selector & 0xfff8u) + 7 > limit) return std::nullopt;
-  return base + (selector & 0xfff8u) + 5;
+  return linear32(base, (selector & 0xfff8u) + 5);
 }
 
 bool SegmentLoader::look_up(std::uint16_t selector, Descriptor& out) {
@@ -52,11 +52,11 @@ bool SegmentLoader::look_up(std::uint16_t selector, Descriptor& out) {
   if (!type_byte) return false;
   std::array<std::uint8_t, 8> bytes{};
   for (std::uint32_t i = 0; i < bytes.size(); ++i) {
-    const LinearAddr at{*type_byte - 5 + i};
+    const LinearAddr at = type_byte->plus32(i - 5);
     bytes[i] = *cpu_.memory.host(cpu_.mmu.translate(at, Access::read, false));
   }
   out.selector = selector;
-  out.linear = *type_byte - 5;
+  out.linear = type_byte->plus32(0u - 5);
   std::memcpy(&out.low, bytes.data(), 4);
   std::memcpy(&out.high, &bytes[4], 4);
   return true;
@@ -65,8 +65,8 @@ bool SegmentLoader::look_up(std::uint16_t selector, Descriptor& out) {
 void SegmentLoader::tell_descriptor(std::uint16_t selector) {
   const auto type_byte = descriptor_type_byte(selector);
   if (!type_byte) return;  // the engine will refuse it
-  system_.read(*type_byte - 5, 4);
-  system_.read(*type_byte - 1, 4);
+  system_.read(type_byte->plus32(0u - 5), 4);
+  system_.read(type_byte->plus32(0u - 1), 4);
 }
 
 void SegmentLoader::tell_looked_up() {
@@ -94,14 +94,13 @@ void SegmentLoader::watch() {
   if (!linear) return;
   tell_descriptor(selector);
   if (flight_.info->kind == InstructionClass::lldt) return;
-  watched_.physical = cpu_.mmu.translate(LinearAddr{*linear}, Access::read, false);
+  watched_.physical = cpu_.mmu.translate(*linear, Access::read, false);
   const std::uint8_t* host = cpu_.memory.host(watched_.physical);
   watched_.active = true;
   watched_.before = *host;
   const std::uint8_t to_set =
       flight_.info->kind == InstructionClass::ltr ? 2 : 1;  // busy, accessed
-  if ((watched_.before & to_set) == 0)
-    cpu_.mmu.translate(LinearAddr{*linear}, Access::write, false);
+  if ((watched_.before & to_set) == 0) cpu_.mmu.translate(*linear, Access::write, false);
 }
 
 void SegmentLoader::report_watched() {
@@ -122,7 +121,7 @@ void SegmentLoader::mark_transfer_accessed() {
     const auto linear = descriptor_type_byte(cpu_.engine.segment_selector(s));
     if (!linear) continue;
     constexpr std::uint8_t kAccessedBit = 1;
-    const PhysAddr at = cpu_.mmu.translate(LinearAddr{*linear}, Access::read, false);
+    const PhysAddr at = cpu_.mmu.translate(*linear, Access::read, false);
     const std::uint8_t type = *cpu_.memory.host(at);  // has been read before the transfer
     if ((type & kAccessedBit) == 0) system_.write(*linear, std::uint32_t{type} | kAccessedBit, 1);
   }

@@ -28,7 +28,7 @@ class SegmentLoader {
   /// Sets and tells the accessed bit, where it is not set.
   void mark_accessed(const Descriptor& d);
   /// Where the descriptor's type byte lies, when `selector` names one within its table.
-  std::optional<std::uint32_t> descriptor_type_byte(std::uint16_t selector) const;
+  std::optional<LinearAddr> descriptor_type_byte(std::uint16_t selector) const;
   /// A descriptor whose read has been told already; false where its table has none.
   bool look_up(std::uint16_t selector, Descriptor& out);
   /// Tells the read of a descriptor that the engine will make.

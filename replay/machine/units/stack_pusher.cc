@@ -17,8 +17,9 @@ StackTop StackPusher::inner_stack(std::uint32_t level, std::uint32_t ext,
   StackTop top;
   top.inner = true;
   top.user = level == 3;
-  top.esp = system_.read(tr.base + at, wide ? 4 : 2);
-  const auto ss = static_cast<std::uint16_t>(system_.read(tr.base + at + (wide ? 4 : 2), 2));
+  top.esp = system_.read(linear32(tr.base, at), wide ? 4 : 2);
+  const auto ss =
+      static_cast<std::uint16_t>(system_.read(linear32(tr.base, at + (wide ? 4 : 2)), 2));
   const std::uint32_t error = (ss & 0xfffcu) | ext;
   if ((ss & 0xfffc) == 0) throw CpuException{kInvalidTss, ext, 0};
   descriptor = segments_.read_descriptor(ss, kInvalidTss, ext);
@@ -47,15 +48,15 @@ std::uint32_t StackPusher::next_push(StackTop& top, std::uint32_t width, std::ui
 
 void StackPusher::push(StackTop& top, std::uint32_t value, std::uint32_t width, std::uint32_t ext) {
   const std::uint32_t at = next_push(top, width, ext);
-  system_.write(top.segment.base + at, value, width, top.user);
+  system_.write(linear32(top.segment.base, at), value, width, top.user);
 }
 
 void StackPusher::page_in_pushes(StackTop top, std::uint32_t width, unsigned count) {
   for (; count != 0; --count) {
     const std::uint32_t at = next_push(top, width, 0);
-    const std::uint32_t linear = top.segment.base + at;
-    cpu_.mmu.translate(LinearAddr{linear}, Access::write, top.user);
-    cpu_.mmu.translate(LinearAddr{linear + width - 1}, Access::write, top.user);
+    const LinearAddr linear = linear32(top.segment.base, at);
+    cpu_.mmu.translate(linear, Access::write, top.user);
+    cpu_.mmu.translate(linear.plus32(width - 1), Access::write, top.user);
   }
 }
 

@@ -7,11 +7,11 @@
 
 namespace citcat {
 
-std::uint32_t SystemMemory::read(std::uint32_t linear, std::uint32_t size) {
+std::uint32_t SystemMemory::read(LinearAddr linear, std::uint32_t size) {
   std::uint32_t value = 0;
   for (std::uint32_t i = 0; i < size;) {
-    const std::uint32_t n = std::min(size - i, kPageSize - ((linear + i) & kPageMask));
-    const PhysAddr at = cpu_.mmu.translate(LinearAddr{linear + i}, Access::read, false);
+    const std::uint32_t n = std::min(size - i, kPageSize - linear.plus32(i).offset_in_page());
+    const PhysAddr at = cpu_.mmu.translate(linear.plus32(i), Access::read, false);
     if (!cpu_.memory.is_mapped(at.page()) || !cpu_.memory.is_defined(at, n)) {
       throw UndefinedMemory{at, n, "descriptor table, task segment or interrupt vector"};
     }
@@ -22,22 +22,22 @@ std::uint32_t SystemMemory::read(std::uint32_t linear, std::uint32_t size) {
   return value;
 }
 
-void SystemMemory::write(std::uint32_t linear, std::uint32_t value, std::uint32_t size, bool user) {
+void SystemMemory::write(LinearAddr linear, std::uint32_t value, std::uint32_t size, bool user) {
   std::array<std::uint8_t, 4> bytes;
   std::memcpy(bytes.data(), &value, 4);
   for (std::uint32_t i = 0; i < size;) {
-    const std::uint32_t n = std::min(size - i, kPageSize - ((linear + i) & kPageMask));
-    const PhysAddr at = cpu_.mmu.translate(LinearAddr{linear + i}, Access::write, user);
+    const std::uint32_t n = std::min(size - i, kPageSize - linear.plus32(i).offset_in_page());
+    const PhysAddr at = cpu_.mmu.translate(linear.plus32(i), Access::write, user);
     cpu_.memory.store(at, std::span(bytes).subspan(i, n));
     cpu_.audience.write(at, std::span(bytes).subspan(i, n), AccessKind::system, cpu_.position);
     i += n;
   }
 }
 
-void SystemMemory::page_in(std::uint32_t first, std::uint32_t last, Access access) {
-  cpu_.mmu.translate(LinearAddr{first}, access, false);
-  const std::uint32_t last_page = last & ~kPageMask;
-  if (last_page != (first & ~kPageMask)) cpu_.mmu.translate(LinearAddr{last_page}, access, false);
+void SystemMemory::page_in(LinearAddr first, LinearAddr last, Access access) {
+  cpu_.mmu.translate(first, access, false);
+  const LinearAddr last_page = last.page_begin();
+  if (last_page != first.page_begin()) cpu_.mmu.translate(last_page, access, false);
 }
 
 }  // namespace citcat

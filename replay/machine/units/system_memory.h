@@ -16,12 +16,12 @@ class SystemMemory {
   explicit SystemMemory(CpuContext& cpu) : cpu_(cpu) {}
 
   /// `size` bytes at `linear`.
-  std::uint32_t read(std::uint32_t linear, std::uint32_t size);
+  std::uint32_t read(LinearAddr linear, std::uint32_t size);
   /// Writes the low `size` bytes; `user`: with the rights of level 3.
-  void write(std::uint32_t linear, std::uint32_t value, std::uint32_t size, bool user = false);
+  void write(LinearAddr linear, std::uint32_t value, std::uint32_t size, bool user = false);
   /// Walks to the one or two pages of [first, last], as an access would that goes through them
   /// upward; throws what it would throw.
-  void page_in(std::uint32_t first, std::uint32_t last, Access access);
+  void page_in(LinearAddr first, LinearAddr last, Access access);
 
  private:
   CpuContext& cpu_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "events/address.h"
 #include "events/cpu_state.h"
 #include "replay/x86/descriptor.h"
 
@@ -42,7 +43,7 @@ enum class SystemType : std::uint8_t {
 struct Descriptor {
   std::uint16_t selector = 0;
   std::uint32_t low = 0, high = 0;
-  std::uint32_t linear = 0;
+  LinearAddr linear;
   bool present() const { return (high & kDescPresent) != 0; }
   /// Bits 8 to 12; only a system descriptor's equals a SystemType.
   std::uint32_t type() const { return high >> 8 & 0x1f; }

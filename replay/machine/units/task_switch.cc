@@ -52,7 +52,7 @@ Descriptor TaskSwitch::read_task_descriptor(std::uint16_t selector, std::uint32_
 }
 
 void TaskSwitch::return_to_previous() {
-  const auto link = static_cast<std::uint16_t>(system_.read(cpu_.engine.tr().base, 2));
+  const auto link = static_cast<std::uint16_t>(system_.read(LinearAddr{cpu_.engine.tr().base}, 2));
   const std::uint32_t error = link & 0xfffcu;
   if ((link & 4) != 0) throw CpuException{kInvalidTss, error, 0};
   const Descriptor task = segments_.read_descriptor(link, kInvalidTss, 0);
@@ -79,17 +79,18 @@ void TaskSwitch::switch_to(const Descriptor& task, TaskSource source, std::uint3
   }
   const bool nests = source == TaskSource::call || source == TaskSource::event;
   // SDM vol. 3, 7.3, step 4: both task segments are paged in before anything is stored.
-  system_.page_in(old.base + old_layout.eip, old.base + old_layout.limit_to_save, Access::write);
-  if (nests) system_.page_in(next.base, next.base + 1, Access::write);
-  system_.page_in(next.base, next.base + layout.limit_to_load, Access::read);
+  system_.page_in(linear32(old.base, old_layout.eip), linear32(old.base, old_layout.limit_to_save),
+                  Access::write);
+  if (nests) system_.page_in(LinearAddr{next.base}, linear32(next.base, 1), Access::write);
+  system_.page_in(LinearAddr{next.base}, linear32(next.base, layout.limit_to_load), Access::read);
   if (!nests) {
-    const std::uint32_t at = cpu_.engine.gdtr().base + (old.selector & 0xfff8u) + 4;
+    const LinearAddr at = linear32(cpu_.engine.gdtr().base, (old.selector & 0xfff8u) + 4);
     system_.write(at, system_.read(at, 4) & ~kDescBusy, 4);
   }
   if (source == TaskSource::iret) saved_flags &= ~kFlagNt;
 
   const auto save = [&](std::uint32_t offset, std::uint32_t value, std::uint32_t size) {
-    system_.write(old.base + offset, value, size);
+    system_.write(linear32(old.base, offset), value, size);
   };
   const std::uint32_t w = old_layout.width;
   save(old_layout.eip, saved_eip, w);
@@ -100,10 +101,10 @@ void TaskSwitch::switch_to(const Descriptor& task, TaskSource source, std::uint3
   for (unsigned i = 0; i < old_layout.segment_count; ++i) {
     save(old_layout.segments + i * w, cpu_.engine.segment_selector(static_cast<int>(i)), 2);
   }
-  if (nests) system_.write(next.base, old.selector, 2);
+  if (nests) system_.write(LinearAddr{next.base}, old.selector, 2);
   const TaskState state = read_task(next.base, wide);
   if (source != TaskSource::iret) {
-    system_.write(task.linear + 4, system_.read(task.linear + 4, 4) | kDescBusy, 4);
+    system_.write(task.linear.plus32(4), system_.read(task.linear.plus32(4), 4) | kDescBusy, 4);
   }
 
   // From here on faults belong to the new task (SDM vol. 3, 7.3, "commit point").
@@ -117,20 +118,21 @@ TaskSwitch::TaskState TaskSwitch::read_task(std::uint32_t base, bool wide) {
   const TaskLayout& layout = wide ? kTask32 : kTask16;
   const std::uint32_t w = layout.width;
   TaskState state;
-  if (wide && (cpu_.engine.cr(0) & kCr0Pg) != 0) state.cr3 = system_.read(base + layout.cr3, 4);
-  state.eip = system_.read(base + layout.eip, w);
-  state.eflags = system_.read(base + layout.eip + w, w);
+  if (wide && (cpu_.engine.cr(0) & kCr0Pg) != 0)
+    state.cr3 = system_.read(linear32(base, layout.cr3), 4);
+  state.eip = system_.read(linear32(base, layout.eip), w);
+  state.eflags = system_.read(linear32(base, layout.eip + w), w);
   for (unsigned i = 0; i < 8; ++i) {
-    state.gpr[i] = system_.read(base + layout.registers + i * w, w);
+    state.gpr[i] = system_.read(linear32(base, layout.registers + i * w), w);
     // The manuals do not say what becomes of the upper halves; the recorded machines set them.
     if (!wide) state.gpr[i] |= 0xffff0000;
   }
   for (unsigned i = 0; i < layout.segment_count; ++i) {
     state.selectors[i] =
-        static_cast<std::uint16_t>(system_.read(base + layout.segments + i * w, 2));
+        static_cast<std::uint16_t>(system_.read(linear32(base, layout.segments + i * w), 2));
   }
-  state.ldt = static_cast<std::uint16_t>(system_.read(base + layout.ldt, 2));
-  if (wide) state.trap = (system_.read(base + layout.trap, 2) & 1) != 0;
+  state.ldt = static_cast<std::uint16_t>(system_.read(linear32(base, layout.ldt), 2));
+  if (wide) state.trap = (system_.read(linear32(base, layout.trap), 2) & 1) != 0;
   return state;
 }
 

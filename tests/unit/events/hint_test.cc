@@ -231,7 +231,7 @@ TEST(HintedEvidence, ReplacesLeavesOutAndInserts) {
   std::vector<std::uint32_t> addresses;
   std::vector<std::uint64_t> positions;
   for (BusTransaction t; evidence.next(t);) {
-    addresses.push_back(t.address.value);
+    addresses.push_back(t.address.low32());
     positions.push_back(t.position.instruction);
   }
   EXPECT_EQ(addresses, (std::vector<std::uint32_t>{0, 0x100, 0x200, 3}));

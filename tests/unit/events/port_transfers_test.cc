@@ -14,36 +14,36 @@ TEST(PortAccess, GoesOnBehindPortFfff) {
   const PortBus bus(bus_of(2), CpuModel::i286);
   for (const std::uint32_t behind : {0x10000u, 0u}) {
     PortAccess access(bus, 0xffff, 2);
-    EXPECT_EQ(access.take(0xffff, 1), 0u);
-    EXPECT_EQ(access.take(behind, 1), 1u);
+    EXPECT_EQ(access.take(PhysAddr{0xffff}, 1), 0u);
+    EXPECT_EQ(access.take(PhysAddr{behind}, 1), 1u);
     EXPECT_TRUE(access.complete());
   }
   PortAccess elsewhere(bus, 0xffff, 2);
-  EXPECT_EQ(elsewhere.take(0xffff, 1), 0u);
-  EXPECT_FALSE(elsewhere.take(0x20000, 1));
+  EXPECT_EQ(elsewhere.take(PhysAddr{0xffff}, 1), 0u);
+  EXPECT_FALSE(elsewhere.take(PhysAddr{0x20000}, 1));
   PortAccess low(bus, 0x60, 1);
-  EXPECT_FALSE(low.take(0x10060, 1));
+  EXPECT_FALSE(low.take(PhysAddr{0x10060}, 1));
 }
 
 TEST(PortAccess, TakesNothingWhenItIsComplete) {
   const PortBus bus(bus_of(1), CpuModel::i8088);
   PortAccess access(bus, 0x3d4, 2);
   EXPECT_FALSE(access.begun());
-  EXPECT_TRUE(access.take(0x3d4, 1));
+  EXPECT_TRUE(access.take(PhysAddr{0x3d4}, 1));
   EXPECT_TRUE(access.begun());
-  EXPECT_TRUE(access.take(0x3d5, 1));
+  EXPECT_TRUE(access.take(PhysAddr{0x3d5}, 1));
   EXPECT_TRUE(access.complete());
-  EXPECT_FALSE(access.take(0x3d6, 1));
+  EXPECT_FALSE(access.take(PhysAddr{0x3d6}, 1));
 }
 
 /// A capture that declares no width is taken for one of 32 bits.
 TEST(PortAccess, TakesAnyTransferOfTheProcessorWhereTheWidthIsNotDeclared) {
   const PortBus bus(bus_of(4), CpuModel::i8088);
   PortAccess bytes(bus, 0x3d4, 2);
-  EXPECT_TRUE(bytes.take(0x3d4, 1));
-  EXPECT_TRUE(bytes.take(0x3d5, 1));
+  EXPECT_TRUE(bytes.take(PhysAddr{0x3d4}, 1));
+  EXPECT_TRUE(bytes.take(PhysAddr{0x3d5}, 1));
   PortAccess word(bus, 0x3d4, 2);
-  EXPECT_TRUE(word.take(0x3d4, 2));
+  EXPECT_TRUE(word.take(PhysAddr{0x3d4}, 2));
   EXPECT_TRUE(word.complete());
 }
 

@@ -30,7 +30,7 @@ unsigned list_count() {
 Traffic split_some(const Traffic& traffic, Random& random) {
   Traffic out;
   for (const BusTransaction& t : traffic) {
-    const unsigned low = 2 - std::min(2u, t.address.value & 3);
+    const unsigned low = 2 - std::min(2u, t.address.offset_in(4));
     const bool data = t.is_memory() || t.op == BusOp::io_read || t.op == BusOp::io_write;
     if (!data || low == 0 || t.size <= low || draw(random, 2) == 0) {
       out.push_back(t);
@@ -39,7 +39,7 @@ Traffic split_some(const Traffic& traffic, Random& random) {
     BusTransaction first = t, second = t;
     first.size = static_cast<std::uint8_t>(low);
     second.size = static_cast<std::uint8_t>(t.size - low);
-    second.address = t.address + low;
+    second.address = t.address.plus32(low);
     for (unsigned i = 0; i < t.size; ++i) {
       if (i >= low) first.data[i] = 0;
       second.data[i] = i < second.size ? t.data[i + low] : std::uint8_t{0};
@@ -71,7 +71,7 @@ Traffic decode(Wave& wave, const char* bus) {
 std::string text_of(const BusTransaction& t) {
   std::string text(bus_op_name(t.op));
   char number[64];
-  std::snprintf(number, sizeof number, " %08x size %u flags %x:", t.address.value, t.size,
+  std::snprintf(number, sizeof number, " %08x size %u flags %x:", t.address.u32(), t.size,
                 static_cast<unsigned>(t.flags & ~kClockKnown));
   text += number;
   for (const std::uint8_t byte : t.bytes()) {

@@ -15,7 +15,7 @@ BusTransaction single(const TrafficRules& rules, Random& random) {
   const bool io = t.op == BusOp::io_read || t.op == BusOp::io_write;
   t.address = PhysAddr{static_cast<std::uint32_t>(random()) & rules.address_mask &
                        (io ? 0xffffu : 0xffffffffu)};
-  const unsigned room = rules.bus_bytes - t.address.value % rules.bus_bytes;
+  const unsigned room = rules.bus_bytes - t.address.low32() % rules.bus_bytes;
   t.size = static_cast<std::uint8_t>(1 + draw(random, io && room > 4 ? 4 : room));
   if (rules.uncacheable_reads && (t.op == BusOp::code_read || t.op == BusOp::data_read))
     t.flags |= kUncacheable;

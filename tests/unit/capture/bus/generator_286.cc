@@ -14,15 +14,15 @@ struct Cycle {
 };
 
 std::uint32_t word_address(const BusTransaction& t, unsigned bus_bytes) {
-  return t.address.value & ~(bus_bytes - 1);
+  return t.address.low32() & ~(bus_bytes - 1);
 }
 unsigned lanes_of(const BusTransaction& t, unsigned bus_bytes) {
-  return ((1u << t.size) - 1) << (t.address.value & (bus_bytes - 1));
+  return ((1u << t.size) - 1) << (t.address.low32() & (bus_bytes - 1));
 }
 std::uint64_t data_on_lanes(const BusTransaction& t, unsigned bus_bytes, Random& random) {
   std::uint64_t value = random();
   for (unsigned i = 0; i < t.size; ++i) {
-    const unsigned shift = 8 * ((t.address.value + i) & (bus_bytes - 1));
+    const unsigned shift = 8 * ((t.address.low32() + i) & (bus_bytes - 1));
     value = (value & ~(std::uint64_t{0xff} << shift)) | std::uint64_t{t.data[i]} << shift;
   }
   return value;
@@ -228,7 +228,7 @@ class Generator386 {
     std::uint64_t value = data_on_lanes(t, bus_bytes_, random_);
     const bool write = t.op == BusOp::data_write || t.op == BusOp::io_write;
     // A 16-bit device answers for the upper half on D15-0, where writes are repeated.
-    if (cycle.narrow && (t.address.value & 2) != 0)
+    if (cycle.narrow && (t.address.low32() & 2) != 0)
       value = write ? (value & 0xffff0000) | ((value >> 16) & 0xffff)
                     : (random_() & 0xffff0000) | ((value >> 16) & 0xffff);
     return value;

@@ -119,15 +119,15 @@ class Generator486 {
   std::uint64_t data_of(const BusTransaction& t) {
     std::uint64_t value = random_();
     for (unsigned i = 0; i < t.size; ++i) {
-      const unsigned shift = 8 * ((t.address.value + i) & 3);
+      const unsigned shift = 8 * ((t.address.low32() + i) & 3);
       value = (value & ~(std::uint64_t{0xff} << shift)) | std::uint64_t{t.data[i]} << shift;
     }
     return value;
   }
 
   void single(const BusTransaction& t) {
-    const unsigned lanes = ((1u << t.size) - 1) << (t.address.value & 3);
-    cycle(t.op, t.address.value & ~3u, lanes, data_of(t));
+    const unsigned lanes = ((1u << t.size) - 1) << (t.address.low32() & 3);
+    cycle(t.op, t.address.low32() & ~3u, lanes, data_of(t));
   }
 
   /// A fill: bursts in interleaved order, broken by RDY#, by back-offs and by narrow devices.
@@ -137,7 +137,7 @@ class Generator486 {
     unsigned item = 0, done = 0;  // bytes of the item done
     bool begun = false;
     while (item < 4) {
-      const std::uint32_t address = (t.address.value + first) ^ (item * 4);
+      const std::uint32_t address = (t.address.low32() + first) ^ (item * 4);
       if (!begun) {
         // What remains of the item is enabled; in a fill nobody looks.
         address_phase(t.op, address, kAllBytes & (kAllBytes << done));

@@ -15,14 +15,14 @@ std::vector<std::string> names_of(unsigned bus_bytes) {
 }
 
 /// Level of BHE#: the upper byte lane takes part.
-bool bhe_level(const BusTransaction& t) { return !(t.size == 2 || (t.address.value & 1) != 0); }
+bool bhe_level(const BusTransaction& t) { return !(t.size == 2 || (t.address.low32() & 1) != 0); }
 
 /// The bytes on their lanes; lanes that take no part float.
 std::uint64_t data_of(const BusTransaction& t, unsigned bus_bytes, Random& random) {
   if (bus_bytes == 1) return t.data[0];
   std::uint64_t value = random() & 0xffff;
   for (unsigned i = 0; i < t.size; ++i) {
-    const unsigned lane = (t.address.value + i) & 1;
+    const unsigned lane = (t.address.low32() + i) & 1;
     value = (value & ~(std::uint64_t{0xff} << (8 * lane))) | std::uint64_t{t.data[i]} << (8 * lane);
   }
   return value;

@@ -56,7 +56,7 @@ class GeneratorPentium {
   static constexpr std::size_t kData = 29, kEnables = 93, kDefinition = 101, kTrace = 112;
 
   void add_cycles(const BusTransaction& t) {
-    Cycle cycle{t, t.address.value & ~7u, 0, false, false};
+    Cycle cycle{t, t.address.low32() & ~7u, 0, false, false};
     if (t.op == BusOp::interrupt_acknowledge) {
       cycle.enables = 1;
       for (int i = 0; i < 2; ++i) {
@@ -73,9 +73,9 @@ class GeneratorPentium {
       cycle.line = true;
       cycle.enables = 0xff;
       // Fills begin anywhere in the line, write-backs at its beginning.
-      cycle.address = t.address.value + (t.has(kWriteBack) ? 0 : 8 * draw(random_, 4));
+      cycle.address = t.address.low32() + (t.has(kWriteBack) ? 0 : 8 * draw(random_, 4));
     } else if (t.is_memory() || t.op == BusOp::io_read || t.op == BusOp::io_write) {
-      cycle.enables = ((1u << t.size) - 1) << (t.address.value & 7);
+      cycle.enables = ((1u << t.size) - 1) << (t.address.low32() & 7);
       if (t.op == BusOp::code_read || t.op == BusOp::data_read) {
         cycle.refused = draw(random_, 2) == 0;
       }
@@ -92,7 +92,7 @@ class GeneratorPentium {
       return;
     }
     constexpr std::uint32_t kTarget = 1u << 31, k32Bit = 1u << 28;
-    const std::uint32_t linear = cycle.t.address.value;
+    const std::uint32_t linear = cycle.t.address.low32();
     cycle.address = draw(random_, 0x10000) << 4;
     cycle.message = static_cast<std::uint32_t>(random_());
     cycles_.push_back(cycle);
@@ -223,7 +223,7 @@ class GeneratorPentium {
                           acknowledges_before(done_) % 2 == 1;
       if (second) put(0, t.data[0]);
     } else {
-      for (unsigned i = 0; i < t.size; ++i) put((t.address.value + i) & 7, t.data[i]);
+      for (unsigned i = 0; i < t.size; ++i) put((t.address.low32() + i) & 7, t.data[i]);
     }
     return value;
   }

@@ -74,7 +74,7 @@ TEST(DumpWindow, MayBeWrittenByteByByte) {
   for (const BusTransaction& word : dump_writes(kBase)) {
     for (std::uint32_t i = 0; i < 4; ++i) {
       BusTransaction t = word;
-      t.address = word.address + i;
+      t.address = word.address.plus32(i);
       t.size = 1;
       t.data = {word.data[i]};
       bytes.push_back(t);

@@ -67,7 +67,7 @@ TEST_F(Ibm5150, EveryBusCycleEqualsTheOracle) {
     ASSERT_EQ(std::to_string(c.begin), row[1]) << "cycle " << i;
     ASSERT_EQ(std::to_string(c.end), row[2]) << "cycle " << i;
     ASSERT_EQ(kinds.at(c.op), row[3]) << "cycle " << i;
-    ASSERT_EQ(hex5(c.address), row[4]) << "cycle " << i;
+    ASSERT_EQ(hex5(c.address.low32()), row[4]) << "cycle " << i;
     ASSERT_EQ(hex5(static_cast<std::uint32_t>(c.data)).substr(3), row[5]) << "cycle " << i;
     ASSERT_EQ(std::to_string(c.wait_clocks), row[6]) << "cycle " << i;
     ASSERT_EQ(c.interrupt_request ? "1" : "0", row[7]) << "cycle " << i;
@@ -89,7 +89,7 @@ TEST_F(Ibm5150, EveryTransactionIsACycleOfTheOracleInOrder) {
       ++row;  // the second cycle carries the vector
       ASSERT_EQ(hex5(t.data[0]).substr(3), rows[row][5]);
     } else {
-      ASSERT_EQ(hex5(t.address.value), rows[row][4]);
+      ASSERT_EQ(hex5(t.address.low32()), rows[row][4]);
       ASSERT_EQ(hex5(t.data[0]).substr(3), rows[row][5]);
       ASSERT_EQ(t.size, 1);
     }
@@ -108,7 +108,7 @@ TEST_F(Ibm5150, EveryInstructionStartEqualsTheOracle) {
     std::string bytes;
     for (const std::uint8_t byte : t.bytes()) bytes += hex5(byte).substr(3);
     ASSERT_EQ(std::to_string(t.clock), rows[row][1]) << "row " << row;
-    ASSERT_EQ(hex5(t.address.value), rows[row][2]) << "row " << row;
+    ASSERT_EQ(hex5(t.address.low32()), rows[row][2]) << "row " << row;
     ASSERT_EQ(bytes, rows[row][3]) << "row " << row;
     ASSERT_EQ(t.has(kPrefix) ? "1" : "0", rows[row][4]) << "row " << row;
     ++row;

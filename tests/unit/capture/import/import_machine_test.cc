@@ -70,14 +70,14 @@ std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> last_accesses(
     const std::vector<MonitorRecord>& records, const std::vector<ExternalWrite>& writes) {
   std::unordered_map<std::uint32_t, std::uint64_t> touched;  // only bytes somebody else wrote
   for (const ExternalWrite& w : writes) {
-    for (std::uint32_t i = 0; i < w.data.size(); ++i) touched[w.address.value + i] = 0;
+    for (std::uint32_t i = 0; i < w.data.size(); ++i) touched[w.address.low32() + i] = 0;
   }
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> last;
   auto write = writes.begin();
   for (std::uint64_t at = 0; at < records.size(); ++at) {
     for (; write != writes.end() && write->transaction == at; ++write) {
       for (std::uint32_t i = 0; i < write->data.size(); ++i) {
-        last[{at, write->address.value + i}] = touched[write->address.value + i];
+        last[{at, write->address.low32() + i}] = touched[write->address.low32() + i];
       }
     }
     const MonitorRecord& r = records[at];
@@ -97,9 +97,9 @@ TEST_P(ImportMachine, ExternalWritesAreDmaAndDevicesAlone) {
   const auto last = last_accesses(records, imported.recording.external_writes);
   std::uint64_t by_dma = 0, unexplained = 0;
   for (const ExternalWrite& w : imported.recording.external_writes) {
-    if (is_video(w.address.value)) continue;
+    if (is_video(w.address.low32())) continue;
     for (std::uint32_t i = 0; i < w.data.size(); ++i) {
-      const std::uint32_t address = w.address.value + i;
+      const std::uint32_t address = w.address.low32() + i;
       const std::uint64_t seen = last.at({w.transaction, address});
       const auto& shown = records[w.transaction];
       const bool explained = std::any_of(dma.begin(), dma.end(), [&](const MonitorDma& d) {

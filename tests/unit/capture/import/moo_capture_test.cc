@@ -44,7 +44,7 @@ TEST_F(SiliconTests, WritesOnTheBusMakeTheFinalMemory) {
       for (const BusTransaction& t : transactions_of(test, file.cpu))
         if (t.op == BusOp::data_write)
           for (std::size_t i = 0; i < t.size; ++i)
-            written[t.address.value + static_cast<std::uint32_t>(i)] = t.data[i];
+            written[t.address.low32() + static_cast<std::uint32_t>(i)] = t.data[i];
       for (const MooByte& byte : test.final.ram) {
         ASSERT_TRUE(written.count(byte.address)) << path << " test " << test.index;
         ASSERT_EQ(written[byte.address], byte.value) << path << " test " << test.index;
@@ -78,7 +78,7 @@ TEST_F(SiliconTests, EveryFetchIsAByteOfTheInitialMemoryOrTheInjectedHalt) {
       for (const BusTransaction& t : transactions_of(test, file.cpu)) {
         if (t.op != BusOp::code_read) continue;
         for (std::size_t i = 0; i < t.size; ++i) {
-          const auto it = memory.find(t.address.value + static_cast<std::uint32_t>(i));
+          const auto it = memory.find(t.address.low32() + static_cast<std::uint32_t>(i));
           if (it == memory.end()) continue;
           ++fetched;
           if (it->second != t.data[i]) ++other;

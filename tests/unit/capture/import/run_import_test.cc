@@ -281,7 +281,7 @@ TEST_F(RunImport, HoldsTheSameAtEveryLevelInMoreOrLessSpace) {
       ByteWriter fields;
       for (const std::uint64_t field : {t.index, t.clock, t.position.instruction})
         fields.u64(field);
-      fields.u32(t.address.value);
+      fields.u32(t.address.low32());
       fields.u8(static_cast<std::uint8_t>(t.op));
       fields.u8(t.size);
       fields.u16(t.flags);

@@ -47,12 +47,12 @@ class StateListing : public test::TemporaryFolder, public testing::WithParamInte
       write_line(out, 0, t.op == BusOp::halt ? 4 : t.op == BusOp::shutdown ? 1 : flush, 0, status);
     } else {
       std::uint64_t data = random() & (bus == 1 ? 0xff : 0xffffffff);
-      const unsigned lane = t.address.value & (bus - 1);
+      const unsigned lane = t.address.low32() & (bus - 1);
       for (unsigned i = 0; i < t.size; ++i) {
         const unsigned shift = 8 * (lane + i);
         data = (data & ~(std::uint64_t{0xff} << shift)) | std::uint64_t{t.data[i]} << shift;
       }
-      write_line(out, t.address.value & ~(bus - 1), ((1u << t.size) - 1) << lane, data, status);
+      write_line(out, t.address.low32() & ~(bus - 1), ((1u << t.size) - 1) << lane, data, status);
     }
   }
 

@@ -101,7 +101,7 @@ void add_line(std::vector<BusTransaction>& all, BusTransaction part, unsigned pa
     part.index = all.empty() ? 0 : all.back().index + 1;
     if (part.op == BusOp::data_write) std::fill_n(part.data.begin(), part.size, std::uint8_t(i));
     all.push_back(part);
-    part.address = part.address + part.size;
+    part.address = part.address.plus32(part.size);
   }
 }
 

@@ -309,7 +309,7 @@ struct Reference {
 
   void take(const BusTransaction& t) {
     for (std::uint32_t i = 0; i < t.size; ++i) {
-      const std::uint32_t a = t.address.value + i;
+      const std::uint32_t a = t.address.low32() + i;
       if (t.op != BusOp::data_write) {
         if (!model.contains(a)) {
           image[a] = t.data[i];

@@ -40,7 +40,7 @@ class FrameWatchTest : public testing::Test {
     replayer_->run_to(instructions);
     std::vector<std::uint8_t> line;
     for (std::uint32_t i = 0; i < 16; ++i)
-      line.push_back(*replayer_->machine().memory().defined_byte(kStack + i));
+      line.push_back(*replayer_->machine().memory().defined_byte(kStack.plus32(i)));
     return watch_.written_back(kStack, line);
   }
 

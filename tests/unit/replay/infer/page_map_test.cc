@@ -21,7 +21,7 @@ class PageMapTest : public testing::Test {
 
   std::map<std::uint32_t, std::uint32_t> memory_;
   PageMap::ReadDword read_ = [this](PhysAddr at) -> std::optional<std::uint32_t> {
-    const auto it = memory_.find(at.value);
+    const auto it = memory_.find(at.low32());
     if (it == memory_.end()) return std::nullopt;
     return it->second;
   };
@@ -44,13 +44,13 @@ TEST_F(PageMapTest, WhatIsNotPresentOrNotKnownIsNowhere) {
 TEST_F(PageMapTest, NamesEveryLinearAddressOfAFrameTheHighestFirst) {
   put(0x2000 + 4 * 9, 0x00400001);  // 00409000 lies in the large page's memory, too
   EXPECT_EQ(map().linear_of(PhysAddr{0x400010}),
-            (std::vector<std::uint32_t>{0xc0000010, 0x409010}));
+            (std::vector<LinearAddr>{LinearAddr{0xc0000010}, LinearAddr{0x409010}}));
   EXPECT_TRUE(map().linear_of(PhysAddr{0x1000000}).empty());
 }
 
 TEST_F(PageMapTest, WithoutPagingAddressesAreTheSame) {
   EXPECT_EQ(PageMap().translate(LinearAddr{0x1234})->value, 0x1234u);
-  EXPECT_EQ(PageMap().linear_of(PhysAddr{0x1234}), std::vector<std::uint32_t>{0x1234});
+  EXPECT_EQ(PageMap().linear_of(PhysAddr{0x1234}), std::vector<LinearAddr>{LinearAddr{0x1234}});
 }
 
 }  // namespace

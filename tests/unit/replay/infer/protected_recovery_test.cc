@@ -28,16 +28,16 @@ class Bus final : public Observer {
   Wants wants() const override { return Wants::everything(); }
   void watch(const Machine& machine) override { machine_ = &machine; }
   void fetch(PhysAddr a, std::uint32_t size, Position) override {
-    for (std::uint32_t at = a.value & ~3u; at < a.value + size; at += 4) {
+    for (std::uint32_t at = a.low32() & ~3u; at < a.low32() + size; at += 4) {
       if (at != fetched_) add(BusOp::code_read, at, 4, nullptr);
       fetched_ = at;
     }
   }
   void read(PhysAddr a, std::uint32_t size, AccessKind, Position) override {
-    split(BusOp::data_read, a.value, size, nullptr);
+    split(BusOp::data_read, a.low32(), size, nullptr);
   }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
-    split(BusOp::data_write, a.value, static_cast<std::uint32_t>(bytes.size()), bytes.data());
+    split(BusOp::data_write, a.low32(), static_cast<std::uint32_t>(bytes.size()), bytes.data());
   }
   void instruction(const ExecutedInstruction&, Position) override { boundary_ = shown.size(); }
   void delivered(const DeliveredEvent& event, Position) override {

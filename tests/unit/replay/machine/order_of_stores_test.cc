@@ -140,7 +140,7 @@ TEST_P(OrderOfStores, IsTheProcessors) {
   std::vector<std::uint32_t> offsets;
   for (const Stores::Store& store : stores()) {
     EXPECT_EQ(store.bytes.size(), 2u);
-    offsets.push_back(store.address.value - kStack);
+    offsets.push_back(store.address.low32() - kStack);
   }
   EXPECT_EQ(offsets, GetParam().offsets);
 }

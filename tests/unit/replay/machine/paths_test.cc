@@ -62,15 +62,15 @@ class Accesses final : public BlockJudge {
     for (const BlockRead& r : block.reads) {
       // What was there before the instruction, not what the block left.
       for (std::uint32_t i = 0; i < r.size; ++i) {
-        const BlockMemory::Byte byte = after.byte_before(r.instruction, r.address + i);
+        const BlockMemory::Byte byte = after.byte_before(r.instruction, r.address.plus32(i));
         const bool known = byte.state == BlockMemory::Byte::State::known;
-        add(first.instruction + r.instruction, 0, r.address + i, known ? byte.value : 0xee);
+        add(first.instruction + r.instruction, 0, r.address.plus32(i), known ? byte.value : 0xee);
       }
     }
     for (const BlockStore& s : stores_ ? block.stores : std::span<const BlockStore>{}) {
       const std::uint64_t at = first.instruction + s.instruction;
       for (std::uint32_t i = 0; i < s.size; ++i) {
-        add(at, 1, s.address + i, s.value[i]);
+        add(at, 1, s.address.plus32(i), s.value[i]);
       }
     }
     ++blocks;
@@ -79,14 +79,14 @@ class Accesses final : public BlockJudge {
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override {
     if (kind == AccessKind::walk) return;  // how often tables are read is the processor's business
     for (std::uint32_t i = 0; i < size; ++i) {
-      add(now.instruction, kind == AccessKind::data ? 0 : 2, a + i,
-          *machine_->memory().host(a + i));
+      add(now.instruction, kind == AccessKind::data ? 0 : 2, a.plus32(i),
+          *machine_->memory().host(a.plus32(i)));
     }
   }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
              Position now) override {
     for (std::uint32_t i = 0; stores_ && i < bytes.size(); ++i) {
-      add(now.instruction, kind == AccessKind::data ? 1 : 3, a + i, bytes[i]);
+      add(now.instruction, kind == AccessKind::data ? 1 : 3, a.plus32(i), bytes[i]);
     }
   }
 
@@ -406,8 +406,8 @@ class Stores final : public BlockJudge {
  private:
   void add(std::uint64_t instruction, PhysAddr a, std::span<const std::uint8_t> bytes) {
     for (const std::uint8_t b : bytes) {
-      list[instruction].push_back({a.value, b});
-      a = a + 1;
+      list[instruction].push_back({a.low32(), b});
+      a = a.plus32(1);
     }
   }
   bool by_blocks_;

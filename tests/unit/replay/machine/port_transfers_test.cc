@@ -381,7 +381,7 @@ TEST_P(PortTransfers, DifferAtAnotherPort) {
     SCOPED_TRACE(access.text());
     for (const std::size_t at : guest.port_transactions()) {
       Guest changed = guest;
-      changed.shown[at].address = changed.shown[at].address + 1;
+      changed.shown[at].address = changed.shown[at].address.plus32(1);
       EXPECT_FALSE(changed.run(ExecutionPath::instructions).matches()) << at;
     }
   });

@@ -75,7 +75,7 @@ void add_events_in_repeats(Recording& recording, std::uint64_t seed) {
       write.position = last;
       const std::uint32_t ahead = static_cast<std::uint32_t>(random() % 16);
       write.address =
-          PhysAddr{std::min(place.address.value + ahead, recording.initial.ram_bytes - 2)};
+          PhysAddr{std::min(place.address.low32() + ahead, recording.initial.ram_bytes - 2)};
       write.data = {static_cast<std::uint8_t>(random()), static_cast<std::uint8_t>(random())};
       insert(recording.external_writes, write);
     }

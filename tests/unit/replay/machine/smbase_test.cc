@@ -22,7 +22,7 @@ class FirstSave final : public Observer {
       return;
     }
     instructions.push_back(now.instruction);
-    addresses.push_back(a.value);
+    addresses.push_back(a.low32());
   }
   std::vector<std::uint64_t> instructions;
   std::vector<std::uint32_t> addresses;  ///< the first store of each instruction that has any

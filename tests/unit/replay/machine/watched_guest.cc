@@ -21,12 +21,12 @@ class Bus final : public Observer {
 
   void read(PhysAddr a, std::uint32_t size, AccessKind, Position) override {
     for (std::uint32_t i = 0; i < size; ++i) {
-      add(BusOp::data_read, a.value + i, *machine_->memory().host(a + i));
+      add(BusOp::data_read, a.low32() + i, *machine_->memory().host(a.plus32(i)));
     }
   }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {
     for (std::uint32_t i = 0; i < bytes.size(); ++i) {
-      add(BusOp::data_write, a.value + i, bytes[i]);
+      add(BusOp::data_write, a.low32() + i, bytes[i]);
     }
   }
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position) override {

@@ -152,9 +152,10 @@ class Caching final : public Observer {
 
  private:
   struct Note final : BlockNote {
-    Note(const Caching* o, std::uint32_t l, std::uint32_t c) : owner(o), linear(l), count(c) {}
+    Note(const Caching* o, LinearAddr l, std::uint32_t c) : owner(o), linear(l), count(c) {}
     const Caching* owner;
-    std::uint32_t linear, count;
+    LinearAddr linear;
+    std::uint32_t count;
   };
 };
 

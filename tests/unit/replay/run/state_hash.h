@@ -33,9 +33,9 @@ inline std::string state_hash(const CpuState& cpu, const Memory& memory) {
       continue;
     }
     for (std::uint32_t i = 0; i < kPageSize; ++i) {
-      const auto byte = memory.defined_byte(first + i);
+      const auto byte = memory.defined_byte(first.plus32(i));
       if (!byte) continue;
-      const std::uint32_t place[2] = {first.value + i, *byte};
+      const std::uint32_t place[2] = {first.low32() + i, *byte};
       add(place, sizeof place);
     }
   }

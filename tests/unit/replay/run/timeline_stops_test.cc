@@ -54,7 +54,7 @@ class Accesses final : public Observer {
 
  private:
   Moment at(Position now) const { return {deliveries_, now}; }
-  LinearAddr next() const { return LinearAddr{machine_->next_linear()}; }
+  LinearAddr next() const { return machine_->next_linear(); }
   void add(Access access) {
     access.delivered = in_delivery_;
     if (in_delivery_) access.at = before_delivery_;
@@ -193,7 +193,7 @@ TEST_F(TimelineStops, ABranchMayBeChangedAndLeavesNothing) {
   state.gpr[kEax] ^= 0x1234;
   timeline.change_registers(state);
   EXPECT_TRUE(timeline.registers() == state);
-  const auto at = timeline.machine().find(LinearAddr{timeline.machine().next_linear()});
+  const auto at = timeline.machine().find(timeline.machine().next_linear());
   ASSERT_TRUE(at.has_value());
   const std::uint8_t changed = static_cast<std::uint8_t>(*timeline.memory().defined_byte(*at) ^ 1);
   timeline.change_memory(*at, {&changed, 1});

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 struct Trace final : Observer {
   std::vector<std::uint64_t> words;
   void instruction(const ExecutedInstruction& e, Position now) override {
-    words.push_back(std::uint64_t{e.linear} << 32 | e.info->length << 16 | e.ea_count);
-    for (unsigned i = 0; i < e.ea_count; ++i) words.push_back(e.ea[i]);
+    words.push_back(e.linear.value << 32 | e.info->length << 16 | e.ea_count);
+    for (unsigned i = 0; i < e.ea_count; ++i) words.push_back(e.ea[i].low32());
     words.push_back(now.instruction << 8 | now.iteration);
   }
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind, Position) override {

@@ -23,7 +23,7 @@ class BranchMatcherTest : public testing::Test {
     info.control_flow = branches;
     ExecutedInstruction e;
     e.info = &info;
-    e.linear = linear;
+    e.linear = LinearAddr{linear};
     e.eip = linear - 0x10000;
     return branches_.observe(e, {now_++, 0}, result_);
   }

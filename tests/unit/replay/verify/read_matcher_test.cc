@@ -83,16 +83,16 @@ TEST_F(ReadMatcherTest, OfAnOperandWhoseSecondPageFaultsTheFirstPartMayBeRead) {
     begin(CacheForm::none);
     if (on_bus) matcher_->expect(counted(BusOp::data_read, 0x1ffd, 3, 0));
     matcher_->read(PhysAddr{0x1ffd}, 3, AccessKind::data, memory());
-    matcher_->page_fault(0xb7fd8000);
+    matcher_->page_fault(LinearAddr{0xb7fd8000});
     EXPECT_TRUE(agrees());
   }
   begin(CacheForm::none);
   matcher_->read(PhysAddr{0x1ff0}, 4, AccessKind::data, memory());
-  matcher_->page_fault(0xb7fd8000);
+  matcher_->page_fault(LinearAddr{0xb7fd8000});
   EXPECT_FALSE(agrees()) << "not the end of a page";
   begin(CacheForm::none);
   matcher_->read(PhysAddr{0x1ffd}, 3, AccessKind::data, memory());
-  matcher_->page_fault(0xb7fd8004);
+  matcher_->page_fault(LinearAddr{0xb7fd8004});
   EXPECT_FALSE(agrees()) << "another operand faults";
 }
 

@@ -74,7 +74,7 @@ class Bus final : public Observer {
       show(op, a, size, now);
       return;
     }
-    for (std::uint32_t line = a.value / kLineBytes; line <= (a.value + size - 1) / kLineBytes;
+    for (std::uint32_t line = a.low32() / kLineBytes; line <= (a.low32() + size - 1) / kLineBytes;
          ++line) {
       if (lines_.insert(line).second) show(op, PhysAddr{line * kLineBytes}, kLineBytes, now);
     }
@@ -240,7 +240,7 @@ TEST_P(RepeatComparison, FindsALineThatHoldsSomethingElse) {
   show(guest_of({0xf3, 0xa5}));
   const BusTransaction& fill = bus_.evidence[middle(BusOp::data_read)];
   ExternalWrite& w = guest_.recording.external_writes.emplace_back();
-  w.address = fill.address + 4;
+  w.address = fill.address.plus32(4);
   w.data = {0x5a, 0x5a};
   w.transaction = fill.index;
   w.position_known = true;
@@ -276,7 +276,7 @@ class Taker final : public BlockJudge {
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
              Position now) override {
     if (kind != AccessKind::data || now.instruction != kRepeat) return;
-    std::uint32_t at = a.value;
+    std::uint32_t at = a.low32();
     for (const std::uint8_t byte : bytes) stores.push_back({at++, byte});
   }
   void instruction(const ExecutedInstruction&, Position now) override {

@@ -188,7 +188,7 @@ TEST(DecodedInstruction, ReadModifyWriteReadsFirstAndWritesLast) {
   EXPECT_FALSE(list[0].write);
   EXPECT_TRUE(list[1].write);
   EXPECT_EQ(list[1].size, 8);
-  EXPECT_EQ(list[1].linear, 0xd000000u + 0x60060060u);
+  EXPECT_EQ(list[1].linear, LinearAddr{0xd000000u + 0x60060060u});
 }
 
 TEST(DecodedInstruction, PushOfASegmentRegisterWritesTwoBytesOfItsSlot) {
@@ -216,7 +216,7 @@ TEST(DecodedInstruction, KtEffectiveAddressesFollowTheReportsTable) {
     const DecodedInstruction info = decode(bytes);
     Offsets list;
     for (unsigned i = 0; i < kt_ea_count(info, r.gpr.data()); ++i) {
-      list.push_back(kt_address(info, i, 0x1000, r.gpr.data(), r.bases.data(), true));
+      list.push_back(kt_address(info, i, 0x1000, r.gpr.data(), r.bases.data(), true).low32());
     }
     return list;
   };

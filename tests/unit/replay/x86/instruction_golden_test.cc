@@ -186,7 +186,7 @@ class GoldenComparison {
                       const MemoryOperand& operand = info_.operands[access.operand];
                       if (access.write && operand.conditional_write && !writes_happen) return;
                       for (std::uint32_t i = 0; i < access.size; ++i) {
-                        list.push_back({access.linear + i, access.write});
+                        list.push_back({access.linear.plus32(i).low32(), access.write});
                       }
                     });
   }

@@ -42,7 +42,7 @@ std::vector<AccessByte> predicted(const DecodedInstruction& info, const Register
     for_each_access(info, gpr.data(), before.bases.data(), false, [&](const DataAccess& access) {
       if (access.write && info.operands[access.operand].conditional_write && !writes_happen) return;
       for (std::uint32_t i = 0; i < access.size; ++i) {
-        bytes.push_back({(access.linear + i) & 0xffffff, access.write});
+        bytes.push_back({access.linear.plus32(i).low32() & 0xffffff, access.write});
       }
     });
     const int step = (before.flags & 0x400) != 0 ? -info.operand_bytes : info.operand_bytes;

@@ -78,7 +78,7 @@ TEST(UndefinedFlags, BringBackWhatA80286LeftInEveryRecordedTest) {
       std::uint32_t memory = 0;
       if (info.operand_count > 0) {
         const std::uint32_t linear =
-            operand_linear(info.operands[0], before.gpr.data(), before.bases.data(), false);
+            operand_linear(info.operands[0], before.gpr.data(), before.bases.data(), false).low32();
         inputs.memory = value_at(test::memory_before(one), linear, info.operands[0].size);
         memory = value_at(test::memory_after(one), linear, info.operands[0].size);
       }
