@@ -271,7 +271,7 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
     text += fmt::format("  {} at instruction {}, {} bytes at physical {:08x}\n", by,
                         position_text(stop.hit->at.position), stop.hit->size,
                         stop.hit->address.value);
-    text += "  " + next_instruction_text() + "\n";
+    if (!stop.hit->outside) text += "  " + next_instruction_text() + "\n";
     text += "  before: " + bytes_text(held()) + "\n";
     timeline.step();
     text += "  after:  " + bytes_text(held()) + "\n";
