@@ -36,12 +36,18 @@ void for_each_page(LinearAddr address, std::size_t size, F&& visit) {
 DebugTarget::DebugTarget(const RecordingFile& file, ComparisonPolicy policy, bool check)
     : file_(file),
       timeline_(file, nullptr, timeline_options(std::move(policy), check)),
-      register_file_(file.recording().initial.model) {}
+      register_file_(file.recording().initial.model),
+      known_registers_(file.recording()) {}
 
 // ---------------------------------------------------------------------------------------------
 // To look at
 
-RegisterView DebugTarget::registers() const { return {timeline_.registers(), timeline_.moment()}; }
+RegisterView DebugTarget::registers() const {
+  RegisterView view{timeline_.registers(), timeline_.moment()};
+  // What a branch has set is known there already.
+  if (!forked()) known_registers_.settle(view.cpu, view.moment);
+  return view;
+}
 
 std::vector<std::uint8_t> DebugTarget::read(LinearAddr address, std::size_t size) const {
   std::vector<std::uint8_t> bytes;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "debugger/target/known_registers.h"
 #include "debugger/target/register_file.h"
 #include "events/archive/recording_file.h"
 #include "replay/run/replay_timeline.h"
@@ -95,6 +96,7 @@ class DebugTarget {
   const RecordingFile& file_;
   ReplayTimeline timeline_;
   RegisterFile register_file_;
+  KnownRegisters known_registers_;
   std::vector<Inserted> inserted_;
 };
 
