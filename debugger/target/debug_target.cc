@@ -1,6 +1,7 @@
 #include "debugger/target/debug_target.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "formats/io/error.h"
 
@@ -44,8 +45,8 @@ DebugTarget::DebugTarget(const RecordingFile& file, ComparisonPolicy policy, boo
 
 RegisterView DebugTarget::registers() const {
   RegisterView view{timeline_.registers(), timeline_.moment()};
-  // What a branch has set is known there already.
-  if (!forked()) known_registers_.settle(view.cpu, view.moment);
+  known_registers_.settle(view.cpu, view.moment);
+  for (const std::string& name : set_in_branch_) std::erase(view.cpu.unknown, name);
   return view;
 }
 
@@ -189,12 +190,16 @@ void DebugTarget::fork() {
 
 void DebugTarget::join() {
   if (forked()) timeline_.end_branch();
+  set_in_branch_.clear();
 }
 
 bool DebugTarget::set_register(std::size_t number, std::span<const std::uint8_t> value) {
   CITCAT_ASSERT(forked());
   CpuState cpu = timeline_.registers();
+  const std::vector<std::string> unknown = cpu.unknown;
   if (!register_file_.set(number, value, cpu)) return false;
+  std::copy_if(unknown.begin(), unknown.end(), std::back_inserter(set_in_branch_),
+               [&](const std::string& name) { return !is_unknown(cpu, name); });
   timeline_.change_registers(cpu);
   return true;
 }

@@ -98,6 +98,7 @@ class DebugTarget {
   RegisterFile register_file_;
   KnownRegisters known_registers_;
   std::vector<Inserted> inserted_;
+  std::vector<std::string> set_in_branch_;  ///< registers that nobody knew
 };
 
 }  // namespace citcat
