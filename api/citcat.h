@@ -12,9 +12,10 @@
    recording too. One trace is one thread's at a time: what two of them do with it must not overlap.
    The text of citcat_error(NULL) is the calling thread's own.
 
-   The process stays the caller's. The library installs no signal handler, ends nothing and writes
-   nothing to the standard streams; without memory a call fails. NULL where a trace or a record is
-   expected is an error too. After fork() the child may open traces of its own. */
+   The process stays the caller's. The library installs no signal handler and ends nothing: without
+   memory a call fails, though Unicorn may then say so on the standard error output, and its memory
+   is not given back. NULL where a trace or a record is expected is an error too. After fork() the
+   child may open traces of its own. */
 #ifndef CITCAT_H
 #define CITCAT_H
 

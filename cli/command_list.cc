@@ -27,14 +27,15 @@ extern const Command kPlaceCommand;
 extern const Command kExplainCommand;
 extern const Command kViewCommand;
 extern const Command kRepCommand;
+extern const Command kDebugCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
-      &kRecordCommand, &kImportCommand, &kReplayCommand, &kMergeCommand,      &kCatCommand,
-      &kAnalyzeCommand, &kCountCommand, &kBpredCommand,  &kCacheCommand,      &kViewCommand,
-      &kRepCommand,    &kVerifyCommand, &kInfoCommand,   &kDumpCommand,       &kConvertCommand,
-      &kLintCommand,   &kCheckCommand,  &kRepairCommand, &kSlimCommand,       &kCheckpointCommand,
-      &kPlaceCommand,  &kExplainCommand,
+      &kRecordCommand,  &kImportCommand,  &kReplayCommand, &kMergeCommand, &kCatCommand,
+      &kAnalyzeCommand, &kCountCommand,   &kBpredCommand,  &kCacheCommand, &kViewCommand,
+      &kRepCommand,     &kVerifyCommand,  &kInfoCommand,   &kDumpCommand,  &kConvertCommand,
+      &kLintCommand,    &kCheckCommand,   &kRepairCommand, &kSlimCommand,  &kCheckpointCommand,
+      &kPlaceCommand,   &kExplainCommand, &kDebugCommand,
   };
   return commands;
 }

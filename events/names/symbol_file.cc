@@ -113,7 +113,7 @@ SymbolFileName parse_symbol_file_name(const std::string& name) {
   return result;
 }
 
-std::vector<SymbolModule> load_symbols(const SymbolFileName& file) {
+std::vector<SymbolModule> load_symbol_file(const SymbolFileName& file) {
   std::vector<SymbolModule> modules = load(file);
   for (SymbolModule& module : modules) module.process = file.process;
   return modules;
@@ -122,7 +122,7 @@ std::vector<SymbolModule> load_symbols(const SymbolFileName& file) {
 std::vector<SymbolModule> load_symbols(const std::vector<std::string>& names) {
   std::vector<SymbolModule> modules;
   for (const std::string& name : names) {
-    for (SymbolModule& module : load_symbols(parse_symbol_file_name(name))) {
+    for (SymbolModule& module : load_symbol_file(parse_symbol_file_name(name))) {
       modules.push_back(std::move(module));
     }
   }
@@ -136,7 +136,7 @@ std::string find_kernel_symbols(const std::string& kernel) {
   for (const std::string& file :
        {kernel, (path.parent_path() / ("System.map" + version)).string()}) {
     try {
-      if (!load_symbols(SymbolFileName{file, std::nullopt, {}}).empty()) return file;
+      if (!load_symbol_file(SymbolFileName{file, std::nullopt, {}}).empty()) return file;
     } catch (const Error&) {
       // It has none that could be handed over.
     }

@@ -26,13 +26,13 @@ SymbolFileName parse_symbol_file_name(const std::string& name);
 ///
 /// Throws FormatError for what is none of these, IoError, and UsageError for a base that is missing
 /// or makes no sense.
-std::vector<SymbolModule> load_symbols(const SymbolFileName& file);
+std::vector<SymbolModule> load_symbol_file(const SymbolFileName& file);
 /// The modules of several files, named as parse_symbol_file_name() says.
 std::vector<SymbolModule> load_symbols(const std::vector<std::string>& names);
 
-/// The file that has the names of the kernel that a boot loader takes from `kernel`: that file itself, or
-/// the System.map that belongs to it and lies beside it, as distributions name the two ("vmlinuz-6.1",
-/// "System.map-6.1"). Empty where neither has any, or cannot be read.
+/// The file that has the names of the kernel that a boot loader takes from `kernel`: that file
+/// itself, or the System.map that belongs to it and lies beside it, as distributions name the two
+/// ("vmlinuz-6.1", "System.map-6.1"). Empty where neither has any, or cannot be read.
 std::string find_kernel_symbols(const std::string& kernel);
 
 }  // namespace citcat

@@ -115,6 +115,9 @@ class Machine {
   /// Linear address of the instruction that the position names: the next one, or the one at which
   /// run() was left by an exception.
   LinearAddr next_linear() const;
+  /// Where a linear address lies for the supervisor just now, looked up without any effect; nullopt
+  /// where nothing is mapped, or no evidence tells.
+  std::optional<PhysAddr> find(LinearAddr address) const;
   /// How often page tables are read; what the guest sees is the same.
   void set_walk_policy(WalkPolicy policy) { cpu_.mmu.set_walk_policy(policy); }
   void set_polling(bool on) { cpu_.polling = on; }

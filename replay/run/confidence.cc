@@ -150,11 +150,11 @@ Confidence::Set Confidence::registers(std::uint32_t which) const {
 
 const InstructionFlow& Confidence::flow(const ExecutedInstruction& e) {
   const std::span<const std::uint8_t> code(e.info->bytes.data(), e.info->length);
-  const std::uint64_t hash = hash64(code);
+  const std::uint64_t hash = hash64(code) + static_cast<std::uint64_t>(bits_);
   auto& [kept, flow] = flows_[e.physical.low32()];
   if (kept != hash) {
     kept = hash;
-    flow = instruction_flow(code, e.info->bits32 ? 32 : 16);
+    flow = instruction_flow(code, bits_);
   }
   return flow;
 }
@@ -170,6 +170,7 @@ void Confidence::begin(Position now) {
 
 void Confidence::fetch(PhysAddr a, std::uint32_t size, Position now) {
   begin(now);
+  bits_ = (machine_->engine().hflags() & kHfCs32) != 0 ? 32 : 16;
   for (std::uint32_t i = 0; i < size; ++i) {
     code_ = sets_.unite(code_, byte(machine_->memory().captured(a.plus32(i))));
   }

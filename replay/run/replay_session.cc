@@ -68,7 +68,11 @@ void ReplaySession::set_up(bool plain) {
   const Recording& recording = file_.recording();
   replayer_.reset();
   Listeners listeners;
-  if (options_.check) add_comparison(plain, listeners);
+  if (options_.check) {
+    add_comparison(plain, listeners);
+  } else if (options_.judge != nullptr) {
+    listeners.add(*options_.judge);
+  }
   if (options_.start) {
     adoptions_ = options_.checkpoints->adoptions_from(*options_.start);
   } else if (options_.verified) {
@@ -78,6 +82,8 @@ void ReplaySession::set_up(bool plain) {
       throw UsageError("--strict: this recording keeps results that were taken over from the bus");
     }
     adoptions_ = std::make_unique<Adoptions>(recording.adoptions, Position{});
+  } else if (options_.rewindable && !options_.check) {
+    adoptions_ = std::make_unique<Adoptions>(std::vector<Adoption>{}, Position{});
   }
   if (adoptions_) listeners.add(*adoptions_);
   if (observer_ != nullptr) listeners.add(*observer_);
@@ -122,6 +128,12 @@ void ReplaySession::go_to(const Checkpoints::Start& start, std::uint64_t to) {
   if (adoptions_) adoptions_->go_to(Position{start.instruction, 0});
   options_.checkpoints->restore(start, *replayer_, &loaded_);
   passed_ = start;
+}
+
+void ReplaySession::take_over(std::vector<Adoption> adoptions) {
+  CITCAT_ASSERT(adoptions_ && !options_.start);
+  adoptions_->set(std::move(adoptions));
+  adoptions_->go_to(position());
 }
 
 std::uint64_t ReplaySession::to() const {

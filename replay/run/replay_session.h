@@ -48,6 +48,8 @@ struct SessionOptions {
   /// checkpoint() and restore() are going to be used: evidence that was read is kept, and final
   /// memory is not compared. Not with `plain_first` or `cache`.
   bool rewindable = false;
+  /// Sits where the evidence would be compared, in a session without comparison; may be null.
+  BlockJudge* judge = nullptr;
 };
 
 class ReplaySession {
@@ -80,12 +82,21 @@ class ReplaySession {
   Checkpoint checkpoint() const;
   /// Of this session. The observer is not told.
   void restore(const Checkpoint& checkpoint);
+  /// As Replayer::step(); of a session without comparison.
+  ReplayReport step() { return replayer_->step(); }
+  /// What a comparison of the same run has taken over from the bus so far, in the order of
+  /// positions: it is made here, too, from the place on where the replay stands. Of a session
+  /// without comparison that begins at the beginning.
+  void take_over(std::vector<Adoption> adoptions);
   /// What run() would have returned after run_to() gave `report` and there is no more to replay.
   ReplayReport end(ReplayReport report);
   /// The first instruction that is not going to be replayed, as far as is known.
   std::uint64_t to() const;
   const Replayer& replayer() const { return *replayer_; }
   const Machine& machine() const { return replayer_->machine(); }
+  /// For who changes what the replay computes on (registers by restore(), memory here), and no
+  /// longer asks it for the run that was recorded.
+  Memory& memory_to_change() { return replayer_->machine().memory(); }
   Position position() const { return replayer_->machine().position(); }
   /// Compares final memory after run(). A captured final image may be younger than the last
   /// transaction on the bus: the replay then goes on, as long as nothing happens that the bus would

@@ -1,6 +1,7 @@
 #include "replay/run/replay_timeline.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "formats/io/error.h"
@@ -13,117 +14,405 @@ namespace {
 /// milliseconds, as long as one to two million instructions.
 constexpr std::uint64_t kWorthwhile = std::uint64_t{1} << 22;
 
+/// Checkpoints where one has been lately: so many, and no more frames.
+constexpr std::size_t kNear = 48, kNearFrames = 50'000;
+/// How far before a place they are laid, in instructions.
+constexpr std::uint64_t kNearDistances[] = {std::uint64_t{1} << 15, std::uint64_t{1} << 8};
+
+/// Lengths of what is searched through at once, in instructions: short at first, because what is
+/// looked for is often near.
+constexpr std::uint64_t kFirstSlice = std::uint64_t{1} << 14,
+                        kLongestSlice = std::uint64_t{1} << 20;
+
+/// What is compared before anybody wants to see it, in instructions.
+constexpr std::uint64_t kAhead = std::uint64_t{1} << 14;
+
+/// Of a REP more iterations than these are not gone through one by one.
+constexpr std::uint32_t kManyIterations = 8;
+
+Position boundary_before(Position at) {
+  if (at == Position{}) return at;
+  return at.iteration != 0 ? Position{at.instruction, at.iteration - 1}
+                           : Position{at.instruction - 1, 0};
+}
+
+/// The bound before which a moment is the last.
+Moment behind(Moment moment) {
+  ++moment.position.iteration;
+  return moment;
+}
+
 }  // namespace
 
 ReplayTimeline::ReplayTimeline(const RecordingFile& file, Observer* observer,
                                TimelineOptions options)
-    : options_(options), checkpoints_(file) {
+    : options_(std::move(options)),
+      checkpoints_(file),
+      laid_(options_.max_frames),
+      near_(kNearFrames) {
   if (options_.every == 0)
     throw UsageError("a timeline needs a spacing of an instruction at least");
   SessionOptions session;
-  session.check = options_.check;
+  session.check = false;
   session.policy = options_.policy;
   session.rewindable = true;
+  session.judge = &judge_;
+  session.progress = options_.progress;
   if (options_.use_checkpoints && !options_.check) {
     starts_ = checkpoints_.longest_series(options_.policy.strict);
   }
   if (!starts_.empty()) session.start = starts_.front();
   session.checkpoints = &checkpoints_;
   session_.emplace(file, observer, std::move(session));
-  lay();
+  laid_.lay(session_->replayer());
+  if (!options_.check) return;
+  VerifiedFront::Options front;
+  front.policy = options_.policy;
+  front.every = options_.every;
+  front.passed = [this](const Replayer& replayer) {
+    if (laid_.lay(replayer)) front_->set_every(options_.every *= 2);
+  };
+  front.over_again = [this] {
+    laid_.clear();
+    near_.clear();
+    over_again_ = true;
+  };
+  front.progress = options_.progress;
+  front_.emplace(file, std::move(front));
 }
 
-/// Keeps where the replay stands.
-void ReplayTimeline::lay() {
-  if (!laid_.emplace(position(), session_->checkpoint()).second) return;
-  frames_ += laid_.at(position()).replayer.machine.pages.size();
-  while (frames_ > options_.max_frames && laid_.size() > 2) {
-    // Every other one goes, but for the beginning.
-    options_.every *= 2;
-    bool goes = false;
-    std::erase_if(laid_, [&](const auto& item) {
-      const bool erased = std::exchange(goes, !goes);
-      if (erased) frames_ -= item.second.replayer.machine.pages.size();
-      return erased;
-    });
+// ---------------------------------------------------------------------------------------------
+// Where one can begin
+
+/// The last of the archive's checkpoints before the instruction; null where there is none. Strictly
+/// before, as in Checkpoints::start_for(); the first is the beginning.
+const Checkpoints::Start* ReplayTimeline::stored_before(std::uint64_t instruction) const {
+  if (starts_.empty() || in_branch()) return nullptr;
+  const auto later = std::partition_point(
+      std::next(starts_.begin()), starts_.end(),
+      [&](const Checkpoints::Start& s) { return s.instruction < instruction; });
+  return &*std::prev(later);
+}
+
+void ReplayTimeline::restore(const Replayer::Checkpoint& checkpoint) {
+  ReplaySession::Checkpoint c{checkpoint, std::nullopt, 0, std::nullopt};
+  const Checkpoints::Start* const passed =
+      stored_before(checkpoint.machine.position.instruction + 1);
+  if (passed != nullptr) c.passed = *passed;
+  session_->restore(c);
+}
+
+/// Goes to the last of these places, or stays where that is nearer and allowed.
+void ReplayTimeline::begin_at(std::optional<Moment> laid, std::optional<Moment> near,
+                              const Checkpoints::Start* stored, bool may_stay) {
+  const bool is_near = near && (!laid || *near > *laid);
+  const std::optional<Moment> kept = is_near ? near : laid;
+  const std::uint64_t stored_at = stored != nullptr ? stored->instruction : 0;
+  const bool nearer = !kept || moment() >= *kept;
+  const bool diverged = report_.end == ReplayReport::End::diverged;
+  report_ = {};
+  if (may_stay && !diverged && nearer && position().instruction >= stored_at) return;
+  if (stored != nullptr && (!kept || stored_at > kept->position.instruction)) {
+    return session_->go_to(*stored, ~std::uint64_t{0});
   }
+  CITCAT_ASSERT(kept.has_value());
+  restore((is_near ? near_ : laid_).at(*kept));
 }
 
-/// Goes to the last place that is kept at or before `to`; stays where that is nearer.
-void ReplayTimeline::go_before(Position to) {
-  const Position here = position();
-  const bool ahead = here <= to && report_.end != ReplayReport::End::diverged;
-  const auto behind = laid_.upper_bound(to);
-  const Position laid = std::prev(behind)->first;
-  // Strictly before, as in Checkpoints::start_for(); the first is the beginning.
-  const auto start = std::partition_point(
-      starts_.begin(), starts_.end(),
-      [to](const Checkpoints::Start& s) { return !s.ordinal || s.instruction < to.instruction; });
-  const Position stored{starts_.empty() ? 0 : std::prev(start)->instruction, 0};
-  if (ahead && here >= laid && here >= stored) return;
-  if (stored > laid) return session_->go_to(*std::prev(start), ~std::uint64_t{0});
-  session_->restore(std::prev(behind)->second);
+// ---------------------------------------------------------------------------------------------
+// One way
+
+/// Has the run compared up to `to`, where that is wanted.
+void ReplayTimeline::know(Position to) {
+  if (!front_ || front_->ended() || in_branch()) return;
+  const std::uint64_t ahead = std::min(to.instruction, ~kAhead);
+  front_->advance({(ahead / kAhead + 1) * kAhead, 0});
+  if (front_->adoptions().size() != adopted_) {
+    adopted_ = front_->adoptions().size();
+    session_->take_over(front_->adoptions());
+  }
+  if (front_->ended()) {
+    divergence_ = front_->divergence();
+    end_ = divergence_ ? std::min(divergence_->position, front_->position()) : front_->position();
+  }
+  if (!std::exchange(over_again_, false)) return;
+  // What the first comparison did not take over may be missing here.
+  const Moment here = moment();
+  restore(laid_.first());
+  if (here != Moment{}) go_to_last_before(behind(here));
+}
+
+/// The run ends here, as the last report says.
+void ReplayTimeline::note_end() {
+  if (report_.divergence) divergence_ = report_.divergence;
+  const Moment here = moment();
+  end_ = here.position;
+  // An instruction that was begun is left again.
+  if (report_.divergence) go_to_last_before(behind(here));
 }
 
 /// Goes on to `to`; false where the run ends before.
 bool ReplayTimeline::run_to(Position to) {
-  while (position() < to) {
+  know(to);
+  const Position last = end_ ? std::min(to, *end_) : to;
+  while (position() < last) {
     const std::uint64_t next = (position().instruction / options_.every + 1) * options_.every;
-    const Position stop = std::min(to, Position{next, 0});
+    const Position stop = front_ ? last : std::min(last, Position{next, 0});
     const Moment before = moment();
     report_ = session_->run_to(stop);
-    if (report_.end == ReplayReport::End::diverged || position() < stop) return false;
-    if (moment() == before) return false;
-    if (position() == Position{next, 0}) lay();
+    if (report_.end == ReplayReport::End::diverged || position() < stop || moment() == before) {
+      if (!end_) note_end();
+      break;
+    }
+    if (!front_ && position() == Position{next, 0} && laid_.lay(session_->replayer())) {
+      options_.every *= 2;
+    }
   }
-  return true;
+  return position() >= to;
+}
+
+/// False where there is nothing further.
+bool ReplayTimeline::go_one_further() {
+  know({position().instruction + 1, 0});
+  if (end_ && position() >= *end_) return false;
+  const Moment before = moment();
+  report_ = session_->step();
+  return report_.end != ReplayReport::End::diverged && moment() != before;
 }
 
 ReplayReport ReplayTimeline::seek(Position to) {
-  go_before(to);
-  report_ = {};
-  if (position() < to) {
-    run_to(to);
+  know(to);
+  if (to.instruction == 0) {
+    restore(laid_.first());
+    report_ = {};
   } else {
+    begin_at(laid_.before_instruction(to.instruction), near_.before_instruction(to.instruction),
+             stored_before(to.instruction), position().instruction < to.instruction);
+  }
+  if (!run_to(to) && divergence_) {
+    report_.end = ReplayReport::End::diverged;
+    report_.divergence = divergence_;
+  } else if (position() == Position{}) {
     report_ = session_->run_to(position());
   }
   return report_;
 }
 
 bool ReplayTimeline::step() {
-  const Moment before = moment();
-  report_ = session_->run_to({before.position.instruction, before.position.iteration + 1});
-  return report_.end != ReplayReport::End::diverged && moment() != before;
+  if (go_one_further()) return true;
+  const bool diverged = report_.end == ReplayReport::End::diverged;
+  if (!end_) note_end();
+  if (diverged && divergence_) report_.divergence = divergence_;
+  return false;
+}
+
+// ---------------------------------------------------------------------------------------------
+// The other way
+
+/// Goes on to `to`, and leaves checkpoints near it for who comes back.
+void ReplayTimeline::approach(Position to) {
+  for (const std::uint64_t distance : kNearDistances) {
+    if (to.instruction < distance + position().instruction + distance) continue;
+    run_to({to.instruction - distance, 0});
+    if (near_.size() >= kNear) near_.clear();
+    near_.lay(session_->replayer());
+  }
+  run_to(to);
+}
+
+/// Within a REP goes as far as it can many iterations at a time, and stays before `bound`.
+void ReplayTimeline::skip_iterations(Moment bound) {
+  Replayer::Checkpoint base = session_->replayer().checkpoint();
+  Moment here = moment();
+  std::uint32_t stride = kManyIterations;
+  while (stride != 0) {
+    Moment there = here;
+    there.position.iteration += stride;
+    run_to(there.position);
+    if (moment() == there && there < bound) {
+      base = session_->replayer().checkpoint();
+      here = there;
+      stride *= 2;
+    } else {
+      restore(base);
+      report_ = {};
+      stride /= 4;
+    }
+  }
+}
+
+/// Goes to the last place before `bound` where the replay can stand; something is before it.
+void ReplayTimeline::go_to_last_before(Moment bound) {
+  begin_at(laid_.before(bound), near_.before(bound), stored_before(bound.position.instruction),
+           moment() < bound);
+  const Position near = boundary_before(bound.position);
+  if (position() < near) approach(near);
+  CITCAT_ASSERT(moment() < bound);
+  Replayer::Checkpoint base = session_->replayer().checkpoint();
+  for (std::uint64_t steps = 0;; ++steps) {
+    if (position().iteration >= kManyIterations) {
+      skip_iterations(bound);
+      base = session_->replayer().checkpoint();
+      steps = 0;
+    }
+    if (go_one_further() && moment() < bound) continue;
+    restore(base);
+    report_ = {};
+    for (; steps != 0; --steps) go_one_further();
+    return;
+  }
 }
 
 bool ReplayTimeline::step_back() {
   const Moment here = moment();
-  const Position at = here.position;
-  if (at == Position{}) return false;
-  // The boundary before is one of the instruction before, which may have been repeated.
-  const Position near = at.iteration != 0 ? Position{at.instruction, at.iteration - 1}
-                                          : Position{at.instruction - 1, 0};
-  seek(near);
-  const ReplaySession::Checkpoint first = session_->checkpoint();
-  std::uint64_t steps = 0;
-  while (moment() != here) {
-    if (!step()) return false;
-    ++steps;
-  }
-  session_->restore(first);
-  for (; steps > 1; --steps) step();
+  if (here == laid_.first_moment()) return false;
+  go_to_last_before(here);
   return true;
 }
 
+// ---------------------------------------------------------------------------------------------
+// To what is looked for
+
+/// Before the instruction, or behind what it accesses.
+void ReplayTimeline::go_to_hit(const StopHit& hit) {
+  go_to_last_before(hit.outside ? hit.at : behind(hit.at));
+}
+
+ReplayTimeline::Stop ReplayTimeline::run_to_stop(const StopSet& stops, const Interrupt& interrupt) {
+  for (std::uint64_t slice = kFirstSlice;; slice = std::min(slice * 4, kLongestSlice)) {
+    if (interrupt && interrupt()) return {Stop::Why::interrupted};
+    const Moment from = moment();
+    if (near_.size() >= kNear) near_.clear();
+    near_.lay(session_->replayer());
+    const Position to{from.position.instruction + slice, 0};
+    know(to);
+    if (!stops.empty()) judge_.begin({&stops, from, false});
+    const bool goes_on = run_to(to);
+    const std::optional<StopHit> hit = judge_.end();
+    if (hit) {
+      go_to_hit(*hit);
+      if (hit->kind != StopHit::Kind::code) step();
+      return {Stop::Why::hit, hit};
+    }
+    if (!goes_on) return {Stop::Why::end};
+  }
+}
+
+/// Goes on to `bound`, or a little further: several moments may have its position.
+void ReplayTimeline::search_up_to(Moment bound) {
+  constexpr std::uint32_t kIterations = 4096;
+  run_to(bound.position);
+  while (moment() < bound) {
+    const Moment before = moment();
+    if (before.position.iteration != 0) {
+      run_to({before.position.instruction, before.position.iteration + kIterations});
+    }
+    if (moment() == before && !go_one_further()) return;  // the run ends here
+  }
+}
+
+ReplayTimeline::Stop ReplayTimeline::run_back_to_stop(const StopSet& stops,
+                                                      const Interrupt& interrupt) {
+  Moment bound = moment();
+  while (bound != laid_.first_moment()) {
+    if (interrupt && interrupt()) {
+      go_to_last_before(behind(bound));
+      return {Stop::Why::interrupted};
+    }
+    begin_at(laid_.before(bound), near_.before(bound), stored_before(bound.position.instruction),
+             false);
+    const Moment from = moment();
+    if (!stops.empty()) {
+      judge_.begin({&stops, from, true, bound});
+      search_up_to(bound);
+    }
+    if (const std::optional<StopHit> hit = judge_.end()) {
+      go_to_hit(*hit);
+      return {Stop::Why::hit, hit};
+    }
+    bound = from;
+  }
+  restore(laid_.first());
+  report_ = {};
+  return {Stop::Why::end};
+}
+
+bool ReplayTimeline::tell(Position from, Moment to, Observer& observer, bool each,
+                          const Interrupt& interrupt) {
+  const std::size_t here = mark();
+  if (in_branch()) {
+    restore(laid_.first());
+  } else {
+    seek(boundary_before(from));
+  }
+  judge_.tell(&observer, from, each);
+  bool whole = true;
+  for (bool goes_on = true; whole && goes_on && position() < to.position;) {
+    const Position next{position().instruction + kLongestSlice, 0};
+    goes_on = run_to(std::min(to.position, next));
+    whole = !(interrupt && interrupt());
+  }
+  if (whole) search_up_to(to);
+  judge_.tell(nullptr, {}, false);
+  return_to(here);
+  forget(here);
+  return whole;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Branches
+
+/// What was known of the run means nothing for the one that begins here.
+void ReplayTimeline::begin_anew_here() {
+  laid_ = LaidCheckpoints(options_.max_frames);
+  near_ = LaidCheckpoints(kNearFrames);
+  laid_.lay(session_->replayer());
+  end_.reset();
+  divergence_.reset();
+  report_ = {};
+}
+
+void ReplayTimeline::begin_branch() {
+  CITCAT_ASSERT(!in_branch());
+  aside_ = Aside{std::move(laid_), std::move(near_), end_, divergence_, mark()};
+  begin_anew_here();
+}
+
+void ReplayTimeline::end_branch() {
+  CITCAT_ASSERT(in_branch());
+  Aside aside = *std::exchange(aside_, std::nullopt);
+  laid_ = std::move(aside.laid);
+  near_ = std::move(aside.near);
+  end_ = aside.end;
+  divergence_ = std::move(aside.divergence);
+  return_to(aside.mark);
+  forget(aside.mark);
+}
+
+void ReplayTimeline::change_registers(const CpuState& state) {
+  CITCAT_ASSERT(in_branch());
+  Replayer::Checkpoint checkpoint = session_->replayer().checkpoint();
+  checkpoint.machine.cpu = state;
+  checkpoint.machine.smbase = state.smbase;
+  restore(checkpoint);
+  begin_anew_here();
+}
+
+void ReplayTimeline::change_memory(PhysAddr address, std::span<const std::uint8_t> bytes) {
+  CITCAT_ASSERT(in_branch());
+  session_->memory_to_change().store(address, bytes);
+  begin_anew_here();
+}
+
 std::size_t ReplayTimeline::mark() {
-  marks_.emplace(++last_mark_, session_->checkpoint());
+  marks_.emplace(++last_mark_, session_->replayer().checkpoint());
   return last_mark_;
 }
 
 void ReplayTimeline::return_to(std::size_t mark) {
   const auto found = marks_.find(mark);
   if (found == marks_.end()) throw UsageError("there is no such mark");
-  session_->restore(found->second);
+  restore(found->second);
   report_ = {};
   report_.instructions = position().instruction;
 }

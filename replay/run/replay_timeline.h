@@ -4,19 +4,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "events/archive/recording_file.h"
+#include "replay/run/laid_checkpoints.h"
 #include "replay/run/replay_session.h"
+#include "replay/run/stop_judge.h"
+#include "replay/run/verified_front.h"
 #include "replay/session/checkpoints.h"
 
 namespace citcat {
 
 struct TimelineOptions {
-  /// Compare with the evidence on the way, wherever one goes; what has agreed once is not compared
-  /// with the digests of an archive without evidence. Slower.
+  /// Compare with the evidence, or with digests in its place: once, before one goes anywhere for the
+  /// first time. What was taken over from the bus then is there whenever one comes again.
   bool check = false;
   ComparisonPolicy policy;
   /// Begin at the archive's checkpoints, whose run was compared when they were taken. Without
@@ -24,63 +30,123 @@ struct TimelineOptions {
   bool use_checkpoints = true;
   /// Instructions between the checkpoints that are laid on the way, in memory; doubled as often as
   /// they hold more than `max_frames` frames of 4 KiB together.
-  std::uint64_t every = std::uint64_t{1} << 16;
-  std::size_t max_frames = 60'000;
+  std::uint64_t every = std::uint64_t{1} << 19;
+  std::size_t max_frames = 150'000;
+  /// Called now and then, with the position of what is replayed; may be empty.
+  std::function<void(Position)> progress;
 };
 
 /// A position is reached with what is delivered there: an interrupt due at it has pushed its frame.
-/// Within a REP an interrupt goes back to position N; of two moments with one position seek() goes
-/// to the first.
+/// Several moments may have one position (Moment); seek() goes to the first, step() and step_back()
+/// go from each to the next.
 class ReplayTimeline {
  public:
   /// `file` must outlive the timeline, as must the observer, which may be null. It is told of what
-  /// is replayed, again wherever one comes a second time. Interrupts must have their places. Throws
-  /// UsageError where the recording does not allow what is asked for.
+  /// is replayed on the way, again wherever one comes a second time. Interrupts must have their places. Throws UsageError where the recording does not
+  /// allow what is asked for.
   ReplayTimeline(const RecordingFile& file, Observer* observer, TimelineOptions options);
   ReplayTimeline(const ReplayTimeline&) = delete;
   ReplayTimeline& operator=(const ReplayTimeline&) = delete;
 
   /// Goes to `to`, or as far towards it as the run goes. Where it diverges on the way it stays
-  /// there.
+  /// before that.
   ReplayReport seek(Position to);
-  /// One instruction or iteration further. False at the end of the run.
+  /// One instruction or iteration further, or to the handler of the fault that the instruction
+  /// raises. False at the end of the run.
   bool step();
   /// Back to before the last one. False at the beginning.
   bool step_back();
 
+  /// What ended a run_to_stop() or run_back_to_stop().
+  struct Stop {
+    enum class Why : std::uint8_t {
+      hit,
+      end,          ///< of the run, or its beginning
+      interrupted,  ///< by who was asked
+    } why = Why::end;
+    std::optional<StopHit> hit = std::nullopt;
+  };
+  /// Asked now and then whether the run is to be interrupted; may be empty.
+  using Interrupt = std::function<bool()>;
+  /// Goes on to where the run meets one of `stops`: before an instruction with a breakpoint, other
+  /// than the one about to run; behind what accesses watched memory.
+  Stop run_to_stop(const StopSet& stops, const Interrupt& interrupt = {});
+  /// Goes back to where the run met one of `stops` last: before the instruction that did.
+  Stop run_back_to_stop(const StopSet& stops, const Interrupt& interrupt = {});
+  /// Replays from `from` to `to` and tells `observer` of what StopJudge::tell() says; then stands
+  /// where it stood. False where it was interrupted.
+  bool tell(Position from, Moment to, Observer& observer, bool each = false,
+            const Interrupt& interrupt = {});
+
+  Moment moment() const { return session_->replayer().moment(); }
   Position position() const { return session_->position(); }
   CpuState registers() const { return session_->machine().save(); }
   const Memory& memory() const { return session_->machine().memory(); }
   const Machine& machine() const { return session_->machine(); }
   /// Of the last move.
   const ReplayReport& report() const { return report_; }
+  /// Where the run is known to end; nullopt as long as nobody was there.
+  std::optional<Position> end() const { return end_; }
+  /// Why it ends there, where that is no regular end.
+  const std::optional<Divergence>& divergence() const { return divergence_; }
 
   /// The moment, to come back to with return_to(), whatever is done in between. Until forget().
   std::size_t mark();
   void return_to(std::size_t mark);
   void forget(std::size_t mark) { marks_.erase(mark); }
 
-  /// Checkpoints in memory.
+  /// From here on the machine may be changed, and goes on with that as long as what was recorded
+  /// of its surroundings fits; back only to the last change. seek() is not for a branch.
+  void begin_branch();
+  /// Comes back to where the branch began.
+  void end_branch();
+  bool in_branch() const { return aside_.has_value(); }
+  // Of a branch.
+  void change_registers(const CpuState& state);
+  /// Within one frame, which must be mapped.
+  void change_memory(PhysAddr address, std::span<const std::uint8_t> bytes);
+
+  /// Checkpoints in memory that were laid on the way.
   std::size_t laid() const { return laid_.size(); }
 
  private:
-  struct Moment {
-    Position position;
-    std::size_t interrupt = 0;  ///< the next one
-    bool operator==(const Moment&) const = default;
-  };
-  Moment moment() const { return {position(), session_->replayer().next_interrupt()}; }
-  void go_before(Position to);
+  const Checkpoints::Start* stored_before(std::uint64_t instruction) const;
+  void restore(const Replayer::Checkpoint& checkpoint);
+  void begin_at(std::optional<Moment> laid, std::optional<Moment> near,
+                const Checkpoints::Start* stored, bool may_stay);
+  void know(Position to);
   bool run_to(Position to);
-  void lay();
+  bool go_one_further();
+  void approach(Position to);
+  void skip_iterations(Moment bound);
+  void go_to_last_before(Moment bound);
+  void go_to_hit(const StopHit& hit);
+  void search_up_to(Moment bound);
+  void note_end();
+  void begin_anew_here();
+
+  /// What belongs to the run that was recorded, while a branch of it runs.
+  struct Aside {
+    LaidCheckpoints laid, near;
+    std::optional<Position> end;
+    std::optional<Divergence> divergence;
+    std::size_t mark = 0;
+  };
 
   TimelineOptions options_;
   Checkpoints checkpoints_;
   std::vector<Checkpoints::Start> starts_;  ///< of the archive, the beginning first; may be empty
+  StopJudge judge_;
   std::optional<ReplaySession> session_;
-  std::map<Position, ReplaySession::Checkpoint> laid_;
-  std::size_t frames_ = 0;  ///< that these hold
-  std::map<std::size_t, ReplaySession::Checkpoint> marks_;
+  LaidCheckpoints laid_;  ///< at multiples of `every`
+  LaidCheckpoints near_;  ///< where one has been lately
+  std::optional<VerifiedFront> front_;
+  std::size_t adopted_ = 0;  ///< of what the front took over, by the session
+  bool over_again_ = false;  ///< the front has begun anew
+  std::optional<Position> end_;
+  std::optional<Divergence> divergence_;
+  std::optional<Aside> aside_;
+  std::map<std::size_t, Replayer::Checkpoint> marks_;
   std::size_t last_mark_ = 0;
   ReplayReport report_;
 };

@@ -93,10 +93,13 @@ Replayer::Replayer(const Recording& recording, const Schedule& schedule, const L
       port_bus_(recording.bus, recording.initial.model),
       port_count_(recording) {
   machine_.load(recording.initial, recording.image);
-  machine_.set_polling(is_anchored(schedule) || options_.watch);
+  machine_.set_polling(must_poll());
 }
 
 Replayer::~Replayer() = default;
+
+/// Whether every boundary is of interest, of any run.
+bool Replayer::must_poll() const { return is_anchored(schedule_) || options_.watch; }
 
 void Replayer::begin_run() {
   machine_.control().clear();
@@ -124,6 +127,20 @@ ReplayReport Replayer::run() {
 ReplayReport Replayer::run_to(Position to) {
   to_ = to;
   return run();
+}
+
+ReplayReport Replayer::step() {
+  to_ = {kEndless, 0};
+  stepping_from_ = moment();
+  machine_.set_polling(true);
+  const ReplayReport report = run();
+  machine_.set_polling(must_poll());
+  stepping_from_.reset();
+  return report;
+}
+
+Moment Replayer::moment() const {
+  return {tally_->interrupts + tally_->exceptions, machine_.position()};
 }
 
 Replayer::Checkpoint Replayer::checkpoint() const {
@@ -187,8 +204,7 @@ void Replayer::loop() {
   const Position end = std::min(to_, Position{recording_.instructions.value_or(kEndless), 0});
   std::uint64_t next_report = options_.progress_interval;
   for (;;) {
-    while (apply_due()) {
-    }
+    apply_all_due();
     const Position now = machine_.position();
     if (ended_) return;
     if (machine_.shut_down() || now >= end) return;
@@ -204,11 +220,18 @@ void Replayer::loop() {
     Position stop = next_stop();
     if (options_.progress) stop = std::min(stop, Position{next_report, 0});
     if (!machine_.run(stop)) return;
-    if (std::exchange(watch_stopped_, false)) return;
+    const bool stepped = stepping_from_ && moment() != *stepping_from_;
+    if (stepped) apply_all_due();
+    if (std::exchange(watch_stopped_, false) || stepped) return;
     if (options_.progress && machine_.position().instruction >= next_report) {
       next_report = machine_.position().instruction + options_.progress_interval;
       if (!options_.progress(machine_.position())) return;
     }
+  }
+}
+
+void Replayer::apply_all_due() {
+  while (apply_due()) {
   }
 }
 
@@ -231,7 +254,8 @@ bool Replayer::external_write_is_due() const {
 
 bool Replayer::wants_stop(Position next) {
   if (external_write_is_due()) return true;
-  watch_stopped_ = options_.watch && options_.watch(next);
+  watch_stopped_ = stepping_from_ ? moment() != *stepping_from_
+                                  : options_.watch && options_.watch(next);
   return watch_stopped_;
 }
 

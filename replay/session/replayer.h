@@ -12,6 +12,7 @@
 #include "events/port_transfers.h"
 #include "events/recording.h"
 #include "replay/machine/machine.h"
+#include "replay/session/moment.h"
 
 namespace citcat {
 
@@ -82,6 +83,11 @@ class Replayer final : private Environment {
   ReplayReport run_to(std::uint64_t to) { return run_to(Position{to, 0}); }
   /// The same, up to a boundary between two iterations.
   ReplayReport run_to(Position to);
+  /// The same, up to the next place where the replay can stand: behind one instruction or
+  /// iteration, or at the first instruction of the handler of a fault.
+  ReplayReport step();
+  /// Where the replay stands between two calls of run(), with what is due there delivered.
+  Moment moment() const;
 
   /// The replay between two calls of run(), to come back to: machine, memory and how far the
   /// schedule has been used. Listeners keep their own state.
@@ -121,6 +127,8 @@ class Replayer final : private Environment {
 
   void begin_run();
   void loop();
+  void apply_all_due();
+  bool must_poll() const;
   Position next_stop() const;
   bool apply_due();
   bool interrupt_is_due() const;
@@ -143,7 +151,8 @@ class Replayer final : private Environment {
   PortBus port_bus_;
   PortCount port_count_;
   std::uint64_t io_done_ = 0;   ///< as BusAnchor::io
-  bool watch_stopped_ = false;  ///< options_.watch asked for it
+  bool watch_stopped_ = false;  ///< options_.watch, or step(), asked for it
+  std::optional<Moment> stepping_from_;  ///< within step()
   bool ended_ = false;          ///< the run, within a delivery
 };
 

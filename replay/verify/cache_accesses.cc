@@ -1,5 +1,7 @@
 #include "replay/verify/cache_accesses.h"
 
+#include <algorithm>
+
 namespace citcat {
 
 CacheAccesses::CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor)
@@ -38,6 +40,39 @@ void CacheAccesses::restore_state(const State& state) {
 void CacheAccesses::tell(const CacheOp& op) {
   apply(op, model_);
   if (log_ != nullptr) log_->push_back(op);
+}
+
+void CacheAccesses::refer(PhysAddr a, const DataReference& r, Position now) {
+  before_access(now);
+  tell({r.write ? CacheOp::Kind::write : CacheOp::Kind::read, captured(a), r.size});
+}
+
+void CacheAccesses::block(const ExecutedBlock& block, Position first) {
+  const BlockCode& code = block.code();
+  const std::span<const DataReference> references = block.references();
+  std::size_t r = 0;
+  for (std::uint32_t i = 0; i < block.count(); ++i) {
+    const Position now{first.instruction + i, 0};
+    const std::uint32_t begin = code.begin_of(i), length = code.begin_of(i + 1) - begin;
+    const PhysAddr at = code.physical(begin);
+    const std::uint32_t here = std::min(length, kPageSize - at.offset_in_page());
+    fetch(at, here, now);
+    if (here != length) fetch(code.physical(begin + here), length - here, now);
+    for (; r < references.size() && references[r].instruction == i; ++r) {
+      refer(references[r].physical, references[r], now);
+    }
+  }
+}
+
+void CacheAccesses::instruction(const ExecutedInstruction& e, Position now) {
+  for (const DataReference& r : e.references) refer(r.physical, r, now);
+}
+
+void CacheAccesses::iterations(const ExecutedInstruction& first, std::uint32_t count,
+                               std::uint32_t step, Position now) {
+  for (std::uint32_t i = 0; i < count; ++i, ++now.iteration) {
+    for (const DataReference& r : first.references) refer(r.physical.plus32(i * step), r, now);
+  }
 }
 
 void CacheAccesses::fetch(PhysAddr a, std::uint32_t size, Position now) {

@@ -4,6 +4,7 @@
 
 #include "events/bus_transaction.h"
 #include "events/recording.h"
+#include "replay/machine/executed_block.h"
 #include "replay/machine/machine.h"
 #include "replay/machine/observer.h"
 #include "replay/verify/cache_log.h"
@@ -19,6 +20,11 @@ class CacheAccesses : public Observer {
   void watch(const Machine& machine) override;
 
   Wants wants() const override { return Wants::everything(); }
+  // Of what is told with references.
+  void block(const ExecutedBlock& block, Position first) override;
+  void instruction(const ExecutedInstruction& e, Position now) override;
+  void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
+                  Position now) override;
   void fetch(PhysAddr a, std::uint32_t size, Position now) override;
   void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
   void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
@@ -54,6 +60,7 @@ class CacheAccesses : public Observer {
 
  private:
   void tell(const CacheOp& op);
+  void refer(PhysAddr a, const DataReference& r, Position now);
   PhysAddr captured(PhysAddr a) const { return a.masked32(address_mask_); }
   bool cache_disabled() const;
 

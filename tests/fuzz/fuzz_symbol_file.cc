@@ -1,5 +1,5 @@
-// load_symbols() on any bytes: ELF, or a list as System.map and kallsyms are. What is understood is
-// looked up.
+// load_symbol_file() on any bytes: ELF, or a list as System.map and kallsyms are. What is
+// understood is looked up.
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto base : {std::optional<citcat::LinearAddr>{}, {citcat::LinearAddr{0x08048000}}}) {
     try {
       const citcat::Symbols symbols(
-          citcat::load_symbols(citcat::SymbolFileName{file.path(), base, {}}));
+          citcat::load_symbol_file(citcat::SymbolFileName{file.path(), base, {}}));
       for (const citcat::SymbolModule& module : symbols.modules()) {
         for (const citcat::Symbol& symbol : module.symbols) {
           const auto place = symbols.find(symbol.address);

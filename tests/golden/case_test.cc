@@ -13,10 +13,12 @@
 #include "golden/golden_files.h"
 #include "golden/process.h"
 #include "replay/infer/event_placer.h"
+#include "replay/run/replay_timeline.h"
 #include "replay/session/checkpoint_codec.h"
 #include "replay/session/replayer.h"
 #include "replay/x86/disassembler.h"
 #include "unit/replay/infer/inferred_recording.h"
+#include "unit/replay/run/state_hash.h"
 
 namespace citcat::testing {
 namespace {
@@ -186,6 +188,29 @@ TEST_P(Case, RunsTheSameFromAStoredCheckpointAtAnyInstruction) {
     second.watch(resumed.machine());
     EXPECT_EQ(list_rest(resumed, second, end), expected) << "from instruction " << at;
   }
+}
+
+TEST_P(Case, IsTheSameBackwardsAsForwards) {
+  CaseFile file = load_case(GetParam());
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "case.citcat";
+  RecordingFileWriter(path).finish(recording_of(file));
+  const RecordingFile stored = RecordingFile::open(path);
+  ReplayTimeline timeline(stored, nullptr, {});
+  std::vector<std::pair<Moment, std::string>> passed;
+  const auto here = [&] {
+    return std::pair(timeline.moment(),
+                     test::state_hash(timeline.registers(), timeline.memory()));
+  };
+  do {
+    passed.push_back(here());
+    ASSERT_LT(passed.size(), 10'000u);
+  } while (timeline.step());
+  for (passed.pop_back(); !passed.empty(); passed.pop_back()) {
+    ASSERT_TRUE(timeline.step_back());
+    ASSERT_EQ(here(), passed.back()) << timeline.position().instruction;
+  }
+  EXPECT_FALSE(timeline.step_back());
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, Case, ::testing::ValuesIn(golden_files("cases", ".case")),

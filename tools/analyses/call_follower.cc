@@ -85,7 +85,8 @@ void CallFollower::depart(const Code& code, const Execution& execution, const Co
 void CallFollower::run(void* mine, const Execution& execution, const Context& context) {
   Code& code = *static_cast<Code*>(mine);
   const ProcedureNumber procedure = arrive(code, context);
-  // A REP is one instruction, however many iterations, and however often it is interrupted.
+  running_ = procedure;
+  // A REP is one instruction, however many iterations.
   const bool goes_on = execution.first().iteration != 0;
   const std::uint64_t instructions = goes_on ? 0 : execution.block().count();
   stacks_.executed(instructions);
@@ -97,7 +98,7 @@ void CallFollower::run(void* mine, const Execution& execution, const Context& co
 void CallFollower::make_call(const DeliveredEvent& before, const Context& context) {
   arrival_ = Arrival::other;
   const std::uint32_t base = context.machine().engine().segment_base(kCs);
-  const ProcedureNumber procedure = procedures_.called(LinearAddr{base + before.eip}, context);
+  const ProcedureNumber procedure = procedures_.called(linear32(base, before.eip), context);
   stacks_.call(slot_space_, slot_, caller_, procedure);
   listener_.called(caller_, procedure);
 }
@@ -108,6 +109,11 @@ void CallFollower::event(const MachineEvent& event, const Context& context) {
       const auto kind = event.delivery.kind;
       const bool own =
           kind != DeliveredEvent::Kind::exception && kind != DeliveredEvent::Kind::software;
+      // Between two iterations of a REP, which begins anew later.
+      if (event.position.iteration != 0) {
+        stacks_.taken_back();
+        listener_.taken_back(running_);
+      }
       // The call itself completed; its procedure begins when this returns.
       if (arrival_ == Arrival::call) make_call(event.delivery, context);
       stacks_.interrupted(own);

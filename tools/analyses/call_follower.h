@@ -16,6 +16,8 @@ class CallFollowerListener : public CallListener {
  public:
   virtual void called(ProcedureNumber caller, ProcedureNumber procedure) = 0;
   virtual void executed(ProcedureNumber procedure, std::uint64_t instructions) = 0;
+  /// The last instruction that was executed did not complete: it is going to be begun anew.
+  virtual void taken_back(ProcedureNumber procedure) = 0;
 };
 
 class CallFollower {
@@ -59,6 +61,7 @@ class CallFollower {
   LinearAddr slot_;  ///< of the call that was made last
   std::uint32_t slot_space_ = 0;
   ProcedureNumber caller_ = ProcedureTable::kUnknown;
+  ProcedureNumber running_ = ProcedureTable::kUnknown;
 };
 
 }  // namespace citcat::tools

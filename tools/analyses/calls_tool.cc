@@ -70,6 +70,7 @@ class CallsTool final : public Tool, private CallFollowerListener {
     deepest_ = std::max(deepest_, follower_.stacks().depth());
   }
   void executed(ProcedureNumber /*procedure*/, std::uint64_t /*instructions*/) override {}
+  void taken_back(ProcedureNumber /*procedure*/) override {}
   void left(const CallFrame& frame, std::uint64_t instructions, bool /*outermost*/,
             bool outermost_arc) override {
     Count& count = arcs_[{frame.caller, frame.procedure}];

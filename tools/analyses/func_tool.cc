@@ -77,6 +77,7 @@ class FuncTool final : public Tool, private CallFollowerListener {
   void executed(ProcedureNumber procedure, std::uint64_t instructions) override {
     count_of(procedure).own += instructions;
   }
+  void taken_back(ProcedureNumber procedure) override { --count_of(procedure).own; }
   void left(const CallFrame& frame, std::uint64_t instructions, bool outermost,
             bool /*outermost_arc*/) override {
     if (outermost) count_of(frame.procedure).total += instructions;

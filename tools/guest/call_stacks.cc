@@ -143,7 +143,10 @@ void CallStacks::resumed(std::uint32_t address_space) {
 }
 
 void CallStacks::end() {
-  while (!slots_.empty()) leave_top(*slots_.begin()->second);
+  while (!slots_.empty()) {
+    const StackPtr stack = slots_.begin()->second;  // which may be the last that holds it
+    leave_to(*stack, 0);
+  }
 }
 
 }  // namespace citcat::tools

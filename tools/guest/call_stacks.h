@@ -49,6 +49,8 @@ class CallStacks {
 
   /// Instructions were executed.
   void executed(std::uint64_t instructions) { *current_->clock += instructions; }
+  /// The last instruction did not complete.
+  void taken_back() { --*current_->clock; }
   /// `space`: where the slot lies: CR3 of a program, kKernel of the kernel.
   void call(std::uint32_t space, LinearAddr slot, ProcedureNumber caller,
             ProcedureNumber procedure);

@@ -10,11 +10,7 @@
 
 #include "events/address.h"
 
-namespace citcat {
-
-class Machine;
-
-namespace tools {
+namespace citcat::tools {
 
 /// A seam: tests have guests without a machine.
 class Guest {
@@ -36,19 +32,4 @@ class Guest {
   std::optional<std::string> text(LinearAddr at, std::size_t most) const;
 };
 
-/// Of one machine, which must outlive the object.
-class MachineGuest final : public Guest {
- public:
-  explicit MachineGuest(const Machine& machine) : machine_(machine) {}
-  std::uint32_t address_space() const override;
-  std::uint32_t gpr(int number) const override;
-  std::uint32_t eip() const override;
-  bool runs_program() const override;
-  std::optional<std::uint8_t> byte(LinearAddr at) const override;
-
- private:
-  const Machine& machine_;
-};
-
-}  // namespace tools
-}  // namespace citcat
+}  // namespace citcat::tools

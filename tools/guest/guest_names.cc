@@ -70,6 +70,10 @@ void GuestNames::executed(std::uint32_t address_space, const std::string& path, 
   processes_.executed(address_space, path, now);
 }
 
+void GuestNames::renamed(std::uint32_t address_space, const std::string& name, Position now) {
+  processes_.renamed(address_space, name, now);
+}
+
 std::string GuestNames::process_of(std::uint32_t address_space) const {
   const auto name = processes_.name(address_space);
   return name ? *name : NameSource::process_of(address_space);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "events/names/symbols.h"
-#include "tools/guest/guest.h"
+#include "tools/guest/machine_guest.h"
 #include "tools/guest/process_names.h"
 #include "tools/guest/system_call_follower.h"
 #include "tools/host/names.h"
@@ -39,6 +39,7 @@ class GuestNames final : public NameSource, public SystemCallListener {
   void ended(const SystemCall& call) override;
   void forked(std::uint32_t parent, std::uint32_t child, Position now) override;
   void executed(std::uint32_t address_space, const std::string& path, Position now) override;
+  void renamed(std::uint32_t address_space, const std::string& name, Position now) override;
   std::vector<LinearRange> procedures(const std::string& module, const std::string& procedure,
                                       const std::string& pattern) const;
 

@@ -48,4 +48,9 @@ void GuestObserver::executed(std::uint32_t address_space, const std::string& pat
   if (listener_ != nullptr) listener_->executed(address_space, path, now);
 }
 
+void GuestObserver::renamed(std::uint32_t address_space, const std::string& name, Position now) {
+  names_.renamed(address_space, name, now);
+  if (listener_ != nullptr) listener_->renamed(address_space, name, now);
+}
+
 }  // namespace citcat::tools

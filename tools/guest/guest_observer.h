@@ -5,7 +5,7 @@
 
 #include "replay/machine/executed_block.h"
 #include "replay/machine/observer.h"
-#include "tools/guest/guest.h"
+#include "tools/guest/machine_guest.h"
 #include "tools/guest/process_names.h"
 #include "tools/guest/system_call_follower.h"
 
@@ -38,6 +38,7 @@ class GuestObserver final : public Observer, private SystemCallListener {
   void ended(const SystemCall& call) override;
   void forked(std::uint32_t parent, std::uint32_t child, Position now) override;
   void executed(std::uint32_t address_space, const std::string& path, Position now) override;
+  void renamed(std::uint32_t address_space, const std::string& name, Position now) override;
 
   SystemCallListener* listener_;
   ProcessNames names_;

@@ -37,4 +37,8 @@ void ProcessNames::executed(std::uint32_t address_space, const std::string& path
   processes_[address_space] = {path.substr(path.rfind('/') + 1), false, false};
 }
 
+void ProcessNames::renamed(std::uint32_t address_space, const std::string& name, Position /*now*/) {
+  processes_[address_space].name = name;
+}
+
 }  // namespace citcat::tools

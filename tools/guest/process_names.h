@@ -10,7 +10,8 @@
 namespace citcat::tools {
 
 /// What processes are called: by the file of the program that execve() began in them ("sh" of
-/// "/bin/sh"), which a child has from its parent until it executes another. Told of system calls
+/// "/bin/sh"), which a child has from its parent until it executes another, or by what they called
+/// themselves last (prctl(2), PR_SET_NAME). Told of system calls
 /// (system_call_follower.h); a process that began its program before that has no name.
 ///
 /// A process is an address space, told by CR3. Kernel threads run in that of the process before
@@ -25,6 +26,7 @@ class ProcessNames final : public SystemCallListener {
   void began(const SystemCall& call) override;
   void forked(std::uint32_t parent, std::uint32_t child, Position now) override;
   void executed(std::uint32_t address_space, const std::string& path, Position now) override;
+  void renamed(std::uint32_t address_space, const std::string& name, Position now) override;
   /// Whose waiting parents keep an address space alive that exit_group() is called in.
   void set_follower(const SystemCallFollower& follower) { follower_ = &follower; }
 

@@ -20,6 +20,7 @@ constexpr std::uint32_t kLowestError = 0u - 4095;
 char letter(const SystemCall& call, unsigned argument) {
   const SystemCallRow* const row = find_system_call(call.number);
   if (row == nullptr || row->arguments == "?") return 'x';
+  if (call.number == kPrctl && call.arguments[0] == kSetName && argument == 1) return 's';
   return argument < row->arguments.size() ? row->arguments[argument] : '\0';
 }
 
@@ -33,7 +34,7 @@ std::string buffer_text(const Guest& guest, LinearAddr at, std::size_t size) {
 std::string list_text(const Guest& guest, LinearAddr at) {
   std::string result = "[";
   for (std::size_t i = 0;; ++i) {
-    const auto item = guest.dword(LinearAddr{static_cast<std::uint32_t>(at.value + 4 * i)});
+    const auto item = guest.dword(at.plus32(static_cast<std::uint32_t>(4 * i)));
     if (!item) return "";
     if (*item == 0) return result + "]";
     if (i == kShownItems) return result + ", ...]";

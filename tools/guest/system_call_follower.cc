@@ -14,6 +14,8 @@ constexpr std::uint32_t kCallBytes = 2;  ///< of INT 80h, and of SYSENTER
 /// Linux takes a quarter of the stack's 8 MiB (execve(2)), each word with a text of its own.
 constexpr std::uint32_t kMostStackWords = 1u << 20;
 constexpr std::uint32_t kAuxEnd = 0, kAuxPath = 31;  ///< AT_NULL, AT_EXECFN of <elf.h>
+/// Bytes of a name that a process gives itself (TASK_COMM_LEN without the zero, prctl(2)).
+constexpr std::size_t kLongestName = 15;
 /// Interrupted programs that never went on were killed; the oldest of very many go.
 constexpr std::size_t kMostInterrupted = 4096;
 /// Children that never run in an address space of their own: threads, and those of calls that
@@ -147,10 +149,14 @@ void SystemCallFollower::finish(std::list<Pending>::iterator pending, SystemCall
     call.result = guest_->gpr(kEax);
     read_texts(call, *guest_, true);
   }
-  // A child that has not run by the time its parent goes on still may.
   const SystemCall told = std::move(call);
   pending_.erase(pending);
   listener_.ended(told);
+  const bool named = told.number == kPrctl && told.arguments[0] == kSetName &&
+                     told.state == SystemCall::End::returned && told.result == 0;
+  if (!named) return;
+  const auto name = guest_->text(LinearAddr{told.arguments[1]}, kLongestName);
+  if (name) listener_.renamed(told.address_space, *name, now);
 }
 
 bool SystemCallFollower::begin_child(const Place& place, Position now) {

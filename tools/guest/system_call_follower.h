@@ -37,6 +37,8 @@ class SystemCallListener {
   /// A program begins in an address space; `path` as it was given to execve(), empty where that is
   /// not known.
   virtual void executed(std::uint32_t /*address_space*/, const std::string& /*path*/, Position) {}
+  /// A process gave itself a name, by prctl(2).
+  virtual void renamed(std::uint32_t /*address_space*/, const std::string& /*name*/, Position) {}
 };
 
 class SystemCallFollower {

@@ -31,12 +31,17 @@ enum SystemCallNumber : std::uint32_t {
   kExecve = 11,
   kSigreturn = 119,
   kClone = 120,
+  kPrctl = 172,
   kRtSigreturn = 173,
   kVfork = 190,
   kExitGroup = 252,
   kExecveat = 358,
   kClone3 = 435,
 };
+
+/// The first argument of prctl() that gives the caller a name, its second (PR_SET_NAME of
+/// prctl(2)).
+inline constexpr std::uint32_t kSetName = 15;
 
 /// Most arguments of any.
 inline constexpr unsigned kSystemCallArguments = 6;

@@ -356,26 +356,44 @@ void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t itera
   KnownCode& code = library_.single(e, rest);
   const bool nothing = e.info->is_repeated() && e.ea_count == 0 && e.info->ea_count != 0;
   if (wants_.values && !e.references.empty()) {
-    return tell_with_values(code, e, iterations, step, now);
+    return tell_with_values(code, e, references, iterations, step, now);
   }
-  const std::uint32_t addresses[2] = {e.ea[0].low32(), e.ea[1].low32()};
-  tell(code, Execution(code.block, now, addresses, references, iterations, step, nothing));
+  std::uint32_t addresses[2] = {e.ea[0].low32(), e.ea[1].low32()};
+  if (iterations == 1 || references.size() == e.references.size()) {
+    tell(code, Execution(code.block, now, addresses, references, iterations, step, nothing));
+    return;
+  }
+  // What was told besides belongs to the first of them.
+  tell(code, Execution(code.block, now, addresses, references));
+  std::vector<Reference> further(e.references.begin(), e.references.end());
+  for (Reference& r : further) {
+    r.physical = r.physical.plus32(step);
+    r.linear = r.linear.plus32(step);
+  }
+  for (std::uint32_t& a : addresses) a += step;
+  ++now.iteration;
+  tell(code, Execution(code.block, now, addresses, further, iterations - 1, step));
 }
 
 /// Iterations of a string one by one, with what memory holds behind them: each wrote elsewhere, and
 /// what MOVS read is what it wrote.
 void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
-                                std::uint32_t iterations, std::uint32_t step, Position now) {
+                                std::span<const Reference> told, std::uint32_t iterations,
+                                std::uint32_t step, Position now) {
   const Memory& memory = context_.machine().memory();
-  std::vector<Reference> references(e.references.begin(), e.references.end());
+  std::vector<Reference> references(told.begin(), told.end());
   std::uint32_t addresses[2] = {e.ea[0].low32(), e.ea[1].low32()};
   for (std::uint32_t i = 0; i < iterations; ++i, ++now.iteration) {
     for (Reference& r : references) {
       std::memcpy(&r.value, memory.host(r.physical), std::min<std::size_t>(r.size, 8));
     }
-    const bool moves = references.size() == 2 && references[1].write;
-    if (moves) references[0].value = references[1].value;
+    const std::size_t count = references.size();
+    if (count >= 2 && references[count - 1].write) {
+      references[count - 2].value = references[count - 1].value;
+    }
     tell(code, Execution(code.block, now, addresses, references));
+    // Walks are made for the first one.
+    std::erase_if(references, [](const Reference& r) { return r.kind != AccessKind::data; });
     for (Reference& r : references) {
       r.physical = r.physical.plus32(step);
       r.linear = r.linear.plus32(step);
@@ -439,6 +457,7 @@ std::span<const Reference> ToolHost::claim_accesses(const ExecutedInstruction& e
     if (!access.code) claimed_.push_back(access);
   }
   pending_.clear();
+  claimed_.insert(claimed_.end(), e.references.begin(), e.references.end());
   return claimed_;
 }
 

@@ -85,7 +85,8 @@ class ToolHost final : public Observer, private SystemCallWatcher {
                   Position now);
   void tell_in_context(const ExecutedInstruction& e, std::uint32_t iterations, std::uint32_t step,
                        Position now);
-  void tell_with_values(KnownCode& code, const ExecutedInstruction& e, std::uint32_t iterations,
+  void tell_with_values(KnownCode& code, const ExecutedInstruction& e,
+                        std::span<const Reference> told, std::uint32_t iterations,
                         std::uint32_t step, Position now);
   void follow_context(const ExecutedInstruction& e, Position now);
   std::span<const Reference> claim_accesses(const ExecutedInstruction& e);

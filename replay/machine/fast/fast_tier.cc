@@ -580,6 +580,7 @@ FastTier::Stretch FastTier::run_string(const Block& block) {
   if (s.left <= 0) return Stretch::left;
   const DecodedInstruction info = store_.decode_tail(block);
   string_ = &info;
+  if (references_) tell_string_fetch(block);
   const bool nothing = info.is_repeated() && strings_.nothing_to_do(s, info);
   if (!nothing && !strings_.run(s, info, block.frame)) {
     iteration_ = info.is_repeated() ? strings_.iterations() : 0;

@@ -82,6 +82,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first);
   void gather_references(const fast::Block& block, std::uint32_t count);
   void tell_walks();
+  void tell_string_fetch(const fast::Block& block);
   Stretch run_string(const fast::Block& block);
   void tell_iterations(const DecodedInstruction& info,
                        const std::array<fast::StringLoop::Operand, 2>& first, std::uint32_t count,

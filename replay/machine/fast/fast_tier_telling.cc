@@ -84,6 +84,17 @@ void FastTier::tell_counts() {
   }
 }
 
+/// The string at the end of `block` is fetched, as what runs alone is.
+void FastTier::tell_string_fetch(const Block& block) {
+  const LinearAddr at = linear32(shape_.code_base, eip_);
+  const Position now{position(), 0};
+  const std::uint32_t here =
+      std::min<std::uint32_t>(string_->length, kPageSize - at.offset_in_page());
+  cpu_.audience.fetch(block.frame.plus32(at.offset_in_page()), here, now, false);
+  if (here == string_->length) return;
+  cpu_.audience.fetch(block.second_frame, string_->length - here, now, false);
+}
+
 void FastTier::tell_iterations(const DecodedInstruction& info,
                                const std::array<fast::StringLoop::Operand, 2>& first,
                                std::uint32_t count, std::uint32_t step) {

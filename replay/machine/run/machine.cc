@@ -66,6 +66,12 @@ LinearAddr Machine::next_linear() const {
   return begun ? cpu_.linear : cpu_.engine_address();
 }
 
+std::optional<PhysAddr> Machine::find(LinearAddr address) const {
+  const auto found = cpu_.mmu.peek(address, Access::read, false);
+  if (!found) return std::nullopt;
+  return found->frame.plus32(address.offset_in_page());
+}
+
 MachineStats Machine::stats() const {
   MachineStats stats = cpu_.stats;
   stats.decoded = units_->code.decoded() + units_->fast.blocks().decoded();

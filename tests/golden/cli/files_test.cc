@@ -88,7 +88,7 @@ TEST_F(Files, EventsAsCsvAreATableWithAHeader) {
 TEST_F(Files, AnUnfinishedCaptureIsTakenUpToItsLastWholeRecord) {
   import();
   good({"convert", "bus.csv", "--to", "native", "-o", "whole.bin"});
-  const std::string native = read_file(file("whole.bin"));
+  const std::string native = read_file(folder_.path() / "whole.bin");
   // Headerless records, as a monitor sends them: what stands between the header and the last
   // record.
   constexpr std::size_t kRecord = 40;

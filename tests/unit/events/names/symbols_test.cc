@@ -106,10 +106,12 @@ std::optional<std::string> slowly(const SymbolModule& module, std::uint32_t at) 
     const bool last = open != nullptr && module.symbols.back().address == open->address;
     if (open == nullptr || last) return std::nullopt;
   }
-  // Another symbol between it and the address ends it.
+  // Another symbol between it and the address ends it, and so does one that it lies in.
   for (const Symbol& s : module.symbols) {
     if (s.address > open->address && s.address.value <= at) return std::nullopt;
-    if (s.address == open->address && s.size != 0) return std::nullopt;
+    if (s.address <= open->address && s.address.value + s.size > open->address.value) {
+      return std::nullopt;
+    }
   }
   return open->name;
 }

@@ -61,6 +61,10 @@ class SystemCalls : public ::testing::Test, public SystemCallListener {
     names_.executed(space, path, now);
   }
 
+  void renamed(std::uint32_t space, const std::string& name, Position now) override {
+    names_.renamed(space, name, now);
+  }
+
   Position now() { return {++instruction_, 0}; }
   void call_with(std::uint32_t number, std::array<std::uint32_t, 3> arguments) {
     guest_.set(kEax, number);
@@ -262,6 +266,14 @@ TEST_F(SystemCalls, ANameGoesWithTheProcessWhenItsPageTablesAreAnothers) {
   switch_to(0x2000);
   switch_to(0x1000);
   EXPECT_EQ(names_.name(0x1000), std::nullopt);
+}
+
+TEST_F(SystemCalls, AProcessMayNameItself) {
+  guest_.put_text(kText, "sort");
+  call(172, {15, kText, 0});
+  go_back(0x8048002, 0);
+  EXPECT_EQ(names_.name(0x1000), "sort");
+  EXPECT_EQ(log_, Log{"prctl(15, \"sort\", 0, 0, 0) = 0"});
 }
 
 TEST_F(SystemCalls, WhatHasNotEndedIsPending) {

@@ -1,0 +1,234 @@
+// citcat debug: gdb on a machine that ran once, forwards and backwards.
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/comparison_arguments.h"
+#include "cli/interrupt.h"
+#include "cli/placed_recording.h"
+#include "cli/transaction_text.h"
+#include "debugger/protocol/connection.h"
+#include "debugger/protocol/loopback_listener.h"
+#include "debugger/server/gdb_server.h"
+#include "debugger/server/monitor.h"
+#include "events/position_text.h"
+#include "formats/io/error.h"
+#include "formats/io/once_input.h"
+
+namespace citcat {
+namespace {
+
+struct DebugArguments {
+  std::string recording, hints, at = "begin", gdb = "gdb";
+  std::vector<std::string> gdb_arguments;
+  bool stdio = false, unchecked = false;
+  std::optional<std::uint16_t> port;
+  ComparisonPolicy comparison;
+};
+
+/// What is compared on the way: nothing where that was done when checkpoints were taken, or where
+/// there is nothing to compare with.
+bool compares(const RecordingFile& file, const DebugArguments& arguments, const Console& console) {
+  if (arguments.unchecked) return false;
+  if (file.meta().evidence != EvidenceMode::full && file.digests().empty()) {
+    console.warn("the archive holds neither evidence nor digests: nothing is compared");
+    return false;
+  }
+  return Checkpoints(file).longest_series(arguments.comparison.strict).empty();
+}
+
+/// One session, on two descriptors.
+void serve(const RecordingFile& file, const DebugArguments& arguments, int in, int out,
+           const Console& console) {
+  DebugTarget target(file, arguments.comparison, compares(file, arguments, console));
+  Monitor monitor(target, [](const BusTransaction& t) { return transaction_text(t); });
+  gdb::Connection connection(in, out);
+  GdbServer server(target, monitor, connection,
+                   [&](const std::string& reason) { console.warn(reason); });
+  // gdb waits for its first answers no longer than for any: the way is gone when it asks for more.
+  server.serve([&] { monitor.seek(arguments.at); });
+}
+
+std::string quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+/// The command by which gdb starts the server behind a pipe.
+std::string server_command(const DebugArguments& arguments) {
+  std::string command = quoted(std::filesystem::read_symlink("/proc/self/exe").string()) +
+                        " debug --stdio --at " + quoted(arguments.at);
+  if (!arguments.hints.empty()) command += " --hints " + quoted(arguments.hints);
+  if (arguments.unchecked) command += " --unchecked";
+  if (arguments.comparison.strict) command += " --strict";
+  if (arguments.comparison.bit_changes) command += " --accept-bit-changes";
+  return command + " -- " + quoted(arguments.recording);
+}
+
+/// Becomes gdb, which starts the server and ends it.
+[[noreturn]] void become_gdb(const DebugArguments& arguments) {
+  std::vector<std::string> words{
+      arguments.gdb,
+      // What takes long is not to be taken for a line that is down.
+      "-iex", "set remotetimeout 3600",
+      // Behind `monitor seek` registers are others than gdb remembers.
+      "-iex",
+      "python gdb.execute('define hookpost-monitor\\nmaintenance flush register-cache\\nend', "
+      "to_string=True)",
+      "-ex", "target remote | " + server_command(arguments)};
+  words.insert(words.end(), arguments.gdb_arguments.begin(), arguments.gdb_arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  throw IoError(fmt::format("{}: {} (Debian's package gdb has it; --stdio and --port serve another)",
+                            arguments.gdb, std::strerror(errno)));
+}
+
+// ---- a port
+// -----------------------------------------------------------------
+
+/// Sessions under way, each in a process of its own, which ends with this one.
+class Sessions {
+ public:
+  Sessions() = default;
+  Sessions(const Sessions&) = delete;
+  Sessions& operator=(const Sessions&) = delete;
+  ~Sessions() {
+    for (const pid_t child : running_) kill(child, SIGTERM);
+    for (const pid_t child : running_) waitpid(child, nullptr, 0);
+  }
+
+  template <class F>
+  void begin(F&& session) {
+    collect();
+    const pid_t parent = getpid();
+    const pid_t child = fork();
+    if (child < 0) throw IoError(std::string("cannot start a session: ") + std::strerror(errno));
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (getppid() != parent) _exit(0);
+      signal(SIGINT, SIG_IGN);
+      signal(SIGTERM, SIG_DFL);
+      _exit(session());
+    }
+    running_.insert(child);
+  }
+
+ private:
+  void collect() {
+    std::erase_if(running_, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) == child; });
+  }
+
+  std::set<pid_t> running_;
+};
+
+/// Serves until Ctrl-C.
+void listen(const RecordingFile& file, const DebugArguments& arguments, const Console& console) {
+  gdb::LoopbackListener listener(*arguments.port);
+  console.print(fmt::format("127.0.0.1:{}\n", listener.port()));
+  console.flush();
+  console.note(fmt::format("gdb: target remote :{}", listener.port()));
+  Sessions sessions;
+  for (;;) {
+    const int client = listener.accept();
+    check_interrupt();
+    if (client < 0) continue;
+    sessions.begin([&] {
+      try {
+        serve(file, arguments, client, client, console);
+      } catch (const std::exception& error) {
+        console.error(error.what());
+        return static_cast<int>(ExitCode::system);
+      }
+      return 0;
+    });
+    ::close(client);
+  }
+}
+
+// ---- the command
+// -----------------------------------------------------------------
+
+void check(const DebugArguments& arguments) {
+  const std::string& at = arguments.at;
+  if (at != "begin" && at != "end" && at != "divergence" && !parse_position(at)) {
+    throw UsageError("--at: expected a position N or N+K, begin, end or divergence, found '" + at +
+                     "'");
+  }
+  if (arguments.stdio && arguments.port) throw UsageError("--stdio and --port exclude each other");
+  const bool served = arguments.stdio || arguments.port;
+  if (served && !arguments.gdb_arguments.empty()) {
+    throw UsageError("--stdio and --port start no gdb that arguments could be for");
+  }
+  if (!arguments.port && is_once_input(arguments.recording)) {
+    throw UsageError(arguments.recording +
+                     ": the standard input is gdb's, and what can be read only once is not there "
+                     "for the server that it starts: use --port, or a file");
+  }
+}
+
+ExitCode run_debug(const DebugArguments& arguments, const Console& console) {
+  check(arguments);
+  if (!arguments.stdio && !arguments.port) {
+    // What is wrong with the file is said here, not behind gdb.
+    open_with_hints(arguments.recording, arguments.hints);
+    become_gdb(arguments);
+  }
+  signal(SIGPIPE, SIG_IGN);
+  const PlacedRecording placed = open_placed(arguments.recording, console, arguments.hints);
+  if (arguments.port) {
+    listen(placed.file, arguments, console);
+  } else {
+    // Ctrl-C at the terminal is gdb's, which says so by the protocol.
+    signal(SIGINT, SIG_IGN);
+    serve(placed.file, arguments, STDIN_FILENO, STDOUT_FILENO, console);
+  }
+  return ExitCode::ok;
+}
+
+CommandRun define_debug(CLI::App& app) {
+  auto arguments = std::make_shared<DebugArguments>();
+  app.add_option("RECORDING", arguments->recording, "Recording to debug")->required();
+  app.add_option("GDB_ARGUMENTS", arguments->gdb_arguments, "More for gdb, after --");
+  app.add_option("--at", arguments->at,
+                 "Where to begin: a position N or N+K, begin, end, or divergence (where the replay "
+                 "leaves its evidence)")
+      ->capture_default_str();
+  app.add_flag("--stdio", arguments->stdio,
+               "Serve on standard input and output: target remote | citcat debug REC --stdio");
+  app.add_option("--port", arguments->port,
+                 "Serve on this port of the loopback address, any number of sessions; 0: a free one");
+  app.add_option("--gdb", arguments->gdb, "The gdb to start")->capture_default_str();
+  app.add_option("--hints", arguments->hints,
+                 "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
+  define_comparison(app, arguments->comparison);
+  app.add_flag("--unchecked", arguments->unchecked,
+               "Do not compare with the evidence on the way");
+  return [arguments](const Console& console) { return run_debug(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kDebugCommand{
+    "debug", "Debug a recorded machine with gdb, forwards and backwards",
+    "citcat debug boot.citcat --at end\n"
+    "citcat debug boot.citcat -- vmlinux -ex 'break do_exit' -ex continue\n"
+    "gdb -ex 'target remote | citcat debug boot.citcat --stdio'",
+    define_debug};
+
+}  // namespace citcat

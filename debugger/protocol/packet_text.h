@@ -1,0 +1,33 @@
+#pragma once
+// Packets of gdb's remote serial protocol as text (Debugging with GDB, appendix E.1): "$DATA#SS",
+// and the hexadecimal and binary forms of what is in them.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace citcat::gdb {
+
+/// The longest packet that is taken, and told to gdb as PacketSize.
+inline constexpr std::size_t kMaxPacketBytes = 0x4000;
+
+/// The sum that ends a packet, of what stands in it.
+std::uint8_t packet_sum(std::string_view body);
+/// The packet of `data`, in which what has a meaning of its own is escaped.
+std::string packet_of(std::string_view data);
+/// Data of a packet's body: escapes and repetitions undone. nullopt where one is cut.
+std::optional<std::string> data_of(std::string_view body);
+
+std::string hex_of(std::span<const std::uint8_t> bytes);
+std::string hex_of(std::string_view text);
+/// The least digits of a number, in hexadecimal.
+std::string hex_number(std::uint64_t value);
+/// nullopt for anything but pairs of hexadecimal digits.
+std::optional<std::vector<std::uint8_t>> bytes_of(std::string_view hex);
+/// nullopt for anything but 1 to 16 hexadecimal digits.
+std::optional<std::uint64_t> number_of(std::string_view hex);
+
+}  // namespace citcat::gdb

@@ -1,0 +1,339 @@
+#include "debugger/server/gdb_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "debugger/protocol/packet_text.h"
+#include "events/position_text.h"
+#include "formats/io/error.h"
+
+namespace citcat {
+
+namespace {
+
+using gdb::hex_number;
+using gdb::hex_of;
+using Kind = gdb::Request::Kind;
+
+constexpr const char* kReadOnly =
+    "this is a recorded run, which nobody can change; 'monitor fork' opens a branch of it that can be";
+
+LinearAddr linear(std::uint64_t address) {
+  return LinearAddr{static_cast<std::uint32_t>(address)};
+}
+
+bool is_move(Kind kind) {
+  switch (kind) {
+    case Kind::step:
+    case Kind::go_on:
+    case Kind::step_in_range:
+    case Kind::step_back:
+    case Kind::go_back:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool looks_at_machine(Kind kind) {
+  switch (kind) {
+    case Kind::description:  // of its mode, too
+    case Kind::read_registers:
+    case Kind::read_register:
+    case Kind::read_memory:
+    case Kind::command:
+      return true;
+    default:
+      return is_move(kind);
+  }
+}
+
+}  // namespace
+
+GdbServer::GdbServer(DebugTarget& target, Monitor& monitor, gdb::Connection& connection,
+                     std::function<void(const std::string&)> tell)
+    : target_(target), monitor_(monitor), connection_(connection), tell_(std::move(tell)) {}
+
+void GdbServer::serve(const std::function<void()>& begin) {
+  bool begun = false;
+  for (std::string data; connection_.receive(data);) {
+    const Request request = gdb::parse_request(data);
+    if (!begun && looks_at_machine(request.kind)) {
+      begun = true;
+      begin();
+    }
+    try {
+      if (!answer(request)) return;
+    } catch (const UsageError& error) {
+      refuse(error.what());
+    }
+  }
+}
+
+/// False when the session is over.
+bool GdbServer::answer(const Request& request) {
+  if (is_move(request.kind)) {
+    move(request);
+    return true;
+  }
+  switch (request.kind) {
+    case Kind::malformed:
+      connection_.send("E.the packet is not what it has to be");
+      return true;
+    case Kind::read_registers:
+      send_registers();
+      return true;
+    case Kind::read_register:
+      send_register(request.number);
+      return true;
+    case Kind::read_memory:
+      send_memory(request);
+      return true;
+    case Kind::write_registers:
+    case Kind::write_register:
+    case Kind::write_memory:
+      change(request);
+      return true;
+    case Kind::insert_stop:
+    case Kind::remove_stop:
+      change_stops(request);
+      return true;
+    case Kind::description:
+      send_description(request);
+      return true;
+    case Kind::command:
+      run_command(request.text);
+      return true;
+    case Kind::detach:
+      connection_.send("OK");
+      return false;
+    case Kind::kill:
+      // vKill is to be answered, k is not.
+      if (!request.text.empty()) connection_.send("OK");
+      return false;
+    default:
+      answer_query(request);
+      return true;
+  }
+}
+
+void GdbServer::answer_query(const Request& request) {
+  switch (request.kind) {
+    case Kind::why_stopped:
+      return connection_.send(stop_);
+    case Kind::features:
+      return send_features(request);
+    case Kind::no_acknowledging:
+      connection_.send("OK");
+      return connection_.stop_acknowledging();
+    case Kind::resume_kinds:
+      return connection_.send("vCont;c;C;s;S;r");
+    case Kind::set_thread:
+    case Kind::thread_alive:
+    case Kind::symbols:
+      return connection_.send("OK");
+    case Kind::current_thread:
+      return connection_.send("QC1");
+    case Kind::first_threads:
+      return connection_.send("m1");
+    case Kind::more_threads:
+      return connection_.send("l");
+    case Kind::thread_text:
+      return connection_.send(hex_of(std::string_view("the processor")));
+    case Kind::attached:
+      return connection_.send("1");
+    default:
+      return connection_.send("");
+  }
+}
+
+void GdbServer::send_features(const Request& request) {
+  says_kind_of_breakpoint_ = request.text.find("swbreak+") != std::string::npos &&
+                             request.text.find("hwbreak+") != std::string::npos;
+  connection_.send(fmt::format(
+      "PacketSize={};QStartNoAckMode+;qXfer:features:read+;vContSupported+;ReverseStep+;"
+      "ReverseContinue+;swbreak+;hwbreak+",
+      hex_number(gdb::kMaxPacketBytes)));
+}
+
+void GdbServer::send_description(const Request& request) {
+  if (request.text != "target.xml") return connection_.send("E00");
+  if (description_.empty() || request.address == 0) {
+    description_ = target_.register_file().description(target_.is_16_bit());
+  }
+  if (request.address >= description_.size()) return connection_.send("l");
+  const std::string part = description_.substr(
+      request.address, std::min<std::size_t>(request.length, gdb::kMaxPacketBytes / 2));
+  const bool last = request.address + part.size() == description_.size();
+  connection_.send((last ? "l" : "m") + part);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Registers and memory
+
+std::string GdbServer::register_hex(std::size_t number, const RegisterView& view) const {
+  const auto value = target_.register_file().value(number, view);
+  return value ? hex_of(*value) : std::string(2 * target_.register_file().bytes(number), 'x');
+}
+
+void GdbServer::send_registers() {
+  const RegisterView view = target_.registers();
+  std::string all;
+  for (std::size_t i = 0; i < target_.register_file().count(); ++i) all += register_hex(i, view);
+  connection_.send(all);
+}
+
+void GdbServer::send_register(std::size_t number) {
+  if (number >= target_.register_file().count()) return refuse("there is no such register");
+  connection_.send(register_hex(number, target_.registers()));
+}
+
+void GdbServer::send_memory(const Request& request) {
+  constexpr std::uint64_t kMost = gdb::kMaxPacketBytes / 2 - 16;
+  const auto bytes =
+      target_.read(linear(request.address), std::min<std::uint64_t>(request.length, kMost));
+  if (bytes.empty() && request.length != 0) {
+    // Nothing is mapped there, or no evidence tells what it holds. Of reading gdb understands
+    // numbers only: EFAULT.
+    return connection_.send("E0e");
+  }
+  connection_.send(hex_of(bytes));
+}
+
+void GdbServer::change(const Request& request) {
+  if (!target_.forked()) {
+    // gdb says nothing of the reason but for registers.
+    if (request.kind == Kind::write_memory && request.length != 0) tell_(kReadOnly);
+    return refuse(kReadOnly);
+  }
+  bool done = true;
+  if (request.kind == Kind::write_memory) {
+    done = target_.write(linear(request.address), request.data);
+  } else if (request.kind == Kind::write_registers) {
+    return write_registers(request);
+  } else {
+    done = request.number < target_.register_file().count() &&
+           target_.set_register(request.number, request.data);
+  }
+  if (!done) return refuse("that cannot be changed");
+  connection_.send("OK");
+}
+
+/// What gdb does not know of the registers it gives back as it got it.
+void GdbServer::write_registers(const Request& request) {
+  const RegisterFile& file = target_.register_file();
+  const RegisterView view = target_.registers();
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < file.count() && at + file.bytes(i) <= request.data.size(); ++i) {
+    const std::vector<std::uint8_t> value(
+        request.data.begin() + static_cast<std::ptrdiff_t>(at),
+        request.data.begin() + static_cast<std::ptrdiff_t>(at + file.bytes(i)));
+    at += file.bytes(i);
+    if (value != file.value(i, view) && !target_.set_register(i, value)) {
+      return refuse(file.name(i) + " cannot be changed");
+    }
+  }
+  connection_.send("OK");
+}
+
+void GdbServer::change_stops(const Request& request) {
+  const auto kind = static_cast<StopKind>(request.number);
+  const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(request.length, 0xffff));
+  if (request.kind == Kind::insert_stop) {
+    target_.insert(kind, linear(request.address), size);
+  } else {
+    target_.remove(kind, linear(request.address), size);
+  }
+  connection_.send("OK");
+}
+
+// ---------------------------------------------------------------------------------------------
+// Moving
+
+void GdbServer::move(const Request& request) {
+  const DebugTarget::Interrupt interrupt = [this] { return connection_.is_interrupted(); };
+  MoveEnd end;
+  switch (request.kind) {
+    case Kind::step:
+      end = target_.step();
+      break;
+    case Kind::step_back:
+      end = target_.step_back();
+      break;
+    case Kind::step_in_range:
+      end = target_.step_in_range(linear(request.address),
+                                  static_cast<std::uint32_t>(request.length), interrupt);
+      break;
+    case Kind::go_back:
+      end = target_.go_back(interrupt);
+      break;
+    default:
+      end = target_.go_on(interrupt);
+  }
+  if (end.why == MoveEnd::Why::end) tell_divergence();
+  send_stop(end);
+}
+
+/// Why the run goes no further, where that is no regular end.
+void GdbServer::tell_divergence() {
+  const auto& divergence = target_.timeline().divergence();
+  if (!divergence) return;
+  send_text(monitor_.divergence_text());
+}
+
+void GdbServer::send_text(const std::string& text) {
+  constexpr std::size_t kPart = gdb::kMaxPacketBytes / 2 - 16;
+  for (std::size_t at = 0; at < text.size(); at += kPart) {
+    connection_.send("O" + hex_of(std::string_view(text).substr(at, kPart)));
+  }
+}
+
+void GdbServer::send_stop(const MoveEnd& end) {
+  constexpr int kTrap = 5, kInterrupted = 2;  // gdb's numbers of SIGTRAP and SIGINT
+  stop_ = fmt::format("T{:02x}", end.why == MoveEnd::Why::interrupted ? kInterrupted : kTrap);
+  switch (end.why) {
+    case MoveEnd::Why::watchpoint: {
+      const char* const name = end.kind == StopKind::write_watchpoint  ? "watch"
+                               : end.kind == StopKind::read_watchpoint ? "rwatch"
+                                                                       : "awatch";
+      stop_ += fmt::format("{}:{};", name, hex_number(end.watched.value));
+      break;
+    }
+    case MoveEnd::Why::breakpoint:
+      if (!says_kind_of_breakpoint_) break;
+      stop_ += end.kind == StopKind::hardware_breakpoint ? "hwbreak:;" : "swbreak:;";
+      break;
+    case MoveEnd::Why::end:
+      stop_ += "replaylog:end;";
+      break;
+    case MoveEnd::Why::beginning:
+      stop_ += "replaylog:begin;";
+      break;
+    default:
+      break;
+  }
+  const RegisterView view = target_.registers();
+  for (const std::size_t r : {RegisterFile::kEip, RegisterFile::kEsp, RegisterFile::kEbp}) {
+    // Here gdb takes nothing for unknown; it asks for what is not there.
+    if (!target_.register_file().value(r, view)) continue;
+    stop_ += fmt::format("{:02x}:{};", r, register_hex(r, view));
+  }
+  stop_ += "thread:1;";
+  connection_.send(stop_);
+}
+
+void GdbServer::run_command(const std::string& command) {
+  std::string output;
+  try {
+    output = monitor_.run(command, [this] { return connection_.is_interrupted(); });
+  } catch (const UsageError& error) {
+    output = std::string(error.what()) + "\n";
+  }
+  stop_ = "T05thread:1;";
+  send_text(output);
+  connection_.send("OK");
+}
+
+}  // namespace citcat

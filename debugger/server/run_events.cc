@@ -1,0 +1,186 @@
+#include "debugger/server/run_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string_view>
+
+namespace citcat {
+
+namespace {
+
+/// Intel SDM vol. 3, table 6-1.
+constexpr std::array<std::string_view, 20> kVectors{
+    "divide error",        "debug",           "NMI",          "breakpoint",     "overflow",
+    "bound range",         "invalid opcode",  "no unit",      "double fault",   "segment overrun",
+    "invalid TSS",         "segment absent",  "stack fault",  "protection",     "page fault",
+    "reserved",            "x87 error",       "alignment",    "machine check",  "SIMD error"};
+
+constexpr std::uint8_t kPageFaultVector = 14;
+
+std::string value_text(std::uint32_t value, std::uint32_t size) {
+  return fmt::format("{:0{}x}", value, 2 * size);
+}
+
+std::string bytes_text(std::span<const std::uint8_t> bytes) {
+  constexpr std::size_t kMost = 16;
+  std::string text;
+  for (const std::uint8_t b : bytes.first(std::min(bytes.size(), kMost))) {
+    text += fmt::format("{:02x}", b);
+  }
+  return bytes.size() > kMost ? text + "..." : text;
+}
+
+const char* kind_text(AccessKind kind) {
+  switch (kind) {
+    case AccessKind::walk:
+      return " (page walk)";
+    case AccessKind::system:
+      return " (system)";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string event_name(const DeliveredEvent& event) {
+  switch (event.kind) {
+    case DeliveredEvent::Kind::smi:
+      return "SMI";
+    case DeliveredEvent::Kind::nmi:
+      return "NMI";
+    case DeliveredEvent::Kind::external:
+      return fmt::format("interrupt {:02x}h", event.vector);
+    case DeliveredEvent::Kind::software:
+      return fmt::format("INT {:02x}h", event.vector);
+    case DeliveredEvent::Kind::exception:
+      break;
+  }
+  if (event.vector >= kVectors.size()) return fmt::format("exception {:02x}h", event.vector);
+  return fmt::format("exception {:02x}h ({})", event.vector, kVectors[event.vector]);
+}
+
+void EventLog::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  lines_.push_back({now, fmt::format("port {:04x} read   {}", port, value_text(value, size))});
+}
+
+void EventLog::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  lines_.push_back({now, fmt::format("port {:04x} write  {}", port, value_text(value, size))});
+}
+
+void EventLog::delivered(const DeliveredEvent& event, Position now) {
+  std::string text = fmt::format("{} at {:04x}:{:08x}", event_name(event), event.cs, event.eip);
+  if (event.kind == DeliveredEvent::Kind::exception && event.vector == kPageFaultVector) {
+    text += fmt::format(", address {:08x}, error code {:x}", event.cr2, event.error_code);
+  }
+  lines_.push_back({now, text});
+}
+
+void EventLog::external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) {
+  lines_.push_back({now, fmt::format("another bus master writes {} bytes at physical {:08x}: {}",
+                                     bytes.size(), at.value, bytes_text(bytes))});
+}
+
+void EventLog::halted(Position now) { lines_.push_back({now, "HLT"}); }
+
+void EventLog::shutdown(Position now) { lines_.push_back({now, "shutdown"}); }
+
+void EventLog::address_space(std::uint32_t cr3, Position now) {
+  lines_.push_back({now, fmt::format("CR3 = {:08x}", cr3)});
+}
+
+/// Where the handler is going to find its return address: SDM vol. 3, 6.12.1 and figure 20-4, and
+/// in real mode 20.1.4. The stack of another level is in the task segment (7.2.1).
+LinearAddr InterruptNest::frame_of(const DeliveredEvent& event) const {
+  constexpr std::uint32_t kVirtual8086 = 1u << 17;
+  const CpuState cpu = machine_.save();
+  constexpr std::uint16_t kBig = 1u << 14;
+  const std::uint32_t ss = cpu.segment[kSs].base;
+  const std::uint32_t bits = (cpu.segment[kSs].attributes & kBig) != 0 ? 0xffffffff : 0xffff;
+  if ((cpu.cr0 & 1) == 0) return LinearAddr{ss + ((cpu.gpr[kEsp] - 6) & bits)};
+  const auto word_at = [&](std::uint32_t linear, unsigned bytes) {
+    std::uint32_t value = 0;
+    for (unsigned i = 0; i < bytes; ++i) {
+      const auto at = machine_.find(LinearAddr{linear + i});
+      const auto byte = at ? machine_.memory().defined_byte(*at) : std::nullopt;
+      value |= std::uint32_t{byte.value_or(0)} << 8 * i;
+    }
+    return value;
+  };
+  // Bit 11 of the second dword of a gate: it is of 32 bits. Bits 13 and 14 of a code descriptor: DPL.
+  const std::uint32_t gate = word_at(cpu.idtr.base + event.vector * 8u + 4, 4);
+  const std::uint32_t size = (gate & 1u << 11) != 0 ? 4 : 2;
+  const std::uint32_t selector = word_at(cpu.idtr.base + event.vector * 8u + 2, 2);
+  const std::uint32_t table = (selector & 4) != 0 ? cpu.ldtr.base : cpu.gdtr.base;
+  const std::uint32_t level = word_at(table + (selector & ~7u) + 4, 4) >> 13 & 3;
+  const bool v86 = (cpu.eflags & kVirtual8086) != 0;
+  const std::uint32_t now = v86 ? 3 : cpu.segment[kCs].selector & 3;
+  if (level >= now) return LinearAddr{ss + ((cpu.gpr[kEsp] - 3 * size) & bits)};
+  const bool wide_task = (cpu.tr.attributes & 8) != 0;
+  const std::uint32_t top = wide_task ? word_at(cpu.tr.base + 4 + 8 * level, 4)
+                                      : word_at(cpu.tr.base + 2 + 4 * level, 2);
+  return LinearAddr{top - (v86 ? 9 : 5) * size};
+}
+
+void InterruptNest::delivered(const DeliveredEvent& event, Position now) {
+  entered_.push_back({event, now, machine_.engine().cr(3), frame_of(event)});
+}
+
+void InterruptNest::instruction(const ExecutedInstruction& e, Position) {
+  const bool rsm = e.info->kind == InstructionClass::rsm;
+  if (e.info->kind != InstructionClass::iret && !rsm) return;
+  auto ended = std::find_if(entered_.rbegin(), entered_.rend(), [&](const Entered& entered) {
+    const bool smi = entered.event.kind == DeliveredEvent::Kind::smi;
+    return smi || rsm ? smi && rsm : e.ea_count != 0 && entered.frame == e.ea[0];
+  });
+  if (ended == entered_.rend()) {
+    ++entered_before_;
+  } else {
+    entered_.erase(std::next(ended).base());
+  }
+}
+
+AddressSpaces::AddressSpaces(std::uint32_t cr3, Position from) : cr3_(cr3), since_(from) {
+  spaces_[cr3].first = from;
+}
+
+void AddressSpaces::leave(Position now) {
+  spaces_[cr3_].instructions += now.instruction - since_.instruction;
+  since_ = now;
+}
+
+void AddressSpaces::address_space(std::uint32_t cr3, Position now) {
+  leave(now);
+  cr3_ = cr3;
+  const auto [space, is_new] = spaces_.try_emplace(cr3);
+  if (is_new) space->second.first = now;
+  ++space->second.loads;
+}
+
+void AccessLog::fetch(PhysAddr a, std::uint32_t size, Position now) {
+  lines_.push_back({now, fmt::format("fetch  {:08x} {} bytes", a.value, size)});
+}
+
+void AccessLog::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
+  lines_.push_back({now, fmt::format("read   {:08x} {} bytes{}", a.value, size, kind_text(kind))});
+}
+
+void AccessLog::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+                      Position now) {
+  lines_.push_back(
+      {now, fmt::format("write  {:08x} {}{}", a.value, bytes_text(bytes), kind_text(kind))});
+}
+
+void AccessLog::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
+  lines_.push_back({now, fmt::format("in     {:04x} {}", port, value_text(value, size))});
+}
+
+void AccessLog::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value,
+                         Position now) {
+  lines_.push_back({now, fmt::format("out    {:04x} {}", port, value_text(value, size))});
+}
+
+}  // namespace citcat

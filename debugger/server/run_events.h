@@ -1,0 +1,104 @@
+#pragma once
+// What happens in a stretch of a run, as ReplayTimeline::tell() tells it: events in their order,
+// interrupts that have not returned, address spaces.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "replay/machine/machine.h"
+#include "replay/machine/observer.h"
+
+namespace citcat {
+
+/// "interrupt 30h", "exception 0eh (page fault)", "SMI": kind, vector and its name.
+std::string event_name(const DeliveredEvent& event);
+
+/// Each event as a line.
+class EventLog final : public Observer {
+ public:
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void delivered(const DeliveredEvent& event, Position now) override;
+  void external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) override;
+  void halted(Position now) override;
+  void shutdown(Position now) override;
+  void address_space(std::uint32_t cr3, Position now) override;
+
+  const std::vector<std::pair<Position, std::string>>& lines() const { return lines_; }
+
+ private:
+  std::vector<std::pair<Position, std::string>> lines_;
+};
+
+/// Deliveries whose handler has not returned, the one entered first in front. Handlers of other
+/// processes may wait among them: which one an IRET ends is told by where the frame lies that it
+/// takes. A task that an interrupt entered through a task gate is not followed.
+class InterruptNest final : public Observer {
+ public:
+  /// The machine that is told of; it must outlive the object.
+  explicit InterruptNest(const Machine& machine) : machine_(machine) {}
+
+  struct Entered {
+    DeliveredEvent event;
+    Position at;
+    std::uint32_t cr3 = 0;
+    LinearAddr frame;  ///< of the return address
+  };
+  void delivered(const DeliveredEvent& event, Position now) override;
+  void instruction(const ExecutedInstruction& e, Position now) override;
+
+  const std::vector<Entered>& entered() const { return entered_; }
+  /// Handlers that returned and had been entered before the stretch began.
+  std::uint64_t entered_before() const { return entered_before_; }
+
+ private:
+  LinearAddr frame_of(const DeliveredEvent& event) const;
+
+  const Machine& machine_;
+  std::vector<Entered> entered_;
+  std::uint64_t entered_before_ = 0;
+};
+
+/// Which page directories were loaded, and how long each was in use.
+class AddressSpaces final : public Observer {
+ public:
+  /// `cr3` is in use at `from`.
+  AddressSpaces(std::uint32_t cr3, Position from);
+  void address_space(std::uint32_t cr3, Position now) override;
+  /// The stretch ends here.
+  void end(Position now) { leave(now); }
+
+  struct Space {
+    Position first;
+    std::uint64_t loads = 0, instructions = 0;
+  };
+  const std::map<std::uint32_t, Space>& spaces() const { return spaces_; }
+
+ private:
+  void leave(Position now);
+
+  std::map<std::uint32_t, Space> spaces_;
+  std::uint32_t cr3_;
+  Position since_;
+};
+
+/// Every access of a stretch to memory and ports, as a line.
+class AccessLog final : public Observer {
+ public:
+  void fetch(PhysAddr a, std::uint32_t size, Position now) override;
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override;
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override;
+  void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+  void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
+
+  const std::vector<std::pair<Position, std::string>>& lines() const { return lines_; }
+
+ private:
+  std::vector<std::pair<Position, std::string>> lines_;
+};
+
+}  // namespace citcat

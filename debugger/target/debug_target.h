@@ -1,0 +1,104 @@
+#pragma once
+// The recorded machine as a debugger looks at it: moved by its timeline, read at linear addresses,
+// and stopped where somebody wants it to stop. What is looked at is the replay and cannot be
+// changed; a branch of it can, which is thrown away (fork()).
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "debugger/target/known_registers.h"
+#include "debugger/target/register_file.h"
+#include "events/archive/recording_file.h"
+#include "replay/run/replay_timeline.h"
+
+namespace citcat {
+
+/// Kinds of stops, numbered as in gdb's packet Z.
+enum class StopKind : std::uint8_t {
+  software_breakpoint,
+  hardware_breakpoint,
+  write_watchpoint,
+  read_watchpoint,
+  access_watchpoint,
+};
+
+/// How a move ended.
+struct MoveEnd {
+  enum class Why : std::uint8_t {
+    moved,       ///< as far as was asked for
+    breakpoint,
+    watchpoint,
+    end,         ///< there is nothing further
+    beginning,   ///< nor before
+    interrupted,
+  } why = Why::moved;
+  StopKind kind = StopKind::software_breakpoint;  ///< of what was met
+  LinearAddr watched{};                           ///< the watchpoint's address
+  std::optional<StopHit> hit = std::nullopt;
+};
+
+class DebugTarget {
+ public:
+  using Interrupt = ReplayTimeline::Interrupt;
+  /// `file` must outlive the object. `check`: see TimelineOptions.
+  DebugTarget(const RecordingFile& file, ComparisonPolicy policy, bool check);
+
+  const RecordingFile& file() const { return file_; }
+  ReplayTimeline& timeline() { return timeline_; }
+  const Machine& machine() const { return timeline_.machine(); }
+  const RegisterFile& register_file() const { return register_file_; }
+
+  RegisterView registers() const;
+  /// Bytes from `address` on, up to the first one that nobody knows, or that is not mapped.
+  std::vector<std::uint8_t> read(LinearAddr address, std::size_t size) const;
+  /// Code of 16 bits runs here.
+  bool is_16_bit() const;
+  LinearAddr next_instruction() const { return machine().next_linear(); }
+
+  /// Of a breakpoint `size` means nothing. Watched is the memory that lies at the address just now,
+  /// by whatever address it is accessed, and whoever accesses it; where nothing lies there, it is
+  /// looked for whenever the machine is to move.
+  void insert(StopKind kind, LinearAddr address, std::uint32_t size);
+  void remove(StopKind kind, LinearAddr address, std::uint32_t size);
+
+  MoveEnd step();
+  MoveEnd step_back();
+  /// Steps at least once, until the next instruction lies outside [first, first + size).
+  MoveEnd step_in_range(LinearAddr first, std::uint32_t size, const Interrupt& interrupt);
+  MoveEnd go_on(const Interrupt& interrupt);
+  MoveEnd go_back(const Interrupt& interrupt);
+
+  /// From here on registers and memory may be changed, and the machine goes on with them as long as
+  /// what was recorded of its surroundings fits; not back.
+  void fork();
+  /// Throws the branch away: the machine is where it was when it began.
+  void join();
+  bool forked() const { return timeline_.in_branch(); }
+  /// Of a branch only. False where the register cannot be set, or nothing is mapped.
+  bool set_register(std::size_t number, std::span<const std::uint8_t> value);
+  bool write(LinearAddr address, std::span<const std::uint8_t> bytes);
+
+ private:
+  struct Inserted {
+    StopKind kind;
+    LinearAddr address;
+    std::uint32_t size;
+    bool operator==(const Inserted&) const = default;
+  };
+  StopSet stops() const;
+  void add_watch(const Inserted& watch, StopSet& stops) const;
+  MoveEnd end_of(const ReplayTimeline::Stop& stop, bool back) const;
+  std::optional<MoveEnd> breakpoint_here() const;
+
+  const RecordingFile& file_;
+  ReplayTimeline timeline_;
+  RegisterFile register_file_;
+  KnownRegisters known_registers_;
+  std::vector<Inserted> inserted_;
+  std::vector<std::string> set_in_branch_;  ///< registers that nobody knew
+};
+
+}  // namespace citcat

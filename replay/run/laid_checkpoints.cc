@@ -1,0 +1,78 @@
+#include "replay/run/laid_checkpoints.h"
+
+#include <unordered_set>
+#include <utility>
+
+#include "formats/io/error.h"
+
+namespace citcat {
+
+bool LaidCheckpoints::lay(const Replayer& replayer) {
+  const Moment moment = replayer.moment();
+  const auto behind = laid_.lower_bound(moment);
+  if (behind != laid_.end() && behind->first == moment) return false;
+  Laid laid{replayer.checkpoint(), {}};
+  const std::vector<Memory::SavedPage> pages = std::exchange(laid.rest.machine.pages, {});
+  const std::vector<Frame> none;
+  const std::vector<Frame>& known =
+      behind == laid_.begin() ? none : std::prev(behind)->second.frames;
+  laid.frames.reserve(pages.size());
+  auto same = known.begin();
+  for (const Memory::SavedPage& page : pages) {
+    while (same != known.end() && (*same)->number < page.number) ++same;
+    const bool kept = same != known.end() && (*same)->number == page.number &&
+                      (*same)->data == page.data && (*same)->defined == page.defined;
+    if (!kept) ++added_;
+    laid.frames.push_back(kept ? *same : std::make_shared<const Memory::SavedPage>(page));
+  }
+  laid_.emplace(moment, std::move(laid));
+  return thin_out();
+}
+
+std::size_t LaidCheckpoints::frames() const {
+  std::unordered_set<const Memory::SavedPage*> held;
+  for (const auto& [moment, laid] : laid_) {
+    for (const Frame& frame : laid.frames) held.insert(frame.get());
+  }
+  return held.size();
+}
+
+bool LaidCheckpoints::thin_out() {
+  bool thinned = false;
+  while (counted_ + added_ > max_frames_) {
+    counted_ = frames();
+    added_ = 0;
+    if (counted_ <= max_frames_ || laid_.size() <= 2) return thinned;
+    // The beginning stays, and the one just laid wherever that is: its frames are the newest.
+    bool goes = true;
+    std::erase_if(laid_, [&](const auto&) { return goes = !goes; });
+    thinned = true;
+    counted_ = frames();
+  }
+  return thinned;
+}
+
+std::optional<Moment> LaidCheckpoints::before(Moment moment) const {
+  const auto at = laid_.lower_bound(moment);
+  if (at == laid_.begin()) return std::nullopt;
+  return std::prev(at)->first;
+}
+
+std::optional<Moment> LaidCheckpoints::before_instruction(std::uint64_t instruction) const {
+  std::optional<Moment> last;
+  for (const auto& [moment, laid] : laid_) {
+    if (moment.position.instruction >= instruction) break;
+    last = moment;
+  }
+  return last;
+}
+
+Replayer::Checkpoint LaidCheckpoints::at(Moment moment) const {
+  const Laid& laid = laid_.at(moment);
+  Replayer::Checkpoint checkpoint = laid.rest;
+  checkpoint.machine.pages.reserve(laid.frames.size());
+  for (const Frame& frame : laid.frames) checkpoint.machine.pages.push_back(*frame);
+  return checkpoint;
+}
+
+}  // namespace citcat

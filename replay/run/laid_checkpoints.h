@@ -1,0 +1,50 @@
+#pragma once
+// Checkpoints of a replay that are laid on the way, in memory. Frames that are the same in two of
+// them are kept once: what changes from one to the next is little.
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "replay/run/replay_session.h"
+
+namespace citcat {
+
+class LaidCheckpoints {
+ public:
+  /// More than `max_frames` frames of 4 KiB are not held for long: then every other checkpoint goes,
+  /// but for the first two.
+  explicit LaidCheckpoints(std::size_t max_frames) : max_frames_(max_frames) {}
+
+  /// Keeps where the replayer stands. True where others had to go for it.
+  bool lay(const Replayer& replayer);
+  /// The last one before `moment`; nullopt where there is none.
+  std::optional<Moment> before(Moment moment) const;
+  /// The last one before instruction `instruction`; nullopt where there is none.
+  std::optional<Moment> before_instruction(std::uint64_t instruction) const;
+  /// A copy of the one at `moment`, which must be there; and of the first of all.
+  Replayer::Checkpoint at(Moment moment) const;
+  Replayer::Checkpoint first() const { return at(first_moment()); }
+  Moment first_moment() const { return laid_.begin()->first; }
+  void clear() { laid_.clear(); }
+  std::size_t size() const { return laid_.size(); }
+  /// Frames held.
+  std::size_t frames() const;
+
+ private:
+  using Frame = std::shared_ptr<const Memory::SavedPage>;
+  struct Laid {
+    Replayer::Checkpoint rest;  ///< without pages
+    std::vector<Frame> frames;  ///< in ascending order
+  };
+  bool thin_out();
+
+  std::size_t max_frames_;
+  std::map<Moment, Laid> laid_;
+  std::size_t added_ = 0;  ///< frames since frames() was counted last
+  std::size_t counted_ = 0;
+};
+
+}  // namespace citcat

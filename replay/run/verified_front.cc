@@ -1,0 +1,71 @@
+#include "replay/run/verified_front.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "formats/io/error.h"
+
+namespace citcat {
+
+VerifiedFront::VerifiedFront(const RecordingFile& file, Options options)
+    : file_(file), options_(std::move(options)) {
+  begin(true);
+}
+
+void VerifiedFront::begin(bool plain) {
+  SessionOptions session;
+  session.policy = options_.policy;
+  session.plain_first = plain;
+  session.progress = options_.progress;
+  session_.reset();
+  session_.emplace(file_, nullptr, std::move(session));
+  report_ = {};
+  ended_ = false;
+  options_.passed(session_->replayer());
+}
+
+const std::vector<Adoption>& VerifiedFront::adoptions() const {
+  return session_->verifier() != nullptr ? session_->verifier()->adoptions()
+                                         : file_.recording().adoptions;
+}
+
+void VerifiedFront::advance(Position to) {
+  if (run_to(to)) return;
+  const bool plain = session_->verifier() != nullptr && session_->verifier()->plain();
+  if (!report_.divergence || !plain) return;
+  // Once more, instruction by instruction: only that comparison has the last word.
+  options_.over_again();
+  begin(false);
+  run_to(to);
+}
+
+/// False where the run ends before `to`.
+bool VerifiedFront::run_to(Position to) {
+  while (!ended_ && position() < to) {
+    const std::uint64_t next = (position().instruction / options_.every + 1) * options_.every;
+    const Position stop = std::min(to, Position{next, 0});
+    report_ = session_->run_to(stop);
+    if (report_.end == ReplayReport::End::diverged) {
+      ended_ = true;
+    } else if (position() < stop) {
+      end();
+    } else if (position().instruction == next) {
+      options_.passed(session_->replayer());
+    }
+  }
+  return position() >= to;
+}
+
+void VerifiedFront::end() {
+  ended_ = true;
+  report_ = session_->end(std::move(report_));
+  options_.passed(session_->replayer());
+  const auto differs_before = session_->digests().compare(report_.instructions);
+  if (!differs_before || report_.divergence) return;
+  report_.end = ReplayReport::End::diverged;
+  report_.divergence = Divergence{};
+  report_.divergence->position = {*differs_before, 0};
+  report_.divergence->reason = "the replay is not the one that the archive keeps digests of";
+}
+
+}  // namespace citcat

@@ -1,0 +1,52 @@
+#pragma once
+// The run as it is compared with its evidence, once, as far as anybody has wanted to see of it.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "replay/run/replay_session.h"
+
+namespace citcat {
+
+class VerifiedFront {
+ public:
+  struct Options {
+    ComparisonPolicy policy;
+    std::uint64_t every = 0;  ///< instructions between two calls of `passed`
+    /// Told of the replay where it stands, in the order of the run: at the beginning, at multiples
+    /// of `every`, and where it ends.
+    std::function<void(const Replayer&)> passed;
+    /// What was told so far was of a run that cannot be relied on; it is told again.
+    std::function<void()> over_again;
+    std::function<void(Position)> progress;  ///< called now and then; may be empty
+  };
+  /// `file` must outlive the object.
+  VerifiedFront(const RecordingFile& file, Options options);
+
+  /// Goes on to `to` unless it is there already, or as far as the run goes.
+  void advance(Position to);
+  void set_every(std::uint64_t every) { options_.every = every; }
+  Position position() const { return session_->position(); }
+  /// It has come to the end of the run, or to where it leaves its evidence.
+  bool ended() const { return ended_; }
+  const std::optional<Divergence>& divergence() const { return report_.divergence; }
+  const ReplayReport& report() const { return report_; }
+  /// What the comparison took over from the bus so far, in the order of positions.
+  const std::vector<Adoption>& adoptions() const;
+
+ private:
+  void begin(bool plain);
+  bool run_to(Position to);
+  void end();
+
+  const RecordingFile& file_;
+  Options options_;
+  std::optional<ReplaySession> session_;
+  ReplayReport report_;
+  bool ended_ = false;
+};
+
+}  // namespace citcat

@@ -1,0 +1,170 @@
+// citcat debug, driven by the gdb of the system.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "golden/citcat_test.h"
+
+namespace citcat::testing {
+namespace {
+
+class DebugCommand : public CitcatTest {
+ protected:
+  void SetUp() override {
+    if (std::system("command -v gdb >/dev/null") != 0) GTEST_SKIP() << "no gdb here";
+  }
+  void import_linux() const {
+    const std::string samples = CITCAT_SOURCE_DIR "/samples/linux/";
+    good({"import", samples + "start.bin.zst", "--internal", samples + "start.side.csv", "-o",
+          "linux.citcat"});
+  }
+  /// What gdb says to these lines, given to it as a script.
+  std::string gdb(const std::string& arguments, const std::string& script) const {
+    write_file(file("script.gdb"), "set pagination off\n" + script);
+    const ProcessResult result = run_shell(
+        "\"$CITCAT\" debug " + arguments + " -- -nx -batch -x script.gdb 2>&1", file(""));
+    EXPECT_EQ(result.exit_code, 0) << result.out;
+    return result.out;
+  }
+  static std::vector<std::string> lines_with(const std::string& text, const std::string& mark) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) {
+      if (line.compare(0, mark.size(), mark) == 0) lines.push_back(line.substr(mark.size()));
+    }
+    return lines;
+  }
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_F(DebugCommand, StepsBackOverInterruptsAndRepetitionsAsItSteppedOverThem) {
+  import_sample("boot.citcat");
+  // An interrupt within REP MOVSW is at 389+878.
+  const std::string output = gdb("boot.citcat --at 389+868", R"(
+set $i = 0
+while $i < 40
+  printf "forwards %d+%d %x %x %x %x\n", $instruction, $iteration, $eip, $esp, $ecx, $eflags
+  stepi
+  set $i = $i + 1
+end
+while $i > 0
+  reverse-stepi
+  printf "back %d+%d %x %x %x %x\n", $instruction, $iteration, $eip, $esp, $ecx, $eflags
+  set $i = $i - 1
+end
+)");
+  const std::vector<std::string> forwards = lines_with(output, "forwards ");
+  std::vector<std::string> back = lines_with(output, "back ");
+  std::reverse(back.begin(), back.end());
+  ASSERT_EQ(forwards.size(), 40u) << output;
+  EXPECT_EQ(forwards, back);
+  EXPECT_EQ(forwards.front().substr(0, 8), "389+868 ");
+  const auto in_handler = std::find_if(forwards.begin(), forwards.end(), [](const auto& line) {
+    return line.substr(0, 6) == "389+0 ";
+  });
+  EXPECT_NE(in_handler, forwards.end()) << output;
+}
+
+TEST_F(DebugCommand, FindsWhoWroteBackwards) {
+  import_linux();
+  // As docs/howto/debug.md tells it.
+  const std::string output = gdb("linux.citcat --at end", R"(
+watch *(int*)0xc1c33a2c
+reverse-continue
+printf "at %d\n", $instruction
+x/i $pc
+monitor last-write 0xc1c33a2c 4
+stepi
+printf "value %x\n", *(int*)0xc1c33a2c
+monitor seek 54144
+printf "at %d\n", $instruction
+monitor where
+)");
+  EXPECT_EQ(lines_with(output, "at "), (std::vector<std::string>{"100563", "54144"})) << output;
+  EXPECT_TRUE(contains(output, "mov    %eax,-0x7c(%ebp)")) << output;
+  EXPECT_TRUE(contains(output, "value c6025238")) << output;
+  EXPECT_TRUE(contains(output, "protected mode, level 3")) << output;
+}
+
+TEST_F(DebugCommand, AFaultIsAStepToItsHandlerAndBack) {
+  import_linux();
+  const std::string output = gdb("linux.citcat --at 54144", R"(
+printf "at %d %x\n", $instruction, $eip
+stepi
+printf "at %d %x\n", $instruction, $cr2
+printf "level %d\n", $cs & 3
+reverse-stepi
+printf "at %d %x\n", $instruction, $eip
+)");
+  EXPECT_EQ(lines_with(output, "at "),
+            (std::vector<std::string>{"54144 809e9f0", "54144 809e9f0", "54144 809e9f0"}))
+      << output;
+  EXPECT_EQ(lines_with(output, "level "), (std::vector<std::string>{"0"})) << output;
+}
+
+TEST_F(DebugCommand, TellsWhatIsWrongBeforeItStartsGdb) {
+  EXPECT_EQ(run({"debug", "nothing.citcat"}).exit_code, 4);
+  import_sample("boot.citcat");
+  EXPECT_EQ(run({"debug", "boot.citcat", "--at", "nowhere"}).exit_code, 2);
+  EXPECT_EQ(run({"debug", "boot.citcat", "--stdio", "--port", "0"}).exit_code, 2);
+  EXPECT_EQ(run({"debug", "boot.citcat", "--gdb", "no-such-gdb"}).exit_code, 4);
+}
+
+TEST_F(DebugCommand, TalksAtATerminal) {
+  import_sample("boot.citcat");
+  const ProcessResult result = run_shell(
+      "printf 'stepi\\nmonitor where\\nquit\\n' | "
+      "script -qec \"'$CITCAT' debug boot.citcat --at 100 -- -nx\" /dev/null",
+      file(""));
+  EXPECT_TRUE(contains(result.out, "instruction 101 of 622")) << result.out;
+}
+
+TEST_F(DebugCommand, ServesSeveralAtOnceAndLeavesNothing) {
+  import_sample("boot.citcat");
+  const ProcessResult result = run_shell(R"(
+mkdir tmp; export TMPDIR=$PWD/tmp
+"$CITCAT" debug boot.citcat --port 0 --at 100 >port 2>/dev/null &
+server=$!
+until [ -s port ]; do sleep 0.05; done
+port=$(cat port)
+session() {
+  gdb -nx -batch -ex 'set remotetimeout 60' -ex "target remote $port" \
+    -ex "monitor seek $1" -ex 'maintenance flush register-cache' -ex 'print $instruction' 2>/dev/null
+}
+session 50 >first & one=$!
+session 60 >second & two=$!
+wait $one $two
+grep -h '^\$1' first second
+# A client that dies in the middle of it.
+gdb -nx -batch -ex "target remote $port" -ex 'shell kill -9 $PPID' >/dev/null 2>&1
+session 70 | grep '^\$1'
+kill $server; wait $server
+sleep 0.2
+pgrep -f 'debug boot.citcat --port 0' | grep -qx $server && echo "left: the server"
+ls tmp
+)",
+                                         file(""));
+  EXPECT_EQ(result.out, "$1 = 50\n$1 = 60\n$1 = 70\n") << result.err;
+}
+
+TEST_F(DebugCommand, EndsWithItsClient) {
+  import_sample("boot.citcat");
+  const ProcessResult result = run_shell(R"(
+mkdir tmp; export TMPDIR=$PWD/tmp
+printf '$g#67' | "$CITCAT" debug boot.citcat --stdio >/dev/null; echo "ended $?"
+ls tmp
+)",
+                                         file(""));
+  EXPECT_EQ(result.out, "ended 0\n") << result.err;
+}
+
+}  // namespace
+}  // namespace citcat::testing

@@ -1,0 +1,211 @@
+// Breakpoints and watchpoints are met where a replay that is told every access by itself meets
+// them, from either side.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "replay/run/replay_timeline.h"
+#include "unit/replay/machine/random_guest.h"
+#include "unit/replay/run/state_hash.h"
+#include "unit/temporary_folder.h"
+
+namespace citcat::test {
+namespace {
+
+constexpr std::uint64_t kLength = 6'000;
+
+/// Everything that may be looked for, in the order of time, told one by one.
+class Accesses final : public Observer {
+ public:
+  struct Access {
+    Moment at;
+    StopHit::Kind kind;
+    LinearAddr code;
+    PhysAddr address;
+    std::uint32_t size = 0;
+    bool outside = false, delivered = false, walk = false;
+  };
+  Wants wants() const override { return Wants::everything(); }
+  void watch(const Machine& machine) override { machine_ = &machine; }
+  void fetch(PhysAddr, std::uint32_t, Position now) override {
+    in_delivery_ = false;
+    if (now.iteration == 0) add({at(now), StopHit::Kind::code, next(), {}});
+  }
+  void read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) override {
+    if (kind != AccessKind::walk) add({at(now), StopHit::Kind::read, next(), a, size});
+  }
+  void write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+             Position now) override {
+    add({at(now), StopHit::Kind::write, next(), a, static_cast<std::uint32_t>(bytes.size()), false,
+         false, kind == AccessKind::walk});
+  }
+  void external_write(PhysAddr a, std::span<const std::uint8_t> bytes, Position now) override {
+    add({at(now), StopHit::Kind::write, {}, a, static_cast<std::uint32_t>(bytes.size()), true});
+  }
+  void delivered(const DeliveredEvent&, Position now) override {
+    if (!in_delivery_) before_delivery_ = at(now);
+    ++deliveries_;
+    in_delivery_ = true;
+  }
+  const std::vector<Access>& all() const { return all_; }
+
+ private:
+  Moment at(Position now) const { return {deliveries_, now}; }
+  LinearAddr next() const { return machine_->next_linear(); }
+  void add(Access access) {
+    access.delivered = in_delivery_;
+    if (in_delivery_) access.at = before_delivery_;
+    all_.push_back(access);
+  }
+
+  const Machine* machine_ = nullptr;
+  std::uint64_t deliveries_ = 0;
+  bool in_delivery_ = false;
+  Moment before_delivery_;
+  std::vector<Access> all_;
+};
+
+class TimelineStops : public TemporaryFolder {
+ protected:
+  RecordingFile stored(const Recording& recording) {
+    RecordingFileWriter(path("r.citcat")).finish(recording);
+    return RecordingFile::open(path("r.citcat"));
+  }
+  static Recording guest(GuestMode mode) {
+    for (std::uint64_t seed = 1;; ++seed) {
+      Recording recording = random_guest(mode, seed, kLength, true);
+      if (Replayer(recording, nullptr, {}).run().instructions == kLength) return recording;
+    }
+  }
+  static std::vector<Accesses::Access> accesses_of(const Recording& recording) {
+    Accesses accesses;
+    ReplayOptions options;
+    options.path = ExecutionPath::instructions;
+    Replayer(recording, &accesses, options).run();
+    return accesses.all();
+  }
+  static TimelineOptions options() {
+    TimelineOptions options;
+    options.every = 1000;
+    return options;
+  }
+};
+
+/// Whether what is looked for is met at all: a code address, or a byte.
+bool meets(const Accesses::Access& access, const Accesses::Access& wanted) {
+  if (access.kind != wanted.kind) return false;
+  if (wanted.kind == StopHit::Kind::code) return access.code == wanted.code;
+  return overlap(access.address, access.size, wanted.address, 1);
+}
+
+StopSet stops_for(const Accesses::Access& wanted) {
+  StopSet stops;
+  if (wanted.kind == StopHit::Kind::code) {
+    stops.code.push_back(wanted.code);
+  } else {
+    stops.memory.push_back({wanted.address, 1, wanted.kind == StopHit::Kind::read,
+                            wanted.kind == StopHit::Kind::write});
+  }
+  return stops;
+}
+
+TEST_F(TimelineStops, AreMetWhereEachAccessIsToldByItself) {
+  for (const GuestMode mode :
+       {GuestMode::kernel, GuestMode::user, GuestMode::virtual8086, GuestMode::real}) {
+    const Recording recording = guest(mode);
+    const std::vector<Accesses::Access> all = accesses_of(recording);
+    const RecordingFile file = stored(recording);
+    ReplayTimeline timeline(file, nullptr, options());
+    std::mt19937_64 random(11);
+    int met = 0;
+    for (int i = 0; i < 60; ++i) {
+      const Accesses::Access& wanted = all[random() % all.size()];
+      // What a delivery touches, and other masters, have places of their own: below.
+      if (wanted.delivered || wanted.outside) continue;
+      const StopSet stops = stops_for(wanted);
+      timeline.seek({random() % kLength, 0});
+      const Moment from = timeline.moment();
+      SCOPED_TRACE(testing::Message() << guest_mode_name(mode) << " try " << i << " kind "
+                                      << static_cast<int>(wanted.kind));
+      const auto last = std::find_if(all.rbegin(), all.rend(), [&](const auto& a) {
+        return meets(a, wanted) && (a.outside ? a.at <= from : a.at < from);
+      });
+      const ReplayTimeline::Stop back = timeline.run_back_to_stop(stops);
+      ASSERT_EQ(back.hit.has_value(), last != all.rend());
+      if (back.hit && !last->delivered && !last->outside) {
+        ++met;
+        EXPECT_EQ(timeline.moment(), last->at);
+      }
+      timeline.seek(from.position);
+      const auto first = std::find_if(all.begin(), all.end(), [&](const auto& a) {
+        if (!meets(a, wanted)) return false;
+        return a.kind == StopHit::Kind::code || a.outside ? a.at > from : a.at >= from;
+      });
+      const ReplayTimeline::Stop on = timeline.run_to_stop(stops);
+      ASSERT_EQ(on.hit.has_value(), first != all.end());
+      if (!on.hit || first->delivered || first->outside) continue;
+      ++met;
+      if (first->kind == StopHit::Kind::code) {
+        EXPECT_EQ(timeline.moment(), first->at);
+      } else {
+        EXPECT_GT(timeline.moment(), first->at);
+        timeline.step_back();
+        EXPECT_EQ(timeline.moment(), first->at);
+      }
+    }
+    EXPECT_GT(met, 20) << guest_mode_name(mode);
+  }
+}
+
+TEST_F(TimelineStops, WhatAnInterruptPushesIsFoundBeforeItAndBehindIt) {
+  const Recording recording = guest(GuestMode::kernel);
+  const std::vector<Accesses::Access> all = accesses_of(recording);
+  const RecordingFile file = stored(recording);
+  ReplayTimeline timeline(file, nullptr, options());
+  int met = 0;
+  for (const Accesses::Access& wanted : all) {
+    if (!wanted.delivered || wanted.walk || wanted.kind != StopHit::Kind::write) continue;
+    if (met == 12) break;
+    ++met;
+    const StopSet stops = stops_for(wanted);
+    timeline.seek(wanted.at.position);
+    while (timeline.moment() <= wanted.at) ASSERT_TRUE(timeline.step());
+    const ReplayTimeline::Stop back = timeline.run_back_to_stop(stops);
+    ASSERT_TRUE(back.hit.has_value());
+    EXPECT_LE(timeline.moment(), wanted.at);
+    const Moment before = timeline.moment();
+    ASSERT_TRUE(timeline.run_to_stop(stops).hit.has_value());
+    EXPECT_GT(timeline.moment(), before);
+  }
+  EXPECT_EQ(met, 12);
+}
+
+TEST_F(TimelineStops, ABranchMayBeChangedAndLeavesNothing) {
+  const RecordingFile file = stored(guest(GuestMode::flat));
+  ReplayTimeline timeline(file, nullptr, options());
+  timeline.seek({2000, 0});
+  const std::string there = state_hash(timeline.registers(), timeline.memory());
+  timeline.begin_branch();
+  CpuState state = timeline.registers();
+  state.gpr[kEax] ^= 0x1234;
+  timeline.change_registers(state);
+  EXPECT_TRUE(timeline.registers() == state);
+  const auto at = timeline.machine().find(timeline.machine().next_linear());
+  ASSERT_TRUE(at.has_value());
+  const std::uint8_t changed = static_cast<std::uint8_t>(*timeline.memory().defined_byte(*at) ^ 1);
+  timeline.change_memory(*at, {&changed, 1});
+  EXPECT_EQ(timeline.memory().defined_byte(*at), changed);
+  EXPECT_FALSE(timeline.step_back());
+  timeline.end_branch();
+  EXPECT_EQ(state_hash(timeline.registers(), timeline.memory()), there);
+  timeline.seek({3000, 0});
+  Replayer reference(file.recording(), nullptr, {});
+  reference.run_to(3000);
+  EXPECT_TRUE(timeline.registers() == reference.machine().save());
+}
+
+}  // namespace
+}  // namespace citcat::test

@@ -1,0 +1,47 @@
+#include "tools/guest/machine_guest.h"
+
+#include <cstring>
+
+#include "replay/infer/page_map.h"
+#include "replay/machine/machine.h"
+
+namespace citcat::tools {
+
+namespace {
+
+constexpr std::uint32_t kVirtual8086Flag = 1u << 17;
+constexpr std::uint32_t kProgramLevel = 3;
+
+constexpr std::uint32_t kPagingBit = 1u << 31, kPaeBit = 1u << 5;  // SDM vol. 3, 2.5
+
+/// An entry of a page table, which never crosses a frame.
+std::optional<std::uint32_t> dword_at(const Memory& memory, PhysAddr at) {
+  if (!memory.is_mapped(at.page()) || !memory.is_defined(at, 4)) return std::nullopt;
+  std::uint32_t value = 0;
+  std::memcpy(&value, memory.host(at), sizeof value);
+  return value;
+}
+
+}  // namespace
+
+std::uint32_t MachineGuest::address_space() const { return machine_.engine().cr(3); }
+std::uint32_t MachineGuest::gpr(int number) const { return machine_.engine().gpr(number); }
+std::uint32_t MachineGuest::eip() const { return machine_.engine().eip(); }
+
+bool MachineGuest::runs_program() const {
+  return (machine_.engine().hflags() & kHfCpl) == kProgramLevel &&
+         (machine_.engine().system_flags() & kVirtual8086Flag) == 0;
+}
+
+std::optional<std::uint8_t> MachineGuest::byte(LinearAddr at) const {
+  const Memory& memory = machine_.memory();
+  const Engine& engine = machine_.engine();
+  if ((engine.cr(0) & kPagingBit) == 0) return memory.defined_byte(PhysAddr{at.value});
+  // With PAE nothing is looked at: PageMap knows tables of two levels.
+  if ((engine.cr(4) & kPaeBit) != 0) return std::nullopt;
+  const auto place =
+      PageMap::translate(engine.cr(3), at, [&](PhysAddr entry) { return dword_at(memory, entry); });
+  return place ? memory.defined_byte(*place) : std::nullopt;
+}
+
+}  // namespace citcat::tools

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "tools/guest/guest.h"
+
+namespace citcat {
+
+class Machine;
+
+namespace tools {
+
+/// Of one machine, which must outlive the object.
+class MachineGuest final : public Guest {
+ public:
+  explicit MachineGuest(const Machine& machine) : machine_(machine) {}
+  std::uint32_t address_space() const override;
+  std::uint32_t gpr(int number) const override;
+  std::uint32_t eip() const override;
+  bool runs_program() const override;
+  std::optional<std::uint8_t> byte(LinearAddr at) const override;
+
+ private:
+  const Machine& machine_;
+};
+
+}  // namespace tools
+}  // namespace citcat
