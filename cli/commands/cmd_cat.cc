@@ -166,7 +166,7 @@ CommandRun define_cat(CLI::App& app) {
   arguments->range.define(app);
   std::vector<std::string> formats{"kt", "text", "json", "csv"};
   // Of a recording, what others read.
-  for (const tools::ExporterRow& row : tools::exporter_list()) formats.emplace_back(row.name);
+  for (const tools::ExporterRow& row : tools::exporter_list()) formats.emplace_back(row.tool->name);
   define_text_form(app, arguments->format, formats);
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
       ->type_name(type_of({"linear", "offset"}));
