@@ -134,7 +134,7 @@ TEST_P(Procedures, AreCalledAsOftenAsTheMachineCalledThem) {
 INSTANTIATE_TEST_SUITE_P(Captures, Procedures,
                          ::testing::Values(MachineCapture{"lin_user_tiny", 'B'},
                                            MachineCapture{"lin_procs_small", 'B'}),
-                         [](const auto& info) { return capture_text(info.param); });
+                         [](const auto& value) { return capture_text(value.param); });
 
 }  // namespace
 }  // namespace citcat::test
