@@ -156,6 +156,7 @@ Request lettered_request(char letter, std::string_view rest) {
     case 'p':
       return with_number(Kind::read_register, rest);
     case 'P': {
+      if (rest.find('=') == std::string_view::npos) return malformed();
       const std::string_view number = take_until(rest, '=');
       return with_hex(with_number(Kind::write_register, number), rest);
     }

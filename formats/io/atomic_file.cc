@@ -45,10 +45,13 @@ void sync_folder(const std::string& target, const std::string& path) {
 
 std::string followed_output(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::is_symlink(path, error)) return path;
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
-  if (error || std::filesystem::is_symlink(target, error)) {
-    throw IoError(path + ": cannot follow the symbolic link");
+  std::filesystem::path target = path;
+  // Link by link, because the last one may lead to what is not there yet. As many as the system
+  // follows (path_resolution(7)).
+  for (int links = 0; std::filesystem::is_symlink(target, error); ++links) {
+    const std::filesystem::path next = std::filesystem::read_symlink(target, error);
+    if (error || links == 40) throw IoError(path + ": cannot follow the symbolic link");
+    target = next.is_absolute() ? next : target.parent_path() / next;
   }
   return target.string();
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,22 +34,25 @@ class GdbServerTest : public test::TemporaryFolder {
     import_capture({folder / "area5150.sr"}, options, path("r.citcat"));
   }
 
-  /// Sends all that, goes away, and returns the data of every packet that came back.
+  /// Sends these one after another, each when the one before is answered, goes away, and returns the
+  /// data of every packet that came back. `behind` follows the last one at once.
   std::vector<std::string> answers(const std::vector<std::string>& packets,
                                    const std::string& behind = "") {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    std::string all;
-    for (const std::string& packet : packets) all += gdb::packet_of(packet);
-    all += behind;
-    EXPECT_EQ(::write(ends[0], all.data(), all.size()), static_cast<ssize_t>(all.size()));
-    shutdown(ends[0], SHUT_WR);
-    std::string came;
-    std::thread reader([&] {
-      char bytes[4096];
-      for (ssize_t n = 0; (n = ::read(ends[0], bytes, sizeof bytes)) > 0;) {
-        came.append(bytes, static_cast<std::size_t>(n));
+    std::vector<std::string> data;
+    std::thread client([&] {
+      gdb::PacketReader came;
+      for (std::size_t i = 0; i < packets.size(); ++i) {
+        const std::string sent = gdb::packet_of(packets[i]) + (i + 1 == packets.size() ? behind : "");
+        EXPECT_EQ(::write(ends[0], sent.data(), sent.size()), static_cast<ssize_t>(sent.size()));
+        while (!is_answered(came, data) && read_more(ends[0], came)) {
+        }
       }
+      shutdown(ends[0], SHUT_WR);
+      while (read_more(ends[0], came)) {
+      }
+      is_answered(came, data);
     });
     {
       const RecordingFile file = RecordingFile::open(path("r.citcat"));
@@ -60,16 +64,29 @@ class GdbServerTest : public test::TemporaryFolder {
       server.serve([&] { monitor.seek(at_); });
     }
     ::close(ends[1]);
-    reader.join();
+    client.join();
     ::close(ends[0]);
-    gdb::PacketReader packets_read;
-    packets_read.add(came);
-    std::vector<std::string> data;
-    for (gdb::Incoming incoming; packets_read.take(incoming);) {
-      if (incoming.kind == gdb::Incoming::Kind::packet) data.push_back(incoming.data);
-      EXPECT_NE(incoming.kind, gdb::Incoming::Kind::damaged);
-    }
     return data;
+  }
+  /// Moves what came to `data`; true where it is more than text to be shown.
+  static bool is_answered(gdb::PacketReader& came, std::vector<std::string>& data) {
+    bool answered = false;
+    for (gdb::Incoming incoming; came.take(incoming);) {
+      EXPECT_NE(incoming.kind, gdb::Incoming::Kind::damaged);
+      if (incoming.kind != gdb::Incoming::Kind::packet) continue;
+      data.push_back(incoming.data);
+      answered = answered || incoming.data == "OK" || !incoming.data.starts_with('O');
+    }
+    return answered;
+  }
+  /// False at the end, and where nothing has come for a long time.
+  static bool read_more(int from, gdb::PacketReader& came) {
+    pollfd wait{from, POLLIN, 0};
+    if (poll(&wait, 1, 60000) <= 0) return false;
+    char bytes[4096];
+    const ssize_t n = ::read(from, bytes, sizeof bytes);
+    if (n > 0) came.add({bytes, static_cast<std::size_t>(n)});
+    return n > 0;
   }
   std::string answer(const std::string& packet) { return answers({packet}).back(); }
 

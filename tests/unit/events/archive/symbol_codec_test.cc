@@ -59,7 +59,10 @@ TEST_F(SymbolsInArchives, WhatWasAddedIsReadAgainAndIdentityStays) {
   EXPECT_EQ(read[0], first[0]);
   EXPECT_EQ(read[1], program);
   EXPECT_EQ(file.identity().hex(), identity);
-  EXPECT_TRUE(check_recording(path("r.citcat")).sound());
+  const RecordingCheck check = check_recording(path("r.citcat"));
+  for (const auto& d : check.scan.damage) ADD_FAILURE() << d.message;
+  for (const auto& l : check.losses) ADD_FAILURE() << l;
+  EXPECT_TRUE(check.sound());
 }
 
 TEST_F(SymbolsInArchives, TwoModulesOfOneNameStayTwo) {
