@@ -44,8 +44,9 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
           [this](PhysAddr at, std::uint32_t size, const PhysAddr* from) {
             note_string_store(at, size, from);
           },
-          [this](const std::array<LinearAddr, 2>& first, std::uint32_t count,
-                 std::uint32_t step) { tell_iterations(*string_, first, count, step); }),
+          [this](const std::array<LinearAddr, 2>& first, std::uint32_t count, std::uint32_t step) {
+            tell_iterations(*string_, first, count, step);
+          }),
       exact_(expectation.compares),
       records_(cpu.audience.records()),
       policy_(quiet_policy(expectation.compares, cpu.audience.hears_instructions())),
@@ -189,8 +190,7 @@ void FastTier::run() {
 /// Where the code of a page lies; false where looking it up has an effect.
 bool FastTier::find_code_page(LinearAddr linear, PhysAddr& frame) {
   cpu_.position.instruction = position();
-  const auto known =
-      cpu_.mmu.translate_quietly(linear, Access::execute, cpu_.user_mode());
+  const auto known = cpu_.mmu.translate_quietly(linear, Access::execute, cpu_.user_mode());
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
   frame = known->frame;
   return true;
@@ -432,8 +432,8 @@ void FastTier::note_string_store(PhysAddr at, std::uint32_t size, const PhysAddr
 bool FastTier::fill(LinearAddr linear, bool write) {
   State& s = *s_;
   const LinearAddr page = linear.page_begin();
-  const auto known = cpu_.mmu.translate_quietly(
-      page, write ? Access::write : Access::read, cpu_.user_mode());
+  const auto known =
+      cpu_.mmu.translate_quietly(page, write ? Access::write : Access::read, cpu_.user_mode());
   check_pages();
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
   const std::uint32_t frame = known->frame.page();

@@ -113,8 +113,8 @@ bool FastTier::judge(const Block& block, std::uint32_t done, std::uint64_t first
     std::memcpy(store.before.data(), &access.before, 8);
   }
   const std::uint64_t end = first + done;
-  const bool due = end > expectation_.next.instruction ||
-                   (expectation_.expects_stores && !stores_told_.empty());
+  const bool due =
+      end > expectation_.next.instruction || (expectation_.expects_stores && !stores_told_.empty());
   if (!due) return true;
   const BlockCode& whole = *block.code;
   const BlockCode part = done == block.count ? BlockCode{} : whole.first(done);
