@@ -44,11 +44,6 @@ int cpu_model_number(CpuModel model) {
   return instructions == InstructionSet::pentium ? UC_CPU_X86_PENTIUM : UC_CPU_X86_QEMU64;
 }
 
-/// An address as the library hands it over, which has 64 bits of it in every mode.
-LinearAddr linear_of(std::uint64_t address) {
-  return LinearAddr{static_cast<std::uint32_t>(address)};
-}
-
 }  // namespace
 
 /// The engine's callbacks, as it wants them.
@@ -89,17 +84,16 @@ struct Engine::Hooks {
   static bool translate(uc_engine*, std::uint64_t address, uc_mem_type type, uc_tlb_entry* result,
                         void* user) {
     Engine& e = *static_cast<Engine*>(user);
-    const auto page = static_cast<std::uint32_t>(address);
+    const LinearAddr page = linear_of(address);
     const EngineAccess access = type == UC_MEM_FETCH   ? EngineAccess::fetch
                                 : type == UC_MEM_WRITE ? EngineAccess::write
                                                        : EngineAccess::read;
     std::optional<Translation> translation;
     e.put_in_hidden(kLock);  // the client walks page tables, which may lie anywhere
     if (e.identity_) {
-      translation = Translation{PhysAddr{page}, true};
+      translation = Translation{PhysAddr{page.value}, true};
     } else {
-      e.guarded_until_exception(
-          [&] { translation = e.client_.on_translate(LinearAddr{page}, access); });
+      e.guarded_until_exception([&] { translation = e.client_.on_translate(page, access); });
     }
     // Looked at here, because with a hook of the library's for it every load goes the slow way.
     const bool unmapped = translation && e.host_page(translation->frame.page()) == nullptr;
@@ -107,7 +101,7 @@ struct Engine::Hooks {
     if (!translation || unmapped) {
       e.watch(false);
       e.translation_fault_ = true;
-      e.fault_page_ = LinearAddr{page};
+      e.fault_page_ = page;
       e.fault_access_ = access;
       return false;
     }

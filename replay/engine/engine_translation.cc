@@ -90,7 +90,7 @@ void Engine::watch_translations() {
 int Engine::compare_exits(const void* address, const void*, void* user) {
   std::uint64_t linear = 0;
   std::memcpy(&linear, address, sizeof linear);
-  static_cast<Engine*>(user)->watch_translation(LinearAddr{static_cast<std::uint32_t>(linear)});
+  static_cast<Engine*>(user)->watch_translation(linear_of(linear));
   return 1;
 }
 

@@ -6,8 +6,10 @@
 #include <unicorn/x86.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
+#include "events/address.h"
 #include "replay/engine/library_calls.h"
 
 namespace citcat {
@@ -44,6 +46,11 @@ void check(uc_err error, const char* doing);
 #define CITCAT_DECLARE(name) extern LibraryFunction<decltype(&::name)> name;
 CITCAT_UNICORN_FUNCTIONS(CITCAT_DECLARE)
 #undef CITCAT_DECLARE
+
+/// An address as the library hands it over, in 64 bits whatever the mode.
+inline LinearAddr linear_of(std::uint64_t reported) {
+  return LinearAddr{static_cast<std::uint32_t>(reported)};
+}
 
 /// Permissions of the memory that the library may keep its state and the guest's in.
 inline constexpr std::string_view kLibraryData = "rw";

@@ -26,10 +26,9 @@ class BlockCode {
   /// Where the bytes behind its first page lie.
   void set_second_frame(PhysAddr frame) { second_frame_ = frame; }
   void add(const DecodedInstruction& info) {
-    const std::uint32_t addresses =
-        instructions_.empty()
-            ? 0
-            : instructions_.back().addresses_before + instructions_.back().info.ea_count;
+    const std::uint32_t addresses = instructions_.empty() ? 0
+                                                          : instructions_.back().addresses_before +
+                                                                instructions_.back().info.ea_count;
     instructions_.push_back({info, begins_.back(), addresses});
     begins_.push_back(static_cast<std::uint16_t>(begins_.back() + info.length));
   }
@@ -45,7 +44,8 @@ class BlockCode {
   /// Of the byte `offset` bytes into the block.
   PhysAddr physical(std::uint32_t offset) const {
     const std::uint32_t in_frame = linear_.offset_in_page() + offset;
-    return in_frame < kPageSize ? frame_.plus32(in_frame) : second_frame_.plus32(in_frame & kPageMask);
+    return in_frame < kPageSize ? frame_.plus32(in_frame)
+                                : second_frame_.plus32(in_frame & kPageMask);
   }
   bool comes_again() const { return comes_again_; }
   BlockNotes& notes() const { return notes_; }

@@ -110,8 +110,7 @@ void CountTally::instruction(const ExecutedInstruction& e, Position) {
     branch.next_eip = e.eip + e.info->length;
     // At the end of a segment of 64 KiB it may go on at its beginning.
     const bool wraps = e.eip <= 0xffff && branch.next_eip > 0xffff;
-    branch.either =
-        wraps || (e.ea_count != 0 && e.ea[0] == e.linear.plus32(e.info->length));
+    branch.either = wraps || (e.ea_count != 0 && e.ea[0] == e.linear.plus32(e.info->length));
     s_.conditional = branch;
   }
 }

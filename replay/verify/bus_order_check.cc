@@ -65,8 +65,7 @@ void BusOrderCheck::bring_forward(Kind kind, PhysAddr address) {
   if (it != end) std::rotate(waiting.begin(), it, it + 1);
 }
 
-void BusOrderCheck::compare(Kind kind, PhysAddr address, std::uint8_t value,
-                            bool in_any_order) {
+void BusOrderCheck::compare(Kind kind, PhysAddr address, std::uint8_t value, bool in_any_order) {
   if (ended_ || (difference_ && !completes_)) return;
   std::deque<Byte>& waiting = queue(kind);
   if (in_any_order || (completes_ && kind == Kind::read)) bring_forward(kind, address);

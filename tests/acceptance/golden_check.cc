@@ -115,7 +115,8 @@ void GoldenCheck::instruction(const ExecutedInstruction& e, Position now) {
     switch (slot.source) {
       case EaSource::operand: {
         const MemoryOperand& operand = info.operands[slot.argument];
-        if (operand.read || operand.write) addresses_.push_back({e.ea[i].low32(), now.iteration, false});
+        if (operand.read || operand.write)
+          addresses_.push_back({e.ea[i].low32(), now.iteration, false});
         break;
       }
       case EaSource::target:

@@ -2,8 +2,8 @@
 // What the fast tier's handlers work on: decoded operations, the blocks that they make up, and the
 // state of a run.
 //
-// Within it addresses are numbers of 32 bits, which is all that the machines made here have: as such
-// handlers calculate them. What goes in and out has a type (events/address.h).
+// Within it addresses are numbers of 32 bits, which is all that the machines made here have: as
+// such handlers calculate them. What goes in and out has a type (events/address.h).
 
 #include <array>
 #include <cstddef>

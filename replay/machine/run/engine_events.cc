@@ -11,9 +11,7 @@ void EngineEvents::on_translation(LinearAddr) { watch_.begins(); }
 
 std::span<const PhysAddr> EngineEvents::hides(LinearAddr linear) { return watch_.hides(linear); }
 
-void EngineEvents::on_instruction(LinearAddr linear, std::uint32_t) {
-  instructions_.meet(linear);
-}
+void EngineEvents::on_instruction(LinearAddr linear, std::uint32_t) { instructions_.meet(linear); }
 
 void EngineEvents::on_exception(std::uint32_t vector, bool) { instructions_.note_fault(vector); }
 

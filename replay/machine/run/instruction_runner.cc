@@ -197,8 +197,7 @@ void InstructionRunner::prepare(LinearAddr linear) {
 void InstructionRunner::note_code(LinearAddr linear, std::uint32_t size) {
   translations_.note_code(flight_.physical.page());
   if (linear.offset_in_page() + size <= kPageSize) return;
-  const auto second =
-      cpu_.mmu.held(linear.plus32(size - 1), Access::execute, cpu_.user_mode());
+  const auto second = cpu_.mmu.held(linear.plus32(size - 1), Access::execute, cpu_.user_mode());
   if (second) translations_.note_code(second->frame.page());
 }
 

@@ -20,7 +20,9 @@ using test::PagedGuest;
 class Told final : public Observer {
  public:
   Wants wants() const override { return {.instructions = true}; }
-  void instruction(const ExecutedInstruction& e, Position) override { linear.push_back(e.linear.low32()); }
+  void instruction(const ExecutedInstruction& e, Position) override {
+    linear.push_back(e.linear.low32());
+  }
 
   std::vector<std::uint32_t> linear;
 };
