@@ -121,7 +121,7 @@ TEST_F(DebugCommand, TellsWhatIsWrongBeforeItStartsGdb) {
 TEST_F(DebugCommand, TalksAtATerminal) {
   import_sample("boot.citcat");
   const ProcessResult result = run_shell(
-      "printf 'stepi\\nmonitor where\\nquit\\n' | "
+      "printf 'set confirm off\\nstepi\\nmonitor where\\nquit\\n' | "
       "script -qec \"'$CITCAT' debug boot.citcat --at 100 -- -nx\" /dev/null",
       file(""));
   EXPECT_TRUE(contains(result.out, "instruction 101 of 622")) << result.out;

@@ -33,43 +33,48 @@ class GdbServerTest : public test::TemporaryFolder {
     import_capture({folder / "area5150.sr"}, options, path("r.citcat"));
   }
 
-  /// Sends all that, goes away, and returns the data of every packet that came back.
+  /// Sends each packet and `behind` it, waits for its answer, and returns all that came back, texts
+  /// of commands among it. Goes away then.
   std::vector<std::string> answers(const std::vector<std::string>& packets,
                                    const std::string& behind = "") {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    std::string all;
-    for (const std::string& packet : packets) all += gdb::packet_of(packet);
-    all += behind;
-    EXPECT_EQ(::write(ends[0], all.data(), all.size()), static_cast<ssize_t>(all.size()));
-    shutdown(ends[0], SHUT_WR);
-    std::string came;
-    std::thread reader([&] {
-      char bytes[4096];
-      for (ssize_t n = 0; (n = ::read(ends[0], bytes, sizeof bytes)) > 0;) {
-        came.append(bytes, static_cast<std::size_t>(n));
-      }
-    });
-    {
+    std::thread server([&] {
       const RecordingFile file = RecordingFile::open(path("r.citcat"));
       DebugTarget target(file, {}, true);
       Monitor monitor(target, [](const BusTransaction&) { return std::string("transaction"); });
       gdb::Connection connection(ends[1], ends[1]);
-      GdbServer server(target, monitor, connection,
-                       [this](const std::string& reason) { told_.push_back(reason); });
-      server.serve([&] { monitor.seek(at_); });
+      GdbServer(target, monitor, connection, [this](const std::string& reason) {
+        told_.push_back(reason);
+      }).serve([&] { monitor.seek(at_); });
+      ::close(ends[1]);
+    });
+    std::vector<std::string> all;
+    gdb::PacketReader reader;
+    for (const std::string& packet : packets) {
+      const std::string sent = gdb::packet_of(packet) + behind;
+      EXPECT_EQ(::write(ends[0], sent.data(), sent.size()), static_cast<ssize_t>(sent.size()));
+      while (!take_answer(ends[0], reader, all)) {
+      }
     }
-    ::close(ends[1]);
-    reader.join();
     ::close(ends[0]);
-    gdb::PacketReader packets_read;
-    packets_read.add(came);
-    std::vector<std::string> data;
-    for (gdb::Incoming incoming; packets_read.take(incoming);) {
-      if (incoming.kind == gdb::Incoming::Kind::packet) data.push_back(incoming.data);
-      EXPECT_NE(incoming.kind, gdb::Incoming::Kind::damaged);
+    server.join();
+    return all;
+  }
+  /// Takes what has come, or waits for more; true where it was the answer.
+  static bool take_answer(int line, gdb::PacketReader& reader, std::vector<std::string>& all) {
+    for (gdb::Incoming incoming; reader.take(incoming);) {
+      if (incoming.kind != gdb::Incoming::Kind::packet) continue;
+      all.push_back(incoming.data);
+      const bool is_text = incoming.data.size() > 1 && incoming.data[0] == 'O' &&
+                           incoming.data != "OK";
+      if (!is_text) return true;
     }
-    return data;
+    char bytes[4096];
+    const ssize_t n = ::read(line, bytes, sizeof bytes);
+    if (n <= 0) return true;
+    reader.add({bytes, static_cast<std::size_t>(n)});
+    return false;
   }
   std::string answer(const std::string& packet) { return answers({packet}).back(); }
 
