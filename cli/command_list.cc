@@ -25,10 +25,10 @@ extern const Command kDebugCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
-      &kRecordCommand,  &kImportCommand,     &kReplayCommand, &kMergeCommand,
-      &kCatCommand,     &kVerifyCommand,     &kInfoCommand,   &kDumpCommand,
-      &kConvertCommand, &kLintCommand,       &kCheckCommand,  &kRepairCommand,
-      &kSlimCommand,    &kCheckpointCommand, &kPlaceCommand,  &kExplainCommand, &kDebugCommand,
+      &kRecordCommand,  &kImportCommand, &kReplayCommand, &kMergeCommand,      &kCatCommand,
+      &kVerifyCommand,  &kInfoCommand,   &kDumpCommand,   &kConvertCommand,    &kLintCommand,
+      &kCheckCommand,   &kRepairCommand, &kSlimCommand,   &kCheckpointCommand, &kPlaceCommand,
+      &kExplainCommand, &kDebugCommand,
   };
   return commands;
 }

@@ -48,7 +48,7 @@ std::optional<std::string> data_of(std::string_view body) {
       if (++i == body.size()) return std::nullopt;
       data += static_cast<char>(body[i] ^ kFlip);
     } else if (body[i] == kRepeat && !data.empty()) {
-      if (++i == body.size() || body[i] < ' ' + 3 || body[i] > '~') return std::nullopt;
+      if (++i == body.size() || body[i] < ' ' || body[i] > '~') return std::nullopt;
       data.append(static_cast<std::size_t>(body[i] - kRepeatBase), data.back());
       if (data.size() > kMaxPacketBytes) return std::nullopt;
     } else {

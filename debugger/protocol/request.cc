@@ -157,6 +157,7 @@ Request lettered_request(char letter, std::string_view rest) {
       return with_number(Kind::read_register, rest);
     case 'P': {
       const std::string_view number = take_until(rest, '=');
+      if (rest.empty()) return malformed();
       return with_hex(with_number(Kind::write_register, number), rest);
     }
     case 'm':

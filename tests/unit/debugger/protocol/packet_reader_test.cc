@@ -47,11 +47,11 @@ TEST(PacketReader, ReadsAnyDataHoweverItComesInPieces) {
   std::mt19937 random(1);
   for (int i = 0; i < 200; ++i) {
     std::string data;
-    for (unsigned n = random() % 300; n != 0; --n) data += static_cast<char>(random() % 256);
+    for (auto n = random() % 300; n != 0; --n) data += static_cast<char>(random() % 256);
     const std::string packet = packet_of(data);
     std::vector<std::string> pieces;
     for (std::size_t at = 0; at < packet.size();) {
-      const std::size_t n = 1 + random() % 7;
+      const std::size_t n = std::size_t{1} + random() % 7;
       pieces.push_back(packet.substr(at, n));
       at += n;
     }

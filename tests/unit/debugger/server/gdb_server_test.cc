@@ -66,8 +66,8 @@ class GdbServerTest : public test::TemporaryFolder {
     for (gdb::Incoming incoming; reader.take(incoming);) {
       if (incoming.kind != gdb::Incoming::Kind::packet) continue;
       all.push_back(incoming.data);
-      const bool is_text = incoming.data.size() > 1 && incoming.data[0] == 'O' &&
-                           incoming.data != "OK";
+      const bool is_text =
+          incoming.data.size() > 1 && incoming.data[0] == 'O' && incoming.data != "OK";
       if (!is_text) return true;
     }
     char bytes[4096];
@@ -88,8 +88,8 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST_F(GdbServerTest, OffersWhatItCan) {
   const std::string features = answer("qSupported:swbreak+;hwbreak+");
-  for (const char* const feature :
-       {"QStartNoAckMode+", "qXfer:features:read+", "ReverseStep+", "ReverseContinue+", "swbreak+"}) {
+  for (const char* const feature : {"QStartNoAckMode+", "qXfer:features:read+", "ReverseStep+",
+                                    "ReverseContinue+", "swbreak+"}) {
     EXPECT_TRUE(contains(features, feature)) << feature;
   }
   EXPECT_EQ(answer("vMustReplyEmpty"), "");
@@ -152,8 +152,8 @@ TEST_F(GdbServerTest, RefusesToWriteAndSaysWhy) {
 TEST_F(GdbServerTest, ABranchIsWrittenToAndThrownAway) {
   const std::string fork = "qRcmd," + gdb::hex_of(std::string_view("fork"));
   const std::string end = "qRcmd," + gdb::hex_of(std::string_view("fork end"));
-  const auto all =
-      answers({fork, "P0=05000000", "M159ef,2:9090", "p0", "m159ef,2", "vCont;s:1", end, "p8", "m159ef,2"});
+  const auto all = answers(
+      {fork, "P0=05000000", "M159ef,2:9090", "p0", "m159ef,2", "vCont;s:1", end, "p8", "m159ef,2"});
   ASSERT_EQ(all.size(), 11u);  // two of them with text
   EXPECT_EQ(all[2], "OK");
   EXPECT_EQ(all[3], "OK");
@@ -189,8 +189,8 @@ TEST_F(GdbServerTest, AnswersCommands) {
 }
 
 TEST_F(GdbServerTest, ComesThroughWhateverItIsSent) {
-  const auto all = answers({"", "zzz", "m", "mffffffff,ffffffff", "pffff", "qRcmd,6", "Z2,0,ffffffff",
-                            "vCont;x", "X0,5:ab", "p8"});
+  const auto all = answers({"", "zzz", "m", "mffffffff,ffffffff", "pffff", "qRcmd,6",
+                            "Z2,0,ffffffff", "vCont;x", "X0,5:ab", "p8"});
   EXPECT_EQ(all.back(), "ef590100");
 }
 
