@@ -95,8 +95,9 @@ std::string server_command(const DebugArguments& arguments) {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
-  throw IoError(fmt::format("{}: {} (Debian's package gdb has it; --stdio and --port serve another)",
-                            arguments.gdb, std::strerror(errno)));
+  throw IoError(
+      fmt::format("{}: {} (Debian's package gdb has it; --stdio and --port serve another)",
+                  arguments.gdb, std::strerror(errno)));
 }
 
 // ---- a port
@@ -211,14 +212,14 @@ CommandRun define_debug(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--stdio", arguments->stdio,
                "Serve on standard input and output: target remote | citcat debug REC --stdio");
-  app.add_option("--port", arguments->port,
-                 "Serve on this port of the loopback address, any number of sessions; 0: a free one");
+  app.add_option(
+      "--port", arguments->port,
+      "Serve on this port of the loopback address, any number of sessions; 0: a free one");
   app.add_option("--gdb", arguments->gdb, "The gdb to start")->capture_default_str();
   app.add_option("--hints", arguments->hints,
                  "Corrections to replay with, as `explain` wrote them and somebody reviewed them");
   define_comparison(app, arguments->comparison);
-  app.add_flag("--unchecked", arguments->unchecked,
-               "Do not compare with the evidence on the way");
+  app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   return [arguments](const Console& console) { return run_debug(*arguments, console); };
 }
 

@@ -54,8 +54,9 @@ bool Connection::receive(std::string& data) {
 
 bool Connection::is_interrupted() {
   pollfd line{in_, POLLIN, 0};
-  while (!gone_ && !interrupt_ && !has_waiting_ && poll(&line, 1, 0) > 0) {
-    read_more();
+  // Ctrl-C may have come together with the packet that it is to interrupt.
+  bool more = true;
+  while (more) {
     for (Incoming incoming; !has_waiting_ && reader_.take(incoming);) {
       interrupt_ |= incoming.kind == Incoming::Kind::interrupt;
       if (incoming.kind != Incoming::Kind::packet) continue;
@@ -64,6 +65,8 @@ bool Connection::is_interrupted() {
       waiting_ = std::move(incoming.data);
       has_waiting_ = true;
     }
+    more = !gone_ && !interrupt_ && !has_waiting_ && poll(&line, 1, 0) > 0;
+    if (more) read_more();
   }
   return interrupt_ || gone_;
 }

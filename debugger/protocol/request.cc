@@ -158,6 +158,7 @@ Request lettered_request(char letter, std::string_view rest) {
     case 'P': {
       if (rest.find('=') == std::string_view::npos) return malformed();
       const std::string_view number = take_until(rest, '=');
+      if (rest.empty()) return malformed();
       return with_hex(with_number(Kind::write_register, number), rest);
     }
     case 'm':

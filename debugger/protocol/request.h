@@ -30,8 +30,8 @@ struct Request {
     step_back,
     go_back,
     resume_kinds,  ///< vCont?
-    description,   ///< qXfer:features:read, of the document `text`, from `address` on `length` bytes
-    command,       ///< qRcmd; `text`
+    description,  ///< qXfer:features:read, of the document `text`, from `address` on `length` bytes
+    command,      ///< qRcmd; `text`
     set_thread,
     thread_alive,
     current_thread,

@@ -32,7 +32,8 @@ std::uint64_t next_transaction(const Recording& recording, Position here) {
   const auto passed = [&](bool known, Position at, std::uint64_t transaction) {
     if (known && at < here) next = std::max(next, transaction + 1);
   };
-  for (const Interrupt& i : recording.interrupts) passed(i.position_known, i.position, i.transaction);
+  for (const Interrupt& i : recording.interrupts)
+    passed(i.position_known, i.position, i.transaction);
   for (const IoRead& r : recording.io_reads) passed(r.position_known, r.position, r.transaction);
   for (const ExternalWrite& w : recording.external_writes) {
     passed(w.position_known, w.position, w.transaction);
@@ -99,9 +100,8 @@ std::string bus_window(DebugTarget& target, std::size_t count,
   const Position from{here.instruction - std::min(here.instruction, kReach), 0};
   const Moment to{timeline.moment().deliveries, {here.instruction + kReach, 0}};
   if (!timeline.tell(from, to, log, true, interrupt)) return "interrupted\n";
-  const auto middle =
-      std::partition_point(log.lines().begin(), log.lines().end(),
-                           [&](const auto& line) { return line.first < here; });
+  const auto middle = std::partition_point(log.lines().begin(), log.lines().end(),
+                                           [&](const auto& line) { return line.first < here; });
   const auto first = middle - std::min<std::ptrdiff_t>(middle - log.lines().begin(),
                                                        static_cast<std::ptrdiff_t>(count));
   const auto end = middle + std::min<std::ptrdiff_t>(log.lines().end() - middle,

@@ -18,11 +18,10 @@ using gdb::hex_of;
 using Kind = gdb::Request::Kind;
 
 constexpr const char* kReadOnly =
-    "this is a recorded run, which nobody can change; 'monitor fork' opens a branch of it that can be";
+    "this is a recorded run, which nobody can change; 'monitor fork' opens a branch of it that can "
+    "be";
 
-LinearAddr linear(std::uint64_t address) {
-  return LinearAddr{static_cast<std::uint32_t>(address)};
-}
+LinearAddr linear(std::uint64_t address) { return LinearAddr{static_cast<std::uint32_t>(address)}; }
 
 bool is_move(Kind kind) {
   switch (kind) {

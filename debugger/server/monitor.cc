@@ -44,8 +44,8 @@ std::size_t line_count(const std::vector<std::string>& words) {
   if (words.size() < 2) return kLines;
   const auto count = parse_number(words[1]);
   if (!count || *count == 0 || *count > kMostLines || words.size() > 2) {
-    throw UsageError(fmt::format("{}: expected a number up to {}, found '{}'", words[0], kMostLines,
-                                 words[1]));
+    throw UsageError(
+        fmt::format("{}: expected a number up to {}, found '{}'", words[0], kMostLines, words[1]));
   }
   return static_cast<std::size_t>(*count);
 }
@@ -114,8 +114,8 @@ std::string Monitor::help(const Words& words, const Interrupt&) {
   expect_nothing_more(words, 1);
   std::string text;
   for (const Command& c : commands()) {
-    text += fmt::format("  {:<40} {}\n", fmt::format("monitor {} {}", c.name, c.arguments),
-                        c.summary);
+    text +=
+        fmt::format("  {:<40} {}\n", fmt::format("monitor {} {}", c.name, c.arguments), c.summary);
   }
   return text;
 }
@@ -177,7 +177,8 @@ std::string Monitor::where(const Words& words, const Interrupt& interrupt) {
 std::string Monitor::divergence_text() const {
   const auto& divergence = target_.timeline().divergence();
   if (!divergence) return "";
-  std::string text = target_.forked() ? "the branch goes no further: " : "the replay leaves its evidence: ";
+  std::string text =
+      target_.forked() ? "the branch goes no further: " : "the replay leaves its evidence: ";
   text += place_text(*divergence) + ": " + divergence->reason;
   if (!divergence->expected.empty()) text += "; expected " + divergence->expected;
   if (!divergence->found.empty()) text += ", found " + divergence->found;
@@ -233,8 +234,8 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
     throw UsageError("last-write: expected an address like 0xc0101234, found '" + words[1] + "'");
   }
   if (!size || *size == 0 || *size > kPageSize) {
-    throw UsageError(fmt::format("last-write: expected 1 to {} bytes, found '{}'", kPageSize,
-                                 words.back()));
+    throw UsageError(
+        fmt::format("last-write: expected 1 to {} bytes, found '{}'", kPageSize, words.back()));
   }
   ReplayTimeline& timeline = target_.timeline();
   const auto at = static_cast<std::uint32_t>(*address);
@@ -268,9 +269,9 @@ std::string Monitor::last_write(const Words& words, const Interrupt& interrupt) 
                            : stop.hit->access == AccessKind::system
                                ? "stored by the processor itself (a frame, a descriptor, a task)"
                                : "stored";
-    text += fmt::format("  {} at instruction {}, {} bytes at physical {:08x}\n", by,
-                        position_text(stop.hit->at.position), stop.hit->size,
-                        stop.hit->address.value);
+    text +=
+        fmt::format("  {} at instruction {}, {} bytes at physical {:08x}\n", by,
+                    position_text(stop.hit->at.position), stop.hit->size, stop.hit->address.value);
     if (!stop.hit->outside) text += "  " + next_instruction_text() + "\n";
     text += "  before: " + bytes_text(held()) + "\n";
     timeline.step();
@@ -359,13 +360,14 @@ std::string Monitor::symbols(const Words& words, const Interrupt&) {
     for (std::size_t at = frame.find(kBanner); at != std::string_view::npos;
          at = frame.find(kBanner, at + 1)) {
       std::string banner;
-      for (std::size_t i = at; i < kPageSize && banner.size() < kMost && frame[i] >= ' ' &&
-                               memory.defined_byte({page * kPageSize + static_cast<std::uint32_t>(i)});
+      for (std::size_t i = at;
+           i < kPageSize && banner.size() < kMost && frame[i] >= ' ' &&
+           memory.defined_byte({page * kPageSize + static_cast<std::uint32_t>(i)});
            ++i) {
         banner += frame[i];
       }
-      const std::string release = banner.substr(kBanner.size(), banner.find(' ', kBanner.size()) -
-                                                                    kBanner.size());
+      const std::string release =
+          banner.substr(kBanner.size(), banner.find(' ', kBanner.size()) - kBanner.size());
       // A format has it too.
       if (release.empty() || release.front() < '0' || release.front() > '9') continue;
       return banner + "\n  symbols: file /usr/lib/debug/boot/vmlinux-" + release +

@@ -13,10 +13,10 @@ namespace {
 
 /// Intel SDM vol. 3, table 6-1.
 constexpr std::array<std::string_view, 20> kVectors{
-    "divide error",        "debug",           "NMI",          "breakpoint",     "overflow",
-    "bound range",         "invalid opcode",  "no unit",      "double fault",   "segment overrun",
-    "invalid TSS",         "segment absent",  "stack fault",  "protection",     "page fault",
-    "reserved",            "x87 error",       "alignment",    "machine check",  "SIMD error"};
+    "divide error", "debug",          "NMI",         "breakpoint",    "overflow",
+    "bound range",  "invalid opcode", "no unit",     "double fault",  "segment overrun",
+    "invalid TSS",  "segment absent", "stack fault", "protection",    "page fault",
+    "reserved",     "x87 error",      "alignment",   "machine check", "SIMD error"};
 
 constexpr std::uint8_t kPageFaultVector = 14;
 
@@ -110,7 +110,8 @@ LinearAddr InterruptNest::frame_of(const DeliveredEvent& event) const {
     }
     return value;
   };
-  // Bit 11 of the second dword of a gate: it is of 32 bits. Bits 13 and 14 of a code descriptor: DPL.
+  // Bit 11 of the second dword of a gate: it is of 32 bits. Bits 13 and 14 of a code descriptor:
+  // DPL.
   const std::uint32_t gate = word_at(cpu.idtr.base + event.vector * 8u + 4, 4);
   const std::uint32_t size = (gate & 1u << 11) != 0 ? 4 : 2;
   const std::uint32_t selector = word_at(cpu.idtr.base + event.vector * 8u + 2, 2);
@@ -120,8 +121,8 @@ LinearAddr InterruptNest::frame_of(const DeliveredEvent& event) const {
   const std::uint32_t now = v86 ? 3 : cpu.segment[kCs].selector & 3;
   if (level >= now) return LinearAddr{ss + ((cpu.gpr[kEsp] - 3 * size) & bits)};
   const bool wide_task = (cpu.tr.attributes & 8) != 0;
-  const std::uint32_t top = wide_task ? word_at(cpu.tr.base + 4 + 8 * level, 4)
-                                      : word_at(cpu.tr.base + 2 + 4 * level, 2);
+  const std::uint32_t top =
+      wide_task ? word_at(cpu.tr.base + 4 + 8 * level, 4) : word_at(cpu.tr.base + 2 + 4 * level, 2);
   return LinearAddr{top - (v86 ? 9 : 5) * size};
 }
 

@@ -155,9 +155,7 @@ std::optional<MoveEnd> DebugTarget::breakpoint_here() const {
 // ---------------------------------------------------------------------------------------------
 // To move
 
-MoveEnd DebugTarget::step() {
-  return {timeline_.step() ? MoveEnd::Why::moved : MoveEnd::Why::end};
-}
+MoveEnd DebugTarget::step() { return {timeline_.step() ? MoveEnd::Why::moved : MoveEnd::Why::end}; }
 
 MoveEnd DebugTarget::step_back() {
   return {timeline_.step_back() ? MoveEnd::Why::moved : MoveEnd::Why::beginning};

@@ -28,11 +28,11 @@ enum class StopKind : std::uint8_t {
 /// How a move ended.
 struct MoveEnd {
   enum class Why : std::uint8_t {
-    moved,       ///< as far as was asked for
+    moved,  ///< as far as was asked for
     breakpoint,
     watchpoint,
-    end,         ///< there is nothing further
-    beginning,   ///< nor before
+    end,        ///< there is nothing further
+    beginning,  ///< nor before
     interrupted,
   } why = Why::moved;
   StopKind kind = StopKind::software_breakpoint;  ///< of what was met

@@ -14,9 +14,9 @@ namespace {
 
 /// What programs load: the others are not worth a replay.
 bool is_loaded_by_programs(const std::string& name) {
-  constexpr std::array<std::string_view, 15> kNames{"eax", "ecx", "edx", "ebx", "esp",
+  constexpr std::array<std::string_view, 15> kNames{"eax", "ecx", "edx", "ebx",    "esp",
                                                     "ebp", "esi", "edi", "eflags", "es",
-                                                    "cs",  "ss",  "ds",  "fs",  "gs"};
+                                                    "cs",  "ss",  "ds",  "fs",     "gs"};
   return std::find(kNames.begin(), kNames.end(), name.substr(0, name.find('.'))) != kNames.end();
 }
 

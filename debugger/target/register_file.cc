@@ -173,7 +173,8 @@ void RegisterFile::add_system() {
 
 std::string RegisterFile::description(bool bits16) const {
   std::string xml =
-      "<?xml version=\"1.0\"?>\n<!DOCTYPE target SYSTEM \"gdb-target.dtd\">\n<target version=\"1.0\">\n";
+      "<?xml version=\"1.0\"?>\n<!DOCTYPE target SYSTEM \"gdb-target.dtd\">\n<target "
+      "version=\"1.0\">\n";
   xml += fmt::format("<architecture>{}</architecture>\n", bits16 ? "i8086" : "i386");
   for (unsigned feature = 0; feature < kFeatures.size(); ++feature) {
     const bool any = std::any_of(registers_.begin(), registers_.end(),
@@ -185,10 +186,10 @@ std::string RegisterFile::description(bool bits16) const {
     for (std::size_t i = 0; i < registers_.size(); ++i) {
       const Register& r = registers_[i];
       if (r.feature != feature) continue;
-      const char* const group = feature == kSystem                      ? " group=\"system\""
-                                : r.source == Source::control ||
-                                          r.source == Source::tags ? " group=\"float\""
-                                                                   : "";
+      const char* const group = feature == kSystem ? " group=\"system\""
+                                : r.source == Source::control || r.source == Source::tags
+                                    ? " group=\"float\""
+                                    : "";
       xml += fmt::format("<reg name=\"{}\" bitsize=\"{}\" type=\"{}\" regnum=\"{}\"{}/>\n", r.name,
                          r.bytes * 8, r.type, i, group);
     }

@@ -144,11 +144,14 @@ void ReplayTimeline::know(Position to) {
 
 /// The run ends here, as the last report says.
 void ReplayTimeline::note_end() {
-  if (report_.divergence) divergence_ = report_.divergence;
+  const std::optional<Divergence> left = report_.divergence;
   const Moment here = moment();
-  end_ = here.position;
+  if (!end_) {
+    end_ = here.position;
+    if (left) divergence_ = left;
+  }
   // An instruction that was begun is left again.
-  if (report_.divergence) go_to_last_before(behind(here));
+  if (left) go_to_last_before(behind(here));
 }
 
 /// Goes on to `to`; false where the run ends before.
@@ -199,11 +202,12 @@ ReplayReport ReplayTimeline::seek(Position to) {
 }
 
 bool ReplayTimeline::step() {
+  const Moment before = moment();
   if (go_one_further()) return true;
-  const bool diverged = report_.end == ReplayReport::End::diverged;
-  if (!end_) note_end();
-  if (diverged && divergence_) report_.divergence = divergence_;
-  return false;
+  if (!end_ || report_.divergence) note_end();
+  // What comes behind the instruction may be what goes wrong: an interrupt that cannot be
+  // delivered.
+  return moment() != before;
 }
 
 // ---------------------------------------------------------------------------------------------

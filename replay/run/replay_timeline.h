@@ -21,8 +21,8 @@
 namespace citcat {
 
 struct TimelineOptions {
-  /// Compare with the evidence, or with digests in its place: once, before one goes anywhere for the
-  /// first time. What was taken over from the bus then is there whenever one comes again.
+  /// Compare with the evidence, or with digests in its place: once, before one goes anywhere for
+  /// the first time. What was taken over from the bus then is there whenever one comes again.
   bool check = false;
   ComparisonPolicy policy;
   /// Begin at the archive's checkpoints, whose run was compared when they were taken. Without
@@ -42,8 +42,8 @@ struct TimelineOptions {
 class ReplayTimeline {
  public:
   /// `file` must outlive the timeline, as must the observer, which may be null. It is told of what
-  /// is replayed on the way, again wherever one comes a second time. Interrupts must have their places. Throws UsageError where the recording does not
-  /// allow what is asked for.
+  /// is replayed on the way, again wherever one comes a second time. Interrupts must have their
+  /// places. Throws UsageError where the recording does not allow what is asked for.
   ReplayTimeline(const RecordingFile& file, Observer* observer, TimelineOptions options);
   ReplayTimeline(const ReplayTimeline&) = delete;
   ReplayTimeline& operator=(const ReplayTimeline&) = delete;

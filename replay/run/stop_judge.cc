@@ -79,8 +79,8 @@ void StopJudge::look_at_block(const JudgedBlock& block, Position first) {
   for_each_in(block, first, [&](std::uint32_t instruction, const StopHit& hit) {
     if (!counts(hit)) return;
     // Within an instruction they come in the order of time.
-    const bool better = !best || (search_.last ? instruction >= best_instruction
-                                               : instruction < best_instruction);
+    const bool better =
+        !best || (search_.last ? instruction >= best_instruction : instruction < best_instruction);
     if (!better) return;
     best = hit;
     best_instruction = instruction;
@@ -117,7 +117,8 @@ void StopJudge::fetch(PhysAddr a, std::uint32_t size, Position now) {
   instruction_ = next();
   // Going on with a REP is not to begin it.
   if (now.iteration != 0) return;
-  if (!std::binary_search(search_.stops->code.begin(), search_.stops->code.end(), instruction_)) return;
+  if (!std::binary_search(search_.stops->code.begin(), search_.stops->code.end(), instruction_))
+    return;
   meet({StopHit::Kind::code, moment(now), false, AccessKind::data, instruction_, {}, 0});
 }
 

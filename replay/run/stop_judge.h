@@ -45,8 +45,8 @@ class StopJudge final : public BlockJudge {
   /// Of a search from where the replay stands.
   struct Search {
     const StopSet* stops = nullptr;  ///< must outlive it
-    Moment from;                     ///< where the replay stands; code that is about to run there does not count
-    bool last = false;               ///< find the last one, else the first
+    Moment from;        ///< where the replay stands; code that is about to run there does not count
+    bool last = false;  ///< find the last one, else the first
     Moment before{~std::uint64_t{0}, {}};  ///< nothing from here on counts
   };
   void begin(const Search& search);

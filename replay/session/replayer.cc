@@ -254,8 +254,8 @@ bool Replayer::external_write_is_due() const {
 
 bool Replayer::wants_stop(Position next) {
   if (external_write_is_due()) return true;
-  watch_stopped_ = stepping_from_ ? moment() != *stepping_from_
-                                  : options_.watch && options_.watch(next);
+  watch_stopped_ =
+      stepping_from_ ? moment() != *stepping_from_ : options_.watch && options_.watch(next);
   return watch_stopped_;
 }
 

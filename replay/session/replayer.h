@@ -150,10 +150,10 @@ class Replayer final : private Environment {
   std::size_t next_internal_ = 0;
   PortBus port_bus_;
   PortCount port_count_;
-  std::uint64_t io_done_ = 0;   ///< as BusAnchor::io
-  bool watch_stopped_ = false;  ///< options_.watch, or step(), asked for it
+  std::uint64_t io_done_ = 0;            ///< as BusAnchor::io
+  bool watch_stopped_ = false;           ///< options_.watch, or step(), asked for it
   std::optional<Moment> stepping_from_;  ///< within step()
-  bool ended_ = false;          ///< the run, within a delivery
+  bool ended_ = false;                   ///< the run, within a delivery
 };
 
 }  // namespace citcat

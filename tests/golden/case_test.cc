@@ -199,8 +199,7 @@ TEST_P(Case, IsTheSameBackwardsAsForwards) {
   ReplayTimeline timeline(stored, nullptr, {});
   std::vector<std::pair<Moment, std::string>> passed;
   const auto here = [&] {
-    return std::pair(timeline.moment(),
-                     test::state_hash(timeline.registers(), timeline.memory()));
+    return std::pair(timeline.moment(), test::state_hash(timeline.registers(), timeline.memory()));
   };
   do {
     passed.push_back(here());

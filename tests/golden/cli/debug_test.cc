@@ -26,8 +26,8 @@ class DebugCommand : public CitcatTest {
   /// What gdb says to these lines, given to it as a script.
   std::string gdb(const std::string& arguments, const std::string& script) const {
     write_file(file("script.gdb"), "set pagination off\n" + script);
-    const ProcessResult result = run_shell(
-        "\"$CITCAT\" debug " + arguments + " -- -nx -batch -x script.gdb 2>&1", file(""));
+    const ProcessResult result =
+        run_shell("\"$CITCAT\" debug " + arguments + " -- -nx -batch -x script.gdb 2>&1", file(""));
     EXPECT_EQ(result.exit_code, 0) << result.out;
     return result.out;
   }
@@ -121,7 +121,7 @@ TEST_F(DebugCommand, TellsWhatIsWrongBeforeItStartsGdb) {
 TEST_F(DebugCommand, TalksAtATerminal) {
   import_sample("boot.citcat");
   const ProcessResult result = run_shell(
-      "printf 'stepi\\nmonitor where\\nquit\\n' | "
+      "printf 'set confirm off\\nstepi\\nmonitor where\\nquit\\n' | "
       "script -qec \"'$CITCAT' debug boot.citcat --at 100 -- -nx\" /dev/null",
       file(""));
   EXPECT_TRUE(contains(result.out, "instruction 101 of 622")) << result.out;

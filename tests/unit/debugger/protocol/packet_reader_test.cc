@@ -51,7 +51,7 @@ TEST(PacketReader, ReadsAnyDataHoweverItComesInPieces) {
     const std::string packet = packet_of(data);
     std::vector<std::string> pieces;
     for (std::size_t at = 0; at < packet.size();) {
-      const std::size_t n = 1 + random() % 7;
+      const std::size_t n = std::size_t{1} + random() % 7;
       pieces.push_back(packet.substr(at, n));
       at += n;
     }

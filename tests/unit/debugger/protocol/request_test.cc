@@ -42,17 +42,34 @@ TEST(Request, ReadsWhatIsToBeWritten) {
 }
 
 TEST(Request, CallsMalformedWhatIsNotAsItHasToBe) {
-  for (const char* const data :
-       {"m", "m10", "m10,", "mxyz,4", "m10000000000000000,4", "M10,2:a1", "M10,2:zz", "X10,3:ab",
-        "Z9,10,1", "Z0,10", "p", "pzz", "P1", "vCont;", "vCont;t", "vCont;r10", "vCont;r20,10",
-        "qRcmd,7", "qXfer:features:read:target.xml:", "G1", "G0g"}) {
+  for (const char* const data : {"m",
+                                 "m10",
+                                 "m10,",
+                                 "mxyz,4",
+                                 "m10000000000000000,4",
+                                 "M10,2:a1",
+                                 "M10,2:zz",
+                                 "X10,3:ab",
+                                 "Z9,10,1",
+                                 "Z0,10",
+                                 "p",
+                                 "pzz",
+                                 "P1",
+                                 "vCont;",
+                                 "vCont;t",
+                                 "vCont;r10",
+                                 "vCont;r20,10",
+                                 "qRcmd,7",
+                                 "qXfer:features:read:target.xml:",
+                                 "G1",
+                                 "G0g"}) {
     EXPECT_EQ(parse_request(data).kind, Kind::malformed) << data;
   }
 }
 
 TEST(Request, DoesNotKnowWhatItNeedNotKnow) {
-  for (const char* const data : {"", "vMustReplyEmpty", "qOffsets", "QNonStop:1", "bx", "J", "vFile:setfs:0",
-                                 "qXfer:threads:read::0,1000", "!"}) {
+  for (const char* const data : {"", "vMustReplyEmpty", "qOffsets", "QNonStop:1", "bx", "J",
+                                 "vFile:setfs:0", "qXfer:threads:read::0,1000", "!"}) {
     EXPECT_EQ(parse_request(data).kind, Kind::unknown) << data;
   }
 }

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,59 +33,48 @@ class GdbServerTest : public test::TemporaryFolder {
     import_capture({folder / "area5150.sr"}, options, path("r.citcat"));
   }
 
-  /// Sends these one after another, each when the one before is answered, goes away, and returns the
-  /// data of every packet that came back. `behind` follows the last one at once.
+  /// Sends each packet and `behind` it, waits for its answer, and returns all that came back, texts
+  /// of commands among it. Goes away then.
   std::vector<std::string> answers(const std::vector<std::string>& packets,
                                    const std::string& behind = "") {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    std::vector<std::string> data;
-    std::thread client([&] {
-      gdb::PacketReader came;
-      for (std::size_t i = 0; i < packets.size(); ++i) {
-        const std::string sent = gdb::packet_of(packets[i]) + (i + 1 == packets.size() ? behind : "");
-        EXPECT_EQ(::write(ends[0], sent.data(), sent.size()), static_cast<ssize_t>(sent.size()));
-        while (!is_answered(came, data) && read_more(ends[0], came)) {
-        }
-      }
-      shutdown(ends[0], SHUT_WR);
-      while (read_more(ends[0], came)) {
-      }
-      is_answered(came, data);
-    });
-    {
+    std::thread server([&] {
       const RecordingFile file = RecordingFile::open(path("r.citcat"));
       DebugTarget target(file, {}, true);
       Monitor monitor(target, [](const BusTransaction&) { return std::string("transaction"); });
       gdb::Connection connection(ends[1], ends[1]);
-      GdbServer server(target, monitor, connection,
-                       [this](const std::string& reason) { told_.push_back(reason); });
-      server.serve([&] { monitor.seek(at_); });
+      GdbServer(target, monitor, connection, [this](const std::string& reason) {
+        told_.push_back(reason);
+      }).serve([&] { monitor.seek(at_); });
+      ::close(ends[1]);
+    });
+    std::vector<std::string> all;
+    gdb::PacketReader reader;
+    for (const std::string& packet : packets) {
+      const std::string sent = gdb::packet_of(packet) + behind;
+      EXPECT_EQ(::write(ends[0], sent.data(), sent.size()), static_cast<ssize_t>(sent.size()));
+      while (!take_answer(ends[0], reader, all)) {
+      }
     }
-    ::close(ends[1]);
-    client.join();
     ::close(ends[0]);
-    return data;
+    server.join();
+    return all;
   }
-  /// Moves what came to `data`; true where it is more than text to be shown.
-  static bool is_answered(gdb::PacketReader& came, std::vector<std::string>& data) {
-    bool answered = false;
-    for (gdb::Incoming incoming; came.take(incoming);) {
-      EXPECT_NE(incoming.kind, gdb::Incoming::Kind::damaged);
+  /// Takes what has come, or waits for more; true where it was the answer.
+  static bool take_answer(int line, gdb::PacketReader& reader, std::vector<std::string>& all) {
+    for (gdb::Incoming incoming; reader.take(incoming);) {
       if (incoming.kind != gdb::Incoming::Kind::packet) continue;
-      data.push_back(incoming.data);
-      answered = answered || incoming.data == "OK" || !incoming.data.starts_with('O');
+      all.push_back(incoming.data);
+      const bool is_text =
+          incoming.data.size() > 1 && incoming.data[0] == 'O' && incoming.data != "OK";
+      if (!is_text) return true;
     }
-    return answered;
-  }
-  /// False at the end, and where nothing has come for a long time.
-  static bool read_more(int from, gdb::PacketReader& came) {
-    pollfd wait{from, POLLIN, 0};
-    if (poll(&wait, 1, 60000) <= 0) return false;
     char bytes[4096];
-    const ssize_t n = ::read(from, bytes, sizeof bytes);
-    if (n > 0) came.add({bytes, static_cast<std::size_t>(n)});
-    return n > 0;
+    const ssize_t n = ::read(line, bytes, sizeof bytes);
+    if (n <= 0) return true;
+    reader.add({bytes, static_cast<std::size_t>(n)});
+    return false;
   }
   std::string answer(const std::string& packet) { return answers({packet}).back(); }
 
@@ -100,8 +88,8 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST_F(GdbServerTest, OffersWhatItCan) {
   const std::string features = answer("qSupported:swbreak+;hwbreak+");
-  for (const char* const feature :
-       {"QStartNoAckMode+", "qXfer:features:read+", "ReverseStep+", "ReverseContinue+", "swbreak+"}) {
+  for (const char* const feature : {"QStartNoAckMode+", "qXfer:features:read+", "ReverseStep+",
+                                    "ReverseContinue+", "swbreak+"}) {
     EXPECT_TRUE(contains(features, feature)) << feature;
   }
   EXPECT_EQ(answer("vMustReplyEmpty"), "");
@@ -164,8 +152,8 @@ TEST_F(GdbServerTest, RefusesToWriteAndSaysWhy) {
 TEST_F(GdbServerTest, ABranchIsWrittenToAndThrownAway) {
   const std::string fork = "qRcmd," + gdb::hex_of(std::string_view("fork"));
   const std::string end = "qRcmd," + gdb::hex_of(std::string_view("fork end"));
-  const auto all =
-      answers({fork, "P0=05000000", "M159ef,2:9090", "p0", "m159ef,2", "vCont;s:1", end, "p8", "m159ef,2"});
+  const auto all = answers(
+      {fork, "P0=05000000", "M159ef,2:9090", "p0", "m159ef,2", "vCont;s:1", end, "p8", "m159ef,2"});
   ASSERT_EQ(all.size(), 11u);  // two of them with text
   EXPECT_EQ(all[2], "OK");
   EXPECT_EQ(all[3], "OK");
@@ -201,8 +189,8 @@ TEST_F(GdbServerTest, AnswersCommands) {
 }
 
 TEST_F(GdbServerTest, ComesThroughWhateverItIsSent) {
-  const auto all = answers({"", "zzz", "m", "mffffffff,ffffffff", "pffff", "qRcmd,6", "Z2,0,ffffffff",
-                            "vCont;x", "X0,5:ab", "p8"});
+  const auto all = answers({"", "zzz", "m", "mffffffff,ffffffff", "pffff", "qRcmd,6",
+                            "Z2,0,ffffffff", "vCont;x", "X0,5:ab", "p8"});
   EXPECT_EQ(all.back(), "ef590100");
 }
 

@@ -64,8 +64,7 @@ class TimelineSides : public TemporaryFolder {
     std::vector<std::string> expected;
     for (const std::uint64_t place : places) {
       reference.run_to(place);
-      expected.push_back(
-          state_hash(reference.machine().save(), reference.machine().memory()));
+      expected.push_back(state_hash(reference.machine().save(), reference.machine().memory()));
     }
     std::vector<std::size_t> order(count);
     for (std::size_t i = 0; i < count; ++i) order[i] = i;
