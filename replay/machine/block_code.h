@@ -1,5 +1,5 @@
 #pragma once
-// A run of instructions that lie one after another: what was decoded once, and where it lies.
+// The code of a block: instructions that lie one after another, as decoded, and where they lie.
 
 #include <cstdint>
 #include <vector>
@@ -26,14 +26,13 @@ class BlockCode {
   /// Where the bytes behind its first page lie.
   void set_second_frame(PhysAddr frame) { second_frame_ = frame; }
   void add(const DecodedInstruction& info) {
-    const std::uint32_t addresses =
-        instructions_.empty()
-            ? 0
-            : instructions_.back().addresses_before + instructions_.back().info.ea_count;
+    const std::uint32_t addresses = instructions_.empty() ? 0
+                                                          : instructions_.back().addresses_before +
+                                                                instructions_.back().info.ea_count;
     instructions_.push_back({info, begins_.back(), addresses});
     begins_.push_back(static_cast<std::uint16_t>(begins_.back() + info.length));
   }
-  /// Its first `count` instructions, which do not come again like that.
+  /// A block of its first `count` instructions, which will not run again as such.
   BlockCode first(std::uint32_t count) const;
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(instructions_.size()); }
@@ -45,7 +44,8 @@ class BlockCode {
   /// Of the byte `offset` bytes into the block.
   PhysAddr physical(std::uint32_t offset) const {
     const std::uint32_t in_frame = linear_.offset_in_page() + offset;
-    return in_frame < kPageSize ? frame_.plus32(in_frame) : second_frame_.plus32(in_frame & kPageMask);
+    return in_frame < kPageSize ? frame_.plus32(in_frame)
+                                : second_frame_.plus32(in_frame & kPageMask);
   }
   bool comes_again() const { return comes_again_; }
   BlockNotes& notes() const { return notes_; }
