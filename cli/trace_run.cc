@@ -4,6 +4,7 @@
 
 #include "cli/divergence_report.h"
 #include "cli/replay_progress.h"
+#include "replay/machine/machine.h"
 #include "replay/run/replay_session.h"
 
 namespace citcat {
@@ -22,25 +23,21 @@ void TraceRunResult::warn(const Console& console) const {
 
 TraceRunResult run_trace(const RecordingFile& file, Observer* trace, const TraceRunOptions& options,
                          const Console& console) {
-  const Checkpoints checkpoints(file);
   SessionOptions run_options;
+  if (options.use_checkpoints) run_options.from = options.range.from;
   run_options.to = options.range.to;
   run_options.check = options.check;
   run_options.policy = options.policy;
   run_options.path = options.path;
-  if (options.use_checkpoints) {
-    run_options.start = checkpoints.start_for(options.range, options.policy.strict);
-    run_options.checkpoints = &checkpoints;
-  }
   run_options.start_over = options.start_over;
   run_options.plain_first = true;
   run_options.progress = replay_progress(file, console);
-  TraceRunResult result;
-  if (run_options.start) result.started_at = run_options.start->instruction;
   ReplaySession session(file, trace, run_options);
+  TraceRunResult result;
+  result.started_at = session.began_at();
   result.report = session.run();
   result.machine = session.machine().stats();
-  result.differs_before = session.digests().compare(result.report.instructions);
+  result.differs_before = session.differs_before();
   return result;
 }
 

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "cli/command.h"
@@ -35,46 +33,28 @@ struct Taken {
   double seconds = 0;
 };
 
-/// One replay with checkpoints on the way, added to the archive when nothing contradicted it up to
-/// its end. `plain`: as in SessionOptions; nullopt where that does not suffice.
-std::optional<Taken> try_checkpoints(const RecordingFile& file,
-                                     const CheckpointArguments& arguments, bool plain,
-                                     const Console& console) {
-  SessionOptions options;
-  options.plain_first = plain;
-  options.progress = replay_progress(file, console);
-  ReplaySession run(file, nullptr, options);
-  CheckpointTaker taker(file.recording(), arguments.options);
-  ReplayReport report;
-  for (;;) {
-    report = run.run_to(std::min(taker.next(), run.to()));
-    if (report.end == ReplayReport::End::diverged || report.instructions < taker.next()) break;
-    taker.take(run.replayer());
-  }
-  Taken taken;
-  taken.result.report = run.end(report);
-  taken.result.differs_before = run.digests().compare(report.instructions);
-  if (!taken.result.sure()) {
-    const bool careful = run.verifier() != nullptr && run.verifier()->plain();
-    return careful ? std::nullopt : std::optional(taken);
-  }
-  if (taker.count() != 0) {
-    taker.append_to(
-        arguments.recording, run.position(),
-        run.verifier() != nullptr ? run.verifier()->adoptions() : file.recording().adoptions);
-  }
-  taken.checkpoints = taker.count();
-  taken.spacing = taker.spacing();
-  return taken;
-}
-
+/// A replay with checkpoints on the way, added to the archive when nothing contradicted it up to
+/// its end.
 Taken take_checkpoints(const RecordingFile& file, const CheckpointArguments& arguments,
                        const Console& console) {
   const auto start = std::chrono::steady_clock::now();
-  std::optional<Taken> taken = try_checkpoints(file, arguments, true, console);
-  if (!taken) taken = try_checkpoints(file, arguments, false, console);
-  taken->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return *taken;
+  SessionOptions options;
+  options.plain_first = true;
+  options.progress = replay_progress(file, console);
+  ReplaySession run(file, nullptr, options);
+  CheckpointTaker taker(file.recording(), arguments.options);
+  Taken taken;
+  taken.result.report = run.run(taker);
+  taken.result.differs_before = run.differs_before();
+  if (taken.result.sure()) {
+    if (taker.count() != 0) {
+      taker.append_to(arguments.recording, run.position(), run.adoptions());
+    }
+    taken.checkpoints = taker.count();
+    taken.spacing = taker.spacing();
+  }
+  taken.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return taken;
 }
 
 ExitCode run_checkpoint(CheckpointArguments arguments, const Console& console) {

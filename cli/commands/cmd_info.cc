@@ -18,6 +18,7 @@
 #include "events/position_text.h"
 #include "formats/captures/sparse_image.h"
 #include "formats/io/error.h"
+#include "formats/kt/kt.h"
 #include "replay/trace/trace_reader.h"
 
 namespace citcat {

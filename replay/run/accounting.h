@@ -14,7 +14,8 @@ namespace citcat {
 
 struct Accounting {
   std::uint64_t transactions = 0;  ///< in the evidence
-  /// Of these, in agreement with the replay: all that were compared, and interrupts delivered.
+  /// How many of these agreed with the replay: all that were compared, and the interrupts
+  /// delivered.
   std::uint64_t compared = 0;
   std::uint64_t evidence_bytes = 0;  ///< of writes and write-backs compared
   std::uint64_t instructions = 0;
@@ -42,8 +43,9 @@ struct Accounting {
   std::uint64_t hints = 0;           ///< corrections by hand
 };
 
-/// Of an archive with evidence, whose interrupts have their places, and of which `totals` were
-/// verified over so many `instructions`. Replays the beginning of it, and reads the evidence once.
+/// Accounts for the verification of `file`, an archive with evidence whose interrupts all have
+/// positions: it compared `totals` over `instructions`. Replays the beginning of the recording, and
+/// reads the evidence once.
 Accounting account(const RecordingFile& file, const VerifyTotals& totals,
                    std::uint64_t instructions);
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "events/archive/recording_file.h"
-#include "replay/run/replay_session.h"
+#include "replay/run/session_checkpoint.h"
 #include "replay/session/checkpoints.h"
 
 namespace citcat {

@@ -10,6 +10,7 @@
 #include "events/position_text.h"
 #include "formats/io/input.h"
 #include "formats/io/once_input.h"
+#include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
 #include "formats/kt/kt_note_reader.h"
 #include "replay/infer/event_placer.h"
@@ -103,7 +104,7 @@ class RecordingSource final : public TraceReader::Source {
     ended_ = true;
     const ReplayReport whole = session_->end(report);
     if (whole.end == ReplayReport::End::diverged) fail(*whole.divergence);
-    if (const auto differs = session_->digests().compare(report.instructions)) {
+    if (const auto differs = session_->differs_before()) {
       fail({{*differs, 0},
             ~std::uint64_t{0},
             "the replay is not the one that was verified",
