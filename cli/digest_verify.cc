@@ -4,6 +4,7 @@
 
 #include "cli/divergence_report.h"
 #include "cli/replay_progress.h"
+#include "replay/run/digest_check.h"
 #include "replay/run/replay_session.h"
 
 namespace citcat {
@@ -50,7 +51,7 @@ DigestVerdict verify_digests(const RecordingFile& file, const Console& console) 
   ReplaySession session(file, nullptr, options);
   DigestVerdict verdict;
   verdict.report = session.run();
-  verdict.differs_before = session.digests().compare(verdict.report.instructions);
+  verdict.differs_before = session.differs_before();
   verdict.checked = session.digests().checked();
   // A replay that ended early has not shown that it is the one that was verified.
   if (!verdict.differs_before && verdict.checked != file.digests().size()) {

@@ -5,7 +5,7 @@
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "events/archive/recording_file.h"
-#include "replay/session/replayer.h"
+#include "replay/session/replay_report.h"
 
 namespace citcat {
 

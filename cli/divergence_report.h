@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/session/replayer.h"
+#include "replay/session/replay_report.h"
 
 namespace citcat {
 

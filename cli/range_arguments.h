@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "events/position.h"
-#include "replay/session/checkpoints.h"
+#include "replay/session/checkpoint_start.h"
 
 namespace citcat {
 

@@ -8,8 +8,11 @@
 
 #include "cli/console.h"
 #include "events/archive/recording_file.h"
-#include "replay/session/checkpoints.h"
-#include "replay/session/replayer.h"
+#include "replay/machine/execution_path.h"
+#include "replay/machine/machine_stats.h"
+#include "replay/machine/observer.h"
+#include "replay/session/checkpoint_start.h"
+#include "replay/session/replay_report.h"
 #include "replay/verify/comparison_policy.h"
 
 namespace citcat {

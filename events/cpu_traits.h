@@ -170,4 +170,7 @@ constexpr const CpuTraits& cpu_traits(CpuModel model) {
   return cpu_traits_rows::kUnknown;
 }
 
+/// Something has said which processor it is.
+constexpr bool is_known(CpuModel model) { return model != CpuModel::unknown; }
+
 }  // namespace citcat

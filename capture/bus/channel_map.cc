@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/io/json_text.h"
@@ -265,7 +266,7 @@ std::string foreign_bus(const SampleInfo& samples) {
 BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel cpu) {
   std::optional<BusMatch> best;
   for (const BusDescription& bus : bus_descriptions()) {
-    if (!map.bus.empty() ? map.bus != bus.id : cpu != CpuModel::unknown && cpu != bus.cpu) continue;
+    if (!map.bus.empty() ? map.bus != bus.id : is_known(cpu) && cpu != bus.cpu) continue;
     if (map.bus.empty() && bus.by_name_only) continue;
     // A map that does not name its bus may fit only one of them.
     BusMatch match;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "capture/bus/hex.h"
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 
@@ -176,7 +177,7 @@ class ByuPentiumCapture final : public RecordCapture {
  public:
   ByuPentiumCapture(const std::vector<std::string>& paths, const CaptureOptions& options)
       : RecordCapture("byu-pentium", paths, options, kByuPentiumRecordBytes) {
-    if (info_.cpu == CpuModel::unknown) info_.cpu = CpuModel::pentium;
+    if (!is_known(info_.cpu)) info_.cpu = CpuModel::pentium;
   }
 
  protected:

@@ -31,7 +31,7 @@ std::string options_text(const ImportOptions& options) {
   if (options.start) json["start"] = where_text(*options.start);
   if (options.stop) json["stop"] = where_text(*options.stop);
   if (options.segment.value_or(0) != 0) json["segment"] = *options.segment;
-  if (options.capture.cpu != CpuModel::unknown) json["cpu"] = cpu_model_name(options.capture.cpu);
+  if (is_known(options.capture.cpu)) json["cpu"] = cpu_model_name(options.capture.cpu);
   if (!options.initial_state_path.empty() || options.initial_state) json["initial_state"] = true;
   if (!options.capture.internal_path.empty()) json["internal"] = true;
   if (options.ignore_counts == IgnoreCounts::all) json["ignore_counts"] = "all";
@@ -61,7 +61,7 @@ Importer::Importer(TransactionStream& stream, const ImportOptions& options,
 /// The recording begins where a TLB may hold entries: no driver has emptied it.
 bool Importer::starts_with_tlb() const {
   const CpuModel declared = options_.capture.cpu;
-  const CpuModel model = declared != CpuModel::unknown ? declared : stream_.info().cpu;
+  const CpuModel model = is_known(declared) ? declared : stream_.info().cpu;
   return options_.start && !cpu_traits(model).sixteen_bit;
 }
 
@@ -465,9 +465,9 @@ void Importer::fill_in(Recording& recording) {
   // What was interrupted need not show all of the instruction that was going on.
   if (is_interrupted(ending_) && recording.instructions && *recording.instructions != 0)
     --*recording.instructions;
-  if (options_.capture.cpu != CpuModel::unknown) {
+  if (is_known(options_.capture.cpu)) {
     recording.initial.model = options_.capture.cpu;
-  } else if (recording.initial.model == CpuModel::unknown) {
+  } else if (!is_known(recording.initial.model)) {
     recording.initial.model = info.cpu;
   }
   recording.bus.line_bytes = info.bus.line_bytes;

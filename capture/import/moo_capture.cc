@@ -178,7 +178,7 @@ class MooCapture final : public CaptureReader {
 
   std::optional<CpuState> initial_state() const override {
     CpuState state = initial_state_of(file_.tests[test_], file_.cpu);
-    if (options_.cpu != CpuModel::unknown) state.model = options_.cpu;
+    if (is_known(options_.cpu)) state.model = options_.cpu;
     return state;
   }
 
@@ -190,7 +190,7 @@ class MooCapture final : public CaptureReader {
     if (file_.tests.empty()) throw FormatError(path, 0, "expected at least one test, found none");
     test_ = 0;
     const MooBus& bus = bus_of(file_.cpu);
-    info_.cpu = options_.cpu != CpuModel::unknown ? options_.cpu : bus.model;
+    info_.cpu = is_known(options_.cpu) ? options_.cpu : bus.model;
     info_.has_clock = true;
     info_.bus.bus_bytes = bus.bus_bytes;
     info_.address_mask = info_.bus.address_mask = bus.address_mask;

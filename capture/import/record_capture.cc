@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 
 namespace citcat {
@@ -86,7 +87,7 @@ class RecordCapture final : public CaptureReader {
     has_runs_ = file_->is_stored_so();
     info_.ending = Ending::capture_end;
     const RecordDeclaration& declared = file_->declaration();
-    info_.cpu = options_.cpu != CpuModel::unknown ? options_.cpu : declared.cpu;
+    info_.cpu = is_known(options_.cpu) ? options_.cpu : declared.cpu;
     info_.has_positions = declared.has_positions;
     info_.has_clock = declared.has_clock;
     if (info_.has_data && !declared.has_data) info_.warnings.emplace_back(kAddressesOnly);

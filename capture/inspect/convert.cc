@@ -10,6 +10,7 @@
 #include "capture/import/native_writer.h"
 #include "capture/import/record_csv.h"
 #include "capture/import/sample_formats.h"
+#include "events/cpu_traits.h"
 #include "formats/io/error.h"
 #include "formats/io/once_input.h"
 
@@ -214,7 +215,7 @@ class RecordCsvWriter final : public TransactionWriter {
   RecordCsvWriter(const CaptureInfo& info, TextOut& out) : info_(info), out_(out) {
     out_.add(kRecordCsvDeclaration);
     if (!info.has_data) out_.add(kRecordCsvWithoutData);
-    if (info.cpu != CpuModel::unknown) out_.add(fmt::format(" cpu={}", cpu_model_name(info.cpu)));
+    if (is_known(info.cpu)) out_.add(fmt::format(" cpu={}", cpu_model_name(info.cpu)));
     // What is inferred here will be inferred there, by then from all of the capture.
     if (!info.width_inferred) out_.add(fmt::format(" bus={}", info.bus.bus_bytes));
     if (!info.cache_inferred) {

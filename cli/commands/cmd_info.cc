@@ -20,6 +20,7 @@
 #include "formats/captures/sparse_image.h"
 #include "formats/io/error.h"
 #include "formats/io/json_text.h"
+#include "formats/kt/kt.h"
 #include "replay/trace/trace_reader.h"
 
 namespace citcat {

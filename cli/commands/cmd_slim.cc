@@ -65,7 +65,7 @@ VerifiedRun verified_run(const RecordingFile& file, const Console& console) {
                      " does not replay to its end as its evidence shows: only a verified recording "
                      "can do without it (see citcat verify)");
   }
-  return {report.instructions, run.verifier()->adoptions(), sink->finish(report.instructions),
+  return {report.instructions, run.adoptions(), sink->finish(report.instructions),
           run.position()};
 }
 

@@ -22,6 +22,8 @@
 #include "events/memory_file.h"
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
+#include "replay/verify/cache_check.h"
+#include "replay/verify/verifier.h"
 
 namespace citcat {
 namespace {

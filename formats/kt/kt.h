@@ -17,12 +17,11 @@
 #include "formats/io/error.h"
 #include "formats/io/input.h"
 #include "formats/kt/kt_note.h"
+#include "formats/kt/kt_record.h"
 #include "formats/kt/trace_sink.h"
 
 namespace citcat {
 
-inline constexpr std::size_t kKtMaxInstructionBytes = 15;
-inline constexpr std::size_t kKtMaxAddresses = 2;
 /// eip, type and 15 bytes, then two addresses.
 inline constexpr std::size_t kKtMaxRecordBytes =
     4 + 1 + kKtMaxInstructionBytes + 4 * kKtMaxAddresses;
@@ -33,18 +32,6 @@ inline constexpr std::uint8_t kKtTranslation = 0x81;
 constexpr std::size_t kt_fixed_bytes(std::size_t instruction_bytes) {
   return (5 + instruction_bytes + 3) & ~std::size_t{3};
 }
-
-/// An executed instruction, in the format's own terms.
-struct KtInstruction {
-  std::uint32_t eip = 0;  ///< linear address (or offset, as the writer was told)
-  std::array<std::uint8_t, kKtMaxInstructionBytes> code{};
-  std::uint8_t size = 1;           ///< N, 1..15, prefixes included
-  std::uint8_t address_count = 0;  ///< E, 0..2
-  std::array<std::uint32_t, kKtMaxAddresses> address{};
-
-  std::span<const std::uint8_t> bytes() const { return {code.data(), size}; }
-  bool operator==(const KtInstruction&) const = default;
-};
 
 /// An instruction record prepared once and written many times: only the addresses change between
 /// executions of the same instruction.
@@ -144,17 +131,6 @@ class KtWriter {
   std::size_t used_ = 0;
   std::uint64_t flushed_ = 0;
   std::uint64_t instructions_ = 0, instructions_flushed_ = 0;
-};
-
-/// One record as read.
-struct KtRecord {
-  enum class Kind : std::uint8_t { instruction, process, translation };
-  Kind kind = Kind::instruction;
-  KtInstruction instruction;  ///< for Kind::instruction
-  std::uint32_t pid = 0;      ///< for Kind::process
-  std::uint32_t frame = 0;    ///< for Kind::translation: page frame number
-  std::uint32_t page = 0;     ///< for Kind::translation: virtual address of the page
-  bool operator==(const KtRecord&) const = default;
 };
 
 /// Reads KT (compressed or not) record by record.

@@ -19,9 +19,9 @@
 
 namespace citcat {
 
-/// Counts what anchors are made of, and ends a run at the first access that the bus shows behind a
-/// given anchor only. A cache that it is behind it tells everything itself: whether a store is on
-/// the bus is to be asked before the cache hears of it.
+/// Counts the transactions that anchors are made of, and ends a run before the first access that
+/// belongs behind a given anchor. Where there is a cache, this observer passes everything on to it,
+/// because it must ask whether a store goes to the bus before the cache learns of the store.
 class AnchorGate final : public Observer {
  public:
   struct Progress {

@@ -1,5 +1,6 @@
 #pragma once
-// Places of interrupts that were taken of several, to come back to when later traffic refutes them.
+// Choices among several possible places of an interrupt, to return to when later traffic refutes
+// them.
 
 #include <cstddef>
 #include <functional>

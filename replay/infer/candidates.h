@@ -1,5 +1,5 @@
 #pragma once
-// What fits an interrupt that nobody counted to.
+// The boundaries that an interrupt without a count may be at.
 
 #include <cstddef>
 #include <cstdint>

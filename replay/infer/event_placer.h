@@ -1,13 +1,13 @@
 #pragma once
-// Finds where interrupts fall that nobody counted to.
+// Finds the positions of interrupts that the capture has no count for.
 //
-// The bus shows an acknowledge between two transactions. The processor made it at some boundary
-// between the instructions that caused these, and at no other place do all of these hold: the
-// stores and port accesses before it are made and the ones after it are not, interrupts are
-// enabled, and the address of the next instruction is among what is stored right after it. Where a
-// loop leaves several such boundaries, each is tried from a checkpoint against the traffic that
-// follows: what the handler saves tells most of them apart. Behind a write-back cache the lines on
-// the bus take the place of stores and reads. docs/placement.md says what remains.
+// The bus shows an acknowledge between two transactions. The processor took the interrupt at a
+// boundary between the instructions that caused them. There all stores and port accesses before it
+// have been made and none after it, interrupts are enabled, and the address of the next instruction
+// is among what is stored right afterwards. If a loop leaves several such boundaries, each is tried
+// from a checkpoint against the traffic that follows: what the handler saves tells most of them
+// apart. Behind a write-back cache, lines on the bus take the place of stores and reads.
+// docs/placement.md says which cases remain.
 
 #include <cstdint>
 #include <functional>
@@ -19,11 +19,12 @@
 #include "events/archive/recording_file.h"
 #include "events/placement.h"
 #include "events/recording.h"
-#include "replay/session/replayer.h"
-#include "replay/session/time_budget.h"
+#include "replay/session/replay_report.h"
 #include "replay/verify/comparison_policy.h"
 
 namespace citcat {
+
+class TimeBudget;
 
 struct PlacementReport {
   Schedule schedule;                ///< the recording's, with the positions found
@@ -33,7 +34,7 @@ struct PlacementReport {
   std::uint64_t tried = 0;         ///< boundaries tried from a checkpoint
   std::uint64_t instructions = 0;  ///< executed, also for trials
   std::uint64_t count(Placement placement) const;
-  /// Why the search ended before it was through (TimeBudget::text()); else empty.
+  /// Why the search was cut short (TimeBudget::text()); else empty.
   std::string given_up;
   bool complete() const { return !divergence && count(Placement::none) == 0; }
 };
@@ -42,12 +43,12 @@ struct PlacementReport {
 bool needs_placement(const Schedule& schedule);
 
 struct PlacerOptions {
-  /// Changes of one bit are always accepted: whether they are a device is for others to judge. What
-  /// an archive waives is taken from it.
+  /// Changes of a single bit are accepted whatever it says, because the search need not judge them.
+  /// For an archive, its waived transactions are added.
   ComparisonPolicy policy;
   /// Called now and then with the position.
   std::function<void(Position)> progress;
-  /// When it is spent what is not placed yet stays as it is. May be null.
+  /// When it is spent, the interrupts not yet placed stay without positions. May be null.
   TimeBudget* time = nullptr;
 };
 

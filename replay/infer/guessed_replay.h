@@ -1,9 +1,9 @@
 #pragma once
-// One replay of a recording whose state is guessed, compared with the order of the bus alone: the
-// piece that working registers out shares in real and in protected mode.
+// One replay of a recording with a guessed initial state, compared with the bus by order alone. The
+// recovery of registers uses it in real and in protected mode.
 //
-// It needs nothing of a ReplaySession: there is no archive of the guess, no state to come back to,
-// and a difference is what is looked for.
+// It is no ReplaySession: the guess is in no archive, nothing returns to an earlier state, and a
+// difference is what the caller looks for.
 
 #include <cstdint>
 #include <vector>
@@ -31,7 +31,7 @@ struct RecoveryProgress {
 
 /// Why nothing was found when `time` is spent.
 Divergence given_up(const TimeBudget& time);
-/// What a replay comes to for which there is no time.
+/// The progress of a replay that there was no time for.
 RecoveryProgress no_progress(const TimeBudget& time);
 
 class GuessedReplay {

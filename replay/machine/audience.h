@@ -1,6 +1,6 @@
 #pragma once
-// The one place from which a machine tells what it does: first those who want it unjudged, then the
-// judge, then the corrector's corrections are made, then everybody else is told.
+// The one place from which a machine reports what it does: first to observers that want it
+// unjudged, then to the judge; then corrections are made, and then all other observers are told.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace citcat {
 
-/// How much of plain code - neither events nor instructions with effects beyond memory and registers
-/// - is to be told. Each includes those before it.
+/// How much of plain code - neither events nor instructions with effects beyond memory and
+/// registers - is to be told. Each includes those before it.
 enum class Detail : std::uint8_t {
   nothing,
   instructions,  ///< instruction() or block()
@@ -23,31 +23,31 @@ enum class Detail : std::uint8_t {
   accesses,      ///< read(), fetch(), write() and mapping() too
 };
 
-/// Of one machine. Throws what the judge throws, and RunEnded where the run is ended by what it is
-/// told just now.
+/// The listeners of one machine. Throws what the judge throws, and RunEnded where a listener ends
+/// the run.
 class Audience {
  public:
   /// Corrections are made in `memory`, which must outlive the object, as what is listed must.
   Audience(const Listeners& listeners, Memory& memory);
 
-  /// What is to be told of plain code at most.
+  /// The most that has to be told of plain code.
   Detail detail() const { return detail_; }
   bool wants_reads() const { return wants_reads_; }
-  /// Somebody wants to know what blocks read and store (Wants::references).
+  /// Whether somebody wants to know what blocks read and store (Wants::references).
   bool wants_references() const { return wants_references_; }
-  /// All who are told of blocks only want to know how often each ran.
+  /// Whether all who are told of blocks only want to know how often each ran.
   bool counts_suffice() const { return counts_suffice_; }
   /// The first instruction that somebody wants to be told of as part of a block.
   std::uint64_t attended_from() const;
-  /// The judge is among those who want reads.
+  /// Whether the judge is among those who want reads.
   bool judges_reads() const { return judges_reads_; }
-  /// Somebody besides the judge is told instructions.
+  /// Whether anybody besides the judge is told instructions.
   bool hears_instructions() const { return !instructions_.empty(); }
-  /// Of the only observer that is told of instructions, if it takes them so.
+  /// The KT records of the observer of instructions, if there is only one and it takes records.
   KtRecords* records() const {
     return instructions_.size() == 1 ? instructions_[0]->records() : nullptr;
   }
-  /// Null where there is none, or nothing is judged for now.
+  /// Null where there is none, or while nothing is judged.
   BlockJudge* judge() const { return judge_; }
   /// The judge is told nothing as long as `on` is false. Only for one that does not judge blocks.
   void set_judged(bool on) { judge_ = on ? listeners_.judge() : nullptr; }
@@ -58,12 +58,12 @@ class Audience {
 
   /// The machine has its state.
   void introduce(Machine& machine);
-  /// A correction in memory, here and now.
+  /// Makes a correction in memory at once.
   void correct(PhysAddr captured, std::span<const std::uint8_t> bytes) {
     memory_.external_write(captured, bytes);
   }
 
-  /// An instruction or iteration is complete but for being counted. `judged`: the judge is told.
+  /// An instruction or iteration is complete but not counted yet. `judged`: the judge is told, too.
   void instruction(const ExecutedInstruction& e, Position now, bool judged);
   void iterations(const ExecutedInstruction& first, std::uint32_t count, std::uint32_t step,
                   Position now);
@@ -111,7 +111,7 @@ class Audience {
   void correct_store(PhysAddr a, std::size_t size, Position now);
   void block_to_all(const BlockCode& block, const std::uint32_t* addresses, Position first,
                     std::span<const DataReference> references);
-  /// A block that is not going to come again has none.
+  /// A block that will not run again has no notes.
   static std::unique_ptr<BlockNote>* note_of(const BlockCode& block, std::size_t observer) {
     return block.comes_again() ? &block.notes().of(observer) : nullptr;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A run of instructions that lie one after another: what was decoded once, and where it lies.
+// The code of a block: instructions that lie one after another, as decoded, and where they lie.
 
 #include <cstdint>
 #include <vector>
@@ -32,7 +32,7 @@ class BlockCode {
     instructions_.push_back({info, begins_.back(), addresses});
     begins_.push_back(static_cast<std::uint16_t>(begins_.back() + info.length));
   }
-  /// Its first `count` instructions, which do not come again like that.
+  /// A block of its first `count` instructions, which will not run again as such.
   BlockCode first(std::uint32_t count) const;
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(instructions_.size()); }

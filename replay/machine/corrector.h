@@ -1,5 +1,5 @@
 #pragma once
-// Memory that the replay must hold otherwise than it computed it.
+// The interface of whoever knows where memory must differ from what the replay computed.
 
 #include <cstdint>
 

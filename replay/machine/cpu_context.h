@@ -12,18 +12,13 @@
 #include "replay/machine/audience.h"
 #include "replay/machine/cpu_exception.h"
 #include "replay/machine/environment.h"
+#include "replay/machine/execution_path.h"
 #include "replay/machine/machine_stats.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/mmu.h"
 #include "replay/x86/decoded_instruction.h"
 
 namespace citcat {
-
-/// How the machine follows the engine.
-enum class ExecutionPath : std::uint8_t {
-  instructions,  ///< every instruction is reported, and every access checked before it is made
-  blocks,        ///< plain code runs unreported block by block, where nobody wants more
-};
 
 /// What the run loop must do after the engine stopped.
 enum class AfterStop : std::uint8_t {

@@ -1,5 +1,5 @@
 #pragma once
-// A run of instructions as observers and the judge of a run see it.
+// A block as observers and the judge of a run see it.
 
 #include <cstddef>
 #include <cstdint>
@@ -36,10 +36,11 @@ class ExecutedBlock {
   const BlockCode& code() const { return *code_; }
   /// With Wants::references: what it read and stored, in program order.
   std::span<const DataReference> references() const { return references_; }
-  /// Instruction `i` as if it had been told alone.
+  /// Instruction `i` as if it had been reported alone.
   ExecutedInstruction instruction(std::uint32_t i) const;
-  /// What the observer keeps with the block from one execution to the next: its own, which no other
-  /// one sees. It goes when the block does. Null where the block is not going to come again.
+  /// A slot in which the observer may keep something with the block from one execution to the next.
+  /// No other observer sees it, and it goes when the block does. Null where the block will not run
+  /// again.
   std::unique_ptr<BlockNote>* note() const { return note_; }
 
  private:

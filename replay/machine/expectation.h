@@ -1,5 +1,5 @@
 #pragma once
-// What the judge of the run wants to be told next.
+// When the judge of the run next wants to be asked.
 
 #include <algorithm>
 #include <cstdint>

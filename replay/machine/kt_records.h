@@ -1,5 +1,5 @@
 #pragma once
-// Records of whole blocks, written by the machine itself.
+// KT records of whole blocks, written by the machine itself.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace citcat {
 
-/// What an observer of instructions may be besides (Observer::records()): while a stretch is open it
-/// is told of blocks by their KT records (docs/formats/kt.md), with linear addresses, in memory of
-/// its own, instead of by Observer::block().
+/// A second interface that an observer of instructions may have (Observer::records()). While a
+/// stretch is open, the machine writes the KT records of blocks (docs/formats/kt.md), with linear
+/// addresses, into memory of the observer instead of calling Observer::block().
 class KtRecords {
  public:
   struct Room {

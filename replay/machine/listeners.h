@@ -1,5 +1,5 @@
 #pragma once
-// Who takes part in a run besides the machine.
+// The observers, judge and corrector of a run.
 
 #include <cstddef>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace citcat {
 
-/// Observers in any order, one judge and one corrector at most. What is listed must outlive the
+/// Any number of observers in any order, at most one judge and one corrector. They must outlive the
 /// machine that the list is given to.
 class Listeners {
  public:

@@ -1,11 +1,11 @@
 #pragma once
 // The replayed processor: Unicorn's execution, completed to what the architecture says.
 //
-// Every instruction passes InstructionRunner::meet() before the engine executes it, but for plain
-// code that runs a block at a time where nobody asks for more (block_runner.h). There its memory
-// operands are translated and checked by our own Mmu, so that faults, accessed bits and the order
-// of accesses are the processor's; instructions the engine does not do right are executed by units
-// of ours (emulator.h); and whatever completed since is told to the listeners (audience.h).
+// Plain code runs in the fast tier (fast/fast_tier.h). Every other instruction passes
+// InstructionRunner::meet() before the engine executes it. There our own Mmu translates and checks
+// its memory operands, so that faults, accessed bits and the order of accesses are the processor's;
+// what the engine gets wrong is executed by units of ours (emulator.h); and the listeners are told
+// what has completed since (audience.h).
 
 #include <cstdint>
 #include <memory>
@@ -29,16 +29,16 @@ namespace citcat {
 
 struct MachineUnits;
 
-/// The face of the processor; what it does is in the units (machine_units.h).
+/// The interface of the processor; the work is done in the units (machine_units.h).
 class Machine {
  public:
-  /// What is referred to must outlive the machine. The path is a wish: processors before the 386
-  /// and listeners that want each access get ExecutionPath::instructions.
+  /// Whatever is passed by reference must outlive the machine. Processors before the 386, and
+  /// listeners that want each access, get ExecutionPath::instructions whatever `path` says.
   Machine(CpuModel model, const BusModel& bus, Environment& environment, const Listeners& listeners,
           ExecutionPath path = ExecutionPath::instructions);
   ~Machine();
 
-  /// Also presents the machine to its listeners.
+  /// Also introduces the machine to its listeners.
   void load(const CpuState& state, const MemoryImage& image);
   CpuState save() const;
 
@@ -67,28 +67,30 @@ class Machine {
   Memory& memory() { return cpu_.memory; }
   const Memory& memory() const { return cpu_.memory; }
   Engine& engine() { return cpu_.engine; }
-  /// Where an SMI would save its state; nullopt where neither the state nor an SMI has told.
+  /// Where an SMI would save its state; nullopt where neither the initial state nor an SMI has
+  /// told.
   std::optional<std::uint32_t> smbase() const;
   const Engine& engine() const { return cpu_.engine; }
   const Mmu& mmu() const { return cpu_.mmu; }
 
   Position position() const { return cpu_.position; }
-  /// What it has done since it was made; restore() changes nothing of that.
+  /// What it has done since it was made; restore() does not reset it.
   MachineStats stats() const;
-  /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
+  /// Results so far that differ from one processor model to the next (x87 transcendentals, RCPPS
+  /// ...).
   std::uint64_t model_specific_results() const;
   /// The instruction that gave the first of them since load() or restore().
   const std::optional<ModelSpecific>& first_model_specific() const;
-  /// What instructions did to the flags that were not told one by one to the judge, since this was
-  /// called last.
+  /// The combined effect on the flags of all instructions since the last call that the judge was
+  /// not told one by one.
   FlagEffect take_untold_flags();
   /// Bits of the dword being told to write() that no manual defines: the state that an SMI
   /// saves has such.
   std::uint32_t reserved_bits() const;
   /// The instruction in progress stores a floating-point or vector register.
   bool in_floating_point_store() const;
-  /// The order on the bus of what the instruction in flight, or the delivery after it, stores is
-  /// the processor's (docs/fidelity.md, "Order and size of accesses"), not an assumption.
+  /// Whether the order in which the instruction in flight, or the delivery after it, stores is
+  /// known to be the processor's, and not assumed (docs/fidelity.md, "Order and size of accesses").
   bool knows_order_of_stores() const;
   /// It is MOVS, repeated or not.
   bool in_string_copy() const;
@@ -103,10 +105,10 @@ class Machine {
   /// environment wants a stop. False where control() ended the run before that, within an
   /// instruction. Throws ReplayStopped.
   bool run(Position until);
-  /// For judge and observers of the run, and who drives it.
+  /// For the judge, and for whoever drives the run.
   RunControl& control() { return cpu_.audience.control(); }
   const RunControl& control() const { return cpu_.audience.control(); }
-  /// The judge is told nothing as long as `on` is false. Only where it does not judge blocks.
+  /// Whether the judge is told anything. Only for a judge that does not judge blocks.
   void set_judged(bool on) { cpu_.audience.set_judged(on); }
   /// Null while nothing is judged.
   BlockJudge* judge() const { return cpu_.audience.judge(); }
@@ -118,7 +120,7 @@ class Machine {
   /// Where a linear address lies for the supervisor just now, looked up without any effect; nullopt
   /// where nothing is mapped, or no evidence tells.
   std::optional<PhysAddr> find(LinearAddr address) const;
-  /// How often page tables are read; what the guest sees is the same.
+  /// Decides how often page tables are read; the guest sees no difference.
   void set_walk_policy(WalkPolicy policy) { cpu_.mmu.set_walk_policy(policy); }
   void set_polling(bool on) { cpu_.polling = on; }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the replay tells about the run it recomputes. Whoever wants to know - the KT writer,
-// digests, an analysis - is an Observer.
+// The interface through which a replay reports the run: the KT writer, digests and every analysis
+// are observers.
 
 #include <cstdint>
 #include <span>
@@ -58,15 +58,16 @@ struct DeliveredEvent {
   std::uint32_t eflags = 0;
 };
 
-/// What an observer is to be told. Events - port accesses, deliveries, halts, external writes,
-/// loads of CR3, cache flushes, the shutdown - every observer is told.
+/// What an observer wants to be told. All observers are told events: port accesses, deliveries,
+/// halts, external writes, loads of CR3, cache flushes, the shutdown.
 struct Wants {
   bool instructions = false;  ///< instruction(), iterations() or block()
-  /// write(); like what follows it has the run go instruction by instruction, which takes longer.
+  /// write(); this and the next two make the run go instruction by instruction, which takes longer.
   bool stores = false;
   bool mappings = false;  ///< mapping()
   bool reads = false;     ///< fetch() and read()
-  /// Told before the judge of the run judges (block_judge.h), and so of what that refuses, too.
+  /// Called before the judge of the run (block_judge.h), and therefore also for what the judge
+  /// refuses.
   bool unjudged = false;
   /// What code reads and stores, without slowing the run down as `reads` and `stores` do: of blocks and
   /// iterations told together by ExecutedBlock::references() and ExecutedInstruction::references; of
@@ -84,22 +85,22 @@ struct Wants {
     w.unjudged = true;
     return w;
   }
-  /// Plain code must be told access by access.
+  /// Whether plain code must be told access by access.
   constexpr bool each_access() const { return stores || mappings || reads; }
 };
 
-/// Is told of a replay, in program order; `now` is the position of what is told (instructions
-/// completed before it). Several observers know nothing of one another: in which order they are
-/// told never matters. None changes the machine, nor ends the run (run_control.h).
+/// Is called as the replay goes on, in program order. `now` is the position of what is reported:
+/// instructions completed before it. Observers are independent of one another, and the order in
+/// which they are called never matters. An observer neither changes the machine nor ends the run
+/// (run_control.h).
 class Observer {
  public:
   virtual ~Observer() = default;
   /// Asked once, when the machine is made.
   virtual Wants wants() const { return Wants::changes(); }
-  /// The machine that it is going to be told of, once that has been loaded; it outlives what is
-  /// told.
+  /// The machine that will report, called once it has been loaded; valid as long as it reports.
   virtual void watch(const Machine& /*machine*/) {}
-  /// Where KT records of blocks may be put in place of telling block(); null: nowhere.
+  /// Where the machine may write KT records of blocks instead of calling block(); null: nowhere.
   virtual KtRecords* records() { return nullptr; }
 
   virtual void instruction(const ExecutedInstruction&, Position) {}
@@ -124,14 +125,14 @@ class Observer {
   virtual void fetch(PhysAddr, std::uint32_t /*size*/, Position) {}
   virtual void read(PhysAddr, std::uint32_t /*size*/, AccessKind, Position) {}
   virtual void write(PhysAddr, std::span<const std::uint8_t>, AccessKind, Position) {}
-  /// First use of a page since it was mapped differently or the translation was dropped.
+  /// First use of a page since its translation was changed or dropped.
   virtual void mapping(LinearAddr /*page*/, PhysAddr /*frame*/, Position) {}
   virtual void io_read(std::uint16_t /*port*/, std::uint32_t /*size*/, std::uint32_t /*value*/,
                        Position) {}
   virtual void io_write(std::uint16_t /*port*/, std::uint32_t /*size*/, std::uint32_t /*value*/,
                         Position) {}
   virtual void delivered(const DeliveredEvent&, Position) {}
-  /// Another bus master is about to change memory; the address is as captured.
+  /// Another bus master is about to change memory; the address is the captured one.
   virtual void external_write(PhysAddr, std::span<const std::uint8_t>, Position) {}
   virtual void halted(Position) {}
   virtual void cache_flushed(bool /*write_back*/, Position) {}

@@ -15,7 +15,8 @@ namespace citcat {
 
 struct Accounting {
   std::uint64_t transactions = 0;  ///< in the evidence
-  /// Of these, in agreement with the replay: all that were compared, and interrupts delivered.
+  /// How many of these agreed with the replay: all that were compared, and the interrupts
+  /// delivered.
   std::uint64_t compared = 0;
   std::uint64_t evidence_bytes = 0;  ///< of writes and write-backs compared
   std::uint64_t instructions = 0;
@@ -45,9 +46,9 @@ struct Accounting {
   std::vector<UnconstrainedInput> unconstrained;
 };
 
-/// Of an archive with evidence, whose interrupts have their places, and of which `totals` were
-/// verified over so many `instructions`. Replays all of it once more, instruction by instruction, and
-/// reads the evidence twice.
+/// Accounts for the verification of `file`, an archive with evidence whose interrupts all have
+/// positions: it compared `totals` over `instructions`. Replays the recording once more, instruction
+/// by instruction, and reads the evidence twice.
 Accounting account(const RecordingFile& file, const VerifyTotals& totals,
                    std::uint64_t instructions);
 

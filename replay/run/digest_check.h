@@ -10,21 +10,22 @@
 
 namespace citcat {
 
-/// Idle for an archive with evidence.
+/// Does nothing for an archive with evidence.
 class DigestCheck {
  public:
-  /// `check`: a comparison is asked for. Throws UsageError where the archive then holds neither
+  /// `check`: whether to compare. Throws UsageError if that is wanted and the archive has neither
   /// evidence nor digests. `file` must outlive the object.
   DigestCheck(const RecordingFile& file, bool check);
 
   bool needed() const { return needed_; }
-  /// Where a replay that is to go to `to` has to end: at the latest with the last digest.
+  /// Where a replay up to `to` must stop: at the last digest if that is earlier.
   std::uint64_t stop(std::uint64_t to) const;
-  /// To be told what the replay does, from its beginning.
+  /// Computes the digests; must observe the replay from its beginning.
   Observer& observer() { return sink_; }
-  /// After the replay of `instructions`: where the first digest up to there differs, if one does.
+  /// After a replay of `instructions`: the instruction of the first digest that differs, if one
+  /// does.
   std::optional<std::uint64_t> compare(std::uint64_t instructions);
-  /// Digests that compare() looked at.
+  /// How many digests compare() has looked at.
   std::uint64_t checked() const { return checked_; }
 
  private:

@@ -7,7 +7,15 @@
 
 #include "formats/io/error.h"
 #include "formats/io/log.h"
+#include "replay/run/digest_check.h"
+#include "replay/run/session_checkpoint.h"
+#include "replay/session/adoptions.h"
+#include "replay/session/checkpoints.h"
+#include "replay/session/replayer.h"
+#include "replay/session/rewindable_evidence.h"
 #include "replay/session/run_end.h"
+#include "replay/verify/cache_check.h"
+#include "replay/verify/verifier.h"
 #include "replay/x86/disassembler.h"
 
 namespace citcat {
@@ -18,26 +26,51 @@ const Logger logger("session");
 
 }  // namespace
 
+/// What a session is made of; what is told comes before who tells.
+struct ReplaySession::Parts {
+  Parts(const RecordingFile& file, bool check) : digests(file, check) {}
+
+  std::unique_ptr<Checkpoints> checkpoints;  ///< where SessionOptions has none
+  DigestCheck digests;
+  RewindableEvidence* evidence = nullptr;  ///< the verifier's, where it can be taken back
+  std::unique_ptr<Verifier> verifier;
+  std::unique_ptr<CacheCheck> cache;
+  std::unique_ptr<Adoptions> adoptions;
+  std::optional<Checkpoints::Loaded> loaded;  ///< of SessionOptions::start
+  std::unique_ptr<Replayer> replayer;
+};
+
 ReplaySession::ReplaySession(const RecordingFile& file, Observer* observer, SessionOptions options)
-    : file_(file),
-      observer_(observer),
-      options_(std::move(options)),
-      digests_(file, options_.check && !options_.start && !options_.verified) {
-  if (options_.start || options_.verified || file.meta().evidence != EvidenceMode::full) options_.check = false;
-  options_.to = digests_.stop(options_.to);
+    : file_(file), observer_(observer), options_(std::move(options)) {
+  std::unique_ptr<Checkpoints> checkpoints;
+  if ((options_.start || options_.from != 0) && options_.checkpoints == nullptr) {
+    checkpoints = std::make_unique<Checkpoints>(file);
+    options_.checkpoints = checkpoints.get();
+  }
+  if (!options_.start && options_.from != 0) {
+    options_.start =
+        options_.checkpoints->start_for({options_.from, options_.to}, options_.policy.strict);
+  }
+  const bool compared_before = options_.start || options_.verified != nullptr;
+  parts_ = std::make_unique<Parts>(file, options_.check && !compared_before);
+  parts_->checkpoints = std::move(checkpoints);
+  if (compared_before || file.meta().evidence != EvidenceMode::full) options_.check = false;
+  options_.to = parts_->digests.stop(options_.to);
   // An observer that cannot be told anew must not be told of a run that may be given up.
   const bool can_start_over = observer == nullptr || options_.start_over;
   const bool plain = options_.plain_first && can_start_over && options_.cache == nullptr &&
                      options_.path == ExecutionPath::blocks;
   if (logger.at(LogLevel::info)) {
     const char* const compared = options_.check ? (plain ? "evidence, plainly first" : "evidence")
-                                 : digests_.needed() ? "digests"
-                                                     : "nothing";
+                                 : parts_->digests.needed() ? "digests"
+                                                            : "nothing";
     logger.write(fmt::format("replay from instruction {}, compared with {}",
                              options_.start ? options_.start->instruction : 0, compared));
   }
   set_up(plain);
 }
+
+ReplaySession::~ReplaySession() = default;
 
 void ReplaySession::add_comparison(bool plain, Listeners& listeners) {
   const Recording& recording = file_.recording();
@@ -50,23 +83,23 @@ void ReplaySession::add_comparison(bool plain, Listeners& listeners) {
   if (options_.rewindable) {
     verifier_options.plain = verifier_options.final_memory = false;
     auto reader = std::make_unique<RewindableEvidence>([this] { return file_.evidence(); });
-    evidence_ = reader.get();
-    evidence_->hold();
+    parts_->evidence = reader.get();
+    parts_->evidence->hold();
     evidence = std::move(reader);
   } else {
     evidence = file_.evidence();
   }
-  verifier_ = std::make_unique<Verifier>(recording, std::move(evidence), verifier_options);
-  listeners.add(*verifier_);
+  parts_->verifier = std::make_unique<Verifier>(recording, std::move(evidence), verifier_options);
+  listeners.add(*parts_->verifier);
   if (options_.cache == nullptr) return;
-  cache_ = std::make_unique<CacheCheck>(recording, file_.evidence(), *options_.cache);
-  listeners.add(*cache_);
+  parts_->cache = std::make_unique<CacheCheck>(recording, file_.evidence(), *options_.cache);
+  listeners.add(*parts_->cache);
 }
 
 /// Puts a replay together that stands at its beginning. `plain`: as in VerifierOptions.
 void ReplaySession::set_up(bool plain) {
   const Recording& recording = file_.recording();
-  replayer_.reset();
+  parts_->replayer.reset();
   Listeners listeners;
   if (options_.check) {
     add_comparison(plain, listeners);
@@ -74,20 +107,20 @@ void ReplaySession::set_up(bool plain) {
     listeners.add(*options_.judge);
   }
   if (options_.start) {
-    adoptions_ = options_.checkpoints->adoptions_from(*options_.start);
-  } else if (options_.verified) {
-    adoptions_ = std::make_unique<Adoptions>(options_.verified->adoptions, Position{});
+    parts_->adoptions = options_.checkpoints->adoptions_from(*options_.start);
+  } else if (options_.verified != nullptr) {
+    parts_->adoptions = std::make_unique<Adoptions>(options_.verified->adoptions, Position{});
   } else if (!recording.adoptions.empty()) {
     if (options_.policy.strict) {
       throw UsageError("--strict: this recording keeps results that were taken over from the bus");
     }
-    adoptions_ = std::make_unique<Adoptions>(recording.adoptions, Position{});
+    parts_->adoptions = std::make_unique<Adoptions>(recording.adoptions, Position{});
   } else if (options_.rewindable && !options_.check) {
-    adoptions_ = std::make_unique<Adoptions>(std::vector<Adoption>{}, Position{});
+    parts_->adoptions = std::make_unique<Adoptions>(std::vector<Adoption>{}, Position{});
   }
-  if (adoptions_) listeners.add(*adoptions_);
+  if (parts_->adoptions) listeners.add(*parts_->adoptions);
   if (observer_ != nullptr) listeners.add(*observer_);
-  if (digests_.needed()) listeners.add(digests_.observer());
+  if (parts_->digests.needed()) listeners.add(parts_->digests.observer());
   ReplayOptions replay;
   replay.to = options_.to;
   replay.path = options_.path;
@@ -101,10 +134,12 @@ void ReplaySession::set_up(bool plain) {
       return true;
     };
   }
-  replayer_ = std::make_unique<Replayer>(recording, listeners, std::move(replay));
-  if (cache_) replayer_->machine().set_walk_policy(cache_->descriptor().walks);
-  if (options_.walks) replayer_->machine().set_walk_policy(*options_.walks);
-  if (options_.start) options_.checkpoints->restore(*options_.start, *replayer_, &loaded_);
+  parts_->replayer = std::make_unique<Replayer>(recording, listeners, std::move(replay));
+  Machine& machine = parts_->replayer->machine();
+  if (parts_->cache) machine.set_walk_policy(parts_->cache->descriptor().walks);
+  if (options_.walks) machine.set_walk_policy(*options_.walks);
+  if (options_.start)
+    options_.checkpoints->restore(*options_.start, *parts_->replayer, &parts_->loaded);
   passed_ = options_.start;
 }
 
@@ -125,15 +160,15 @@ void ReplaySession::go_to(const Checkpoints::Start& start, std::uint64_t to) {
     set_up(false);
     return;
   }
-  if (adoptions_) adoptions_->go_to(Position{start.instruction, 0});
-  options_.checkpoints->restore(start, *replayer_, &loaded_);
+  if (parts_->adoptions) parts_->adoptions->go_to(Position{start.instruction, 0});
+  options_.checkpoints->restore(start, *parts_->replayer, &parts_->loaded);
   passed_ = start;
 }
 
 void ReplaySession::take_over(std::vector<Adoption> adoptions) {
-  CITCAT_ASSERT(adoptions_ && !options_.start);
-  adoptions_->set(std::move(adoptions));
-  adoptions_->go_to(position());
+  CITCAT_ASSERT(parts_->adoptions && !options_.start);
+  parts_->adoptions->set(std::move(adoptions));
+  parts_->adoptions->go_to(position());
 }
 
 std::uint64_t ReplaySession::to() const {
@@ -143,31 +178,33 @@ std::uint64_t ReplaySession::to() const {
 
 ReplaySession::Checkpoint ReplaySession::checkpoint() const {
   CITCAT_ASSERT(options_.rewindable);
-  Checkpoint c{replayer_->checkpoint(), std::nullopt, 0, passed_};
-  if (!verifier_) return c;
-  c.verifier = verifier_->checkpoint();
-  c.evidence = evidence_->position();
+  Checkpoint c{parts_->replayer->checkpoint(), std::nullopt, 0, passed_};
+  if (!parts_->verifier) return c;
+  c.verifier = parts_->verifier->checkpoint();
+  c.evidence = parts_->evidence->position();
   return c;
 }
 
 void ReplaySession::restore(const Checkpoint& c) {
   if (c.verifier) {
-    evidence_->seek(c.evidence);
-    verifier_->restore(*c.verifier);
+    parts_->evidence->seek(c.evidence);
+    parts_->verifier->restore(*c.verifier);
   }
-  replayer_->restore(c.replayer);
-  if (adoptions_) adoptions_->go_to(c.replayer.machine.position);
+  parts_->replayer->restore(c.replayer);
+  if (parts_->adoptions) parts_->adoptions->go_to(c.replayer.machine.position);
   passed_ = c.passed;
 }
 
+ReplayReport ReplaySession::step() { return parts_->replayer->step(); }
+
 ReplayReport ReplaySession::run_to(Position to) {
   to = std::min(to, Position{this->to(), 0});
-  if (!passed_) return replayer_->run_to(to);
+  if (!passed_) return parts_->replayer->run_to(to);
   for (auto next = options_.checkpoints->after(*passed_);
        next && next->instruction <= to.instruction; next = options_.checkpoints->after(*passed_)) {
-    ReplayReport report = replayer_->run_to(next->instruction);
+    ReplayReport report = parts_->replayer->run_to(next->instruction);
     if (report.end == ReplayReport::End::diverged) return report;
-    if (!options_.checkpoints->agrees(*next, *replayer_)) {
+    if (!options_.checkpoints->agrees(*next, *parts_->replayer)) {
       report.end = ReplayReport::End::diverged;
       report.divergence = Divergence{};
       report.divergence->position = {next->instruction, 0};
@@ -181,19 +218,39 @@ ReplayReport ReplaySession::run_to(Position to) {
       logger.write(fmt::format("the checkpoint at instruction {} agrees", next->instruction));
     }
   }
-  return replayer_->run_to(to);
+  return parts_->replayer->run_to(to);
+}
+
+/// Up to the end or a divergence, with checkpoints where they are wanted.
+ReplayReport ReplaySession::run_through() {
+  // What was compared before ends where it did then.
+  const bool passes = options_.start || options_.verified != nullptr;
+  if (taker_ == nullptr) return end(passes ? run_to(to()) : parts_->replayer->run());
+  for (;;) {
+    const ReplayReport report = run_to(std::min(taker_->next(), to()));
+    const bool goes_on = report.end != ReplayReport::End::diverged;
+    if (!goes_on || report.instructions < taker_->next()) return end(report);
+    taker_->take(*parts_->replayer);
+  }
+}
+
+ReplayReport ReplaySession::run(CheckpointTaker& taker) {
+  taker_ = &taker;
+  return run();
 }
 
 ReplayReport ReplaySession::run() {
-  if (options_.start || options_.verified) return run_to(to());
-  ReplayReport report = end(replayer_->run());
-  const bool careful = report.end == ReplayReport::End::diverged && verifier_ && verifier_->plain();
-  if (careful && report.divergence && logger.at(LogLevel::debug)) {
+  ReplayReport report = run_through();
+  const Verifier* const verifier = parts_->verifier.get();
+  if (report.end != ReplayReport::End::diverged || verifier == nullptr || !verifier->plain()) {
+    return report;
+  }
+  if (report.divergence && logger.at(LogLevel::debug)) {
     const Divergence& d = *report.divergence;
     logger.write(fmt::format("instruction {}: {}; expected {}, found {}", d.position.instruction,
                              d.reason, d.expected, d.found));
   }
-  return careful ? run_carefully() : report;
+  return run_carefully();
 }
 
 /// Once more from the beginning, instruction by instruction.
@@ -201,41 +258,69 @@ ReplayReport ReplaySession::run_carefully() {
   if (logger.at(LogLevel::info))
     logger.write("once more from the beginning, instruction by instruction");
   if (observer_ != nullptr) observer_ = options_.start_over();
+  if (taker_ != nullptr) taker_->start_over();
   set_up(false);
-  return end(replayer_->run());
+  return run_through();
 }
 
 ReplayReport ReplaySession::end(ReplayReport report) {
-  if (cache_) cache_->finish();
-  return verifier_ ? verifier_->finish(std::move(report)) : report;
+  if (parts_->cache) parts_->cache->finish();
+  return parts_->verifier ? parts_->verifier->finish(std::move(report)) : report;
 }
 
 FinalMemory ReplaySession::compare_final(const MemoryImage* captured) {
-  FinalMemory at_end = verifier_->compare_final(captured);
-  if (at_end.different != 0 && verifier_->plain()) {
+  FinalMemory at_end = parts_->verifier->compare_final(captured);
+  if (at_end.different != 0 && parts_->verifier->plain()) {
     run_carefully();
-    at_end = verifier_->compare_final(captured);
+    at_end = parts_->verifier->compare_final(captured);
   }
   if (captured == nullptr || at_end.different == 0) return at_end;
   // What the processor did within its caches after the last transaction is deterministic.
   constexpr std::uint64_t kMaxBeyond = 1'000'000;
-  verifier_->go_beyond();
+  parts_->verifier->go_beyond();
   FinalMemory memory = at_end;
-  for (std::uint64_t i = 0; i < kMaxBeyond && replayer_->step_beyond(); ++i) {
-    const Memory& now = replayer_->machine().memory();
+  for (std::uint64_t i = 0; i < kMaxBeyond && parts_->replayer->step_beyond(); ++i) {
+    const Memory& now = parts_->replayer->machine().memory();
     const bool settled =
         std::all_of(memory.differences.begin(), memory.differences.end(),
                     [&](PhysAddr a) { return now.defined_byte(a) == captured->byte(a); });
     if (!settled) continue;
-    memory = verifier_->compare_final(captured);
+    memory = parts_->verifier->compare_final(captured);
     if (memory.different == 0) return memory;
   }
   return at_end;
 }
 
+const std::vector<Adoption>& ReplaySession::adoptions() const {
+  return parts_->verifier ? parts_->verifier->adoptions() : file_.recording().adoptions;
+}
+
+std::optional<std::uint64_t> ReplaySession::differs_before() {
+  return parts_->digests.compare(position().instruction);
+}
+
+// ---------------------------------------------------------------------------------------------
+// What it can be asked
+
+const Replayer& ReplaySession::replayer() const { return *parts_->replayer; }
+const Machine& ReplaySession::machine() const { return parts_->replayer->machine(); }
+Memory& ReplaySession::memory_to_change() { return parts_->replayer->machine().memory(); }
+const CacheCheck* ReplaySession::cache() const { return parts_->cache.get(); }
+const Verifier* ReplaySession::verifier() const { return parts_->verifier.get(); }
+const DigestCheck& ReplaySession::digests() const { return parts_->digests; }
+Position ReplaySession::position() const { return machine().position(); }
+CpuState ReplaySession::registers() const { return machine().save(); }
+
+std::optional<std::uint8_t> ReplaySession::byte(PhysAddr address) const {
+  return machine().memory().defined_byte(address);
+}
+
+std::uint64_t ReplaySession::model_specific_results() const {
+  return machine().model_specific_results();
+}
+
 std::string ReplaySession::first_model_specific() const {
-  const Machine& machine = replayer_->machine();
-  const auto& first = machine.first_model_specific();
+  const auto& first = machine().first_model_specific();
   if (!first) return "";
   Disassembler disassembler(0);
   return fmt::format("instruction {} at {:08x}: {}", first->position.instruction,

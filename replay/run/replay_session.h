@@ -1,6 +1,7 @@
 #pragma once
-// One replay of a recording, with all that makes it right: comparison with the evidence or with the
-// digests in its place, results taken over before, checkpoints, the place where the run ended.
+// One replay of a recording. It compares with the evidence, or with the digests that an archive may
+// keep in its place; applies results that an earlier replay adopted from the bus; can start at a
+// checkpoint; and knows where the recorded run ended.
 
 #include <cstdint>
 #include <functional>
@@ -8,45 +9,65 @@
 #include <optional>
 #include <string>
 
+#include "events/address.h"
 #include "events/archive/recording_file.h"
-#include "replay/run/digest_check.h"
-#include "replay/session/adoptions.h"
-#include "replay/session/checkpoints.h"
-#include "replay/session/replayer.h"
-#include "replay/session/rewindable_evidence.h"
-#include "replay/verify/cache_check.h"
+#include "events/cpu_state.h"
+#include "events/position.h"
+#include "replay/machine/execution_path.h"
+#include "replay/machine/observer.h"
+#include "replay/session/checkpoint_start.h"
+#include "replay/session/replay_report.h"
 #include "replay/verify/comparison_policy.h"
-#include "replay/verify/verifier.h"
 
 namespace citcat {
 
+class BlockJudge;
+class CacheCheck;
+struct CacheDescriptor;
+struct CheckpointRun;
+class CheckpointTaker;
+class Checkpoints;
+class DigestCheck;
+struct FinalMemory;
+class Listeners;
+class Replayer;
+class Verifier;
+enum class WalkPolicy : std::uint8_t;
+
 struct SessionOptions {
+  /// The first instruction of interest: the replay starts at the archive's last checkpoint before
+  /// it, if there is one (see `start`).
+  std::uint64_t from = 0;
   std::uint64_t to = ~std::uint64_t{0};  ///< first instruction not replayed
   bool check = true;                     ///< compare with the evidence, or with digests
   ComparisonPolicy policy;               ///< what the recording waives is taken from it
-  /// Compare plainly first (VerifierOptions::plain), and once more from the beginning where that
-  /// does not suffice: run() does that by itself; who calls run_to() and end() has to do it
-  /// (Verifier::plain()). Of no effect for an observer without `start_over`.
+  /// Compare in the fast way first, which accepts only what agrees plainly
+  /// (VerifierOptions::plain), and if that fails replay again from the beginning with the full
+  /// comparison. run() does both; callers of run_to() and end() have to make a second session
+  /// themselves (Verifier::plain() says whether). Ignored for an observer without `start_over`.
   bool plain_first = false;
-  /// Forgets what the observer was told, and returns the one to tell to instead.
+  /// Called before a second replay from the beginning: discards what the observer was told, and
+  /// returns the observer to use from then on.
   std::function<Observer*()> start_over;
   /// As in ReplayOptions.
   ExecutionPath path = ExecutionPath::blocks;
-  /// Predict the traffic of this cache; null: of none. Only with `check`, from the beginning.
+  /// Predict the traffic of this cache; null: of none. Needs `check` and a replay from the
+  /// beginning.
   const CacheDescriptor* cache = nullptr;
-  /// How the captured processor fills its TLB, where observers follow its walks; nullopt: as that does
-  /// which needs least. Not with `start`, whose TLB was filled otherwise, and not with `cache`.
+  /// How the captured processor fills its TLB, for observers of its page walks; nullopt: in the way
+  /// that needs the fewest. Excludes `start`, whose TLB was filled otherwise, and `cache`.
   std::optional<WalkPolicy> walks;
-  /// Begin at this checkpoint, or at the beginning of the run with checkpoints. The evidence is
-  /// then not compared: it was when they were taken, and those on the way must agree.
-  std::optional<Checkpoints::Start> start;
-  const Checkpoints* checkpoints = nullptr;  ///< of `start`
-  /// What comparing this recording gave (replay/run/verified_run.h): it is not compared again. Of no
-  /// effect with `start`, which knows it too.
-  std::optional<CheckpointRun> verified;
+  /// Start at this checkpoint, or at the beginning of the run that the checkpoints are of. The
+  /// evidence is then not compared, because it was when they were taken; instead the processor's
+  /// state must agree with each checkpoint that is passed.
+  std::optional<CheckpointStart> start;
+  const Checkpoints* checkpoints = nullptr;  ///< of `start`; null: the session reads them itself
+  /// What an earlier comparison of this recording gave (replay/run/verified_run.h): it is not
+  /// compared again. Must outlive the session; ignored with `start`, which knows it too.
+  const CheckpointRun* verified = nullptr;
   std::function<void(Position)> progress;    ///< called now and then; may be empty
-  /// checkpoint() and restore() are going to be used: evidence that was read is kept, and final
-  /// memory is not compared. Not with `plain_first` or `cache`.
+  /// Allow checkpoint() and restore(): evidence is kept once it was read, and final memory is not
+  /// compared. Excludes `plain_first` and `cache`.
   bool rewindable = false;
   /// Sits where the evidence would be compared, in a session without comparison; may be null.
   BlockJudge* judge = nullptr;
@@ -58,81 +79,90 @@ class ReplaySession {
   /// Interrupts of the recording must have their places (replay/infer/event_placer.h). Throws
   /// UsageError where the recording does not allow what is asked for.
   ReplaySession(const RecordingFile& file, Observer* observer, SessionOptions options);
+  ~ReplaySession();
   ReplaySession(const ReplaySession&) = delete;
   ReplaySession& operator=(const ReplaySession&) = delete;
 
-  /// Replays to the end; what is left of the evidence there counts as a divergence. What digests
-  /// say in place of evidence is no part of the report: ask digests().
+  /// Replays to the end. Evidence left over there counts as a divergence. What digests say is not
+  /// in the report: see differs_before().
   ReplayReport run();
-  /// Makes it a replay from another checkpoint up to `to`, for another run(); only where it was one
-  /// from a checkpoint before. What was translated is kept where it can be.
-  void go_to(const Checkpoints::Start& start, std::uint64_t to);
-  /// Replays up to an instruction, to() at the latest, and may be called again; says nothing of
-  /// what is left of the evidence. Checkpoints on the way must agree.
+  /// The same, taking checkpoints on the way; all of them again if the run starts over.
+  ReplayReport run(CheckpointTaker& taker);
+  /// Turns a replay that started at a checkpoint into one that starts at another and ends before
+  /// `to`, for another run(). Translated code is kept where possible.
+  void go_to(const CheckpointStart& start, std::uint64_t to);
+  /// Replays up to an instruction, to() at the latest; may be called again. Evidence left over is
+  /// no divergence. The processor's state must agree with each checkpoint that is passed.
   ReplayReport run_to(std::uint64_t to) { return run_to(Position{to, 0}); }
-  /// The same, up to a boundary between two iterations.
+  /// The same, up to a boundary between two iterations of a REP.
   ReplayReport run_to(Position to);
-  /// Where the replay stands, with its comparison, to come back to; for SessionOptions::rewindable.
-  struct Checkpoint {
-    Replayer::Checkpoint replayer;
-    std::optional<Verifier::Checkpoint> verifier;  ///< where evidence is compared
-    std::uint64_t evidence = 0;                    ///< transactions read
-    std::optional<Checkpoints::Start> passed;
-  };
+  /// Replay and comparison at one moment, to return to (SessionOptions::rewindable). Defined in
+  /// replay/run/session_checkpoint.h.
+  struct Checkpoint;
   Checkpoint checkpoint() const;
-  /// Of this session. The observer is not told.
+  /// Returns to a checkpoint of this session. The observer is not told.
   void restore(const Checkpoint& checkpoint);
-  /// As Replayer::step(); of a session without comparison.
-  ReplayReport step() { return replayer_->step(); }
-  /// What a comparison of the same run has taken over from the bus so far, in the order of
-  /// positions: it is made here, too, from the place on where the replay stands. Of a session
-  /// without comparison that begins at the beginning.
+  /// As Replayer::step(). Only for a session without comparison.
+  ReplayReport step();
+  /// Sets the adoptions to make from here on: those that a comparison of the same run has made so
+  /// far, ordered by position. Only for a session without comparison that starts at the beginning.
   void take_over(std::vector<Adoption> adoptions);
-  /// What run() would have returned after run_to() gave `report` and there is no more to replay.
+  /// Completes `report`, which the last run_to() returned, to what run() would have returned: for
+  /// when there is nothing left to replay.
   ReplayReport end(ReplayReport report);
-  /// The first instruction that is not going to be replayed, as far as is known.
+  /// The first instruction that will not be replayed, as far as is known.
   std::uint64_t to() const;
-  const Replayer& replayer() const { return *replayer_; }
-  const Machine& machine() const { return replayer_->machine(); }
-  /// For who changes what the replay computes on (registers by restore(), memory here), and no
-  /// longer asks it for the run that was recorded.
-  Memory& memory_to_change() { return replayer_->machine().memory(); }
-  Position position() const { return replayer_->machine().position(); }
-  /// Compares final memory after run(). A captured final image may be younger than the last
-  /// transaction on the bus: the replay then goes on, as long as nothing happens that the bus would
-  /// have shown, until its memory is that of the image.
+  /// The instruction at which the replay started: 0, or that of a checkpoint.
+  std::uint64_t began_at() const { return options_.start ? options_.start->instruction : 0; }
+  /// Instructions completed so far, and iterations of the REP in progress.
+  Position position() const;
+  /// The processor's state at position().
+  CpuState registers() const;
+  /// A byte of memory at position(); nullopt where its value is not known.
+  std::optional<std::uint8_t> byte(PhysAddr address) const;
+  const Replayer& replayer() const;
+  const Machine& machine() const;
+  /// Memory, to change it: what is replayed from then on is no longer the recorded run. Registers
+  /// are changed by restore().
+  Memory& memory_to_change();
+  /// Compares memory after run() with an image captured at the end, or, where `captured` is null,
+  /// with what the writes on the bus leave. A captured image may be younger than the last
+  /// transaction: the replay then continues, as long as nothing happens that the bus would have
+  /// shown, until its memory equals the image.
   FinalMemory compare_final(const MemoryImage* captured);
-  /// Results so far that implementations compute differently (x87 transcendentals, RCPPS ...).
-  std::uint64_t model_specific_results() const {
-    return replayer_->machine().model_specific_results();
-  }
+  /// Results so far that differ from one processor model to the next (x87 transcendentals, RCPPS
+  /// ...).
+  std::uint64_t model_specific_results() const;
   /// The instruction that gave the first of them, as text: position, address, disassembly.
   std::string first_model_specific() const;
   /// Null when no cache was asked for.
-  const CacheCheck* cache() const { return cache_.get(); }
+  const CacheCheck* cache() const;
   /// Null unless evidence is compared.
-  const Verifier* verifier() const { return verifier_.get(); }
-  /// Of an archive without evidence; to be asked after the replay.
-  DigestCheck& digests() { return digests_; }
+  const Verifier* verifier() const;
+  /// Results that this replay adopted from the bus: a replay without the evidence needs them.
+  const std::vector<Adoption>& adoptions() const;
+  /// For an archive without evidence, after the replay: the instruction before which the run has
+  /// become another than the one that was verified; nullopt where no digest differs.
+  std::optional<std::uint64_t> differs_before();
+  /// The digests compared with, for an archive without evidence; to be asked after the replay.
+  const DigestCheck& digests() const;
 
  private:
+  struct Parts;
+
   void set_up(bool plain);
   void add_comparison(bool plain, Listeners& listeners);
   std::optional<Position> end_within_repeat() const;
+  ReplayReport run_through();
   ReplayReport run_carefully();
 
   const RecordingFile& file_;
   Observer* observer_;
   SessionOptions options_;
-  DigestCheck digests_;
-  RewindableEvidence* evidence_ = nullptr;  ///< the verifier's, where it can be taken back
-  std::unique_ptr<Verifier> verifier_;
-  std::unique_ptr<CacheCheck> cache_;
-  std::unique_ptr<Adoptions> adoptions_;
-  std::unique_ptr<Replayer> replayer_;
-  std::optional<Position> end_;                ///< within a REP: where the run ended
-  std::optional<Checkpoints::Loaded> loaded_;  ///< of `options_.start`
-  std::optional<Checkpoints::Start> passed_;   ///< the last checkpoint that agreed
+  std::optional<Position> end_;            ///< within a REP: where the run ended
+  std::optional<CheckpointStart> passed_;  ///< the last checkpoint that agreed
+  CheckpointTaker* taker_ = nullptr;       ///< of run(); null where none are taken
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace citcat

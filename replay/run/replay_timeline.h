@@ -14,6 +14,7 @@
 #include "events/archive/recording_file.h"
 #include "replay/run/laid_checkpoints.h"
 #include "replay/run/replay_session.h"
+#include "replay/run/session_checkpoint.h"
 #include "replay/run/stop_judge.h"
 #include "replay/run/verified_front.h"
 #include "replay/session/checkpoints.h"

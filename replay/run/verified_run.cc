@@ -20,38 +20,20 @@ const Logger logger("session");
 /// The least that checkpoints nobody asked for may take; an archive is of this size soon.
 constexpr std::uint64_t kLeastRoom = std::uint64_t{1} << 20;
 
-/// `plain`: as in SessionOptions; nullopt where that does not suffice.
-std::optional<CheckpointedRun> try_run(const RecordingFile& file,
-                                       const CheckpointTaker::Options& taking, bool plain,
-                                       const std::function<void(Position)>& progress) {
-  SessionOptions options;
-  options.plain_first = plain;
-  options.progress = progress;
-  ReplaySession session(file, nullptr, options);
-  CheckpointedRun result{{}, {}, {}, CheckpointTaker(file.recording(), taking)};
-  ReplayReport report;
-  for (;;) {
-    report = session.run_to(std::min(result.taker.next(), session.to()));
-    if (report.end == ReplayReport::End::diverged || report.instructions < result.taker.next())
-      break;
-    result.taker.take(session.replayer());
-  }
-  result.report = session.end(report);
-  result.differs_before = session.digests().compare(report.instructions);
-  const Verifier* const verifier = session.verifier();
-  if (!result.sure() && verifier != nullptr && verifier->plain()) return std::nullopt;
-  result.run = {replay_identity(), session.position(),
-                verifier != nullptr ? verifier->adoptions() : file.recording().adoptions};
-  return result;
-}
-
 }  // namespace
 
 CheckpointedRun run_with_checkpoints(const RecordingFile& file,
-                                     const CheckpointTaker::Options& options,
+                                     const CheckpointTaker::Options& taking,
                                      const std::function<void(Position)>& progress) {
-  if (auto result = try_run(file, options, true, progress)) return std::move(*result);
-  return std::move(*try_run(file, options, false, progress));
+  SessionOptions options;
+  options.plain_first = true;
+  options.progress = progress;
+  ReplaySession session(file, nullptr, options);
+  CheckpointedRun result{{}, {}, {}, CheckpointTaker(file.recording(), taking)};
+  result.report = session.run(result.taker);
+  result.differs_before = session.differs_before();
+  result.run = {replay_identity(), session.position(), session.adoptions()};
+  return result;
 }
 
 CheckpointedRun verify_once(const RecordingFile& file, const std::string& path, bool placed_now,

@@ -1,5 +1,5 @@
 #pragma once
-// Results that a verified replay took over from the bus, made once more without it.
+// Repeats the adoptions of a verified replay, without needing the bus.
 
 #include <cstddef>
 #include <utility>
@@ -10,12 +10,12 @@
 
 namespace citcat {
 
-/// Has the machine put them in place at the moments when the verified replay did.
+/// Tells the machine each adoption at the moment when the verified replay made it.
 class Adoptions final : public Corrector {
  public:
-  /// `adoptions` in the order of positions. Those before `from` have been made.
+  /// `adoptions` are ordered by position. Those before `from` have already been made.
   Adoptions(std::vector<Adoption> adoptions, Position from);
-  /// The replay goes on from another position: adoptions before it have been made.
+  /// The replay continues from another position; adoptions before it have already been made.
   void go_to(Position from);
   /// These take the place of the others; of the same run, of which more is known by now.
   void set(std::vector<Adoption> adoptions) { adoptions_ = std::move(adoptions); }

@@ -5,9 +5,27 @@
 #include "events/archive/container.h"
 #include "formats/io/error.h"
 #include "replay/engine/engine.h"
+#include "replay/session/adoptions.h"
 #include "replay/session/checkpoint_codec.h"
+#include "replay/session/replayer.h"
 
 namespace citcat {
+
+namespace {
+
+/// What is stored of the replay at `start`.
+Replayer::Checkpoint decode(const RecordingFile& file, const CheckpointStart& start,
+                            std::span<const std::uint8_t> state) {
+  ByteReader in(state, file.container().path() + ": checkpoint");
+  Replayer::Checkpoint checkpoint = decode_checkpoint_state(in, file.recording());
+  if (checkpoint.machine.position.instruction != start.instruction) {
+    in.fail_at(0, "expected a checkpoint at instruction " + std::to_string(start.instruction) +
+                      ", found one at " + std::to_string(checkpoint.machine.position.instruction));
+  }
+  return checkpoint;
+}
+
+}  // namespace
 
 std::string replay_identity() {
   return default_engine_identity() + ", Unicorn " + Engine::version();
@@ -64,17 +82,6 @@ std::optional<Checkpoints::Start> Checkpoints::after(const Start& start) const {
   return start_at(start.series, next);
 }
 
-Replayer::Checkpoint Checkpoints::decode(const Start& start,
-                                         std::span<const std::uint8_t> state) const {
-  ByteReader in(state, file_.container().path() + ": checkpoint");
-  Replayer::Checkpoint checkpoint = decode_checkpoint_state(in, file_.recording());
-  if (checkpoint.machine.position.instruction != start.instruction) {
-    in.fail_at(0, "expected a checkpoint at instruction " + std::to_string(start.instruction) +
-                      ", found one at " + std::to_string(checkpoint.machine.position.instruction));
-  }
-  return checkpoint;
-}
-
 void Checkpoints::restore(const Start& start, Replayer& replayer,
                           std::optional<Loaded>* loaded) const {
   if (!start.ordinal) return;
@@ -83,14 +90,14 @@ void Checkpoints::restore(const Start& start, Replayer& replayer,
   const StoredCheckpoint stored =
       series_[start.series].load(file_, *start.ordinal, earlier ? &(*loaded)->known : nullptr);
   if (loaded != nullptr) *loaded = {start.series, {*start.ordinal, stored.pages}};
-  Replayer::Checkpoint checkpoint = decode(start, stored.state);
+  Replayer::Checkpoint checkpoint = decode(file_, start, stored.state);
   checkpoint.machine.pages = saved_pages(stored.pages);
   replayer.restore(checkpoint);
 }
 
 bool Checkpoints::agrees(const Start& at, Replayer& replayer) const {
   const Replayer::Checkpoint then =
-      decode(at, series_[at.series].load_state(file_, at.ordinal.value()));
+      decode(file_, at, series_[at.series].load_state(file_, at.ordinal.value()));
   return replayer.machine().position() == then.machine.position &&
          replayer.machine().save() == then.machine.cpu;
 }
@@ -114,17 +121,21 @@ std::uint64_t Checkpoints::stored_bytes() const {
 }
 
 CheckpointTaker::CheckpointTaker(const Recording& recording, const Options& options)
-    : writer_(initial_pages_of(recording)),
-      every_(options.every),
-      max_bytes_(options.max_bytes),
-      next_(options.every) {
-  if (every_ == 0) throw UsageError("checkpoints need a spacing of at least one instruction");
+    : recording_(recording), options_(options), writer_(initial_pages_of(recording)) {
+  if (options.every == 0)
+    throw UsageError("checkpoints need a spacing of at least one instruction");
+  every_ = next_ = options.every;
+}
+
+void CheckpointTaker::start_over() {
+  writer_ = CheckpointSeriesWriter(initial_pages_of(recording_));
+  every_ = next_ = options_.every;
 }
 
 void CheckpointTaker::take(const Replayer& replayer) {
   const Replayer::Checkpoint checkpoint = replayer.checkpoint();
   writer_.add(next_, encode_checkpoint_state(checkpoint), stored_pages(checkpoint));
-  while (writer_.stored_bytes() > max_bytes_ && writer_.size() > 0) {
+  while (writer_.stored_bytes() > options_.max_bytes && writer_.size() > 0) {
     writer_.thin_out();
     every_ *= 2;
   }

@@ -31,7 +31,7 @@ class DigestSink final : public Observer {
   void delivered(const DeliveredEvent& event, Position now) override;
   void halted(Position now) override;
 
-  /// All digests, the last one at the end of the replay. Once, at the end.
+  /// Returns all digests, the last one taken here. To be called once, at the end of the replay.
   std::vector<ReplayDigest> finish(std::uint64_t instructions);
 
  private:
@@ -44,8 +44,8 @@ class DigestSink final : public Observer {
   std::vector<ReplayDigest> digests_;
 };
 
-/// Where a replay of `instructions` with the digests `found` is not the one that gave `expected`:
-/// before the instruction returned. nullopt when it is the same as far as it goes.
+/// Compares the digests `found` in a replay of `instructions` with `expected`: the instruction
+/// before which the two runs part, or nullopt where the replay is the same as far as it goes.
 std::optional<std::uint64_t> first_difference(std::span<const ReplayDigest> expected,
                                               std::span<const ReplayDigest> found,
                                               std::uint64_t instructions);

@@ -1,5 +1,5 @@
 #pragma once
-// What a replay tells, as text.
+// Turns what a replay reports into lines of text.
 
 #include <cstdint>
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace citcat {
 
-/// One line for each report: its position, its kind, and what it says, numbers in hexadecimal. With
-/// `wants` the same whether code runs as blocks or instruction by instruction.
+/// One line per report: position, kind and contents, numbers in hexadecimal. The lines do not
+/// depend on whether code runs as blocks or instruction by instruction.
 class LoggingObserver final : public Observer {
  public:
-  /// `line` is given each text, without an end of line.
+  /// `line` receives each line, without its end-of-line character.
   LoggingObserver(Wants wants, std::function<void(const std::string&)> line)
       : wants_(wants), line_(std::move(line)) {}
 

@@ -13,38 +13,11 @@
 #include "events/recording.h"
 #include "replay/machine/machine.h"
 #include "replay/session/moment.h"
+#include "replay/session/replay_report.h"
 
 namespace citcat {
 
-/// The first point where replay and evidence cannot both be right.
-struct Divergence {
-  Position position;
-  std::uint64_t transaction = ~std::uint64_t{0};  ///< of the capture; all ones when none
-  std::string reason;
-  std::string expected, found;
-  std::vector<std::string> causes;
-  std::optional<BusTransaction> shown = std::nullopt;  ///< the transaction, where it was compared
-  /// Of the instruction at `position`; nullopt at the end of the replay, and where something else
-  /// is compared than what an instruction does.
-  std::optional<LinearAddr> linear = std::nullopt;
-};
-/// "instruction 5+2 at 000f0100": position and linear address.
-std::string place_text(const Divergence& divergence);
-
 Divergence make_divergence(const ReplayStopped& stop);
-
-struct ReplayReport {
-  enum class End : std::uint8_t { complete, stopped, diverged };
-  End end = End::complete;
-  std::uint64_t instructions = 0;
-  std::uint64_t interrupts = 0;  ///< from outside
-  std::uint64_t exceptions = 0;  ///< including software interrupts
-  std::uint64_t io_reads = 0;
-  std::uint64_t io_writes = 0;
-  std::uint64_t external_writes = 0;
-  std::optional<Divergence> divergence;
-};
-const char* replay_end_name(ReplayReport::End end);
 
 struct ReplayOptions {
   /// Opens the evidence from its start; may be empty. Consulted for state that was inside the

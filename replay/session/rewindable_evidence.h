@@ -16,7 +16,7 @@ namespace citcat {
 class RewindableEvidence final : public EvidenceReader {
  public:
   using Open = EvidenceSource;
-  /// Transactions kept at most, some 100 MB; what lies further back is read again.
+  /// Most transactions kept, about 100 MB; what lies further back is read again.
   static constexpr std::size_t kMaxKept = std::size_t{1} << 20;
   /// `open` opens the evidence from its start.
   explicit RewindableEvidence(Open open) : open_(std::move(open)), source_(open_()) {}
@@ -35,7 +35,7 @@ class RewindableEvidence final : public EvidenceReader {
     return true;
   }
 
-  /// Number in the capture behind that of the one read last.
+  /// The number in the capture that follows that of the transaction read last.
   std::uint64_t next_transaction() const { return next_transaction_; }
   /// Transactions read so far.
   std::uint64_t position() const { return at_; }
@@ -44,9 +44,9 @@ class RewindableEvidence final : public EvidenceReader {
     drop_passed();
     holds_ = true;
   }
-  /// From now on nothing is kept that was read.
+  /// Stops keeping what is read.
   void release() { holds_ = false; }
-  /// The transaction with this number, which has been read before, comes next.
+  /// Goes back so that the transaction with this number, which has been read before, comes next.
   void seek(std::uint64_t position) {
     if (position < first_kept_) {
       source_ = open_();
@@ -56,7 +56,7 @@ class RewindableEvidence final : public EvidenceReader {
       skip_to(position);
       holds_ = held;
     }
-    // The source may have been opened anew since, and not have come as far again.
+    // The source may have been reopened since, and not have been read as far again.
     at_ = std::min(position, first_kept_ + kept_.size());
     skip_to(position);
   }

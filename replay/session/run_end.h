@@ -1,5 +1,5 @@
 #pragma once
-// Where a replay ends whose run ended within a repeated instruction.
+// Where a replay has to stop if the recorded run ended within a repeated instruction.
 
 #include <algorithm>
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace citcat {
 
-/// A run that ended at `end` ended within a REP, and a replay up to `to` does not end by itself:
-/// ReplayOptions::end.
+/// Whether a replay up to `to` of a run that ended at `end` needs ReplayOptions::end, because the
+/// run ended within a REP.
 inline bool ends_within_repeat(Position end, std::uint64_t to) {
   return end.iteration != 0 && to > end.instruction;
 }
-/// The instruction before which a replay of such a run stops that is wanted up to `to`.
+/// The first instruction that a replay up to `to` of a run that ended at `end` does not make.
 inline std::uint64_t last_stop(Position end, std::uint64_t to) {
   return std::min(to, end.instruction + (end.iteration == 0 ? 0 : 1));
 }

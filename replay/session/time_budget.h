@@ -1,5 +1,5 @@
 #pragma once
-// The time that a search may take, and why it ended before it was through.
+// The time that a search may take, and why it was cut short.
 
 #include <chrono>
 #include <cstdint>
@@ -12,8 +12,8 @@ class TimeBudget {
  public:
   using Clock = std::chrono::steady_clock;
   enum class End : std::uint8_t { none, time, interrupted };
-  /// What the limit counts: all the time since the budget was made, or since the search last got
-  /// further.
+  /// What the limit applies to: the time since the budget was made, or since the search last made
+  /// progress.
   enum class Counts : std::uint8_t { all, since_gain };
 
   /// `limit` is in seconds; 0: none. `interrupted` says whether somebody asks the search to end
@@ -22,13 +22,13 @@ class TimeBudget {
                       std::function<bool()> interrupted = {},
                       std::function<Clock::time_point()> now = Clock::now);
 
-  /// Asks the clock. Once true it stays so.
+  /// Whether the time is used up; asks the clock. Once true it stays true.
   bool spent();
-  /// The search got further.
+  /// The search has made progress.
   void gained();
   End end() const { return end_; }
   unsigned limit() const { return limit_; }
-  /// Seconds since it was made; where it ended, up to then.
+  /// Seconds from when the budget was made until now, or until it was spent.
   double seconds() const;
   /// "no further for 120 s", "interrupted after 12 s".
   std::string text() const;
@@ -44,9 +44,9 @@ class TimeBudget {
   End end_ = End::none;
 };
 
-/// The same for a search that may have none.
+/// The same for a search that may have no budget.
 inline bool is_spent(TimeBudget* time) { return time != nullptr && time->spent(); }
-/// It was found spent before.
+/// Whether an earlier call has found it spent.
 inline bool has_ended(const TimeBudget* time) {
   return time != nullptr && time->end() != TimeBudget::End::none;
 }

@@ -42,8 +42,9 @@ inline std::uint8_t code_bits(const DecodedInstruction& info) {
 /// How a trace notes an event of that kind.
 KtNote::Kind note_kind(DeliveredEvent::Kind kind);
 
-/// Which part of the run is told. Positions do not only grow: an interrupt within a REP is taken
-/// at N+K, and its handler begins at N. What follows the first place of a part belongs to it.
+/// Selects a part of the run. Positions do not only grow: an interrupt within a REP is taken at
+/// N+K, and its handler begins at N. Everything from the first position of the part on belongs to
+/// it.
 class TraceRange {
  public:
   TraceRange() = default;

@@ -10,6 +10,7 @@
 #include "events/position_text.h"
 #include "formats/io/input.h"
 #include "formats/io/once_input.h"
+#include "formats/kt/kt.h"
 #include "formats/kt/kt_counter.h"
 #include "formats/kt/kt_note_reader.h"
 #include "replay/infer/event_placer.h"
@@ -85,8 +86,8 @@ class RecordingSource final : public TraceReader::Source {
     session.check = options_.check && !start && (evidence || !file_.digests().empty());
     session.start = start;
     session.checkpoints = &checkpoints_;
-    if (!start) session.verified = verified_;
-    compared_ = session.check && !session.verified;
+    if (!start && verified_) session.verified = &*verified_;
+    compared_ = session.check && session.verified == nullptr;
     session_.emplace(file_, &sink_, std::move(session));
   }
 
@@ -134,7 +135,7 @@ class RecordingSource final : public TraceReader::Source {
     ended_ = true;
     const ReplayReport whole = session_->end(report);
     if (whole.end == ReplayReport::End::diverged) fail(*whole.divergence);
-    if (const auto differs = session_->digests().compare(report.instructions)) {
+    if (const auto differs = session_->differs_before()) {
       fail({{*differs, 0},
             ~std::uint64_t{0},
             "the replay is not the one that was verified",

@@ -1,6 +1,6 @@
 #pragma once
-// A trace read as if it were stored: record by record, from a recording that is replayed on the way
-// or from a KT file.
+// Reads a trace record by record: from a KT file, or from a recording, which is replayed as the
+// reader goes on.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 #include "events/position.h"
 #include "formats/io/error.h"
-#include "formats/kt/kt.h"
 #include "formats/kt/kt_note.h"
+#include "formats/kt/kt_record.h"
 
 namespace citcat {
 
-/// The replay of a recording left what the recording knows of the run: there is no trace from here.
+/// The replay of a recording has diverged: there is no trace from here on.
 class TraceDiverged : public Error {
  public:
   using Error::Error;
@@ -44,8 +44,8 @@ struct TraceReaderOptions {
   /// copied to a temporary file first. Without, it is read as it comes and positions are derived.
   bool notes = true;
   bool events = false;  ///< what happened between instructions, where recording or file tell it
-  /// Of a recording: compare with evidence or digests. From a checkpoint on there is no comparison
-  /// but with later checkpoints; what made them compared.
+  /// Of a recording: compare with evidence or digests. After seek() to a checkpoint only later
+  /// checkpoints are compared; the replay that took them was compared.
   bool check = true;
   bool use_checkpoints = true;
   /// Of a recording that is to be compared: from here on it is not compared instruction by instruction
@@ -66,8 +66,8 @@ class TraceReader {
 
   /// False at the end. Throws FormatError for a damaged file and TraceDiverged.
   bool next(TraceRecord& out);
-  /// What next() reads then is the first record of instruction `instruction` (or the end, when the
-  /// run is shorter). Fast where the recording has checkpoints, or the KT file an index.
+  /// Makes next() read the first record of instruction `instruction` (or return false, when the run
+  /// is shorter). Fast where the recording has checkpoints, or the KT file an index.
   void seek(std::uint64_t instruction) { seek(Position{instruction, 0}); }
   /// The same, of an iteration of a REP.
   void seek(Position position);

@@ -1,9 +1,10 @@
 #pragma once
-// What ran as a block, or as many iterations of a repeated string, compared as a whole.
+// Compares a block, or many iterations of a repeated string, as a whole.
 //
-// Taken is only what instruction by instruction would be found right without a doubt; everything
-// else is refused, made again and judged there (BlockSpeculation::roll_back()). Transactions may
-// have been pulled for a whole block before: nothing looks at those of later instructions.
+// A block agrees only if each of its instructions would agree without any adoption or excuse.
+// Otherwise it is rolled back, and its instructions are executed and compared one by one. Evidence
+// may be read ahead for a whole block, but an instruction is never compared with transactions of a
+// later one.
 
 #include <cstdint>
 
@@ -28,7 +29,7 @@ class BlockComparison {
   void agreed(const JudgedBlock& block, Position first);
   std::uint32_t agreed_iterations(const StringIterations& run, Position first);
 
-  /// Of a plain comparison: nothing is expected yet.
+  /// In a plain comparison: nothing is expected yet.
   bool expects_nothing(Position now) const { return c_.plain && now < expected_; }
   /// An event came at `now`.
   void interrupted(Position now) {
@@ -37,7 +38,8 @@ class BlockComparison {
   }
 
  private:
-  /// Where it is expected: at the beginning of a REP that an event came at, which starts again.
+  /// Where something is expected: at the beginning of the REP that an event interrupted, which
+  /// starts again.
   Position place_of(const BusTransaction& t) const {
     if (!t.has(kPositionKnown)) return {};
     if (t.position.instruction == c_.interrupted) return {c_.interrupted, 0};

@@ -10,8 +10,8 @@
 
 namespace citcat {
 
-/// Memory as it was between the instructions of a block that has run: what its later stores changed
-/// is put back.
+/// Memory as it was between two instructions of a block that has run, reconstructed by undoing the
+/// later stores.
 class BlockMemory {
  public:
   /// `memory` as it is after the block. Both must outlive the object.
@@ -23,8 +23,8 @@ class BlockMemory {
   };
   /// The byte before instruction number `instruction` of the block (its count: at its end).
   Byte byte_before(std::uint32_t instruction, PhysAddr a) const;
-  /// No instruction of the block stores to the range, and memory holds `bytes` there; `known` has a
-  /// bit for each of them. False where that takes more than one comparison.
+  /// Whether no instruction of the block stores to the range and memory holds `bytes` there, of
+  /// which `known` has a bit each. Also false where more than one comparison would be needed.
   bool holds(PhysAddr first, std::span<const std::uint8_t> bytes, std::uint32_t known) const;
   /// Instruction number `instruction` stores to the range, or reads from it.
   bool stores_within(std::uint32_t instruction, PhysAddr first, std::uint32_t size) const;

@@ -1,6 +1,6 @@
 #pragma once
-// Where the hardware says that instructions began: pins that report each of them, or branch trace
-// messages that tell where branches went.
+// Compares the addresses of instructions with what the hardware reports: pins that show each
+// instruction, or branch trace messages that show where branches went.
 
 #include <cstdint>
 #include <deque>
@@ -27,13 +27,13 @@ class BranchMatcher {
   /// Of pins that report each instruction: compares the start that is due, and there is one.
   std::optional<Mismatch> observe(const Reported& byte, ComparisonResult& result);
 
-  /// Of branch trace messages: this instruction begins at `now`. Messages tell where a branch went
-  /// some time around it: each must be an instruction that was reached otherwise than from the one
-  /// before it in memory, and they come in that order. Branches without a message were taken while
-  /// tracing was off.
+  /// Of branch trace messages: this instruction begins at `now`. A message comes some time around
+  /// its branch: each must name an instruction that was not reached from the one before it in
+  /// memory, in the order of the branches. Branches without a message were taken while tracing was
+  /// off.
   std::optional<Mismatch> observe(const ExecutedInstruction& e, Position now,
                                   ComparisonResult& result);
-  /// At the end of the replay; of messages alone.
+  /// At the end of the replay; for messages only.
   std::optional<Mismatch> left_before(Position end, ComparisonResult& result);
 
  private:
@@ -45,7 +45,7 @@ class BranchMatcher {
   void match(ComparisonResult& result);
 
   std::deque<BusTransaction> starts_;
-  // Where the replay went on otherwise than with the next instruction in memory.
+  // Targets that the replay reached other than from the instruction before them in memory.
   std::deque<Target> taken_;  ///< since the last one that a message told of
   LinearAddr next_linear_;
   bool after_branch_ = true;

@@ -19,7 +19,7 @@
 
 namespace citcat {
 
-/// Ends the run at the first difference, and where the evidence ends.
+/// Ends the run at the first difference and at the end of the evidence.
 class BusOrderCheck final : public BlockJudge {
  public:
   struct Byte {
@@ -39,21 +39,21 @@ class BusOrderCheck final : public BlockJudge {
   BusOrderCheck(std::unique_ptr<EvidenceReader> evidence, std::uint64_t interrupts)
       : evidence_(std::move(evidence)), interrupts_(interrupts) {}
 
-  /// With this an instruction that differs is completed before the run ends, what one reads may be
-  /// read in any order, and code must be fetched as well: no byte runs that the bus does not show
-  /// being fetched about then.
+  /// With this, an instruction that differs is completed before the run ends, reads of one
+  /// instruction may come in any order, and code is compared too: only bytes run that the bus shows
+  /// being fetched at about that time.
   void complete_instructions() { completes_ = true; }
   /// Then: the bytes that the bus shows being written in place of what the instruction in progress
   /// or just completed writes.
   const std::vector<Byte>& written() const { return written_; }
 
   const std::optional<Difference>& difference() const { return difference_; }
-  /// Addresses of what the bus shows being read and written next, where the two part.
+  /// Addresses of what the bus reads and writes next, at the first difference.
   const std::vector<PhysAddr>& next_accesses() const { return next_accesses_; }
   /// Bytes; of code transactions; of what is written, where instructions are completed, address and
   /// value.
   std::uint64_t agreed() const { return agreed_; }
-  /// Nothing is left that the replay would have to do.
+  /// Whether the replay has made everything that the evidence shows.
   bool exhausted();
   /// The last transaction that the replay is known to have made.
   std::uint64_t last_agreed() const { return last_agreed_; }

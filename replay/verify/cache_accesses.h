@@ -12,7 +12,7 @@
 
 namespace citcat {
 
-/// Leads the accesses of a replay through a model of the cache.
+/// Feeds the accesses of a replay to a model of the cache.
 class CacheAccesses : public Observer {
  public:
   CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor);
@@ -36,7 +36,7 @@ class CacheAccesses : public Observer {
 
   const CacheDescriptor& descriptor() const { return model_.descriptor(); }
 
-  /// The cache and what was learned of it, to come back to.
+  /// The cache and what was learned about it, to return to.
   struct State {
     CacheModel model;
     bool ignores_cd = false;
@@ -44,10 +44,10 @@ class CacheAccesses : public Observer {
   };
 
  protected:
-  /// Called before the model hears of an access.
+  /// Called before the model is told an access.
   virtual void before_access(Position now) = 0;
-  /// What the bus shows beside lines: pages that are not cached, and a machine that fills lines
-  /// whatever CR0.CD says.
+  /// Learns from what the bus shows besides lines: pages that are not cached, and machines that
+  /// fill lines although CR0.CD is set.
   void learn_from(const BusTransaction& t);
   /// Lines are filled although CR0.CD is set.
   void ignore_cd();

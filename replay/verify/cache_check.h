@@ -1,6 +1,6 @@
 #pragma once
-// Compares what a model of the declared cache makes of the replayed accesses with the line fills
-// and write-backs on the bus: what must miss must miss in the capture, and nothing else may.
+// Compares the line fills and write-backs that a model of the declared cache predicts with those on
+// the bus: each predicted miss must be in the capture, and no other.
 
 #include <cstdint>
 #include <deque>

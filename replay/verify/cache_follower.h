@@ -1,7 +1,7 @@
 #pragma once
-// Follows the lines on the bus with a model of the cache, strictly: the first line that only one
-// side moves ends the run. It needs no counts, and can be taken back, which makes it a measure of
-// how right a guess is.
+// Compares the lines on the bus with a model of the cache, strictly: the first line that only one
+// side moves ends the run. It needs no counts and can return to an earlier state, so a search can
+// measure with it how good a guess is.
 
 #include <array>
 #include <cstdint>
@@ -29,9 +29,9 @@ class CacheFollower final : public CacheAccesses {
   CacheFollower(const Recording& recording, const EvidenceSource& evidence,
                 const CacheDescriptor& descriptor);
 
-  /// Compares what the accesses since the last call moved, in any order, with as many lines of the
-  /// bus. To be called at every boundary. Throws ReplayStopped where they differ. False where
-  /// the bus shows no more, or nothing more before the limit: the run is to end.
+  /// Compares the lines that the accesses since the last call moved with as many lines of the bus,
+  /// in any order. To be called at every boundary. Throws ReplayStopped where they differ. False
+  /// when the bus has no more lines, or none before the limit: the run must end.
   bool settle(Position now);
   /// Called with every write-back that agreed.
   void on_write_back(std::function<void(const Line&)> call) { written_back_ = std::move(call); }
@@ -43,7 +43,7 @@ class CacheFollower final : public CacheAccesses {
   }
   const CacheModel& model() const { return model_; }
   void stop_log() { log_ = nullptr; }
-  /// From now on nothing is compared: what the run moves may be wrong.
+  /// Stops comparing: what the run moves from here on may be wrong.
   void ignore_bus(bool ignore) { ignores_bus_ = ignore; }
   /// The lines that come next, at most `most`, none behind the transaction `end`.
   std::vector<Line> next_lines(std::size_t most, std::uint64_t end);
@@ -56,7 +56,7 @@ class CacheFollower final : public CacheAccesses {
   /// filled from it next. False when it is not so, or the line is not modified.
   static bool snoop_by_others(CacheModel& model, std::span<const Line> lines);
 
-  /// Lines that the bus shows behind this transaction are not to be moved.
+  /// Lines that the bus shows after this transaction must not be moved.
   void set_limit(std::optional<std::uint64_t> transaction) { limit_ = transaction; }
   bool closed() const { return closed_; }
   /// All lines before this transaction have been moved.
@@ -71,7 +71,7 @@ class CacheFollower final : public CacheAccesses {
     std::optional<BusTransaction> ahead;
     std::vector<Line> waiting;
   };
-  /// From now on restoring this or a later one is cheap, until release().
+  /// Makes it cheap to restore this or a later checkpoint, until release().
   Checkpoint checkpoint();
   void restore(const Checkpoint& checkpoint);
   void release() { evidence_.release(); }

@@ -1,9 +1,9 @@
 #pragma once
-// One comparison: the evidence as it comes, the matchers in which it waits for the replay, and what
-// they have found.
+// One comparison: the evidence as it is read, the matchers in which it waits for the replay, and
+// what they have found.
 //
-// Who hears of the replay - the Verifier, instruction by instruction, and the BlockComparison -
-// asks for as much evidence as it needs and tells the matchers what the replay does.
+// The Verifier, which is told instructions, and the BlockComparison, which is told blocks, read as
+// much evidence as they need and tell the matchers what the replay does.
 
 #include <cstdint>
 #include <memory>
@@ -33,16 +33,16 @@ struct VerifierOptions {
   ComparisonPolicy policy;
   bool reads = true;         ///< compare reads and line fills too, where the capture counts them
   bool final_memory = true;  ///< keep what Verifier::compare_final() needs
-  /// Take only what agrees plainly, by whole blocks of instructions where the capture allows it:
-  /// see Verifier::plain(). Several times faster.
+  /// Accept only what agrees plainly, in whole blocks where the capture allows it: see
+  /// Verifier::plain(). Several times faster.
   bool plain = false;
   /// What the replay is given where that is not the recording's own schedule; must outlive the
   /// comparison.
   const Schedule* schedule = nullptr;
 };
 
-/// How far a comparison has come: which captured transactions wait for the replay, and what was
-/// compared so far. A copy is the comparison at another moment.
+/// The state of a comparison: the captured transactions that wait for the replay, and what was
+/// compared so far. A copy is a checkpoint.
 struct ComparisonProgress {
   ComparisonProgress(const Recording& recording, EvidenceCursor begin)
       : cursor(begin), ports(recording.bus, recording.initial.model) {}
@@ -58,7 +58,7 @@ struct ComparisonProgress {
   std::uint64_t interrupts_captured = 0, interrupts_delivered = 0;
   /// Without counts: instruction of the last agreement after the last event.
   std::uint64_t progress_at = 0;
-  /// The evidence is over, and the run goes on.
+  /// The run goes on beyond the end of the evidence.
   bool beyond = false;
 };
 
@@ -75,7 +75,7 @@ struct Comparison : ComparisonProgress {
   // The evidence.
   /// Makes sure that the next transaction is known. False at the end.
   bool look_ahead() { return cursor.is_known() || read_ahead(); }
-  /// Lets the next transaction wait in its matcher. False at the end.
+  /// Hands the next transaction to its matcher, where it waits. False at the end.
   bool pull();
   /// All that belongs to `position` or before, as far as that can be told.
   void pull_through(Position position);

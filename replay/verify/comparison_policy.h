@@ -1,5 +1,5 @@
 #pragma once
-// How a replay is compared with what the bus showed, from the command line to the last byte.
+// How strictly a replay is compared with the bus.
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// How far the evidence of a recording has been read, and how far it reaches in the replay.
+// Reads the evidence of a recording, and tells up to which instruction of the replay it is known.
 
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace citcat {
 
-/// A copy stands at the same place; who goes back to it must take the reader back too.
+/// A copy is a checkpoint; whoever returns to it must take the reader back as well.
 class EvidenceCursor {
  public:
   /// `reader` must outlive the cursor. `joins_lines`: a line is one transaction, however it went

@@ -1,8 +1,9 @@
 #pragma once
-// Write-backs that wait: the line as it was when the cache gave it up. Where the capture counts,
-// that was somewhere within one instruction; without counts, between two events.
+// Write-backs that wait to be found in memory: the bus shows a line as it was when the cache gave
+// it up. Where the capture counts instructions, that was within one instruction; without counts,
+// between two events.
 //
-// Which bytes of a line memory has held is noted as the replay goes on, each by itself.
+// As the replay goes on, each byte of a line is noted once memory has held it.
 
 #include <cstdint>
 #include <deque>

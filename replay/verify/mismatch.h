@@ -1,5 +1,5 @@
 #pragma once
-// What bus and replay disagree on, and the words that both are told in.
+// A disagreement between bus and replay, and how it is put into words.
 
 #include <cstdint>
 #include <optional>

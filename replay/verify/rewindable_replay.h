@@ -1,9 +1,9 @@
 #pragma once
-// A replay that is compared with its evidence and can be taken back to any place that it has
-// passed, to go on from there in another way: what searches and trials share.
+// A compared replay that can return to any place that it has passed and continue from there with
+// another schedule. Searches and trials share it.
 //
-// A ReplaySession is more than they want: it goes through an archive once, adopts, follows
-// checkpoints of a file, and ends with a verdict.
+// A ReplaySession does more than they need: it goes through an archive once, makes adoptions, uses
+// the checkpoints of the archive, and ends with a verdict.
 
 #include <cstdint>
 #include <memory>
@@ -33,7 +33,7 @@ class RewindableReplay {
   ReplayReport run() { return replayer_->run(); }
   ReplayReport run_to(Position to) { return replayer_->run_to(to); }
 
-  /// A place between two calls of run().
+  /// A place between two calls of run(), to return to.
   struct Place {
     Replayer::Checkpoint replayer;
     Verifier::Checkpoint verifier;

@@ -44,7 +44,7 @@ class UndefinedBits {
     std::uint8_t bits = 0;   ///< that no manual tells
     std::uint8_t value = 0;  ///< of the byte as the replay stored it
   };
-  /// There is no byte with such bits.
+  /// Whether there is no byte with such bits.
   bool empty() const { return bytes_.empty(); }
   /// The byte was stored, and is not on the bus; `bits` may be 0.
   void stored(PhysAddr a, Byte byte) {

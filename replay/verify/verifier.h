@@ -3,11 +3,12 @@
 // order, each port access, each special cycle, each write-back of a line, the hardware's own
 // instruction stream where pins gave one.
 //
-// Order is that of the bus, with the freedom a processor has: posted writes may pass port accesses,
-// and bytes of one instruction may come in another order where the processor's is not known, or the
-// monitor that counted instructions is no pins.
+// The order must be that of the bus, with two freedoms: posted writes may pass port accesses, and
+// bytes of one instruction may come in another order where the processor's own is not known, or
+// where the capture was not taken at pins but by a monitor.
 //
-// The verifier is what the replay talks to. What is compared is in Comparison and its matchers.
+// The verifier is the judge that the machine calls; the comparisons themselves are in Comparison
+// and its matchers.
 
 #include <cstdint>
 #include <memory>
@@ -68,14 +69,14 @@ class Verifier final : public BlockJudge {
   /// The same for what the replay reported: a divergence if there is something left over.
   ReplayReport finish(ReplayReport report);
   const VerifyTotals& totals() const { return comparison_.result.totals; }
-  /// Only what agrees plainly is taken, and undefined flags in the frames of interrupts: what
-  /// another comparison would adopt or excuse besides is a divergence here. That one without
-  /// VerifierOptions::plain has the last word then; on what agrees here it has none to add.
+  /// Whether only plain agreement is accepted, besides undefined flags in interrupt frames:
+  /// anything that the full comparison would adopt or excuse is a divergence. A divergence must
+  /// therefore be confirmed by a comparison without VerifierOptions::plain; agreement need not be.
   bool plain() const { return comparison_.plain; }
   /// Every byte taken over from the bus.
   const std::vector<Adoption>& adoptions() const { return comparison_.result.adoptions; }
-  /// The comparison at an instruction boundary, to come back to. Only without final memory, which
-  /// is not part of it. The reader given to the constructor must be taken back by its owner.
+  /// The comparison at an instruction boundary, to return to. Only for a verifier that does not
+  /// compare final memory. The owner of the reader given to the constructor must take it back too.
   struct Checkpoint {
     ComparisonProgress progress;
     FinalMemoryCheck::Progress final_memory;
@@ -91,8 +92,8 @@ class Verifier final : public BlockJudge {
   void correct_memory(PhysAddr a, std::span<const std::uint8_t> bytes) {
     if (comparison_.reads != nullptr) comparison_.reads->correct(a, bytes);
   }
-  /// Memory was changed here by somebody who knows better than the replay: write-backs that wait
-  /// for their bytes are looked at again.
+  /// To be called after memory was corrected here: write-backs that wait for their bytes are
+  /// compared again.
   void memory_changed(PhysAddr a) {
     comparison_.check_window(window_of(comparison_.memory().captured(a)));
   }
@@ -105,7 +106,8 @@ class Verifier final : public BlockJudge {
   /// has not made; nullopt where it has made all of them.
   std::optional<std::uint64_t> first_missing() const;
 
-  /// The evidence is over, the run goes on: whatever would have been on the bus ends it.
+  /// The run goes on beyond the end of the evidence: from now on anything that the bus would have
+  /// shown ends it.
   void go_beyond() { comparison_.beyond = true; }
 
   /// Compares the machine's memory with what the writes on the bus leave (forms without

@@ -2,9 +2,8 @@
 // Captured writes that wait for the replay to make them: byte by byte, because processors split and
 // join what instructions store.
 //
-// Order is that of the bus, with the freedom a processor has: bytes of one instruction may come in
-// another order where the processor's is not known, or the monitor that counted instructions is no
-// pins.
+// The order must be that of the bus. Only bytes of one instruction may come in another order, where
+// the processor's own is not known, or where the capture was not taken at pins but by a monitor.
 
 #include <cstdint>
 #include <optional>
@@ -36,11 +35,11 @@ class WriteMatcher {
   bool empty() const { return writes_.empty(); }
   std::size_t waiting() const { return writes_.size(); }
   const Pending& operator[](std::size_t i) const { return writes_[i]; }
-  /// Some of a later write than the first that waits has been made.
+  /// Whether part of a later write has been made while the first still waits.
   bool out_of_order() const { return out_of_order_; }
   /// A write that waits goes to this byte.
   bool covers(PhysAddr a) const;
-  /// Nothing of what waits is left to be made.
+  /// Whether the replay has made all writes that waited.
   bool all_made() const;
 
   /// The first write that waits for a byte at `a` from the instruction at `now`; null where there

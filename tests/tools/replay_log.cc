@@ -108,7 +108,7 @@ void log_replay(const LogOptions& options) {
   for (std::uint64_t at = options.from; report.end != ReplayReport::End::diverged;) {
     report = session.run_to(std::min(at, options.to));
     writer.flush();
-    const CpuState state = session.machine().save();
+    const CpuState state = session.registers();
     const std::string registers = register_text(state);
     const int bits = (state.segment[kCs].attributes & kDefaultSize32) != 0 ? 32 : 16;
     fmt::print("{} {} {}\n", report.instructions, hash.hash(), hash_of(registers));

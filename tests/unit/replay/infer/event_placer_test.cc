@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "events/archive/recording_file.h"
+#include "replay/session/time_budget.h"
 #include "replay/verify/verifier.h"
 #include "unit/replay/infer/inferred_recording.h"
 #include "unit/replay/machine/watched_guest.h"

@@ -11,6 +11,7 @@
 
 #include "capture/import/import.h"
 #include "events/archive/recording_file.h"
+#include "replay/session/adoptions.h"
 #include "replay/session/checkpoints.h"
 #include "replay/session/digest_sink.h"
 #include "replay/trace/kt_sink.h"
