@@ -225,6 +225,8 @@ bool Temporary::rename_to(const std::string& name) {
   if (std::rename(path_.c_str(), name.c_str()) != 0) return false;
   path_.clear();
   forget(std::exchange(slot_, -1));
+  // The lock told that it is no leftover. Under its name others may lock it for their own ends.
+  if (kind_ == Kind::file) ::flock(descriptor_, LOCK_UN);
   return true;
 }
 
