@@ -133,7 +133,7 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   ReplaySession session(file, observer, options);
   result.report = session.run();
   host->finish();
-  result.differs_before = session.digests().compare(result.report.instructions);
+  result.differs_before = session.differs_before();
   return result;
 }
 

@@ -8,7 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "replay/run/replay_session.h"
+#include "replay/session/moment.h"
+#include "replay/session/replayer.h"
 
 namespace citcat {
 

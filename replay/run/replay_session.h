@@ -30,6 +30,7 @@ class Checkpoints;
 class DigestCheck;
 struct FinalMemory;
 class Listeners;
+class Memory;
 class Replayer;
 class Verifier;
 enum class WalkPolicy : std::uint8_t;

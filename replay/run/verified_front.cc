@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "formats/io/error.h"
+#include "replay/verify/verifier.h"
 
 namespace citcat {
 
@@ -22,11 +23,6 @@ void VerifiedFront::begin(bool plain) {
   report_ = {};
   ended_ = false;
   options_.passed(session_->replayer());
-}
-
-const std::vector<Adoption>& VerifiedFront::adoptions() const {
-  return session_->verifier() != nullptr ? session_->verifier()->adoptions()
-                                         : file_.recording().adoptions;
 }
 
 void VerifiedFront::advance(Position to) {
@@ -60,7 +56,7 @@ void VerifiedFront::end() {
   ended_ = true;
   report_ = session_->end(std::move(report_));
   options_.passed(session_->replayer());
-  const auto differs_before = session_->digests().compare(report_.instructions);
+  const auto differs_before = session_->differs_before();
   if (!differs_before || report_.divergence) return;
   report_.end = ReplayReport::End::diverged;
   report_.divergence = Divergence{};

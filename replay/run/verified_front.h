@@ -35,7 +35,7 @@ class VerifiedFront {
   const std::optional<Divergence>& divergence() const { return report_.divergence; }
   const ReplayReport& report() const { return report_; }
   /// What the comparison took over from the bus so far, in the order of positions.
-  const std::vector<Adoption>& adoptions() const;
+  const std::vector<Adoption>& adoptions() const { return session_->adoptions(); }
 
  private:
   void begin(bool plain);
