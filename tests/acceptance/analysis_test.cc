@@ -35,27 +35,33 @@ struct Asked {
   std::string where = {}, by = {};
 };
 
-std::unique_ptr<tools::Analysis> tell(const ImportedRecording& imported, const Asked& asked,
-                                      bool begins = true) {
+/// Tools that were told, with the names that they may use.
+struct Told {
+  std::unique_ptr<tools::NameSource> names = std::make_unique<tools::NameSource>();
+  std::unique_ptr<tools::Analysis> analysis;
+};
+
+Told tell(const ImportedRecording& imported, const Asked& asked, bool begins = true) {
+  Told told;
   tools::Setup setup;
+  setup.names = told.names.get();
   setup.recording = &imported.recording;
   setup.machine = tools::MachineFacts::of(imported.recording);
   setup.from = asked.from;
   setup.begins = begins;
   std::vector<tools::ToolOptions> requests;
   for (const std::string& tool : asked.tools) requests.push_back(tools::ToolOptions::parse(tool));
-  auto analysis = std::make_unique<tools::Analysis>(
+  told.analysis = std::make_unique<tools::Analysis>(
       std::move(requests), setup,
       asked.by.empty() ? std::vector<tools::Split>{} : tools::parse_splits(asked.by));
-  tools::NameSource names;
   std::optional<tools::Scope> scope;
-  if (!asked.where.empty()) scope.emplace(asked.where, names);
+  if (!asked.where.empty()) scope.emplace(asked.where, *told.names);
   tools::HostOptions options;
   options.from = asked.from;
   options.to = asked.to;
   options.scope = scope ? &*scope : nullptr;
-  options.names = &names;
-  tools::ToolHost host(*analysis, options);
+  options.names = told.names.get();
+  tools::ToolHost host(*told.analysis, options);
   Listeners listeners;
   listeners.add(host);
   ReplayOptions replay;
@@ -63,10 +69,10 @@ std::unique_ptr<tools::Analysis> tell(const ImportedRecording& imported, const A
   replay.path = asked.path;
   replay.to = asked.to;
   Replayer replayer(imported.recording, listeners, replay);
-  if (const auto walks = analysis->walks()) replayer.machine().set_walk_policy(*walks);
+  if (const auto walks = told.analysis->walks()) replayer.machine().set_walk_policy(*walks);
   EXPECT_NE(replayer.run().end, ReplayReport::End::diverged);
   host.finish();
-  return analysis;
+  return told;
 }
 
 ordered_json json_of(const tools::Analysis& analysis) {
@@ -76,7 +82,7 @@ ordered_json json_of(const tools::Analysis& analysis) {
 }
 
 ordered_json ask(const ImportedRecording& imported, const Asked& asked) {
-  return json_of(*tell(imported, asked));
+  return json_of(*tell(imported, asked).analysis);
 }
 
 /// Records of golden.bin (FORMAT.md, section 5): kind, then what belongs to it.
@@ -271,10 +277,11 @@ TEST_F(SharedCaptures, TheModelledCacheFillsTheLinesThatTheBusShows) {
       if ((r.flags & kLine) == 0) continue;
       ++(r.type == kCodeRead ? code : data);
     }
-    const ordered_json found = ask(import(name, 'B'), {{"cache:model=i486"}})["tools"]["cache"];
+    const ordered_json all = ask(import(name, 'B'), {{"cache:model=i486", "count"}})["tools"];
+    const ordered_json& found = all["cache"];
     EXPECT_EQ(found["code"]["fills"], code);
     EXPECT_EQ(found["data"]["fills"], data);
-    EXPECT_GE(found["code"]["references"], 50'000);
+    EXPECT_GE(found["code"]["references"], all["count"]["executions"]);
   }
 }
 
@@ -307,7 +314,7 @@ TEST_F(SharedCaptures, ToolsFindTheSameByBlocksAndByInstructions) {
 TEST_F(SharedCaptures, PartsPutTogetherAreTheWholeWhereverTheyAreCut) {
   const ImportedRecording imported = import("lin_user_tiny", 'B');
   const std::vector<std::string> requests = all_tools(true);
-  const std::string whole = ask(imported, {requests}).dump();
+  const ordered_json whole = ask(imported, {requests})["tools"];
   std::mt19937 random(20251125);
   std::vector<std::uint64_t> cuts = {0, kWhole};
   for (int i = 0; i < 6; ++i) cuts.push_back(1 + random() % 49'998);
@@ -316,7 +323,7 @@ TEST_F(SharedCaptures, PartsPutTogetherAreTheWholeWhereverTheyAreCut) {
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     const auto part = tell(imported, {requests, cuts[i], cuts[i + 1]}, i == 0);
     ByteWriter state;
-    part->save(state);
+    part.analysis->save(state);
     tools::Setup setup;
     setup.machine = tools::MachineFacts::of(imported.recording);
     setup.begins = i == 0;
@@ -332,15 +339,18 @@ TEST_F(SharedCaptures, PartsPutTogetherAreTheWholeWhereverTheyAreCut) {
       all->follow(std::move(*loaded));
     }
   }
-  EXPECT_EQ(json_of(*all).dump(), whole);
+  const ordered_json together = json_of(*all)["tools"];
+  EXPECT_EQ(together.size(), whole.size());
+  for (const auto& [tool, result] : whole.items()) EXPECT_EQ(together[tool], result) << tool;
 }
 
 TEST_F(SharedCaptures, WhatIsSplitAddsUpToTheWhole) {
   const ImportedRecording imported = import("lin_user_tiny", 'B');
   const std::uint64_t whole = ask(imported, {{"count"}})["tools"]["count"]["executions"];
   std::uint64_t sum = 0;
-  for (const auto& group : ask(imported, {{"count"}, 0, kWhole, ExecutionPath::blocks, "",
-                                          "process,level"})["groups"]) {
+  const ordered_json split =
+      ask(imported, {{"count"}, 0, kWhole, ExecutionPath::blocks, "", "process,level"});
+  for (const auto& group : split["groups"]) {
     sum += group["tools"]["count"]["executions"].get<std::uint64_t>();
   }
   EXPECT_EQ(sum, whole);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/host/code_library.h"
 #include "tools/host/tool.h"
 
 namespace citcat::tools {
@@ -43,6 +44,9 @@ class Analysis {
   /// All, by Group::number.
   std::vector<Group*> groups();
 
+  /// The code that its tools are told of, which lives as long as they do.
+  CodeLibrary& code() { return code_; }
+
   /// `later` was told what comes next.
   void follow(Analysis&& later);
   void save(ByteWriter& out) const;
@@ -64,6 +68,7 @@ class Analysis {
   void report_tools(const Group& group, Report& into) const;
 
   Setup setup_;
+  CodeLibrary code_;
   std::vector<Split> by_;
   std::vector<Request> requests_;
   std::map<std::vector<std::string>, Group> groups_;

@@ -37,11 +37,11 @@ LinearRange parse_linear_range(const std::string& text, const std::string& what)
                     (dash == std::string::npos
                          ? (last = first, true)
                          : parse_hexadecimal(std::string_view(text).substr(dash + 1), last));
-  if (!good || last < first || last == 0xffffffff) {
+  if (!good || last < first) {
     throw UsageError(what + " expected an address or FIRST-LAST, hexadecimal, found \"" + text +
                      "\"");
   }
-  return {LinearAddr{first}, LinearAddr{last + 1}};
+  return {LinearAddr{first}, LinearAddr{std::uint64_t{last} + 1}};
 }
 
 }  // namespace citcat::tools

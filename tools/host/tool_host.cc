@@ -47,7 +47,8 @@ ToolHost::ToolHost(Analysis& analysis, const HostOptions& options)
       options_(options),
       wants_(analysis.wants()),
       counts_only_(!wants_.any_execution() &&
-                   (options.scope == nullptr || !options.scope->has_data_terms())) {
+                   (options.scope == nullptr || !options.scope->has_data_terms())),
+      library_(analysis.code()) {
   if (options.windows != nullptr && !options.windows->by_position()) {
     counter_.emplace(*options.windows);
   }
@@ -405,7 +406,11 @@ void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
 // ---------------------------------------------------------------------------------------------
 // Accesses told one by one
 
+// Accesses before the first instruction of interest are nobody's; where those behind the last belong
+// shows with the instruction that claims them.
+
 void ToolHost::fetch(PhysAddr a, std::uint32_t size, Position now) {
+  if (now.instruction < options_.from) return;
   const bool begun = !pending_.empty() && pending_.front().code && pending_at_ == now;
   // An instruction that is begun anew was fetched already.
   if (begun && pending_.front().physical == a) return;
@@ -429,12 +434,15 @@ void ToolHost::add_access(PhysAddr a, std::uint32_t size, AccessKind kind, bool 
   std::memcpy(&access.value, bytes.data(), std::min(bytes.size(), sizeof access.value));
 }
 
-void ToolHost::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position) {
+void ToolHost::read(PhysAddr a, std::uint32_t size, AccessKind kind, Position now) {
+  if (now.instruction < options_.from) return;
   const std::uint8_t* const host = context_.machine().memory().host(a);
   add_access(a, size, kind, false, {host, host != nullptr && size <= 8 ? size : 0});
 }
 
-void ToolHost::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind, Position) {
+void ToolHost::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind kind,
+                     Position now) {
+  if (now.instruction < options_.from) return;
   add_access(a, static_cast<std::uint32_t>(bytes.size()), kind, true,
              bytes.size() <= 8 ? bytes : std::span<const std::uint8_t>{});
 }

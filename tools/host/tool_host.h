@@ -106,7 +106,7 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   const Wants wants_;
   const bool counts_only_;
   Context context_;
-  CodeLibrary library_;
+  CodeLibrary& library_;
   std::vector<std::string> labels_;  ///< of the group that runs
   Group* group_ = nullptr;           ///< that one, where it was asked for
   Position now_;                     ///< of the event that is told

@@ -60,7 +60,12 @@ void FastTier::note_walk(PhysAddr entry, std::uint32_t size) {
     cpu_.audience.read(entry, size, AccessKind::walk, cpu_.position, false);
     return;
   }
-  walks_.push_back({entry, size, s_->logged, s_->block->number_of(walks_for_)});
+  const std::uint32_t instruction = s_->block->number_of(walks_for_);
+  const std::uint64_t at = cpu_.position.instruction + instruction;
+  // No block is told with it.
+  if (at < attended_from_)
+    return cpu_.audience.read(entry, size, AccessKind::walk, {at, 0}, false);
+  walks_.push_back({entry, size, s_->logged, instruction});
 }
 
 /// Those that no block was told with.
