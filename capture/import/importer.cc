@@ -103,11 +103,11 @@ void Importer::find_state() {
 void Importer::require_state_of_this_processor() const {
   const CpuModel of_state = state_->model;
   const CpuModel asked = options_.capture.cpu;
-  const CpuModel wanted = asked != CpuModel::unknown ? asked : stream_.info().cpu;
-  if (of_state == CpuModel::unknown || wanted == CpuModel::unknown || of_state == wanted) return;
+  const CpuModel wanted = is_known(asked) ? asked : stream_.info().cpu;
+  if (!is_known(of_state) || !is_known(wanted) || of_state == wanted) return;
   throw FormatError(options_.initial_state_path, 0,
                     "expected the state of the processor " + std::string(cpu_model_name(wanted)) +
-                        (asked != CpuModel::unknown ? " (--cpu)" : ", as the capture shows it") +
+                        (is_known(asked) ? " (--cpu)" : ", as the capture shows it") +
                         ", found one of the processor " + std::string(cpu_model_name(of_state)));
 }
 

@@ -18,6 +18,7 @@
 #include "cli/large_pages.h"
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
+#include "events/cpu_traits.h"
 #include "events/archive/recording_file.h"
 #include "events/names/symbol_file.h"
 #include "formats/io/error.h"
@@ -144,12 +145,12 @@ std::string side_file_for(const ImportArguments& arguments, const Console& conso
 /// A monitor in an emulator knows values that cross no bus. Without them a program that asks for
 /// one cannot be replayed any further.
 void warn_of_missing_values(const ImportOptions& options, ImportResult& result) {
-  const bool asks = result.cpu == CpuModel::pentium || result.cpu == CpuModel::p6;
+  const bool asks = is_known(result.cpu) &&
+                    cpu_traits(result.cpu).instructions >= InstructionSet::pentium;
   if (!options.capture.internal_path.empty() || result.format != "machine" || !asks) return;
   result.warnings.push_back(
       "no values that cross no bus (RDTSC, RDMSR, CPUID): a replay ends at the first instruction "
-      "that "
-      "asks for one; name their file with --internal, or say --internal none");
+      "that asks for one; name their file with --internal, or say --internal none");
 }
 
 /// Adds the hints to the recording of the archive that they are for.
