@@ -44,13 +44,17 @@ void sync_folder(const std::string& target, const std::string& path) {
 }  // namespace
 
 std::string followed_output(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_symlink(path, error)) return path;
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
-  if (error || std::filesystem::is_symlink(target, error)) {
-    throw IoError(path + ": cannot follow the symbolic link");
+  // Not by the system's realpath(): what the last link names need not exist yet.
+  constexpr int kMostLinks = 40;  // as the kernel has it: path_resolution(7)
+  std::filesystem::path at(path);
+  for (int i = 0; i < kMostLinks; ++i) {
+    std::error_code error;
+    if (!std::filesystem::is_symlink(at, error)) return at.string();
+    const std::filesystem::path target = std::filesystem::read_symlink(at, error);
+    if (error) break;
+    at = target.is_absolute() ? target : at.parent_path() / target;
   }
-  return target.string();
+  throw IoError(path + ": cannot follow the symbolic link");
 }
 
 bool is_standard_output(const std::string& path) {
