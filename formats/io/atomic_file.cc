@@ -44,16 +44,17 @@ void sync_folder(const std::string& target, const std::string& path) {
 }  // namespace
 
 std::string followed_output(const std::string& path) {
-  std::error_code error;
-  std::filesystem::path target = path;
-  // Link by link, because the last one may lead to what is not there yet. As many as the system
-  // follows (path_resolution(7)).
-  for (int links = 0; std::filesystem::is_symlink(target, error); ++links) {
-    const std::filesystem::path next = std::filesystem::read_symlink(target, error);
-    if (error || links == 40) throw IoError(path + ": cannot follow the symbolic link");
-    target = next.is_absolute() ? next : target.parent_path() / next;
+  // Not by the system's realpath(): what the last link names need not exist yet.
+  constexpr int kMostLinks = 40;  // as the kernel has it: path_resolution(7)
+  std::filesystem::path at(path);
+  for (int i = 0; i < kMostLinks; ++i) {
+    std::error_code error;
+    if (!std::filesystem::is_symlink(at, error)) return at.string();
+    const std::filesystem::path target = std::filesystem::read_symlink(at, error);
+    if (error) break;
+    at = target.is_absolute() ? target : at.parent_path() / target;
   }
-  return target.string();
+  throw IoError(path + ": cannot follow the symbolic link");
 }
 
 bool is_standard_output(const std::string& path) {
@@ -83,7 +84,7 @@ AtomicFile::AtomicFile(const std::string& path, Unfinished unfinished)
       target_ = followed_output(path);
       temporary_ = std::make_unique<Temporary>(
           target_, Temporary::Kind::file,
-          unfinished == Unfinished::keep ? target_ + std::string(kPartialSuffix) : std::string());
+          unfinished == Unfinished::keep ? target_ + ".partial" : std::string());
       descriptor_ = temporary_->descriptor();
       break;
   }
@@ -96,7 +97,7 @@ AtomicFile::~AtomicFile() {
     return;
   }
   if (descriptor_ >= 0 && unfinished_ == Unfinished::keep && size_ != 0) {
-    temporary_->rename_to(target_ + std::string(kPartialSuffix));
+    temporary_->rename_to(target_ + ".partial");
   }
 }
 
@@ -124,7 +125,7 @@ void AtomicFile::commit() {
   if (!temporary_->rename_to(target_)) fail(path_, "rename into place");
   descriptor_ = -1;
   // What an interrupted run, or a first attempt of this one, left of it.
-  if (unfinished_ == Unfinished::keep) ::unlink((target_ + std::string(kPartialSuffix)).c_str());
+  if (unfinished_ == Unfinished::keep) ::unlink((target_ + ".partial").c_str());
   sync_folder(target_, path_);
 }
 

@@ -55,8 +55,13 @@ struct Stem {
 Stem stem_of(const std::string& target) {
   const std::filesystem::path path(target);
   const std::filesystem::path folder = path.parent_path();
-  return {folder.empty() ? "." : folder,
+  return {folder.empty() ? std::filesystem::path(".") : folder,
           path.filename().string().substr(0, kMostOfName) + std::string(kMark)};
+}
+
+/// The name in the target's folder, as the target is named.
+std::string beside(const std::string& target, const Stem& stem, const std::string& name) {
+  return target.find('/') == std::string::npos ? name : (stem.folder / name).string();
 }
 
 bool is_temporary_name(const std::string& name, const std::string& stem) {
@@ -165,7 +170,8 @@ void remove_leftovers(const std::string& target) {
   std::vector<std::string> found;
   for (std::filesystem::directory_iterator at(stem.folder, error), end; !error && at != end;
        at.increment(error)) {
-    if (is_temporary_name(at->path().filename().string(), stem.name)) found.push_back(at->path());
+    const std::string name = at->path().filename().string();
+    if (is_temporary_name(name, stem.name)) found.push_back(beside(target, stem, name));
   }
   for (const std::string& path : found) remove_leftover(path);
 }
@@ -183,8 +189,7 @@ Temporary::Temporary(const std::string& target, Kind kind, const std::string& ke
 /// False when somebody who looked for leftovers was between the two steps of making and locking it.
 bool Temporary::make(const std::string& target) {
   const Stem stem = stem_of(target);
-  path_ = (stem.folder / (stem.name + random_characters())).string();
-  if (target.find('/') == std::string::npos) path_.erase(0, 2);  // "./"
+  path_ = beside(target, stem, stem.name + random_characters());
   constexpr mode_t kEverybody = 0666, kOwner = 0700;
   bool made = false;  // a folder
   if (kind_ == Kind::file) {
@@ -225,8 +230,8 @@ bool Temporary::rename_to(const std::string& name) {
   if (std::rename(path_.c_str(), name.c_str()) != 0) return false;
   path_.clear();
   forget(std::exchange(slot_, -1));
-  // The lock told that it is no leftover. Under its name others may lock it for their own ends.
-  if (kind_ == Kind::file) ::flock(descriptor_, LOCK_UN);
+  // Its lock is that of what is unfinished: who adds to the file from now on is not to wait for it.
+  ::close(std::exchange(descriptor_, -1));
   return true;
 }
 

@@ -25,7 +25,8 @@ class Temporary {
   const std::string& path() const { return path_; }
   /// Open for writing, of a file; for reading, of a folder. Stays this object's.
   int descriptor() const { return descriptor_; }
-  /// Gives the file another name, in place of what has it. False, with errno, when that fails.
+  /// Gives the file another name, in place of what has it, and closes it. False, with errno, when
+  /// that fails.
   bool rename_to(const std::string& name);
 
  private:

@@ -100,9 +100,7 @@ class Faults : public CitcatTest, public ::testing::WithParamInterface<Command> 
     if (!command.writes) return;
     const std::string left = read_file(file("out"));
     EXPECT_TRUE(left == "old" || left == whole) << left.size();
-    if (result.exit_code == 0) {
-      EXPECT_TRUE(left == whole);
-    }
+    EXPECT_TRUE(result.exit_code != 0 || left == whole);
     const ProcessResult again = run_shell("\"$CITCAT\" " + std::string(command.arguments), file(""));
     EXPECT_EQ(again.exit_code, 0) << again.err;
     EXPECT_TRUE(read_file(file("out")) == whole);

@@ -1,8 +1,11 @@
 #include "formats/io/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "formats/io/error.h"
 #include "unit/temporary_folder.h"
@@ -67,6 +70,15 @@ TEST_F(AtomicFileTest, WhatWasKeptOfAnAttemptGoesWhenTheWholeIsThere) {
   again.write(test::bytes_of("whole"));
   again.commit();
   EXPECT_EQ(names(), Names{"out"});
+}
+
+TEST_F(AtomicFileTest, IsNotLockedAnyLongerWhenItIsCommitted) {
+  AtomicFile file(path("out"));
+  file.write(test::bytes_of("x"));
+  file.commit();
+  const int descriptor = ::open(path("out").c_str(), O_RDONLY);
+  EXPECT_EQ(::flock(descriptor, LOCK_EX | LOCK_NB), 0);
+  ::close(descriptor);
 }
 
 TEST_F(AtomicFileTest, TwoThatWriteOneNameDoNotMix) {
