@@ -220,8 +220,7 @@ CommandRun define_count(CLI::App& app) {
 extern const Command kAnalyzeCommand{
     "analyze", "Ask the run: count, predict, model caches, any number of tools in one pass",
     "citcat analyze boot.citcat --tool count --tool bpred:entries=1024 --tool cache:model=i486\n"
-    "citcat analyze boot.citcat --tool count --where 'level=3 & !interrupt' --by process --json\n"
-    "citcat analyze --list-tools",
+    "citcat analyze boot.citcat --tool count --where 'level=3 & !interrupt' --by process --json",
     define_analyze};
 
 extern const Command kCountCommand{"count", "Count instructions: analyze --tool count",

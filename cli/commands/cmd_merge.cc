@@ -197,10 +197,10 @@ ExitCode run_merge(const MergeArguments& arguments, const Console& console) {
   if (tools::is_analysis_part(arguments.shards.front())) {
     return merge_analysis(arguments, console);
   }
+  const std::vector<Share> shares = ordered_shares(arguments.shards);
   if (arguments.csv) throw UsageError("--csv: only with shares of an analysis");
   if (arguments.output.empty()) throw UsageError("-o is required with shares of a trace");
   require_own_output(arguments.output, arguments.json);
-  const std::vector<Share> shares = ordered_shares(arguments.shards);
   const std::unique_ptr<ByteSink> out = open_trace_sink(arguments.output);
   std::uint64_t bytes = 0;
   for (const Share& share : shares) {

@@ -94,7 +94,8 @@ TEST_F(HelpTest, FormatsAreListedUnderTheNamesThatImportAndConvertTake) {
   const Json help = Json::parse(good({"help", "convert", "--json"}));
   for (const Json& option : help.at("options")) {
     if (option.at("names") != Json::array({"--to"})) continue;
-    const auto targets = option.at("choices").get<std::vector<std::string>>();
+    auto targets = option.at("choices").get<std::vector<std::string>>();
+    std::erase(targets, "kt");  // of traces, which are no captures
     EXPECT_THAT(written, ::testing::UnorderedElementsAreArray(targets));
   }
   EXPECT_THAT(written, Contains("record-csv"));

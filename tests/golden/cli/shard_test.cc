@@ -115,8 +115,8 @@ TEST_F(Shards, AreRefusedWhenTheyAreNotTheWholeOfOneTrace) {
     EXPECT_EQ(result.exit_code, 2) << third << ": " << result.err;
     return result.err;
   };
-  EXPECT_THAT(refused(""), HasSubstr("1 of 3 shares missing: s.0002-of-0003.kt.zst"));
-  EXPECT_THAT(refused(second), HasSubstr("expected share 3 of 3, found 2"));
+  EXPECT_THAT(refused(""), HasSubstr("1 of 3 shares missing: s.0003-of-0003.kt.zst"));
+  EXPECT_THAT(refused(second), HasSubstr("is share 2 of 3, which was named before"));
   EXPECT_THAT(refused("s.0003-of-0004.kt.zst"), HasSubstr("not shares of one trace"));
   EXPECT_THAT(refused("o.0003-of-0003.kt.zst"), HasSubstr("not shares of one trace"));
 }
