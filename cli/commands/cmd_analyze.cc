@@ -225,7 +225,7 @@ extern const Command kAnalyzeCommand{
 
 extern const Command kCountCommand{"count", "Count instructions: analyze --tool count",
                                    "citcat count boot.citcat --where level=3 --json\n"
-                                   "citcat count run.cnt --top 5",
+                                   "citcat count run.cnt --blocks run.blk --top 5",
                                    define_count};
 
 extern const Command kBpredCommand{"bpred", "Predict branches: analyze --tool bpred",

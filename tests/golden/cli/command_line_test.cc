@@ -56,11 +56,12 @@ std::vector<std::vector<std::string>> example_lines(const Command& command) {
   return lines;
 }
 
-/// True for words of an example that name a file: "boot.sr", but neither "--cpu" nor "8088".
+/// True for words of an example that name a file: "boot.sr" and "mix.0001-of-0002", but neither "--cpu"
+/// nor "1.5ms".
 bool names_file(const std::string& word) {
   const std::size_t dot = word.rfind('.');
-  return word.front() != '-' && dot != std::string::npos && dot + 1 < word.size() &&
-         std::isalpha(static_cast<unsigned char>(word[dot + 1])) != 0;
+  return std::isalpha(static_cast<unsigned char>(word.front())) != 0 && dot != std::string::npos &&
+         dot + 1 < word.size();
 }
 
 /// GoogleTest allows letters, digits and underscores only.
