@@ -9,7 +9,7 @@
 #include "capture/bus/cycle_definitions.h"
 #include "events/bus_transaction.h"
 #include "formats/io/error.h"
-#include "formats/io/short_queue.h"
+#include "formats/memory/short_queue.h"
 
 namespace citcat {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "events/bus_transaction.h"
-#include "formats/io/short_queue.h"
+#include "formats/memory/short_queue.h"
 
 namespace citcat {
 

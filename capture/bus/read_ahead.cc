@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "formats/io/handover.h"
+#include "formats/memory/handover.h"
 
 namespace citcat {
 namespace {

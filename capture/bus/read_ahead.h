@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capture/bus/source.h"
-#include "formats/io/pool.h"
+#include "formats/memory/pool.h"
 
 namespace citcat {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/analysis_output.h"
-#include "cli/analysis_run.h"
+#include "cli/analysis/analysis_output.h"
+#include "cli/analysis/analysis_run.h"
 #include "cli/command.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"

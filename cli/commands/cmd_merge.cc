@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/analysis_output.h"
-#include "cli/analysis_run.h"
+#include "cli/analysis/analysis_output.h"
+#include "cli/analysis/analysis_run.h"
 #include "cli/command.h"
 #include "cli/command_description.h"
 #include "cli/interrupt.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/analysis_run.h"
+#include "cli/analysis/analysis_run.h"
 #include "cli/console.h"
 #include "tools/export/exporter_list.h"
 

@@ -52,7 +52,7 @@ Json blocks_json(const IdtraceTotals& totals, std::size_t top) {
     if (so_far * 10 < totals.instructions * 9) ++for_90_percent;
     so_far += weight(block);
     if (listed.size() == top || block.executions == 0) continue;
-    listed.push_back({{"address", fmt::format("{:08x}", block.address)},
+    listed.push_back({{"address", fmt::format("{:08x}", block.linear.u32())},
                       {"instructions", block.instructions},
                       {"executions", block.executions}});
   }

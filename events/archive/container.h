@@ -19,7 +19,7 @@
 #include "formats/io/descriptor.h"
 #include "formats/io/hash.h"
 #include "formats/io/random_access_file.h"
-#include "formats/io/recycler.h"
+#include "formats/memory/recycler.h"
 #include "formats/io/zstd_stream.h"
 
 namespace citcat {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "formats/io/recycler.h"
+#include "formats/memory/recycler.h"
 #include "formats/kt/kt_index.h"
 #include "formats/kt/kt_note_book.h"
 #include "formats/kt/trace_sink.h"

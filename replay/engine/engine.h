@@ -17,7 +17,7 @@
 
 #include "events/address.h"
 #include "events/cpu_state.h"
-#include "formats/io/zeroed_array.h"
+#include "formats/memory/zeroed_array.h"
 #include "replay/engine/code_cache_watch.h"
 
 struct uc_struct;

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "events/address.h"
-#include "formats/io/zeroed_array.h"
+#include "formats/memory/zeroed_array.h"
 
 namespace citcat {
 

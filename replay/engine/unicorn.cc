@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <mutex>
 #include <string>
 
 #include "formats/io/error.h"
@@ -61,8 +60,7 @@ void find_functions() {
 }  // namespace
 
 void load_unicorn() {
-  static std::once_flag loaded;
-  std::call_once(loaded, find_functions);
+  [[maybe_unused]] static const bool loaded = (find_functions(), true);  // as in Engine::Engine()
 }
 
 void check(uc_err error, const char* doing) {

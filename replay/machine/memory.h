@@ -11,7 +11,7 @@
 #include "events/address.h"
 #include "events/byte_mask.h"
 #include "events/memory_image.h"
-#include "formats/io/zeroed_array.h"
+#include "formats/memory/zeroed_array.h"
 #include "replay/engine/engine.h"
 
 namespace citcat {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "events/recording.h"
-#include "formats/io/number_set.h"
+#include "formats/memory/number_set.h"
 #include "replay/machine/memory.h"
 #include "replay/verify/transaction_bytes.h"
 

@@ -9,7 +9,7 @@
 #include <deque>
 #include <unordered_map>
 
-#include "formats/io/short_queue.h"
+#include "formats/memory/short_queue.h"
 #include "replay/machine/memory.h"
 #include "replay/verify/transaction_bytes.h"
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "events/recording.h"
-#include "formats/io/number_set.h"
-#include "formats/io/short_queue.h"
+#include "formats/memory/number_set.h"
+#include "formats/memory/short_queue.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/observer.h"
 #include "replay/machine/string_iterations.h"

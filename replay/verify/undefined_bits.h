@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "events/bus_transaction.h"
-#include "formats/io/number_set.h"
+#include "formats/memory/number_set.h"
 #include "replay/machine/memory.h"
 #include "replay/verify/transaction_bytes.h"
 #include "replay/x86/flag_effects.h"

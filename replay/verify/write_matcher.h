@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "formats/io/short_queue.h"
+#include "formats/memory/short_queue.h"
 #include "replay/verify/mismatch.h"
 #include "replay/verify/transaction_bytes.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "formats/io/zeroed_array.h"
+#include "formats/memory/zeroed_array.h"
 #include "replay/x86/decoded_instruction.h"
 
 namespace citcat {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "events/address.h"
-#include "formats/io/zeroed_array.h"
+#include "formats/memory/zeroed_array.h"
 #include "replay/x86/decoded_instruction.h"
 
 namespace citcat {

@@ -35,7 +35,7 @@ class PowerCuts : public CitcatTest {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     const std::vector<DiskStep> steps = read_disk_log(read_file(file("log")), folder());
     std::filesystem::remove(file("log"));
-    EXPECT_GT(steps.size(), 4U);
+    EXPECT_GE(steps.size(), 4U);  // write, flush, rename, flush of the folder
     return steps;
   }
 

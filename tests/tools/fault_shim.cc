@@ -6,6 +6,8 @@
 //                            an errno; "short" (half is read or written, which is no error); "tear"
 //                            (half is written, then the program is ended as by kill -9); "kill" (before
 //                            the call). An errno and ":rest" behind it: this call and all after it.
+//                            Calls are counted from main() on: what libraries do before it nobody can
+//                            contain.
 //   CITCAT_SHIM_COUNTS=FILE  what was called how often, one line each, when the program ends
 //   CITCAT_SHIM_LOG=FILE     every write, ftruncate, fsync and rename, for tests of power cuts
 #include <dlfcn.h>
@@ -122,7 +124,14 @@ __attribute__((constructor)) void begin() {
   }
   // Processes that this one begins are not counted with it.
   unsetenv("LD_PRELOAD");
+}
+
+using Main = int (*)(int, char**, char**);
+Main program_main = nullptr;
+
+int begin_program(int count, char** arguments, char** environment) {
   ready = true;
+  return program_main(count, arguments, environment);
 }
 
 __attribute__((destructor)) void end() {
@@ -141,6 +150,14 @@ __attribute__((destructor)) void end() {
 
 // The C library's own names, with its meaning of them.
 extern "C" {
+
+int __libc_start_main(Main main, int count, char** arguments, void (*init)(), void (*fini)(),
+                      void (*loader_fini)(), void* stack_end) {
+  using Start = int (*)(Main, int, char**, void (*)(), void (*)(), void (*)(), void*);
+  program_main = main;
+  return next<Start>("__libc_start_main")(begin_program, count, arguments, init, fini, loader_fini,
+                                          stack_end);
+}
 
 int open(const char* path, int flags, ...) {
   static const auto function = next<int (*)(const char*, int, ...)>("open");

@@ -63,7 +63,7 @@ KnownCode& CodeLibrary::block(const BlockCode& code) {
     s.physical = code.physical(begin);
     const std::uint32_t here = s.bytes_in_first_page();
     if (here < s.info.length) s.physical_rest = code.physical(begin + here);
-    s.first_address = code.instruction(i).addresses_before;
+    s.addresses_before = code.instruction(i).addresses_before;
   }
   return find(scratch_);
 }
@@ -76,13 +76,13 @@ KnownCode& CodeLibrary::single(const ExecutedInstruction& e, PhysAddr rest) {
   s.eip = e.eip;
   s.physical = e.physical;
   s.physical_rest = s.bytes_in_first_page() < s.info.length ? rest : PhysAddr{};
-  s.first_address = 0;
+  s.addresses_before = 0;
   return find(scratch_);
 }
 
 KnownCode& CodeLibrary::single(const StaticInstruction& instruction) {
   scratch_.assign(1, instruction);
-  scratch_.front().first_address = 0;
+  scratch_.front().addresses_before = 0;
   return find(scratch_);
 }
 

@@ -57,7 +57,7 @@ struct StaticInstruction {
   std::uint32_t eip = 0;            ///< offset in CS
   PhysAddr physical;                ///< of its first byte
   PhysAddr physical_rest;           ///< of its bytes behind the end of the page, if there are any
-  std::uint32_t first_address = 0;  ///< Execution::addresses of the instructions before it
+  std::uint32_t addresses_before = 0;  ///< Execution::addresses of the instructions before it
   /// Bytes of it that lie in the page of its first.
   std::uint32_t bytes_in_first_page() const;
 };
@@ -114,7 +114,7 @@ class Execution {
   /// KT's effective addresses of instruction `i` (docs/formats/kt.md), DecodedInstruction::ea_count
   /// of them but for does_nothing().
   LinearAddr address(std::uint32_t i, unsigned number = 0) const {
-    return LinearAddr{addresses_[(*block_)[i].first_address + number]};
+    return LinearAddr{addresses_[(*block_)[i].addresses_before + number]};
   }
   /// In program order.
   std::span<const Reference> references() const { return references_; }
@@ -122,7 +122,7 @@ class Execution {
   Execution instruction(const StaticBlock& block, std::uint32_t i,
                         std::span<const Reference> references) const {
     const std::uint32_t* const addresses =
-        addresses_ != nullptr ? addresses_ + (*block_)[i].first_address : nullptr;
+        addresses_ != nullptr ? addresses_ + (*block_)[i].addresses_before : nullptr;
     return {block, {first_.instruction + i, 0}, addresses, references};
   }
 

@@ -5,36 +5,35 @@
 
 namespace citcat::tools {
 
-bool IdtraceBlockBuilder::continues_repeat(std::uint32_t address, const DecodedInstruction& info,
+bool IdtraceBlockBuilder::continues_repeat(LinearAddr linear, const DecodedInstruction& info,
                                            bool does_something) const {
   return repeating_ && does_something && info.is_repeated() && !run_.instructions.empty() &&
-         address + info.length == next_ && info.bytes == last_.bytes;
+         linear.plus32(info.length) == next_ && info.bytes == last_.bytes;
 }
 
 void IdtraceBlockBuilder::instruction(LinearAddr linear, const DecodedInstruction& info,
                                       std::span<const std::uint32_t> addresses,
                                       std::uint32_t count, std::uint32_t step) {
-  const auto address = static_cast<std::uint32_t>(linear.value);
-  if (!continues_repeat(address, info, !addresses.empty())) {
+  if (!continues_repeat(linear, info, !addresses.empty())) {
     end_repeat();
-    const bool joins = !run_.instructions.empty() && address == next_ && !opened_ &&
+    const bool joins = !run_.instructions.empty() && linear == next_ && !opened_ &&
                        run_.instructions.size() < kIdtraceMaxWritten && code_bits(info) == run_.bits;
     if (!joins) end_block();
-    add(address, info);
+    add(linear, info);
   }
   add_entries(info, addresses, count, step);
   if (info.control_flow) end_block();
 }
 
-void IdtraceBlockBuilder::add(std::uint32_t address, const DecodedInstruction& info) {
+void IdtraceBlockBuilder::add(LinearAddr linear, const DecodedInstruction& info) {
   if (run_.instructions.empty()) {
-    run_.address = address;
+    run_.linear = linear;
     run_.bits = code_bits(info);
   }
   run_.instructions.push_back(idtrace_instruction(info));
   run_.code.insert(run_.code.end(), info.bytes.begin(), info.bytes.begin() + info.length);
   last_ = info;
-  next_ = address + info.length;
+  next_ = linear.plus32(info.length);
   repeating_ = info.is_repeated();
 }
 

@@ -48,9 +48,9 @@ class IdtraceBlockBuilder {
   void finish();
 
  private:
-  bool continues_repeat(std::uint32_t address, const DecodedInstruction& info,
+  bool continues_repeat(LinearAddr linear, const DecodedInstruction& info,
                         bool does_something) const;
-  void add(std::uint32_t address, const DecodedInstruction& info);
+  void add(LinearAddr linear, const DecodedInstruction& info);
   void add_entries(const DecodedInstruction& info, std::span<const std::uint32_t> addresses,
                    std::uint32_t count, std::uint32_t step);
   void end_repeat();
@@ -64,7 +64,7 @@ class IdtraceBlockBuilder {
   ExecutedRun run_;
   std::vector<IdtraceBlockEntry> entries_;
   DecodedInstruction last_;
-  std::uint32_t next_ = 0;       ///< address behind the last instruction
+  LinearAddr next_;              ///< behind the last instruction
   bool repeating_ = false;       ///< the last one is a REP that may go on
   bool opened_ = false;          ///< the receiver has been told of the block
 };

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "events/address.h"
 #include "formats/idtrace/block_file.h"
 #include "formats/idtrace/code_file.h"
 
@@ -12,7 +13,7 @@ namespace citcat::tools {
 
 /// A block as it was executed: where, which instructions, which bytes.
 struct ExecutedRun {
-  std::uint32_t address = 0;
+  LinearAddr linear;
   unsigned bits = 32;  ///< default size of the code segment
   std::vector<IdtraceInstruction> instructions;
   std::vector<std::uint8_t> code;

@@ -48,7 +48,7 @@ IdtraceTotals IdtraceTotals::of(const IdtraceBlocks& blocks, const IdtraceCounts
     const IdtraceBlock& block = blocks[b];
     const std::uint64_t executions = counts.executions[b];
     const auto size = static_cast<std::uint32_t>(block.instructions.size());
-    totals.blocks.push_back({block.address, size, executions});
+    totals.blocks.push_back({LinearAddr{block.address}, size, executions});
     totals.instructions += executions * size;
     if (executions == 0) continue;
     for (const std::string& name : mnemonics_of(block, code)) totals.mix[name] += executions;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "events/address.h"
 #include "formats/idtrace/block_file.h"
 #include "formats/idtrace/code_file.h"
 #include "formats/idtrace/count_file.h"
@@ -22,7 +23,7 @@ struct IdtraceTotals {
   std::optional<std::uint64_t> executions;
   std::map<std::string, std::uint64_t> mix;  ///< by mnemonic, or number where there is no code
   struct Block {
-    std::uint32_t address = 0;
+    LinearAddr linear;
     std::uint32_t instructions = 0;
     std::uint64_t executions = 0;
   };

@@ -75,11 +75,11 @@ void IdtraceOutput::open(const ExecutedRun& run, const DecodedInstruction& last)
     }
     case IdtraceContent::branch:
       entry.tag = IdtraceTag::block_start;
-      entry.value = run.address;
+      entry.value = run.linear.u32();
       control_.reset();
       if (last.control_flow) {
         const auto bytes = static_cast<std::uint32_t>(run.code.size());
-        control_ = idtrace_control(last, run.address + bytes - 1);
+        control_ = idtrace_control(last, run.linear.plus32(bytes - 1).u32());
       }
       return writer_->write(entry);
     case IdtraceContent::cache:
@@ -94,10 +94,10 @@ void IdtraceOutput::open(const ExecutedRun& run, const DecodedInstruction& last)
 void IdtraceOutput::write_lines(const ExecutedRun& run) {
   const std::uint32_t mask = ~(options_.line_bytes - 1);
   const auto bytes = static_cast<std::uint32_t>(run.code.size());
-  const std::uint32_t last = (run.address + bytes - 1) & mask;
+  const std::uint32_t last = run.linear.plus32(bytes - 1).u32() & mask;
   IdtraceEntry entry;
   entry.tag = IdtraceTag::line;
-  for (entry.value = run.address & mask;; entry.value += options_.line_bytes) {
+  for (entry.value = run.linear.u32() & mask;; entry.value += options_.line_bytes) {
     writer_->write(entry);
     if (entry.value == last) return;
   }

@@ -12,7 +12,7 @@
 
 #include "events/address.h"
 #include "events/byte_mask.h"
-#include "formats/io/zeroed_array.h"
+#include "formats/memory/zeroed_array.h"
 #include "replay/machine/block_code.h"
 #include "replay/machine/fast/area_layout.h"
 #include "replay/machine/fast/lowering.h"

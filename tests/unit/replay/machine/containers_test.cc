@@ -5,8 +5,8 @@
 #include <random>
 #include <set>
 
-#include "formats/io/number_set.h"
-#include "formats/io/short_queue.h"
+#include "formats/memory/number_set.h"
+#include "formats/memory/short_queue.h"
 
 namespace citcat {
 namespace {

@@ -1,4 +1,4 @@
-#include "formats/io/short_queue.h"
+#include "formats/memory/short_queue.h"
 
 #include <gtest/gtest.h>
 

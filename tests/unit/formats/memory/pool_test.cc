@@ -1,4 +1,4 @@
-#include "formats/io/pool.h"
+#include "formats/memory/pool.h"
 
 #include <gtest/gtest.h>
 

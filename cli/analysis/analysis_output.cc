@@ -1,4 +1,4 @@
-#include "cli/analysis_output.h"
+#include "cli/analysis/analysis_output.h"
 
 #include <fmt/format.h>
 

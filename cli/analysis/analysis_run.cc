@@ -1,4 +1,4 @@
-#include "cli/analysis_run.h"
+#include "cli/analysis/analysis_run.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
