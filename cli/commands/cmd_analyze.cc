@@ -9,6 +9,7 @@
 
 #include "cli/analysis/analysis_output.h"
 #include "cli/analysis/analysis_run.h"
+#include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
@@ -31,6 +32,7 @@ struct AnalyzeArguments {
   std::vector<std::string> tools;
   std::vector<std::string> options;  ///< of a short name's only tool
   AnalysisPlan plan;
+  ScopeArguments scope;
   RangeArguments positions;
   std::string shard, output;
   int jobs = 1;
@@ -116,6 +118,7 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
   }
   AnalysisPlan& plan = arguments.plan;
   plan.tools = arguments.tools;
+  arguments.scope.apply_to(plan);
   plan.range = arguments.positions.instructions();
   plan.check = !arguments.unchecked;
   plan.use_checkpoints = !arguments.from_start;
@@ -146,18 +149,7 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
 }
 
 void define_common(CLI::App& app, AnalyzeArguments& arguments) {
-  app.add_option("--where", arguments.plan.where,
-                 "Only where this holds: process=NAME level=N interrupt[=V] syscall[=N] "
-                 "code=PLACE data=FIRST-LAST, with & | ! ( )");
-  app.add_option("--symbols", arguments.plan.symbols,
-                 "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--by", arguments.plan.by,
-                 "Split every table: process, level, interrupt, or several with commas");
-  app.add_option("--window", arguments.plan.window,
-                 "Only in windows: 'every 10M for 100k', 'every 1000 calls for 10 calls', "
-                 "'random 30 of 100k seed 7' or 'FROM-TO, FROM-TO'");
+  arguments.scope.define(app);
   arguments.positions.define(app);
   app.add_option("--jobs", arguments.jobs,
                  "Processes that replay parts of the run, each from a checkpoint")
@@ -220,7 +212,8 @@ CommandRun define_count(CLI::App& app) {
 extern const Command kAnalyzeCommand{
     "analyze", "Ask the run: count, predict, model caches, any number of tools in one pass",
     "citcat analyze boot.citcat --tool count --tool bpred:entries=1024 --tool cache:model=i486\n"
-    "citcat analyze boot.citcat --tool count --where 'level=3 & !interrupt' --by process --json",
+    "citcat analyze boot.citcat --tool count --where 'level=3 & !interrupt' --by process --json\n"
+    "citcat analyze --list-tools",
     define_analyze};
 
 extern const Command kCountCommand{"count", "Count instructions: analyze --tool count",

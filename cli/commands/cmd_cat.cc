@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 
+#include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
 #include "cli/commands/export_run.h"
 #include "cli/command_description.h"
@@ -16,6 +20,8 @@
 #include "cli/trace_run.h"
 #include "formats/io/byte_sink.h"
 #include "formats/io/error.h"
+#include "formats/io/json_text.h"
+#include "formats/io/temporary.h"
 #include "formats/kt/kt.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/trace/trace_reader.h"
@@ -28,6 +34,7 @@ struct CatArguments {
   RangeArguments range;
   int bits = 0;
   bool processes = false, unchecked = false, from_start = false;
+  ScopeArguments scope;
 };
 
 /// A recording as KT: straight from the replay.
@@ -58,8 +65,9 @@ ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Conso
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-/// A recording in a format of others.
+/// A recording in a format of others, or the part of it that is selected as KT, to `path`.
 ExitCode export_recording(const CatArguments& arguments, const tools::ExporterRow& exporter,
+                          const std::string& format, const std::string& path,
                           const Console& console) {
   if (arguments.range.within_repeat()) {
     throw UsageError("--from and --to must not lie within a REP");
@@ -67,8 +75,9 @@ ExitCode export_recording(const CatArguments& arguments, const tools::ExporterRo
   const PlacedRecording placed = open_placed(arguments.file, console);
   ExportRequest request;
   request.exporter = &exporter;
-  request.format = arguments.format;
-  request.path = "-";
+  request.format = format;
+  request.path = path;
+  arguments.scope.apply_to(request.plan);
   request.plan.range = arguments.range.instructions();
   request.plan.check = !arguments.unchecked;
   request.plan.use_checkpoints = !arguments.from_start;
@@ -127,6 +136,74 @@ void cat_records(const CatArguments& arguments, ByteSink& out) {
   if (ended && !any) arguments.range.require_reached(arguments.file, reader.instructions());
 }
 
+/// A group's name in each of its lines: a key of JSON, the first column of CSV.
+std::string with_group(const std::string& lines, const std::string& group, TextForm form) {
+  const std::string mark = form == TextForm::json ? "{\"group\":" + json_text(nlohmann::json(group)) + ","
+                                                  : '"' + group + "\",";
+  std::string out;
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', at), lines.size() - 1) + 1;
+    out += mark;
+    at += form == TextForm::json ? 1 : 0;
+    out += lines.substr(at, end - at);
+    at = end;
+  }
+  return out;
+}
+
+/// The trace of one group as lines. `first`: none was printed before.
+void print_group(const std::string& path, const std::string& group, bool first, TextForm form,
+                 int bits, ByteSink& out) {
+  const auto write = [&out](const std::string& text) {
+    out.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  };
+  TraceReaderOptions options;
+  options.events = true;
+  TraceReader reader(path, options);
+  TraceText text(form, bits);
+  std::string head = text.head();
+  if (form == TextForm::text) {
+    write(group + ":\n");
+  } else if (first && !head.empty()) {
+    write("group," + head);
+  }
+  print_trace(reader, {~std::uint64_t{0}, 0}, text, [&](const std::string& printed) {
+    // The head comes with the first piece.
+    std::string lines = printed;
+    if (!head.empty()) lines.erase(0, head.size());
+    head.clear();
+    write(form == TextForm::text ? lines : with_group(lines, group, form));
+  });
+}
+
+/// What is selected of a recording, as text: of traces of it that are made first.
+ExitCode cat_selected(const CatArguments& arguments, ByteSink& out, const Console& console) {
+  constexpr std::string_view kName = "selected", kEnding = ".kt.zst";
+  const Temporary folder(temporary_folder() + "/citcat", Temporary::Kind::folder);
+  CatArguments selected;
+  selected.file = folder.path() + '/' + std::string(kName) + std::string(kEnding);
+  selected.format = arguments.format;
+  selected.bits = arguments.bits;
+  const ExitCode code =
+      export_recording(arguments, kt_exporter(),
+                       selected_kt(arguments.addresses, arguments.processes), selected.file, console);
+  if (code != ExitCode::ok) return code;
+  if (arguments.scope.by.empty()) {
+    cat_records(selected, out);
+    return code;
+  }
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    files.insert(entry.path().string());
+  }
+  for (const std::string& path : files) {
+    const std::size_t begin = folder.path().size() + 1 + kName.size() + 1;
+    print_group(path, path.substr(begin, path.size() - kEnding.size() - begin),
+                path == *files.begin(), parse_form(arguments.format), arguments.bits, out);
+  }
+  return code;
+}
+
 ExitCode run_cat(const CatArguments& arguments, const Console& console) {
   arguments.range.instructions();
   if (arguments.addresses != "linear" && arguments.addresses != "offset") {
@@ -136,6 +213,9 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
   const bool as_text = arguments.format == "text" || arguments.format == "json" || arguments.format == "csv";
   const tools::ExporterRow* const exporter =
       as_text ? nullptr : exporter_for(arguments.format, "");
+  if (!arguments.scope.by.empty() && !as_text) {
+    throw UsageError("--by: with --format text, json or csv; `replay -o FILE` writes a file for each group");
+  }
   const FileKind kind = find_file_kind(arguments.file).kind;
   if (kind != FileKind::kt && kind != FileKind::recording) {
     throw FormatError(arguments.file, 0, "expected a recording or a KT trace, found neither");
@@ -148,7 +228,17 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
       throw FormatError(arguments.file, 0, "expected a recording, found a KT trace: --format " +
                                                arguments.format + " needs a replay");
     }
-    if (exporter != nullptr) return export_recording(arguments, *exporter, console);
+    if (exporter != nullptr)
+      return export_recording(arguments, *exporter, arguments.format, "-", console);
+    if (arguments.scope.selects()) {
+      if (kind == FileKind::kt) {
+        throw FormatError(arguments.file, 0,
+                          "expected a recording, found a KT trace: --where and --window need a replay");
+      }
+      if (as_text) return cat_selected(arguments, out, console);
+      return export_recording(arguments, kt_exporter(),
+                              selected_kt(arguments.addresses, arguments.processes), "-", console);
+    }
     if (kind == FileKind::recording && arguments.format == "kt")
       return cat_recording(arguments, out, console);
     cat_records(arguments, out);
@@ -166,7 +256,9 @@ CommandRun define_cat(CLI::App& app) {
   arguments->range.define(app);
   std::vector<std::string> formats{"kt", "text", "json", "csv"};
   // Of a recording, what others read.
-  for (const tools::ExporterRow& row : tools::exporter_list()) formats.emplace_back(row.tool->name);
+  for (const tools::ExporterRow& row : tools::exporter_list()) {
+    if (&row != &kt_exporter()) formats.emplace_back(row.tool->name);
+  }
   define_text_form(app, arguments->format, formats);
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
       ->type_name(type_of({"linear", "offset"}));
@@ -177,6 +269,7 @@ CommandRun define_cat(CLI::App& app) {
                "PID and MMU records at the beginning and at changes of the address space");
   app.add_flag("--unchecked", arguments->unchecked, "Do not compare with the evidence on the way");
   app.add_flag("--from-start", arguments->from_start, "Use no checkpoint");
+  arguments->scope.define(app);
   return [arguments](const Console& console) { return run_cat(*arguments, console); };
 }
 
@@ -184,6 +277,7 @@ CommandRun define_cat(CLI::App& app) {
 
 extern const Command kCatCommand{"cat",
                                  "Write a trace to the standard output, as if it were stored",
-                                 "citcat cat boot.citcat --from 1000000 | xxd | head", define_cat};
+                                 "citcat cat boot.citcat --from 1000000 | xxd | head\n"
+                                 "citcat cat boot.citcat --where 'level=3 & process=sh' --format text", define_cat};
 
 }  // namespace citcat

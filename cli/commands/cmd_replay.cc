@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
 #include "cli/commands/export_run.h"
 #include "cli/command_description.h"
@@ -34,8 +35,8 @@ namespace {
 
 struct ReplayArguments {
   std::string recording, output, hints;
-  std::string addresses = "linear", shard, format, where;
-  std::vector<std::string> symbols;
+  std::string addresses = "linear", shard, format;
+  ScopeArguments scope;
   RangeArguments positions;
   ReplayRange range;  ///< of these, and of the share
   int jobs = 1;
@@ -169,8 +170,7 @@ ExitCode replay_to_exporter(const ReplayArguments& arguments, const RecordingFil
   request.exporter = &exporter;
   request.format = arguments.format;
   request.path = arguments.output;
-  request.plan.where = arguments.where;
-  request.plan.symbols = arguments.symbols;
+  arguments.scope.apply_to(request.plan);
   request.plan.range = arguments.range;
   request.plan.check = !arguments.unchecked;
   request.plan.policy = arguments.comparison;
@@ -246,11 +246,14 @@ ExitCode run_replay(ReplayArguments arguments, const Console& console) {
     throw UsageError(
         "--hints: not with --jobs or --shard; `import --hints` keeps them in a recording");
   }
-  const tools::ExporterRow* const exporter = exporter_for(arguments.format, arguments.output);
+  const tools::ExporterRow* exporter = exporter_for(arguments.format, arguments.output);
+  if (exporter == nullptr && arguments.scope.selects()) {
+    exporter = &kt_exporter();
+    arguments.format = selected_kt(arguments.addresses, arguments.processes);
+  }
   if (exporter != nullptr) {
     return replay_to_exporter(arguments, file, *exporter, seconds_since(opened), console);
   }
-  if (!arguments.where.empty()) throw UsageError("--where: only with a --format other than kt");
   std::optional<ShardDescription> shard;
   if (!arguments.shard.empty()) {
     shard = narrow_to_shard(arguments, file);
@@ -318,10 +321,7 @@ CommandRun define_replay(CLI::App& app) {
   app.add_option("--format", arguments->format,
                  "NAME or NAME:key=value,...: kt (default, but for endings that say otherwise), " +
                      exporter_names());
-  app.add_option("--symbols", arguments->symbols,
-                 "With such a format: files of names, besides those of the recording");
-  app.add_option("--where", arguments->where,
-                 "With a format other than kt: only where this holds, as for analyze");
+  arguments->scope.define(app);
   app.add_option("--addresses", arguments->addresses, "linear or offset (in the code segment)")
       ->type_name(type_of({"linear", "offset"}));
   app.add_flag("--processes", arguments->processes,
@@ -343,6 +343,7 @@ CommandRun define_replay(CLI::App& app) {
 
 extern const Command kReplayCommand{"replay", "Recompute the run and write its instruction trace",
                                     "citcat replay boot.citcat -o boot.kt.zst --to 1000000\n"
+                                    "citcat replay boot.citcat -o user.kt.zst --where level=3\n"
                                     "citcat replay boot.citcat -o boot.trc\n"
                                     "citcat replay boot.citcat -o boot.drmemtrace --format drmemtrace:view=user\n"
                                     "citcat replay boot.citcat --stats --json",

@@ -10,10 +10,16 @@ std::string name_of(const std::string& format) { return format.substr(0, format.
 
 }  // namespace
 
+const tools::ExporterRow& kt_exporter() { return *tools::find_exporter("kt"); }
+
+std::string selected_kt(const std::string& addresses, bool processes) {
+  return "kt:addresses=" + addresses + (processes ? ",processes" : "");
+}
+
 std::string exporter_names() {
   std::string names;
   for (const tools::ExporterRow& row : tools::exporter_list()) {
-    names += (names.empty() ? "" : ", ") + std::string(row.tool->name);
+    if (&row != &kt_exporter()) names += (names.empty() ? "" : ", ") + std::string(row.tool->name);
   }
   return names;
 }
@@ -41,7 +47,11 @@ ExportResult run_export(const RecordingFile& file, ExportRequest request, const 
   result.differs_before = run.differs_before;
   if (!result.sure() || !run.analysis) return result;
   tools::Report report;
-  run.analysis->only_tool()->report(report);
+  if (const tools::Tool* const only = run.analysis->only_tool()) {
+    only->report(report);
+  } else {
+    run.analysis->report(report);
+  }
   result.totals = tools::report_json(report);
   return result;
 }

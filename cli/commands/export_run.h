@@ -14,6 +14,10 @@ namespace citcat {
 /// path's ending. Null for KT, which is `format` kt or empty. Throws UsageError where there is no
 /// such format.
 const tools::ExporterRow* exporter_for(const std::string& format, const std::string& path);
+/// The exporter of KT, for what is not all of a run.
+const tools::ExporterRow& kt_exporter();
+/// The `format` of a request for it. Throws UsageError for other addresses than linear and offset.
+std::string selected_kt(const std::string& addresses, bool processes);
 /// Names of all of them, with commas between.
 std::string exporter_names();
 
@@ -28,7 +32,7 @@ struct ExportRequest {
 struct ExportResult {
   ReplayReport report;
   std::optional<std::uint64_t> differs_before;
-  nlohmann::ordered_json totals;  ///< of the exporter
+  nlohmann::ordered_json totals;  ///< of the exporter; with `by` of each group
   bool sure() const { return report.end != ReplayReport::End::diverged && !differs_before; }
 };
 

@@ -9,6 +9,7 @@
 namespace citcat::tools {
 
 // Each is defined in a file of its own. Declared here, because nothing else may use them directly.
+extern const ToolRow kKtTool;
 extern const ToolRow kIdtraceTool;
 extern const ToolRow kDrmemtraceTool;
 extern const ToolRow kChampsimTool;
@@ -28,6 +29,7 @@ const ToolRow* find_exporter_tool(const std::string& name);
 
 const std::vector<ExporterRow>& exporter_list() {
   static const std::vector<ExporterRow> exporters{
+      {&kKtTool, "", ""},
       {&kIdtraceTool, ".trc .cnt .blk", "level=3"},
       {&kDrmemtraceTool, ".drmemtrace", ""},
       {&kChampsimTool, ".champsim", ""},

@@ -108,13 +108,42 @@ std::vector<std::string> Analysis::serial_tools() const {
   return names;
 }
 
+/// A tool whose result is a file writes one for each group, with its labels in the name: "boot.kt.zst"
+/// becomes "boot.process=sh,level=3.kt.zst".
+std::unique_ptr<Tool> Analysis::make_for(const Request& request,
+                                         const std::vector<std::string>& labels) const {
+  Setup setup = setup_;
+  const std::size_t folder = setup.output.find_last_of('/');
+  const std::size_t name = folder == std::string::npos ? 0 : folder + 1;
+  const std::size_t ending = std::min(setup.output.find('.', name), setup.output.size());
+  std::string mark = "." + key_of(labels);
+  std::replace_if(
+      mark.begin(), mark.end(), [](unsigned char c) { return c <= ' ' || c == '/' || c == 0x7f; },
+      '_');
+  setup.output.insert(ending, mark);
+  ToolOptions options = request.options;
+  return request.row->make(options, setup);
+}
+
+/// "process=sh,level=3".
+std::string Analysis::key_of(const std::vector<std::string>& labels) const {
+  std::string key;
+  for (std::size_t i = 0; i < by_.size(); ++i) {
+    key += fmt::format("{}{}={}", i != 0 ? "," : "", split_name(by_[i]), labels[i]);
+  }
+  return key;
+}
+
 Group& Analysis::group(const std::vector<std::string>& labels) {
   const auto [at, made] = groups_.try_emplace(labels);
   Group& group = at->second;
   if (!made) return group;
   group.labels = labels;
   group.number = groups_.size() - 1;
-  for (const Request& r : requests_) group.tools.push_back(r.prototype->part());
+  for (const Request& r : requests_) {
+    group.tools.push_back(setup_.output.empty() || by_.empty() ? r.prototype->part()
+                                                               : make_for(r, labels));
+  }
   return group;
 }
 
@@ -175,10 +204,7 @@ void Analysis::report(Report& into) const {
   }
   Report& groups = into.group("groups", "groups");
   for (const auto& [labels, group] : groups_) {
-    std::string key;
-    for (std::size_t i = 0; i < by_.size(); ++i) {
-      key += fmt::format("{}{}={}", i != 0 ? "," : "", split_name(by_[i]), labels[i]);
-    }
+    const std::string key = key_of(labels);
     Report& one = groups.group(key, key);
     for (std::size_t i = 0; i < by_.size(); ++i) {
       one.value(split_name(by_[i]), split_name(by_[i]), labels[i]);

@@ -66,6 +66,9 @@ class Analysis {
     std::unique_ptr<Tool> prototype;
   };
   void report_tools(const Group& group, Report& into) const;
+  std::string key_of(const std::vector<std::string>& labels) const;
+  std::unique_ptr<Tool> make_for(const Request& request,
+                                 const std::vector<std::string>& labels) const;
 
   Setup setup_;
   CodeLibrary code_;

@@ -75,6 +75,15 @@ class Context {
   void fast_call();      ///< SYSENTER
   void fast_returned();  ///< SYSEXIT
   void returned();       ///< IRET, RSM
+  /// An instruction that changes the level is told where the level is not known: first of all, or
+  /// first in a handler. The level before it is settled: that of the machine where it has not gone on
+  /// (`machine_is_before`), else 0. All but IRET, far transfers and SYSENTER are refused elsewhere; of
+  /// these only a handler that begins so, and is at level 1 or 2, would be taken for one at level 0.
+  bool settle_before_change(bool machine_is_before) {
+    if (level_ != kUnknownLevel) return false;
+    settle(machine_is_before ? machine_level() : 0);
+    return true;
+  }
   /// The level may be another one behind what was told just now.
   void level_changes() { level_ = kUnknownLevel; }
   /// Before the last delivery; INT n is told behind it. Swaps the two.

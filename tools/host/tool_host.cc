@@ -325,7 +325,10 @@ void ToolHost::tell_alone(const ExecutedInstruction& e, std::uint32_t iterations
     return;
   }
   // What changes the level may have done so by now, or may still do so.
-  if (!may_change_level(kind) && context_.refresh()) context_changed();
+  const bool moved = may_change_level(kind)
+                         ? context_.settle_before_change(context_.machine().next_linear() == e.linear)
+                         : context_.refresh();
+  if (moved) context_changed();
   tell_in_context(e, iterations, step, now);
   follow_context(e, now);
 }

@@ -73,6 +73,40 @@ TEST_F(Idtrace, ExecutionTraceIsTheKtOfThePrograms) {
   EXPECT_EQ(json({"info", "run.blk", "--json"}).at("kind"), "IDtrace blocks");
 }
 
+TEST_F(Idtrace, KtOfAScopeIsTheKtOfThePrograms) {
+  for (const char* const name : {"user.kt", "user.kt.zst", "user.ktz"}) {
+    good({"replay", "linux.citcat", "-o", name, "--where", "level=3", "-q"});
+    EXPECT_TRUE(good({"cat", name}) == programs_) << name;
+  }
+  EXPECT_TRUE(good({"cat", "linux.citcat", "--where", "level=3"}) == programs_);
+}
+
+TEST_F(Idtrace, KtOfWindowsIsThatOfEachOneBehindTheOther) {
+  std::string each;
+  for (const auto& [from, to] : {std::pair{"1000", "1500"}, {"70000", "70001"}, {"149000", "149957"}}) {
+    good({"replay", "linux.citcat", "-o", "part.kt", "--from", from, "--to", to, "-q"});
+    each += read_file(file("part.kt"));
+  }
+  good({"replay", "linux.citcat", "-o", "windows.kt.zst", "--window",
+        "1000-1500, 70000-70001, 149000-149957", "-q"});
+  EXPECT_TRUE(good({"cat", "windows.kt.zst"}) == each);
+  // Each keeps its place in the run.
+  const std::string line = good({"cat", "linux.citcat", "--from", "70000", "--to", "70001", "--format", "csv"});
+  const std::string windows = good({"cat", "windows.kt.zst", "--format", "csv"});
+  EXPECT_NE(windows.find(line.substr(line.find('\n') + 1)), std::string::npos) << line;
+}
+
+TEST_F(Idtrace, GroupsAreFilesThatTogetherHaveAllRecords) {
+  good({"replay", "linux.citcat", "-o", "run.kt", "--by", "level", "-q"});
+  EXPECT_TRUE(read_file(file("run.level=3.kt")) == programs_);
+  EXPECT_EQ(read_file(file("run.level=0.kt")).size() + programs_.size(),
+            read_file(file("whole.kt")).size());
+  const std::string csv = good({"cat", "linux.citcat", "--by", "level", "--format", "csv"});
+  EXPECT_EQ(csv.substr(0, 6), "group,");
+  EXPECT_NE(csv.find("\n\"level=3\","), std::string::npos);
+  EXPECT_EQ(run({"cat", "linux.citcat", "--by", "level"}).exit_code, 2);
+}
+
 TEST_F(Idtrace, ExecutionTraceGoesThroughAPipe) {
   write_file(file("expected"), programs_);
   const ProcessResult piped = run_shell(
