@@ -91,11 +91,14 @@ std::function<void(Schedule&)> drop_external(const Hint& hint, Schedule& schedul
 }
 
 std::function<void(Schedule&)> set_port(const Hint& hint, Schedule& schedule) {
-  const auto at = find_transaction(schedule.io_reads, hint.transaction);
+  const auto at = std::find_if(
+      schedule.io_reads.begin(), schedule.io_reads.end(),
+      [&](const IoRead& read) { return read.transaction == hint.transaction; });
   if (at == schedule.io_reads.end()) refuse(hint, at_transaction("port read", hint));
-  const auto i = static_cast<std::size_t>(at - schedule.io_reads.begin());
-  const std::uint32_t before = std::exchange(at->value, static_cast<std::uint32_t>(hint.value));
-  return [i, before](Schedule& r) { r.io_reads[i].value = before; };
+  const std::size_t i = at.index();
+  const std::uint32_t before = at->value;
+  schedule.io_reads.set_value(i, static_cast<std::uint32_t>(hint.value));
+  return [i, before](Schedule& r) { r.io_reads.set_value(i, before); };
 }
 
 void set_value(InternalRead& read, std::uint64_t value) {

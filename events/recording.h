@@ -16,6 +16,7 @@
 #include "events/bus_transaction.h"
 #include "events/cpu_state.h"
 #include "events/event_count.h"
+#include "events/io_reads.h"
 #include "events/memory_image.h"
 #include "events/position.h"
 
@@ -86,19 +87,6 @@ struct ExternalWrite {
   BusAnchor window_begin;         ///< of the last access that still showed the old value
   std::uint64_t transaction = 0;  ///< the read that showed it
 };
-
-/// A value the processor read from a port, or the part of it that was one transfer: the replay
-/// consumes them in order and puts together what one access reads (events/port_transfers.h).
-struct IoRead {
-  Position position;
-  std::uint64_t transaction = 0;
-  std::uint32_t value = 0;
-  std::uint16_t port = 0;
-  std::uint8_t size = 1;  ///< bytes, 1 to 4
-  bool position_known = false;
-};
-// There may be many millions.
-static_assert(sizeof(IoRead) == 32);
 
 /// A value that crosses no bus, from a monitor that knows it; consumed in order like I/O.
 struct InternalRead {
@@ -227,7 +215,7 @@ struct EventCounts {
 struct Schedule {
   std::vector<Interrupt> interrupts;           ///< in bus order
   std::vector<ExternalWrite> external_writes;  ///< in bus order of the read that showed them
-  std::vector<IoRead> io_reads;
+  IoReads io_reads;
   std::vector<InternalRead> internal_reads;
 };
 

@@ -531,7 +531,7 @@ std::vector<std::uint8_t> encode_io_reads(std::span<const IoRead> events, bool l
   return out.take();
 }
 
-void decode_io_reads(ByteReader& in, std::vector<IoRead>& events) {
+void decode_io_reads(ByteReader& in, IoReads& events) {
   const std::size_t count = in.count("I/O reads", kEventChunkRows);
   RowReader row(in, count, 4 + kPositionCells, "I/O reads");
   for (std::size_t i = 0; i < count; ++i) {

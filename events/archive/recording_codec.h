@@ -59,7 +59,7 @@ void decode_interrupts(ByteReader& in, std::vector<Interrupt>& events);
 std::vector<std::uint8_t> encode_external_writes(std::span<const ExternalWrite> events, bool lean);
 void decode_external_writes(ByteReader& in, std::vector<ExternalWrite>& events);
 std::vector<std::uint8_t> encode_io_reads(std::span<const IoRead> events, bool lean);
-void decode_io_reads(ByteReader& in, std::vector<IoRead>& events);
+void decode_io_reads(ByteReader& in, IoReads& events);
 std::vector<std::uint8_t> encode_internal_reads(std::span<const InternalRead> events, bool lean);
 void decode_internal_reads(ByteReader& in, std::vector<InternalRead>& events);
 

@@ -322,7 +322,13 @@ void RecordingFileWriter::add(const Recording& recording, std::span<const Replay
   container_->add(kMetaChunk, encode_meta(recording, meta), kSmallCompression);
   container_->add(kCpuChunk, encode_cpu(recording.initial), kSmallCompression);
   add_image(*container_, recording.image, meta.evidence);
-  add_events(recording.interrupts, recording.external_writes, recording.io_reads);
+  add_events(recording.interrupts, recording.external_writes, {});
+  std::vector<IoRead> piece;
+  for (auto i = recording.io_reads.begin(); i != recording.io_reads.end();) {
+    piece.clear();
+    for (; piece.size() < kEventsAtATime && i != recording.io_reads.end(); ++i) piece.push_back(*i);
+    add_event_chunks(*container_, kIoReadChunk, piece, options_, encode_io_reads);
+  }
   add_event_chunks(*container_, kInternalReadChunk, recording.internal_reads, options_,
                    encode_internal_reads);
   if (recording.end) container_->add(kStopChunk, encode_stop(*recording.end), kSmallCompression);
@@ -459,10 +465,6 @@ void RecordingFile::load_all() {
   for (const ChunkInfo& chunk : chunks_) {
     if (chunk.kind == kMetaChunk) load(chunk);
   }
-  // Growing by doubling would take up to three times as much at the end. As far as the file is large
-  // enough to be believed.
-  recording_.io_reads.reserve(static_cast<std::size_t>(
-      std::min(recording_.totals.io_reads, container_->file_bytes())));
   for (const ChunkInfo& chunk : chunks_) {
     if (chunk.kind != kMetaChunk) load(chunk);
   }

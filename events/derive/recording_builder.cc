@@ -442,7 +442,8 @@ void RecordingBuilder::hand_over_events(std::uint64_t index) {
   EvidenceWriter::Events events;
   if (!smm_revision_at_) events.interrupts = take_first(recording_.interrupts, most, index);
   events.external_writes = take_first(recording_.external_writes, most, index);
-  events.io_reads = take_first(recording_.io_reads, most, index);
+  IoReads& reads = recording_.io_reads;
+  if (reads.size() > most && reads[most].transaction <= index) events.io_reads = reads.take_first(most);
   EventCounts& counts = recording_.handed_over;
   counts.interrupts += events.interrupts.size();
   counts.external_writes += events.external_writes.size();

@@ -31,7 +31,7 @@ void PortCauses::port_sources() {
         !done.insert(s.number).second) {
       continue;
     }
-    const IoRead& read = c_.schedule().io_reads[s.number];
+    const IoRead read = c_.schedule().io_reads[s.number];
     const Position at = c_.history().steps()[s.path.front()].position;
     for (unsigned bit = 0; bit < read.size * 8u; ++bit) {
       add_port_cause(read, read.value ^ 1u << bit, at, 1 + 0.02 * s.distance);
@@ -62,7 +62,7 @@ void PortCauses::solve_ports() {
         done.size() == kMaxTriedWhole || !done.insert(s.number).second) {
       continue;
     }
-    const IoRead& read = c_.schedule().io_reads[s.number];
+    const IoRead read = c_.schedule().io_reads[s.number];
     const Position at = c_.history().steps()[s.path.front()].position;
     for (const std::uint64_t v : solved_values(read.value, 8u * read.size, c_.differences())) {
       suspect_port(s.number, static_cast<std::uint32_t>(v), at,
@@ -79,7 +79,7 @@ void PortCauses::solve_ports() {
 
 void PortCauses::suspect_port(std::uint64_t number, std::uint32_t value, Position at,
                               double price) {
-  const IoRead& read = c_.schedule().io_reads[number];
+  const IoRead read = c_.schedule().io_reads[number];
   const std::uint32_t changed = read.value ^ value;
   const bool single = (changed & (changed - 1)) == 0;
   if (single || !suspected_.insert({number, value}).second) return;

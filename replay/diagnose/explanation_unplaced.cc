@@ -122,7 +122,7 @@ class UnplacedExplainer {
     before.interrupts.resize(first);
     const auto port = std::find_if(before.io_reads.begin(), before.io_reads.end(),
                                    [end](const IoRead& r) { return r.transaction >= end; });
-    before.io_reads.erase(port, before.io_reads.end());
+    before.io_reads.truncate(port.index());
     ExplainedRun run = explain_run(
         recording_, before, [&] { return std::make_unique<CutEvidence>(evidence_(), end); },
         explanation_.hints, options_, true);

@@ -108,7 +108,7 @@ void RunHistory::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t v
   if (!recording_) return;
   PortAccess access(port_bus_, port, size);
   while (!access.complete() && port_reads_ < events_.io_reads.size()) {
-    const IoRead& part = events_.io_reads[port_reads_];
+    const IoRead part = events_.io_reads[port_reads_];
     const auto offset = access.take(PhysAddr{part.port}, part.size);
     if (!offset) return;
     add({HistoryAccess::Kind::port_read, PhysAddr{part.port}, part.size, port_reads_++,

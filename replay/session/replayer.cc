@@ -317,7 +317,7 @@ std::uint32_t Replayer::port_read(std::uint16_t port, std::uint32_t size, Positi
       end_port_reads(access, port, size, value, now);
       return value;
     }
-    const IoRead& part = schedule_.io_reads[next++];
+    const IoRead part = schedule_.io_reads[next++];
     value |= port_part(access, part, port, size, now);
   }
   next_io_ = next;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "events/recording.h"
 
@@ -44,6 +45,10 @@ class EvidenceCursor {
       if (!next_.has(kPositionKnown)) all_counted_ = false;
       counted_ = all_counted_;
       taken_ = next_.position;
+      ports_ = 0;
+      mark_ = passed_mark_ = {};
+    } else if (next_.op == BusOp::io_read || next_.op == BusOp::io_write) {
+      take_port();
     }
     last_index_ = next_.index;
     known_ = false;
@@ -58,8 +63,12 @@ class EvidenceCursor {
   /// Memory traffic of a later instruction has been taken: all of this one's is known. Iterations
   /// do not order evidence: an interrupted REP starts again from zero.
   bool is_beyond(Position position) const {
-    return counted_ && taken_.instruction > position.instruction;
+    return counted_ && (taken_.instruction > position.instruction || is_beyond_by_ports(position));
   }
+  /// So many counted port accesses, with no memory traffic between them, tell the same: a processor
+  /// does not hold accesses to memory back behind one to a port, whose own order with them is kept
+  /// (Intel SDM vol. 1, 18.6). Otherwise all of a program that polls would have to be read first.
+  static constexpr std::uint64_t kManyPorts = std::uint64_t{1} << 12;
   /// The capture ends, and there is none of an instruction behind this one.
   bool ends_within(Position now) const {
     return at_end_ && counted_ && now.instruction >= taken_.instruction;
@@ -68,6 +77,18 @@ class EvidenceCursor {
   std::uint64_t last_index() const { return last_index_; }
 
  private:
+  bool is_beyond_by_ports(Position position) const {
+    return passed_mark_.instruction > position.instruction;
+  }
+  void take_port() {
+    if (!next_.has(kPositionKnown)) {
+      ports_ = 0;
+      mark_ = passed_mark_ = {};
+    } else if (++ports_ % kManyPorts == 0) {
+      passed_mark_ = std::exchange(mark_, next_.position);
+    }
+  }
+
   EvidenceReader* reader_;
   bool joins_lines_;
   BusTransaction next_;  ///< where it is known; else the one taken last
@@ -77,6 +98,9 @@ class EvidenceCursor {
   bool counted_ = false;
   bool all_counted_ = true;
   Position taken_;  ///< of the transaction taken last that is of memory
+  std::uint64_t ports_ = 0;  ///< counted accesses to ports taken since then
+  /// Of the last one whose number is a multiple of kManyPorts, and of the one so many before it.
+  Position mark_, passed_mark_;
   std::uint64_t last_index_ = kNoTransaction;
 };
 

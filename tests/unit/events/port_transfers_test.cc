@@ -70,9 +70,10 @@ TEST(PortCount, OfAnArchiveOfAnEarlierVersionIsInTransactions) {
   EXPECT_EQ(PortCount(recording).of(t), 1u);
   EXPECT_EQ(PortCount(recording).of(0x3d4, 2), 1u);
   EXPECT_EQ(PortCount(recording).of(0x3d5, 2), 2u);
-  IoRead& whole = recording.io_reads.emplace_back();
+  IoRead whole;
   whole.port = 0x61;
   whole.size = 2;  // which no bus of 16 bits makes of it
+  recording.io_reads.push_back(whole);
   EXPECT_EQ(PortCount(recording).of(0x3d5, 2), 1u);
 }
 

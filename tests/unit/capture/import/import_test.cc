@@ -100,7 +100,7 @@ TEST(Import, CountsFromBehindADriversLastStore) {
   for (std::size_t i = 0; i < dump.size(); ++i) dump[i] = counted(dump[i], 700 + i);
   const std::uint64_t next = 700 + dump.size();
   const Recording r = import_transactions(joined({dump, traffic(next, 20)}));
-  EXPECT_EQ(r.io_reads.at(0).position, (Position{0, 0}));
+  EXPECT_EQ(r.io_reads[0].position, (Position{0, 0}));
   EXPECT_EQ(r.instructions, 20u);
 }
 
@@ -156,7 +156,7 @@ TEST_F(ImportWithState, StartsAtAnInterruptAndCountsFromThere) {
   EXPECT_EQ(r.interrupts.at(0).position, (Position{0, 0}));
   EXPECT_EQ(r.interrupts.at(0).anchor, BusAnchor{});
   EXPECT_EQ(r.interrupts.at(1).position, (Position{10, 0}));
-  EXPECT_EQ(r.io_reads.at(0).position, (Position{0, 0}));
+  EXPECT_EQ(r.io_reads[0].position, (Position{0, 0}));
   EXPECT_EQ(r.instructions, 80u);
 }
 
@@ -164,7 +164,7 @@ TEST_F(ImportWithState, StartInsideARepBeginsItAnew) {
   const auto inta = counted(transaction(BusOp::interrupt_acknowledge, 0, 8), 40, 7);
   const Recording r = start("interrupt:0", joined({traffic(31, 9), {inta}, traffic(41, 5)}));
   EXPECT_EQ(r.interrupts.at(0).position, (Position{0, 0}));
-  EXPECT_EQ(r.io_reads.at(0).position, (Position{1, 0}));
+  EXPECT_EQ(r.io_reads[0].position, (Position{1, 0}));
 }
 
 TEST_F(ImportWithState, StartsAtTransactionsInstructionsAndClocks) {
@@ -207,7 +207,7 @@ TEST_F(ImportWithState, DisregardsCountsWhenTold) {
   Recording r = start("interrupt:2", traffic(500, 100));
   EXPECT_EQ(r.interrupts.at(1).position, (Position{10, 0}));
   EXPECT_TRUE(r.interrupts.at(1).position_known);
-  EXPECT_FALSE(r.io_reads.at(0).position_known);
+  EXPECT_FALSE(r.io_reads[0].position_known);
   EXPECT_EQ(r.instructions, std::nullopt);
   options_.ignore_counts = IgnoreCounts::all;
   r = start("interrupt:2", traffic(500, 100));
@@ -254,8 +254,8 @@ TEST(Import, BelievesNoCountsWhenAllAreZero) {
 TEST(Import, StopsBelievingCountsThatRunBackwards) {
   const Recording r =
       import_transactions(joined({dump_writes(kBase), traffic(0, 2000), traffic(500, 2000)}));
-  EXPECT_TRUE(r.io_reads.at(1999).position_known);
-  EXPECT_FALSE(r.io_reads.at(2000).position_known);
+  EXPECT_TRUE(r.io_reads[1999].position_known);
+  EXPECT_FALSE(r.io_reads[2000].position_known);
   ASSERT_EQ(r.warnings.size(), 2u);
 }
 

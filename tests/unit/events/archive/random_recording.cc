@@ -164,7 +164,7 @@ void expect_equal_events(const Recording& a, const Recording& b) {
   }
   ASSERT_EQ(a.io_reads.size(), b.io_reads.size());
   for (std::size_t i = 0; i < a.io_reads.size(); ++i) {
-    const IoRead &x = a.io_reads[i], &y = b.io_reads[i];
+    const IoRead x = a.io_reads[i], y = b.io_reads[i];
     EXPECT_EQ(x.port, y.port);
     EXPECT_EQ(x.size, y.size);
     EXPECT_EQ(x.value, y.value);

@@ -106,7 +106,8 @@ TEST_F(ExplanationTest, TheTransferOfAWideReadThatHasAWrongBitIsNamed) {
   guest_.port_read(0x60, 1, 0x77);
   record(8);
   ASSERT_EQ(imported_.recording.io_reads.size(), 3u);
-  imported_.recording.io_reads[1].value ^= 0x20;
+  IoReads& reads = imported_.recording.io_reads;
+  reads.set_value(1, reads[1].value ^ 0x20);
   const std::uint64_t wrong = imported_.recording.io_reads[1].transaction;
   expect_first(CauseKind::captured_port_read);
   ASSERT_EQ(first().cause.hints.size(), 1u);

@@ -132,7 +132,7 @@ ImportedRecording WatchedGuest::record(std::uint64_t instructions) const {
   known.instructions = instructions;
   known.interrupts = interrupts_;
   known.internal_reads = internal_reads_;
-  known.io_reads = io_reads_;
+  known.io_reads.append(io_reads_);
   Bus bus(interrupts_, nmi_earlier_);
   Replayer replayer(known, &bus, {});
   replayer.run();

@@ -56,10 +56,10 @@ TEST_F(RewindableReplayTest, AgreesAsOftenAsItGoesBack) {
 TEST_F(RewindableReplayTest, IsGivenWhatItsScheduleHasByThen) {
   replay_->run_to({5, 0});
   const RewindableReplay::Place place = replay_->here();
-  schedule_.io_reads[1].value = 0x44;
+  schedule_.io_reads.set_value(1, 0x44);
   EXPECT_EQ(end(), ReplayReport::End::diverged);
   EXPECT_EQ(imported_.recording.io_reads[1].value, 0x22u);
-  schedule_.io_reads[1].value = 0x22;
+  schedule_.io_reads.set_value(1, 0x22);
   replay_->go_back(place);
   EXPECT_EQ(end(), ReplayReport::End::complete);
 }
