@@ -1,0 +1,155 @@
+#include "tools/plugin/isolated_tool.h"
+
+#include <algorithm>
+
+#include "formats/io/error.h"
+#include "tools/plugin/plugin_server.h"
+#include "tools/plugin/report_codec.h"
+
+namespace citcat::tools {
+
+namespace {
+
+constexpr std::uint64_t kLargestState = std::uint64_t{1} << 32;
+constexpr std::uint64_t kLongestFailure = 1 << 16;
+/// Of a state that is told in pieces, each well within a segment.
+constexpr std::size_t kStatePiece = kSegmentBytes / 4;
+
+template <class T>
+std::span<const std::uint8_t> bytes_of(const T& value) {
+  return {reinterpret_cast<const std::uint8_t*>(&value), sizeof value};
+}
+template <class T>
+std::span<const std::uint8_t> bytes_of(const T* first, std::size_t count) {
+  return {reinterpret_cast<const std::uint8_t*>(first), count * sizeof(T)};
+}
+
+std::vector<MnemonicText> mnemonic_texts(const citcat_block& block) {
+  std::vector<MnemonicText> texts(block.count);
+  for (std::uint32_t i = 0; i < block.count; ++i) {
+    const std::string_view text = block.instructions[i].mnemonic;
+    CITCAT_ASSERT(text.size() < texts[i].size());
+    std::copy(text.begin(), text.end(), texts[i].begin());
+  }
+  return texts;
+}
+
+}  // namespace
+
+IsolatedTool::IsolatedTool(ToolOptions options, const PluginSetup& setup,
+                           std::chrono::milliseconds limit)
+    : options_(std::move(options)), setup_(setup), limit_(limit) {
+  process_ = std::make_unique<PluginProcess>(options_.tool(), plugin_arguments(options_, setup), limit);
+  attempt([&] { wants_ = process_->description().wants; });
+  execution_ = PluginExecution(wants_);
+}
+
+template <class Talk>
+void IsolatedTool::attempt(Talk&& talk) const {
+  if (!failure_.empty()) return;
+  try {
+    talk();
+  } catch (const PluginFailure& e) {
+    failure_ = e.what();
+  }
+}
+
+void* IsolatedTool::code(const StaticBlock& block) {
+  Code& code = *code_.emplace_back(std::make_unique<Code>(block, code_.size()));
+  attempt([&] {
+    const citcat_block& c = code.block.c();
+    const auto mnemonics = mnemonic_texts(c);
+    process_->send(PluginMessage::code, {bytes_of(c), bytes_of(c.instructions, c.count),
+                                         bytes_of(mnemonics.data(), mnemonics.size())});
+  });
+  return &code;
+}
+
+void IsolatedTool::run(void* mine, const Execution& execution, const Context& context) {
+  if (!failure_.empty()) return;
+  const Code& code = *static_cast<Code*>(mine);
+  citcat_execution c = execution_.make(execution, code.block.c(), context);
+  c.block = reinterpret_cast<const citcat_block*>(code.number);
+  attempt([&] {
+    process_->send(PluginMessage::run, {bytes_of(c), bytes_of(c.addresses, c.address_count),
+                                        bytes_of(c.references, c.reference_count)});
+  });
+}
+
+void IsolatedTool::counted(void* mine, std::uint64_t executions) {
+  const CountedMessage m{static_cast<Code*>(mine)->number, executions, 0};
+  attempt([&] { process_->send(PluginMessage::counted, {bytes_of(m)}); });
+}
+
+void IsolatedTool::iterated(void* mine, std::uint64_t begun, std::uint64_t further) {
+  const CountedMessage m{static_cast<Code*>(mine)->number, begun, further};
+  attempt([&] { process_->send(PluginMessage::iterated, {bytes_of(m)}); });
+}
+
+void IsolatedTool::event(const MachineEvent& event, const Context& context) {
+  if (!failure_.empty()) return;
+  const citcat_tool_event c = plugin_event(event, context);
+  attempt([&] { process_->send(PluginMessage::event, {bytes_of(c)}); });
+}
+
+std::unique_ptr<Tool> IsolatedTool::part() const {
+  PluginSetup setup = setup_;
+  setup.begins = false;
+  return std::make_unique<IsolatedTool>(options_, setup, limit_);
+}
+
+void IsolatedTool::send_state(std::span<const std::uint8_t> state, PluginMessage use) {
+  attempt([&] {
+    while (!state.empty()) {
+      const auto piece = state.first(std::min(kStatePiece, state.size()));
+      process_->send(PluginMessage::state, {piece});
+      state = state.subspan(piece.size());
+    }
+    process_->send(use, {});
+  });
+}
+
+void IsolatedTool::follow(Tool&& later) {
+  auto& other = static_cast<IsolatedTool&>(later);
+  std::vector<std::uint8_t> state;
+  other.attempt([&] { state = other.process_->ask(PluginMessage::save, PluginAnswer::state); });
+  if (failure_.empty()) failure_ = other.failure_;
+  send_state(state, PluginMessage::follow);
+}
+
+void IsolatedTool::save(ByteWriter& out) const {
+  std::vector<std::uint8_t> state;
+  attempt([&] { state = process_->ask(PluginMessage::save, PluginAnswer::state); });
+  out.string(failure_);
+  out.varint(state.size());
+  out.bytes(state);
+}
+
+void IsolatedTool::load(ByteReader& in) {
+  const std::string failure = in.string("failure of a tool", kLongestFailure);
+  const std::size_t size =
+      in.count("state of a tool", std::min<std::uint64_t>(kLargestState, in.remaining()));
+  const auto state = in.bytes(size, "state of a tool");
+  if (failure_.empty()) failure_ = failure;
+  send_state(state, PluginMessage::load);
+}
+
+void IsolatedTool::report(Report& report) const {
+  attempt([&] {
+    const auto bytes = process_->ask(PluginMessage::report, PluginAnswer::report);
+    try {
+      // Read twice: nothing of a report that is damaged further on must be left in this one.
+      Report whole;
+      ByteReader once(bytes, options_.tool());
+      read_report(once, whole);
+      once.expect_end("report");
+      ByteReader again(bytes, options_.tool());
+      read_report(again, report);
+    } catch (const FormatError& e) {
+      throw PluginFailure("--tool " + options_.tool() + ": its process reports wrongly: " + e.what());
+    }
+  });
+  if (!failure_.empty()) report.value("error", "Error", failure_);
+}
+
+}  // namespace citcat::tools

@@ -1,0 +1,63 @@
+#include "tools/plugin/plugin_tool.h"
+
+namespace citcat::tools {
+
+namespace {
+
+constexpr std::uint64_t kLargestState = std::uint64_t{1} << 32;
+
+}  // namespace
+
+PluginTool::PluginTool(std::shared_ptr<const PluginLibrary> library, ToolOptions& options,
+                       const PluginSetup& setup)
+    : options_(options),
+      setup_(setup),
+      instance_(std::move(library), options, setup),
+      execution_(instance_.calls().wants) {}
+
+void* PluginTool::code(const StaticBlock& block) {
+  Code& code = *code_.emplace_back(std::make_unique<Code>(block));
+  code.mine = instance_.code(code.block.c());
+  return &code;
+}
+
+void PluginTool::run(void* mine, const Execution& execution, const Context& context) {
+  const Code& code = *static_cast<Code*>(mine);
+  instance_.run(code.mine, execution_.make(execution, code.block.c(), context));
+}
+
+void PluginTool::counted(void* mine, std::uint64_t executions) {
+  instance_.counted(static_cast<Code*>(mine)->mine, executions);
+}
+
+void PluginTool::iterated(void* mine, std::uint64_t begun, std::uint64_t further) {
+  instance_.iterated(static_cast<Code*>(mine)->mine, begun, further);
+}
+
+void PluginTool::event(const MachineEvent& event, const Context& context) {
+  instance_.event(plugin_event(event, context));
+}
+
+std::unique_ptr<Tool> PluginTool::part() const {
+  ToolOptions options = options_;
+  PluginSetup setup = setup_;
+  setup.begins = false;
+  return std::make_unique<PluginTool>(instance_.library(), options, setup);
+}
+
+void PluginTool::follow(Tool&& later) {
+  instance_.follow(static_cast<PluginTool&>(later).instance_);
+}
+
+void PluginTool::save(ByteWriter& out) const {
+  const auto state = instance_.save();
+  out.varint(state.size());
+  out.bytes(state);
+}
+
+void PluginTool::load(ByteReader& in) {
+  const std::size_t size = in.count("state of a tool", std::min<std::uint64_t>(kLargestState, in.remaining()));
+  instance_.load(in.bytes(size, "state of a tool"));
+}
+
+}  // namespace citcat::tools
