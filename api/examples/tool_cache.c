@@ -1,4 +1,5 @@
-/* A cache for code and one for data, direct-mapped, seen by physical addresses.
+/* A cache for code and one for data, direct-mapped, by physical addresses: the figures of
+   `--tool cache:bytes=8192,line=16,ways=1,split,allocate`, as a tool of one's own.
      cc -shared -fPIC $(pkg-config --cflags citcat-tool) tool_cache.c -o cache.so
      citcat analyze boot.citcat --tool ./cache.so:bytes=8192,line=16 */
 #include <citcat_tool.h>
@@ -42,10 +43,9 @@ static void destroy(void *tool) {
   free(t);
 }
 
-/* An access is one reference of each line that it touches. */
 static void touch(const struct tool *t, struct cache *c, uint64_t physical, uint64_t bytes) {
+  ++c->references;
   for (uint64_t l = physical / t->line; l <= (physical + bytes - 1) / t->line; ++l) {
-    ++c->references;
     if (c->line_in[l % t->places] == l + 1) continue;
     c->line_in[l % t->places] = l + 1;
     ++c->fills;
@@ -74,17 +74,36 @@ static void run(void *tool, void *mine, const citcat_execution *e) {
   }
 }
 
+/* Descriptor tables, frames of interrupts, walks for code; code that was fetched and refused. */
+static void accesses(void *tool, const citcat_accesses *all) {
+  struct tool *t = tool;
+  for (uint32_t i = 0; i < all->count; ++i) {
+    const citcat_reference *a = citcat_access_at(all, i);
+    touch(t, a->code ? &t->code : &t->data, a->physical, a->bytes);
+  }
+}
+
+/* Other bus masters write to memory: what the caches hold of it is old. */
+static void event(void *tool, const citcat_tool_event *e) {
+  struct tool *t = tool;
+  if (e->kind != CITCAT_TOOL_EXTERNAL_WRITE || e->bytes == 0) return;
+  for (uint64_t l = e->physical / t->line; l <= (e->physical + e->bytes - 1) / t->line; ++l) {
+    if (t->code.line_in[l % t->places] == l + 1) t->code.line_in[l % t->places] = 0;
+    if (t->data.line_in[l % t->places] == l + 1) t->data.line_in[l % t->places] = 0;
+  }
+}
+
 static void side(citcat_report *r, const char *key, const char *title, const struct cache *c) {
   r->group(r, key, title);
-  r->number(r, "references", "References", c->references, "");
-  r->number(r, "fills", "Fills", c->fills, "");
+  r->number(r, "references", "references", c->references, "");
+  r->number(r, "fills", "lines filled", c->fills, "");
   r->end_group(r);
 }
 
 static void report(const void *tool, citcat_report *r) {
   const struct tool *t = tool;
-  side(r, "code", "Code", &t->code);
-  side(r, "data", "Data", &t->data);
+  side(r, "code", "code", &t->code);
+  side(r, "data", "data", &t->data);
 }
 
 const citcat_tool *citcat_tool_v1(void) {
@@ -92,6 +111,8 @@ const citcat_tool *citcat_tool_v1(void) {
       .size = sizeof tool, .version = CITCAT_TOOL_VERSION, .name = "direct_mapped",
       .summary = "Count the fills of two direct-mapped caches",
       .options = "bytes=N  size of each, default 8192\nline=N  of a line, default 16",
-      .wants = CITCAT_WANTS_REFERENCES, .make = make, .destroy = destroy, .run = run, .report = report};
+      .wants = CITCAT_WANTS_REFERENCES | CITCAT_WANTS_WALKS | CITCAT_WANTS_EVENTS,
+      .make = make, .destroy = destroy, .run = run, .accesses = accesses, .event = event,
+      .report = report};
   return &tool;
 }

@@ -52,12 +52,12 @@ static void run(void *tool, void *mine, const citcat_execution *e) {
 static void report(const void *tool, citcat_report *r) {
   const struct tool *t = tool;
   char text[24];
-  r->number(r, "writes", "Writes", t->writes, "");
-  r->table(r, "last", "The last of them");
-  r->column(r, "instruction", "Instruction", "");
-  r->column(r, "linear", "At", "");
-  r->column(r, "process", "Process", "");
-  r->column(r, "level", "Level", "");
+  r->number(r, "writes", "writes", t->writes, "");
+  r->table(r, "last", "the last of them");
+  r->column(r, "instruction", "instruction", "");
+  r->column(r, "linear", "at", "");
+  r->column(r, "process", "process", "");
+  r->column(r, "level", "level", "");
   for (uint64_t n = 0; n < KEPT && n < t->writes; ++n) {
     const struct write *w = &t->last[(t->writes - 1 - n) % KEPT];
     r->number_cell(r, w->instruction);

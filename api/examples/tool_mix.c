@@ -1,4 +1,4 @@
-/* Which instructions ran how often: the counts of `--tool count`, as a tool of one's own.
+/* Which instructions ran how often: the figures of `--tool count`, as a tool of one's own.
      cc -shared -fPIC $(pkg-config --cflags citcat-tool) tool_mix.c -o mix.so
      citcat analyze boot.citcat --tool ./mix.so */
 #include <citcat_tool.h>
@@ -10,6 +10,8 @@ enum { MOST = 1024 };
 struct mix {
   struct { char name[24]; uint64_t count; } of[MOST]; /* by mnemonic */
   uint32_t count;
+  uint64_t iterations;  /* of REPs, behind the first */
+  uint64_t interrupted; /* executions that did not complete, and were begun again */
 };
 
 /* What a piece of code adds each time it runs: so many of these. */
@@ -48,13 +50,20 @@ static void counted(void *tool, void *mine, uint64_t executions) {
 }
 
 static void iterated(void *tool, void *mine, uint64_t begun, uint64_t further) {
-  (void)further; /* an instruction, however often it repeats */
+  ((struct mix *)tool)->iterations += further;
   counted(tool, mine, begun);
+}
+
+static void interrupted(void *tool, void *mine, uint64_t times) {
+  (void)mine;
+  ((struct mix *)tool)->interrupted += times;
 }
 
 static void merge(void *tool, void *later) {
   struct mix *m = tool, *l = later;
   for (uint32_t i = 0; i < l->count; ++i) m->of[find(m, l->of[i].name)].count += l->of[i].count;
+  m->iterations += l->iterations;
+  m->interrupted += l->interrupted;
 }
 
 static void save(const void *tool, citcat_state *state) { state->write(state, tool, sizeof(struct mix)); }
@@ -76,10 +85,12 @@ static void report(const void *tool, citcat_report *r) {
   uint64_t all = 0;
   qsort(m.of, m.count, sizeof m.of[0], by_count);
   for (uint32_t i = 0; i < m.count; ++i) all += m.of[i].count;
-  r->number(r, "instructions", "Instructions", all, "");
-  r->table(r, "mix", "Instructions by mnemonic");
-  r->column(r, "mnemonic", "Mnemonic", "");
-  r->column(r, "count", "Count", "");
+  r->number(r, "instructions", "instructions", all - m.interrupted, "");
+  r->number(r, "executions", "executions", all, "");
+  r->number(r, "iterations", "further iterations of REP", m.iterations, "");
+  r->table(r, "mix", "mix");
+  r->column(r, "mnemonic", "mnemonic", "");
+  r->column(r, "count", "executions", "");
   for (uint32_t i = 0; i < m.count && m.of[i].count != 0; ++i) {
     r->text_cell(r, m.of[i].name);
     r->number_cell(r, m.of[i].count);
@@ -92,6 +103,6 @@ const citcat_tool *citcat_tool_v1(void) {
       .size = sizeof tool, .version = CITCAT_TOOL_VERSION, .name = "mix",
       .summary = "Count instructions by mnemonic", .wants = CITCAT_WANTS_COUNTS,
       .make = make, .destroy = destroy, .code = code, .counted = counted, .iterated = iterated,
-      .report = report, .merge = merge, .save = save, .load = load};
+      .interrupted = interrupted, .report = report, .merge = merge, .save = save, .load = load};
   return &tool;
 }

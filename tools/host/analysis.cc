@@ -57,12 +57,14 @@ Analysis::Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::v
     }
     request.prototype = request.row->make(options, setup_);
     options.finish();
-    request.key = options.tool();
+    request.name = request.prototype->name();
+    if (request.name.empty()) request.name = options.tool();
+    request.key = request.name;
     request.options = std::move(options);
     requests_.push_back(std::move(request));
   }
   for (Request& r : requests_) {
-    const auto same = [&](const Request& o) { return o.options.tool() == r.options.tool(); };
+    const auto same = [&](const Request& o) { return o.name == r.name; };
     if (std::count_if(requests_.begin(), requests_.end(), same) > 1) r.key = r.options.text();
   }
   for (const Request& r : requests_) {
@@ -185,6 +187,18 @@ void Analysis::report(Report& into) const {
     }
     report_tools(group, one.group("tools", "tools"));
   }
+}
+
+std::vector<std::string> Analysis::failures() const {
+  std::vector<std::string> all;
+  for (const auto& [labels, group] : groups_) {
+    for (const auto& tool : group.tools) {
+      std::string failure = tool->failure();
+      if (failure.empty()) continue;
+      if (std::find(all.begin(), all.end(), failure) == all.end()) all.push_back(std::move(failure));
+    }
+  }
+  return all;
 }
 
 const Tool* Analysis::only_tool() const {

@@ -55,6 +55,9 @@ class Analysis {
 
   /// Under `into`: a group "tools" with one of each tool, or with `by` a group for each "groups".
   void report(Report& into) const;
+  /// Of tools that have not done what they were to do (Tool::failure()), each once; to be asked behind
+  /// report() or save().
+  std::vector<std::string> failures() const;
   /// Of the only tool of the only group; null where there are more.
   const Tool* only_tool() const;
 
@@ -62,7 +65,8 @@ class Analysis {
   struct Request {
     ToolOptions options;
     const ToolRow* row;
-    std::string key;  ///< in reports: the tool's name, with its options where it is there twice
+    std::string name;
+    std::string key;  ///< in reports: its name; as on the command line where that is there twice
     std::unique_ptr<Tool> prototype;
   };
   void report_tools(const Group& group, Report& into) const;

@@ -76,7 +76,8 @@ typedef struct citcat_reference {
   uint16_t instruction; /**< number in the block */
   uint8_t access;       /**< enum citcat_access */
   uint8_t write;        /**< 1: a write */
-  uint8_t reserved[2];
+  uint8_t code;         /**< of citcat_accesses: 1: bytes of an instruction */
+  uint8_t reserved;
 } citcat_reference;
 
 /** Where in the life of the machine something happens. */
@@ -116,6 +117,23 @@ typedef struct citcat_execution {
 static inline const citcat_reference *citcat_reference_at(const citcat_execution *execution, uint32_t i) {
   return (const citcat_reference *)((const char *)execution->references +
                                     (size_t)execution->reference_size * i);
+}
+
+/** What was accessed, but not by an instruction that completed: tables and frames of a delivery, walks
+    for code, and what an instruction did that was then refused, its own bytes among it. */
+typedef struct citcat_accesses {
+  uint32_t size; /**< of this structure, bytes */
+  uint32_t count;
+  uint32_t reference_size; /**< of one citcat_reference, bytes */
+  uint32_t reserved;
+  const citcat_reference *references; /**< in program order; their `instruction` says nothing */
+  citcat_context context;
+} citcat_accesses;
+
+/** Reference `i` of them, also where the host's structure is larger than this header's. */
+static inline const citcat_reference *citcat_access_at(const citcat_accesses *accesses, uint32_t i) {
+  return (const citcat_reference *)((const char *)accesses->references +
+                                    (size_t)accesses->reference_size * i);
 }
 
 enum citcat_tool_event_kind {
@@ -199,25 +217,31 @@ typedef struct citcat_tool_setup {
 typedef struct citcat_tool {
   uint32_t size;    /**< sizeof(citcat_tool) */
   uint32_t version; /**< CITCAT_TOOL_VERSION */
-  const char *name;    /**< key of its results: lower case, underscores */
+  const char *name;    /**< key of its results: lower case letters, digits, underscores */
   const char *summary; /**< one line */
   const char *options; /**< lines "key=VALUE  what it means"; NULL where there are none */
   uint32_t wants;      /**< of enum citcat_wants */
   uint32_t reserved;
 
-  /** NULL after setup->fail(). */
+  /** NULL after setup->fail(). Options are tried before the run, and there may be several tools, of
+      groups (--by) or parts (--jobs): of those that are made some are told nothing, and report nothing. */
   void *(*make)(const citcat_tool_setup *setup);
   void (*destroy)(void *tool);
   /** Once for a piece of code, which lives as long as the tool; what it returns, the tool's own, is
       handed to run() and counted(). */
   void *(*code)(void *tool, const citcat_block *block);
   void (*run)(void *tool, void *mine, const citcat_execution *execution);
+  /** With CITCAT_WANTS_REFERENCES. */
+  void (*accesses)(void *tool, const citcat_accesses *accesses);
   /** So many more executions, each of them whole: in place of run() where counts are all that is
       wanted. */
   void (*counted)(void *tool, void *mine, uint64_t executions);
   /** With counts: a REP string instruction, the only one of its block, began anew so many times, and
       did so many further iterations. */
   void (*iterated)(void *tool, void *mine, uint64_t begun, uint64_t further);
+  /** So many of those begun were interrupted between two iterations, and did not complete: they are
+      counted as begun again when they go on. */
+  void (*interrupted)(void *tool, void *mine, uint64_t times);
   void (*event)(void *tool, const citcat_tool_event *event);
   void (*report)(const void *tool, citcat_report *report);
 

@@ -1,6 +1,7 @@
 #include "tools/plugin/isolated_tool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "formats/io/error.h"
 #include "tools/plugin/plugin_server.h"
@@ -40,8 +41,8 @@ IsolatedTool::IsolatedTool(ToolOptions options, const PluginSetup& setup,
                            std::chrono::milliseconds limit)
     : options_(std::move(options)), setup_(setup), limit_(limit) {
   process_ = std::make_unique<PluginProcess>(options_.tool(), plugin_arguments(options_, setup), limit);
-  attempt([&] { wants_ = process_->description().wants; });
-  execution_ = PluginExecution(wants_);
+  attempt([&] { about_ = process_->description(); });
+  execution_ = PluginExecution(about_.wants);
 }
 
 template <class Talk>
@@ -76,26 +77,41 @@ void IsolatedTool::run(void* mine, const Execution& execution, const Context& co
   });
 }
 
+void IsolatedTool::accesses(std::span<const OtherAccess> accesses, const Context& context) {
+  if (!failure_.empty()) return;
+  const citcat_accesses* const c = execution_.make(accesses, context);
+  if (c == nullptr) return;
+  attempt([&] {
+    process_->send(PluginMessage::accesses, {bytes_of(*c), bytes_of(c->references, c->count)});
+  });
+}
+
+void IsolatedTool::send_counts(PluginMessage kind, void* mine, std::uint64_t executions,
+                               std::uint64_t further) {
+  const CountedMessage m{static_cast<Code*>(mine)->number, executions, further};
+  attempt([&] { process_->send(kind, {bytes_of(m)}); });
+}
+
 void IsolatedTool::counted(void* mine, std::uint64_t executions) {
-  const CountedMessage m{static_cast<Code*>(mine)->number, executions, 0};
-  attempt([&] { process_->send(PluginMessage::counted, {bytes_of(m)}); });
+  send_counts(PluginMessage::counted, mine, executions);
 }
 
 void IsolatedTool::iterated(void* mine, std::uint64_t begun, std::uint64_t further) {
-  const CountedMessage m{static_cast<Code*>(mine)->number, begun, further};
-  attempt([&] { process_->send(PluginMessage::iterated, {bytes_of(m)}); });
+  send_counts(PluginMessage::iterated, mine, begun, further);
+}
+
+void IsolatedTool::interrupted(void* mine, std::uint64_t times) {
+  send_counts(PluginMessage::interrupted, mine, times);
 }
 
 void IsolatedTool::event(const MachineEvent& event, const Context& context) {
   if (!failure_.empty()) return;
-  const citcat_tool_event c = plugin_event(event, context);
-  attempt([&] { process_->send(PluginMessage::event, {bytes_of(c)}); });
+  const auto c = plugin_event(event, context);
+  if (c) attempt([&] { process_->send(PluginMessage::event, {bytes_of(*c)}); });
 }
 
 std::unique_ptr<Tool> IsolatedTool::part() const {
-  PluginSetup setup = setup_;
-  setup.begins = false;
-  return std::make_unique<IsolatedTool>(options_, setup, limit_);
+  return std::make_unique<IsolatedTool>(options_, setup_, limit_);
 }
 
 void IsolatedTool::send_state(std::span<const std::uint8_t> state, PluginMessage use) {
@@ -138,16 +154,14 @@ void IsolatedTool::report(Report& report) const {
   attempt([&] {
     const auto bytes = process_->ask(PluginMessage::report, PluginAnswer::report);
     try {
-      // Read twice: nothing of a report that is damaged further on must be left in this one.
-      Report whole;
-      ByteReader once(bytes, options_.tool());
-      read_report(once, whole);
-      once.expect_end("report");
-      ByteReader again(bytes, options_.tool());
-      read_report(again, report);
+      ByteReader in(bytes, options_.tool());
+      Report whole = read_report(in);
+      in.expect_end("report");
+      report = std::move(whole);
     } catch (const FormatError& e) {
       throw PluginFailure("--tool " + options_.tool() + ": its process reports wrongly: " + e.what());
     }
+    process_->finish();
   });
   if (!failure_.empty()) report.value("error", "Error", failure_);
 }

@@ -20,11 +20,15 @@ class IsolatedTool final : public Tool {
   /// Throws UsageError where the tool refuses its options.
   IsolatedTool(ToolOptions options, const PluginSetup& setup, std::chrono::milliseconds limit);
 
-  Wants wants() const override { return plugin_wants(wants_); }
+  std::string name() const override { return about_.name; }
+  bool merges() const override { return about_.merges; }
+  Wants wants() const override { return plugin_wants(about_.wants); }
   void* code(const StaticBlock& block) override;
   void run(void* mine, const Execution& execution, const Context& context) override;
+  void accesses(std::span<const OtherAccess> accesses, const Context& context) override;
   void counted(void* mine, std::uint64_t executions) override;
   void iterated(void* mine, std::uint64_t begun, std::uint64_t further) override;
+  void interrupted(void* mine, std::uint64_t times) override;
   void event(const MachineEvent& event, const Context& context) override;
   std::unique_ptr<Tool> part() const override;
   void follow(Tool&& later) override;
@@ -43,13 +47,14 @@ class IsolatedTool final : public Tool {
   /// Does what talks to the process, unless that failed before or does now.
   template <class Talk>
   void attempt(Talk&& talk) const;
+  void send_counts(PluginMessage kind, void* mine, std::uint64_t executions, std::uint64_t further = 0);
   void send_state(std::span<const std::uint8_t> state, PluginMessage use);
 
   ToolOptions options_;
   PluginSetup setup_;
   std::chrono::milliseconds limit_;
   std::unique_ptr<PluginProcess> process_;
-  std::uint32_t wants_ = 0;
+  PluginDescription about_;
   mutable std::string failure_;
   PluginExecution execution_{0};
   std::vector<std::unique_ptr<Code>> code_;

@@ -88,12 +88,14 @@ void PluginInstance::load(std::span<const std::uint8_t> state) {
   }
 }
 
-void PluginInstance::report(Report& report) const {
+Report PluginInstance::report() const {
+  Report report;
   ReportBuilder builder(report);
   calls().report(tool_, builder.structure());
   if (const std::string mistake = builder.mistake(); !mistake.empty()) {
     throw Error("--tool " + library_->path() + ": its report: " + mistake);
   }
+  return report;
 }
 
 }  // namespace citcat::tools

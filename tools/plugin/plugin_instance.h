@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/plugin/citcat_tool.h"
 #include "tools/host/report.h"
 #include "tools/host/tool_options.h"
+#include "tools/plugin/citcat_tool.h"
 #include "tools/plugin/plugin_library.h"
 
 namespace citcat::tools {
@@ -39,22 +39,28 @@ class PluginInstance {
   void run(void* mine, const citcat_execution& execution) {
     if (calls().run) calls().run(tool_, mine, &execution);
   }
+  void accesses(const citcat_accesses& accesses) {
+    if (calls().accesses) calls().accesses(tool_, &accesses);
+  }
   void counted(void* mine, std::uint64_t executions) {
     if (calls().counted) calls().counted(tool_, mine, executions);
   }
   void iterated(void* mine, std::uint64_t begun, std::uint64_t further) {
     if (calls().iterated) calls().iterated(tool_, mine, begun, further);
   }
+  void interrupted(void* mine, std::uint64_t times) {
+    if (calls().interrupted) calls().interrupted(tool_, mine, times);
+  }
   void event(const citcat_tool_event& event) {
     if (calls().event) calls().event(tool_, &event);
   }
-  /// Of a library that merges().
+  /// Of a tool that merges (PluginDescription), as the next two.
   void follow(PluginInstance& later) { calls().merge(tool_, later.tool_); }
   std::vector<std::uint8_t> save() const;
   /// Throws FormatError for bytes that the tool refuses.
   void load(std::span<const std::uint8_t> state);
-  /// Throws Error for calls of report() that make no sense.
-  void report(Report& report) const;
+  /// What the tool reports. Throws Error where its calls make no sense.
+  Report report() const;
 
  private:
   std::shared_ptr<const PluginLibrary> library_;

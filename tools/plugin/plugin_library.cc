@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
 #include "formats/io/error.h"
 
@@ -18,6 +19,14 @@ constexpr std::uint32_t kSmallest = offsetof(citcat_tool, version) + sizeof(std:
 /// dlopen() looks for names without a slash where libraries are installed.
 std::string as_file(const std::string& path) {
   return path.find('/') == std::string::npos ? "./" + path : path;
+}
+
+bool is_key(const char* name) {
+  if (name == nullptr) return false;
+  const std::string_view text = name;
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
 }
 
 }  // namespace
@@ -47,6 +56,17 @@ PluginLibrary::PluginLibrary(const std::string& path) : path_(path) {
 
 PluginLibrary::~PluginLibrary() { ::dlclose(handle_); }
 
+PluginDescription PluginLibrary::description() const {
+  const auto text = [](const char* given) { return std::string(given != nullptr ? given : ""); };
+  PluginDescription d;
+  d.name = tool_.name;
+  d.summary = text(tool_.summary);
+  d.options = text(tool_.options);
+  d.wants = tool_.wants;
+  d.merges = tool_.merge != nullptr && tool_.save != nullptr && tool_.load != nullptr;
+  return d;
+}
+
 void PluginLibrary::read(const citcat_tool* exported) {
   const std::string where = "--tool " + path_ + ": ";
   if (exported == nullptr) throw UsageError(where + "citcat_tool_v1() returned NULL");
@@ -59,7 +79,10 @@ void PluginLibrary::read(const citcat_tool* exported) {
                      " of citcat_tool.h, found one of version " + std::to_string(exported->version));
   }
   std::memcpy(&tool_, exported, std::min<std::size_t>(exported->size, sizeof tool_));
-  if (tool_.name == nullptr || *tool_.name == '\0') throw UsageError(where + "the tool has no name");
+  if (!is_key(tool_.name)) {
+    throw UsageError(where + "expected a name of lower case letters, digits and underscores, found " +
+                     (tool_.name != nullptr ? tool_.name : "NULL"));
+  }
   if (tool_.make == nullptr || tool_.destroy == nullptr || tool_.report == nullptr) {
     throw UsageError(where + "the tool lacks make(), destroy() or report()");
   }

@@ -1,11 +1,19 @@
 #pragma once
 // A shared object that holds a tool of somebody else's (citcat_tool.h).
 
+#include <cstdint>
 #include <string>
 
 #include "tools/plugin/citcat_tool.h"
 
 namespace citcat::tools {
+
+/// What a tool says of itself.
+struct PluginDescription {
+  std::string name, summary, options;
+  std::uint32_t wants = 0;  ///< of enum citcat_wants
+  bool merges = false;      ///< parts of a run can be told to parts of it
+};
 
 /// Loaded as long as it lives. What the object does when it is loaded, its constructors, it does in
 /// this process.
@@ -21,8 +29,7 @@ class PluginLibrary {
   const std::string& path() const { return path_; }
   /// What the object's own structure has; null where it ends before.
   const citcat_tool& tool() const { return tool_; }
-  /// Parts of a run can be told to parts of it.
-  bool merges() const { return tool_.merge && tool_.save && tool_.load; }
+  PluginDescription description() const;
 
  private:
   void read(const citcat_tool* exported);

@@ -30,8 +30,10 @@ struct SegmentFrame {
 enum class PluginMessage : std::uint32_t {
   code,      ///< citcat_block, its instructions, a MnemonicText of each
   run,       ///< citcat_execution, its addresses, its references; `block` is the number of the code
+  accesses,  ///< citcat_accesses, its references
   counted,   ///< CountedMessage
-  iterated,  ///< CountedMessage
+  iterated,  ///< the same
+  interrupted,  ///< the same
   event,     ///< citcat_tool_event
   state,     ///< some bytes of a state that load or follow are about
   load,      ///< the state told before
@@ -51,7 +53,7 @@ using MnemonicText = std::array<char, 24>;
 
 struct CountedMessage {
   std::uint64_t code;  ///< number of the piece of code, from 0
-  std::uint64_t executions;
+  std::uint64_t executions;  ///< or times
   std::uint64_t further;  ///< of iterated
 };
 

@@ -1,6 +1,7 @@
 #include "tools/plugin/plugin_process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -11,6 +12,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 #include "formats/io/byte_reader.h"
 #include "formats/io/error.h"
@@ -21,8 +24,12 @@ namespace {
 
 /// An answer larger than that is none: the process is not to be believed.
 constexpr std::uint32_t kLargestAnswer = std::uint32_t{1} << 30;
-/// How long to wait for the end of a process that was found silent.
-constexpr int kEndMilliseconds = 2000;
+
+/// Of a status as waitpid() has it.
+std::string ended_text(int status) {
+  if (!WIFSIGNALED(status)) return fmt::format("called exit({})", WEXITSTATUS(status));
+  return fmt::format("was ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+}
 
 [[noreturn]] void fail_to_start(const std::string& path, const char* what, int error) {
   throw IoError("--tool " + path + ": a process of its own: " + what + ": " + std::strerror(error));
@@ -154,12 +161,28 @@ std::vector<std::uint8_t> PluginProcess::ask(PluginMessage kind, PluginAnswer ex
   for (;;) {
     Answer answer = next_answer();
     if (answer.kind == expected) return std::move(answer.bytes);
-    if (answer.kind == PluginAnswer::failed) {
-      fail(std::string("failed: ") + std::string(answer.bytes.begin(), answer.bytes.end()));
-    }
-    if (answer.kind != PluginAnswer::done || handed_over_ == 0) fail("answered out of turn");
-    --handed_over_;
+    check_done(std::move(answer));
   }
+}
+
+void PluginProcess::finish() {
+  if (process_ < 0) throw PluginFailure("--tool " + path_ + ": its process has ended");
+  if (used_ != 0) hand_over();
+  while (handed_over_ != 0) check_done(next_answer());
+  ::shutdown(socket_, SHUT_WR);
+  const std::optional<int> status = wait_for_end();
+  if (!status) fail("does not end");
+  if (*status != 0) fail("ended badly: " + ended_text(*status));
+  end();
+}
+
+/// A segment has been read; whatever else the answer is, is a failure.
+void PluginProcess::check_done(Answer answer) {
+  if (answer.kind == PluginAnswer::failed) {
+    fail("failed: " + std::string(answer.bytes.begin(), answer.bytes.end()));
+  }
+  if (answer.kind != PluginAnswer::done || handed_over_ == 0) fail("answered out of turn");
+  --handed_over_;
 }
 
 /// The segment being filled goes to the tool; the next one is free when it returns.
@@ -172,14 +195,7 @@ void PluginProcess::hand_over() {
   ++handed_over_;
   segment_ = (segment_ + 1) % kSegments;
   used_ = 0;
-  while (handed_over_ == kSegments) {
-    const Answer answer = next_answer();
-    if (answer.kind == PluginAnswer::failed) {
-      fail(std::string("failed: ") + std::string(answer.bytes.begin(), answer.bytes.end()));
-    }
-    if (answer.kind != PluginAnswer::done) fail("answered out of turn");
-    --handed_over_;
-  }
+  while (handed_over_ == kSegments) check_done(next_answer());
 }
 
 PluginProcess::Answer PluginProcess::next_answer() {
@@ -198,8 +214,8 @@ void PluginProcess::read(std::span<std::uint8_t> into) {
     const int ready = ::poll(&wait, 1, static_cast<int>(limit_.count()));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0) {
-      fail("has not answered for " + std::to_string(limit_.count() / 1000.0).substr(0, 5) +
-           " s, so it was ended");
+      fail(fmt::format("has not answered for {} s, so it was ended",
+                       static_cast<double>(limit_.count()) / 1000));
     }
     const ssize_t n = ::recv(socket_, into.data(), into.size(), 0);
     if (n < 0 && errno == EINTR) continue;
@@ -208,23 +224,26 @@ void PluginProcess::read(std::span<std::uint8_t> into) {
   }
 }
 
-/// The socket is closed: the process has ended, or is about to.
-std::string PluginProcess::how_it_ended() {
-  int status = 0;
-  for (int waited = 0; waited < kEndMilliseconds; waited += 10) {
+/// The status with which it ended; nullopt where it has not within the limit.
+std::optional<int> PluginProcess::wait_for_end() {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + limit_;
+  for (;;) {
+    int status = 0;
     const pid_t ended = ::waitpid(process_, &status, WNOHANG);
     if (ended == process_) {
       process_ = -1;
-      if (WIFSIGNALED(status)) {
-        return "was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
-               ::strsignal(WTERMSIG(status)) + ")";
-      }
-      return "called exit(" + std::to_string(WEXITSTATUS(status)) + ")";
+      return status;
     }
-    if (ended < 0 && errno != EINTR) break;
-    ::usleep(10000);
+    if ((ended < 0 && errno != EINTR) || Clock::now() > until) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return "closed its connection, so it was ended";
+}
+
+/// The socket is closed: the process has ended, or is about to.
+std::string PluginProcess::how_it_ended() {
+  const std::optional<int> status = wait_for_end();
+  return status ? ended_text(*status) : "closed its connection, so it was ended";
 }
 
 void PluginProcess::fail(const std::string& what) {

@@ -6,21 +6,16 @@
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "tools/plugin/plugin_library.h"
 #include "tools/plugin/plugin_messages.h"
 
 namespace citcat::tools {
-
-/// What a tool says of itself.
-struct PluginDescription {
-  std::string name, summary, options;
-  std::uint32_t wants = 0;  ///< of enum citcat_wants
-  bool merges = false;
-};
 
 /// Talks to one process. Whatever that does - crashes, ends, hangs, answers nonsense - is a
 /// PluginFailure here, and the process is gone then.
@@ -43,6 +38,9 @@ class PluginProcess {
   void send(PluginMessage kind, std::initializer_list<std::span<const std::uint8_t>> pieces);
   /// Sends what asks, and waits for the answer. Throws PluginFailure.
   std::vector<std::uint8_t> ask(PluginMessage kind, PluginAnswer expected);
+  /// Says that there is nothing more, and waits for it to end. Throws PluginFailure where it does not,
+  /// or otherwise than by returning.
+  void finish();
 
  private:
   struct Answer {
@@ -52,9 +50,11 @@ class PluginProcess {
 
   void start(const std::vector<std::string>& arguments);
   void hand_over();
+  void check_done(Answer answer);
   Answer next_answer();
   void read(std::span<std::uint8_t> into);
   [[noreturn]] void fail(const std::string& what);
+  std::optional<int> wait_for_end();
   std::string how_it_ended();
   void end();
 

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
@@ -53,13 +54,13 @@ class Connection {
 };
 
 void describe(Connection& connection, const PluginLibrary& library) {
-  const citcat_tool& tool = library.tool();
+  const PluginDescription d = library.description();
   ByteWriter out;
-  out.string(tool.name);
-  out.string(tool.summary ? tool.summary : "");
-  out.string(tool.options ? tool.options : "");
-  out.u32(tool.wants);
-  out.u8(library.merges());
+  out.string(d.name);
+  out.string(d.summary);
+  out.string(d.options);
+  out.u32(d.wants);
+  out.u8(d.merges ? 1 : 0);
   connection.answer(PluginAnswer::ready, out.view());
 }
 
@@ -101,6 +102,7 @@ class Server {
     switch (kind) {
       case PluginMessage::code: return code(bytes);
       case PluginMessage::run: return run(bytes);
+      case PluginMessage::accesses: return accesses(bytes);
       case PluginMessage::counted: {
         const auto m = structure<CountedMessage>(bytes);
         return tool_->counted(mine(m.code), m.executions);
@@ -109,16 +111,18 @@ class Server {
         const auto m = structure<CountedMessage>(bytes);
         return tool_->iterated(mine(m.code), m.executions, m.further);
       }
+      case PluginMessage::interrupted: {
+        const auto m = structure<CountedMessage>(bytes);
+        return tool_->interrupted(mine(m.code), m.executions);
+      }
       case PluginMessage::event: return tool_->event(structure<citcat_tool_event>(bytes));
       case PluginMessage::state: state_.insert(state_.end(), bytes.begin(), bytes.end()); return;
       case PluginMessage::load: return tool_->load(std::exchange(state_, {}));
       case PluginMessage::follow: return follow(std::exchange(state_, {}));
       case PluginMessage::save: return connection_.answer(PluginAnswer::state, tool_->save());
       case PluginMessage::report: {
-        Report report;
-        tool_->report(report);
         ByteWriter out;
-        write_report(report, out);
+        write_report(tool_->report(), out);
         return connection_.answer(PluginAnswer::report, out.view());
       }
     }
@@ -178,7 +182,15 @@ class Server {
     }
     tool_->run(code_[number]->mine, execution);
   }
-  static_assert(sizeof(citcat_execution) % 8 == 0 && sizeof(citcat_reference) % 8 == 0);
+
+  void accesses(std::span<const std::uint8_t> bytes) {
+    auto accesses = structure<citcat_accesses>(bytes);
+    accesses.references =
+        reinterpret_cast<const citcat_reference*>(bytes.data() + sizeof accesses);
+    tool_->accesses(accesses);
+  }
+  static_assert(sizeof(citcat_execution) % 8 == 0 && sizeof(citcat_reference) % 8 == 0 &&
+                sizeof(citcat_accesses) % 8 == 0);
 
   void follow(const std::vector<std::uint8_t>& state) {
     ToolOptions options = options_;

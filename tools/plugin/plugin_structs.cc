@@ -3,18 +3,20 @@
 #include <algorithm>
 
 #include "replay/machine/machine.h"
+#include "tools/analyses/instruction_table.h"
 
 namespace citcat::tools {
 
 namespace {
 
-citcat_instruction to_c(const StaticInstruction& i) {
+/// `mnemonic` outlives what is returned.
+citcat_instruction to_c(const StaticInstruction& i, const std::string& mnemonic) {
   citcat_instruction c{};
   c.linear = i.linear.value;
   c.offset = i.eip;
   c.physical = i.physical.value;
   c.physical_rest = i.bytes_in_first_page() < i.info.length ? i.physical_rest.value : 0;
-  c.mnemonic = mnemonic(i.info);
+  c.mnemonic = mnemonic.c_str();
   c.first_address = i.first_address;
   c.length = i.info.length;
   c.address_count = i.info.ea_count;
@@ -25,17 +27,6 @@ citcat_instruction to_c(const StaticInstruction& i) {
   return c;
 }
 
-citcat_reference to_c(const Reference& r) {
-  citcat_reference c{};
-  c.physical = r.physical.value;
-  c.linear = r.linear.value;
-  c.value = r.value;
-  c.bytes = r.size;
-  c.instruction = r.instruction;
-  c.access = static_cast<std::uint8_t>(r.kind);
-  c.write = r.write;
-  return c;
-}
 static_assert(static_cast<int>(AccessKind::data) == CITCAT_DATA);
 static_assert(static_cast<int>(AccessKind::walk) == CITCAT_WALK);
 static_assert(static_cast<int>(AccessKind::system) == CITCAT_SYSTEM);
@@ -82,35 +73,56 @@ std::uint32_t kind_of(const MachineEvent& event) {
     case Kind::mapping: return CITCAT_TOOL_MAPPING;
     case Kind::window_opened: return CITCAT_TOOL_WINDOW_OPENED;
     case Kind::window_closed: return CITCAT_TOOL_WINDOW_CLOSED;
+    case Kind::call_began:
+    case Kind::call_ended: return 0;  // what they tell is in C++
   }
   return 0;
 }
 
-constexpr std::uint32_t kWantAddresses =
-    CITCAT_WANTS_REFERENCES | CITCAT_WANTS_WALKS | CITCAT_WANTS_VALUES | CITCAT_WANTS_REGISTERS;
+constexpr std::uint32_t kWantReferences =
+    CITCAT_WANTS_REFERENCES | CITCAT_WANTS_WALKS | CITCAT_WANTS_VALUES;
 
 }  // namespace
 
 PluginBlock::PluginBlock(const StaticBlock& block) {
-  for (const StaticInstruction& i : block.instructions()) instructions_.push_back(to_c(i));
+  for (const StaticInstruction& i : block.instructions()) {
+    mnemonics_.push_back(mnemonic_of(InstructionKey::of(i).text()));
+  }
+  for (std::uint32_t i = 0; i < block.count(); ++i) {
+    instructions_.push_back(to_c(block[i], mnemonics_[i]));
+  }
   c_.size = sizeof c_;
   c_.count = block.count();
   c_.instruction_size = sizeof(citcat_instruction);
-  c_.bits = block.front().info.mode_bits();
+  c_.bits = segment_bits(block.front().info);
   c_.instructions = instructions_.data();
+}
+
+citcat_reference PluginExecution::reference(const Reference& r) const {
+  citcat_reference c{};
+  c.physical = r.physical.value;
+  c.linear = r.linear.value;
+  c.value = wants(CITCAT_WANTS_VALUES) ? r.value : 0;
+  c.bytes = r.size;
+  c.instruction = r.instruction;
+  c.access = static_cast<std::uint8_t>(r.kind);
+  c.write = r.write;
+  return c;
 }
 
 const citcat_execution& PluginExecution::make(const Execution& execution, const citcat_block& block,
                                               const Context& context) {
   addresses_.clear();
   references_.clear();
-  if ((wants_ & kWantAddresses) != 0 && !execution.does_nothing()) {
+  if (wants(kWantReferences) && !execution.does_nothing()) {
     for (std::uint32_t i = 0; i < block.count; ++i) {
       for (unsigned a = 0; a < block.instructions[i].address_count; ++a) {
         addresses_.push_back(execution.address(i, a).value);
       }
     }
-    for (const Reference& r : execution.references()) references_.push_back(to_c(r));
+    for (const Reference& r : execution.references()) {
+      if (wants(r)) references_.push_back(reference(r));
+    }
   }
   c_.size = sizeof c_;
   c_.iterations = execution.iterations();
@@ -124,14 +136,32 @@ const citcat_execution& PluginExecution::make(const Execution& execution, const 
   c_.references = references_.empty() ? nullptr : references_.data();
   c_.reference_count = static_cast<std::uint32_t>(references_.size());
   c_.reference_size = sizeof(citcat_reference);
-  c_.context = to_c(context, (wants_ & CITCAT_WANTS_REGISTERS) != 0);
+  c_.context = to_c(context, wants(CITCAT_WANTS_REGISTERS));
   return c_;
 }
 
-citcat_tool_event plugin_event(const MachineEvent& event, const Context& context) {
+const citcat_accesses* PluginExecution::make(std::span<const OtherAccess> accesses,
+                                             const Context& context) {
+  references_.clear();
+  for (const OtherAccess& a : accesses) {
+    if (!wants(a)) continue;
+    references_.push_back(reference(a));
+    references_.back().code = a.code;
+  }
+  if (references_.empty()) return nullptr;
+  accesses_.size = sizeof accesses_;
+  accesses_.count = static_cast<std::uint32_t>(references_.size());
+  accesses_.reference_size = sizeof(citcat_reference);
+  accesses_.references = references_.data();
+  accesses_.context = to_c(context, false);
+  return &accesses_;
+}
+
+std::optional<citcat_tool_event> plugin_event(const MachineEvent& event, const Context& context) {
   citcat_tool_event c{};
   c.size = sizeof c;
   c.kind = kind_of(event);
+  if (c.kind == 0) return std::nullopt;
   c.instruction = event.position.instruction;
   c.iteration = event.position.iteration;
   c.physical = event.physical.value;
@@ -155,7 +185,7 @@ Wants plugin_wants(std::uint32_t wants) {
   Wants w;
   w.counts = has(CITCAT_WANTS_COUNTS);
   w.executions = has(CITCAT_WANTS_EXECUTIONS);
-  w.references = has(CITCAT_WANTS_REFERENCES) || has(CITCAT_WANTS_WALKS) || has(CITCAT_WANTS_VALUES);
+  w.references = (wants & kWantReferences) != 0;
   w.walks = has(CITCAT_WANTS_WALKS);
   w.registers = has(CITCAT_WANTS_REGISTERS);
   w.values = has(CITCAT_WANTS_VALUES);

@@ -1,5 +1,9 @@
 #include "tools/plugin/plugin_tool.h"
 
+#include <algorithm>
+
+#include "formats/io/error.h"
+
 namespace citcat::tools {
 
 namespace {
@@ -26,6 +30,10 @@ void PluginTool::run(void* mine, const Execution& execution, const Context& cont
   instance_.run(code.mine, execution_.make(execution, code.block.c(), context));
 }
 
+void PluginTool::accesses(std::span<const OtherAccess> accesses, const Context& context) {
+  if (const citcat_accesses* const c = execution_.make(accesses, context)) instance_.accesses(*c);
+}
+
 void PluginTool::counted(void* mine, std::uint64_t executions) {
   instance_.counted(static_cast<Code*>(mine)->mine, executions);
 }
@@ -34,15 +42,17 @@ void PluginTool::iterated(void* mine, std::uint64_t begun, std::uint64_t further
   instance_.iterated(static_cast<Code*>(mine)->mine, begun, further);
 }
 
+void PluginTool::interrupted(void* mine, std::uint64_t times) {
+  instance_.interrupted(static_cast<Code*>(mine)->mine, times);
+}
+
 void PluginTool::event(const MachineEvent& event, const Context& context) {
-  instance_.event(plugin_event(event, context));
+  if (const auto c = plugin_event(event, context)) instance_.event(*c);
 }
 
 std::unique_ptr<Tool> PluginTool::part() const {
   ToolOptions options = options_;
-  PluginSetup setup = setup_;
-  setup.begins = false;
-  return std::make_unique<PluginTool>(instance_.library(), options, setup);
+  return std::make_unique<PluginTool>(instance_.library(), options, setup_);
 }
 
 void PluginTool::follow(Tool&& later) {
@@ -58,6 +68,15 @@ void PluginTool::save(ByteWriter& out) const {
 void PluginTool::load(ByteReader& in) {
   const std::size_t size = in.count("state of a tool", std::min<std::uint64_t>(kLargestState, in.remaining()));
   instance_.load(in.bytes(size, "state of a tool"));
+}
+
+void PluginTool::report(Report& report) const {
+  try {
+    report = instance_.report();
+  } catch (const Error& e) {
+    failure_ = e.what();
+    report.value("error", "Error", failure_);
+  }
 }
 
 }  // namespace citcat::tools

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/plugin/citcat_tool.h"
 #include "tools/host/report.h"
+#include "tools/plugin/citcat_tool.h"
 
 namespace citcat::tools {
 

@@ -1,6 +1,8 @@
 #include "tools/plugin/report_codec.h"
 
 #include <bit>
+#include <type_traits>
+#include <utility>
 
 namespace citcat::tools {
 
@@ -107,12 +109,16 @@ void write_report(const Report& report, ByteWriter& out) {
       out.u8(static_cast<std::uint8_t>(EntryCode::group));
       out.string(group->key);
       out.string(group->title);
-      write_report(group->report, out);
+      write_report(*group->report, out);
     }
   }
   out.u8(static_cast<std::uint8_t>(EntryCode::end));
 }
 
-void read_report(ByteReader& in, Report& report) { read_entries(in, report, 0); }
+Report read_report(ByteReader& in) {
+  Report report;
+  read_entries(in, report, 0);
+  return report;
+}
 
 }  // namespace citcat::tools

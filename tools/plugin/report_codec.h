@@ -8,8 +8,8 @@
 namespace citcat::tools {
 
 void write_report(const Report& report, ByteWriter& out);
-/// Adds what write_report() wrote to `report`. Throws FormatError for anything else: the process that
-/// wrote it is not to be believed.
-void read_report(ByteReader& in, Report& report);
+/// What write_report() wrote. Throws FormatError for anything else: the process that wrote it is not to be
+/// believed.
+Report read_report(ByteReader& in);
 
 }  // namespace citcat::tools
