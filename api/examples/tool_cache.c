@@ -1,5 +1,6 @@
 /* A cache for code and one for data, direct-mapped, by physical addresses: the figures of
-   `--tool cache:bytes=8192,line=16,ways=1,split,allocate`, as a tool of one's own.
+   `--tool cache:bytes=8192,line=16,ways=1,split,allocate`, as a tool of one's own. But for one thing:
+   that the processor can switch its cache off (CR0.CD) is not looked at.
      cc -shared -fPIC $(pkg-config --cflags citcat-tool) tool_cache.c -o cache.so
      citcat analyze boot.citcat --tool ./cache.so:bytes=8192,line=16 */
 #include <citcat_tool.h>
@@ -11,7 +12,7 @@ struct cache {
 };
 
 struct tool {
-  uint64_t places, line;
+  uint64_t places, line, ram_bytes;
   struct cache code, data;
 };
 
@@ -29,6 +30,7 @@ static void *make(const citcat_tool_setup *setup) {
   struct tool *t = calloc(1, sizeof *t);
   if (t == NULL) abort();
   t->line = line;
+  t->ram_bytes = setup->ram_bytes;
   t->places = bytes / line;
   t->code.line_in = calloc(t->places, sizeof(uint64_t));
   t->data.line_in = calloc(t->places, sizeof(uint64_t));
@@ -43,13 +45,29 @@ static void destroy(void *tool) {
   free(t);
 }
 
+/* Only memory is cached: not the hole of a PC below 1 MiB, nor devices behind the memory. */
+static int cached(const struct tool *t, uint64_t physical) {
+  return (physical < 0xa0000 || physical >= 0x100000) && (t->ram_bytes == 0 || physical < t->ram_bytes);
+}
+
 static void touch(const struct tool *t, struct cache *c, uint64_t physical, uint64_t bytes) {
   ++c->references;
   for (uint64_t l = physical / t->line; l <= (physical + bytes - 1) / t->line; ++l) {
-    if (c->line_in[l % t->places] == l + 1) continue;
+    if (c->line_in[l % t->places] == l + 1 || !cached(t, l * t->line)) continue;
     c->line_in[l % t->places] = l + 1;
     ++c->fills;
   }
+}
+
+/* Somebody else wrote there: what the cache holds is old. */
+static void drop(const struct tool *t, struct cache *c, uint64_t physical, uint64_t bytes) {
+  for (uint64_t l = physical / t->line; l <= (physical + bytes - 1) / t->line; ++l)
+    if (c->line_in[l % t->places] == l + 1) c->line_in[l % t->places] = 0;
+}
+
+static void data(struct tool *t, const citcat_reference *a, uint64_t physical) {
+  if (a->write) drop(t, &t->code, physical, a->bytes);
+  touch(t, &t->data, physical, a->bytes);
 }
 
 static void fetch(struct tool *t, const citcat_instruction *i) {
@@ -67,8 +85,7 @@ static void run(void *tool, void *mine, const citcat_execution *e) {
     for (uint32_t n = 0; n < e->iterations; ++n) {
       for (r = 0; r < e->reference_count; ++r) {
         const citcat_reference *a = citcat_reference_at(e, r);
-        if (a->instruction == i && a->bytes != 0)
-          touch(t, &t->data, a->physical + (uint64_t)((int64_t)e->step * n), a->bytes);
+        if (a->instruction == i) data(t, a, a->physical + (uint64_t)((int64_t)e->step * n));
       }
     }
   }
@@ -79,18 +96,17 @@ static void accesses(void *tool, const citcat_accesses *all) {
   struct tool *t = tool;
   for (uint32_t i = 0; i < all->count; ++i) {
     const citcat_reference *a = citcat_access_at(all, i);
-    touch(t, a->code ? &t->code : &t->data, a->physical, a->bytes);
+    if (a->code) touch(t, &t->code, a->physical, a->bytes);
+    else data(t, a, a->physical);
   }
 }
 
-/* Other bus masters write to memory: what the caches hold of it is old. */
+/* Other bus masters. */
 static void event(void *tool, const citcat_tool_event *e) {
   struct tool *t = tool;
-  if (e->kind != CITCAT_TOOL_EXTERNAL_WRITE || e->bytes == 0) return;
-  for (uint64_t l = e->physical / t->line; l <= (e->physical + e->bytes - 1) / t->line; ++l) {
-    if (t->code.line_in[l % t->places] == l + 1) t->code.line_in[l % t->places] = 0;
-    if (t->data.line_in[l % t->places] == l + 1) t->data.line_in[l % t->places] = 0;
-  }
+  if (e->kind != CITCAT_TOOL_EXTERNAL_WRITE) return;
+  drop(t, &t->code, e->physical, e->bytes);
+  drop(t, &t->data, e->physical, e->bytes);
 }
 
 static void side(citcat_report *r, const char *key, const char *title, const struct cache *c) {

@@ -206,6 +206,7 @@ typedef struct citcat_tool_setup {
       known. */
   uint32_t begins;
   uint64_t from; /**< first instruction that is told */
+  uint64_t ram_bytes; /**< memory of the recorded machine; 0: not known */
   /** Value of the option `key` ("limit" of `mix.so:limit=10`); NULL where it was not given. Options
       that nobody asks for are refused. Valid during make(). */
   const char *(*option)(const struct citcat_tool_setup *, const char *key);

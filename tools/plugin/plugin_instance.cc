@@ -51,6 +51,7 @@ PluginInstance::PluginInstance(std::shared_ptr<const PluginLibrary> library, Too
   s.c.size = sizeof s.c;
   s.c.begins = setup.begins;
   s.c.from = setup.from;
+  s.c.ram_bytes = setup.ram_bytes;
   s.c.option = option;
   s.c.fail = fail;
   s.options = &options;

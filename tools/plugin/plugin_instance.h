@@ -18,6 +18,7 @@ namespace citcat::tools {
 struct PluginSetup {
   std::uint64_t from = 0;  ///< first instruction that is told
   bool begins = true;      ///< nothing was told before
+  std::uint64_t ram_bytes = 0;  ///< 0: not known
 };
 
 class PluginInstance {

@@ -17,7 +17,7 @@ const ToolRow* find_plugin_tool(const std::string& name);
 namespace {
 
 std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
-  const PluginSetup mine{setup.from, setup.begins};
+  const PluginSetup mine{setup.from, setup.begins, setup.machine.ram_bytes};
   if (!setup.isolate) {
     return std::make_unique<PluginTool>(std::make_shared<const PluginLibrary>(options.tool()),
                                         options, mine);

@@ -218,11 +218,12 @@ void serve(Connection& connection, const std::vector<std::string>& arguments) {
   if (arguments.size() == 2 && arguments[0] == kDescribe) {
     return describe(connection, PluginLibrary(arguments[1]));
   }
-  if (arguments.size() != 4 || arguments[0] != kRun) throw UsageError("not for people");
+  if (arguments.size() != 5 || arguments[0] != kRun) throw UsageError("not for people");
   const ToolOptions options = ToolOptions::parse(arguments[1]);
   PluginSetup setup;
   setup.from = std::stoull(arguments[2]);
   setup.begins = arguments[3] == "1";
+  setup.ram_bytes = std::stoull(arguments[4]);
   const auto library = std::make_shared<const PluginLibrary>(options.tool());
   Server server(connection, library, options, setup);
   describe(connection, *library);
@@ -232,7 +233,8 @@ void serve(Connection& connection, const std::vector<std::string>& arguments) {
 }  // namespace
 
 std::vector<std::string> plugin_arguments(const ToolOptions& options, const PluginSetup& setup) {
-  return {kRun, options.text(), std::to_string(setup.from), setup.begins ? "1" : "0"};
+  return {kRun, options.text(), std::to_string(setup.from), setup.begins ? "1" : "0",
+          std::to_string(setup.ram_bytes)};
 }
 
 std::vector<std::string> plugin_arguments(const std::string& path) { return {kDescribe, path}; }
