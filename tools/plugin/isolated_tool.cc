@@ -5,14 +5,13 @@
 
 #include "formats/io/error.h"
 #include "tools/plugin/plugin_server.h"
+#include "tools/plugin/plugin_state.h"
 #include "tools/plugin/report_codec.h"
 
 namespace citcat::tools {
 
 namespace {
 
-constexpr std::uint64_t kLargestState = std::uint64_t{1} << 32;
-constexpr std::uint64_t kLongestFailure = 1 << 16;
 /// Of a state that is told in pieces, each well within a segment.
 constexpr std::size_t kStatePiece = kSegmentBytes / 4;
 
@@ -134,20 +133,16 @@ void IsolatedTool::follow(Tool&& later) {
 }
 
 void IsolatedTool::save(ByteWriter& out) const {
-  std::vector<std::uint8_t> state;
-  attempt([&] { state = process_->ask(PluginMessage::save, PluginAnswer::state); });
-  out.string(failure_);
-  out.varint(state.size());
-  out.bytes(state);
+  PluginState state;
+  attempt([&] { state.bytes = process_->ask(PluginMessage::save, PluginAnswer::state); });
+  state.failure = failure_;
+  state.write(out);
 }
 
 void IsolatedTool::load(ByteReader& in) {
-  const std::string failure = in.string("failure of a tool", kLongestFailure);
-  const std::size_t size =
-      in.count("state of a tool", std::min<std::uint64_t>(kLargestState, in.remaining()));
-  const auto state = in.bytes(size, "state of a tool");
-  if (failure_.empty()) failure_ = failure;
-  send_state(state, PluginMessage::load);
+  const PluginState state = PluginState::read(in);
+  if (failure_.empty()) failure_ = state.failure;
+  send_state(state.bytes, PluginMessage::load);
 }
 
 void IsolatedTool::report(Report& report) const {

@@ -1,16 +1,9 @@
 #include "tools/plugin/plugin_tool.h"
 
-#include <algorithm>
-
 #include "formats/io/error.h"
+#include "tools/plugin/plugin_state.h"
 
 namespace citcat::tools {
-
-namespace {
-
-constexpr std::uint64_t kLargestState = std::uint64_t{1} << 32;
-
-}  // namespace
 
 PluginTool::PluginTool(std::shared_ptr<const PluginLibrary> library, ToolOptions& options,
                        const PluginSetup& setup)
@@ -56,27 +49,31 @@ std::unique_ptr<Tool> PluginTool::part() const {
 }
 
 void PluginTool::follow(Tool&& later) {
-  instance_.follow(static_cast<PluginTool&>(later).instance_);
+  auto& other = static_cast<PluginTool&>(later);
+  if (failure_.empty()) failure_ = other.failure_;
+  if (failure_.empty()) instance_.follow(other.instance_);
 }
 
 void PluginTool::save(ByteWriter& out) const {
-  const auto state = instance_.save();
-  out.varint(state.size());
-  out.bytes(state);
+  PluginState state;
+  state.failure = failure_;
+  if (failure_.empty()) state.bytes = instance_.save();
+  state.write(out);
 }
 
 void PluginTool::load(ByteReader& in) {
-  const std::size_t size = in.count("state of a tool", std::min<std::uint64_t>(kLargestState, in.remaining()));
-  instance_.load(in.bytes(size, "state of a tool"));
+  const PluginState state = PluginState::read(in);
+  failure_ = state.failure;
+  if (failure_.empty()) instance_.load(state.bytes);
 }
 
 void PluginTool::report(Report& report) const {
   try {
-    report = instance_.report();
+    if (failure_.empty()) report = instance_.report();
   } catch (const Error& e) {
     failure_ = e.what();
-    report.value("error", "Error", failure_);
   }
+  if (!failure_.empty()) report.value("error", "Error", failure_);
 }
 
 }  // namespace citcat::tools
