@@ -1,11 +1,11 @@
 // The C functions of citcat_machine.h on a ReplayTimeline.
 #include "api/citcat_machine.h"
 
-#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "api/current_error.h"
 #include "events/archive/recording_file.h"
 #include "formats/io/error.h"
 #include "replay/infer/event_placer.h"
@@ -26,20 +26,11 @@ struct citcat_machine {
 
 namespace {
 
+using citcat::current_error;
+
 thread_local std::string open_error;
 
 constexpr const char* kNoMachine = "no machine was given";
-
-/// What is being handled, in words.
-std::string current_error() {
-  try {
-    throw;
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "unknown error";
-  }
-}
 
 /// Does what `act` says and returns its answer; what it throws becomes the machine's error, and -1.
 template <class Act>

@@ -8,9 +8,12 @@
     machine.seek(1_000_000)
     print(hex(machine["eax"]), machine.memory(0x9fc00, 16))
 
+    for batch in citcat.references("boot.citcat"):
+        print(len(batch.address), batch.level.max())
+
     citcat.analyze("boot.citcat", "count", "bpred:entries=1024")["tools"]["count"]["instructions"]
 
-It stands on the C library (citcat.h, citcat_machine.h) and needs nothing but Python; where numpy is
+It stands on the C library (citcat.h, citcat_machine.h, citcat_references.h) and needs nothing but Python; where numpy is
 installed, batches come as its arrays. analyze() runs the program.
 """
 
@@ -21,7 +24,7 @@ import os
 import subprocess
 from collections import namedtuple
 
-__all__ = ["Error", "Trace", "Machine", "Record", "analyze", "version"]
+__all__ = ["Error", "Trace", "Machine", "Record", "Batch", "references", "KINDS", "analyze", "table", "version"]
 
 try:
     import numpy
@@ -93,6 +96,23 @@ _m_memory = _declare("citcat_machine_memory", ctypes.c_int64, _P, ctypes.c_uint6
 _m_translate = _declare("citcat_machine_translate", ctypes.c_int, _P, ctypes.c_uint64,
                         ctypes.POINTER(ctypes.c_uint64))
 _m_error = _declare("citcat_machine_error", ctypes.c_char_p, _P)
+
+_COLUMN_ORDER = ("instruction", "address", "physical", "process", "size", "kind", "level")
+_COLUMN_TYPES = (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint16,
+                 ctypes.c_uint8, ctypes.c_uint8)
+
+
+class _Columns(ctypes.Structure):
+    """citcat_columns"""
+
+    _fields_ = [("structure_size", ctypes.c_size_t)] + [(name, ctypes.c_void_p) for name in _COLUMN_ORDER]
+
+
+_r_open = _declare("citcat_references_open", _P, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint64,
+                   ctypes.c_uint64)
+_r_read = _declare("citcat_references_read", ctypes.c_size_t, _P, ctypes.c_void_p, ctypes.c_size_t)
+_r_close = _declare("citcat_references_close", None, _P)
+_r_error = _declare("citcat_references_error", ctypes.c_char_p, _P)
 
 _PROCESSES, _UNCHECKED, _EVENTS = 1, 2, 4
 _KINDS = ("instruction", "process", "translation", "event")
@@ -243,6 +263,46 @@ class Machine:
         physical = ctypes.c_uint64()
         found = self._answer(_m_translate(self._machine, linear, ctypes.byref(physical)))
         return physical.value if found else None
+
+
+Batch = namedtuple("Batch", "instruction address physical size kind process level")
+Batch.__doc__ = """Columns of references: instructions completed before, linear and physical address, bytes,
+number of the kind in KINDS, CR3 of the process, privilege level."""
+
+KINDS = ("fetch", "read", "write", "walk read", "walk write", "system read", "system write")
+
+
+def references(path, from_=0, to=None, size=100_000, check=True):
+    """What instructions [from_, to) fetched, read and wrote, in program order: Batch after Batch of up to
+    `size` rows. Columns are numpy arrays; without numpy arrays of ctypes. Each is the caller's own."""
+    run = _r_open(_path(path), 0 if check else _UNCHECKED, from_, 2**64 - 1 if to is None else to)
+    if not run:
+        raise Error(_r_error(None).decode())
+    try:
+        while True:
+            arrays = [(kind * size)() for kind in _COLUMN_TYPES]
+            columns = _Columns(ctypes.sizeof(_Columns), *(ctypes.cast(a, ctypes.c_void_p) for a in arrays))
+            count = _r_read(run, ctypes.byref(columns), size)
+            if count == 0:
+                error = _r_error(run)
+                if error:
+                    raise Error(error.decode())
+                return
+            batch = dict(zip(_COLUMN_ORDER, arrays))
+            yield Batch(**{k: numpy.ctypeslib.as_array(a)[:count] if numpy else a[:count]
+                           for k, a in batch.items()})
+    finally:
+        _r_close(run)
+
+
+def table(rows):
+    """A table of a tool's results as columns: {"mnemonic": [...], "count": [...]}; those of numbers are
+    numpy arrays where numpy is installed."""
+    columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else ())}
+    if numpy is None:
+        return columns
+    return {key: values if any(isinstance(v, str) for v in values) else numpy.array(values)
+            for key, values in columns.items()}
 
 
 def analyze(recording, *tools, **options):

@@ -51,11 +51,12 @@ Analysis::Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::v
   if (requests.empty()) throw UsageError("expected --tool NAME; see --list-tools");
   for (ToolOptions& options : requests) {
     Request request;
-    request.row = find_tool(options.tool());
-    if (request.row == nullptr) {
+    const ToolRow* const row = find_tool(options.tool());
+    if (row == nullptr) {
       throw UsageError("--tool: no such tool: " + options.tool() + "; see --list-tools");
     }
-    request.prototype = request.row->make(options, setup_);
+    request.prototype = row->make(options, setup_);
+    request.merges = row->merging == ToolRow::Merging::exact && request.prototype->merges();
     options.finish();
     request.name = request.prototype->name();
     if (request.name.empty()) request.name = options.tool();
@@ -74,6 +75,13 @@ Analysis::Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::v
     }
   }
   if (by_.empty()) group({});
+}
+
+Analysis::Analysis(std::unique_ptr<Tool> tool) {
+  Request& request = requests_.emplace_back();
+  request.name = request.key = tool->name();
+  request.prototype = std::move(tool);
+  group({});
 }
 
 Wants Analysis::wants() const {
@@ -103,9 +111,7 @@ std::vector<Wants> Analysis::wants_of_each() const {
 std::vector<std::string> Analysis::serial_tools() const {
   std::vector<std::string> names;
   for (const Request& r : requests_) {
-    if (r.row->merging == ToolRow::Merging::serial || !r.prototype->merges()) {
-      names.push_back(r.key);
-    }
+    if (!r.merges) names.push_back(r.key);
   }
   return names;
 }

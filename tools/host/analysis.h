@@ -29,6 +29,8 @@ class Analysis {
  public:
   /// Throws UsageError for a tool or an option that there is not.
   Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::vector<Split> by);
+  /// Of one tool that is in no list, and needs the whole run in one go; what is told goes to a part() of it.
+  explicit Analysis(std::unique_ptr<Tool> tool);
 
   const std::vector<Split>& by() const { return by_; }
   Wants wants() const;
@@ -64,7 +66,7 @@ class Analysis {
  private:
   struct Request {
     ToolOptions options;
-    const ToolRow* row;
+    bool merges = false;  ///< what it has found in parts of a run is put together
     std::string name;
     std::string key;  ///< in reports: its name; as on the command line where that is there twice
     std::unique_ptr<Tool> prototype;
