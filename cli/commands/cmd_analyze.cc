@@ -14,7 +14,7 @@
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
 #include "cli/idtrace/idtrace_count.h"
-#include "cli/isolation_arguments.h"
+#include "cli/commands/isolation_arguments.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/shard.h"

@@ -13,7 +13,7 @@
 #include "cli/command.h"
 #include "cli/command_description.h"
 #include "cli/interrupt.h"
-#include "cli/isolation_arguments.h"
+#include "cli/commands/isolation_arguments.h"
 #include "cli/shard.h"
 #include "cli/staged_output.h"
 #include "formats/io/error.h"

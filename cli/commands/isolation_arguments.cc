@@ -1,4 +1,4 @@
-#include "cli/isolation_arguments.h"
+#include "cli/commands/isolation_arguments.h"
 
 namespace citcat {
 
