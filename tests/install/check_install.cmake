@@ -83,8 +83,11 @@ message(STATUS "by find_package: ${output}")
 # A .pc file finds the prefix from where it is; what it names must be there.
 function(check_flags)
   foreach(flag IN LISTS flags)
-    if(flag MATCHES "^-[IL](/.*)$" AND NOT IS_DIRECTORY ${CMAKE_MATCH_1})
-      message(FATAL_ERROR "${flag}: there is no such folder")
+    # What matched is known behind the condition.
+    if(flag MATCHES "^-[IL](/.*)$")
+      if(NOT IS_DIRECTORY "${CMAKE_MATCH_1}")
+        message(FATAL_ERROR "${flag}: there is no such folder")
+      endif()
     endif()
   endforeach()
 endfunction()
