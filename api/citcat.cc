@@ -1,14 +1,11 @@
 #include "api/citcat.h"
 
 #include <algorithm>
-#include <exception>
 #include <memory>
-#include <new>
 #include <string>
 
+#include "api/current_error.h"
 #include "replay/trace/trace_reader.h"
-
-// No exception may leave a function that C calls: each becomes text.
 
 struct citcat_trace {
   explicit citcat_trace(citcat::TraceReader opened) : reader(std::move(opened)) {}
@@ -19,23 +16,12 @@ struct citcat_trace {
 
 namespace {
 
+using citcat::current_error;
+
 static_assert(CITCAT_EXCEPTION == static_cast<int>(citcat::KtNote::Kind::exception) &&
               CITCAT_EXTERNAL_WRITE == static_cast<int>(citcat::KtNote::Kind::external_write));
 
 thread_local std::string open_error;
-
-/// What is being handled, in words.
-std::string current_error() {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return "out of memory";
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "unknown error";
-  }
-}
 
 /// What was asked for needs a trace: an error of this thread, as there is no trace to keep it.
 int no_trace() {

@@ -20,6 +20,7 @@
 #include "formats/io/mapped_file.h"
 #include "formats/io/memory_limit.h"
 #include "formats/io/temporary.h"
+#include "tools/plugin/plugin_server.h"
 
 namespace citcat {
 namespace {
@@ -94,6 +95,8 @@ int main(int argc, char** argv) {
   citcat::fill_standard_descriptors();
   citcat::MappedFile::allow();
   citcat::keep_large_tables_apart();
+  // Before anything of the program's own: what runs then is somebody else's tool.
+  if (const auto status = citcat::tools::serve_plugin(argc, argv)) return *status;
   citcat::install_interrupt_handler();
   try {
     return static_cast<int>(citcat::run_and_report(argc, argv));

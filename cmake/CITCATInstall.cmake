@@ -111,7 +111,9 @@ file(RELATIVE_PATH pc_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
 configure_file(${CMAKE_CURRENT_LIST_DIR}/citcat.pc.in ${CMAKE_BINARY_DIR}/citcat.pc @ONLY)
 configure_file(api/citcat-c.pc.in ${CMAKE_BINARY_DIR}/citcat-c.pc @ONLY)
+configure_file(api/citcat-tool.pc.in ${CMAKE_BINARY_DIR}/citcat-tool.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/citcat.pc ${CMAKE_BINARY_DIR}/citcat-c.pc
+  ${CMAKE_BINARY_DIR}/citcat-tool.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # ---- Building and removing what is installed ----------------------------------------------------

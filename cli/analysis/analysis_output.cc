@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
+#include <vector>
+
 #include "cli/divergence_report.h"
 #include "formats/io/error.h"
 #include "tools/host/report_renderers.h"
 #include "tools/host/tool_list.h"
+#include "tools/plugin/plugin_row.h"
 
 namespace citcat {
 
@@ -60,29 +64,43 @@ void list_tools(bool json, const Console& console) {
   }
 }
 
-void describe_tool(const std::string& name, const Console& console) {
+namespace {
+
+void describe(const std::string& name, const std::string& summary, const std::string& options,
+              bool merges, const std::string& example, const Console& console) {
+  console.print(fmt::format("{}: {}\n", name, summary));
+  if (!options.empty()) {
+    console.print("\nOptions\n");
+    std::istringstream lines(options);
+    for (std::string line; std::getline(lines, line);) console.print("  " + line + "\n");
+  }
+  console.print(fmt::format("\n{}\n\nExample\n  {}\n",
+                            merges ? "Parts of a run are put together exactly (--jobs, --shard)."
+                                   : "The run is told as a whole: --jobs has no effect on it.",
+                            example));
+}
+
+}  // namespace
+
+void describe_tool(const std::string& name, std::optional<std::chrono::milliseconds> isolate,
+                   const Console& console) {
+  if (tools::names_plugin(name)) {
+    const tools::PluginDescription d = tools::describe_plugin(name, isolate);
+    return describe(d.name, d.summary, d.options, d.merges,
+                    "citcat analyze boot.citcat --tool " + name, console);
+  }
   const tools::ToolRow* const tool = tools::find_tool(name);
   if (tool == nullptr) {
     throw UsageError("--tool: no such tool: " + name + "; see --list-tools");
   }
-  console.print(fmt::format("{}: {}\n", tool->name, tool->summary));
-  if (*tool->options != '\0') {
-    console.print("\nOptions\n");
-    std::string line;
-    for (const char* c = tool->options; *c != '\0'; ++c) {
-      if (*c != '\n') {
-        line += *c;
-        continue;
-      }
-      console.print("  " + line + "\n");
-      line.clear();
-    }
-  }
-  console.print(fmt::format("\n{}\n\nExample\n  {}\n",
-                            tool->merging == tools::ToolRow::Merging::exact
-                                ? "Parts of a run are put together exactly (--jobs, --shard)."
-                                : "The run is told as a whole: --jobs has no effect on it.",
-                            tool->example));
+  describe(tool->name, tool->summary, tool->options,
+           tool->merging == tools::ToolRow::Merging::exact, tool->example, console);
+}
+
+bool told_of_failures(const tools::Analysis& analysis, const Console& console) {
+  const std::vector<std::string> failures = analysis.failures();
+  for (const std::string& failure : failures) console.error(failure);
+  return !failures.empty();
 }
 
 }  // namespace citcat

@@ -1,7 +1,9 @@
 #pragma once
 // What an analysis found, as the commands print it.
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/console.h"
@@ -18,7 +20,10 @@ void print_analysis(const tools::Analysis& analysis, std::uint64_t from, std::ui
 
 /// --list-tools: names and summaries; as JSON an array.
 void list_tools(bool json, const Console& console);
-/// --tool NAME:help. Throws UsageError where there is no such tool.
-void describe_tool(const std::string& name, const Console& console);
+/// --tool NAME:help. `isolate`: as Setup::isolate. Throws UsageError where there is no such tool.
+void describe_tool(const std::string& name, std::optional<std::chrono::milliseconds> isolate,
+                   const Console& console);
+/// Says which tools have not done what they were to do (Analysis::failures()). True where there are any.
+bool told_of_failures(const tools::Analysis& analysis, const Console& console);
 
 }  // namespace citcat

@@ -58,8 +58,10 @@ Setup setup_of(const RecordingFile& file, const AnalysisPlan& plan, const NameSo
 std::unique_ptr<Analysis> make_analysis(const AnalysisPlan& plan, const Setup& setup) {
   std::vector<tools::ToolOptions> requests;
   for (const std::string& tool : plan.tools) requests.push_back(tools::ToolOptions::parse(tool));
+  Setup mine = setup;
+  mine.isolate = plan.isolate;
   return std::make_unique<Analysis>(
-      std::move(requests), setup,
+      std::move(requests), mine,
       plan.by.empty() ? std::vector<tools::Split>{} : tools::parse_splits(plan.by));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // A replay whose tools are told of it, in one process or several.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +26,8 @@ struct AnalysisPlan {
   std::string window;                ///< empty: one, of it all
   std::vector<std::string> symbols;  ///< files of names, besides those of the recording
   std::string output;                ///< Setup::output
+  /// Setup::isolate
+  std::optional<std::chrono::milliseconds> isolate;
   ReplayRange range;
   bool check = true;
   ComparisonPolicy policy;

@@ -15,6 +15,7 @@
 #include "cli/divergence_report.h"
 #include "cli/engine_argument.h"
 #include "cli/idtrace/idtrace_count.h"
+#include "cli/commands/isolation_arguments.h"
 #include "cli/placed_recording.h"
 #include "cli/range_arguments.h"
 #include "cli/shard.h"
@@ -34,6 +35,7 @@ struct AnalyzeArguments {
   AnalysisPlan plan;
   ScopeArguments scope;
   RangeArguments positions;
+  IsolationArguments isolation;
   std::string shard, output;
   int jobs = 1;
   bool unchecked = false, from_start = false, list = false, json = false, csv = false;
@@ -55,7 +57,8 @@ bool describe_instead(const AnalyzeArguments& arguments, const Console& console)
   bool described = false;
   for (const std::string& tool : arguments.tools) {
     if (!tool.ends_with(kHelp)) continue;
-    describe_tool(tool.substr(0, tool.size() - kHelp.size()), console);
+    describe_tool(tool.substr(0, tool.size() - kHelp.size()), arguments.isolation.limit(),
+                  console);
     described = true;
   }
   return described;
@@ -103,7 +106,7 @@ ExitCode run_share(const AnalyzeArguments& arguments, const RecordingFile& file,
   result.analysis->save(state);
   part.state = state.take();
   tools::write_analysis_part(shard_path(arguments.output, shard), part);
-  return ExitCode::ok;
+  return told_of_failures(*result.analysis, console) ? ExitCode::system : ExitCode::ok;
 }
 
 ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
@@ -119,6 +122,7 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
   AnalysisPlan& plan = arguments.plan;
   plan.tools = arguments.tools;
   arguments.scope.apply_to(plan);
+  plan.isolate = arguments.isolation.limit();
   plan.range = arguments.positions.instructions();
   plan.check = !arguments.unchecked;
   plan.use_checkpoints = !arguments.from_start;
@@ -145,6 +149,7 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
         "the replay is not the one that was verified: it went another way before instruction {}",
         *result.differs_before));
   }
+  if (result.analysis && told_of_failures(*result.analysis, console)) return ExitCode::system;
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
@@ -169,7 +174,9 @@ CommandRun define_analyze(CLI::App& app) {
   auto arguments = std::make_shared<AnalyzeArguments>();
   app.add_option("RECORDING", arguments->recording, "Recording to ask");
   app.add_option("--tool", arguments->tools,
-                 "NAME or NAME:key=value,...; may be repeated. NAME:help explains one");
+                 "NAME or NAME:key=value,...; a shared object's file name is a NAME too; may be "
+                 "repeated. NAME:help explains one");
+  arguments->isolation.define(app);
   app.add_flag("--list-tools", arguments->list, "Instead: list the tools");
   define_common(app, *arguments);
   return [arguments](const Console& console) { return run_analyze(*arguments, console); };
@@ -213,6 +220,7 @@ extern const Command kAnalyzeCommand{
     "analyze", "Ask the run: count, predict, model caches, any number of tools in one pass",
     "citcat analyze boot.citcat --tool count --tool bpred:entries=1024 --tool cache:model=i486\n"
     "citcat analyze boot.citcat --tool count --where 'level=3 & !interrupt' --by process --json\n"
+    "citcat analyze boot.citcat --isolate --tool ./mine.so:limit=10 --tool count\n"
     "citcat analyze --list-tools",
     define_analyze};
 

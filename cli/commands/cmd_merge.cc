@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/command_description.h"
 #include "cli/interrupt.h"
+#include "cli/commands/isolation_arguments.h"
 #include "cli/shard.h"
 #include "cli/staged_output.h"
 #include "formats/io/error.h"
@@ -20,6 +21,8 @@
 #include "formats/kt/kt_note_reader.h"
 #include "formats/kt/trace_sink.h"
 #include "tools/host/analysis_part.h"
+#include "tools/host/tool_options.h"
+#include "tools/plugin/plugin_library.h"
 
 namespace citcat {
 namespace {
@@ -28,6 +31,8 @@ struct MergeArguments {
   std::vector<std::string> shards;
   std::string output;
   bool json = false, csv = false;
+  bool plugins = false;
+  IsolationArguments isolation;
 };
 
 struct Share {
@@ -156,6 +161,17 @@ std::vector<tools::AnalysisPart> ordered_parts(const std::vector<std::string>& p
   return parts;
 }
 
+/// Reading a share must not run whatever code it names: a shared object is loaded only where that was asked
+/// for.
+void require_leave(const std::vector<std::string>& tools, bool plugins) {
+  for (const std::string& tool : tools) {
+    const std::string name = tools::ToolOptions::parse(tool).tool();
+    if (plugins || !tools::names_plugin(name)) continue;
+    throw UsageError("the shares are of a tool in a shared object, " + name +
+                     ": --plugins lets it be loaded");
+  }
+}
+
 ExitCode merge_analysis(const MergeArguments& arguments, const Console& console) {
   if (!arguments.output.empty()) {
     throw UsageError("-o: not with shares of an analysis: results go to the standard output");
@@ -166,6 +182,8 @@ ExitCode merge_analysis(const MergeArguments& arguments, const Console& console)
   plan.tools = parts.front().tools;
   plan.where = parts.front().where;
   plan.by = parts.front().by;
+  plan.isolate = arguments.isolation.limit();
+  require_leave(plan.tools, arguments.plugins);
   tools::Setup setup;
   setup.machine = parts.front().machine;
   setup.from = parts.front().whole_from;
@@ -190,7 +208,7 @@ ExitCode merge_analysis(const MergeArguments& arguments, const Console& console)
                  : arguments.csv ? AnalysisFormat::csv
                                  : AnalysisFormat::text,
                  console);
-  return ExitCode::ok;
+  return told_of_failures(*whole, console) ? ExitCode::system : ExitCode::ok;
 }
 
 ExitCode run_merge(const MergeArguments& arguments, const Console& console) {
@@ -226,6 +244,9 @@ CommandRun define_merge(CLI::App& app) {
       ->type_name(kFileType);
   app.add_flag("--json", arguments->json, "Print one line of JSON");
   app.add_flag("--csv", arguments->csv, "Of an analysis: tables of comma-separated values");
+  app.add_flag("--plugins", arguments->plugins,
+               "Of an analysis: load the shared objects that the shares name as tools");
+  arguments->isolation.define(app);
   return [arguments](const Console& console) { return run_merge(*arguments, console); };
 }
 

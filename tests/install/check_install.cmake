@@ -83,8 +83,9 @@ message(STATUS "by find_package: ${output}")
 # A .pc file finds the prefix from where it is; what it names must be there.
 function(check_flags)
   foreach(flag IN LISTS flags)
+    # What matched is known behind the condition.
     if(flag MATCHES "^-[IL](/.*)$")
-      if(NOT IS_DIRECTORY ${CMAKE_MATCH_1})
+      if(NOT IS_DIRECTORY "${CMAKE_MATCH_1}")
         message(FATAL_ERROR "${flag}: there is no such folder")
       endif()
     endif()
@@ -126,6 +127,24 @@ execute_process(COMMAND ${work}/cache_simulator ${work}/absent.citcat 8192 4 16
 if(result EQUAL 0 OR NOT message MATCHES "absent.citcat: cannot open")
   message(FATAL_ERROR "a file that is not there gave status ${result} and \"${message}\"")
 endif()
+
+# Tools of one's own: the examples, as somebody would build them.
+run(pkg-config --cflags citcat-tool)
+string(STRIP "${output}" flags)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+check_flags()
+foreach(tool mix:mix cache:direct_mapped last_write:last_write)
+  string(REGEX REPLACE ":.*" "" tool_file ${tool})
+  string(REGEX REPLACE ".*:" "" name ${tool})
+  file(GLOB_RECURSE example ${prefix}/*/tool_${tool_file}.c)
+  run(${cc} -std=c99 -Wall -Wextra -Werror -shared -fPIC ${flags} ${example} -o ${work}/${tool_file}.so)
+  set(options "")
+  if(tool_file STREQUAL last_write)
+    set(options ":address=0x400")
+  endif()
+  run(${prefix}/bin/citcat analyze ${work}/r.citcat --tool ${work}/${tool_file}.so${options} --isolate --json)
+  string(JSON found GET "${output}" tools ${name})
+endforeach()
 
 # The writer of the native form: the example, a whole monitor, as somebody would build it.
 file(GLOB_RECURSE example ${prefix}/*/example.c)

@@ -51,18 +51,21 @@ Analysis::Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::v
   if (requests.empty()) throw UsageError("expected --tool NAME; see --list-tools");
   for (ToolOptions& options : requests) {
     Request request;
-    request.row = find_tool(options.tool());
-    if (request.row == nullptr) {
+    const ToolRow* const row = find_tool(options.tool());
+    if (row == nullptr) {
       throw UsageError("--tool: no such tool: " + options.tool() + "; see --list-tools");
     }
-    request.prototype = request.row->make(options, setup_);
+    request.prototype = row->make(options, setup_);
+    request.merges = row->merging == ToolRow::Merging::exact && request.prototype->merges();
     options.finish();
-    request.key = options.tool();
+    request.name = request.prototype->name();
+    if (request.name.empty()) request.name = options.tool();
+    request.key = request.name;
     request.options = std::move(options);
     requests_.push_back(std::move(request));
   }
   for (Request& r : requests_) {
-    const auto same = [&](const Request& o) { return o.options.tool() == r.options.tool(); };
+    const auto same = [&](const Request& o) { return o.name == r.name; };
     if (std::count_if(requests_.begin(), requests_.end(), same) > 1) r.key = r.options.text();
   }
   for (const Request& r : requests_) {
@@ -72,6 +75,13 @@ Analysis::Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::v
     }
   }
   if (by_.empty()) group({});
+}
+
+Analysis::Analysis(std::unique_ptr<Tool> tool) {
+  Request& request = requests_.emplace_back();
+  request.name = request.key = tool->name();
+  request.prototype = std::move(tool);
+  group({});
 }
 
 Wants Analysis::wants() const {
@@ -101,9 +111,7 @@ std::vector<Wants> Analysis::wants_of_each() const {
 std::vector<std::string> Analysis::serial_tools() const {
   std::vector<std::string> names;
   for (const Request& r : requests_) {
-    if (r.row->merging == ToolRow::Merging::serial || !r.prototype->merges()) {
-      names.push_back(r.key);
-    }
+    if (!r.merges) names.push_back(r.key);
   }
   return names;
 }
@@ -211,6 +219,18 @@ void Analysis::report(Report& into) const {
     }
     report_tools(group, one.group("tools", "tools"));
   }
+}
+
+std::vector<std::string> Analysis::failures() const {
+  std::vector<std::string> all;
+  for (const auto& [labels, group] : groups_) {
+    for (const auto& tool : group.tools) {
+      std::string failure = tool->failure();
+      if (failure.empty()) continue;
+      if (std::find(all.begin(), all.end(), failure) == all.end()) all.push_back(std::move(failure));
+    }
+  }
+  return all;
 }
 
 const Tool* Analysis::only_tool() const {

@@ -29,6 +29,8 @@ class Analysis {
  public:
   /// Throws UsageError for a tool or an option that there is not.
   Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::vector<Split> by);
+  /// Of one tool that is in no list, and needs the whole run in one go; what is told goes to a part() of it.
+  explicit Analysis(std::unique_ptr<Tool> tool);
 
   const std::vector<Split>& by() const { return by_; }
   Wants wants() const;
@@ -55,14 +57,18 @@ class Analysis {
 
   /// Under `into`: a group "tools" with one of each tool, or with `by` a group for each "groups".
   void report(Report& into) const;
+  /// Of tools that have not done what they were to do (Tool::failure()), each once; to be asked behind
+  /// report() or save().
+  std::vector<std::string> failures() const;
   /// Of the only tool of the only group; null where there are more.
   const Tool* only_tool() const;
 
  private:
   struct Request {
     ToolOptions options;
-    const ToolRow* row;
-    std::string key;  ///< in reports: the tool's name, with its options where it is there twice
+    bool merges = false;  ///< what it has found in parts of a run is put together
+    std::string name;
+    std::string key;  ///< in reports: its name; as on the command line where that is there twice
     std::unique_ptr<Tool> prototype;
   };
   void report_tools(const Group& group, Report& into) const;

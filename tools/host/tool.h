@@ -6,6 +6,7 @@
 // the scope and the windows of the command leave, and of one group where tables are split (`--by`):
 // the host makes a tool for each.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -211,12 +212,16 @@ struct Setup {
   /// Outlives the tool; null as `recording` is.
   const NameSource* names = nullptr;
   std::string output;  ///< where a tool whose result is a file puts it
+  /// Tools of shared objects run in processes of their own, which may take so long to answer.
+  std::optional<std::chrono::milliseconds> isolate;
 };
 
 class Tool {
  public:
   virtual ~Tool() = default;
   virtual Wants wants() const = 0;
+  /// Key of its results where that is not the name on the command line; else empty.
+  virtual std::string name() const { return {}; }
 
   /// How the processor it models fills its TLB; all tools of a run must agree. It then needs the
   /// run from the beginning.
@@ -253,6 +258,8 @@ class Tool {
   virtual void load(ByteReader&) = 0;
   /// Results. Called once, at the end.
   virtual void report(Report&) const = 0;
+  /// Why it has not done what it was to do, in one line; asked behind report(). Empty where it has.
+  virtual std::string failure() const { return {}; }
 };
 
 /// One tool of the list.

@@ -9,7 +9,7 @@ namespace citcat::tools {
 
 /// All tools, in the order of --list-tools.
 const std::vector<const ToolRow*>& tool_list();
-/// Null where there is none of that name.
+/// Null where there is none of that name. The name of a file has the row of all shared objects.
 const ToolRow* find_tool(const std::string& name);
 
 }  // namespace citcat::tools

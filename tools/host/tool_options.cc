@@ -122,6 +122,10 @@ bool ToolOptions::flag(const std::string& key) {
   return take(key) && one_of(key, "no", {"yes", "no"}) == "yes";
 }
 
+void ToolOptions::leave_to_other() {
+  for (const auto& [key, value] : values_) known_.insert(key);
+}
+
 void ToolOptions::finish() const {
   for (const auto& [key, value] : values_) {
     if (known_.contains(key)) continue;

@@ -32,6 +32,8 @@ class ToolOptions {
   /// Separated by "+".
   std::vector<std::string> list(const std::string& key);
   bool flag(const std::string& key);
+  /// All keys are read by somebody else, who refuses what must be refused.
+  void leave_to_other();
   /// Throws UsageError for keys that nobody asked for.
   void finish() const;
 

@@ -373,6 +373,7 @@ FastTier::Stretch FastTier::run_recorded(const KtRecords::Room& room, bool whole
   const Block* const block = find_block(eip_, policy);
   if (block == nullptr) return Stretch::left;
   if (block->count > may_run) return run_told(whole_blocks);
+  chain(policy);
   const std::int64_t beyond = s.left - may_run;
   s.left = may_run;
   s.area_limit = room.at + room.bytes;
@@ -386,6 +387,14 @@ FastTier::Stretch FastTier::run_recorded(const KtRecords::Room& room, bool whole
   return after_block(policy);
 }
 
+/// What runs next goes from block to block in `policy`. Ways of indirect branches that were found in
+/// another lead to blocks of that one.
+void FastTier::chain(Policy policy) {
+  if (chained_ == policy) return;
+  chained_ = policy;
+  for (auto& state : states_) state->jumps.fill(&fast::kNowhere);
+}
+
 /// Blocks that nobody is told of one by one, up to instruction `until` at most.
 FastTier::Stretch FastTier::run_chain(Policy policy, std::uint64_t until, bool whole_blocks) {
   State& s = *s_;
@@ -394,6 +403,7 @@ FastTier::Stretch FastTier::run_chain(Policy policy, std::uint64_t until, bool w
   const Block* const block = find_block(eip_, policy);
   if (block == nullptr) return Stretch::left;
   if (block->count > may_run) return run_told(whole_blocks);
+  chain(policy);
   const std::int64_t beyond = s.left - may_run;
   s.left = may_run;
   const bool counts =

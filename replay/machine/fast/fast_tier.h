@@ -64,6 +64,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void run_judged();
   Stretch run_stretch(bool whole_blocks);
   Stretch run_recorded(const KtRecords::Room& room, bool whole_blocks);
+  void chain(fast::Policy policy);
   Stretch run_chain(fast::Policy policy, std::uint64_t until, bool whole_blocks);
   Stretch run_told(bool whole_blocks);
   bool judge_block();
@@ -108,6 +109,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   fast::State* s_ = nullptr;                            ///< the one in use
   fast::CodeShape shape_;
   std::array<fast::CodeShape, 2> shapes_;  ///< of the blocks in State::jumps
+  std::optional<fast::Policy> chained_;    ///< of the blocks in State::jumps
   std::uint32_t epoch_ = 0, mask_epoch_ = 0;
   bool stale_ = true;
   std::uint32_t eip_ = 0;

@@ -1,0 +1,67 @@
+/* The machine of a recording at any moment of its run: registers and memory, forwards and backwards.
+   Link with `pkg-config --cflags --libs citcat-c`.
+
+     citcat_machine *machine = citcat_machine_open("boot.citcat", 0);
+     uint64_t eax;
+     if (machine && citcat_machine_seek(machine, 1000000, 0) == 0 &&
+         citcat_machine_register(machine, "eax", &eax) == 1) printf("%llx\n", (unsigned long long)eax);
+     citcat_machine_close(machine);
+
+   Different machines may be used in different threads, one machine in one thread at a time. A NULL
+   pointer where one is needed is an error, as any other. */
+#ifndef CITCAT_MACHINE_H
+#define CITCAT_MACHINE_H
+
+#include "citcat.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A recorded run in which one moves. */
+typedef struct citcat_machine citcat_machine;
+
+enum citcat_machine_flags {
+  CITCAT_MACHINE_CHECKED = 1 /**< compare with the evidence on the way, wherever one goes; slower */
+};
+
+/** Opens a recording, at its beginning or its first checkpoint. `flags` are of enum
+    citcat_machine_flags. NULL when that fails: citcat_machine_error(NULL) says why. */
+CITCAT_API citcat_machine* citcat_machine_open(const char* path, unsigned flags);
+/** Ends it. NULL is allowed. */
+CITCAT_API void citcat_machine_close(citcat_machine* machine);
+
+/** Goes to before an instruction, or an iteration of it. 0: there; 1: the run ends before, and the
+    machine is at its end; -1: an error, also where the replay leaves the evidence. */
+CITCAT_API int citcat_machine_seek(citcat_machine* machine, uint64_t instruction, uint32_t iteration);
+/** One instruction, or iteration of a REP, further. 1: done; 0: the run is at its end; -1: an error. */
+CITCAT_API int citcat_machine_step(citcat_machine* machine);
+/** The same backwards; 0 at the beginning. */
+CITCAT_API int citcat_machine_step_back(citcat_machine* machine);
+
+/** Instructions completed, and iterations of the REP in progress. */
+CITCAT_API uint64_t citcat_machine_instruction(const citcat_machine* machine);
+CITCAT_API uint32_t citcat_machine_iteration(const citcat_machine* machine);
+
+/** A register by its name in lower case: eax, eip, eflags, cs, cs.base, cr3, gdtr.base ... 1: it is in
+    `*value`; 0: nothing that was recorded tells it; -1: there is none of that name. */
+CITCAT_API int citcat_machine_register(citcat_machine* machine, const char* name, uint64_t* value);
+
+/** Memory from a physical address on. `known`, of the same size, gets 1 for each byte that the
+    recording or the run defines, else 0, and the byte is 0; it may be NULL. Returns how many are
+    known; -1 on an error. */
+CITCAT_API int64_t citcat_machine_memory(citcat_machine* machine, uint64_t physical, uint8_t* bytes,
+                                         uint8_t* known, size_t count);
+/** Where a linear address lies in memory, by the page tables of the moment, read as the system does.
+    1: in `*physical`; 0: nowhere; -1: an error. */
+CITCAT_API int citcat_machine_translate(citcat_machine* machine, uint64_t linear, uint64_t* physical);
+
+/** The last error of `machine`, or with NULL of the last citcat_machine_open() of this thread: one
+    line of text, valid until the next call. NULL when there was none. */
+CITCAT_API const char* citcat_machine_error(const citcat_machine* machine);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,23 @@
+#pragma once
+// No exception may leave a function that C calls: each becomes text.
+
+#include <exception>
+#include <new>
+#include <string>
+
+namespace citcat {
+
+/// What is being handled, in words. Within a handler only.
+inline std::string current_error() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "unknown error";
+  }
+}
+
+}  // namespace citcat

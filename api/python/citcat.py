@@ -1,0 +1,328 @@
+"""Recordings of whole machines from Python: traces, moments, references, results of tools.
+
+    import citcat
+    for record in citcat.Trace("boot.citcat"):
+        print(hex(record.address), record.bytes.hex())
+
+    machine = citcat.Machine("boot.citcat")
+    machine.seek(1_000_000)
+    print(hex(machine["eax"]), machine.memory(0x9fc00, 16))
+
+    for batch in citcat.references("boot.citcat"):
+        print(len(batch.address), batch.level.max())
+
+    citcat.analyze("boot.citcat", "count", "bpred:entries=1024")["tools"]["count"]["instructions"]
+
+It stands on the C library (citcat.h, citcat_machine.h, citcat_references.h) and needs nothing but Python; where numpy is
+installed, batches come as its arrays. analyze() runs the program.
+"""
+
+import ctypes
+import ctypes.util
+import json
+import os
+import subprocess
+from collections import namedtuple
+
+__all__ = ["Error", "Trace", "Machine", "Record", "Batch", "references", "KINDS", "analyze", "table", "version"]
+
+try:
+    import numpy
+except ImportError:  # only batches() differs
+    numpy = None
+
+
+class Error(Exception):
+    """What the library or the program says is wrong, in a line."""
+
+
+def _load():
+    """The library: $CITCAT_LIBRARY, else the one installed."""
+    name = os.environ.get("CITCAT_LIBRARY") or ctypes.util.find_library("citcat") or "libcitcat.so.0.1"
+    try:
+        return ctypes.CDLL(name)
+    except OSError as error:
+        raise Error(f"the C library of citcat: {error}") from None
+
+
+class _Record(ctypes.Structure):
+    """citcat_record"""
+
+    _fields_ = [
+        ("instruction", ctypes.c_uint64),
+        ("iteration", ctypes.c_uint32),
+        ("address", ctypes.c_uint32),
+        ("data", ctypes.c_uint32 * 2),
+        ("pid", ctypes.c_uint32),
+        ("page", ctypes.c_uint32),
+        ("frame", ctypes.c_uint32),
+        ("kind", ctypes.c_uint8),
+        ("length", ctypes.c_uint8),
+        ("data_count", ctypes.c_uint8),
+        ("bytes", ctypes.c_uint8 * 15),
+        ("bits", ctypes.c_uint8),
+        ("event", ctypes.c_uint8),
+    ]
+
+
+_lib = _load()
+
+
+def _declare(name, result, *arguments):
+    function = getattr(_lib, name)
+    function.restype = result
+    function.argtypes = arguments
+    return function
+
+
+_P = ctypes.c_void_p
+_version = _declare("citcat_version", ctypes.c_char_p)
+_open = _declare("citcat_open", _P, ctypes.c_char_p, ctypes.c_uint)
+_read = _declare("citcat_read", ctypes.c_size_t, _P, ctypes.POINTER(_Record), ctypes.c_size_t)
+_seek = _declare("citcat_seek_iteration", ctypes.c_int, _P, ctypes.c_uint64, ctypes.c_uint32)
+_close = _declare("citcat_close", None, _P)
+_error = _declare("citcat_error", ctypes.c_char_p, _P)
+_m_open = _declare("citcat_machine_open", _P, ctypes.c_char_p, ctypes.c_uint)
+_m_close = _declare("citcat_machine_close", None, _P)
+_m_seek = _declare("citcat_machine_seek", ctypes.c_int, _P, ctypes.c_uint64, ctypes.c_uint32)
+_m_step = _declare("citcat_machine_step", ctypes.c_int, _P)
+_m_back = _declare("citcat_machine_step_back", ctypes.c_int, _P)
+_m_instruction = _declare("citcat_machine_instruction", ctypes.c_uint64, _P)
+_m_iteration = _declare("citcat_machine_iteration", ctypes.c_uint32, _P)
+_m_register = _declare("citcat_machine_register", ctypes.c_int, _P, ctypes.c_char_p,
+                       ctypes.POINTER(ctypes.c_uint64))
+_m_memory = _declare("citcat_machine_memory", ctypes.c_int64, _P, ctypes.c_uint64, ctypes.c_void_p,
+                     ctypes.c_void_p, ctypes.c_size_t)
+_m_translate = _declare("citcat_machine_translate", ctypes.c_int, _P, ctypes.c_uint64,
+                        ctypes.POINTER(ctypes.c_uint64))
+_m_error = _declare("citcat_machine_error", ctypes.c_char_p, _P)
+
+_COLUMN_ORDER = ("instruction", "address", "physical", "process", "size", "kind", "level")
+_COLUMN_TYPES = (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint16,
+                 ctypes.c_uint8, ctypes.c_uint8)
+
+
+class _Columns(ctypes.Structure):
+    """citcat_columns"""
+
+    _fields_ = [("structure_size", ctypes.c_size_t)] + [(name, ctypes.c_void_p) for name in _COLUMN_ORDER]
+
+
+_r_open = _declare("citcat_references_open", _P, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint64,
+                   ctypes.c_uint64)
+_r_read = _declare("citcat_references_read", ctypes.c_size_t, _P, ctypes.c_void_p, ctypes.c_size_t)
+_r_close = _declare("citcat_references_close", None, _P)
+_r_error = _declare("citcat_references_error", ctypes.c_char_p, _P)
+
+_PROCESSES, _UNCHECKED, _EVENTS = 1, 2, 4
+_KINDS = ("instruction", "process", "translation", "event")
+
+Record = namedtuple("Record", "instruction iteration kind address bytes data pid page frame bits event")
+Record.__doc__ = """A record of a trace (citcat_record). `kind`: "instruction", "process", "translation" or
+"event"; `bytes` of the instruction; `data` the linear addresses that it used."""
+
+
+def version():
+    """Of the library: "0.1.0"."""
+    return _version().decode()
+
+
+def _path(path):
+    return os.fsencode(path)
+
+
+class Trace:
+    """The instructions of a recording or KT file, in order. Iterating gives Record after Record; a
+    replay that leaves the recording's evidence raises Error behind what was sure."""
+
+    def __init__(self, path, processes=False, events=False, check=True):
+        flags = (_PROCESSES if processes else 0) | (0 if check else _UNCHECKED) | (_EVENTS if events else 0)
+        self._trace = _open(_path(path), flags)
+        if not self._trace:
+            raise Error(_error(None).decode())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        self.close()
+
+    def close(self):
+        if getattr(self, "_trace", None):
+            _close(self._trace)
+            self._trace = None
+
+    def seek(self, instruction, iteration=0):
+        """The next record is that of the instruction."""
+        self._check_open()
+        if _seek(self._trace, instruction, iteration) != 0:
+            raise Error(_error(self._trace).decode())
+        return self
+
+    def _check_open(self):
+        if not self._trace:
+            raise Error("the trace is closed")
+
+    def _fill(self, buffer):
+        """How many records were read into `buffer`, at least one; None at the end."""
+        self._check_open()
+        count = _read(self._trace, buffer, len(buffer))
+        if count == 0:
+            error = _error(self._trace)
+            if error:
+                raise Error(error.decode())
+            return None
+        return count
+
+    def __iter__(self):
+        buffer = (_Record * 4096)()
+        while (count := self._fill(buffer)) is not None:
+            for r in buffer[:count]:
+                yield Record(r.instruction, r.iteration, _KINDS[r.kind], r.address, bytes(r.bytes[:r.length]),
+                             tuple(r.data[:r.data_count]), r.pid, r.page, r.frame, r.bits, r.event)
+
+    def batches(self, size=100_000):
+        """Records by columns, up to `size` at once: a numpy structured array with the fields of
+        citcat_record; without numpy a ctypes array of the same layout. Each is the caller's own."""
+        while True:
+            buffer = (_Record * size)()
+            count = self._fill(buffer)
+            if count is None:
+                return
+            yield numpy.ctypeslib.as_array(buffer)[:count] if numpy else buffer[:count]
+
+
+class Machine:
+    """The machine of a recording at a moment of its run. Positions are instructions completed, with
+    iterations of a REP in progress."""
+
+    def __init__(self, path, check=False):
+        self._machine = _m_open(_path(path), 1 if check else 0)
+        if not self._machine:
+            raise Error(_m_error(None).decode())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        self.close()
+
+    def close(self):
+        if getattr(self, "_machine", None):
+            _m_close(self._machine)
+            self._machine = None
+
+    def _answer(self, answer):
+        if answer < 0:
+            raise Error(_m_error(self._machine).decode() if self._machine else "the machine is closed")
+        return answer
+
+    def seek(self, instruction, iteration=0):
+        """True: there; False: the run ends before, and the machine is at its end."""
+        return self._answer(_m_seek(self._machine, instruction, iteration)) == 0
+
+    def step(self):
+        """False at the end of the run."""
+        return self._answer(_m_step(self._machine)) == 1
+
+    def step_back(self):
+        """False at the beginning."""
+        return self._answer(_m_back(self._machine)) == 1
+
+    @property
+    def position(self):
+        """(instructions completed, iterations of the REP in progress)"""
+        return _m_instruction(self._machine), _m_iteration(self._machine)
+
+    def __getitem__(self, register):
+        """The value of "eax", "cs.base", "cr3" ...; None where nothing that was recorded tells it."""
+        value = ctypes.c_uint64()
+        known = self._answer(_m_register(self._machine, register.encode(), ctypes.byref(value)))
+        return value.value if known else None
+
+    def memory(self, physical, count):
+        """`count` bytes from a physical address on; None where one of them is defined by no
+        evidence. known_memory() tells which."""
+        data, known = self.known_memory(physical, count)
+        return data if all(known) else None
+
+    def known_memory(self, physical, count):
+        """(bytes, bytes of 1 and 0): the memory, and which of it is defined."""
+        data, known = ctypes.create_string_buffer(count), ctypes.create_string_buffer(count)
+        self._answer(_m_memory(self._machine, physical, data, known, count))
+        return data.raw, known.raw
+
+    def translate(self, linear):
+        """The physical address of a linear one; None where there is none."""
+        physical = ctypes.c_uint64()
+        found = self._answer(_m_translate(self._machine, linear, ctypes.byref(physical)))
+        return physical.value if found else None
+
+
+Batch = namedtuple("Batch", "instruction address physical size kind process level")
+Batch.__doc__ = """Columns of references: instructions completed before, linear and physical address, bytes,
+number of the kind in KINDS, CR3 of the process, privilege level."""
+
+KINDS = ("fetch", "read", "write", "walk read", "walk write", "system read", "system write")
+
+
+def references(path, from_=0, to=None, size=100_000, check=True):
+    """What instructions [from_, to) fetched, read and wrote, in program order: Batch after Batch of up to
+    `size` rows. Columns are numpy arrays; without numpy arrays of ctypes. Each is the caller's own."""
+    run = _r_open(_path(path), 0 if check else _UNCHECKED, from_, 2**64 - 1 if to is None else to)
+    if not run:
+        raise Error(_r_error(None).decode())
+    try:
+        while True:
+            arrays = [(kind * size)() for kind in _COLUMN_TYPES]
+            columns = _Columns(ctypes.sizeof(_Columns), *(ctypes.cast(a, ctypes.c_void_p) for a in arrays))
+            count = _r_read(run, ctypes.byref(columns), size)
+            if count == 0:
+                error = _r_error(run)
+                if error:
+                    raise Error(error.decode())
+                return
+            batch = dict(zip(_COLUMN_ORDER, arrays))
+            yield Batch(**{k: numpy.ctypeslib.as_array(a)[:count] if numpy else a[:count]
+                           for k, a in batch.items()})
+    finally:
+        _r_close(run)
+
+
+def table(rows):
+    """A table of a tool's results as columns: {"mnemonic": [...], "count": [...]}; those of numbers are
+    numpy arrays where numpy is installed."""
+    columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else ())}
+    if numpy is None:
+        return columns
+    return {key: values if any(isinstance(v, str) for v in values) else numpy.array(values)
+            for key, values in columns.items()}
+
+
+def analyze(recording, *tools, **options):
+    """What `citcat analyze --json` says, as a dictionary. `tools` as for --tool. Options are those of the
+    command, with _ for -: start and end of the range are `from_` and `to`; `program` is the program to
+    run, else $CITCAT, else "citcat"."""
+    program = options.pop("program", None) or os.environ.get("CITCAT", "citcat")
+    command = [program, "analyze", os.fspath(recording), "--json"]
+    for tool in tools:
+        command += ["--tool", tool]
+    for name, value in options.items():
+        option = "--" + name.rstrip("_").replace("_", "-")
+        if value is True:
+            command.append(option)
+        elif value is not None and value is not False:
+            command += [option, str(value)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Error(f"{program}: {error.strerror}") from None
+    if done.returncode != 0:
+        raise Error(done.stderr.strip() or f"{program} ended with status {done.returncode}")
+    return json.loads(done.stdout)

@@ -1,0 +1,91 @@
+#include "tools/plugin/plugin_library.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+#include "formats/io/error.h"
+
+namespace citcat::tools {
+
+namespace {
+
+/// Of every version of the structure: where a version is read before anything else is believed.
+constexpr std::uint32_t kSmallest = offsetof(citcat_tool, version) + sizeof(std::uint32_t);
+
+/// dlopen() looks for names without a slash where libraries are installed.
+std::string as_file(const std::string& path) {
+  return path.find('/') == std::string::npos ? "./" + path : path;
+}
+
+bool is_key(const char* name) {
+  if (name == nullptr) return false;
+  const std::string_view text = name;
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+}  // namespace
+
+bool names_plugin(const std::string& tool) {
+  return tool.find('/') != std::string::npos || tool.ends_with(".so");
+}
+
+PluginLibrary::PluginLibrary(const std::string& path) : path_(path) {
+  handle_ = ::dlopen(as_file(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ == nullptr) {
+    const char* const why = ::dlerror();
+    throw UsageError("--tool " + path + ": cannot be loaded: " + (why ? why : "no reason given"));
+  }
+  try {
+    const auto entry = reinterpret_cast<decltype(&citcat_tool_v1)>(::dlsym(handle_, "citcat_tool_v1"));
+    if (entry == nullptr) {
+      throw UsageError("--tool " + path + ": exports no citcat_tool_v1(), so it is no tool for version " +
+                       std::to_string(CITCAT_TOOL_VERSION) + " of citcat_tool.h");
+    }
+    read(entry());
+  } catch (...) {
+    ::dlclose(handle_);
+    throw;
+  }
+}
+
+PluginLibrary::~PluginLibrary() { ::dlclose(handle_); }
+
+PluginDescription PluginLibrary::description() const {
+  const auto text = [](const char* given) { return std::string(given != nullptr ? given : ""); };
+  PluginDescription d;
+  d.name = tool_.name;
+  d.summary = text(tool_.summary);
+  d.options = text(tool_.options);
+  d.wants = tool_.wants;
+  d.merges = tool_.merge != nullptr && tool_.save != nullptr && tool_.load != nullptr;
+  return d;
+}
+
+void PluginLibrary::read(const citcat_tool* exported) {
+  const std::string where = "--tool " + path_ + ": ";
+  if (exported == nullptr) throw UsageError(where + "citcat_tool_v1() returned NULL");
+  if (exported->size < kSmallest) {
+    throw UsageError(where + "expected a citcat_tool of at least " + std::to_string(kSmallest) +
+                     " bytes, found one of " + std::to_string(exported->size));
+  }
+  if (exported->version != CITCAT_TOOL_VERSION) {
+    throw UsageError(where + "expected a tool of version " + std::to_string(CITCAT_TOOL_VERSION) +
+                     " of citcat_tool.h, found one of version " + std::to_string(exported->version));
+  }
+  std::memcpy(&tool_, exported, std::min<std::size_t>(exported->size, sizeof tool_));
+  if (!is_key(tool_.name)) {
+    throw UsageError(where + "expected a name of lower case letters, digits and underscores, found " +
+                     (tool_.name != nullptr ? tool_.name : "NULL"));
+  }
+  if (tool_.make == nullptr || tool_.destroy == nullptr || tool_.report == nullptr) {
+    throw UsageError(where + "the tool lacks make(), destroy() or report()");
+  }
+}
+
+}  // namespace citcat::tools

@@ -1,0 +1,17 @@
+#pragma once
+// Tools of shared objects, as the list of tools has them.
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "tools/plugin/plugin_library.h"
+
+namespace citcat::tools {
+
+/// What the tool in a file says of itself. `isolate`: as Setup::isolate. Throws UsageError as
+/// PluginLibrary, Error where its process fails.
+PluginDescription describe_plugin(const std::string& path,
+                                  std::optional<std::chrono::milliseconds> isolate);
+
+}  // namespace citcat::tools
