@@ -130,7 +130,7 @@ std::unique_ptr<Tool> Analysis::make_for(const Request& request,
       '_');
   setup.output.insert(ending, mark);
   ToolOptions options = request.options;
-  return request.row->make(options, setup);
+  return find_tool(options.tool())->make(options, setup);
 }
 
 /// "process=sh,level=3".

@@ -17,7 +17,7 @@ citcat_instruction to_c(const StaticInstruction& i, const std::string& mnemonic)
   c.physical = i.physical.value;
   c.physical_rest = i.bytes_in_first_page() < i.info.length ? i.physical_rest.value : 0;
   c.mnemonic = mnemonic.c_str();
-  c.first_address = i.first_address;
+  c.first_address = i.addresses_before;
   c.length = i.info.length;
   c.address_count = i.info.ea_count;
   c.transfers = i.info.control_flow;
