@@ -3,8 +3,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
+#include <ios>
 #include <string_view>
 
 #include "formats/io/error.h"
@@ -15,6 +18,9 @@ namespace {
 
 /// Of every version of the structure: where a version is read before anything else is believed.
 constexpr std::uint32_t kSmallest = offsetof(citcat_tool, version) + sizeof(std::uint32_t);
+
+/// Of every ELF file (System V ABI, ELF header, e_ident).
+constexpr std::string_view kElfMagic = "\x7f" "ELF";
 
 /// dlopen() looks for names without a slash where libraries are installed.
 std::string as_file(const std::string& path) {
@@ -35,11 +41,23 @@ bool names_plugin(const std::string& tool) {
   return tool.find('/') != std::string::npos || tool.ends_with(".so");
 }
 
+void require_shared_object(const std::string& path) {
+  std::ifstream file(as_file(path), std::ios::binary);
+  if (!file) throw IoError("--tool " + path + ": cannot open: " + std::strerror(errno));
+  std::string head(kElfMagic.size(), '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  if (!file || head != kElfMagic) {
+    throw FormatError(path, 0, "expected a shared object, found something else");
+  }
+}
+
 PluginLibrary::PluginLibrary(const std::string& path) : path_(path) {
+  require_shared_object(path);
   handle_ = ::dlopen(as_file(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
-    const char* const why = ::dlerror();
-    throw UsageError("--tool " + path + ": cannot be loaded: " + (why ? why : "no reason given"));
+    const char* const given = ::dlerror();
+    throw UsageError("--tool " + path +
+                     ": cannot be loaded: " + (given != nullptr ? given : "no reason given"));
   }
   try {
     const auto entry = reinterpret_cast<decltype(&citcat_tool_v1)>(::dlsym(handle_, "citcat_tool_v1"));

@@ -15,12 +15,15 @@ struct PluginDescription {
   bool merges = false;      ///< parts of a run can be told to parts of it
 };
 
+/// Throws IoError where `path` cannot be opened, FormatError where it is no ELF file.
+void require_shared_object(const std::string& path);
+
 /// Loaded as long as it lives. What the object does when it is loaded, its constructors, it does in
 /// this process.
 class PluginLibrary {
  public:
-  /// Throws UsageError, naming the file, for what cannot be loaded, exports no tool, or a tool of
-  /// another version or without what every tool must have.
+  /// Throws as require_shared_object(), and UsageError, naming the file, for what cannot be loaded,
+  /// exports no tool, or a tool of another version or without what every tool must have.
   explicit PluginLibrary(const std::string& path);
   ~PluginLibrary();
   PluginLibrary(const PluginLibrary&) = delete;

@@ -75,6 +75,7 @@ int spawn(pid_t& process, int socket, int memory, std::vector<char*>& arguments)
 PluginProcess::PluginProcess(std::string path, const std::vector<std::string>& arguments,
                              std::chrono::milliseconds limit)
     : path_(std::move(path)), limit_(limit) {
+  require_shared_object(path_);
   start(arguments);
 }
 

@@ -57,13 +57,17 @@ std::vector<std::vector<std::string>> example_lines(const Command& command) {
   return lines;
 }
 
-/// True for words of an example that name a file: "boot.sr" and "mix.0001-of-0002", but neither "--cpu"
-/// nor "1.5ms".
-bool names_file(const std::string& word) {
-  const std::size_t dot = word.rfind('.');
-  return std::isalpha(static_cast<unsigned char>(word.front())) != 0 && dot != std::string::npos &&
-         dot + 1 < word.size();
+/// The file that a word of an example names: "boot.sr", "mix.0001-of-0002", "mine.so" of
+/// "./mine.so:limit=10"; empty for "--cpu" and "1.5ms".
+std::string file_of(const std::string& word) {
+  std::string name = word.substr(0, word.find(':'));
+  if (name.starts_with("./")) name.erase(0, 2);
+  const std::size_t dot = name.rfind('.');
+  const bool is_file = !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) != 0 &&
+                       dot != std::string::npos && dot + 1 < name.size();
+  return is_file ? name : "";
 }
+bool names_file(const std::string& word) { return !file_of(word).empty(); }
 
 /// GoogleTest allows letters, digits and underscores only.
 std::string test_name(const ::testing::TestParamInfo<const Command*>& parameter) {
@@ -217,9 +221,10 @@ TEST_P(EveryCommand, WrongInputsAreBadInputAndNothingIsLeftBehind) {
       if (std::none_of(line.begin(), line.end(), names_file)) continue;
       const TemporaryFolder folder;
       for (const std::string& word : line) {
-        if (!names_file(word)) continue;
-        std::filesystem::create_directories((folder.path() / word).parent_path());
-        if (!std::filesystem::exists(folder.path() / word)) wrong.make(folder.path() / word);
+        const std::string name = file_of(word);
+        if (name.empty()) continue;
+        std::filesystem::create_directories((folder.path() / name).parent_path());
+        if (!std::filesystem::exists(folder.path() / name)) wrong.make(folder.path() / name);
       }
       const auto before = contents(folder.path());
       const ProcessResult result = run_citcat(line, folder.path());

@@ -157,8 +157,8 @@ TEST_F(Plugins, OfAnotherVersionAreRefusedByName) {
 TEST_F(Plugins, ThatAreNoneAreRefused) {
   write_file(folder_->path() / "text.so", "not a shared object");
   for (const char* const isolate : {"--from-start", "--isolate"}) {
-    EXPECT_THAT(analyze({"--tool", "text.so", isolate}).err, HasSubstr("text.so: cannot be loaded"));
-    EXPECT_THAT(analyze({"--tool", "./absent.so", isolate}).err, HasSubstr("absent.so: cannot be loaded"));
+    EXPECT_THAT(analyze({"--tool", "text.so", isolate}).err, HasSubstr("text.so:0: expected a shared object, found"));
+    EXPECT_THAT(analyze({"--tool", "./absent.so", isolate}).err, HasSubstr("absent.so: cannot open"));
     const ProcessResult option = analyze({"--tool", bad("none") + ",where=x", isolate});
     EXPECT_EQ(option.exit_code, kUsage);
     EXPECT_THAT(option.err, HasSubstr("no such option: where (it has after, how)"));
