@@ -25,7 +25,8 @@ struct Machine {
 constexpr std::uint8_t kStates = 4, kStart = 2, kTaken = 2;
 
 /// Smith's saturating counter of two bits (ISCA 1981), and that of IDtrace's simulator, which goes from
-/// "not taken" back to "weakly taken" at once.
+/// "not taken" back to "weakly taken" at once: worked out from known results, not read in the report
+/// (docs/tools/bpred.md).
 constexpr std::array<Machine, 2> kMachines = {{
     {"idtrace", "IDtrace's counter", {{0, 2}, {0, 2}, {0, 3}, {2, 3}}},
     {"two_bit", "saturating counter of two bits", {{0, 1}, {0, 2}, {1, 3}, {2, 3}}},
