@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <csignal>
-#include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
-#include <string_view>
 
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
@@ -25,6 +22,7 @@
 #include "formats/kt/kt.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/trace/trace_reader.h"
+#include "tools/host/tool_output.h"
 
 namespace citcat {
 namespace {
@@ -66,9 +64,9 @@ ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Conso
 }
 
 /// A recording in a format of others, or the part of it that is selected as KT, to `path`.
-ExitCode export_recording(const CatArguments& arguments, const tools::ExporterRow& exporter,
-                          const std::string& format, const std::string& path,
-                          const Console& console) {
+ExportResult export_recording(const CatArguments& arguments, const tools::ExporterRow& exporter,
+                              const std::string& format, const std::string& path,
+                              const Console& console) {
   if (arguments.range.within_repeat()) {
     throw UsageError("--from and --to must not lie within a REP");
   }
@@ -81,12 +79,16 @@ ExitCode export_recording(const CatArguments& arguments, const tools::ExporterRo
   request.plan.range = arguments.range.instructions();
   request.plan.check = !arguments.unchecked;
   request.plan.use_checkpoints = !arguments.from_start;
-  const ExportResult exported = run_export(placed.file, std::move(request), console);
+  ExportResult exported = run_export(placed.file, std::move(request), console);
   TraceRunResult result;
   result.report = exported.report;
   result.differs_before = exported.differs_before;
   result.warn(console);
-  return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
+  return exported;
+}
+
+ExitCode code_of(const ExportResult& exported) {
+  return exported.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
 void write_record(const KtRecord& record, KtWriter& writer) {
@@ -152,15 +154,17 @@ std::string with_group(const std::string& lines, const std::string& group, TextF
 }
 
 /// The trace of one group as lines. `first`: none was printed before.
-void print_group(const std::string& path, const std::string& group, bool first, TextForm form,
-                 int bits, ByteSink& out) {
+void print_group(const std::string& path, const std::string& group, bool first,
+                 const CatArguments& arguments, ByteSink& out) {
+  const TextForm form = parse_form(arguments.format);
   const auto write = [&out](const std::string& text) {
     out.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   };
   TraceReaderOptions options;
   options.events = true;
+  options.process_records = arguments.processes;
   TraceReader reader(path, options);
-  TraceText text(form, bits);
+  TraceText text(form, arguments.bits);
   std::string head = text.head();
   if (form == TextForm::text) {
     write(group + ":\n");
@@ -178,30 +182,26 @@ void print_group(const std::string& path, const std::string& group, bool first, 
 
 /// What is selected of a recording, as text: of traces of it that are made first.
 ExitCode cat_selected(const CatArguments& arguments, ByteSink& out, const Console& console) {
-  constexpr std::string_view kName = "selected", kEnding = ".kt.zst";
   const Temporary folder(temporary_folder() + "/citcat", Temporary::Kind::folder);
   CatArguments selected;
-  selected.file = folder.path() + '/' + std::string(kName) + std::string(kEnding);
+  selected.file = folder.path() + "/selected.kt.zst";
   selected.format = arguments.format;
   selected.bits = arguments.bits;
-  const ExitCode code =
+  selected.processes = arguments.processes;
+  const ExportResult exported =
       export_recording(arguments, kt_exporter(),
                        selected_kt(arguments.addresses, arguments.processes), selected.file, console);
-  if (code != ExitCode::ok) return code;
+  if (!exported.sure()) return code_of(exported);
   if (arguments.scope.by.empty()) {
     cat_records(selected, out);
-    return code;
+    return ExitCode::ok;
   }
-  std::set<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
-    files.insert(entry.path().string());
+  bool first = true;
+  for (const auto& [group, totals] : exported.totals.at("groups").items()) {
+    print_group(tools::grouped_path(selected.file, group), group, first, arguments, out);
+    first = false;
   }
-  for (const std::string& path : files) {
-    const std::size_t begin = folder.path().size() + 1 + kName.size() + 1;
-    print_group(path, path.substr(begin, path.size() - kEnding.size() - begin),
-                path == *files.begin(), parse_form(arguments.format), arguments.bits, out);
-  }
-  return code;
+  return ExitCode::ok;
 }
 
 ExitCode run_cat(const CatArguments& arguments, const Console& console) {
@@ -229,15 +229,16 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
                                                arguments.format + " needs a replay");
     }
     if (exporter != nullptr)
-      return export_recording(arguments, *exporter, arguments.format, "-", console);
+      return code_of(export_recording(arguments, *exporter, arguments.format, "-", console));
     if (arguments.scope.selects()) {
       if (kind == FileKind::kt) {
         throw FormatError(arguments.file, 0,
                           "expected a recording, found a KT trace: --where and --window need a replay");
       }
       if (as_text) return cat_selected(arguments, out, console);
-      return export_recording(arguments, kt_exporter(),
-                              selected_kt(arguments.addresses, arguments.processes), "-", console);
+      return code_of(export_recording(arguments, kt_exporter(),
+                                      selected_kt(arguments.addresses, arguments.processes), "-",
+                                      console));
     }
     if (kind == FileKind::recording && arguments.format == "kt")
       return cat_recording(arguments, out, console);

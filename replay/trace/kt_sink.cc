@@ -221,8 +221,8 @@ void KtSink::delivered(const DeliveredEvent& event, Position now) {
   look_at_next();
 }
 
-void KtSink::external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) {
-  note(KtNote::Kind::external_write, now, at.u32(), static_cast<std::uint32_t>(bytes.size()));
+void KtSink::external_write(PhysAddr at, std::uint32_t size, Position now) {
+  note(KtNote::Kind::external_write, now, at.u32(), size);
 }
 
 void KtSink::halted(Position now) { note(KtNote::Kind::halted, now); }

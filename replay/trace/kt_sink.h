@@ -82,7 +82,11 @@ class KtSink final : public Observer, private KtRecords {
   void io_read(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) override;
   void delivered(const DeliveredEvent& event, Position now) override;
-  void external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) override;
+  void external_write(PhysAddr at, std::span<const std::uint8_t> bytes, Position now) override {
+    external_write(at, static_cast<std::uint32_t>(bytes.size()), now);
+  }
+  /// For who knows how many bytes were written, and not which.
+  void external_write(PhysAddr at, std::uint32_t size, Position now);
   void halted(Position now) override;
   void shutdown(Position now) override;
   void address_space(std::uint32_t cr3, Position now) override;

@@ -1,11 +1,12 @@
 #include "tools/export/export_file.h"
 
 #include "formats/io/error.h"
+#include "tools/host/tool_output.h"
 
 namespace citcat::tools {
 
 ExportFile::ExportFile(ToolOptions& options, const Setup& setup)
-    : path_(options.text("to", setup.output)) {}
+    : path_(tool_output(options, setup)) {}
 
 void ExportFile::open() {
   if (sink_) return;

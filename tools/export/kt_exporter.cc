@@ -10,6 +10,7 @@
 #include "replay/machine/machine.h"
 #include "replay/trace/kt_sink.h"
 #include "tools/host/tool.h"
+#include "tools/host/tool_output.h"
 
 namespace citcat::tools {
 namespace {
@@ -31,7 +32,10 @@ class KtTool final : public Tool {
  public:
   KtTool(std::string path, const KtOptions& options) : path_(std::move(path)), options_(options) {}
 
-  Wants wants() const override { return {.executions = true, .events = true}; }
+  Wants wants() const override {
+    // Where pages lie is told to whoever wants each instruction alone.
+    return {.executions = true, .registers = options_.process_records, .events = true};
+  }
   void run(void*, const Execution& execution, const Context& context) override {
     const Position first = execution.first();
     KtSink& sink = sink_at(first, context);
@@ -61,6 +65,12 @@ class KtTool final : public Tool {
         return sink_at(event.position, context).shutdown(event.position);
       case MachineEvent::Kind::address_space:
         return sink_at(event.position, context).address_space(event.value, event.position);
+      case MachineEvent::Kind::external_write:
+        return sink_at(event.position, context)
+            .external_write(event.physical, event.size, event.position);
+      case MachineEvent::Kind::mapping:
+        return sink_at(event.position, context)
+            .mapping(event.linear, event.physical, event.position);
       default:
         return;
     }
@@ -116,7 +126,7 @@ std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
   KtOptions kt;
   kt.offsets = options.one_of("addresses", "linear", {"linear", "offset"}) == "offset";
   kt.process_records = options.flag("processes");
-  return std::make_unique<KtTool>(options.text("to", setup.output), kt);
+  return std::make_unique<KtTool>(tool_output(options, setup), kt);
 }
 
 }  // namespace

@@ -75,6 +75,8 @@ Analysis::Analysis(std::vector<ToolOptions> requests, const Setup& setup, std::v
     }
   }
   if (by_.empty()) group({});
+  // What cannot be split is refused before the run.
+  for (const Request& r : requests_) make_for(r, std::vector<std::string>(by_.size()));
 }
 
 Analysis::Analysis(std::unique_ptr<Tool> tool) {
@@ -116,21 +118,15 @@ std::vector<std::string> Analysis::serial_tools() const {
   return names;
 }
 
-/// A tool whose result is a file writes one for each group, with its labels in the name: "boot.kt.zst"
-/// becomes "boot.process=sh,level=3.kt.zst".
+/// The tool of one group. One whose result is a file has a file for each.
 std::unique_ptr<Tool> Analysis::make_for(const Request& request,
                                          const std::vector<std::string>& labels) const {
+  const std::string& name = request.options.tool();
+  if (by_.empty() || !writes_file(name)) return request.prototype->part();
   Setup setup = setup_;
-  const std::size_t folder = setup.output.find_last_of('/');
-  const std::size_t name = folder == std::string::npos ? 0 : folder + 1;
-  const std::size_t ending = std::min(setup.output.find('.', name), setup.output.size());
-  std::string mark = "." + key_of(labels);
-  std::replace_if(
-      mark.begin(), mark.end(), [](unsigned char c) { return c <= ' ' || c == '/' || c == 0x7f; },
-      '_');
-  setup.output.insert(ending, mark);
+  setup.group = key_of(labels);
   ToolOptions options = request.options;
-  return find_tool(options.tool())->make(options, setup);
+  return find_tool(name)->make(options, setup);
 }
 
 /// "process=sh,level=3".
@@ -148,10 +144,7 @@ Group& Analysis::group(const std::vector<std::string>& labels) {
   if (!made) return group;
   group.labels = labels;
   group.number = groups_.size() - 1;
-  for (const Request& r : requests_) {
-    group.tools.push_back(setup_.output.empty() || by_.empty() ? r.prototype->part()
-                                                               : make_for(r, labels));
-  }
+  for (const Request& r : requests_) group.tools.push_back(make_for(r, labels));
   return group;
 }
 

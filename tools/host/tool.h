@@ -166,7 +166,7 @@ struct MachineEvent {
     halted,
     shutdown,
     cache_flushed,  ///< `value`: 1 with write-back
-    mapping,        ///< first use of a translation: `linear`, `physical` (with Wants::walks)
+    mapping,        ///< first use of a translation: `linear`, `physical` (with Wants::registers)
     call_began,     ///< `call`, a system call, by who follows the recorded system
     call_ended,     ///< the same, of one whose beginning was told
     window_opened,  ///< the tool is told again
@@ -211,7 +211,9 @@ struct Setup {
   bool begins = true;
   /// Outlives the tool; null as `recording` is.
   const NameSource* names = nullptr;
-  std::string output;  ///< where a tool whose result is a file puts it
+  std::string output;  ///< where a tool whose result is a file puts it (tool_output.h)
+  /// The group it is one tool of several for, as "process=sh,level=3"; empty without --by.
+  std::string group;
   /// Tools of shared objects run in processes of their own, which may take so long to answer.
   std::optional<std::chrono::milliseconds> isolate;
 };

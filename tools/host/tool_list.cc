@@ -56,4 +56,6 @@ const ToolRow* find_tool(const std::string& name) {
   return found != tools.end() ? *found : find_exporter_tool(name);
 }
 
+bool writes_file(const std::string& name) { return find_exporter_tool(name) != nullptr; }
+
 }  // namespace citcat::tools

@@ -8,6 +8,7 @@
 
 #include "formats/io/error.h"
 #include "tools/host/tool.h"
+#include "tools/host/tool_output.h"
 #include "tools/idtrace/trace_output.h"
 
 namespace citcat::tools {
@@ -69,7 +70,7 @@ class IdtraceTool final : public Tool {
 };
 
 std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
-  const std::string path = options.text("to", setup.output);
+  const std::string path = tool_output(options, setup);
   IdtraceOptions chosen;
   const bool profile = is_idtrace_profile(path);
   const std::string content = options.one_of("content", profile ? "profile" : "execution",

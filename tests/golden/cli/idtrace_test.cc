@@ -96,6 +96,32 @@ TEST_F(Idtrace, KtOfWindowsIsThatOfEachOneBehindTheOther) {
   EXPECT_NE(windows.find(line.substr(line.find('\n') + 1)), std::string::npos) << line;
 }
 
+TEST_F(Idtrace, KtOfAScopeThatAlwaysHoldsIsThatOfTheRunWithItsEventsAndProcesses) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--processes"}, {"--addresses", "offset"}}) {
+    std::vector<std::string> all = {"replay", "linux.citcat", "-o", "all.kt.zst", "-q"};
+    all.insert(all.end(), more.begin(), more.end());
+    good(all);
+    const std::string expected = good({"cat", "all.kt.zst", "--format", "csv"});
+    EXPECT_NE(expected.find("external_write"), std::string::npos);
+    all.insert(all.end(), {"--where", "level=0 | !level=0"});
+    good(all);
+    EXPECT_TRUE(good({"cat", "all.kt.zst", "--format", "csv"}) == expected) << all.back();
+  }
+}
+
+TEST_F(Idtrace, GroupsThatCannotHaveFilesOfTheirOwnAreRefused) {
+  for (const std::vector<std::string>& line :
+       {std::vector<std::string>{"replay", "linux.citcat", "-o", "-"},
+        {"analyze", "linux.citcat", "--tool", "din:to=/dev/stdout"},
+        {"cat", "linux.citcat", "--format", "din"}}) {
+    std::vector<std::string> split = line;
+    split.insert(split.end(), {"--by", "level"});
+    EXPECT_EQ(run(split).exit_code, 2) << line.front();
+  }
+  good({"analyze", "linux.citcat", "--tool", "din:to=run.din", "--by", "level", "-q"});
+  EXPECT_FALSE(read_file(file("run.level=3.din")).empty());
+}
+
 TEST_F(Idtrace, GroupsAreFilesThatTogetherHaveAllRecords) {
   good({"replay", "linux.citcat", "-o", "run.kt", "--by", "level", "-q"});
   EXPECT_TRUE(read_file(file("run.level=3.kt")) == programs_);

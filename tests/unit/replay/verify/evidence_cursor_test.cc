@@ -48,6 +48,39 @@ TEST(EvidenceCursor, ReachesAsFarAsTheMemoryTrafficTaken) {
   EXPECT_FALSE(cursor.ends_within({2, 0}));
 }
 
+/// Memory traffic of instruction 0, then so many port accesses, one with each further instruction.
+std::vector<BusTransaction> polling(std::uint64_t accesses) {
+  std::vector<BusTransaction> all{counted(BusOp::code_read, 0x10, 4, 0)};
+  for (std::uint64_t i = 1; i <= accesses; ++i) all.push_back(counted(BusOp::io_read, 0x60, 1, i));
+  return all;
+}
+
+TEST(EvidenceCursor, ReachesAsFarAsManyCountedPortAccessesSay) {
+  constexpr std::uint64_t kMany = EvidenceCursor::kManyPorts;
+  ListedEvidence list(polling(4 * kMany));
+  EvidenceCursor cursor(list, false);
+  std::uint64_t taken = 0;
+  // Whoever asks for each instruction reads no more than a few times as many ahead.
+  for (std::uint64_t at = 0; at < kMany; ++at) {
+    for (; !cursor.is_beyond({at, 0}); ++taken) {
+      ASSERT_TRUE(cursor.read());
+      cursor.take();
+    }
+    ASSERT_LE(taken, at + 2 * kMany + 2);
+    ASSERT_GE(taken, at + kMany) << "fewer say nothing";
+  }
+}
+
+TEST(EvidenceCursor, PortAccessesThatAreNotCountedSayNothing) {
+  constexpr std::uint64_t kMany = EvidenceCursor::kManyPorts;
+  std::vector<BusTransaction> all = polling(4 * kMany);
+  for (std::size_t i = kMany; i < all.size(); i += kMany) all[i] = uncounted(all[i]);
+  ListedEvidence list(all);
+  EvidenceCursor cursor(list, false);
+  while (cursor.read()) cursor.take();
+  EXPECT_FALSE(cursor.is_beyond({0, 0}));
+}
+
 TEST(EvidenceCursor, OneTransactionWithoutAPositionLeavesNoneCounted) {
   ListedEvidence list(
       {uncounted(counted(BusOp::data_read, 0x10, 4, 0)), counted(BusOp::data_read, 0x10, 4, 5)});

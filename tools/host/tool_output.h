@@ -1,0 +1,19 @@
+#pragma once
+// Where a tool whose result is a file puts it.
+
+#include <string>
+
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+/// The option `to`, else Setup::output; of a group (Setup::group) grouped_path() of it. Throws
+/// UsageError where groups cannot have files of their own there, as on the standard output.
+std::string tool_output(ToolOptions& options, const Setup& setup);
+
+/// The file of one group among several: "boot.kt.zst" becomes "boot.process=sh,level=3.kt.zst". What
+/// has no place in the name of a file stands there as in a URL: "%2F". Different groups have
+/// different files.
+std::string grouped_path(const std::string& path, const std::string& group);
+
+}  // namespace citcat::tools
