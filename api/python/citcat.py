@@ -131,15 +131,8 @@ def _path(path):
     return os.fsencode(path)
 
 
-class Trace:
-    """The instructions of a recording or KT file, in order. Iterating gives Record after Record; a
-    replay that leaves the recording's evidence raises Error behind what was sure."""
-
-    def __init__(self, path, processes=False, events=False, check=True):
-        flags = (_PROCESSES if processes else 0) | (0 if check else _UNCHECKED) | (_EVENTS if events else 0)
-        self._trace = _open(_path(path), flags)
-        if not self._trace:
-            raise Error(_error(None).decode())
+class _Closing:
+    """What is closed at the end of a `with`, or when nothing refers to it any longer."""
 
     def __enter__(self):
         return self
@@ -149,6 +142,17 @@ class Trace:
 
     def __del__(self):
         self.close()
+
+
+class Trace(_Closing):
+    """The instructions of a recording or KT file, in order. Iterating gives Record after Record; a
+    replay that leaves the recording's evidence raises Error behind what was sure."""
+
+    def __init__(self, path, processes=False, events=False, check=True):
+        flags = (_PROCESSES if processes else 0) | (0 if check else _UNCHECKED) | (_EVENTS if events else 0)
+        self._trace = _open(_path(path), flags)
+        if not self._trace:
+            raise Error(_error(None).decode())
 
     def close(self):
         if getattr(self, "_trace", None):
@@ -195,7 +199,7 @@ class Trace:
             yield numpy.ctypeslib.as_array(buffer)[:count] if numpy else buffer[:count]
 
 
-class Machine:
+class Machine(_Closing):
     """The machine of a recording at a moment of its run. Positions are instructions completed, with
     iterations of a REP in progress."""
 
@@ -203,15 +207,6 @@ class Machine:
         self._machine = _m_open(_path(path), 1 if check else 0)
         if not self._machine:
             raise Error(_m_error(None).decode())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def __del__(self):
-        self.close()
 
     def close(self):
         if getattr(self, "_machine", None):

@@ -10,6 +10,7 @@
 #include "events/archive/container.h"
 #include "events/archive/evidence_codec.h"
 #include "events/archive/recording_codec.h"
+#include "events/archive/recording_memory.h"
 #include "events/archive/symbol_codec.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/error.h"
@@ -113,34 +114,6 @@ void add_image(ContainerWriter& container, const MemoryImage& image, EvidenceMod
 template <typename Add>
 void add_symbol_chunks(std::span<const SymbolModule> modules, Add add) {
   for (const SymbolModule& module : modules) encode_symbols(module, add);
-}
-
-/// What a row of a chunk becomes in memory, and the columns that are decoded on the way.
-struct RowCost {
-  ChunkKind kind;
-  std::uint64_t row_bytes, columns;
-};
-constexpr std::array<RowCost, 6> kRowCosts{{
-    {kImageChunk, sizeof(MemoryImage::Page), 2},
-    {kInterruptChunk, sizeof(Interrupt), 10},
-    {kExternalWriteChunk, sizeof(ExternalWrite), 14},
-    {kIoReadChunk, sizeof(IoRead), 7},
-    {kInternalReadChunk, sizeof(InternalRead), 8},
-    {kDigestChunk, sizeof(ReplayDigest), 2},
-}};
-
-/// What a recording with these totals can take: a transaction brings at most a page of the image or
-/// an event, an instruction at most a value that crossed no bus. What people added by hand, and
-/// recordings that nobody counted, are small.
-std::uint64_t allowed_memory(const Recording& recording, std::uint64_t file_bytes) {
-  constexpr std::uint64_t kAlways = std::uint64_t{64} << 20, kForByteOfFile = 256;
-  constexpr std::uint64_t kForTransaction = 2 * sizeof(MemoryImage::Page);
-  constexpr std::uint64_t kForInstruction = 2 * sizeof(InternalRead);
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
-  const std::uint64_t transactions = std::min(recording.totals.transactions, kMost);
-  const std::uint64_t instructions = std::min(recording.instructions.value_or(0), kMost);
-  return kAlways + kForByteOfFile * file_bytes + kForTransaction * transactions +
-         kForInstruction * instructions;
 }
 
 /// Applies the archive's own hints: one that means nothing there is damage, not a user's mistake.
@@ -470,16 +443,14 @@ void RecordingFile::load_all() {
   }
 }
 
-/// Rows of one value take next to nothing in a file, so that what a chunk becomes in memory has
-/// nothing to do with its size there. Throws FormatError, before anything is allocated for it, when
-/// this one would become more than the archive's own totals allow, or than memory_limit().
+/// Throws FormatError, before anything is allocated for the chunk, when it would become more than the
+/// archive's own totals allow, or than memory_limit().
 void RecordingFile::allow(const ChunkInfo& chunk, ByteReader in) {
   std::uint64_t bytes = chunk.plain_bytes;
-  for (const auto& [kind, row_bytes, columns] : kRowCosts) {
-    if (chunk.kind != kind) continue;
-    const std::uint64_t rows = in.varint("rows");
-    held_ += std::min(rows, kMaxChunkBytes) * row_bytes;
-    bytes += std::min(rows, kMaxChunkBytes) * columns * sizeof(std::uint64_t);
+  if (has_rows(chunk.kind)) {
+    const ChunkMemory memory = chunk_memory(chunk.kind, in.varint("rows"));
+    held_ += memory.kept;
+    bytes += memory.decoding;
   }
   const std::string& name = container_->path();
   require_memory(held_ + bytes, name, chunk.offset, "the recording");

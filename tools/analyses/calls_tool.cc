@@ -7,31 +7,18 @@
 #include <utility>
 #include <vector>
 
-#include "tools/analyses/call_follower.h"
-#include "tools/host/tool.h"
+#include "tools/analyses/call_tool.h"
 
 namespace citcat::tools {
 namespace {
 
-class CallsTool final : public Tool, private CallFollowerListener {
+class CallsTool final : public CallTool {
  public:
-  CallsTool(std::size_t shown, const NameSource* names) : shown_(shown), procedures_(names) {}
+  using CallTool::CallTool;
 
-  Wants wants() const override { return CallFollower::wants(); }
-  void* code(const StaticBlock& block) override { return follower_.code(block); }
-  void run(void* mine, const Execution& execution, const Context& context) override {
-    follower_.run(mine, execution, context);
-  }
-  void event(const MachineEvent& event, const Context& context) override {
-    follower_.event(event, context);
-  }
   std::unique_ptr<Tool> part() const override {
     return std::make_unique<CallsTool>(shown_, procedures_.names());
   }
-  void follow(Tool&&) override {}
-  void save(ByteWriter&) const override {}
-  void load(ByteReader&) override {}
-
   void report(Report& report) const override {
     report.value("calls", "calls", calls_);
     report.value("arcs", "different callers and procedures", std::uint64_t{arcs_.size()});
@@ -78,18 +65,13 @@ class CallsTool final : public Tool, private CallFollowerListener {
     if (outermost_arc) count.instructions += instructions;
   }
 
-  std::size_t shown_;
-  ProcedureTable procedures_;
-  CallFollower follower_{procedures_, *this};
   std::map<Arc, Count> arcs_;
   std::uint64_t calls_ = 0;
   std::size_t deepest_ = 0;
 };
 
-constexpr std::uint64_t kShown = 50, kMostShown = 1u << 20;
-
 std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
-  return std::make_unique<CallsTool>(options.number("arcs", kShown, 0, kMostShown), setup.names);
+  return std::make_unique<CallsTool>(options.number("arcs", CallsTool::kShown, 0, CallsTool::kMostShown), setup.names);
 }
 
 }  // namespace

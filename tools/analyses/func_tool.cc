@@ -6,31 +6,18 @@
 #include <numeric>
 #include <vector>
 
-#include "tools/analyses/call_follower.h"
-#include "tools/host/tool.h"
+#include "tools/analyses/call_tool.h"
 
 namespace citcat::tools {
 namespace {
 
-class FuncTool final : public Tool, private CallFollowerListener {
+class FuncTool final : public CallTool {
  public:
-  FuncTool(std::size_t shown, const NameSource* names) : shown_(shown), procedures_(names) {}
+  using CallTool::CallTool;
 
-  Wants wants() const override { return CallFollower::wants(); }
-  void* code(const StaticBlock& block) override { return follower_.code(block); }
-  void run(void* mine, const Execution& execution, const Context& context) override {
-    follower_.run(mine, execution, context);
-  }
-  void event(const MachineEvent& event, const Context& context) override {
-    follower_.event(event, context);
-  }
   std::unique_ptr<Tool> part() const override {
     return std::make_unique<FuncTool>(shown_, procedures_.names());
   }
-  void follow(Tool&&) override {}
-  void save(ByteWriter&) const override {}
-  void load(ByteReader&) override {}
-
   void report(Report& report) const override {
     std::uint64_t all = 0;
     std::vector<ProcedureNumber> order;
@@ -83,16 +70,11 @@ class FuncTool final : public Tool, private CallFollowerListener {
     if (outermost) count_of(frame.procedure).total += instructions;
   }
 
-  std::size_t shown_;
-  ProcedureTable procedures_;
-  CallFollower follower_{procedures_, *this};
   std::vector<Count> counts_;
 };
 
-constexpr std::uint64_t kShown = 50, kMostShown = 1u << 20;
-
 std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
-  return std::make_unique<FuncTool>(options.number("procedures", kShown, 0, kMostShown),
+  return std::make_unique<FuncTool>(options.number("procedures", FuncTool::kShown, 0, FuncTool::kMostShown),
                                     setup.names);
 }
 

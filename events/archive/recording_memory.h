@@ -1,0 +1,27 @@
+#pragma once
+// How much memory what an archive holds may take. Rows of one value take next to nothing in a file, so
+// that what a chunk becomes in memory has nothing to do with its size there.
+
+#include <cstdint>
+
+#include "events/archive/chunk.h"
+#include "events/recording.h"
+
+namespace citcat {
+
+/// Bytes that a chunk takes.
+struct ChunkMemory {
+  std::uint64_t kept = 0;      ///< of what is made of it
+  std::uint64_t decoding = 0;  ///< besides, while that is made
+};
+/// Of a chunk of so many rows; 0 for kinds that have none.
+ChunkMemory chunk_memory(ChunkKind kind, std::uint64_t rows);
+/// Whether chunks of that kind begin with the number of their rows.
+bool has_rows(ChunkKind kind);
+
+/// What a recording with these totals can take: a transaction brings at most a page of the image or
+/// an event, an instruction at most a value that crossed no bus. What people added by hand, and
+/// recordings that nobody counted, are small.
+std::uint64_t allowed_memory(const Recording& recording, std::uint64_t file_bytes);
+
+}  // namespace citcat
