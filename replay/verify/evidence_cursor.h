@@ -65,9 +65,9 @@ class EvidenceCursor {
   bool is_beyond(Position position) const {
     return counted_ && (taken_.instruction > position.instruction || is_beyond_by_ports(position));
   }
-  /// So many counted port accesses, with no memory traffic between them, tell the same: a processor
-  /// does not hold accesses to memory back behind one to a port, whose own order with them is kept
-  /// (Intel SDM vol. 1, 18.6). Otherwise all of a program that polls would have to be read first.
+  /// How many counted port accesses in a row, without memory traffic between them, show the same: a
+  /// processor does not delay accesses to memory past later accesses to ports (Intel SDM vol. 1,
+  /// 18.6). Without this all of a program that only polls a port would be read ahead.
   static constexpr std::uint64_t kManyPorts = std::uint64_t{1} << 12;
   /// The capture ends, and there is none of an instruction behind this one.
   bool ends_within(Position now) const {

@@ -45,7 +45,7 @@ class CallFollower {
     bool loads_stack = false;  ///< some instruction takes the stack pointer from memory
     ProcedureTable::Place place;
   };
-  /// How what runs was come to.
+  /// How the code that runs now was reached.
   enum class Arrival : std::uint8_t { other, call };
 
   void make_call(const DeliveredEvent& before, const Context& context);

@@ -39,7 +39,7 @@ class KtTool final : public Tool {
   void run(void*, const Execution& execution, const Context& context) override {
     const Position first = execution.first();
     KtSink& sink = sink_at(first, context);
-    if (execution.iterations() != 1) {
+    if (execution.block().front().info.is_repeated() && !execution.does_nothing()) {
       sink.iterations(executed(execution, 0), execution.iterations(), execution.step(), first);
       expected_ = {first.instruction, first.iteration + execution.iterations()};
       return;
@@ -104,8 +104,10 @@ class KtTool final : public Tool {
     open();
     const bool begins = expected_ == kNowhere;
     if (begins) sink_->watch(context.machine());
-    // An instruction that completed may be the last iteration of a REP.
-    const bool follows = now == expected_ || now == Position{expected_.instruction + 1, 0};
+    // Behind an iteration of a REP the next one follows, or the next instruction.
+    const bool follows =
+        now == expected_ ||
+        (!begins && expected_.iteration != 0 && now == Position{expected_.instruction + 1, 0});
     if (!follows) sink_->set_range(now, kEnd, begins && options_.begins_trace);
     expected_ = now;
     return *sink_;

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "golden/citcat_test.h"
 
@@ -42,6 +45,13 @@ std::string of_programs(const std::string& kt, std::uint64_t& records, std::uint
     at += size;
   }
   return kept;
+}
+
+std::set<std::string> lines_of(const std::string& text) {
+  std::set<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.insert(line);
+  return lines;
 }
 
 class Idtrace : public CitcatTest {
@@ -106,6 +116,18 @@ TEST_F(Idtrace, KtOfAScopeThatAlwaysHoldsIsThatOfTheRunWithItsEventsAndProcesses
     all.insert(all.end(), {"--where", "level=0 | !level=0"});
     good(all);
     EXPECT_TRUE(good({"cat", "all.kt.zst", "--format", "csv"}) == expected) << all.back();
+  }
+}
+
+TEST_F(Idtrace, EachRecordOfAScopeKeepsItsPlaceInTheRun) {
+  const std::string whole = good({"cat", "linux.citcat", "--format", "csv"});
+  const std::set<std::string> lines = lines_of(whole);
+  for (const char* const where : {"level=3", "data=c1c33000-c1c33fff", "code=c43ed000-c43edfff", "interrupt"}) {
+    const std::set<std::string> selected =
+        lines_of(good({"cat", "linux.citcat", "--where", where, "--format", "csv"}));
+    EXPECT_GT(selected.size(), 100U) << where;
+    EXPECT_LT(selected.size(), lines.size()) << where;
+    EXPECT_TRUE(std::includes(lines.begin(), lines.end(), selected.begin(), selected.end())) << where;
   }
 }
 
