@@ -340,26 +340,25 @@ std::optional<Mismatch> ReadMatcher::settle(std::uint64_t next, const Memory& me
   return result;
 }
 
-std::uint64_t ReadMatcher::pending_data(std::uint64_t first) const {
-  if (uncached_) return ~std::uint64_t{0};
-  constexpr std::uint64_t kLast = 63;
-  std::uint64_t result = 0;
+InstructionNumbers ReadMatcher::pending_data(std::uint64_t first) const {
+  if (uncached_) return InstructionNumbers::all();
+  InstructionNumbers result;
   for (const Pending& p : pending_) {
     if (p.t.op != BusOp::data_read) continue;
     const std::uint64_t instruction = p.t.position.instruction;
-    if (instruction < first) return ~std::uint64_t{0};
-    result |= std::uint64_t{1} << std::min(instruction - first, kLast);
-    if (instruction - first >= kLast) break;
+    if (instruction < first) return InstructionNumbers::all();
+    result.add(instruction - first);
+    if (instruction - first >= InstructionNumbers::kLast) break;
   }
   return result;
 }
 
-bool ReadMatcher::agrees(const JudgedBlock& block, std::uint64_t first, const Memory& memory) {
-  const BlockMemory after(block, memory);
+bool ReadMatcher::agrees(const JudgedBlock& block, std::uint64_t first,
+                         const BlockMemory& after) {
   if (!uncached_) return agrees_with_fills(block, first, after);
   const std::size_t fetches = recent_code_.size();
   const Straight straight = straight_code_;
-  if (agrees_uncached(block, first, after, memory)) return true;
+  if (agrees_uncached(block, first, after)) return true;
   recent_code_.drop_back(recent_code_.size() - fetches);
   straight_code_ = straight;
   return false;
@@ -380,7 +379,7 @@ bool ReadMatcher::agrees_with_fills(const JudgedBlock& block, std::uint64_t firs
 /// instruction: the same reads in the same order, and code from what was fetched. Of data the bus
 /// may show page walks besides.
 bool ReadMatcher::agrees_uncached(const JudgedBlock& block, std::uint64_t first,
-                                  const BlockMemory& after, const Memory& memory) {
+                                  const BlockMemory& after) {
   // What an event before the block read counts as part of the first instruction.
   const auto is_walk = [](const Access& r) { return r.kind == AccessKind::walk; };
   if (!fetches_.empty() || !std::all_of(reads_.begin(), reads_.end(), is_walk)) return false;
@@ -395,7 +394,7 @@ bool ReadMatcher::agrees_uncached(const JudgedBlock& block, std::uint64_t first,
       if (p.t.position.instruction < first) return false;
       if (p.t.op == BusOp::code_read) {
         if (!follows_code(p, after.fetched(i))) return false;
-        if (!is_unwritten(p, memory) && !equals_before(p, after, i)) return false;
+        if (!is_unwritten(p, after.memory()) && !equals_before(p, after, i)) return false;
         note_fetch(p.t);
         continue;
       }

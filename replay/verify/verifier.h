@@ -39,7 +39,11 @@ class Verifier final : public BlockJudge {
   bool may_run_block(Position first, std::uint32_t count) override {
     return blocks_.may_run_block(first, count);
   }
-  std::uint64_t reads_of_interest(Position first) const override {
+  BatchRoom may_run_batch(Position first, std::uint32_t most) override {
+    const std::uint32_t count = blocks_.may_run(first, most);
+    return {count, blocks_.due_within(first, count)};
+  }
+  InstructionNumbers reads_of_interest(Position first) const override {
     return blocks_.reads_of_interest(first);
   }
   bool agrees(const JudgedBlock& block, Position first) override {
