@@ -40,8 +40,8 @@ class BlockJudge : public Observer {
     std::uint32_t may_run = 0;  ///< instructions, at most
     std::uint32_t due = 0;      ///< behind so many of them nothing is expected
   };
-  /// How many of the next `most` instructions may run, in whole blocks, before it is asked about them
-  /// all at once. None: it wants to be asked block by block. Those that run may be less.
+  /// How many of the next `most` instructions may run, in whole blocks, before it is asked about
+  /// them all at once. None: it wants to be asked block by block. Those that run may be less.
   virtual BatchRoom may_run_batch(Position /*first*/, std::uint32_t /*most*/) { return {}; }
   /// Which reads of what is about to be passed to agrees() it needs.
   virtual InstructionNumbers reads_of_interest(Position /*first*/) const {

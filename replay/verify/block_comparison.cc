@@ -70,8 +70,7 @@ std::uint32_t BlockComparison::may_run(Position first, std::uint32_t most) {
   const std::uint64_t next_write = c_.writes[0].t.position.instruction;
   if (next_write < first.instruction) return 0;
   if (!c_.write_back) return count;
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(count, next_write - first.instruction));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count, next_write - first.instruction));
 }
 
 std::uint32_t BlockComparison::due_within(Position first, std::uint32_t count) const {

@@ -4,8 +4,8 @@
 //
 // A block agrees only if each of its instructions would agree without any adoption or excuse.
 // Otherwise it is rolled back, and its instructions are executed and compared one by one. Evidence
-// may be read ahead for all that runs as one, but an instruction is never compared with transactions of a
-// later one.
+// may be read ahead for all that runs as one, but an instruction is never compared with
+// transactions of a later one.
 
 #include <cstdint>
 
@@ -23,9 +23,7 @@ class BlockComparison {
   explicit BlockComparison(Comparison& comparison) : c_(comparison) {}
 
   Position expected();
-  bool may_run_block(Position first, std::uint32_t count) {
-    return may_run(first, count) == count;
-  }
+  bool may_run_block(Position first, std::uint32_t count) { return may_run(first, count) == count; }
   /// How many of the next `most` instructions may run as one: of those all is known, and plain.
   std::uint32_t may_run(Position first, std::uint32_t most);
   /// Behind so many of the next `count` instructions nothing is expected, as far as is known.

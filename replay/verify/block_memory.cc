@@ -22,9 +22,11 @@ bool BlockMemory::holds(PhysAddr first, std::span<const std::uint8_t> bytes,
   const auto size = static_cast<std::uint32_t>(bytes.size());
   const std::uint32_t all = size >= 32 ? 0xffffffff : (1u << size) - 1;
   if (known != all || first.offset_in_page() + size > kPageSize) return false;
-  const bool stored = may_be_stored(first, size) && std::any_of(
-      block_.stores.begin(), block_.stores.end(),
-      [&](const BlockStore& store) { return overlap(store.address, store.size, first, size); });
+  const bool stored =
+      may_be_stored(first, size) &&
+      std::any_of(block_.stores.begin(), block_.stores.end(), [&](const BlockStore& store) {
+        return overlap(store.address, store.size, first, size);
+      });
   return !stored && memory_.holds(first, bytes);
 }
 

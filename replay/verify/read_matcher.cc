@@ -353,8 +353,7 @@ InstructionNumbers ReadMatcher::pending_data(std::uint64_t first) const {
   return result;
 }
 
-bool ReadMatcher::agrees(const JudgedBlock& block, std::uint64_t first,
-                         const BlockMemory& after) {
+bool ReadMatcher::agrees(const JudgedBlock& block, std::uint64_t first, const BlockMemory& after) {
   if (!uncached_) return agrees_with_fills(block, first, after);
   const std::size_t fetches = recent_code_.size();
   const Straight straight = straight_code_;

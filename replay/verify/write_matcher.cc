@@ -17,7 +17,8 @@ bool WriteMatcher::covers(PhysAddr a) const {
 
 /// Some byte of those that wait has been made.
 bool WriteMatcher::any_begun() const {
-  return std::any_of(writes_.begin(), writes_.end(), [](const Pending& w) { return !w.is_whole(); });
+  return std::any_of(writes_.begin(), writes_.end(),
+                     [](const Pending& w) { return !w.is_whole(); });
 }
 
 bool WriteMatcher::all_made() const {

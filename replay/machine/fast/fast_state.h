@@ -199,14 +199,14 @@ struct State {
   // With Policy::logged, `block` is the last of these.
   std::array<BatchedBlock, kMaxBatched> batch;
   std::uint32_t batched = 0, batch_limit = 1;
-  std::int64_t batch_end = 0;  ///< `left` where it has all that is expected
+  std::int64_t batch_end = 0;       ///< `left` where it has all that is expected
   const Op* one_op = nullptr;       ///< stands for this one while an operation is made alone
   std::array<Op, 2> alone;          ///< it, and what stops behind it
   class MissResolver* resolver = nullptr;
 
   /// Where blocks that indirect branches lead to were found last.
   std::array<const Block*, kJumps> jumps{};
-  std::array<const Block*, kJumps> batch_jumps{};  ///< the same with Policy::logged
+  std::array<const Block*, kJumps> batch_jumps{};      ///< the same with Policy::logged
   std::array<std::uint64_t, kCodePages> code_pages{};  ///< page | frame << 32 of code: may be entered
   std::array<TlbEntry, kTlbEntries> reads, writes;
   /// Of the pages in `reads` and `writes`: which of their bytes are defined.
@@ -221,9 +221,7 @@ struct State {
     counted = &b;
   }
   /// `b` comes next in the batch; false: not any more.
-  bool may_batch() const { 
-    return batched < batch_limit && left > batch_end && logged <= kFullLog;
-  }
+  bool may_batch() const { return batched < batch_limit && left > batch_end && logged <= kFullLog; }
   void add_to_batch(const Block& b, std::uint8_t* where) {
     const BatchedBlock& last = batch[batched - 1];
     batch[batched++] = {&b, last.first + last.block->count, logged, where};

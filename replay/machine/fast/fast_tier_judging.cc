@@ -101,7 +101,8 @@ bool FastTier::is_quiet_string(const Block& block) {
 /// What may run from instruction `first` on, where `block` is, before the judge is asked about it:
 /// all of the block at least, or nothing.
 BlockJudge::BatchRoom FastTier::ask_judge(const Block& block, std::uint64_t first) {
-  // So many are known to the evidence before they run; more would wait longer for what comes of them.
+  // So many are known to the evidence before they run; more would wait longer for what comes of
+  // them.
   constexpr std::uint32_t kMost = 128;
   const auto left = static_cast<std::uint32_t>(std::min<std::int64_t>(s_->left, kMost));
   const bool alone = references_ || first < alone_until_;
