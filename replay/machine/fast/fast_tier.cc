@@ -187,10 +187,11 @@ void FastTier::take_segments() {
   shape_.flat = flat;
   shape_.code_base = engine.segment_base(kCs);
   shape_.code_limit = s.code_limit = engine.segment_limit(kCs);
-  fast::CodeShape& last = shapes_[s_ == states_[1].get() ? 1 : 0];
+  fast::CodeShape& last = shapes_[user()];
   if (last == shape_) return;
   last = shape_;
   s.jumps.fill(&fast::kNowhere);
+  known_[user()].fill({});
 }
 
 /// Gives the state back, before the instruction at `eip_`.
@@ -248,12 +249,26 @@ void FastTier::make_room() {
   store_.clear();
   found_ = {};
   for (auto& state : states_) state->jumps.fill(&fast::kNowhere);
+  for (KnownBlocks& known : known_) known.fill({});
 }
 
 const Block* FastTier::find_block(std::uint32_t eip, Policy policy) {
   const Found found = std::exchange(found_, {});
   const bool is_it = found.block != nullptr && found.block->eip == eip && found.policy == policy;
   if (is_it) return found.block;
+  // What is judged takes turns with what is not.
+  Known& known = known_[user()][State::jump_index(eip) << 1 | (policy == Policy::logged ? 1 : 0)];
+  const Block* block = known.block;
+  const bool may_run = block->eip == eip && known.policy == policy &&
+                       s_->code_pages[block->page_index] == block->where;
+  if (may_run) return block;
+  block = look_up_block(eip, policy);
+  if (block != nullptr && !block->crosses) known = {block, policy};
+  return block;
+}
+
+/// As find_block(), for the first time.
+const Block* FastTier::look_up_block(std::uint32_t eip, Policy policy) {
   if (eip > shape_.code_limit) return nullptr;
   fast::CodePlace place;
   place.eip = eip;

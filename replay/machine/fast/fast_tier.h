@@ -52,6 +52,8 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void forget_pages();
   void check_pages();
   std::optional<Translation> translate(LinearAddr linear, Access access);
+  /// Which of `states_` is in use.
+  std::size_t user() const { return s_ == states_[1].get() ? 1 : 0; }
   std::uint64_t position() const { return limit_ - static_cast<std::uint64_t>(s_->left); }
 
   /// How a stretch of blocks came to its end.
@@ -74,6 +76,7 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
 
   void make_room();
   const fast::Block* find_block(std::uint32_t eip, fast::Policy policy);
+  const fast::Block* look_up_block(std::uint32_t eip, fast::Policy policy);
   bool find_code_page(LinearAddr linear, PhysAddr& frame);
   void run_block(const fast::Block& block, std::uint8_t* area);
   Stretch after_block(fast::Policy policy);
@@ -110,6 +113,14 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   fast::CodeShape shape_;
   std::array<fast::CodeShape, 2> shapes_;  ///< of the blocks in State::jumps
   std::optional<fast::Policy> chained_;    ///< of the blocks in State::jumps
+  /// Blocks found last, for the policies that do not find their way by themselves.
+  struct Known {
+    const fast::Block* block = &fast::kNowhere;
+    fast::Policy policy = fast::Policy::plain;
+  };
+  using KnownBlocks = std::array<Known, 2 * fast::kJumps>;
+  /// Of the supervisor and of the user, shapes as in `shapes_`.
+  std::vector<KnownBlocks> known_ = std::vector<KnownBlocks>(2);
   std::uint32_t epoch_ = 0, mask_epoch_ = 0;
   bool stale_ = true;
   std::uint32_t eip_ = 0;
