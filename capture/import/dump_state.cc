@@ -143,69 +143,147 @@ void read_wide(DumpWords& in, std::uint32_t offset, const std::string& name, Cpu
   CITCAT_ASSERT(set_register(s, name, value));
 }
 
-void read_general_64(DumpWords& in, CpuState& s) {
+/// Where registers of 64 bits are, as two words, and the parts of segments and tables that have
+/// fewer. Offsets in bytes; those of segments and debug registers by number.
+struct WideOffsets {
+  std::uint32_t gpr, rip, rflags;
+  std::uint32_t segment, segment_bytes, limit, attributes;
+  std::uint32_t base, base_bytes;
+  std::uint32_t gdtr_base, gdtr_limit, idtr_base, idtr_limit;
+  std::uint32_t cr0, cr2, cr3, cr4, cr8, debug, a20_mask;
+};
+constexpr WideOffsets kVersion2{
+    .gpr = CITCAT_STATE2_GPR(0),
+    .rip = CITCAT_STATE2_RIP,
+    .rflags = CITCAT_STATE2_RFLAGS,
+    .segment = CITCAT_STATE2_SEGMENT(0),
+    .segment_bytes = CITCAT_STATE2_SEGMENT(1) - CITCAT_STATE2_SEGMENT(0),
+    .limit = CITCAT_SEGMENT2_LIMIT,
+    .attributes = CITCAT_SEGMENT2_ATTRIBUTES,
+    .base = CITCAT_STATE2_SEGMENT(0) + CITCAT_SEGMENT2_BASE,
+    .base_bytes = CITCAT_STATE2_SEGMENT(1) - CITCAT_STATE2_SEGMENT(0),
+    .gdtr_base = CITCAT_STATE2_GDTR_BASE,
+    .gdtr_limit = CITCAT_STATE2_GDTR_BASE + 8,
+    .idtr_base = CITCAT_STATE2_IDTR_BASE,
+    .idtr_limit = CITCAT_STATE2_IDTR_BASE + 8,
+    .cr0 = CITCAT_STATE2_CR0,
+    .cr2 = CITCAT_STATE2_CR2,
+    .cr3 = CITCAT_STATE2_CR3,
+    .cr4 = CITCAT_STATE2_CR4,
+    .cr8 = CITCAT_STATE2_CR8,
+    .debug = CITCAT_STATE2_DR(0),
+    .a20_mask = CITCAT_STATE2_A20_MASK};
+/// Of the block of 64 bits beside one of version 1, and what only the latter has.
+constexpr WideOffsets kBesideVersion1{
+    .gpr = CITCAT_STATE64_GPR(0),
+    .rip = CITCAT_STATE64_RIP,
+    .rflags = CITCAT_STATE64_RFLAGS,
+    .segment = CITCAT_STATE_SEGMENT(0),
+    .segment_bytes = CITCAT_STATE_SEGMENT(1) - CITCAT_STATE_SEGMENT(0),
+    .limit = CITCAT_SEGMENT_LIMIT,
+    .attributes = CITCAT_SEGMENT_ATTRIBUTES,
+    .base = CITCAT_STATE64_BASE(0),
+    .base_bytes = CITCAT_STATE64_BASE(1) - CITCAT_STATE64_BASE(0),
+    .gdtr_base = CITCAT_STATE64_GDTR_BASE,
+    .gdtr_limit = CITCAT_STATE_GDTR_LIMIT,
+    .idtr_base = CITCAT_STATE64_IDTR_BASE,
+    .idtr_limit = CITCAT_STATE_IDTR_LIMIT,
+    .cr0 = CITCAT_STATE64_CR0,
+    .cr2 = CITCAT_STATE64_CR2,
+    .cr3 = CITCAT_STATE64_CR3,
+    .cr4 = CITCAT_STATE64_CR4,
+    .cr8 = CITCAT_STATE64_CR8,
+    .debug = CITCAT_STATE64_DR(0),
+    .a20_mask = CITCAT_STATE_A20_MASK};
+constexpr std::uint32_t kWideBytes = 8;
+
+void read_general_64(DumpWords& in, const WideOffsets& at, CpuState& s) {
   constexpr std::array kGpr{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
                             "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
   for (std::uint32_t i = 0; i < kGpr.size(); ++i) {
-    read_wide(in, CITCAT_STATE2_GPR(i), kGpr[i], s);
+    read_wide(in, at.gpr + kWideBytes * i, kGpr[i], s);
   }
-  read_wide(in, CITCAT_STATE2_RIP, "rip", s);
-  read_wide(in, CITCAT_STATE2_RFLAGS, "rflags", s);
+  read_wide(in, at.rip, "rip", s);
+  read_wide(in, at.rflags, "rflags", s);
 }
 
-void read_segment_64(DumpWords& in, std::uint32_t offset, const std::string& name, Segment& segment,
-                     CpuState& s) {
+void read_segment_64(DumpWords& in, const WideOffsets& at, std::uint32_t number,
+                     const std::string& name, Segment& segment, CpuState& s) {
+  const std::uint32_t offset = at.segment + at.segment_bytes * number;
   segment.selector = static_cast<std::uint16_t>(in.get(offset, name, segment.selector));
-  read_wide(in, offset + CITCAT_SEGMENT2_BASE, name + ".base", s);
-  segment.limit = in.get(offset + CITCAT_SEGMENT2_LIMIT, name + ".limit", segment.limit);
+  read_wide(in, at.base + at.base_bytes * number, name + ".base", s);
+  segment.limit = in.get(offset + at.limit, name + ".limit", segment.limit);
   const std::uint32_t attributes =
-      in.get(offset + CITCAT_SEGMENT2_ATTRIBUTES, name + ".attributes", segment.attributes);
+      in.get(offset + at.attributes, name + ".attributes", segment.attributes);
   segment.attributes = static_cast<std::uint16_t>(attributes);
   segment.unusable = (attributes & CITCAT_SEGMENT_UNUSABLE) != 0;
 }
 
-void read_table_64(DumpWords& in, std::uint32_t offset, const std::string& name,
-                   TableRegister& table, CpuState& s) {
-  read_wide(in, offset, name + ".base", s);
-  table.limit =
-      static_cast<std::uint16_t>(in.get(offset + 2 * kWord, name + ".limit", table.limit));
-}
-
-void read_system_64(DumpWords& in, CpuState& s) {
+void read_segments_64(DumpWords& in, const WideOffsets& at, CpuState& s) {
   constexpr std::array kSegments{"es", "cs", "ss", "ds", "fs", "gs"};
   for (std::uint32_t i = 0; i < kSegments.size(); ++i) {
-    read_segment_64(in, CITCAT_STATE2_SEGMENT(i), kSegments[i], s.segment[i], s);
+    read_segment_64(in, at, i, kSegments[i], s.segment[i], s);
   }
-  read_segment_64(in, CITCAT_STATE2_SEGMENT(6), "ldtr", s.ldtr, s);
-  read_segment_64(in, CITCAT_STATE2_SEGMENT(7), "tr", s.tr, s);
-  read_table_64(in, CITCAT_STATE2_GDTR_BASE, "gdtr", s.gdtr, s);
-  read_table_64(in, CITCAT_STATE2_IDTR_BASE, "idtr", s.idtr, s);
-  read_wide(in, CITCAT_STATE2_CR0, "cr0", s);
-  read_wide(in, CITCAT_STATE2_CR2, "cr2", s);
-  read_wide(in, CITCAT_STATE2_CR3, "cr3", s);
-  read_wide(in, CITCAT_STATE2_CR4, "cr4", s);
-  read_wide(in, CITCAT_STATE2_CR8, "cr8", s);
-  read_wide(in, CITCAT_STATE2_EFER, "efer", s);
-  constexpr std::array kDebug{"dr0", "dr1", "dr2", "dr3", "dr6", "dr7"};
-  for (std::uint32_t i = 0; i < kDebug.size(); ++i) {
-    read_wide(in, CITCAT_STATE2_DR(i), kDebug[i], s);
-  }
-  read_wide(in, CITCAT_STATE2_XCR0, "xcr0", s);
-  s.a20_mask = in.get(CITCAT_STATE2_A20_MASK, "a20_mask", s.a20_mask);
+  read_segment_64(in, at, 6, "ldtr", s.ldtr, s);
+  read_segment_64(in, at, 7, "tr", s.tr, s);
+  read_wide(in, at.gdtr_base, "gdtr.base", s);
+  s.gdtr.limit = static_cast<std::uint16_t>(in.get(at.gdtr_limit, "gdtr.limit", s.gdtr.limit));
+  read_wide(in, at.idtr_base, "idtr.base", s);
+  s.idtr.limit = static_cast<std::uint16_t>(in.get(at.idtr_limit, "idtr.limit", s.idtr.limit));
 }
 
-void read_registers(DumpWords& in, const DumpLayout& layout, CpuState& s,
-                    std::vector<std::string>& warnings) {
-  if (layout.version == CITCAT_STATE2_VERSION) {
-    s.long_mode.emplace();
-    read_general_64(in, s);
-    read_system_64(in, s);
-    read_machine(in, kMachine64, s, warnings);
+void read_system_64(DumpWords& in, const WideOffsets& at, CpuState& s) {
+  read_segments_64(in, at, s);
+  read_wide(in, at.cr0, "cr0", s);
+  read_wide(in, at.cr2, "cr2", s);
+  read_wide(in, at.cr3, "cr3", s);
+  read_wide(in, at.cr4, "cr4", s);
+  read_wide(in, at.cr8, "cr8", s);
+  constexpr std::array kDebug{"dr0", "dr1", "dr2", "dr3", "dr6", "dr7"};
+  for (std::uint32_t i = 0; i < kDebug.size(); ++i) {
+    read_wide(in, at.debug + kWideBytes * i, kDebug[i], s);
+  }
+  s.a20_mask = in.get(at.a20_mask, "a20_mask", s.a20_mask);
+}
+
+/// The driver executes FXSAVE without REX.W: the upper halves of the x87 pointers are not there,
+/// and selectors stand in their place (SDM vol. 1, 10.5.1).
+void widen_fx(CpuState& s, std::vector<std::string>& warnings) {
+  for (const std::size_t at : {std::size_t{12}, std::size_t{20}}) {
+    std::fill_n(s.fx.begin() + static_cast<std::ptrdiff_t>(at), 4, std::uint8_t{0});
+  }
+  warnings.emplace_back("state dump: the x87 pointers have their lower halves alone");
+}
+
+/// EFER is among the MSRs of such a dump, XCR0 nowhere.
+void settle_efer(CpuState& s) {
+  constexpr std::uint32_t kEfer = 0xc0000080;  // AMD64 manual vol. 2, 3.1.7
+  const auto found =
+      std::find_if(s.msrs.begin(), s.msrs.end(), [](const Msr& msr) { return msr.index == kEfer; });
+  if (found != s.msrs.end()) {
+    s.long_mode->efer = found->value;
   } else {
+    s.unknown.emplace_back("efer");
+  }
+  s.unknown.emplace_back("xcr0");
+}
+
+void read_registers(DumpWords& in, DumpForm form, CpuState& s, std::vector<std::string>& warnings) {
+  if (form == DumpForm::narrow) {
     read_general(in, s);
     read_system(in, s);
     read_machine(in, kMachine, s, warnings);
+    return;
   }
+  const bool is_one = form == DumpForm::wide;
+  s.long_mode.emplace();
+  read_general_64(in, is_one ? kVersion2 : kBesideVersion1, s);
+  read_system_64(in, is_one ? kVersion2 : kBesideVersion1, s);
+  if (is_one) {
+    read_wide(in, CITCAT_STATE2_EFER, "efer", s);
+    read_wide(in, CITCAT_STATE2_XCR0, "xcr0", s);
+  }
+  read_machine(in, is_one ? kMachine64 : kMachine, s, warnings);
 }
 
 }  // namespace
@@ -249,10 +327,10 @@ CpuModel cpu_model_of(const std::vector<CpuidLeaf>& leaves) {
   return CpuModel::unknown;
 }
 
-CpuState read_dump(DumpWords& in, const DumpLayout& layout, DumpCounts counts,
+CpuState read_dump(DumpWords& in, const DumpLayout& layout, DumpForm form, DumpCounts counts,
                    std::optional<std::uint32_t> end, std::vector<std::string>& warnings) {
   CpuState s;
-  read_registers(in, layout, s, warnings);
+  read_registers(in, form, s, warnings);
   in.get(layout.cpuid_count, "cpuid");
   if (end) in.get(*end, "end");
   read_cpuid(in, layout, counts.leaves, s);
@@ -262,6 +340,10 @@ CpuState read_dump(DumpWords& in, const DumpLayout& layout, DumpCounts counts,
   }
   s.model = s.long_mode ? CpuModel::x86_64 : cpu_model_of(s.cpuid);
   s.unknown = in.take_missing();
+  if (form == DumpForm::narrow_and_wide) {
+    widen_fx(s, warnings);
+    settle_efer(s);
+  }
   s.unknown.emplace_back("smbase");  // no word of the block holds it
   return s;
 }

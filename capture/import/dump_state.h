@@ -14,6 +14,10 @@
 
 namespace citcat {
 
+/// Which words hold the registers. A driver in a 64-bit kernel writes a block of version 1 and
+/// another one beside it; a monitor that knows processors with long mode, one of version 2.
+enum class DumpForm : std::uint8_t { narrow, narrow_and_wide, wide };
+
 /// Where a version of the block has what its length depends on. Offsets in bytes.
 struct DumpLayout {
   std::uint32_t version;
@@ -53,9 +57,10 @@ class DumpWords {
 /// Processor model of a CPUID family (leaf 1, EAX bits 8-11), unknown when there is no such leaf.
 CpuModel cpu_model_of(const std::vector<CpuidLeaf>& leaves);
 
-/// The state in a block of `counts`, whose end word is at `end` if it is known. What was not
-/// written, and what no block holds, is `unknown`; what is there and makes no sense is a warning.
-CpuState read_dump(DumpWords& in, const DumpLayout& layout, DumpCounts counts,
+/// The state in a block of `counts` and of `form`, whose end word is at `end` if it is known. What
+/// was not written, and what no block holds, is `unknown`; what is there and makes no sense is a
+/// warning.
+CpuState read_dump(DumpWords& in, const DumpLayout& layout, DumpForm form, DumpCounts counts,
                    std::optional<std::uint32_t> end, std::vector<std::string>& warnings);
 
 }  // namespace citcat

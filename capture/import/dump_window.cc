@@ -20,6 +20,10 @@ constexpr std::size_t kMaxCandidates = 64;
 constexpr std::uint32_t kMaxCpuid = CITCAT_STATE_MAX_BYTES / CITCAT_CPUID_BYTES;
 constexpr std::uint32_t kMaxMsr = CITCAT_STATE_MAX_BYTES / CITCAT_MSR_BYTES;
 
+// The block of 64 bits beside one of version 1.
+constexpr std::uint32_t kWideBegin = CITCAT_STATE64_MAGIC_OFFSET;
+constexpr std::uint32_t kWideBytes = CITCAT_STATE64_END_OFFSET + kWord - kWideBegin;
+
 bool in_block(PhysAddr base, const BusTransaction& t) {
   return t.address.is_within32(base, CITCAT_STATE_MAX_BYTES);
 }
@@ -89,6 +93,9 @@ bool DumpFinder::take(const BusTransaction& t) {
     written_.set(t.address, t.bytes());
     if (t.has(kStateWindow)) note_mark(t);
     note_magic(t);
+  } else if (t.address.is_within32(candidates_[*complete_].base.plus32(kWideBegin), kWideBytes)) {
+    // A driver in a 64-bit kernel writes its general registers into both blocks last.
+    written_.set(t.address, t.bytes());
   }
   bool inside = t.has(kStateWindow);
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -213,12 +220,19 @@ std::optional<DumpedState> DumpFinder::take_state() {
     dumped.warnings.push_back("state dump: its end is missing; MSRs are unknown");
     counts = {};
   }
-  dumped.state = read_dump(in, its, counts, end, dumped.warnings);
+  dumped.state = read_dump(in, its, form(window->base, its), counts, end, dumped.warnings);
   for (const std::string& name : dumped.state.unknown) {
     if (name == "smbase") continue;
     dumped.warnings.push_back("state dump: " + name + " was not written");
   }
   return dumped;
+}
+
+DumpForm DumpFinder::form(PhysAddr base, const DumpLayout& its) const {
+  if (its.version == CITCAT_STATE2_VERSION) return DumpForm::wide;
+  const bool has_wide = word(base, CITCAT_STATE64_MAGIC_OFFSET) == CITCAT_STATE64_MAGIC &&
+                        word(base, CITCAT_STATE64_END_OFFSET) == CITCAT_STATE64_END;
+  return has_wide ? DumpForm::narrow_and_wide : DumpForm::narrow;
 }
 
 /// How many CPUID leaves and MSRs there are where the end word is at `end`: a count that is missing

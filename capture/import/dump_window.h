@@ -75,6 +75,7 @@ class DumpFinder {
   std::optional<std::uint32_t> end_by_magic(PhysAddr base, const DumpLayout& its) const;
   std::optional<DumpLayout> told_layout(PhysAddr base) const;
   DumpLayout layout(PhysAddr base) const;
+  DumpForm form(PhysAddr base, const DumpLayout& its) const;
   std::optional<DumpCounts> counts_before(PhysAddr base, const DumpLayout& its,
                                           std::uint32_t end) const;
   void note_magic(const BusTransaction& t);

@@ -242,6 +242,49 @@ TEST(DumpWindow, OfLongModeSurvivesTheLossOfItsVersionAndCounts) {
   }
 }
 
+/// The block that a driver in a 64-bit kernel writes beside the other, as its header describes it:
+/// two words for each register from 4008h on, in the order given there.
+std::vector<BusTransaction> second_block() {
+  std::vector<BusTransaction> writes{memory_write(kBase + 0x4000, 0x34365443)};
+  for (std::uint32_t at = 0x4008; at < 0x4140; at += 4) {
+    writes.push_back(memory_write(kBase + at, 0x30000 + at));
+  }
+  writes.push_back(memory_write(kBase + 0x4140, 0x34364543));
+  return writes;
+}
+
+TEST(DumpWindow, OfTheDriverInA64BitKernelHasTwoBlocks) {
+  for (const bool second_comes_last : {false, true}) {
+    auto writes = dump_writes(kBase);
+    const auto second = second_block();
+    writes.insert(second_comes_last ? writes.end() : writes.begin() + 9, second.begin(),
+                  second.end());
+    const auto dumped = find(writes);
+    ASSERT_TRUE(dumped.has_value());
+    const CpuState& s = dumped->state;
+    const auto value = [&](const char* name) { return get_register(s, name); };
+    const auto at = [](std::uint64_t offset) {
+      return 0x30000 + offset + ((0x30004 + offset) << 32);
+    };
+    EXPECT_EQ(s.model, CpuModel::x86_64);
+    EXPECT_EQ(value("rax"), at(0x4008));
+    EXPECT_EQ(value("r15"), at(0x4080));
+    EXPECT_EQ(value("rip"), at(0x4088));
+    EXPECT_EQ(value("gs.base"), at(0x40c0));
+    EXPECT_EQ(value("tr.base"), at(0x40d0));
+    EXPECT_EQ(value("idtr.base"), at(0x40e0));
+    EXPECT_EQ(value("cr3"), at(0x40f8));
+    EXPECT_EQ(value("cr8"), at(0x4108));
+    EXPECT_EQ(value("dr7"), at(0x4138));
+    EXPECT_EQ(value("gs"), 128u) << "of the first block: 10080h, cut to a selector";
+    EXPECT_EQ(value("tr.limit"), 0x100a8u);
+    EXPECT_EQ(value("gdtr.limit"), 180u);
+    EXPECT_EQ(s.tsc, 0x10100000100fcu);
+    // XCR0 is in neither block, and EFER not among these MSRs.
+    EXPECT_THAT(s.unknown, ElementsAre("efer", "xcr0", "smbase"));
+  }
+}
+
 TEST(DumpWindow, RefusesAnotherLayoutVersion) {
   auto writes = dump_writes(kBase, kStateWindow);
   writes[1] = memory_write(kBase + 4, 3, kStateWindow);
