@@ -138,26 +138,22 @@ bool BlockComparison::agrees(const JudgedBlock& block, Position first) {
          lines_agree(block, first.instruction, after);
 }
 
-/// Every store on the bus, in its order, or none of them.
+/// Every store on the bus, in its order, its parts from below; or none of them.
 bool BlockComparison::stores_agree(const JudgedBlock& block, std::uint64_t first) {
   writes_made_ = 0;
   const WriteMatcher& writes = c_.writes;
   if (c_.write_back) return writes.empty() || !stores_waited_for(block);
   for (const BlockStore& store : block.stores) {
-    std::uint32_t left = (1u << store.size) - 1;
-    while (left != 0) {
+    for (std::uint32_t done = 0; done < store.size; ++writes_made_) {
       if (writes_made_ == writes.waiting()) return false;
       const WriteMatcher::Pending& w = writes[writes_made_];
-      const std::uint32_t offset = w.t.address.minus32(store.address);
-      if (offset >= store.size || store.size - offset < w.t.size) return false;
-      const std::uint32_t bytes = ((1u << w.t.size) - 1) << offset;
-      if ((left & bytes) != bytes || !w.is_whole() ||
-          w.t.position.instruction != first + store.instruction ||
-          std::memcmp(w.t.data.data(), &store.value[offset], w.t.size) != 0) {
+      if (w.t.address != store.address.plus32(done) || w.t.size > store.size - done ||
+          !w.is_whole() || w.t.position.instruction != first + store.instruction ||
+          std::memcmp(w.t.data.data(), &store.value[done], w.t.size) != 0) {
         return false;
       }
-      left &= ~bytes;
-      ++writes_made_;
+      if (done == 0 && w.t.size != store.size) c_.stores_order.note_upward(store.address, store.size);
+      done += w.t.size;
     }
   }
   return writes_made_ == writes.waiting() ||

@@ -4,8 +4,8 @@
 // instruction stream where pins gave one.
 //
 // The order must be that of the bus, with two freedoms: posted writes may pass port accesses, and
-// bytes of one instruction may come in another order where the processor's own is not known, or
-// where the capture was not taken at pins but by a monitor.
+// bytes of one instruction may come in another order where the processor's own is not known; where a
+// monitor counts instructions, in the same one each time.
 //
 // The verifier is the judge that the machine calls; the comparisons themselves are in Comparison
 // and its matchers.
@@ -126,6 +126,7 @@ class Verifier final : public BlockJudge {
   void stored_in_cache(PhysAddr a, Stored byte, Position now);
   bool is_visible(PhysAddr a) const;
   void match_byte(PhysAddr a, Stored byte, Position now);
+  void complete_stores(std::uint64_t identity, Position now);
   void check_windows(PhysAddr a, std::size_t size, Position now);
   std::uint32_t undefined_bits(std::span<const std::uint8_t> bytes);
 
