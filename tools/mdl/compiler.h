@@ -16,7 +16,7 @@ class Compiler {
   /// the object.
   Compiler(const Library& library, const Metric& metric, Plan& plan);
 
-  /// The code of a constraint, for the resource. Throws FormatError as Source::refuse() does.
+  /// The code of a constraint, for the resource. Throws TextError.
   void add(const Constraint& constraint, const Source& source, const Resource& resource);
   /// The code of the metric's base.
   void add_base(const Source& source);

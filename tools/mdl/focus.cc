@@ -63,7 +63,9 @@ Resource parse_resource(const std::string& text) {
     const bool last = resource.parts.size() + 1 >= deepest(resource.root);
     end = last ? std::string::npos : text.find('/', begin);
     resource.parts.push_back(text.substr(begin, end == std::string::npos ? end : end - begin));
-    if (resource.parts.back().empty()) {
+    // Code without symbols lies in the module without a name.
+    const bool module = resource.root == Root::code && resource.parts.size() == 1 && !last;
+    if (resource.parts.back().empty() && !module) {
       throw UsageError(text + ": expected a name behind each slash, found none");
     }
     if (resource.parts.size() > deepest(resource.root)) {

@@ -106,7 +106,12 @@ void Library::add(std::string name, std::string text) {
   Program program = parse(source);
   texts_.push_back({std::move(source), std::move(program)});
   const Text& added = texts_.back();
-  check(added.program, added.source, *this);
+  try {
+    check(added.program, added.source, *this);
+  } catch (...) {
+    texts_.pop_back();
+    throw;
+  }
 }
 
 void Library::add_file(const std::string& path) {

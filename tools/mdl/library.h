@@ -17,7 +17,7 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  /// Throws FormatError, as Source::refuse() does, for what is no MDL, or means nothing: every
+  /// Throws TextError for what is no MDL, or means nothing: every
   /// metric is checked, with all of its constraints. A definition takes the place of an earlier
   /// one of its name.
   void add(std::string name, std::string text);

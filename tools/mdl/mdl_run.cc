@@ -61,6 +61,14 @@ std::string quoted(const std::string& name) {
 
 }  // namespace
 
+std::vector<tools::Column> metric_columns() {
+  return {{"metric", "metric", ""},
+          {"focus", "focus", ""},
+          {"value", "value", ""},
+          {"unit", "unit", ""},
+          {"processes", "processes", ""}};
+}
+
 MdlRun::MdlRun(const Library& library, const std::vector<MetricRequest>& requests,
                const tools::NameSource* names)
     : library_(library), names_(names), procedures_(names) {

@@ -17,6 +17,9 @@
 
 namespace citcat::mdl {
 
+/// Of tables of what metrics found.
+std::vector<tools::Column> metric_columns();
+
 class MdlRun final : private tools::CallFollowerListener {
  public:
   /// `names` may be null; it and the library must outlive the object. Throws UsageError as

@@ -45,12 +45,7 @@ class MdlTool final : public Tool {
 
   void report(Report& report) const override {
     run_->end();
-    Table& table = report.table("metrics", "Metrics",
-                                {{"metric", "metric", ""},
-                                 {"focus", "focus", ""},
-                                 {"value", "value", ""},
-                                 {"unit", "unit", ""},
-                                 {"processes", "processes", ""}});
+    Table& table = report.table("metrics", "Metrics", mdl::metric_columns());
     run_->report(table);
   }
 

@@ -92,9 +92,9 @@ void MetricRun::look_at(const tools::Context& context, const tools::NameSource* 
     if (is_of_point(r.root)) continue;
     const auto name = name_in(r.root, context, names, window);
     contexts_[i] = name.value_or("");
-    const bool is = r.root == Root::process && names != nullptr
-                        ? names->is_process(r.parts[0], context)
-                        : name && r.matches(0, *name);
+    const bool is = (name && r.matches(0, *name)) ||
+                    (r.root == Root::process && names != nullptr &&
+                     names->is_process(r.parts[0], context));
     // The point of an interrupt may say more than the context: its delivery is told before it.
     if (!is && r.root != Root::interrupt) in_context_ = false;
   }

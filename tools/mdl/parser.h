@@ -3,9 +3,23 @@
 #include <string>
 #include <string_view>
 
+#include "formats/io/error.h"
 #include "tools/mdl/syntax.h"
 
 namespace citcat::mdl {
+
+/// What is wrong with a text in MDL. what(): "NAME:LINE:COLUMN: expected EXPECTED, found FOUND".
+class TextError : public FormatError {
+ public:
+  TextError(const std::string& name, Place at, const std::string& message, std::string excerpt)
+      : FormatError(name + ":" + std::to_string(at.line), at.column, message),
+        excerpt_(std::move(excerpt)) {}
+  /// The line itself and a caret below the place: two lines of characters that can be printed.
+  const std::string& excerpt() const { return excerpt_; }
+
+ private:
+  std::string excerpt_;
+};
 
 /// A text in MDL under the name that messages call it by.
 class Source {
@@ -13,8 +27,7 @@ class Source {
   Source(std::string name, std::string text) : name_(std::move(name)), text_(std::move(text)) {}
 
   const std::string& text() const { return text_; }
-  /// Throws FormatError: "NAME:LINE:COLUMN: expected EXPECTED, found FOUND", the line itself, and a
-  /// caret below the place. `found` empty: what stands there.
+  /// Throws TextError. `found` empty: what stands there.
   [[noreturn]] void refuse(Place at, const std::string& expected, std::string found = {}) const;
 
  private:
@@ -24,7 +37,7 @@ class Source {
   std::string name_, text_;
 };
 
-/// The definitions of the text. Throws FormatError, as Source::refuse() does, where it is no MDL.
+/// The definitions of the text. Throws TextError where it is no MDL.
 Program parse(const Source& source);
 
 }  // namespace citcat::mdl

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "formats/io/error.h"
 #include "tools/mdl/parser.h"
 
 namespace citcat::mdl {
@@ -54,9 +53,8 @@ void Source::refuse(Place at, const std::string& expected, std::string found) co
   for (char& c : shown) {
     if (!is_printed(c)) c = ' ';
   }
-  throw FormatError(name_ + ":" + std::to_string(at.line), at.column,
-                    "expected " + expected + ", found " + found + "\n  " + shown + "\n  " +
-                        std::string(column - begin, ' ') + "^");
+  throw TextError(name_, at, "expected " + expected + ", found " + found,
+                  "  " + shown + "\n  " + std::string(column - begin, ' ') + "^\n");
 }
 
 }  // namespace citcat::mdl
