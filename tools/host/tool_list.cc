@@ -31,6 +31,7 @@ extern const ToolRow kSyscallsTool;
 extern const ToolRow kCallsTool;
 extern const ToolRow kFuncTool;
 extern const ToolRow kSwitchesTool;
+extern const ToolRow kMdlTool;
 
 // Of those whose result is a file (tools/export/exporter_list.h); null where there is none of that name.
 const ToolRow* find_exporter_tool(const std::string& name);
@@ -43,7 +44,7 @@ const std::vector<const ToolRow*>& tool_list() {
       &kCacheTool,   &kTlbTool,      &kReuseTool,    &kFootprintTool, &kMemoryTool,
       &kSyscallsTool, &kCallsTool,   &kFuncTool,     &kSwitchesTool,  &kIoTool,
       &kEventsTool,  &kIlpTool,      &kPowerTool,    &kCoverageTool,  &kBbvTool,
-      &kTimelineTool, &kWatchTool,   &kNullTool,
+      &kTimelineTool, &kWatchTool,   &kMdlTool,     &kNullTool,
   };
   return tools;
 }
