@@ -136,6 +136,7 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   result.report = session.run();
   host->finish();
   result.differs_before = session.differs_before();
+  if (plan.ended) plan.ended(session, result.report);
   return result;
 }
 
