@@ -567,6 +567,9 @@ bool FaultInjector::is_true_cause(const Cause& cause, const Fault& fault) const 
       return cause.kind == CauseKind::extra_interrupt && same_transaction;
     case FaultKind::write_extra:
       return cause.kind == CauseKind::extra_write && same_transaction;
+    case FaultKind::transfer_twice:
+    case FaultKind::writes_swapped:
+      break;
   }
   return false;
 }
