@@ -43,6 +43,16 @@ std::uint64_t count_of(const std::vector<UnconstrainedInput>& inputs,
       inputs.begin(), inputs.end(), [kind](const auto& input) { return input.kind == kind; }));
 }
 
+void add_name(const UnconstrainedInput& input, nlohmann::ordered_json& item) {
+  if (input.kind == UnconstrainedInput::Kind::memory) {
+    item["address"] = fmt::format("{:08x}", input.address.value);
+  } else if (input.kind == UnconstrainedInput::Kind::reg) {
+    item["register"] = input.name;
+  } else {
+    item["port_read"] = input.number;
+  }
+}
+
 nlohmann::ordered_json unconstrained_json(const std::vector<UnconstrainedInput>& inputs) {
   nlohmann::ordered_json json;
   json["image_bytes"] = count_of(inputs, UnconstrainedInput::Kind::memory);
@@ -51,13 +61,7 @@ nlohmann::ordered_json unconstrained_json(const std::vector<UnconstrainedInput>&
   json["inputs"] = nlohmann::ordered_json::array();
   for (const UnconstrainedInput& input : inputs) {
     nlohmann::ordered_json item;
-    if (input.kind == UnconstrainedInput::Kind::memory) {
-      item["address"] = fmt::format("{:08x}", input.address.value);
-    } else if (input.kind == UnconstrainedInput::Kind::reg) {
-      item["register"] = input.name;
-    } else {
-      item["port_read"] = input.number;
-    }
+    add_name(input, item);
     item["instruction"] = input.first.instruction;
     item["iteration"] = input.first.iteration;
     item["linear"] = fmt::format("{:08x}", input.linear.value);
@@ -88,6 +92,69 @@ void add_unconstrained(const std::vector<UnconstrainedInput>& inputs,
   }
 }
 
+/// As the JSON has it; empty where nothing confirms.
+const char* confirmation_name(Confirmation::Kind kind) {
+  switch (kind) {
+    case Confirmation::Kind::none:
+      break;
+    case Confirmation::Kind::seen_again:
+      return "seen again";
+    case Confirmation::Kind::written_back:
+      return "written back";
+    case Confirmation::Kind::stored:
+      return "stored";
+    case Confirmation::Kind::addressed:
+      return "addressed";
+    case Confirmation::Kind::port:
+      return "port";
+    case Confirmation::Kind::ran_next:
+      return "ran next";
+  }
+  return "";
+}
+
+bool has_place(Confirmation::Kind kind) {
+  return kind != Confirmation::Kind::none && kind != Confirmation::Kind::seen_again;
+}
+
+nlohmann::ordered_json line_json(const std::optional<LineOrigins>& line) {
+  if (!line) return nullptr;
+  nlohmann::ordered_json json;
+  json["instruction"] = line->at.instruction;
+  json["linear"] = fmt::format("{:08x}", line->linear.value);
+  json["complete"] = line->complete;
+  json["inputs"] = nlohmann::ordered_json::array();
+  for (const LineInput& input : line->inputs) {
+    nlohmann::ordered_json item;
+    add_name(input.input, item);
+    const Confirmation::Kind kind = input.confirmed.kind;
+    item["confirmed_by"] = nullptr;
+    if (kind != Confirmation::Kind::none) item["confirmed_by"] = confirmation_name(kind);
+    item["confirmed_at"] = nullptr;
+    if (has_place(kind)) item["confirmed_at"] = input.confirmed.at.instruction;
+    json["inputs"].push_back(std::move(item));
+  }
+  return json;
+}
+
+void add_line(const LineOrigins& line, std::vector<std::string>& lines) {
+  const auto free = std::count_if(line.inputs.begin(), line.inputs.end(), [](const LineInput& i) {
+    return i.confirmed.kind == Confirmation::Kind::none;
+  });
+  lines.push_back(row("how known", fmt::format("instruction {} at {:08x} is made from {}{} inputs, "
+                                               "{} of which nothing confirms",
+                                               line.at.instruction, line.linear.value,
+                                               line.complete ? "" : "more than ",
+                                               line.inputs.size(), free)));
+  for (const LineInput& input : line.inputs) {
+    const Confirmation& c = input.confirmed;
+    std::string how = "nothing";
+    if (c.kind != Confirmation::Kind::none) how = confirmation_name(c.kind);
+    if (has_place(c.kind)) how += fmt::format(", instruction {}", c.at.instruction);
+    lines.push_back(fmt::format("    {:<16} {}", input_name(input.input), how));
+  }
+}
+
 }  // namespace
 
 nlohmann::ordered_json accounting_json(const std::optional<Accounting>& accounting) {
@@ -111,6 +178,7 @@ nlohmann::ordered_json accounting_json(const std::optional<Accounting>& accounti
   json["internal_reads"] = a.internal_reads;
   json["hints"] = a.hints;
   json["unconstrained"] = unconstrained_json(a.unconstrained);
+  json["line"] = line_json(a.line);
   return json;
 }
 
@@ -154,6 +222,7 @@ std::vector<std::string> accounting_lines(const Accounting& a) {
                       a.port_reads, a.external_writes, a.external_unplaced, a.internal_reads)));
   if (a.hints != 0) lines.push_back(row("by hand", fmt::format("{} corrections", a.hints)));
   add_unconstrained(a.unconstrained, lines);
+  if (a.line) add_line(*a.line, lines);
   return lines;
 }
 

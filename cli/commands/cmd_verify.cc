@@ -33,6 +33,7 @@ struct VerifyArguments {
   std::string recording, memory, cache_model, hints;
   bool json = false, cache = false, exact_cache = false, account = false;
   bool wants_cache() const { return cache || exact_cache || !cache_model.empty(); }
+  std::optional<std::uint64_t> line;  ///< that the account is asked of
   ComparisonPolicy comparison;
   ExecutionPath path = ExecutionPath::blocks;
 };
@@ -176,7 +177,12 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   const ReplayReport report = run.run();
   Verdict verdict = verdict_of(run, report, placed, captured);
   if (arguments.account) {
-    verdict.accounting = account(file, verdict.totals, verdict.report.instructions);
+    verdict.accounting =
+        account(file, verdict.totals, verdict.report.instructions, arguments.line);
+    if (arguments.line && !verdict.accounting->line) {
+      throw UsageError(fmt::format("--at {}: the replay has {} instructions", *arguments.line,
+                                   verdict.report.instructions));
+    }
   }
   if (arguments.exact_cache && verdict.cache && verdict.cache->totals.first) {
     verdict.match = false;
@@ -188,6 +194,10 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
 /// All recordings of an archive, one after the other; a captured memory is that at the very end.
 ExitCode verify_all(const RecordingFile& first, const MemoryImage* captured,
                     const VerifyArguments& arguments, const Console& console) {
+  if (arguments.line) {
+    throw UsageError("--at " + std::to_string(*arguments.line) + ": name one of the recordings of " +
+                     arguments.recording);
+  }
   std::vector<Verdict> verdicts;
   nlohmann::ordered_json each = nlohmann::ordered_json::array();
   const std::size_t count = first.recordings();
@@ -247,8 +257,14 @@ CommandRun define_verify(CLI::App& app) {
       ->type_name(kFileType);
   define_comparison(app, arguments->comparison);
   define_engine(app, arguments->path);
-  app.add_flag("--account", arguments->account,
-               "Say what the verdict rests on: what was compared, and what was taken on trust");
+  CLI::Option* const account = app.add_flag(
+      "--account", arguments->account,
+      "Say what the verdict rests on: what was compared, and what was taken on trust");
+  app.add_option("--at", arguments->line,
+                 "With --account: say of each input of this instruction's line in the trace what "
+                 "confirms it")
+      ->type_name("INSTRUCTION")
+      ->needs(account);
   app.add_flag("--cache", arguments->cache,
                "Compare line fills and write-backs with those of a model of the declared cache");
   app.add_option("--cache-model", arguments->cache_model, "The same with this model");

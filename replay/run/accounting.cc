@@ -73,14 +73,26 @@ void scan_evidence(const Recording& recording, EvidenceReader& evidence, Account
   }
 }
 
-std::vector<UnconstrainedInput> find_unconstrained(const RecordingFile& file,
-                                                   std::uint64_t instructions) {
-  Confidence confidence(file.recording(), *file.evidence());
+void follow(const RecordingFile& file, std::uint64_t instructions, Confidence& confidence) {
   SessionOptions options;
   options.check = false;
   options.to = instructions;
   ReplaySession(file, &confidence, options).run();
+}
+
+std::vector<UnconstrainedInput> find_unconstrained(const RecordingFile& file,
+                                                   std::uint64_t instructions) {
+  Confidence confidence(file.recording(), *file.evidence());
+  follow(file, instructions, confidence);
   return confidence.unconstrained();
+}
+
+std::optional<LineOrigins> find_origins(const RecordingFile& file, std::uint64_t instructions,
+                                        std::uint64_t line) {
+  Confidence confidence(file.recording(), *file.evidence(), line);
+  follow(file, instructions, confidence);
+  confidence.unconstrained();
+  return confidence.line();
 }
 
 void count_events(const Recording& recording, std::span<const PlacedEvent> placements,
@@ -119,7 +131,7 @@ void count_events(const Recording& recording, std::span<const PlacedEvent> place
 }  // namespace
 
 Accounting account(const RecordingFile& file, const VerifyTotals& totals,
-                   std::uint64_t instructions) {
+                   std::uint64_t instructions, std::optional<std::uint64_t> line) {
   const Recording& recording = file.recording();
   Accounting a;
   a.compared = totals.writes.equal + totals.write_backs.equal + totals.reads +
@@ -134,6 +146,7 @@ Accounting account(const RecordingFile& file, const VerifyTotals& totals,
   count_events(recording, file.placements(), a);
   a.hints = file.hints().size();
   a.unconstrained = find_unconstrained(file, instructions);
+  if (line) a.line = find_origins(file, instructions, *line);
   return a;
 }
 

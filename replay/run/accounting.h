@@ -44,12 +44,15 @@ struct Accounting {
   std::uint64_t hints = 0;           ///< corrections by hand
   /// What the trace depends on and nothing that was compared constrains.
   std::vector<UnconstrainedInput> unconstrained;
+  /// Of the instruction asked of, where there is one.
+  std::optional<LineOrigins> line;
 };
 
 /// Accounts for the verification of `file`, an archive with evidence whose interrupts all have
 /// positions: it compared `totals` over `instructions`. Replays the recording once more, instruction
-/// by instruction, and reads the evidence twice.
+/// by instruction, and reads the evidence twice; with `line`, an instruction whose line of the trace
+/// is asked of, both another time.
 Accounting account(const RecordingFile& file, const VerifyTotals& totals,
-                   std::uint64_t instructions);
+                   std::uint64_t instructions, std::optional<std::uint64_t> line = std::nullopt);
 
 }  // namespace citcat

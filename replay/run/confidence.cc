@@ -18,6 +18,11 @@ bool is_transfer_of_control(InstructionClass kind) {
   return kind >= InstructionClass::jcc && kind <= InstructionClass::rsm;
 }
 
+bool comes_before(const UnconstrainedInput& a, const UnconstrainedInput& b) {
+  return std::tie(a.kind, a.address, a.number, a.name) <
+         std::tie(b.kind, b.address, b.number, b.name);
+}
+
 }  // namespace
 
 /// What is known of the bytes of a page frame while the replay goes on.
@@ -87,8 +92,12 @@ struct Confidence::Evidence {
   }
 };
 
-Confidence::Confidence(const Recording& recording, EvidenceReader& evidence)
-    : recording_(recording), evidence_(std::make_unique<Evidence>(recording, evidence)) {
+Confidence::Confidence(const Recording& recording, EvidenceReader& evidence,
+                       std::optional<std::uint64_t> line)
+    : recording_(recording),
+      evidence_(std::make_unique<Evidence>(recording, evidence)),
+      asked_(line) {
+  if (asked_) sets_.keep_constrained();
   for (unsigned r = 0; r <= InstructionFlow::kTables; ++r) {
     UnconstrainedInput input;
     input.kind = UnconstrainedInput::Kind::reg;
@@ -104,7 +113,15 @@ void Confidence::watch(const Machine& machine) { machine_ = &machine; }
 OriginSets::Origin Confidence::add_input(UnconstrainedInput input) {
   inputs_.push_back(std::move(input));
   uses_.emplace_back();
+  confirmed_.emplace_back();
   return sets_.add();
+}
+
+void Confidence::constrain(Set set, Confirmation::Kind why, Position at) {
+  for (const OriginSets::Origin origin : sets_.members(set)) {
+    if (!sets_.constrained(origin)) confirmed_[origin] = {why, at};
+  }
+  sets_.constrain(set);
 }
 
 Confidence::Page& Confidence::page(PhysAddr a) {
@@ -120,10 +137,14 @@ Confidence::Set Confidence::byte(PhysAddr a) {
   if (p.touched[at]) return p.set[at];
   p.touched.set(at);
   p.set[at] = OriginSets::kNone;
-  if (!recording_.image.byte(a) || evidence_->shown_again(a)) return OriginSets::kNone;
+  const bool again = evidence_->shown_again(a);
+  const bool is_asked = asked_ && !line_;
+  if (!recording_.image.byte(a) || (again && !is_asked)) return OriginSets::kNone;
   UnconstrainedInput input;
   input.address = a;
-  return p.set[at] = sets_.of(add_input(std::move(input)));
+  p.set[at] = sets_.of(add_input(std::move(input)));
+  if (again) constrain(p.set[at], Confirmation::Kind::seen_again, {});
+  return p.set[at];
 }
 
 void Confidence::store(PhysAddr a, Set set, std::uint64_t instruction) {
@@ -132,7 +153,7 @@ void Confidence::store(PhysAddr a, Set set, std::uint64_t instruction) {
   // What was there is seen when its line was written back before this.
   if (p.touched[at] && p.set[at] != OriginSets::kNone &&
       evidence_->written_back(a, p.since[at], instruction)) {
-    sets_.constrain(p.set[at]);
+    constrain(p.set[at], Confirmation::Kind::written_back, {p.since[at], 0});
   }
   p.touched.set(at);
   p.set[at] = set;
@@ -219,7 +240,7 @@ void Confidence::delivered(const DeliveredEvent&, Position now) {
 
 void Confidence::finish_stores(Set set, std::uint64_t instruction) {
   const bool shown = recording_.bus.form != CacheForm::write_back;
-  if (shown && !stores_.empty()) sets_.constrain(set);
+  if (shown && !stores_.empty()) constrain(set, Confirmation::Kind::stored, {instruction, 0});
   for (const Store& s : stores_) {
     for (std::uint32_t i = 0; i < s.size; ++i) {
       store(s.address.plus32(i), shown ? OriginSets::kNone : set, instruction);
@@ -240,8 +261,16 @@ void Confidence::note_use(Set set, const ExecutedInstruction& e, Position now) {
 }
 
 /// What decides what runs next is constrained by all that does.
-void Confidence::constrain_decision(const ExecutedInstruction& e, Set values) {
-  if (is_transfer_of_control(e.info->kind)) sets_.constrain(values);
+void Confidence::constrain_decision(const ExecutedInstruction& e, Set values, Position now) {
+  if (is_transfer_of_control(e.info->kind)) constrain(values, Confirmation::Kind::ran_next, now);
+}
+
+/// `set`: what the line of the instruction is made from.
+void Confidence::note_line(Set set, const ExecutedInstruction& e, Position now) {
+  const auto members = sets_.members(set);
+  line_ = LineOrigins{now, e.linear, members.size() < OriginSets::kMostMembers, {}};
+  line_origins_.assign(members.begin(), members.end());
+  sets_.keep_only(line_origins_);
 }
 
 void Confidence::instruction(const ExecutedInstruction& e, Position now) {
@@ -251,13 +280,15 @@ void Confidence::instruction(const ExecutedInstruction& e, Position now) {
   const Set inputs = sets_.unite(sets_.unite(registers(f.values), values_), code_);
   const Set all = sets_.unite(inputs, addresses);
   // A line of the trace has the instruction's bytes and its addresses.
-  note_use(sets_.unite(code_, e.ea_count != 0 ? addresses : OriginSets::kNone), e, now);
+  const Set line = sets_.unite(code_, e.ea_count != 0 ? addresses : OriginSets::kNone);
+  note_use(line, e, now);
+  if (asked_ == now.instruction && !line_) note_line(line, e, now);
   const bool stores = !stores_.empty();
   if (stores || (recording_.bus.form == CacheForm::none && e.ea_count != 0)) {
-    sets_.constrain(addresses);
+    constrain(addresses, Confirmation::Kind::addressed, now);
   }
-  if (to_port_) sets_.constrain(all);
-  constrain_decision(e, all);
+  if (to_port_) constrain(all, Confirmation::Kind::port, now);
+  constrain_decision(e, all, now);
   finish_stores(all, now.instruction);
   for (std::uint32_t written = f.written; written != 0; written &= written - 1) {
     register_[static_cast<unsigned>(std::countr_zero(written))] = all;
@@ -273,7 +304,7 @@ std::vector<UnconstrainedInput> Confidence::unconstrained() {
       const PhysAddr a{std::uint64_t{number} * kPageSize + at};
       const bool followed = p->touched[at] && p->set[at] != OriginSets::kNone;
       if (followed && evidence_->written_back(a, p->since[at], ~std::uint64_t{0})) {
-        sets_.constrain(p->set[at]);
+        constrain(p->set[at], Confirmation::Kind::written_back, {p->since[at], 0});
       }
     }
   }
@@ -285,11 +316,19 @@ std::vector<UnconstrainedInput> Confidence::unconstrained() {
     found.back().linear = uses_[i].linear;
     found.back().lines = uses_[i].lines;
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.kind, a.address, a.number, a.name) <
-           std::tie(b.kind, b.address, b.number, b.name);
-  });
+  std::sort(found.begin(), found.end(), comes_before);
   return found;
+}
+
+std::optional<LineOrigins> Confidence::line() const {
+  std::optional<LineOrigins> line = line_;
+  if (!line) return line;
+  for (const OriginSets::Origin origin : line_origins_) {
+    line->inputs.push_back({inputs_[origin], confirmed_[origin]});
+  }
+  std::sort(line->inputs.begin(), line->inputs.end(),
+            [](const LineInput& a, const LineInput& b) { return comes_before(a.input, b.input); });
+  return line;
 }
 
 }  // namespace citcat

@@ -5,6 +5,7 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -34,6 +35,35 @@ struct UnconstrainedInput {
   std::uint64_t lines = 0;   ///< lines that do
 };
 
+/// What the bus shows that depends on an input, and so confirms it.
+struct Confirmation {
+  enum class Kind : std::uint8_t {
+    none,
+    seen_again,    ///< the byte was read once more, unchanged
+    written_back,  ///< a line that holds something made from it
+    stored,        ///< something made from it
+    addressed,     ///< memory that was accessed on the bus
+    port,          ///< a value, or a number of a port
+    ran_next       ///< what it decided or led to
+  };
+  Kind kind = Kind::none;
+  Position at;  ///< the instruction that did; of none and of seen_again without meaning
+};
+
+/// An input that a line of the trace is made from.
+struct LineInput {
+  UnconstrainedInput input;  ///< its kind and name alone
+  Confirmation confirmed;
+};
+
+/// What the line of one instruction in the trace is made from: its bytes and its addresses.
+struct LineOrigins {
+  Position at;
+  LinearAddr linear;
+  bool complete = true;  ///< else there are more than OriginSets::kMostMembers inputs
+  std::vector<LineInput> inputs;
+};
+
 /// Follows the inputs through a replay, byte by byte of memory and register by register. An input is
 /// constrained when
 ///
@@ -47,12 +77,16 @@ struct UnconstrainedInput {
 /// listed single bits may be free.
 class Confidence final : public Observer {
  public:
-  /// `evidence` is read to its end.
-  Confidence(const Recording& recording, EvidenceReader& evidence);
+  /// `evidence` is read to its end. `line`: the instruction that line() is asked of.
+  Confidence(const Recording& recording, EvidenceReader& evidence,
+             std::optional<std::uint64_t> line = std::nullopt);
   ~Confidence() override;
 
   /// After the replay: by kind, then by address, number or name.
   std::vector<UnconstrainedInput> unconstrained();
+  /// After unconstrained(), which knows no more than this line then: its inputs in the same order.
+  /// Nothing where the instruction did not run.
+  std::optional<LineOrigins> line() const;
 
   Wants wants() const override { return Wants::everything(); }
   void watch(const Machine& machine) override;
@@ -87,8 +121,10 @@ class Confidence final : public Observer {
   Set registers(std::uint32_t which) const;
   const InstructionFlow& flow(const ExecutedInstruction& e);
   void begin(Position now);
+  void constrain(Set set, Confirmation::Kind why, Position at);
+  void note_line(Set set, const ExecutedInstruction& e, Position now);
   void finish_stores(Set set, std::uint64_t instruction);
-  void constrain_decision(const ExecutedInstruction& e, Set values);
+  void constrain_decision(const ExecutedInstruction& e, Set values, Position now);
   void note_use(Set set, const ExecutedInstruction& e, Position now);
   OriginSets::Origin add_input(UnconstrainedInput input);
 
@@ -98,6 +134,10 @@ class Confidence final : public Observer {
   OriginSets sets_;
   std::vector<UnconstrainedInput> inputs_;  ///< by origin
   std::vector<Use> uses_;                   ///< by origin
+  std::vector<Confirmation> confirmed_;     ///< by origin
+  const std::optional<std::uint64_t> asked_;
+  std::optional<LineOrigins> line_;
+  std::vector<OriginSets::Origin> line_origins_;
   std::array<Set, 32> register_{};          ///< by number of InstructionFlow::Register
   std::unordered_map<std::uint32_t, std::unique_ptr<Page>> pages_;
   std::unordered_map<std::uint32_t, std::pair<std::uint64_t, InstructionFlow>> flows_;

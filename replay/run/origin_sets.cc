@@ -17,6 +17,7 @@ constexpr std::size_t kMostUnions = std::size_t{1} << 20;
 
 OriginSets::Origin OriginSets::add() {
   constrained_.push_back(false);
+  dropped_.push_back(false);
   return static_cast<Origin>(constrained_.size() - 1);
 }
 
@@ -36,7 +37,7 @@ OriginSets::Set OriginSets::intern(std::vector<Origin> members) {
 }
 
 void OriginSets::drop_constrained(std::vector<Origin>& members) const {
-  std::erase_if(members, [this](Origin origin) { return constrained_[origin]; });
+  std::erase_if(members, [this](Origin origin) { return dropped_[origin]; });
 }
 
 OriginSets::Set OriginSets::unite(Set a, Set b) {
@@ -58,7 +59,17 @@ OriginSets::Set OriginSets::unite(Set a, Set b) {
 }
 
 void OriginSets::constrain(Set set) {
-  for (const Origin origin : members_[set]) constrained_[origin] = true;
+  for (const Origin origin : members_[set]) {
+    constrained_[origin] = true;
+    if (!keeps_constrained_) dropped_[origin] = true;
+  }
+}
+
+void OriginSets::keep_only(const std::vector<Origin>& origins) {
+  dropped_.assign(dropped_.size(), true);
+  for (const Origin origin : origins) dropped_[origin] = constrained_[origin];
+  keeps_constrained_ = false;
+  united_.clear();
 }
 
 std::span<const OriginSets::Origin> OriginSets::members(Set set) {

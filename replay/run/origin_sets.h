@@ -9,7 +9,7 @@
 namespace citcat {
 
 /// Sets of inputs of a replay. An input that something later constrains leaves all sets: only those
-/// are of interest that nothing does.
+/// are of interest that nothing does, unless all are asked for.
 class OriginSets {
  public:
   using Origin = std::uint32_t;
@@ -21,6 +21,11 @@ class OriginSets {
 
   OriginSets() : members_(1) {}
 
+  /// From now on what is constrained stays in the sets.
+  void keep_constrained() { keeps_constrained_ = true; }
+  /// Nothing but these is of interest any more, and they only until they are constrained.
+  void keep_only(const std::vector<Origin>& origins);
+
   /// A new input, and the set of it alone.
   Origin add();
   Set of(Origin origin);
@@ -28,14 +33,16 @@ class OriginSets {
   /// What the set was made from is constrained.
   void constrain(Set set);
   bool constrained(Origin origin) const { return constrained_[origin]; }
-  /// Those of its members that are not constrained so far.
+  /// Those of its members that are of interest: not constrained so far, unless these are kept.
   std::span<const Origin> members(Set set);
 
  private:
   Set intern(std::vector<Origin> members);
   void drop_constrained(std::vector<Origin>& members) const;
 
+  bool keeps_constrained_ = false;
   std::vector<bool> constrained_;
+  std::vector<bool> dropped_;  ///< of no interest, as those are that are constrained
   std::vector<std::vector<Origin>> members_;  ///< by set
   std::unordered_map<std::uint64_t, std::vector<Set>> known_;  ///< by hash of the members
   std::unordered_map<std::uint64_t, Set> united_;

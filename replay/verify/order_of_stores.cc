@@ -34,8 +34,13 @@ std::optional<Mismatch> OrderOfStores::made(const BusTransaction& t) {
   if (!parts_.empty() && parts_.back().t.index == t.index && parts_.back().store == number) {
     return std::nullopt;
   }
+  // The machine does not tell of every iteration that it is complete, but they are counted.
+  const bool is_behind = !parts_.empty() && stores_[parts_.back().store].kind != AccessKind::walk &&
+                         parts_.back().t.position != t.position &&
+                         t.index < parts_.back().t.index;
   parts_.push_back({t, number});
-  if (store.kind == AccessKind::walk || !passed_ || t.index > *passed_) return std::nullopt;
+  const bool passed = is_behind || (passed_ && t.index < *passed_);
+  if (store.kind == AccessKind::walk || !passed) return std::nullopt;
   return Mismatch{kOtherOrder, t, "stores of what comes before it are behind it on the bus"};
 }
 

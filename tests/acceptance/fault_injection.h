@@ -102,6 +102,7 @@ class FaultInjector {
   std::optional<Fault> cut(FaultKind kind, std::mt19937& random);
   std::optional<Fault> repeat_transfer(std::mt19937& random);
   std::optional<Fault> swap_writes(std::mt19937& random);
+  void undo_swap();
   std::optional<Fault> begin_early(std::mt19937& random);
   static std::optional<Fault> change_register(FaultKind kind, std::mt19937& random,
                                               CpuState& state);

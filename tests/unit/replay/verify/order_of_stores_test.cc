@@ -72,6 +72,20 @@ TEST_F(OrderOfStoresTest, IsThatOfTheProgramBetweenInstructions) {
   EXPECT_NE(make(kPush, {4}, kLater), "");
 }
 
+/// Not every iteration is told to be complete.
+TEST_F(OrderOfStoresTest, IsThatOfTheProgramBetweenIterations) {
+  const auto show_of = [&](std::uint32_t iteration, std::uint64_t index) {
+    BusTransaction t = counted(BusOp::data_write, 0x1000 + 4 * iteration, 4, kNow.instruction);
+    t.position.iteration = iteration;
+    t.index = index;
+    order_.begin(AccessKind::data, t.address, 4);
+    return order_.made(t).has_value();
+  };
+  EXPECT_FALSE(show_of(3, 10));
+  EXPECT_FALSE(show_of(4, 12));
+  EXPECT_TRUE(show_of(5, 11));
+}
+
 TEST_F(OrderOfStoresTest, OfPartsIsTheSameEachTime) {
   EXPECT_EQ(make_in_parts(1, 2), "");
   EXPECT_EQ(make_in_parts(3, 4), "");

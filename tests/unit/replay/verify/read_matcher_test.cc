@@ -72,6 +72,33 @@ TEST_F(ReadMatcherTest, AReadTooManyOnEitherSideIsNoticed) {
   EXPECT_FALSE(agrees());
 }
 
+/// A processor may read what it is about to overwrite; what it reads anyway it does not read twice.
+TEST_F(ReadMatcherTest, AReadTwiceIsNoticedWhereTheInstructionReadsOnceAndStores) {
+  for (const int times : {1, 2}) {
+    begin(CacheForm::none);
+    for (int i = 0; i < times; ++i) matcher_->expect(counted(BusOp::data_read, 0x1000, 4, 0));
+    matcher_->read(PhysAddr{0x1000}, 4, AccessKind::data, memory());
+    matcher_->stored(PhysAddr{0x1000}, 4, memory());
+    EXPECT_EQ(agrees(), times == 1);
+  }
+  begin(CacheForm::none);
+  matcher_->expect(counted(BusOp::data_read, 0x1000, 4, 0));
+  matcher_->stored(PhysAddr{0x1000}, 4, memory());
+  EXPECT_TRUE(agrees());
+}
+
+TEST_F(ReadMatcherTest, WithACacheWhatIsNotCachedIsReadOnceByAnAccess) {
+  for (const int times : {1, 2}) {
+    begin(CacheForm::write_through);
+    for (int i = 0; i < times; ++i) {
+      matcher_->expect(counted(BusOp::data_read, 0x1002, 2, 0, kUncacheable));
+      matcher_->expect(counted(BusOp::data_read, 0x1004, 2, 0, kUncacheable));
+    }
+    matcher_->read(PhysAddr{0x1002}, 4, AccessKind::data, memory());
+    EXPECT_EQ(agrees(), times == 1);
+  }
+}
+
 TEST_F(ReadMatcherTest, APageWalkOfTheReplayAloneIsNone) {
   begin(CacheForm::none);
   matcher_->read(PhysAddr{0x1000}, 4, AccessKind::walk, memory());
