@@ -14,9 +14,9 @@
 #include "capture/import/record_csv.h"
 #include "cli/analysis/scope_arguments.h"
 #include "cli/capture_arguments.h"
-#include "cli/capture_time.h"
 #include "cli/command.h"
 #include "cli/command_description.h"
+#include "cli/commands/capture_time.h"
 #include "cli/commands/read_data.h"
 #include "cli/commands/selected_run.h"
 #include "cli/file_kind.h"
@@ -361,8 +361,9 @@ ExitCode dump_selected(const DumpOptions& options, const Console& console) {
   run.range = options.range;
   options.scope.apply_to(run.plan);
   if (run.plan.by.empty()) print_titles(TraceText::titles(), options.form, console);
-  return print_selected(run, options.form, options.bits,
-                        [&](const std::string& lines) { console.print(lines); }, console);
+  return print_selected(
+      run, options.form, options.bits, [&](const std::string& lines) { console.print(lines); },
+      console);
 }
 
 /// [from, to) are indexes of transactions in the capture.
@@ -481,9 +482,10 @@ CommandRun define_dump(CLI::App& app) {
 
 }  // namespace
 
-extern const Command kDumpCommand{"dump", "Print the records of a file for people",
-                                  "citcat dump boot.kt --from 1000 --to 1020\n"
-                                  "citcat dump boot.citcat --where 'level=3 & process=sh' --by process",
-                                  define_dump};
+extern const Command kDumpCommand{
+    "dump", "Print the records of a file for people",
+    "citcat dump boot.kt --from 1000 --to 1020\n"
+    "citcat dump boot.citcat --where 'level=3 & process=sh' --by process",
+    define_dump};
 
 }  // namespace citcat

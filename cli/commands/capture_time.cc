@@ -1,4 +1,4 @@
-#include "cli/capture_time.h"
+#include "cli/commands/capture_time.h"
 
 #include <algorithm>
 #include <charconv>
