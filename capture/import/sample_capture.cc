@@ -131,6 +131,7 @@ class SampleCapture final : public CaptureReader {
     assignment_ = assign_pins(match_, map_);
     info_.cpu = match_.bus->cpu;
     info_.has_clock = true;
+    info_.clock_hz = source_->info().sample_rate_hz;
     info_.bus.bus_bytes = match_.bus->bus_bytes;
     explain_missing();
     find_dead_line();

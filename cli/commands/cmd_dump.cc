@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/import/record_csv.h"
@@ -15,6 +16,7 @@
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/command_description.h"
+#include "cli/commands/capture_time.h"
 #include "cli/commands/read_data.h"
 #include "cli/commands/selected_run.h"
 #include "cli/file_kind.h"
@@ -38,6 +40,7 @@ struct DumpOptions {
   RangeArguments range;
   std::uint64_t from = 0;  ///< of all but KT
   std::uint64_t to = std::numeric_limits<std::uint64_t>::max();
+  std::optional<double> from_seconds, to_seconds;  ///< of captures: in place of these
   int bits = 0;
   bool evidence = false, state = false;
   ScopeArguments scope;
@@ -107,10 +110,29 @@ void print_interruption(std::uint64_t next, Ending ending, TextForm form, const 
   }
 }
 
-/// [from, to) are transaction indexes.
+/// [from, to) of a capture: transactions, or clocks where times were named.
+struct CaptureRange {
+  std::uint64_t from_clock = 0, to_clock = std::numeric_limits<std::uint64_t>::max();
+
+  CaptureRange(const DumpOptions& options, const CaptureInfo& info) {
+    for (const auto& [seconds, clock] :
+         {std::pair(options.from_seconds, &from_clock), std::pair(options.to_seconds, &to_clock)}) {
+      if (!seconds) continue;
+      if (info.clock_hz <= 0)
+        throw UsageError("--from, --to: expected a transaction, found a time, and " + options.file +
+                         " does not tell its sample rate");
+      *clock = clock_at(*seconds, info.clock_hz);
+    }
+    if (from_clock > to_clock) throw UsageError("--from lies behind --to");
+  }
+  bool wants(const BusTransaction& t) const { return t.clock >= from_clock && t.clock < to_clock; }
+};
+
+/// [from, to) are transaction indexes, or times.
 void dump_capture(const DumpOptions& options, const Console& console) {
   const std::unique_ptr<CaptureReader> reader =
       open_capture({options.file}, options.capture.options());
+  const CaptureRange clocks(options, reader->info());
   if (options.form == TextForm::csv && !reader->info().has_data)
     print_line(fmt::format("{}{}", kRecordCsvDeclaration, kRecordCsvWithoutData), console);
   if (options.form == TextForm::csv) print_line(std::string(record_csv_header()), console);
@@ -126,7 +148,7 @@ void dump_capture(const DumpOptions& options, const Console& console) {
     while (reader->next(t)) {
       if (t.index >= options.to) return;
       drop_count(reader->info(), t);
-      if (options.wants(t.index)) {
+      if (options.wants(t.index) && clocks.wants(t)) {
         print_transaction(t, reader->info().bus.line_bytes, reader->info().has_data, options.form,
                           console);
       }
@@ -140,6 +162,10 @@ void dump_capture(const DumpOptions& options, const Console& console) {
     }
   } while (more);
   require_records(options, next, "transactions");
+  if (clocks.from_clock != 0 && clocks.from_clock > t.clock)
+    throw UsageError(
+        fmt::format("--from: expected a time within the capture, and {} ends after {} s",
+                    options.file, static_cast<double>(t.clock) / reader->info().clock_hz));
 }
 
 // ---- recordings --------------------------------------------------------------------------------
@@ -242,8 +268,8 @@ std::string joined(const Json& json) {
 
 /// What events of any kind have, in the order of the columns.
 constexpr std::array<const char*, 13> kEventColumns{
-    "event", "transaction", "instruction", "iteration", "vector",  "counted", "count",
-    "from_start", "port",   "size",        "value",     "address", "data"};
+    "event",      "transaction", "instruction", "iteration", "vector",  "counted", "count",
+    "from_start", "port",        "size",        "value",     "address", "data"};
 
 /// Empty where an event has no such value. No value has a comma: bytes are hexadecimal digits.
 std::string event_csv(const Json& json) {
@@ -314,7 +340,8 @@ std::optional<std::uint64_t> end_of(const RecordingFile& file) {
 
 void dump_events(const RecordingFile& file, const DumpOptions& options, const Console& console) {
   bool any = false;
-  if (options.form == TextForm::csv) print_line(fmt::format("{}", fmt::join(kEventColumns, ",")), console);
+  if (options.form == TextForm::csv)
+    print_line(fmt::format("{}", fmt::join(kEventColumns, ",")), console);
   for (const EventLine& line : event_lines(file.recording())) {
     if (!options.wants(line.transaction)) continue;
     print_event(line.json, options.form, console);
@@ -334,8 +361,9 @@ ExitCode dump_selected(const DumpOptions& options, const Console& console) {
   run.range = options.range;
   options.scope.apply_to(run.plan);
   if (run.plan.by.empty()) print_titles(TraceText::titles(), options.form, console);
-  return print_selected(run, options.form, options.bits,
-                        [&](const std::string& lines) { console.print(lines); }, console);
+  return print_selected(
+      run, options.form, options.bits, [&](const std::string& lines) { console.print(lines); },
+      console);
 }
 
 /// [from, to) are indexes of transactions in the capture.
@@ -383,11 +411,21 @@ void dump_memory(const DumpOptions& options, const Console& console) {
 ExitCode run_dump(DumpOptions options, const Console& console) {
   options.form = parse_form(options.format);
   check_bits(options.bits);
+  // A time stands for no number before the capture's rate is known.
+  for (const auto& [text, seconds] : {std::pair(&options.range.from, &options.from_seconds),
+                                      std::pair(&options.range.to, &options.to_seconds)}) {
+    *seconds = parse_capture_time(*text);
+    if (*seconds) text->clear();
+  }
   const ReplayRange range = options.range.instructions();
   options.from = range.from;
   options.to = range.to;
   const FileKind kind =
       options.capture.given() ? FileKind::capture : find_file_kind(options.file).kind;
+  if (kind != FileKind::capture && (options.from_seconds || options.to_seconds)) {
+    throw UsageError("--from, --to: a time is of a capture of pins, and " + options.file +
+                     " is none");
+  }
   if (kind != FileKind::kt && options.range.within_repeat()) {
     throw UsageError("--from, --to: expected a number, found N+K, which is a position in a trace");
   }
@@ -428,8 +466,8 @@ CommandRun define_dump(CLI::App& app) {
   auto options = std::make_shared<DumpOptions>();
   app.add_option("FILE", options->file, "KT trace, recording, capture or memory image")->required();
   app.add_option("--from", options->range.from,
-                 "First position (KT: N or N+K), transaction (capture, recording) or address "
-                 "(memory)");
+                 "First position (KT: N or N+K), transaction (capture, recording), time (capture: "
+                 "1.5ms) or address (memory)");
   app.add_option("--to", options->range.to, "Where to stop, as --from; itself not included");
   define_text_form(app, options->format, {"text", "json", "csv"});
   options->capture.define_pins(app);
@@ -444,9 +482,10 @@ CommandRun define_dump(CLI::App& app) {
 
 }  // namespace
 
-extern const Command kDumpCommand{"dump", "Print the records of a file for people",
-                                  "citcat dump boot.kt --from 1000 --to 1020\n"
-                                  "citcat dump boot.citcat --where 'level=3 & process=sh' --by process",
-                                  define_dump};
+extern const Command kDumpCommand{
+    "dump", "Print the records of a file for people",
+    "citcat dump boot.kt --from 1000 --to 1020\n"
+    "citcat dump boot.citcat --where 'level=3 & process=sh' --by process",
+    define_dump};
 
 }  // namespace citcat

@@ -62,6 +62,12 @@ Json capture_info(const std::string& path, const CaptureOptions& options, const 
   json["with_position"] = positions;
   json["last_clock"] = nullptr;
   if (info.has_clock) json["last_clock"] = last_clock;
+  json["clock_hz"] = nullptr;
+  json["seconds"] = nullptr;
+  if (info.clock_hz > 0) {
+    json["clock_hz"] = info.clock_hz;
+    json["seconds"] = static_cast<double>(last_clock) / info.clock_hz;
+  }
   json["has_data"] = info.has_data;
   for (std::size_t op = 0; op < counts.size(); ++op) {
     json["operations"][std::string(bus_op_name(static_cast<BusOp>(op)))] = counts[op];

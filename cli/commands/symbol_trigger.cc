@@ -43,13 +43,13 @@ std::string with_address(const std::string& option, const std::string& trigger,
     std::string all;
     for (const LinearAddr place : places)
       all += fmt::format("{}address:{:x}", all.empty() ? "" : ", ", place.value);
-    throw UsageError(fmt::format("{}: expected the name of one place, found {}, which is {}; say which",
-                                 option, name, all));
+    throw UsageError(fmt::format(
+        "{}: expected the name of one place, found {}, which is {}; say which", option, name, all));
   }
   const auto address = static_cast<std::uint64_t>(places.begin()->value);
   if (address > std::numeric_limits<std::uint32_t>::max())
-    throw UsageError(fmt::format("{}: expected an address of 32 bits, found {} at {:x}", option, name,
-                                 address));
+    throw UsageError(
+        fmt::format("{}: expected an address of 32 bits, found {} at {:x}", option, name, address));
   return fmt::format("address:{:x}", address);
 }
 

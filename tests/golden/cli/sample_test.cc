@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "golden/process.h"
 
@@ -163,6 +164,31 @@ TEST_F(Sample, AnOutputThatFailsLeavesTheOldFileAsItWas) {
                                     "--start", "interrupt:0", "-o", "old.citcat"});
   EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_EQ(read_file(file("old.citcat")), "precious");
+}
+
+TEST_F(Sample, CapturesAreReadByTime) {
+  const nlohmann::json info = run_json({"info", kSample});
+  EXPECT_DOUBLE_EQ(info.at("clock_hz").get<double>(), 9.52381e6);
+  EXPECT_DOUBLE_EQ(info.at("seconds").get<double>(),
+                   info.at("last_clock").get<double>() / info.at("clock_hz").get<double>());
+  const ProcessResult some =
+      run({"dump", kSample, "--from", "1.5ms", "--to", "1600us", "--format", "json"});
+  ASSERT_EQ(some.exit_code, 0) << some.err;
+  std::istringstream lines(some.out);
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const double seconds = nlohmann::json::parse(line).at("clock").get<double>() / 9.52381e6;
+    EXPECT_GE(seconds, 0.0015);
+    EXPECT_LT(seconds, 0.0016);
+  }
+  EXPECT_GT(count, 10u);
+  EXPECT_EQ(run({"dump", kSample, "--from", "2ms", "--to", "1ms"}).exit_code, 2);
+  const ProcessResult behind = run({"dump", kSample, "--from", "1s"});
+  EXPECT_EQ(behind.exit_code, 2);
+  EXPECT_THAT(behind.err, HasSubstr("expected a time within the capture"));
+  const ProcessResult refused = run({"dump", "area5150.citcat", "--from", "1.5ms"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("a time is of a capture of pins"));
 }
 
 }  // namespace

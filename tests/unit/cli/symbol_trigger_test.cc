@@ -41,13 +41,15 @@ TEST(SymbolTrigger, OtherTriggersStayAsTheyAre) {
 }
 
 TEST(SymbolTrigger, IsRefusedWhereItNamesNoOnePlace) {
-  EXPECT_THAT(refusal("symbol:do_exeve", kernel()),
-              testing::HasSubstr("--start: expected the name of code, found do_exeve, which is none "
-                                 "(did you mean do_execve?)"));
+  EXPECT_THAT(
+      refusal("symbol:do_exeve", kernel()),
+      testing::HasSubstr("--start: expected the name of code, found do_exeve, which is none "
+                         "(did you mean do_execve?)"));
   EXPECT_THAT(refusal("symbol:jiffies", kernel()), testing::HasSubstr("found jiffies"));
   EXPECT_THAT(refusal("symbol:show", kernel()),
               testing::HasSubstr("address:c1000010, address:c1000020"));
-  EXPECT_THAT(refusal("symbol:do_execve", {}), testing::HasSubstr("name their file with --symbols"));
+  EXPECT_THAT(refusal("symbol:do_execve", {}),
+              testing::HasSubstr("name their file with --symbols"));
 }
 
 }  // namespace

@@ -1,0 +1,105 @@
+// Whatever a command prints with --json is JSON, and docs/cli.md (or the page of the analysis) has
+// each of its keys.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "golden/citcat_test.h"
+
+namespace citcat::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kSamples = CITCAT_SOURCE_DIR "/samples/ibm5150/";
+
+/// The section "## NAME" of docs/cli.md.
+std::string section_of(const std::string& command) {
+  const std::string page = read_file(CITCAT_SOURCE_DIR "/docs/cli.md");
+  const std::size_t begin = page.find("\n## " + command + "\n");
+  if (begin == std::string::npos) return "";
+  return page.substr(begin, page.find("\n## ", begin + 1) - begin);
+}
+
+/// Keys of objects whose keys are what the capture has, not words of this program: registers.
+bool is_of_data(const std::string& key) { return key == "registers"; }
+
+void collect(const Json& value, std::set<std::string>& keys) {
+  if (value.is_array()) {
+    for (const Json& item : value) collect(item, keys);
+  } else if (value.is_object()) {
+    for (const auto& item : value.items()) {
+      keys.insert(item.key());
+      if (!is_of_data(item.key())) collect(item.value(), keys);
+    }
+  }
+}
+
+class JsonKeys : public CitcatTest {
+ protected:
+  /// Runs a command with --json, one object or one a line, and looks its keys up. `pages` are
+  /// further texts that may have them.
+  void check(std::vector<std::string> arguments, const std::string& pages = "") const {
+    const std::string text = section_of(arguments[0]) + pages;
+    arguments.push_back("--json");
+    std::istringstream lines(good(arguments));
+    std::set<std::string> keys;
+    for (std::string line; std::getline(lines, line);) {
+      ASSERT_TRUE(Json::accept(line)) << arguments[0] << ": " << line;
+      collect(Json::parse(line), keys);
+    }
+    EXPECT_FALSE(keys.empty()) << arguments[0];
+    for (const std::string& key : keys) {
+      const bool written = text.find('"' + key + '"') != std::string::npos ||
+                           text.find('`' + key + '`') != std::string::npos;
+      EXPECT_TRUE(written) << arguments[0] << " prints \"" << key
+                           << "\", which its documentation does not have";
+    }
+  }
+};
+
+TEST_F(JsonKeys, OfEveryCommandAreInItsDocumentation) {
+  const std::string capture = kSamples + "area5150.sr", unnamed = kSamples + "unnamed.sr";
+  check({"import", capture, "--cpu", "8088", "--initial-state", kSamples + "state.json", "--start",
+         "interrupt:0", "-o", "r.citcat"});
+  check({"import", "--list-formats"});
+  check({"import", "--explain-channels", capture});
+  check({"import", "--explain-channels", unnamed});
+  check({"import", "--match-channels", "map.json", unnamed});
+  check({"replay", "r.citcat", "-o", "r.kt"});
+  check({"verify", "r.citcat"});
+  check({"verify", "r.citcat", "--account"});
+  for (const std::string& file : {std::string("r.citcat"), std::string("r.kt"), capture})
+    check({"info", file});
+  check({"lint", capture});
+  check({"convert", capture, "--to", "csv", "-o", "c.csv"});
+  check({"check", "r.citcat"});
+  check({"repair", "r.citcat", "-o", "repaired.citcat"});
+  check({"slim", "r.citcat", "-o", "slim.citcat"});
+  check({"checkpoint", "r.citcat"});
+  check({"explain", "r.citcat"});
+  check({"place", "r.citcat"});
+  // Of a trace they are those of `cat`.
+  check({"dump", "r.kt", "--to", "5"}, section_of("cat"));
+  check({"cat", "r.kt"});
+  check({"help"});
+  check({"help", "import"});
+}
+
+TEST_F(JsonKeys, OfAnalysesAreInTheirPages) {
+  import_sample("r.citcat");
+  for (const std::string name : {"count", "bpred", "cache"}) {
+    const std::string pages = section_of("analyze") +
+                              read_file(CITCAT_SOURCE_DIR "/docs/tools/" + name + ".md") + '`' +
+                              name + '`';
+    check({"analyze", "r.citcat", "--tool", name}, pages);
+    check({name, "r.citcat"}, pages);
+  }
+}
+
+}  // namespace
+}  // namespace citcat::testing
