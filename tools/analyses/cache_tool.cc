@@ -34,17 +34,11 @@ struct Part {
   }
 };
 
-/// When the cache is emptied, besides by the processor itself.
-struct Flushes {
-  std::uint64_t every = 0;  ///< instructions; 0: never
-  bool at_switches = false;  ///< at loads of CR3
-};
-
 class CacheTool final : public Tool {
  public:
-  CacheTool(const CacheDescriptor& descriptor, const Flushes& flushes, const MachineFacts& machine)
+  CacheTool(const CacheDescriptor& descriptor, std::uint64_t flush_every, const MachineFacts& machine)
       : descriptor_(descriptor),
-        flushes_(flushes),
+        flush_every_(flush_every),
         machine_(machine),
         model_(descriptor_, machine.ram_bytes) {}
 
@@ -59,8 +53,8 @@ class CacheTool final : public Tool {
       const CodeLines& code = *static_cast<const CodeLines*>(mine);
       const std::uint32_t count = execution.block().count();
       part_->instructions += count;
-      if (flushes_.every == 0 || told_ % flushes_.every + count <= flushes_.every) [[likely]] {
-        if (flushes_.every != 0 && told_ != 0 && told_ % flushes_.every == 0) model_.flush();
+      if (flush_every_ == 0 || told_ % flush_every_ + count <= flush_every_) [[likely]] {
+        if (flush_every_ != 0 && told_ != 0 && told_ % flush_every_ == 0) model_.flush();
         run_code(code, execution.block(), references);
       } else {
         run_code_flushing(code, execution.block(), references);
@@ -102,7 +96,6 @@ class CacheTool final : public Tool {
         break;
       case MachineEvent::Kind::address_space:
         begin(context);
-        if (flushes_.at_switches) model_.flush();
         break;
       default:
         return;
@@ -111,7 +104,7 @@ class CacheTool final : public Tool {
   }
 
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<CacheTool>(descriptor_, flushes_, machine_);
+    return std::make_unique<CacheTool>(descriptor_, flush_every_, machine_);
   }
   void follow(Tool&&) override { throw InternalError("cache: a part cannot follow another"); }
   void save(ByteWriter&) const override { throw InternalError("cache: has no parts"); }
@@ -187,7 +180,7 @@ class CacheTool final : public Tool {
     part_->code.references += code.references;
     std::size_t r = 0;
     for (std::uint32_t i = 0; i < block.count(); ++i) {
-      if (told_ + i != 0 && (told_ + i) % flushes_.every == 0) model_.flush();
+      if (told_ + i != 0 && (told_ + i) % flush_every_ == 0) model_.flush();
       fetch_lines(code, code.of[i].first, code.of[i].second);
       for (; r < references.size() && references[r].instruction == i; ++r) {
         access(references[r], block[i].info.kind);
@@ -233,7 +226,7 @@ class CacheTool final : public Tool {
   }
 
   const CacheDescriptor descriptor_;
-  const Flushes flushes_;
+  const std::uint64_t flush_every_;  ///< instructions; 0: never
   const MachineFacts machine_;
   CacheModel model_;
   std::deque<CodeLines> code_lines_;
@@ -266,7 +259,7 @@ void CacheTool::report(Report& out) const {
   out.value("bytes", "size", std::uint64_t{descriptor_.bytes}, "bytes");
   out.value("ways", "ways", std::uint64_t{descriptor_.ways});
   out.value("line", "line", std::uint64_t{descriptor_.line_bytes}, "bytes");
-  if (flushes_.every != 0) out.value("flush", "emptied every", flushes_.every, "instructions");
+  if (flush_every_ != 0) out.value("flush", "emptied every", flush_every_, "instructions");
   report_sides(out, parts_[0] + parts_[1]);
   out.value("write_backs", "lines written back", write_backs_);
   out.value("snoop_write_backs", "written back for others", snoop_write_backs_);
@@ -295,10 +288,8 @@ CacheDescriptor described(ToolOptions& options) {
 
 std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
   const std::string model = options.text("model", "");
-  Flushes flushes;
-  flushes.every = options.number("flush", 0, 0, std::uint64_t{1} << 62);
-  flushes.at_switches = options.flag("flush-switches");
-  if (model.empty()) return std::make_unique<CacheTool>(described(options), flushes, setup.machine);
+  const std::uint64_t flush = options.number("flush", 0, 0, std::uint64_t{1} << 62);
+  if (model.empty()) return std::make_unique<CacheTool>(described(options), flush, setup.machine);
   const CacheDescriptor* const known = find_cache(model);
   if (known == nullptr) {
     std::string names;
@@ -307,7 +298,7 @@ std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
     }
     throw UsageError("--tool cache: no such model: " + model + " (there are " + names + ")");
   }
-  return std::make_unique<CacheTool>(*known, flushes, setup.machine);
+  return std::make_unique<CacheTool>(*known, flush, setup.machine);
 }
 
 }  // namespace
@@ -322,8 +313,7 @@ extern const ToolRow kCacheTool{
     "split         one for code and one for data,\n"
     "writes=WHICH  through (default) or back,\n"
     "allocate      stores that miss fill their line\n"
-    "flush=N       empty it every so many instructions,\n"
-    "flush-switches  or at loads of CR3\n",
+    "flush=N       empty it every so many instructions\n",
     "citcat analyze boot.citcat --tool cache:model=i486",
     ToolRow::Merging::serial,
     make};
