@@ -116,6 +116,10 @@ std::optional<CacheTraffic> captured_cache_traffic(const BusTransaction& t,
 CacheModel::CacheModel(const CacheDescriptor& descriptor, std::uint32_t ram_bytes)
     : descriptor_(&descriptor),
       sets_(descriptor.bytes / descriptor.line_bytes / descriptor.ways),
+      ways_(descriptor.ways),
+      code_array_(descriptor.split ? 1 : 0),
+      stores_only_use_(descriptor.form != CacheForm::write_back && !descriptor.split),
+      finds_latest_(descriptor.replacement == Replacement::lru),
       line_shift_(static_cast<unsigned>(std::countr_zero(descriptor.line_bytes))),
       ram_bytes_(ram_bytes) {
   clear();
@@ -149,7 +153,7 @@ void CacheModel::learn_uncacheable(std::uint32_t page) {
 std::optional<CacheModel::Slot> CacheModel::find(const Array& array, std::uint32_t line) const {
   const Slot first{set_of(line), 0};
   const std::uint32_t* lines = &array.lines[index(first)];
-  for (std::uint32_t way = 0; way < descriptor_->ways; ++way) {
+  for (std::uint32_t way = 0; way < ways_; ++way) {
     if (lines[way] == line) return Slot{first.set, way};
   }
   return std::nullopt;
@@ -157,7 +161,7 @@ std::optional<CacheModel::Slot> CacheModel::find(const Array& array, std::uint32
 
 void CacheModel::use(Array& array, Slot slot) {
   std::uint64_t& recency = array.recency[slot.set];
-  if (descriptor_->replacement == Replacement::pseudo_lru) {
+  if (!finds_latest_) {
     // Bit 0: the pair 0, 1 was used last. Bits 1 and 2: way 0, way 2 was, within its pair.
     const bool low_pair = slot.way < 2, first = slot.way % 2 == 0;
     const std::uint64_t pair_bit = low_pair ? 2 : 4;
@@ -213,9 +217,7 @@ void CacheModel::tell(CacheTraffic::Kind kind, std::uint32_t line) {
 // ---------------------------------------------------------------------------------------------
 // Accesses
 
-void CacheModel::touch_line(std::uint32_t line, bool code) {
-  Array& cache = array(code);
-  if (cache.latest == line) return;
+void CacheModel::use_line(Array& cache, std::uint32_t line, bool code) {
   if (const auto slot = find(cache, line)) {
     use(cache, *slot);
     cache.latest = line;
@@ -236,11 +238,6 @@ void CacheModel::touch_line(std::uint32_t line, bool code) {
   tell(code ? CacheTraffic::Kind::code_fill : CacheTraffic::Kind::data_fill, line);
 }
 
-void CacheModel::touch(PhysAddr a, std::uint32_t size, bool code) {
-  const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
-  for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) touch_line(line, code);
-}
-
 void CacheModel::store_line(std::uint32_t line) {
   Array& data = arrays_[0];
   if (descriptor_->split) drop(arrays_[1], line);
@@ -256,11 +253,6 @@ void CacheModel::store_line(std::uint32_t line) {
     data.latest = line;
   }
   if (descriptor_->form == CacheForm::write_back) data.modified[index(*slot)] = 1;
-}
-
-void CacheModel::write(PhysAddr a, std::uint32_t size) {
-  const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
-  for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) store_line(line);
 }
 
 void CacheModel::flush() {

@@ -78,7 +78,14 @@ class CacheModel {
   // Accesses of the processor in their order. What they cause on the bus is added to traffic().
   void fetch(PhysAddr a, std::uint32_t size) { touch(a, size, true); }
   void read(PhysAddr a, std::uint32_t size) { touch(a, size, false); }
-  void write(PhysAddr a, std::uint32_t size);
+  /// Code is fetched from a line of which one byte is at `a`: once or several times, which is the same.
+  void fetch_line(PhysAddr a) { touch_line(a.low32() >> line_shift_, true); }
+  void write(PhysAddr a, std::uint32_t size) {
+    const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
+    for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) {
+      if (!stores_only_use_ || !is_latest(arrays_[0], line)) store_line(line);
+    }
+  }
   /// INVD or WBINVD. Modified lines are written back, in the order of sets and ways.
   void flush();
   /// Another bus master writes: lines go, written back first when modified.
@@ -94,6 +101,8 @@ class CacheModel {
   void learn_uncacheable(std::uint32_t page);
 
   bool is_cached(PhysAddr a, bool code) const;
+  /// A number that the addresses of one line have in common.
+  std::uint32_t line_of(PhysAddr a) const { return a.low32() >> line_shift_; }
   /// Whether a store to it goes to the bus by itself, and not with its line.
   bool writes_through(PhysAddr a) const;
   const CacheDescriptor& descriptor() const { return *descriptor_; }
@@ -117,23 +126,40 @@ class CacheModel {
   };
 
   bool cacheable(PhysAddr a) const;
-  Array& array(bool code) { return arrays_[code && descriptor_->split ? 1 : 0]; }
-  const Array& array(bool code) const { return arrays_[code && descriptor_->split ? 1 : 0]; }
+  Array& array(bool code) { return arrays_[code ? code_array_ : 0]; }
+  const Array& array(bool code) const { return arrays_[code ? code_array_ : 0]; }
   std::uint32_t set_of(std::uint32_t line) const { return line & (sets_ - 1); }
   std::optional<Slot> find(const Array& array, std::uint32_t line) const;
-  std::size_t index(Slot s) const { return std::size_t{s.set} * descriptor_->ways + s.way; }
+  std::size_t index(Slot s) const { return std::size_t{s.set} * ways_ + s.way; }
   void use(Array& array, Slot slot);
   std::uint32_t victim(const Array& array, std::uint32_t set) const;
   Slot place(Array& array, std::uint32_t line);
-  void touch(PhysAddr a, std::uint32_t size, bool code);
-  void touch_line(std::uint32_t line, bool code);
+  /// It is what was used last of its set, so that using it again changes nothing.
+  bool is_latest(const Array& array, std::uint32_t line) const {
+    const std::uint32_t set = set_of(line);
+    const std::size_t way = finds_latest_ ? array.recency[set] & 15 : 0;
+    return finds_latest_ && array.lines[std::size_t{set} * ways_ + way] == line;
+  }
+  void touch(PhysAddr a, std::uint32_t size, bool code) {
+    const std::uint32_t last = (a.low32() + size - 1) >> line_shift_;
+    for (std::uint32_t line = a.low32() >> line_shift_; line <= last; ++line) touch_line(line, code);
+  }
+  void touch_line(std::uint32_t line, bool code) {
+    Array& cache = array(code);
+    if (cache.latest == line || is_latest(cache, line)) return;
+    use_line(cache, line, code);
+  }
+  void use_line(Array& cache, std::uint32_t line, bool code);
   void store_line(std::uint32_t line);
   void drop(Array& array, std::uint32_t line);
   void tell(CacheTraffic::Kind kind, std::uint32_t line);
   void clear();
 
   const CacheDescriptor* descriptor_;
-  std::uint32_t sets_ = 0;
+  std::uint32_t sets_ = 0, ways_ = 0;
+  std::size_t code_array_ = 0;  ///< of arrays_
+  bool stores_only_use_ = false;  ///< a store changes nothing but the order of use
+  bool finds_latest_ = false;   ///< the way used last is in the lowest nibble of recency
   unsigned line_shift_ = 0;
   std::uint32_t ram_bytes_;
   bool disabled_ = false;

@@ -38,6 +38,22 @@ TEST_F(LinuxSample, BeginsWithTheDriversDump) {
   EXPECT_EQ(info.at("unknown_registers"), nlohmann::json({"smbase"}));
 }
 
+TEST_F(LinuxSample, CacheThatIsEmptiedEveryNInstructionsIsANewOneForEachN) {
+  import_it();
+  const auto fills = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> line = {"cache", "linux.citcat", "--json", "-q"};
+    line.insert(line.end(), more.begin(), more.end());
+    const auto json = run_json(line);
+    return json.at("code").at("fills").get<int>() + json.at("data").at("fills").get<int>();
+  };
+  int each = 0;
+  for (int from = 0; from < 149957; from += 50000) {
+    each += fills({"--from", std::to_string(from), "--to", std::to_string(from + 50000)});
+  }
+  EXPECT_EQ(fills({"flush=50000"}), each);
+  EXPECT_LT(fills({}), each);
+}
+
 TEST_F(LinuxSample, ReplaysToTheSameWriteBacksAndPortAccesses) {
   import_it();
   const auto verdict = run_json({"verify", "linux.citcat", "--json"});
