@@ -188,7 +188,8 @@ std::string Importer::missing_dump() const {
   if (dump_.found())
     return "the driver dumped the state, but the start marker that should follow was not found";
   return "expected a state dump, found none in " + std::to_string(stream_.read()) +
-         " transactions: give the processor's state with --initial-state";
+         " transactions: give the processor's state with --initial-state, or where there is an "
+         "interrupt have it worked out from the bus with --start interrupt:0 --recover-state";
 }
 
 /// Called when nothing was written into the window for a while: was that the dump?

@@ -31,6 +31,11 @@ extern const ToolRow kSyscallsTool;
 extern const ToolRow kCallsTool;
 extern const ToolRow kFuncTool;
 extern const ToolRow kSwitchesTool;
+extern const ToolRow kMdlTool;
+
+extern const ToolRow kMapTool;
+extern const ToolRow kMomentsTool;
+extern const ToolRow kTreeTool;
 
 // Of those whose result is a file (tools/export/exporter_list.h); null where there is none of that name.
 const ToolRow* find_exporter_tool(const std::string& name);
@@ -43,7 +48,8 @@ const std::vector<const ToolRow*>& tool_list() {
       &kCacheTool,   &kTlbTool,      &kReuseTool,    &kFootprintTool, &kMemoryTool,
       &kSyscallsTool, &kCallsTool,   &kFuncTool,     &kSwitchesTool,  &kIoTool,
       &kEventsTool,  &kIlpTool,      &kPowerTool,    &kCoverageTool,  &kBbvTool,
-      &kTimelineTool, &kWatchTool,   &kNullTool,
+      &kTimelineTool, &kMomentsTool, &kMapTool,      &kTreeTool,      &kWatchTool,
+      &kMdlTool,     &kNullTool,
   };
   return tools;
 }
