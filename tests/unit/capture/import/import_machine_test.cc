@@ -9,6 +9,7 @@
 
 #include "capture/import/import.h"
 #include "events/recording.h"
+#include "formats/io/error.h"
 #include "unit/capture/machine_data.h"
 #include "unit/capture/shared_data.h"
 
@@ -167,6 +168,14 @@ TEST_P(ImportLongMode, StateIsTheDumpedOne) {
   EXPECT_EQ(r.initial.ldtr.unusable, (truth.at("ldtr_attr") & 0x10000) != 0);
   EXPECT_EQ(r.initial.cpuid.size(), truth.at("n_cpuid"));
   EXPECT_EQ(r.initial.msrs.size(), truth.at("n_msr"));
+}
+
+TEST_P(ImportLongMode, IsNotTakenForAnotherProcessor) {
+  ImportOptions options;
+  options.capture.cpu = CpuModel::p6;
+  EXPECT_THROW(import_to_memory({bus()}, options), FormatError);
+  options.capture.cpu = CpuModel::x86_64;
+  EXPECT_EQ(import_to_memory({bus()}, options).recording.initial.model, CpuModel::x86_64);
 }
 
 TEST_P(ImportLongMode, ValuesThatCrossNoBusAreTheMonitors) {
