@@ -203,11 +203,12 @@ Compiler::Meaning Compiler::meaning_of_constraint(const Expression& e, const Sco
 Compiler::Meaning Compiler::meaning_of_field(const Expression& e, const Scope& scope) const {
   const Expression& of = e.parts[0];
   if (of.kind == ExpressionKind::variable && scope.names.find(of.name) == scope.names.end()) {
-    if (const PointRow* const row = find_point(of.name, e.name); row != nullptr) {
+    const bool known = of.name.starts_with('$');
+    if (const PointRow* const row = find_point(of.name, e.name); known && row != nullptr) {
       return {Meaning::Kind::points, {}, {row->kind}};
     }
     const std::string fields = point_fields(of.name);
-    if (of.name.starts_with('$') && !fields.empty()) scope.source->refuse(e.at, fields);
+    if (known && !fields.empty()) scope.source->refuse(e.at, fields);
   }
   Meaning m = meaning(of, scope);
   switch (m.kind) {
