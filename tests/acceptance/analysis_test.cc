@@ -293,6 +293,8 @@ std::vector<std::string> all_tools(bool merging) {
     const std::string name = tool->name;
     if (name == "watch") {
       requests.push_back("watch:at=c0000000-ffffffff,reads");
+    } else if (name == "mdl") {
+      requests.push_back("mdl:metric=cpu@/Code/*/*+systemCalls@/Syscall/*");
     } else {
       requests.push_back(name);
     }
