@@ -15,6 +15,7 @@ extern const Command kCountCommand;
 extern const Command kBpredCommand;
 extern const Command kCacheCommand;
 extern const Command kVerifyCommand;
+extern const Command kReportCommand;
 extern const Command kInfoCommand;
 extern const Command kDumpCommand;
 extern const Command kConvertCommand;
@@ -34,7 +35,7 @@ const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
       &kRecordCommand,  &kImportCommand,  &kReplayCommand, &kMergeCommand, &kCatCommand,
       &kAnalyzeCommand, &kCountCommand,   &kBpredCommand,  &kCacheCommand, &kViewCommand,
-      &kRepCommand,     &kVerifyCommand,  &kInfoCommand,   &kDumpCommand,  &kConvertCommand,
+      &kRepCommand,     &kVerifyCommand,  &kReportCommand, &kInfoCommand,   &kDumpCommand,  &kConvertCommand,
       &kLintCommand,    &kCheckCommand,   &kRepairCommand, &kSlimCommand,  &kCheckpointCommand,
       &kPlaceCommand,   &kExplainCommand, &kDebugCommand,
       &kSessionCommand,

@@ -11,19 +11,6 @@ namespace citcat {
 
 namespace {
 
-void print_json(const DigestVerdict& v, const RecordingFile& file, const Console& console) {
-  nlohmann::ordered_json json;
-  json["verdict"] = v.match() ? "match" : "diverged";
-  json["instructions"] = v.report.instructions;
-  json["evidence"] = "digests";
-  json["digests"] = {{"checked", v.checked}, {"equal", v.checked - (v.differs_before ? 1 : 0)}};
-  json["differs_before"] = nullptr;
-  if (v.differs_before) json["differs_before"] = *v.differs_before;
-  json["made_by"] = file.meta().engine;
-  json["divergence"] = divergence_json(v.report.divergence);
-  console.print_json(json);
-}
-
 void print_text(const DigestVerdict& v, const RecordingFile& file, const Console& console) {
   console.print_verdict(
       v.match(), v.match() ? "match" : "diverged",
@@ -45,12 +32,23 @@ void print_text(const DigestVerdict& v, const RecordingFile& file, const Console
 
 }  // namespace
 
-DigestVerdict verify_digests(const RecordingFile& file, const Console& console) {
-  SessionOptions options;
-  options.progress = replay_progress(file, console);
-  ReplaySession session(file, nullptr, options);
+nlohmann::ordered_json digest_verdict_json(const DigestVerdict& v, const RecordingFile& file) {
+  nlohmann::ordered_json json;
+  json["verdict"] = v.match() ? "match" : "diverged";
+  json["instructions"] = v.report.instructions;
+  json["evidence"] = "digests";
+  json["digests"] = {{"checked", v.checked}, {"equal", v.checked - (v.differs_before ? 1 : 0)}};
+  json["differs_before"] = nullptr;
+  if (v.differs_before) json["differs_before"] = *v.differs_before;
+  json["made_by"] = file.meta().engine;
+  json["divergence"] = divergence_json(v.report.divergence);
+  return json;
+}
+
+DigestVerdict digest_verdict_of(ReplaySession& session, const ReplayReport& report,
+                                const RecordingFile& file) {
   DigestVerdict verdict;
-  verdict.report = session.run();
+  verdict.report = report;
   verdict.differs_before = session.differs_before();
   verdict.checked = session.digests().checked();
   // A replay that ended early has not shown that it is the one that was verified.
@@ -60,10 +58,18 @@ DigestVerdict verify_digests(const RecordingFile& file, const Console& console) 
   return verdict;
 }
 
+DigestVerdict verify_digests(const RecordingFile& file, const Console& console) {
+  SessionOptions options;
+  options.progress = replay_progress(file, console);
+  ReplaySession session(file, nullptr, options);
+  const ReplayReport report = session.run();
+  return digest_verdict_of(session, report, file);
+}
+
 ExitCode run_digest_verify(const RecordingFile& file, bool json, const Console& console) {
   const DigestVerdict verdict = verify_digests(file, console);
   if (json) {
-    print_json(verdict, file, console);
+    console.print_json(digest_verdict_json(verdict, file));
   } else {
     print_text(verdict, file, console);
   }

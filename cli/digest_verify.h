@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/console.h"
@@ -8,6 +9,8 @@
 #include "replay/session/replay_report.h"
 
 namespace citcat {
+
+class ReplaySession;
 
 /// A replay of an archive without evidence, compared with the digests it holds.
 struct DigestVerdict {
@@ -20,6 +23,11 @@ struct DigestVerdict {
   }
 };
 
+/// Of a session that ended with `report`.
+DigestVerdict digest_verdict_of(ReplaySession& session, const ReplayReport& report,
+                                const RecordingFile& file);
+/// As `verify --json` prints it.
+nlohmann::ordered_json digest_verdict_json(const DigestVerdict& verdict, const RecordingFile& file);
 /// Replays up to the last digest. Throws UsageError when the archive has no digests.
 DigestVerdict verify_digests(const RecordingFile& file, const Console& console);
 

@@ -15,61 +15,26 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Kind = KtNote::Kind;
 
-/// What the fields of an event mean.
-enum class EventForm : std::uint8_t { bare, vector, port, address };
-
-EventForm form_of(Kind kind) {
-  switch (kind) {
-    case Kind::exception:
-    case Kind::software:
-    case Kind::external:
-      return EventForm::vector;
-    case Kind::port_read:
-    case Kind::port_write:
-      return EventForm::port;
-    case Kind::external_write:
-      return EventForm::address;
-    default:
-      return EventForm::bare;
-  }
-}
-
-std::string event_text(const KtNote& e) {
-  switch (form_of(e.kind)) {
-    case EventForm::vector:
-      return fmt::format("{} {:02x}", kt_note_name(e.kind), e.where) +
-             (e.kind == Kind::exception ? fmt::format(" error {:x}", e.value) : "");
-    case EventForm::port:
-      return fmt::format("{} {:04x} size {} value {:0{}x}", kt_note_name(e.kind), e.where, e.size,
-                         e.value, 2 * e.size);
-    case EventForm::address:
-      return fmt::format("{} {:08x} size {}", kt_note_name(e.kind), e.where, e.size);
-    case EventForm::bare:
-      break;
-  }
-  return kt_note_name(e.kind);
-}
-
 Json event_json(const KtNote& e) {
   Json json;
   json["event"] = kt_note_name(e.kind);
   json["number"] = e.place.instruction;
   json["iteration"] = e.place.iteration;
-  switch (form_of(e.kind)) {
-    case EventForm::vector:
+  switch (kt_note_form(e.kind)) {
+    case KtNoteForm::vector:
       json["vector"] = e.where;
       if (e.kind == Kind::exception) json["error_code"] = e.value;
       break;
-    case EventForm::port:
+    case KtNoteForm::port:
       json["port"] = fmt::format("{:x}", e.where);
       json["size"] = e.size;
       json["value"] = fmt::format("{:x}", e.value);
       break;
-    case EventForm::address:
+    case KtNoteForm::address:
       json["address"] = fmt::format("{:08x}", e.where);
       json["size"] = e.size;
       break;
-    case EventForm::bare:
+    case KtNoteForm::bare:
       break;
   }
   return json;
@@ -78,21 +43,21 @@ Json event_json(const KtNote& e) {
 /// kind,number,address,bytes,address0,address1,iteration,mode,mode_source
 std::string event_csv(const KtNote& e) {
   std::string where, size, value;
-  switch (form_of(e.kind)) {
-    case EventForm::vector:
+  switch (kt_note_form(e.kind)) {
+    case KtNoteForm::vector:
       where = fmt::format("{:x}", e.where);
       if (e.kind == Kind::exception) value = fmt::format("{:x}", e.value);
       break;
-    case EventForm::port:
+    case KtNoteForm::port:
       where = fmt::format("{:x}", e.where);
       value = fmt::format("{:x}", e.value);
       size = fmt::format("{:x}", e.size);
       break;
-    case EventForm::address:
+    case KtNoteForm::address:
       where = fmt::format("{:08x}", e.where);
       size = fmt::format("{:x}", e.size);
       break;
-    case EventForm::bare:
+    case KtNoteForm::bare:
       break;
   }
   return fmt::format("{},{},{},,{},{},{},,", kt_note_name(e.kind), e.place.instruction, where,
@@ -148,7 +113,7 @@ TraceText::Code TraceText::disassemble(const TraceRecord& record) {
 
 std::string TraceText::people_text(const TraceRecord& record) {
   if (record.is_event) {
-    return fmt::format("{:>12} {}", position_text(record.position), event_text(record.event));
+    return fmt::format("{:>12} {}", position_text(record.position), kt_note_text(record.event));
   }
   const KtRecord& r = record.record;
   const KtInstruction& i = r.instruction;

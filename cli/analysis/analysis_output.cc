@@ -13,38 +13,51 @@
 
 namespace citcat {
 
-void print_analysis(const tools::Analysis& analysis, std::uint64_t from, std::uint64_t to,
-                    const ReplayReport& report, AnalysisFormat format, const Console& console) {
+namespace {
+
+tools::Report head_of(std::uint64_t from, std::uint64_t to, const ReplayReport& report) {
   tools::Report head;
   const std::uint64_t instructions = to > from ? to - from : 0;
   head.value("instructions", "instructions", instructions);
   head.value("from", "from", from);
   head.value("to", "to", to);
   head.value("end", "end", std::string(replay_end_name(report.end)));
+  return head;
+}
+
+}  // namespace
+
+nlohmann::ordered_json analysis_json(const tools::Analysis& analysis, std::uint64_t from,
+                                     std::uint64_t to, const ReplayReport& report) {
   tools::Report found;
   analysis.report(found);
-  switch (format) {
-    case AnalysisFormat::json: {
-      nlohmann::ordered_json json = tools::report_json(head);
-      json["divergence"] = divergence_json(report.divergence);
-      const nlohmann::ordered_json tools = tools::report_json(found);
-      json.update(tools);
-      // Of one tool alone its keys stand here too.
-      if (analysis.only_tool() != nullptr) {
-        for (const auto& [key, value] : tools["tools"].front().items()) {
-          if (!json.contains(key)) json[key] = value;
-        }
-      }
-      console.print_json(json);
-      break;
+  nlohmann::ordered_json json = tools::report_json(head_of(from, to, report));
+  json["divergence"] = divergence_json(report.divergence);
+  const nlohmann::ordered_json tools = tools::report_json(found);
+  json.update(tools);
+  // Of one tool alone its keys stand here too.
+  if (analysis.only_tool() != nullptr) {
+    for (const auto& [key, value] : tools["tools"].front().items()) {
+      if (!json.contains(key)) json[key] = value;
     }
-    case AnalysisFormat::csv:
-      console.print(tools::report_csv(head, "run") + "\n" + tools::report_csv(found, "run"));
-      break;
-    case AnalysisFormat::text:
-      console.print(tools::report_text(head));
-      console.print(tools::report_text(found));
-      break;
+  }
+  return json;
+}
+
+void print_analysis(const tools::Analysis& analysis, std::uint64_t from, std::uint64_t to,
+                    const ReplayReport& report, AnalysisFormat format, const Console& console) {
+  if (format == AnalysisFormat::json) {
+    console.print_json(analysis_json(analysis, from, to, report));
+    return;
+  }
+  const tools::Report head = head_of(from, to, report);
+  tools::Report found;
+  analysis.report(found);
+  if (format == AnalysisFormat::csv) {
+    console.print(tools::report_csv(head, "run") + "\n" + tools::report_csv(found, "run"));
+  } else {
+    console.print(tools::report_text(head));
+    console.print(tools::report_text(found));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -14,7 +15,10 @@ namespace citcat {
 
 enum class AnalysisFormat : std::uint8_t { text, json, csv };
 
-/// Of the instructions [from, to).
+/// As `analyze --json` prints it, of the instructions [from, to).
+nlohmann::ordered_json analysis_json(const tools::Analysis& analysis, std::uint64_t from,
+                                     std::uint64_t to, const ReplayReport& report);
+/// The same in any form.
 void print_analysis(const tools::Analysis& analysis, std::uint64_t from, std::uint64_t to,
                     const ReplayReport& report, AnalysisFormat format, const Console& console);
 

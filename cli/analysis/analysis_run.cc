@@ -140,6 +140,7 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   host->finish();
   if (windows) windows->finish();
   result.differs_before = session.differs_before();
+  if (plan.ended) plan.ended(session, result.report);
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@
 
 namespace citcat {
 
+class ReplaySession;
+
 /// What is asked of a run.
 struct AnalysisPlan {
   std::vector<std::string> tools;    ///< NAME:key=value,...
@@ -33,6 +36,8 @@ struct AnalysisPlan {
   ComparisonPolicy policy;
   ExecutionPath path = ExecutionPath::blocks;
   bool use_checkpoints = true;
+  /// Called when the replay has ended, with its session; may be empty.
+  std::function<void(ReplaySession&, const ReplayReport&)> ended;
 };
 
 struct AnalysisResult {

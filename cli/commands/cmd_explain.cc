@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/command_description.h"
+#include "cli/commands/explanation_json.h"
 #include "cli/comparison_arguments.h"
 #include "cli/divergence_report.h"
 #include "cli/interrupt.h"
@@ -28,75 +29,6 @@ struct ExplainArguments {
   bool json = false;
   ComparisonPolicy comparison;
 };
-
-nlohmann::ordered_json line_json(const ContextLine& line) {
-  std::string bytes;
-  for (const std::uint8_t b : line.bytes) bytes += fmt::format("{:02x}", b);
-  return {{"instruction", line.position.instruction},
-          {"iteration", line.position.iteration},
-          {"address", fmt::format("{:08x}", line.linear.u32())},
-          {"bytes", bytes},
-          {"text", line.text},
-          {"accesses", line.accesses}};
-}
-
-nlohmann::ordered_json cause_json(const TriedCause& tried) {
-  nlohmann::ordered_json json;
-  json["cause"] = cause_name(tried.cause.kind);
-  json["text"] = tried.cause.text;
-  json["transaction"] = nullptr;
-  const std::uint64_t blamed = blamed_transaction(tried.cause);
-  if (blamed != kNoTransaction) json["transaction"] = blamed;
-  json["repairs"] = tried.repairs;
-  json["tied"] = tried.tied;
-  json["suspected"] = tried.suspected;
-  json["other_values"] = tried.other_values;
-  json["equivalent_values"] = tried.equivalent_values;
-  json["agrees_for"] = tried.agrees_until;
-  json["price"] = tried.cause.price;
-  json["hints"] = nlohmann::ordered_json::parse(hints_text({"", tried.cause.hints})).at("hints");
-  json["next"] = divergence_json(tried.next);
-  return json;
-}
-
-nlohmann::ordered_json round_json(const ExplainedDivergence& round) {
-  nlohmann::ordered_json json;
-  json["divergence"] = divergence_json(round.divergence);
-  json["context"] = nlohmann::ordered_json::array();
-  for (const ContextLine& line : round.context) json["context"].push_back(line_json(line));
-  json["lineage"] = nlohmann::ordered_json::array();
-  for (const LineageLine& lineage : round.lineage) {
-    nlohmann::ordered_json item;
-    item["source"] = lineage.source;
-    item["transaction"] = nullptr;
-    if (lineage.transaction != kNoTransaction) item["transaction"] = lineage.transaction;
-    item["path"] = nlohmann::ordered_json::array();
-    for (const ContextLine& line : lineage.path) item["path"].push_back(line_json(line));
-    json["lineage"].push_back(std::move(item));
-  }
-  json["causes"] = nlohmann::ordered_json::array();
-  for (const TriedCause& tried : round.causes) json["causes"].push_back(cause_json(tried));
-  json["tried"] = round.tried;
-  json["not_tried"] = round.not_tried;
-  json["instructions"] = round.instructions;
-  return json;
-}
-
-void print_json(const Explanation& explanation, const HintFile& hints, const Console& console) {
-  nlohmann::ordered_json json;
-  const bool given_up = !explanation.given_up.empty();
-  json["verdict"] = !explanation.rounds.empty() ? "diverged" : given_up ? "unknown" : "match";
-  json["instructions"] = explanation.report.instructions;
-  json["repaired"] = !explanation.rounds.empty() && explanation.repaired;
-  json["given_up"] = nullptr;
-  if (given_up) json["given_up"] = explanation.given_up;
-  json["rounds"] = nlohmann::ordered_json::array();
-  for (const ExplainedDivergence& round : explanation.rounds) {
-    json["rounds"].push_back(round_json(round));
-  }
-  json["hints"] = nlohmann::ordered_json::parse(hints_text(hints)).at("hints");
-  console.print_json(json);
-}
 
 std::string line_text(const ContextLine& line) {
   std::string text = fmt::format("{:>12}  {:08x}  {:<32}", line.position.instruction,
@@ -202,7 +134,7 @@ ExitCode run_explain(const ExplainArguments& arguments, const Console& console) 
   hints.hints.insert(hints.hints.end(), explanation.hints.begin(), explanation.hints.end());
   if (!arguments.output.empty() && !explanation.hints.empty()) write_hints(hints, arguments.output);
   if (arguments.json) {
-    print_json(explanation, hints, console);
+    console.print_json(explanation_json(explanation, hints));
   } else {
     print_text(explanation, explanation.hints.empty() ? "" : arguments.output, console);
   }

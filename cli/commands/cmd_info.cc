@@ -11,6 +11,7 @@
 #include "capture/bus/cache_form.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
+#include "cli/commands/recording_info.h"
 #include "cli/commands/storage_account.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_report.h"
@@ -33,61 +34,6 @@ struct InfoOptions {
   CaptureArguments capture;
   bool json = false, trace = false;
 };
-
-Json bus_json(const BusModel& bus) {
-  Json json;
-  json["cache"] = cache_form_name(bus.form);
-  json["line_bytes"] = bus.line_bytes;
-  json["bus_bytes"] = bus.bus_bytes;
-  json["address_mask"] = fmt::format("0x{:x}", bus.address_mask);
-  return json;
-}
-
-Json files_json(const std::vector<Provenance::File>& files) {
-  Json json = Json::array();
-  for (const Provenance::File& file : files) {
-    json.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.xxh3}});
-  }
-  return json;
-}
-
-Json recording_info(const std::string& path, bool trace, const Console& console) {
-  const RecordingFile file = RecordingFile::open(path);
-  const Recording& r = file.recording();
-  Json json;
-  json["cpu"] = cpu_model_name(r.initial.model);
-  json["instructions"] = nullptr;
-  if (r.instructions) json["instructions"] = *r.instructions;
-  json["end"] = ending_name(r.ending);
-  json["interrupted"] = is_interrupted(r.ending);
-  json["transactions"] = r.totals.transactions;
-  json["reads"] = r.totals.reads;
-  json["writes"] = r.totals.writes;
-  json["line_fills"] = r.totals.line_fills;
-  json["write_backs"] = r.totals.write_backs;
-  json["instruction_starts"] = r.totals.instruction_starts;
-  json["image_bytes"] = r.image.byte_count();
-  json["interrupts"] = r.interrupts.size();
-  json["io_reads"] = r.io_reads.size();
-  json["io_writes"] = r.totals.io_writes;
-  json["external_writes"] = r.external_writes.size();
-  json["internal_reads"] = r.internal_reads.size();
-  json["unknown_registers"] = r.initial.unknown;
-  json["bus"] = bus_json(r.bus);
-  json["source"] = {{"format", r.provenance.format}, {"files", files_json(r.provenance.files)}};
-  if (!r.provenance.options.empty()) {
-    json["source"]["options"] = Json::parse(r.provenance.options, nullptr, false);
-  }
-  json["engine"] = file.meta().engine;
-  json["bytes"] = file.container().file_bytes();
-  json["storage"] = storage_json(file);
-  if (trace) json["trace"] = trace_json(file, console);
-  json["content_hash"] = file.container().content_hash().hex();
-  json["identity"] = file.identity().hex();
-  json["recordings"] = file.recordings();
-  json["warnings"] = r.warnings;
-  return json;
-}
 
 /// Counts a capture's transactions, all segments of it.
 Json capture_info(const std::string& path, const CaptureOptions& options, const Console& console) {
@@ -232,7 +178,11 @@ ExitCode run_info(const InfoOptions& options, const Console& console) {
   json["kind"] = file_kind_name(found.kind);
   switch (found.kind) {
     case FileKind::recording:
-      json.update(recording_info(options.file, options.trace, console));
+      {
+        const RecordingFile file = RecordingFile::open(options.file);
+        json.update(recording_info(file));
+        if (options.trace) json["trace"] = trace_json(file, console);
+      }
       break;
     case FileKind::capture:
       json.update(capture_info(options.file, options.capture.options(), console));

@@ -19,6 +19,7 @@
 #include "cli/engine_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
+#include "cli/verdict.h"
 #include "events/memory_file.h"
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
@@ -35,58 +36,6 @@ struct VerifyArguments {
   ComparisonPolicy comparison;
   ExecutionPath path = ExecutionPath::blocks;
 };
-
-nlohmann::ordered_json count_json(const CheckCount& count) {
-  return {{"checked", count.checked}, {"equal", count.equal}};
-}
-
-struct Verdict {
-  ReplayReport report;
-  VerifyTotals totals;
-  FinalMemory memory;
-  bool captured_memory = false;  ///< an image was given to compare with
-  bool hardware_stream = false;  ///< the capture has one, or branch trace messages
-  bool match = false;
-  std::uint64_t model_specific_results = 0;
-  std::string first_model_specific;  ///< empty when there is none
-  std::vector<PlacedEvent> placements;
-  std::optional<CacheVerdict> cache;
-  std::optional<Accounting> accounting;
-};
-
-nlohmann::ordered_json verdict_json(const Verdict& v) {
-  nlohmann::ordered_json json;
-  json["verdict"] = v.match ? "match" : "diverged";
-  json["instructions"] = v.report.instructions;
-  json["writes"] = count_json(v.totals.writes);
-  json["write_backs"] = count_json(v.totals.write_backs);
-  json["io_reads"] = count_json(v.totals.io_reads);
-  json["io_writes"] = count_json(v.totals.io_writes);
-  json["special_cycles"] = count_json(v.totals.specials);
-  json["interrupts"] = v.report.interrupts;
-  json["exceptions"] = v.report.exceptions;
-  json["external_writes"] = v.report.external_writes;
-  json["instruction_stream"] = nullptr;
-  if (v.hardware_stream) json["instruction_stream"] = count_json(v.totals.instructions);
-  json["final_memory"] = {{"bytes", v.memory.bytes},
-                          {"different", v.memory.different},
-                          {"adopted", v.memory.adopted},
-                          {"external_unseen", v.memory.external_unseen},
-                          {"device", v.memory.device}};
-  json["reads"] = v.totals.reads;
-  json["single_bit_changes"] = v.totals.single_bit_changes;
-  json["adopted"] = v.totals.adopted + v.memory.adopted;
-  json["model_specific_results"] = v.model_specific_results;
-  json["first_model_specific"] = nullptr;
-  if (!v.first_model_specific.empty()) json["first_model_specific"] = v.first_model_specific;
-  json["evidence_bytes"] = v.totals.evidence_bytes;
-  json["placement"] = nullptr;
-  if (!v.placements.empty()) json["placement"] = placements_json(v.placements);
-  json["cache"] = cache_json(v.cache);
-  json["accounting"] = accounting_json(v.accounting);
-  json["divergence"] = divergence_json(v.report.divergence);
-  return json;
-}
 
 void add_to(CheckCount& all, const CheckCount& one) {
   all.checked += one.checked;
@@ -211,24 +160,6 @@ void print_text(const Verdict& v, const Console& console) {
   }
 }
 
-/// Says with a divergence that an interrupt could not be placed, or not for certain: it comes of
-/// that.
-void add_placement_cause(const PlacedRecording& placed, ReplayReport& report) {
-  const std::vector<PlacedEvent>& placements = placed.file.placements();
-  const auto ambiguous =
-      std::count_if(placements.begin(), placements.end(),
-                    [](const PlacedEvent& e) { return e.placement == Placement::ambiguous; });
-  if (report.divergence && ambiguous != 0) {
-    report.divergence->causes.push_back(
-        fmt::format("{} interrupts may be at other places than those taken", ambiguous));
-  }
-  if (!report.divergence || !placed.search || !placed.search->divergence) return;
-  const Divergence& d = *placed.search->divergence;
-  std::string cause = fmt::format("an interrupt has no place: {}", d.reason);
-  if (d.transaction != ~std::uint64_t{0}) cause += fmt::format(" (transaction {})", d.transaction);
-  report.divergence->causes.push_back(std::move(cause));
-}
-
 Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
                const VerifyArguments& arguments, const Console& console) {
   const RecordingFile& file = placed.file;
@@ -242,23 +173,8 @@ Verdict verify(const PlacedRecording& placed, const MemoryImage* captured,
   }
   options.progress = replay_progress(file, console);
   ReplaySession run(file, nullptr, options);
-  Verdict verdict;
-  verdict.report = run.run();
-  verdict.memory = run.compare_final(captured);
-  verdict.captured_memory = captured != nullptr;
-  add_placement_cause(placed, verdict.report);
-  if (const CacheCheck* cache = run.cache()) {
-    verdict.cache = CacheVerdict{cache->descriptor().name, cache->totals()};
-  }
-  verdict.placements = file.placements();
-  verdict.totals = run.verifier()->totals();
-  // Of all instructions, or of where branches went.
-  verdict.hardware_stream =
-      file.recording().totals.instruction_starts != 0 || verdict.totals.instructions.checked != 0;
-  verdict.model_specific_results = run.model_specific_results();
-  verdict.first_model_specific = run.first_model_specific();
-  verdict.match =
-      verdict.report.end == ReplayReport::End::complete && verdict.memory.different == 0;
+  const ReplayReport report = run.run();
+  Verdict verdict = verdict_of(run, report, placed, captured);
   if (arguments.account) {
     verdict.accounting = account(file, verdict.totals, verdict.report.instructions);
   }

@@ -1,5 +1,7 @@
 #include "formats/kt/kt_note.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -77,6 +79,39 @@ const char* kt_note_name(KtNote::Kind kind) {
       "place", "exception", "software interrupt", "interrupt",  "nmi",           "smi",
       "halt",  "shutdown",  "port_read",          "port_write", "external_write"};
   return kNames[static_cast<std::size_t>(kind)];
+}
+
+KtNoteForm kt_note_form(KtNote::Kind kind) {
+  using Kind = KtNote::Kind;
+  switch (kind) {
+    case Kind::exception:
+    case Kind::software:
+    case Kind::external:
+      return KtNoteForm::vector;
+    case Kind::port_read:
+    case Kind::port_write:
+      return KtNoteForm::port;
+    case Kind::external_write:
+      return KtNoteForm::address;
+    default:
+      return KtNoteForm::bare;
+  }
+}
+
+std::string kt_note_text(const KtNote& e) {
+  switch (kt_note_form(e.kind)) {
+    case KtNoteForm::vector:
+      return fmt::format("{} {:02x}", kt_note_name(e.kind), e.where) +
+             (e.kind == KtNote::Kind::exception ? fmt::format(" error {:x}", e.value) : "");
+    case KtNoteForm::port:
+      return fmt::format("{} {:04x} size {} value {:0{}x}", kt_note_name(e.kind), e.where, e.size,
+                         e.value, 2 * e.size);
+    case KtNoteForm::address:
+      return fmt::format("{} {:08x} size {}", kt_note_name(e.kind), e.where, e.size);
+    case KtNoteForm::bare:
+      break;
+  }
+  return kt_note_name(e.kind);
 }
 
 std::vector<std::uint8_t> encode_kt_notes(std::span<const KtNote> notes, std::uint64_t begin) {

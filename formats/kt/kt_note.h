@@ -50,6 +50,12 @@ struct KtNote {
 /// "place", "exception", "software interrupt", "interrupt", "nmi", "smi", "halt", "shutdown",
 /// "port_read", "port_write", "external_write".
 const char* kt_note_name(KtNote::Kind kind);
+/// An event for people, in one line: "port_read 0060 size 1 value 1c".
+std::string kt_note_text(const KtNote& note);
+
+/// What KtNote::where and its fellows mean of a kind.
+enum class KtNoteForm : std::uint8_t { bare, vector, port, address };
+KtNoteForm kt_note_form(KtNote::Kind kind);
 
 /// A skippable frame with these notes of one segment, in their order; `begin`: bytes of KT before
 /// the segment.

@@ -91,7 +91,7 @@ const char* class_name(InstructionClass kind) {
 
 class CountTool final : public Tool {
  public:
-  explicit CountTool(std::size_t shown) : shown_(shown) {}
+  CountTool(std::size_t shown, std::size_t listed) : shown_(shown), listed_(listed) {}
 
   Wants wants() const override { return {.counts = true}; }
   void* code(const StaticBlock& block) override {
@@ -106,7 +106,9 @@ class CountTool final : public Tool {
   }
   void interrupted(void*, std::uint64_t times) override { interrupted_ += times; }
 
-  std::unique_ptr<Tool> part() const override { return std::make_unique<CountTool>(shown_); }
+  std::unique_ptr<Tool> part() const override {
+    return std::make_unique<CountTool>(shown_, listed_);
+  }
   void follow(Tool&& later) override {
     auto& other = static_cast<CountTool&>(later);
     for (const auto& [key, counts] : other.table()) add(key, counts);
@@ -157,8 +159,10 @@ class CountTool final : public Tool {
   static std::vector<Block> blocks_of(const Table_& table);
   static void report_mix(const Table_& table, Report& out);
   void report_blocks(const Table_& table, Report& out) const;
+  void report_listing(const Table_& table, Report& out) const;
 
-  std::size_t shown_;  ///< blocks in the report
+  std::size_t shown_;   ///< blocks in the report
+  std::size_t listed_;  ///< instructions in the report
   std::deque<Piece> pieces_;
   Table_ merged_;
   std::uint64_t interrupted_ = 0;
@@ -239,6 +243,29 @@ void CountTool::report_blocks(const Table_& table, Report& out) const {
   }
 }
 
+/// The instructions that were executed most often, as they lie in memory.
+void CountTool::report_listing(const Table_& table, Report& out) const {
+  std::vector<const Table_::value_type*> rows;
+  for (const auto& row : table) rows.push_back(&row);
+  const std::size_t shown = std::min(listed_, rows.size());
+  std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) {
+    return a->second.executions > b->second.executions;
+  });
+  rows.resize(shown);
+  std::sort(rows.begin(), rows.end(),
+            [](const auto* a, const auto* b) { return a->first < b->first; });
+  Table& listing = out.table("listing", "instructions with most executions",
+                             {{"address", "address", ""},
+                              {"bytes", "bytes", ""},
+                              {"text", "instruction", ""},
+                              {"executions", "executions", ""},
+                              {"iterations", "further iterations", ""}});
+  for (const auto* row : rows) {
+    listing.row({hexadecimal(row->first.linear.value), row->first.bytes_text(), row->first.text(),
+                 row->second.executions, row->second.further});
+  }
+}
+
 void CountTool::report(Report& out) const {
   const Table_ all = table();
   Counts sum;
@@ -249,17 +276,20 @@ void CountTool::report(Report& out) const {
   out.value("static_instructions", "different instructions", std::uint64_t{all.size()});
   report_mix(all, out);
   report_blocks(all, out);
+  if (listed_ != 0) report_listing(all, out);
 }
 
 std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
-  return std::make_unique<CountTool>(options.number("blocks", 20, 0, 1u << 20));
+  return std::make_unique<CountTool>(options.number("blocks", 20, 0, 1u << 20),
+                                     options.number("listing", 0, 0, 1u << 20));
 }
 
 }  // namespace
 
 extern const ToolRow kCountTool{"count",
                                 "Count instructions, by mnemonic and by block",
-                                "blocks=N  show the N blocks with most executions (20)\n",
+                                "blocks=N   show the N blocks with most executions (20)\n"
+                                "listing=N  list the N instructions with most executions (0)\n",
                                 "citcat analyze boot.citcat --tool count",
                                 ToolRow::Merging::exact,
                                 make};

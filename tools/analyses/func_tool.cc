@@ -35,6 +35,7 @@ class FuncTool final : public CallTool {
     Table& table = report.table("procedures_by_instructions", "By instructions of their own",
                                 {{"procedure", "procedure", ""},
                                  {"module", "module", ""},
+                                 {"address", "address", ""},
                                  {"calls", "calls", ""},
                                  {"own", "own instructions", ""},
                                  {"share", "share", "%"},
@@ -43,8 +44,10 @@ class FuncTool final : public CallTool {
       const Count& count = counts_[p];
       const double share =
           all == 0 ? 0 : 100.0 * static_cast<double>(count.own) / static_cast<double>(all);
-      table.row(
-          {procedures_.name(p), procedures_.module(p), count.calls, count.own, share, count.total});
+      const auto begin = procedures_.begin(p);
+      table.row({procedures_.name(p), procedures_.module(p),
+                 begin ? hexadecimal(begin->value) : std::string(), count.calls, count.own, share,
+                 count.total});
     }
   }
 

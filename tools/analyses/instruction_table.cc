@@ -1,5 +1,7 @@
 #include "tools/analyses/instruction_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -39,6 +41,12 @@ InstructionKey InstructionKey::load(ByteReader& in) {
   const auto bytes = in.bytes(key.length, "bytes of an instruction");
   std::copy(bytes.begin(), bytes.end(), key.bytes.begin());
   return key;
+}
+
+std::string InstructionKey::bytes_text() const {
+  std::string text;
+  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", bytes[i]);
+  return text;
 }
 
 std::string InstructionKey::text() const {

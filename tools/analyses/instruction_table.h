@@ -25,6 +25,8 @@ struct InstructionKey {
   void save(ByteWriter& out) const;
   /// Throws FormatError where it is none.
   static InstructionKey load(ByteReader& in);
+  /// Hexadecimal, without blanks.
+  std::string bytes_text() const;
   /// In Intel syntax.
   std::string text() const;
   /// Decoded as of a processor with all instructions.

@@ -4,10 +4,13 @@
 
 namespace citcat::tools {
 
-ProcedureNumber ProcedureTable::entry(Entry entry) {
+ProcedureNumber ProcedureTable::entry(Entry entry, std::optional<LinearAddr> begin) {
   const auto [at, added] =
       numbers_.try_emplace(std::move(entry), static_cast<ProcedureNumber>(all_.size()));
-  if (added) all_.push_back(at->first);
+  if (added) {
+    all_.push_back(at->first);
+    begins_.push_back(begin);
+  }
   return at->second;
 }
 
@@ -19,14 +22,15 @@ ProcedureTable::Place ProcedureTable::at(LinearAddr address, const Context& cont
   Place place;
   place.named = true;
   place.begins = code->begin == address && cold == std::string::npos;
-  place.procedure = entry({code->module, code->procedure.substr(0, cold)});
+  place.procedure = entry({code->module, code->procedure.substr(0, cold)},
+                          cold == std::string::npos ? std::optional(code->begin) : std::nullopt);
   return place;
 }
 
 ProcedureNumber ProcedureTable::called(LinearAddr address, const Context& context) {
   const Place place = at(address, context);
   if (place.named) return place.procedure;
-  return entry({"", hexadecimal(address.value)});
+  return entry({"", hexadecimal(address.value)}, address);
 }
 
 }  // namespace citcat::tools

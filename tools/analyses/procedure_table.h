@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,9 @@ class ProcedureTable {
   /// Of code that lies in no procedure that is known.
   static constexpr ProcedureNumber kUnknown = 0;
 
-  explicit ProcedureTable(const NameSource* names) : names_(names) { entry({"", "(unknown)"}); }
+  explicit ProcedureTable(const NameSource* names) : names_(names) {
+    entry({"", "(unknown)"}, std::nullopt);
+  }
 
   /// What lies at the address in the process that runs.
   struct Place {
@@ -34,6 +37,8 @@ class ProcedureTable {
   const NameSource* names() const { return names_; }
   const std::string& module(ProcedureNumber number) const { return all_[number].module; }
   const std::string& name(ProcedureNumber number) const { return all_[number].name; }
+  /// Where it began when it was first met; nullopt of what lies in no procedure that is known.
+  std::optional<LinearAddr> begin(ProcedureNumber number) const { return begins_[number]; }
   std::size_t size() const { return all_.size(); }
 
  private:
@@ -41,10 +46,11 @@ class ProcedureTable {
     std::string module, name;
     auto operator<=>(const Entry&) const = default;
   };
-  ProcedureNumber entry(Entry entry);
+  ProcedureNumber entry(Entry entry, std::optional<LinearAddr> begin);
 
   const NameSource* names_;  ///< may be null
   std::vector<Entry> all_;
+  std::vector<std::optional<LinearAddr>> begins_;  ///< by number
   std::map<Entry, ProcedureNumber> numbers_;
 };
 

@@ -3,25 +3,62 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "tools/host/names.h"
 #include "tools/host/tool.h"
 
 namespace citcat::tools {
 namespace {
 
+constexpr std::size_t kCounters = 11;
+
 struct Stretch {
   std::uint64_t executions = 0, user = 0, iterations = 0, interrupts = 0, exceptions = 0,
-                system_calls = 0, ports = 0, switches = 0, halts = 0;
+                system_calls = 0, ports = 0, switches = 0, halts = 0, external_writes = 0,
+                external_bytes = 0;
+  /// Executions of each address space, in the order of their coming.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> processes;
+
   template <class F>
   void each(F&& f) {
     f(executions), f(user), f(iterations), f(interrupts), f(exceptions), f(system_calls), f(ports),
-        f(switches), f(halts);
+        f(switches), f(halts), f(external_writes), f(external_bytes);
+  }
+  void ran(std::uint32_t address_space, std::uint64_t count) {
+    for (auto& [space, executions_there] : processes) {
+      if (space != address_space) continue;
+      executions_there += count;
+      return;
+    }
+    processes.emplace_back(address_space, count);
+  }
+  void add(const Stretch& later) {
+    std::uint64_t* mine[kCounters];
+    std::size_t n = 0;
+    each([&](std::uint64_t& v) { mine[n++] = &v; });
+    Stretch theirs = later;
+    n = 0;
+    theirs.each([&](std::uint64_t& v) { *mine[n++] += v; });
+    for (const auto& [space, count] : later.processes) ran(space, count);
+  }
+  /// The one with most executions, the first of equals; 0 where nothing ran.
+  std::pair<std::uint32_t, std::uint64_t> busiest() const {
+    std::pair<std::uint32_t, std::uint64_t> most;
+    for (const auto& process : processes) {
+      if (process.second > most.second) most = process;
+    }
+    return most;
   }
 };
 
 class TimelineTool final : public Tool {
  public:
-  explicit TimelineTool(std::uint64_t every) : every_(every) {}
+  /// `most`: stretches, 0: any number. Where there would be more, each becomes twice as long.
+  TimelineTool(std::uint64_t every, std::uint64_t most, const NameSource* names)
+      : every_(every), most_(most), names_(names) {}
 
   Wants wants() const override { return {.executions = true, .events = true}; }
   void run(void*, const Execution& execution, const Context& context) override {
@@ -31,14 +68,16 @@ class TimelineTool final : public Tool {
       Stretch& s = at(first.instruction);
       const std::uint32_t begun = first.iteration == 0 ? 1 : 0;
       s.executions += begun;
+      s.ran(context.address_space(), begun);
       s.user += user ? begun : 0;
       s.iterations += execution.iterations() - begun;
       return;
     }
     for (std::uint64_t i = first.instruction, end = i + execution.block().count(); i < end;) {
-      const std::uint64_t stop = std::min(end, (i / every_ + 1) * every_);
       Stretch& s = at(i);
+      const std::uint64_t stop = std::min(end, (i / every_ + 1) * every_);
       s.executions += stop - i;
+      s.ran(context.address_space(), stop - i);
       s.user += user ? stop - i : 0;
       i = stop;
     }
@@ -71,19 +110,23 @@ class TimelineTool final : public Tool {
       case MachineEvent::Kind::halted:
         ++s.halts;
         break;
+      case MachineEvent::Kind::external_write:
+        ++s.external_writes;
+        s.external_bytes += event.size;
+        break;
       default:
         break;
     }
   }
-  std::unique_ptr<Tool> part() const override { return std::make_unique<TimelineTool>(every_); }
+  std::unique_ptr<Tool> part() const override {
+    return std::make_unique<TimelineTool>(every_, most_, names_);
+  }
+  /// How long a stretch becomes is known at the end of the run only.
+  bool merges() const override { return most_ == 0; }
   void follow(Tool&& tool) override {
     last_ = nullptr;
-    for (auto& [number, theirs] : static_cast<TimelineTool&>(tool).stretches_) {
-      std::uint64_t* values[9];
-      std::size_t n = 0;
-      stretches_[number].each([&](std::uint64_t& v) { values[n++] = &v; });
-      n = 0;
-      theirs.each([&](std::uint64_t& v) { *values[n++] += v; });
+    for (const auto& [number, theirs] : static_cast<TimelineTool&>(tool).stretches_) {
+      stretches_[number].add(theirs);
     }
   }
   void save(ByteWriter& out) const override {
@@ -92,12 +135,23 @@ class TimelineTool final : public Tool {
       out.varint(number);
       Stretch copy = stretch;
       copy.each([&](std::uint64_t& v) { out.varint(v); });
+      out.varint(stretch.processes.size());
+      for (const auto& [space, count] : stretch.processes) {
+        out.u32(space);
+        out.varint(count);
+      }
     }
   }
   void load(ByteReader& in) override {
     const std::uint64_t count = in.varint("number of stretches");
     for (std::uint64_t i = 0; i < count; ++i) {
-      stretches_[in.varint("stretch")].each([&](std::uint64_t& v) { v = in.varint("count"); });
+      Stretch& stretch = stretches_[in.varint("stretch")];
+      stretch.each([&](std::uint64_t& v) { v = in.varint("count"); });
+      const std::uint64_t processes = in.varint("number of processes");
+      for (std::uint64_t p = 0; p < processes; ++p) {
+        const std::uint32_t space = in.u32("address space");
+        stretch.ran(space, in.varint("executions of a process"));
+      }
     }
   }
   void report(Report& out) const override {
@@ -112,43 +166,68 @@ class TimelineTool final : public Tool {
                               {"system_calls", "software interrupts, SYSENTER", ""},
                               {"ports", "port accesses", ""},
                               {"switches", "loads of CR3 or CR0", ""},
-                              {"halts", "halts", ""}});
+                              {"halts", "halts", ""},
+                              {"external_writes", "writes by other bus masters", ""},
+                              {"external_bytes", "bytes of them", "bytes"},
+                              {"process", "process with most executions", ""},
+                              {"process_executions", "executions of that process", ""}});
     for (const auto& [number, stretch] : stretches_) {
       std::vector<Cell> cells{number * every_};
       Stretch copy = stretch;
       copy.each([&](std::uint64_t& v) { cells.emplace_back(v); });
+      const auto [space, executions] = stretch.busiest();
+      cells.emplace_back(names_ != nullptr ? names_->process_of(space) : hexadecimal(space));
+      cells.emplace_back(executions);
       table.row(std::move(cells));
     }
   }
 
  private:
   Stretch& at(std::uint64_t instruction) {
-    const std::uint64_t number = instruction / every_;
+    std::uint64_t number = instruction / every_;
     if (last_ == nullptr || number != last_number_) {
       last_ = &stretches_[number];
+      while (most_ != 0 && stretches_.size() > most_) {
+        lengthen();
+        number = instruction / every_;
+        last_ = &stretches_[number];
+      }
       last_number_ = number;
     }
     return *last_;
   }
+  /// Each stretch becomes twice as long.
+  void lengthen() {
+    std::map<std::uint64_t, Stretch> longer;
+    for (const auto& [number, stretch] : stretches_) longer[number / 2].add(stretch);
+    stretches_ = std::move(longer);
+    every_ *= 2;
+  }
 
   std::uint64_t every_;
+  std::uint64_t most_;
+  const NameSource* names_;  ///< may be null
   std::map<std::uint64_t, Stretch> stretches_;  ///< by number
   std::uint64_t last_number_ = 0;
   Stretch* last_ = nullptr;
 };
 
-std::unique_ptr<Tool> make(ToolOptions& options, const Setup&) {
-  return std::make_unique<TimelineTool>(
-      options.number("every", 100'000, 1, std::uint64_t{1} << 60));
+std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+  const std::uint64_t most = options.number("stretches", 0, 0, std::uint64_t{1} << 20);
+  const std::uint64_t every =
+      options.number("every", most != 0 ? 1 : 100'000, 1, std::uint64_t{1} << 60);
+  return std::make_unique<TimelineTool>(every, most, setup.names);
 }
 
 }  // namespace
 
-extern const ToolRow kTimelineTool{"timeline",
-                                   "Count what happens in each stretch of the run",
-                                   "every=N  instructions of a stretch (100000)\n",
-                                   "citcat analyze boot.citcat --tool timeline:every=1M --csv",
-                                   ToolRow::Merging::exact,
-                                   make};
+extern const ToolRow kTimelineTool{
+    "timeline",
+    "Count what happens in each stretch of the run",
+    "every=N      instructions of a stretch (100000; 1 with stretches=)\n"
+    "stretches=N  at most so many, each twice as long as often as it takes (0: any number)\n",
+    "citcat analyze boot.citcat --tool timeline:every=1M --csv",
+    ToolRow::Merging::exact,
+    make};
 
 }  // namespace citcat::tools

@@ -39,6 +39,14 @@ CallStacks::StackPtr CallStacks::make_stack(std::uint32_t space) const {
   return stack;
 }
 
+/// Of the first `depth` calls of the stack, and of those that its thread has below it.
+const CallFrame* CallStacks::innermost_of(const Stack& stack, std::size_t depth) {
+  if (depth != 0) return &stack.frames[depth - 1];
+  const Stack* const below = stack.below.get();
+  if (below == nullptr || below->clock != stack.clock) return nullptr;
+  return innermost_of(*below, below->frames.size());
+}
+
 void CallStacks::leave_top(Stack& stack) {
   const CallFrame frame = stack.frames.back();
   stack.frames.pop_back();
@@ -86,7 +94,8 @@ void CallStacks::call(std::uint32_t space, LinearAddr slot, ProcedureNumber call
                                     [&](const CallFrame& f) { return f.slot == slot; });
     leave_to(*old, static_cast<std::size_t>(frame - old->frames.begin()));
   }
-  const CallFrame frame{procedure, caller, slot, *stack.clock};
+  const std::uint32_t path = listener_.entered(innermost_of(stack, stack.frames.size()), procedure);
+  const CallFrame frame{procedure, caller, slot, *stack.clock, path};
   stack.frames.push_back(frame);
   ++stack.open[procedure];
   ++stack.open_arcs[arc_of(frame)];
@@ -119,6 +128,8 @@ void CallStacks::becomes(ProcedureNumber procedure) {
   frame.caller = before.procedure;
   frame.procedure = procedure;
   frame.entered = *stack.clock;
+  // It takes the place of the one that jumped, within the same caller.
+  frame.path = listener_.entered(innermost_of(stack, stack.frames.size() - 1), procedure);
   ++stack.open[procedure];
   ++stack.open_arcs[arc_of(frame)];
   left_ = stack.clock;

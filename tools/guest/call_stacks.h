@@ -30,12 +30,18 @@ struct CallFrame {
   ProcedureNumber caller = 0;
   LinearAddr slot;
   std::uint64_t entered = 0;  ///< instructions that the thread had executed
+  std::uint32_t path = 0;     ///< what CallListener::entered() returned
 };
 
-/// Is told when calls end.
+/// Is told when calls begin and end.
 class CallListener {
  public:
   virtual ~CallListener() = default;
+  /// A call of `procedure` begins within `under`, the innermost call of its thread that is open; null
+  /// where there is none. Returns what is to be kept with it (CallFrame::path).
+  virtual std::uint32_t entered(const CallFrame* /*under*/, ProcedureNumber /*procedure*/) {
+    return 0;
+  }
   /// `instructions` were executed meanwhile. `outermost`: no other call of the procedure, and
   /// `outermost_arc`: none by the same caller, is open on the stack.
   virtual void left(const CallFrame& frame, std::uint64_t instructions, bool outermost,
@@ -68,6 +74,9 @@ class CallStacks {
   const CallFrame* innermost() const {
     return current_->frames.empty() ? nullptr : &current_->frames.back();
   }
+  /// The innermost call of the thread, where what runs is the kernel's on its behalf too; null where
+  /// none is open.
+  const CallFrame* innermost_of_thread() const { return innermost_of(*current_, depth()); }
   std::size_t depth() const { return current_->frames.size(); }
   /// Instructions that the thread that runs has executed. Threads are told apart by it: it lives as
   /// long as anything is known of the thread.
@@ -94,6 +103,7 @@ class CallStacks {
 
   StackPtr stack_for(std::uint32_t space, LinearAddr slot);
   StackPtr make_stack(std::uint32_t space) const;
+  static const CallFrame* innermost_of(const Stack& stack, std::size_t depth);
   void leave_top(Stack& stack);
   void leave_to(Stack& stack, std::size_t depth);
 

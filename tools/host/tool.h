@@ -117,6 +117,12 @@ class Execution {
   LinearAddr address(std::uint32_t i, unsigned number = 0) const {
     return LinearAddr{addresses_[(*block_)[i].addresses_before + number]};
   }
+  /// All of them, one instruction behind the other, to be kept for later; none of does_nothing().
+  std::span<const std::uint32_t> all_addresses() const {
+    const StaticInstruction& last = block_->back();
+    if (does_nothing_ || addresses_ == nullptr) return {};
+    return {addresses_, last.addresses_before + last.info.ea_count};
+  }
   /// In program order.
   std::span<const Reference> references() const { return references_; }
   /// Instruction `i` as if it had been told alone, as `block`, with these references.

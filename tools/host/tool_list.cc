@@ -33,6 +33,10 @@ extern const ToolRow kFuncTool;
 extern const ToolRow kSwitchesTool;
 extern const ToolRow kMdlTool;
 
+extern const ToolRow kMapTool;
+extern const ToolRow kMomentsTool;
+extern const ToolRow kTreeTool;
+
 // Of those whose result is a file (tools/export/exporter_list.h); null where there is none of that name.
 const ToolRow* find_exporter_tool(const std::string& name);
 // Of those in shared objects (tools/plugin/plugin_row.cc); null where `name` is not the name of a file.
@@ -44,7 +48,12 @@ const std::vector<const ToolRow*>& tool_list() {
       &kCacheTool,   &kTlbTool,      &kReuseTool,    &kFootprintTool, &kMemoryTool,
       &kSyscallsTool, &kCallsTool,   &kFuncTool,     &kSwitchesTool,  &kIoTool,
       &kEventsTool,  &kIlpTool,      &kPowerTool,    &kCoverageTool,  &kBbvTool,
+<<<<<<< HEAD
       &kTimelineTool, &kWatchTool,   &kMdlTool,     &kNullTool,
+=======
+      &kTimelineTool, &kMomentsTool, &kMapTool,      &kTreeTool,      &kWatchTool,
+      &kNullTool,
+>>>>>>> p-report
   };
   return tools;
 }

@@ -1,0 +1,89 @@
+// citcat report: a page that shows a recording, or compares two.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/capture_arguments.h"
+#include "cli/command.h"
+#include "cli/command_description.h"
+#include "cli/commands/report_data.h"
+#include "cli/comparison_arguments.h"
+#include "formats/io/atomic_file.h"
+#include "formats/io/error.h"
+#include "tools/report/page.h"
+
+namespace citcat {
+namespace {
+
+struct ReportArguments {
+  std::vector<std::string> recordings;
+  std::string output;
+  ReportOptions options;
+  CaptureArguments capture;
+  bool compare = false;
+};
+
+void write_text(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  file.commit();
+}
+
+ExitCode run_report(ReportArguments arguments, const Console& console) {
+  const std::size_t wanted = arguments.compare ? 2 : 1;
+  if (arguments.recordings.size() != wanted) {
+    throw UsageError(arguments.compare ? "--compare: expected two recordings, or ranges of them"
+                                       : "expected one recording; two with --compare");
+  }
+  if (arguments.output.empty()) throw UsageError("-o is required: the file of the page");
+  if (arguments.capture.given() && arguments.options.capture.empty()) {
+    throw UsageError("--format, --cpu and --channels are of --capture");
+  }
+  arguments.options.capture_options = arguments.capture.options();
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  bool sure = true;
+  std::string title;
+  for (const std::string& operand : arguments.recordings) {
+    ReportedRun run = report_run(parse_reported_range(operand), arguments.options, console);
+    sure = sure && run.sure;
+    title += (title.empty() ? "" : " and ") + run.data.at("name").get<std::string>();
+    runs.push_back(std::move(run.data));
+  }
+  const nlohmann::ordered_json data = {{"version", CITCAT_VERSION}, {"runs", std::move(runs)}};
+  write_text(arguments.output, tools::make_page(title, data));
+  return sure ? ExitCode::ok : ExitCode::answer_is_no;
+}
+
+CommandRun define_report(CLI::App& app) {
+  auto arguments = std::make_shared<ReportArguments>();
+  app.add_option("RECORDING", arguments->recordings,
+                 "Recording to show, or FILE:FROM-TO for a range of its instructions")
+      ->required()
+      ->expected(1, 2);
+  app.add_option("-o,--output", arguments->output, "File of the page")->type_name(kFileType);
+  app.add_flag("--compare", arguments->compare, "Show two recordings, or ranges, side by side");
+  app.add_option("--symbols", arguments->options.symbols,
+                 "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated");
+  app.add_option("--capture", arguments->options.capture,
+                 "Capture of pins that the recording was made of: shows them around a divergence")
+      ->type_name(kFileType);
+  arguments->capture.define(app);
+  app.add_option("--explain-time", arguments->options.explain_seconds,
+                 "Seconds to look for the causes of a divergence; 0: do not look")
+      ->capture_default_str();
+  define_comparison(app, arguments->options.policy);
+  return [arguments](const Console& console) { return run_report(*arguments, console); };
+}
+
+}  // namespace
+
+extern const Command kReportCommand{
+    "report", "Show a recording as a page for a browser: is it right, and what happened in it",
+    "citcat report boot.citcat -o report.html\n"
+    "citcat report --compare boot.citcat:0-1000000 boot.citcat:1000000-2000000 -o report.html",
+    define_report};
+
+}  // namespace citcat

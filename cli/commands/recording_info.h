@@ -1,0 +1,17 @@
+#pragma once
+// What an archive says of its recording, as `info` tells it.
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "events/archive/recording_file.h"
+#include "events/recording.h"
+
+namespace citcat {
+
+nlohmann::ordered_json bus_json(const BusModel& bus);
+nlohmann::ordered_json files_json(const std::vector<Provenance::File>& files);
+/// Where it comes from, what is in it, how large each part is, its hashes.
+nlohmann::ordered_json recording_info(const RecordingFile& file);
+
+}  // namespace citcat

@@ -1,0 +1,44 @@
+#pragma once
+// What the page of `report` shows of one recording: the JSON of `info`, `verify`, `analyze` and, of a
+// divergence, `explain`, from one replay.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "capture/bus/source.h"
+#include "cli/console.h"
+#include "events/position.h"
+#include "replay/session/checkpoint_start.h"
+#include "replay/verify/comparison_policy.h"
+
+namespace citcat {
+
+/// A recording, or some of its instructions.
+struct ReportedRange {
+  std::string recording;
+  ReplayRange range;
+  bool whole() const { return range.from == 0 && range.to == ReplayRange{}.to; }
+};
+/// Of "FILE" or "FILE:FROM-TO", where TO may be missing. Throws UsageError.
+ReportedRange parse_reported_range(const std::string& text);
+
+struct ReportOptions {
+  std::vector<std::string> symbols;  ///< files of names
+  std::string capture;               ///< of pin levels, which the recording was made of; may be empty
+  CaptureOptions capture_options;
+  unsigned explain_seconds = 60;     ///< for the causes of a divergence; 0: none are looked for
+  ComparisonPolicy policy;
+};
+
+struct ReportedRun {
+  nlohmann::ordered_json data;
+  bool sure = false;  ///< the replay agreed with everything that it was compared with
+};
+
+/// Replays and asks. Throws what opening and replaying a recording throws.
+ReportedRun report_run(const ReportedRange& what, const ReportOptions& options,
+                       const Console& console);
+
+}  // namespace citcat

@@ -1,0 +1,41 @@
+#pragma once
+// What a replay that was compared with its evidence comes to, as `verify` tells it.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/accounting_report.h"
+#include "cli/cache_report.h"
+#include "cli/placed_recording.h"
+#include "replay/run/replay_session.h"
+#include "replay/session/replay_report.h"
+#include "replay/verify/verifier.h"
+
+namespace citcat {
+
+struct Verdict {
+  ReplayReport report;
+  VerifyTotals totals;
+  FinalMemory memory;
+  bool captured_memory = false;  ///< an image was given to compare with
+  bool hardware_stream = false;  ///< the capture has one, or branch trace messages
+  bool match = false;
+  std::uint64_t model_specific_results = 0;
+  std::string first_model_specific;  ///< empty when there is none
+  std::vector<PlacedEvent> placements;
+  std::optional<CacheVerdict> cache;
+  std::optional<Accounting> accounting;
+};
+
+/// Of a session that ended with `report`. Compares the final memory with `captured`, where that is
+/// null with what the bus shows. Throws UsageError for a session that does not compare with evidence.
+Verdict verdict_of(ReplaySession& session, const ReplayReport& report,
+                   const PlacedRecording& placed, const MemoryImage* captured);
+
+/// As `verify --json` prints it.
+nlohmann::ordered_json verdict_json(const Verdict& verdict);
+
+}  // namespace citcat

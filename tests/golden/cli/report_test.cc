@@ -1,0 +1,227 @@
+// `citcat report`: the page holds what the other commands print, needs nothing from elsewhere, and a
+// browser shows of it what `cat` shows.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "golden/citcat_test.h"
+
+namespace citcat::testing {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+/// What stands between the first `begin` and the `end` behind it.
+std::string between(const std::string& text, const std::string& begin, const std::string& end) {
+  const std::size_t from = text.find(begin);
+  if (from == std::string::npos) return "";
+  const std::size_t to = text.find(end, from + begin.size());
+  return text.substr(from + begin.size(), to - from - begin.size());
+}
+
+Json data_of(const std::string& page) {
+  return Json::parse(between(page, "<script type=\"application/json\" id=\"data\">", "</script>"));
+}
+
+/// The arguments of "citcat analyze FILE ...", with `recording` as the file.
+std::vector<std::string> arguments_of(const std::string& command, const std::string& recording) {
+  std::istringstream words(command);
+  std::vector<std::string> arguments;
+  for (std::string word; words >> word;) arguments.push_back(word);
+  arguments.erase(arguments.begin());
+  arguments.at(1) = recording;
+  return arguments;
+}
+
+/// The lines that `cat --format text` has of a record of the moments tool.
+void add_lines(const Json& record, const Json& code, std::vector<std::string>& lines) {
+  const auto instruction = record.at("instruction").get<std::uint64_t>();
+  const auto first = record.at("iteration").get<std::uint64_t>();
+  const auto position = [&](std::uint64_t iteration) {
+    return iteration == 0 ? fmt::format("{}", instruction)
+                          : fmt::format("{}+{}", instruction, iteration);
+  };
+  if (record.at("code").is_string()) {
+    lines.push_back(fmt::format("{:>12} {}", position(first), record.at("event").get<std::string>()));
+    return;
+  }
+  const Json& c = code.at(record.at("code").get<std::size_t>());
+  for (std::uint64_t i = 0; i < record.at("iterations").get<std::uint64_t>(); ++i) {
+    std::string line =
+        fmt::format("{:>12} {} {:<22} {}", position(first + i), c.at("address").get<std::string>(),
+                    c.at("bytes").get<std::string>(), c.at("text").get<std::string>());
+    std::istringstream addresses(record.at("addresses").get<std::string>());
+    for (std::string a; addresses >> a;) {
+      const auto moved = static_cast<std::uint32_t>(std::stoul(a, nullptr, 16) +
+                                                    i * record.at("step").get<std::uint64_t>());
+      line += fmt::format(" @{:08x}", moved);
+    }
+    lines.push_back(line);
+  }
+}
+
+class ReportTest : public CitcatTest {
+ protected:
+  void SetUp() override {
+    import_sample("sample.citcat");
+    good({"report", recording(), "-o", page_path()});
+    page_ = read_file(page_path());
+  }
+  std::string recording() const { return file("sample.citcat").string(); }
+  std::string page_path() const { return file("report.html").string(); }
+  Json run_data() const { return data_of(page_).at("runs").at(0); }
+
+  std::string page_;
+};
+
+TEST_F(ReportTest, HoldsWhatTheOtherCommandsPrint) {
+  const Json data = run_data();
+  const auto command = arguments_of(data.at("analyze_command").get<std::string>(), recording());
+  EXPECT_EQ(data.at("analyze"), Json::parse(good(command)));
+  EXPECT_EQ(data.at("verify"), Json::parse(good({"verify", recording(), "--json"})));
+  Json info = Json::parse(good({"info", recording(), "--json"}));
+  info.erase("file");
+  info.erase("kind");
+  EXPECT_EQ(data.at("info"), info);
+  EXPECT_EQ(data.at("verify").at("verdict"), "match");
+}
+
+TEST_F(ReportTest, ReferencesNothingElsewhere) {
+  const std::string visible = page_.substr(0, page_.find("<script type=\"application/json\""));
+  for (const char* const reference : {" src=", "url(", "@import", "href=\"http", "<link"}) {
+    EXPECT_EQ(visible.find(reference), std::string::npos) << reference;
+  }
+  EXPECT_NE(page_.find("default-src 'none'"), std::string::npos);
+  EXPECT_LT(page_.size(), 5'000'000u);
+  EXPECT_EQ(page_.find("{{"), page_.find("{{", page_.find("id=\"data\"")))
+      << "a mark of the template was left";
+}
+
+TEST_F(ReportTest, HoldsInstructionsAsCatShowsThem) {
+  const std::vector<std::string> all = lines_of(good({"cat", recording(), "--format", "text"}));
+  const Json moments = run_data().at("analyze").at("tools").at("moments");
+  const Json& records = moments.at("records");
+  ASSERT_FALSE(moments.at("stretches").empty());
+  auto from = all.begin();
+  for (const Json& stretch : moments.at("stretches")) {
+    std::vector<std::string> lines;
+    const auto first = stretch.at("first").get<std::size_t>();
+    for (std::size_t i = 0; i < stretch.at("records").get<std::size_t>(); ++i) {
+      add_lines(records.at(first + i), moments.at("code"), lines);
+    }
+    const auto found = std::search(from, all.end(), lines.begin(), lines.end());
+    ASSERT_NE(found, all.end()) << "not in the trace: " << lines.front() << " to " << lines.back();
+    from = found + static_cast<std::ptrdiff_t>(lines.size());
+  }
+  EXPECT_EQ(from, all.end()) << "the end of the run is not among them";
+}
+
+TEST_F(ReportTest, SumsOfStretchesDoNotDependOnTheirLength) {
+  const auto sums = [&](const std::string& tool) {
+    const Json found = Json::parse(good({"analyze", recording(), "--tool", tool, "--json"}));
+    std::map<std::string, std::uint64_t> sum;
+    for (const Json& row : found.at("stretches")) {
+      for (const auto& [key, value] : row.items()) {
+        if (value.is_number() && key != "from" && key != "process_executions") sum[key] += value.get<std::uint64_t>();
+      }
+    }
+    return std::pair(sum, found.at("stretches").size());
+  };
+  const auto [fine, many] = sums("timeline:every=1");
+  const auto [coarse, few] = sums("timeline:stretches=16");
+  EXPECT_EQ(fine, coarse);
+  EXPECT_GT(many, 100u);
+  EXPECT_LE(few, 16u);
+  EXPECT_GT(few, 8u);
+}
+
+TEST_F(ReportTest, ComparesTwoRanges) {
+  good({"report", "--compare", recording() + ":0-300", recording() + ":300-600", "-o", page_path()});
+  const Json runs = data_of(read_file(page_path())).at("runs");
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].at("analyze").at("to"), 300);
+  EXPECT_EQ(runs[1].at("analyze").at("from"), 300);
+  EXPECT_EQ(runs[1].at("analyze").at("tools").at("count:blocks=40,listing=2000").is_null(), false);
+  EXPECT_TRUE(runs[0].at("verify").is_null());
+}
+
+TEST_F(ReportTest, RefusesWhatItCannotShow) {
+  const auto refused = [&](const std::vector<std::string>& arguments) {
+    const ProcessResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    return result.err;
+  };
+  EXPECT_NE(refused({"report", recording()}).find("-o is required"), std::string::npos);
+  EXPECT_NE(refused({"report", recording(), recording(), "-o", page_path()}).find("--compare"),
+            std::string::npos);
+  EXPECT_NE(refused({"report", recording() + ":20-10", "-o", page_path()}).find("ends before"),
+            std::string::npos);
+  EXPECT_NE(refused({"report", recording() + ":900000-", "-o", page_path()}).find("the run has"),
+            std::string::npos);
+}
+
+/// The page as a browser has it after its scripts ran; nothing where there is no browser.
+struct Browsed {
+  std::string document, log;
+};
+std::optional<Browsed> browse(const std::string& url, const std::filesystem::path& where) {
+  if (!std::filesystem::exists("/usr/bin/chromium")) return std::nullopt;
+  const ProcessResult result = run_shell(
+      fmt::format("HOME=$PWD chromium --headless --no-sandbox --disable-gpu --enable-logging=stderr "
+                  "--user-data-dir=$PWD/profile --virtual-time-budget=10000 --dump-dom '{}'",
+                  url),
+      where);
+  return Browsed{result.out, result.err};
+}
+
+std::string unescaped(std::string text) {
+  const std::pair<const char*, const char*> kMarks[] = {{"<mark>", ""}, {"</mark>", ""}, {"&lt;", "<"}, {"&gt;", ">"}, {"&amp;", "&"}};
+  for (const auto& [from, to] : kMarks) {
+    for (std::size_t at; (at = text.find(from)) != std::string::npos;) text.replace(at, std::string(from).size(), to);
+  }
+  return text;
+}
+
+TEST_F(ReportTest, ABrowserZoomsToWhatCatShows) {
+  constexpr std::uint64_t kAt = 40;
+  const auto browsed = browse("file://" + page_path() + "#at=" + std::to_string(kAt),
+                              std::filesystem::path(page_path()).parent_path());
+  if (!browsed) GTEST_SKIP() << "no chromium here: the page is not looked at by a browser";
+  EXPECT_EQ(browsed->log.find("CONSOLE"), std::string::npos) << browsed->log;
+  EXPECT_NE(browsed->document.find("data-ready=\"yes\""), std::string::npos);
+  const std::string open = fmt::format("data-at=\"{}\">", kAt);
+  const std::vector<std::string> shown =
+      lines_of(unescaped(between(browsed->document, open, "</pre>")));
+  const std::vector<std::string> all = lines_of(good({"cat", recording(), "--format", "text"}));
+  ASSERT_GT(shown.size(), 10u);
+  EXPECT_NE(std::search(all.begin(), all.end(), shown.begin(), shown.end()), all.end())
+      << "first line: " << shown.front();
+  EXPECT_TRUE(std::any_of(shown.begin(), shown.end(), [&](const std::string& line) {
+    return line.starts_with(fmt::format("{:>12} ", kAt));
+  }));
+  const Json verdict = run_data().at("verify");
+  EXPECT_NE(browsed->document.find("The replay is the run that was captured"), std::string::npos);
+  std::string writes = std::to_string(verdict.at("writes").at("equal").get<std::uint64_t>());
+  for (std::size_t at = writes.size(); at > 3; at -= 3) writes.insert(at - 3, ",");
+  EXPECT_NE(browsed->document.find(">" + writes + "<"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace citcat::testing

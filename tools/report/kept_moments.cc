@@ -1,0 +1,114 @@
+#include "tools/report/kept_moments.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace citcat::tools {
+
+KeptMoments::KeptMoments(std::uint64_t edge, std::uint64_t around)
+    : edge_(edge), around_(around), ring_(std::max<std::uint64_t>({edge, around, 1})) {
+  stretches_.emplace_back().reasons.push_back({"the beginning", 0, 0, true});
+  keep_until_ = edge;
+}
+
+KeptMoments::Told& KeptMoments::next_told(std::uint64_t records) {
+  Told& told = ring_[next_++ % ring_.size()];
+  told_ += records;
+  told.end = told_;
+  return told;
+}
+
+void KeptMoments::append(const Told& told, std::uint64_t from, std::vector<ToldRecord>& to) {
+  if (told.block == nullptr) {
+    ToldRecord& record = to.emplace_back();
+    record.position = told.first;
+    record.event = told.event;
+    return;
+  }
+  const StaticBlock& block = *told.block;
+  const std::uint64_t begin = told.end - block.count();
+  for (std::size_t i = from > begin ? from - begin : 0; i < block.count(); ++i) {
+    ToldRecord& record = to.emplace_back();
+    record.code = &block[i];
+    record.position = {told.first.instruction + i, i == 0 ? told.first.iteration : 0};
+    record.address_count = told.does_nothing ? std::uint8_t{0} : block[i].info.ea_count;
+    for (unsigned a = 0; a < record.address_count; ++a) {
+      record.addresses[a] = LinearAddr{told.addresses[block[i].addresses_before + a]};
+    }
+    record.iterations = told.iterations;
+    record.step = told.step;
+  }
+}
+
+/// What was told behind the first `from` records, which the ring still holds.
+void KeptMoments::append_ring(KeptStretch& to, std::uint64_t from) const {
+  const std::uint64_t held = std::min<std::uint64_t>(next_, ring_.size());
+  for (std::uint64_t n = next_ - held; n < next_; ++n) {
+    const Told& told = ring_[n % ring_.size()];
+    if (told.end > from) append(told, from, to.records);
+  }
+}
+
+void KeptMoments::take_if_open(const Told& told) {
+  if (kept_ >= keep_until_) return;
+  append(told, kept_, stretches_.back().records);
+  kept_ = told_;
+}
+
+void KeptMoments::told(const Execution& execution) {
+  Told& told = next_told(execution.block().count());
+  told.block = &execution.block();
+  told.first = execution.first();
+  told.iterations = execution.iterations();
+  told.step = execution.step();
+  told.does_nothing = execution.does_nothing();
+  const auto addresses = execution.all_addresses();
+  told.addresses.assign(addresses.begin(), addresses.end());
+  take_if_open(told);
+}
+
+void KeptMoments::told(const KtNote& event) {
+  Told& told = next_told(1);
+  told.block = nullptr;
+  told.first = {event.place.instruction, event.place.iteration};
+  told.event = event;
+  take_if_open(told);
+}
+
+void KeptMoments::keep(const MomentReason& reason) {
+  const std::uint64_t before = told_ - std::min(told_, around_);
+  if (kept_ < before) stretches_.emplace_back();
+  KeptStretch& stretch = stretches_.back();
+  append_ring(stretch, std::max(kept_, before));
+  kept_ = told_;
+  keep_until_ = std::max(keep_until_, told_ + around_);
+  stretch.reasons.push_back(reason);
+}
+
+void KeptMoments::thin(std::size_t kind, std::uint64_t stride) {
+  for (KeptStretch& stretch : stretches_) {
+    std::erase_if(stretch.reasons, [&](const MomentReason& r) {
+      return !r.pinned && r.kind == kind && r.ordinal % stride != 0;
+    });
+  }
+  // The last one may still be open.
+  for (std::size_t i = 0; i + 1 < stretches_.size();) {
+    if (stretches_[i].reasons.empty()) {
+      stretches_.erase(stretches_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+}
+
+std::vector<KeptStretch> KeptMoments::all() const {
+  std::vector<KeptStretch> all(stretches_.begin(), stretches_.end());
+  const std::uint64_t last = told_ - std::min(told_, edge_);
+  if (kept_ < last) all.emplace_back();
+  append_ring(all.back(), std::max(kept_, last));
+  all.back().reasons.push_back({"the end", 0, 0, true});
+  std::erase_if(all, [](const KeptStretch& s) { return s.records.empty(); });
+  return all;
+}
+
+}  // namespace citcat::tools

@@ -1,0 +1,218 @@
+// map: the physical memory that a run uses, region by region: what of it the run began with, what was
+// executed, read and written there, by whom, and what other bus masters wrote (docs/tools/map.md).
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "events/memory_image.h"
+#include "tools/analyses/frame_marks.h"
+#include "tools/host/names.h"
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+namespace {
+
+constexpr std::uint32_t kSpacesKept = 8;
+
+/// Of a page frame, or of several.
+struct Region {
+  std::uint64_t image_bytes = 0;  ///< known before the run, because it was read before it was written
+  std::uint64_t code_bytes = 0;   ///< different bytes of instructions that were executed
+  std::uint64_t reads = 0, writes = 0, tables = 0, user = 0, external_writes = 0, external_bytes = 0;
+  /// Address spaces that accessed it, in the order of their coming.
+  std::array<std::uint32_t, kSpacesKept> spaces{};
+  std::uint32_t space_count = 0;
+  bool more_spaces = false;
+
+  void accessed_by(std::uint32_t space) {
+    if (space_count != 0 && spaces[space_count - 1] == space) return;
+    const auto end = spaces.begin() + space_count;
+    if (std::find(spaces.begin(), end, space) != end) return;
+    if (space_count == kSpacesKept) {
+      more_spaces = true;
+      return;
+    }
+    spaces[space_count++] = space;
+  }
+  void add(const Region& o) {
+    image_bytes += o.image_bytes, code_bytes += o.code_bytes, reads += o.reads, writes += o.writes;
+    tables += o.tables, user += o.user, external_writes += o.external_writes;
+    external_bytes += o.external_bytes;
+    for (std::uint32_t i = 0; i < o.space_count; ++i) accessed_by(o.spaces[i]);
+    more_spaces = more_spaces || o.more_spaces;
+  }
+};
+
+/// Addresses that are no memory in a PC: the window of the display adapter, and what lies beyond its
+/// memory (IBM Personal Computer AT Technical Reference, "System memory map").
+bool is_device(PhysAddr address, const MachineFacts& machine) {
+  constexpr std::uint64_t kDisplay = 0xa0000, kBehindDisplay = 0xc0000;
+  if (address.value >= kDisplay && address.value < kBehindDisplay) return true;
+  constexpr std::uint64_t kFirmware = 0x100000;
+  return machine.ram_bytes != 0 && address.value >= std::max<std::uint64_t>(machine.ram_bytes, kFirmware);
+}
+
+class MapTool final : public Tool {
+ public:
+  MapTool(std::size_t shown, const Setup& setup) : shown_(shown), setup_(setup) {}
+
+  Wants wants() const override { return {.references = true, .walks = true, .events = true}; }
+  void* code(const StaticBlock& block) override { return &pieces_.emplace_back(Piece{&block}); }
+  void run(void* mine, const Execution& execution, const Context& context) override {
+    auto& piece = *static_cast<Piece*>(mine);
+    if (!piece.marked) mark_code(piece);
+    for_each_access(execution, [&](const Reference& r) { count(r, context); });
+  }
+  void accesses(std::span<const OtherAccess> accesses, const Context& context) override {
+    for (const OtherAccess& a : accesses) {
+      if (!a.code) count(a, context);
+    }
+  }
+  void event(const MachineEvent& event, const Context&) override {
+    if (event.kind != MachineEvent::Kind::external_write) return;
+    Region& region = frame(event.physical);
+    ++region.external_writes;
+    region.external_bytes += event.size;
+  }
+  std::unique_ptr<Tool> part() const override { return std::make_unique<MapTool>(shown_, setup_); }
+  void follow(Tool&&) override {}
+  void save(ByteWriter&) const override {}
+  void load(ByteReader&) override {}
+  void report(Report& out) const override;
+
+ private:
+  static constexpr std::uint32_t kFramesInTable = 1024;
+  using FrameTable = std::array<Region, kFramesInTable>;
+  using Regions = std::map<std::uint64_t, Region>;  ///< by number
+
+  struct Piece {
+    const StaticBlock* block;
+    bool marked = false;
+  };
+  void mark_code(Piece& piece) {
+    piece.marked = true;
+    for (const StaticInstruction& i : piece.block->instructions()) {
+      const std::uint32_t here = i.bytes_in_first_page();
+      code_.mark(i.physical, here);
+      if (here < i.info.length) code_.mark(i.physical_rest, i.info.length - here);
+    }
+  }
+  Region& frame(PhysAddr at) {
+    const std::uint32_t page = at.page();
+    std::unique_ptr<FrameTable>& table = frames_[page / kFramesInTable];
+    if (table == nullptr) table = std::make_unique<FrameTable>();
+    return (*table)[page % kFramesInTable];
+  }
+  void count(const Reference& r, const Context& context) {
+    Region& region = frame(r.physical);
+    if (r.kind != AccessKind::data) {
+      ++region.tables;
+    } else {
+      ++(r.write ? region.writes : region.reads);
+      region.user += context.level() == Context::kUserLevel ? 1 : 0;
+    }
+    region.accessed_by(context.address_space());
+  }
+  Regions pages() const;
+  std::string processes(const Region& region) const;
+
+  std::size_t shown_;
+  Setup setup_;
+  std::deque<Piece> pieces_;
+  FrameMarks code_;
+  std::array<std::unique_ptr<FrameTable>, (std::size_t{1} << 20) / kFramesInTable> frames_;
+};
+
+/// Page frames that were used.
+MapTool::Regions MapTool::pages() const {
+  Regions regions;
+  for (std::size_t t = 0; t < frames_.size(); ++t) {
+    if (frames_[t] == nullptr) continue;
+    for (std::size_t i = 0; i < kFramesInTable; ++i) {
+      const Region& r = (*frames_[t])[i];
+      const bool used = r.space_count != 0 || r.external_writes != 0;
+      if (used) regions[t * kFramesInTable + i] = r;
+    }
+  }
+  for (const auto& [number, marks] : code_.frames()) {
+    for (const std::uint64_t word : *marks) {
+      regions[number].code_bytes += static_cast<std::uint64_t>(std::popcount(word));
+    }
+  }
+  if (setup_.recording == nullptr) return regions;
+  for (const auto& [number, page] : setup_.recording->image.pages()) {
+    regions[number].image_bytes += page->valid.count();
+  }
+  return regions;
+}
+
+std::string MapTool::processes(const Region& region) const {
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; i < region.space_count; ++i) {
+    const std::uint32_t space = region.spaces[i];
+    std::string name =
+        setup_.names != nullptr ? setup_.names->process_of(space) : hexadecimal(space);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return region.more_spaces ? text + " and more" : text;
+}
+
+void MapTool::report(Report& out) const {
+  Regions regions = pages();
+  std::uint64_t bytes = kPageSize;
+  out.value("pages", "page frames that were used", std::uint64_t{regions.size()});
+  while (regions.size() > std::max<std::size_t>(shown_, 1)) {
+    Regions larger;
+    for (const auto& [number, region] : regions) larger[number / 2].add(region);
+    regions = std::move(larger);
+    bytes *= 2;
+  }
+  out.value("region_bytes", "bytes of a region", bytes, "bytes");
+  out.value("ram_bytes", "bytes of memory that the machine has, 0: not known",
+            std::uint64_t{setup_.machine.ram_bytes}, "bytes");
+  Table& table = out.table("regions", "regions that were used",
+                           {{"address", "physical address", ""},
+                            {"image_bytes", "bytes that the run began with", "bytes"},
+                            {"code_bytes", "bytes of code that was executed", "bytes"},
+                            {"reads", "reads", ""},
+                            {"writes", "writes", ""},
+                            {"user", "of these at level 3", ""},
+                            {"tables", "accesses to page and system tables", ""},
+                            {"external_writes", "writes by other bus masters", ""},
+                            {"external_bytes", "bytes of them", "bytes"},
+                            {"device", "no memory", ""},
+                            {"processes", "processes", ""}});
+  for (const auto& [number, r] : regions) {
+    const std::uint64_t address = number * bytes;
+    table.row({hexadecimal(address), r.image_bytes, r.code_bytes, r.reads, r.writes, r.user, r.tables,
+               r.external_writes, r.external_bytes,
+               std::string(is_device(PhysAddr{static_cast<std::uint32_t>(address)}, setup_.machine)
+                               ? "yes"
+                               : "no"),
+               processes(r)});
+  }
+}
+
+std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
+  return std::make_unique<MapTool>(options.number("regions", 1024, 1, std::uint64_t{1} << 20), setup);
+}
+
+}  // namespace
+
+extern const ToolRow kMapTool{"map",
+                              "Map the physical memory that the run uses, with what touched it",
+                              "regions=N  at most so many, each twice as large as often as it takes (1024)\n",
+                              "citcat analyze boot.citcat --tool map:regions=256",
+                              ToolRow::Merging::serial,
+                              make};
+
+}  // namespace citcat::tools

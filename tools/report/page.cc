@@ -1,0 +1,77 @@
+#include "tools/report/page.h"
+
+#include <span>
+
+#include "formats/io/error.h"
+#include "tools/report/page_files.h"
+
+namespace citcat::tools {
+
+namespace {
+
+/// Text between tags (HTML Living Standard, 13.2.5.1, "Data state").
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+/// JSON within a script element: "<" could end it (13.1.2.6), and is the same as an escape in a string,
+/// where alone JSON has it.
+std::string within_script(const nlohmann::ordered_json& data) {
+  // What is no UTF-8, in names from files, is replaced.
+  const std::string json =
+      data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::string out;
+  out.reserve(json.size() + json.size() / 64);
+  for (const char c : json) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string content_of(std::string_view mark, const std::string& title,
+                       const nlohmann::ordered_json& data) {
+  if (mark == "title") return escaped(title);
+  if (mark == "data") return within_script(data);
+  return std::string(page_file(mark));
+}
+
+}  // namespace
+
+std::string_view page_file(std::string_view name) {
+  for (const PageFile& file : page_files()) {
+    if (file.name == name) return file.content;
+  }
+  throw InternalError("no such file of the report's page: " + std::string(name));
+}
+
+/// The template has its parts named in marks: "{{page.css}}".
+std::string make_page(const std::string& title, const nlohmann::ordered_json& data) {
+  constexpr std::string_view kOpen = "{{", kClose = "}}";
+  std::string_view rest = page_file("page.html");
+  std::string page;
+  for (;;) {
+    const std::size_t open = rest.find(kOpen);
+    page += rest.substr(0, open);
+    if (open == std::string_view::npos) return page;
+    const std::size_t close = rest.find(kClose, open);
+    if (close == std::string_view::npos) throw InternalError("the page's template has an open mark");
+    page += content_of(rest.substr(open + kOpen.size(), close - open - kOpen.size()), title, data);
+    rest.remove_prefix(close + kClose.size());
+  }
+}
+
+}  // namespace citcat::tools
