@@ -7,7 +7,7 @@ namespace citcat {
 
 void CaptureArguments::define_pins(CLI::App& app) {
   app.add_option("--cpu", cpu, "Captured processor: 8088, 286, 386, 486, pentium or p6")
-      ->type_name(type_of({"8088", "286", "386", "486", "pentium", "p6"}));
+      ->type_name(type_of({"8088", "286", "386", "486", "pentium", "p6", "x86-64"}));
   app.add_option("--channels", channels, "Channel map: which channel is which pin")
       ->type_name(kFileType);
 }
@@ -26,7 +26,9 @@ CaptureOptions CaptureArguments::options() const {
   options.channel_map_path = channels;
   if (cpu.empty()) return options;
   const auto model = parse_cpu_model(cpu);
-  if (!model) throw UsageError("--cpu: expected 8088, 286, 386, 486, pentium or p6, found " + cpu);
+  if (!model) {
+    throw UsageError("--cpu: expected 8088, 286, 386, 486, pentium, p6 or x86-64, found " + cpu);
+  }
   options.cpu = *model;
   return options;
 }

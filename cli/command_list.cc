@@ -29,6 +29,7 @@ extern const Command kExplainCommand;
 extern const Command kViewCommand;
 extern const Command kRepCommand;
 extern const Command kDebugCommand;
+extern const Command kSessionCommand;
 
 const std::vector<const Command*>& command_list() {
   static const std::vector<const Command*> commands{
@@ -37,6 +38,7 @@ const std::vector<const Command*>& command_list() {
       &kRepCommand,     &kVerifyCommand,  &kReportCommand, &kInfoCommand,   &kDumpCommand,  &kConvertCommand,
       &kLintCommand,    &kCheckCommand,   &kRepairCommand, &kSlimCommand,  &kCheckpointCommand,
       &kPlaceCommand,   &kExplainCommand, &kDebugCommand,
+      &kSessionCommand,
   };
   return commands;
 }

@@ -15,6 +15,7 @@
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/text_error_report.h"
 #include "formats/io/error.h"
 #include "formats/io/log.h"
 #include "formats/io/mapped_file.h"
@@ -62,6 +63,9 @@ ExitCode run_and_report(int argc, char** argv) {
   } catch (const UsageError& error) {
     console.error(error.what());
     return ExitCode::usage;
+  } catch (const mdl::TextError& error) {
+    tell_text_error(error, console);
+    return ExitCode::bad_input;
   } catch (const FormatError& error) {
     console.error(error.what());
     return ExitCode::bad_input;

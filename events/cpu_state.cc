@@ -19,23 +19,34 @@ struct ModelName {
   CpuModel model;
   std::string_view name;
 };
-constexpr std::array<ModelName, 6> kModelNames{{
+constexpr std::array<ModelName, 7> kModelNames{{
     {CpuModel::i8088, "8088"},
     {CpuModel::i286, "286"},
     {CpuModel::i386, "386"},
     {CpuModel::i486, "486"},
     {CpuModel::pentium, "pentium"},
     {CpuModel::p6, "p6"},
+    {CpuModel::x86_64, "x86-64"},
 }};
 
 constexpr std::array<std::string_view, 8> kGprNames{"eax", "ecx", "edx", "ebx",
                                                     "esp", "ebp", "esi", "edi"};
+constexpr std::array<std::string_view, 8> kWideGprNames{"rax", "rcx", "rdx", "rbx",
+                                                        "rsp", "rbp", "rsi", "rdi"};
+constexpr std::array<std::string_view, 8> kExtendedGprNames{"r8",  "r9",  "r10", "r11",
+                                                            "r12", "r13", "r14", "r15"};
 constexpr std::array<std::string_view, 6> kSegmentNames{"es", "cs", "ss", "ds", "fs", "gs"};
 
 constexpr std::uint32_t kCr0ProtectedMode = 1;  // CR0.PE, Intel SDM vol. 3, 2.5
 
+/// The places of a register of 64 bits.
+struct Halves {
+  std::uint32_t* low;
+  std::uint32_t* high;
+};
 /// Where a register lies in a CpuState.
-using Location = std::variant<std::monostate, std::uint16_t*, std::uint32_t*, std::uint64_t*>;
+using Location =
+    std::variant<std::monostate, std::uint16_t*, std::uint32_t*, std::uint64_t*, Halves>;
 
 template <std::size_t N>
 std::size_t position_of(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -68,8 +79,8 @@ Location locate_numbered(CpuState& state, std::string_view name) {
   return {};
 }
 
-/// The register with this 32-bit name; 16-bit names are the caller's.
-Location locate(CpuState& state, std::string_view name) {
+/// The register with this name of a processor without long mode; 16-bit names are the caller's.
+Location locate_32(CpuState& state, std::string_view name) {
   const std::size_t dot = std::min(name.find('.'), name.size());
   const std::string_view whole = name.substr(0, dot);
   const std::string_view part = name.substr(std::min(dot + 1, name.size()));
@@ -90,6 +101,49 @@ Location locate(CpuState& state, std::string_view name) {
   return locate_numbered(state, name);
 }
 
+/// The upper half of what locate_32() finds under `name`.
+std::uint32_t* upper_half(LongModeState& wide, std::string_view name) {
+  if (name == "cr0") return &wide.cr0_high;
+  if (name == "cr2") return &wide.cr2_high;
+  if (name == "cr3") return &wide.cr3_high;
+  if (name == "cr4") return &wide.cr4_high;
+  if (name == "ldtr.base") return &wide.ldtr_base_high;
+  if (name == "tr.base") return &wide.tr_base_high;
+  if (name == "gdtr.base") return &wide.gdtr_base_high;
+  if (name == "idtr.base") return &wide.idtr_base_high;
+  const std::size_t segment = position_of(kSegmentNames, name.substr(0, name.find('.')));
+  if (segment < kSegmentNames.size() && name.ends_with(".base")) return &wide.base_high[segment];
+  if (name.size() == 3 && name.starts_with("dr")) {
+    return &wide.dr_high[static_cast<std::size_t>(name[2] - '0')];
+  }
+  return nullptr;
+}
+
+/// The register with this name of a processor with long mode.
+Location locate_64(CpuState& state, LongModeState& wide, std::string_view name) {
+  const std::size_t gpr = position_of(kWideGprNames, name);
+  if (gpr < kWideGprNames.size()) return Halves{&state.gpr[gpr], &wide.gpr_high[gpr]};
+  const std::size_t r = position_of(kExtendedGprNames, name);
+  if (r < kExtendedGprNames.size()) return &wide.r[r];
+  if (name == "rip") return Halves{&state.eip, &wide.rip_high};
+  if (name == "rflags") return Halves{&state.eflags, &wide.rflags_high};
+  if (name == "cr8") return &wide.cr8;
+  if (name == "efer") return &wide.efer;
+  if (name == "xcr0") return &wide.xcr0;
+  if (name == "eip" || name == "eflags" || position_of(kGprNames, name) < kGprNames.size()) {
+    return {};
+  }
+  const Location lower = locate_32(state, name);
+  const auto* const low = std::get_if<std::uint32_t*>(&lower);
+  if (low == nullptr) return lower;
+  std::uint32_t* const high = upper_half(wide, name);
+  return high == nullptr ? lower : Location(Halves{*low, high});
+}
+
+Location locate(CpuState& state, std::string_view name) {
+  return state.long_mode ? locate_64(state, *state.long_mode, name) : locate_32(state, name);
+}
+
 /// "ax" -> "eax", "ip" -> "eip", "flags" -> "eflags"; empty when `name` is no 16-bit name.
 std::string wide_name(std::string_view name) {
   const std::string wide = "e" + std::string(name);
@@ -99,7 +153,7 @@ std::string wide_name(std::string_view name) {
 }
 
 unsigned width_in_bits(const Location& location) {
-  constexpr std::array<unsigned, 4> kBits{0, 16, 32, 64};
+  constexpr std::array<unsigned, 5> kBits{0, 16, 32, 64, 64};
   return kBits[location.index()];
 }
 
@@ -110,6 +164,9 @@ void store(const Location& location, std::uint64_t value) {
     **p32 = static_cast<std::uint32_t>(value);
   } else if (const auto* const p64 = std::get_if<std::uint64_t*>(&location)) {
     **p64 = value;
+  } else if (const auto* const halves = std::get_if<Halves>(&location)) {
+    *halves->low = static_cast<std::uint32_t>(value);
+    *halves->high = static_cast<std::uint32_t>(value >> 32);
   }
 }
 
@@ -117,6 +174,9 @@ std::uint64_t fetch(const Location& location) {
   if (const auto* const p16 = std::get_if<std::uint16_t*>(&location)) return **p16;
   if (const auto* const p32 = std::get_if<std::uint32_t*>(&location)) return **p32;
   if (const auto* const p64 = std::get_if<std::uint64_t*>(&location)) return **p64;
+  if (const auto* const halves = std::get_if<Halves>(&location)) {
+    return *halves->low | std::uint64_t{*halves->high} << 32;
+  }
   return 0;
 }
 
@@ -157,8 +217,14 @@ std::vector<std::string> register_names(CpuModel model) {
   const CpuTraits& traits = cpu_traits(model);
   const bool has_protection = traits.has_limits;
   const bool is_32_bit = !traits.sixteen_bit;
-  std::vector<std::string> names(kGprNames.begin(), kGprNames.end());
-  names.insert(names.end(), {"eip", "eflags"});
+  const auto& general = traits.has_long_mode ? kWideGprNames : kGprNames;
+  std::vector<std::string> names(general.begin(), general.end());
+  if (traits.has_long_mode) {
+    names.insert(names.end(), kExtendedGprNames.begin(), kExtendedGprNames.end());
+    names.insert(names.end(), {"rip", "rflags"});
+  } else {
+    names.insert(names.end(), {"eip", "eflags"});
+  }
   const auto add_segment = [&names](const std::string& name) {
     names.insert(names.end(), {name, name + ".base", name + ".limit", name + ".attributes"});
   };
@@ -172,6 +238,7 @@ std::vector<std::string> register_names(CpuModel model) {
   if (is_32_bit) names.insert(names.end(), {"cr2", "cr3"});
   // Came with the Pentium; late 486 have it too.
   if (traits.instructions >= InstructionSet::i486) names.emplace_back("cr4");
+  if (traits.has_long_mode) names.insert(names.end(), {"cr8", "efer", "xcr0"});
   if (is_32_bit) {
     for (const char digit : std::string_view("01234567"))
       names.push_back(std::string("dr") + digit);
@@ -184,7 +251,7 @@ std::vector<std::string> register_names(CpuModel model) {
 }
 
 bool set_register(CpuState& state, std::string_view name, std::uint64_t value) {
-  if (const std::string wide = wide_name(name); !wide.empty()) {
+  if (const std::string wide = wide_name(name); !wide.empty() && !state.long_mode) {
     const Location location = locate(state, wide);
     store(location, (fetch(location) & ~std::uint64_t{0xffff}) | (value & 0xffff));
     return true;
@@ -195,6 +262,7 @@ bool set_register(CpuState& state, std::string_view name, std::uint64_t value) {
   if (is_selector(name) && is_real_mode(state)) {
     Segment& segment = state.segment[position_of(kSegmentNames, name)];
     segment.base = std::uint32_t{segment.selector} << 4;
+    if (state.long_mode) state.long_mode->base_high[position_of(kSegmentNames, name)] = 0;
   }
   return true;
 }
@@ -202,7 +270,7 @@ bool set_register(CpuState& state, std::string_view name, std::uint64_t value) {
 std::optional<std::uint64_t> get_register(const CpuState& state, std::string_view name) {
   // locate() serves both directions; through this path nothing is written.
   auto& mutable_state = const_cast<CpuState&>(state);
-  if (const std::string wide = wide_name(name); !wide.empty()) {
+  if (const std::string wide = wide_name(name); !wide.empty() && !state.long_mode) {
     return fetch(locate(mutable_state, wide)) & 0xffff;
   }
   const Location location = locate(mutable_state, name);
@@ -288,8 +356,9 @@ class StateFile {
     if (!value.is_string()) fail("cpu", "expected a text, found " + kind(value));
     const auto model = parse_cpu_model(value.get_ref<const std::string&>());
     if (!model)
-      fail("cpu", "expected 8088, 286, 386, 486, pentium or p6, found " + printable(value));
+      fail("cpu", "expected 8088, 286, 386, 486, pentium, p6 or x86-64, found " + printable(value));
     state_.model = *model;
+    if (cpu_traits(*model).has_long_mode) state_.long_mode.emplace();
   }
 
   void parse_msrs(const nlohmann::json& value) {
@@ -317,7 +386,7 @@ class StateFile {
   }
 
   void parse_register(const std::string& key, const nlohmann::json& value) {
-    const std::string wide = wide_name(key);
+    const std::string wide = state_.long_mode ? std::string() : wide_name(key);
     const std::string& name = wide.empty() ? key : wide;
     const unsigned bits = wide.empty() ? width_in_bits(locate(state_, key)) : 16;
     if (bits == 0) fail(key, "expected the name of a register");

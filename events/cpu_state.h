@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "events/long_mode_state.h"
+
 namespace citcat {
 
 /// General registers in encoding order (Intel SDM vol. 2, 2.1.5).
@@ -55,8 +57,9 @@ enum class CpuModel : std::uint8_t {
   i486,
   pentium,
   p6,
+  x86_64,
 };
-/// "8088", "286", "386", "486", "pentium", "p6"; nullopt for a name that is none of them.
+/// "8088", "286", "386", "486", "pentium", "p6", "x86-64"; nullopt for a name that is none of them.
 std::optional<CpuModel> parse_cpu_model(std::string_view name);
 std::string_view cpu_model_name(CpuModel model);
 
@@ -88,6 +91,9 @@ struct CpuState {
   std::vector<CpuidLeaf> cpuid;  ///< sorted by leaf
   std::uint32_t ram_bytes = 0;   ///< 0 when the dump does not say
   bool ignore_cr0_cd = false;    ///< the monitor's cache model ignored CR0.CD
+  /// Of processors with long mode (CpuTraits::has_long_mode), whatever mode they are in; of others
+  /// not there. FXSAVE's image is then the one of 64 bits, with XMM0 to XMM15.
+  std::optional<LongModeState> long_mode;
 
   /// Names of registers that nobody dumped ("ebx", "ss.limit", ...), in the order of
   /// register_names(). A replay that reads one before writing it says so.
@@ -97,16 +103,19 @@ struct CpuState {
   static std::array<std::uint8_t, 512> default_fx();
 };
 
-/// The 32-bit names under which registers are listed in CpuState::unknown, in this order: general
+/// The names under which registers are listed in CpuState::unknown, in this order: general
 /// registers, eip, eflags, segments with .base .limit .attributes, tables, control and debug
-/// registers, a20_mask, smbase, tsc, fx (the whole FXSAVE image). Only those `model` has; all for
-/// unknown.
+/// registers, a20_mask, smbase, tsc, fx (the whole FXSAVE image). Only those `model` has; all that
+/// have 32 bits for unknown. Of processors with long mode the names are rax..rdi, r8..r15, rip and
+/// rflags, and cr8, efer and xcr0 follow cr4.
 std::vector<std::string> register_names(CpuModel model);
 
 /// Sets or reads a register by its name in lower case: eax..edi, ax..di, ip/eip, flags/eflags,
 /// cs..gs (selector; in real mode also sets the base), cs.base, cs.limit, cs.attributes, cr0..cr4,
 /// dr0..dr7, gdtr.base, gdtr.limit, idtr.*, ldtr.*, tr.*, a20_mask, smbase, tsc.
 /// 16-bit names set the low half and leave the upper one. Values are cut to the register's width.
+/// A state with CpuState::long_mode has the names of register_names() alone, each of the whole
+/// width.
 /// Returns false (set) or nullopt (get) for a name that is none of these.
 bool set_register(CpuState& state, std::string_view name, std::uint64_t value);
 std::optional<std::uint64_t> get_register(const CpuState& state, std::string_view name);

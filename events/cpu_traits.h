@@ -34,12 +34,13 @@ struct CpuTraits {
   constexpr bool has_a20() const { return address_pins > 20; }
 
   // Registers, segments and paging.
-  bool sixteen_bit = false;  ///< no 32-bit operands, no FS and GS, LOCK on anything
-  bool has_limits = true;    ///< segments have limits and types; not on the 8088 [1]
-  bool one_tlb = false;      ///< for code and data: 386, 486 [3][4]
-  bool has_cr0_wp = true;    ///< NE, WP and AM too: from the 486 on [5, vol. 3, 2.5]
-  bool has_cr4 = true;       ///< from the Pentium on [5, vol. 3, 2.5]
-  bool has_sysenter = true;  ///< and its MSRs: from the P6 on
+  bool sixteen_bit = false;    ///< no 32-bit operands, no FS and GS, LOCK on anything
+  bool has_limits = true;      ///< segments have limits and types; not on the 8088 [1]
+  bool one_tlb = false;        ///< for code and data: 386, 486 [3][4]
+  bool has_cr0_wp = true;      ///< NE, WP and AM too: from the 486 on [5, vol. 3, 2.5]
+  bool has_cr4 = true;         ///< from the Pentium on [5, vol. 3, 2.5]
+  bool has_sysenter = true;    ///< and its MSRs: from the P6 on
+  bool has_long_mode = false;  ///< registers of 64 bits, EFER, CR8: CpuState::long_mode
   std::uint32_t loads_flags = 0xffffffff, sets_flags = 0;  ///< by POPF and IRET in real mode
 
   // Instructions.
@@ -73,6 +74,14 @@ struct CpuTraits {
 namespace cpu_traits_rows {
 
 inline constexpr CpuTraits kP6{};
+
+/// Executes what a P6 does in 32-bit code. Its pins carry 52 address bits at most [5, vol. 3,
+/// 4.1.4]; captures have the lower 32.
+constexpr CpuTraits make_x86_64() {
+  CpuTraits t = kP6;
+  t.has_long_mode = true;
+  return t;
+}
 
 constexpr CpuTraits make_pentium() {
   CpuTraits t = kP6;
@@ -146,7 +155,8 @@ constexpr CpuTraits make_unknown() {
 }
 
 inline constexpr CpuTraits kUnknown = make_unknown(), k8088 = make_8088(), k286 = make_286(),
-                           k386 = make_386(), k486 = make_486(), kPentium = make_pentium();
+                           k386 = make_386(), k486 = make_486(), kPentium = make_pentium(),
+                           kX8664 = make_x86_64();
 
 }  // namespace cpu_traits_rows
 
@@ -164,6 +174,8 @@ constexpr const CpuTraits& cpu_traits(CpuModel model) {
       return cpu_traits_rows::kPentium;
     case CpuModel::p6:
       return cpu_traits_rows::kP6;
+    case CpuModel::x86_64:
+      return cpu_traits_rows::kX8664;
     case CpuModel::unknown:
       break;
   }

@@ -127,7 +127,7 @@ std::function<void(Schedule&)> set_internal(const Hint& hint, Schedule& schedule
   value.position = hint.position;
   set_value(value, hint.value);
   if (at != reads.end() && at->position == hint.position && at->op == value.op) {
-    value.eip = at->eip;
+    value.ip = at->ip;
     return [i, before = std::exchange(*at, value)](Schedule& r) {
       r.internal_reads[static_cast<std::size_t>(i)] = before;
     };

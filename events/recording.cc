@@ -67,6 +67,8 @@ const char* internal_read_name(InternalRead::Op op) {
       return "CPUID";
     case InternalRead::Op::rdpmc:
       return "RDPMC";
+    case InternalRead::Op::rdtscp:
+      return "RDTSCP";
   }
   return "?";
 }

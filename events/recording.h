@@ -90,11 +90,11 @@ struct ExternalWrite {
 
 /// A value that crosses no bus, from a monitor that knows it; consumed in order like I/O.
 struct InternalRead {
-  enum class Op : std::uint8_t { rdtsc, rdmsr, wrmsr, cpuid, rdpmc };
+  enum class Op : std::uint8_t { rdtsc, rdmsr, wrmsr, cpuid, rdpmc, rdtscp };
   Op op = Op::rdtsc;
   bool position_known = false;
   Position position;
-  std::uint32_t eip = 0;                             ///< of the instruction, offset in CS
+  std::uint64_t ip = 0;                              ///< of the instruction, offset in CS
   std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;  ///< after the instruction
 };
 

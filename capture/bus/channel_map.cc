@@ -25,7 +25,8 @@ constexpr std::uint64_t kMaxMapBytes = 1 << 20;
 std::string channel_text(const json& value, const std::string& key, const std::string& file) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_unsigned()) return std::to_string(value.get<std::uint64_t>());
-  fail(file, "expected '" + key + "' to be the name or number of a channel, found " + json_text(value));
+  fail(file,
+       "expected '" + key + "' to be the name or number of a channel, found " + json_text(value));
 }
 
 ChannelMap::Pin parse_pin(const json& value, const std::string& key, const std::string& file) {
@@ -72,8 +73,8 @@ ClockEdge parse_edge(const json& value, const std::string& file) {
   if (value == "rising") return ClockEdge::rising;
   if (value == "falling") return ClockEdge::falling;
   if (value == "every") return ClockEdge::every;
-  fail(file,
-       "expected 'clock_edge' to be \"rising\", \"falling\" or \"every\", found " + json_text(value));
+  fail(file, "expected 'clock_edge' to be \"rising\", \"falling\" or \"every\", found " +
+                 json_text(value));
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -299,7 +300,8 @@ BusMatch choose_bus(const SampleInfo& samples, const ChannelMap& map, CpuModel c
   fail(samples.name, "expected the pins of an x86 processor, found channels " +
                          channel_list(samples) + "; the nearest bus is " +
                          std::string(best->bus->id) + ", which lacks " + missing_pins(*best) +
-                         " (name them with --channels, see docs/channel-maps.md)");
+                         " (name them with --channels, see docs/channel-maps.md; "
+                         "`import --match-channels` proposes a map by how they move)");
 }
 
 PinAssignment assign_pins(const BusMatch& match, const ChannelMap& map) {

@@ -80,7 +80,8 @@ class Decoder8086Max final : public ClockedDecoder {
         throw FormatError(name(), period.begin,
                           "expected S2-S0 to stay " + std::to_string(status_) +
                               " within a bus cycle, found " + std::to_string(status) +
-                              " (check S0, S1, S2 and CLK in the channel map)");
+                              " (check S0, S1, S2 and CLK in the channel map)" +
+                              (wide_ ? "" : kProposeMap));
       ++clocks_;
     }
     const auto queue = static_cast<QueueStatus>((control >> 3) & 3);

@@ -189,7 +189,9 @@ std::optional<std::size_t> instruction_length_8086(std::span<const std::uint8_t>
 }
 
 void ExecutionTracker::fail(std::uint64_t clock, const std::string& message) const {
-  throw FormatError(setup_.name, clock, message);
+  constexpr std::size_t kQueueOf8088 = 4;
+  throw FormatError(setup_.name, clock,
+                    message + (setup_.queue_bytes == kQueueOf8088 ? kProposeMap : ""));
 }
 
 std::uint64_t ExecutionTracker::push(const BusTransaction& transaction, bool ready) {

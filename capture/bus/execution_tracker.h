@@ -20,6 +20,12 @@ namespace citcat {
 /// QS1 QS0 as a number (Intel 8086 data sheet, table "Queue Status").
 enum class QueueStatus : std::uint8_t { none = 0, first_byte = 1, emptied = 2, next_byte = 3 };
 
+/// What helps where the pins of an 8088 contradict each other; the end of a message.
+inline constexpr const char* kProposeMap =
+    "; where the channels have wrong names, `import --match-channels MAP.json` proposes a map by "
+    "how "
+    "they move";
+
 /// Bytes of the instruction that `bytes` begins with, on an 8086 or 8088, prefixes not counted as
 /// part of it; nullopt while they are too few to tell. Undocumented opcodes have the length the
 /// silicon gives them (60h-6Fh repeat 70h-7Fh, C0h/C1h/C8h/C9h repeat C2h/C3h/CAh/CBh).

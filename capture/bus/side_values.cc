@@ -15,20 +15,25 @@ constexpr std::string_view kHeader = "icount,op,eip,eax,ebx,ecx,edx";
 
 std::optional<InternalRead::Op> parse_op(std::string_view name) {
   using Op = InternalRead::Op;
-  constexpr std::array kOps{Op::rdtsc, Op::rdmsr, Op::wrmsr, Op::cpuid, Op::rdpmc};
+  constexpr std::array kOps{Op::rdtsc, Op::rdmsr, Op::wrmsr, Op::cpuid, Op::rdpmc, Op::rdtscp};
   const auto* const op = std::find_if(kOps.begin(), kOps.end(),
                                       [&](Op its) { return internal_read_name(its) == name; });
   return op == kOps.end() ? std::nullopt : std::optional(*op);
 }
 
+std::uint64_t hex_field(const LineReader& lines, std::string_view name, std::string_view field,
+                        unsigned bits) {
+  const auto value = parse_number(field, 16, ~std::uint64_t{0} >> (64 - bits));
+  if (!value) {
+    lines.fail(std::string(name) + ": expected a " + std::to_string(bits) +
+               "-bit hexadecimal number, found \"" + std::string(field) + "\"");
+  }
+  return *value;
+}
+
 std::uint32_t register_field(const LineReader& lines, std::string_view name,
                              std::string_view field) {
-  const auto value = parse_number(field, 16, 0xffffffff);
-  if (!value) {
-    lines.fail(std::string(name) + ": expected a 32-bit hexadecimal number, found \"" +
-               std::string(field) + "\"");
-  }
-  return static_cast<std::uint32_t>(*value);
+  return static_cast<std::uint32_t>(hex_field(lines, name, field, 32));
 }
 
 InternalRead parse_line(const LineReader& lines, const std::vector<std::string_view>& fields) {
@@ -47,10 +52,10 @@ InternalRead parse_line(const LineReader& lines, const std::vector<std::string_v
   }
   const auto op = parse_op(fields[1]);
   if (!op)
-    lines.fail("op: expected RDTSC, RDMSR, WRMSR, CPUID or RDPMC, found \"" +
+    lines.fail("op: expected RDTSC, RDMSR, WRMSR, CPUID, RDPMC or RDTSCP, found \"" +
                std::string(fields[1]) + "\"");
   read.op = *op;
-  read.eip = register_field(lines, "eip", fields[2]);
+  read.ip = hex_field(lines, "eip", fields[2], 64);
   read.eax = register_field(lines, "eax", fields[3]);
   read.ebx = register_field(lines, "ebx", fields[4]);
   read.ecx = register_field(lines, "ecx", fields[5]);

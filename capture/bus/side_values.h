@@ -10,9 +10,10 @@
 namespace citcat {
 
 /// Reads the values that cross no bus, as a monitor that knows them wrote them: CSV with the header
-/// `icount,op,eip,eax,ebx,ecx,edx`. One line for each RDTSC, RDMSR, WRMSR, CPUID or RDPMC executed,
+/// `icount,op,eip,eax,ebx,ecx,edx`. One line for each RDTSC, RDMSR, WRMSR, CPUID, RDPMC or RDTSCP,
 /// in order; icount (decimal) is the instruction's own index since the start of the capture, empty
-/// when it was not counted; eip and the registers after the instruction are hexadecimal.
+/// when it was not counted; eip (of up to 64 bits) and the registers after the instruction are
+/// hexadecimal.
 /// Compressed files are read as they are. Throws FormatError with the line number.
 std::vector<InternalRead> load_side_values(const std::string& path);
 std::vector<InternalRead> read_side_values(std::unique_ptr<InputStream> input);

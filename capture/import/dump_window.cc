@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "capture/import/dump_state.h"
 #include "driver-kmod/uapi/citcat_dump.h"
 
 namespace citcat {
@@ -19,174 +20,15 @@ constexpr std::size_t kMaxCandidates = 64;
 constexpr std::uint32_t kMaxCpuid = CITCAT_STATE_MAX_BYTES / CITCAT_CPUID_BYTES;
 constexpr std::uint32_t kMaxMsr = CITCAT_STATE_MAX_BYTES / CITCAT_MSR_BYTES;
 
-std::uint32_t msr_count_offset(std::uint32_t cpuid_count) {
-  return CITCAT_STATE_MSR_COUNT(cpuid_count);
-}
-std::uint32_t end_offset(std::uint32_t cpuid_count, std::uint32_t msr_count) {
-  return CITCAT_STATE_MSR(cpuid_count, msr_count);
-}
+// The block of 64 bits beside one of version 1.
+constexpr std::uint32_t kWideBegin = CITCAT_STATE64_MAGIC_OFFSET;
+constexpr std::uint32_t kWideBytes = CITCAT_STATE64_END_OFFSET + kWord - kWideBegin;
 
 bool in_block(PhysAddr base, const BusTransaction& t) {
   return t.address.is_within32(base, CITCAT_STATE_MAX_BYTES);
 }
 
-/// Takes words out of a window and keeps the names of those that are not there.
-class WordReader {
- public:
-  WordReader(const MemoryImage& written, PhysAddr base) : written_(written), base_(base) {}
-
-  /// The word at `offset`; `fallback` when it was never written, and `name` becomes unknown.
-  std::uint32_t get(std::uint32_t offset, const std::string& name, std::uint32_t fallback = 0) {
-    std::uint32_t value = 0;
-    for (std::uint32_t i = 0; i < kWord; ++i) {
-      const auto byte = written_.byte(base_.plus32(offset + i));
-      if (!byte) {
-        if (std::find(missing_.begin(), missing_.end(), name) == missing_.end()) {
-          missing_.push_back(name);
-        }
-        return fallback;
-      }
-      value |= std::uint32_t{*byte} << (8 * i);
-    }
-    return value;
-  }
-  std::vector<std::string> take_missing() { return std::move(missing_); }
-
- private:
-  const MemoryImage& written_;
-  PhysAddr base_;
-  std::vector<std::string> missing_{};
-};
-
-Segment read_segment(WordReader& in, std::uint32_t offset, const std::string& name,
-                     const Segment& fallback) {
-  Segment s;
-  s.selector = static_cast<std::uint16_t>(in.get(offset, name, fallback.selector));
-  s.base = in.get(offset + CITCAT_SEGMENT_BASE, name + ".base", fallback.base);
-  s.limit = in.get(offset + CITCAT_SEGMENT_LIMIT, name + ".limit", fallback.limit);
-  const std::uint32_t attributes =
-      in.get(offset + CITCAT_SEGMENT_ATTRIBUTES, name + ".attributes", fallback.attributes);
-  s.attributes = static_cast<std::uint16_t>(attributes);
-  s.unusable = (attributes & CITCAT_SEGMENT_UNUSABLE) != 0;
-  return s;
-}
-
-TableRegister read_table(WordReader& in, std::uint32_t offset, const std::string& name) {
-  TableRegister table;
-  table.base = in.get(offset, name + ".base");
-  table.limit = static_cast<std::uint16_t>(in.get(offset + 4, name + ".limit", table.limit));
-  return table;
-}
-
-void read_general(WordReader& in, CpuState& s) {
-  constexpr std::array kGpr{"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"};
-  for (std::uint32_t i = 0; i < kGpr.size(); ++i) {
-    s.gpr[i] = in.get(CITCAT_STATE_GPR(i), kGpr[i]);
-  }
-  s.eip = in.get(CITCAT_STATE_EIP, "eip");
-  s.eflags = in.get(CITCAT_STATE_EFLAGS, "eflags", s.eflags);
-  constexpr std::array kSegments{"es", "cs", "ss", "ds", "fs", "gs"};
-  for (std::uint32_t i = 0; i < kSegments.size(); ++i) {
-    s.segment[i] = read_segment(in, CITCAT_STATE_SEGMENT(i), kSegments[i], s.segment[i]);
-  }
-}
-
-void read_system(WordReader& in, CpuState& s) {
-  s.ldtr = read_segment(in, CITCAT_STATE_SEGMENT(6), "ldtr", s.ldtr);
-  s.tr = read_segment(in, CITCAT_STATE_SEGMENT(7), "tr", s.tr);
-  s.gdtr = read_table(in, CITCAT_STATE_GDTR_BASE, "gdtr");
-  s.idtr = read_table(in, CITCAT_STATE_IDTR_BASE, "idtr");
-  s.cr0 = in.get(CITCAT_STATE_CR0, "cr0", s.cr0);
-  s.cr2 = in.get(CITCAT_STATE_CR2, "cr2");
-  s.cr3 = in.get(CITCAT_STATE_CR3, "cr3");
-  s.cr4 = in.get(CITCAT_STATE_CR4, "cr4");
-  constexpr std::array<std::uint32_t, 6> kDebug{0, 1, 2, 3, 6, 7};
-  for (std::uint32_t i = 0; i < kDebug.size(); ++i) {
-    std::uint32_t& dr = s.dr[kDebug[i]];
-    dr = in.get(CITCAT_STATE_DR(i), "dr" + std::to_string(kDebug[i]), dr);
-  }
-  s.a20_mask = in.get(CITCAT_STATE_A20_MASK, "a20_mask", s.a20_mask);
-}
-
-void read_machine(WordReader& in, CpuState& s, std::vector<std::string>& warnings) {
-  constexpr std::uint32_t kHalted = 1;
-  const std::uint32_t activity = in.get(CITCAT_STATE_ACTIVITY, "activity");
-  s.halted = activity == kHalted;
-  if (activity > kHalted) {
-    warnings.push_back("state dump: activity state " + std::to_string(activity) +
-                       " is neither running nor halted");
-  }
-  s.in_smm = in.get(CITCAT_STATE_IN_SMM, "in_smm") != 0;
-  s.ram_bytes = in.get(CITCAT_STATE_RAM_BYTES, "ram_bytes");
-  s.ignore_cr0_cd = in.get(CITCAT_STATE_IGNORE_CR0_CD, "ignore_cr0_cd") != 0;
-  s.tsc = in.get(CITCAT_STATE_TSC_LOW, "tsc");
-  s.tsc |= std::uint64_t{in.get(CITCAT_STATE_TSC_HIGH, "tsc")} << 32;
-  for (std::uint32_t i = 0; i < s.fx.size(); i += kWord) {
-    const std::uint32_t fallback = s.fx[i] | std::uint32_t{s.fx[i + 1]} << 8 |
-                                   std::uint32_t{s.fx[i + 2]} << 16 |
-                                   std::uint32_t{s.fx[i + 3]} << 24;
-    const std::uint32_t value = in.get(CITCAT_STATE_FXSAVE + i, "fx", fallback);
-    for (std::uint32_t b = 0; b < kWord; ++b) {
-      s.fx[i + b] = static_cast<std::uint8_t>(value >> (8 * b));
-    }
-  }
-}
-
-std::string hex_name(const char* prefix, std::uint32_t number) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = prefix;
-  for (int shift = 28; shift >= 0; shift -= 4) text += kDigits[number >> shift & 15];
-  return text;
-}
-
-void read_cpuid(WordReader& in, std::uint32_t count, CpuState& s) {
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t at = CITCAT_STATE_CPUID(i);
-    CpuidLeaf leaf;
-    leaf.leaf = in.get(at, "cpuid");
-    const std::string name = hex_name("cpuid.", leaf.leaf);
-    leaf.eax = in.get(at + 4, name);
-    leaf.ebx = in.get(at + 8, name);
-    leaf.ecx = in.get(at + 12, name);
-    leaf.edx = in.get(at + 16, name);
-    s.cpuid.push_back(leaf);
-  }
-  std::stable_sort(s.cpuid.begin(), s.cpuid.end(),
-                   [](const auto& a, const auto& b) { return a.leaf < b.leaf; });
-}
-
-void read_msrs(WordReader& in, std::uint32_t at, std::uint32_t count, CpuState& s) {
-  for (std::uint32_t i = 0; i < count; ++i, at += CITCAT_MSR_BYTES) {
-    Msr msr;
-    msr.index = in.get(at, "msr");
-    const std::string name = hex_name("msr.", msr.index);
-    msr.value = in.get(at + 4, name);
-    msr.value |= std::uint64_t{in.get(at + 8, name)} << 32;
-    s.msrs.push_back(msr);
-  }
-  std::stable_sort(s.msrs.begin(), s.msrs.end(),
-                   [](const auto& a, const auto& b) { return a.index < b.index; });
-}
-
 }  // namespace
-
-CpuModel cpu_model_of(const std::vector<CpuidLeaf>& leaves) {
-  for (const CpuidLeaf& leaf : leaves) {
-    if (leaf.leaf != 1) continue;
-    // Intel SDM vol. 2, CPUID: family in bits 8-11; 15 (and AMD's use of it) extends P6.
-    switch (leaf.eax >> 8 & 15) {
-      case 3:
-        return CpuModel::i386;
-      case 4:
-        return CpuModel::i486;
-      case 5:
-        return CpuModel::pentium;
-      default:
-        return CpuModel::p6;
-    }
-  }
-  return CpuModel::unknown;
-}
 
 std::optional<std::uint32_t> DumpFinder::word(PhysAddr base, std::uint32_t offset) const {
   std::uint32_t value = 0;
@@ -198,25 +40,46 @@ std::optional<std::uint32_t> DumpFinder::word(PhysAddr base, std::uint32_t offse
   return value;
 }
 
+/// The layout that the dump says it has, or by the counts of which the end word stands where it
+/// belongs.
+std::optional<DumpLayout> DumpFinder::told_layout(PhysAddr base) const {
+  if (const auto said = word(base, CITCAT_STATE_VERSION_OFFSET)) return dump_layout(*said);
+  for (const std::uint32_t version :
+       {std::uint32_t{CITCAT_STATE_VERSION}, std::uint32_t{CITCAT_STATE2_VERSION}}) {
+    const DumpLayout its = dump_layout(version);
+    const auto end = end_by_counts(base, its);
+    if (end && word(base, *end) == CITCAT_STATE_END) return its;
+  }
+  return std::nullopt;
+}
+
+/// The same, or the one that some end word fits.
+DumpLayout DumpFinder::layout(PhysAddr base) const {
+  if (const auto told = told_layout(base)) return *told;
+  const DumpLayout first = dump_layout(CITCAT_STATE_VERSION),
+                   second = dump_layout(CITCAT_STATE2_VERSION);
+  return end_by_magic(base, first) || !end_by_magic(base, second) ? first : second;
+}
+
 /// Where the end word belongs by the counts in the dump.
-std::optional<std::uint32_t> DumpFinder::end_by_counts(PhysAddr base) const {
-  const auto leaves = word(base, CITCAT_STATE_CPUID_COUNT);
+std::optional<std::uint32_t> DumpFinder::end_by_counts(PhysAddr base, const DumpLayout& its) const {
+  const auto leaves = word(base, its.cpuid_count);
   if (!leaves || *leaves > kMaxCpuid) return std::nullopt;
-  const auto msrs = word(base, msr_count_offset(*leaves));
+  const auto msrs = word(base, its.msr_count(*leaves));
   if (!msrs || *msrs > kMaxMsr) return std::nullopt;
-  const std::uint32_t end = end_offset(*leaves, *msrs);
+  const std::uint32_t end = its.end(*leaves, *msrs);
   return end < CITCAT_STATE_MAX_BYTES ? std::optional(end) : std::nullopt;
 }
 
 /// Where an end word stands that fits some counts which the dump does not contradict.
-std::optional<std::uint32_t> DumpFinder::end_by_magic(PhysAddr base) const {
-  const auto said_leaves = word(base, CITCAT_STATE_CPUID_COUNT);
+std::optional<std::uint32_t> DumpFinder::end_by_magic(PhysAddr base, const DumpLayout& its) const {
+  const auto said_leaves = word(base, its.cpuid_count);
   for (std::uint32_t leaves = 0; leaves <= kMaxCpuid; ++leaves) {
     if (said_leaves && *said_leaves != leaves) continue;
-    const auto said_msrs = word(base, msr_count_offset(leaves));
+    const auto said_msrs = word(base, its.msr_count(leaves));
     for (std::uint32_t msrs = 0; msrs <= kMaxMsr; ++msrs) {
       if (said_msrs && *said_msrs != msrs) continue;
-      const std::uint32_t end = end_offset(leaves, msrs);
+      const std::uint32_t end = its.end(leaves, msrs);
       if (end >= CITCAT_STATE_MAX_BYTES) break;
       if (word(base, end) == CITCAT_STATE_END) return end;
     }
@@ -230,6 +93,9 @@ bool DumpFinder::take(const BusTransaction& t) {
     written_.set(t.address, t.bytes());
     if (t.has(kStateWindow)) note_mark(t);
     note_magic(t);
+  } else if (t.address.is_within32(candidates_[*complete_].base.plus32(kWideBegin), kWideBytes)) {
+    // A driver in a 64-bit kernel writes its general registers into both blocks last.
+    written_.set(t.address, t.bytes());
   }
   bool inside = t.has(kStateWindow);
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -295,7 +161,8 @@ bool DumpFinder::update(Candidate& c, const BusTransaction& t) {
     return c.missing.empty();
   }
   if (word(c.base, 0) != CITCAT_STATE_MAGIC) return false;
-  const auto end = end_by_counts(c.base);
+  const auto its = told_layout(c.base);
+  const auto end = its ? end_by_counts(c.base, *its) : std::nullopt;
   if (!end || word(c.base, *end) != CITCAT_STATE_END) return false;
   c.end = end;
   for (std::uint32_t at = 0; at <= *end; at += kWord) {
@@ -309,7 +176,7 @@ const DumpFinder::Candidate* DumpFinder::best() const {
   const auto rank = [this](const Candidate& c) {
     if (c.end) return 4;
     const bool begins = word(c.base, 0) == CITCAT_STATE_MAGIC;
-    if (begins && end_by_magic(c.base)) return 3;
+    if (begins && end_by_magic(c.base, layout(c.base))) return 3;
     if (c.marked) return begins ? 2 : 1;
     return 0;
   };
@@ -334,55 +201,55 @@ std::optional<DumpedState> DumpFinder::take_state() {
   const Candidate* const window = candidates_.data();
   static_assert(CITCAT_STATE_MAX_BYTES <= kWatchedBytes && CITCAT_MARK_OFFSET < kWatchedBytes);
   watched_ = window->base;
+  const DumpLayout its = layout(window->base);
   auto end = window->end;
-  if (!end) end = end_by_magic(window->base);
-  if (!end) end = end_by_counts(window->base);
-  WordReader in(written_, window->base);
+  if (!end) end = end_by_magic(window->base, its);
+  if (!end) end = end_by_counts(window->base, its);
+  DumpWords in(written_, window->base);
   if (in.get(0, "magic", CITCAT_STATE_MAGIC) != CITCAT_STATE_MAGIC) return std::nullopt;
-  if (in.get(CITCAT_STATE_VERSION_OFFSET, "version", CITCAT_STATE_VERSION) != CITCAT_STATE_VERSION)
+  if (in.get(CITCAT_STATE_VERSION_OFFSET, "version", its.version) != its.version)
     return std::nullopt;
 
   DumpedState dumped;
   dumped.base = window->base;
-  CpuState& s = dumped.state;
-  read_general(in, s);
-  read_system(in, s);
-  read_machine(in, s, dumped.warnings);
-  std::uint32_t leaves = std::min(in.get(CITCAT_STATE_CPUID_COUNT, "cpuid"), kMaxCpuid);
-  std::uint32_t msrs = 0;
+  DumpCounts counts{std::min(word(window->base, its.cpuid_count).value_or(0), kMaxCpuid), 0};
   if (end) {
     dumped.end = *end + kWord;
-    // A count that is missing follows from the other one and the place of the end word.
-    for (std::uint32_t n = 0; n <= kMaxCpuid; ++n) {
-      if (word(window->base, CITCAT_STATE_CPUID_COUNT).value_or(n) != n ||
-          msr_count_offset(n) >= *end)
-        continue;
-      const std::uint32_t rest = *end - msr_count_offset(n) - kWord;
-      const std::uint32_t count = rest / CITCAT_MSR_BYTES;
-      if (rest % CITCAT_MSR_BYTES != 0) continue;
-      if (word(window->base, msr_count_offset(n)).value_or(count) != count) continue;
-      leaves = n;
-      msrs = count;
-      break;
-    }
-    in.get(*end, "end");
+    counts = counts_before(window->base, its, *end).value_or(counts);
   } else {
     dumped.warnings.push_back("state dump: its end is missing; MSRs are unknown");
-    leaves = 0;
+    counts = {};
   }
-  read_cpuid(in, leaves, s);
-  if (end) {
-    in.get(msr_count_offset(leaves), "msr");
-    read_msrs(in, msr_count_offset(leaves) + kWord, msrs, s);
-  }
-  s.model = cpu_model_of(s.cpuid);
-  s.unknown = in.take_missing();
-  s.unknown.emplace_back("smbase");  // no word of the block holds it
-  for (const std::string& name : s.unknown) {
+  dumped.state = read_dump(in, its, form(window->base, its), counts, end, dumped.warnings);
+  for (const std::string& name : dumped.state.unknown) {
     if (name == "smbase") continue;
     dumped.warnings.push_back("state dump: " + name + " was not written");
   }
   return dumped;
+}
+
+DumpForm DumpFinder::form(PhysAddr base, const DumpLayout& its) const {
+  if (its.version == CITCAT_STATE2_VERSION) return DumpForm::wide;
+  const bool has_wide = word(base, CITCAT_STATE64_MAGIC_OFFSET) == CITCAT_STATE64_MAGIC &&
+                        word(base, CITCAT_STATE64_END_OFFSET) == CITCAT_STATE64_END;
+  return has_wide ? DumpForm::narrow_and_wide : DumpForm::narrow;
+}
+
+/// How many CPUID leaves and MSRs there are where the end word is at `end`: a count that is missing
+/// follows from the other one.
+std::optional<DumpCounts> DumpFinder::counts_before(PhysAddr base, const DumpLayout& its,
+                                                    std::uint32_t end) const {
+  for (std::uint32_t leaves = 0; leaves <= kMaxCpuid; ++leaves) {
+    if (word(base, its.cpuid_count).value_or(leaves) != leaves || its.msr_count(leaves) >= end)
+      continue;
+    const std::uint32_t rest = end - its.msr_count(leaves) - kWord;
+    const std::uint32_t count = rest / CITCAT_MSR_BYTES;
+    if (rest % CITCAT_MSR_BYTES != 0) continue;
+    if (word(base, its.msr_count(leaves)).value_or(count) == count) {
+      return DumpCounts{leaves, count};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace citcat

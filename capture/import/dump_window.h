@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/import/dump_state.h"
 #include "events/access_run.h"
 #include "events/bus_transaction.h"
 #include "events/cpu_state.h"
@@ -22,9 +23,6 @@ struct DumpedState {
   std::uint32_t end = 0;  ///< bytes of the dump
   std::vector<std::string> warnings;
 };
-
-/// Processor model of a CPUID family (leaf 1, EAX bits 8-11), unknown when there is no such leaf.
-CpuModel cpu_model_of(const std::vector<CpuidLeaf>& leaves);
 
 /// Watches the writes of a capture for a state dump. Writes may come in any order and size, and
 /// other traffic may stand before and between them. Memory grows with the distinct bytes written
@@ -73,8 +71,13 @@ class DumpFinder {
   };
 
   std::optional<std::uint32_t> word(PhysAddr base, std::uint32_t offset) const;
-  std::optional<std::uint32_t> end_by_counts(PhysAddr base) const;
-  std::optional<std::uint32_t> end_by_magic(PhysAddr base) const;
+  std::optional<std::uint32_t> end_by_counts(PhysAddr base, const DumpLayout& its) const;
+  std::optional<std::uint32_t> end_by_magic(PhysAddr base, const DumpLayout& its) const;
+  std::optional<DumpLayout> told_layout(PhysAddr base) const;
+  DumpLayout layout(PhysAddr base) const;
+  DumpForm form(PhysAddr base, const DumpLayout& its) const;
+  std::optional<DumpCounts> counts_before(PhysAddr base, const DumpLayout& its,
+                                          std::uint32_t end) const;
   void note_magic(const BusTransaction& t);
   void note_mark(const BusTransaction& t);
   bool update(Candidate& candidate, const BusTransaction& t);

@@ -15,6 +15,16 @@
 namespace citcat {
 namespace {
 
+/// EFER says that long mode is active (LMA: AMD64 manual vol. 2, 3.1.7), whatever the processor is
+/// taken for.
+bool was_in_long_mode(const CpuState& state) {
+  constexpr std::uint32_t kEfer = 0xc0000080;
+  constexpr std::uint64_t kActive = 1u << 10;
+  return std::any_of(state.msrs.begin(), state.msrs.end(), [&](const Msr& msr) {
+    return msr.index == kEfer && (msr.value & kActive) != 0;
+  });
+}
+
 const Logger logger("import");
 
 // A state dump is over when this many transactions went by without a write into its window; as many
@@ -178,7 +188,8 @@ std::string Importer::missing_dump() const {
   if (dump_.found())
     return "the driver dumped the state, but the start marker that should follow was not found";
   return "expected a state dump, found none in " + std::to_string(stream_.read()) +
-         " transactions: give the processor's state with --initial-state";
+         " transactions: give the processor's state with --initial-state, or where there is an "
+         "interrupt have it worked out from the bus with --start interrupt:0 --recover-state";
 }
 
 /// Called when nothing was written into the window for a while: was that the dump?
@@ -193,9 +204,10 @@ bool Importer::dump_ended() {
 void Importer::take_dump() {
   std::optional<DumpedState> dumped = dump_.take_state();
   if (!dumped) {
-    throw FormatError(name(), 0,
-                      "expected a state dump of layout version 1, found one that cannot be read: "
-                      "give the processor's state with --initial-state");
+    throw FormatError(
+        name(), 0,
+        "expected a state dump of layout version 1 or 2, found one that cannot be read: "
+        "give the processor's state with --initial-state");
   }
   state_ = std::move(dumped->state);
   for (std::string& text : dumped->warnings) warn(std::move(text));
@@ -455,6 +467,24 @@ void Importer::settle_smbase(Recording& recording) {
   }
 }
 
+/// A processor with long mode has registers that a state of 32 bits says nothing of.
+void Importer::require_width(const CpuState& state) const {
+  const std::string wide(cpu_model_name(CpuModel::x86_64)), cpu(cpu_model_name(state.model));
+  const bool has_long_mode = cpu_traits(state.model).has_long_mode;
+  if (!state.long_mode && (has_long_mode || was_in_long_mode(state))) {
+    throw FormatError(name(), 0,
+                      "expected a state of 64 bits (a state dump of layout version 2, or "
+                      "--initial-state with \"cpu\": \"" +
+                          wide + "\"), found one of 32 bits of a processor " +
+                          (has_long_mode ? "that has long mode" : "in long mode"));
+  }
+  if (state.long_mode && !has_long_mode) {
+    throw FormatError(name(), 0,
+                      "expected the state of the processor " + cpu +
+                          " (--cpu), found one of the processor " + wide);
+  }
+}
+
 /// What the stream of transactions does not tell.
 void Importer::fill_in(Recording& recording) {
   const CaptureInfo& info = stream_.info();
@@ -470,6 +500,7 @@ void Importer::fill_in(Recording& recording) {
   } else if (!is_known(recording.initial.model)) {
     recording.initial.model = info.cpu;
   }
+  require_width(recording.initial);
   recording.bus.line_bytes = info.bus.line_bytes;
   recording.bus.bus_bytes = info.bus.bus_bytes;
   recording.bus.address_mask = info.bus.address_mask;

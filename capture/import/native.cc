@@ -46,8 +46,9 @@ RecordDeclaration parse_fields(ByteReader& in) {
   }
   declared.has_positions = (flags & kNativePositions) != 0;
   declared.has_clock = (flags & kNativeClock) != 0;
-  constexpr std::array kCpus{CpuModel::unknown, CpuModel::i8088,   CpuModel::i286, CpuModel::i386,
-                             CpuModel::i486,    CpuModel::pentium, CpuModel::p6};
+  constexpr std::array kCpus{CpuModel::unknown, CpuModel::i8088, CpuModel::i286,
+                             CpuModel::i386,    CpuModel::i486,  CpuModel::pentium,
+                             CpuModel::p6,      CpuModel::x86_64};
   declared.cpu = pick(kCpus, in.u8("cpu"), in, "cpu");
   constexpr std::array kForms{CacheForm::none, CacheForm::none, CacheForm::write_through,
                               CacheForm::write_back};

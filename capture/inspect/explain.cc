@@ -95,20 +95,26 @@ std::vector<FormatRow> list_formats() {
   return rows;
 }
 
-ChannelExplanation explain_channels(const std::vector<std::string>& paths,
-                                    const CaptureOptions& options) {
+std::unique_ptr<SampleSource> open_channels(const std::vector<std::string>& paths,
+                                            const CaptureOptions& options) {
   if (paths.empty()) throw UsageError("no capture file was given");
   const CaptureFormat* format = options.format.empty() ? detect_capture_format(paths[0])
                                                        : find_capture_format(options.format);
   if (format == nullptr) throw FormatError(paths[0], 0, "expected a capture, found none");
-  const auto samples = open_samples(format->id, paths);
+  auto samples = open_samples(format->id, paths);
   if (!samples)
     throw UsageError(paths[0] + ": format '" + std::string(format->id) +
                      "' holds records, not channels");
+  return samples;
+}
+
+ChannelExplanation explain_channels(const std::vector<std::string>& paths,
+                                    const CaptureOptions& options) {
+  const auto samples = open_channels(paths, options);
   const SampleInfo& info = samples->info();
   ChannelExplanation e;
   e.capture = info.name;
-  e.format = format->id;
+  e.format = options.format.empty() ? detect_capture_format(paths[0])->id : options.format;
   e.channels = info.channels.size();
   ChannelMap map;
   if (!options.channel_map_path.empty()) map = load_channel_map(options.channel_map_path);
@@ -149,6 +155,8 @@ std::vector<std::string> channel_lines(const ChannelExplanation& e) {
     explain_pins(match, lines);
   }
   for (const std::string& preset : e.presets) lines.push_back("try --channels preset:" + preset);
+  if (e.foreign.empty())
+    lines.push_back("try --match-channels MAP.json: it proposes a map by how the channels move");
   return lines;
 }
 

@@ -3,6 +3,7 @@
 // for which pin.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,11 @@ struct FormatRow {
 };
 /// All formats, in the order of detection.
 std::vector<FormatRow> list_formats();
+
+/// Opens a capture as samples of channels. UsageError for a format that has none; throws what
+/// open_capture() throws.
+std::unique_ptr<SampleSource> open_channels(const std::vector<std::string>& paths,
+                                            const CaptureOptions& options);
 
 /// Which channel was taken for which pin.
 struct ChannelExplanation {

@@ -40,7 +40,8 @@ enum citcat_cpu {
 	CITCAT_CPU_386 = 3,
 	CITCAT_CPU_486 = 4,
 	CITCAT_CPU_PENTIUM = 5,
-	CITCAT_CPU_P6 = 6
+	CITCAT_CPU_P6 = 6,
+	CITCAT_CPU_X86_64 = 7
 };
 
 enum citcat_cache {

@@ -80,7 +80,10 @@ std::string why_serial(const AnalysisPlan& plan, const Setup& setup) {
   if (splits || (scope && scope->needs_history())) {
     return "interrupts and system calls that are open are followed from the beginning on";
   }
-  if (!plan.window.empty() && !tools::WindowPlan::parse(plan.window, ~std::uint64_t{0}).by_position()) {
+  std::optional<tools::WindowPlan> windows;
+  if (!plan.window.empty()) windows = tools::WindowPlan::parse(plan.window, ~std::uint64_t{0});
+  if (windows && windows->is_controlled()) return "another process opens and closes windows as the run goes on";
+  if (windows && !windows->by_position()) {
     return "the events that open and close windows are counted from the beginning on";
   }
   const std::vector<std::string> serial = analysis->serial_tools();
@@ -135,6 +138,7 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   ReplaySession session(file, observer, options);
   result.report = session.run();
   host->finish();
+  if (windows) windows->finish();
   result.differs_before = session.differs_before();
   if (plan.ended) plan.ended(session, result.report);
   return result;

@@ -1,5 +1,7 @@
 #include "cli/analysis/scope_arguments.h"
 
+#include "tools/host/window_plan.h"
+
 namespace citcat {
 
 void ScopeArguments::define(CLI::App& app) {
@@ -13,13 +15,13 @@ void ScopeArguments::define(CLI::App& app) {
   app.add_option("--by", by, "Split by process, level, interrupt, or several with commas");
   app.add_option("--window", window,
                  "Only in windows: 'every 10M for 100k', 'every 1000 calls for 10 calls', "
-                 "'random 30 of 100k seed 7' or 'FROM-TO, FROM-TO'");
+                 "'random 30 of 100k seed 7', 'FROM-TO, FROM-TO', file:FILE or control:PIPE [to FILE]");
 }
 
 void ScopeArguments::apply_to(AnalysisPlan& plan) const {
   plan.where = where;
   plan.by = by;
-  plan.window = window;
+  plan.window = tools::WindowPlan::with_file(window);
   plan.symbols = symbols;
 }
 

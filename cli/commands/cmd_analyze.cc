@@ -9,6 +9,7 @@
 
 #include "cli/analysis/analysis_output.h"
 #include "cli/analysis/analysis_run.h"
+#include "cli/analysis/metric_arguments.h"
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
 #include "cli/comparison_arguments.h"
@@ -24,6 +25,8 @@
 #include "formats/io/error.h"
 #include "tools/guest/recording_symbols.h"
 #include "tools/host/analysis_part.h"
+#include "tools/host/report_renderers.h"
+#include "tools/mdl/explain.h"
 
 namespace citcat {
 namespace {
@@ -34,11 +37,12 @@ struct AnalyzeArguments {
   std::vector<std::string> options;  ///< of a short name's only tool
   AnalysisPlan plan;
   ScopeArguments scope;
+  MetricArguments metrics;
   RangeArguments positions;
   IsolationArguments isolation;
   std::string shard, output;
   int jobs = 1;
-  bool unchecked = false, from_start = false, list = false, json = false, csv = false;
+  bool unchecked = false, from_start = false, list = false, explain = false, json = false, csv = false;
 
   AnalysisFormat format() const {
     if (json && csv) throw UsageError("--json and --csv: one of them at most");
@@ -62,6 +66,26 @@ bool describe_instead(const AnalyzeArguments& arguments, const Console& console)
     described = true;
   }
   return described;
+}
+
+/// --explain: where code of the metrics goes, and what it costs, in place of a run.
+void explain_metrics(const AnalyzeArguments& arguments, const Console& console) {
+  if (!arguments.metrics.any()) throw UsageError("--explain: expected --metric with it");
+  mdl::Library library;
+  arguments.metrics.read_into(library);
+  const std::vector<mdl::MetricRequest> requests = arguments.metrics.requests();
+  const PlacedRecording placed = open_placed(arguments.recording, console);
+  tools::Report report;
+  mdl::explain(library, requests, tools::known_symbols(placed.file, arguments.scope.symbols),
+               report);
+  switch (arguments.format()) {
+    case AnalysisFormat::json:
+      return console.print_json(tools::report_json(report));
+    case AnalysisFormat::csv:
+      return console.print(tools::report_csv(report, "explain"));
+    case AnalysisFormat::text:
+      return console.print(tools::report_text(report));
+  }
 }
 
 /// Share K of N of an analysis, into a file that `merge` takes.
@@ -120,7 +144,12 @@ ExitCode run_analyze(AnalyzeArguments arguments, const Console& console) {
     throw UsageError("-o: only with --shard; results go to the standard output");
   }
   AnalysisPlan& plan = arguments.plan;
+  if (arguments.explain) {
+    explain_metrics(arguments, console);
+    return ExitCode::ok;
+  }
   plan.tools = arguments.tools;
+  for (std::string& metrics : arguments.metrics.tools()) plan.tools.push_back(std::move(metrics));
   arguments.scope.apply_to(plan);
   plan.isolate = arguments.isolation.limit();
   plan.range = arguments.positions.instructions();
@@ -177,6 +206,9 @@ CommandRun define_analyze(CLI::App& app) {
                  "NAME or NAME:key=value,...; a shared object's file name is a NAME too; may be "
                  "repeated. NAME:help explains one");
   arguments->isolation.define(app);
+  arguments->metrics.define(app);
+  app.add_flag("--explain", arguments->explain,
+               "Instead: where code of the metrics goes, and what it costs");
   app.add_flag("--list-tools", arguments->list, "Instead: list the tools");
   define_common(app, *arguments);
   return [arguments](const Console& console) { return run_analyze(*arguments, console); };
@@ -221,6 +253,8 @@ extern const Command kAnalyzeCommand{
     "citcat analyze boot.citcat --tool count --tool bpred:entries=1024 --tool cache:model=i486\n"
     "citcat analyze boot.citcat --tool count --where 'level=3 & !interrupt' --by process --json\n"
     "citcat analyze boot.citcat --isolate --tool ./mine.so:limit=10 --tool count\n"
+    "citcat analyze boot.citcat --metric cpu@/Process/sh --metric 'systemCalls@/Syscall/*'\n"
+    "citcat analyze boot.citcat --mdl my.mdl --metric msgs@/Code/vmlinux/schedule --explain\n"
     "citcat analyze --list-tools",
     define_analyze};
 

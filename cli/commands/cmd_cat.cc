@@ -9,6 +9,7 @@
 #include "cli/analysis/scope_arguments.h"
 #include "cli/command.h"
 #include "cli/commands/export_run.h"
+#include "cli/commands/selected_run.h"
 #include "cli/command_description.h"
 #include "cli/file_kind.h"
 #include "cli/kt_text.h"
@@ -17,12 +18,9 @@
 #include "cli/trace_run.h"
 #include "formats/io/byte_sink.h"
 #include "formats/io/error.h"
-#include "formats/io/json_text.h"
-#include "formats/io/temporary.h"
 #include "formats/kt/kt.h"
 #include "replay/trace/kt_sink.h"
 #include "replay/trace/trace_reader.h"
-#include "tools/host/tool_output.h"
 
 namespace citcat {
 namespace {
@@ -63,32 +61,16 @@ ExitCode cat_recording(const CatArguments& arguments, ByteSink& out, const Conso
   return result.sure() ? ExitCode::ok : ExitCode::answer_is_no;
 }
 
-/// A recording in a format of others, or the part of it that is selected as KT, to `path`.
-ExportResult export_recording(const CatArguments& arguments, const tools::ExporterRow& exporter,
-                              const std::string& format, const std::string& path,
-                              const Console& console) {
-  if (arguments.range.within_repeat()) {
-    throw UsageError("--from and --to must not lie within a REP");
-  }
-  const PlacedRecording placed = open_placed(arguments.file, console);
-  ExportRequest request;
-  request.exporter = &exporter;
-  request.format = format;
-  request.path = path;
-  arguments.scope.apply_to(request.plan);
-  request.plan.range = arguments.range.instructions();
-  request.plan.check = !arguments.unchecked;
-  request.plan.use_checkpoints = !arguments.from_start;
-  ExportResult exported = run_export(placed.file, std::move(request), console);
-  TraceRunResult result;
-  result.report = exported.report;
-  result.differs_before = exported.differs_before;
-  result.warn(console);
-  return exported;
-}
-
-ExitCode code_of(const ExportResult& exported) {
-  return exported.sure() ? ExitCode::ok : ExitCode::answer_is_no;
+SelectedRun selected_run(const CatArguments& arguments) {
+  SelectedRun run;
+  run.recording = arguments.file;
+  arguments.scope.apply_to(run.plan);
+  run.range = arguments.range;
+  run.addresses = arguments.addresses;
+  run.processes = arguments.processes;
+  run.plan.check = !arguments.unchecked;
+  run.plan.use_checkpoints = !arguments.from_start;
+  return run;
 }
 
 void write_record(const KtRecord& record, KtWriter& writer) {
@@ -138,72 +120,6 @@ void cat_records(const CatArguments& arguments, ByteSink& out) {
   if (ended && !any) arguments.range.require_reached(arguments.file, reader.instructions());
 }
 
-/// A group's name in each of its lines: a key of JSON, the first column of CSV.
-std::string with_group(const std::string& lines, const std::string& group, TextForm form) {
-  const std::string mark = form == TextForm::json ? "{\"group\":" + json_text(nlohmann::json(group)) + ","
-                                                  : '"' + group + "\",";
-  std::string out;
-  for (std::size_t at = 0; at < lines.size();) {
-    const std::size_t end = std::min(lines.find('\n', at), lines.size() - 1) + 1;
-    out += mark;
-    at += form == TextForm::json ? 1 : 0;
-    out += lines.substr(at, end - at);
-    at = end;
-  }
-  return out;
-}
-
-/// The trace of one group as lines. `first`: none was printed before.
-void print_group(const std::string& path, const std::string& group, bool first,
-                 const CatArguments& arguments, ByteSink& out) {
-  const TextForm form = parse_form(arguments.format);
-  const auto write = [&out](const std::string& text) {
-    out.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-  };
-  TraceReaderOptions options;
-  options.events = true;
-  options.process_records = arguments.processes;
-  TraceReader reader(path, options);
-  TraceText text(form, arguments.bits);
-  std::string head = text.head();
-  if (form == TextForm::text) {
-    write(group + ":\n");
-  } else if (first && !head.empty()) {
-    write("group," + head);
-  }
-  print_trace(reader, {~std::uint64_t{0}, 0}, text, [&](const std::string& printed) {
-    // The head comes with the first piece.
-    std::string lines = printed;
-    if (!head.empty()) lines.erase(0, head.size());
-    head.clear();
-    write(form == TextForm::text ? lines : with_group(lines, group, form));
-  });
-}
-
-/// What is selected of a recording, as text: of traces of it that are made first.
-ExitCode cat_selected(const CatArguments& arguments, ByteSink& out, const Console& console) {
-  const Temporary folder(temporary_folder() + "/citcat", Temporary::Kind::folder);
-  CatArguments selected;
-  selected.file = folder.path() + "/selected.kt.zst";
-  selected.format = arguments.format;
-  selected.bits = arguments.bits;
-  selected.processes = arguments.processes;
-  const ExportResult exported =
-      export_recording(arguments, kt_exporter(),
-                       selected_kt(arguments.addresses, arguments.processes), selected.file, console);
-  if (!exported.sure()) return code_of(exported);
-  if (arguments.scope.by.empty()) {
-    cat_records(selected, out);
-    return ExitCode::ok;
-  }
-  bool first = true;
-  for (const auto& [group, totals] : exported.totals.at("groups").items()) {
-    print_group(tools::grouped_path(selected.file, group), group, first, arguments, out);
-    first = false;
-  }
-  return ExitCode::ok;
-}
-
 ExitCode run_cat(const CatArguments& arguments, const Console& console) {
   arguments.range.instructions();
   if (arguments.addresses != "linear" && arguments.addresses != "offset") {
@@ -229,16 +145,23 @@ ExitCode run_cat(const CatArguments& arguments, const Console& console) {
                                                arguments.format + " needs a replay");
     }
     if (exporter != nullptr)
-      return code_of(export_recording(arguments, *exporter, arguments.format, "-", console));
+      return export_selected(selected_run(arguments), *exporter, arguments.format, "-", console).exit_code();
     if (arguments.scope.selects()) {
       if (kind == FileKind::kt) {
         throw FormatError(arguments.file, 0,
                           "expected a recording, found a KT trace: --where and --window need a replay");
       }
-      if (as_text) return cat_selected(arguments, out, console);
-      return code_of(export_recording(arguments, kt_exporter(),
-                                      selected_kt(arguments.addresses, arguments.processes), "-",
-                                      console));
+      const SelectedRun run = selected_run(arguments);
+      if (as_text) {
+        return print_selected(run, parse_form(arguments.format), arguments.bits,
+                              [&out](const std::string& text) {
+                                out.write({reinterpret_cast<const std::uint8_t*>(text.data()),
+                                           text.size()});
+                              },
+                              console);
+      }
+      return export_selected(run, kt_exporter(), selected_kt(run.addresses, run.processes), "-", console)
+          .exit_code();
     }
     if (kind == FileKind::recording && arguments.format == "kt")
       return cat_recording(arguments, out, console);

@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "capture/import/record_csv.h"
+#include "cli/analysis/scope_arguments.h"
 #include "cli/capture_arguments.h"
 #include "cli/command.h"
 #include "cli/command_description.h"
 #include "cli/commands/read_data.h"
+#include "cli/commands/selected_run.h"
 #include "cli/file_kind.h"
 #include "cli/idtrace/idtrace_view.h"
 #include "cli/kt_text.h"
@@ -38,6 +40,7 @@ struct DumpOptions {
   std::uint64_t to = std::numeric_limits<std::uint64_t>::max();
   int bits = 0;
   bool evidence = false, state = false;
+  ScopeArguments scope;
   CaptureArguments capture;
   TextForm form = TextForm::text;
 
@@ -321,6 +324,20 @@ void dump_events(const RecordingFile& file, const DumpOptions& options, const Co
   if (const auto end = end_of(file)) require_records(options, *end, "transactions");
 }
 
+/// What is selected of the run of a recording. [from, to) are positions.
+ExitCode dump_selected(const DumpOptions& options, const Console& console) {
+  if (options.state || options.evidence) {
+    throw UsageError("--where, --by and --window select what ran: not with --state or --evidence");
+  }
+  SelectedRun run;
+  run.recording = options.file;
+  run.range = options.range;
+  options.scope.apply_to(run.plan);
+  if (run.plan.by.empty()) print_titles(TraceText::titles(), options.form, console);
+  return print_selected(run, options.form, options.bits,
+                        [&](const std::string& lines) { console.print(lines); }, console);
+}
+
 /// [from, to) are indexes of transactions in the capture.
 void dump_recording(const DumpOptions& options, const Console& console) {
   const RecordingFile file = RecordingFile::open(options.file);
@@ -374,6 +391,13 @@ ExitCode run_dump(DumpOptions options, const Console& console) {
   if (kind != FileKind::kt && options.range.within_repeat()) {
     throw UsageError("--from, --to: expected a number, found N+K, which is a position in a trace");
   }
+  if (options.scope.selects()) {
+    if (kind != FileKind::recording) {
+      throw FormatError(options.file, 0,
+                        "expected a recording: --where, --by and --window need a replay");
+    }
+    return dump_selected(options, console);
+  }
   switch (kind) {
     case FileKind::kt:
       dump_kt(options, console);
@@ -413,6 +437,7 @@ CommandRun define_dump(CLI::App& app) {
                  "Disassemble KT as 16- or 32-bit code (default: what it tells, else a guess)")
       ->type_name(type_of({"16", "32"}));
   app.add_flag("--evidence", options->evidence, "Of a recording: its evidence, not its events");
+  options->scope.define(app);
   app.add_flag("--state", options->state, "Of a recording: the initial registers");
   return [options](const Console& console) { return run_dump(*options, console); };
 }
@@ -420,6 +445,8 @@ CommandRun define_dump(CLI::App& app) {
 }  // namespace
 
 extern const Command kDumpCommand{"dump", "Print the records of a file for people",
-                                  "citcat dump boot.kt --from 1000 --to 1020", define_dump};
+                                  "citcat dump boot.kt --from 1000 --to 1020\n"
+                                  "citcat dump boot.citcat --where 'level=3 & process=sh' --by process",
+                                  define_dump};
 
 }  // namespace citcat

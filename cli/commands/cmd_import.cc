@@ -18,8 +18,8 @@
 #include "cli/large_pages.h"
 #include "cli/recovered_state.h"
 #include "cli/staged_output.h"
-#include "events/cpu_traits.h"
 #include "events/archive/recording_file.h"
+#include "events/cpu_traits.h"
 #include "events/names/symbol_file.h"
 #include "formats/io/error.h"
 
@@ -29,7 +29,7 @@ namespace {
 struct ImportArguments {
   std::vector<std::string> captures;
   CaptureArguments capture;
-  std::string output, initial_state, start, stop, internal, bus, hints;
+  std::string output, match_channels, initial_state, start, stop, internal, bus, hints;
   std::string ignore_counts = "none", counts;
   std::vector<std::string> on_chip, symbols;
   std::optional<std::uint32_t> segment;
@@ -127,6 +127,11 @@ bool answer_questions(const ImportArguments& arguments, const ImportOptions& opt
     print_channels(arguments.captures, options.capture, arguments.json, console);
     return true;
   }
+  if (!arguments.match_channels.empty()) {
+    propose_channels(arguments.captures, options.capture, arguments.match_channels, arguments.json,
+                     console);
+    return true;
+  }
   if (arguments.output.empty()) throw UsageError("--output is required");
   return false;
 }
@@ -145,8 +150,8 @@ std::string side_file_for(const ImportArguments& arguments, const Console& conso
 /// A monitor in an emulator knows values that cross no bus. Without them a program that asks for
 /// one cannot be replayed any further.
 void warn_of_missing_values(const ImportOptions& options, ImportResult& result) {
-  const bool asks = is_known(result.cpu) &&
-                    cpu_traits(result.cpu).instructions >= InstructionSet::pentium;
+  const bool asks =
+      is_known(result.cpu) && cpu_traits(result.cpu).instructions >= InstructionSet::pentium;
   if (!options.capture.internal_path.empty() || result.format != "machine" || !asks) return;
   result.warnings.push_back(
       "no values that cross no bus (RDTSC, RDMSR, CPUID): a replay ends at the first instruction "
@@ -217,6 +222,9 @@ CommandRun define_import(CLI::App& app) {
                "Instead: list the capture formats, and which of them convert writes");
   app.add_flag("--explain-channels", arguments->explain_channels,
                "Instead: say which channel is which pin, what is missing and what that costs");
+  app.add_option("--match-channels", arguments->match_channels,
+                 "Instead: write a channel map of an 8088's pins, by how the channels move")
+      ->type_name(kFileType);
   arguments->capture.define(app);
   app.add_option("--initial-state", arguments->initial_state,
                  "Processor state at the start, when no driver dumped it")

@@ -26,6 +26,7 @@
 #include "cli/commands/recorded_emulator.h"
 #include "cli/commands/recording_symbols.h"
 #include "cli/commands/side_file.h"
+#include "cli/commands/symbol_trigger.h"
 #include "cli/interrupt.h"
 #include "events/names/symbol_file.h"
 #include "formats/io/error.h"
@@ -78,8 +79,9 @@ class LogFile {
 void check_trigger(const char* option, const std::string& text) {
   if (monitor::parse_trigger(text)) return;
   throw UsageError(fmt::format(
-      "{}: expected driver, address:HEX, port:HEX[=HEX], count:N or console:TEXT, found {}", option,
-      text));
+      "{}: expected driver, address:HEX, symbol:NAME, port:HEX[=HEX], count:N or console:TEXT, found "
+      "{}",
+      option, text));
 }
 
 /// Instructions that are going to be recorded; 0: not known.
@@ -145,7 +147,28 @@ std::string symbols_of(const RecordArguments& arguments) {
   return kernel ? find_kernel_symbols(*kernel) : "";
 }
 
-/// Makes the recording `output` of the capture, with the kernel's names, and says how to do it by hand where that fails.
+/// The names of what is recorded: those of the files that were named, else of the kernel.
+std::vector<SymbolModule> names_of(const RecordArguments& arguments) {
+  if (!arguments.symbols.empty()) return load_symbols(arguments.symbols);
+  const std::string kernel = symbols_of(arguments);
+  return kernel.empty() ? std::vector<SymbolModule>{} : load_symbols(std::vector{kernel});
+}
+
+/// The command line with addresses in place of symbols, and checked.
+RecordArguments with_places(RecordArguments arguments) {
+  // Names of a whole kernel take a moment: not where nobody asks for them.
+  if (is_symbol_trigger(arguments.start) || is_symbol_trigger(arguments.stop)) {
+    const std::vector<SymbolModule> names = names_of(arguments);
+    arguments.start = with_address("--start", arguments.start, names);
+    arguments.stop = with_address("--stop", arguments.stop, names);
+  }
+  check_trigger("--start", arguments.start);
+  if (!arguments.stop.empty()) check_trigger("--stop", arguments.stop);
+  return arguments;
+}
+
+/// Makes the recording `output` of the capture, with names, and says how to do it by hand where
+/// that fails.
 ImportResult import_recorded(const RecordArguments& capture, const std::string& output,
                              const Console& console) {
   Progress progress = console.progress("importing", "transactions");
@@ -155,8 +178,8 @@ ImportResult import_recorded(const RecordArguments& capture, const std::string& 
   try {
     ImportResult result = import_capture({capture.output}, options, output);
     for (const std::string& text : result.warnings) console.warn(text);
-    const std::string symbols = symbols_of(capture);
-    if (!symbols.empty()) add_symbols(load_symbols(std::vector{symbols}), output, console);
+    const std::vector<SymbolModule> names = names_of(capture);
+    if (!names.empty()) add_symbols(names, output, console);
     return result;
   } catch (const Error&) {
     console.note(fmt::format("the capture is {}, with {} beside it: citcat import {} -o {}",
@@ -273,10 +296,9 @@ void require_all_recorded(const RecordArguments& arguments, const MonitorReceive
   }
 }
 
-ExitCode run_record(const RecordArguments& arguments, const Console& console) {
-  check_trigger("--start", arguments.start);
-  if (!arguments.stop.empty()) check_trigger("--stop", arguments.stop);
-  check_command(arguments.command);
+ExitCode run_record(const RecordArguments& given, const Console& console) {
+  check_command(given.command);
+  const RecordArguments arguments = with_places(given);
   if (arguments.output == "-") {
     throw UsageError("-o: expected a file, with another beside it for values that cross no bus");
   }
@@ -316,9 +338,15 @@ CommandRun define_record(CLI::App& app) {
   app.add_option("--cache", arguments->cache, "Cache between processor and monitor")
       ->check(CLI::IsMember({"none", "i486", "write-back", "pentium"}));
   app.add_option("--start", arguments->start,
-                 "driver, address:HEX, port:HEX[=HEX], count:N or console:TEXT");
+                 "driver, address:HEX, symbol:NAME, port:HEX[=HEX], count:N or console:TEXT");
   app.add_option("--stop", arguments->stop,
                  "The same, besides the driver's stop marker; count:N counts recorded ones");
+  app.add_option("--symbols", arguments->symbols,
+                 "Names for symbol:NAME and to keep in a recording, as of import (default: the "
+                 "kernel's of -kernel); may be repeated")
+      ->type_name(kFileType)
+      ->expected(1)
+      ->take_all();
   app.add_flag("--quit-at-stop", arguments->quit, "Shut the emulator down when recording stops");
   app.add_option("--monitor", arguments->monitor, "The monitor plugin, citcat-monitor.so")
       ->type_name(kFileType);

@@ -12,6 +12,7 @@ namespace citcat {
 struct RecordArguments {
   std::string output, internal, cache = "i486", start = "driver", stop, monitor;
   std::vector<std::string> command;  ///< the emulator and its options
+  std::vector<std::string> symbols;  ///< files of names, as parse_symbol_file_name() reads them
   bool quit = false, json = false;
 };
 

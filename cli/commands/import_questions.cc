@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "capture/inspect/activity_match.h"
 #include "capture/inspect/explain.h"
+#include "formats/io/atomic_file.h"
 
 namespace citcat {
 namespace {
@@ -60,6 +64,40 @@ Json channels_json(const ChannelExplanation& e) {
   return json;
 }
 
+/// A channel as a channel map names it: by its name if it has one of its own, else by its number.
+Json channel_of(const SampleInfo& info, std::size_t channel) {
+  const std::string& name = info.channels[channel];
+  if (!name.empty() && std::count(info.channels.begin(), info.channels.end(), name) == 1)
+    return name;
+  return channel;
+}
+
+/// The proposal as a channel map, docs/channel-maps.md.
+Json map_json(const ActivityMatch& match, const SampleInfo& info) {
+  Json map;
+  map["comment"] = "proposed by how the channels of " + info.name + " move";
+  map["bus"] = match.bus;
+  map["pins"] = Json::object();
+  for (const ActivityMatch::Pin& pin : match.pins)
+    map["pins"][pin.pin] = channel_of(info, pin.channel);
+  for (const std::string& pin : match.missing) map["pins"][pin] = nullptr;
+  return map;
+}
+
+Json proposal_json(const ActivityMatch& match, const SampleInfo& info) {
+  Json json;
+  json["bus"] = match.bus;
+  json["pins"] = Json::array();
+  for (const ActivityMatch::Pin& pin : match.pins)
+    json["pins"].push_back({{"pin", pin.pin},
+                            {"channel", pin.channel},
+                            {"name", info.channels[pin.channel]},
+                            {"reason", pin.reason}});
+  json["missing"] = match.missing;
+  json["doubts"] = match.doubts;
+  return json;
+}
+
 }  // namespace
 
 void print_formats(bool json, const Console& console) {
@@ -84,6 +122,30 @@ void print_channels(const std::vector<std::string>& captures, const CaptureOptio
     return;
   }
   for (const std::string& line : channel_lines(explanation)) console.print(line + "\n");
+}
+
+void propose_channels(const std::vector<std::string>& captures, const CaptureOptions& options,
+                      const std::string& map_path, bool json, const Console& console) {
+  const auto samples = open_channels(captures, options);
+  const ActivityMatch match = match_by_activity(*samples);
+  const SampleInfo& info = samples->info();
+  const std::string map = map_json(match, info).dump(2) + "\n";
+  AtomicFile file(map_path);
+  file.write({reinterpret_cast<const std::uint8_t*>(map.data()), map.size()});
+  file.commit();
+  if (json) {
+    console.print_json(proposal_json(match, info));
+    return;
+  }
+  console.print(fmt::format("bus: {}\n", match.bus));
+  for (const ActivityMatch::Pin& pin : match.pins)
+    console.print(fmt::format("  {:<5} channel {:<4} {:<8} {}\n", pin.pin, pin.channel,
+                              info.channels[pin.channel], pin.reason));
+  for (const std::string& pin : match.missing)
+    console.print(fmt::format("  {:<5} no channel moves like it\n", pin));
+  for (const std::string& doubt : match.doubts) console.print("in doubt: " + doubt + "\n");
+  console.print(fmt::format("written to {}: look it over, then import with --channels {}\n",
+                            map_path, map_path));
 }
 
 }  // namespace citcat

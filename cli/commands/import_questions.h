@@ -1,6 +1,6 @@
 #pragma once
-// What `import` answers instead of importing: the formats there are, and which channel of a capture
-// is taken for which pin.
+// What `import` answers instead of importing: the formats there are, which channel of a capture is
+// taken for which pin, and which it could be by how it moves.
 
 #include <string>
 #include <vector>
@@ -16,5 +16,10 @@ void print_formats(bool json, const Console& console);
 /// For --explain-channels. Throws what explain_channels() throws.
 void print_channels(const std::vector<std::string>& captures, const CaptureOptions& options,
                     bool json, const Console& console);
+
+/// For --match-channels: writes a channel map of what match_by_activity() proposes to `map_path`,
+/// and prints it with its reasons. FormatError when nothing can be proposed.
+void propose_channels(const std::vector<std::string>& captures, const CaptureOptions& options,
+                      const std::string& map_path, bool json, const Console& console);
 
 }  // namespace citcat

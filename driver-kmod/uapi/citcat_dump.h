@@ -76,6 +76,44 @@
 #define CITCAT_STATE_END		0x45544943	/* "CITE" */
 #define CITCAT_STATE_MAX_BYTES		0x1000
 
+/* ---- state block, version 2: processors with 64-bit mode ------------------------------------ */
+
+/*
+ * The same block at the same place, its version word being 2. Registers of 64 bits are two words,
+ * the lower half first. CPUID leaves, MSRs and the end follow as in version 1, after
+ * CITCAT_STATE2_CPUID_COUNT. Attributes of segments also have bit 13: L, 64-bit code.
+ */
+#define CITCAT_STATE2_VERSION		2
+/* rax rcx rdx rbx rsp rbp rsi rdi r8-r15 */
+#define CITCAT_STATE2_GPR(n)		(8 + 8 * (n))
+#define CITCAT_STATE2_RIP		136
+#define CITCAT_STATE2_RFLAGS		144
+/* es cs ss ds fs gs ldtr tr */
+#define CITCAT_STATE2_SEGMENT(n)	(152 + 20 * (n))
+#define CITCAT_SEGMENT2_SELECTOR	0
+#define CITCAT_SEGMENT2_BASE		4	/* 8 bytes */
+#define CITCAT_SEGMENT2_LIMIT		12
+#define CITCAT_SEGMENT2_ATTRIBUTES	16
+#define CITCAT_STATE2_GDTR_BASE		312	/* 8 bytes, then the limit */
+#define CITCAT_STATE2_IDTR_BASE		324
+#define CITCAT_STATE2_CR0		336
+#define CITCAT_STATE2_CR2		344
+#define CITCAT_STATE2_CR3		352
+#define CITCAT_STATE2_CR4		360
+#define CITCAT_STATE2_CR8		368
+#define CITCAT_STATE2_EFER		376
+#define CITCAT_STATE2_DR(n)		(384 + 8 * (n))	/* n as in CITCAT_STATE_DR */
+#define CITCAT_STATE2_XCR0		432
+#define CITCAT_STATE2_A20_MASK		440
+#define CITCAT_STATE2_ACTIVITY		444
+#define CITCAT_STATE2_IN_SMM		448
+#define CITCAT_STATE2_RAM_BYTES		452
+#define CITCAT_STATE2_IGNORE_CR0_CD	456
+#define CITCAT_STATE2_TSC_LOW		460
+#define CITCAT_STATE2_TSC_HIGH		464
+#define CITCAT_STATE2_FXSAVE		468	/* as FXSAVE64 stores it, with XMM0-15 */
+#define CITCAT_STATE2_CPUID_COUNT	980
+
 /* ---- markers ------------------------------------------------------------------------------ */
 
 /*

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "events/cpu_traits.h"
 #include "formats/io/byte_writer.h"
 #include "formats/io/column.h"
 #include "formats/io/error.h"
@@ -190,6 +191,18 @@ auto control_members(State& s) {
                     &s.cr4, &s.a20_mask, &s.smbase, &s.ram_bytes};
 }
 
+void write_long_mode(ByteWriter& out, const LongModeState& state) {
+  for_each_upper_half(state, [&](std::uint32_t half) { out.u32(half); });
+  for_each_whole(state, [&](std::uint64_t whole) { out.u64(whole); });
+}
+
+LongModeState read_long_mode(ByteReader& in) {
+  LongModeState state;
+  for_each_upper_half(state, [&](std::uint32_t& half) { half = in.u32("upper half"); });
+  for_each_whole(state, [&](std::uint64_t& whole) { whole = in.u64("register of 64 bits"); });
+  return state;
+}
+
 void write_cpuid(ByteWriter& out, const CpuidLeaf& leaf) {
   for (const std::uint32_t v : {leaf.leaf, leaf.eax, leaf.ebx, leaf.ecx, leaf.edx}) out.u32(v);
 }
@@ -267,12 +280,14 @@ std::vector<std::uint8_t> encode_cpu(const CpuState& state) {
   out.varint(state.cpuid.size());
   for (const CpuidLeaf& leaf : state.cpuid) write_cpuid(out, leaf);
   write_strings(out, state.unknown);
+  CITCAT_ASSERT(state.long_mode.has_value() == cpu_traits(state.model).has_long_mode);
+  if (state.long_mode) write_long_mode(out, *state.long_mode);
   return out.take();
 }
 
 CpuState decode_cpu(ByteReader& in) {
   CpuState state;
-  state.model = read_enum(in, "processor", CpuModel::p6);
+  state.model = read_enum(in, "processor", CpuModel::x86_64);
   for (std::uint32_t& value : state.gpr) value = in.u32("general register");
   for (std::uint32_t* value : control_members(state)) *value = in.u32("control register");
   for (std::uint32_t& value : state.dr) value = in.u32("debug register");
@@ -297,6 +312,7 @@ CpuState decode_cpu(ByteReader& in) {
   const std::size_t leaves = in.count("CPUID leaves", kMaxItems);
   for (std::size_t i = 0; i < leaves; ++i) state.cpuid.push_back(read_cpuid(in));
   state.unknown = read_strings(in, "unknown registers");
+  if (cpu_traits(state.model).has_long_mode) state.long_mode = read_long_mode(in);
   in.expect_end("the CPUS chunk");
   return state;
 }
@@ -550,13 +566,13 @@ void decode_io_reads(ByteReader& in, IoReads& events) {
 std::vector<std::uint8_t> encode_internal_reads(std::span<const InternalRead> events, bool lean) {
   RowWriter row;
   for (const InternalRead& e : events) {
-    // EBX and ECX are results of CPUID alone; of the others they are what the registers held
-    // anyway.
-    const bool all = !lean || e.op == InternalRead::Op::cpuid;
+    // EBX and ECX are results of CPUID alone, ECX of RDTSCP too; of the others they are what the
+    // registers held anyway.
+    const bool all = !lean || e.op == InternalRead::Op::cpuid || e.op == InternalRead::Op::rdtscp;
     row.begin_row();
     row.cell(static_cast<std::uint64_t>(e.op));
     write_position(row, e.position_known && !lean, e.position);
-    row.cell(lean ? 0 : e.eip);
+    row.cell(lean ? 0 : e.ip);
     row.cell(std::uint64_t{e.edx} << 32 | e.eax);
     row.cell(all ? e.ebx : 0);
     row.cell(all ? e.ecx : 0);
@@ -573,9 +589,9 @@ void decode_internal_reads(ByteReader& in, std::vector<InternalRead>& events) {
   for (std::size_t i = 0; i < count; ++i) {
     row.begin_row(i);
     InternalRead e;
-    e.op = row.cell(InternalRead::Op::rdpmc);
+    e.op = row.cell(InternalRead::Op::rdtscp);
     read_position(row, e.position_known, e.position);
-    e.eip = row.cell<std::uint32_t>(0xffffffff);
+    e.ip = row.cell();
     const std::uint64_t value = row.cell();
     e.eax = static_cast<std::uint32_t>(value);
     e.edx = static_cast<std::uint32_t>(value >> 32);

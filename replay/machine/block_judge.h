@@ -6,6 +6,7 @@
 #include "events/address.h"
 #include "events/position.h"
 #include "replay/machine/executed_block.h"
+#include "replay/machine/instruction_numbers.h"
 #include "replay/machine/observer.h"
 #include "replay/machine/string_iterations.h"
 
@@ -35,11 +36,19 @@ class BlockJudge : public Observer {
   /// Whether the next `count` instructions, the first at `first`, may run as a block. If not, each
   /// is reported with all its accesses.
   virtual bool may_run_block(Position /*first*/, std::uint32_t /*count*/) { return true; }
-  /// Which reads of the block about to be passed to agrees() it needs: bit i, those of instruction
-  /// i; bit 63, those of all from number 63 on.
-  virtual std::uint64_t reads_of_interest(Position /*first*/) const { return ~std::uint64_t{0}; }
+  struct BatchRoom {
+    std::uint32_t may_run = 0;  ///< instructions, at most
+    std::uint32_t due = 0;      ///< behind so many of them nothing is expected
+  };
+  /// How many of the next `most` instructions may run, in whole blocks, before it is asked about
+  /// them all at once. None: it wants to be asked block by block. Those that run may be less.
+  virtual BatchRoom may_run_batch(Position /*first*/, std::uint32_t /*most*/) { return {}; }
+  /// Which reads of what is about to be passed to agrees() it needs.
+  virtual InstructionNumbers reads_of_interest(Position /*first*/) const {
+    return InstructionNumbers::all();
+  }
   /// False rolls the block back, and its instructions are executed again and reported one by one
-  /// with all their accesses.
+  /// with all their accesses; several blocks, that are judged as one, one by one.
   virtual bool agrees(const JudgedBlock&, Position /*first*/) { return true; }
   /// Asked about iterations that would have to be reported one by one, the first at `first` and not
   /// the first of its instruction: how many certainly agree, and need not be reported.

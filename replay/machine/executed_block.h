@@ -1,6 +1,7 @@
 #pragma once
 // A block as observers and the judge of a run see it.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,19 +69,48 @@ struct BlockRead {
   std::uint32_t instruction = 0;  ///< number in the block
 };
 
-/// A block that is judged: what it read and stored at physical addresses, in program order.
-struct JudgedBlock {
+/// One of several blocks that ran one after another.
+struct JudgedPart {
   const BlockCode* code = nullptr;
+  std::uint32_t first = 0;  ///< instructions before it
+};
+
+/// What is judged as one: a block, or several that ran one after another, and what they read and
+/// stored at physical addresses, in program order. Instructions are numbered through.
+struct JudgedBlock {
+  std::span<const JudgedPart> parts;  ///< at least one
   std::span<const BlockStore> stores;
   std::span<const BlockRead> reads;
 
-  std::uint32_t count() const { return code->count(); }
-  /// Bytes of instruction `i`, and the place of its byte number `byte`.
+  std::uint32_t count() const { return parts.back().first + parts.back().code->count(); }
+  /// Bytes of instruction `i`, where it begins, and the place of its byte number `byte`.
   std::uint32_t length(std::uint32_t i) const {
-    return code->begin_of(i + 1) - code->begin_of(i);
+    const JudgedPart& part = part_of(i);
+    return part.code->begin_of(i - part.first + 1) - part.code->begin_of(i - part.first);
+  }
+  LinearAddr linear(std::uint32_t i) const {
+    const JudgedPart& part = part_of(i);
+    return part.code->linear().plus32(part.code->begin_of(i - part.first));
   }
   PhysAddr physical(std::uint32_t i, std::uint32_t byte = 0) const {
-    return code->physical(code->begin_of(i) + byte);
+    const JudgedPart& part = part_of(i);
+    return part.code->physical(part.code->begin_of(i - part.first) + byte);
+  }
+  /// Those of `accesses`, its reads or stores, that instruction `i` made.
+  template <class T>
+  static std::span<const T> of_instruction(std::span<const T> accesses, std::uint32_t i) {
+    const auto begin = std::partition_point(accesses.begin(), accesses.end(),
+                                            [&](const T& a) { return a.instruction < i; });
+    const auto end =
+        std::find_if(begin, accesses.end(), [&](const T& a) { return a.instruction != i; });
+    return {begin, end};
+  }
+
+ private:
+  const JudgedPart& part_of(std::uint32_t i) const {
+    const auto behind = std::partition_point(parts.begin() + 1, parts.end(),
+                                             [&](const JudgedPart& p) { return p.first <= i; });
+    return behind[-1];
   }
 };
 

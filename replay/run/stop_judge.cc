@@ -50,17 +50,19 @@ void StopJudge::access(StopHit::Kind kind, PhysAddr a, std::uint32_t size, Acces
 template <class F>
 void StopJudge::for_each_in(const JudgedBlock& block, Position first, F&& consider) {
   const auto hit = [&](StopHit::Kind kind, std::uint32_t i, PhysAddr a, std::uint32_t size) {
-    const LinearAddr code = block.code->linear().plus32(block.code->begin_of(i));
     const Moment at = moment({first.instruction + i, 0});
-    consider(i, StopHit{kind, at, false, AccessKind::data, code, a, size});
+    consider(i, StopHit{kind, at, false, AccessKind::data, block.linear(i), a, size});
   };
-  const LinearAddr begin = block.code->linear();
-  const std::uint32_t count = block.count(), bytes = block.code->begin_of(count);
   const std::vector<LinearAddr>& code = search_.stops->code;
-  for (auto at = std::lower_bound(code.begin(), code.end(), begin);
-       at != code.end() && at->minus32(begin) < bytes; ++at) {
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (block.code->begin_of(i) == at->minus32(begin)) hit(StopHit::Kind::code, i, {}, 0);
+  for (const JudgedPart& part : block.parts) {
+    const LinearAddr begin = part.code->linear();
+    const std::uint32_t count = part.code->count(), bytes = part.code->begin_of(count);
+    for (auto at = std::lower_bound(code.begin(), code.end(), begin);
+         at != code.end() && at->minus32(begin) < bytes; ++at) {
+      for (std::uint32_t i = 0; i < count; ++i) {
+        if (part.code->begin_of(i) != at->minus32(begin)) continue;
+        hit(StopHit::Kind::code, part.first + i, {}, 0);
+      }
     }
   }
   for (const BlockRead& read : block.reads) {

@@ -67,8 +67,8 @@ class StopJudge final : public BlockJudge {
   Position expected() override;
   bool expects_stores() const override { return false; }
   bool may_run_block(Position, std::uint32_t) override { return !tells_each_; }
-  std::uint64_t reads_of_interest(Position) const override {
-    return watches_reads_ ? ~std::uint64_t{0} : 0;
+  InstructionNumbers reads_of_interest(Position) const override {
+    return watches_reads_ ? InstructionNumbers::all() : InstructionNumbers{};
   }
   void agreed(const JudgedBlock& block, Position first) override;
   std::uint32_t agreed_iterations(const StringIterations& run, Position first) override;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "replay/verify/block_memory.h"
-
 namespace citcat {
 
 namespace {
@@ -64,32 +62,52 @@ void BlockComparison::pull_reads_at(Position at) {
   while (c_.look_ahead() && belongs(c_.cursor.next())) c_.pull();
 }
 
-bool BlockComparison::may_run_block(Position first, std::uint32_t count) {
-  if (c_.beyond || !c_.cursor.counted() || !c_.starts.empty() || c_.writes.out_of_order()) {
-    return false;
-  }
+std::uint32_t BlockComparison::may_run(Position first, std::uint32_t most) {
+  if (c_.beyond || !c_.cursor.counted() || !c_.starts.empty() || c_.writes.out_of_order()) return 0;
   if (c_.reads != nullptr && c_.reads->instruction() != first.instruction) c_.follow_reads(first);
-  const std::uint64_t last = first.instruction + count - 1;
-  if (!pull_plain(first.instruction, last)) return false;
-  if (c_.writes.empty()) return true;
+  const std::uint32_t count = pull_plain(first.instruction, most);
+  if (c_.writes.empty()) return count;
   const std::uint64_t next_write = c_.writes[0].t.position.instruction;
-  return next_write >= first.instruction && (!c_.write_back || next_write > last);
+  if (next_write < first.instruction) return 0;
+  if (!c_.write_back) return count;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count, next_write - first.instruction));
 }
 
-/// Pulls what belongs to instructions up to `last`, as long as it is plain, and lines given up just
-/// before the one behind that, which show what these leave. `first` is the next instruction.
-bool BlockComparison::pull_plain(std::uint64_t first, std::uint64_t last) {
+std::uint32_t BlockComparison::due_within(Position first, std::uint32_t count) const {
+  // Elsewhere every store is.
+  if (!c_.write_back || count == 0) return count;
+  const std::uint64_t end = first.instruction + count;
+  std::uint64_t due = c_.reads != nullptr ? c_.reads->last_due_before(end) : 0;
+  if (const std::size_t lines = c_.lines.through(end - 1); lines != 0) {
+    due = std::max(due, c_.lines[lines - 1].t.position.instruction + 1);
+  }
+  return due > first.instruction ? static_cast<std::uint32_t>(due - first.instruction) : 0;
+}
+
+/// Pulls what belongs to the next `most` instructions, the first number `first`, as long as it is
+/// plain, and lines given up just before the one behind them, which show what these leave. Of so
+/// many, the result, all is known and plain.
+std::uint32_t BlockComparison::pull_plain(std::uint64_t first, std::uint32_t most) {
+  const std::uint64_t last = first + most - 1;
   const std::uint64_t through = c_.write_back ? last + 1 : last;
   while (!c_.cursor.is_beyond({through, 0})) {
-    if (!c_.look_ahead()) return false;
+    if (!c_.look_ahead()) return 0;
     const BusTransaction& next = c_.cursor.next();
-    if (!is_plain(next, first, through)) return false;
+    const bool counted = next.is_memory() && next.has(kPositionKnown);
+    const std::uint64_t at = next.position.instruction;
     const bool repeated = next.is_memory() && next.position.iteration != 0;
-    if (repeated && next.position.instruction <= last) return false;
-    if (repeated && next.position.instruction == through) return true;
+    if (!is_plain(next, first, through)) {
+      // What comes before its instruction is known.
+      const std::uint64_t margin = c_.write_back ? 1 : 0;
+      const bool later = counted && at >= first + margin;
+      return later ? static_cast<std::uint32_t>(std::min<std::uint64_t>(at - first - margin, most))
+                   : 0;
+    }
+    if (repeated && at <= last) return static_cast<std::uint32_t>(at - first);
+    if (repeated && at == through) return most;
     c_.pull();
   }
-  return true;
+  return most;
 }
 
 bool BlockComparison::is_plain(const BusTransaction& t, std::uint64_t first,
@@ -114,31 +132,28 @@ bool BlockComparison::is_plain(const BusTransaction& t, std::uint64_t first,
 }
 
 bool BlockComparison::agrees(const JudgedBlock& block, Position first) {
-  return stores_agree(block, first.instruction) &&
-         (c_.reads == nullptr || c_.reads->agrees(block, first.instruction, c_.memory())) &&
-         lines_agree(block, first.instruction);
+  if (!stores_agree(block, first.instruction)) return false;
+  const BlockMemory after(block, c_.memory());
+  return (c_.reads == nullptr || c_.reads->agrees(block, first.instruction, after)) &&
+         lines_agree(block, first.instruction, after);
 }
 
-/// Every store on the bus, in its order, or none of them.
+/// Every store on the bus, in its order, its parts from below; or none of them.
 bool BlockComparison::stores_agree(const JudgedBlock& block, std::uint64_t first) {
   writes_made_ = 0;
   const WriteMatcher& writes = c_.writes;
   if (c_.write_back) return writes.empty() || !stores_waited_for(block);
   for (const BlockStore& store : block.stores) {
-    std::uint32_t left = (1u << store.size) - 1;
-    while (left != 0) {
+    for (std::uint32_t done = 0; done < store.size; ++writes_made_) {
       if (writes_made_ == writes.waiting()) return false;
       const WriteMatcher::Pending& w = writes[writes_made_];
-      const std::uint32_t offset = w.t.address.minus32(store.address);
-      if (offset >= store.size || store.size - offset < w.t.size) return false;
-      const std::uint32_t bytes = ((1u << w.t.size) - 1) << offset;
-      if ((left & bytes) != bytes || !w.is_whole() ||
-          w.t.position.instruction != first + store.instruction ||
-          std::memcmp(w.t.data.data(), &store.value[offset], w.t.size) != 0) {
+      if (w.t.address != store.address.plus32(done) || w.t.size > store.size - done ||
+          !w.is_whole() || w.t.position.instruction != first + store.instruction ||
+          std::memcmp(w.t.data.data(), &store.value[done], w.t.size) != 0) {
         return false;
       }
-      left &= ~bytes;
-      ++writes_made_;
+      if (done == 0 && w.t.size != store.size) c_.stores_order.note_upward(store.address, store.size);
+      done += w.t.size;
     }
   }
   return writes_made_ == writes.waiting() ||
@@ -158,28 +173,27 @@ bool BlockComparison::stores_waited_for(const JudgedBlock& block) const {
   return false;
 }
 
-bool BlockComparison::lines_agree(const JudgedBlock& block, std::uint64_t first) const {
+bool BlockComparison::lines_agree(const JudgedBlock& block, std::uint64_t first,
+                                  const BlockMemory& after) const {
   const std::size_t made = c_.lines.through(first + block.count() - 1);
   for (std::size_t i = 0; i < made; ++i) {
     const Position at = c_.lines[i].t.position;
     if (at.instruction < first || at.iteration != 0) return false;
-    if (!line_agrees(block, c_.lines[i], static_cast<std::uint32_t>(at.instruction - first))) {
-      return false;
-    }
+    const auto instruction = static_cast<std::uint32_t>(at.instruction - first);
+    if (!line_agrees(block, c_.lines[i], instruction, after)) return false;
   }
   return true;
 }
 
 /// Whether memory was what the line shows just before the instruction, or else just after it.
 bool BlockComparison::line_agrees(const JudgedBlock& block, const LineMatcher::Pending& line,
-                                  std::uint32_t instruction) const {
-  const BlockMemory memory(block, c_.memory());
-  if (memory.holds(line.t.address, line.t.bytes(), line.unmatched)) return true;
+                                  std::uint32_t instruction, const BlockMemory& after) {
+  if (after.holds(line.t.address, line.t.bytes(), line.unmatched)) return true;
   std::uint32_t unmatched = line.unmatched;
   const auto compare = [&](std::uint32_t at) {
     for (std::uint32_t i = 0; i < line.t.size; ++i) {
       if ((unmatched >> i & 1) == 0) continue;
-      const BlockMemory::Byte byte = memory.byte_before(at, line.t.address.plus32(i));
+      const BlockMemory::Byte byte = after.byte_before(at, line.t.address.plus32(i));
       const bool known = byte.state == BlockMemory::Byte::State::known;
       if (known && byte.value == line.t.data[i]) unmatched &= ~(1u << i);
     }
@@ -187,10 +201,8 @@ bool BlockComparison::line_agrees(const JudgedBlock& block, const LineMatcher::P
   };
   if (compare(instruction)) return true;
   // Of several stores to the line it matters after which of them it was given up.
-  const auto stores =
-      std::count_if(block.stores.begin(), block.stores.end(),
-                    [&](const BlockStore& store) { return store.instruction == instruction; });
-  return stores == 1 && compare(instruction + 1);
+  const auto stores = JudgedBlock::of_instruction(block.stores, instruction);
+  return stores.size() == 1 && compare(instruction + 1);
 }
 
 void BlockComparison::agreed(const JudgedBlock& block, Position first) {

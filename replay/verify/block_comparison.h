@@ -1,15 +1,17 @@
 #pragma once
-// Compares a block, or many iterations of a repeated string, as a whole.
+// Compares a block, several that ran one after another, or many iterations of a repeated string, as
+// a whole.
 //
 // A block agrees only if each of its instructions would agree without any adoption or excuse.
 // Otherwise it is rolled back, and its instructions are executed and compared one by one. Evidence
-// may be read ahead for a whole block, but an instruction is never compared with transactions of a
-// later one.
+// may be read ahead for all that runs as one, but an instruction is never compared with
+// transactions of a later one.
 
 #include <cstdint>
 
 #include "replay/machine/executed_block.h"
 #include "replay/machine/string_iterations.h"
+#include "replay/verify/block_memory.h"
 #include "replay/verify/comparison.h"
 
 namespace citcat {
@@ -21,9 +23,13 @@ class BlockComparison {
   explicit BlockComparison(Comparison& comparison) : c_(comparison) {}
 
   Position expected();
-  bool may_run_block(Position first, std::uint32_t count);
-  std::uint64_t reads_of_interest(Position first) const {
-    return c_.reads != nullptr ? c_.reads->pending_data(first.instruction) : 0;
+  bool may_run_block(Position first, std::uint32_t count) { return may_run(first, count) == count; }
+  /// How many of the next `most` instructions may run as one: of those all is known, and plain.
+  std::uint32_t may_run(Position first, std::uint32_t most);
+  /// Behind so many of the next `count` instructions nothing is expected, as far as is known.
+  std::uint32_t due_within(Position first, std::uint32_t count) const;
+  InstructionNumbers reads_of_interest(Position first) const {
+    return c_.reads != nullptr ? c_.reads->pending_data(first.instruction) : InstructionNumbers{};
   }
   bool agrees(const JudgedBlock& block, Position first);
   void agreed(const JudgedBlock& block, Position first);
@@ -46,14 +52,14 @@ class BlockComparison {
     return t.position;
   }
   static Position place_before(Position at);
-  bool pull_plain(std::uint64_t first, std::uint64_t last);
+  std::uint32_t pull_plain(std::uint64_t first, std::uint32_t most);
   bool is_plain(const BusTransaction& t, std::uint64_t first, std::uint64_t through) const;
   void pull_reads_at(Position at);
   bool stores_agree(const JudgedBlock& block, std::uint64_t first);
   bool stores_waited_for(const JudgedBlock& block) const;
-  bool lines_agree(const JudgedBlock& block, std::uint64_t first) const;
-  bool line_agrees(const JudgedBlock& block, const LineMatcher::Pending& line,
-                   std::uint32_t instruction) const;
+  bool lines_agree(const JudgedBlock& block, std::uint64_t first, const BlockMemory& after) const;
+  static bool line_agrees(const JudgedBlock& block, const LineMatcher::Pending& line,
+                          std::uint32_t instruction, const BlockMemory& after);
   void take_writes(std::size_t count);
   bool may_take_iterations(Position first) const;
   std::size_t count_stores(StringIterations& run, std::uint64_t instruction) const;

@@ -5,7 +5,9 @@
 namespace citcat {
 
 BlockMemory::Byte BlockMemory::byte_before(std::uint32_t instruction, PhysAddr a) const {
-  for (const BlockStore& store : block_.stores) {
+  const std::span<const BlockStore> stores =
+      may_be_stored(a, 1) ? block_.stores : std::span<const BlockStore>{};
+  for (const BlockStore& store : stores) {
     const std::uint32_t offset = a.minus32(store.address);
     if (offset >= store.size || store.instruction < instruction) continue;
     if ((store.was_defined >> offset & 1) == 0) return {Byte::State::undefined, 0};
@@ -20,23 +22,28 @@ bool BlockMemory::holds(PhysAddr first, std::span<const std::uint8_t> bytes,
   const auto size = static_cast<std::uint32_t>(bytes.size());
   const std::uint32_t all = size >= 32 ? 0xffffffff : (1u << size) - 1;
   if (known != all || first.offset_in_page() + size > kPageSize) return false;
-  const bool stored = std::any_of(
-      block_.stores.begin(), block_.stores.end(),
-      [&](const BlockStore& store) { return overlap(store.address, store.size, first, size); });
+  const bool stored =
+      may_be_stored(first, size) &&
+      std::any_of(block_.stores.begin(), block_.stores.end(), [&](const BlockStore& store) {
+        return overlap(store.address, store.size, first, size);
+      });
   return !stored && memory_.holds(first, bytes);
 }
 
 bool BlockMemory::stores_within(std::uint32_t instruction, PhysAddr first,
                                 std::uint32_t size) const {
-  return std::any_of(block_.stores.begin(), block_.stores.end(), [&](const BlockStore& store) {
-    return store.instruction == instruction && overlap(store.address, store.size, first, size);
+  if (!may_be_stored(first, size)) return false;
+  const auto stores = JudgedBlock::of_instruction(block_.stores, instruction);
+  return std::any_of(stores.begin(), stores.end(), [&](const BlockStore& store) {
+    return overlap(store.address, store.size, first, size);
   });
 }
 
 bool BlockMemory::reads_within(std::uint32_t instruction, PhysAddr first,
                                std::uint32_t size) const {
-  return std::any_of(block_.reads.begin(), block_.reads.end(), [&](const BlockRead& read) {
-    return read.instruction == instruction && overlap(read.address, read.size, first, size);
+  const auto reads = JudgedBlock::of_instruction(block_.reads, instruction);
+  return std::any_of(reads.begin(), reads.end(), [&](const BlockRead& read) {
+    return overlap(read.address, read.size, first, size);
   });
 }
 

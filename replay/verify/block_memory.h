@@ -15,8 +15,13 @@ namespace citcat {
 class BlockMemory {
  public:
   /// `memory` as it is after the block. Both must outlive the object.
-  BlockMemory(const JudgedBlock& block, const Memory& memory) : block_(block), memory_(memory) {}
+  BlockMemory(const JudgedBlock& block, const Memory& memory) : block_(block), memory_(memory) {
+    for (const BlockStore& store : block.stores) {
+      stored_ |= bit_of(store.address) | bit_of(store.address.plus32(store.size - 1));
+    }
+  }
 
+  const Memory& memory() const { return memory_; }
   struct Byte {
     enum class State : std::uint8_t { known, undefined } state = State::undefined;
     std::uint8_t value = 0;  ///< where it is known
@@ -47,8 +52,18 @@ class BlockMemory {
   }
 
  private:
+  /// 16 bytes of memory have one bit of 64, and share it with others.
+  static constexpr std::uint32_t kGrain = 16;
+  static std::uint64_t bit_of(PhysAddr a) { return std::uint64_t{1} << (a.value / kGrain & 63); }
+  bool may_be_stored(PhysAddr first, std::uint32_t size) const {
+    std::uint64_t bits = bit_of(first.plus32(size - 1));
+    for (std::uint32_t at = 0; at < size; at += kGrain) bits |= bit_of(first.plus32(at));
+    return (stored_ & bits) != 0;
+  }
+
   const JudgedBlock& block_;
   const Memory& memory_;
+  std::uint64_t stored_ = 0;  ///< bits of what the block stores to
 };
 
 }  // namespace citcat

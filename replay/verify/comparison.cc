@@ -63,7 +63,9 @@ bool Comparison::pull() {
   if (plain && cursor.goes_back()) {
     stop_with({"counts of instructions that go back", cursor.next(), ""}, machine->position());
   }
-  sort_in(cursor.take());
+  const BusTransaction& t = cursor.take();
+  if (repeated.observe(t)) stop_with({RepeatedTransfer::kReason, t, ""}, machine->position());
+  sort_in(t);
   return true;
 }
 

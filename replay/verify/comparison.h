@@ -21,8 +21,10 @@
 #include "replay/verify/final_memory_check.h"
 #include "replay/verify/flag_images.h"
 #include "replay/verify/line_matcher.h"
+#include "replay/verify/order_of_stores.h"
 #include "replay/verify/port_matcher.h"
 #include "replay/verify/read_matcher.h"
+#include "replay/verify/repeated_transfer.h"
 #include "replay/verify/special_matcher.h"
 #include "replay/verify/undefined_bits.h"
 #include "replay/verify/write_matcher.h"
@@ -49,6 +51,8 @@ struct ComparisonProgress {
 
   EvidenceCursor cursor;
   WriteMatcher writes;
+  OrderOfStores stores_order;  ///< where instructions are counted
+  RepeatedTransfer repeated;
   LineMatcher lines;
   PortMatcher ports;
   SpecialMatcher specials;

@@ -17,6 +17,19 @@ constexpr std::size_t kLookAhead = 64;
 /// Fetches on the bus that an instruction may have been executed from.
 constexpr std::size_t kRecentCode = 32;
 
+/// What an access has been found to read: of what is not cached, each byte once.
+struct BytesTaken {
+  PhysAddr begin, end;
+  bool includes(PhysAddr a, std::uint32_t size) const {
+    return begin != end && overlap(begin, end.minus32(begin), a, size);
+  }
+  void add(PhysAddr a, std::uint32_t size) {
+    const bool first = begin == end;
+    begin = first ? a : std::min(begin, a);
+    end = first ? a.plus32(size) : std::max(end, a.plus32(size));
+  }
+};
+
 std::string read_text(const char* what, PhysAddr a, std::uint32_t size) {
   char text[64];
   std::snprintf(text, sizeof text, "%s of %u bytes at %08x", what, size, a.u32());
@@ -114,6 +127,7 @@ void ReadMatcher::captured_write(const BusTransaction& t) {
 
 void ReadMatcher::touch(PhysAddr a, std::uint32_t size, bool code, bool store,
                         const Memory& memory) {
+  BytesTaken taken;
   std::size_t looked_at = 0;
   for (auto p = pending_.begin(); p != pending_.end() && looked_at < kLookAhead;) {
     if (p->t.position.instruction > instruction_) break;
@@ -121,11 +135,14 @@ void ReadMatcher::touch(PhysAddr a, std::uint32_t size, bool code, bool store,
     const bool is_code = p->t.op == BusOp::code_read;
     const auto [first, bytes] = filled(p->t);
     // Any store may fill its line first, whether the monitor says that it did or not.
-    const bool meant =
-        is_code == code && (store || !p->t.has(kStoreFill)) && overlap(a, size, first, bytes);
+    const bool single = !is_code && !p->t.has(kLine);
+    const bool meant = is_code == code && (store || !p->t.has(kStoreFill)) &&
+                       overlap(a, size, first, bytes) &&
+                       !(single && taken.includes(first, bytes));
     p->touched |= meant;
     // What a store has changed by the time it is told is not what was filled.
     if (meant && (store || equals(*p, memory))) {
+      if (single) taken.add(first, bytes);
       compared_ += p->parts;
       p = pending_.erase(p);
     } else {
@@ -242,7 +259,7 @@ std::optional<Mismatch> ReadMatcher::settle_fills(const Memory& memory) {
 
 /// Bytes in any order within the instruction. Page walks are left out where only one side has them:
 /// the replay's TLB need not be the processor's. A processor may read what it is about to
-/// overwrite.
+/// overwrite, but once for each store, and not where the instruction reads it anyway.
 std::optional<Mismatch> ReadMatcher::settle_uncached_data() {
   bus_bytes_.clear();
   replay_bytes_.clear();
@@ -270,10 +287,16 @@ std::optional<Mismatch> ReadMatcher::settle_uncached_data() {
 }
 
 std::optional<Mismatch> ReadMatcher::missing_read(PhysAddr at) const {
-  const bool overwritten = std::any_of(stores_.begin(), stores_.end(), [&](const Access& store) {
-    return at.is_within32(store.address, store.size);
-  });
-  if (overwritten || is_table(at)) return std::nullopt;
+  if (is_table(at)) return std::nullopt;
+  const auto accesses = [at](const std::vector<Access>& all) {
+    return std::count_if(all.begin(), all.end(), [at](const Access& access) {
+      return access.kind != AccessKind::walk && at.is_within32(access.address, access.size);
+    });
+  };
+  const auto on_bus = std::equal_range(bus_bytes_.begin(), bus_bytes_.end(), at.value);
+  if (on_bus.second - on_bus.first <= std::max(accesses(reads_), accesses(stores_))) {
+    return std::nullopt;
+  }
   const auto p = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& candidate) {
     return candidate.t.op == BusOp::data_read &&
            at.is_within32(candidate.t.address, candidate.t.size);
@@ -340,26 +363,24 @@ std::optional<Mismatch> ReadMatcher::settle(std::uint64_t next, const Memory& me
   return result;
 }
 
-std::uint64_t ReadMatcher::pending_data(std::uint64_t first) const {
-  if (uncached_) return ~std::uint64_t{0};
-  constexpr std::uint64_t kLast = 63;
-  std::uint64_t result = 0;
+InstructionNumbers ReadMatcher::pending_data(std::uint64_t first) const {
+  if (uncached_) return InstructionNumbers::all();
+  InstructionNumbers result;
   for (const Pending& p : pending_) {
     if (p.t.op != BusOp::data_read) continue;
     const std::uint64_t instruction = p.t.position.instruction;
-    if (instruction < first) return ~std::uint64_t{0};
-    result |= std::uint64_t{1} << std::min(instruction - first, kLast);
-    if (instruction - first >= kLast) break;
+    if (instruction < first) return InstructionNumbers::all();
+    result.add(instruction - first);
+    if (instruction - first >= InstructionNumbers::kLast) break;
   }
   return result;
 }
 
-bool ReadMatcher::agrees(const JudgedBlock& block, std::uint64_t first, const Memory& memory) {
-  const BlockMemory after(block, memory);
+bool ReadMatcher::agrees(const JudgedBlock& block, std::uint64_t first, const BlockMemory& after) {
   if (!uncached_) return agrees_with_fills(block, first, after);
   const std::size_t fetches = recent_code_.size();
   const Straight straight = straight_code_;
-  if (agrees_uncached(block, first, after, memory)) return true;
+  if (agrees_uncached(block, first, after)) return true;
   recent_code_.drop_back(recent_code_.size() - fetches);
   straight_code_ = straight;
   return false;
@@ -367,10 +388,16 @@ bool ReadMatcher::agrees(const JudgedBlock& block, std::uint64_t first, const Me
 
 bool ReadMatcher::agrees_with_fills(const JudgedBlock& block, std::uint64_t first,
                                     const BlockMemory& after) const {
+  const Pending* before = nullptr;
   for (const Pending& p : pending_) {
     const std::uint64_t number = p.t.position.instruction - first;
     if (p.t.position.instruction >= first + block.count()) break;
     if (p.t.position.instruction < first) return false;
+    const bool again = before != nullptr && !p.t.has(kLine) && p.t.op == BusOp::data_read &&
+                       before->t.address == p.t.address &&
+                       before->t.position.instruction == p.t.position.instruction;
+    if (again) return false;
+    before = &p;
     if (!agrees(p, after, static_cast<std::uint32_t>(number))) return false;
   }
   return true;
@@ -380,7 +407,7 @@ bool ReadMatcher::agrees_with_fills(const JudgedBlock& block, std::uint64_t firs
 /// instruction: the same reads in the same order, and code from what was fetched. Of data the bus
 /// may show page walks besides.
 bool ReadMatcher::agrees_uncached(const JudgedBlock& block, std::uint64_t first,
-                                  const BlockMemory& after, const Memory& memory) {
+                                  const BlockMemory& after) {
   // What an event before the block read counts as part of the first instruction.
   const auto is_walk = [](const Access& r) { return r.kind == AccessKind::walk; };
   if (!fetches_.empty() || !std::all_of(reads_.begin(), reads_.end(), is_walk)) return false;
@@ -395,7 +422,7 @@ bool ReadMatcher::agrees_uncached(const JudgedBlock& block, std::uint64_t first,
       if (p.t.position.instruction < first) return false;
       if (p.t.op == BusOp::code_read) {
         if (!follows_code(p, after.fetched(i))) return false;
-        if (!is_unwritten(p, memory) && !equals_before(p, after, i)) return false;
+        if (!is_unwritten(p, after.memory()) && !equals_before(p, after, i)) return false;
         note_fetch(p.t);
         continue;
       }

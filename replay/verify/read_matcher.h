@@ -16,6 +16,7 @@
 #include "events/recording.h"
 #include "formats/memory/number_set.h"
 #include "formats/memory/short_queue.h"
+#include "replay/machine/instruction_numbers.h"
 #include "replay/machine/memory.h"
 #include "replay/machine/observer.h"
 #include "replay/machine/string_iterations.h"
@@ -130,11 +131,19 @@ class ReadMatcher : private ReadMatcherProgress {
   void skip(std::uint64_t next);
 
   /// Whether all that the bus shows being read by the instructions of `block`, the first at
-  /// `first`, is plainly what they read. `memory` is the replay's after it.
-  bool agrees(const JudgedBlock& block, std::uint64_t first, const Memory& memory);
+  /// `first`, is plainly what they read. `after` is the replay's memory after it.
+  bool agrees(const JudgedBlock& block, std::uint64_t first, const BlockMemory& after);
   /// Which instructions from number `first` on reads of data wait for: as
   /// BlockJudge::reads_of_interest().
-  std::uint64_t pending_data(std::uint64_t first) const;
+  InstructionNumbers pending_data(std::uint64_t first) const;
+  /// Behind the last instruction before `end` for which something waits; 0 where nothing does.
+  std::uint64_t last_due_before(std::uint64_t end) const {
+    for (std::size_t i = pending_.size(); i != 0; --i) {
+      const std::uint64_t instruction = pending_[i - 1].t.position.instruction;
+      if (instruction < end) return instruction + 1;
+    }
+    return 0;
+  }
   /// They agree. As far as compared() before the last of them, returns it.
   std::uint64_t pass_block(std::uint64_t last);
 
@@ -184,8 +193,7 @@ class ReadMatcher : private ReadMatcherProgress {
   bool agrees(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;
   bool agrees_with_fills(const JudgedBlock& block, std::uint64_t first,
                          const BlockMemory& after) const;
-  bool agrees_uncached(const JudgedBlock& block, std::uint64_t first, const BlockMemory& after,
-                       const Memory& memory);
+  bool agrees_uncached(const JudgedBlock& block, std::uint64_t first, const BlockMemory& after);
   bool equals_before(const Pending& p, const BlockMemory& block, std::uint32_t instruction) const;
   /// What a fill is of. The parts of a line are one.
   std::pair<PhysAddr, std::uint32_t> filled(const BusTransaction& t) const {

@@ -6,6 +6,21 @@
 
 namespace citcat {
 
+namespace {
+
+/// What OrderOfStores tells instructions apart by.
+std::uint64_t identity_of(const DecodedInstruction& info) {
+  return std::uint64_t{info.opcode_map} << 24 | std::uint64_t{info.opcode} << 16 |
+         std::uint64_t{info.reg_field} << 8 | info.operand_bytes;
+}
+
+std::uint64_t identity_of(const DeliveredEvent& event) {
+  constexpr std::uint64_t kDelivery = std::uint64_t{1} << 32;
+  return kDelivery | static_cast<std::uint64_t>(event.kind);
+}
+
+}  // namespace
+
 Verifier::Verifier(const Recording& recording, std::unique_ptr<EvidenceReader> evidence,
                    const VerifierOptions& options)
     : comparison_(recording, std::move(evidence), options) {}
@@ -72,6 +87,7 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
     c.lines.excuse({a, 4, overwritten->value, overwritten->undefined}, now);
   }
   const std::uint32_t undefined = undefined_bits(bytes);
+  if (!c.beyond) c.stores_order.begin(kind, a, static_cast<std::uint32_t>(bytes.size()));
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const PhysAddr at = c.memory().captured(a.plus32(static_cast<std::uint32_t>(i)));
     auto bits = static_cast<std::uint8_t>(undefined >> (i % 4 * 8));
@@ -85,6 +101,13 @@ void Verifier::write(PhysAddr a, std::span<const std::uint8_t> bytes, AccessKind
   if (c.write_back && !c.lines.empty()) c.check_lines(now);
   if (c.lines.has_windows()) check_windows(a, bytes.size(), now);
   c.writes.drop_made();
+}
+
+/// What is told by this completes what the stores since belong to.
+void Verifier::complete_stores(std::uint64_t identity, Position now) {
+  Comparison& c = comparison_;
+  if (!c.stores_order.is_open() || c.beyond) return;
+  Comparison::require(c.stores_order.complete(identity, now), now);
 }
 
 /// Of a write-back cache the bus shows only what is not cacheable; captures mark those.
@@ -123,6 +146,9 @@ void Verifier::match_byte(PhysAddr a, Stored byte, Position now) {
     stop_with({"the replay writes another value than the processor did", t,
                memory_text(c.memory(), t.address, t.size)},
               now);
+  }
+  if (t.has(kPositionKnown) && !c.beyond && !c.is_waived(t.index)) {
+    Comparison::require(c.stores_order.made(t), now);
   }
   if (WriteMatcher::observe(*pending, a)) c.write_agreed(t);
 }
@@ -257,6 +283,7 @@ void Verifier::delivered(const DeliveredEvent& event, Position now) {
     c.reads->page_fault(LinearAddr{event.cr2});
   }
   blocks_.interrupted(now);
+  complete_stores(identity_of(event), now);
   const bool outside = event.kind == DeliveredEvent::Kind::external;
   if (!outside) return;
   if (!c.cursor.counted()) {
@@ -273,6 +300,7 @@ void Verifier::instruction(const ExecutedInstruction& e, Position now) {
       e.info->kind == InstructionClass::iret || e.info->kind == InstructionClass::popf;
   // Without a write-back cache images have been compared, and adopted, when they were stored.
   c.undefined.completed(*e.info, c.machine->engine().gpr(kEcx), loads && c.write_back);
+  complete_stores(identity_of(*e.info), now);
   if (blocks_.expects_nothing(now) || c.beyond) return;
   if (c.is_over(now)) return c.machine->control().stop_before(now);
   if (c.recording.totals.instruction_starts != 0) {

@@ -4,8 +4,8 @@
 // instruction stream where pins gave one.
 //
 // The order must be that of the bus, with two freedoms: posted writes may pass port accesses, and
-// bytes of one instruction may come in another order where the processor's own is not known, or
-// where the capture was not taken at pins but by a monitor.
+// bytes of one instruction may come in another order where the processor's own is not known; where a
+// monitor counts instructions, in the same one each time.
 //
 // The verifier is the judge that the machine calls; the comparisons themselves are in Comparison
 // and its matchers.
@@ -39,7 +39,11 @@ class Verifier final : public BlockJudge {
   bool may_run_block(Position first, std::uint32_t count) override {
     return blocks_.may_run_block(first, count);
   }
-  std::uint64_t reads_of_interest(Position first) const override {
+  BatchRoom may_run_batch(Position first, std::uint32_t most) override {
+    const std::uint32_t count = blocks_.may_run(first, most);
+    return {count, blocks_.due_within(first, count)};
+  }
+  InstructionNumbers reads_of_interest(Position first) const override {
     return blocks_.reads_of_interest(first);
   }
   bool agrees(const JudgedBlock& block, Position first) override {
@@ -122,6 +126,7 @@ class Verifier final : public BlockJudge {
   void stored_in_cache(PhysAddr a, Stored byte, Position now);
   bool is_visible(PhysAddr a) const;
   void match_byte(PhysAddr a, Stored byte, Position now);
+  void complete_stores(std::uint64_t identity, Position now);
   void check_windows(PhysAddr a, std::size_t size, Position now);
   std::uint32_t undefined_bits(std::span<const std::uint8_t> bytes);
 

@@ -15,6 +15,12 @@ bool WriteMatcher::covers(PhysAddr a) const {
                      [&](const Pending& w) { return a.is_within32(w.t.address, w.t.size); });
 }
 
+/// Some byte of those that wait has been made.
+bool WriteMatcher::any_begun() const {
+  return std::any_of(writes_.begin(), writes_.end(),
+                     [](const Pending& w) { return !w.is_whole(); });
+}
+
 bool WriteMatcher::all_made() const {
   return std::none_of(writes_.begin(), writes_.end(),
                       [](const Pending& w) { return w.unmatched != 0; });

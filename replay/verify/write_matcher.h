@@ -77,7 +77,7 @@ class WriteMatcher {
   /// Forgets what has been made, as far as nothing before it waits.
   void drop_made() {
     while (!writes_.empty() && writes_.front().unmatched == 0) writes_.pop_front();
-    if (writes_.empty()) out_of_order_ = false;
+    if (out_of_order_) out_of_order_ = any_begun();
   }
   /// The first `count` agree.
   void drop_front(std::size_t count) { writes_.drop_front(count); }
@@ -88,6 +88,8 @@ class WriteMatcher {
   const BusTransaction* first_missing() const;
 
  private:
+  bool any_begun() const;
+
   ShortQueue<Pending> writes_;
   bool out_of_order_ = false;
 };

@@ -84,6 +84,14 @@ T below(std::mt19937& random, T limit) {
       0, static_cast<std::uint64_t>(limit) - 1)(random));
 }
 
+/// What they write and where, not their counts.
+void swap_contents(BusTransaction& a, BusTransaction& b) {
+  std::swap(a, b);
+  std::swap(a.index, b.index);
+  std::swap(a.clock, b.clock);
+  std::swap(a.position, b.position);
+}
+
 bool same_registers(const CpuState& a, const CpuState& b) {
   return a.gpr == b.gpr && a.eip == b.eip && a.eflags == b.eflags && a.segment == b.segment &&
          a.ldtr == b.ldtr && a.tr == b.tr && a.gdtr == b.gdtr && a.idtr == b.idtr &&
@@ -105,7 +113,8 @@ std::string_view fault_name(FaultKind kind) {
       "byte of a write",   "value of a register",
       "mistyped register", "exchanged registers",
       "cut samples",       "late start",
-      "early start"};
+      "early start",       "transfer twice",
+      "swapped writes"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -165,6 +174,50 @@ std::optional<FaultInjector::Fault> FaultInjector::insert_copy(BusOp op, std::mt
   Fault fault{positions_[to], fmt::format("{} at {:08x} once more as transaction {}",
                                           bus_op_name(op), copy.address.value, copy.index)};
   fault.transaction = copy.index;
+  return fault;
+}
+
+/// Anything that reads memory, or writes a line back.
+std::optional<FaultInjector::Fault> FaultInjector::repeat_transfer(std::mt19937& random) {
+  std::vector<std::size_t> candidates;
+  for (std::size_t i = first_; i < transactions_.size(); ++i) {
+    const BusTransaction& t = transactions_[i];
+    const bool moved =
+        t.op == BusOp::code_read || t.op == BusOp::data_read || t.has(kWriteBack);
+    if (moved && !t.has(kStateWindow)) candidates.push_back(i);
+  }
+  if (candidates.empty()) return std::nullopt;
+  const std::size_t at = candidates[below(random, candidates.size())];
+  const BusTransaction& t = transactions_[at];
+  inserted_ = {at, t};
+  Fault fault{positions_[at], fmt::format("{} at {:08x}, transaction {}, twice",
+                                          bus_op_name(t.op), t.address.value, t.index)};
+  fault.transaction = t.index;
+  return fault;
+}
+
+std::optional<FaultInjector::Fault> FaultInjector::swap_writes(std::mt19937& random) {
+  std::vector<std::size_t> candidates;
+  const auto is_write = [](const BusTransaction& t) {
+    return t.op == BusOp::data_write && t.has(kPositionKnown) && !t.has(kStateWindow) &&
+           !t.has(kWriteBack);
+  };
+  for (std::size_t i = first_; i + 1 < transactions_.size(); ++i) {
+    const BusTransaction& a = transactions_[i];
+    const BusTransaction& b = transactions_[i + 1];
+    if (is_write(a) && is_write(b) && a.position.instruction == b.position.instruction &&
+        a.address != b.address) {
+      candidates.push_back(i);
+    }
+  }
+  if (candidates.empty()) return std::nullopt;
+  const std::size_t at = candidates[below(random, candidates.size())];
+  BusTransaction& first = transactions_[at];
+  swap_contents(first, transactions_[at + 1]);
+  swapped_ = at;
+  Fault fault{positions_[at], fmt::format("transactions {} and {} exchanged", first.index,
+                                          transactions_[at + 1].index)};
+  fault.transaction = first.index;
   return fault;
 }
 
@@ -277,6 +330,10 @@ std::optional<FaultInjector::Fault> FaultInjector::change_capture(FaultKind kind
       return cut(kind, random);
     case FaultKind::start_early:
       return begin_early(random);
+    case FaultKind::transfer_twice:
+      return repeat_transfer(random);
+    case FaultKind::writes_swapped:
+      return swap_writes(random);
     default:
       return std::nullopt;
   }
@@ -410,6 +467,8 @@ FaultOutcome FaultInjector::inject(FaultKind kind, std::mt19937& random, bool di
   }
   if (changed_) transactions_[changed_->first] = changed_->second;
   changed_.reset();
+  if (swapped_) swap_contents(transactions_[*swapped_], transactions_[*swapped_ + 1]);
+  swapped_.reset();
   left_out_.reset();
   inserted_.reset();
   if (start_) options_.start = std::exchange(start_, std::nullopt);

@@ -40,8 +40,10 @@ enum class FaultKind : std::uint8_t {
   samples_cut,        ///< up to 200 consecutive transactions are not in the capture
   start_late,         ///< the first 1 to 40 transactions behind the state are not in the capture
   start_early,        ///< the recording begins 1 to 40 transactions before the state holds
+  transfer_twice,     ///< a read, fetch, fill or write-back stands in the capture twice in a row
+  writes_swapped,     ///< two writes in a row of one counted instruction have changed places
 };
-inline constexpr int kFaultKinds = 21;
+inline constexpr int kFaultKinds = 23;
 std::string_view fault_name(FaultKind kind);
 
 /// What `explain` makes of a fault that was noticed.
@@ -98,6 +100,8 @@ class FaultInjector {
 
   std::optional<Fault> insert_copy(BusOp op, std::mt19937& random);
   std::optional<Fault> cut(FaultKind kind, std::mt19937& random);
+  std::optional<Fault> repeat_transfer(std::mt19937& random);
+  std::optional<Fault> swap_writes(std::mt19937& random);
   std::optional<Fault> begin_early(std::mt19937& random);
   static std::optional<Fault> change_register(FaultKind kind, std::mt19937& random,
                                               CpuState& state);
@@ -121,6 +125,7 @@ class FaultInjector {
   /// Before that one, which does not belong there.
   std::optional<std::pair<std::size_t, BusTransaction>> inserted_;
   std::optional<std::pair<std::size_t, BusTransaction>> changed_;  ///< as it was
+  std::optional<std::size_t> swapped_;  ///< of transactions_, with the one behind it
   Signature baseline_;
   std::vector<Interrupt> interrupts_;  ///< without a fault
 };

@@ -90,16 +90,22 @@ void print_table(const std::string& title, Table& table) {
 
 /// In a write-back cache the bus does not show every write, and a line that is not seen to be
 /// written back is no contradiction.
-void expect_nothing_slips_through(const Table& table, bool write_back) {
+/// `counted`: the capture counts instructions, and so tells which transfers one of them makes.
+void expect_nothing_slips_through(const Table& table, bool write_back, bool counted) {
   int injected = 0;
   for (const auto& [kind, row] : table) {
     injected += row.injected;
     const bool must_notice =
         kind == FaultKind::write_bit || (kind == FaultKind::write_missing && !write_back) ||
         kind == FaultKind::interrupt_missing || kind == FaultKind::interrupt_vector ||
-        kind == FaultKind::interrupt_shifted;
+        kind == FaultKind::interrupt_shifted ||
+        (kind == FaultKind::writes_swapped && counted);
     if (must_notice) {
       EXPECT_EQ(row.suspected + row.no_effect + row.latent, 0) << fault_name(kind);
+    }
+    // But for page walks, whose number is the processor's own business.
+    if (kind == FaultKind::transfer_twice && counted) {
+      EXPECT_LE(row.no_effect * 5, row.injected) << fault_name(kind);
     }
   }
   EXPECT_GT(injected, 0);
@@ -118,7 +124,7 @@ TEST_P(InjectionMachine, FaultsAreNoticedOrHaveNoEffect) {
   print_table(fmt::format("{}, form {} ({} instructions, seed {})", name, form,
                           injector.instructions(), kSeed),
               table);
-  expect_nothing_slips_through(table, form == 'C');
+  expect_nothing_slips_through(table, form == 'C', true);
 }
 
 INSTANTIATE_TEST_SUITE_P(, InjectionMachine, testing::ValuesIn(kInjectedCaptures),
@@ -133,7 +139,7 @@ TEST(InjectionIbm5150, FaultsAreNoticedOrHaveNoEffect) {
   inject_into(injector, is_full_run() ? 30 : 4, random, table);
   print_table(fmt::format("IBM 5150 ({} instructions, seed {})", injector.instructions(), kSeed),
               table);
-  expect_nothing_slips_through(table, false);
+  expect_nothing_slips_through(table, false, false);
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ void CallStacks::leave_top(Stack& stack) {
   if (at != slots_.end() && at->second.get() == &stack) slots_.erase(at);
   const bool outermost = release(stack.open, frame.procedure);
   const bool outermost_arc = release(stack.open_arcs, arc_of(frame));
+  left_ = stack.clock;
   listener_.left(frame, *stack.clock - frame.entered, outermost, outermost_arc);
 }
 
@@ -131,6 +132,7 @@ void CallStacks::becomes(ProcedureNumber procedure) {
   frame.path = listener_.entered(innermost_of(stack, stack.frames.size() - 1), procedure);
   ++stack.open[procedure];
   ++stack.open_arcs[arc_of(frame)];
+  left_ = stack.clock;
   listener_.left(before, *stack.clock - before.entered, outermost, outermost_arc);
 }
 

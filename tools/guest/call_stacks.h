@@ -78,6 +78,12 @@ class CallStacks {
   /// none is open.
   const CallFrame* innermost_of_thread() const { return innermost_of(*current_, depth()); }
   std::size_t depth() const { return current_->frames.size(); }
+  /// Instructions that the thread that runs has executed. Threads are told apart by it: it lives as
+  /// long as anything is known of the thread.
+  using Clock = std::shared_ptr<const std::uint64_t>;
+  Clock thread() const { return current_->clock; }
+  /// The same of the thread whose call ended, within CallListener::left().
+  Clock thread_left() const { return left_; }
   /// The run ends: all that is open is left.
   void end();
 
@@ -103,6 +109,7 @@ class CallStacks {
 
   CallListener& listener_;
   StackPtr current_;
+  Clock left_;
   bool unsure_ = true;
   std::map<SlotKey, StackPtr> slots_;  ///< of all open calls
 };

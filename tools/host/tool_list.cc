@@ -31,6 +31,7 @@ extern const ToolRow kSyscallsTool;
 extern const ToolRow kCallsTool;
 extern const ToolRow kFuncTool;
 extern const ToolRow kSwitchesTool;
+extern const ToolRow kMdlTool;
 
 extern const ToolRow kMapTool;
 extern const ToolRow kMomentsTool;
@@ -47,8 +48,12 @@ const std::vector<const ToolRow*>& tool_list() {
       &kCacheTool,   &kTlbTool,      &kReuseTool,    &kFootprintTool, &kMemoryTool,
       &kSyscallsTool, &kCallsTool,   &kFuncTool,     &kSwitchesTool,  &kIoTool,
       &kEventsTool,  &kIlpTool,      &kPowerTool,    &kCoverageTool,  &kBbvTool,
+<<<<<<< HEAD
+      &kTimelineTool, &kWatchTool,   &kMdlTool,     &kNullTool,
+=======
       &kTimelineTool, &kMomentsTool, &kMapTool,      &kTreeTool,      &kWatchTool,
       &kNullTool,
+>>>>>>> p-report
   };
   return tools;
 }

@@ -141,6 +141,14 @@ struct LoggedAccess {
   std::uint64_t after = 0;   ///< what it left there
 };
 
+/// One of the blocks that are compared as one, in their order.
+struct BatchedBlock {
+  const Block* block = nullptr;
+  std::uint32_t first = 0;   ///< instructions before it
+  std::uint32_t logged = 0;  ///< accesses before its own
+  std::uint8_t* area = nullptr;
+};
+
 /// Stands where no block has been found.
 inline constexpr Block kNowhere{};
 
@@ -150,7 +158,10 @@ inline constexpr std::size_t kTlbEntries = 256, kCodePages = 64, kJumps = 1024;
 /// is left of it afterwards.
 struct State {
   static constexpr std::uint8_t kZero = 8 * 4;       ///< a register that is 0
-  static constexpr std::uint32_t kMaxLogged = 1024;  ///< accesses of one block
+  static constexpr std::uint32_t kMaxLogged = 2048;
+  /// With more accesses a batch of blocks gets no further one, which may have as many.
+  static constexpr std::uint32_t kFullLog = 1024;
+  static constexpr std::size_t kMaxBatched = 64;
 
   std::array<std::uint32_t, 9> r{};  ///< general registers, and a zero
   std::uint32_t eflags = 0;          ///< without the arithmetic ones
@@ -185,12 +196,17 @@ struct State {
   std::uint32_t shift_count = 0;
   std::array<LoggedAccess, kMaxLogged> log;
   std::uint32_t logged = 0;
+  // With Policy::logged, `block` is the last of these.
+  std::array<BatchedBlock, kMaxBatched> batch;
+  std::uint32_t batched = 0, batch_limit = 1;
+  std::int64_t batch_end = 0;       ///< `left` where it has all that is expected
   const Op* one_op = nullptr;       ///< stands for this one while an operation is made alone
   std::array<Op, 2> alone;          ///< it, and what stops behind it
   class MissResolver* resolver = nullptr;
 
   /// Where blocks that indirect branches lead to were found last.
   std::array<const Block*, kJumps> jumps{};
+  std::array<const Block*, kJumps> batch_jumps{};      ///< the same with Policy::logged
   std::array<std::uint64_t, kCodePages> code_pages{};  ///< page | frame << 32 of code: may be entered
   std::array<TlbEntry, kTlbEntries> reads, writes;
   /// Of the pages in `reads` and `writes`: which of their bytes are defined.
@@ -203,6 +219,12 @@ struct State {
     if (b.executions++ != 0) return;
     b.next_counted = counted;
     counted = &b;
+  }
+  /// `b` comes next in the batch; false: not any more.
+  bool may_batch() const { return batched < batch_limit && left > batch_end && logged <= kFullLog; }
+  void add_to_batch(const Block& b, std::uint8_t* where) {
+    const BatchedBlock& last = batch[batched - 1];
+    batch[batched++] = {&b, last.first + last.block->count, logged, where};
   }
   static std::size_t jump_index(std::uint32_t eip) {
     return (eip ^ eip >> 12) & (kJumps - 1);

@@ -24,8 +24,9 @@ constexpr std::uint8_t kIndirectLink = 2;
 constexpr std::uint64_t kNoCodePage = ~std::uint64_t{0};  ///< of State::code_pages
 /// Instructions between two looks at what ends the run.
 constexpr std::uint64_t kLongestRun = std::uint64_t{1} << 40;
-/// The area of the largest block, addresses of 64 instructions, and what a copy may go beyond it.
-constexpr std::size_t kAreaBytes = 1024;
+/// Areas of a batch of blocks, addresses of 192 instructions at most, and what a copy may go beyond
+/// them.
+constexpr std::size_t kAreaBytes = 2048;
 
 std::size_t tlb_index(LinearAddr linear) { return linear.page() & (fast::kTlbEntries - 1); }
 
@@ -80,6 +81,7 @@ FastTier::FastTier(CpuContext& cpu, InFlight& flight, Expectation& expectation, 
     state = std::make_unique<State>();
     state->resolver = this;
     state->jumps.fill(&fast::kNowhere);
+    state->batch_jumps.fill(&fast::kNowhere);
   }
   forget_pages();
 }
@@ -187,10 +189,10 @@ void FastTier::take_segments() {
   shape_.flat = flat;
   shape_.code_base = engine.segment_base(kCs);
   shape_.code_limit = s.code_limit = engine.segment_limit(kCs);
-  fast::CodeShape& last = shapes_[s_ == states_[1].get() ? 1 : 0];
+  fast::CodeShape& last = shapes_[user()];
   if (last == shape_) return;
   last = shape_;
-  s.jumps.fill(&fast::kNowhere);
+  forget_ways(user());
 }
 
 /// Gives the state back, before the instruction at `eip_`.
@@ -234,7 +236,6 @@ void FastTier::run() {
 
 /// Where the code of a page lies; false where looking it up has an effect.
 bool FastTier::find_code_page(LinearAddr linear, PhysAddr& frame) {
-  cpu_.position.instruction = position();
   const auto known = translate(linear, Access::execute);
   if (!known || !cpu_.memory.is_mapped(known->frame.page())) return false;
   frame = known->frame;
@@ -247,14 +248,36 @@ void FastTier::make_room() {
   tell_counts();
   store_.clear();
   found_ = {};
-  for (auto& state : states_) state->jumps.fill(&fast::kNowhere);
+  forget_ways(0);
+  forget_ways(1);
+}
+
+/// Blocks found for that privilege must not run any more.
+void FastTier::forget_ways(std::size_t user) {
+  states_[user]->jumps.fill(&fast::kNowhere);
+  states_[user]->batch_jumps.fill(&fast::kNowhere);
+  known_[user].fill({});
 }
 
 const Block* FastTier::find_block(std::uint32_t eip, Policy policy) {
   const Found found = std::exchange(found_, {});
   const bool is_it = found.block != nullptr && found.block->eip == eip && found.policy == policy;
   if (is_it) return found.block;
+  // What is judged takes turns with what is not.
+  Known& known = known_[user()][State::jump_index(eip) << 1 | (policy == Policy::logged ? 1 : 0)];
+  const Block* block = known.block;
+  const bool may_run = block->eip == eip && known.policy == policy &&
+                       s_->code_pages[block->page_index] == block->where;
+  if (may_run) return block;
+  block = look_up_block(eip, policy);
+  if (block != nullptr && !block->crosses) known = {block, policy};
+  return block;
+}
+
+/// As find_block(), for the first time.
+const Block* FastTier::look_up_block(std::uint32_t eip, Policy policy) {
   if (eip > shape_.code_limit) return nullptr;
+  cpu_.position.instruction = position();
   fast::CodePlace place;
   place.eip = eip;
   place.linear = linear32(shape_.code_base, eip);
@@ -315,6 +338,11 @@ std::uint32_t FastTier::settle_block() {
   s.left += block.count - done;
   eip_ = block.eip_of(done);
   return done;
+}
+
+/// What the block in progress did to the flags was added as it ended.
+bool FastTier::is_noted(const Block& block) const {
+  return s_->exit == Exit::branch && !block.counts_shifts;
 }
 
 /// Adds what the first `count` instructions of a block, as they ran last, did to the flags.
@@ -425,26 +453,24 @@ FastTier::Stretch FastTier::after_block(Policy policy) {
   State& s = *s_;
   const Block& block = *s.block;
   const std::uint32_t done = settle_block();
-  const bool whole = done == block.count;
-  if (exact_ && (!whole || block.counts_shifts || s.exit == Exit::tail)) note_flags(block, done);
-  if (is_told(policy)) tell_block(block, done, position() - done);
+  if (exact_ && !is_noted(block)) note_flags(block, done);
+  if (is_told(policy)) tell_block(block, done, position() - done, area_.data());
   if (!walks_.empty()) [[unlikely]] tell_walks();
   if (s.exit == Exit::tail && block.tail == Block::Tail::string) return run_string(block);
   if (s.exit == Exit::patched) return Stretch::ended;
   if (s.exit != Exit::branch) return Stretch::left;
-  if (s.left > 0) link(block, policy);
+  if (s.left > 0 && !is_told(policy)) link(block, policy);  // else come back each time
   return Stretch::ended;
 }
 
 /// Remembers the way from the block to the next one, if that leads to one that may be run like it.
 void FastTier::link(const Block& block, Policy policy) {
   State& s = *s_;
-  if (is_told(policy)) return;  // come back each time
   const Block* const next = find_block(eip_, policy);
   found_ = {next, policy};
   if (next == nullptr || next->crosses || next->count == 0 || block.eip == Block::kNoEip) return;
   if (s.exit_link == kIndirectLink) {
-    s.jumps[State::jump_index(eip_)] = next;
+    (policy == Policy::logged ? s.batch_jumps : s.jumps)[State::jump_index(eip_)] = next;
   } else {
     block.next[s.exit_link] = next;
   }
@@ -559,8 +585,8 @@ fast::MissResolver::Answer FastTier::resolve(State& s, const fast::Op* op) {
       (block.crosses && cpu_.mmu.takes_place_of(linear, second))) {
     return Answer::careful;
   }
-  // Walks are told as somewhere within the block.
-  cpu_.position = {position() - block.count, 0};
+  // Walks are told as somewhere within the block, or the batch.
+  cpu_.position = {s.batch_limit > 1 ? batch_first_ : position() - block.count, 0};
   const WalksFor walks(walks_for_, op);
   // Its own code must still lie where it does.
   if (!fill(linear, s.miss_write) || !code_is_there(block)) return Answer::careful;

@@ -52,6 +52,8 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void forget_pages();
   void check_pages();
   std::optional<Translation> translate(LinearAddr linear, Access access);
+  /// Which of `states_` is in use.
+  std::size_t user() const { return s_ == states_[1].get() ? 1 : 0; }
   std::uint64_t position() const { return limit_ - static_cast<std::uint64_t>(s_->left); }
 
   /// How a stretch of blocks came to its end.
@@ -67,20 +69,30 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   void chain(fast::Policy policy);
   Stretch run_chain(fast::Policy policy, std::uint64_t until, bool whole_blocks);
   Stretch run_told(bool whole_blocks);
-  bool judge_block();
-  bool judge(const fast::Block& block, std::uint32_t done, std::uint64_t first);
-  void roll_back(std::uint64_t first, std::uint32_t done);
+  struct Undo;
+  bool judge_blocks();
+  BlockJudge::BatchRoom ask_judge(const fast::Block& block, std::uint64_t first);
+  void run_batch(const fast::Block& block, const BlockJudge::BatchRoom& room);
+  bool is_quiet_string(const fast::Block& block);
+  bool judge(std::uint32_t done, std::uint64_t first);
+  void gather_accesses(const InstructionNumbers& wanted);
+  void take_back(const Undo& undo, std::uint64_t first, std::uint32_t done);
+  void tell_batch(std::uint32_t of_last, std::uint64_t first);
   std::uint64_t quiet_end() const;
 
   void make_room();
+  void forget_ways(std::size_t user);
   const fast::Block* find_block(std::uint32_t eip, fast::Policy policy);
+  const fast::Block* look_up_block(std::uint32_t eip, fast::Policy policy);
   bool find_code_page(LinearAddr linear, PhysAddr& frame);
   void run_block(const fast::Block& block, std::uint8_t* area);
   Stretch after_block(fast::Policy policy);
   void link(const fast::Block& block, fast::Policy policy);
   std::uint32_t settle_block();
+  bool is_noted(const fast::Block& block) const;
   void note_flags(const fast::Block& block, std::uint32_t count);
-  void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first);
+  void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first,
+                  const std::uint8_t* area);
   void gather_references(const fast::Block& block, std::uint32_t count);
   void tell_walks();
   void tell_string_fetch(const fast::Block& block);
@@ -110,6 +122,14 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   fast::CodeShape shape_;
   std::array<fast::CodeShape, 2> shapes_;  ///< of the blocks in State::jumps
   std::optional<fast::Policy> chained_;    ///< of the blocks in State::jumps
+  /// Blocks found last, for the policies that do not find their way by themselves.
+  struct Known {
+    const fast::Block* block = &fast::kNowhere;
+    fast::Policy policy = fast::Policy::plain;
+  };
+  using KnownBlocks = std::array<Known, 2 * fast::kJumps>;
+  /// Of the supervisor and of the user, shapes as in `shapes_`.
+  std::vector<KnownBlocks> known_ = std::vector<KnownBlocks>(2);
   std::uint32_t epoch_ = 0, mask_epoch_ = 0;
   bool stale_ = true;
   std::uint32_t eip_ = 0;
@@ -122,8 +142,11 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::uint64_t limit_ = 0;           ///< of this run: first instruction not made
   std::uint64_t attended_from_ = 0;   ///< nobody is to be told of blocks before this instruction
   std::uint64_t careful_until_ = 0;   ///< no block is judged before this instruction
+  std::uint64_t batch_first_ = 0;     ///< instruction with which the batch in progress begins
+  std::uint64_t alone_until_ = 0;     ///< each is judged by itself before this one
   const DecodedInstruction* string_ = nullptr;  ///< in progress
-  std::vector<std::uint8_t> area_;              ///< of one block
+  std::vector<std::uint8_t> area_;              ///< of one block, or of a batch
+  std::vector<JudgedPart> parts_told_;
   std::vector<BlockStore> stores_told_;
   std::vector<BlockRead> reads_told_;
   std::vector<const fast::Block*> overcounted_;  ///< Block::executions has one too many, each time

@@ -1,5 +1,5 @@
-// Blocks of the fast tier where somebody compares: each is judged with what it accessed, and undone
-// where that does not agree.
+// Blocks of the fast tier where somebody compares: they are judged with what they accessed, several
+// as one, and undone where that does not agree.
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 
 namespace citcat {
 
+using fast::BatchedBlock;
 using fast::Block;
 using fast::Exit;
 using fast::LazyFlags;
@@ -37,12 +38,20 @@ void FastTier::run_judged() {
       if (stretch == Stretch::left) return;
       if (stretch == Stretch::ended) continue;
     }
-    if (!judge_block()) return;
+    if (!judge_blocks()) return;
   }
 }
 
-/// Runs one block and has it judged. False where what is next has to be looked at elsewhere.
-bool FastTier::judge_block() {
+/// What to go back to.
+struct FastTier::Undo {
+  std::array<std::uint32_t, 9> registers;
+  LazyFlags flags;
+  std::uint32_t system_flags = 0, eip = 0;
+  FlagEffect untold;
+};
+
+/// Runs blocks and has them judged as one. False where what is next has to be looked at elsewhere.
+bool FastTier::judge_blocks() {
   State& s = *s_;
   const std::uint64_t first = position();
   const Block* block = find_block(eip_, Policy::logged);
@@ -51,58 +60,123 @@ bool FastTier::judge_block() {
     block = &store_.cut(*block, static_cast<std::uint32_t>(s.left), Policy::logged);
   }
   // A string in which something is expected is told iteration by iteration (StringRunner).
-  if (block->count == 0) return false;
-  if (first + block->count > expectation_.next.instruction) {
-    cpu_.position = {first, 0};
-    expectation_.update();
-  }
-  cpu_.position = {first, 0};
-  if (first < careful_until_ || !expectation_.judge->may_run_block(cpu_.position, block->count)) {
-    return false;
-  }
-  const std::array<std::uint32_t, 9> registers = s.r;
-  const LazyFlags flags = s.flags;
-  const std::uint32_t system_flags = s.eflags, eip = eip_;
-  const FlagEffect untold = s.untold;
-  s.logged = 0;
-  s.shift_count = 0;
-  run_block(*block, area_.data());
-  const std::uint32_t done = settle_block();
-  s.untold = untold;
+  if (block->count == 0 || first < careful_until_) return false;
+  const BlockJudge::BatchRoom room = ask_judge(*block, first);
+  if (room.may_run < block->count) return false;
+  const Undo undo{s.r, s.flags, s.eflags, eip_, s.untold};
+  run_batch(*block, room);
+  const BatchedBlock& last = s.batch[s.batched - 1];
+  const std::uint32_t done = last.first + settle_block();
   if (done == 0) {
+    s.untold = undo.untold;
     s.shift_count = 0;
     tell_walks();
     return s.exit == Exit::patched;
   }
-  if (!judge(*block, done, first)) {
-    s.r = registers;
-    s.flags = flags;
-    s.eflags = system_flags;
-    s.set_interrupts = false;
-    s.shift_count = 0;
-    eip_ = eip;
-    roll_back(first, done);
+  if (!judge(done, first)) {
+    take_back(undo, first, done);
     tell_walks();
-    return false;
+    return s.batched != 1;
   }
-  note_flags(*block, done);
-  tell_block(*block, done, first);
+  const std::uint32_t of_last = done - last.first;
+  if (!is_noted(*last.block)) note_flags(*last.block, of_last);
+  s.shift_count = 0;
+  tell_batch(of_last, first);
   tell_walks();
-  return s.exit == Exit::branch || s.exit == Exit::patched;
+  if (s.exit == Exit::patched) return true;
+  if (s.exit == Exit::branch) {
+    if (s.left > 0) link(*last.block, Policy::logged);
+    return true;
+  }
+  return is_quiet_string(*last.block) && run_string(*last.block) == Stretch::ended;
 }
 
-/// Tells the judge what `done` instructions of the block did. False: they are to be undone.
-bool FastTier::judge(const Block& block, std::uint32_t done, std::uint64_t first) {
+/// The block in progress, which was left, goes on with a string of which nobody wants to know.
+bool FastTier::is_quiet_string(const Block& block) {
+  if (s_->exit != Exit::tail || block.tail != Block::Tail::string) return false;
+  expectation_.update();
+  return quiet_end() > position();
+}
+
+/// What may run from instruction `first` on, where `block` is, before the judge is asked about it:
+/// all of the block at least, or nothing.
+BlockJudge::BatchRoom FastTier::ask_judge(const Block& block, std::uint64_t first) {
+  // So many are known to the evidence before they run; more would wait longer for what comes of
+  // them.
+  constexpr std::uint32_t kMost = 128;
+  const auto left = static_cast<std::uint32_t>(std::min<std::int64_t>(s_->left, kMost));
+  const bool alone = references_ || first < alone_until_;
+  const std::uint32_t most = alone ? block.count : std::max(left, block.count);
+  if (first + most > expectation_.next.instruction) {
+    cpu_.position = {first, 0};
+    expectation_.update();
+  }
+  cpu_.position = {first, 0};
+  BlockJudge& judge = *expectation_.judge;
+  const auto room = alone ? BlockJudge::BatchRoom{} : judge.may_run_batch(cpu_.position, most);
+  if (room.may_run >= block.count) return room;
+  if (!judge.may_run_block(cpu_.position, block.count)) return {};
+  return {block.count, block.count};
+}
+
+/// Runs `block`, and what follows it as far as that is known and something is expected there.
+void FastTier::run_batch(const Block& block, const BlockJudge::BatchRoom& room) {
+  State& s = *s_;
+  const std::int64_t beyond = s.left - room.may_run;
+  s.left = room.may_run;
+  s.batch_end = std::int64_t{room.may_run} - room.due;
+  limit_ -= static_cast<std::uint64_t>(beyond);
+  batch_first_ = cpu_.position.instruction;
+  s.logged = 0;
+  s.shift_count = 0;
+  s.batch[0] = {&block, 0, 0, area_.data()};
+  s.batched = 1;
+  s.batch_limit = State::kMaxBatched;
+  run_block(block, area_.data());
+  s.batch_limit = 1;
+  s.left += beyond;
+  limit_ += static_cast<std::uint64_t>(beyond);
+}
+
+/// Tells the judge what the first `done` instructions of the batch did. False: they are to be
+/// undone.
+bool FastTier::judge(std::uint32_t done, std::uint64_t first) {
   State& s = *s_;
   const Position at{first, 0};
-  const std::uint64_t wanted = expectation_.judge->reads_of_interest(at);
+  const std::uint64_t end = first + done;
+  if (end <= expectation_.next.instruction && !expectation_.expects_stores) return true;
+  gather_accesses(expectation_.judge->reads_of_interest(at));
+  if (end <= expectation_.next.instruction && stores_told_.empty()) return true;
+  parts_told_.clear();
+  for (std::uint32_t i = 0; i < s.batched; ++i) {
+    parts_told_.push_back({s.batch[i].block->code, s.batch[i].first});
+  }
+  const BatchedBlock& last = s.batch[s.batched - 1];
+  const bool whole = done - last.first == last.block->count;
+  if (!whole && done == last.first) parts_told_.pop_back();
+  const BlockCode part =
+      whole || done == last.first ? BlockCode{} : last.block->code->first(done - last.first);
+  if (!whole && done != last.first) parts_told_.back().code = &part;
+  const JudgedBlock judged{parts_told_, stores_told_, reads_told_};
+  cpu_.position = at;
+  if (!expectation_.judge->agrees(judged, at)) return false;
+  expectation_.judge->agreed(judged, at);
+  return true;
+}
+
+/// Makes `stores_told_` and `reads_told_` of what the batch accessed; of reads, those `wanted`.
+void FastTier::gather_accesses(const InstructionNumbers& wanted) {
+  const State& s = *s_;
   stores_told_.clear();
   reads_told_.clear();
+  std::uint32_t number = 0;
   for (std::uint32_t i = 0; i < s.logged; ++i) {
+    while (number + 1 < s.batched && s.batch[number + 1].logged <= i) ++number;
+    const BatchedBlock& batched = s.batch[number];
     const fast::LoggedAccess& access = s.log[i];
-    const std::uint32_t instruction = block.number_of(access.op);
+    const std::uint32_t instruction = batched.first + batched.block->number_of(access.op);
     if (!access.write) {
-      if ((wanted >> std::min<std::uint32_t>(instruction, 63) & 1) != 0) {
+      if (wanted.contains(instruction)) {
         reads_told_.push_back({PhysAddr{access.physical}, access.size, instruction});
       }
       continue;
@@ -115,23 +189,20 @@ bool FastTier::judge(const Block& block, std::uint32_t done, std::uint64_t first
     std::memcpy(store.value.data(), &access.after, 8);
     std::memcpy(store.before.data(), &access.before, 8);
   }
-  const std::uint64_t end = first + done;
-  const bool due =
-      end > expectation_.next.instruction || (expectation_.expects_stores && !stores_told_.empty());
-  if (!due) return true;
-  const BlockCode& whole = *block.code;
-  const BlockCode part = done == block.count ? BlockCode{} : whole.first(done);
-  const JudgedBlock judged{done == block.count ? &whole : &part, stores_told_, reads_told_};
-  cpu_.position = at;
-  if (!expectation_.judge->agrees(judged, at)) return false;
-  expectation_.judge->agreed(judged, at);
-  return true;
 }
 
-/// Undoes the stores of the block that was run last. It is made instruction by instruction then.
-void FastTier::roll_back(std::uint64_t first, std::uint32_t done) {
+/// Undoes the `done` instructions of the batch. A block that ran alone is made instruction by
+/// instruction then, and the blocks of a batch one by one.
+void FastTier::take_back(const Undo& undo, std::uint64_t first, std::uint32_t done) {
   ++cpu_.stats.rolled_back;
   State& s = *s_;
+  s.r = undo.registers;
+  s.flags = undo.flags;
+  s.eflags = undo.system_flags;
+  s.untold = undo.untold;
+  s.set_interrupts = false;
+  s.shift_count = 0;
+  eip_ = undo.eip;
   for (std::uint32_t i = s.logged; i-- != 0;) {
     const fast::LoggedAccess& access = s.log[i];
     if (!access.write) continue;
@@ -142,7 +213,17 @@ void FastTier::roll_back(std::uint64_t first, std::uint32_t done) {
     cpu_.memory.set_defined(at, access.size, access.was_defined);
   }
   s.left += done;
-  careful_until_ = first + done + 1;
+  (s.batched == 1 ? careful_until_ : alone_until_) = first + done + 1;
+}
+
+/// Tells the observers of the batch, of whose last block `of_last` instructions ran.
+void FastTier::tell_batch(std::uint32_t of_last, std::uint64_t first) {
+  if (!cpu_.audience.hears_instructions()) return;
+  const State& s = *s_;
+  for (std::uint32_t i = 0; i < s.batched; ++i) {
+    const BatchedBlock& b = s.batch[i];
+    tell_block(*b.block, i + 1 == s.batched ? of_last : b.block->count, first + b.first, b.area);
+  }
 }
 
 }  // namespace citcat

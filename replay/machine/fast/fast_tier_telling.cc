@@ -11,10 +11,12 @@ namespace citcat {
 using fast::Block;
 using fast::State;
 
-void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t first) {
+/// Its first `count` instructions, the first number `first`, have put their addresses to `area`.
+void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t first,
+                          const std::uint8_t* area) {
   if (count == 0 || !cpu_.audience.hears_instructions()) return;
   const BlockCode& code = *block.code;
-  const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area_.data());
+  const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area);
   if (references_) gather_references(block, count);
   if (count == block.count) {
     cpu_.audience.block(code, addresses, {first, 0}, references_told_);

@@ -49,6 +49,7 @@ struct Plain {
   static constexpr bool kExact = false;   ///< byte by byte, memory is looked at as defined or not
   static constexpr bool kCounts = false;  ///< each block counts how often it ran
   static constexpr bool kLog = false;     ///< accesses are kept, to be told, compared or undone
+  static constexpr bool kBatches = false;  ///< so are the blocks that follow one another
 };
 /// A trace is made of images of blocks.
 struct Traced : Plain {
@@ -79,9 +80,9 @@ struct ExactCounted : Counted {
 struct ExactTold : Told {
   static constexpr bool kExact = true;
 };
-/// A block is compared.
+/// Blocks are compared.
 struct Logged : ExactTold {
-  static constexpr bool kLog = true;
+  static constexpr bool kLog = true, kChains = true, kBatches = true;
 };
 
 // ---------------------------------------------------------------------------------------------
@@ -285,14 +286,17 @@ template <class P>
     if (!s->block->counts_shifts) s->untold = s->untold + s->block->flags;
   }
   if constexpr (P::kChains) {
+    const auto& jumps = P::kBatches ? s->batch_jumps : s->jumps;
     const Block* const b =
-        link == kIndirect ? s->jumps[State::jump_index(next)] : s->block->next[link];
+        link == kIndirect ? jumps[State::jump_index(next)] : s->block->next[link];
     bool may = b->eip == next && s->code_pages[b->page_index] == b->where && s->left >= b->count;
     if constexpr (P::kExact) may = may && !s->block->counts_shifts;
     if constexpr (P::kImages) may = may && area + s->block->area_bytes < s->area_limit;
+    if constexpr (P::kBatches) may = may && s->may_batch();
     if (may) [[likely]] {
-      if constexpr (P::kImages) {
-        area += s->block->area_bytes;
+      if constexpr (P::kImages || P::kBatches) area += s->block->area_bytes;
+      // Of records there is always something; addresses need not be.
+      if (P::kImages || (P::kBatches && b->image != nullptr)) {
         const std::uint8_t* from = b->image;
         std::uint8_t* to = area;
         std::uint8_t* const end = area + b->area_bytes;
@@ -302,6 +306,7 @@ template <class P>
           from += kAreaStep;
         } while (to < end);
       }
+      if constexpr (P::kBatches) s->add_to_batch(*b, area);
       s->left -= b->count;
       s->block = b;
       if constexpr (P::kCounts) s->count(*b);

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
+#include "events/cpu_traits.h"
+#include "formats/io/error.h"
 #include "replay/machine/run/machine_units.h"
 #include "replay/machine/units/table_descriptor.h"
 #include "replay/x86/early_cpu_quirks.h"
@@ -25,11 +28,21 @@ bool goes_through(F&& go) {
   return true;
 }
 
+/// Throws UsageError where the units know nothing of what the processor does.
+CpuModel replayable(CpuModel model) {
+  if (cpu_traits(model).has_long_mode) {
+    throw UsageError("recordings of the processor " + std::string(cpu_model_name(model)) +
+                     " cannot be replayed: long mode is not executed (docs/long-mode.md says what "
+                     "can be done with them)");
+  }
+  return model;
+}
+
 }  // namespace
 
 Machine::Machine(CpuModel model, const BusModel& bus, Environment& environment,
                  const Listeners& listeners, ExecutionPath path)
-    : units_(std::make_unique<MachineUnits>(model, bus, environment, listeners, path)),
+    : units_(std::make_unique<MachineUnits>(replayable(model), bus, environment, listeners, path)),
       cpu_(units_->cpu) {}
 
 Machine::~Machine() = default;

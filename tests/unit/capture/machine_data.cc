@@ -13,6 +13,20 @@ namespace {
 
 constexpr std::uint64_t kMaxFile = std::uint64_t{1} << 30;
 
+std::vector<std::pair<std::string, char>> captures_in(const std::string& folder) {
+  std::vector<std::pair<std::string, char>> captures;
+  if (folder.empty()) return captures;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    for (const char form : {'A', 'B', 'C'}) {
+      if (std::filesystem::exists(entry.path() / (std::string("bus") + form + ".bin.zst"))) {
+        captures.emplace_back(entry.path().filename().string(), form);
+      }
+    }
+  }
+  std::sort(captures.begin(), captures.end());
+  return captures;
+}
+
 }  // namespace
 
 bool MachineData::has(const std::string& file) const { return std::filesystem::exists(path(file)); }
@@ -82,17 +96,15 @@ std::uint64_t MachineData::meta(char form, const std::string& key) const {
 
 std::string machine_folder() { return shared_file("machine"); }
 
+std::string machine64_folder() { return shared_file("machine64"); }
+
 std::vector<std::pair<std::string, char>> machine_captures() {
-  std::vector<std::pair<std::string, char>> captures;
-  if (machine_folder().empty()) return captures;
-  for (const auto& entry : std::filesystem::directory_iterator(machine_folder())) {
-    for (const char form : {'A', 'B', 'C'}) {
-      if (std::filesystem::exists(entry.path() / (std::string("bus") + form + ".bin.zst"))) {
-        captures.emplace_back(entry.path().filename().string(), form);
-      }
-    }
-  }
-  std::sort(captures.begin(), captures.end());
+  return captures_in(machine_folder());
+}
+
+std::vector<std::pair<std::string, char>> tiny_machine64_captures() {
+  auto captures = captures_in(machine64_folder());
+  std::erase_if(captures, [](const auto& c) { return !c.first.ends_with("_tiny"); });
   return captures;
 }
 

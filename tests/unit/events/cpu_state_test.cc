@@ -16,12 +16,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(CpuModelName, ReadsBackEveryNameAndNothingElse) {
-  for (const char* name : {"8088", "286", "386", "486", "pentium", "p6"}) {
+  for (const char* name : {"8088", "286", "386", "486", "pentium", "p6", "x86-64"}) {
     const auto model = parse_cpu_model(name);
     ASSERT_TRUE(model.has_value()) << name;
     EXPECT_EQ(cpu_model_name(*model), name);
   }
-  for (const char* name : {"", "unknown", "80386", "P6", "4866"}) {
+  for (const char* name : {"", "unknown", "80386", "P6", "4866", "x86_64"}) {
     EXPECT_FALSE(parse_cpu_model(name).has_value()) << name;
   }
 }
@@ -52,6 +52,56 @@ TEST(Registers, AreDistinct) {
   for (const std::string& name : register_names(CpuModel::unknown)) {
     if (name == "cr0" || name == "fx") continue;
     EXPECT_EQ(get_register(state, name), ++value) << name;
+  }
+}
+
+CpuState long_mode_state() {
+  CpuState state;
+  state.model = CpuModel::x86_64;
+  state.long_mode.emplace();
+  state.cr0 = 1;
+  return state;
+}
+
+/// What a register of long mode holds of a value: segments' selectors, limits and attributes, and
+/// what 32-bit processors have alone, keep their width.
+std::uint64_t mask_of(const std::string& name) {
+  const auto ends = [&](const char* part) { return name.ends_with(part); };
+  const bool of_segment = name.size() == 2 && name[1] == 's';
+  if (of_segment || name == "ldtr" || name == "tr" || ends(".attributes")) return 0xffff;
+  if (name == "gdtr.limit" || name == "idtr.limit") return 0xffff;
+  if (ends(".limit") || name == "a20_mask" || name == "smbase") return 0xffffffff;
+  return ~std::uint64_t{0};
+}
+
+TEST(Registers, OfLongModeAreSetAndReadInTheirWholeWidthAndAreDistinct) {
+  CpuState state = long_mode_state();
+  const auto value_of = [](std::uint64_t n) { return n * 0x0101010101010101; };
+  std::uint64_t n = 0;
+  for (const std::string& name : register_names(CpuModel::x86_64)) {
+    ++n;
+    if (name == "fx" || name == "cr0") continue;
+    ASSERT_TRUE(set_register(state, name, value_of(n))) << name;
+  }
+  n = 0;
+  for (const std::string& name : register_names(CpuModel::x86_64)) {
+    ++n;
+    if (name == "fx" || name == "cr0") continue;
+    EXPECT_EQ(get_register(state, name), value_of(n) & mask_of(name)) << name;
+  }
+  EXPECT_EQ(n, 73U);
+}
+
+TEST(Registers, OfLongModeHaveNoOtherNames) {
+  CpuState state = long_mode_state();
+  for (const char* name : {"eax", "ax", "eip", "ip", "eflags", "flags", "r16", "ecx.base"}) {
+    EXPECT_FALSE(set_register(state, name, 1)) << name;
+    EXPECT_FALSE(get_register(state, name).has_value()) << name;
+  }
+  CpuState narrow;
+  for (const char* name : {"rax", "r8", "rip", "cr8", "efer", "xcr0"}) {
+    EXPECT_FALSE(set_register(narrow, name, 1)) << name;
+    EXPECT_FALSE(get_register(narrow, name).has_value()) << name;
   }
 }
 
@@ -172,6 +222,28 @@ TEST_F(StateJson, TakesTheModeFromCr0BeforeSelectors) {
   EXPECT_THAT(state.unknown, Contains("ds.limit"));
   EXPECT_THAT(state.unknown, Contains("cs.base"));
   EXPECT_THAT(state.unknown, Not(Contains("ds.base")));
+}
+
+TEST_F(StateJson, TakesTheRegistersOfLongMode) {
+  const CpuState state = parse(
+      R"({"registers":{"rax":"0xfedcba9876543210","r15":15,"rip":"0xffffffff81000000","cr0":"0x80050033",
+          "gs":0,"gs.base":"0xffff888007c00000","cr3":"0x1000","efer":"0xd01","rflags":2},"cpu":"x86-64"})");
+  EXPECT_EQ(state.model, CpuModel::x86_64);
+  ASSERT_TRUE(state.long_mode.has_value());
+  EXPECT_EQ(state.gpr[kEax], 0x76543210U);
+  EXPECT_EQ(state.long_mode->gpr_high[kEax], 0xfedcba98U);
+  EXPECT_EQ(state.long_mode->r[7], 15U);
+  EXPECT_EQ(state.eip, 0x81000000U);
+  EXPECT_EQ(state.long_mode->rip_high, 0xffffffffU);
+  EXPECT_EQ(state.long_mode->base_high[kGs], 0xffff8880U);
+  EXPECT_EQ(state.long_mode->efer, 0xd01U);
+  EXPECT_THAT(state.unknown, Contains("r14"));
+  EXPECT_THAT(state.unknown, Contains("cr8"));
+  EXPECT_THAT(state.unknown, Not(Contains("gs.base")));
+  EXPECT_THAT(error(R"({"cpu":"x86-64","registers":{"eax":1}})"),
+              HasSubstr("\"eax\": expected the name of a register"));
+  EXPECT_THAT(error(R"({"cpu":"p6","registers":{"rax":1}})"),
+              HasSubstr("\"rax\": expected the name of a register"));
 }
 
 TEST_F(StateJson, TakesSmbase) {

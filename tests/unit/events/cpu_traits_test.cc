@@ -34,6 +34,18 @@ TEST(CpuTraits, GrowFromOneProcessorToTheNext) {
   EXPECT_TRUE(cpu_traits(CpuModel::pentium).has_cr4);
 }
 
+TEST(CpuTraits, OfX8664AreThoseOfTheP6WithLongMode) {
+  CpuTraits wide = cpu_traits(CpuModel::x86_64);
+  EXPECT_TRUE(wide.has_long_mode);
+  for (const CpuModel model : {CpuModel::unknown, CpuModel::i8088, CpuModel::i286, CpuModel::i386,
+                               CpuModel::i486, CpuModel::pentium, CpuModel::p6}) {
+    EXPECT_FALSE(cpu_traits(model).has_long_mode) << cpu_model_name(model);
+  }
+  EXPECT_EQ(wide.instructions, InstructionSet::p6);
+  EXPECT_EQ(wide.port_bytes, 4);
+  EXPECT_TRUE(wide.has_sysenter);
+}
+
 TEST(CpuTraits, OfAnUnknownProcessorAreTheNewestOnAnyBus) {
   const CpuTraits &unknown = cpu_traits(CpuModel::unknown), &newest = cpu_traits(CpuModel::p6);
   EXPECT_EQ(unknown.instructions, newest.instructions);

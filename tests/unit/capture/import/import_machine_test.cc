@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <unordered_map>
 
 #include "capture/import/import.h"
 #include "events/recording.h"
 #include "unit/capture/machine_data.h"
+#include "unit/capture/shared_data.h"
 
 namespace citcat::test {
 namespace {
@@ -26,12 +28,17 @@ bool shows_smi(const Recording& recording) {
 class ImportMachine : public testing::TestWithParam<std::pair<std::string, char>> {
  protected:
   void SetUp() override {
-    if (machine_folder().empty()) GTEST_SKIP() << "shared/data/machine is not there";
+    if (folder().empty()) GTEST_SKIP() << "shared/data/machine or machine64 is not there";
   }
-  MachineData data() const { return MachineData(machine_folder() + "/" + GetParam().first); }
+  bool has_long_mode() const { return GetParam().first.starts_with("k64_"); }
+  std::string folder() const { return has_long_mode() ? machine64_folder() : machine_folder(); }
+  MachineData data() const { return MachineData(folder() + "/" + GetParam().first); }
   char form() const { return GetParam().second; }
   std::string bus() const { return data().path(std::string("bus") + form() + ".bin.zst"); }
 };
+
+class ImportNarrow : public ImportMachine {};    ///< processors without long mode
+class ImportLongMode : public ImportMachine {};  ///< and with it
 
 TEST_P(ImportMachine, FirstReadsAreTheMemoryAtTheStart) {
   const ImportedRecording imported = import_to_memory({bus()}, {});
@@ -123,7 +130,62 @@ TEST_P(ImportMachine, ExternalWritesAreDmaAndDevicesAlone) {
   }
 }
 
-TEST_P(ImportMachine, StateIsTheDumpedOne) {
+/// Registers of 64 bits by the names of the dump's words, without _lo and _hi.
+std::uint64_t whole(const std::map<std::string, std::uint32_t>& words, const std::string& name) {
+  return words.at(name + "_lo") | std::uint64_t{words.at(name + "_hi")} << 32;
+}
+
+void expect_wide_state(const CpuState& s, const std::map<std::string, std::uint32_t>& truth) {
+  ASSERT_EQ(s.model, CpuModel::x86_64);
+  std::size_t compared = 0;
+  for (const std::string& name : register_names(CpuModel::x86_64)) {
+    const std::string segment = name.substr(0, name.find('.'));
+    std::string word = name;
+    if (name.ends_with(".base")) word = segment + "_base";
+    if (name.ends_with(".limit")) word = segment + "_limit";
+    if (name.ends_with(".attributes")) word = segment + "_attr";
+    if (truth.contains(word + "_sel")) word += "_sel";
+    const bool is_whole = truth.contains(word + "_lo");
+    if (!is_whole && !truth.contains(word)) continue;
+    const std::uint64_t mask = name.ends_with(".attributes") ? 0xffff : ~std::uint64_t{0};
+    EXPECT_EQ(get_register(s, name), (is_whole ? whole(truth, word) : truth.at(word)) & mask)
+        << name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 69u) << "all but DR4, DR5, SMBASE and the FXSAVE image";
+  for (std::uint32_t i = 0; i < s.fx.size(); ++i) {
+    char word[12];
+    std::snprintf(word, sizeof word, "fxsave+%03x", i & ~3u);
+    ASSERT_EQ(s.fx[i], truth.at(word) >> 8 * (i & 3) & 0xff) << i;
+  }
+}
+
+TEST_P(ImportLongMode, StateIsTheDumpedOne) {
+  const Recording r = import_to_memory({bus()}, {}).recording;
+  const auto truth = data().initial_state();
+  expect_wide_state(r.initial, truth);
+  EXPECT_EQ(r.initial.ldtr.unusable, (truth.at("ldtr_attr") & 0x10000) != 0);
+  EXPECT_EQ(r.initial.cpuid.size(), truth.at("n_cpuid"));
+  EXPECT_EQ(r.initial.msrs.size(), truth.at("n_msr"));
+}
+
+TEST_P(ImportLongMode, ValuesThatCrossNoBusAreTheMonitors) {
+  ImportOptions options;
+  options.capture.internal_path = data().path("side.csv.zst");
+  const Recording r = import_to_memory({bus()}, options).recording;
+  const auto rows = csv_rows(data().path("side.csv.zst"));
+  ASSERT_EQ(r.internal_reads.size(), rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const InternalRead& read = r.internal_reads[i];
+    EXPECT_EQ(read.position.instruction, std::stoull(rows[i].at(0))) << i;
+    EXPECT_EQ(internal_read_name(read.op), rows[i].at(1)) << i;
+    EXPECT_EQ(read.ip, std::stoull(rows[i].at(2), nullptr, 16)) << i;
+    EXPECT_EQ(read.eax, std::stoul(rows[i].at(3), nullptr, 16)) << i;
+    EXPECT_EQ(read.edx, std::stoul(rows[i].at(6), nullptr, 16)) << i;
+  }
+}
+
+TEST_P(ImportNarrow, StateIsTheDumpedOne) {
   const ImportedRecording imported = import_to_memory({bus()}, {});
   const auto truth = data().initial_state();
   const CpuState& s = imported.recording.initial;
@@ -182,8 +244,19 @@ TEST_P(ImportMachine, CacheIsInferredFromTheTraffic) {
 std::string parameter_name(const testing::TestParamInfo<std::pair<std::string, char>>& info) {
   return info.param.first + "_" + info.param.second;
 }
+std::vector<std::pair<std::string, char>> all_captures() {
+  auto all = machine_captures();
+  const auto wide = tiny_machine64_captures();
+  all.insert(all.end(), wide.begin(), wide.end());
+  return all;
+}
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ImportMachine);
-INSTANTIATE_TEST_SUITE_P(, ImportMachine, testing::ValuesIn(machine_captures()), parameter_name);
+INSTANTIATE_TEST_SUITE_P(, ImportMachine, testing::ValuesIn(all_captures()), parameter_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ImportNarrow);
+INSTANTIATE_TEST_SUITE_P(, ImportNarrow, testing::ValuesIn(machine_captures()), parameter_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ImportLongMode);
+INSTANTIATE_TEST_SUITE_P(, ImportLongMode, testing::ValuesIn(tiny_machine64_captures()),
+                         parameter_name);
 
 }  // namespace
 }  // namespace citcat::test

@@ -14,7 +14,11 @@ Segment RandomRecording::segment() {
 }
 
 void RandomRecording::fill_cpu(CpuState& state) {
-  state.model = static_cast<CpuModel>(number(7));
+  state.model = static_cast<CpuModel>(number(8));
+  if (state.model == CpuModel::x86_64) {
+    for_each_upper_half(state.long_mode.emplace(), [&](std::uint32_t& half) { half = word(); });
+    for_each_whole(*state.long_mode, [&](std::uint64_t& whole) { whole = random_(); });
+  }
   for (std::uint32_t& value : state.gpr) value = word();
   for (std::uint32_t* value : {&state.eip, &state.eflags, &state.cr0, &state.cr2, &state.cr3,
                                &state.cr4, &state.a20_mask, &state.smbase, &state.ram_bytes}) {
@@ -95,7 +99,8 @@ void RandomRecording::fill_events(Recording& recording) {
     e.op = static_cast<InternalRead::Op>(number(5));
     e.position_known = coin();
     if (e.position_known) e.position = position();
-    for (std::uint32_t* value : {&e.eip, &e.eax, &e.ebx, &e.ecx, &e.edx}) *value = word();
+    e.ip = random_() >> number(64);
+    for (std::uint32_t* value : {&e.eax, &e.ebx, &e.ecx, &e.edx}) *value = word();
     recording.internal_reads.push_back(e);
   }
 }
@@ -178,7 +183,7 @@ void expect_equal_events(const Recording& a, const Recording& b) {
     EXPECT_EQ(x.op, y.op);
     EXPECT_EQ(x.position_known, y.position_known);
     EXPECT_TRUE(x.position == y.position);
-    EXPECT_EQ(x.eip, y.eip);
+    EXPECT_EQ(x.ip, y.ip);
     EXPECT_EQ(x.eax, y.eax);
     EXPECT_EQ(x.ebx, y.ebx);
     EXPECT_EQ(x.ecx, y.ecx);

@@ -52,6 +52,11 @@ class Accesses final : public BlockJudge {
   bool judges_blocks() const override { return by_blocks_; }
   Wants wants() const override { return Wants::everything(); }
   bool may_run_block(Position, std::uint32_t) override { return random_() % 16 != 0; }
+  BatchRoom may_run_batch(Position, std::uint32_t most) override {
+    if (random_() % 4 == 0) return {};
+    const auto count = static_cast<std::uint32_t>(random_() % most + 1);
+    return {count, random_() % 2 == 0 ? count : static_cast<std::uint32_t>(random_() % count)};
+  }
   bool expects_stores() const override { return stores_; }
   bool agrees(const JudgedBlock& block, Position first) override {
     const BlockMemory after(block, machine_->memory());

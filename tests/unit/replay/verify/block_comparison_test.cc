@@ -40,7 +40,7 @@ class BlockComparisonTest : public testing::Test {
     stores_ = {store};
     return judge_->agrees(executed(), {});
   }
-  JudgedBlock executed() const { return {&block_, stores_, {}}; }
+  JudgedBlock executed() const { return {{&whole_, 1}, stores_, {}}; }
   const VerifyTotals& totals() const { return comparison_->result.totals; }
 
   static BusTransaction behind() { return counted(BusOp::data_write, 0x1080, {1}, 50); }
@@ -49,6 +49,7 @@ class BlockComparisonTest : public testing::Test {
   std::unique_ptr<Comparison> comparison_;
   std::optional<BlockComparison> judge_;
   BlockCode block_;
+  const JudgedPart whole_{&block_, 0};
   std::vector<BlockStore> stores_;
 };
 

@@ -156,7 +156,11 @@ class UncachedBlock : public ReadMatcherTest {
     matcher_->expect(counted(BusOp::code_read, 0x1000, 4, 0));
     matcher_->expect(counted(BusOp::code_read, 0x1004, 4, 0));
   }
-  bool block_agrees() { return matcher_->agrees({&block_, {}, reads_}, 0, memory()); }
+  bool block_agrees() {
+    const JudgedPart whole{&block_, 0};
+    const JudgedBlock block{{&whole, 1}, {}, reads_};
+    return matcher_->agrees(block, 0, BlockMemory(block, memory()));
+  }
 
   BlockCode block_;
   std::array<BlockRead, 1> reads_{BlockRead{PhysAddr{0x1010}, 4, 0}};

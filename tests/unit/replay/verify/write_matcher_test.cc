@@ -84,6 +84,19 @@ TEST_F(WriteMatcherTest, OrderIsComparedWhereTheCaptureDoesNotCount) {
   EXPECT_FALSE(writes_.observe_order(*second, PhysAddr{0x200}, 1)) << "the first has been made";
 }
 
+TEST_F(WriteMatcherTest, TheOrderIsThatOfTheBusAgainWhenAllThatBeganIsMade) {
+  expect(0x100, {1}, 5);
+  expect(0x200, {1}, 5);
+  expect(0x300, {1}, 6);
+  EXPECT_TRUE(make(0x200, 5));
+  writes_.drop_made();
+  EXPECT_TRUE(writes_.out_of_order()) << "the first still waits";
+  EXPECT_TRUE(make(0x100, 5));
+  writes_.drop_made();
+  EXPECT_EQ(writes_.waiting(), 1u);
+  EXPECT_FALSE(writes_.out_of_order());
+}
+
 TEST_F(WriteMatcherTest, WithCountsAWriteIsDueWithItsInstruction) {
   expect(0x100, {1}, 5);
   EXPECT_FALSE(writes_.overdue({4, 0}));

@@ -1,0 +1,55 @@
+#include "cli/analysis/metric_arguments.h"
+
+#include <algorithm>
+
+#include "formats/io/error.h"
+
+namespace citcat {
+
+namespace {
+
+/// `texts` as a value of a tool's option, which has signs of its own between values.
+std::string joined(const std::vector<std::string>& texts, const char* what) {
+  std::string all;
+  for (const std::string& text : texts) {
+    if (text.find('+') != std::string::npos || text.find(',') != std::string::npos) {
+      throw UsageError(std::string(what) + ": expected no + or , in " + text);
+    }
+    all += (all.empty() ? "" : "+") + text;
+  }
+  return all;
+}
+
+}  // namespace
+
+void MetricArguments::define(CLI::App& app) {
+  app.add_option("--mdl", files, "File of metrics in MDL; may be repeated")->expected(1)->take_all();
+  app.add_option("--metric", metrics,
+                 "METRIC@PATH,PATH...: measure it there, as /Code/vmlinux/schedule,/Process/sh; "
+                 "may be repeated")
+      ->expected(1)
+      ->take_all();
+}
+
+std::vector<std::string> MetricArguments::tools() const {
+  if (metrics.empty()) {
+    if (files.empty()) return {};
+    throw UsageError("--mdl: expected --metric METRIC@FOCUS with it");
+  }
+  std::vector<std::string> foci = metrics;
+  for (std::string& focus : foci) std::replace(focus.begin(), focus.end(), ',', ';');
+  return {"mdl:" + (files.empty() ? std::string() : "file=" + joined(files, "--mdl") + ",") +
+          "metric=" + joined(foci, "--metric")};
+}
+
+void MetricArguments::read_into(mdl::Library& library) const {
+  for (const std::string& file : files) library.add_file(file);
+}
+
+std::vector<mdl::MetricRequest> MetricArguments::requests() const {
+  std::vector<mdl::MetricRequest> all;
+  for (const std::string& metric : metrics) all.push_back(mdl::parse_metric_request(metric));
+  return all;
+}
+
+}  // namespace citcat

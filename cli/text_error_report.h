@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cli/console.h"
+#include "tools/mdl/parser.h"
+
+namespace citcat {
+
+/// What is wrong with a text in MDL, its line, and a caret below the place.
+void tell_text_error(const mdl::TextError& error, const Console& console);
+
+}  // namespace citcat

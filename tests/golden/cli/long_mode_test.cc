@@ -1,0 +1,91 @@
+// A recording of a processor with long mode: what is said of it, and that nothing replays it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "golden/citcat_test.h"
+
+namespace citcat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr const char* kState =
+    R"({"cpu":"x86-64","registers":{"rip":"0xffffffff81001000","r9":"0x123456789abcdef0","efer":"0xd01"}})";
+
+class LongMode : public CitcatTest {
+ protected:
+  /// Eight bytes fetched at once, of which nobody executes any.
+  void SetUp() override {
+    write_capture("x86-64");
+    write_file(file("wide.json"), kState);
+    good({"import", "wide.csv", "--initial-state", "wide.json", "-o", "wide.citcat"});
+  }
+  void write_capture(const std::string& cpu) const {
+    write_file(file("wide.csv"), "#citcat-capture 1 cpu=" + cpu +
+                                     " cache=none bus=8 mask=ffffffff\n"
+                                     "icount,rep,type,addr,size,data\n"
+                                     "0,0,CODE_RD,1001000,8,9090909090909090\n");
+  }
+};
+
+TEST_F(LongMode, IsKeptInTheRecording) {
+  const auto info = Json::parse(good({"info", "wide.citcat", "--json"}));
+  EXPECT_EQ(info.at("cpu"), "x86-64");
+  EXPECT_EQ(info.at("bus").at("bus_bytes"), 8);
+  EXPECT_EQ(info.at("image_bytes"), 8);
+  const auto state = Json::parse(good({"dump", "wide.citcat", "--state", "--format", "json"}));
+  EXPECT_EQ(state.at("registers").at("rip"), "0xffffffff81001000");
+  EXPECT_EQ(state.at("registers").at("r9"), "0x123456789abcdef0");
+  EXPECT_EQ(state.at("registers").at("efer"), "0xd01");
+  EXPECT_TRUE(state.at("registers").at("r10").is_null());
+  EXPECT_FALSE(state.at("registers").contains("eip"));
+  good({"check", "wide.citcat"});
+}
+
+TEST_F(LongMode, IsNotReplayedByAnyCommand) {
+  const std::vector<std::vector<std::string>> commands{
+      {"replay", "wide.citcat", "-o", "wide.kt"},
+      {"replay", "wide.citcat", "-o", "wide.kt", "--engine", "unicorn"},
+      {"verify", "wide.citcat"},
+      {"checkpoint", "wide.citcat", "--every", "1"},
+      {"info", "wide.citcat", "--trace"}};
+  for (const auto& command : commands) {
+    const ProcessResult result = run(command);
+    EXPECT_EQ(result.exit_code, 2) << command.front();
+    EXPECT_THAT(result.err, HasSubstr("recordings of the processor x86-64 cannot be replayed"))
+        << command.front();
+  }
+  EXPECT_FALSE(std::filesystem::exists(file("wide.kt")));
+}
+
+TEST_F(LongMode, NeedsAStateOfItsOwnWidth) {
+  write_file(file("narrow.json"), R"({"registers":{"eip":4096}})");
+  const ProcessResult narrow =
+      run({"import", "wide.csv", "--initial-state", "narrow.json", "-o", "x.citcat"});
+  EXPECT_EQ(narrow.exit_code, 3);
+  EXPECT_THAT(narrow.err, HasSubstr("expected a state of 64 bits"));
+
+  write_capture("p6");
+  const ProcessResult wide =
+      run({"import", "wide.csv", "--initial-state", "wide.json", "-o", "x.citcat"});
+  EXPECT_EQ(wide.exit_code, 3);
+  EXPECT_THAT(wide.err, HasSubstr("found one of the processor x86-64"));
+
+  // Whatever the processor is called, EFER.LMA says what it does.
+  write_file(file("narrow.json"),
+             R"({"cpu":"p6","msrs":{"0xc0000080":"0xd01"},"registers":{"eip":4096}})");
+  const ProcessResult active =
+      run({"import", "wide.csv", "--initial-state", "narrow.json", "-o", "x.citcat"});
+  EXPECT_EQ(active.exit_code, 3);
+  EXPECT_THAT(active.err, HasSubstr("of a processor in long mode"));
+}
+
+}  // namespace
+}  // namespace citcat::testing

@@ -1,0 +1,64 @@
+#pragma once
+// --window control:PIPE: another process opens and closes windows while the run is told (calvin's mode of
+// shared memory). It writes lines:
+//
+//   open [N]     from instruction N on; without one, or where N is behind, from where the run is
+//   close [N]    instruction N is not told any more
+//
+// A machine that asked for every block whether somebody has written would be slow, and where it asked
+// would depend on how the run is cut into blocks. So stretches of the run are decided one after the
+// other, each before it runs, with what has come by then. What was decided can be written down, and is
+// then a list of windows like any other, that repeats the run exactly.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/io/atomic_file.h"
+#include "formats/io/descriptor.h"
+
+namespace citcat::tools {
+
+class WindowControl {
+ public:
+  /// `pipe`: what is read, a named pipe or anything else. `decisions`: the file that is written.
+  /// Neither is touched before the first question.
+  WindowControl(std::string pipe, std::string decisions)
+      : pipe_(std::move(pipe)), decisions_(std::move(decisions)) {}
+
+  /// Whether the instruction is told. The first time this waits until a line has come or nobody is
+  /// there any more who could write one; later it never waits. To be asked in the order of the run; what
+  /// was decided once stays so. Throws IoError, and FormatError for a line that is neither.
+  bool has(std::uint64_t instruction);
+  /// The first instruction from there on of which the answer is another, or is not decided yet.
+  std::uint64_t next_edge(std::uint64_t instruction);
+  /// The run has ended: the file gets its windows, as lines FROM-TO; FROM- where one is open.
+  void finish();
+
+ private:
+  struct Command {
+    bool opens = false;
+    std::optional<std::uint64_t> at;
+  };
+  void decide(std::uint64_t instruction);
+  void apply(const Command& command, std::uint64_t at);
+  void open();
+  void wait_for_line();
+  void read_lines();
+  bool read_piece();
+  void take_line(const std::string& line, std::uint64_t offset);
+
+  std::string pipe_, decisions_;
+  Descriptor input_;
+  std::unique_ptr<AtomicFile> output_;
+  std::string line_;           ///< read, without its end so far
+  std::uint64_t offset_ = 0;   ///< of what is read next
+  std::deque<Command> queue_;  ///< read, and not decided yet
+  std::vector<std::uint64_t> edges_;  ///< in order: opened, closed, opened, ...
+  std::uint64_t horizon_ = 0;         ///< before it everything is decided
+};
+
+}  // namespace citcat::tools

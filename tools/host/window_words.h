@@ -1,0 +1,33 @@
+#pragma once
+// The words that windows are written in.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace citcat::tools {
+
+/// Words between blanks; a comma is one.
+class WindowWords {
+ public:
+  explicit WindowWords(const std::string& text);
+
+  /// Empty behind the last one.
+  std::string peek() const { return at_ < words_.size() ? words_[at_] : ""; }
+  std::string next();
+  bool take(const std::string& word);
+  /// These throw UsageError where something else stands there.
+  void expect(const std::string& word);
+  void expect_end() const;
+  std::uint64_t number();
+
+  /// Of digits, perhaps with k, M or G for thousands, millions, thousands of millions. Throws UsageError.
+  static std::uint64_t number(const std::string& text);
+  [[noreturn]] static void refuse(const std::string& expected, const std::string& found);
+
+ private:
+  std::vector<std::string> words_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace citcat::tools

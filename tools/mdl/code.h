@@ -1,0 +1,65 @@
+#pragma once
+// Code of a metric, ready to run: variables are numbers, and every line ends, because there are no
+// loops.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace citcat::mdl {
+
+/// What is known at a point that was reached.
+struct PointValues {
+  std::span<const std::int64_t> arguments;  ///< $arg; 0 beyond their end
+  std::int64_t result = 0;                  ///< $return
+};
+
+/// The variables and timers that code works on.
+class Variables {
+ public:
+  virtual ~Variables() = default;
+  virtual std::int64_t get(std::size_t variable) const = 0;
+  virtual void set(std::size_t variable, std::int64_t value) = 0;
+  virtual void start_timer() = 0;
+  virtual void stop_timer() = 0;
+};
+
+/// Arithmetic is that of 64 bits and wraps around. What divides by 0 is 0.
+struct CodeNode {
+  enum class Kind : std::uint8_t {
+    number,     ///< `value`
+    variable,   ///< `variable`
+    argument,   ///< $arg[parts[0]]
+    result,     ///< $return
+    set,        ///< `variable` = parts[0]
+    add_to,     ///< `variable` += parts[0]
+    take_from,  ///< `variable` -= parts[0]
+    count,      ///< `variable`++; its value before
+    negate,
+    add,
+    subtract,
+    multiply,
+    divide,
+    less,
+    greater,
+    less_or_equal,
+    greater_or_equal,
+    equal,
+    unequal,
+    both,    ///< && : the second only where the first is true
+    either,  ///< || : the second only where the first is false
+    start_timer,
+    stop_timer,
+    when,  ///< parts[1], where parts[0] is true
+  };
+  Kind kind = Kind::number;
+  std::int64_t value = 0;
+  std::size_t variable = 0;
+  std::vector<CodeNode> parts;
+
+  std::int64_t run(Variables& variables, const PointValues& point) const;
+  /// Steps that it takes at most.
+  std::uint64_t cost() const;
+};
+
+}  // namespace citcat::mdl
