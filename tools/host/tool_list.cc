@@ -48,12 +48,8 @@ const std::vector<const ToolRow*>& tool_list() {
       &kCacheTool,   &kTlbTool,      &kReuseTool,    &kFootprintTool, &kMemoryTool,
       &kSyscallsTool, &kCallsTool,   &kFuncTool,     &kSwitchesTool,  &kIoTool,
       &kEventsTool,  &kIlpTool,      &kPowerTool,    &kCoverageTool,  &kBbvTool,
-<<<<<<< HEAD
-      &kTimelineTool, &kWatchTool,   &kMdlTool,     &kNullTool,
-=======
       &kTimelineTool, &kMomentsTool, &kMapTool,      &kTreeTool,      &kWatchTool,
-      &kNullTool,
->>>>>>> p-report
+      &kMdlTool,     &kNullTool,
   };
   return tools;
 }
