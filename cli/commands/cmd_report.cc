@@ -61,12 +61,13 @@ CommandRun define_report(CLI::App& app) {
   auto arguments = std::make_shared<ReportArguments>();
   app.add_option("RECORDING", arguments->recordings,
                  "Recording to show, or FILE:FROM-TO for a range of its instructions")
-      ->required()
-      ->expected(1, 2);
+      ->required();
   app.add_option("-o,--output", arguments->output, "File of the page")->type_name(kFileType);
   app.add_flag("--compare", arguments->compare, "Show two recordings, or ranges, side by side");
   app.add_option("--symbols", arguments->options.symbols,
-                 "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated");
+                 "Names besides those of the recording: FILE[@BASE][:PROCESS]; may be repeated")
+      ->expected(1)
+      ->take_all();
   app.add_option("--capture", arguments->options.capture,
                  "Capture of pins that the recording was made of: shows them around a divergence")
       ->type_name(kFileType);

@@ -19,7 +19,7 @@
 #include "cli/engine_argument.h"
 #include "cli/placed_recording.h"
 #include "cli/replay_progress.h"
-#include "cli/verdict.h"
+#include "cli/commands/verdict.h"
 #include "events/memory_file.h"
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"

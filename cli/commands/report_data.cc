@@ -17,7 +17,7 @@
 #include "cli/digest_verify.h"
 #include "cli/interrupt.h"
 #include "cli/placed_recording.h"
-#include "cli/verdict.h"
+#include "cli/commands/verdict.h"
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
 #include "replay/session/checkpoints.h"

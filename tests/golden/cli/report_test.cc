@@ -158,8 +158,51 @@ TEST_F(ReportTest, ComparesTwoRanges) {
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[0].at("analyze").at("to"), 300);
   EXPECT_EQ(runs[1].at("analyze").at("from"), 300);
-  EXPECT_EQ(runs[1].at("analyze").at("tools").at("count:blocks=40,listing=2000").is_null(), false);
+  EXPECT_EQ(runs[0].at("analyze").at("tools").at("count").at("instructions"), 300);
+  const Json stretches = runs[1].at("analyze").at("tools").at("moments").at("records");
+  EXPECT_EQ(stretches.front().at("instruction"), 300);
+  EXPECT_EQ(stretches.back().at("instruction"), 599);
   EXPECT_TRUE(runs[0].at("verify").is_null());
+}
+
+/// The levels of channels `stem``first` to `stem``last` in a sample, as a number.
+std::uint32_t lines_at(const Json& waveform, const std::string& stem, int first, int last,
+                       std::uint64_t sample) {
+  std::uint32_t value = 0;
+  for (int n = first; n <= last; ++n) {
+    for (const Json& channel : waveform.at("channels")) {
+      if (channel.at("name") != stem + std::to_string(n)) continue;
+      const auto at = sample - waveform.at("first").get<std::uint64_t>();
+      value |= (channel.at("levels").get<std::string>().at(at) == '1' ? 1u : 0u) << n;
+    }
+  }
+  return value;
+}
+
+TEST_F(ReportTest, ShowsThePinsOfTheTransactionThatTheReplayLeft) {
+  const std::string samples = std::string(CITCAT_SOURCE_DIR) + "/samples/ibm5150/";
+  std::string state = read_file(samples + "state.json");
+  const std::string right = "\"si\":\"0x0000\"";
+  ASSERT_NE(state.find(right), std::string::npos);
+  state.replace(state.find(right), right.size(), "\"si\":\"0x1234\"");
+  write_file(file("wrong.json"), state);
+  const std::string wrong = file("wrong.citcat").string(), capture = samples + "area5150.sr";
+  good({"import", capture, "--cpu", "8088", "--initial-state", file("wrong.json").string(),
+        "--start", "interrupt:0", "-o", wrong});
+  EXPECT_EQ(run({"report", wrong, "--capture", capture, "-o", page_path()}).exit_code, 1);
+  const Json data = data_of(read_file(page_path())).at("runs").at(0);
+  EXPECT_EQ(data.at("verify"), Json::parse(run({"verify", wrong, "--json"}).out));
+  const Json& divergence = data.at("verify").at("divergence");
+  EXPECT_EQ(data.at("explain").at("rounds").at(0).at("divergence"), divergence);
+  EXPECT_EQ(data.at("explain").at("rounds").at(0).at("causes").at(0).at("cause"), "initial_register");
+  const Json& waveform = data.at("waveform");
+  EXPECT_EQ(waveform.at("transaction"), divergence.at("transaction"));
+  // The 8088 shows the address on its lines when a cycle begins, and the byte on AD0-AD7 at its end.
+  const auto begin = waveform.at("begin").get<std::uint64_t>(), end = waveform.at("end").get<std::uint64_t>();
+  const std::uint32_t address = lines_at(waveform, "AD", 0, 7, begin) | lines_at(waveform, "A", 8, 19, begin);
+  const auto expected = fmt::format("data_write of 1 bytes at {:08x} = {:02x}", address,
+                                    lines_at(waveform, "AD", 0, 7, end));
+  EXPECT_EQ(divergence.at("expected"), expected);
 }
 
 TEST_F(ReportTest, RefusesWhatItCannotShow) {

@@ -1,4 +1,4 @@
-#include "cli/verdict.h"
+#include "cli/commands/verdict.h"
 
 #include <fmt/format.h>
 
