@@ -126,7 +126,7 @@ TEST_F(Metrics, OfContextsAddUpToTheWhole) {
                       {"process", whole}, {"level", whole}, {"both", whole}}));
 }
 
-TEST_F(Metrics, OfThePaperRunAndAgreeWithFunc) {
+TEST_F(Metrics, OfEachKindOfDefinitionAgreeWithFunc) {
   const Json tools = ask({"--mdl", kFigures, "--metric", "msgs", "--metric",
                           "msgs@/Code/*/c491bc40", "--metric", "cpuTime@/Code/*/c491bc40",
                           "--tool",
