@@ -15,9 +15,10 @@ bool WriteMatcher::covers(PhysAddr a) const {
                      [&](const Pending& w) { return a.is_within32(w.t.address, w.t.size); });
 }
 
-/// Some byte of those that wait has been made.
+/// Some byte of those that wait has been made. find() looks no further than kWindow.
 bool WriteMatcher::any_begun() const {
-  return std::any_of(writes_.begin(), writes_.end(),
+  const auto end = writes_.begin() + static_cast<std::ptrdiff_t>(std::min(writes_.size(), kWindow));
+  return std::any_of(writes_.begin(), end,
                      [](const Pending& w) { return !w.is_whole(); });
 }
 

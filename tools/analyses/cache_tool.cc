@@ -191,9 +191,10 @@ class CacheTool final : public Tool {
     for (; from < to; ++from) model_.fetch_line(code.lines[from]);
   }
   void access(const Reference& r, InstructionClass kind) {
+    const PhysAddr at = captured(r.physical);
+    if (r.kind == AccessKind::walk) return walk(at, r.size, r.write);
     Side& data = part_->data;
     ++data.references;
-    const PhysAddr at = captured(r.physical);
     if (!r.write) {
       ++data.reads;
       return model_.read(at, r.size);
@@ -202,6 +203,22 @@ class CacheTool final : public Tool {
     const bool input = kind == InstructionClass::ins && r.kind == AccessKind::data;
     if (input && descriptor_.ins_reads_destination) model_.read(at, r.size);
     model_.write(at, r.size);
+  }
+  /// What the processor itself does for a program is not the program's: when it walks is not told
+  /// to the instruction.
+  void walk(PhysAddr at, std::uint32_t size, bool write) {
+    settle();
+    Part* const program = std::exchange(part_, parts_.data());
+    ++part_->data.references;
+    if (write) {
+      ++part_->data.writes;
+      model_.write(at, size);
+    } else {
+      ++part_->data.reads;
+      model_.read(at, size);
+    }
+    settle();
+    part_ = program;
   }
   /// Counts what the model moved.
   void settle() {

@@ -18,7 +18,8 @@ KeptMoments::Told& KeptMoments::next_told(std::uint64_t records) {
   return told;
 }
 
-void KeptMoments::append(const Told& told, std::uint64_t from, std::vector<ToldRecord>& to) {
+void KeptMoments::append(const Told& told, std::uint64_t from, std::uint64_t until,
+                         std::vector<ToldRecord>& to) {
   if (told.block == nullptr) {
     ToldRecord& record = to.emplace_back();
     record.position = told.first;
@@ -27,7 +28,8 @@ void KeptMoments::append(const Told& told, std::uint64_t from, std::vector<ToldR
   }
   const StaticBlock& block = *told.block;
   const std::uint64_t begin = told.end - block.count();
-  for (std::size_t i = from > begin ? from - begin : 0; i < block.count(); ++i) {
+  for (std::size_t i = from > begin ? from - begin : 0; i < block.count() && begin + i < until;
+       ++i) {
     ToldRecord& record = to.emplace_back();
     record.code = &block[i];
     record.position = {told.first.instruction + i, i == 0 ? told.first.iteration : 0};
@@ -45,22 +47,52 @@ void KeptMoments::append_ring(KeptStretch& to, std::uint64_t from) const {
   const std::uint64_t held = std::min<std::uint64_t>(next_, ring_.size());
   for (std::uint64_t n = next_ - held; n < next_; ++n) {
     const Told& told = ring_[n % ring_.size()];
-    if (told.end > from) append(told, from, to.records);
+    if (told.end > from) append(told, from, told.end, to.records);
   }
 }
 
 void KeptMoments::take_if_open(const Told& told) {
   if (kept_ >= keep_until_) return;
-  append(told, kept_, stretches_.back().records);
-  kept_ = told_;
+  append(told, kept_, keep_until_, stretches_.back().records);
+  kept_ = std::min(told_, keep_until_);
+}
+
+/// The bytes from one iteration to the next where `execution` is further iterations of what was told
+/// last, which may be told together or not; nullopt: it is not.
+std::optional<std::uint32_t> KeptMoments::step_to(const Execution& execution) const {
+  if (next_ == 0 || execution.block().count() != 1) return std::nullopt;
+  const Told& last = ring_[(next_ - 1) % ring_.size()];
+  const auto addresses = execution.all_addresses();
+  const bool follows = last.block != nullptr && last.block->count() == 1 &&
+                       last.first.instruction == execution.first().instruction &&
+                       last.first.iteration + last.iterations == execution.first().iteration &&
+                       !last.does_nothing && !execution.does_nothing() &&
+                       last.addresses.size() == addresses.size();
+  if (!follows) return std::nullopt;
+  std::uint32_t step = last.step;
+  if (last.iterations == 1) step = addresses.empty() ? 0 : addresses[0] - last.addresses[0];
+  for (std::size_t a = 0; a < addresses.size(); ++a) {
+    if (last.addresses[a] + last.iterations * step != addresses[a]) return std::nullopt;
+  }
+  if (execution.iterations() > 1 && execution.step() != step) return std::nullopt;
+  return step;
 }
 
 void KeptMoments::told(const Execution& execution) {
+  if (const auto step = step_to(execution)) {
+    Told& last = ring_[(next_ - 1) % ring_.size()];
+    last.iterations += execution.iterations();
+    last.step = *step;
+    if (kept_ != told_ || stretches_.back().records.empty()) return;
+    stretches_.back().records.back().iterations = last.iterations;
+    stretches_.back().records.back().step = last.step;
+    return;
+  }
   Told& told = next_told(execution.block().count());
   told.block = &execution.block();
   told.first = execution.first();
   told.iterations = execution.iterations();
-  told.step = execution.step();
+  told.step = execution.iterations() > 1 ? execution.step() : 0;
   told.does_nothing = execution.does_nothing();
   const auto addresses = execution.all_addresses();
   told.addresses.assign(addresses.begin(), addresses.end());

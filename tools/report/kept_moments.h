@@ -4,6 +4,7 @@
 // event can be kept when it is known to be one.
 
 #include <cstdint>
+#include <optional>
 #include <deque>
 #include <string>
 #include <vector>
@@ -34,13 +35,14 @@ class EvenChoice {
   std::uint64_t count_ = 0, stride_ = 1;
 };
 
-/// Something told: an instruction, iterations of a REP told together, or an event (`code` is null).
+/// Something told: an instruction, iterations of a REP that follow one another, or an event (`code` is
+/// null).
 struct ToldRecord {
   const StaticInstruction* code = nullptr;
   Position position;
   std::uint8_t address_count = 0;
   LinearAddr addresses[2];
-  std::uint32_t iterations = 1, step = 0;  ///< as Execution's
+  std::uint32_t iterations = 1, step = 0;  ///< as Execution's; 0 of what is not repeated
   KtNote event;
 };
 
@@ -85,7 +87,9 @@ class KeptMoments {
   };
   Told& next_told(std::uint64_t records);
   /// Appends those of its records that are behind the first `from` of the run.
-  static void append(const Told& told, std::uint64_t from, std::vector<ToldRecord>& to);
+  std::optional<std::uint32_t> step_to(const Execution& execution) const;
+  static void append(const Told& told, std::uint64_t from, std::uint64_t until,
+                     std::vector<ToldRecord>& to);
   void append_ring(KeptStretch& to, std::uint64_t from) const;
   void take_if_open(const Told& told);
 

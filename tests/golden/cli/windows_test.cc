@@ -12,6 +12,9 @@ namespace {
 class Windows : public CitcatTest {
  protected:
   void SetUp() override { import_sample("ibm.citcat"); }
+  /// What is printed goes into the pipe as one piece: of lines that follow one another the run may
+  /// be over before the second.
+  static inline const std::string kAtOnce = " | dd bs=4096 iflag=fullblock status=none >&3";
   /// A run of `analyze` that `writer`, commands of a shell with the pipe open as 3, steers.
   ProcessResult steered(const std::string& writer) const {
     return run_shell("mkfifo steer; (exec 3> steer; " + writer + ") & " +
@@ -29,7 +32,7 @@ class Windows : public CitcatTest {
 };
 
 TEST_F(Windows, FromOutsideAreWhatWasWrittenAndAreRepeatedByTheirFile) {
-  const ProcessResult run = steered("printf 'open 100\\nclose 120\\nopen 300\\nclose 301\\nopen 600\\n' >&3");
+  const ProcessResult run = steered("printf 'open 100\\nclose 120\\nopen 300\\nclose 301\\nopen 600\\n'" + kAtOnce);
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(decided(), "100-120\n300-301\n600-\n");
   EXPECT_EQ(run.out, with("100-120, 300-301, 600-"));
@@ -52,7 +55,7 @@ TEST_F(Windows, ThatNobodyOpensAreNone) {
 }
 
 TEST_F(Windows, FromOutsideInAnotherLanguageAreRefusedWithTheirPlace) {
-  const ProcessResult run = steered("printf 'open 5\\nshut 7\\n' >&3");
+  const ProcessResult run = steered("printf 'open 5\\nshut 7\\n'" + kAtOnce);
   EXPECT_EQ(run.exit_code, 3);
   EXPECT_NE(run.err.find("steer:7: expected open or close, found \"shut\""), std::string::npos) << run.err;
   EXPECT_FALSE(std::filesystem::exists(file("steer.windows")));
