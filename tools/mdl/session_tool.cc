@@ -73,8 +73,10 @@ void SessionMetrics::report(tools::Report& report, std::uint64_t position) const
     const std::size_t first = table.rows.size();
     e.run->report(table);
     for (std::size_t i = first; i < table.rows.size(); ++i) {
-      table.rows[i].push_back(e.from);
-      table.rows[i].push_back(std::min(e.to, position));
+      auto& row = table.rows[i];
+      row.resize(row.size() + 2);
+      row[row.size() - 2] = e.from;
+      row.back() = std::min(e.to, position);
     }
   }
 }
