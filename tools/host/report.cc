@@ -6,6 +6,11 @@
 
 namespace citcat::tools {
 
+Cell signed_cell(std::int64_t value) {
+  if (value < 0) return static_cast<double>(value);
+  return static_cast<std::uint64_t>(value);
+}
+
 std::string hexadecimal(std::uint64_t value) { return fmt::format("{:08x}", value); }
 
 void Report::value(std::string key, std::string title, Cell cell, std::string unit) {

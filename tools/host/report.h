@@ -14,6 +14,9 @@ namespace citcat::tools {
 /// A number of whole things, a fraction or a text. Addresses are texts (hexadecimal()).
 using Cell = std::variant<std::uint64_t, double, std::string>;
 
+/// Numbers of whole things have no sign; what is below 0 is a fraction to them.
+Cell signed_cell(std::int64_t value);
+
 /// "c0123456", as all texts of addresses: eight digits, more where they need more.
 std::string hexadecimal(std::uint64_t value);
 

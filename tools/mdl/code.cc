@@ -18,56 +18,14 @@ std::int64_t quotient(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-std::int64_t CodeNode::run(Variables& variables, const PointValues& point) const {
-  const auto part = [&](std::size_t i) { return parts[i].run(variables, point); };
-  const auto change = [&](std::int64_t to) {
-    variables.set(variable, to);
-    return to;
-  };
-  switch (kind) {
-    case Kind::number:
-      return value;
-    case Kind::variable:
-      return variables.get(variable);
-    case Kind::argument: {
-      const std::uint64_t number = bits(part(0));
-      return number < point.arguments.size() ? point.arguments[number] : 0;
-    }
-    case Kind::result:
-      return point.result;
-    case Kind::set:
-      return change(part(0));
-    case Kind::add_to: {
-      const std::uint64_t by = bits(part(0));
-      return change(wrapped(bits(variables.get(variable)) + by));
-    }
-    case Kind::take_from: {
-      const std::uint64_t by = bits(part(0));
-      return change(wrapped(bits(variables.get(variable)) - by));
-    }
-    case Kind::count: {
-      const std::int64_t before = variables.get(variable);
-      variables.set(variable, wrapped(bits(before) + 1));
-      return before;
-    }
-    case Kind::negate:
-      return wrapped(0 - bits(part(0)));
-    case Kind::both:
-      return part(0) != 0 && part(1) != 0 ? 1 : 0;
-    case Kind::either:
-      return part(0) != 0 || part(1) != 0 ? 1 : 0;
-    case Kind::start_timer:
-      variables.start_timer();
-      return 0;
-    case Kind::stop_timer:
-      variables.stop_timer();
-      return 0;
-    case Kind::when:
-      return part(0) != 0 ? part(1) : 0;
-    default:
-      break;
-  }
-  const std::int64_t a = part(0), b = part(1);
+std::optional<std::int64_t> CodeNode::argument(std::int64_t number,
+                                               const PointValues& point) const {
+  if (bits(number) >= point.arguments.size()) return 0;
+  return point.arguments[bits(number)];
+}
+
+/// Of kinds with two operands that are both always needed.
+std::optional<std::int64_t> CodeNode::combine(std::int64_t a, std::int64_t b) const {
   switch (kind) {
     case Kind::add:
       return wrapped(bits(a) + bits(b));
@@ -90,6 +48,64 @@ std::int64_t CodeNode::run(Variables& variables, const PointValues& point) const
     default:
       return a != b ? 1 : 0;
   }
+}
+
+std::optional<std::int64_t> CodeNode::run(Variables& variables, const PointValues& point) const {
+  const auto part = [&](std::size_t i) { return parts[i].run(variables, point); };
+  const auto change = [&](std::int64_t to) {
+    variables.set(variable, to);
+    return to;
+  };
+  switch (kind) {
+    case Kind::number:
+      return value;
+    case Kind::variable:
+      return variables.get(variable);
+    case Kind::result:
+      return point.result;
+    case Kind::count: {
+      const std::int64_t before = variables.get(variable);
+      variables.set(variable, wrapped(bits(before) + 1));
+      return before;
+    }
+    case Kind::start_timer:
+      variables.start_timer();
+      return 0;
+    case Kind::stop_timer:
+      variables.stop_timer();
+      return 0;
+    default:
+      break;
+  }
+  const std::optional<std::int64_t> first = part(0);
+  if (!first) return std::nullopt;
+  const bool is_true = *first != 0;
+  switch (kind) {
+    case Kind::argument:
+      return argument(*first, point);
+    case Kind::set:
+      return change(*first);
+    case Kind::add_to:
+      return change(wrapped(bits(variables.get(variable)) + bits(*first)));
+    case Kind::take_from:
+      return change(wrapped(bits(variables.get(variable)) - bits(*first)));
+    case Kind::negate:
+      return wrapped(0 - bits(*first));
+    case Kind::when:
+      return is_true ? part(1) : 0;
+    case Kind::both:
+      if (!is_true) return 0;
+      break;
+    case Kind::either:
+      if (is_true) return 1;
+      break;
+    default:
+      break;
+  }
+  const std::optional<std::int64_t> second = part(1);
+  if (!second) return std::nullopt;
+  if (kind == Kind::both || kind == Kind::either) return *second != 0 ? 1 : 0;
+  return combine(*first, *second);
 }
 
 std::uint64_t CodeNode::cost() const {

@@ -3,6 +3,7 @@
 // loops.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,8 +11,9 @@ namespace citcat::mdl {
 
 /// What is known at a point that was reached.
 struct PointValues {
-  std::span<const std::int64_t> arguments;  ///< $arg; 0 beyond their end
-  std::int64_t result = 0;                  ///< $return
+  /// $arg; 0 beyond their end, none where no evidence says what it is.
+  std::span<const std::optional<std::int64_t>> arguments;
+  std::int64_t result = 0;  ///< $return
 };
 
 /// The variables and timers that code works on.
@@ -24,7 +26,8 @@ class Variables {
   virtual void stop_timer() = 0;
 };
 
-/// Arithmetic is that of 64 bits and wraps around. What divides by 0 is 0.
+/// Arithmetic is that of 64 bits and wraps around. What divides by 0 is 0. What is made of an
+/// argument that nobody knows is not known either, and changes nothing.
 struct CodeNode {
   enum class Kind : std::uint8_t {
     number,     ///< `value`
@@ -57,9 +60,14 @@ struct CodeNode {
   std::size_t variable = 0;
   std::vector<CodeNode> parts;
 
-  std::int64_t run(Variables& variables, const PointValues& point) const;
+  /// None: something in it is not known, and what depends on that has not been done.
+  std::optional<std::int64_t> run(Variables& variables, const PointValues& point) const;
   /// Steps that it takes at most.
   std::uint64_t cost() const;
+
+ private:
+  std::optional<std::int64_t> combine(std::int64_t a, std::int64_t b) const;
+  std::optional<std::int64_t> argument(std::int64_t number, const PointValues& point) const;
 };
 
 }  // namespace citcat::mdl

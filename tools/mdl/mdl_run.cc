@@ -62,11 +62,9 @@ std::string quoted(const std::string& name) {
 }  // namespace
 
 std::vector<tools::Column> metric_columns() {
-  return {{"metric", "metric", ""},
-          {"focus", "focus", ""},
-          {"value", "value", ""},
-          {"unit", "unit", ""},
-          {"processes", "processes", ""}};
+  return {{"metric", "metric", ""},       {"focus", "focus", ""},
+          {"value", "value", ""},         {"unit", "unit", ""},
+          {"processes", "processes", ""}, {"unknown", "not counted: unknown arguments", ""}};
 }
 
 MdlRun::MdlRun(const Library& library, const std::vector<MetricRequest>& requests,
@@ -96,8 +94,8 @@ tools::Wants MdlRun::wants() const {
                        });
   };
   wants.walks = asks(PointKind::walk);
-  wants.references = wants.walks || asks(PointKind::reference) || asks(PointKind::read) ||
-                     asks(PointKind::write);
+  wants.references =
+      wants.walks || asks(PointKind::reference) || asks(PointKind::read) || asks(PointKind::write);
   return wants;
 }
 
@@ -217,8 +215,8 @@ void MdlRun::called(ProcedureNumber caller, ProcedureNumber procedure) {
   reach(points_of(procedure)[static_cast<std::size_t>(PointKind::procedure_entry)], clock, entry);
 }
 
-void MdlRun::left(const tools::CallFrame& frame, std::uint64_t /*instructions*/,
-                  bool /*outermost*/, bool /*outermost_arc*/) {
+void MdlRun::left(const tools::CallFrame& frame, std::uint64_t /*instructions*/, bool /*outermost*/,
+                  bool /*outermost_arc*/) {
   Point point = point_here();
   if (context_ != nullptr) {
     point.values.result = context_->machine().engine().gpr(kEax);
@@ -263,7 +261,7 @@ void MdlRun::reach_references(const Execution& execution) {
   const auto one = [this](const tools::Reference& r) {
     Point point = point_here();
     const bool walk = r.kind == AccessKind::walk;
-    const std::int64_t values[] = {
+    const std::optional<std::int64_t> values[] = {
         static_cast<std::int64_t>(walk ? r.physical.value : r.linear.value), r.size};
     point.values.arguments = values;
     if (walk) return reach(PointKind::walk, point);
@@ -289,7 +287,7 @@ void MdlRun::keep_arguments(const tools::Context& context) {
   constexpr unsigned kBytes = 4;
   LinearAddr at = LinearAddr{guest.gpr(kEsp)}.plus32(kBytes);
   while (arguments_.size() < kArguments) {
-    arguments_.push_back(guest.dword(at).value_or(0));
+    arguments_.push_back(guest.dword(at));
     at = at.plus32(kBytes);
   }
 }
@@ -325,7 +323,8 @@ void MdlRun::accesses(std::span<const tools::OtherAccess> all, const tools::Cont
   for (const tools::OtherAccess& a : all) {
     if (a.kind != AccessKind::walk || a.code) continue;
     Point point = point_here();
-    const std::int64_t values[] = {static_cast<std::int64_t>(a.physical.value), a.size};
+    const std::optional<std::int64_t> values[] = {static_cast<std::int64_t>(a.physical.value),
+                                                  a.size};
     point.values.arguments = values;
     reach(PointKind::walk, point);
   }
@@ -336,7 +335,7 @@ void MdlRun::event(const MachineEvent& event, const tools::Context& context) {
   context_changes();
   look_at_context(context);
   Point point = point_here();
-  const auto reach_with = [&](PointKind kind, std::span<const std::int64_t> values) {
+  const auto reach_with = [&](PointKind kind, std::span<const std::optional<std::int64_t>> values) {
     point.values.arguments = values;
     reach(kind, point);
   };
@@ -345,7 +344,7 @@ void MdlRun::event(const MachineEvent& event, const tools::Context& context) {
     if (kind == DeliveredEvent::Kind::software) return;
     const bool exception = kind == DeliveredEvent::Kind::exception;
     if (!exception) point.vector = vector;
-    const std::int64_t values[] = {vector, error};
+    const std::optional<std::int64_t> values[] = {vector, error};
     reach_with(exception ? (entry ? PointKind::exception_entry : PointKind::exception_return)
                          : (entry ? PointKind::interrupt_entry : PointKind::interrupt_return),
                values);
@@ -364,8 +363,8 @@ void MdlRun::event(const MachineEvent& event, const tools::Context& context) {
       break;
     case Kind::call_began:
     case Kind::call_ended: {
-      std::array<std::int64_t, tools::kSystemCallArguments> values{};
-      std::copy(event.call->arguments.begin(), event.call->arguments.end(), values.begin());
+      std::array<std::optional<std::int64_t>, tools::kSystemCallArguments> values{};
+      std::copy_n(event.call->arguments.begin(), event.call->known_arguments, values.begin());
       point.values.result = static_cast<std::int32_t>(event.call->result);
       reach_with(event.kind == Kind::call_began ? PointKind::system_call_entry
                                                 : PointKind::system_call_return,
@@ -375,18 +374,19 @@ void MdlRun::event(const MachineEvent& event, const tools::Context& context) {
     case Kind::port_read:
     case Kind::port_write: {
       point.port = event.port;
-      const std::int64_t values[] = {event.port, event.size, event.value};
+      const std::optional<std::int64_t> values[] = {event.port, event.size, event.value};
       reach_with(event.kind == Kind::port_read ? PointKind::port_read : PointKind::port_write,
                  values);
       break;
     }
     case Kind::external_write: {
-      const std::int64_t values[] = {static_cast<std::int64_t>(event.physical.value), event.size};
+      const std::optional<std::int64_t> values[] = {static_cast<std::int64_t>(event.physical.value),
+                                                    event.size};
       reach_with(PointKind::dma, values);
       break;
     }
     case Kind::address_space: {
-      const std::int64_t values[] = {event.value};
+      const std::optional<std::int64_t> values[] = {event.value};
       reach_with(PointKind::switch_, values);
       break;
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -44,6 +45,7 @@ class MdlRun final : private tools::CallFollowerListener {
     const Attachment* attachment = nullptr;
   };
   using Codes = std::vector<Code>;
+  using Arguments = std::vector<std::optional<std::int64_t>>;
   static constexpr std::size_t kProcedurePoints = 4;
   /// What is known of a piece of the recorded code.
   struct Piece {
@@ -103,7 +105,7 @@ class MdlRun final : private tools::CallFollowerListener {
   const tools::Execution* execution_ = nullptr;
   tools::ProcedureNumber procedure_ = tools::ProcedureTable::kUnknown;
   bool begins_block_ = true;
-  std::vector<std::int64_t> arguments_;  ///< of the call that was made last
+  Arguments arguments_;  ///< of the call that was made last
   std::vector<MetricRun*> passed_;
 };
 

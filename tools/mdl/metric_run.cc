@@ -20,12 +20,6 @@ std::string short_hexadecimal(std::uint32_t value) {
   return text;
 }
 
-/// Cells have numbers without signs; what is below 0 is a fraction to them.
-tools::Cell number_cell(std::int64_t value) {
-  if (value < 0) return static_cast<double>(value);
-  return static_cast<std::uint64_t>(value);
-}
-
 /// Decided anew at each point.
 bool is_of_point(Root root) {
   return root == Root::code || root == Root::port || root == Root::data;
@@ -196,7 +190,9 @@ void MetricRun::reach(const Attachment& code, Thread& thread, const Point& point
     if (code.constrained && !constraints_hold(mine)) return;
   }
   Access access(*this, thread, mine, point);
-  for (const CodeNode& line : code.code) line.run(access, point.values);
+  for (const CodeNode& line : code.code) {
+    if (!line.run(access, point.values)) ++unknown_;
+  }
 }
 
 void MetricRun::pass(std::uint64_t instructions, Thread& thread, const Point& point) {
@@ -223,18 +219,18 @@ tools::Cell MetricRun::aggregated(const Values& values) const {
       return values.empty() ? 0.0
                             : static_cast<double>(sum) / static_cast<double>(values.size());
     case Aggregate::minimum:
-      return number_cell(least);
+      return tools::signed_cell(least);
     case Aggregate::maximum:
-      return number_cell(most);
+      return tools::signed_cell(most);
     default:
-      return number_cell(sum);
+      return tools::signed_cell(sum);
   }
 }
 
 void MetricRun::report(tools::Table& table) const {
   const auto add = [&](const std::string& focus, const Values& values) {
     table.row({plan_.metric, focus, aggregated(values), plan_.units,
-               std::uint64_t{values.size()}});
+               std::uint64_t{values.size()}, unknown_});
   };
   for (const auto& [focus, values] : values_) add(focus, values);
   // A focus without wildcards has a value even where nothing happened.

@@ -46,7 +46,7 @@ class MetricRun {
   void take_back();
   bool wall_timer_runs() const { return wall_starts_ != 0; }
 
-  /// Rows: metric, focus, value, unit, processes.
+  /// Rows: metric, focus, value, unit, processes, lines of code left out for what was not known.
   void report(tools::Table& table) const;
 
  private:
@@ -67,6 +67,7 @@ class MetricRun {
   std::vector<std::string> contexts_;   ///< of each resource of the focus: what it is now
   std::uint32_t space_ = 0;
   std::uint64_t wall_starts_ = 0;
+  std::uint64_t unknown_ = 0;  ///< lines that came upon an argument no evidence tells
   std::map<std::string, Values> values_;  ///< by focus
   Values* here_ = nullptr;  ///< those of the context, where the point does not matter
   std::int64_t* passed_ = nullptr;
