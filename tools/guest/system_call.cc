@@ -47,6 +47,7 @@ std::string list_text(const Guest& guest, LinearAddr at) {
 bool is_begun_with(char kind) { return kind == 's' || kind == 'v' || kind == 'w'; }
 
 std::string argument_text(const SystemCall& call, unsigned i) {
+  if (i >= call.known_arguments) return "?";
   const std::uint32_t value = call.arguments[i];
   switch (letter(call, i)) {
     case 'd':

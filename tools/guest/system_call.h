@@ -23,6 +23,8 @@ struct SystemCall {
   std::uint64_t ordinal = 0;  ///< calls that began before it
   std::uint32_t number = 0;   ///< which one it is
   std::array<std::uint32_t, kSystemCallArguments> arguments{};
+  /// So many of them; the sixth of SYSENTER lies on a stack that no evidence may tell.
+  unsigned known_arguments = kSystemCallArguments;
   /// Of each argument that is an address of text, the text as it was found, quoted; empty where it
   /// was not in memory, or none.
   std::array<std::string, kSystemCallArguments> texts;

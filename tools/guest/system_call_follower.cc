@@ -67,7 +67,12 @@ void SystemCallFollower::begin(bool fast, Position now) {
   call.begin = now;
   constexpr std::array kOrder{kEbx, kEcx, kEdx, kEsi, kEdi, kEbp};  // syscall(2), i386
   for (unsigned i = 0; i < kSystemCallArguments; ++i) call.arguments[i] = guest_->gpr(kOrder[i]);
-  if (fast) call.arguments[5] = guest_->dword(LinearAddr{pending.place.esp}).value_or(0);
+  if (fast) {
+    constexpr unsigned kOnStack = kSystemCallArguments - 1;
+    const auto last = guest_->dword(LinearAddr{pending.place.esp});
+    call.arguments[kOnStack] = last.value_or(0);
+    if (!last) call.known_arguments = kOnStack;
+  }
   read_texts(call, *guest_, false);
   // Whoever called from here before does not come back.
   for (auto it = pending_.begin(); it != pending_.end();) {
@@ -207,9 +212,9 @@ std::list<SystemCallFollower::Pending>::iterator SystemCallFollower::caller_of(
 /// supplement, "Process Initialization").
 std::optional<std::string> SystemCallFollower::executed_path(std::uint32_t esp) const {
   const auto word = [&](std::uint32_t n) { return guest_->dword(LinearAddr{esp + 4 * n}); };
-  std::uint32_t at = 1 + word(0).value_or(0);
-  if (at > kMostStackWords || word(at) != 0u) return std::nullopt;
-  ++at;
+  const auto count = word(0);
+  if (!count || *count >= kMostStackWords || word(1 + *count) != 0u) return std::nullopt;
+  std::uint32_t at = 2 + *count;
   for (std::optional<std::uint32_t> w; (w = word(at)) != 0u; ++at) {
     if (!w || at > kMostStackWords) return std::nullopt;
   }

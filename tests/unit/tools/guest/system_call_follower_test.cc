@@ -242,21 +242,33 @@ TEST_F(SystemCalls, ACallThatIsMadeAnewSaysSo) {
   EXPECT_EQ(log_, (Log{"read(0, 0x8049000, 1) = ? (restarted)", "read(0, \"x\", 1) = 1"}));
 }
 
-TEST_F(SystemCalls, SysenterGoesBackBySysexitAndHasItsSixthArgumentOnTheStack) {
-  // arch/x86/entry/vdso/vdso32/system_call.S
-  guest_.ip = 0xb7ffe555;
-  guest_.set(kEbp, kStack);
+class FastSystemCalls : public SystemCalls {
+ protected:
+  /// mmap2 as arch/x86/entry/vdso/vdso32/system_call.S makes it.
+  void map_memory() {
+    guest_.ip = 0xb7ffe555;
+    guest_.set(kEbp, kStack);
+    call_with(192, {0, 4096, 3});
+    guest_.set(kEsi, 0x22);
+    guest_.set(kEdi, 0xffffffff);
+    follower_.fast_call(now());
+    guest_.user = false;
+    guest_.set(kEax, 0xb7000000);
+    guest_.set(kEcx, kStack);
+    guest_.set(kEdx, 0xb7ffe559);
+    follower_.fast_returned(now());
+  }
+};
+
+TEST_F(FastSystemCalls, SysenterGoesBackBySysexitAndHasItsSixthArgumentOnTheStack) {
   guest_.put_dword(kStack, 0x55);
-  call_with(192, {0, 4096, 3});
-  guest_.set(kEsi, 0x22);
-  guest_.set(kEdi, 0xffffffff);
-  follower_.fast_call(now());
-  guest_.user = false;
-  guest_.set(kEax, 0xb7000000);
-  guest_.set(kEcx, kStack);
-  guest_.set(kEdx, 0xb7ffe559);
-  follower_.fast_returned(now());
+  map_memory();
   EXPECT_EQ(log_, Log{"mmap2(NULL, 4096, 0x3, 0x22, -1, 85) = 0xb7000000"});
+}
+
+TEST_F(FastSystemCalls, AnArgumentThatNoEvidenceTellsIsAQuestionMark) {
+  map_memory();
+  EXPECT_EQ(log_, Log{"mmap2(NULL, 4096, 0x3, 0x22, -1, ?) = 0xb7000000"});
 }
 
 TEST_F(SystemCalls, ANameGoesWithTheProcessWhenItsPageTablesAreAnothers) {
