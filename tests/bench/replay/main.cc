@@ -1,6 +1,6 @@
 // How fast a replay is: guests and recordings, each as plain replay, to KT in several ways,
-// checked, with checkpoints and from one of them, beside the engine alone and the usual tracer in
-// the same run.
+// checked, with checkpoints and from one of them, and told to every tool and exporter, beside the
+// engine alone and the usual tracer in the same run.
 //
 //   bench_replay [--rounds N] [--json FILE] [--only WHAT] [RECORDING...]
 //
@@ -23,6 +23,7 @@
 
 #include "bench/replay/engine_alone.h"
 #include "bench/replay/guest.h"
+#include "bench/replay/tool_runs.h"
 #include "events/archive/recording_file.h"
 #include "formats/kt/kt.h"
 #include "replay/session/checkpoints.h"
@@ -69,6 +70,7 @@ class Bench {
     const std::string name = path.substr(path.find_last_of('/') + 1);
     replays(name, file.recording(), &file);
     if (all()) checkpoints(name, path);
+    told(name, file);
   }
 
   /// Memory and time of a long run, by windows.
@@ -92,6 +94,15 @@ class Bench {
     }
   }
 
+  /// Tools and exporters: what they cost beside plain replay and KT of the same recording.
+  void print_told() const {
+    std::cout
+        << "\n| workload | what | M instr/s | of plain replay | of KT |\n|---|---|---|---|---|\n";
+    for (const Row& r : told_) {
+      std::cout << fmt::format("| {} | {} | {:.1f} | {} | {} |\n", r.workload, r.what, r.millions(),
+                               ratio(r, kPlain), ratio(r, kKt));
+    }
+  }
   /// Recordings have no engine alone and no usual tracer: their ratios are to those of the first
   /// guest.
   void print() const {
@@ -115,12 +126,23 @@ class Bench {
                      {"of_engine_alone", ratio(r, kEngine)},
                      {"of_usual_tracer", ratio(r, kTracer)}});
     }
+    for (const Row& r : told_) {
+      all.push_back({{"workload", r.workload},
+                     {"what", r.what},
+                     {"instructions", r.instructions},
+                     {"seconds", r.seconds},
+                     {"mips", r.millions()},
+                     {"of_plain_replay", ratio(r, kPlain)},
+                     {"of_kt", ratio(r, kKt)}});
+    }
     std::ofstream(path) << all.dump(1) << '\n';
   }
 
  private:
   static constexpr const char* kEngine = "engine alone";
   static constexpr const char* kTracer = "usual tracer";
+  static constexpr const char* kPlain = "plain replay";
+  static constexpr const char* kKt = "KT";
 
   /// Speed of `r`, as a multiple of what `other` did with the same workload, or else the first that
   /// did `other`.
@@ -137,11 +159,11 @@ class Bench {
   void replays(const std::string& name, const Recording& recording, const RecordingFile* file) {
     ReplayOptions options;
     if (file != nullptr) options.evidence = [file] { return file->evidence(); };
-    run(name, "plain replay", recording, nullptr, options);
+    run(name, kPlain, recording, nullptr, options);
     NullSink nowhere;
     KtWriter writer(nowhere);
     KtSink kt(writer, {});
-    run(name, "KT", recording, &kt, options);
+    run(name, kKt, recording, &kt, options);
     const auto plain_file = open_trace_sink("bench.kt");
     KtWriter file_writer(*plain_file);
     KtSink file_kt(file_writer, {});
@@ -171,6 +193,17 @@ class Bench {
     if (trace != nullptr) both.add(*trace);
     Replayer replayer(file.recording(), both, options);
     time(name, what, replayer);
+  }
+  void told(const std::string& name, const RecordingFile& file) {
+    const ToolRun run(file);
+    std::vector<std::string> tools = all_tools(), exporters = all_exporters();
+    tools.insert(tools.end(), exporters.begin(), exporters.end());
+    for (const std::string& tool : tools) {
+      if (!only_.empty() && tool != only_) continue;
+      std::uint64_t instructions = 0;
+      const double seconds = cpu_seconds([&] { instructions = run.run(tool); });
+      add(told_, {name, tool, instructions, seconds});
+    }
   }
   /// Takes a checkpoint every 2^20 instructions into a copy of the archive, and from there goes to
   /// ten instructions in the middle of the run.
@@ -217,19 +250,20 @@ class Bench {
     add({name, what, report.instructions, seconds});
   }
   /// What was done in another round, too, is one row: the quicker.
-  void add(Row row) {
-    const auto same = std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) {
+  void add(Row row) { add(rows_, std::move(row)); }
+  static void add(std::vector<Row>& rows, Row row) {
+    const auto same = std::find_if(rows.begin(), rows.end(), [&](const Row& r) {
       return r.workload == row.workload && r.what == row.what;
     });
-    if (same == rows_.end()) {
-      rows_.push_back(std::move(row));
+    if (same == rows.end()) {
+      rows.push_back(std::move(row));
     } else {
       same->seconds = std::min(same->seconds, row.seconds);
     }
   }
 
   std::string only_;
-  std::vector<Row> rows_;
+  std::vector<Row> rows_, told_;
 };
 
 }  // namespace
@@ -254,6 +288,7 @@ int main(int argc, char** argv) {
     for (const std::string& path : recordings) bench.recording(path);
   }
   bench.print();
+  bench.print_told();
   if (bench.all()) bench.flatness("compute");
   if (!json.empty()) bench.write_json(json);
 }
