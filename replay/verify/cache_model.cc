@@ -135,9 +135,13 @@ void CacheModel::clear() {
   }
 }
 
-bool CacheModel::cacheable(PhysAddr a) const {
+bool CacheModel::may_be_cached(PhysAddr a, std::uint32_t ram_bytes) {
   if (a.value >= kHoleBegin && a.value < kHoleEnd) return false;
-  if (ram_bytes_ != 0 && a.value >= ram_bytes_) return false;
+  return ram_bytes == 0 || a.value < ram_bytes;
+}
+
+bool CacheModel::cacheable(PhysAddr a) const {
+  if (!may_be_cached(a, ram_bytes_)) return false;
   return uncacheable_.empty() ||
          !std::binary_search(uncacheable_.begin(), uncacheable_.end(), a.page());
 }

@@ -100,6 +100,9 @@ class CacheModel {
   /// The bus shows that this page is not cached.
   void learn_uncacheable(std::uint32_t page);
 
+  /// It lies in memory, and not in the hole below 1 MiB: of video memory and ROM a PC caches nothing.
+  /// `ram_bytes` as above.
+  static bool may_be_cached(PhysAddr a, std::uint32_t ram_bytes);
   bool is_cached(PhysAddr a, bool code) const;
   /// A number that the addresses of one line have in common.
   std::uint32_t line_of(PhysAddr a) const { return a.low32() >> line_shift_; }

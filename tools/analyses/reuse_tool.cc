@@ -4,84 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <unordered_map>
 #include <vector>
 
+#include "tools/analyses/line_stack.h"
 #include "tools/host/tool.h"
 
 namespace citcat::tools {
 namespace {
-
-/// Lines in the order of their last touches; how many were touched behind one is a sum of a Fenwick
-/// tree over times (Bennett and Kruskal, LRU Stack Processing, IBM J. Res. Dev. 19(4), 1975).
-class LineStack {
- public:
-  /// How many different lines were touched since `line` was; ~0 where it is touched first.
-  std::uint64_t touch(std::uint32_t line) {
-    if (line == last_line_ && !time_of_.empty()) return 0;
-    if (next_ == capacity_) compact();
-    last_line_ = line;
-    const auto [at, first] = time_of_.try_emplace(line, next_);
-    std::uint64_t distance = ~std::uint64_t{0};
-    if (!first) {
-      distance = live_ - sum(at->second);
-      add(at->second, -1);
-      line_at_[at->second] = kNoLine;
-      at->second = next_;
-      --live_;
-    }
-    add(next_, 1);
-    line_at_[next_] = line;
-    ++next_;
-    ++live_;
-    return distance;
-  }
-  /// All lines, that touched last at the end.
-  std::vector<std::uint32_t> lines() const {
-    std::vector<std::uint32_t> all;
-    for (std::size_t t = 0; t < next_; ++t) {
-      if (line_at_[t] != kNoLine) all.push_back(static_cast<std::uint32_t>(line_at_[t]));
-    }
-    return all;
-  }
-  std::uint64_t size() const { return live_; }
-
- private:
-  static constexpr std::uint64_t kNoLine = ~std::uint64_t{0};
-
-  void add(std::size_t time, std::int32_t n) {
-    for (std::size_t i = time + 1; i <= capacity_; i += i & (~i + 1)) {
-      tree_[i] = static_cast<std::uint32_t>(static_cast<std::int32_t>(tree_[i]) + n);
-    }
-  }
-  /// Lines whose last touch was at `time` or before.
-  std::uint64_t sum(std::size_t time) const {
-    std::uint64_t n = 0;
-    for (std::size_t i = time + 1; i != 0; i -= i & (~i + 1)) n += tree_[i];
-    return n;
-  }
-  /// Gives the lines new times, one behind the other.
-  void compact() {
-    const std::vector<std::uint32_t> all = lines();
-    capacity_ = std::max<std::size_t>(std::size_t{1} << 16, std::bit_ceil(4 * all.size()));
-    tree_.assign(capacity_ + 1, 0);
-    line_at_.assign(capacity_, kNoLine);
-    next_ = 0;
-    for (const std::uint32_t line : all) {
-      time_of_[line] = next_;
-      line_at_[next_] = line;
-      add(next_, 1);
-      ++next_;
-    }
-  }
-
-  std::unordered_map<std::uint32_t, std::size_t> time_of_;
-  std::size_t capacity_ = 0, next_ = 0;
-  std::vector<std::uint32_t> tree_;
-  std::vector<std::uint64_t> line_at_;
-  std::uint64_t live_ = 0;
-  std::uint32_t last_line_ = 0;
-};
 
 class ReuseTool final : public Tool {
  public:
@@ -104,7 +33,8 @@ class ReuseTool final : public Tool {
   }
   void follow(Tool&& tool) override {
     auto& later = static_cast<ReuseTool&>(tool);
-    // What a part touched first has its distance in what came before (PARDA; Niu et al., IPDPS 2012).
+    // What a part touched first has its distance in what came before (PARDA; Niu et al., IPDPS
+    // 2012).
     for (const std::uint32_t line : later.first_) touch(line);
     for (const std::uint32_t line : later.stack_.lines()) stack_.touch(line);
     for (std::size_t i = 0; i < distances_.size(); ++i) distances_[i] += later.distances_[i];
@@ -162,7 +92,7 @@ class ReuseTool final : public Tool {
   void touch(std::uint32_t line) {
     ++touches_;
     const std::uint64_t distance = stack_.touch(line);
-    if (distance == ~std::uint64_t{0}) {
+    if (distance == LineStack::kNever) {
       first_.push_back(line);
     } else {
       ++distances_[static_cast<std::size_t>(std::bit_width(distance))];

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -52,6 +53,52 @@ TEST_F(LinuxSample, CacheThatIsEmptiedEveryNInstructionsIsANewOneForEachN) {
   }
   EXPECT_EQ(fills({"flush=50000"}), each);
   EXPECT_LT(fills({}), each);
+}
+
+/// The fills of each shape of a sweep beside those of a cache of that shape alone, in one run.
+TEST_F(LinuxSample, CachesOfManyShapesFillWhatEachFillsAlone) {
+  import_it();
+  for (const std::string kind :
+       {"allocate", "allocate,split", "allocate,writes=back", "writes=through"}) {
+    struct Shape {
+      int line, bytes, ways;
+    };
+    std::vector<std::string> ask = {"analyze", "linux.citcat",
+                                    "--json",  "-q",
+                                    "--tool",  "cache:" + kind + ",sweep=bytes+ways+line,most=32k"};
+    std::vector<std::pair<Shape, std::string>> alone;
+    for (const Shape shape : {Shape{16, 1024, 1}, Shape{16, 32768, 8}, Shape{32, 8192, 4},
+                              Shape{64, 2048, 2}, Shape{128, 1024, 8}, Shape{128, 16384, 1}}) {
+      const std::string tool = "cache:" + kind + ",line=" + std::to_string(shape.line) +
+                               ",bytes=" + std::to_string(shape.bytes) +
+                               ",ways=" + std::to_string(shape.ways);
+      alone.emplace_back(shape, tool);
+      ask.insert(ask.end(), {"--tool", tool});
+    }
+    const auto tools = run_json(ask).at("tools");
+    const auto& rows = tools.at(ask[5]).at("shapes");
+    EXPECT_EQ(rows.size(), 4U * 6 * 4);
+    for (const auto& [shape, tool] : alone) {
+      const auto row = std::find_if(rows.begin(), rows.end(), [&](const nlohmann::json& r) {
+        return r.at("line") == shape.line && r.at("bytes") == shape.bytes &&
+               r.at("ways") == shape.ways;
+      });
+      ASSERT_NE(row, rows.end()) << tool;
+      const auto& one = tools.at(tool);
+      EXPECT_EQ(row->at("code_fills"), one.at("code").at("fills")) << tool;
+      EXPECT_EQ(row->at("data_fills"), one.at("data").at("fills")) << tool;
+      EXPECT_EQ(row->at("user_code_fills"), one.at("user").at("code").at("fills")) << tool;
+      EXPECT_EQ(row->at("user_data_fills"), one.at("user").at("data").at("fills")) << tool;
+    }
+    if (!rows[0].contains("first")) continue;
+    for (const auto& row : rows) {
+      double causes = 0;
+      for (const char* const cause : {"first", "taken_away", "capacity", "conflict"}) {
+        causes += row.at(cause).get<double>();
+      }
+      EXPECT_EQ(causes, row.at("code_fills").get<double>() + row.at("data_fills").get<double>());
+    }
+  }
 }
 
 TEST_F(LinuxSample, ReplaysToTheSameWriteBacksAndPortAccesses) {

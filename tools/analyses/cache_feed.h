@@ -1,0 +1,265 @@
+#pragma once
+// What caches hear of a run, in the order in which a processor makes its accesses.
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "formats/io/error.h"
+#include "replay/machine/machine.h"
+#include "replay/verify/cache_model.h"
+#include "tools/host/tool.h"
+
+namespace citcat::tools {
+
+/// Accesses of one kind.
+struct CacheSide {
+  std::uint64_t references = 0, reads = 0, writes = 0;
+  CacheSide operator+(const CacheSide& o) const {
+    return {references + o.references, reads + o.reads, writes + o.writes};
+  }
+};
+
+/// What programs (level 3) or all else did, with one cache between them.
+struct CachePart {
+  std::uint64_t instructions = 0;
+  CacheSide code, data;
+  CachePart operator+(const CachePart& o) const {
+    return {instructions + o.instructions, code + o.code, data + o.data};
+  }
+};
+/// Numbers of parts.
+inline constexpr unsigned kRest = 0, kPrograms = 1;
+using CacheParts = std::array<CachePart, 2>;
+
+/// Lines filled.
+struct CacheFills {
+  std::uint64_t code = 0, data = 0;
+  CacheFills operator+(const CacheFills& o) const { return {code + o.code, data + o.data}; }
+};
+
+/// `Cache` is one cache or many that hear the same: fetch_line(), fetch(), read(), write(),
+/// flush(), snoop_write() and set_disabled() are those of CacheModel; line_of() tells the lines
+/// that are fetched as one; enter(part) is called before accesses of that part, and settle(part)
+/// behind them; report(out, parts, flush_every) is the tool's.
+template <class Cache>
+class CacheFeed final : public Tool {
+ public:
+  struct Plan {
+    std::function<Cache()> make;
+    WalkPolicy walks = WalkPolicy::all_rights;
+    bool ins_reads_destination = false;  ///< as in CacheDescriptor
+    std::uint64_t flush_every = 0;       ///< instructions; 0: never
+    MachineFacts machine;
+  };
+  explicit CacheFeed(Plan plan) : plan_(std::move(plan)), cache_(plan_.make()) {}
+
+  Wants wants() const override { return {.references = true, .walks = true, .events = true}; }
+  std::optional<WalkPolicy> walks() const override { return plan_.walks; }
+  std::unique_ptr<Tool> part() const override { return std::make_unique<CacheFeed>(plan_); }
+  void follow(Tool&&) override { throw InternalError("cache: a part cannot follow another"); }
+  void save(ByteWriter&) const override { throw InternalError("cache: has no parts"); }
+  void load(ByteReader&) override { throw InternalError("cache: has no parts"); }
+  void report(Report& out) const override { cache_.report(out, parts_, plan_.flush_every); }
+
+  void* code(const StaticBlock& block) override {
+    return &code_lines_.emplace_back(lines_of(block));
+  }
+  void run(void* mine, const Execution& execution, const Context& context) override {
+    enter(context);
+    const std::span<const Reference> references = execution.references();
+    if (execution.first().iteration == 0) {
+      const CodeLines& code = *static_cast<const CodeLines*>(mine);
+      const std::uint32_t count = execution.block().count();
+      here_->instructions += count;
+      if (plan_.flush_every == 0 || told_ % plan_.flush_every + count <= plan_.flush_every)
+          [[likely]] {
+        if (plan_.flush_every != 0 && told_ != 0 && told_ % plan_.flush_every == 0) cache_.flush();
+        run_code(code, execution.block(), references);
+      } else {
+        run_code_flushing(code, execution.block(), references);
+      }
+      told_ += count;
+    } else {
+      for (const Reference& r : references) access(r, execution.block().front().info.kind);
+    }
+    for (std::uint32_t n = 1; n < execution.iterations(); ++n) {
+      for (Reference again : references) {
+        again.physical = moved(again.physical, n * execution.step());
+        access(again, execution.block().front().info.kind);
+      }
+    }
+    settle();
+  }
+
+  void accesses(std::span<const OtherAccess> accesses, const Context& context) override {
+    enter(context);
+    for (const OtherAccess& a : accesses) {
+      if (a.code) {
+        ++here_->code.references;
+        cache_.fetch(captured(a.physical), a.size);
+      } else {
+        access(a, InstructionClass::plain);
+      }
+    }
+    settle();
+  }
+
+  void event(const MachineEvent& event, const Context& context) override {
+    switch (event.kind) {
+      case MachineEvent::Kind::external_write:
+        cache_.snoop_write(event.physical, event.size);
+        break;
+      case MachineEvent::Kind::cache_flushed:
+        cache_.flush();
+        break;
+      case MachineEvent::Kind::address_space:
+        begin(context);
+        break;
+      default:
+        return;
+    }
+    settle();
+  }
+
+ private:
+  void enter(const Context& context) {
+    if (!begun_) begin(context);
+    enter(context.level() == 3 ? kPrograms : kRest);
+  }
+  void enter(unsigned part) {
+    part_ = part;
+    here_ = &parts_[part];
+    cache_.enter(part);
+  }
+  void settle() { cache_.settle(part_); }
+  static PhysAddr moved(PhysAddr a, std::uint32_t by) {
+    return PhysAddr{static_cast<std::uint32_t>(a.value) + by};
+  }
+  PhysAddr captured(PhysAddr a) const {
+    return PhysAddr{static_cast<std::uint32_t>(a.value) & plan_.machine.address_mask};
+  }
+  /// CR0.CD may have changed.
+  void begin(const Context& context) {
+    constexpr std::uint32_t kCr0Cd = 1u << 30;
+    begun_ = true;
+    cache_.set_disabled(!plan_.machine.ignores_cd &&
+                        (context.machine().engine().cr(0) & kCr0Cd) != 0);
+  }
+  /// Where a block's code lies, line by line: instructions that follow each other in a line fetch
+  /// it once, unless they refer to memory in between.
+  struct CodeLines {
+    std::vector<PhysAddr> lines;  ///< in the order of fetching; a byte of each
+    /// By instruction: its first line and the one behind its last, numbers in `lines`.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> of;
+    std::uint32_t references = 0;
+  };
+  CodeLines lines_of(const StaticBlock& block) const {
+    CodeLines code;
+    for (const StaticInstruction& i : block.instructions()) {
+      const std::uint32_t here = i.bytes_in_first_page();
+      const auto before = static_cast<std::uint32_t>(code.lines.size());
+      add_lines(captured(i.physical), here, code.lines);
+      // Its first line may be the last one of the instruction before.
+      const bool same =
+          before != 0 && (before == code.lines.size() || cache_.line_of(code.lines[before - 1]) ==
+                                                             cache_.line_of(captured(i.physical)));
+      ++code.references;
+      if (here != i.info.length) {
+        ++code.references;
+        add_lines(captured(i.physical_rest), i.info.length - here, code.lines);
+      }
+      code.of.emplace_back(same ? before - 1 : before,
+                           static_cast<std::uint32_t>(code.lines.size()));
+    }
+    return code;
+  }
+  void add_lines(PhysAddr first, std::uint32_t bytes, std::vector<PhysAddr>& lines) const {
+    for (std::uint32_t i = 0; i < bytes; ++i) {
+      const PhysAddr at = first.plus32(i);
+      if (lines.empty() || cache_.line_of(lines.back()) != cache_.line_of(at)) lines.push_back(at);
+    }
+  }
+  void run_code(const CodeLines& code, const StaticBlock& block,
+                std::span<const Reference> references) {
+    here_->code.references += code.references;
+    std::uint32_t fetched = 0;  ///< lines, the last of which was used last
+    for (std::size_t r = 0; r < references.size();) {
+      const std::uint16_t number = references[r].instruction;
+      fetch_lines(code, fetched, code.of[number].second);
+      const InstructionClass kind = block[number].info.kind;
+      for (; r < references.size() && references[r].instruction == number; ++r) {
+        access(references[r], kind);
+      }
+      // What follows uses its line again, though it may be the same.
+      fetched = number + 1u < code.of.size() ? code.of[number + 1u].first
+                                             : static_cast<std::uint32_t>(code.lines.size());
+    }
+    fetch_lines(code, fetched, static_cast<std::uint32_t>(code.lines.size()));
+  }
+  /// The same of a block in which the cache is emptied: instruction by instruction.
+  void run_code_flushing(const CodeLines& code, const StaticBlock& block,
+                         std::span<const Reference> references) {
+    here_->code.references += code.references;
+    std::size_t r = 0;
+    for (std::uint32_t i = 0; i < block.count(); ++i) {
+      if (told_ + i != 0 && (told_ + i) % plan_.flush_every == 0) cache_.flush();
+      fetch_lines(code, code.of[i].first, code.of[i].second);
+      for (; r < references.size() && references[r].instruction == i; ++r) {
+        access(references[r], block[i].info.kind);
+      }
+    }
+  }
+  void fetch_lines(const CodeLines& code, std::uint32_t from, std::uint32_t to) {
+    for (; from < to; ++from) cache_.fetch_line(code.lines[from]);
+  }
+  void access(const Reference& r, InstructionClass kind) {
+    const PhysAddr at = captured(r.physical);
+    if (r.kind == AccessKind::walk) return walk(at, r.size, r.write);
+    CacheSide& data = here_->data;
+    ++data.references;
+    if (!r.write) {
+      ++data.reads;
+      return cache_.read(at, r.size);
+    }
+    ++data.writes;
+    const bool input = kind == InstructionClass::ins && r.kind == AccessKind::data;
+    if (input && plan_.ins_reads_destination) cache_.read(at, r.size);
+    cache_.write(at, r.size);
+  }
+  /// What the processor itself does for a program is not the program's: when it walks is not told
+  /// to the instruction.
+  void walk(PhysAddr at, std::uint32_t size, bool write) {
+    settle();
+    const unsigned program = part_;
+    enter(kRest);
+    CacheSide& data = here_->data;
+    ++data.references;
+    if (write) {
+      ++data.writes;
+      cache_.write(at, size);
+    } else {
+      ++data.reads;
+      cache_.read(at, size);
+    }
+    settle();
+    enter(program);
+  }
+
+  const Plan plan_;
+  Cache cache_;
+  std::deque<CodeLines> code_lines_;
+  bool begun_ = false;
+  std::uint64_t told_ = 0;  ///< instructions
+  CacheParts parts_;
+  unsigned part_ = kRest;
+  CachePart* here_ = &parts_[kRest];  ///< the same
+};
+
+}  // namespace citcat::tools

@@ -1,0 +1,64 @@
+#pragma once
+// A cache of which the lines are counted that it moves.
+
+#include <array>
+#include <cstdint>
+
+#include "replay/verify/cache_model.h"
+#include "tools/analyses/cache_feed.h"
+
+namespace citcat::tools {
+
+/// In percent; 0 of nothing.
+double percent(std::uint64_t part, std::uint64_t whole);
+
+/// What it fills and writes back of a run that it hears (CacheFeed).
+class CountedCache {
+ public:
+  /// The descriptor must outlive it.
+  CountedCache(const CacheDescriptor& descriptor, std::uint32_t ram_bytes)
+      : model_(descriptor, ram_bytes) {}
+
+  void fetch_line(PhysAddr a) { model_.fetch_line(a); }
+  void fetch(PhysAddr a, std::uint32_t size) { model_.fetch(a, size); }
+  void read(PhysAddr a, std::uint32_t size) { model_.read(a, size); }
+  void write(PhysAddr a, std::uint32_t size) { model_.write(a, size); }
+  void flush() { model_.flush(); }
+  void snoop_write(PhysAddr a, std::uint32_t size) { model_.snoop_write(a, size); }
+  void set_disabled(bool disabled) { model_.set_disabled(disabled); }
+  std::uint32_t line_of(PhysAddr a) const { return model_.line_of(a); }
+  void enter(unsigned) {}
+  void settle(unsigned part) {
+    if (model_.traffic().empty()) [[likely]]
+      return;
+    for (const CacheTraffic& t : model_.traffic()) {
+      switch (t.kind) {
+        case CacheTraffic::Kind::code_fill:
+          ++fills_[part].code;
+          break;
+        case CacheTraffic::Kind::data_fill:
+          ++fills_[part].data;
+          break;
+        case CacheTraffic::Kind::write_back:
+          ++write_backs_;
+          break;
+        case CacheTraffic::Kind::snoop_write_back:
+          ++snoop_write_backs_;
+          break;
+      }
+    }
+    model_.traffic().clear();
+  }
+
+  const CacheDescriptor& descriptor() const { return model_.descriptor(); }
+  /// By part.
+  const std::array<CacheFills, 2>& fills() const { return fills_; }
+  void report(Report& out, const CacheParts& parts, std::uint64_t flush_every) const;
+
+ private:
+  CacheModel model_;
+  std::array<CacheFills, 2> fills_;
+  std::uint64_t write_backs_ = 0, snoop_write_backs_ = 0;
+};
+
+}  // namespace citcat::tools
