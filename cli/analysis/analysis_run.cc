@@ -81,8 +81,11 @@ std::string why_serial(const AnalysisPlan& plan, const Setup& setup) {
     return "interrupts and system calls that are open are followed from the beginning on";
   }
   std::optional<tools::WindowPlan> windows;
-  if (!plan.window.empty()) windows = tools::WindowPlan::parse(plan.window, ~std::uint64_t{0});
-  if (windows && windows->is_controlled()) return "another process opens and closes windows as the run goes on";
+  if (!plan.window.empty()) {
+    windows = tools::WindowPlan::parse(plan.window, ~std::uint64_t{0}, *setup.names);
+  }
+  if (windows && windows->is_controlled())
+    return "another process opens and closes windows as the run goes on";
   if (windows && !windows->by_position()) {
     return "the events that open and close windows are counted from the beginning on";
   }
@@ -107,7 +110,8 @@ AnalysisResult run_analysis(const RecordingFile& file, const AnalysisPlan& plan,
   host_options.names = &names;
   std::optional<tools::WindowPlan> windows;
   if (!plan.window.empty()) {
-    windows = tools::WindowPlan::parse(plan.window, file.recording().instructions.value_or(0));
+    windows =
+        tools::WindowPlan::parse(plan.window, file.recording().instructions.value_or(0), names);
     host_options.windows = &*windows;
   }
 

@@ -14,8 +14,8 @@
 namespace citcat::tools {
 namespace {
 
-/// A counter of a table: where it goes from each of four states when a branch is not taken, and when
-/// it is. States 2 and 3 predict taken.
+/// A counter of a table: where it goes from each of four states when a branch is not taken, and
+/// when it is. States 2 and 3 predict taken.
 struct Machine {
   const char* key;
   const char* title;
@@ -24,15 +24,16 @@ struct Machine {
 
 constexpr std::uint8_t kStates = 4, kStart = 2, kTaken = 2;
 
-/// Smith's saturating counter of two bits (ISCA 1981), and that of IDtrace's simulator, which goes from
-/// "not taken" back to "weakly taken" at once: worked out from known results, not read in the report
-/// (docs/tools/bpred.md).
+/// Smith's saturating counter of two bits (ISCA 1981), and that of IDtrace's simulator, which goes
+/// from "not taken" back to "weakly taken" at once: worked out from known results, not read in the
+/// report (docs/tools/bpred.md).
 constexpr std::array<Machine, 2> kMachines = {{
     {"idtrace", "IDtrace's counter", {{0, 2}, {0, 2}, {0, 3}, {2, 3}}},
     {"two_bit", "saturating counter of two bits", {{0, 1}, {0, 2}, {1, 3}, {2, 3}}},
 }};
 
-/// A table entry of a part of a run that does not know in which state it was found: what comes of each.
+/// A table entry of a part of a run that does not know in which state it was found: what comes of
+/// each.
 struct Entry {
   std::array<std::uint8_t, kStates> state = {0, 1, 2, 3};
   std::array<std::uint64_t, kStates> correct{};
@@ -40,12 +41,13 @@ struct Entry {
 
 class BpredTool final : public Tool {
  public:
-  BpredTool(std::uint64_t entries, bool begins)
-      : begins_(begins), mask_(entries - 1) {
+  BpredTool(std::uint64_t entries, bool begins) : begins_(begins), mask_(entries - 1) {
     for (auto& table : tables_) table.resize(entries);
   }
 
   Wants wants() const override { return {.executions = true}; }
+  bool warms() const override { return true; }
+  void set_warming(bool warming) override { warming_ = warming; }
 
   void* code(const StaticBlock& block) override {
     return &ends_.emplace_back(BranchFollower::end_of(block));
@@ -67,16 +69,8 @@ class BpredTool final : public Tool {
   void settle(const FollowedBranch& branch, LinearAddr to) {
     if (!branch.is_conditional()) return;
     const std::optional<bool> taken = outcome(branch, to);
-    if (!taken) {
-      ++unseen_;
-      return;
-    }
-    ++branches_;
-    if (*taken) ++taken_;
-    if (distinct_last_ != branch.address) {
-      distinct_.insert(branch.address);
-      distinct_last_ = branch.address;
-    }
+    if (!warming_) count(branch, taken);
+    if (!taken) return;
     // By the address of its last byte, as in IDtrace's branch traces.
     const std::size_t index = (static_cast<std::uint32_t>(branch.next.value) - 1) & mask_;
     for (std::size_t m = 0; m < kMachines.size(); ++m) {
@@ -88,9 +82,20 @@ class BpredTool final : public Tool {
       }
     }
   }
-  static void step(Entry& entry, std::uint8_t start, const Machine& machine, bool taken) {
+  void count(const FollowedBranch& branch, std::optional<bool> taken) {
+    if (!taken) {
+      ++unseen_;
+      return;
+    }
+    ++branches_;
+    if (*taken) ++taken_;
+    if (distinct_last_ == branch.address) return;
+    distinct_.insert(branch.address);
+    distinct_last_ = branch.address;
+  }
+  void step(Entry& entry, std::uint8_t start, const Machine& machine, bool taken) const {
     std::uint8_t& state = entry.state[start];
-    if ((state >= kTaken) == taken) ++entry.correct[start];
+    if (!warming_ && (state >= kTaken) == taken) ++entry.correct[start];
     state = machine.next[state][taken ? 1 : 0];
   }
   std::uint64_t correct(std::size_t machine) const {
@@ -107,6 +112,7 @@ class BpredTool final : public Tool {
   std::uint64_t branches_ = 0, taken_ = 0, unseen_ = 0;
   std::set<LinearAddr> distinct_;
   std::optional<LinearAddr> distinct_last_;  ///< added last
+  bool warming_ = false;
 };
 
 void BpredTool::follow(Tool&& tool) {
@@ -167,9 +173,7 @@ void BpredTool::load(ByteReader& in) {
 
 void BpredTool::report(Report& out) const {
   const auto share = [&](std::uint64_t n) {
-    return branches_ != 0
-               ? 100.0 * static_cast<double>(n) / static_cast<double>(branches_)
-               : 0.0;
+    return branches_ != 0 ? 100.0 * static_cast<double>(n) / static_cast<double>(branches_) : 0.0;
   };
   out.value("entries", "entries", std::uint64_t{tables_[0].size()});
   out.value("branches", "conditional branches", branches_);

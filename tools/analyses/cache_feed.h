@@ -34,9 +34,9 @@ struct CachePart {
     return {instructions + o.instructions, code + o.code, data + o.data};
   }
 };
-/// Numbers of parts.
-inline constexpr unsigned kRest = 0, kPrograms = 1;
-using CacheParts = std::array<CachePart, 2>;
+/// Numbers of parts; the last one is of what only warms up a cache.
+inline constexpr unsigned kRest = 0, kPrograms = 1, kUncounted = 2;
+using CacheParts = std::array<CachePart, 3>;
 
 /// Lines filled.
 struct CacheFills {
@@ -68,6 +68,8 @@ class CacheFeed final : public Tool {
   void load(ByteReader&) override { throw InternalError("cache: has no parts"); }
   void report(Report& out) const override { cache_.report(out, parts_, plan_.flush_every); }
 
+  bool warms() const override { return true; }
+  void set_warming(bool warming) override { warming_ = warming; }
   void* code(const StaticBlock& block) override {
     return &code_lines_.emplace_back(lines_of(block));
   }
@@ -134,6 +136,7 @@ class CacheFeed final : public Tool {
     enter(context.level() == 3 ? kPrograms : kRest);
   }
   void enter(unsigned part) {
+    if (warming_) part = kUncounted;
     part_ = part;
     here_ = &parts_[part];
     cache_.enter(part);
@@ -256,6 +259,7 @@ class CacheFeed final : public Tool {
   Cache cache_;
   std::deque<CodeLines> code_lines_;
   bool begun_ = false;
+  bool warming_ = false;
   std::uint64_t told_ = 0;  ///< instructions
   CacheParts parts_;
   unsigned part_ = kRest;

@@ -40,15 +40,17 @@ void CacheStacks::access(std::uint32_t line, bool code, unsigned part) {
     Set& set = level.sets[line & level.mask];
     // Latest of few sets is latest of more.
     if (set[0] == line) return;
-    if (!std::exchange(told, true)) touch_any_place(line);
+    if (!std::exchange(told, true)) touch_any_place(line, part != kUncounted);
     CacheFills& count = level.at_depth[touch(set, line)][part];
     ++(code ? count.code : count.data);
   }
 }
 
-void CacheStacks::touch_any_place(std::uint32_t line) {
+void CacheStacks::touch_any_place(std::uint32_t line, bool counts) {
   const std::uint64_t distance = stack_.touch(line);
-  if (distance != LineStack::kNever) {
+  if (!counts) {
+    if (distance == LineStack::kNever) seen_.insert(line);
+  } else if (distance != LineStack::kNever) {
     ++distances_[static_cast<std::size_t>(std::bit_width(distance))];
   } else {
     ++(seen_.insert(line).second ? first_ : taken_away_);

@@ -52,7 +52,7 @@ class CacheStacks {
  private:
   static constexpr std::uint32_t kHole = ~0u;  ///< no line: addresses are shorter
   using Set = std::array<std::uint32_t, kMaxWays>;
-  using Sides = std::array<CacheFills, 2>;  ///< by part
+  using Sides = std::array<CacheFills, 3>;  ///< by part
   /// All caches with one number of sets.
   struct Level {
     std::uint32_t mask = 0;
@@ -62,7 +62,7 @@ class CacheStacks {
   };
 
   static unsigned touch(Set& set, std::uint32_t line);
-  void touch_any_place(std::uint32_t line);
+  void touch_any_place(std::uint32_t line, bool counts);
 
   unsigned line_shift_;
   std::vector<Level> levels_;  ///< by the logarithm of the number of sets

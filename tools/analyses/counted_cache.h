@@ -31,6 +31,7 @@ class CountedCache {
   void settle(unsigned part) {
     if (model_.traffic().empty()) [[likely]]
       return;
+    const unsigned counts = part == kUncounted ? 0 : 1;
     for (const CacheTraffic& t : model_.traffic()) {
       switch (t.kind) {
         case CacheTraffic::Kind::code_fill:
@@ -40,10 +41,10 @@ class CountedCache {
           ++fills_[part].data;
           break;
         case CacheTraffic::Kind::write_back:
-          ++write_backs_;
+          write_backs_ += counts;
           break;
         case CacheTraffic::Kind::snoop_write_back:
-          ++snoop_write_backs_;
+          snoop_write_backs_ += counts;
           break;
       }
     }
@@ -52,12 +53,12 @@ class CountedCache {
 
   const CacheDescriptor& descriptor() const { return model_.descriptor(); }
   /// By part.
-  const std::array<CacheFills, 2>& fills() const { return fills_; }
+  const std::array<CacheFills, 3>& fills() const { return fills_; }
   void report(Report& out, const CacheParts& parts, std::uint64_t flush_every) const;
 
  private:
   CacheModel model_;
-  std::array<CacheFills, 2> fills_;
+  std::array<CacheFills, 3> fills_;
   std::uint64_t write_backs_ = 0, snoop_write_backs_ = 0;
 };
 

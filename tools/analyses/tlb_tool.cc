@@ -11,7 +11,7 @@
 namespace citcat::tools {
 namespace {
 
-enum : std::uint8_t { kCode, kRead, kWrite, kKinds };
+enum : std::uint8_t { kCode, kRead, kWrite, kKinds, kUncounted = kKinds };
 constexpr const char* kNames[] = {"code", "read", "write"};
 
 struct Shape {
@@ -29,6 +29,8 @@ class TlbTool final : public Tool {
                 LruTable(shape.sets(), shape.ways, begins)} {}
 
   Wants wants() const override { return {.references = true, .events = true}; }
+  bool warms() const override { return true; }
+  void set_warming(bool warming) override { warming_ = warming; }
   void run(void*, const Execution& execution, const Context&) override {
     std::size_t r = 0;
     const std::span<const Reference> references = execution.references();
@@ -46,7 +48,7 @@ class TlbTool final : public Tool {
   }
   void event(const MachineEvent& event, const Context&) override {
     if (event.kind != MachineEvent::Kind::address_space) return;
-    ++flushes_;
+    if (!warming_) ++flushes_;
     for (LruTable& t : tables_) t.flush();
   }
   std::unique_ptr<Tool> part() const override { return std::make_unique<TlbTool>(shape_, begins_); }
@@ -107,9 +109,10 @@ class TlbTool final : public Tool {
     if (r.kind == AccessKind::data) look_up(r.linear, r.write ? kWrite : kRead);
   }
   void look_up(LinearAddr at, std::uint8_t kind) {
-    ++accesses_[kind];
     const auto page = static_cast<std::uint64_t>(at.page());
     LruTable& table = tables_[shape_.split && kind == kCode ? 1 : 0];
+    if (warming_) kind = kUncounted;
+    ++accesses_[kind];
     const auto hit = table.access(page & (shape_.sets() - 1), page, kind);
     if (hit && !*hit) ++misses_[kind];
   }
@@ -117,8 +120,9 @@ class TlbTool final : public Tool {
   const Shape shape_;
   const bool begins_;
   std::array<LruTable, 2> tables_;  ///< of data, or all; of code
-  std::array<std::uint64_t, kKinds> accesses_{}, misses_{};
+  std::array<std::uint64_t, kKinds + 1> accesses_{}, misses_{};
   std::uint64_t flushes_ = 0;
+  bool warming_ = false;
 };
 
 std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {

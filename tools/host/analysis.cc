@@ -97,7 +97,8 @@ std::optional<WalkPolicy> Analysis::walks() const {
   for (const Request& r : requests_) {
     const auto wanted = r.prototype->walks();
     if (wanted && walks && *wanted != *walks) {
-      throw UsageError("--tool " + r.key + ": fills its TLB otherwise than another tool's processor");
+      throw UsageError("--tool " + r.key +
+                       ": fills its TLB otherwise than another tool's processor");
     }
     if (wanted) walks = wanted;
   }
@@ -144,8 +145,18 @@ Group& Analysis::group(const std::vector<std::string>& labels) {
   if (!made) return group;
   group.labels = labels;
   group.number = groups_.size() - 1;
-  for (const Request& r : requests_) group.tools.push_back(make_for(r, labels));
+  for (const Request& r : requests_) {
+    group.tools.push_back(make_for(r, labels));
+    group.tools.back()->set_warming(warming_);
+  }
   return group;
+}
+
+void Analysis::set_warming(bool warming) {
+  warming_ = warming;
+  for (auto& [labels, group] : groups_) {
+    for (const auto& tool : group.tools) tool->set_warming(warming);
+  }
 }
 
 std::vector<Group*> Analysis::groups() {
@@ -220,7 +231,8 @@ std::vector<std::string> Analysis::failures() const {
     for (const auto& tool : group.tools) {
       std::string failure = tool->failure();
       if (failure.empty()) continue;
-      if (std::find(all.begin(), all.end(), failure) == all.end()) all.push_back(std::move(failure));
+      if (std::find(all.begin(), all.end(), failure) == all.end())
+        all.push_back(std::move(failure));
     }
   }
   return all;

@@ -43,6 +43,11 @@ class Analysis {
   /// Made where there is none yet. Valid as long as the analysis.
   Group& group(const std::vector<std::string>& labels);
 
+  /// Whether the tool, by its number in groups, has a model to be warmed up; see Tool::set_warming().
+  bool warms(std::size_t tool) const { return requests_[tool].prototype->warms(); }
+  /// Of all tools that there are, and will be.
+  void set_warming(bool warming);
+
   /// All, by Group::number.
   std::vector<Group*> groups();
 
@@ -81,6 +86,7 @@ class Analysis {
   std::vector<Split> by_;
   std::vector<Request> requests_;
   std::map<std::vector<std::string>, Group> groups_;
+  bool warming_ = false;
 };
 
 }  // namespace citcat::tools

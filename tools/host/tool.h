@@ -235,6 +235,11 @@ class Tool {
   /// run from the beginning.
   virtual std::optional<WalkPolicy> walks() const { return std::nullopt; }
 
+  /// It has a model that what is told changes: --window may have it follow the run before a window.
+  virtual bool warms() const { return false; }
+  /// While true, what is told changes the model and is not counted.
+  virtual void set_warming(bool) {}
+
   /// Called once for a piece of code, which lives as long as the tool; what it returns is handed to
   /// run() and counted(). The tool owns it.
   virtual void* code(const StaticBlock&) { return nullptr; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "replay/machine/machine.h"
@@ -69,7 +70,8 @@ ToolHost::~ToolHost() {
 citcat::Wants ToolHost::wants() const {
   citcat::Wants w;
   w.instructions = true;
-  const bool data = options_.scope != nullptr && options_.scope->has_data_terms();
+  const bool data = (options_.scope != nullptr && options_.scope->has_data_terms()) ||
+                    windows_count(Counted::writes);
   w.references = wants_.references || wants_.walks || wants_.values || data;
   if (wants_.registers) w.stores = w.reads = w.mappings = true;
   // The machine counts in any order: only where what is told does not depend on when it is.
@@ -85,52 +87,92 @@ void ToolHost::watch(const Machine& machine) {
 
 std::uint64_t ToolHost::attends_from() const {
   if (options_.windows == nullptr || counter_) return options_.from;
-  const std::uint64_t now =
-      std::max(options_.from, context_.machine().position().instruction);
-  return options_.windows->has(now) ? options_.from : options_.windows->next_edge(now);
+  const std::uint64_t now = std::max(options_.from, context_.machine().position().instruction);
+  const bool told = options_.windows->has(now) || options_.windows->warms(now);
+  return told ? options_.from : options_.windows->next_edge(now);
 }
 
 /// All of [first, end) is told.
-bool ToolHost::is_told_whole(Position first, std::uint64_t end) const {
+bool ToolHost::is_told_whole(Position first, std::uint64_t end) {
   if (first.instruction < options_.from || end > options_.to) return false;
   if (options_.windows == nullptr) return true;
-  if (counter_) return counter_->is_open();
-  return options_.windows->has(first.instruction) &&
-         options_.windows->next_edge(first.instruction) >= end;
+  return in_window(first) && (counter_ || options_.windows->next_edge(first.instruction) >= end);
+}
+
+/// From here on only tools with models are told, which do not count; or all are again.
+void ToolHost::set_warming(bool warms) {
+  warms_ = warms;
+  analysis_.set_warming(warms);
+  if (!warms) {
+    std::tie(run_, hears_events_, hears_accesses_) =
+        std::tie(all_run_, all_hear_events_, all_hear_accesses_);
+    return;
+  }
+  all_run_ = run_;
+  all_hear_events_ = hears_events_;
+  all_hear_accesses_ = hears_accesses_;
+  for (auto* const tools : {&run_, &hears_events_, &hears_accesses_}) {
+    std::erase_if(*tools, [this](std::size_t i) { return !analysis_.warms(i); });
+  }
 }
 
 /// What happened, or ran, at `now` may open or close a window.
-void ToolHost::count_for_windows(Counted what, Position now) {
+void ToolHost::count_for_windows(Happening h, Position now) {
   if (!counter_ || now.instruction < options_.from || now.instruction >= options_.to) return;
+  h.context = &context_;
   const bool was_open = counter_->is_open();
   // A window that closes here is told so while it is open, one that opens when it is.
   if (was_open) {
     WindowCounter after = *counter_;
-    if (after.count(what)) tell_event(event_at(MachineEvent::Kind::window_closed, now));
+    if (after.count(h)) tell_event(event_at(MachineEvent::Kind::window_closed, now));
   }
-  if (counter_->count(what) && !was_open) {
+  if (counter_->count(h) && !was_open) {
     tell_event(event_at(MachineEvent::Kind::window_opened, now));
   }
 }
 
-void ToolHost::count_for_windows(const ExecutedInstruction& e, Position now) {
-  if (!counter_ || now.iteration != 0) return;
-  count_for_windows(Counted::instructions, now);
+void ToolHost::count_for_windows(const ExecutedInstruction& e,
+                                 std::span<const Reference> references, Position now) {
+  if (!counter_) return;
+  if (now.iteration == 0) count_for_windows(Counted::instructions, 0, now, true);
+  if (windows_count(Counted::writes)) {
+    for (const Reference& r : references) {
+      if (!r.write || r.kind != AccessKind::data) continue;
+      count_for_windows({.what = Counted::writes,
+                         .value = r.linear.value,
+                         .size = r.size,
+                         .is_of_instruction = true},
+                        now);
+    }
+  }
+  if (now.iteration != 0) return;
+  if (windows_count(Counted::procedures)) {
+    count_for_windows(Counted::procedures, e.linear.value, now, true);
+  }
   switch (e.info->kind) {
     case InstructionClass::jcc:
     case InstructionClass::loop:
-      return count_for_windows(Counted::branches, now);
+      return count_for_windows(Counted::branches, 0, now, true);
     case InstructionClass::call:
     case InstructionClass::far_call:
-      return count_for_windows(Counted::calls, now);
+      return count_for_windows(Counted::calls, 0, now, true);
     case InstructionClass::ret:
     case InstructionClass::far_return:
-      return count_for_windows(Counted::returns, now);
+      return count_for_windows(Counted::returns, 0, now, true);
     case InstructionClass::sysenter:
-      return count_for_windows(Counted::syscalls, now);
+      return count_for_windows(Counted::syscalls, context_.machine().engine().gpr(kEax), now, true);
     default:
       return;
   }
+}
+
+/// Another one runs, or the same has got another name.
+void ToolHost::look_for_another_process(Position now) {
+  if (!windows_count(Counted::processes)) return;
+  std::string name = options_.names->process(context_);
+  if (name == process_) return;
+  process_ = std::move(name);
+  count_for_windows(Counted::processes, 0, now);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -220,7 +262,7 @@ void ToolHost::tell_group(KnownCode& code, const Execution& execution) {
   ToolCode* const known =
       mine.number < code.groups.size() ? code.groups[mine.number].get() : nullptr;
   ToolCode& kept = known != nullptr ? *known : make_group_code(code);
-  if (!counted_.empty()) {
+  if (!counted_.empty() && !warms_) {
     if (code.repeats()) {
       const bool begins = execution.first().iteration == 0;
       kept.executions += begins ? 1 : 0;
@@ -293,15 +335,15 @@ void ToolHost::block_by_instructions(const ExecutedBlock& block, Position first)
   const Execution whole(code.block, first, block.addresses(), block.references());
   for (std::uint32_t i = 0; i < block.count(); ++i) {
     const Position now{first.instruction + i, 0};
-    if (counter_) count_for_windows(block.instruction(i), now);
-    if (!in_range(now)) continue;
-    KnownCode& one = library_.single(code.block[i]);
     claimed_.clear();
     for (const Reference& r : block.references()) {
       if (r.instruction != i) continue;
       claimed_.push_back(r);
       claimed_.back().instruction = 0;
     }
+    if (counter_) count_for_windows(block.instruction(i), claimed_, now);
+    if (!in_range(now)) continue;
+    KnownCode& one = library_.single(code.block[i]);
     tell(one, whole.instruction(one.block, i, claimed_));
   }
 }
@@ -325,9 +367,10 @@ void ToolHost::tell_alone(const ExecutedInstruction& e, std::uint32_t iterations
     return;
   }
   // What changes the level may have done so by now, or may still do so.
-  const bool moved = may_change_level(kind)
-                         ? context_.settle_before_change(context_.machine().next_linear() == e.linear)
-                         : context_.refresh();
+  const bool moved =
+      may_change_level(kind)
+          ? context_.settle_before_change(context_.machine().next_linear() == e.linear)
+          : context_.refresh();
   if (moved) context_changed();
   tell_in_context(e, iterations, step, now);
   follow_context(e, now);
@@ -353,9 +396,9 @@ void ToolHost::follow_context(const ExecutedInstruction& e, Position now) {
 
 void ToolHost::tell_in_context(const ExecutedInstruction& e, std::uint32_t iterations,
                                std::uint32_t step, Position now) {
-  if (counter_) count_for_windows(e, now);
   const PhysAddr rest = rest_of_code();
   const std::span<const Reference> references = claim_accesses(e);
+  if (counter_) count_for_windows(e, references, now);
   if (!in_range(now)) return;
   KnownCode& code = library_.single(e, rest);
   const bool nothing = e.info->is_repeated() && e.ea_count == 0 && e.info->ea_count != 0;
@@ -409,8 +452,8 @@ void ToolHost::tell_with_values(KnownCode& code, const ExecutedInstruction& e,
 // ---------------------------------------------------------------------------------------------
 // Accesses told one by one
 
-// Accesses before the first instruction of interest are nobody's; where those behind the last belong
-// shows with the instruction that claims them.
+// Accesses before the first instruction of interest are nobody's; where those behind the last
+// belong shows with the instruction that claims them.
 
 void ToolHost::fetch(PhysAddr a, std::uint32_t size, Position now) {
   if (now.instruction < options_.from) return;

@@ -62,16 +62,28 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   void address_space(std::uint32_t cr3, Position now) override;
 
  private:
-  bool in_range(Position now) const {
+  bool in_range(Position now) {
     return now.instruction >= options_.from && now.instruction < options_.to && in_window(now);
   }
-  bool in_window(Position now) const {
+  bool in_window(Position now) {
     if (options_.windows == nullptr) return true;
-    return counter_ ? counter_->is_open() : options_.windows->has(now.instruction);
+    if (counter_) return counter_->is_open();
+    const bool warms = options_.windows->warms(now.instruction);
+    if (warms != warms_) set_warming(warms);
+    return warms || options_.windows->has(now.instruction);
   }
-  bool is_told_whole(Position first, std::uint64_t end) const;
-  void count_for_windows(Counted what, Position now);
-  void count_for_windows(const ExecutedInstruction& e, Position now);
+  void set_warming(bool warms);
+  bool is_told_whole(Position first, std::uint64_t end);
+  void count_for_windows(Happening h, Position now);
+  void count_for_windows(Counted what, std::uint64_t value, Position now,
+                         bool is_of_instruction = false) {
+    count_for_windows(
+        Happening{.what = what, .value = value, .is_of_instruction = is_of_instruction}, now);
+  }
+  void count_for_windows(const ExecutedInstruction& e, std::span<const Reference> references,
+                         Position now);
+  bool windows_count(Counted what) const { return counter_ && options_.windows->counts(what); }
+  void look_for_another_process(Position now);
   void context_changed();
   Group& group();
   KnownCode& code_of(const ExecutedBlock& block);
@@ -115,10 +127,13 @@ class ToolHost final : public Observer, private SystemCallWatcher {
   std::uint64_t context_terms_ = 0;
   std::vector<std::size_t> run_, counted_, hears_events_, hears_accesses_;  ///< numbers of tools
   std::optional<Position> interrupted_at_;  ///< by a software interrupt that is not told yet
-  std::optional<WindowCounter> counter_;  ///< of windows that events are counted for
-  ToolCode* last_repeat_ = nullptr;    ///< of the REP that was told last
-  std::vector<OtherAccess> pending_;   ///< told, and of no instruction that completed yet
-  Position pending_at_;                ///< of the code among them
+  std::optional<WindowCounter> counter_;    ///< of windows that events are counted for
+  std::string process_;                     ///< what runs, where windows ask for it
+  bool warms_ = false;                      ///< models follow what is told, which does not count
+  std::vector<std::size_t> all_run_, all_hear_events_, all_hear_accesses_;  ///< where it counts
+  ToolCode* last_repeat_ = nullptr;   ///< of the REP that was told last
+  std::vector<OtherAccess> pending_;  ///< told, and of no instruction that completed yet
+  Position pending_at_;               ///< of the code among them
   std::vector<Reference> claimed_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "replay/machine/machine.h"
 #include "tools/host/tool_host.h"
 
 namespace citcat::tools {
@@ -32,6 +33,7 @@ void ToolHost::call_began(std::uint64_t number, const SystemCall& call) {
 }
 
 void ToolHost::call_ended(std::uint64_t number, const SystemCall& call) {
+  look_for_another_process(now_);
   const auto open = open_calls_.find(number);
   if (open == open_calls_.end()) return;
   Group& mine = *open->second;
@@ -60,6 +62,7 @@ void ToolHost::io_read(std::uint16_t port, std::uint32_t size, std::uint32_t val
   event.size = size;
   event.value = value;
   tell_event(event);
+  count_for_windows(Counted::ports, port, now);
 }
 
 void ToolHost::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t value, Position now) {
@@ -68,6 +71,7 @@ void ToolHost::io_write(std::uint16_t port, std::uint32_t size, std::uint32_t va
   event.size = size;
   event.value = value;
   tell_event(event);
+  count_for_windows(Counted::ports, port, now);
 }
 
 void ToolHost::delivered(const DeliveredEvent& delivery, Position now) {
@@ -80,15 +84,15 @@ void ToolHost::delivered(const DeliveredEvent& delivery, Position now) {
   tell_event(event);
   switch (delivery.kind) {
     case DeliveredEvent::Kind::exception:
-      count_for_windows(Counted::exceptions, now);
+      count_for_windows(Counted::exceptions, delivery.vector, now);
       break;
     case DeliveredEvent::Kind::software:
       if (delivery.vector == Context::kSystemCallVector) {
-        count_for_windows(Counted::syscalls, now);
+        count_for_windows(Counted::syscalls, context_.machine().engine().gpr(kEax), now);
       }
       break;
     default:
-      count_for_windows(Counted::interrupts, now);
+      count_for_windows(Counted::interrupts, delivery.vector, now);
   }
   context_.delivered(delivery);
   interrupted_at_ = now;
@@ -121,7 +125,8 @@ void ToolHost::address_space(std::uint32_t cr3, Position now) {
   context_.address_space_loaded(cr3);
   context_changed();
   tell_event(event);
-  count_for_windows(Counted::switches, now);
+  count_for_windows(Counted::switches, 0, now);
+  look_for_another_process(now);
 }
 
 }  // namespace citcat::tools

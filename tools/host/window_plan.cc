@@ -15,27 +15,23 @@ namespace citcat::tools {
 
 namespace {
 
-constexpr std::pair<const char*, Counted> kWords[] = {
-    {"instructions", Counted::instructions}, {"branches", Counted::branches},
-    {"calls", Counted::calls},               {"returns", Counted::returns},
-    {"interrupts", Counted::interrupts},     {"exceptions", Counted::exceptions},
-    {"syscalls", Counted::syscalls},         {"switches", Counted::switches}};
-
 constexpr std::string_view kFile = "file:", kControl = "control:", kNothing = "none";
 constexpr std::uint64_t kMaxFile = std::uint64_t{1} << 26;
 
-WindowPlan::Count count_in(WindowWords& words) {
+WindowPlan::Count count_in(WindowWords& words, const NameSource& names) {
   WindowPlan::Count c;
   const std::string text = words.next();
   c.number = WindowWords::number(text);
   if (c.number == 0) WindowWords::refuse("a number above 0", text);
-  for (const auto& [word, what] : kWords) {
-    if (words.take(word)) {
-      c.what = what;
-      break;
-    }
-  }
+  c.event = WindowEvent::parse(words, names);
   return c;
+}
+
+/// ", warm W" at the end.
+std::uint64_t warm_in(WindowWords& words) {
+  if (!words.take(",")) return 0;
+  words.expect("warm");
+  return words.number();
 }
 
 using Range = std::pair<std::uint64_t, std::uint64_t>;
@@ -43,7 +39,8 @@ using Range = std::pair<std::uint64_t, std::uint64_t>;
 /// FROM-TO, behind those before.
 void add_range(const std::string& word, std::vector<Range>& ranges) {
   const std::size_t dash = word.find('-');
-  if (dash == std::string::npos) WindowWords::refuse("every, random, file:, control: or FROM-TO", word);
+  if (dash == std::string::npos)
+    WindowWords::refuse("every, from, random, file:, control: or FROM-TO", word);
   const std::uint64_t from = WindowWords::number(word.substr(0, dash));
   const bool is_open = dash + 1 == word.size();
   const std::uint64_t to = is_open ? WindowPlan::kNone : WindowWords::number(word.substr(dash + 1));
@@ -55,7 +52,8 @@ void add_range(const std::string& word, std::vector<Range>& ranges) {
 }
 
 /// The first range that does not end before.
-std::vector<Range>::const_iterator range_at(const std::vector<Range>& ranges, std::uint64_t instruction) {
+std::vector<Range>::const_iterator range_at(const std::vector<Range>& ranges,
+                                            std::uint64_t instruction) {
   return std::upper_bound(ranges.begin(), ranges.end(), instruction,
                           [](std::uint64_t n, const Range& range) { return n < range.second; });
 }
@@ -66,12 +64,12 @@ std::vector<Range> random_ranges(WindowWords& words, std::uint64_t end) {
   const std::uint64_t length = words.number();
   words.expect("seed");
   const std::uint64_t seed = words.number();
-  words.expect_end();
   const std::uint64_t slots = length != 0 ? end / length : 0;
   if (count == 0 || count > slots) {
     throw UsageError("--window: the run has no room for so many windows of that length");
   }
-  // Drawn without bias by the engine alone: distributions differ between libraries.
+  // By the engine alone, whose numbers are the same everywhere; distributions differ between
+  // libraries. Of 2^64 numbers the remainder favours the first slots by less than slots / 2^64.
   std::mt19937_64 random(seed);
   std::set<std::uint64_t> begins;
   while (begins.size() < count) begins.insert(random() % slots * length);
@@ -109,7 +107,8 @@ std::string WindowPlan::with_file(const std::string& text) {
         if (!words.take(",")) add_range(words.next(), ranges);
       }
     } catch (const UsageError&) {
-      throw FormatError(path, at, "expected FROM-TO behind the window before, found \"" + line + "\"");
+      throw FormatError(path, at,
+                        "expected FROM-TO behind the window before, found \"" + line + "\"");
     }
     at = end + 1;
   }
@@ -122,49 +121,123 @@ std::string WindowPlan::with_file(const std::string& text) {
   return windows.empty() ? std::string(kNothing) : windows;
 }
 
-WindowPlan WindowPlan::parse(const std::string& text, std::uint64_t end) {
+void WindowPlan::read_every(WindowWords& words, const NameSource& names) {
+  opens_ = count_in(words, names);
+  words.expect("for");
+  closes_[0] = count_in(words, names);
+  opens_anew_ = true;
+  counts_ = !opens_.event.is_instructions() || !closes_[0].event.is_instructions();
+  if (!counts_ && closes_[0].number > opens_.number) {
+    throw UsageError("--window: expected windows that are no longer than their distance");
+  }
+}
+
+void WindowPlan::read_from(WindowWords& words, const NameSource& names) {
+  const auto event = [&] {
+    Count c;
+    c.number = 1;
+    c.event = WindowEvent::parse(words, names);
+    if (c.event.is_instructions()) WindowWords::refuse("an event", words.peek());
+    return c;
+  };
+  counts_ = true;
+  opens_ = event();
+  if (words.take("until")) closes_[0] = event();
+  if (words.take("for")) closes_[1] = count_in(words, names);
+  if (closes_[0].number + closes_[1].number == 0) WindowWords::refuse("until or for", words.peek());
+}
+
+WindowPlan WindowPlan::parse(const std::string& text, std::uint64_t end, const NameSource& names) {
   if (text.starts_with(kControl)) return controlled(text.substr(kControl.size()));
   WindowPlan plan;
   if (text == kNothing) return plan;
   WindowWords words(text);
   if (words.take("every")) {
-    plan.opens_ = count_in(words);
-    words.expect("for");
-    plan.closes_ = count_in(words);
-    words.expect_end();
-    if (plan.by_position() && plan.closes_.number > plan.opens_.number) {
-      WindowWords::refuse("windows that are no longer than their distance", text);
-    }
-    return plan;
-  }
-  if (words.take("random")) {
+    plan.read_every(words, names);
+  } else if (words.take("from")) {
+    plan.read_from(words, names);
+  } else if (words.take("random")) {
     plan.ranges_ = random_ranges(words, end);
-    return plan;
-  }
-  for (;;) {
+  } else {
     add_range(words.next(), plan.ranges_);
-    if (words.peek().empty()) return plan;
-    words.expect(",");
+    while (words.peek() == "," && words.peek(1) != "warm") {
+      words.next();
+      add_range(words.next(), plan.ranges_);
+    }
   }
+  plan.warm_ = warm_in(words);
+  words.expect_end();
+  if (plan.warm_ != 0 && plan.counts_) {
+    throw UsageError("--window: where events open windows nobody knows beforehand when to warm up");
+  }
+  return plan;
+}
+
+bool WindowPlan::counts(Counted what) const {
+  const auto is = [&](const Count& c) { return c.number != 0 && c.event.what() == what; };
+  return counts_ && (is(opens_) || is(closes_[0]) || is(closes_[1]));
 }
 
 bool WindowPlan::has(std::uint64_t instruction) const {
   if (control_) return control_->has(instruction);
-  if (opens_.number != 0) return instruction % opens_.number < closes_.number;
+  if (opens_.number != 0) return instruction % opens_.number < closes_[0].number;
   const auto at = range_at(ranges_, instruction);
   return at != ranges_.end() && at->first <= instruction;
 }
 
+bool WindowPlan::warms(std::uint64_t instruction) const {
+  if (warm_ == 0 || has(instruction)) return false;
+  const std::uint64_t begin = begin_behind(instruction);
+  return begin != kNone && begin - instruction <= warm_;
+}
+
+/// The first instruction of the next window, outside of one.
+std::uint64_t WindowPlan::begin_behind(std::uint64_t instruction) const {
+  if (opens_.number != 0) return instruction - instruction % opens_.number + opens_.number;
+  const auto at = range_at(ranges_, instruction);
+  return at != ranges_.end() ? at->first : kNone;
+}
+
+/// The first one behind the window that it is in.
+std::uint64_t WindowPlan::end_of(std::uint64_t instruction) const {
+  if (opens_.number != 0) {
+    if (opens_.number == closes_[0].number) return kNone;
+    return instruction - instruction % opens_.number + closes_[0].number;
+  }
+  return range_at(ranges_, instruction)->second;
+}
+
 std::uint64_t WindowPlan::next_edge(std::uint64_t instruction) const {
   if (control_) return control_->next_edge(instruction);
-  if (opens_.number != 0) {
-    const std::uint64_t begin = instruction - instruction % opens_.number;
-    if (opens_.number == closes_.number) return kNone;
-    return has(instruction) ? begin + closes_.number : begin + opens_.number;
+  if (has(instruction)) return end_of(instruction);
+  const std::uint64_t begin = begin_behind(instruction);
+  if (begin == kNone) return kNone;
+  return begin - instruction > warm_ ? begin - warm_ : begin;
+}
+
+bool WindowCounter::count(const Happening& h) {
+  const bool before = open_;
+  const auto happens = [&](const WindowPlan::Count& c) { return c.number != 0 && c.event.has(h); };
+  if (open_) {
+    for (std::size_t i = 0; i < done_.size(); ++i) {
+      const WindowPlan::Count& closes = plan_->closes()[i];
+      if (!happens(closes)) continue;
+      // So many instructions are told whole: the next one closes. Of other events the last does.
+      const bool whole = closes.event.is_instructions();
+      if (whole ? done_[i] == closes.number : done_[i] + 1 == closes.number) open_ = false;
+      ++done_[i];
+    }
   }
-  const auto at = range_at(ranges_, instruction);
-  if (at == ranges_.end()) return kNone;
-  return instruction < at->first ? at->first : at->second;
+  const WindowPlan::Count& opens = plan_->opens();
+  if ((!before || plan_->opens_anew()) && happens(opens) && ++seen_ >= opens.number) {
+    seen_ = 0;
+    for (std::size_t i = 0; i < done_.size(); ++i) {
+      const bool counted = plan_->closes()[i].event.is_instructions() && h.is_of_instruction;
+      done_[i] = counted ? 1 : 0;
+    }
+    open_ = true;
+  }
+  return open_ != before;
 }
 
 }  // namespace citcat::tools

@@ -12,8 +12,10 @@ class WindowWords {
  public:
   explicit WindowWords(const std::string& text);
 
-  /// Empty behind the last one.
-  std::string peek() const { return at_ < words_.size() ? words_[at_] : ""; }
+  /// The next one, or one behind it; empty behind the last.
+  std::string peek(std::size_t ahead = 0) const {
+    return at_ + ahead < words_.size() ? words_[at_ + ahead] : "";
+  }
   std::string next();
   bool take(const std::string& word);
   /// These throw UsageError where something else stands there.
@@ -21,7 +23,8 @@ class WindowWords {
   void expect_end() const;
   std::uint64_t number();
 
-  /// Of digits, perhaps with k, M or G for thousands, millions, thousands of millions. Throws UsageError.
+  /// Of digits, perhaps with k, M or G for thousands, millions, thousands of millions. Throws
+  /// UsageError.
   static std::uint64_t number(const std::string& text);
   [[noreturn]] static void refuse(const std::string& expected, const std::string& found);
 
