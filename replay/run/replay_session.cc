@@ -58,8 +58,7 @@ ReplaySession::ReplaySession(const RecordingFile& file, Observer* observer, Sess
   options_.to = parts_->digests.stop(options_.to);
   // An observer that cannot be told anew must not be told of a run that may be given up.
   const bool can_start_over = observer == nullptr || options_.start_over;
-  const bool plain = options_.plain_first && can_start_over && options_.cache == nullptr &&
-                     options_.path == ExecutionPath::blocks;
+  const bool plain = options_.plain_first && can_start_over && options_.path == ExecutionPath::blocks;
   if (logger.at(LogLevel::info)) {
     const char* const compared = options_.check ? (plain ? "evidence, plainly first" : "evidence")
                                  : parts_->digests.needed() ? "digests"
