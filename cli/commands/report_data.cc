@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -17,7 +16,9 @@
 #include "cli/digest_verify.h"
 #include "cli/interrupt.h"
 #include "cli/placed_recording.h"
+#include "cli/range_arguments.h"
 #include "cli/commands/verdict.h"
+#include "events/position_text.h"
 #include "formats/io/error.h"
 #include "replay/run/replay_session.h"
 #include "replay/session/checkpoints.h"
@@ -31,18 +32,10 @@ using Json = nlohmann::ordered_json;
 /// What the figures of the page are drawn from. Sizes are such that the page stays below 5 MB however
 /// long the run is: each tool bounds what it lists.
 const std::vector<std::string> kTools = {
-    "count:blocks=40,listing=2000", "timeline:stretches=2048", "moments",
-    "events", "switches:list=1000", "io", "func:procedures=200", "tree:paths=1500", "map:regions=1024",
-    "reuse:line=16", "cache:model=i486", "tlb:entries=16", "tlb:entries=32", "tlb:entries=64",
-    "tlb:entries=128", "bpred:entries=64", "bpred:entries=256", "bpred:entries=1024",
-    "bpred:entries=4096"};
-
-std::optional<std::uint64_t> number_of(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+    "count:blocks=40,listing=2000", "timeline:stretches=2048", "moments", "events",
+    "switches:list=1000", "io", "func:procedures=200,paths=1500", "map:regions=1024",
+    "reuse:line=16", "cache:model=i486", "tlb:entries=16+32+64+128",
+    "bpred:entries=64+256+1024+4096"};
 
 /// For a shell: quoted where it could be taken for something else.
 std::string quoted(const std::string& text) {
@@ -107,16 +100,16 @@ ReportedRange parse_reported_range(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   const std::size_t dash = text.rfind('-');
   if (colon == std::string::npos || dash == std::string::npos || dash < colon) return what;
-  const std::string_view all = text;
-  const auto from = number_of(all.substr(colon + 1, dash - colon - 1));
-  const auto to = number_of(all.substr(dash + 1));
-  if (!from || (!to && dash + 1 != text.size())) return what;
+  RangeArguments range;
+  range.from = text.substr(colon + 1, dash - colon - 1);
+  range.to = text.substr(dash + 1);
+  // Anything else may be the name of a file.
+  const bool is_range =
+      parse_position(range.from) && (range.to.empty() || parse_position(range.to));
+  if (!is_range) return what;
+  if (range.first() >= range.end()) throw UsageError(text + ": the range ends before it begins");
   what.recording = text.substr(0, colon);
-  what.range.from = *from;
-  if (to) what.range.to = *to;
-  if (what.range.from >= what.range.to) {
-    throw UsageError(text + ": the range ends before it begins");
-  }
+  what.range = range.instructions();
   return what;
 }
 

@@ -1,7 +1,6 @@
 // bpred: how often a table of counters predicts conditional branches. Formula and facts:
 // docs/tools/bpred.md.
 
-#include <algorithm>
 #include <array>
 #include <deque>
 #include <optional>
@@ -9,40 +8,17 @@
 #include <vector>
 
 #include "tools/analyses/branch_follower.h"
+#include "tools/analyses/predictor_table.h"
 #include "tools/host/tool.h"
 
 namespace citcat::tools {
 namespace {
 
-/// A counter of a table: where it goes from each of four states when a branch is not taken, and
-/// when it is. States 2 and 3 predict taken.
-struct Machine {
-  const char* key;
-  const char* title;
-  std::uint8_t next[4][2];
-};
-
-constexpr std::uint8_t kStates = 4, kStart = 2, kTaken = 2;
-
-/// Smith's saturating counter of two bits (ISCA 1981), and that of IDtrace's simulator, which goes
-/// from "not taken" back to "weakly taken" at once: worked out from known results, not read in the
-/// report (docs/tools/bpred.md).
-constexpr std::array<Machine, 2> kMachines = {{
-    {"idtrace", "IDtrace's counter", {{0, 2}, {0, 2}, {0, 3}, {2, 3}}},
-    {"two_bit", "saturating counter of two bits", {{0, 1}, {0, 2}, {1, 3}, {2, 3}}},
-}};
-
-/// A table entry of a part of a run that does not know in which state it was found: what comes of
-/// each.
-struct Entry {
-  std::array<std::uint8_t, kStates> state = {0, 1, 2, 3};
-  std::array<std::uint64_t, kStates> correct{};
-};
-
 class BpredTool final : public Tool {
  public:
-  BpredTool(std::uint64_t entries, bool begins) : begins_(begins), mask_(entries - 1) {
-    for (auto& table : tables_) table.resize(entries);
+  BpredTool(std::vector<std::uint64_t> entries, bool begins)
+      : entries_(std::move(entries)), begins_(begins) {
+    for (const std::uint64_t n : entries_) tables_.emplace_back(n, begins);
   }
 
   Wants wants() const override { return {.executions = true}; }
@@ -58,7 +34,7 @@ class BpredTool final : public Tool {
   }
 
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<BpredTool>(tables_[0].size(), begins_);
+    return std::make_unique<BpredTool>(entries_, begins_);
   }
   void follow(Tool&& later) override;
   void save(ByteWriter& out) const override;
@@ -71,16 +47,7 @@ class BpredTool final : public Tool {
     const std::optional<bool> taken = outcome(branch, to);
     if (!warming_) count(branch, taken);
     if (!taken) return;
-    // By the address of its last byte, as in IDtrace's branch traces.
-    const std::size_t index = (static_cast<std::uint32_t>(branch.next.value) - 1) & mask_;
-    for (std::size_t m = 0; m < kMachines.size(); ++m) {
-      Entry& entry = tables_[m][index];
-      if (begins_) {
-        step(entry, kStart, kMachines[m], *taken);
-      } else {
-        for (std::uint8_t s = 0; s < kStates; ++s) step(entry, s, kMachines[m], *taken);
-      }
-    }
+    for (PredictorTable& table : tables_) table.step(branch.next, *taken, !warming_);
   }
   void count(const FollowedBranch& branch, std::optional<bool> taken) {
     if (!taken) {
@@ -89,29 +56,27 @@ class BpredTool final : public Tool {
     }
     ++branches_;
     if (*taken) ++taken_;
-    if (distinct_last_ == branch.address) return;
-    distinct_.insert(branch.address);
-    distinct_last_ = branch.address;
+    note_distinct(branch.address);
   }
-  void step(Entry& entry, std::uint8_t start, const Machine& machine, bool taken) const {
-    std::uint8_t& state = entry.state[start];
-    if (!warming_ && (state >= kTaken) == taken) ++entry.correct[start];
-    state = machine.next[state][taken ? 1 : 0];
+  void note_distinct(LinearAddr branch) {
+    LinearAddr& noted = noted_[branch.value % noted_.size()];
+    if (noted == branch && branch.value != 0) return;
+    noted = branch;
+    distinct_.insert(branch);
   }
-  std::uint64_t correct(std::size_t machine) const {
-    std::uint64_t sum = 0;
-    for (const Entry& e : tables_[machine]) sum += e.correct[kStart];
-    return sum;
+  double share(std::uint64_t n) const {
+    return branches_ != 0 ? 100.0 * static_cast<double>(n) / static_cast<double>(branches_) : 0.0;
   }
+  void report_table(const PredictorTable& table, Report& out) const;
 
+  std::vector<std::uint64_t> entries_;
   bool begins_;
-  std::size_t mask_;
-  std::array<std::vector<Entry>, kMachines.size()> tables_;
+  std::vector<PredictorTable> tables_;  ///< of so many entries each
   std::deque<BranchFollower::End> ends_;
   BranchFollower follower_;
   std::uint64_t branches_ = 0, taken_ = 0, unseen_ = 0;
   std::set<LinearAddr> distinct_;
-  std::optional<LinearAddr> distinct_last_;  ///< added last
+  std::array<LinearAddr, 1024> noted_;  ///< some of them
   bool warming_ = false;
 };
 
@@ -119,17 +84,7 @@ void BpredTool::follow(Tool&& tool) {
   auto& later = static_cast<BpredTool&>(tool);
   follower_.follow(later.follower_,
                    [this](const FollowedBranch& b, LinearAddr to) { settle(b, to); });
-  for (std::size_t m = 0; m < kMachines.size(); ++m) {
-    for (std::size_t i = 0; i < tables_[m].size(); ++i) {
-      Entry& mine = tables_[m][i];
-      const Entry& other = later.tables_[m][i];
-      for (std::uint8_t s = 0; s < kStates; ++s) {
-        const std::uint8_t between = mine.state[s];
-        mine.correct[s] += other.correct[between];
-        mine.state[s] = other.state[between];
-      }
-    }
-  }
+  for (std::size_t t = 0; t < tables_.size(); ++t) tables_[t].follow(later.tables_[t]);
   branches_ += later.branches_;
   taken_ += later.taken_;
   unseen_ += later.unseen_;
@@ -143,14 +98,7 @@ void BpredTool::save(ByteWriter& out) const {
   follower_.save(out);
   out.varint(distinct_.size());
   for (const LinearAddr a : distinct_) save_address(out, a);
-  for (const auto& table : tables_) {
-    for (const Entry& e : table) {
-      for (std::uint8_t s = 0; s < kStates; ++s) {
-        out.u8(e.state[s]);
-        out.varint(e.correct[s]);
-      }
-    }
-  }
+  for (const PredictorTable& table : tables_) table.save(out);
 }
 
 void BpredTool::load(ByteReader& in) {
@@ -160,38 +108,41 @@ void BpredTool::load(ByteReader& in) {
   follower_.load(in);
   const std::uint64_t distinct = in.varint("different branches");
   for (std::uint64_t i = 0; i < distinct; ++i) distinct_.insert(load_address(in, "branch"));
-  for (auto& table : tables_) {
-    for (Entry& e : table) {
-      for (std::uint8_t s = 0; s < kStates; ++s) {
-        e.state[s] = in.u8("state");
-        if (e.state[s] >= kStates) in.fail("expected a state from 0 to 3");
-        e.correct[s] = in.varint("correct predictions");
-      }
-    }
+  for (PredictorTable& table : tables_) table.load(in);
+}
+
+void BpredTool::report_table(const PredictorTable& table, Report& out) const {
+  Report& correct = out.group("correct", "predicted correctly");
+  Report& percent = out.group("percent", "of all");
+  for (std::size_t c = 0; c < kPredictorCounters.size(); ++c) {
+    const PredictorCounter& counter = kPredictorCounters[c];
+    correct.value(counter.key, counter.title, table.correct(c));
+    percent.value(counter.key, counter.title, share(table.correct(c)), "%");
   }
 }
 
 void BpredTool::report(Report& out) const {
-  const auto share = [&](std::uint64_t n) {
-    return branches_ != 0 ? 100.0 * static_cast<double>(n) / static_cast<double>(branches_) : 0.0;
-  };
-  out.value("entries", "entries", std::uint64_t{tables_[0].size()});
+  if (tables_.size() == 1) out.value("entries", "entries", std::uint64_t{tables_[0].entries()});
   out.value("branches", "conditional branches", branches_);
   out.value("distinct", "different ones", std::uint64_t{distinct_.size()});
   out.value("taken", "taken", taken_);
   out.value("unseen", "not seen to go on", unseen_);
-  Report& correct_group = out.group("correct", "predicted correctly");
-  for (std::size_t m = 0; m < kMachines.size(); ++m) {
-    correct_group.value(kMachines[m].key, kMachines[m].title, correct(m));
-  }
-  Report& percent = out.group("percent", "of all");
-  for (std::size_t m = 0; m < kMachines.size(); ++m) {
-    percent.value(kMachines[m].key, kMachines[m].title, share(correct(m)), "%");
+  if (tables_.size() == 1) return report_table(tables_[0], out);
+  Table& sizes = out.table("sizes", "predicted correctly",
+                           {{"entries", "entries", ""},
+                            {"counter", "counter", ""},
+                            {"correct", "branches", ""},
+                            {"percent", "of all", "%"}});
+  for (const PredictorTable& table : tables_) {
+    for (std::size_t c = 0; c < kPredictorCounters.size(); ++c) {
+      sizes.row({std::uint64_t{table.entries()}, std::string(kPredictorCounters[c].key),
+                 table.correct(c), share(table.correct(c))});
+    }
   }
 }
 
 std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
-  return std::make_unique<BpredTool>(options.power_of_two("entries", 1024, 1, 1u << 24),
+  return std::make_unique<BpredTool>(options.powers_of_two("entries", 1024, 1, 1u << 24),
                                      setup.begins);
 }
 
@@ -199,7 +150,8 @@ std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
 
 extern const ToolRow kBpredTool{"bpred",
                                 "Predict conditional branches by tables of counters",
-                                "entries=N  counters in a table, a power of two (1024)\n",
+                                "entries=N  counters in a table, a power of two (1024);\n"
+                                "           several: 64+256+1024\n",
                                 "citcat analyze boot.citcat --tool bpred:entries=256",
                                 ToolRow::Merging::exact,
                                 make};

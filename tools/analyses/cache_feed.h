@@ -9,11 +9,11 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "formats/io/error.h"
 #include "replay/machine/machine.h"
 #include "replay/verify/cache_model.h"
+#include "tools/analyses/code_lines.h"
 #include "tools/host/tool.h"
 
 namespace citcat::tools {
@@ -71,7 +71,8 @@ class CacheFeed final : public Tool {
   bool warms() const override { return true; }
   void set_warming(bool warming) override { warming_ = warming; }
   void* code(const StaticBlock& block) override {
-    return &code_lines_.emplace_back(lines_of(block));
+    return &code_lines_.emplace_back(
+        block, [this](PhysAddr a) { return cache_.line_of(a); }, plan_.machine.address_mask);
   }
   void run(void* mine, const Execution& execution, const Context& context) override {
     enter(context);
@@ -155,72 +156,25 @@ class CacheFeed final : public Tool {
     cache_.set_disabled(!plan_.machine.ignores_cd &&
                         (context.machine().engine().cr(0) & kCr0Cd) != 0);
   }
-  /// Where a block's code lies, line by line: instructions that follow each other in a line fetch
-  /// it once, unless they refer to memory in between.
-  struct CodeLines {
-    std::vector<PhysAddr> lines;  ///< in the order of fetching; a byte of each
-    /// By instruction: its first line and the one behind its last, numbers in `lines`.
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> of;
-    std::uint32_t references = 0;
-  };
-  CodeLines lines_of(const StaticBlock& block) const {
-    CodeLines code;
-    for (const StaticInstruction& i : block.instructions()) {
-      const std::uint32_t here = i.bytes_in_first_page();
-      const auto before = static_cast<std::uint32_t>(code.lines.size());
-      add_lines(captured(i.physical), here, code.lines);
-      // Its first line may be the last one of the instruction before.
-      const bool same =
-          before != 0 && (before == code.lines.size() || cache_.line_of(code.lines[before - 1]) ==
-                                                             cache_.line_of(captured(i.physical)));
-      ++code.references;
-      if (here != i.info.length) {
-        ++code.references;
-        add_lines(captured(i.physical_rest), i.info.length - here, code.lines);
-      }
-      code.of.emplace_back(same ? before - 1 : before,
-                           static_cast<std::uint32_t>(code.lines.size()));
-    }
-    return code;
-  }
-  void add_lines(PhysAddr first, std::uint32_t bytes, std::vector<PhysAddr>& lines) const {
-    for (std::uint32_t i = 0; i < bytes; ++i) {
-      const PhysAddr at = first.plus32(i);
-      if (lines.empty() || cache_.line_of(lines.back()) != cache_.line_of(at)) lines.push_back(at);
-    }
-  }
   void run_code(const CodeLines& code, const StaticBlock& block,
                 std::span<const Reference> references) {
-    here_->code.references += code.references;
-    std::uint32_t fetched = 0;  ///< lines, the last of which was used last
-    for (std::size_t r = 0; r < references.size();) {
-      const std::uint16_t number = references[r].instruction;
-      fetch_lines(code, fetched, code.of[number].second);
-      const InstructionClass kind = block[number].info.kind;
-      for (; r < references.size() && references[r].instruction == number; ++r) {
-        access(references[r], kind);
-      }
-      // What follows uses its line again, though it may be the same.
-      fetched = number + 1u < code.of.size() ? code.of[number + 1u].first
-                                             : static_cast<std::uint32_t>(code.lines.size());
-    }
-    fetch_lines(code, fetched, static_cast<std::uint32_t>(code.lines.size()));
+    here_->code.references += code.pieces();
+    code.run(
+        references, [this](PhysAddr at) { cache_.fetch_line(at); },
+        [&](const Reference& r, std::uint16_t number) { access(r, block[number].info.kind); });
   }
   /// The same of a block in which the cache is emptied: instruction by instruction.
   void run_code_flushing(const CodeLines& code, const StaticBlock& block,
                          std::span<const Reference> references) {
-    here_->code.references += code.references;
+    here_->code.references += code.pieces();
     std::size_t r = 0;
     for (std::uint32_t i = 0; i < block.count(); ++i) {
       if (told_ + i != 0 && (told_ + i) % plan_.flush_every == 0) cache_.flush();
-      fetch_lines(code, code.of[i].first, code.of[i].second);
+      code.fetch_instruction(i, [this](PhysAddr at) { cache_.fetch_line(at); });
       for (; r < references.size() && references[r].instruction == i; ++r) {
         access(references[r], block[i].info.kind);
       }
     }
-  }
-  void fetch_lines(const CodeLines& code, std::uint32_t from, std::uint32_t to) {
-    for (; from < to; ++from) cache_.fetch_line(code.lines[from]);
   }
   void access(const Reference& r, InstructionClass kind) {
     const PhysAddr at = captured(r.physical);

@@ -41,6 +41,7 @@ void* CallFollower::code(const StaticBlock& block) {
   for (const StaticInstruction& i : block.instructions()) {
     code.loads_stack = code.loads_stack || loads_stack_pointer(i.info);
   }
+  code.stays = !code.loads_stack && !is_call(code.last->kind) && !is_return(code.last->kind);
   return &code;
 }
 
@@ -54,8 +55,8 @@ ProcedureNumber CallFollower::arrive(Code& code, const Context& context) {
   const bool by_call = arrival_ == Arrival::call;
   arrival_ = Arrival::other;
   if (by_call) {
-    const ProcedureNumber procedure =
-        code.place.named ? code.place.procedure : procedures_.called(code.begin, context);
+    if (!code.place.named && !code.called) code.called = procedures_.called(code.begin, context);
+    const ProcedureNumber procedure = code.place.named ? code.place.procedure : *code.called;
     stacks_.call(slot_space_, slot_, caller_, procedure);
     listener_.called(caller_, procedure);
     return procedure;
@@ -82,17 +83,32 @@ void CallFollower::depart(const Code& code, const Execution& execution, const Co
   }
 }
 
+/// It belongs to the procedure that runs, opens no call and ends none.
+bool CallFollower::goes_on(const Code& code) const {
+  if (!stays_ || !code.stays || !code.looked_up) return false;
+  if (!code.place.named) return running_ == innermost_;
+  return code.place.procedure == running_ && (!code.place.begins || running_ == innermost_);
+}
+
 void CallFollower::run(void* mine, const Execution& execution, const Context& context) {
   Code& code = *static_cast<Code*>(mine);
+  // A REP is one instruction, however many iterations.
+  const std::uint64_t instructions =
+      execution.first().iteration != 0 ? 0 : execution.block().count();
+  if (goes_on(code)) [[likely]] {
+    stacks_.executed(instructions);
+    listener_.executed_further(running_, instructions);
+    return;
+  }
   const ProcedureNumber procedure = arrive(code, context);
   running_ = procedure;
-  // A REP is one instruction, however many iterations.
-  const bool goes_on = execution.first().iteration != 0;
-  const std::uint64_t instructions = goes_on ? 0 : execution.block().count();
   stacks_.executed(instructions);
   listener_.executed(procedure, instructions);
   if (code.loads_stack) stacks_.moved();
   depart(code, execution, context, procedure);
+  stays_ = code.stays;
+  const CallFrame* const frame = stacks_.innermost();
+  innermost_ = frame != nullptr ? frame->procedure : ProcedureTable::kUnknown;
 }
 
 void CallFollower::make_call(const DeliveredEvent& before, const Context& context) {
@@ -104,6 +120,7 @@ void CallFollower::make_call(const DeliveredEvent& before, const Context& contex
 }
 
 void CallFollower::event(const MachineEvent& event, const Context& context) {
+  stays_ = false;
   switch (event.kind) {
     case MachineEvent::Kind::delivered: {
       const auto kind = event.delivery.kind;

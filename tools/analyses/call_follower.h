@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include "tools/analyses/procedure_table.h"
 #include "tools/guest/call_stacks.h"
@@ -16,6 +17,10 @@ class CallFollowerListener : public CallListener {
  public:
   virtual void called(ProcedureNumber caller, ProcedureNumber procedure) = 0;
   virtual void executed(ProcedureNumber procedure, std::uint64_t instructions) = 0;
+  /// The same of the procedure that executed last, and nothing else was told since.
+  virtual void executed_further(ProcedureNumber procedure, std::uint64_t instructions) {
+    executed(procedure, instructions);
+  }
   /// The last instruction that was executed did not complete: it is going to be begun anew.
   virtual void taken_back(ProcedureNumber procedure) = 0;
 };
@@ -43,11 +48,14 @@ class CallFollower {
     LinearAddr begin;
     bool looked_up = false;
     bool loads_stack = false;  ///< some instruction takes the stack pointer from memory
+    bool stays = false;        ///< behind it the same calls are open as before
     ProcedureTable::Place place;
+    std::optional<ProcedureNumber> called;  ///< that a call of its beginning goes to, where it has no name
   };
   /// How the code that runs now was reached.
   enum class Arrival : std::uint8_t { other, call };
 
+  bool goes_on(const Code& code) const;
   void make_call(const DeliveredEvent& before, const Context& context);
   ProcedureNumber arrive(Code& code, const Context& context);
   void depart(const Code& code, const Execution& execution, const Context& context,
@@ -62,6 +70,8 @@ class CallFollower {
   std::uint32_t slot_space_ = 0;
   ProcedureNumber caller_ = ProcedureTable::kUnknown;
   ProcedureNumber running_ = ProcedureTable::kUnknown;
+  bool stays_ = false;  ///< since executed() was told nothing happened that opens or ends calls
+  ProcedureNumber innermost_ = ProcedureTable::kUnknown;  ///< of the innermost call then
 };
 
 }  // namespace citcat::tools

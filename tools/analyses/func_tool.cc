@@ -4,19 +4,25 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "tools/analyses/call_tool.h"
+#include "tools/analyses/call_tree.h"
 
 namespace citcat::tools {
 namespace {
 
 class FuncTool final : public CallTool {
  public:
-  using CallTool::CallTool;
+  /// `paths`: rows of the tree of call paths; 0: there is none.
+  FuncTool(std::size_t shown, std::size_t paths, const NameSource* names)
+      : CallTool(shown, names), paths_(paths) {
+    if (paths != 0) tree_.emplace();
+  }
 
   std::unique_ptr<Tool> part() const override {
-    return std::make_unique<FuncTool>(shown_, procedures_.names());
+    return std::make_unique<FuncTool>(shown_, paths_, procedures_.names());
   }
   void report(Report& report) const override {
     std::uint64_t all = 0;
@@ -49,6 +55,7 @@ class FuncTool final : public CallTool {
                  begin ? hexadecimal(begin->value) : std::string(), count.calls, count.own, share,
                  count.total});
     }
+    if (tree_) tree_->report(procedures_, paths_, report);
   }
 
  private:
@@ -61,31 +68,46 @@ class FuncTool final : public CallTool {
     return counts_[procedure];
   }
 
+  std::uint32_t entered(const CallFrame* under, ProcedureNumber procedure) override {
+    return tree_ ? tree_->entered(under, procedure) : 0;
+  }
   void called(ProcedureNumber /*caller*/, ProcedureNumber procedure) override {
     ++count_of(procedure).calls;
   }
   void executed(ProcedureNumber procedure, std::uint64_t instructions) override {
     count_of(procedure).own += instructions;
+    if (tree_) tree_->executed(follower_.stacks(), procedure, instructions);
   }
-  void taken_back(ProcedureNumber procedure) override { --count_of(procedure).own; }
+  void executed_further(ProcedureNumber procedure, std::uint64_t instructions) override {
+    counts_[procedure].own += instructions;
+    if (tree_) tree_->executed_further(instructions);
+  }
+  void taken_back(ProcedureNumber procedure) override {
+    --count_of(procedure).own;
+    if (tree_) tree_->taken_back();
+  }
   void left(const CallFrame& frame, std::uint64_t instructions, bool outermost,
             bool /*outermost_arc*/) override {
     if (outermost) count_of(frame.procedure).total += instructions;
   }
 
+  std::size_t paths_;
+  std::optional<CallTree> tree_;
   std::vector<Count> counts_;
 };
 
 std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {
-  return std::make_unique<FuncTool>(options.number("procedures", FuncTool::kShown, 0, FuncTool::kMostShown),
-                                    setup.names);
+  return std::make_unique<FuncTool>(
+      options.number("procedures", FuncTool::kShown, 0, FuncTool::kMostShown),
+      options.number("paths", 0, 0, FuncTool::kMostShown), setup.names);
 }
 
 }  // namespace
 
 extern const ToolRow kFuncTool{"func",
                                "Count instructions by procedure, alone and with callees",
-                               "procedures=N  show the N with most instructions (50)\n",
+                               "procedures=N  show the N with most instructions (50)\n"
+                               "paths=N       the N call paths, too, as tree does (0)\n",
                                "citcat analyze boot.citcat --tool func --symbols System.map",
                                ToolRow::Merging::serial,
                                make};

@@ -1,12 +1,13 @@
 // reuse: how many different lines are touched between two touches of the same: LRU stack distances.
 // Formula and facts: docs/tools/reuse.md.
 
-#include <algorithm>
 #include <array>
 #include <bit>
+#include <deque>
 #include <vector>
 
-#include "tools/analyses/line_stack.h"
+#include "tools/analyses/code_lines.h"
+#include "tools/analyses/reuse_stack.h"
 #include "tools/host/tool.h"
 
 namespace citcat::tools {
@@ -14,15 +15,19 @@ namespace {
 
 class ReuseTool final : public Tool {
  public:
-  ReuseTool(unsigned shift, bool code, bool data) : shift_(shift), code_(code), data_(data) {}
+  ReuseTool(unsigned shift, bool code, bool data)
+      : shift_(shift), code_(code), data_(data), stack_(shift) {}
 
   Wants wants() const override { return {.references = true}; }
-  void run(void*, const Execution& execution, const Context&) override {
-    std::size_t r = 0;
+  void* code(const StaticBlock& block) override {
+    return &lines_.emplace_back(block, [this](PhysAddr a) { return line_of(a); });
+  }
+  void run(void* mine, const Execution& execution, const Context&) override {
     const std::span<const Reference> references = execution.references();
-    for (std::uint32_t i = 0; i < execution.block().count(); ++i) {
-      if (code_ && execution.first().iteration == 0) fetch(execution.block()[i]);
-      for (; r < references.size() && references[r].instruction == i; ++r) look(references[r], 0);
+    if (code_ && execution.first().iteration == 0) {
+      run_code(*static_cast<const CodeLines*>(mine), references);
+    } else {
+      for (const Reference& r : references) look(r, 0);
     }
     for (std::uint32_t n = 1; n < execution.iterations(); ++n) {
       for (const Reference& again : references) look(again, n * execution.step());
@@ -36,7 +41,7 @@ class ReuseTool final : public Tool {
     // What a part touched first has its distance in what came before (PARDA; Niu et al., IPDPS
     // 2012).
     for (const std::uint32_t line : later.first_) touch(line);
-    for (const std::uint32_t line : later.stack_.lines()) stack_.touch(line);
+    for (const std::uint32_t line : later.stack_.lines()) stack_.use(line);
     for (std::size_t i = 0; i < distances_.size(); ++i) distances_[i] += later.distances_[i];
     touches_ += later.touches_ - later.first_.size();
   }
@@ -53,7 +58,7 @@ class ReuseTool final : public Tool {
     const std::uint64_t lines = in.varint("number of lines");
     const auto line = [&] { return static_cast<std::uint32_t>(in.count("line", 0xffffffff)); };
     for (std::uint64_t i = 0; i < lines; ++i) first_.push_back(line());
-    for (std::uint64_t i = 0; i < lines; ++i) stack_.touch(line());
+    for (std::uint64_t i = 0; i < lines; ++i) stack_.use(line());
   }
   void report(Report& out) const override {
     out.value("line", "line", std::uint64_t{1} << shift_, "bytes");
@@ -73,37 +78,44 @@ class ReuseTool final : public Tool {
   }
 
  private:
-  void fetch(const StaticInstruction& i) {
-    const std::uint32_t here = i.bytes_in_first_page();
-    range(i.physical, here);
-    if (here < i.info.length) range(i.physical_rest, i.info.length - here);
+  std::uint32_t line_of(PhysAddr a) const { return a.low32() >> shift_; }
+  /// What CodeLines leaves out of an instruction's lines is the line touched last.
+  void run_code(const CodeLines& code, std::span<const Reference> references) {
+    std::uint32_t fetched = 0;
+    code.run(
+        references,
+        [&](PhysAddr at) {
+          ++fetched;
+          touch(line_of(at));
+        },
+        [this](const Reference& r, std::uint16_t) { look(r, 0); });
+    distances_[0] += code.touches() - fetched;
+    touches_ += code.touches() - fetched;
   }
   void look(const Reference& r, std::uint32_t by) {
-    if (data_ && r.kind == AccessKind::data) {
-      range(PhysAddr{static_cast<std::uint32_t>(r.physical.value) + by}, r.size);
-    }
-  }
-  void range(PhysAddr at, std::uint32_t size) {
-    const auto begin = static_cast<std::uint32_t>(at.value);
-    for (std::uint32_t line = begin >> shift_; line <= (begin + size - 1) >> shift_; ++line) {
+    if (!data_ || r.kind != AccessKind::data) return;
+    const std::uint32_t begin = r.physical.low32() + by;
+    for (std::uint32_t line = begin >> shift_; line <= (begin + r.size - 1) >> shift_; ++line) {
       touch(line);
     }
   }
   void touch(std::uint32_t line) {
     ++touches_;
-    const std::uint64_t distance = stack_.touch(line);
-    if (distance == LineStack::kNever) {
+    const unsigned bits = stack_.use(line);
+    if (bits == ReuseStack::kNew) [[unlikely]] {
       first_.push_back(line);
     } else {
-      ++distances_[static_cast<std::size_t>(std::bit_width(distance))];
+      ++distances_[bits];
     }
   }
 
   unsigned shift_;
   bool code_, data_;
-  LineStack stack_;
-  std::vector<std::uint32_t> first_;           ///< lines in the order of their first touches
-  std::array<std::uint64_t, 34> distances_{};  ///< touches by bits of their distance
+  ReuseStack stack_;
+  std::deque<CodeLines> lines_;
+  std::vector<std::uint32_t> first_;  ///< lines in the order of their first touches
+  std::array<std::uint64_t, ReuseStack::kMostBits + 1>
+      distances_{};  ///< touches by bits of their distance
   std::uint64_t touches_ = 0;
 };
 

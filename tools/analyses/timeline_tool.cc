@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,25 +16,57 @@ namespace {
 
 constexpr std::size_t kCounters = 11;
 
+/// Executions of each address space, in the order of their coming.
+class SpaceCounts {
+ public:
+  using Count = std::pair<std::uint32_t, std::uint64_t>;
+
+  void add(std::uint32_t space, std::uint64_t executions) {
+    if (!counts_.empty() && counts_[last_].first == space) [[likely]] {
+      counts_[last_].second += executions;
+      return;
+    }
+    last_ = find(space);
+    counts_[last_].second += executions;
+  }
+  const std::vector<Count>& all() const { return counts_; }
+
+ private:
+  static constexpr std::size_t kFew = 8;
+
+  /// Its place; made where there is none.
+  std::size_t find(std::uint32_t space) {
+    if (counts_.size() <= kFew) {
+      for (std::size_t i = 0; i < counts_.size(); ++i) {
+        if (counts_[i].first == space) return i;
+      }
+    }
+    if (counts_.size() == kFew) {
+      for (std::size_t i = 0; i < kFew; ++i) places_.emplace(counts_[i].first, i);
+    }
+    if (counts_.size() >= kFew) {
+      const auto [at, is_new] = places_.emplace(space, counts_.size());
+      if (!is_new) return at->second;
+    }
+    counts_.emplace_back(space, 0);
+    return counts_.size() - 1;
+  }
+
+  std::vector<Count> counts_;
+  std::size_t last_ = 0;  ///< that something was added to
+  std::unordered_map<std::uint32_t, std::size_t> places_;  ///< where there are more than a few
+};
+
 struct Stretch {
   std::uint64_t executions = 0, user = 0, iterations = 0, interrupts = 0, exceptions = 0,
                 system_calls = 0, ports = 0, switches = 0, halts = 0, external_writes = 0,
                 external_bytes = 0;
-  /// Executions of each address space, in the order of their coming.
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> processes;
+  SpaceCounts processes;
 
   template <class F>
   void each(F&& f) {
     f(executions), f(user), f(iterations), f(interrupts), f(exceptions), f(system_calls), f(ports),
         f(switches), f(halts), f(external_writes), f(external_bytes);
-  }
-  void ran(std::uint32_t address_space, std::uint64_t count) {
-    for (auto& [space, executions_there] : processes) {
-      if (space != address_space) continue;
-      executions_there += count;
-      return;
-    }
-    processes.emplace_back(address_space, count);
   }
   void add(const Stretch& later) {
     std::uint64_t* mine[kCounters];
@@ -42,12 +75,12 @@ struct Stretch {
     Stretch theirs = later;
     n = 0;
     theirs.each([&](std::uint64_t& v) { *mine[n++] += v; });
-    for (const auto& [space, count] : later.processes) ran(space, count);
+    for (const auto& [space, count] : later.processes.all()) processes.add(space, count);
   }
   /// The one with most executions, the first of equals; 0 where nothing ran.
   std::pair<std::uint32_t, std::uint64_t> busiest() const {
     std::pair<std::uint32_t, std::uint64_t> most;
-    for (const auto& process : processes) {
+    for (const auto& process : processes.all()) {
       if (process.second > most.second) most = process;
     }
     return most;
@@ -67,18 +100,14 @@ class TimelineTool final : public Tool {
     if (first.iteration != 0 || execution.iterations() > 1) {
       Stretch& s = at(first.instruction);
       const std::uint32_t begun = first.iteration == 0 ? 1 : 0;
-      s.executions += begun;
-      s.ran(context.address_space(), begun);
-      s.user += user ? begun : 0;
       s.iterations += execution.iterations() - begun;
-      return;
+      return ran(s, begun, user, context);
     }
-    for (std::uint64_t i = first.instruction, end = i + execution.block().count(); i < end;) {
+    const std::uint64_t end = first.instruction + execution.block().count();
+    for (std::uint64_t i = first.instruction; i < end;) {
       Stretch& s = at(i);
-      const std::uint64_t stop = std::min(end, (i / every_ + 1) * every_);
-      s.executions += stop - i;
-      s.ran(context.address_space(), stop - i);
-      s.user += user ? stop - i : 0;
+      const std::uint64_t stop = std::min(end, last_end_);
+      ran(s, stop - i, user, context);
       i = stop;
     }
   }
@@ -135,8 +164,8 @@ class TimelineTool final : public Tool {
       out.varint(number);
       Stretch copy = stretch;
       copy.each([&](std::uint64_t& v) { out.varint(v); });
-      out.varint(stretch.processes.size());
-      for (const auto& [space, count] : stretch.processes) {
+      out.varint(stretch.processes.all().size());
+      for (const auto& [space, count] : stretch.processes.all()) {
         out.u32(space);
         out.varint(count);
       }
@@ -150,7 +179,7 @@ class TimelineTool final : public Tool {
       const std::uint64_t processes = in.varint("number of processes");
       for (std::uint64_t p = 0; p < processes; ++p) {
         const std::uint32_t space = in.u32("address space");
-        stretch.ran(space, in.varint("executions of a process"));
+        stretch.processes.add(space, in.varint("executions of a process"));
       }
     }
   }
@@ -183,18 +212,25 @@ class TimelineTool final : public Tool {
   }
 
  private:
+  static void ran(Stretch& s, std::uint64_t count, bool user, const Context& context) {
+    s.executions += count;
+    s.user += user ? count : 0;
+    s.processes.add(context.address_space(), count);
+  }
   Stretch& at(std::uint64_t instruction) {
-    std::uint64_t number = instruction / every_;
-    if (last_ == nullptr || number != last_number_) {
-      last_ = &stretches_[number];
-      while (most_ != 0 && stretches_.size() > most_) {
-        lengthen();
-        number = instruction / every_;
-        last_ = &stretches_[number];
-      }
-      last_number_ = number;
+    if (last_ == nullptr || instruction < last_begin_ || instruction >= last_end_) [[unlikely]] {
+      find(instruction);
     }
     return *last_;
+  }
+  void find(std::uint64_t instruction) {
+    last_ = &stretches_[instruction / every_];
+    while (most_ != 0 && stretches_.size() > most_) {
+      lengthen();
+      last_ = &stretches_[instruction / every_];
+    }
+    last_begin_ = instruction / every_ * every_;
+    last_end_ = last_begin_ + every_;
   }
   /// Each stretch becomes twice as long.
   void lengthen() {
@@ -208,8 +244,8 @@ class TimelineTool final : public Tool {
   std::uint64_t most_;
   const NameSource* names_;  ///< may be null
   std::map<std::uint64_t, Stretch> stretches_;  ///< by number
-  std::uint64_t last_number_ = 0;
-  Stretch* last_ = nullptr;
+  Stretch* last_ = nullptr;  ///< of the stretch that was asked for last, ...
+  std::uint64_t last_begin_ = 0, last_end_ = 0;  ///< ... which is of these instructions
 };
 
 std::unique_ptr<Tool> make(ToolOptions& options, const Setup& setup) {

@@ -100,6 +100,21 @@ std::uint64_t ToolOptions::power_of_two(const std::string& key, std::uint64_t fa
   return value;
 }
 
+std::vector<std::uint64_t> ToolOptions::powers_of_two(const std::string& key,
+                                                      std::uint64_t fallback, std::uint64_t least,
+                                                      std::uint64_t most) {
+  std::vector<std::uint64_t> values;
+  for (const std::string& text : list(key)) {
+    const auto value = parse_size(text);
+    const bool fits = value && *value >= least && *value <= most && std::has_single_bit(*value);
+    if (!fits || std::find(values.begin(), values.end(), *value) != values.end()) {
+      refuse(key, fmt::format("powers of two from {} to {} with + in between, each once", least, most));
+    }
+    values.push_back(*value);
+  }
+  return values.empty() ? std::vector{fallback} : values;
+}
+
 std::string ToolOptions::text(const std::string& key, const std::string& fallback) {
   return take(key).value_or(fallback);
 }

@@ -26,6 +26,9 @@ class ToolOptions {
   /// A power of two within the bounds.
   std::uint64_t power_of_two(const std::string& key, std::uint64_t fallback, std::uint64_t least,
                              std::uint64_t most);
+  /// Several of them, separated by "+", each once.
+  std::vector<std::uint64_t> powers_of_two(const std::string& key, std::uint64_t fallback,
+                                           std::uint64_t least, std::uint64_t most);
   std::string text(const std::string& key, const std::string& fallback);
   std::string one_of(const std::string& key, const std::string& fallback,
                      const std::vector<std::string>& choices);

@@ -1,18 +1,21 @@
 #include "tools/report/kept_moments.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace citcat::tools {
 
 KeptMoments::KeptMoments(std::uint64_t edge, std::uint64_t around)
-    : edge_(edge), around_(around), ring_(std::max<std::uint64_t>({edge, around, 1})) {
+    : edge_(edge),
+      around_(around),
+      ring_(std::bit_ceil(std::max<std::uint64_t>({edge, around, 1}))) {
   stretches_.emplace_back().reasons.push_back({"the beginning", 0, 0, true});
   keep_until_ = edge;
 }
 
 KeptMoments::Told& KeptMoments::next_told(std::uint64_t records) {
-  Told& told = ring_[next_++ % ring_.size()];
+  Told& told = in_ring(next_++);
   told_ += records;
   told.end = told_;
   return told;
@@ -46,13 +49,12 @@ void KeptMoments::append(const Told& told, std::uint64_t from, std::uint64_t unt
 void KeptMoments::append_ring(KeptStretch& to, std::uint64_t from) const {
   const std::uint64_t held = std::min<std::uint64_t>(next_, ring_.size());
   for (std::uint64_t n = next_ - held; n < next_; ++n) {
-    const Told& told = ring_[n % ring_.size()];
+    const Told& told = in_ring(n);
     if (told.end > from) append(told, from, told.end, to.records);
   }
 }
 
-void KeptMoments::take_if_open(const Told& told) {
-  if (kept_ >= keep_until_) return;
+void KeptMoments::take(const Told& told) {
   append(told, kept_, keep_until_, stretches_.back().records);
   kept_ = std::min(told_, keep_until_);
 }
@@ -60,8 +62,8 @@ void KeptMoments::take_if_open(const Told& told) {
 /// The bytes from one iteration to the next where `execution` is further iterations of what was told
 /// last, which may be told together or not; nullopt: it is not.
 std::optional<std::uint32_t> KeptMoments::step_to(const Execution& execution) const {
-  if (next_ == 0 || execution.block().count() != 1) return std::nullopt;
-  const Told& last = ring_[(next_ - 1) % ring_.size()];
+  if (next_ == 0) return std::nullopt;
+  const Told& last = in_ring(next_ - 1);
   const auto addresses = execution.all_addresses();
   const bool follows = last.block != nullptr && last.block->count() == 1 &&
                        last.first.instruction == execution.first().instruction &&
@@ -78,25 +80,30 @@ std::optional<std::uint32_t> KeptMoments::step_to(const Execution& execution) co
   return step;
 }
 
+/// So many more iterations of what was told last.
+void KeptMoments::told_further(std::uint32_t iterations, std::uint32_t step) {
+  Told& last = in_ring(next_ - 1);
+  last.iterations += iterations;
+  last.step = step;
+  if (kept_ != told_ || stretches_.back().records.empty()) return;
+  stretches_.back().records.back().iterations = last.iterations;
+  stretches_.back().records.back().step = last.step;
+}
+
 void KeptMoments::told(const Execution& execution) {
-  if (const auto step = step_to(execution)) {
-    Told& last = ring_[(next_ - 1) % ring_.size()];
-    last.iterations += execution.iterations();
-    last.step = *step;
-    if (kept_ != told_ || stretches_.back().records.empty()) return;
-    stretches_.back().records.back().iterations = last.iterations;
-    stretches_.back().records.back().step = last.step;
-    return;
+  const StaticBlock& block = execution.block();
+  if (block.count() == 1 && block.front().info.is_repeated()) {
+    if (const auto step = step_to(execution)) return told_further(execution.iterations(), *step);
   }
-  Told& told = next_told(execution.block().count());
-  told.block = &execution.block();
+  Told& told = next_told(block.count());
+  told.block = &block;
   told.first = execution.first();
   told.iterations = execution.iterations();
   told.step = execution.iterations() > 1 ? execution.step() : 0;
   told.does_nothing = execution.does_nothing();
   const auto addresses = execution.all_addresses();
   told.addresses.assign(addresses.begin(), addresses.end());
-  take_if_open(told);
+  if (kept_ < keep_until_) take(told);
 }
 
 void KeptMoments::told(const KtNote& event) {
@@ -104,7 +111,7 @@ void KeptMoments::told(const KtNote& event) {
   told.block = nullptr;
   told.first = {event.place.instruction, event.place.iteration};
   told.event = event;
-  take_if_open(told);
+  if (kept_ < keep_until_) take(told);
 }
 
 void KeptMoments::keep(const MomentReason& reason) {

@@ -86,12 +86,15 @@ class KeptMoments {
     std::uint64_t end = 0;  ///< records told up to its end
   };
   Told& next_told(std::uint64_t records);
-  /// Appends those of its records that are behind the first `from` of the run.
   std::optional<std::uint32_t> step_to(const Execution& execution) const;
+  /// Appends those of its records that are behind the first `from` of the run.
   static void append(const Told& told, std::uint64_t from, std::uint64_t until,
                      std::vector<ToldRecord>& to);
   void append_ring(KeptStretch& to, std::uint64_t from) const;
-  void take_if_open(const Told& told);
+  void take(const Told& told);
+  void told_further(std::uint32_t iterations, std::uint32_t step);
+  Told& in_ring(std::uint64_t number) { return ring_[number & (ring_.size() - 1)]; }
+  const Told& in_ring(std::uint64_t number) const { return ring_[number & (ring_.size() - 1)]; }
 
   std::uint64_t edge_, around_;
   std::vector<Told> ring_;

@@ -68,16 +68,19 @@ class MapTool final : public Tool {
   void run(void* mine, const Execution& execution, const Context& context) override {
     auto& piece = *static_cast<Piece*>(mine);
     if (!piece.marked) mark_code(piece);
-    for_each_access(execution, [&](const Reference& r) { count(r, context); });
+    const Actor actor(context);
+    if (piece.space != actor.space) note_space(piece, actor.space);
+    for_each_access(execution, [&](const Reference& r) { count(r, actor); });
   }
   void accesses(std::span<const OtherAccess> accesses, const Context& context) override {
+    const Actor actor(context);
     for (const OtherAccess& a : accesses) {
-      if (!a.code) count(a, context);
+      if (!a.code) count(a, actor);
     }
   }
   void event(const MachineEvent& event, const Context&) override {
     if (event.kind != MachineEvent::Kind::external_write) return;
-    Region& region = frame(event.physical);
+    Region& region = find_frame(event.physical.page());
     ++region.external_writes;
     region.external_bytes += event.size;
   }
@@ -95,7 +98,18 @@ class MapTool final : public Tool {
   struct Piece {
     const StaticBlock* block;
     bool marked = false;
+    std::uint64_t space = ~std::uint64_t{0};  ///< that executed it last
   };
+  /// It is executed in another address space than before.
+  void note_space(Piece& piece, std::uint32_t space) {
+    piece.space = space;
+    for (const StaticInstruction& i : piece.block->instructions()) {
+      find_frame(i.physical.page()).accessed_by(space);
+      if (i.bytes_in_first_page() < i.info.length) {
+        find_frame(i.physical_rest.page()).accessed_by(space);
+      }
+    }
+  }
   void mark_code(Piece& piece) {
     piece.marked = true;
     for (const StaticInstruction& i : piece.block->instructions()) {
@@ -104,28 +118,47 @@ class MapTool final : public Tool {
       if (here < i.info.length) code_.mark(i.physical_rest, i.info.length - here);
     }
   }
-  Region& frame(PhysAddr at) {
+  /// Who makes an access.
+  struct Actor {
+    explicit Actor(const Context& context)
+        : space(context.address_space()), user(context.level() == Context::kUserLevel ? 1 : 0) {}
+    std::uint32_t space;
+    std::uint64_t user;
+  };
+  /// The frame that was asked for last is nearly always asked for again, one of reads, one of writes.
+  Region& frame(PhysAddr at, bool write) {
     const std::uint32_t page = at.page();
+    Latest& latest = latest_[write ? 1 : 0];
+    if (latest.page != page || latest.region == nullptr) latest = {page, &find_frame(page)};
+    return *latest.region;
+  }
+  Region& find_frame(std::uint32_t page) {
     std::unique_ptr<FrameTable>& table = frames_[page / kFramesInTable];
     if (table == nullptr) table = std::make_unique<FrameTable>();
     return (*table)[page % kFramesInTable];
   }
-  void count(const Reference& r, const Context& context) {
-    Region& region = frame(r.physical);
+  void count(const Reference& r, const Actor& actor) {
+    Region& region = frame(r.physical, r.write);
+    region.accessed_by(actor.space);
     if (r.kind != AccessKind::data) {
       ++region.tables;
-    } else {
-      ++(r.write ? region.writes : region.reads);
-      region.user += context.level() == Context::kUserLevel ? 1 : 0;
+      return;
     }
-    region.accessed_by(context.address_space());
+    ++(r.write ? region.writes : region.reads);
+    region.user += actor.user;
   }
   Regions pages() const;
   std::string processes(const Region& region) const;
 
+  struct Latest {
+    std::uint32_t page = 0;
+    Region* region = nullptr;
+  };
+
   std::size_t shown_;
   Setup setup_;
   std::deque<Piece> pieces_;
+  std::array<Latest, 2> latest_;  ///< of reads, of writes
   FrameMarks code_;
   std::array<std::unique_ptr<FrameTable>, (std::size_t{1} << 20) / kFramesInTable> frames_;
 };

@@ -14,7 +14,7 @@ function mixSection(run) {
 function codeText(listing, begin, end) {
   const rows = listing.filter(r => { const a = parseInt(r.address, 16); return a >= begin && a < end; });
   if (!rows.length) return element("p", {class: "faint"}, "None of its instructions is among those listed.");
-  return element("pre", {tabindex: "0"}, rows.map(r => `${groups(r.executions).padStart(14)}  ${r.address} ${r.bytes.padEnd(22)} ${r.text}`).join("\n"));
+  return codeBlock("Code", rows.map(r => `${groups(r.executions).padStart(14)}  ${r.address} ${r.bytes.padEnd(22)} ${r.text}`).join("\n"));
 }
 
 function blocksSection(run) {
@@ -48,7 +48,7 @@ function functionsSection(run) {
     {title: "with what it called", of: f => f.with_callees, number: true}], rows)];
 }
 
-// The rows of the tree tool as nested objects; parents come before their children.
+// The rows of a tree of call paths as nested objects; parents come before their children.
 function treeOf(rows, all) {
   const root = {name: "all", total: all, children: []};
   const nodes = rows.map(r => ({name: r.procedure, own: r.own, calls: r.calls, total: r.total, children: []}));
@@ -59,12 +59,12 @@ function treeOf(rows, all) {
 
 class Flame {
   constructor(run, target) {
-    const tree = tool(run, "tree");
+    const tree = tool(run, "func");
     this.root = treeOf(tree.tree, tree.instructions);
     this.path = [this.root];
     const text = `Flame graph of ${groups(tree.instructions)} instructions on ${groups(tree.paths)} call paths. Enter opens the widest call, Backspace goes back. The same as a table below.`;
     this.svg = picture(60, text);
-    this.svg.setAttribute("tabindex", "0");
+    operated(this.svg, "flame graph");
     this.svg.classList.add("flame");
     this.status = element("p", {class: "faint", "aria-live": "polite"});
     const back = element("button", {type: "button"}, "back");
@@ -117,6 +117,7 @@ class Flame {
     };
     put(this.now(), 0, 0);
     this.svg.setAttribute("height", (deepest + 1) * height);
+    fit(this.svg, this.width);
     this.status.textContent = `${this.path.map(n => n.name).join(" > ")}: ${groups(this.now().total)} instructions, ${share(of(this.now().total, this.root.total))} of all.`;
   }
 }

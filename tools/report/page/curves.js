@@ -23,11 +23,13 @@ function curve(title, unit, points) {
 }
 
 function curvesSection(run) {
-  const reuse = tool(run, "reuse"), cache = tool(run, "cache"), tlbs = toolsOf(run, "tlb"), predictors = toolsOf(run, "bpred");
-  const missing = t => of(d3.sum(t.pages, p => p.misses), d3.sum(t.pages, p => p.accesses));
+  const reuse = tool(run, "reuse"), cache = tool(run, "cache"), tlb = tool(run, "tlb"), bpred = tool(run, "bpred");
+  const missing = d3.nest().key(p => p.entries).entries(tlb.pages)
+    .map(({values}) => [values[0].entries, of(d3.sum(values, p => p.misses), d3.sum(values, p => p.accesses))]);
+  const predicted = bpred.sizes.filter(s => s.counter === "two_bit").map(s => [s.entries, s.percent]);
   const parts = [curve(`Hits of a fully associative cache with LRU, lines of ${reuse.line} bytes`, "lines", reuse.distances.map(d => [d.below, d.hit_percent])),
-    curve("Misses of a translation lookaside buffer of four ways", "entries", tlbs.map(t => [t.entries, missing(t)])),
-    curve("Conditional branches predicted, two-bit counters", "counters", predictors.map(p => [p.entries, p.percent.two_bit]))];
+    curve(`Misses of a translation lookaside buffer of ${tlb.ways} ways`, "entries", missing),
+    curve("Conditional branches predicted, two-bit counters", "counters", predicted)];
   const i486 = cache ? facts(`A cache as the ${cache.model}'s: ${groups(cache.bytes)} bytes, ${cache.ways} ways, lines of ${cache.line} bytes`, [
     ["code: references", cache.code.references], ["code: fills", cache.code.fills], ["code: fills in %", cache.code.percent],
     ["data: references", cache.data.references], ["data: fills", cache.data.fills], ["data: fills in %", cache.data.percent], ["write-backs", cache.write_backs]]) : null;

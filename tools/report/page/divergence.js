@@ -1,7 +1,7 @@
 // Where the replay left the evidence: both sides, what led there, and what it may come of.
 
 function contextText(lines) {
-  return element("pre", {tabindex: "0"}, lines.map(l =>
+  return codeBlock("Instructions", lines.map(l =>
     `${place(l.instruction, l.iteration).padStart(12)} ${l.address} ${l.bytes.padEnd(22)} ${l.text}${l.accesses ? "  ; " + l.accesses : ""}`).join("\n"));
 }
 
@@ -29,7 +29,7 @@ function waveform(wave) {
       .call(d3.svg.axis().scale(x).ticks(Math.max(2, Math.floor(width / 140))).tickFormat(d3.format(",d")));
   });
   return element("div", {}, element("h3", {}, `The pins around transaction ${groups(wave.transaction)}`), svg,
-    details("As text", element("pre", {tabindex: "0"}, channels.map(c => `${c.name.padEnd(10)} ${c.levels}`).join("\n"))));
+    details("As text", codeBlock("Levels of pins", channels.map(c => `${c.name.padEnd(10)} ${c.levels}`).join("\n"))));
 }
 
 function divergenceSection(run) {

@@ -2,7 +2,7 @@
 
 const groups = d3.format(",");
 const exact = value => typeof value === "number" ? (Number.isInteger(value) ? groups(value) : String(+value.toFixed(4))) : String(value);
-const share = value => value.toFixed(value < 10 ? 2 : 1) + " %";
+const share = value => value.toFixed(value < 10 ? 2 : 1) + "\u00a0%";
 const of = (part, all) => all ? 100 * part / all : 0;
 const color = number => `var(--c${number % 8})`;
 
@@ -24,15 +24,30 @@ function table(caption, columns, rows) {
     return element("td", {class: (c.number ? "number" : "") + (c.wide ? " wide" : "") + (c.code ? " code" : "")}, shown);
   })));
   const made = element("table", {}, element("caption", {}, caption), element("thead", {}, head), element("tbody", {}, ...body));
-  // Reached by keyboard, because it may have to be scrolled.
-  return element("div", {class: rows.length > 14 ? "scroll tall" : "scroll", tabindex: "0", role: "region", "aria-label": caption}, made);
+  return scrolled(element("div", {class: rows.length > 14 ? "scroll tall" : "scroll"}, made), caption);
 }
+
+// Is reached by keyboard, and known by its name, while there is more of it than can be seen.
+function scrolled(target, name) {
+  new ResizeObserver(() => {
+    const more = target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight;
+    for (const [key, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", name]]) {
+      if (more) target.setAttribute(key, value);
+      else target.removeAttribute(key);
+    }
+  }).observe(target);
+  return target;
+}
+
+// Lines as they are, of code or numbers.
+const codeBlock = (name, ...content) => scrolled(element("pre", {}, ...content), name);
 
 const details = (summary, ...content) => element("details", {}, element("summary", {}, summary), ...content);
 
 // Names and values, one a line.
 function facts(caption, pairs) {
-  return table(caption, [{title: "what", of: p => p[0]}, {title: "value", of: p => p[1] instanceof Node ? p[1] : exact(p[1]), wide: true}],
+  const value = v => v instanceof Node ? v : element("span", {class: typeof v === "number" ? "whole" : ""}, exact(v));
+  return table(caption, [{title: "what", of: p => p[0]}, {title: "value", of: p => value(p[1]), wide: true}],
     pairs.filter(p => p[1] !== null && p[1] !== undefined && p[1] !== ""));
 }
 
@@ -53,14 +68,23 @@ function drawWide(target, draw) {
     if (now === width || now === 0) return;
     width = now;
     draw(width);
+    fit(target, width);
   }).observe(target);
 }
 
-// The tools' results of a run, by name; several of one kind: toolsOf(run, "tlb").
+// What was drawn for that width is made smaller where there is less room than on the screen: on paper.
+const fit = (svg, width) => svg.setAttribute("viewBox", `0 0 ${width} ${svg.getAttribute("height")}`);
+
+// A picture that keys act on.
+function operated(svg, kind) {
+  svg.setAttribute("role", "application");
+  svg.setAttribute("aria-roledescription", kind);
+  svg.setAttribute("tabindex", "0");
+}
+
+// A tool's results of a run.
 const tool = (run, name) => {
   const tools = run.analyze.tools;
   const key = Object.keys(tools).find(k => k === name || k.startsWith(name + ":"));
   return key === undefined ? null : tools[key];
 };
-const toolsOf = (run, name) => Object.entries(run.analyze.tools)
-  .filter(([key]) => key === name || key.startsWith(name + ":")).map(([, value]) => value);

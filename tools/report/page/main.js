@@ -13,7 +13,7 @@ function jsonSection(run) {
     return button;
   };
   return [element("p", {}, "All figures come from this command, and the page holds what it printed:"),
-    element("pre", {tabindex: "0"}, run.analyze_command),
+    codeBlock("Command", run.analyze_command),
     element("div", {class: "controls"}, save("analyze.json", run.analyze), run.verify ? save("verify.json", run.verify) : null, save("info.json", run.info))];
 }
 

@@ -11,6 +11,8 @@ const timelineLanes = [
   {key: "halts", kind: "halt", title: "halts"},
 ];
 const laneHeight = 26, laneGap = 6, labelWidth = 104, axisHeight = 24;
+// Room for half of the last number below.
+const rightMargin = 44;
 
 class Timeline {
   constructor(run, target) {
@@ -43,7 +45,7 @@ class Timeline {
       this.lanes.map(l => `${groups(d3.sum(this.stretches, s => s[l.key]))} ${l.title}`).join(", ") +
       ". Arrow keys move, plus and minus zoom, Home shows the whole run. The same as tables below.";
     this.svg = picture(this.height, summary);
-    this.svg.setAttribute("tabindex", "0");
+    operated(this.svg, "timeline");
     this.status = element("p", {"aria-live": "polite", class: "faint"});
     this.listing = element("div", {class: "listing"});
     const input = element("input", {type: "number", min: this.from, max: this.to - 1, "aria-label": "Instruction"});
@@ -122,7 +124,9 @@ class Timeline {
   }
   pick(instruction) {
     this.at = Math.min(Math.max(Math.floor(instruction), this.from), this.to - 1);
-    this.draw();
+    const [a, b] = this.domain;
+    if (this.at < a || this.at >= b) this.show(this.at - (b - a) / 2, this.at + (b - a) / 2);
+    else this.draw();
     this.list();
   }
   list() { showListing(this.listing, this.run, this.kept, this.at, n => this.goTo(n)); }
@@ -146,7 +150,7 @@ class Timeline {
     this.svg.addEventListener("pointerdown", e => { from = {x: e.clientX, domain: this.domain.slice()}; moved = false; });
     this.svg.addEventListener("pointermove", e => {
       if (!from || !(e.buttons & 1)) return;
-      const by = (from.x - e.clientX) / (this.width - labelWidth) * (from.domain[1] - from.domain[0]);
+      const by = (from.x - e.clientX) / (this.width - labelWidth - rightMargin) * (from.domain[1] - from.domain[0]);
       if (Math.abs(from.x - e.clientX) < 4 && !moved) return;
       moved = true;
       this.show(from.domain[0] + by, from.domain[1] + by);
@@ -158,7 +162,7 @@ class Timeline {
     });
   }
 
-  scale() { return d3.scale.linear().domain(this.domain).range([labelWidth, this.width - 8]); }
+  scale() { return d3.scale.linear().domain(this.domain).range([labelWidth, this.width - rightMargin]); }
 
   draw() {
     if (!this.width) return;
@@ -169,7 +173,7 @@ class Timeline {
     let top = 4;
     const lane = (title, draw) => {
       svg.append("text").attr("x", 4).attr("y", top + laneHeight - 8).text(title);
-      svg.append("line").attr("class", "lane-line").attr({x1: labelWidth, x2: this.width - 8, y1: top + laneHeight, y2: top + laneHeight});
+      svg.append("line").attr("class", "lane-line").attr({x1: labelWidth, x2: this.width - rightMargin, y1: top + laneHeight, y2: top + laneHeight});
       draw(svg.append("g"), top);
       top += laneHeight + laneGap;
     };
@@ -184,7 +188,7 @@ class Timeline {
   }
 
   clip(x, from, to) {
-    const left = Math.max(x(from), labelWidth), right = Math.min(x(to), this.width - 8);
+    const left = Math.max(x(from), labelWidth), right = Math.min(x(to), this.width - rightMargin);
     return {left, width: Math.max(right - left, 0.5)};
   }
   drawProcesses(g, y, x, shown) {
