@@ -1,8 +1,18 @@
 #include "replay/verify/cache_accesses.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 namespace citcat {
+
+namespace {
+
+struct LinesNote final : BlockNote {
+  CodeLines lines;
+};
+
+}  // namespace
 
 CacheAccesses::CacheAccesses(const Recording& recording, const CacheDescriptor& descriptor)
     : model_(descriptor, recording.initial.ram_bytes),
@@ -47,7 +57,44 @@ void CacheAccesses::refer(PhysAddr a, const DataReference& r, Position now) {
   tell({r.write ? CacheOp::Kind::write : CacheOp::Kind::read, captured(a), r.size});
 }
 
+const CodeLines& CacheAccesses::lines_of(const ExecutedBlock& block) {
+  std::unique_ptr<BlockNote>* const note = block.note();
+  if (note != nullptr && *note != nullptr) return static_cast<LinesNote&>(**note).lines;
+  auto made = std::make_unique<LinesNote>();
+  const BlockCode& code = block.code();
+  for (std::uint32_t i = 0; i < block.count(); ++i) {
+    const std::uint32_t begin = code.begin_of(i), length = code.begin_of(i + 1) - begin;
+    const PhysAddr at = code.physical(begin);
+    const std::uint32_t here = std::min(length, kPageSize - at.offset_in_page());
+    const PhysAddr rest = here != length ? captured(code.physical(begin + here)) : PhysAddr{};
+    made->lines.add(captured(at), here, rest, length - here,
+                    [this](PhysAddr a) { return model_.line_of(a); });
+  }
+  if (note == nullptr) return lines_ = std::move(made->lines);
+  *note = std::move(made);
+  return static_cast<LinesNote&>(**note).lines;
+}
+
+/// Line by line: what is heard twice in a row is heard once.
+void CacheAccesses::hear_whole(const ExecutedBlock& block, Position first) {
+  restarts_ = false;
+  const CodeLines& code = lines_of(block);
+  const auto at = [&](std::uint32_t i) { return Position{first.instruction + i, 0}; };
+  code.run(
+      block.references(),
+      [&](PhysAddr line, std::uint32_t number) {
+        model_.fetch_line(line);
+        if (!model_.traffic().empty()) moved(at(code.instruction_of(number)));
+      },
+      [&](const DataReference& r, std::uint32_t i) {
+        const PhysAddr a = captured(r.physical);
+        r.write ? model_.write(a, r.size) : model_.read(a, r.size);
+        if (!model_.traffic().empty()) moved(at(i));
+      });
+}
+
 void CacheAccesses::block(const ExecutedBlock& block, Position first) {
+  if (log_ == nullptr && hears_whole(first, block.count())) return hear_whole(block, first);
   const BlockCode& code = block.code();
   const std::span<const DataReference> references = block.references();
   std::size_t r = 0;

@@ -9,6 +9,7 @@
 #include "replay/machine/observer.h"
 #include "replay/verify/cache_log.h"
 #include "replay/verify/cache_model.h"
+#include "replay/verify/code_lines.h"
 
 namespace citcat {
 
@@ -46,6 +47,11 @@ class CacheAccesses : public Observer {
  protected:
   /// Called before the model is told an access.
   virtual void before_access(Position now) = 0;
+  /// Of a block of so many instructions the accesses may be told without before_access(): nothing
+  /// is due before its end.
+  virtual bool hears_whole(Position /*first*/, std::uint32_t /*count*/) { return false; }
+  /// Of such a block: an access of the instruction at `now` moved lines.
+  virtual void moved(Position /*now*/) {}
   /// Learns from what the bus shows besides lines: pages that are not cached, and machines that
   /// fill lines although CR0.CD is set.
   void learn_from(const BusTransaction& t);
@@ -59,6 +65,8 @@ class CacheAccesses : public Observer {
   CacheLog* log_ = nullptr;
 
  private:
+  void hear_whole(const ExecutedBlock& block, Position first);
+  const CodeLines& lines_of(const ExecutedBlock& block);
   void tell(const CacheOp& op);
   void refer(PhysAddr a, const DataReference& r, Position now);
   PhysAddr captured(PhysAddr a) const { return a.masked32(address_mask_); }
@@ -68,6 +76,7 @@ class CacheAccesses : public Observer {
   std::uint32_t address_mask_;
   bool ignores_cd_ = false;  ///< lines are filled although CR0.CD is set
   bool restarts_ = true;     ///< the next fetch is one, even within a REP
+  CodeLines lines_;          ///< of a block that keeps no notes
 };
 
 }  // namespace citcat

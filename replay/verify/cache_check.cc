@@ -86,6 +86,19 @@ void CacheCheck::before_access(Position now) {
   if (!captured_.empty()) snoop_by_others(0, counted_ ? captured_.size() : 1);
 }
 
+/// The bus shows no line before the block's end: what the model moves in it is not there.
+bool CacheCheck::hears_whole(Position first, std::uint32_t count) {
+  if (!counted_) return false;
+  before_access(first);
+  return captured_.empty() && ahead_ && ahead_->has(kPositionKnown) &&
+         ahead_->position.instruction >= first.instruction + count;
+}
+
+void CacheCheck::moved(Position now) {
+  instruction_ = now.instruction;
+  settle();
+}
+
 CacheCount& CacheCheck::count_of(const CacheTraffic& t) {
   return t.is_fill() ? totals_.fills : totals_.write_backs;
 }

@@ -58,6 +58,8 @@ class CacheCheck final : public CacheAccesses {
   };
 
   void before_access(Position now) override;
+  bool hears_whole(Position first, std::uint32_t count) override;
+  void moved(Position now) override;
   bool read_ahead();
   void pull_through(std::uint64_t instruction);
   void take(const BusTransaction& t);

@@ -71,8 +71,8 @@ class CacheFeed final : public Tool {
   bool warms() const override { return true; }
   void set_warming(bool warming) override { warming_ = warming; }
   void* code(const StaticBlock& block) override {
-    return &code_lines_.emplace_back(
-        block, [this](PhysAddr a) { return cache_.line_of(a); }, plan_.machine.address_mask);
+    return &code_lines_.emplace_back(code_lines_of(
+        block, [this](PhysAddr a) { return cache_.line_of(a); }, plan_.machine.address_mask));
   }
   void run(void* mine, const Execution& execution, const Context& context) override {
     enter(context);
@@ -160,7 +160,7 @@ class CacheFeed final : public Tool {
                 std::span<const Reference> references) {
     here_->code.references += code.pieces();
     code.run(
-        references, [this](PhysAddr at) { cache_.fetch_line(at); },
+        references, [this](PhysAddr at, std::uint32_t) { cache_.fetch_line(at); },
         [&](const Reference& r, std::uint16_t number) { access(r, block[number].info.kind); });
   }
   /// The same of a block in which the cache is emptied: instruction by instruction.
@@ -170,7 +170,7 @@ class CacheFeed final : public Tool {
     std::size_t r = 0;
     for (std::uint32_t i = 0; i < block.count(); ++i) {
       if (told_ + i != 0 && (told_ + i) % plan_.flush_every == 0) cache_.flush();
-      code.fetch_instruction(i, [this](PhysAddr at) { cache_.fetch_line(at); });
+      code.fetch_instruction(i, [this](PhysAddr at, std::uint32_t) { cache_.fetch_line(at); });
       for (; r < references.size() && references[r].instruction == i; ++r) {
         access(references[r], block[i].info.kind);
       }

@@ -20,7 +20,7 @@ class ReuseTool final : public Tool {
 
   Wants wants() const override { return {.references = true}; }
   void* code(const StaticBlock& block) override {
-    return &lines_.emplace_back(block, [this](PhysAddr a) { return line_of(a); });
+    return &lines_.emplace_back(code_lines_of(block, [this](PhysAddr a) { return line_of(a); }));
   }
   void run(void* mine, const Execution& execution, const Context&) override {
     const std::span<const Reference> references = execution.references();
@@ -84,7 +84,7 @@ class ReuseTool final : public Tool {
     std::uint32_t fetched = 0;
     code.run(
         references,
-        [&](PhysAddr at) {
+        [&](PhysAddr at, std::uint32_t) {
           ++fetched;
           touch(line_of(at));
         },

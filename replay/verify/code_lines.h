@@ -1,0 +1,83 @@
+#pragma once
+// The lines of a cache, or of memory seen in lines, that the code of a block lies in.
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "events/address.h"
+
+namespace citcat {
+
+/// Instructions that follow each other in a line fetch it once, unless they refer to memory in
+/// between.
+class CodeLines {
+ public:
+  /// The next instruction: `here` bytes at `first`, and `further` at `rest` in another page; 0:
+  /// none. `line_of(PhysAddr)`: what addresses of one line have in common.
+  template <class LineOf>
+  void add(PhysAddr first, std::uint32_t here, PhysAddr rest, std::uint32_t further,
+           LineOf&& line_of) {
+    const std::uint32_t before = count();
+    add_piece(first, here, line_of);
+    if (further != 0) add_piece(rest, further, line_of);
+    // Its first line may be the last one of the instruction before.
+    const bool same =
+        before != 0 && (before == count() || line_of(lines_[before - 1]) == line_of(first));
+    of_.emplace_back(same ? before - 1 : before, count());
+  }
+
+  /// Pieces of instructions, each in a page of its own.
+  std::uint32_t pieces() const { return pieces_; }
+  /// Of all pieces, the lines that each lies in.
+  std::uint32_t touches() const { return touches_; }
+  /// Calls fetch(a byte of the line, number of the line) for each line in the order of fetching,
+  /// and refer(reference, number of the instruction) for the references in between. What is fetched
+  /// directly behind the same line is left out as far as that is known beforehand.
+  template <class Reference, class Fetch, class Refer>
+  void run(std::span<const Reference> references, Fetch&& fetch, Refer&& refer) const {
+    std::uint32_t fetched = 0;  ///< lines, the last of which was used last
+    for (std::size_t r = 0; r < references.size();) {
+      const std::uint16_t number = references[r].instruction;
+      for (; fetched < of_[number].second; ++fetched) fetch(lines_[fetched], fetched);
+      for (; r < references.size() && references[r].instruction == number; ++r) {
+        refer(references[r], number);
+      }
+      // What follows uses its line again, though it may be the same.
+      fetched = number + 1u < of_.size() ? of_[number + 1u].first : count();
+    }
+    for (; fetched < lines_.size(); ++fetched) fetch(lines_[fetched], fetched);
+  }
+  /// Of instruction `i` alone.
+  template <class Fetch>
+  void fetch_instruction(std::uint32_t i, Fetch&& fetch) const {
+    for (std::uint32_t n = of_[i].first; n < of_[i].second; ++n) fetch(lines_[n], n);
+  }
+  /// The first instruction with bytes in that line.
+  std::uint32_t instruction_of(std::uint32_t line) const {
+    const auto found =
+        std::find_if(of_.begin(), of_.end(), [&](const auto& i) { return line < i.second; });
+    return static_cast<std::uint32_t>(found - of_.begin());
+  }
+
+ private:
+  std::uint32_t count() const { return static_cast<std::uint32_t>(lines_.size()); }
+  template <class LineOf>
+  void add_piece(PhysAddr first, std::uint32_t bytes, LineOf&& line_of) {
+    ++pieces_;
+    for (std::uint32_t i = 0; i < bytes; ++i) {
+      const PhysAddr at = first.plus32(i);
+      if (i == 0 || line_of(at) != line_of(first.plus32(i - 1))) ++touches_;
+      if (lines_.empty() || line_of(lines_.back()) != line_of(at)) lines_.push_back(at);
+    }
+  }
+
+  std::vector<PhysAddr> lines_;  ///< in the order of fetching; a byte of each
+  /// By instruction: its first line and the one behind its last, numbers in `lines_`.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> of_;
+  std::uint32_t pieces_ = 0, touches_ = 0;
+};
+
+}  // namespace citcat
