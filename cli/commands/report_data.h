@@ -21,8 +21,8 @@ struct ReportedRange {
   ReplayRange range;
   bool whole() const { return range.from == 0 && range.to == ReplayRange{}.to; }
 };
-/// Of "FILE" or "FILE:FROM-TO", positions as those of --from and --to (RangeArguments), of which TO
-/// may be missing. Throws UsageError.
+/// Of "FILE" or "FILE:FROM-TO", positions as those of --from and --to (RangeArguments), of which TO may
+/// be missing. Throws UsageError.
 ReportedRange parse_reported_range(const std::string& text);
 
 struct ReportOptions {

@@ -50,8 +50,7 @@ class CallFollower {
     bool loads_stack = false;  ///< some instruction takes the stack pointer from memory
     bool stays = false;        ///< behind it the same calls are open as before
     ProcedureTable::Place place;
-    std::optional<ProcedureNumber>
-        called;  ///< that a call of its beginning goes to, where it has no name
+    std::optional<ProcedureNumber> called;  ///< that a call of its beginning goes to, where it has no name
   };
   /// How the code that runs now was reached.
   enum class Arrival : std::uint8_t { other, call };

@@ -53,7 +53,7 @@ class SpaceCounts {
   }
 
   std::vector<Count> counts_;
-  std::size_t last_ = 0;                                   ///< that something was added to
+  std::size_t last_ = 0;  ///< that something was added to
   std::unordered_map<std::uint32_t, std::size_t> places_;  ///< where there are more than a few
 };
 
@@ -244,7 +244,7 @@ class TimelineTool final : public Tool {
   std::uint64_t most_;
   const NameSource* names_;  ///< may be null
   std::map<std::uint64_t, Stretch> stretches_;  ///< by number
-  Stretch* last_ = nullptr;                     ///< of the stretch that was asked for last, ...
+  Stretch* last_ = nullptr;  ///< of the stretch that was asked for last, ...
   std::uint64_t last_begin_ = 0, last_end_ = 0;  ///< ... which is of these instructions
 };
 

@@ -108,8 +108,7 @@ std::vector<std::uint64_t> ToolOptions::powers_of_two(const std::string& key,
     const auto value = parse_size(text);
     const bool fits = value && *value >= least && *value <= most && std::has_single_bit(*value);
     if (!fits || std::find(values.begin(), values.end(), *value) != values.end()) {
-      refuse(key,
-             fmt::format("powers of two from {} to {} with + in between, each once", least, most));
+      refuse(key, fmt::format("powers of two from {} to {} with + in between, each once", least, most));
     }
     values.push_back(*value);
   }

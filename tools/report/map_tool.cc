@@ -125,8 +125,7 @@ class MapTool final : public Tool {
     std::uint32_t space;
     std::uint64_t user;
   };
-  /// The frame that was asked for last is nearly always asked for again, one of reads, one of
-  /// writes.
+  /// The frame that was asked for last is nearly always asked for again, one of reads, one of writes.
   Region& frame(PhysAddr at, bool write) {
     const std::uint32_t page = at.page();
     Latest& latest = latest_[write ? 1 : 0];

@@ -198,7 +198,6 @@ void FastTier::take_segments() {
 /// Gives the state back, before the instruction at `eip_`.
 void FastTier::end() {
   State& s = *s_;
-  tell_walks(~std::uint64_t{0});
   for (int i = 0; i < 8; ++i) cpu_.engine.set_gpr(i, s.r[static_cast<std::size_t>(i)]);
   const std::uint32_t hidden = cpu_.engine.system_flags() & kHidden;
   cpu_.engine.set_eflags(s.eflags | s.flags.eflags() | hidden);
@@ -455,9 +454,8 @@ FastTier::Stretch FastTier::after_block(Policy policy) {
   const Block& block = *s.block;
   const std::uint32_t done = settle_block();
   if (exact_ && !is_noted(block)) note_flags(block, done);
-  if (is_told(policy)) tell_alone(block, done, position() - done);
-  if (!walks_.empty()) [[unlikely]]
-    tell_walks(position());
+  if (is_told(policy)) tell_block(block, done, position() - done, area_.data());
+  if (!walks_.empty()) [[unlikely]] tell_walks();
   if (s.exit == Exit::tail && block.tail == Block::Tail::string) return run_string(block);
   if (s.exit == Exit::patched) return Stretch::ended;
   if (s.exit != Exit::branch) return Stretch::left;

@@ -91,14 +91,10 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   std::uint32_t settle_block();
   bool is_noted(const fast::Block& block) const;
   void note_flags(const fast::Block& block, std::uint32_t count);
-  struct LogPart;
-  void tell_alone(const fast::Block& block, std::uint32_t count, std::uint64_t first);
   void tell_block(const fast::Block& block, std::uint32_t count, std::uint64_t first,
-                  const std::uint8_t* area, const LogPart& log);
-  void gather_references(const fast::Block& block, std::uint32_t count, std::uint64_t first,
-                         const LogPart& log);
-  void gather_walks(std::uint32_t count, std::uint64_t first);
-  void tell_walks(std::uint64_t last);
+                  const std::uint8_t* area);
+  void gather_references(const fast::Block& block, std::uint32_t count);
+  void tell_walks();
   void tell_string_fetch(const fast::Block& block);
   Stretch run_string(const fast::Block& block);
   void tell_iterations(const DecodedInstruction& info,
@@ -159,11 +155,10 @@ class FastTier final : public StoreWatcher, private fast::MissResolver {
   struct NotedWalk {
     PhysAddr entry;
     std::uint32_t size = 0;
-    std::uint32_t accesses = 0;  ///< of its instruction, before it
-    std::uint64_t at = 0;        ///< instruction
+    std::uint32_t logged = 0;       ///< accesses of the block before it
+    std::uint32_t instruction = 0;  ///< number in the block
   };
-  /// Of the block in progress, and of those that are going to run once more.
-  std::vector<NotedWalk> walks_;
+  std::vector<NotedWalk> walks_;     ///< of the block in progress
   const fast::Op* walks_for_ = nullptr;  ///< operation whose access is being found; null: none
   struct {
     PhysAddr at;

@@ -70,21 +70,19 @@ bool FastTier::judge_blocks() {
   if (done == 0) {
     s.untold = undo.untold;
     s.shift_count = 0;
-    tell_walks(position());
+    tell_walks();
     return s.exit == Exit::patched;
   }
   if (!judge(done, first)) {
     take_back(undo, first, done);
-    // The blocks of a batch run once more, and are told with the walks then.
-    if (s.batched != 1) return true;
-    tell_walks(position());
-    return false;
+    tell_walks();
+    return s.batched != 1;
   }
   const std::uint32_t of_last = done - last.first;
   if (!is_noted(*last.block)) note_flags(*last.block, of_last);
   s.shift_count = 0;
   tell_batch(of_last, first);
-  tell_walks(position());
+  tell_walks();
   if (s.exit == Exit::patched) return true;
   if (s.exit == Exit::branch) {
     if (s.left > 0) link(*last.block, Policy::logged);
@@ -107,7 +105,7 @@ BlockJudge::BatchRoom FastTier::ask_judge(const Block& block, std::uint64_t firs
   // them.
   constexpr std::uint32_t kMost = 128;
   const auto left = static_cast<std::uint32_t>(std::min<std::int64_t>(s_->left, kMost));
-  const bool alone = first < alone_until_;
+  const bool alone = references_ || first < alone_until_;
   const std::uint32_t most = alone ? block.count : std::max(left, block.count);
   if (first + most > expectation_.next.instruction) {
     cpu_.position = {first, 0};
@@ -216,6 +214,16 @@ void FastTier::take_back(const Undo& undo, std::uint64_t first, std::uint32_t do
   }
   s.left += done;
   (s.batched == 1 ? careful_until_ : alone_until_) = first + done + 1;
+}
+
+/// Tells the observers of the batch, of whose last block `of_last` instructions ran.
+void FastTier::tell_batch(std::uint32_t of_last, std::uint64_t first) {
+  if (!cpu_.audience.hears_instructions()) return;
+  const State& s = *s_;
+  for (std::uint32_t i = 0; i < s.batched; ++i) {
+    const BatchedBlock& b = s.batch[i];
+    tell_block(*b.block, i + 1 == s.batched ? of_last : b.block->count, first + b.first, b.area);
+  }
 }
 
 }  // namespace citcat

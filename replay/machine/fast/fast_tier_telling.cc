@@ -8,39 +8,16 @@
 
 namespace citcat {
 
-using fast::BatchedBlock;
 using fast::Block;
 using fast::State;
 
-/// Accesses of a block in State::log.
-struct FastTier::LogPart {
-  std::uint32_t begin = 0, end = 0;
-};
-
-/// Tells the observers of the batch, of whose last block `of_last` instructions ran.
-void FastTier::tell_batch(std::uint32_t of_last, std::uint64_t first) {
-  if (!cpu_.audience.hears_instructions()) return;
-  const State& s = *s_;
-  for (std::uint32_t i = 0; i < s.batched; ++i) {
-    const BatchedBlock& b = s.batch[i];
-    const bool last = i + 1 == s.batched;
-    tell_block(*b.block, last ? of_last : b.block->count, first + b.first, b.area,
-               {b.logged, last ? s.logged : s.batch[i + 1].logged});
-  }
-}
-
-/// Tells them of a block that ran by itself.
-void FastTier::tell_alone(const Block& block, std::uint32_t count, std::uint64_t first) {
-  tell_block(block, count, first, area_.data(), {0, s_->logged});
-}
-
 /// Its first `count` instructions, the first number `first`, have put their addresses to `area`.
 void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t first,
-                          const std::uint8_t* area, const LogPart& log) {
+                          const std::uint8_t* area) {
   if (count == 0 || !cpu_.audience.hears_instructions()) return;
   const BlockCode& code = *block.code;
   const auto* const addresses = reinterpret_cast<const std::uint32_t*>(area);
-  if (references_) gather_references(block, count, first, log);
+  if (references_) gather_references(block, count);
   if (count == block.count) {
     cpu_.audience.block(code, addresses, {first, 0}, references_told_);
   } else {
@@ -49,12 +26,11 @@ void FastTier::tell_block(const Block& block, std::uint32_t count, std::uint64_t
 }
 
 /// Makes `references_told_` of what the first `count` instructions of a block accessed.
-void FastTier::gather_references(const Block& block, std::uint32_t count, std::uint64_t first,
-                                 const LogPart& log) {
+void FastTier::gather_references(const Block& block, std::uint32_t count) {
   const State& s = *s_;
-  references_told_.resize(log.end - log.begin);
+  references_told_.resize(s.logged);
   DataReference* out = references_told_.data();
-  for (std::uint32_t i = log.begin; i < log.end; ++i, ++out) {
+  for (std::uint32_t i = 0; i < s.logged; ++i, ++out) {
     const fast::LoggedAccess& access = s.log[i];
     out->physical = PhysAddr{access.physical};
     out->linear = LinearAddr{access.linear};
@@ -64,26 +40,19 @@ void FastTier::gather_references(const Block& block, std::uint32_t count, std::u
     out->kind = AccessKind::data;
     out->write = access.write;
   }
-  if (!walks_.empty()) [[unlikely]]
-    gather_walks(count, first);
-}
-
-/// Puts the walks of these instructions to their places in `references_told_`.
-void FastTier::gather_walks(std::uint32_t count, std::uint64_t first) {
-  const auto made = std::partition_point(walks_.begin(), walks_.end(),
-                                         [&](const NotedWalk& w) { return w.at < first + count; });
-  // From the last one on, so that the places of those before stay.
+  if (walks_.empty()) [[likely]] return;
+  // From the last one on, so that the places of those before stay. The rest is of what did not
+  // complete.
+  const auto made = std::partition_point(
+      walks_.begin(), walks_.end(), [&](const NotedWalk& w) { return w.instruction < count; });
   for (auto w = made; w != walks_.begin();) {
     --w;
     DataReference walk;
     walk.physical = w->entry;
     walk.size = static_cast<std::uint16_t>(w->size);
-    walk.instruction = static_cast<std::uint16_t>(w->at - first);
+    walk.instruction = static_cast<std::uint16_t>(w->instruction);
     walk.kind = AccessKind::walk;
-    const auto own = std::partition_point(
-        references_told_.begin(), references_told_.end(),
-        [&](const DataReference& r) { return r.instruction < walk.instruction; });
-    references_told_.insert(own + w->accesses, walk);
+    references_told_.insert(references_told_.begin() + w->logged, walk);
   }
   walks_.erase(walks_.begin(), made);
 }
@@ -93,25 +62,20 @@ void FastTier::note_walk(PhysAddr entry, std::uint32_t size) {
     cpu_.audience.read(entry, size, AccessKind::walk, cpu_.position, false);
     return;
   }
-  const State& s = *s_;
-  const std::uint64_t at = position() - s.block->count + s.block->number_of(walks_for_);
+  const std::uint32_t instruction = s_->block->number_of(walks_for_);
+  const std::uint64_t at = cpu_.position.instruction + instruction;
   // No block is told with it.
   if (at < attended_from_)
     return cpu_.audience.read(entry, size, AccessKind::walk, {at, 0}, false);
-  const std::uint32_t before_block = s.batch_limit > 1 ? s.batch[s.batched - 1].logged : 0;
-  std::uint32_t own = s.logged;
-  while (own > before_block && s.log[own - 1].op == walks_for_) --own;
-  walks_.push_back({entry, size, s.logged - own, at});
+  walks_.push_back({entry, size, s_->logged, instruction});
 }
 
-/// Those that no block was told with, up to instruction `last`.
-void FastTier::tell_walks(std::uint64_t last) {
-  const auto behind = std::partition_point(walks_.begin(), walks_.end(),
-                                           [last](const NotedWalk& w) { return w.at <= last; });
-  for (auto w = walks_.begin(); w != behind; ++w) {
-    cpu_.audience.read(w->entry, w->size, AccessKind::walk, {position(), 0}, false);
+/// Those that no block was told with.
+void FastTier::tell_walks() {
+  for (const NotedWalk& w : walks_) {
+    cpu_.audience.read(w.entry, w.size, AccessKind::walk, {position(), 0}, false);
   }
-  walks_.erase(walks_.begin(), behind);
+  walks_.clear();
 }
 
 void FastTier::tell_counts() {
