@@ -5,11 +5,15 @@
 //   instruction  u32 eip | u8 E<<4|N | N instruction bytes | (3-N)&3 zeros | E x u32 address
 //   process      u32 pid | u8 80h | 3 zeros
 //   translation  u32 page frame number | u32 page virtual address + 81h
+//
+// The wide form, of processors with 64-bit registers, begins with kKtWideMark, and its records are
+// multiples of eight bytes (docs/formats/kt.md, "Traces of 64 bits").
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <vector>
@@ -27,6 +31,14 @@ inline constexpr std::size_t kKtMaxRecordBytes =
     4 + 1 + kKtMaxInstructionBytes + 4 * kKtMaxAddresses;
 inline constexpr std::uint8_t kKtProcess = 0x80;
 inline constexpr std::uint8_t kKtTranslation = 0x81;
+
+/// What a trace in the wide form begins with: "KT64", a type that is reserved in the other one, the
+/// version of the form.
+inline constexpr std::array<std::uint8_t, 8> kKtWideMark = {'K', 'T', '6', '4', 0x82, 1, 0, 0};
+inline constexpr std::size_t kKtMaxWideRecordBytes = 24 + 8 * kKtMaxAddresses;
+
+/// Which of the two forms a trace has.
+enum class KtForm : std::uint8_t { narrow, wide };
 
 /// Bytes of an instruction record before its addresses: 5 + N, filled up to a multiple of four.
 constexpr std::size_t kt_fixed_bytes(std::size_t instruction_bytes) {
@@ -62,6 +74,9 @@ class KtWriter {
   /// The sink must outlive the writer.
   explicit KtWriter(ByteSink& sink)
       : sink_(sink), trace_(as_trace_sink(sink)), buffer_(kBufferBytes + kSlack) {}
+  /// In the wide form, where `begins` a trace. Throws UsageError where the sink is a form of file
+  /// that holds 32 bits alone.
+  KtWriter(ByteSink& sink, KtForm form, bool begins = true);
   KtWriter(const KtWriter&) = delete;
   KtWriter& operator=(const KtWriter&) = delete;
 
@@ -79,7 +94,8 @@ class KtWriter {
   /// The address space changes: instructions that follow belong to process `pid`.
   void process(std::uint32_t pid);
   /// The page at virtual address `page` (its low 12 bits are dropped) lies in page frame `frame`.
-  void translation(std::uint32_t frame, std::uint32_t page);
+  void translation(std::uint32_t frame, std::uint64_t page);
+  bool is_wide() const { return form_ == KtForm::wide; }
 
   /// Where whole records, kMaxPiece bytes at most, may be put and then handed over with commit(),
   /// as long as has_room(). What is behind those handed over may be anything.
@@ -125,7 +141,11 @@ class KtWriter {
     return next();
   }
 
+  void wide_instruction(const KtInstruction& instruction);
+  void wide_words(std::initializer_list<std::uint64_t> words);
+
   ByteSink& sink_;
+  KtForm form_ = KtForm::narrow;
   TraceSink* trace_;  ///< the same, where it knows of records
   std::vector<std::uint8_t> buffer_;
   std::size_t used_ = 0;
@@ -148,15 +168,22 @@ class KtReader {
   bool next(KtRecord& out);
   /// Offset of the record next() reads next.
   std::uint64_t offset() const { return input_.offset(); }
+  /// Which form the trace has, known once next() was called.
+  bool is_wide() const { return form_ == KtForm::wide; }
   /// The stream below, for its hash and sizes.
   const InputStream& input() const { return input_; }
 
  private:
   void read_instruction(std::span<const std::uint8_t> head, KtRecord& out);
+  void take_mark();
+  bool next_wide(KtRecord& out);
+  void read_wide_instruction(std::uint64_t ip, unsigned type, KtRecord& out);
   std::span<const std::uint8_t> need(std::size_t n, const char* what);
   [[noreturn]] void fail(const std::string& message) const;
 
   InputStream input_;
+  KtForm form_ = KtForm::narrow;
+  bool begun_ = false;
 };
 
 }  // namespace citcat

@@ -32,11 +32,12 @@ bool is_string_opcode(std::uint8_t byte) {
 
 }  // namespace
 
-bool is_repeated_string(std::span<const std::uint8_t> code) {
+bool is_repeated_string(std::span<const std::uint8_t> code, bool bits64) {
   bool repeated = false;
   for (const std::uint8_t byte : code) {
     const bool repeat = byte == 0xf2 || byte == 0xf3;
-    if (!repeat && !is_other_prefix(byte)) return repeated && is_string_opcode(byte);
+    const bool rex = bits64 && (byte & 0xf0) == 0x40;
+    if (!repeat && !rex && !is_other_prefix(byte)) return repeated && is_string_opcode(byte);
     repeated |= repeat;
   }
   return false;

@@ -11,7 +11,8 @@ namespace citcat {
 
 /// Whether these are the bytes of a string instruction behind a repeat prefix (SDM vol. 2, REP): KT
 /// has a record for each of its iterations.
-bool is_repeated_string(std::span<const std::uint8_t> code);
+/// `bits64`: in 64-bit mode, where REX may stand before the opcode.
+bool is_repeated_string(std::span<const std::uint8_t> code, bool bits64 = false);
 
 /// Counts instructions record by record, a whole REP as one.
 ///
@@ -28,7 +29,8 @@ class KtCounter {
     told_ = true;
   }
   /// The place of the next instruction record, which must be handed over in order.
-  KtPlace next(std::uint32_t eip, std::span<const std::uint8_t> code, unsigned addresses) {
+  KtPlace next(std::uint32_t eip, std::span<const std::uint8_t> code, unsigned addresses,
+               bool bits64 = false) {
     if (told_) {
       told_ = false;
     } else if (!repeats_) {
@@ -37,7 +39,7 @@ class KtCounter {
     } else {
       follow_repeat(eip, code);
     }
-    repeats_ = addresses != 0 && is_repeated_string(code);
+    repeats_ = addresses != 0 && is_repeated_string(code, bits64);
     if (repeats_) remember(eip, code);
     return place_;
   }

@@ -18,6 +18,24 @@ struct KtInstruction {
   std::uint8_t size = 1;           ///< N, 1..15, prefixes included
   std::uint8_t address_count = 0;  ///< E, 0..2
   std::array<std::uint32_t, kKtMaxAddresses> address{};
+  // Of the wide form (docs/formats/kt.md, "Traces of 64 bits"); 0 in the other.
+  std::uint32_t eip_high = 0;
+  std::array<std::uint32_t, kKtMaxAddresses> address_high{};
+  std::uint8_t bits = 0;  ///< 16, 32 or 64: the mode of the code
+
+  /// With the upper halves.
+  std::uint64_t wide_eip() const { return std::uint64_t{eip_high} << 32 | eip; }
+  std::uint64_t wide_address(std::size_t i) const {
+    return std::uint64_t{address_high[i]} << 32 | address[i];
+  }
+  void set_wide_eip(std::uint64_t value) {
+    eip = static_cast<std::uint32_t>(value);
+    eip_high = static_cast<std::uint32_t>(value >> 32);
+  }
+  void set_wide_address(std::size_t i, std::uint64_t value) {
+    address[i] = static_cast<std::uint32_t>(value);
+    address_high[i] = static_cast<std::uint32_t>(value >> 32);
+  }
 
   std::span<const std::uint8_t> bytes() const { return {code.data(), size}; }
   bool operator==(const KtInstruction&) const = default;
@@ -31,6 +49,9 @@ struct KtRecord {
   std::uint32_t pid = 0;      ///< for Kind::process
   std::uint32_t frame = 0;    ///< for Kind::translation: page frame number
   std::uint32_t page = 0;     ///< for Kind::translation: virtual address of the page
+  std::uint32_t page_high = 0;  ///< its upper half, of the wide form
+
+  std::uint64_t wide_page() const { return std::uint64_t{page_high} << 32 | page; }
   bool operator==(const KtRecord&) const = default;
 };
 
